@@ -1,0 +1,155 @@
+"""Run the official, unmodified Array API test suite (https://github.com/data-apis/array-api-tests).
+
+    python array_api_tests_config/run.py [--max-examples N] [--seed S]... [-k EXPR] [-n WORKERS] [pytest arguments]
+
+The suite is not part of this repository: it is looked for at ``ARRAY_API_TESTS_DIR``, then at
+``~/.cache/structarrays/array-api-tests``. The exit status is 0 if, with every seed, every test passed or was skipped by
+the suite itself; 1 if not; 2 if there is no suite to run. See the README beside this file.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SUITE_COMMIT = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
+"""The commit of the suite that the results in the documentation were measured with."""
+API_VERSION = "2025.12"
+
+
+def suite_directory():
+    """Where the suite is expected."""
+    return Path(os.environ.get("ARRAY_API_TESTS_DIR") or "~/.cache/structarrays/array-api-tests").expanduser()
+
+
+def how_to_get(suite):
+    """The commands that bring the suite and the specification that it reads (its submodule, at the pinned commit)."""
+    return f"""\
+    git clone https://github.com/data-apis/array-api-tests {suite}
+    git clone https://github.com/data-apis/array-api {suite}/array-api
+    git -C {suite} checkout {SUITE_COMMIT}
+    git -C {suite}/array-api checkout "$(git -C {suite} rev-parse HEAD:array-api)"
+"""
+
+
+def why_unusable(suite):
+    """Why the suite in this directory cannot be run as the official one; None if it can."""
+    if not (suite / "array_api_tests").is_dir():
+        return f"The official suite is not at {suite}."
+    if not (suite / "array-api" / "spec").is_dir():
+        return f"The suite at {suite} lacks its submodule, the specification (the folder array-api)."
+    for name in ("skips.txt", "xfails.txt"):  # the suite obeys them without being asked
+        if (suite / name).exists():
+            return f"{suite / name} would make the suite skip tests."
+    status = git(suite, "status", "--porcelain")
+    if status:
+        return f"The suite at {suite} is modified, or its array-api is not at the pinned commit:\n{status}"
+    return None
+
+
+def git(suite, *command):
+    """The output of a git command; empty where the suite is not a checkout (an unpacked archive, say)."""
+    if not (suite / ".git").exists():
+        return ""
+    return subprocess.run(["git", "-C", suite, *command], check=True, capture_output=True, text=True).stdout.rstrip()
+
+
+def parse(arguments):
+    """Our options and, apart from them, those that go on to pytest."""
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.partition("\n")[0])
+    parser.add_argument("--max-examples", type=int, default=20, metavar="N", help="hypothesis examples a test (20)")
+    parser.add_argument(
+        "--seed", action="append", dest="seeds", metavar="S", help="a number, or 'random'; may be repeated (0)"
+    )
+    parser.add_argument("-k", dest="expression", metavar="EXPR", help="only the tests that match, as in pytest")
+    parser.add_argument("-n", dest="workers", default="0", metavar="WORKERS", help="processes, with pytest-xdist (0)")
+    parser.add_argument("--module", default="structarrays", help="the namespace under test (structarrays)")
+    parser.add_argument(
+        "--deadline", action="store_true", help="keep the suite's time limit of 800 ms an example: see the README"
+    )
+    options, pytest_arguments = parser.parse_known_args(arguments)
+    options.seeds = [random.SystemRandom().randrange(2**32) if s == "random" else int(s) for s in options.seeds or "0"]
+    return options, pytest_arguments
+
+
+def environment(module, temporary):
+    """The variables of the test process. The caller's own choice of platform and of compilation cache stands."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "structarrays" / "jax"
+    defaults = {
+        "JAX_PLATFORMS": "cpu",
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    fixed = {
+        "ARRAY_API_TESTS_MODULE": module,
+        "ARRAY_API_TESTS_VERSION": API_VERSION,
+        "JAX_ENABLE_X64": "1",
+        # This checkout is tested, not a copy of the package that happens to be installed.
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+        # Nothing is written into the suite, and no example found by an earlier run changes what a seed draws.
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(temporary / "hypothesis"),
+        "SUITE_COUNTS": str(temporary / "counts.json"),
+    }
+    return defaults | dict(os.environ) | fixed
+
+
+def run(suite, seed, options, pytest_arguments):
+    """Run the suite with one seed, print its summary and say whether all is well."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "array_api_tests_config.plugin", "-rs"]
+    command += [f"--hypothesis-seed={seed}", f"--max-examples={options.max_examples}", "--quiet"]
+    command += ["-o", "testpaths=array_api_tests"]  # unless the caller names files or tests
+    # The suite warns about each sentence of the specification that it cannot turn into a test.
+    command += ["-W", "ignore:case for:UserWarning", "-W", "ignore:Special cases found:UserWarning"]
+    if not options.deadline:
+        command += ["--disable-deadline"]
+    if options.expression is not None:
+        command += ["-k", options.expression]
+    if options.workers != "0":
+        command += ["-n", options.workers]
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as temporary:
+        env = environment(options.module, Path(temporary))
+        status = subprocess.run(command + pytest_arguments, cwd=suite, env=env).returncode
+        report = Path(env["SUITE_COUNTS"])
+        if not report.exists():
+            print(f"seed {seed}: the suite did not run (pytest's exit status {status})", flush=True)
+            return False
+        counts = json.loads(report.read_text())
+    minutes, seconds = divmod(round(time.monotonic() - start), 60)
+    narrowed = counts.pop("narrowed_by")
+    print(
+        f"seed {seed}, {options.max_examples} examples: "
+        + ", ".join(f"{number} {name}" for name, number in counts.items())
+        + (f", NOT THE WHOLE SUITE: {'; '.join(narrowed)}" if narrowed else "")
+        + f" in {minutes} min {seconds} s",
+        flush=True,
+    )
+    unwanted = ["failed", "error", "xfailed", "xpassed"] + ["deselected"] * (options.expression is None)
+    return status == 0 and not narrowed and not any(counts[name] for name in unwanted)
+
+
+def main(arguments=None):
+    """Run the suite once for every seed; the exit status."""
+    options, pytest_arguments = parse(arguments)
+    suite = suite_directory()
+    problem = why_unusable(suite)
+    if problem:
+        print(f"{problem}\nSet ARRAY_API_TESTS_DIR, or fetch it with\n\n{how_to_get(suite)}", file=sys.stderr)
+        return 2
+    commit = git(suite, "rev-parse", "HEAD") or "of unknown version"
+    print(f"array-api-tests {commit}{'' if commit == SUITE_COMMIT else f' (documented: {SUITE_COMMIT})'}")
+    print(f"{options.module}, standard {API_VERSION}, seeds {', '.join(map(str, options.seeds))}", flush=True)
+    results = [run(suite, seed, options, pytest_arguments) for seed in options.seeds]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""Interleaved timing in one process, and the report that compares it with the bars.
+
+Every candidate of a case is called once a round, in alternating order, so that whatever else the machine does falls on
+all of them alike. The minimum is what the code can do, the median what it usually does; bars are judged by minima,
+which is the number that other jobs on the machine disturb least. Both are printed.
+"""
+
+import gc
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import jax
+
+OURS = "structarrays"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per call: the fastest round and the middle one."""
+
+    minimum: float
+    median: float
+
+
+@dataclass(frozen=True)
+class Bar:
+    """`subject` may take `factor` times as long as the fastest of `references`, and `plus` seconds."""
+
+    references: str | Sequence[str]
+    factor: float = 1.0
+    plus: float = 0.0
+    subject: str = OURS
+
+    def names(self) -> tuple[str, ...]:
+        return (self.references,) if isinstance(self.references, str) else tuple(self.references)
+
+    def __str__(self) -> str:
+        text = " or ".join(self.names())
+        if self.factor != 1.0:
+            text = f"{self.factor:g} x {text}"
+        return f"{text} + {self.plus * 1e6:.1f} us" if self.plus else text
+
+
+@dataclass
+class Verdict:
+    """One measured quantity beside its bar; `met` is None where the reference could not be run."""
+
+    case: str
+    subject: str
+    bar: str
+    measured: str
+    met: bool | None
+
+
+@dataclass
+class Report:
+    """Prints each case as it is measured, and keeps everything for the summary and the JSON file."""
+
+    quick: bool = False
+    environment: dict = field(default_factory=dict)
+    cases: list[dict] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    def rounds(self, count: int) -> int:
+        """The number of rounds: a tenth of `count`, and at least 5, of a quick run."""
+        return max(5, count // 10) if self.quick else count
+
+    def section(self, title: str) -> None:
+        print(f"\n== {title} ==", flush=True)
+
+    def time(
+        self,
+        case: str,
+        candidates: Mapping[str, Callable[[], object]],
+        bars: Sequence[Bar] = (),
+        absent: Mapping[str, str] | None = None,
+        rounds: int = 60,
+        inner: int = 1,
+    ) -> dict[str, Timing]:
+        """Time the candidates of one case, print them and judge the bars.
+
+        Parameters
+        ----------
+        case
+            What is measured, in words.
+        candidates
+            Name to a function of no arguments; `structarrays` is ours.
+        bars
+            What is demanded.
+        absent
+            Peers that cannot be compared, and why.
+        rounds, inner
+            Rounds, and calls in each round (many, for calls of microseconds).
+        """
+        timings = interleave(candidates, self.rounds(rounds), inner)
+        print(f"\n{case}")
+        print(f"  {'':36}{'minimum':>11}{'median':>11}{'ours/this':>11}{'(medians)':>11}")
+        ours = timings.get(OURS)
+        for name, timing in timings.items():
+            ratios = ""
+            if ours is not None and name != OURS:
+                ratios = f"{ours.minimum / timing.minimum:11.2f}{ours.median / timing.median:11.2f}"
+            print(f"  {name:36}{duration(timing.minimum):>11}{duration(timing.median):>11}{ratios}")
+        for name, reason in (absent or {}).items():
+            print(f"  {name:36}{reason}")
+        self.cases.append(
+            {"case": case, "seconds": {k: asdict(v) for k, v in timings.items()}, "absent": dict(absent or {})}
+        )
+        for bar in bars:
+            present = [name for name in bar.names() if name in timings]
+            subject = timings[bar.subject].minimum
+            if not present:
+                self.judge(case, bar.subject, f"<= {bar}", duration(subject), None)
+                continue
+            reference = min(timings[name].minimum for name in present)
+            if bar.plus:
+                measured = f"{(subject - bar.factor * reference) * 1e6:+.2f} us"
+            else:
+                measured = f"{subject / reference:.2f} x"
+            self.judge(case, bar.subject, f"<= {bar}", measured, subject <= bar.factor * reference + bar.plus)
+        return timings
+
+    def judge(self, case: str, subject: str, bar: str, measured: str, met: bool | None) -> None:
+        """Print one bar and whether it is met."""
+        word = {True: "met", False: "MISSED", None: "not judged: the reference does not run here"}[met]
+        print(f"  bar: {subject} {bar}: {measured}, {word}", flush=True)
+        self.verdicts.append(Verdict(case, subject, bar, measured, met))
+
+    def note(self, case: str, **values: object) -> None:
+        """Keep further numbers of a case in the JSON file."""
+        self.cases.append({"case": case, **values})
+
+    def summary(self) -> None:
+        judged = [verdict for verdict in self.verdicts if verdict.met is not None]
+        missed = [verdict for verdict in judged if not verdict.met]
+        print(f"\n{len(judged) - len(missed)} of {len(judged)} bars met.")
+        for verdict in missed:
+            print(f"  missed: {verdict.case}: {verdict.subject} {verdict.bar}: {verdict.measured}")
+
+    def write(self, path: str) -> None:
+        content = {
+            "environment": self.environment,
+            "quick": self.quick,
+            "cases": self.cases,
+            "bars": [asdict(verdict) for verdict in self.verdicts],
+        }
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(content, file, indent=1)
+        print(f"written to {path}")
+
+
+def interleave(candidates: Mapping[str, Callable[[], object]], rounds: int, inner: int = 1) -> dict[str, Timing]:
+    """Time functions of no arguments in alternation; results are awaited, and compilation is not counted."""
+    for function in candidates.values():
+        for _ in range(3):
+            jax.block_until_ready(function())
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    order = list(candidates.items())
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for name, function in order:
+                seconds[name].append(_once(function, inner))
+            order.reverse()
+            gc.collect(0)
+    finally:
+        if collecting:
+            gc.enable()
+    return {name: Timing(min(times), statistics.median(times)) for name, times in seconds.items()}
+
+
+def _once(function: Callable[[], object], inner: int) -> float:
+    start = time.perf_counter()
+    for _ in range(inner):
+        result = function()
+    jax.block_until_ready(result)
+    return (time.perf_counter() - start) / inner
+
+
+def duration(seconds: float) -> str:
+    """Three digits and a unit."""
+    for scale, unit in ((1e-6, "us"), (1e-3, "ms")):
+        if seconds < scale * 1e3:
+            return f"{_three(seconds / scale)} {unit}"
+    return f"{_three(seconds)} s"
+
+
+def _three(value: float) -> str:
+    digits = 2 - math.floor(math.log10(value)) if value > 0 else 2
+    return f"{value:.{min(2, max(0, digits))}f}"

@@ -1,0 +1,21 @@
+"""The libraries compared with, and when they cannot be."""
+
+import importlib
+from types import ModuleType
+
+import jax
+
+NOT_INSTALLED = "not installed"
+CPU_ONLY = f"runs on the CPU only: not compared on {jax.default_backend()}"
+
+
+def optional(module: str) -> ModuleType | None:
+    """The module, or None where it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        return None
+
+
+def on_cpu() -> bool:
+    return jax.default_backend() == "cpu"

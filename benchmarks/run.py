@@ -1,0 +1,76 @@
+"""Run the benchmarks: `python benchmarks/run.py [--quick] [--only NAME] [--json FILE]`."""
+
+import argparse
+import importlib
+import importlib.metadata
+import os
+import platform
+import sys
+from pathlib import Path
+
+# Both before numpy and jax are imported. jaxlib calls the OpenBLAS that scipy brings; its threads beside XLA's own on
+# few cores slow every LAPACK call down, up to ten times, so all peers run with one.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ["JAX_ENABLE_X64"] = "1"
+
+SECTIONS = ("eager", "bands", "solvers", "compiled", "import_time")
+PACKAGES = ("structarrays", "jax", "jaxlib", "numpy", "scipy", "lineax", "quax")
+
+
+def version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def processor() -> str:
+    """The name of the CPU, where the system tells it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def environment() -> dict[str, object]:
+    import jax
+
+    return {
+        "python": platform.python_version(),
+        **{package: version(package) for package in PACKAGES},
+        "device": str(jax.devices()[0]),
+        "device kind": jax.devices()[0].device_kind,
+        "cpu": processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "load average": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "OPENBLAS_NUM_THREADS": os.environ["OPENBLAS_NUM_THREADS"],
+        "GLIBC_TUNABLES": os.environ.get("GLIBC_TUNABLES", ""),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rounds: a look, not a measurement")
+    parser.add_argument("--only", choices=SECTIONS, action="append", help="run this section (may be repeated)")
+    parser.add_argument("--json", metavar="FILE", help="write everything measured to FILE")
+    arguments = parser.parse_args()
+
+    if version("structarrays") == "not installed":  # run from a checkout
+        sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+    from harness import Report
+
+    report = Report(quick=arguments.quick, environment=environment())
+    for key, value in report.environment.items():
+        print(f"{key:22}{value}")
+    for section in arguments.only or SECTIONS:
+        importlib.import_module(section).run(report)
+    report.summary()
+    if arguments.json:
+        report.write(arguments.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""What has to stand before JAX is imported, for the tests, the doctests and the code in the documentation."""
+
+import os
+from pathlib import Path
+
+from hypothesis import settings
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "structarrays" / "jax"
+
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+# Most of the time of these tests is compilation: keep what was compiled, however small and quick.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads and XLA's get into each other's way
+os.environ.setdefault("MPLBACKEND", "agg")
+
+settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -1,0 +1,405 @@
+"""`Array`: the base class of every array, a handle on an immutable value (DESIGN 4.5).
+
+A value is a pair ``(leaves, aux)``. The leaves are the parameters, which are the children of the pytree; ``aux`` is
+``(class, meta, assumptions)``: everything static. It is exactly what flattening the pytree gives, so that a compiled
+call unpacks an array at the cost of one attribute. ``aux`` names the class once more, because a write may give a handle
+a value of another class: whoever reads the value in one go then has a class and parameters that belong together,
+whatever another thread does.
+"""
+
+import operator
+import sys
+
+import jax
+import numpy as np
+
+from . import writes
+from .registry import FUNCTIONS
+
+_new = object.__new__
+
+
+def _unflatten(aux, leaves):
+    """The array of a value; checks nothing, since the leaves may be tracers, shapes, or anything that JAX puts there."""
+    x = _new(aux[0])
+    x._value = (leaves, aux)
+    return x
+
+
+def _flatten_with_keys(x):
+    leaves, aux = x._value
+    return tuple((jax.tree_util.GetAttrKey(f"parameter{i}"), leaf) for i, leaf in enumerate(leaves)), aux
+
+
+class Array:
+    """The base class of all arrays of the namespace.
+
+    It cannot be instantiated; `asarray` makes arrays from what NumPy and JAX have, and each structure has a constructor
+    of its own. A subclass has ``__slots__ = ()`` (a write may change the class of a handle), and defines how its
+    parameters make a shape and a dense array; see the guide to structures of one's own.
+    """
+
+    __slots__ = ("__weakref__", "_link", "_owned", "_value")
+
+    __array_priority__ = 1000
+    core_ndim = 2
+    """The number of trailing dimensions that the structure describes; the dimensions before them are batch."""
+    stores_entries = False
+    """Whether the structure stores entries of a matrix beside a background, so that functions can be mapped over them."""
+    linear = True
+    """Whether the dense value is a linear function of the parameters (DESIGN 4.10)."""
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "__dict__" in cls.__dict__ or cls.__dict__.get("__slots__", None) != ():
+            raise TypeError(f"class {cls.__name__} must have __slots__ = (), since a write may change an array's class")
+        jax.tree_util.register_pytree_with_keys(cls, _flatten_with_keys, _unflatten, operator.attrgetter("_value"))
+
+    def __new__(cls, *args, **kwargs):
+        raise TypeError(f"{cls.__name__} has no constructor; use structarrays.asarray or the constructor of a structure")
+
+    @classmethod
+    def _make(cls, leaves: tuple, meta=None, assumptions: frozenset = frozenset()):
+        """The array of this class with these parameters, unchecked."""
+        return _unflatten((cls, meta, assumptions), leaves)
+
+    def __getattr__(self, name):
+        # Reached only when a slot is unset: a handle that owns its buffer keeps the value elsewhere until it is exposed.
+        if name == "_value":
+            return writes.expose(self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _assuming(self, assumptions: frozenset):
+        """The same value with these assumptions."""
+        leaves, (cls, meta, _) = self._value
+        return _unflatten((cls, meta, assumptions), leaves)
+
+    # ---- what a structure defines; all on values, so that a reader never mixes two -------------------------------
+
+    @staticmethod
+    def _shape(leaves, meta) -> tuple[int, ...]:
+        """The full shape, from the parameters and the static part."""
+        raise NotImplementedError
+
+    def _dense(self) -> jax.Array:
+        """The dense value, batch dimensions included."""
+        raise NotImplementedError
+
+    def _map_leaves(self, function):
+        """The same structure with every parameter mapped: for functions that act on the batch dimensions in front."""
+        leaves, (cls, meta, _) = self._value
+        return cls._make(tuple(None if leaf is None else function(leaf) for leaf in leaves), meta)
+
+    def _constant(self, core: int):
+        """The data of an array that is constant over the last `core` dimensions, with ones there; else None."""
+        return None
+
+    # A structure that stores entries defines these as well: `entries`, a tuple of parameters, and `background`.
+
+    background = None
+
+    def _rebuild(self, entries, background):
+        """The array of the same pattern with other entries and another background."""
+        raise NotImplementedError
+
+    def _free(self):
+        """The same array in a structure of the same pattern where each stored entry has a parameter of its own."""
+        return self
+
+    def _gather(self, data: jax.Array) -> tuple:
+        """Dense data that broadcasts to the matrix, at the stored entries: one array for each of `entries`."""
+        raise NotImplementedError
+
+    def _cast(self, dtype):
+        """The array with another dtype."""
+        convert = jax.lax.convert_element_type
+        background = None if self.background is None else convert(self.background, dtype)
+        return self._rebuild(tuple(convert(e, dtype) for e in self.entries), background)
+
+    # ---- attributes --------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape, batch dimensions first."""
+        leaves, aux = self._value
+        return aux[0]._shape(leaves, aux[1])
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the elements."""
+        return self._value[0][0].dtype
+
+    @property
+    def meta(self):
+        """The static part of the value, such as the offsets of a banded array."""
+        return self._value[1][1]
+
+    @property
+    def assumptions(self) -> frozenset:
+        """What the user promised of this array; see `structarrays.assume`."""
+        return self._value[1][2]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, stored or not."""
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of the parameters: what is stored, not what the dense form would take."""
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in self._value[0] if leaf is not None)
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """The dimensions before the core: the shape that every parameter carries in front."""
+        shape = self.shape
+        return shape[: len(shape) - self.core_ndim]
+
+    @property
+    def device(self):
+        """The device that holds the parameters (or JAX's sharding, where there are several)."""
+        leaf = self._value[0][0]
+        return jax.devices()[0] if isinstance(leaf, jax.core.Tracer) else leaf.device
+
+    @property
+    def T(self):
+        """The transpose of a matrix.
+
+        Raises
+        ------
+        ValueError
+            If the array does not have exactly two dimensions; `mT` transposes stacks of matrices.
+        """
+        if self.ndim != 2:
+            raise ValueError(f"x.T needs an array of two dimensions, got shape {self.shape}; use x.mT or permute_dims")
+        return FUNCTIONS["matrix_transpose"](self)
+
+    @property
+    def mT(self):
+        """The transpose of each matrix of a stack."""
+        return FUNCTIONS["matrix_transpose"](self)
+
+    @property
+    def real(self):
+        """The real part."""
+        return FUNCTIONS["real"](self) if self.dtype.kind == "c" else self
+
+    @property
+    def imag(self):
+        """The imaginary part; zero for a real array."""
+        return FUNCTIONS["imag"](self) if self.dtype.kind == "c" else FUNCTIONS["zeros_like"](self)
+
+    # ---- conversions -------------------------------------------------------------------------------------------
+
+    def to_dense(self):
+        """The same array as `Dense`: an explicit request, to which the policy of `densify` does not apply."""
+        return FUNCTIONS["to_dense"](self)
+
+    def to_jax(self) -> jax.Array:
+        """The dense value as a `jax.Array`."""
+        return self.to_dense()._value[0][0]
+
+    def to_device(self, device, /, *, stream=None):
+        """The same array on another device.
+
+        Parameters
+        ----------
+        device : jax.Device or jax.sharding.Sharding
+            Where to.
+        stream : None
+            JAX has no streams; anything but None raises.
+        """
+        if stream is not None:
+            raise ValueError(f"to_device: stream must be None, since JAX orders its transfers itself, got {stream!r}")
+        return jax.tree.map(lambda leaf: jax.device_put(leaf, device), self)
+
+    def __array_namespace__(self, /, *, api_version: str | None = None):
+        if api_version is not None and api_version not in API_VERSIONS:
+            raise ValueError(f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}")
+        return sys.modules["structarrays"]
+
+    def __dlpack_device__(self):
+        return self.to_jax().__dlpack_device__()
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if max_version is not None and tuple(max_version) < (1, 0):
+            max_version = None  # JAX takes only None for the protocol before 1.0
+        return self.to_jax().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __array__(self, dtype=None, copy=None):
+        return FUNCTIONS["interop.to_numpy"](self, dtype, copy)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return FUNCTIONS["interop.ufunc"](ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, function, types, args, kwargs):
+        return FUNCTIONS["interop.function"](function, args, kwargs)
+
+    def _scalar(self, kind):
+        if self.shape != ():
+            raise TypeError(f"only an array of zero dimensions can become a Python {kind}, got shape {self.shape}")
+        leaf = self.to_jax()
+        return leaf if isinstance(leaf, jax.core.Tracer) else np.asarray(leaf)[()]
+
+    def __bool__(self):
+        if self.shape != ():
+            raise ValueError(
+                f"the truth value of an array of shape {self.shape} is ambiguous; use structarrays.any or structarrays.all"
+            )
+        return bool(self._scalar("bool"))
+
+    def __int__(self):
+        return int(self._real_scalar("int"))
+
+    def __float__(self):
+        return float(self._real_scalar("float"))
+
+    def __complex__(self):
+        return complex(self._scalar("complex"))
+
+    def __index__(self):
+        if self.dtype.kind not in "iu":
+            raise TypeError(f"only an integer array of zero dimensions can be an index, got dtype {self.dtype}")
+        return operator.index(self._scalar("index"))
+
+    def _real_scalar(self, kind):
+        if self.dtype.kind == "c":
+            raise TypeError(f"a complex array cannot become a Python {kind}; take xp.real(x) first")
+        return self._scalar(kind)
+
+    def __format__(self, spec):
+        return format(self._scalar("scalar").item(), spec) if spec and self.shape == () else format(str(self), spec)
+
+    def __repr__(self):
+        return FUNCTIONS["interop.repr"](self)
+
+    def __str__(self):
+        return FUNCTIONS["interop.str"](self)
+
+    def __reduce__(self):
+        leaves, aux = self._value
+        return _unpickle, (aux, tuple(None if leaf is None else np.asarray(leaf) for leaf in leaves))
+
+    def __copy__(self):
+        leaves, aux = self._value
+        return _unflatten(aux, leaves)
+
+    def __deepcopy__(self, memo):
+        return self.__copy__()
+
+    # ---- a container -------------------------------------------------------------------------------------------
+
+    def __len__(self):
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of an array of zero dimensions")
+        return shape[0]
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("an array of zero dimensions cannot be iterated over")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self, value):
+        return bool(FUNCTIONS["any"](FUNCTIONS["equal"](self, value)))
+
+    def __getitem__(self, key):
+        return FUNCTIONS["getitem"](self, key)
+
+    def __setitem__(self, key, value):
+        FUNCTIONS["setitem"](self, key, value)
+
+    # ---- operators ---------------------------------------------------------------------------------------------
+
+    __hash__ = None
+
+    def __neg__(self):
+        return FUNCTIONS["negative"](self)
+
+    def __pos__(self):
+        return FUNCTIONS["positive"](self)
+
+    def __abs__(self):
+        return FUNCTIONS["abs"](self)
+
+    def __invert__(self):
+        return FUNCTIONS["bitwise_invert"](self)
+
+
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+
+def _unpickle(aux, leaves):
+    return _unflatten(aux, tuple(None if leaf is None else jax.numpy.asarray(leaf) for leaf in leaves))
+
+
+# Whose instances an operator takes; anything else gets its turn through NotImplemented. Looked up by exact type, which
+# costs a twentieth of a microsecond; `is_operand` decides once for each type.
+_OPERANDS: dict[type, bool] = {}
+_OPERAND_CLASSES = (Array, jax.Array, np.ndarray, np.generic, bool, int, float, complex)
+
+
+def is_operand(value) -> bool:
+    """Whether an operator or a function takes this value as an array or a scalar."""
+    cls = type(value)
+    known = _OPERANDS.get(cls)
+    if known is None:
+        known = isinstance(value, _OPERAND_CLASSES) and not (cls is np.ndarray and value.dtype == object)
+        if cls is not np.ndarray:
+            _OPERANDS[cls] = known
+    return known
+
+
+def _operators(name):
+    """The operator, the reflected operator and the in-place operator of a function of two arrays."""
+    operands = _OPERANDS
+
+    def forward(self, other):
+        return FUNCTIONS[name](self, other) if operands.get(type(other)) or is_operand(other) else NotImplemented
+
+    def reflected(self, other):
+        return FUNCTIONS[name](other, self) if operands.get(type(other)) or is_operand(other) else NotImplemented
+
+    def in_place(self, other):
+        if not is_operand(other):
+            return NotImplemented
+        writes.assign_result(self, FUNCTIONS[name](self, other), name)
+        return self
+
+    return forward, reflected, in_place
+
+
+def _comparison(name):
+    """The operator of a comparison."""
+    return _operators(name)[0]
+
+
+Array.__add__, Array.__radd__, Array.__iadd__ = _operators("add")
+Array.__sub__, Array.__rsub__, Array.__isub__ = _operators("subtract")
+Array.__mul__, Array.__rmul__, Array.__imul__ = _operators("multiply")
+Array.__truediv__, Array.__rtruediv__, Array.__itruediv__ = _operators("divide")
+Array.__floordiv__, Array.__rfloordiv__, Array.__ifloordiv__ = _operators("floor_divide")
+Array.__mod__, Array.__rmod__, Array.__imod__ = _operators("remainder")
+Array.__pow__, Array.__rpow__, Array.__ipow__ = _operators("pow")
+Array.__matmul__, Array.__rmatmul__, Array.__imatmul__ = _operators("matmul")
+Array.__and__, Array.__rand__, Array.__iand__ = _operators("bitwise_and")
+Array.__or__, Array.__ror__, Array.__ior__ = _operators("bitwise_or")
+Array.__xor__, Array.__rxor__, Array.__ixor__ = _operators("bitwise_xor")
+Array.__lshift__, Array.__rlshift__, Array.__ilshift__ = _operators("bitwise_left_shift")
+Array.__rshift__, Array.__rrshift__, Array.__irshift__ = _operators("bitwise_right_shift")
+Array.__eq__, Array.__ne__ = _comparison("equal"), _comparison("not_equal")
+Array.__lt__, Array.__le__ = _comparison("less"), _comparison("less_equal")
+Array.__gt__, Array.__ge__ = _comparison("greater"), _comparison("greater_equal")

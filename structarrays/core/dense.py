@@ -1,0 +1,96 @@
+"""`Dense`: an array that stores every element. It stands in the core, since everything can become one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .array import Array, is_operand
+
+
+class Dense(Array):
+    """An array that stores every element: a `jax.Array` that can be written to.
+
+    Parameters
+    ----------
+    data : array_like
+        Anything that `asarray` takes.
+
+    Notes
+    -----
+    Basic indexing, iteration, transposition, `reshape`, `squeeze`, `expand_dims`, `moveaxis` and `flip` give views, as in
+    NumPy: a write through either is seen by both.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> x = sa.Dense([[1.0, 2.0], [3.0, 4.0]])
+    >>> row = x[0, :]
+    >>> row[1] = 9.0
+    >>> x
+    Dense([[1., 9.],
+           [3., 4.]], dtype=float64)
+    """
+
+    __slots__ = ()
+    core_ndim = 0
+
+    def __new__(cls, data):
+        if isinstance(data, jax.core.Tracer):
+            return cls._make((data,))
+        from .registry import FUNCTIONS
+
+        return FUNCTIONS["asarray"](data).to_dense()
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return leaves[0].shape
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        leaves, aux = self._value
+        return leaves[0].shape if aux[0] is Dense else aux[0]._shape(leaves, aux[1])
+
+    @property
+    def data(self) -> jax.Array:
+        """The elements as a `jax.Array`."""
+        return self._value[0][0]
+
+    def _dense(self):
+        return self.data
+
+    def _constant(self, core):
+        data = self.data
+        return data if all(n == 1 for n in data.shape[max(0, data.ndim - core) :]) else None
+
+    def _cast(self, dtype):
+        return Dense._make((jax.lax.convert_element_type(self.data, dtype),))
+
+
+def host_array(value) -> np.ndarray:
+    """Whatever NumPy makes of a nested sequence, a scalar or an array, with the library's default dtypes."""
+    if isinstance(value, (list, tuple)) and any(is_operand(v) and hasattr(v, "shape") for v in value):
+        value = [np.asarray(v) for v in value]
+    return np.asarray(value)
+
+
+def parameter(value, argument: str) -> jax.Array:
+    """A constructor's argument as a `jax.Array`.
+
+    Raises
+    ------
+    TypeError
+        If it is nothing that `asarray` takes.
+    """
+    if isinstance(value, Array):
+        value = value.to_jax()
+    if isinstance(value, jax.Array):
+        return value
+    from .registry import FUNCTIONS
+
+    try:
+        return FUNCTIONS["asarray"](value).to_jax()
+    except TypeError as error:
+        raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
+
+

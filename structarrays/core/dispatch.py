@@ -1,0 +1,359 @@
+"""Functions of the namespace: one compiled call each, and the kernel chosen while it is traced (DESIGN 5).
+
+A public function is written as ordinary Python that checks its arguments and says what is computed::
+
+    @function("x1", "x2")
+    def matmul(x1, x2, /):
+        ...                                  # checks; raises for bad input
+        return matmul.dispatch(x1, x2)       # the kernel for these classes
+
+Calling it runs one `jax.jit` of that code, with arrays as pytrees and everything else static. So the checks and the
+search for the kernel happen when a combination of classes, shapes, dtypes and static arguments is seen for the first
+time; afterwards JAX's cache of compiled calls finds them, in about four microseconds altogether.
+"""
+
+import functools
+import inspect
+import operator
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import dtypes
+from .array import Array, is_operand
+from .contexts import densify_policy, linalg_errors
+from .dense import Dense
+from .errors import DensifyError, DensifyWarning
+from .recording import RECORDING, Event, active_log
+from .registry import FUNCTIONS, Registry
+
+
+def lift(value, argument: str = "x"):
+    """A value inside a compiled call as an `Array`; what JAX and NumPy have becomes `Dense`."""
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, jax.Array):
+        return Dense._make((value,))
+    if is_operand(value):
+        return Dense._make((jnp.asarray(value),))
+    raise TypeError(f"{argument} must be an array, got {type(value).__name__}: {str(value)[:60]}")
+
+
+def is_weak(x: Array) -> bool:
+    """Whether an array inside a compiled call stands for a Python scalar."""
+    return type(x) is Dense and getattr(jax.typeof(x._value[0][0]), "weak_type", False)
+
+
+_WEAK_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+def promote(*arrays: Array) -> list[Array]:
+    """The arrays with their common dtype; Python scalars take that of the arrays, if their kind allows."""
+    strong = [x.dtype for x in arrays if not is_weak(x)]
+    if strong:
+        dtype = dtypes.promote(*strong)
+        for x in arrays:
+            if is_weak(x):
+                dtype = dtypes.promote_scalar(dtype, _WEAK_KIND[x.dtype.kind])
+    else:
+        dtype = dtypes.promote(*(x.dtype for x in arrays))
+    return [cast(x, dtype) for x in arrays]
+
+
+def cast(x: Array, dtype) -> Array:
+    """The array with another dtype, inside a compiled call; its structure and assumptions stay."""
+    if x.dtype == dtype and not is_weak(x):
+        return x
+    leaves, (cls, meta, assumptions) = x._value
+    return cls._cast(x, np.dtype(dtype))._assuming(assumptions)
+
+
+def to_dense(x: Array) -> Dense:
+    """The dense form, inside a compiled call, without asking the policy."""
+    return x if type(x) is Dense else Dense._make((x._dense(),))
+
+
+def densify(x: Array, name: str) -> Dense:
+    """The dense form of an operand that `name` has no kernel for, under the policy (DESIGN 4.2).
+
+    Raises
+    ------
+    DensifyError
+        If the policy forbids it, or the dense form is larger than the limit.
+    """
+    if type(x) is Dense:
+        return x
+    size = x.size * x.dtype.itemsize
+    policy = densify_policy.value
+    kind = f"{type(x).__name__} of shape {x.shape}"
+    if policy.mode == "error" or size > policy.limit:
+        why = (
+            'which sa.densify("error") forbids'
+            if policy.mode == "error"
+            else f"which is above the limit of {policy.limit} bytes"
+        )
+        raise DensifyError(
+            f"{name} would expand {kind} to its dense form ({size} bytes), {why}\n"
+            f"It has no kernel that keeps the structure of these operands. Ways out: a function that keeps it "
+            f"(sa.explain tells what runs), x.to_dense() where the dense form is wanted, "
+            f'or with sa.densify("allow", limit=…)'
+        )
+    if policy.mode == "warn":
+        warnings.warn(f"{name} expands {kind} to its dense form ({size} bytes)", DensifyWarning, stacklevel=2)
+    log = active_log()
+    if log is not None:
+        log.add(Event(name, (kind,), "densify", f"Dense of shape {x.shape}", bytes=size, densified=True))
+    return to_dense(x)
+
+
+def _static(value):
+    """A static argument in hashable form."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_static(v) for v in value)
+    if isinstance(value, np.ndarray):
+        return _static(value.tolist())
+    if isinstance(value, (Array, jax.Array)):
+        return operator.index(value)
+    return value
+
+
+def strip_weak(leaf):
+    """A leaf of a result without JAX's weak type, which must not leak out (DESIGN 4.8)."""
+    if getattr(jax.typeof(leaf), "weak_type", False):
+        return jax.lax.convert_element_type(leaf, leaf.dtype)
+    return leaf
+
+
+class Function(Registry):
+    """A function of the namespace: the standard's signature and docstring, and a registry of kernels.
+
+    Parameters
+    ----------
+    define : callable
+        The code: it gets arrays (as `Array`) and static arguments, checks them, and computes or dispatches.
+    arrays : tuple of str
+        The names of the parameters that are arrays; the others are static. A name with a star in front is a sequence
+        of arrays.
+    checked : str or None
+        For functions that return ``(result, ok)``: the message of the `numpy.linalg.LinAlgError` raised where `ok` is
+        false in an eager call.
+    prefix : str
+        The module of the namespace: ``"linalg."``, ``"fft."`` or nothing.
+    """
+
+    def __init__(self, define, arrays: tuple[str, ...], *, checked: str | None = None, prefix: str = "", rule=None):
+        super().__init__(prefix + define.__name__)
+        functools.update_wrapper(self, define)
+        self.__signature__ = inspect.signature(define)
+        self.arrays = arrays
+        self.checked = checked
+        self.rule = rule
+        self._plans: dict = {}
+        self._jit = jax.jit(self._trace, static_argnums=0, inline=True)
+        FUNCTIONS[self.name] = self
+
+    def __repr__(self):
+        return f"<function structarrays.{self.name}{self.__signature__}>"
+
+    def __reduce__(self):
+        return _function_by_name, (self.name,)
+
+    # ---- the call ------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args, **kwargs):
+        shape = (len(args), *kwargs)
+        plan = self._plans.get(shape)
+        if plan is None:
+            plan = self._plans[shape] = self._plan(args, kwargs)
+        static, arrays = [shape], []
+        for is_array, value in zip(plan, (*args, *kwargs.values()), strict=True):
+            if is_array:
+                arrays.append(value)
+            else:
+                static.append(value)
+        return self._run(tuple(static), arrays)
+
+    def _run(self, static, arrays):
+        if RECORDING and active_log() is not None:
+            return self._recorded(static, arrays)
+        try:
+            result = self._jit(static, *arrays)
+        except (TypeError, ValueError, OverflowError):
+            # Either JAX cannot take an argument as it stands, or the code raised: the second call tells.
+            static, arrays = self._repair(static, arrays)
+            result = self._jit(static, *arrays)
+        return result if self.checked is None else self._verified(result)
+
+    def _plan(self, args, kwargs):
+        """For each argument of such a call, whether it is an array."""
+        try:
+            bound = self.__signature__.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}; its signature is {self.name}{self.__signature__}") from None
+        plan = []
+        parameters = self.__signature__.parameters
+        positional = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        for i in range(len(args)):
+            plan.append(positional[i].name in self.arrays if i < len(positional) else True)
+        plan.extend(name in self.arrays for name in kwargs)
+        del bound
+        return tuple(plan)
+
+    def _repair(self, static, arrays):
+        """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""
+        fixed = (static[0], *map(_static, static[1:])) if static else ()
+        try:
+            hash(fixed)
+        except TypeError:
+            bad = next(v for v in fixed[1:] if not _hashable(v))
+            raise TypeError(f"{self.name}: a static argument has type {type(bad).__name__}, which is not allowed") from None
+        names = [name.lstrip("*") for name in self.arrays] or ["x"]
+        good = []
+        for i, value in enumerate(arrays):
+            name = names[i] if i < len(names) else f"argument {i + 1}"
+            if isinstance(value, (list, tuple)) and f"*{name}" in self.arrays:
+                good.append(tuple(self._operand(v, f"{name}[{j}]") for j, v in enumerate(value)))
+            else:
+                good.append(value if value is None else self._operand(value, name))
+        strong = [v.dtype for v in good if hasattr(v, "dtype")]
+        return fixed, [_python_integer(v, strong, self.name) if type(v) is int else v for v in good]
+
+    def _operand(self, value, argument):
+        if not is_operand(value):
+            raise TypeError(
+                f"{self.name}: {argument} must be an array of structarrays, JAX or NumPy, or a Python scalar, "
+                f"got {type(value).__name__}"
+            )
+        return value
+
+    def _trace(self, static, *arrays):
+        """What is compiled: the definition on arrays, its results without weak types."""
+        (count, *names), static = static[0], list(static[1:])
+        arrays = list(arrays)
+        values = [(arrays if is_array else static).pop(0) for is_array in self._plans[(count, *names)]]
+        args = [self._lift(v, is_array) for v, is_array in zip(values, self._plans[(count, *names)], strict=True)]
+        result = self.__wrapped__(*args[:count], **dict(zip(names, args[count:], strict=True)))
+        return jax.tree.map(strip_weak, result)
+
+    def _lift(self, value, is_array):
+        if not is_array or value is None:
+            return value
+        if isinstance(value, (list, tuple)):
+            return tuple(lift(v) for v in value)
+        return lift(value)
+
+    def _verified(self, result):
+        result, ok = result
+        if linalg_errors.value == "raise" and not isinstance(ok, jax.core.Tracer) and not ok.item():
+            raise np.linalg.LinAlgError(f"{self.name}: {self.checked}")
+        return result
+
+    def _recorded(self, static, arrays):
+        from .recording import recorded_call
+
+        static, arrays = self._repair(static, arrays)
+        result = recorded_call(self, static, arrays)
+        return result if self.checked is None else self._verified(result)
+
+    # ---- the dispatch, while tracing -----------------------------------------------------------------------------
+
+    def dispatch(self, *args: Array, **static):
+        """The result of the kernel for these arrays' classes; else of the family's rule; else of the dense kernel."""
+        log = active_log()
+        kernel = self.choose(args, static)
+        if kernel is not None:
+            if log is None:
+                return kernel.run(*args, **static)
+            with log.event(self.name, args, "kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
+                return event.finish(kernel.run(*args, **static))
+        if self.rule is not None:
+            with _maybe_event(log, self, args) as event:
+                result = self.rule(self, args, static)
+                if result is not NotImplemented:
+                    return event.finish(result) if event else result
+        dense = tuple(densify(x, self.name) for x in args)
+        kernel = self.choose(dense, static)
+        if kernel is None:
+            raise TypeError(f"{self.name} has no kernel for {', '.join(type(x).__name__ for x in args)}")
+        return kernel.run(*dense, **static)
+
+
+def _maybe_event(log, function, args):
+    import contextlib
+
+    return contextlib.nullcontext() if log is None else log.event(function.name, args, f"rule of {function.rule.__name__}")
+
+
+def _hashable(value):
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _python_integer(value: int, strong, name):
+    """A Python integer that JAX cannot take as it stands, in the dtype of the arrays beside it.
+
+    Raises
+    ------
+    OverflowError
+        If it does not fit.
+    """
+    if strong:
+        dtype = dtypes.promote(*strong)
+        if dtype.kind in "iu":
+            try:
+                return dtype.type(value)
+            except OverflowError:
+                raise OverflowError(f"{name}: the Python integer {value} does not fit into {dtype}") from None
+        if dtype.kind in "fc":
+            return dtype.type(value)
+    return value
+
+
+def _function_by_name(name):
+    return FUNCTIONS[name]
+
+
+class ArrayFunction(Function):
+    """A function of positional arrays and nothing else: the fastest call."""
+
+    def __init__(self, define, arrays, **kwargs):
+        super().__init__(define, arrays, **kwargs)
+        self._fast = jax.jit(functools.partial(self._trace, ()), inline=True)
+
+    def __call__(self, x, /, *others):
+        # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
+        if (
+            (RECORDING and active_log() is not None)
+            or (type(x) is int and not 0 <= x < 128)
+            or (others and type(others[-1]) is int and not 0 <= others[-1] < 128)
+        ):
+            return self._careful(x, *others)
+        try:
+            result = self._fast(x, *others)
+        except (TypeError, ValueError, OverflowError):
+            return self._careful(x, *others)
+        return result if self.checked is None else self._verified(result)
+
+    def _careful(self, *arrays):
+        self._plan(arrays, {})  # raises for a wrong number of arguments
+        _, arrays = self._repair(((),), arrays)
+        return self._run((), arrays)
+
+    def _trace(self, static, *arrays):
+        return jax.tree.map(strip_weak, self.__wrapped__(*map(lift, arrays)))
+
+
+def function(*arrays: str, checked: str | None = None, prefix: str = "", rule=None):
+    """Make the decorated code a `Function`; the arguments are those of the class."""
+
+    def decorate(define):
+        plain = all(p.kind is p.POSITIONAL_ONLY and p.name in arrays for p in inspect.signature(define).parameters.values())
+        kind = ArrayFunction if plain else Function
+        return kind(define, arrays, checked=checked, prefix=prefix, rule=rule)
+
+    return decorate

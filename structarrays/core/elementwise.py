@@ -1,0 +1,189 @@
+"""The family of elementwise functions: map over the stored entries, join or meet the structures (DESIGN 4.4).
+
+An elementwise function is written as a formula on plain arrays of one dtype; its declared properties say what happens
+to structural zeros. Everything else follows here, for every structure and any number of operands.
+"""
+
+import inspect
+
+import jax
+import jax.numpy as jnp
+
+from . import dtypes
+from .array import Array
+from .contexts import strong_zeros_policy
+from .dense import Dense
+from .dispatch import ArrayFunction, densify, is_weak, lift, promote, strip_weak
+from .join import join_all, meet, restrict, structure
+
+# What an argument may be, by the standard's names; integers are taken for floating (and become the default floating
+# dtype), as in NumPy and JAX.
+KINDS = {
+    "all": "biufc",
+    "numeric": "iufc",
+    "real": "biuf",
+    "real numeric": "iuf",
+    "floating": "iufc",
+    "real floating": "iuf",
+    "complex": "iufc",
+    "integer": "iu",
+    "integer or bool": "biu",
+    "bool": "b",
+}
+
+
+class _Elementwise:
+    """What `ElementwiseFunction` and its fast sibling have in common."""
+
+    def _declare(self, kinds, zero, absorbs, exact):
+        self.kinds, self.zero, self.absorbs, self.exact = kinds, zero, absorbs, exact
+        self.rule = elementwise
+
+    def formula(self, *data, **static):
+        """The function on plain arrays of one dtype."""
+        return self.__wrapped__(*data, **static)
+
+    def define(self, *arrays: Array, **static):
+        """Check, promote and dispatch; runs while a call is traced."""
+        arrays = self.prepare(*arrays)
+        return self.dispatch(*arrays, **static)
+
+    def prepare(self, *arrays: Array):
+        """The operands with their common dtype, of a kind that the function takes."""
+        check_kinds(self, arrays)
+        arrays = promote(*arrays)
+        if "floating" in self.kinds and arrays[0].dtype.kind in "iu":
+            default = dtypes.default_dtype("f")
+            arrays = [x._cast(default) for x in arrays]
+        try:
+            jnp.broadcast_shapes(*(x.shape for x in arrays))
+        except ValueError:
+            shapes = " and ".join(str(x.shape) for x in arrays)
+            raise ValueError(f"{self.name}: shapes {shapes} cannot be broadcast together") from None
+        return arrays
+
+
+def check_kinds(function, arrays):
+    """Raise TypeError for operands of a kind that the function does not take."""
+    allowed = KINDS[function.kinds]
+    for i, x in enumerate(arrays):
+        kind = x.dtype.kind if x.dtype.kind in "biufc" else "f"
+        if kind not in allowed and not (kind == "b" and is_weak(x)):
+            name = list(function.__signature__.parameters)[i] if i < len(function.__signature__.parameters) else "x"
+            raise TypeError(f"{function.name}: {name} must have a {function.kinds} dtype, got {x.dtype}")
+
+
+class ElementwiseArrayFunction(_Elementwise, ArrayFunction):
+    """An elementwise function of positional arrays only."""
+
+    def _trace(self, static, *arrays):
+        return jax.tree.map(strip_weak, self.define(*map(lift, arrays)))
+
+
+def elementwise_function(*, kinds: str, zero: bool = False, absorbs: tuple[int, ...] = (), exact: bool = False):
+    """Make the decorated formula an elementwise function.
+
+    Parameters
+    ----------
+    kinds : str
+        The dtypes it takes, one of `KINDS`.
+    zero : bool
+        Whether it maps zeros (in all operands) to zero, so that a structural zero stays one.
+    absorbs : tuple of int
+        The operands in which a structural zero gives a structural zero, whatever the others are (DESIGN 4.3).
+    exact : bool
+        Whether that holds for NaN and infinity, too, as for `logical_and`: then `strong_zeros` has no say.
+    """
+
+    def decorate(formula):
+        names = tuple(inspect.signature(formula).parameters)
+        function = ElementwiseArrayFunction(formula, names)
+        function._declare(kinds, zero, absorbs, exact)
+        return function
+
+    return decorate
+
+
+def elementwise(function, args, static):
+    """The family's rule: stored entries and background are mapped; structures are joined, or met where zeros absorb."""
+    structured = [x for x in args if x.stores_entries]
+    if not structured:
+        return _without_patterns(function, args, static)
+    shape = jnp.broadcast_shapes(*(x.shape for x in args))
+    if any(x.shape[-2:] != shape[-2:] for x in structured):
+        return NotImplemented  # a 1 × n structure that broadcasts against m × n: so small that its dense form serves
+    constants = [None if x.stores_entries else x._constant(2) for x in args]
+    only_constants = all(x.stores_entries or c is not None for x, c in zip(args, constants, strict=True))
+    absorbing = _absorbing(function)
+    absorbers = [x for i, x in enumerate(args) if i in absorbing and x.stores_entries and x.background is None]
+    if absorbers:
+        alike = only_constants and all(structure(x) == structure(structured[0]) for x in structured)
+        pattern = absorbers[0] if alike else absorbers[0]._free()
+        for other in absorbers[1:]:
+            pattern = meet(pattern, other)
+        parts = [
+            restrict(x, pattern).entries if x.stores_entries else pattern._gather(x._dense() if c is None else c)
+            for x, c in zip(args, constants, strict=True)
+        ]
+        background = None
+    elif only_constants:
+        joined = join_all(structured)
+        pattern = joined[0]
+        if type(pattern) is Dense:
+            return NotImplemented
+        left = iter(joined)
+        parts = [
+            next(left).entries if x.stores_entries else pattern._gather(c) for x, c in zip(args, constants, strict=True)
+        ]
+        background = _background(function, args, constants, shape[:-2], static)
+    else:
+        return _dense_result(function, args, static, shape)
+    entries = [function.formula(*values, **static) for values in zip(*parts, strict=True)]
+    return pattern._rebuild(_with_batch(entries, pattern, shape[:-2]), background)
+
+
+def _absorbing(function):
+    return function.absorbs if function.exact or strong_zeros_policy.value else ()
+
+
+def _with_batch(entries, pattern, batch):
+    """The entries with the whole batch shape in front: an operand may have had fewer batch dimensions."""
+    return tuple(
+        jnp.broadcast_to(e, batch + e.shape[e.ndim - old.ndim + len(pattern.batch_shape) :])
+        for e, old in zip(entries, pattern.entries, strict=True)
+    )
+
+
+def _background(function, args, constants, batch, static):
+    """The background of the result: None where zeros are mapped to zero, else a leaf of batch shape."""
+    if function.zero and all(x.stores_entries and x.background is None for x in args):
+        return None
+    values = []
+    for x, c in zip(args, constants, strict=True):
+        if not x.stores_entries:
+            values.append(c[..., 0, 0] if c.ndim >= 2 else c.reshape(()))
+        else:
+            values.append(jnp.zeros((), x.dtype) if x.background is None else x.background)
+    return jnp.broadcast_to(function.formula(*values, **static), batch)
+
+
+def _without_patterns(function, args, static):
+    """Operands that are dense or filled: the formula on what is stored."""
+    shape = jnp.broadcast_shapes(*(x.shape for x in args))
+    fills = [x for x in args if type(x) is not Dense]
+    for core in range(len(shape), 0, -1):
+        parts = [x._constant(core) for x in args]
+        if fills and all(p is not None for p in parts):
+            kept = len(shape) - core
+            data = function.formula(*parts, **static)
+            data = data.reshape(data.shape[: max(0, data.ndim - core)])
+            return type(fills[0])._make((jnp.broadcast_to(data, shape[:kept]),), shape[kept:])
+    parts = [x.data if type(x) is Dense else x._constant_data() for x in args]
+    return Dense._make((jnp.broadcast_to(function.formula(*parts, **static), shape),))
+
+
+def _dense_result(function, args, static, shape):
+    """The formula on dense forms; only where no operand is dense of the result's shape is that a densification."""
+    if not any(type(x) is Dense and x.shape[-2:] == shape[-2:] for x in args):
+        args = [densify(x, function.name) for x in args]
+    return Dense._make((jnp.broadcast_to(function.formula(*(x._dense() for x in args), **static), shape),))

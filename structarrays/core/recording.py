@@ -1,0 +1,211 @@
+"""`record` and `explain`: which kernel ran, which structure came out, what was densified (DESIGN 4.2)."""
+
+import contextlib
+import time
+from dataclasses import dataclass, field
+
+import jax
+
+RECORDING: list = []
+"""Not empty while any `record` or `explain` is active anywhere: what a function's call looks at first."""
+
+_log = jax.make_user_context(None)
+
+
+def active_log():
+    """The log that this thread writes to, or None."""
+    return _log.value if RECORDING else None
+
+
+@dataclass
+class Event:
+    """One kernel run, or one densification."""
+
+    function: str
+    operands: tuple[str, ...]
+    how: str
+    result: str = ""
+    depth: int = 0
+    bytes: int = 0
+    densified: bool = False
+    seconds: float | None = None
+
+    def finish(self, result):
+        """Note what came out, and hand it on."""
+        self.result = describe(result)
+        return result
+
+
+def describe(value) -> str:
+    """Class and shape of a result, in a few characters."""
+    from .array import Array
+
+    if isinstance(value, Array):
+        background = "" if getattr(value, "background", None) is None or value.core_ndim == 0 else " + background"
+        return f"{type(value).__name__}{background} {value.shape}".replace(" ", "") if not background else (
+            f"{type(value).__name__} + background {value.shape}"
+        )  # fmt: skip
+    if isinstance(value, (tuple, list)):
+        return ", ".join(describe(v) for v in value)
+    return f"{type(value).__name__}"
+
+
+@dataclass(eq=False)
+class Log:
+    """What happened inside a `record`: a list of events that prints as a table.
+
+    Attributes
+    ----------
+    events : list of Event
+        In the order in which they began; `depth` counts the calls around.
+    peak_bytes : int
+        The largest sum of arguments, results and temporaries of one compiled call.
+    """
+
+    events: list = field(default_factory=list)
+    peak_bytes: int = 0
+    depth: int = 0
+
+    def add(self, event: Event):
+        """Append an event at the present depth."""
+        event.depth = self.depth
+        self.events.append(event)
+
+    @contextlib.contextmanager
+    def event(self, name, args, how):
+        """An event around the code inside, one level deeper."""
+        event = Event(name, tuple(describe(a) for a in args), how)
+        self.add(event)
+        self.depth += 1
+        try:
+            yield event
+        finally:
+            self.depth -= 1
+
+    @property
+    def densifications(self) -> list:
+        """The events that expanded a structured array."""
+        return [e for e in self.events if e.densified]
+
+    @property
+    def kernels(self) -> list:
+        """The events that ran a kernel or a family's rule."""
+        return [e for e in self.events if not e.densified]
+
+    def __str__(self):
+        rows = [("function", "operands", "how", "result", "bytes", "time")]
+        for e in self.events:
+            rows.append(
+                (
+                    "  " * e.depth + e.function,
+                    ", ".join(e.operands),
+                    e.how,
+                    e.result,
+                    f"{e.bytes:,}" if e.bytes else "",
+                    "" if e.seconds is None else f"{e.seconds * 1e3:.3g} ms",
+                )
+            )
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+        lines.insert(1, "  ".join("-" * w for w in widths))
+        lines.append(
+            f"{len(self.kernels)} kernels, {len(self.densifications)} densifications"
+            + (f", peak of one call {self.peak_bytes:,} bytes" if self.peak_bytes else "")
+        )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+@contextlib.contextmanager
+def _logging(log):
+    with _log(log):
+        RECORDING.append(log)
+        try:
+            yield log
+        finally:
+            RECORDING.remove(log)
+
+
+@contextlib.contextmanager
+def record():
+    """Log every kernel and every densification inside the ``with``.
+
+    Eager calls are timed, with the memory of their compiled code; what a `jax.jit` inside traces is logged, too.
+
+    Yields
+    ------
+    Log
+        It prints as a table; `densifications`, `kernels` and `peak_bytes` are for tests.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> D = sa.Diagonal([1.0, 2.0, 3.0])
+    >>> with sa.record() as log:
+    ...     y = D @ D + D
+    >>> len(log.densifications), [e.function for e in log.kernels if e.depth == 0]
+    (0, ['matmul', 'add'])
+    """
+    with _logging(Log()) as log:
+        yield log
+
+
+def explain(function, *args, **kwargs) -> Log:
+    """Say, without computing, which kernels would run for these arguments, and which structures come out.
+
+    Parameters
+    ----------
+    function : callable
+        A function of the namespace, or any function of arrays.
+    *args, **kwargs
+        Its arguments; of the arrays only structure, shape and dtype are looked at.
+
+    Returns
+    -------
+    Log
+        The events, and in `result` the structure of what would be returned.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> print(sa.explain(sa.exp, sa.Diagonal([1.0, 2.0])).events[0].result)
+    Diagonal + background (2, 2)
+    """
+    from .array import Array
+
+    with _logging(Log()) as log:
+        leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=lambda v: isinstance(v, Array))
+        dynamic = [v if isinstance(v, Array) or isinstance(v, jax.Array) else None for v in leaves]
+
+        def run(values):
+            merged = [v if d is not None else fixed for v, d, fixed in zip(values, dynamic, leaves, strict=True)]
+            a, k = jax.tree.unflatten(tree, merged)
+            return function(*a, **k)
+
+        log.result = jax.eval_shape(run, dynamic)
+    return log
+
+
+def recorded_call(function, static, arrays):
+    """Run one call of a function of the namespace, and log it."""
+    log = active_log()
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
+        return function._trace(static, *arrays)
+    first = len(log.events)
+    jax.eval_shape(lambda *a: function._trace(static, *a), *arrays)
+    with _log(None):
+        memory = function._jit.lower(static, *arrays).compile().memory_analysis()
+        function._jit(static, *arrays)
+        start = time.perf_counter()
+        result = jax.block_until_ready(function._jit(static, *arrays))
+        seconds = time.perf_counter() - start
+    top = [e for e in log.events[first:] if e.depth == log.depth and not e.densified]
+    if top:
+        top[0].seconds = seconds
+    if memory is not None:
+        total = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+        log.peak_bytes = max(log.peak_bytes, total)
+        for e in top[:1]:
+            e.bytes = total
+    return result

@@ -1,0 +1,90 @@
+"""The table of kernels behind a function, and how the right one is found (DESIGN 5)."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+FUNCTIONS: dict[str, Any] = {}
+"""Every function of the namespace by its qualified name (``"add"``, ``"linalg.solve"``), for `Array`'s operators, which
+stand below the functions in the order of imports."""
+
+
+class Kernel(NamedTuple):
+    """One implementation: the classes it serves, the static condition under which it does, and the code."""
+
+    classes: tuple[type, ...]
+    when: Callable[..., bool] | None
+    run: Callable[..., Any]
+
+
+class Registry:
+    """Kernels by the classes of their arguments.
+
+    The kernel for given classes is the one with the smallest sum of distances along the method resolution orders, then
+    the smallest distance in the leftmost argument, then the one registered last: a total order, so that two packages
+    which know nothing of each other can both register, and nothing is ever ambiguous.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self.kernels: list[Kernel] = []
+        self._found: dict[tuple[type, ...], tuple[Kernel, ...]] = {}
+
+    def kernel(self, *classes: type, when: Callable[..., bool] | None = None):
+        """Register the decorated function as the kernel for arguments of these classes and their subclasses.
+
+        Parameters
+        ----------
+        *classes : type
+            The class of each array argument, in order.
+        when : callable, optional
+            A static predicate on the same arguments as the kernel; where it is false, the next best kernel serves.
+
+        Returns
+        -------
+        callable
+            The decorator; it returns the kernel unchanged.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> class Mine(sa.Diagonal):
+        ...     __slots__ = ()
+        >>> @sa.linalg.trace.kernel(Mine)
+        ... def _(x, *, offset, dtype):
+        ...     return sa.asarray(42.0)
+        >>> float(sa.linalg.trace(Mine([1.0, 2.0])))
+        42.0
+        """
+        for cls in classes:
+            if not isinstance(cls, type):
+                raise TypeError(f"{self.name}.kernel takes array classes, got {cls!r}")
+
+        def register(run):
+            self.kernels.append(Kernel(classes, when, run))
+            self._found.clear()
+            return run
+
+        return register
+
+    def find(self, classes: tuple[type, ...]) -> tuple[Kernel, ...]:
+        """The kernels that can serve arguments of these classes, best first."""
+        found = self._found.get(classes)
+        if found is None:
+            found = self._found[classes] = self._search(classes)
+        return found
+
+    def _search(self, classes):
+        ranked = []
+        for age, kernel in enumerate(self.kernels):
+            if len(kernel.classes) == len(classes) and all(map(issubclass, classes, kernel.classes)):
+                distances = tuple(c.__mro__.index(k) for c, k in zip(classes, kernel.classes, strict=True))
+                ranked.append((sum(distances), distances, -age, kernel))
+        ranked.sort(key=lambda entry: entry[:3])
+        return tuple(entry[3] for entry in ranked)
+
+    def choose(self, args, static) -> Kernel | None:
+        """The kernel that serves these arguments, or None."""
+        for kernel in self.find(tuple(map(type, args))):
+            if kernel.when is None or kernel.when(*args, **static):
+                return kernel
+        return None

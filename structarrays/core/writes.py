@@ -1,0 +1,166 @@
+"""Writing into a handle: one assignment under one lock, pushed to the views, in place where the handle owns its buffer.
+
+A handle is in one of two states. Normally its value is in ``_value``, where flattening finds it. After a write of its
+own, the handle alone knows the buffer, and keeps the value in ``_owned`` with ``_value`` unset: the next write may then
+donate the buffer to the compiled update, so that a loop of single writes costs one update each and not one copy each.
+Any reader of ``_value`` lands in `Array.__getattr__`, which exposes the value and ends the ownership.
+
+A view is a handle with a link to its base and the pair of functions ``get`` and ``put`` between them (a *lens*). A
+write through a view puts the new part into the base; a write to a base pushes to the views that are still alive. Code
+that never writes pays nothing for this.
+"""
+
+import threading
+import weakref
+from collections.abc import Callable
+
+import jax
+
+LOCK = threading.RLock()
+"""The one lock of all writes. It lives in no object, so that arrays can be pickled and copied."""
+
+
+class Link:
+    """What ties a handle to others: its base with the lens between them, and its own live views."""
+
+    __slots__ = ("base", "get", "put", "views")
+
+    def __init__(self, base=None, get: Callable | None = None, put: Callable | None = None):
+        self.base, self.get, self.put = base, get, put
+        self.views: list[weakref.ref] = []
+
+    def live_views(self):
+        """The views that still exist; forgets the others."""
+        live = [(ref, view) for ref in self.views if (view := ref()) is not None]
+        self.views = [ref for ref, _ in live]
+        return [view for _, view in live]
+
+
+def link_of(x) -> Link | None:
+    """The link of a handle, if it has one."""
+    try:
+        return x._link
+    except AttributeError:
+        return None
+
+
+def expose(x):
+    """The value of a handle that owned it alone; from here on it may be shared."""
+    with LOCK:
+        try:
+            value = object.__getattribute__(x, "_owned")
+        except AttributeError:
+            # Another thread has exposed it in between, or this handle never had a value.
+            return object.__getattribute__(x, "_value")
+        x._value = value
+        del x._owned
+        return value
+
+
+def take(x):
+    """The value of a handle for a write, and whether its buffers may be donated. Call it under the lock."""
+    try:
+        return object.__getattribute__(x, "_owned"), True
+    except AttributeError:
+        return x._value, False
+
+
+def peek(x):
+    """The value for a computation that is over before the next write, so that ownership lasts. Call it under the lock."""
+    return take(x)[0]
+
+
+def make_view(view, base, get, put):
+    """Make a fresh handle a view of `base`: `get` maps the base's dense value to the view's, `put` writes back."""
+    with LOCK:
+        link = link_of(base)
+        if link is None:
+            link = base._link = Link()
+        view._link = Link(base, get, put)
+        if len(link.views) >= 32 and len(link.views) & (len(link.views) - 1) == 0:
+            link.live_views()  # now and then, so that a loop over views of one array does not pile up dead references
+        link.views.append(weakref.ref(view))
+    return view
+
+
+def _is_traced(leaves) -> bool:
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+
+
+def check_escape(old_leaves, new_leaves, what: str):
+    """Refuse to put a traced value into a handle that was made outside of the function being traced."""
+    if not jax.core.trace_state_clean() and _is_traced(new_leaves) and not _is_traced(old_leaves) and _compiling():
+        raise RuntimeError(
+            f"{what} would put a traced value into an array that was made outside of the function being transformed; "
+            "return the new value from the function instead (or copy the array inside: xp.asarray(x, copy=True))"
+        )
+
+
+def _compiling() -> bool:
+    """Whether we are inside `jit` (or `scan` and its like), where every value made inside is a tracer."""
+    return isinstance(jax.numpy.zeros(()), jax.core.Tracer)
+
+
+def store(x, value, *, owned: bool = False):
+    """Give a handle a new value. Call it under the lock.
+
+    The class changes before or after the value; a reader in between is served by the class that the value names.
+    """
+    cls = value[1][0]
+    if type(x) is not cls:
+        x.__class__ = cls
+    link = link_of(x)
+    if owned and link is None:
+        x._owned = value
+        try:
+            del x._value
+        except AttributeError:
+            pass
+        return
+    x._value = value
+    try:
+        del x._owned
+    except AttributeError:
+        pass
+    if link is not None:
+        _push(x, link)
+
+
+def _push(x, link):
+    """Refresh the views of a handle, and theirs."""
+    data = x._value[0][0]
+    for view in link.live_views():
+        store(view, ((view._link.get(data),), view._value[1]))
+
+
+def write(x, value, *, owned: bool = False):
+    """Give a handle a new value, through its base where it is a view. Call it under the lock."""
+    link = link_of(x)
+    if link is None or link.base is None:
+        store(x, value, owned=owned)
+        return
+    base = link.base
+    (data,), aux = base._value
+    write(base, ((link.put(data, value[0][0]),), aux[:2] + (frozenset(),)))
+
+
+def assign_result(x, result, name: str):
+    """Give `x` the value of an in-place operator's result, which must have its shape and a dtype of its kind."""
+    if result.shape != x.shape:
+        raise ValueError(
+            f"{name} in place: the result has shape {result.shape}, which does not fit the array's shape {x.shape}"
+        )
+    if result.dtype != x.dtype:
+        if _kind_rank(result.dtype) > _kind_rank(x.dtype):
+            raise TypeError(f"{name} in place: the result's dtype {result.dtype} cannot be written into {x.dtype}")
+        from .registry import FUNCTIONS
+
+        result = FUNCTIONS["astype"](result, x.dtype)
+    leaves, aux = result._value
+    with LOCK:
+        check_escape(x._value[0], leaves, f"{name} in place")
+        write(x, (leaves, aux))
+
+
+def _kind_rank(dtype) -> int:
+    return {"b": 0, "u": 1, "i": 1, "c": 3}.get(dtype.kind, 2)

@@ -1,0 +1,56 @@
+"""The standard's creation functions, on plain JAX arrays. ``dtype`` is never ``None``: the caller knows the default."""
+
+import jax.numpy as jnp
+from jax import Array
+
+
+def arange(start, /, stop=None, step=1, *, dtype, device=None) -> Array:
+    """Evenly spaced values in ``[start, stop)``; of ``[0, start)`` if only one bound is given."""
+    if stop is None:
+        start, stop = 0, start
+    return jnp.arange(start, stop, step, dtype=dtype, device=device)
+
+
+def empty(shape, *, dtype, device=None) -> Array:
+    """Zeros: JAX has no uninitialised arrays."""
+    return jnp.zeros(shape, dtype, device=device)
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype, device=None) -> Array:
+    """Ones on the ``k``-th diagonal, zeros elsewhere."""
+    return jnp.eye(n_rows, n_cols, k=k, dtype=dtype, device=device)
+
+
+def full(shape, fill_value, *, dtype, device=None) -> Array:
+    """``fill_value`` everywhere."""
+    return jnp.full(shape, fill_value, dtype, device=device)
+
+
+def linspace(start, stop, /, num: int, *, dtype, device=None, endpoint: bool = True) -> Array:
+    """``num`` evenly spaced values from ``start`` to ``stop``."""
+    return jnp.linspace(start, stop, num, endpoint=endpoint, dtype=dtype, device=device)
+
+
+def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
+    """Coordinate arrays of a grid, as a tuple (``jnp`` returns a list)."""
+    return tuple(jnp.meshgrid(*arrays, indexing=indexing))
+
+
+def ones(shape, *, dtype, device=None) -> Array:
+    """Ones."""
+    return jnp.ones(shape, dtype, device=device)
+
+
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    """The lower triangle of matrices, up to the ``k``-th diagonal; zeros elsewhere."""
+    return jnp.tril(x, k=k)
+
+
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    """The upper triangle of matrices, from the ``k``-th diagonal; zeros elsewhere."""
+    return jnp.triu(x, k=k)
+
+
+def zeros(shape, *, dtype, device=None) -> Array:
+    """Zeros."""
+    return jnp.zeros(shape, dtype, device=device)

@@ -1,0 +1,94 @@
+"""The standard's Fourier transforms, on plain JAX arrays. All keyword arguments are static.
+
+``norm`` is ``"backward"``, ``"ortho"`` or ``"forward"``; the precision of the result is that of the argument.
+"""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+from jax import Array
+
+
+def _sizes(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None) -> Sequence[int] | None:
+    """``s`` with -1, "the whole axis", replaced by the axis' length, which ``jnp`` does not understand."""
+    if s is None or axes is None:
+        return s
+    return [x.shape[axis] if size == -1 else size for size, axis in zip(s, axes, strict=True)]
+
+
+def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    """Discrete Fourier transform along an axis."""
+    return jnp.fft.fft(x, n=n, axis=axis, norm=norm)
+
+
+def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    """Inverse of `fft`."""
+    return jnp.fft.ifft(x, n=n, axis=axis, norm=norm)
+
+
+def fftn(
+    x: Array, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Array:
+    """Discrete Fourier transform along several axes."""
+    return jnp.fft.fftn(x, s=_sizes(x, s, axes), axes=axes, norm=norm)
+
+
+def ifftn(
+    x: Array, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Array:
+    """Inverse of `fftn`."""
+    return jnp.fft.ifftn(x, s=_sizes(x, s, axes), axes=axes, norm=norm)
+
+
+def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    """Transform of a real signal: its nonnegative frequencies."""
+    return jnp.fft.rfft(x, n=n, axis=axis, norm=norm)
+
+
+def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    """Inverse of `rfft`; ``n`` is the length of the real signal."""
+    return jnp.fft.irfft(x, n=n, axis=axis, norm=norm)
+
+
+def rfftn(
+    x: Array, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Array:
+    """Transform of a real signal along several axes, `rfft` along the last of them."""
+    return jnp.fft.rfftn(x, s=_sizes(x, s, axes), axes=axes, norm=norm)
+
+
+def irfftn(
+    x: Array, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+) -> Array:
+    """Inverse of `rfftn`."""
+    return jnp.fft.irfftn(x, s=_sizes(x, s, axes), axes=axes, norm=norm)
+
+
+def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    """Transform of a signal with Hermitian symmetry, which is real."""
+    return jnp.fft.hfft(x, n=n, axis=axis, norm=norm)
+
+
+def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+    """Inverse of `hfft`."""
+    return jnp.fft.ihfft(x, n=n, axis=axis, norm=norm)
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype, device=None) -> Array:
+    """Frequencies of `fft` for samples ``d`` apart."""
+    return jnp.fft.fftfreq(n, d=d, dtype=dtype, device=device)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype, device=None) -> Array:
+    """Frequencies of `rfft` for samples ``d`` apart."""
+    return jnp.fft.rfftfreq(n, d=d, dtype=dtype, device=device)
+
+
+def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
+    """Move frequency zero to the centre."""
+    return jnp.fft.fftshift(x, axes=axes)
+
+
+def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
+    """Inverse of `fftshift`."""
+    return jnp.fft.ifftshift(x, axes=axes)

@@ -1,0 +1,14 @@
+"""The standard's sorting functions, on plain JAX arrays. NaN is the largest value: last ascending, first descending."""
+
+import jax.numpy as jnp
+from jax import Array
+
+
+def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """Sorted copy along an axis."""
+    return jnp.sort(x, axis=axis, descending=descending, stable=stable)
+
+
+def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """Indices that sort along an axis, in the default integer dtype."""
+    return jnp.argsort(x, axis=axis, descending=descending, stable=stable).astype(int)

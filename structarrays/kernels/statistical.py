@@ -1,0 +1,143 @@
+"""The standard's reductions and cumulative reductions, on plain JAX arrays.
+
+``axis`` is ``None``, an integer or a tuple of integers, ``dtype`` a dtype or ``None``; keyword arguments are static.
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy
+from jax import Array, lax
+
+Axis = int | tuple[int, ...] | None
+
+
+def accumulation_dtype(dtype) -> numpy.dtype:
+    """The dtype in which the standard sums and multiplies ``dtype``: no integer narrower than the default one."""
+    dtype = numpy.dtype(dtype)
+    default = jnp.asarray(0).dtype  # int64, or int32 without x64
+    if dtype.kind in "iu" and dtype.itemsize < default.itemsize:
+        return numpy.dtype(f"{'int' if dtype.kind == 'i' else 'uint'}{8 * default.itemsize}")
+    return default if dtype.kind == "b" else dtype
+
+
+def _axes(x: Array, axis: Axis) -> tuple[int, ...]:
+    """The reduced axes as nonnegative integers."""
+    if axis is None:
+        return tuple(range(x.ndim))
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    return tuple(a + x.ndim if a < 0 else a for a in axes)
+
+
+def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Largest value; NaN if there is one, in arrays of any size."""
+    return _extremum(jnp.max, x, axis, keepdims)
+
+
+def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Smallest value; NaN if there is one, in arrays of any size."""
+    return _extremum(jnp.min, x, axis, keepdims)
+
+
+def _extremum(reduce, x: Array, axis: Axis, keepdims: bool) -> Array:
+    if not jnp.issubdtype(x.dtype, jnp.floating) or x.size == 0:
+        return reduce(x, axis=axis, keepdims=keepdims)
+    axes = _axes(x, axis)
+    if x.ndim - 1 in axes:
+        result = _extremum_and_nan(reduce is jnp.max, axes, x)
+        return jnp.expand_dims(result, axes) if keepdims else result
+    # Across rows XLA vectorises two simple reductions better than one of pairs.
+    result = reduce(x, axis=axes, keepdims=keepdims)
+    return jnp.where(jnp.any(jnp.isnan(x), axis=axes, keepdims=keepdims), jnp.nan, result)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _extremum_and_nan(largest: bool, axes: tuple[int, ...], x: Array) -> Array:
+    # On CPU XLA's max and min lose NaN in arrays of 10^4 elements and more (jax-ml/jax#39887). One pass reduces pairs
+    # of a value and "has a NaN been seen"; a second reduction for the flag costs another pass over memory.
+    start = numpy.array(-numpy.inf if largest else numpy.inf, x.dtype)
+    better = lax.max if largest else lax.min
+
+    def combine(left, right):
+        return better(left[0], right[0]), lax.bitwise_or(left[1], right[1])
+
+    result, nan_seen = lax.reduce((x, x != x), (start, numpy.array(False)), combine, axes)
+    return jnp.where(nan_seen, jnp.nan, result)
+
+
+@_extremum_and_nan.defjvp
+def _extremum_and_nan_jvp(largest, axes, primals, tangents):
+    # As in JAX, equal extrema share the derivative equally.
+    (x,), (tangent,) = primals, tangents
+    result = _extremum_and_nan(largest, axes, x)
+    attained = (x == jnp.expand_dims(result, axes)).astype(x.dtype)
+    return result, jnp.sum(attained * tangent, axis=axes) / jnp.sum(attained, axis=axes)
+
+
+def sum(x: Array, /, *, axis: Axis = None, dtype=None, keepdims: bool = False) -> Array:
+    """Sum, accumulated in `accumulation_dtype` unless told otherwise."""
+    return jnp.sum(x, axis=axis, dtype=accumulation_dtype(x.dtype) if dtype is None else dtype, keepdims=keepdims)
+
+
+def prod(x: Array, /, *, axis: Axis = None, dtype=None, keepdims: bool = False) -> Array:
+    """Product, accumulated in `accumulation_dtype` unless told otherwise."""
+    return jnp.prod(x, axis=axis, dtype=accumulation_dtype(x.dtype) if dtype is None else dtype, keepdims=keepdims)
+
+
+def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Arithmetic mean; NaN of nothing."""
+    return jnp.mean(x, axis=axis, keepdims=keepdims)
+
+
+def var(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
+    """Variance with divisor ``count - correction``; NaN where that is not positive. Real, of complex arrays too."""
+    result = jnp.var(x, axis=axis, correction=correction, keepdims=keepdims)
+    count = math.prod(x.shape[a] for a in _axes(x, axis))
+    # jnp divides by the negative number.
+    return result if count - correction > 0 else jnp.full_like(result, jnp.nan)
+
+
+def std(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
+    """Standard deviation, the square root of `var`."""
+    return jnp.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
+    """Partial sums along an axis, with a leading 0 if ``include_initial``."""
+    return _cumulative(jnp.cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x: Array, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
+    """Partial products along an axis, with a leading 1 if ``include_initial``."""
+    return _cumulative(jnp.cumprod, 1, x, axis, dtype, include_initial)
+
+
+def _cumulative(accumulate, initial: int, x: Array, axis: int | None, dtype, include_initial: bool) -> Array:
+    axis = 0 if axis is None else axis
+    # jnp.cumulative_prod defaults to the dtype of x; the standard to the accumulation dtype.
+    dtype = accumulation_dtype(x.dtype) if dtype is None else dtype
+    result = accumulate(x.astype(dtype), axis=axis, dtype=dtype)
+    if not include_initial:
+        return result
+    shape = list(x.shape)
+    shape[axis] = 1
+    return jnp.concatenate([jnp.full(shape, initial, result.dtype), result], axis=axis)
+
+
+def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Are all elements nonzero; True of nothing."""
+    return jnp.all(x, axis=axis, keepdims=keepdims)
+
+
+def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Is any element nonzero; False of nothing."""
+    return jnp.any(x, axis=axis, keepdims=keepdims)
+
+
+def diff(
+    x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
+) -> Array:
+    """``n``-th forward difference along an axis."""
+    return jnp.diff(x, n=n, axis=axis, prepend=prepend, append=append)

@@ -1,0 +1,344 @@
+"""`Banded`: a matrix that stores some of its diagonals, and the rules that `Diagonal` and `Identity` share with it."""
+
+import operator
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..core import dtypes
+from ..core.array import Array
+from ..core.dense import parameter
+from ..core.join import join_pair, meet_pair, restrict_to
+from ..kernels import bands as kernel
+from .fill import Fill, core_shape
+
+
+class Banded(Array):
+    r"""A matrix that is stored by diagonals; the entries between and around them are structural zeros.
+
+    Parameters
+    ----------
+    diagonals : sequence of array_like
+        One vector for each offset, ``(..., length)``, exactly as long as its diagonal. The batch shapes broadcast.
+    offsets : sequence of int
+        Which diagonal each vector is: ``0`` the main one, positive above, negative below. Any set, in any order;
+        none at all is the zero matrix.
+    shape : tuple of int, optional
+        The core shape ``(m, n)``, rectangular or not. By default square, as large as the first diagonal says.
+
+    Raises
+    ------
+    ValueError
+        If offsets repeat or lie outside of the matrix, or a vector's length is not that of its diagonal.
+
+    Notes
+    -----
+    Entry ``i`` of the diagonal with offset ``k`` is ``A[i, i + k]`` for ``k >= 0`` and ``A[i - k, i]`` for ``k < 0``,
+    as in `numpy.diagonal`. With ``d`` diagonals of length about ``n`` the costs are
+
+    ====================================  ==========================================
+    elementwise, reductions, transpose    ``O(d n)``
+    times a vector                        ``O(d n)``
+    times a matrix of d' diagonals        ``O(d d' n)``, the result has up to d + d' - 1
+    solve, `slogdet`, `cholesky`          ``O(w**2 n)``, where w is the bandwidth
+    ====================================  ==========================================
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.Banded([[1.0, 2.0], [4.0, 5.0, 6.0]], (1, 0), (3, 3))
+    >>> A @ sa.asarray([1.0, 1.0, 1.0])
+    Dense([5., 7., 6.], dtype=float64)
+    """
+
+    __slots__ = ()
+    stores_entries = True
+
+    def __new__(cls, diagonals, offsets, shape=None):
+        diagonals = [parameter(d, f"diagonals[{i}]") for i, d in enumerate(diagonals)]
+        try:
+            offsets = [operator.index(k) for k in offsets]
+        except TypeError:
+            raise TypeError(f"offsets must be integers, got {offsets!r}") from None
+        if len(diagonals) != len(offsets):
+            raise ValueError(f"diagonals and offsets must be as many, got {len(diagonals)} and {len(offsets)}")
+        if len(set(offsets)) != len(offsets):
+            raise ValueError(f"offsets must differ from each other, got {tuple(offsets)}")
+        for i, d in enumerate(diagonals):
+            if d.ndim < 1:
+                raise ValueError(f"diagonals[{i}] must have at least one dimension, got a scalar")
+        if shape is None:
+            if not offsets:
+                raise ValueError("shape must be given where there are no diagonals")
+            n = diagonals[0].shape[-1] + abs(offsets[0])
+            shape = (n, n)
+        shape = matrix_shape(shape, "shape")
+        for d, k in zip(diagonals, offsets, strict=True):
+            length = kernel.diagonal_length(shape, k)
+            if not -shape[0] < k < shape[1]:
+                raise ValueError(f"offsets must lie inside of a matrix of shape {shape}, got {k}")
+            if d.shape[-1] != length:
+                raise ValueError(
+                    f"the diagonal with offset {k} of a matrix of shape {shape} has length {length}, got {d.shape[-1]}"
+                )
+        order = sorted(range(len(offsets)), key=offsets.__getitem__)
+        diagonals = [diagonals[i] for i in order]
+        return cls._make(*_parameters(diagonals, tuple(offsets[i] for i in order), shape, None))
+
+    # ---- the parts -----------------------------------------------------------------------------------------------
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The offsets of the stored diagonals, increasing."""
+        return self.meta[0]
+
+    @property
+    def core_shape(self) -> tuple[int, int]:
+        """The shape ``(m, n)`` of the matrix."""
+        return self.meta[1]
+
+    @property
+    def diagonals(self) -> tuple:
+        """The stored diagonals, one for each offset."""
+        return self._value[0][: len(self.offsets)]
+
+    @property
+    def entries(self) -> tuple:
+        """The parameters that hold entries (a banded array without diagonals carries a scalar for its batch)."""
+        return self._value[0][:-1]
+
+    @property
+    def background(self):
+        """The value of all entries that are not stored: None is the structural zero."""
+        return self._value[0][-1]
+
+    @staticmethod
+    def _shape(leaves, meta):
+        first = leaves[0].shape
+        return first[: len(first) - (1 if meta[0] else 0)] + meta[1]
+
+    @property
+    def _lower(self) -> int:
+        """The number of diagonals below the main one, up to the last stored."""
+        return max(0, -self.offsets[0]) if self.offsets else 0
+
+    @property
+    def _upper(self) -> int:
+        """The number of diagonals above the main one, up to the last stored."""
+        return max(0, self.offsets[-1]) if self.offsets else 0
+
+    def _rebuild(self, entries, background):
+        return Banded._make((*entries, background), self.meta)
+
+    def _gather(self, data):
+        if not self.offsets:
+            return (jnp.zeros(data.shape[:-2], data.dtype),)
+        return tuple(kernel.at_diagonal(_matrix(data), k, self.core_shape) for k in self.offsets)
+
+    def _dense(self):
+        return kernel.to_dense(
+            self.diagonals, self.offsets, self.core_shape, self.background, self.dtype, self.batch_shape
+        )
+
+    def diagonal(self, offset: int):
+        """The diagonal with this offset as a `jax.Array`, whether it is stored or not."""
+        if offset in self.offsets:
+            return self.diagonals[self.offsets.index(offset)]
+        length = kernel.diagonal_length(self.core_shape, offset)
+        fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None]
+        return jnp.broadcast_to(fill, (*self.batch_shape, length))
+
+    def without_background(self):
+        """The array that is left when the background is taken off every entry, and the background (linear algebra sees
+        an array with a background as the sum of the two)."""
+        if self.background is None:
+            return self, None
+        free = self._free()
+        entries = tuple(e - self.background[..., None] for e in free.entries)
+        return free._rebuild(entries, None), self.background
+
+
+def _matrix(data):
+    """Data of at least two dimensions: vectors broadcast as rows."""
+    return data.reshape((1,) * (2 - data.ndim) + data.shape) if data.ndim < 2 else data
+
+
+def matrix_shape(shape, argument: str) -> tuple[int, int]:
+    """A core shape ``(m, n)``."""
+    shape = core_shape(shape, argument)
+    if len(shape) != 2:
+        raise ValueError(f"{argument} must be (m, n), the two core dimensions, got {shape}")
+    return shape
+
+
+def _parameters(diagonals, offsets, shape, background, dtype=None, batch=()):
+    """Leaves and meta of a banded array: one dtype, and the whole batch shape in front of each."""
+    if offsets:
+        dtype = dtypes.promote(*(d.dtype for d in diagonals))
+        batch = jnp.broadcast_shapes(batch, *(d.shape[:-1] for d in diagonals))
+        diagonals = [jnp.broadcast_to(d.astype(dtype), (*batch, d.shape[-1])) for d in diagonals]
+    else:
+        diagonals = [jnp.zeros(batch, dtype or dtypes.default_dtype("f"))]
+    if background is not None:
+        background = jnp.broadcast_to(background, batch)
+    return (*diagonals, background), (offsets, shape)
+
+
+def bands(diagonals, offsets, shape, background=None, *, dtype=None, batch=()):
+    """The array with these diagonals, from a kernel: the narrowest class, with diagonals outside of the matrix left out.
+
+    Parameters
+    ----------
+    diagonals, offsets, shape, background
+        As for `Banded`, already checked.
+    dtype, batch
+        What the array has where there is no diagonal.
+    """
+    kept = [(k, d) for k, d in zip(offsets, diagonals, strict=True) if kernel.diagonal_length(shape, k) > 0 or k == 0]
+    kept.sort(key=lambda pair: pair[0])
+    offsets, diagonals = tuple(k for k, _ in kept), [d for _, d in kept]
+    leaves, meta = _parameters(diagonals, offsets, shape, background, dtype, batch)
+    if offsets == (0,):
+        from .diagonal import Diagonal
+
+        return Diagonal._make(leaves, shape)
+    return Banded._make(leaves, meta)
+
+
+def tridiagonal(lower, diag, upper) -> Banded:
+    """The square matrix with three diagonals.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like
+        The diagonals below, on and above the main one, ``(..., n - 1)``, ``(..., n)`` and ``(..., n - 1)``.
+
+    Returns
+    -------
+    Banded
+        With offsets ``(-1, 0, 1)``.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.tridiagonal([1.0], [2.0, 3.0], [4.0]).to_dense()
+    Dense([[2., 4.],
+           [1., 3.]], dtype=float64)
+    """
+    n = parameter(diag, "diag").shape[-1:]
+    if n and n[0] < 2:
+        return Banded([diag], (0,), n * 2)
+    return Banded([lower, diag, upper], (-1, 0, 1), n * 2)
+
+
+def bidiagonal(diag, off, *, lower: bool = True) -> Banded:
+    """The square matrix with two diagonals.
+
+    Parameters
+    ----------
+    diag, off : array_like
+        The main diagonal ``(..., n)``, and the one beside it ``(..., n - 1)``.
+    lower : bool
+        Whether `off` stands below the main diagonal (default) or above.
+
+    Returns
+    -------
+    Banded
+        With offsets ``(-1, 0)`` or ``(0, 1)``.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.bidiagonal([2.0, 3.0], [1.0]).to_dense()
+    Dense([[2., 0.],
+           [1., 3.]], dtype=float64)
+    """
+    n = parameter(diag, "diag").shape[-1:]
+    if n and n[0] < 2:
+        return Banded([diag], (0,), n * 2)
+    return Banded([off, diag] if lower else [diag, off], (-1, 0) if lower else (0, 1), n * 2)
+
+
+def from_dia(data, offsets, shape) -> Banded:
+    """The banded array from the layout of `scipy.sparse.dia_array` (and dynamiqs): aligned by columns, padded.
+
+    Parameters
+    ----------
+    data : array_like
+        The diagonals ``(..., d, width)``: ``data[..., i, j]`` is ``A[..., j - offsets[i], j]``. What lies outside of the
+        matrix is not read.
+    offsets : sequence of int
+        The ``d`` offsets.
+    shape : tuple of int
+        The core shape ``(m, n)``.
+
+    Raises
+    ------
+    ValueError
+        If `data` is too narrow for a diagonal or its rows are not as many as the offsets.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.from_dia([[1.0, 2.0, 3.0], [0.0, 4.0, 5.0]], (0, 1), (3, 3)).offsets
+    (0, 1)
+    """
+    data = parameter(data, "data")
+    offsets = tuple(operator.index(k) for k in offsets)
+    shape = matrix_shape(shape, "shape")
+    if data.ndim < 2 or data.shape[-2] != len(offsets):
+        raise ValueError(f"data must be (..., {len(offsets)}, width) for {len(offsets)} offsets, got {data.shape}")
+    diagonals = []
+    for i, k in enumerate(offsets):
+        start, length = max(0, k), kernel.diagonal_length(shape, k)
+        if start + length > data.shape[-1]:
+            raise ValueError(
+                f"data must have at least {start + length} columns for offset {k} of shape {shape}, got {data.shape[-1]}"
+            )
+        diagonals.append(data[..., i, start : start + length])
+    if not offsets:
+        return Banded._make(*_parameters([], (), shape, None, data.dtype, data.shape[:-2]))
+    return Banded(diagonals, offsets, shape)
+
+
+# ---- the join, the meet, the restriction (Julia's BandedMatrices: bandwidths are joined and met) ------------------
+
+
+@join_pair.kernel(Banded, Banded)
+def _(x, y):
+    offsets = tuple(sorted({*x.offsets, *y.offsets}))
+    return at_offsets(x, offsets), at_offsets(y, offsets)
+
+
+@join_pair.kernel(Fill, Banded, when=lambda x, y: len(x.meta) >= 2)
+def _(x, y):
+    data = x._constant_data()
+    entries = [jnp.broadcast_to(g, e.shape) for g, e in zip(y._gather(data), y.entries, strict=True)]
+    return y._rebuild(tuple(entries), data[..., 0, 0]), y
+
+
+@meet_pair.kernel(Banded, Banded)
+def _(x, y):
+    return at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
+
+
+@restrict_to.kernel(Banded, Banded)
+def _(x, y):
+    return at_offsets(x, y.offsets)
+
+
+def at_offsets(x: Banded, offsets: tuple[int, ...]) -> Banded:
+    """The entries of `x` on these diagonals, stored or not, with the background of `x`."""
+    return bands(
+        [x.diagonal(k) for k in offsets], offsets, x.core_shape, x.background, dtype=x.dtype, batch=x.batch_shape
+    )
+
+
+def missing(x: Banded, axis: int) -> np.ndarray:
+    """The number of entries that are not stored in each row (``axis=-1``) or column (``axis=-2``)."""
+    m, n = x.core_shape
+    count = np.full(m if axis == -1 else n, n if axis == -1 else m)
+    for k in x.offsets:
+        start = max(0, -k if axis == -1 else k)
+        count[start : start + kernel.diagonal_length(x.core_shape, k)] -= 1
+    return count

@@ -1,0 +1,122 @@
+"""`Diagonal` and the scaled `Identity`: banded arrays with one diagonal."""
+
+import jax.numpy as jnp
+
+from ..core.dense import parameter
+from .banded import Banded, matrix_shape
+from .fill import core_shape
+
+
+class Diagonal(Banded):
+    """A diagonal matrix.
+
+    Parameters
+    ----------
+    diag : array_like
+        The entries on the diagonal, ``(..., k)``.
+    shape : tuple of int, optional
+        The core shape ``(m, n)`` of a rectangular matrix with ``min(m, n) == k``; by default ``(k, k)``.
+
+    Raises
+    ------
+    ValueError
+        If `diag` is a scalar, or its length is not that of the diagonal.
+
+    Notes
+    -----
+    Products, `solve`, `inv` and every elementwise function cost ``O(k)``. It is a `Banded` with one offset, 0.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> D = sa.Diagonal([1.0, 2.0])
+    >>> sa.linalg.inv(D @ D + D)
+    Diagonal([0.5       , 0.16666667], shape=(2, 2), dtype=float64)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, diag, *, shape=None):
+        diag = parameter(diag, "diag")
+        if diag.ndim < 1:
+            raise ValueError("diag must have at least one dimension, got a scalar; Identity(n, scale) takes one")
+        k = diag.shape[-1]
+        shape = (k, k) if shape is None else matrix_shape(shape, "shape")
+        if min(shape) != k:
+            raise ValueError(f"diag of a matrix of shape {shape} has length {min(shape)}, got {k}")
+        return cls._make((diag, None), shape)
+
+    @property
+    def diag(self):
+        """The entries on the main diagonal, ``(..., k)``."""
+        return self._value[0][0]
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The one offset, 0."""
+        return (0,)
+
+    @property
+    def core_shape(self) -> tuple[int, int]:
+        """The shape ``(m, n)`` of the matrix."""
+        return self.meta
+
+    @property
+    def diagonals(self) -> tuple:
+        """The one diagonal."""
+        return (self.diag,)
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return leaves[0].shape[:-1] + meta
+
+    def _rebuild(self, entries, background):
+        return Diagonal._make((*entries, background), self.meta)
+
+
+class Identity(Diagonal):
+    """A scaled identity matrix.
+
+    Parameters
+    ----------
+    n : int or tuple of int
+        The size, or the core shape ``(m, n)`` of a rectangular one.
+    scale : array_like
+        The value on the diagonal, ``(...)``; its shape is the batch shape.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> 2.0 * sa.Identity(3) @ sa.asarray([1.0, 2.0, 3.0])
+    Dense([2., 4., 6.], dtype=float64)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, n, scale=1.0):
+        shape = core_shape(n, "n")
+        shape = shape * 2 if len(shape) == 1 else matrix_shape(shape, "n")
+        return cls._make((parameter(scale, "scale"), None), shape)
+
+    @property
+    def scale(self):
+        """The value on the diagonal, of batch shape."""
+        return self._value[0][0]
+
+    @property
+    def diag(self):
+        """The entries on the main diagonal, ``(..., k)``."""
+        return jnp.broadcast_to(self.scale[..., None], (*self.scale.shape, min(self.meta)))
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return leaves[0].shape + meta
+
+    def _rebuild(self, entries, background):
+        return Identity._make((*entries, background), self.meta)
+
+    def _free(self):
+        return Diagonal._make((self.diag, self.background), self.meta)
+
+    def _gather(self, data):
+        return (data[..., 0, 0] if data.ndim >= 2 else data.reshape(()),)

@@ -1,0 +1,87 @@
+"""The example runs as a reader would run it, and what it prints and draws is right."""
+
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("statsmodels")
+pytest.importorskip("matplotlib")
+pytest.importorskip("tqdm")
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLE = ROOT / "examples" / "trend.py"
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(EXAMPLE), *arguments]
+    # The package of this checkout, whatever else is installed.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory) -> tuple[str, str, Path]:
+    """Standard output, standard error and the picture of one run at a small size."""
+    path = tmp_path_factory.mktemp("trend") / "picture.png"
+    process = run("--n", "3000", "--output", str(path))
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout, process.stderr, path
+
+
+def test_it_agrees_with_statsmodels(example):
+    output, _, _ = example
+    assert "203 quarters from 1959 Q1 to 2009 Q3" in output
+    difference = re.search(r"largest difference from statsmodels' hpfilter: (\S+)", output)
+    assert float(difference.group(1)) <= 1e-8
+
+
+def test_every_check_holds(example):
+    output, _, _ = example
+    # statsmodels, LAPACK, memory, densifications, jvp, grad
+    assert output.count("[ok]") == 6
+    assert "FAILED" not in output
+    assert output.rstrip().endswith("All checks hold.")
+
+
+def test_it_says_what_ran_and_what_it_cost(example):
+    output, errors, _ = example
+    table = output.partition("sa.record()")[2].partition("no array was made dense")[0]
+    assert "matmul" in table and "solve" in table and "Banded" in table
+    for words in ("3,000 quarters", "first call", "later calls", "stored", "temporary", "jax.grad", "0 densifications"):
+        assert words in output
+    assert "100%" in errors  # the progress bar
+
+
+def test_it_draws_a_picture(example):
+    _, _, path = example
+    content = path.read_bytes()
+    assert content.startswith(PNG_SIGNATURE)
+    width, height = struct.unpack(">II", content[16:24])
+    assert width >= 1000 and height >= 700
+
+    import numpy as np
+    from matplotlib import image
+
+    pixels = image.imread(path)[..., :3]
+    # The two series, in their own colours: both panels have something in them.
+    red = np.all(np.abs(pixels - np.array([0xC0, 0x39, 0x2B]) / 255) < 0.02, axis=-1)
+    assert red.sum() > 500
+
+
+def test_another_lambda_gives_another_trend(tmp_path):
+    process = run("--n", "500", "--lam", "6.25", "--output", str(tmp_path / "small.png"))
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "lambda = 6.25" in process.stdout
+
+
+@pytest.mark.parametrize("arguments", [("--n", "2"), ("--lam", "-1")])
+def test_bad_options_are_refused(arguments):
+    process = run(*arguments)
+    assert process.returncode == 2
+    assert "must be at least 5" in process.stderr
