@@ -38,18 +38,23 @@ def how_to_get(suite):
 """
 
 
-def why_unusable(suite):
-    """Why the suite in this directory cannot be run as the official one; None if it can."""
+def why_absent(suite):
+    """What is missing in this directory; None if the suite and its specification are there."""
     if not (suite / "array_api_tests").is_dir():
         return f"The official suite is not at {suite}."
     if not (suite / "array-api" / "spec").is_dir():
         return f"The suite at {suite} lacks its submodule, the specification (the folder array-api)."
+    return None
+
+
+def why_altered(suite):
+    """Why the suite in this directory is not the official one any more; None if it is."""
     for name in ("skips.txt", "xfails.txt"):  # the suite obeys them without being asked
         if (suite / name).exists():
             return f"{suite / name} would make the suite skip tests."
     status = git(suite, "status", "--porcelain")
     if status:
-        return f"The suite at {suite} is modified, or its array-api is not at the pinned commit:\n{status}"
+        return f"The suite at {suite} has changes, or its array-api is not at the commit that it pins:\n{status}"
     return None
 
 
@@ -140,10 +145,14 @@ def main(arguments=None):
     """Run the suite once for every seed; the exit status."""
     options, pytest_arguments = parse(arguments)
     suite = suite_directory()
-    problem = why_unusable(suite)
-    if problem:
-        print(f"{problem}\nSet ARRAY_API_TESTS_DIR, or fetch it with\n\n{how_to_get(suite)}", file=sys.stderr)
+    absent = why_absent(suite)
+    if absent:
+        print(f"{absent}\nSet ARRAY_API_TESTS_DIR, or fetch it with\n\n{how_to_get(suite)}", file=sys.stderr)
         return 2
+    altered = why_altered(suite)
+    if altered:
+        print(altered, file=sys.stderr)
+        return 1
     commit = git(suite, "rev-parse", "HEAD") or "of unknown version"
     print(f"array-api-tests {commit}{'' if commit == SUITE_COMMIT else f' (documented: {SUITE_COMMIT})'}")
     print(f"{options.module}, standard {API_VERSION}, seeds {', '.join(map(str, options.seeds))}", flush=True)

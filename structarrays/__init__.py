@@ -1,0 +1,171 @@
+"""structarrays: one Array API namespace (standard 2025.12) on JAX whose arrays know their structure."""
+
+from .core.array import Array
+from .core.assumptions import assume, forget
+from .core.contexts import densify, errstate, strong_zeros
+from .core.dense import Dense
+from .core.dtypes import (
+    DType,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from .core.dtypes import bool_ as bool
+from .core.errors import DensifyError, DensifyWarning, StructureError
+from .core.join import join_pair, meet_pair, restrict_to, same_structure
+from .core.recording import explain, record
+from .functions import fft, linalg
+from .functions.bitwise import (
+    bitwise_and,
+    bitwise_invert,
+    bitwise_left_shift,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+)
+from .functions.comparisons_and_logic import (
+    equal,
+    greater,
+    greater_equal,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+    signbit,
+)
+from .functions.constants import e, inf, nan, newaxis, pi
+from .functions.creation import (
+    arange,
+    asarray,
+    empty,
+    empty_like,
+    eye,
+    from_dlpack,
+    full,
+    full_like,
+    linspace,
+    meshgrid,
+    ones,
+    ones_like,
+    tril,
+    triu,
+    zeros,
+    zeros_like,
+)
+from .functions.data_type import astype, can_cast, finfo, iinfo, isdtype, result_type
+from .functions.elementwise import (
+    abs,
+    add,
+    divide,
+    floor_divide,
+    hypot,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    positive,
+    reciprocal,
+    remainder,
+    sign,
+    square,
+    subtract,
+)
+from .functions.exponential import (
+    exp,
+    expm1,
+    log,
+    log1p,
+    log2,
+    log10,
+    logaddexp,
+    sqrt,
+)
+from .functions.indexing import take, take_along_axis
+from .functions.inspection import __array_namespace_info__
+from .functions.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
+from .functions.manipulation import (
+    broadcast_arrays,
+    broadcast_shapes,
+    broadcast_to,
+    concat,
+    expand_dims,
+    flip,
+    moveaxis,
+    permute_dims,
+    repeat,
+    reshape,
+    roll,
+    squeeze,
+    stack,
+    tile,
+    unstack,
+)
+from .functions.pow_and_clip import (
+    clip,
+    pow,
+)
+from .functions.rounding_and_parts import (
+    ceil,
+    conj,
+    copysign,
+    floor,
+    imag,
+    nextafter,
+    real,
+    round,
+    trunc,
+)
+from .functions.searching import argmax, argmin, count_nonzero, nonzero, searchsorted, where
+from .functions.set import isin, unique_all, unique_counts, unique_inverse, unique_values
+from .functions.sorting import argsort, sort
+from .functions.statistical import cumulative_prod, cumulative_sum, max, mean, min, prod, std, sum, var
+from .functions.structure import to_dense
+from .functions.trigonometric import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cos,
+    cosh,
+    sin,
+    sinh,
+    tan,
+    tanh,
+)
+from .functions.utility import all, any, diff
+from .interop import numpy as _numpy
+from .interop import printing as _printing
+from .structures import banded_indexing as _banded_indexing
+from .structures import banded_products as _banded_products
+from .structures import banded_reductions as _banded_reductions
+from .structures import banded_solvers as _banded_solvers
+from .structures import banded_triangles as _banded_triangles
+from .structures import fill_indexing as _fill_indexing
+from .structures import fill_products as _fill_products
+from .structures import fill_reductions as _fill_reductions
+from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
+from .structures.diagonal import Diagonal, Identity
+from .structures.fill import Fill
+from .transform.calculus import grad, value_and_grad, vmap
+from .transform.structure import convert, join
+
+__version__ = "0.1.0"
+__array_api_version__ = "2025.12"

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from . import writes
+from .conveniences import Conveniences
 from .registry import FUNCTIONS
 
 _new = object.__new__
@@ -31,7 +32,7 @@ def _flatten_with_keys(x):
     return tuple((jax.tree_util.GetAttrKey(f"parameter{i}"), leaf) for i, leaf in enumerate(leaves)), aux
 
 
-class Array:
+class Array(Conveniences):
     """The base class of all arrays of the namespace.
 
     It cannot be instantiated; `asarray` makes arrays from what NumPy and JAX have, and each structure has a constructor

@@ -194,10 +194,11 @@ class Function(Registry):
             raise TypeError(f"{self.name}(): {error}; its signature is {self.name}{self.__signature__}") from None
         plan = []
         parameters = self.__signature__.parameters
+        arrays = {name.lstrip("*") for name in self.arrays}
         positional = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         for i in range(len(args)):
-            plan.append(positional[i].name in self.arrays if i < len(positional) else True)
-        plan.extend(name in self.arrays for name in kwargs)
+            plan.append(positional[i].name in arrays if i < len(positional) else True)
+        plan.extend(name in arrays for name in kwargs)
         del bound
         return tuple(plan)
 

@@ -106,12 +106,13 @@ def elementwise_function(*, kinds: str, zero: bool = False, absorbs: tuple[int, 
 
 def elementwise(function, args, static):
     """The family's rule: stored entries and background are mapped; structures are joined, or met where zeros absorb."""
+    shape = jnp.broadcast_shapes(*(x.shape for x in args))
+    args = [_scalar_if_one_by_one(x, shape) for x in args]
     structured = [x for x in args if x.stores_entries]
     if not structured:
         return _without_patterns(function, args, static)
-    shape = jnp.broadcast_shapes(*(x.shape for x in args))
     if any(x.shape[-2:] != shape[-2:] for x in structured):
-        return NotImplemented  # a 1 × n structure that broadcasts against m × n: so small that its dense form serves
+        return _dense_result(function, args, static, shape)  # a 1 × n structure that broadcasts against m × n
     constants = [None if x.stores_entries else x._constant(2) for x in args]
     only_constants = all(x.stores_entries or c is not None for x, c in zip(args, constants, strict=True))
     absorbing = _absorbing(function)
@@ -130,7 +131,7 @@ def elementwise(function, args, static):
         joined = join_all(structured)
         pattern = joined[0]
         if type(pattern) is Dense:
-            return NotImplemented
+            return _dense_result(function, args, static, shape)
         left = iter(joined)
         parts = [
             next(left).entries if x.stores_entries else pattern._gather(c) for x, c in zip(args, constants, strict=True)
@@ -140,6 +141,12 @@ def elementwise(function, args, static):
         return _dense_result(function, args, static, shape)
     entries = [function.formula(*values, **static) for values in zip(*parts, strict=True)]
     return pattern._rebuild(_with_batch(entries, pattern, shape[:-2]), background)
+
+
+def _scalar_if_one_by_one(x, shape):
+    """A 1 × 1 structure beside a larger matrix is a number for each batch entry."""
+    small = x.stores_entries and x.shape[-2:] == (1, 1) and shape[-2:] != (1, 1)
+    return Dense._make((x._dense(),)) if small else x
 
 
 def _absorbing(function):

@@ -20,8 +20,9 @@ class Registry:
     """Kernels by the classes of their arguments.
 
     The kernel for given classes is the one with the smallest sum of distances along the method resolution orders, then
-    the smallest distance in the leftmost argument, then the one registered last: a total order, so that two packages
-    which know nothing of each other can both register, and nothing is ever ambiguous.
+    the smallest distance in the leftmost argument, then one with a predicate before one without, then the one registered
+    last: a total order, so that two packages which know nothing of each other can both register, and nothing is ever
+    ambiguous.
     """
 
     def __init__(self, name: str):
@@ -78,9 +79,9 @@ class Registry:
         for age, kernel in enumerate(self.kernels):
             if len(kernel.classes) == len(classes) and all(map(issubclass, classes, kernel.classes)):
                 distances = tuple(c.__mro__.index(k) for c, k in zip(classes, kernel.classes, strict=True))
-                ranked.append((sum(distances), distances, -age, kernel))
-        ranked.sort(key=lambda entry: entry[:3])
-        return tuple(entry[3] for entry in ranked)
+                ranked.append((sum(distances), distances, kernel.when is None, -age, kernel))
+        ranked.sort(key=lambda entry: entry[:4])
+        return tuple(entry[4] for entry in ranked)
 
     def choose(self, args, static) -> Kernel | None:
         """The kernel that serves these arguments, or None."""

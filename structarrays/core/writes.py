@@ -16,6 +16,8 @@ from collections.abc import Callable
 
 import jax
 
+from .tracing import compiling
+
 LOCK = threading.RLock()
 """The one lock of all writes. It lives in no object, so that arrays can be pickled and copied."""
 
@@ -89,16 +91,11 @@ def _is_traced(leaves) -> bool:
 
 def check_escape(old_leaves, new_leaves, what: str):
     """Refuse to put a traced value into a handle that was made outside of the function being traced."""
-    if not jax.core.trace_state_clean() and _is_traced(new_leaves) and not _is_traced(old_leaves) and _compiling():
+    if _is_traced(new_leaves) and not _is_traced(old_leaves) and compiling():
         raise RuntimeError(
             f"{what} would put a traced value into an array that was made outside of the function being transformed; "
             "return the new value from the function instead (or copy the array inside: xp.asarray(x, copy=True))"
         )
-
-
-def _compiling() -> bool:
-    """Whether we are inside `jit` (or `scan` and its like), where every value made inside is a tracer."""
-    return isinstance(jax.numpy.zeros(()), jax.core.Tracer)
 
 
 def store(x, value, *, owned: bool = False):
@@ -136,12 +133,22 @@ def _push(x, link):
 def write(x, value, *, owned: bool = False):
     """Give a handle a new value, through its base where it is a view. Call it under the lock."""
     link = link_of(x)
+    if link is not None:
+        value = _dense_value(value)
     if link is None or link.base is None:
         store(x, value, owned=owned)
         return
     base = link.base
     (data,), aux = base._value
     write(base, ((link.put(data, value[0][0]),), aux[:2] + (frozenset(),)))
+
+
+def _dense_value(value):
+    """The value in dense form: what is tied to others by views stays dense, since a lens maps dense data."""
+    from .dense import Dense
+
+    leaves, (cls, meta, _) = value
+    return value if cls is Dense else cls._make(leaves, meta).to_dense()._value
 
 
 def assign_result(x, result, name: str):

@@ -45,7 +45,7 @@ def exp(z: Array) -> Array:
     # a = ±inf with b infinite or NaN: inf + NaN j, and 0 + 0j.
     unknown_angle = jnp.isinf(a) & ~jnp.isfinite(b)
     re = jnp.where(unknown_angle, jnp.maximum(a, 0), re)
-    im = jnp.where(unknown_angle & (a < 0), 0, im)
+    im = jnp.where(unknown_angle & (a < 0), jnp.copysign(0, b), im)
     # b = ±0: the imaginary part is b, even where a is infinite or NaN.
     im = jnp.where((b == 0) & ~jnp.isfinite(half), b, im)
     return lax.complex(re, im)

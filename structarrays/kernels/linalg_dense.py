@@ -2,9 +2,11 @@
 
 `solve`, `inv` and `cholesky` return ``(result, ok)``: ``ok`` is one boolean for the whole call, and says that no pivot
 of the factorisation was zero (or, in Cholesky's, negative). It comes out of the same compiled call, so an eager caller
-raises at the price of reading it. A matrix with a bad pivot has NaN for its result. NaN in the argument is no
-bad pivot: it gives NaN in the result and ``ok`` is true, as in NumPy.
+raises at the price of reading it. A matrix with a bad pivot has NaN for its result. NaN in the argument is no bad
+pivot: it gives NaN in the result and leaves ``ok`` true.
 """
+
+import math
 
 import jax.numpy as jnp
 import numpy
@@ -27,9 +29,9 @@ def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
         return solution[..., 0], ok
     n, k = x2.shape[-2:]
     if x1.ndim == 2 and x2.ndim > 2:  # one matrix, many stacks: more right-hand sides, not more factorisations
-        columns = jnp.moveaxis(x2, -2, 0).reshape(n, -1)
-        solution, ok = solve(x1, columns)
-        return jnp.moveaxis(solution.reshape(n, *x2.shape[:-2], k), 0, -2), ok
+        rows_first = jnp.moveaxis(x2, -2, 0)
+        solution, ok = solve(x1, rows_first.reshape(n, math.prod(rows_first.shape[1:])))
+        return jnp.moveaxis(solution.reshape(rows_first.shape), 0, -2), ok
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     right = jnp.broadcast_to(x2, (*batch, n, k))
     factor, _, permutation = lax.linalg.lu(lax.stop_gradient(x1))

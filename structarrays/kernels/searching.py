@@ -26,7 +26,7 @@ def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
     """Indices of the nonzero elements, an array a dimension. Eager: the shapes depend on the data."""
     # On the host, since every new count would compile anew.
-    integer = jnp.asarray(0).dtype
+    integer = jnp.result_type(int)
     return tuple(jax.device_put(index.astype(integer), x.sharding) for index in numpy.nonzero(numpy.asarray(x)))
 
 

@@ -14,7 +14,7 @@ from jax import Array
 def _unique(x: Array, **wanted: bool):
     """``numpy.unique`` with the results back on the device of ``x``, indices in the default integer dtype."""
     values, *indices = numpy.unique(numpy.asarray(x), return_index=True, equal_nan=False, **wanted)
-    integer = jnp.asarray(0).dtype
+    integer = jnp.result_type(int)
     return tuple(jax.device_put(a, x.sharding) for a in (values, *(i.astype(integer) for i in indices)))
 
 

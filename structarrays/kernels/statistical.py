@@ -17,7 +17,7 @@ Axis = int | tuple[int, ...] | None
 def accumulation_dtype(dtype) -> numpy.dtype:
     """The dtype in which the standard sums and multiplies ``dtype``: no integer narrower than the default one."""
     dtype = numpy.dtype(dtype)
-    default = jnp.asarray(0).dtype  # int64, or int32 without x64
+    default = jnp.result_type(int)  # int64, or int32 without x64
     if dtype.kind in "iu" and dtype.itemsize < default.itemsize:
         return numpy.dtype(f"{'int' if dtype.kind == 'i' else 'uint'}{8 * default.itemsize}")
     return default if dtype.kind == "b" else dtype

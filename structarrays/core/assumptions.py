@@ -1,0 +1,106 @@
+"""Assumptions: what no type can see and the user promises (DESIGN 4.11).
+
+An assumption is a static tag of an array. No kernel is chosen by it; a kernel may read ``x.assumptions`` and use a faster
+algorithm. Tags survive what is listed here and nothing else: every other function, and every write, drops them.
+
+=============================  ====================================================================================
+`matrix_transpose`             all
+`add` of two arrays            those that both have (a sum of positive definite matrices is positive definite)
+`linalg.inv`                   all but ``"positive_semidefinite"`` alone (its inverse exists for the definite ones only)
+casting to another dtype       all
+=============================  ====================================================================================
+
+The product ``D.mT @ D`` is not among them: that both factors come from one array is not to be seen from their values.
+"""
+
+from .array import Array
+from .registry import FUNCTIONS
+
+IMPLIED = {
+    "symmetric": frozenset({"symmetric"}),
+    "hermitian": frozenset({"hermitian"}),
+    "positive_semidefinite": frozenset({"positive_semidefinite", "hermitian"}),
+    "positive_definite": frozenset({"positive_definite", "positive_semidefinite", "hermitian"}),
+}
+"""The assumptions, each with all that follow from it."""
+
+
+def assume(x: Array, /, *assumptions: str) -> Array:
+    """The same array, with promises about its value.
+
+    Parameters
+    ----------
+    x : array, (..., N, N)
+    *assumptions : str
+        ``"symmetric"``, ``"hermitian"`` (for a real dtype the same), ``"positive_semidefinite"`` or
+        ``"positive_definite"``, which imply ``"hermitian"``. In a stack they hold for every matrix.
+
+    Returns
+    -------
+    array
+        A new handle on the same value, with these and the earlier assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a name is not one of these, or the matrices are not square.
+
+    Notes
+    -----
+    `linalg.solve` and `linalg.inv` of a positive definite array use Cholesky's factorisation, which needs no pivots. They
+    raise `numpy.linalg.LinAlgError` if it shows that the promise is not kept; a promise that is broken otherwise, such as
+    an asymmetric matrix, gives wrong numbers.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.assume(sa.tridiagonal([1.0], [2.0, 2.0], [1.0]), "positive_definite")
+    >>> sorted(A.assumptions)
+    ['hermitian', 'positive_definite', 'positive_semidefinite', 'symmetric']
+    >>> sa.linalg.solve(A, sa.asarray([3.0, 3.0]))
+    Dense([1., 1.], dtype=float64)
+    """
+    x = _array(x, "assume")
+    tags = set(x.assumptions)
+    for name in assumptions:
+        if name not in IMPLIED:
+            raise ValueError(f"assume: an assumption must be one of {', '.join(map(repr, IMPLIED))}, got {name!r}")
+        tags |= IMPLIED[name]
+    shape = x.shape
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ValueError(f"assume: x must be square in its last two dimensions, got shape {shape}")
+    if x.dtype.kind != "c" and tags & {"symmetric", "hermitian"}:
+        tags |= {"symmetric", "hermitian"}
+    return x._assuming(frozenset(tags))
+
+
+def forget(x: Array, /) -> Array:
+    """The same array without any assumption.
+
+    Parameters
+    ----------
+    x : array
+
+    Returns
+    -------
+    array
+        A new handle on the same value.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sorted(sa.forget(sa.assume(sa.eye(2), "symmetric")).assumptions)
+    []
+    """
+    return _array(x, "forget")._assuming(frozenset())
+
+
+def carried(x: Array, assumptions: frozenset) -> Array:
+    """A result with the assumptions that its function carries on."""
+    return x._assuming(assumptions) if assumptions else x
+
+
+def _array(x, name):
+    if isinstance(x, Array):
+        return x
+    return FUNCTIONS["asarray"](x)

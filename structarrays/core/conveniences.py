@@ -1,0 +1,131 @@
+"""Methods that arrays of NumPy have and generic code is found to call, although the standard has only functions for them.
+
+They stand for the functions of the namespace; nothing is computed here.
+"""
+
+import operator
+
+import numpy as np
+
+from . import dtypes
+from .registry import FUNCTIONS
+
+
+class Conveniences:
+    """What `Array` has of NumPy's methods, and of SciPy's linear operators."""
+
+    __slots__ = ()
+
+    # ---- reductions ----------------------------------------------------------------------------------------------
+
+    def sum(self, axis=None, dtype=None, *, keepdims: bool = False):
+        """The sum; see `structarrays.sum`."""
+        return FUNCTIONS["sum"](self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def mean(self, axis=None, *, keepdims: bool = False):
+        """The mean; see `structarrays.mean`."""
+        return FUNCTIONS["mean"](self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis=None, *, keepdims: bool = False):
+        """The minimum; see `structarrays.min`."""
+        return FUNCTIONS["min"](self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis=None, *, keepdims: bool = False):
+        """The maximum; see `structarrays.max`."""
+        return FUNCTIONS["max"](self, axis=axis, keepdims=keepdims)
+
+    def any(self, axis=None, *, keepdims: bool = False):
+        """Whether any element is true; see `structarrays.any`."""
+        return FUNCTIONS["any"](self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis=None, *, keepdims: bool = False):
+        """Whether all elements are true; see `structarrays.all`."""
+        return FUNCTIONS["all"](self, axis=axis, keepdims=keepdims)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1):
+        """The sum of a diagonal, by default over the first two axes, as in NumPy; see `structarrays.linalg.trace`."""
+        x = self
+        if (axis1 % x.ndim, axis2 % x.ndim) != (x.ndim - 2, x.ndim - 1):
+            x = FUNCTIONS["moveaxis"](x, (axis1, axis2), (-2, -1))
+        return FUNCTIONS["linalg.trace"](x, offset=offset)
+
+    # ---- shapes and dtypes ---------------------------------------------------------------------------------------
+
+    def reshape(self, *shape):
+        """The array in another shape; see `structarrays.reshape`."""
+        shape = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return FUNCTIONS["reshape"](self, tuple(shape))
+
+    def ravel(self):
+        """The array in one dimension: a view of a dense one."""
+        return FUNCTIONS["reshape"](self, (-1,))
+
+    def flatten(self):
+        """A copy of the array in one dimension."""
+        return FUNCTIONS["asarray"](FUNCTIONS["reshape"](self, (-1,)), copy=True)
+
+    def astype(self, dtype, *, copy: bool = True):
+        """The array with another dtype; see `structarrays.astype`."""
+        return FUNCTIONS["astype"](self, dtype, copy=copy)
+
+    def copy(self):
+        """A new array with these values; a write to one is not seen in the other."""
+        return FUNCTIONS["asarray"](self, copy=True)
+
+    def view(self, dtype=None):
+        """The same bytes taken for elements of another dtype, such as complex numbers for pairs of real ones.
+
+        A new array and not a view: a write to it is not seen in this one.
+        """
+        return self.copy() if dtype is None else FUNCTIONS["view"](self, dtypes.as_dtype(dtype))
+
+    def item(self, *index):
+        """An element as a Python scalar: the only one, or that at an index."""
+        if index:
+            index = index[0] if len(index) == 1 else index
+            if not isinstance(index, tuple):
+                index = np.unravel_index(operator.index(index), self.shape)
+            return self[tuple(map(int, index))].item()
+        if self.size != 1:
+            raise ValueError(f"item() of an array of shape {self.shape}: only one of size 1 is a Python scalar")
+        return np.asarray(self).item()
+
+    def tolist(self):
+        """The elements as Python scalars in nested lists."""
+        return np.asarray(self).tolist()
+
+    # ---- products ------------------------------------------------------------------------------------------------
+
+    def dot(self, other):
+        """The product as in `numpy.dot`: of scalars, vectors and matrices that of ``*`` and ``@``."""
+        return np.dot(self, other)
+
+    def matvec(self, vector):
+        """The product with a vector ``(n,)`` or a column ``(n, 1)``.
+
+        With `rmatvec`, `matmat` and `rmatmat` it makes a matrix what `scipy.sparse.linalg` takes for a linear operator.
+        A NumPy array gives a NumPy array.
+        """
+        return _product(self, vector)
+
+    def rmatvec(self, vector):
+        """The product of the conjugate transpose with a vector ``(m,)`` or a column ``(m, 1)``; see `matvec`."""
+        return _product(_adjoint(self), vector)
+
+    def matmat(self, matrix):
+        """The product with a matrix; see `matvec`."""
+        return _product(self, matrix)
+
+    def rmatmat(self, matrix):
+        """The product of the conjugate transpose with a matrix; see `matvec`."""
+        return _product(_adjoint(self), matrix)
+
+
+def _adjoint(x):
+    x = FUNCTIONS["matrix_transpose"](x)
+    return FUNCTIONS["conj"](x) if x.dtype.kind == "c" else x
+
+
+def _product(x, other):
+    result = FUNCTIONS["matmul"](x, other)
+    return np.array(result.to_jax()) if isinstance(other, np.ndarray) else result

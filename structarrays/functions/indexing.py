@@ -1,0 +1,416 @@
+"""Indexing: ``x[key]``, ``x[key] = value``, and the chapter *indexing functions* of the standard."""
+
+import math
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..core import indexing, writes
+from ..core.array import Array
+from ..core.contexts import densify_policy
+from ..core.dense import Dense
+from ..core.dispatch import Function, densify, function
+from ..core.errors import DensifyError, DensifyWarning
+from ..core.registry import FUNCTIONS, Registry
+
+write_entries = Registry("write_entries")
+"""``write_entries.kernel(A)``: ``(x, items, value, donate)`` to the array after a write of single entries, or None where
+no structure can hold it. Runs eagerly, since integers in a key decide about the structure."""
+
+_read_box = jax.jit(indexing.read_box, static_argnums=0)
+_write_box = jax.jit(indexing.write_box, static_argnums=0)
+_write_box_donated = jax.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
+_read_fancy = jax.jit(indexing.read_fancy, static_argnums=0)
+_write_fancy = jax.jit(indexing.write_fancy, static_argnums=0)
+_write_fancy_donated = jax.jit(indexing.write_fancy, static_argnums=0, donate_argnums=1)
+_write_where = jax.jit(lambda data, mask, value: jnp.where(_trailing(mask, data.ndim), value.astype(data.dtype), data))
+
+
+def _trailing(mask, ndim):
+    return mask.reshape(mask.shape + (1,) * (ndim - mask.ndim))
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def getitem(x: Array, key):
+    """``x[key]``: a view of a `Dense` array for a basic key, a new array otherwise."""
+    items = indexing.parse(key, x.shape)
+    if type(x) is not Dense:
+        return _read_structured(x, items)
+    if indexing.is_basic(items):
+        return _view(x, *indexing.box(items))
+    with writes.LOCK:
+        data = writes.peek(x)[0][0]
+        static, operands = indexing.fancy(items)
+        if _on_host(data, items):
+            host = np.asarray(data)
+            return Dense._make((jnp.asarray(indexing.read_fancy(static, host, operands)),))
+        return Dense._make((_read_fancy(static, data, operands),))
+
+
+def _on_host(data, items) -> bool:
+    """Whether to select with NumPy: for concrete data on the CPU it spares a compilation for each number of elements."""
+    if isinstance(data, jax.core.Tracer) or any(isinstance(item.array, jax.core.Tracer) for item in items):
+        return False
+    return all(d.platform == "cpu" for d in data.devices())
+
+
+def _view(x, static, starts):
+    """A box of a dense array, tied to it."""
+    with writes.LOCK:
+        part = Dense._make((_read_box(static, writes.peek(x)[0][0], starts),))
+        return writes.make_view(
+            part,
+            x,
+            lambda base: _read_box(static, base, starts),
+            lambda base, new: _write_box(static, base, starts, new),
+        )
+
+
+def _read_structured(x, items):
+    """A key of a structured array: integers and index arrays are dynamic, slices are static (structure hangs on them)."""
+    static, operands = [], []
+    for item in items:
+        if item.kind in ("int", "array"):
+            operands.append(np.asarray(item.start) if item.kind == "int" else item.array)
+        if item.size == -1:
+            return getitem(densify(x, "__getitem__"), indexing.asindexing.as_key(items))
+        static.append((item.kind, item.start, item.size, item.step) if item.kind == "slice" else (item.kind,))
+    return index(x, tuple(operands), key=tuple(static))
+
+
+@function("x", "*operands", prefix="indexing.")
+def index(x: Array, operands, /, *, key) -> Array:
+    """The elements of a structured array that a parsed key selects.
+
+    The part of the key in front of the core is applied to the parameters; what is left for the core goes to the kernel
+    of the class, which gets one item for each core dimension and no new axes.
+    """
+    operands = [o.data for o in operands]
+    position = _core_position(key, len(x.batch_shape))
+    batch, core = key[:position], key[position:]
+    kinds_batch, kinds_core = {k[0] for k in batch}, {k[0] for k in core}
+    if ("array" in kinds_core and kinds_batch & {"int", "array"}) or ("array" in kinds_batch and "int" in kinds_core):
+        # NumPy broadcasts these indices together, and moves their axes to the front when a slice stands between them.
+        return Dense._make((densify(x, "__getitem__").data[_numpy_key(key, operands)],))
+    taken = sum(k[0] in ("int", "array") for k in batch)
+    if not _keeps_all(batch, x.batch_shape):
+        x = x._map_leaves(lambda leaf: leaf[_numpy_key(batch, operands[:taken])])
+    if _keeps_all(core, x.shape[len(x.batch_shape) :]):
+        return x
+    return index.dispatch(x, operands=tuple(operands[taken:]), key=core)
+
+
+@index.kernel(Dense)
+def _(x, *, operands, key):
+    return Dense._make((x.data[(..., *_numpy_key(key, operands))],))
+
+
+def _core_position(key, batch_ndim) -> int:
+    """Where the items of the core begin; new axes right in front of it belong to the batch."""
+    seen = 0
+    for position, item in enumerate(key):
+        if item[0] != "new":
+            if seen == batch_ndim:
+                return position
+            seen += 1
+    return len(key)
+
+
+def _keeps_all(key, shape) -> bool:
+    return key == tuple(("slice", 0, n, 1) for n in shape)
+
+
+def _numpy_key(key, operands):
+    """A static key with its dynamic operands as NumPy and JAX take it."""
+    operands = iter(operands)
+    return tuple(
+        next(operands) if k[0] in ("int", "array") else None if k[0] == "new" else indexing.as_slice(*k[1:]) for k in key
+    )
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+def setitem(x: Array, key, value):
+    """``x[key] = value`` for a handle: local to the call under a transform, seen by views and base otherwise."""
+    value = _value(value, x.dtype)
+    if type(x) is not Dense:
+        return _write_structured(x, key, value)
+    if isinstance(value, Array):
+        value = value.to_jax()
+    mask = _single_mask(key, x.shape)
+    with writes.LOCK:
+        (leaves, aux), owned = writes.take(x)
+        data = leaves[0]
+        donate = owned and not isinstance(data, jax.core.Tracer)
+        if mask is not None and value.ndim == 0:
+            new = _write_where(data, mask, value)
+        else:
+            items = indexing.parse(key, x.shape)
+            if indexing.is_basic(items):
+                static, starts = indexing.box(items)
+                _check_broadcast(value.shape, indexing._result_shape(static))
+                new = (_write_box_donated if donate else _write_box)(static, data, starts, value)
+            else:
+                static, operands = indexing.fancy(items)
+                shape = jax.eval_shape(lambda d, o: indexing.read_fancy(static, d, o), data, operands).shape
+                _check_broadcast(value.shape, shape)
+                new = (_write_fancy_donated if donate else _write_fancy)(static, data, operands, value)
+        if not donate:
+            writes.check_escape(leaves, (new,), "x[key] = value")
+        writes.write(x, ((new,), (Dense, None, frozenset())), owned=not isinstance(new, jax.core.Tracer))
+
+
+def _value(value, dtype):
+    """What is written, as an array that the dtype of the target can take."""
+    if isinstance(value, (Array, jax.Array)):
+        pass
+    elif isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
+        value = np.asarray(dtype.type(value))  # raises OverflowError where it does not fit
+    else:
+        value = np.asarray(value)
+        if value.dtype.kind not in "biufc":
+            raise TypeError(f"x[key] = value: value must be numeric or boolean, got {value.dtype}")
+        if value.dtype.kind == "f" and value.ndim == 0 and dtype.kind in "fc":
+            value = value.astype(dtype)
+    if value.dtype.kind == "c" and dtype.kind != "c":
+        raise TypeError(f"x[key] = value: a value of dtype {value.dtype} cannot be written into an array of {dtype}")
+    return value
+
+
+def _check_broadcast(shape, into):
+    extra = len(shape) - len(into)
+    if extra > 0 and all(n == 1 for n in shape[:extra]):
+        shape = shape[extra:]  # leading ones are dropped, as in NumPy
+    if len(shape) > len(into) or any(
+        n not in (1, m) for n, m in zip(shape, into[len(into) - len(shape) :], strict=True)
+    ):
+        raise ValueError(f"x[key] = value: a value of shape {shape} cannot be broadcast into the selection {into}")
+
+
+def _single_mask(key, shape):
+    """The key as one boolean array over the leading axes, if it is that; else None."""
+    if isinstance(key, tuple) and len(key) == 1:
+        key = key[0]
+    if isinstance(key, (Array, jax.Array, np.ndarray)) and key.dtype == bool and key.shape == shape[: key.ndim]:
+        return key.to_jax() if isinstance(key, Array) else key
+    return None
+
+
+def _write_structured(x, key, value):
+    """A write into a structured array: it becomes the narrowest structure that can hold the result."""
+    value = _as_array(value, x.dtype)
+    with writes.LOCK:
+        (leaves, aux), owned = writes.take(x)
+        fresh = False
+        if isinstance(key, Array) and key.dtype == bool and key.shape == x.shape and value.shape == ():
+            result = FUNCTIONS["where"](key, value, x)
+        else:
+            items = indexing.parse(key, x.shape)
+            result = _written_batch(x, items, value) if _whole_matrices(x, items) else None
+            kernel = write_entries.choose((x,), {}) if result is None else None
+            if kernel is not None:
+                result = kernel.run(x, items, value, owned)
+                fresh = result is not None
+            if result is None:
+                result = _dense_for_write(x)
+                setitem(result, indexing.as_key(items), value)
+        new, aux = result._value
+        writes.check_escape(leaves, new, "x[key] = value")
+        traced = any(isinstance(leaf, jax.core.Tracer) for leaf in new)
+        writes.write(x, (new, (*aux[:2], frozenset())), owned=fresh and not traced)
+
+
+def _as_array(value, dtype):
+    """A value to be written, as an array of the target's dtype."""
+    if isinstance(value, Array):
+        return FUNCTIONS["astype"](value, dtype)
+    return Dense._make((jnp.asarray(value, dtype),))
+
+
+def _whole_matrices(x, items) -> bool:
+    core = [item for item in items if item.kind != "new"][len(x.batch_shape) :]
+    shape = x.shape[len(x.batch_shape) :]
+    return all(indexing.is_full(item, n) for item, n in zip(core, shape, strict=True))
+
+
+def _dense_for_write(x):
+    """The dense form of an array that no structure can hold after a write; it raises only under ``densify("error")``."""
+    size = x.size * x.dtype.itemsize
+    policy = densify_policy.value
+    if policy.mode == "error":
+        raise DensifyError(
+            f"__setitem__ would expand {type(x).__name__} of shape {x.shape} to its dense form ({size} bytes), "
+            'which sa.densify("error") forbids'
+        )
+    if policy.mode == "warn" or size > policy.limit:
+        warnings.warn(f"__setitem__ expands {type(x).__name__} of shape {x.shape} ({size} bytes)", DensifyWarning, 4)
+    return x.to_dense()
+
+
+def _written_batch(x, items, value):
+    """Whole matrices are overwritten: so are the parameters, in the join of both structures."""
+    from ..structures.fill import Fill  # what a constant value is
+
+    batch = len(x.batch_shape)
+    core_shape = x.shape[batch:]
+    constant = value._constant(x.core_ndim)
+    if constant is not None:
+        kept = constant.shape[: max(0, constant.ndim - x.core_ndim)]
+        value = Fill._make((constant.reshape(kept),), core_shape)
+    elif value.core_ndim != x.core_ndim or value.shape[len(value.batch_shape) :] != core_shape:
+        return None
+    if all(indexing.is_full(item, n) for item, n in zip(items, x.shape, strict=False)) and len(items) == len(x.shape):
+        return value._map_leaves(
+            lambda leaf: jnp.broadcast_to(leaf, x.batch_shape + leaf.shape[len(value.batch_shape) :])
+        )
+    x, value = FUNCTIONS["transform.join"](x, value)
+    if type(x) is Dense:
+        return None
+    static = tuple((item.kind,) for item in items)
+    key = indexing.as_key(items[: _core_position(static, batch)])
+    leaves = tuple(
+        None if old is None else old.at[key].set(new) for old, new in zip(x._value[0], value._value[0], strict=True)
+    )
+    return type(x)._make(leaves, x.meta)
+
+
+# ---- the chapter of the standard ------------------------------------------------------------------------------------
+
+
+class _Taking(Function):
+    """A function of indices, which are checked before an eager call, since JAX would clamp them."""
+
+    def __call__(self, *args, **kwargs):
+        if len(args) == 2 and all(hasattr(a, "shape") for a in args):
+            self._check_range(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+    def _check_range(self, x, indices, axis=None, **_):
+        data = indices.to_jax() if isinstance(indices, Array) else indices
+        if isinstance(data, jax.core.Tracer) or data.size == 0 or data.dtype.kind not in "iu" or not x.shape:
+            return
+        axis = (0 if len(x.shape) == 1 else -1) if axis is None else axis
+        if -len(x.shape) <= axis < len(x.shape):
+            indexing.check_array(data, x.shape[axis], axis % len(x.shape))
+
+
+def _taking(define):
+    return _Taking(define, ("x", "indices"))
+
+
+@_taking
+def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
+    """The elements at the given indices along one axis.
+
+    Parameters
+    ----------
+    x : array, (..., n, ...)
+        At least one dimension.
+    indices : array of integers
+        Any shape; its dimensions replace the axis. Negative ones count from the end.
+    axis : int, optional
+        The axis; may be left out where `x` has one dimension.
+
+    Returns
+    -------
+    array
+        Of the dtype of `x`. Along a batch axis it keeps the structure.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range (in an eager call; under `jit` it is clamped, as JAX does).
+    ValueError
+        If `axis` is missing.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.take(sa.asarray([1.0, 2.0, 3.0]), sa.asarray([2, 0]))
+    Dense([3., 1.], dtype=float64)
+    """
+    axis = _axis(x, axis, "take")
+    _check_integers(indices, "take", "indices")
+    operands = (indices,)
+    key = tuple(("array",) if i == axis else ("slice", 0, n, 1) for i, n in enumerate(x.shape))
+    if type(x) is Dense:
+        return Dense._make((jnp.take(x.data, indices.data, axis=axis, mode="wrap"),))
+    return index(x, operands, key=key)
+
+
+@_taking
+def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
+    """The elements at the given indices along one axis, with indices of their own for each of the other axes.
+
+    Parameters
+    ----------
+    x : array
+        At least one dimension.
+    indices : array of integers
+        As many dimensions as `x`; the others than `axis` broadcast against those of `x`.
+    axis : int
+        The axis (default the last).
+
+    Returns
+    -------
+    array
+        Of the dtype of `x`, and the shape of `indices` broadcast.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range (in an eager call; under `jit` it is clamped, as JAX does).
+    ValueError
+        If the numbers of dimensions differ.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.take_along_axis(sa.asarray([[3.0, 1.0], [2.0, 5.0]]), sa.asarray([[1], [0]]))
+    Dense([[1.],
+           [2.]], dtype=float64)
+    """
+    axis = _axis(x, axis, "take_along_axis")
+    _check_integers(indices, "take_along_axis", "indices")
+    if indices.ndim != x.ndim:
+        raise ValueError(
+            f"take_along_axis: indices must have as many dimensions as x ({x.ndim}), got shape {indices.shape}"
+        )
+    return take_along_axis.dispatch(x, indices, axis=axis)
+
+
+@take_along_axis.kernel(Dense, Dense)
+def _(x, indices, *, axis):
+    shape = jnp.broadcast_shapes(
+        x.shape[:axis] + (1,) + x.shape[axis + 1 :], indices.shape[:axis] + (1,) + indices.shape[axis + 1 :]
+    )
+    n, m = x.shape[axis], indices.shape[axis]
+    data = jnp.broadcast_to(x.data, shape[:axis] + (n,) + shape[axis + 1 :])
+    where = jnp.broadcast_to(indices.data, shape[:axis] + (m,) + shape[axis + 1 :])
+    return Dense._make((jnp.take_along_axis(data, where, axis=axis, mode="clip" if n == 0 else None),))
+
+
+def _axis(x, axis, name):
+    if x.ndim == 0:
+        raise np.exceptions.AxisError(f"{name}: x must have at least one dimension, got a scalar")
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"{name}: axis must be given where x has {x.ndim} dimensions")
+        return 0
+    if not -x.ndim <= axis < x.ndim:
+        raise np.exceptions.AxisError(f"{name}: axis {axis} is out of bounds for an array of {x.ndim} dimensions")
+    return axis % x.ndim
+
+
+def _check_integers(indices, name, argument):
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"{name}: {argument} must have an integer dtype, got {indices.dtype}")
+
+
+FUNCTIONS["getitem"] = getitem
+FUNCTIONS["setitem"] = setitem

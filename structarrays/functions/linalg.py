@@ -1,0 +1,34 @@
+"""The standard's ``linalg`` extension: the names of the module, which are defined in files by chapter."""
+
+from .linalg_norms import cross, diagonal, matrix_norm, outer, trace, vector_norm
+from .linalg_solvers import cholesky, det, inv, matrix_power, matrix_rank, pinv, slogdet, solve
+from .linalg_spectra import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
+
+__all__ = [
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]

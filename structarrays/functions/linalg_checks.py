@@ -1,0 +1,85 @@
+"""What the functions of linear algebra ask of their arguments. All of it runs while a call is traced, once."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..core import dtypes
+from ..core.array import Array
+from ..core.batch import check_axis
+from ..core.dispatch import cast
+
+
+def matrix(name: str, x: Array, argument: str = "x"):
+    """Raise unless the array has at least two dimensions."""
+    if x.ndim < 2:
+        raise ValueError(f"{name}: {argument} must have at least two dimensions, (..., M, N), got shape {x.shape}")
+
+
+def square(name: str, x: Array, argument: str = "x"):
+    """Raise unless the last two dimensions are a square matrix."""
+    matrix(name, x, argument)
+    if x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"{name}: {argument} must be square in its last two dimensions, got shape {x.shape}")
+
+
+def numeric(name: str, *arrays: Array):
+    """Raise for booleans."""
+    for i, x in enumerate(arrays):
+        if x.dtype.kind == "b":
+            argument = "x" if len(arrays) == 1 else f"x{i + 1}"
+            raise TypeError(f"{name}: {argument} must have a numeric dtype, got bool")
+
+
+def floating(name: str, x: Array, argument: str = "x") -> Array:
+    """The array with a floating-point dtype: integers become the default one, booleans raise."""
+    if x.dtype.kind == "b":
+        raise TypeError(f"{name}: {argument} must have a floating-point dtype (or integers), got bool")
+    return cast(x, dtypes.default_dtype("f")) if x.dtype.kind in "iu" else cast(x, x.dtype)
+
+
+def real_dtype(dtype) -> np.dtype:
+    """The real dtype of the same precision."""
+    return np.dtype(jnp.finfo(dtype).dtype)
+
+
+def complex_dtype(dtype) -> np.dtype:
+    """The complex dtype of the same precision."""
+    return np.dtype(jnp.promote_types(dtype, np.complex64))
+
+
+def common_axis(name: str, axis, x1: Array, x2: Array) -> int:
+    """The axis of two arrays that broadcast, counted from the end: from -N to -1, N the smaller number of dimensions.
+
+    Where both have the same number of dimensions a count from the front says the same, and is taken.
+    """
+    axis = integer(name, axis, "axis")
+    shorter = min(x1.ndim, x2.ndim)
+    if axis >= 0 and x1.ndim == x2.ndim:
+        axis = check_axis(name, axis, shorter) - shorter
+    if not -shorter <= axis < 0:
+        raise np.exceptions.AxisError(
+            f"{name}: axis must be between {-shorter} and -1 for shapes {x1.shape} and {x2.shape}, got {axis}"
+        )
+    return axis
+
+
+def integer(name: str, value, argument: str) -> int:
+    """A Python integer.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    try:
+        return value.__index__()
+    except (AttributeError, TypeError):
+        raise TypeError(f"{name}: {argument} must be an integer, got {value!r}") from None
+
+
+def broadcast(name: str, *shapes: tuple[int, ...], what: str = "batch shapes") -> tuple[int, ...]:
+    """The shape to which these broadcast."""
+    try:
+        return jnp.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"{name}: {what} {' and '.join(map(str, shapes))} cannot be broadcast together") from None

@@ -1,0 +1,403 @@
+"""The standard's linear systems, inverses, determinants and powers."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.assumptions import carried
+from ..core.dense import Dense
+from ..core.dispatch import function, promote, to_dense
+from ..kernels import linalg_dense, positive_definite
+from . import linalg_checks as check
+from .linear_algebra import matmul
+
+POSITIVE_DEFINITE = "positive_definite"
+
+
+@function("x1", "x2", prefix="linalg.", checked="x1 is singular (or assumed positive definite, and is not)")
+def solve(x1: Array, x2: Array, /) -> Array:
+    """Solution of the linear systems ``x1 @ x = x2``.
+
+    Parameters
+    ----------
+    x1 : array, (..., M, M)
+        The matrices, of a floating-point dtype (integers become the default one).
+    x2 : array, (M,) or (..., M, K)
+        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape
+        broadcasts with that of `x1`.
+
+    Returns
+    -------
+    array, (..., M) or (..., M, K)
+        The solutions.
+
+    Raises
+    ------
+    ValueError
+        If `x1` is not square, the dimensions M differ, or the batch shapes do not broadcast.
+    TypeError
+        If an argument is boolean.
+    numpy.linalg.LinAlgError
+        If a matrix is singular, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, its
+        solution is NaN.
+
+    Notes
+    -----
+    A diagonal matrix costs ``O(M)``, and the solution has the structure of `x2`; a banded one of bandwidth w costs
+    ``O(w**2 M)`` and for each right-hand side ``O(w M)``. With ``assume(x1, "positive_definite")`` Cholesky's
+    factorisation takes the place of elimination with pivots.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.tridiagonal([-1.0, -1.0], [2.0, 2.0, 2.0], [-1.0, -1.0])
+    >>> sa.linalg.solve(A, sa.asarray([1.0, 0.0, 1.0]))
+    Dense([1., 1., 1.], dtype=float64)
+    """
+    check.square("linalg.solve", x1, "x1")
+    if x2.ndim == 0:
+        raise ValueError("linalg.solve: x2 must have at least one dimension, got a 0-d array")
+    rows = x2.shape[0] if x2.ndim == 1 else x2.shape[-2]
+    if rows != x1.shape[-1]:
+        raise ValueError(
+            f"linalg.solve: x2 must be (M,) or (..., M, K) with M = {x1.shape[-1]} for x1 of shape {x1.shape}, "
+            f"got shape {x2.shape}"
+        )
+    if x2.ndim > 1:
+        check.broadcast("linalg.solve", x1.shape[:-2], x2.shape[:-2])
+    x1, x2 = promote(check.floating("linalg.solve", x1, "x1"), check.floating("linalg.solve", x2, "x2"))
+    return solve.dispatch(x1, x2)
+
+
+@solve.kernel(Dense, Dense)
+def _(x1, x2):
+    kernel = positive_definite.solve if POSITIVE_DEFINITE in x1.assumptions else linalg_dense.solve
+    data, ok = kernel(x1.data, x2.data)
+    return Dense._make((data,)), ok
+
+
+@solve.kernel(Dense, Array)
+def _(x1, x2):
+    return solve.dispatch(x1, to_dense(x2))  # the solution is dense and no smaller
+
+
+@function("x", prefix="linalg.", checked="x is singular (or assumed positive definite, and is not)")
+def inv(x: Array, /) -> Array:
+    """Inverse of each matrix of a stack.
+
+    Parameters
+    ----------
+    x : array, (..., M, M)
+        Of a floating-point dtype (integers become the default one).
+
+    Returns
+    -------
+    array, (..., M, M)
+        The inverses. That of a diagonal matrix is diagonal, that of a banded one full; `solve` is cheaper. Assumptions
+        stay; see `assume`.
+
+    Raises
+    ------
+    ValueError
+        If `x` is not square.
+    TypeError
+        If `x` is boolean.
+    numpy.linalg.LinAlgError
+        If a matrix is singular, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, its
+        inverse is NaN.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.linalg.inv(sa.Diagonal([2.0, 4.0]))
+    Diagonal([0.5 , 0.25], shape=(2, 2), dtype=float64)
+    """
+    check.square("linalg.inv", x)
+    x = check.floating("linalg.inv", x)
+    assumptions = x.assumptions
+    if assumptions and POSITIVE_DEFINITE not in assumptions:
+        assumptions -= {"positive_semidefinite"}
+    result, ok = inv.dispatch(x)
+    return carried(result, assumptions), ok
+
+
+@inv.kernel(Dense)
+def _(x):
+    kernel = positive_definite.inv if POSITIVE_DEFINITE in x.assumptions else linalg_dense.inv
+    data, ok = kernel(x.data)
+    return Dense._make((data,)), ok
+
+
+@function("x", prefix="linalg.", checked="x is not positive definite")
+def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+    """Cholesky factor of each Hermitian positive definite matrix of a stack.
+
+    Parameters
+    ----------
+    x : array, (..., M, M)
+        Of a floating-point dtype (integers become the default one). The Hermitian part is factored.
+    upper : bool
+        Whether the factor is ``U`` with ``x = conj(U).mT @ U``, or (default) ``L`` with ``x = L @ conj(L).mT``.
+
+    Returns
+    -------
+    array, (..., M, M)
+        The factor: of a banded matrix banded, of a diagonal one diagonal.
+
+    Raises
+    ------
+    ValueError
+        If `x` is not square.
+    TypeError
+        If `x` is boolean.
+    numpy.linalg.LinAlgError
+        If a matrix is not positive definite, and the call is eager; under `jax.jit`, and within
+        ``errstate(linalg="nan")``, its factor is NaN.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.linalg.cholesky(sa.tridiagonal([2.0], [4.0, 2.0], [2.0])).offsets
+    (-1, 0)
+    """
+    check.square("linalg.cholesky", x)
+    return cholesky.dispatch(check.floating("linalg.cholesky", x), upper=bool(upper))
+
+
+@cholesky.kernel(Dense)
+def _(x, *, upper):
+    data, ok = linalg_dense.cholesky(x.data, upper=upper)
+    return Dense._make((data,)), ok
+
+
+@function("x", prefix="linalg.")
+def det(x: Array, /) -> Array:
+    """Determinant of each matrix of a stack.
+
+    Parameters
+    ----------
+    x : array, (..., M, M)
+        Of a floating-point dtype (integers become the default one).
+
+    Returns
+    -------
+    array, (...)
+        The determinants; `slogdet` neither overflows nor underflows.
+
+    Raises
+    ------
+    ValueError
+        If `x` is not square.
+    TypeError
+        If `x` is boolean.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> float(sa.linalg.det(sa.Diagonal([2.0, 3.0])))
+    6.0
+    """
+    check.square("linalg.det", x)
+    return det.dispatch(check.floating("linalg.det", x))
+
+
+@det.kernel(Dense)
+def _(x):
+    return Dense._make((linalg_dense.det(x.data),))
+
+
+class SlogdetResult(NamedTuple):
+    """Sign (of a complex matrix: phase) and logarithm of the magnitude of a determinant."""
+
+    sign: Array
+    logabsdet: Array
+
+
+@function("x", prefix="linalg.")
+def slogdet(x: Array, /) -> SlogdetResult:
+    """Sign and natural logarithm of the magnitude of the determinant of each matrix of a stack.
+
+    Parameters
+    ----------
+    x : array, (..., M, M)
+        Of a floating-point dtype (integers become the default one).
+
+    Returns
+    -------
+    sign : array, (...)
+        Of the dtype of `x`: the determinant divided by its magnitude; 0 for a singular matrix.
+    logabsdet : array, (...)
+        Of the real dtype of the same precision; -inf for a singular matrix.
+
+    Raises
+    ------
+    ValueError
+        If `x` is not square.
+    TypeError
+        If `x` is boolean.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sign, logabsdet = sa.linalg.slogdet(-2.0 * sa.Identity(3))
+    >>> float(sign), round(float(logabsdet), 6)
+    (-1.0, 2.079442)
+    """
+    check.square("linalg.slogdet", x)
+    return SlogdetResult(*slogdet.dispatch(check.floating("linalg.slogdet", x)))
+
+
+@slogdet.kernel(Dense)
+def _(x):
+    return tuple(Dense._make((data,)) for data in linalg_dense.slogdet(x.data))
+
+
+@function("x", "rtol", prefix="linalg.")
+def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+    """Moore–Penrose pseudo-inverse of each matrix of a stack.
+
+    Parameters
+    ----------
+    x : array, (..., M, N)
+        Of a floating-point dtype (integers become the default one).
+    rtol : float or array, (...), optional
+        Singular values up to ``rtol`` times the largest count as zero. By default ``max(M, N)`` times the precision.
+
+    Returns
+    -------
+    array, (..., N, M)
+        The pseudo-inverses; of a diagonal matrix diagonal.
+
+    Raises
+    ------
+    ValueError
+        If `x` has fewer than two dimensions.
+    TypeError
+        If `x` is boolean.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.linalg.pinv(sa.Diagonal([2.0, 0.0]))
+    Diagonal([0.5, 0. ], shape=(2, 2), dtype=float64)
+    """
+    check.matrix("linalg.pinv", x)
+    return pinv.dispatch(check.floating("linalg.pinv", x), rtol=_tolerance("linalg.pinv", x, rtol))
+
+
+@pinv.kernel(Dense)
+def _(x, *, rtol):
+    return Dense._make((linalg_dense.pinv(x.data, rtol=rtol),))
+
+
+@function("x", "rtol", prefix="linalg.")
+def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+    """Rank of each matrix of a stack.
+
+    Parameters
+    ----------
+    x : array, (..., M, N)
+        Of a floating-point dtype (integers become the default one).
+    rtol : float or array, (...), optional
+        Singular values up to ``rtol`` times the largest count as zero. By default ``max(M, N)`` times the precision.
+
+    Returns
+    -------
+    array, (...)
+        The number of the others, of the default integer dtype.
+
+    Raises
+    ------
+    ValueError
+        If `x` has fewer than two dimensions.
+    TypeError
+        If `x` is boolean.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> int(sa.linalg.matrix_rank(sa.Diagonal([2.0, 0.0, 1.0])))
+    2
+    """
+    check.matrix("linalg.matrix_rank", x)
+    rtol = _tolerance("linalg.matrix_rank", x, rtol)
+    return matrix_rank.dispatch(check.floating("linalg.matrix_rank", x), rtol=rtol)
+
+
+@matrix_rank.kernel(Dense)
+def _(x, *, rtol):
+    return Dense._make((linalg_dense.matrix_rank(x.data, rtol=rtol),))
+
+
+def _tolerance(name, x, rtol):
+    """`rtol` as a jax.Array; None stays None."""
+    if rtol is None:
+        return None
+    if rtol.dtype.kind == "c":
+        raise TypeError(f"{name}: rtol must be real, got {rtol.dtype}")
+    check.broadcast(name, x.shape[:-2], rtol.shape, what="the batch shape of x and the shape of rtol")
+    return to_dense(rtol).data
+
+
+@function("x", prefix="linalg.", checked="x is singular, so it has no negative powers")
+def matrix_power(x: Array, n: int, /) -> Array:
+    """Integer power of each matrix of a stack.
+
+    Parameters
+    ----------
+    x : array, (..., M, M)
+        Of a floating-point dtype (integers become the default one).
+    n : int
+        The exponent: 0 gives the identity, a negative one powers of the inverse.
+
+    Returns
+    -------
+    array, (..., M, M)
+        The powers. The n-th power of a banded matrix has n times its bandwidth, up to the size of the matrix.
+
+    Raises
+    ------
+    ValueError
+        If `x` is not square.
+    TypeError
+        If `x` is boolean, or `n` is no integer.
+    numpy.linalg.LinAlgError
+        If `n` is negative, a matrix is singular, and the call is eager; under `jax.jit`, and within
+        ``errstate(linalg="nan")``, its power is NaN.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.linalg.matrix_power(sa.tridiagonal([1.0] * 4, [2.0] * 5, [1.0] * 4), 3).offsets
+    (-3, -2, -1, 0, 1, 2, 3)
+    """
+    check.square("linalg.matrix_power", x)
+    n = check.integer("linalg.matrix_power", n, "n")
+    x = check.floating("linalg.matrix_power", x)
+    ok = jnp.array(True)
+    if n < 0:
+        x, ok = inv.dispatch(x)
+    return matrix_power.dispatch(x, n=abs(n)), ok
+
+
+@matrix_power.kernel(Dense)
+def _(x, *, n):
+    return Dense._make((linalg_dense.matrix_power(x.data, n),))
+
+
+@matrix_power.kernel(Array)
+def _(x, *, n):
+    """By repeated squaring; kernels get no negative exponent."""
+    if n == 0:
+        from ..structures.diagonal import Identity
+
+        return Identity._make((jnp.ones(x.shape[:-2], x.dtype), None), x.shape[-2:])
+    result = None
+    while True:
+        if n % 2:
+            result = x if result is None else matmul(result, x)
+        n //= 2
+        if n == 0:
+            return result
+        x = matmul(x, x)

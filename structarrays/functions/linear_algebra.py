@@ -1,0 +1,270 @@
+"""The standard's linear algebra functions in the main namespace: products and the transpose."""
+
+import numpy as np
+
+from ..core.array import Array
+from ..core.assumptions import carried
+from ..core.batch import check_axes
+from ..core.contexts import strong_zeros_policy
+from ..core.dense import Dense
+from ..core.dispatch import densify, function, promote
+from ..core.registry import FUNCTIONS
+from ..core.views import view_function
+from ..kernels import linalg_dense
+from . import linalg_checks as check
+
+
+@function("x1", "x2")
+def matmul(x1: Array, x2: Array, /) -> Array:
+    """Matrix product.
+
+    Parameters
+    ----------
+    x1 : array, (..., M, K) or (K,)
+        Left factor, of a numeric dtype. A vector stands for a row, and that dimension is removed from the result.
+    x2 : array, (..., K, N) or (K,)
+        Right factor, of a numeric dtype. A vector stands for a column, and that dimension is removed from the result.
+
+    Returns
+    -------
+    array, (..., M, N)
+        The product; the batch shapes broadcast.
+
+    Raises
+    ------
+    ValueError
+        If an argument has no dimensions, the contracted dimensions differ, or the batch shapes do not broadcast.
+    TypeError
+        If an argument is boolean.
+
+    Notes
+    -----
+    The offsets of a product of banded matrices are the sums of theirs, up to the size of the matrix: with d and d'
+    diagonals it costs ``O(d d' n)``. A banded matrix times a vector costs ``O(d n)``, a filled one ``O(n)``, and a scaled
+    identity keeps the class of the other factor. Structural zeros absorb NaN and infinity (see `strong_zeros`).
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> D = sa.Banded([[-1.0, -1.0], [1.0, 1.0]], (0, 1), (2, 3))
+    >>> D @ sa.asarray([1.0, 4.0, 9.0])
+    Dense([3., 5.], dtype=float64)
+    >>> (D.mT @ D).offsets
+    (-1, 0, 1)
+    """
+    check.numeric("matmul", x1, x2)
+    for argument, x in (("x1", x1), ("x2", x2)):
+        if x.ndim == 0:
+            raise ValueError(f"matmul: {argument} must have at least one dimension, got a 0-d array; use multiply")
+    k1, k2 = x1.shape[-1], x2.shape[-2] if x2.ndim > 1 else x2.shape[0]
+    if k1 != k2:
+        raise ValueError(
+            f"matmul: the last dimension of x1 must be the second to last of x2 (its only one, if it is a vector), "
+            f"got shapes {x1.shape} and {x2.shape}"
+        )
+    check.broadcast("matmul", x1.shape[:-2], x2.shape[:-2])
+    x1, x2 = promote(x1, x2)
+    if not strong_zeros_policy.value:
+        x1, x2 = (densify(x, "matmul") if x.stores_entries and x.background is None else x for x in (x1, x2))
+    return matmul.dispatch(x1, x2)
+
+
+@matmul.kernel(Dense, Dense)
+def _(x1, x2):
+    return Dense._make((linalg_dense.matmul(x1.data, x2.data),))
+
+
+@view_function("x", inverse=lambda data, shape: data.mT)
+def matrix_transpose(x: Array, /) -> Array:
+    """Transpose of each matrix of a stack.
+
+    Parameters
+    ----------
+    x : array, (..., M, N)
+
+    Returns
+    -------
+    array, (..., N, M)
+        With the last two dimensions swapped. Assumptions stay; see `assume`.
+
+    Raises
+    ------
+    ValueError
+        If `x` has fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.matrix_transpose(sa.Banded([[1.0, 2.0]], (1,), (3, 3))).offsets
+    (-1,)
+    """
+    check.matrix("matrix_transpose", x)
+    return carried(matrix_transpose.dispatch(x), x.assumptions)
+
+
+@matrix_transpose.kernel(Dense)
+def _(x):
+    return Dense._make((linalg_dense.matrix_transpose(x.data),))
+
+
+@function("x1", "x2")
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """Dot products of the vectors along an axis: the sum of ``conj(x1) * x2``.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Of numeric dtypes. They broadcast against each other, but for the axis.
+    axis : int
+        The axis, counted from the end of either array.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape without the axis.
+
+    Raises
+    ------
+    ValueError
+        If the sizes of the axis differ, or the other dimensions do not broadcast.
+    TypeError
+        If an argument is boolean.
+    numpy.exceptions.AxisError
+        If the axis is out of range.
+
+    Notes
+    -----
+    A structured argument costs what it stores: the product is formed where both are stored, as by `multiply`.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.vecdot(sa.Diagonal([1.0, 2.0]), sa.asarray([3.0, 4.0]))
+    Dense([3., 8.], dtype=float64)
+    """
+    check.numeric("vecdot", x1, x2)
+    for argument, x in (("x1", x1), ("x2", x2)):
+        if x.ndim == 0:
+            raise ValueError(f"vecdot: {argument} must have at least one dimension, got a 0-d array")
+    axis = check.common_axis("vecdot", axis, x1, x2)
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"vecdot: axis {axis} must have the same size in both, got shapes {x1.shape} and {x2.shape}")
+    check.broadcast("vecdot", x1.shape, x2.shape, what="shapes")
+    x1, x2 = promote(x1, x2)
+    return vecdot.dispatch(x1, x2, axis=axis)
+
+
+@vecdot.kernel(Dense, Dense)
+def _(x1, x2, *, axis):
+    return Dense._make((linalg_dense.vecdot(x1.data, x2.data, axis=axis),))
+
+
+@vecdot.kernel(Array, Array)
+def _(x1, x2, *, axis):
+    if x1.dtype.kind == "c":
+        x1 = FUNCTIONS["conj"](x1)
+    return FUNCTIONS["sum"](FUNCTIONS["multiply"](x1, x2), axis=axis, dtype=x1.dtype)
+
+
+@function("x1", "x2")
+def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple = 2) -> Array:
+    """Contraction of several axes of two arrays.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Of numeric dtypes.
+    axes : int or tuple of two sequences of int
+        How many of the last axes of `x1` and the first of `x2` are contracted, in order; or which axes of `x1` with which
+        of `x2`.
+
+    Returns
+    -------
+    array
+        Its shape is that of the axes of `x1` which are left, followed by those of `x2`.
+
+    Raises
+    ------
+    ValueError
+        If contracted axes differ in size, an axis is named twice, or the two sequences differ in length.
+    TypeError
+        If an argument is boolean, or `axes` is neither an integer nor two sequences.
+    numpy.exceptions.AxisError
+        If an axis is out of range.
+
+    Notes
+    -----
+    One contracted axis of two matrices is a `matmul`, all axes of both are a sum of the product: these keep structure.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> D = sa.Diagonal([1.0, 2.0])
+    >>> sa.tensordot(D, D, axes=1)
+    Diagonal([1., 4.], shape=(2, 2), dtype=float64)
+    >>> float(sa.tensordot(D, sa.ones((2, 2))))
+    3.0
+    """
+    check.numeric("tensordot", x1, x2)
+    axes = _contracted(x1, x2, axes)
+    x1, x2 = promote(x1, x2)
+    return tensordot.dispatch(x1, x2, axes=axes)
+
+
+def _contracted(x1, x2, axes):
+    """The contracted axes of either array, counted from the front."""
+    if isinstance(axes, (tuple, list)):
+        if len(axes) != 2:
+            raise ValueError(f"tensordot: axes must be an integer or two sequences, got {len(axes)} of them")
+        axes1 = check_axes("tensordot", axes[0], x1.ndim, "axes[0]")
+        axes2 = check_axes("tensordot", axes[1], x2.ndim, "axes[1]")
+        if len(axes1) != len(axes2):
+            raise ValueError(f"tensordot: axes must be two sequences of the same length, got {axes!r}")
+    else:
+        count = check.integer("tensordot", axes, "axes")
+        if count < 0:
+            raise ValueError(f"tensordot: axes must not be negative, got {count}")
+        if count > min(x1.ndim, x2.ndim):
+            raise np.exceptions.AxisError(
+                f"tensordot: axes={count} is more than the dimensions of shapes {x1.shape} and {x2.shape}"
+            )
+        axes1, axes2 = tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count))
+    for a, b in zip(axes1, axes2):
+        if x1.shape[a] != x2.shape[b]:
+            raise ValueError(
+                f"tensordot: contracted axes must have the same size, got {x1.shape[a]} (axis {a} of x1, shape {x1.shape}) "
+                f"and {x2.shape[b]} (axis {b} of x2, shape {x2.shape})"
+            )
+    return axes1, axes2
+
+
+@tensordot.kernel(Dense, Dense)
+def _(x1, x2, *, axes):
+    return Dense._make((linalg_dense.tensordot(x1.data, x2.data, axes=axes),))
+
+
+def _is_product(x1, x2, *, axes):
+    return len(axes[0]) == 1 and x1.ndim <= 2 and x2.ndim <= 2
+
+
+@tensordot.kernel(Array, Array, when=_is_product)
+def _(x1, x2, *, axes):
+    (axis1,), (axis2,) = axes
+    if x1.ndim == 2 and axis1 == 0:
+        x1 = matrix_transpose(x1)
+    if x2.ndim == 2 and axis2 == 1:
+        x2 = matrix_transpose(x2)
+    return matmul(x1, x2)
+
+
+def _is_full(x1, x2, *, axes):
+    return len(axes[0]) == x1.ndim == x2.ndim
+
+
+@tensordot.kernel(Array, Array, when=_is_full)
+def _(x1, x2, *, axes):
+    partner = dict(zip(*axes))
+    order = tuple(partner[axis] for axis in range(x1.ndim))
+    if order != tuple(range(x2.ndim)):
+        x2 = FUNCTIONS["permute_dims"](x2, order)
+    return FUNCTIONS["sum"](FUNCTIONS["multiply"](x1, x2), dtype=x1.dtype)

@@ -1,0 +1,145 @@
+"""Indexing of banded arrays: elements, rows and columns in time of their length, slices that keep the band, writes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..core import indexing
+from ..core.dense import Dense
+from ..core.dispatch import densify
+from ..functions.indexing import index, write_entries
+from ..kernels import bands as kernel
+from .banded import Banded, bands
+
+_write_box = jax.jit(indexing.write_box, static_argnums=0)
+_write_box_donated = jax.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
+
+
+def _kinds(key):
+    return tuple(k[0] for k in key)
+
+
+@index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("int", "int"))
+def _(x, *, operands, key):
+    return Dense._make((_element(x, *operands),))
+
+
+@index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("array", "array"))
+def _(x, *, operands, key):
+    i, j = jnp.broadcast_arrays(*operands)
+    return Dense._make((_element(x, jnp.where(i < 0, i + x.core_shape[0], i), jnp.where(j < 0, j + x.core_shape[1], j)),))
+
+
+@index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("int", "slice"))
+def _(x, *, operands, key):
+    return Dense._make((_row(x.diagonals, x.offsets, x, operands[0], x.core_shape[1])[..., indexing.as_slice(*key[1][1:])],))
+
+
+@index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("slice", "int"))
+def _(x, *, operands, key):
+    diagonals, offsets = kernel.transpose(x.diagonals, x.offsets)
+    return Dense._make((_row(diagonals, offsets, x, operands[0], x.core_shape[0])[..., indexing.as_slice(*key[0][1:])],))
+
+
+@index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("slice", "slice") and key[0][3] == key[1][3] > 0)
+def _(x, *, operands, key):
+    """Rows ``a + s i`` and columns ``b + s j``: the diagonal k becomes the one with offset ``(k + a - b) / s``."""
+    (_, a, m, step), (_, b, n, _) = key
+    diagonals, offsets = [], []
+    for k, d in zip(x.offsets, x.diagonals, strict=True):
+        offset, remainder = divmod(k + a - b, step)
+        length = kernel.diagonal_length((m, n), offset)
+        if remainder or not length:
+            continue
+        first = a + step * max(0, -offset) - max(0, -k)  # the row of the first entry, as a place on the old diagonal
+        diagonals.append(d[..., first : first + step * (length - 1) + 1 : step])
+        offsets.append(offset)
+    if _scale_survives(x, a, b, m, n, step):
+        return type(x)._make((x.scale, x.background), (m, n))
+    return bands(diagonals, offsets, (m, n), x.background, dtype=x.dtype, batch=x.batch_shape)
+
+
+def _scale_survives(x, a, b, m, n, step) -> bool:
+    """Whether a principal part of a scaled identity is asked for, which is one."""
+    return hasattr(x, "scale") and a == b and m == n
+
+
+@index.kernel(Banded, when=lambda x, *, operands, key: len(key) == 3 and "new" in _kinds(key) and "int" in _kinds(key))
+def _(x, *, operands, key):
+    """A row, a column or an element with a new axis behind or in it: the axis is put in afterwards."""
+    plain = index.dispatch(x, operands=operands, key=tuple(k for k in key if k[0] != "new"))
+    left = tuple(None if k[0] == "new" else slice(None) for k in key if k[0] != "int")
+    return Dense._make((plain.data[(..., *left)],))
+
+
+def _element(x, i, j):
+    """The elements at rows `i` and columns `j`, by one look at each diagonal."""
+    batch = len(x.batch_shape)
+    fill = jnp.zeros((), x.dtype) if x.background is None else x.background
+    value = jnp.broadcast_to(fill.reshape(fill.shape + (1,) * i.ndim), (*x.batch_shape, *i.shape))
+    for k, d in zip(x.offsets, x.diagonals, strict=True):
+        if d.shape[-1]:
+            place = jnp.clip(jnp.minimum(i, j), 0, d.shape[-1] - 1)
+            entry = d[(slice(None),) * batch + (place,)]
+            value = jnp.where(j - i == k, entry, value)
+    return value
+
+
+def _row(diagonals, offsets, x, i, n):
+    """Row `i` of the matrix of these diagonals with `n` columns, by one look at each diagonal."""
+    fill = jnp.zeros((), x.dtype) if x.background is None else x.background
+    row = jnp.broadcast_to(fill[..., None], (*x.batch_shape, n))
+    columns = jnp.arange(n)
+    for k, d in zip(offsets, diagonals, strict=True):
+        if d.shape[-1]:
+            entry = d[..., jnp.clip(i - max(0, -k), 0, d.shape[-1] - 1)]
+            row = jnp.where(columns == i + k, entry[..., None], row)
+    return row
+
+
+@index.kernel(Banded)
+def _(x, *, operands, key):
+    dense = densify(x, "__getitem__")
+    return index.dispatch(dense, operands=operands, key=key)
+
+
+@write_entries.kernel(Banded)
+def _(x, items, value, owned):
+    """Single entries: on the pattern they replace stored ones, elsewhere their diagonals are added to the pattern."""
+    items = [item for item in items if item.kind != "new"] if any(i.kind == "new" for i in items) else items
+    batch, (rows, columns) = items[:-2], items[-2:]
+    if rows.kind == "slice" or columns.kind == "slice" or not indexing.is_basic(batch):
+        return None
+    single = rows.kind == columns.kind == "int"
+    i = np.asarray(rows.start) if rows.kind == "int" else rows.array
+    j = np.asarray(columns.start) if columns.kind == "int" else columns.array
+    if isinstance(i, jax.core.Tracer) or isinstance(j, jax.core.Tracer) or max(i.ndim, j.ndim) > 1 or x.background is not None:
+        return None
+    if not single and any(item.kind != "slice" or item.step != 1 for item in batch):
+        return None
+    m, n = x.core_shape
+    i, j = np.broadcast_arrays(np.where(i < 0, i + m, i), np.where(j < 0, j + n, j))
+    needed = {int(k) for k in np.unique(j - i)}
+    offsets = tuple(sorted(needed | set(x.offsets)))
+    stored = sum(kernel.diagonal_length((m, n), k) for k in offsets)
+    if offsets != x.offsets and stored > max(3 * m * n // 4, m + n):
+        return None  # so many diagonals are dearer than the dense form
+    if offsets != x.offsets or x._free() is not x:
+        x, owned = bands([x.diagonal(k) for k in offsets], offsets, (m, n), dtype=x.dtype, batch=x.batch_shape), False
+    value = value.to_jax()
+    diagonals = list(x.diagonals)
+    for k in needed:
+        at = offsets.index(k)
+        place = np.minimum(i, j)
+        if single:
+            static, starts = indexing.box([*batch, indexing.Item("int", int(place))])
+            diagonals[at] = (_write_box_donated if owned else _write_box)(static, diagonals[at], starts, value)
+        else:
+            chosen = np.flatnonzero(j - i == k)
+            part = value if value.ndim == 0 or value.shape[-1] == 1 else value[..., chosen]
+            key = (*indexing.as_key(batch), place[chosen])
+            diagonals[at] = diagonals[at].at[key].set(part)
+    if not owned:
+        # From here on the handle owns all of its parameters, so none may be another array's.
+        diagonals = [d if offsets[a] in needed else jnp.copy(d) for a, d in enumerate(diagonals)]
+    return type(x)._make((*diagonals, None), x.meta)

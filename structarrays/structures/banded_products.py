@@ -1,0 +1,170 @@
+"""Products, transposes and parts of banded matrices; those of `Diagonal` and `Identity` are the same, or narrower."""
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import densify, to_dense
+from ..core.registry import FUNCTIONS
+from ..functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
+from ..kernels import bands as kernel
+from .banded import Banded, at_offsets, bands
+from .diagonal import Diagonal, Identity
+from .fill import Fill
+
+
+def has_structural_zeros(x, *args, **static) -> bool:
+    """Whether the first argument's unstored entries are zeros: the condition under which most kernels serve."""
+    return x.background is None
+
+
+# ---- matrix products ----------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Banded, Dense)
+def _(x1, x2):
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.shape[:-2])
+    if x1.background is not None:
+        x1 = _contiguous(x1)
+    if x2.ndim == 1:
+        product = kernel.matvec(x1.diagonals, x1.offsets, x1.core_shape, x2.data)
+    else:
+        product = kernel.matmul_dense(x1.diagonals, x1.offsets, x1.core_shape, x2.data)
+    if x1.background is not None:
+        axis = -min(x2.ndim, 2)
+        product = product + _background_product(x1, x2.data, axis)
+    shape = (*batch, x1.shape[-2], *x2.shape[-1:]) if x2.ndim > 1 else (*batch, x1.shape[-2])
+    return Dense._make((jnp.broadcast_to(product, shape),))
+
+
+@matmul.kernel(Dense, Banded)
+def _(x1, x2):
+    batch = jnp.broadcast_shapes(x1.shape[:-2], x2.batch_shape)
+    if x2.background is not None:
+        x2 = _contiguous(x2)
+    if x1.ndim == 1:
+        product = kernel.vecmat(x1.data, x2.diagonals, x2.offsets, x2.core_shape)
+    else:
+        product = kernel.dense_matmul(x1.data, x2.diagonals, x2.offsets, x2.core_shape)
+    if x2.background is not None:
+        transposed = matrix_transpose.dispatch(x2)
+        if x1.ndim > 1:  # the rows of x1 are one more batch dimension
+            transposed = transposed._map_leaves(lambda leaf: jnp.expand_dims(leaf, len(x2.batch_shape)))
+        product = product + _background_product(transposed, x1.data, -1)
+    return Dense._make((jnp.broadcast_to(product, (*batch, *x1.shape[-2:-1], x2.shape[-1])),))
+
+
+def _contiguous(x):
+    """The array with the diagonals between the stored ones filled in by its background."""
+    return at_offsets(x, tuple(range(x.offsets[0], x.offsets[-1] + 1))) if x.offsets else x
+
+
+def _background_product(x, data, axis):
+    """What the entries left and right of the band, all equal to the background, contribute to ``x @ data``.
+
+    Written as the rank-one term ``b * sum(data)`` minus what the band has of it, the result would lose digits, and its
+    NaN and infinities would not be those of the dense product. So these are running sums from either side.
+    """
+    m, n = x.core_shape
+    background = x.background.reshape(x.background.shape + (1,) * -axis)
+    terms = background * data
+    if not x.offsets:
+        total = jnp.sum(terms, axis=axis, keepdims=True)
+        return jnp.broadcast_to(total, _resized(total.shape, axis, m))
+    # Row i stores the columns i + first, ..., i + last.
+    first, last = x.offsets[0], x.offsets[-1]
+    zero = jnp.zeros(_resized(terms.shape, axis, 1), terms.dtype)
+    before = jnp.concatenate([zero, jnp.cumulative_sum(terms, axis=axis)], axis)
+    after = jnp.flip(jnp.concatenate([zero, jnp.cumulative_sum(jnp.flip(terms, axis), axis=axis)], axis), axis)
+    return _window(before, first, m, axis) + _window(after, last + 1, m, axis)
+
+
+def _window(sums, start, count, axis):
+    """Entries ``start, start + 1, …``; those outside of the array are its first and last."""
+    size = sums.shape[axis]
+    low, high = min(max(-start, 0), count), min(max(start + count - size, 0), count)
+    middle = jnp.take(sums, jnp.arange(start + low, start + count - high), axis=axis)
+    ends = [jnp.take(sums, jnp.array([at]), axis=axis) for at in (0, size - 1)]
+    first, last = (jnp.broadcast_to(e, _resized(e.shape, axis, k)) for e, k in zip(ends, (low, high)))
+    return jnp.concatenate([first, middle, last], axis)
+
+
+def _resized(shape, axis, size):
+    shape = list(shape)
+    shape[axis] = size
+    return tuple(shape)
+
+
+@matmul.kernel(Banded, Banded)
+def _(x1, x2):
+    if x1.background is not None or x2.background is not None:
+        return matmul.dispatch(*(x if x.background is None else densify(x, "matmul") for x in (x1, x2)))
+    diagonals, offsets = kernel.band_matmul(
+        x1.diagonals, x1.offsets, x1.core_shape, x2.diagonals, x2.offsets, x2.core_shape
+    )
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    return bands(diagonals, offsets, (x1.shape[-2], x2.shape[-1]), dtype=x1.dtype, batch=batch)
+
+
+@matmul.kernel(Banded, Fill)
+def _(x1, x2):
+    return matmul.dispatch(x1, to_dense(x2) if x2.ndim == 1 else densify(x2, "matmul"))
+
+
+@matmul.kernel(Fill, Banded)
+def _(x1, x2):
+    return matmul.dispatch(to_dense(x1) if x1.ndim == 1 else densify(x1, "matmul"), x2)
+
+
+def _scales(x) -> bool:
+    return x.background is None and x.shape[-1] == x.shape[-2]
+
+
+@matmul.kernel(Identity, Array, when=lambda x1, x2: _scales(x1))
+def _(x1, x2):
+    return scaled(x2, x1.scale, vector=x2.ndim == 1)
+
+
+@matmul.kernel(Array, Identity, when=lambda x1, x2: _scales(x2))
+def _(x1, x2):
+    return scaled(x1, x2.scale, vector=x1.ndim == 1)
+
+
+@matmul.kernel(Identity, Identity)
+def _(x1, x2):
+    """Rectangular ones: identities again, unless the dimension between them is the smallest."""
+    m, inner, n = *x1.shape[-2:], x2.shape[-1]
+    if x1.background is not None or x2.background is not None or inner < min(m, n):
+        return matmul.dispatch(x1._free(), x2._free())
+    return Identity._make((x1.scale * x2.scale, None), (m, n))
+
+
+def scaled(x, scale, *, vector=False):
+    """The product with a number for each matrix; it keeps every structure."""
+    scale = scale.reshape(scale.shape + (1,) * (1 if vector else 2))
+    return FUNCTIONS["multiply"](x, Dense._make((scale,)))
+
+
+# ---- the transpose, the diagonal, powers --------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Banded)
+def _(x):
+    diagonals, offsets = kernel.transpose(x.diagonals, x.offsets)
+    entries = diagonals if offsets else x.entries
+    return Banded._make((*entries, x.background), (offsets, x.core_shape[::-1]))
+
+
+@matrix_transpose.kernel(Diagonal)
+def _(x):
+    return type(x)._make((*x.entries, x.background), x.core_shape[::-1])
+
+
+@diagonal.kernel(Banded)
+def _(x, *, offset):
+    return Dense._make((x.diagonal(offset),))
+
+
+@matrix_power.kernel(Diagonal, when=lambda x, *, n: n > 0 and has_structural_zeros(x))
+def _(x, *, n):
+    return x._rebuild(tuple(e**n for e in x.entries), None)

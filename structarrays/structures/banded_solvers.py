@@ -1,0 +1,146 @@
+"""Linear systems, inverses, determinants and Cholesky factors of banded, diagonal and scaled identity matrices.
+
+An array with a background has no kernel here (`has_structural_zeros`): it is expanded.
+"""
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import densify, to_dense
+from ..core.registry import FUNCTIONS
+from ..functions.linalg import cholesky, det, eig, eigh, inv, pinv, qr, slogdet, solve, svd
+from ..functions.linalg_checks import real_dtype
+from ..functions.linalg_solvers import POSITIVE_DEFINITE
+from ..kernels import banded as kernel
+from . import diagonal_spectra  # noqa: F401  (registers the narrower kernels of diagonal matrices)
+from .banded import Banded, at_offsets, bands
+from .banded_products import has_structural_zeros
+from .diagonal import Diagonal, Identity
+
+
+def _parts(x):
+    """Diagonals, offsets and size, as the kernels take them; a matrix without diagonals gets one of zeros."""
+    if not x.offsets:
+        x = at_offsets(x, (0,))
+    return x.diagonals, x.offsets, x.shape[-1]
+
+
+# ---- systems ------------------------------------------------------------------------------------------------------
+
+
+@solve.kernel(Banded, Array, when=has_structural_zeros)
+def _(x1, x2):
+    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    vector = data.ndim == 1
+    b = data[:, None] if vector else data
+    solution, ok = kernel.solve(*_parts(x1), b, POSITIVE_DEFINITE in x1.assumptions)
+    return Dense._make((solution[..., 0] if vector else solution,)), ok
+
+
+@solve.kernel(Diagonal, Array, when=has_structural_zeros)
+def _(x1, x2):
+    """A scaling of the rows, which keeps the structure of the right-hand side."""
+    divisor, ok = _regular(x1.diag, axis=-1, positive=POSITIVE_DEFINITE in x1.assumptions)
+    return _quotient(x2, divisor), ok
+
+
+@solve.kernel(Identity, Array, when=has_structural_zeros)
+def _(x1, x2):
+    divisor, ok = _regular(x1.scale, axis=(), positive=POSITIVE_DEFINITE in x1.assumptions)
+    return _quotient(x2, divisor[..., None]), ok
+
+
+def _quotient(x, divisor):
+    return FUNCTIONS["divide"](x, Dense._make((divisor if x.ndim == 1 else divisor[..., None],)))
+
+
+def _regular(pivots, *, axis, positive=False):
+    """The pivots, all NaN where a matrix has one that is zero (or not positive), and whether no matrix has."""
+    bad = jnp.any(pivots.real <= 0 if positive else pivots == 0, axis=axis, keepdims=True)
+    return jnp.where(bad, jnp.nan, pivots), ~jnp.any(bad)
+
+
+@inv.kernel(Banded, when=has_structural_zeros)
+def _(x):
+    identity = jnp.eye(x.shape[-1], dtype=x.dtype)
+    data, ok = kernel.solve(*_parts(x), identity, POSITIVE_DEFINITE in x.assumptions)
+    return Dense._make((jnp.broadcast_to(data, x.shape),)), ok
+
+
+@inv.kernel(Diagonal, when=has_structural_zeros)
+def _(x):
+    (entries,) = x.entries
+    axis = () if type(x) is Identity else -1
+    divisor, ok = _regular(entries, axis=axis, positive=POSITIVE_DEFINITE in x.assumptions)
+    return x._rebuild((1 / divisor,), None), ok
+
+
+# ---- Cholesky factors ---------------------------------------------------------------------------------------------
+
+
+@cholesky.kernel(Banded, when=has_structural_zeros)
+def _(x, *, upper):
+    diagonals, offsets, ok = kernel.cholesky(*_parts(x), upper)
+    return bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
+
+
+@cholesky.kernel(Diagonal, when=has_structural_zeros)
+def _(x, *, upper):
+    (entries,) = x.entries
+    pivots, ok = _regular(entries.real, axis=() if type(x) is Identity else -1, positive=True)
+    return x._rebuild((jnp.sqrt(pivots).astype(x.dtype),), None), ok
+
+
+# ---- determinants -------------------------------------------------------------------------------------------------
+
+
+@slogdet.kernel(Banded, when=has_structural_zeros)
+def _(x):
+    sign, logabsdet = kernel.slogdet(*_parts(x))
+    return Dense._make((sign,)), Dense._make((logabsdet,))
+
+
+@slogdet.kernel(Diagonal, when=has_structural_zeros)
+def _(x):
+    sign = jnp.prod(jnp.sign(x.diag), axis=-1)
+    return Dense._make((sign,)), Dense._make((jnp.sum(jnp.log(jnp.abs(x.diag)), axis=-1),))
+
+
+@slogdet.kernel(Identity, when=has_structural_zeros)
+def _(x):
+    n = x.shape[-1]
+    logabsdet = jnp.zeros(x.batch_shape, real_dtype(x.dtype)) if n == 0 else n * jnp.log(jnp.abs(x.scale))
+    return Dense._make((jnp.sign(x.scale) ** n,)), Dense._make((logabsdet,))
+
+
+@det.kernel(Banded, when=has_structural_zeros)
+def _(x):
+    sign, logabsdet = (part.data for part in slogdet.dispatch(x))
+    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
+
+
+@det.kernel(Diagonal, when=has_structural_zeros)
+def _(x):
+    return Dense._make((jnp.prod(x.diag, axis=-1),))
+
+
+@det.kernel(Identity, when=has_structural_zeros)
+def _(x):
+    return Dense._make((x.scale ** x.shape[-1],))
+
+
+# ---- decompositions whose parts are full matrices -----------------------------------------------------------------
+
+
+def _by_dense_form(function):
+    """A kernel that computes with the dense form: its result is as large, so that nothing counts as densified."""
+
+    @function.kernel(Banded, when=has_structural_zeros)
+    def run(x, **static):
+        return function.dispatch(to_dense(x), **static)
+
+
+for _function in (eig, eigh, pinv, qr, svd):
+    _by_dense_form(_function)
+del _function

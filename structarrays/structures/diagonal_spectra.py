@@ -1,0 +1,157 @@
+"""Spectra, singular values, pseudo-inverses and ranks of diagonal and scaled identity matrices.
+
+The eigenvectors of a diagonal matrix are unit vectors in the order of the eigenvalues: a permutation, for which there is
+no class yet, so that it counts as densified.
+"""
+
+import jax.numpy as jnp
+
+from ..core.dense import Dense
+from ..core.dispatch import densify
+from ..functions.linalg import eig, eigh, eigvals, eigvalsh, matrix_norm, matrix_rank, pinv, qr, svd, svdvals
+from ..functions.linalg_checks import complex_dtype, real_dtype
+from .banded_products import has_structural_zeros
+from .diagonal import Diagonal, Identity
+
+
+def _identity(scale, shape):
+    """A scaled identity; a rectangular one is a `Diagonal`."""
+    x = Identity._make((scale, None), shape)
+    return x if shape[0] == shape[1] else x._free()
+
+
+def _ones(x, dtype=None):
+    return jnp.ones(x.batch_shape, dtype or x.dtype)
+
+
+def _phase(z):
+    """``z / abs(z)``, and 1 for zero: `z` is the product of phase and magnitude."""
+    return jnp.where(z == 0, 1, jnp.sign(z))
+
+
+# ---- eigenvalues --------------------------------------------------------------------------------------------------
+
+
+@eigvals.kernel(Diagonal, when=has_structural_zeros)
+def _(x):
+    return Dense._make((x.diag.astype(complex_dtype(x.dtype)),))
+
+
+@eig.kernel(Diagonal, when=has_structural_zeros)
+def _(x):
+    return eigvals.dispatch(x), _identity(_ones(x, complex_dtype(x.dtype)), x.core_shape)
+
+
+@eigvalsh.kernel(Diagonal, when=has_structural_zeros)
+def _(x):
+    return Dense._make((jnp.sort(x.diag.real, axis=-1),))
+
+
+@eigh.kernel(Diagonal, when=has_structural_zeros)
+def _(x):
+    densify(x, "linalg.eigh")  # asks the policy: the eigenvectors are as large
+    values = x.diag.real
+    order = jnp.argsort(values, axis=-1)
+    vectors = _unit_vectors(order, x.shape[-1], x.dtype)
+    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), Dense._make((vectors,))
+
+
+@eigh.kernel(Identity, when=has_structural_zeros)
+def _(x):
+    return Dense._make((x.diag.real,)), _identity(_ones(x), x.core_shape)
+
+
+def _unit_vectors(order, n, dtype):
+    """The matrix whose column j is unit vector number ``order[j]``, (..., n, k)."""
+    return (jnp.arange(n)[:, None] == order[..., None, :]).astype(dtype)
+
+
+# ---- singular values ----------------------------------------------------------------------------------------------
+
+
+@svdvals.kernel(Diagonal, when=has_structural_zeros)
+def _(x):
+    return Dense._make((jnp.flip(jnp.sort(jnp.abs(x.diag), axis=-1), axis=-1),))
+
+
+@svdvals.kernel(Identity, when=has_structural_zeros)
+def _(x):
+    return Dense._make((jnp.abs(x.diag),))
+
+
+@svd.kernel(Diagonal, when=has_structural_zeros)
+def _(x, *, full_matrices):
+    densify(x, "linalg.svd")  # asks the policy: the singular vectors are as large
+    (m, n), k = x.core_shape, min(x.core_shape)
+    order = jnp.flip(jnp.argsort(jnp.abs(x.diag), axis=-1), axis=-1)
+    diag = jnp.take_along_axis(x.diag, order, axis=-1)
+    phases = _phase(diag)
+    if full_matrices:  # the rest of the unit vectors, of which one side has none
+        rest = jnp.broadcast_to(jnp.arange(k, max(m, n)), (*x.batch_shape, max(m, n) - k))
+        order = jnp.concatenate([order, rest], axis=-1)
+        phases = jnp.concatenate([phases, jnp.ones(rest.shape, x.dtype)], axis=-1)
+    columns, rows = (m, n) if full_matrices else (k, k)
+    u = _unit_vectors(order[..., :columns], m, x.dtype) * phases[..., None, :columns]
+    vh = _unit_vectors(order[..., :rows], n, x.dtype).mT
+    return Dense._make((u,)), Dense._make((jnp.abs(diag),)), Dense._make((vh,))
+
+
+@svd.kernel(Identity, when=has_structural_zeros)
+def _(x, *, full_matrices):
+    (m, n), k = x.core_shape, min(x.core_shape)
+    columns, rows = (m, n) if full_matrices else (k, k)
+    u = _identity(_phase(x.scale), (m, columns))
+    return u, Dense._make((jnp.abs(x.diag),)), _identity(_ones(x), (rows, n))
+
+
+@matrix_norm.kernel(Diagonal, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and has_structural_zeros(x))
+def _(x, *, keepdims, ord):
+    values = jnp.abs(x.diag)
+    norm = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](values, axis=-1)
+    return Dense._make((norm[..., None, None] if keepdims else norm,))
+
+
+def _is_large(x, rtol):
+    """Which entries count as nonzero: those above `rtol` times the largest."""
+    magnitude = jnp.abs(x.entries[0])
+    if rtol is None:
+        rtol = max(x.core_shape) * jnp.finfo(x.dtype).eps
+    rtol = jnp.asarray(rtol, real_dtype(x.dtype))
+    if type(x) is Identity:
+        return magnitude > rtol * magnitude
+    return magnitude > rtol[..., None] * jnp.max(magnitude, axis=-1, keepdims=True, initial=0)
+
+
+@matrix_rank.kernel(Diagonal, when=has_structural_zeros)
+def _(x, *, rtol):
+    large = _is_large(x, rtol)
+    if type(x) is Identity:
+        return Dense._make((large.astype(int) * min(x.core_shape),))
+    return Dense._make((jnp.sum(large, axis=-1, dtype=int),))
+
+
+@pinv.kernel(Diagonal, when=has_structural_zeros)
+def _(x, *, rtol):
+    large = _is_large(x, rtol)
+    (entries,) = x.entries
+    # NaN is not large, but does not vanish either.
+    inverse = jnp.where(large | jnp.isnan(entries), 1 / jnp.where(entries == 0, 1, entries), 0)
+    return type(x)._make((jnp.broadcast_to(inverse, entries.shape), None), x.core_shape[::-1])
+
+
+# ---- QR -----------------------------------------------------------------------------------------------------------
+
+
+@qr.kernel(Diagonal, when=has_structural_zeros)
+def _(x, *, mode):
+    (m, n), k = x.core_shape, min(x.core_shape)
+    inner = m if mode == "complete" else k
+    (entries,) = x.entries
+    if x.dtype.kind != "c":
+        return _identity(_ones(x), (m, inner)), type(x)._make((entries, None), (inner, n))
+    # The diagonal of R is real, so the phases are Q's.
+    r = type(x)._make((jnp.abs(entries).astype(x.dtype), None), (inner, n))
+    if type(x) is Identity:
+        return _identity(_phase(entries), (m, inner)), r
+    phases = jnp.concatenate([_phase(entries), jnp.ones((*x.batch_shape, min(m, inner) - k), x.dtype)], axis=-1)
+    return Diagonal._make((phases, None), (m, inner)), r

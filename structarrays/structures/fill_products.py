@@ -1,0 +1,155 @@
+"""Linear algebra of `Fill`: a matrix of rank one, all of whose rows are equal."""
+
+import math
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.registry import FUNCTIONS
+from ..functions.linalg import (
+    cholesky,
+    det,
+    diagonal,
+    inv,
+    matmul,
+    matrix_transpose,
+    outer,
+    slogdet,
+    solve,
+    tensordot,
+)
+from ..functions.linalg_checks import real_dtype
+from ..kernels.bands import diagonal_length
+from .fill import Fill
+
+
+def _filled(value, core):
+    return Fill._make((value,), tuple(core)) if core else Dense._make((value,))
+
+
+def _is_constant(x) -> bool:
+    """Whether each matrix (or the vector) has one value; a Fill may have fewer core dimensions than two."""
+    return len(x.meta) >= min(2, x.ndim)
+
+
+# ---- products -----------------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Fill, Fill, when=lambda x1, x2: _is_constant(x1) and _is_constant(x2))
+def _(x1, x2):
+    """Each entry is a sum of equal products; batch and remaining core dimensions broadcast as in a multiplication."""
+    count = x1.shape[-1]
+    rows = x1.meta[-2:-1] if x1.ndim > 1 else ()
+    columns = x2.meta[-1:] if x2.ndim > 1 else ()
+    core1, core2 = x1.meta[: -min(2, x1.ndim)], x2.meta[: -min(2, x2.ndim)]
+    product = FUNCTIONS["multiply"](
+        _filled(x1.value, core1 + rows + columns), _filled(x2.value, core2 + rows + columns)
+    )
+    if count == 0:
+        return product._map_leaves(jnp.zeros_like)
+    return product._map_leaves(lambda value: value * jnp.asarray(count, value.real.dtype))
+
+
+@matmul.kernel(Fill, Dense, when=lambda x1, x2: _is_constant(x1))
+def _(x1, x2):
+    if x1.ndim == 1:
+        return Dense._make((jnp.sum(x1.value * x2.data, axis=-min(2, x2.ndim)),))
+    values = x1._constant_data()  # (..., 1, 1)
+    if x2.ndim == 1:
+        row = jnp.sum(values[..., 0] * x2.data, axis=-1, keepdims=True)
+        return Dense._make((jnp.broadcast_to(row, (*_batch(x1, x2), x1.shape[-2])),))
+    row = jnp.sum(values * x2.data, axis=-2, keepdims=True)
+    return Dense._make((jnp.broadcast_to(row, (*_batch(x1, x2), x1.shape[-2], x2.shape[-1])),))
+
+
+@matmul.kernel(Dense, Fill, when=lambda x1, x2: _is_constant(x2))
+def _(x1, x2):
+    if x2.ndim == 1:
+        return Dense._make((jnp.sum(x1.data * x2.value, axis=-1),))
+    values = x2._constant_data()
+    if x1.ndim == 1:
+        total = jnp.sum(x1.data * values[..., 0], axis=-1, keepdims=True)
+        return Dense._make((jnp.broadcast_to(total, (*_batch(x1, x2), x2.shape[-1])),))
+    column = jnp.sum(x1.data * values, axis=-1, keepdims=True)
+    return Dense._make((jnp.broadcast_to(column, (*_batch(x1, x2), x1.shape[-2], x2.shape[-1])),))
+
+
+def _batch(x1, x2):
+    return jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+
+
+def _without_batch(x1, x2, **static) -> bool:
+    return len(x1.meta) == x1.ndim and len(x2.meta) == x2.ndim
+
+
+@tensordot.kernel(Fill, Fill, when=_without_batch)
+def _(x1, x2, *, axes):
+    axes1, axes2 = axes
+    count = math.prod(x1.shape[axis] for axis in axes1)
+    core = [n for i, n in enumerate(x1.shape) if i not in axes1] + [n for i, n in enumerate(x2.shape) if i not in axes2]
+    value = x1.value * x2.value * count if count else jnp.zeros_like(x1.value)
+    return _filled(value.astype(x1.dtype), core)
+
+
+@outer.kernel(Fill, Fill, when=_without_batch)
+def _(x1, x2):
+    return _filled(x1.value * x2.value, x1.shape + x2.shape)
+
+
+# ---- parts --------------------------------------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Fill, when=_is_constant)
+def _(x):
+    return _filled(x.value, (*x.meta[:-2], x.meta[-1], x.meta[-2]))
+
+
+@diagonal.kernel(Fill, when=lambda x, *, offset: _is_constant(x))
+def _(x, *, offset):
+    return _filled(x.value, (*x.meta[:-2], diagonal_length(x.shape[-2:], offset)))
+
+
+# ---- what has no inverse ------------------------------------------------------------------------------------------
+
+
+def _is_singular(x, *args, **static) -> bool:
+    return x.shape[-1] > 1 and _is_constant(x)
+
+
+def _nothing(x, shape):
+    """The result for singular matrices; NaN is no bad pivot, as everywhere."""
+    ok = jnp.all(jnp.isnan(x.value))
+    return Dense._make((jnp.full(shape, jnp.nan, x.dtype),)), ok
+
+
+@solve.kernel(Fill, Array, when=_is_singular)
+def _(x1, x2):
+    if x2.ndim == 1:
+        return _nothing(x1, x1.shape[:-1])
+    return _nothing(x1, (*_batch(x1, x2), *x2.shape[-2:]))
+
+
+@inv.kernel(Fill, when=_is_singular)
+def _(x):
+    return _nothing(x, x.shape)
+
+
+@cholesky.kernel(Fill, when=_is_singular)
+def _(x, *, upper):
+    return _nothing(x, x.shape)
+
+
+@det.kernel(Fill, when=_is_singular)
+def _(x):
+    value = jnp.where(jnp.isfinite(x.value), 0, jnp.nan).astype(x.dtype)
+    return _filled(value, x.meta[:-2])
+
+
+@slogdet.kernel(Fill, when=_is_singular)
+def _(x):
+    finite = jnp.isfinite(x.value)
+    sign = jnp.where(finite, 0, jnp.nan).astype(x.dtype)
+    return _filled(sign, x.meta[:-2]), _filled(
+        jnp.where(finite, -jnp.inf, jnp.nan).astype(real_dtype(x.dtype)), x.meta[:-2]
+    )

@@ -1,0 +1,19 @@
+"""What a third party needs to check a structure of its own: arrays, uses of every function, and the law.
+
+Register how random arrays of the structure are made, and check what you have kernels for::
+
+    from structarrays.testing import BATCHES, CASES, SIZES, check_law, operands, sampler
+
+    @sampler("Antidiagonal")
+    def _(numbers, batch, core, requires):
+        return Antidiagonal(numbers((*batch, core[0]))) if core[0] == core[1] and not requires else None
+
+    for case in CASES:
+        if case.name == "linalg.matrix_transpose":
+            check_law(case, operands(case, ["Antidiagonal"], batch=[(2,)], sizes=SIZES[0], dtype="float64"))
+"""
+
+from .arrays import REQUIREMENTS, SAMPLERS, STRUCTURES, Numbers, banded, sample, sampler, with_background
+from .case import DTYPES, Case, compiled
+from .cases import BATCHES, CASES, SIZES, VECTORS, WITHOUT_ARRAYS, operands
+from .law import LawBroken, applies, check_law, dense_value

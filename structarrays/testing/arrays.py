@@ -1,0 +1,284 @@
+"""Small random arrays of every structure, for the tests of the law."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..core.dense import Dense
+from ..structures.banded import Banded, bands
+from ..structures.diagonal import Diagonal, Identity
+from ..structures.fill import Fill
+
+SAMPLERS: dict[str, Callable] = {}
+"""For each structure, by name, the function that `sample` calls."""
+
+REQUIREMENTS = ("", "invertible", "hermitian", "positive definite")
+
+SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0)
+
+
+class Numbers:
+    """Random numbers of one dtype, reproducible.
+
+    Parameters
+    ----------
+    seed : int
+        Of the generator.
+    dtype : dtype
+        What is drawn.
+    low, high : float
+        The interval of real numbers, and of the integers in it. Unsigned integers begin at 0; real and imaginary parts of complex
+        numbers are drawn alike.
+    special : bool
+        Whether NaN, infinities and zeros of both signs are among them (for inexact dtypes).
+
+    Examples
+    --------
+    >>> from structarrays.testing import Numbers
+    >>> numbers = Numbers(0, "int32", low=1, high=3)
+    >>> bool(((numbers((5,)) >= 1) & (numbers((5,)) <= 3)).all())
+    True
+    """
+
+    def __init__(self, seed: int, dtype, low: float = -2.0, high: float = 2.0, special: bool = False):
+        self.generator = np.random.default_rng(seed)
+        self.dtype = np.dtype(dtype)
+        self.low, self.high, self.special = low, high, special
+
+    def __call__(self, shape) -> np.ndarray:
+        """An array of such numbers."""
+        kind = self.dtype.kind
+        if kind == "b":
+            return np.asarray(self.generator.integers(0, 2, shape), bool)
+        if kind in "iu":
+            low = int(np.ceil(self.low if kind == "i" else max(0, self.low)))
+            return np.asarray(self.generator.integers(low, int(self.high) + 1, shape), self.dtype)
+        values = self._floats(shape)
+        if kind == "c":
+            values = values + 1j * self._floats(shape)
+        return np.asarray(values, self.dtype)
+
+    def real(self, shape) -> np.ndarray:
+        """The same without an imaginary part."""
+        return np.asarray(self(shape).real, self.dtype)
+
+    def _floats(self, shape):
+        values = np.asarray(self.generator.uniform(self.low, self.high, shape))
+        if self.special:
+            chosen = self.generator.uniform(size=shape) < 0.5
+            values = np.where(chosen, self.generator.choice(SPECIAL, shape), values)
+        return values
+
+
+def sampler(structure: str):
+    """Register how random arrays of a structure are made.
+
+    Parameters
+    ----------
+    structure : str
+        The name under which `sample` finds it: that of the class, or with a remark behind.
+
+    Returns
+    -------
+    callable
+        A decorator of a function ``(numbers, batch, core, requires)`` which returns an array of shape
+        ``batch + core`` with parameters drawn from `numbers`, or None where there is no such array (`requires` is one of
+        `REQUIREMENTS`).
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> from structarrays.testing import sample, sampler
+    >>> class Scalar(sa.Identity):
+    ...     __slots__ = ()
+    >>> @sampler("Scalar")
+    ... def _(numbers, batch, core, requires):
+    ...     return Scalar(core, numbers(batch)) if core[0] == core[1] else None
+    >>> sample(Scalar, (2, 2)).shape
+    (2, 2)
+    """
+
+    def register(function):
+        SAMPLERS[structure] = function
+        return function
+
+    return register
+
+
+def sample(structure, core, *, batch=(), dtype="float64", requires="", seed=0, domain=(-2.0, 2.0), special=False):
+    """A random array.
+
+    Parameters
+    ----------
+    structure : str or type
+        A name in `SAMPLERS`, or a class. ``"Diagonal + background"`` has a stored background.
+    core : tuple of int
+        The core shape.
+    batch : tuple of int
+        The batch shape.
+    dtype : dtype
+        Of the elements.
+    requires : str
+        One of `REQUIREMENTS`.
+    seed : int
+        Of the random numbers.
+    domain : tuple of float
+        The interval that they come from.
+    special : bool
+        Whether there are NaN, infinities and signed zeros among them.
+
+    Returns
+    -------
+    Array or None
+        None where the structure has no such array.
+
+    Raises
+    ------
+    ValueError
+        If the structure is not registered, or the requirement is unknown.
+
+    Examples
+    --------
+    >>> from structarrays.testing import sample
+    >>> x = sample("Banded", (4, 4), batch=(2,), dtype="float32")
+    >>> x.shape, x.offsets
+    ((2, 4, 4), (-2, 0, 1))
+    """
+    name = structure if isinstance(structure, str) else structure.__name__
+    if name not in SAMPLERS:
+        raise ValueError(f"structure must be one of {', '.join(SAMPLERS)} (see sampler), got {name!r}")
+    if requires not in REQUIREMENTS:
+        raise ValueError(f"requires must be one of {REQUIREMENTS}, got {requires!r}")
+    return SAMPLERS[name](Numbers(seed, dtype, *domain, special=special), tuple(batch), tuple(core), requires)
+
+
+# ---- dense and filled ----------------------------------------------------------------------------------------------
+
+
+def _dominant(numbers, batch, n, requires):
+    """A dense square matrix as required: the diagonal outweighs the rest."""
+    off = numbers((*batch, n, n)) / n
+    if requires != "invertible":
+        off = (off + np.swapaxes(off, -1, -2).conj()) / 2
+    if requires != "hermitian":
+        off = off + (numbers.high + 1 + np.arange(n) / n) * np.eye(n)
+    return np.asarray(off, numbers.dtype)
+
+
+@sampler("Dense")
+def _(numbers, batch, core, requires):
+    if not requires:
+        return Dense._make((jnp.asarray(numbers(batch + core)),))
+    return Dense._make((jnp.asarray(_dominant(numbers, batch, core[-1], requires)),))
+
+
+@sampler("Fill")
+def _(numbers, batch, core, requires):
+    # There is no invertible one but of size 1: a power of two makes every elimination exact, so that all notice it.
+    value = np.full(batch, 2, numbers.dtype) if requires not in ("", "hermitian") else numbers(batch)
+    return Fill(value.real.astype(numbers.dtype) if requires == "hermitian" else value, core)
+
+
+# ---- banded ----------------------------------------------------------------------------------------------------------
+
+
+def _scale(numbers, batch, requires):
+    if not requires:
+        return numbers(batch)
+    values = numbers.real(batch)
+    return values if requires == "hermitian" else np.asarray(np.abs(values) + 1, numbers.dtype)
+
+
+@sampler("Identity")
+def _(numbers, batch, core, requires):
+    return Identity(core, _scale(numbers, batch, requires))
+
+
+@sampler("Diagonal")
+def _(numbers, batch, core, requires):
+    return Diagonal(_scale(numbers, (*batch, min(core)), requires), shape=core)
+
+
+def banded(offsets):
+    """The sampler of `Banded` arrays with these offsets, or those of them that a matrix has.
+
+    Examples
+    --------
+    >>> from structarrays.testing import Numbers, banded
+    >>> banded((-1, 5))(Numbers(0, "float64"), (), (3, 3), "").offsets
+    (-1,)
+    """
+
+    def draw(numbers, batch, core, requires):
+        m, n = core
+        if not requires:
+            kept = [k for k in offsets if -m < k < n]
+            diagonals = [numbers((*batch, _length(core, k))) for k in kept]
+            return _banded(diagonals, kept, core, numbers.dtype, batch)
+        if 0 not in offsets:
+            return None
+        if requires == "invertible":
+            kept = [k for k in offsets if -m < k < n]
+        else:
+            kept = sorted({s for k in offsets for s in (-k, k) if abs(k) < n})
+        diagonals = {k: numbers((*batch, _length(core, k))) / (2 * n) for k in kept}
+        for k in kept:
+            if k <= 0 and requires != "invertible":
+                diagonals[k] = diagonals[-k].conj() if k else diagonals[k].real
+        if requires != "hermitian":
+            diagonals[0] = diagonals[0] + numbers.high + 1
+        values = [np.asarray(diagonals[k], numbers.dtype) for k in kept]
+        return _banded(values, kept, core, numbers.dtype, batch)
+
+    return draw
+
+
+def _length(core, k):
+    m, n = core
+    return max(0, min(m, n - k) if k >= 0 else min(m + k, n))
+
+
+def _banded(diagonals, offsets, core, dtype, batch):
+    if offsets:
+        return Banded(diagonals, offsets, core)
+    return bands([], (), core, dtype=dtype, batch=batch)
+
+
+SAMPLERS["Banded"] = banded((-2, 0, 1))
+SAMPLERS["Banded off the diagonal"] = banded((-1, 2))
+SAMPLERS["Banded without offsets"] = banded(())
+
+
+# ---- with a background -----------------------------------------------------------------------------------------------
+
+
+def with_background(structure: str):
+    """The sampler of arrays of a structure with a stored background.
+
+    Examples
+    --------
+    >>> from structarrays.testing import Numbers, with_background
+    >>> with_background("Diagonal")(Numbers(0, "float64"), (), (3, 3), "").background.shape
+    ()
+    """
+
+    def draw(numbers, batch, core, requires):
+        x = SAMPLERS[structure](numbers, batch, core, requires)
+        if x is None:
+            return None
+        if requires:
+            # b in every place adds the positive semidefinite b 11ᵀ, but for the pattern: so b is small beside the diagonal.
+            background = np.full(batch, 0.25 / max(1, core[-1]), numbers.dtype)
+        else:
+            background = numbers(batch)
+        return x._rebuild(x.entries, jnp.asarray(background))
+
+    return draw
+
+
+for _structure in ("Identity", "Diagonal", "Banded"):
+    SAMPLERS[f"{_structure} + background"] = with_background(_structure)
+
+STRUCTURES = tuple(SAMPLERS)
+"""The structures of this library, as `sample` knows them."""

@@ -1,0 +1,156 @@
+"""`Case`: one use of one function, as a line of code that runs on this namespace and on NumPy."""
+
+import ast
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+BOOL = ("bool",)
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+REAL_FLOATING = ("float32", "float64")
+COMPLEX = ("complex64", "complex128")
+INTEGER = SIGNED + UNSIGNED
+FLOATING = REAL_FLOATING + COMPLEX
+
+DTYPES = {
+    "all": BOOL + INTEGER + FLOATING,
+    "numeric": INTEGER + FLOATING,
+    "real": BOOL + INTEGER + REAL_FLOATING,
+    "real numeric": INTEGER + REAL_FLOATING,
+    "integer": INTEGER,
+    "integer or bool": BOOL + INTEGER,
+    "floating": FLOATING,
+    "real floating": REAL_FLOATING,
+    "complex": COMPLEX,
+    "bool": BOOL,
+}
+"""The dtypes of each kind, by the standard's names."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One use of a function, and how its result is to be compared.
+
+    Attributes
+    ----------
+    name : str
+        The function, such as ``"linalg.solve"`` or ``"__getitem__"``.
+    code : str
+        An expression of `xp` and the operands, or statements that write to the first of them.
+    operands : tuple of str
+        The names of the array operands in `code`.
+    cores : tuple of str
+        Their core shapes, a letter for each dimension; equal letters are equal sizes, and a digit is a size.
+    kinds : str
+        The dtypes it takes, a key of `DTYPES`.
+    batches : str
+        How the batch shapes go together: ``"broadcast"``, ``"equal"``, ``"first"`` (only the first operand has one),
+        ``"none"``.
+    requires : tuple of str
+        What `sample` is asked for, one for each operand.
+    domain : tuple of float
+        The interval that numbers are drawn from.
+    domains : tuple
+        The same one by one, where the operands differ.
+    oracle : callable, optional
+        What gives the result for NumPy arrays where the code doesn't.
+    invariants : str, optional
+        What is compared of a result `r` that is unique only up to a gauge: an expression of `xp`, `r` and the operands.
+    given : callable, optional
+        Whether the case applies to these dense operands.
+    elementwise : bool
+        Whether errors are relative to each element; else to the largest of the operands and the result.
+    cancels : bool
+        Whether errors of an elementwise function are relative to its operands nevertheless.
+    condition : bool
+        Whether errors grow with the condition number of the first operand.
+    smooth : bool
+        Whether it is differentiable at random arguments (if its result is inexact).
+    degenerate : tuple of str
+        Structures for which it is not, since eigenvalues coincide.
+    eager : bool
+        Whether it depends on data, so that it cannot be compiled.
+    raises : bool
+        Whether NumPy must raise; else it may.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import structarrays as sa
+    >>> from structarrays.testing import Case
+    >>> case = Case("trace", "xp.linalg.trace(x)", cores=("nn",))
+    >>> float(case.call(sa, sa.eye(3))), float(case.call(np, np.eye(3)))
+    (3.0, 3.0)
+    """
+
+    name: str
+    code: str
+    operands: tuple[str, ...] = ("x",)
+    cores: tuple[str, ...] = ("mn",)
+    kinds: str = "numeric"
+    batches: str = "broadcast"
+    requires: tuple[str, ...] = ()
+    domain: tuple[float, float] = (-2.0, 2.0)
+    domains: tuple[tuple[float, float], ...] = ()
+    oracle: Callable | None = None
+    invariants: str | None = None
+    given: Callable | None = None
+    elementwise: bool = False
+    cancels: bool = False
+    condition: bool = False
+    smooth: bool = True
+    degenerate: tuple[str, ...] = ()
+    eager: bool = False
+    raises: bool = False
+
+    def __str__(self):
+        return self.code
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The names of the dtypes it takes."""
+        return DTYPES[self.kinds]
+
+    @property
+    def indexes_with_arrays(self) -> bool:
+        """Whether indices are values of arrays, so that a compiled call cannot check them."""
+        return "xp.asarray([" in self.code
+
+    def call(self, xp, *arrays):
+        """The result in a namespace."""
+        return compiled(self.code, self.operands)(xp, *arrays)
+
+    def expected(self, *dense):
+        """The result for NumPy arrays."""
+        return self.oracle(*dense) if self.oracle is not None else self.call(np, *dense)
+
+    def compared(self, xp, result, *arrays):
+        """What of a result is unique."""
+        if self.invariants is None:
+            return result
+        return compiled(self.invariants, ("r", *self.operands))(xp, result, *arrays)
+
+
+@functools.cache
+def compiled(code: str, operands: tuple[str, ...]) -> Callable:
+    """The function of `xp` and the operands that is written as an expression, or as statements that change the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structarrays.testing import compiled
+    >>> compiled("x[0] = 7", ("x",))(np, np.zeros(2))
+    array([7., 0.])
+    """
+    names = ", ".join(("xp", *operands))
+    body = ast.parse(code).body
+    if len(body) == 1 and isinstance(body[0], ast.Expr):
+        return eval(f"lambda {names}: ({code})")
+    first = operands[0]
+    scope: dict = {}
+    lines = [f"def write({names}):", f"{first} = xp.asarray({first}, copy=True)", *code.split("; "), f"return {first}"]
+    exec("\n    ".join(lines), scope)
+    return scope["write"]

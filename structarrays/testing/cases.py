@@ -1,0 +1,122 @@
+"""All uses of all functions, and their operands, for the tests of the law."""
+
+import zlib
+
+import numpy as np
+
+from . import cases_arrays, cases_elementwise, cases_indexing, cases_linalg
+from .arrays import sample
+from .case import Case
+
+CASES: tuple[Case, ...] = (
+    *cases_elementwise.CASES,
+    *cases_arrays.CASES,
+    *cases_linalg.CASES,
+    *cases_indexing.CASES,
+)
+"""The uses of every function of the standard that takes arrays."""
+
+WITHOUT_ARRAYS = (
+    "__array_namespace_info__",
+    "arange",
+    "broadcast_shapes",
+    "can_cast",
+    "empty",
+    "eye",
+    "fft.fftfreq",
+    "fft.rfftfreq",
+    "finfo",
+    "full",
+    "iinfo",
+    "isdtype",
+    "linspace",
+    "ones",
+    "result_type",
+    "zeros",
+)
+"""The functions that take none, or whose result is none: no law is about them."""
+
+SIZES = (
+    {"m": 4, "n": 4, "p": 4, "k": 2},
+    {"m": 3, "n": 5, "p": 4, "k": 1},
+    {"m": 5, "n": 3, "p": 4, "k": 2},
+    {"m": 1, "n": 1, "p": 1, "k": 1},
+    {"m": 6, "n": 6, "p": 2, "k": 3},
+)
+"""What the letters of core shapes stand for."""
+
+_EQUAL = ((), (2,), (2, 3), (1,), (0,))
+BATCHES = {
+    "equal": tuple((b, b, b) for b in _EQUAL),
+    "positive": tuple((b, b, b) for b in _EQUAL if 0 not in b),
+    "broadcast": (
+        *((b, b, b) for b in _EQUAL),
+        ((2, 3), (3,), (2, 1)),
+        ((), (2,), ()),
+        ((3,), (), (2, 3)),
+        ((2, 1), (3,), (1, 3)),
+    ),
+    "first": tuple((b, (), ()) for b in _EQUAL),
+    "second": tuple(((), b, ()) for b in _EQUAL),
+    "some": tuple((b, b, b) for b in _EQUAL[1:]),
+    "none": (((), (), ()),),
+}
+"""The batch shapes of the operands, by the words of `Case.batches`."""
+
+SCALAR, ROW, COLUMN = "scalar", "row vector", "column vector"
+VECTORS = {SCALAR: (1, 1), ROW: (1, -1), COLUMN: (-1, 1)}
+"""Dense operands of elementwise functions that are constant along a core axis, with their core shapes."""
+
+
+def operands(case: Case, structures, *, batch, sizes, dtype, seed=0, special=False):
+    """Random operands for a case.
+
+    Parameters
+    ----------
+    case : Case
+        What they are for.
+    structures : sequence of str
+        The structure of each operand, as `sample` and `VECTORS` know them.
+    batch : sequence of tuple
+        The batch shape of each.
+    sizes : dict
+        What the letters of its core shapes stand for.
+    dtype : dtype
+        Of all of them, but for a condition ``c``, which is boolean.
+    seed : int
+        Of the random numbers.
+    special : bool
+        Whether there are NaN and infinities among them.
+
+    Returns
+    -------
+    list of Array or None
+        None where a structure has no such array.
+
+    Examples
+    --------
+    >>> from structarrays.testing import CASES, SIZES, operands
+    >>> x, y = operands(CASES[50], ["Diagonal", "Dense"], batch=[(), ()], sizes=SIZES[0], dtype="float64")
+    >>> x.shape, y.shape
+    ((4, 4), (4, 4))
+    """
+    arrays = []
+    for i, (name, core, structure) in enumerate(zip(case.operands, case.cores, structures, strict=True)):
+        shape = tuple(int(c) if c.isdigit() else sizes[c] for c in core)
+        if structure in VECTORS:
+            shape = tuple(n if v < 0 else v for n, v in zip(shape, VECTORS[structure], strict=True))
+            structure = "Dense"
+        x = sample(
+            structure,
+            shape,
+            batch=batch[i],
+            dtype="bool" if name == "c" else dtype,
+            requires=case.requires[i] if case.requires else "",
+            seed=zlib.crc32(f"{seed} {i} {structure} {shape} {batch[i]} {np.dtype(dtype)}".encode()),
+            domain=case.domains[i] if case.domains else case.domain,
+            special=special and name != "c",
+        )
+        if x is None:
+            return None
+        arrays.append(x)
+    return arrays

@@ -1,0 +1,296 @@
+"""The law: to_dense(f(x)) equals f(to_dense(x)), eagerly, compiled, and with first derivatives (DESIGN 4.1)."""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..core.array import Array
+from .case import Case
+
+ERRORS = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, NotImplementedError)
+
+
+class LawBroken(AssertionError):
+    """A result differs from the one for dense arrays."""
+
+
+def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False) -> None:
+    """Check one use of a function against NumPy on the dense values.
+
+    Compared are the number of results, their shapes, dtypes and values, or the kind of error. A structured array stands for
+    its dense value, and everything else (Python numbers) for itself.
+
+    Parameters
+    ----------
+    case : Case
+        The function, and how to compare.
+    arrays : sequence
+        Its operands.
+    jit : bool
+        Whether to compile the call, with the arrays as arguments.
+    derivative : bool
+        Whether to check the first derivative by the parameters as well: along a random direction against differences of
+        NumPy's results, and backward against forward. For operands of double precision.
+
+    Raises
+    ------
+    LawBroken
+        If they differ; the message says in what.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> from structarrays.testing import Case, check_law
+    >>> check_law(Case("exp", "xp.exp(x)", kinds="floating"), [sa.Diagonal([1.0, 2.0])], derivative=True)
+    """
+    dense = [dense_value(a) for a in arrays]
+    with np.errstate(all="ignore"):
+        want, error = _attempt(lambda: case.expected(*[_copy(d) for d in dense]))
+        if error is None:
+            wanted = _flat(case.compared(np, want, *dense))
+        elif case.invariants is None and not isinstance(error, ERRORS):
+            raise error
+    if case.raises and error is None:
+        raise LawBroken(f"{case.code} was to raise in NumPy, but gave {want!r}")
+    namespace = sys.modules[Array.__module__.partition(".")[0]]
+
+    def run(*operands):
+        result = case.call(namespace, *operands)
+        return result, case.compared(namespace, result, *operands)
+
+    if error is not None:
+        _check_error(case, lambda: (jax.jit(run) if jit else run)(*arrays)[0], error, jit)
+        return
+    try:
+        result, compared = (_compiled(run) if jit else run)(*arrays)
+    except (*ERRORS, AttributeError, RuntimeError) as ours:
+        raise LawBroken(f"raised {type(ours).__name__}: {str(ours)[:300]}") from ours
+    got, expected = _flat(result), _flat(want)
+    if case.invariants is not None:
+        _check_types(got, expected)
+        got, expected = _flat(compared), wanted
+    _check_types(got, expected)
+    size = _magnitude(dense)
+    condition = _condition(dense[0]) if case.condition else 1.0
+    for i, (g, w) in enumerate(zip(got, expected, strict=True)):
+        _check_values(g, w, _tolerance(w.dtype, dense, case, condition), 0 if case.elementwise and not case.cancels else size, f"result {i}")
+    if derivative:
+        _check_derivative(case, run, arrays, condition)
+
+
+def dense_value(x):
+    """The NumPy array that an array stands for."""
+    return np.array(x.to_jax()) if isinstance(x, Array) else x
+
+
+def applies(case: Case, arrays) -> bool:
+    """Whether a case makes sense for these operands."""
+    return case.given is None or bool(case.given(*map(dense_value, arrays)))
+
+
+def _copy(d):
+    return d.copy() if isinstance(d, np.ndarray) else d
+
+
+def _attempt(function):
+    try:
+        return function(), None
+    except ERRORS as error:
+        return None, error
+
+
+def _compiled(run):
+    """`run` under `jax.jit`; what is no array in its result is kept aside."""
+    static = {}
+
+    def traced(*operands):
+        leaves, tree = jax.tree.flatten(run(*operands), is_leaf=lambda v: isinstance(v, Array))
+        arrays = [v for v in leaves if isinstance(v, (Array, jax.Array))]
+        static["tree"], static["leaves"] = tree, [None if isinstance(v, (Array, jax.Array)) else v for v in leaves]
+        return arrays
+
+    def call(*operands):
+        arrays = iter(jax.jit(traced)(*operands))
+        return jax.tree.unflatten(static["tree"], [next(arrays) if v is None else v for v in static["leaves"]])
+
+    return call
+
+
+def _flat(result) -> list[np.ndarray]:
+    """The arrays of a result."""
+    if isinstance(result, (tuple, list)):
+        return [a for r in result for a in _flat(r)]
+    return [np.asarray(dense_value(result))]
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+def kinds(error: BaseException) -> set[type]:
+    """The kinds of an error: those of Python's classes that it is an instance of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structarrays.testing.law import kinds
+    >>> sorted(k.__name__ for k in kinds(np.exceptions.AxisError("axis")))
+    ['IndexError', 'ValueError']
+    """
+    return {k for k in ERRORS if isinstance(error, k)}
+
+
+def _check_error(case, run, error, jit):
+    singular = isinstance(error, np.linalg.LinAlgError) and "dimension" not in str(error)
+    try:
+        result = run()
+    except (*ERRORS, AttributeError, RuntimeError) as ours:
+        if singular and not isinstance(ours, np.linalg.LinAlgError):
+            raise LawBroken(f"must raise LinAlgError, raised {type(ours).__name__}: {str(ours)[:200]}") from ours
+        if not kinds(ours) & kinds(error):
+            raise LawBroken(
+                f"NumPy raises {type(error).__name__} ({error}), here it is {type(ours).__name__}: {str(ours)[:200]}"
+            ) from ours
+        return
+    if jit and case.indexes_with_arrays:  # nobody knows their values there
+        return
+    values = _flat(result)
+    if singular and jit:  # nothing can be raised there
+        if values[0].size and not any(np.isnan(v).any() for v in values if v.dtype.kind in "fc"):
+            raise LawBroken(f"NumPy raises LinAlgError ({error}), here there is not even a NaN")
+        return
+    raise LawBroken(f"NumPy raises {type(error).__name__} ({error}), here nothing is raised")
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+def _check_types(got, want):
+    if len(got) != len(want):
+        raise LawBroken(f"{len(want)} results expected, got {len(got)}")
+    for i, (g, w) in enumerate(zip(got, want, strict=True)):
+        if g.shape != w.shape:
+            raise LawBroken(f"result {i}: shape {w.shape} expected, got {g.shape}")
+        if g.dtype != w.dtype:
+            raise LawBroken(f"result {i}: dtype {w.dtype} expected, got {g.dtype}")
+
+
+def _magnitude(dense):
+    sizes = [np.abs(d[np.isfinite(d)]) for d in map(np.asarray, dense)]
+    return max((float(s.max()) for s in sizes if s.size), default=0.0)
+
+
+def _condition(matrix):
+    if matrix.size == 0:
+        return 1.0
+    numbers = np.linalg.cond(matrix.astype(complex))
+    numbers = numbers[np.isfinite(numbers)]
+    return float(np.minimum(numbers, 1e8).max()) if numbers.size else 1.0
+
+
+def _tolerance(dtype, dense, case, condition):
+    """32 units of rounding for an element, 64 for each condition number for the rest; exact for integers."""
+    if dtype.kind not in "fc":
+        return 0.0
+    inexact = [np.finfo(d.dtype).eps for d in dense if isinstance(d, np.ndarray) and d.dtype.kind in "fc"]
+    eps = max([float(np.finfo(dtype).eps), *map(float, inexact)])
+    return eps * (32 if case.elementwise else 64 * condition)
+
+
+def _check_values(got, want, tolerance, size, what):
+    if want.dtype.kind not in "fc":
+        wrong = got != want
+    else:
+        finite = np.isfinite(want)
+        size = size + (float(np.abs(want[finite]).max()) if size and finite.any() else 0.0)
+        with np.errstate(all="ignore"):
+            close = np.abs(got - want) <= tolerance * (np.abs(want) + size) + np.finfo(want.dtype).tiny
+        wrong = ~np.where(finite, close, _same_special(got, want))
+    if wrong.any():
+        where = tuple(map(int, np.argwhere(wrong)[0]))
+        raise LawBroken(
+            f"{what}: {int(wrong.sum())} of {want.size} elements differ, at {where} {want[where]} expected, got {got[where]}"
+        )
+
+
+def _same_special(got, want):
+    """Whether both are NaN, or the same infinity; of complex numbers, whether both are NaN, or infinite."""
+    if want.dtype.kind == "c":
+        return (np.isinf(got) & np.isinf(want)) | (np.isnan(got) & np.isnan(want))
+    return (got == want) | (np.isnan(got) & np.isnan(want))
+
+
+# ---- derivatives -----------------------------------------------------------------------------------------------------
+
+_STEP = 5e-4
+_DERIVATIVE_TOLERANCE = 1e-7
+
+
+def _check_derivative(case, run, arrays, condition):
+    leaves, tree = jax.tree.flatten(tuple(arrays))
+    inexact = [isinstance(v, jax.Array) and v.dtype.kind in "fc" for v in leaves]
+    parameters = [v for v, yes in zip(leaves, inexact, strict=True) if yes]
+    if not parameters:
+        return
+    generator = np.random.default_rng(0)
+
+    def random(like):
+        values = generator.normal(size=like.shape)
+        return jnp.asarray(values + 1j * generator.normal(size=like.shape) if like.dtype.kind == "c" else values, like.dtype)
+
+    def operands(parameters):
+        left = iter(parameters)
+        return jax.tree.unflatten(tree, [next(left) if yes else v for v, yes in zip(leaves, inexact, strict=True)])
+
+    def function(parameters):
+        flat = jax.tree.leaves(run(*operands(parameters))[1], is_leaf=lambda v: isinstance(v, Array))
+        dense = [v.to_jax() for v in flat if isinstance(v, Array)]
+        return [v for v in dense if v.dtype.kind in "fc"]
+
+    outputs = jax.eval_shape(function, parameters)
+    if not outputs:
+        return
+    directions, weights = [random(p) for p in parameters], [random(o) for o in outputs]
+
+    @jax.jit
+    def derivatives(parameters, directions, weights):
+        _, forward = jax.jvp(function, (parameters,), (directions,))
+        return forward, jax.vjp(function, parameters)[1](weights)[0]
+
+    try:
+        forward, backward = derivatives(parameters, directions, weights)
+    except (*ERRORS, RuntimeError) as error:
+        raise LawBroken(f"derivative: raised {type(error).__name__}: {str(error)[:300]}") from error
+
+    def numpy_at(t):
+        moved = operands([p + t * d for p, d in zip(parameters, directions, strict=True)])
+        dense = [dense_value(a) for a in moved]
+        with np.errstate(all="ignore"):
+            results = _flat(case.compared(np, case.expected(*dense), *dense))
+        return [r for r in results if r.dtype.kind in "fc"]
+
+    points = [numpy_at(c * _STEP) for c in (1, -1, 2, -2)]
+    scale = 1 + _magnitude(map(np.asarray, (*directions, *parameters)))
+    for i, (g, a, b, c, d) in enumerate(zip(forward, *points, strict=True)):
+        with np.errstate(all="ignore"):
+            want = np.asarray((8 * (a - b) - (c - d)) / (12 * _STEP))
+        known = np.isfinite(want)
+        got = np.where(known, np.asarray(g), 0)
+        want = np.where(known, want, 0)
+        _check_values(got, want, _DERIVATIVE_TOLERANCE * condition**2, scale, f"derivative of result {i}")
+    _check_backward(forward, weights, backward, directions, condition)
+
+
+def _check_backward(forward, weights, backward, directions, condition):
+    """The product of weights and forward derivative is that of backward derivative and directions."""
+
+    def product(left, right):
+        terms = [np.asarray(a * b).ravel() for a, b in zip(left, right, strict=True)]
+        terms = np.concatenate(terms).real
+        return terms.sum(), np.abs(terms).sum()
+
+    a, size_a = product(weights, forward)
+    b, size_b = product(backward, directions)
+    if np.isfinite(a) and not abs(a - b) <= 1e-10 * condition**2 * (size_a + size_b):
+        raise LawBroken(f"derivative: backward and forward disagree, {b} and {a}")

@@ -1,0 +1,100 @@
+"""`join` and `convert`: one structure for several arrays, as `jax.lax.scan` and `cond` ask for."""
+
+import jax.numpy as jnp
+
+from ..core import join as core
+from ..core.array import Array
+from ..core.dispatch import function
+from ..core.errors import StructureError
+from ..core.recording import describe
+
+
+@function("x", "y")
+def join(x: Array, y: Array, /) -> tuple[Array, Array]:
+    """Two arrays in the narrowest structure that holds both.
+
+    Parameters
+    ----------
+    x, y : array
+        With the same core shape: `jax.lax.scan` wants one structure throughout. Batch shapes and dtypes stay.
+
+    Returns
+    -------
+    tuple of two arrays
+        Of the same values as `x` and `y`; both have a background if one has one, and the assumptions that both have.
+
+    Raises
+    ------
+    ValueError
+        If the core shapes differ.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> [type(a).__name__ for a in sa.join(sa.eye(3), sa.Diagonal([1.0, 2.0, 3.0]))]
+    ['Diagonal', 'Diagonal']
+    """
+    _check_shapes("join", x, y)
+    common = x.assumptions & y.assumptions
+    joined = core.join(x, y)
+    if any(a.background is not None for a in joined):
+        joined = tuple(_with_background(a) for a in joined)
+    return tuple(a._assuming(common) for a in joined)
+
+
+@function("x", "like")
+def convert(x: Array, /, like: Array) -> Array:
+    """The array in the structure of another one.
+
+    Parameters
+    ----------
+    x : array
+    like : array
+        With the same core shape; only its structure matters.
+
+    Returns
+    -------
+    array
+        Of the value of `x` and the structure of `like`, so that `same_structure` of both is true.
+
+    Raises
+    ------
+    StructureError
+        If the structure of `like` cannot hold every array of the structure of `x`, whatever its values are; or if `like` has
+        assumptions that `x` has not.
+    ValueError
+        If the core shapes differ.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.convert(sa.eye(2), like=sa.tridiagonal([1.0], [2.0, 3.0], [4.0])).offsets
+    (-1, 0, 1)
+    """
+    _check_shapes("convert", x, like)
+    if not like.assumptions <= x.assumptions:
+        missing = ", ".join(sorted(like.assumptions - x.assumptions))
+        raise StructureError(
+            f"convert: x has not the assumptions {missing} of `like`; use assume(x, …), or forget(like)"
+        )
+    result, _ = core.join(x, like)
+    too_wide = core.structure(result) != core.structure(like) or (
+        result.background is not None and like.stores_entries and like.background is None
+    )
+    if too_wide:
+        raise StructureError(f"convert: a {describe(x)} cannot be held by the structure of {describe(like)}; see join")
+    if like.background is not None:
+        result = _with_background(result)
+    return result._assuming(like.assumptions)
+
+
+def _with_background(x):
+    if not x.stores_entries or x.background is not None:
+        return x
+    return x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
+
+
+def _check_shapes(name, x, y):
+    core = max(x.core_ndim, y.core_ndim)
+    if x.shape[x.ndim - core :] != y.shape[y.ndim - core :] or min(x.ndim, y.ndim) < core:
+        raise ValueError(f"{name}: the last {core} dimensions must be the same, got shapes {x.shape} and {y.shape}")

@@ -1,0 +1,319 @@
+"""Solvers, determinants and Cholesky factors of banded matrices. The oracles are NumPy on the dense matrix and scipy."""
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+import scipy.linalg  # noqa: E402
+
+from structarrays.kernels import banded, bands  # noqa: E402
+
+solve = jax.jit(banded.solve, static_argnums=(1, 2), static_argnames="positive_definite")
+slogdet = jax.jit(banded.slogdet, static_argnums=(1, 2))
+
+
+def cholesky(diagonals, offsets, n, upper=False):
+    """The compiled factorisation; the offsets of the result are static and stay outside."""
+    out = []
+
+    def factor(diagonals):
+        factors, offsets_, ok = banded.cholesky(diagonals, offsets, n, upper)
+        out.append(offsets_)
+        return factors, ok
+
+    factors, ok = jax.jit(factor)(diagonals)
+    return factors, out[0], ok
+
+
+# Diagonal, triangular (also scattered), lopsided, scattered, wide beyond the native loops, full.
+PATTERNS = [
+    (12, (0,)),
+    (12, (-2, 0)),
+    (12, (0, 1, 5)),
+    (12, (-1, 0, 1)),
+    (12, (-2, -1, 0, 1, 2)),
+    (12, (-3, 0, 1)),
+    (12, (-1, 0, 2, 4)),
+    (40, (-18, 0, 1, 17)),
+    (3, (-2, -1, 0, 1, 2)),
+    (2, (-1, 0, 1)),
+    (1, (0,)),
+]
+
+
+def random(shape, dtype=np.float64, seed=0):
+    rng = np.random.default_rng([seed, *shape])
+    x = rng.normal(size=shape)
+    return (x + 1j * rng.normal(size=shape) if np.issubdtype(dtype, np.complexfloating) else x).astype(dtype)
+
+
+def matrix(n, offsets, batch=(), dtype=np.float64, seed=0):
+    return tuple(random((*batch, n - abs(k)), dtype, seed + i) for i, k in enumerate(offsets))
+
+
+def positive(n, offsets, batch=(), dtype=np.float64, seed=0):
+    """A diagonally dominant Hermitian matrix with offsets of both signs; offsets and diagonals."""
+    both = tuple(sorted({abs(k) for k in offsets} | {-abs(k) for k in offsets} | {0}))
+    stored = {-k: random((*batch, n - k), dtype, seed + k) for k in both if k > 0}
+    stored |= {-k: d.conj() for k, d in stored.items()}
+    stored[0] = (1 + 4 * len(both) + random((*batch, n)) ** 2).astype(dtype)
+    return tuple(stored[k] for k in both), both
+
+
+def dense(diagonals, offsets, n, batch=(), dtype=np.float64):
+    a = np.zeros((*batch, n, n), dtype)
+    for d, k in zip(diagonals, offsets, strict=True):
+        i = np.arange(n - abs(k)) + max(0, -k)
+        a[..., i, i + k] = d
+    return a
+
+
+def backward_error(a, x, b):
+    """Of each system, in units of the precision of its dtype."""
+    size = np.abs(a).max((-2, -1)) * np.abs(x).max((-2, -1)) + np.abs(b).max((-2, -1))
+    return (np.abs(a @ x - b).max((-2, -1)) / size).max() / np.finfo(x.dtype).eps
+
+
+@pytest.mark.parametrize(
+    ("batch", "k", "dtype"), [((), 1, np.float64), ((2, 1), 3, np.complex128), ((), 70, np.float32)]
+)
+@pytest.mark.parametrize(("n", "offsets"), PATTERNS)
+def test_solve(n, offsets, batch, k, dtype):
+    b = random((*batch, n, k), dtype, 9)
+    diagonals = matrix(n, offsets, batch, dtype)
+    x, ok = solve(diagonals, offsets, n, b)
+    assert ok and x.shape == b.shape and x.dtype == dtype
+    assert backward_error(dense(diagonals, offsets, n, batch, dtype), np.asarray(x), b) < 500
+    diagonals, both = positive(n, offsets, batch, dtype)
+    x, ok = solve(diagonals, both, n, b, positive_definite=True)
+    a = dense(diagonals, both, n, batch, dtype)
+    assert ok
+    assert backward_error(a, np.asarray(x), b) < 500
+    # without the promise: elimination without pivoting is stable and used
+    x, ok = solve(diagonals, both, n, b)
+    assert ok and backward_error(a, np.asarray(x), b) < 500
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_interchanges(batch):
+    """Zero and tiny pivots, graded rows: as accurate as LAPACK."""
+    n, offsets = 30, (-2, -1, 0, 1, 2)
+    base = matrix(n, offsets, batch, seed=2)
+    b = random((*batch, n, 2))
+    for change in (0.0, 1e-20, 1.0):
+        diagonals = [d.copy() for d in base]
+        diagonals[2][..., ::3] *= change
+        if change == 1.0:
+            diagonals = [d * np.logspace(0, -9, n)[max(0, -k) : n - max(0, k)] for d, k in zip(diagonals, offsets)]
+        x, ok = solve(tuple(diagonals), offsets, n, b)
+        a = dense(diagonals, offsets, n, batch)
+        assert ok and backward_error(a, np.asarray(x), b) < 100
+        expected = np.linalg.solve(a, b)
+        assert np.abs(x - expected).max() <= 1e-15 * np.linalg.cond(a).max() * np.abs(expected).max()
+        for value, reference in zip(slogdet(tuple(diagonals), offsets, n), np.linalg.slogdet(a), strict=True):
+            np.testing.assert_allclose(value, reference, rtol=1e-10)
+    exchange = (np.ones(1), np.zeros(2), np.ones(1))
+    np.testing.assert_array_equal(solve(exchange, (-1, 0, 1), 2, np.array([[1.0], [2.0]]))[0], [[2.0], [1.0]])
+
+
+@pytest.mark.parametrize("offsets", [(0,), (-2, 0), (0, 3), (-1, 0, 1), (-2, -1, 0, 1, 2), (-16, 0, 1, 16)])
+def test_flags(offsets):
+    n = 20
+    diagonals, both = positive(n, offsets)
+    b = np.ones((n, 1))
+    main = both.index(0)
+    promises = [(diagonals, both, True), (diagonals, both, False)]
+    if not set(both) == set(offsets):
+        promises.append((tuple(diagonals[both.index(k)] for k in offsets), offsets, False))
+    for stored, stored_offsets, promise in promises:
+        main = stored_offsets.index(0)
+        assert solve(stored, stored_offsets, n, b, positive_definite=promise)[1]
+        # NaN is not singular
+        for position in (0, n // 2):
+            spoilt = [d.copy() for d in stored]
+            spoilt[main][position] = np.nan
+            x, ok = solve(tuple(spoilt), stored_offsets, n, b, positive_definite=promise)
+            assert ok and np.isnan(x).any()
+        x, ok = solve(stored, stored_offsets, n, b * np.nan, positive_definite=promise)
+        assert ok and np.isnan(x).all()
+        # a row of zeros is
+        singular = [d.copy() for d in stored]
+        for d, k in zip(singular, stored_offsets, strict=True):
+            if 0 <= 7 - max(0, -k) < n - abs(k):
+                d[7 - max(0, -k)] = 0
+            if promise and k < 0:
+                d[7] = 0
+        x, ok = solve(tuple(singular), stored_offsets, n, b, positive_definite=promise)
+        assert not ok and np.isnan(x).all()
+        sign, logabsdet = slogdet(tuple(singular), stored_offsets, n)
+        assert sign == 0 and logabsdet == -np.inf
+    indefinite = [d.copy() for d in diagonals]
+    indefinite[both.index(0)][5] = -1.0
+    x, ok = solve(tuple(indefinite), both, n, b, positive_definite=True)
+    assert not ok and np.isnan(x).all()
+    factor, _, ok = cholesky(tuple(indefinite), both, n)
+    assert not ok and all(np.isnan(d).all() for d in factor)
+    indefinite[both.index(0)][5] = np.nan
+    assert cholesky(tuple(indefinite), both, n)[2]
+
+
+def test_nothing_stored():
+    b = np.ones((3, 4, 2))
+    x, ok = banded.solve((), (), 4, b)
+    assert not ok and np.isnan(x).all() and x.shape == b.shape
+    sign, logabsdet = banded.slogdet((), (), 4)
+    assert sign == 0 and logabsdet == -np.inf
+    assert banded.slogdet((np.zeros((2, 0)),), (0,), 0)[0].shape == (2,)
+    x, ok = banded.solve((np.zeros(0),), (0,), 0, np.zeros((0, 2)))
+    assert ok and x.shape == (0, 2)
+    x, ok = solve(matrix(5, (-2, 0, 2)), (-2, 0, 2), 5, np.zeros((5, 0)))
+    assert ok and x.shape == (5, 0)
+    assert not banded.cholesky((), (), 3)[2]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize(("n", "offsets"), PATTERNS)
+def test_slogdet_and_cholesky(n, offsets, dtype):
+    batch = (2,)
+    diagonals = matrix(n, offsets, batch, dtype)
+    a = dense(diagonals, offsets, n, batch, dtype)
+    tolerance = 1e-3 if dtype == np.float32 else 1e-10
+    for value, reference in zip(slogdet(diagonals, offsets, n), np.linalg.slogdet(a), strict=True):
+        assert value.dtype == reference.dtype
+        np.testing.assert_allclose(value, reference, rtol=tolerance, atol=tolerance)
+    diagonals, both = positive(n, offsets, batch, dtype)
+    a = dense(diagonals, both, n, batch, dtype)
+    expected = np.linalg.cholesky(a)
+    for upper in (False, True):
+        factor, factor_offsets, ok = cholesky(diagonals, both, n, upper)
+        assert ok
+        value = dense(factor, factor_offsets, n, batch, dtype)
+        reference = np.swapaxes(expected, -1, -2).conj() if upper else expected
+        np.testing.assert_allclose(value, reference, atol=tolerance)
+
+
+def derivatives(f, diagonals, tangents):
+    """Value, forward, reverse and second derivatives of a real function of diagonals."""
+    gradient = jax.grad(f)
+    forward = jax.jvp(f, (diagonals,), (tangents,))
+    return forward, gradient(diagonals), jax.jvp(gradient, (diagonals,), (tangents,))[1]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("offsets", [(0,), (-2, 0), (-2, -1, 0, 2), (-1, 0, 1)])
+def test_derivatives(offsets, dtype):
+    """Against automatic differentiation of the dense functions."""
+    n = 6
+    b = random((n, 2), dtype, 20)
+    weights = random((n, n), dtype, 21)
+
+    def as_dense(diagonals, offsets):
+        return bands.to_dense(diagonals, offsets, (n, n))
+
+    def functions(offsets):
+        def slogdet(sign, logabsdet):
+            return logabsdet + (sign * weights[0, 0]).real
+
+        def norm(x):
+            return jnp.sum((x * weights[:, : x.shape[1]]).real ** 2)
+
+        def factor(diagonals, upper):
+            factors, factor_offsets, _ = banded.cholesky(diagonals, offsets, n, upper)
+            return norm(as_dense(factors, factor_offsets))
+
+        yield (
+            lambda d: norm(banded.solve(d, offsets, n, b)[0]),
+            lambda d: norm(jnp.linalg.solve(as_dense(d, offsets), b)),
+        )
+        yield (
+            lambda d: slogdet(*banded.slogdet(d, offsets, n)),
+            lambda d: slogdet(*jnp.linalg.slogdet(as_dense(d, offsets))),
+        )
+        if set(offsets) == {-k for k in offsets}:
+            yield (
+                lambda d: norm(banded.solve(d, offsets, n, b, positive_definite=True)[0]),
+                lambda d: norm(jnp.linalg.solve(as_dense(d, offsets), b)),
+            )
+            for upper in (False, True):
+                yield (
+                    lambda d, upper=upper: factor(d, upper),
+                    lambda d, upper=upper: norm(jnp.linalg.cholesky(as_dense(d, offsets), upper=upper)),
+                )
+
+    both = positive(n, offsets, dtype=dtype)
+    for diagonals, stored in ((matrix(n, offsets, dtype=dtype, seed=4), offsets), both):
+        # a Hermitian change, so that a factorisation which reads one triangle has the same second derivative
+        tangents = matrix(n, stored, dtype=dtype, seed=6) if stored is offsets else positive(n, stored, (), dtype, 7)[0]
+        for f, reference in functions(stored):
+            result, expected = (
+                jax.jit(derivatives, static_argnums=0)(function, diagonals, tangents) for function in (f, reference)
+            )
+            for x, y in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
+                scale = np.abs(y).max()
+                np.testing.assert_allclose(x, y, rtol=1e-8, atol=1e-9 * scale)
+
+
+def test_vmap():
+    n, offsets = 9, (-2, -1, 0, 1, 2)
+    diagonals, _ = positive(n, offsets, (4,))
+    a = dense(diagonals, offsets, n, (4,))
+    b = random((4, n, 2))
+    for promise in (False, True):
+        x, ok = jax.jit(jax.vmap(lambda d, b, promise=promise: banded.solve(d, offsets, n, b, promise)))(diagonals, b)
+        np.testing.assert_allclose(x, np.linalg.solve(a, b), atol=1e-13)
+        assert np.all(ok)
+    one = tuple(d[1] for d in diagonals)
+    x, _ = jax.vmap(lambda b: banded.solve(one, offsets, n, b))(b)
+    np.testing.assert_allclose(x, np.linalg.solve(a[1], b), atol=1e-13)
+    _, logabsdet = jax.jit(jax.vmap(lambda d: banded.slogdet(d, offsets, n)))(diagonals)
+    np.testing.assert_allclose(logabsdet, np.linalg.slogdet(a)[1])
+    factor = jax.jit(jax.vmap(lambda d: banded.cholesky(d, offsets, n)[0]))(diagonals)
+    np.testing.assert_allclose(dense(factor, (-2, -1, 0), n, (4,)), np.linalg.cholesky(a), atol=1e-13)
+    for f in (
+        lambda d: banded.slogdet(d, offsets, n)[1],
+        lambda d: sum(jnp.sum(v**2) for v in banded.cholesky(d, offsets, n)[0]),
+        lambda d: jnp.sum(banded.solve(d, offsets, n, b[0])[0]),
+    ):
+        mapped = jax.jit(jax.vmap(jax.grad(f)))(diagonals)
+        for x, y in zip(mapped, jax.jit(jax.grad(f))(one), strict=True):
+            np.testing.assert_allclose(x[1], y, atol=1e-12)
+
+
+def test_a_hundred_thousand_rows():
+    n, offsets = 10**5, (-2, -1, 0, 1, 2)
+    diagonals, _ = positive(n, offsets)
+    b = random((n, 1))
+    band = np.zeros((5, n))
+    for d, k in zip(diagonals, offsets, strict=True):
+        band[2 - k, max(0, k) : n + min(0, k)] = d
+    expected = scipy.linalg.solve_banded((2, 2), band, b)
+    for promise in (False, True):
+        np.testing.assert_allclose(
+            solve(diagonals, offsets, n, b, positive_definite=promise)[0], expected, rtol=1e-12, atol=1e-15
+        )
+    factor = scipy.linalg.cholesky_banded(band[2:], lower=True)
+    np.testing.assert_allclose(slogdet(diagonals, offsets, n)[1], 2 * np.log(factor[0]).sum(), rtol=1e-13)
+
+
+FUNCTIONS = {
+    "solve": lambda d, b: jnp.sum(banded.solve(d, (-2, -1, 0, 1, 2), b.shape[0], b)[0] ** 2),
+    "positive definite": lambda d, b: jnp.sum(banded.solve(d, (-2, -1, 0, 1, 2), b.shape[0], b, True)[0] ** 2),
+    "slogdet": lambda d, b: banded.slogdet(d, (-2, -1, 0, 1, 2), b.shape[0])[1],
+    "cholesky": lambda d, b: sum(jnp.sum(v) for v in banded.cholesky(d, (-2, -1, 0, 1, 2), b.shape[0])[0]),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_million_rows_in_linear_memory_and_native_loops(name):
+    n = 10**6
+    diagonals = tuple(jax.ShapeDtypeStruct((n - abs(k),), np.float64) for k in (-2, -1, 0, 1, 2))
+    b = jax.ShapeDtypeStruct((n, 1), np.float64)
+    stored = 5 * n * 8
+    forward = jax.jit(FUNCTIONS[name]).lower(diagonals, b).compile()
+    assert forward.memory_analysis().temp_size_in_bytes < 8 * stored
+    assert 'xla_cpu_small_call="true"' in forward.as_text()
+    gradient = jax.jit(jax.grad(FUNCTIONS[name])).lower(diagonals, b).compile()
+    assert gradient.memory_analysis().temp_size_in_bytes < 16 * stored

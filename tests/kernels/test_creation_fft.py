@@ -1,0 +1,69 @@
+"""Creation and Fourier kernels against NumPy, where they do more than call jax.numpy."""
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+from structarrays.kernels import creation, fft  # noqa: E402
+
+
+def test_creation_has_the_dtype_asked_for():
+    f4 = np.dtype("float32")
+    np.testing.assert_array_equal(creation.arange(5, dtype=np.int64), np.arange(5))
+    np.testing.assert_array_equal(creation.arange(5, -1, -2, dtype=f4), np.arange(5, -1, -2, f4))
+    np.testing.assert_allclose(
+        creation.linspace(0, 1, 7, dtype=f4, endpoint=False), np.linspace(0, 1, 7, False, dtype=f4)
+    )
+    np.testing.assert_array_equal(creation.eye(3, 4, k=-1, dtype=f4), np.eye(3, 4, k=-1))
+    for array in (creation.eye(2, dtype=f4), creation.full((), 3, dtype=f4), creation.empty(2, dtype=f4)):
+        assert array.dtype == f4 and not array.weak_type
+
+
+def test_meshgrid_is_a_tuple():
+    x, y = np.arange(3), np.arange(2)
+    for indexing in ("xy", "ij"):
+        result = creation.meshgrid(jnp.asarray(x), jnp.asarray(y), indexing=indexing)
+        assert isinstance(result, tuple)
+        np.testing.assert_array_equal(np.stack(result), np.stack(np.meshgrid(x, y, indexing=indexing)))
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_transforms_keep_precision_and_norm(norm, dtype):
+    rng = np.random.default_rng(0)
+    z = (rng.normal(size=(3, 6)) + 1j * rng.normal(size=(3, 6))).astype(dtype)
+    real = z.real
+    tolerance = 1e-5 if dtype == "complex64" else 1e-12
+    for name, x, n in (
+        ("fft", z, 4),
+        ("ifft", z, 8),
+        ("rfft", real, 5),
+        ("irfft", z, 9),
+        ("hfft", z, 7),
+        ("ihfft", real, 4),
+    ):
+        result = getattr(fft, name)(jnp.asarray(x), n=n, axis=1, norm=norm)
+        complex_result = name not in ("irfft", "hfft")
+        assert result.dtype == (z if complex_result else real).dtype
+        np.testing.assert_allclose(
+            result, getattr(np.fft, name)(x, n=n, axis=1, norm=norm), rtol=tolerance, atol=tolerance
+        )
+    for name, x in (("fftn", z), ("ifftn", z), ("rfftn", real), ("irfftn", z)):
+        result = getattr(fft, name)(jnp.asarray(x), s=(2, -1), axes=(0, 1), norm=norm)
+        # -1 is the whole axis, which in NumPy's irfftn it would be too.
+        size = 6 if name != "irfftn" else 10
+        expected = getattr(np.fft, name)(x, s=(2, 6 if name == "irfftn" else size), axes=(0, 1), norm=norm)
+        np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_frequencies_and_shifts():
+    for n in (4, 5):
+        np.testing.assert_allclose(fft.fftfreq(n, d=0.1, dtype=np.float64), np.fft.fftfreq(n, d=0.1), rtol=1e-15)
+        assert fft.rfftfreq(n, dtype=np.float32).dtype == np.float32
+        x = np.arange(2 * n).reshape(2, n)
+        np.testing.assert_array_equal(fft.fftshift(jnp.asarray(x), axes=1), np.fft.fftshift(x, axes=1))
+        np.testing.assert_array_equal(fft.ifftshift(fft.fftshift(jnp.asarray(x))), x)

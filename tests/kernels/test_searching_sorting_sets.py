@@ -1,0 +1,89 @@
+"""Searching, sorting and set kernels against NumPy."""
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+from structarrays.kernels import searching, sets, sorting  # noqa: E402
+
+WITH_NAN = np.array([3.0, np.nan, 1.0, -np.inf, 1.0, np.nan, np.inf])
+
+
+@pytest.mark.parametrize("size", [10, 20_001])
+def test_arguments_of_extrema_find_nan(size):
+    x = np.random.default_rng(0).normal(size=size)
+    for y in (x, np.where(np.arange(size) == size // 2, np.nan, x)):
+        for name in ("argmax", "argmin"):
+            result = jax.jit(getattr(searching, name))(y)
+            assert result.dtype == np.int64 and result == getattr(np, name)(y)
+    assert searching.argmax(jnp.ones((2, 3)), axis=1, keepdims=True).shape == (2, 1)
+
+
+def test_searchsorted_agrees_with_sort_and_returns_int64():
+    x = np.sort(WITH_NAN)
+    for side in ("left", "right"):
+        result = searching.searchsorted(jnp.asarray(x), jnp.asarray(WITH_NAN), side=side)
+        assert result.dtype == np.int64  # jnp: int32
+        np.testing.assert_array_equal(result, np.searchsorted(x, WITH_NAN, side=side))
+    shuffled = np.array([3.0, 1.0, 2.0])
+    order = np.argsort(shuffled)
+    result = searching.searchsorted(jnp.asarray(shuffled), jnp.asarray(1.5), sorter=jnp.asarray(order))
+    assert result == 1
+
+
+def test_nonzero_and_its_count():
+    x = np.array([[0, 2, 0], [1, 0, 3]])
+    for dtype in (int, float, bool, complex):
+        y = jnp.asarray(x.astype(dtype))
+        indices = searching.nonzero(y)
+        assert all(isinstance(i, jax.Array) and i.dtype == np.int64 for i in indices)
+        np.testing.assert_array_equal(np.stack(indices), np.stack(np.nonzero(x)))
+        count = searching.count_nonzero(y, axis=1, keepdims=True)
+        assert count.dtype == np.int64
+        np.testing.assert_array_equal(count, [[1], [2]])
+
+
+def test_sort_puts_nan_last_and_reversed_first():
+    ascending = sorting.sort(jnp.asarray(WITH_NAN))
+    np.testing.assert_array_equal(ascending, np.sort(WITH_NAN))
+    np.testing.assert_array_equal(sorting.sort(jnp.asarray(WITH_NAN), descending=True), np.sort(WITH_NAN)[::-1])
+
+
+def test_argsort_is_stable_in_both_directions():
+    ascending = sorting.argsort(jnp.asarray(WITH_NAN))
+    assert ascending.dtype == np.int64
+    np.testing.assert_array_equal(ascending, np.argsort(WITH_NAN, stable=True))
+    # Equal values (and NaN) keep their order; by hand.
+    np.testing.assert_array_equal(sorting.argsort(jnp.asarray(WITH_NAN), descending=True), [1, 5, 6, 0, 2, 4, 3])
+    integers = np.array([[2, 1, 2], [0, 0, -1]], np.int8)
+    np.testing.assert_array_equal(sorting.argsort(jnp.asarray(integers), descending=True), [[0, 2, 1], [0, 1, 2]])
+
+
+def test_every_nan_is_unique_and_zeros_are_not():
+    x = np.array([[np.nan, 0.0, -0.0], [2.0, np.nan, 2.0]])
+    values, indices, inverse, counts = sets.unique_all(jnp.asarray(x))
+    np.testing.assert_array_equal(values, [0.0, 2.0, np.nan, np.nan])
+    np.testing.assert_array_equal(counts, [2, 2, 1, 1])
+    np.testing.assert_array_equal(x.ravel()[np.asarray(indices)], values)
+    assert inverse.shape == x.shape
+    np.testing.assert_array_equal(np.asarray(values)[np.asarray(inverse)], x)
+    assert all(a.dtype == np.int64 for a in (indices, inverse, counts))
+    np.testing.assert_array_equal(sets.unique_values(jnp.asarray(x)), values)
+    np.testing.assert_array_equal(sets.unique_counts(jnp.asarray(x))[1], counts)
+    np.testing.assert_array_equal(sets.unique_inverse(jnp.asarray(x))[1], inverse)
+    assert sets.unique_values(jnp.zeros((0, 2), np.int8)).shape == (0,)
+
+
+def test_isin_compares_by_value():
+    x = np.array([[1.0, np.nan], [2.0, -0.0]])
+    np.testing.assert_array_equal(
+        sets.isin(jnp.asarray(x), jnp.asarray([np.nan, 0.0, 1.0])), [[True, False], [False, True]]
+    )
+    assert sets.isin(jnp.asarray(3), jnp.asarray([1, 2]), invert=True)
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 50, 300), rng.integers(0, 50, 20)
+    np.testing.assert_array_equal(jax.jit(sets.isin)(a, b), np.isin(a, b))

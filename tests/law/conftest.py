@@ -1,0 +1,29 @@
+"""How much of the law is tested: a selection by default, everything with ``--law full``."""
+
+import gc
+
+import jax
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--law",
+        default="selection",
+        metavar="selection|full|N",
+        help="check the law for a selection that covers all pairs, for everything, or for N combinations of each case",
+    )
+
+
+@pytest.fixture(autouse=True)
+def bounded_memory(request):
+    """Thousands of small compiled functions need gigabytes: forget them now and then."""
+    yield
+    count = request.config.stash.get(_TESTS, 0) + 1
+    request.config.stash[_TESTS] = count
+    if count % 40 == 0:
+        jax.clear_caches()
+        gc.collect()
+
+
+_TESTS = pytest.StashKey[int]()

@@ -1,0 +1,89 @@
+"""The law: what a function gives for structured arrays is what it gives for their dense values.
+
+By default a selection that takes minutes. The full product of functions, structures, batch shapes, dtypes and modes::
+
+    python -m pytest tests/law/test_law.py --law full
+
+is millions of checks, which take days: ``-k solve`` is a part of it, and ``--law 100`` draws a hundred of each case, others in each run.
+The uses of functions are listed in `structarrays.testing`; the oracle is NumPy.
+"""
+
+import random
+
+import jax
+import pytest
+from selection import BASE, DOUBLE, everything, modes_of, selection, structures_of
+
+from structarrays.testing import BATCHES, CASES, SIZES, STRUCTURES, LawBroken, applies, check_law, operands
+
+SELECTION = selection()
+
+
+def combinations(number, extent):
+    """What is checked of a case."""
+    if extent == "selection":
+        return SELECTION[number]
+    if extent == "full":
+        return everything(CASES[number])
+    combinations = list(everything(CASES[number]))
+    return random.sample(combinations, min(int(extent), len(combinations)))
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{i}-{c.name}" for i, c in enumerate(CASES)])
+def test_law(number, request):
+    case = CASES[number]
+    broken, checked = [], 0
+    for structures, batch, sizes, dtype, mode in combinations(number, request.config.getoption("--law")):
+        arrays = operands(case, structures, batch=batch, sizes=SIZES[sizes], dtype=dtype)
+        if arrays is None or not applies(case, arrays):
+            continue
+        checked += 1
+        try:
+            check_law(case, arrays, jit=mode == "jit", derivative=mode == "derivative")
+        except LawBroken as error:
+            shapes = " and ".join(f"{s} {a.shape}" for s, a in zip(structures, arrays, strict=True))
+            broken.append(f"{shapes}, {dtype}, {mode}: {error}")
+        if checked % 200 == 0:
+            jax.clear_caches()
+    assert checked or case.given, "no operands for this case"
+    if broken:
+        pytest.fail(f"{case.code}: {len(broken)} of {checked} combinations\n" + "\n".join(broken), pytrace=False)
+
+
+def test_the_selection_covers_pairs():
+    functions = {}
+    structure_batch = set()
+    for number, rows in SELECTION.items():
+        case = CASES[number]
+        seen = functions.setdefault(case.name, {"structure": set(), "dtype": set(), "mode": set()})
+        for row in rows:
+            seen["structure"] |= {(i, s) for i, s in enumerate(row.structures)}
+            seen["dtype"].add(row.dtype)
+            seen["mode"].add(row.mode)
+            structure_batch.add((row.structures[0], row.batch[0]))
+    for number, case in enumerate(CASES):
+        if case.raises and not SELECTION[number]:
+            continue
+        seen = functions[case.name]
+        wanted = {(i, s) for t in structures_of(case) for i, s in enumerate(t) if s in STRUCTURES}
+        assert case.raises or seen["structure"] >= wanted, case
+        assert seen["dtype"] >= set(case.dtypes), case
+        assert seen["mode"] >= set(modes_of(case)), case
+    batches = {b[0] for b in BATCHES["broadcast"]}
+    assert structure_batch >= {(s, b) for s in STRUCTURES for b in batches}
+
+
+def test_the_first_five_structures_meet_in_every_function_of_two_matrices():
+    met = {}
+    for number, rows in SELECTION.items():
+        case = CASES[number]
+        if len(case.operands) == 2 and all(len(c) == 2 for c in case.cores):
+            met.setdefault(case.name.removeprefix("linalg."), set()).update(r.structures for r in rows)
+    functions = [name for name in met if name.replace("_", "").isalnum()]
+    assert len(functions) > 30
+    for name in functions:
+        assert met[name] >= {(a, b) for a in BASE for b in BASE}, name
+
+
+def test_derivatives_are_checked_in_double_precision():
+    assert all(r.dtype in DOUBLE for rows in SELECTION.values() for r in rows if r.mode == "derivative")
