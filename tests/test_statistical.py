@@ -57,7 +57,6 @@ MAKE = {
     "banded row": lambda dtype: with_background(banded((1, 3), (1, 5), (), dtype)),
     "banded zero": lambda dtype: banded((), (3, 4), (2,), dtype),
     "banded constant": lambda dtype: with_background(banded((), (3, 4), (2,), dtype)),
-    "banded many": lambda dtype: with_background(banded(tuple(range(-29, 30)), (33, 31), (), dtype)),
     "no rows": lambda dtype: banded((), (0, 4), (2,), dtype),
     "no columns": lambda dtype: with_background(diagonal((3, 0), (2,), dtype)),
     "no batch": lambda dtype: diagonal((3, 3), (0, 2), dtype),
@@ -84,9 +83,14 @@ REDUCTIONS = {
 
 def calls(x):
     """Every call of a reduction that `x` allows: (name, axis, keepdims, keywords)."""
-    axes = [None, -1] + [a for k in range(x.ndim + 1) for a in itertools.combinations(range(x.ndim), k)]
+    if x.dtype == np.float64:
+        axes = [None, -1] + [a for k in range(x.ndim + 1) for a in itertools.combinations(range(x.ndim), k)]
+    else:
+        axes = [None, 0, -1, (0, -2)]
     for (name, variants), axis, keepdims in itertools.product(REDUCTIONS.items(), axes, (False, True)):
-        if keepdims and name not in ("sum", "max", "mean", "var"):  # one for each of the rules
+        if keepdims and (
+            x.dtype != np.float64 or name not in ("sum", "max", "mean", "var")
+        ):  # one for each of the rules
             continue
         for keywords in variants:
             if name in ("max", "min") and (x.dtype.kind == "c" or count(x.shape, axis) == 0):
@@ -106,11 +110,13 @@ def compute(x, name, axis, keepdims, keywords):
 
 
 def expected(dense, name, axis, keepdims, keywords):
-    """NumPy's result; it says inf where the standard says NaN, and has no variance of nothing."""
+    """NumPy's result; it says inf, or warns, where the standard says NaN."""
     keywords = dict(keywords)
     if name in ("var", "std") and count(dense.shape, axis) - keywords.get("correction", 0) <= 0:
         dtype = dense.real.dtype if dense.dtype.kind in "fc" else "float64"
         return np.full_like(np.sum(dense.real, axis=axis, keepdims=keepdims, dtype=dtype), np.nan)
+    if name == "mean" and count(dense.shape, axis) == 0:
+        return np.sum(dense, axis=axis, keepdims=keepdims) * np.nan
     with np.errstate(all="ignore"):
         return getattr(np, name)(dense, axis=axis, keepdims=keepdims, **keywords)
 
@@ -159,6 +165,13 @@ def test_reductions_equal_numpy(case):
             eager = compute(x, *todo[i])
             assert jax.tree.structure(eager) == jax.tree.structure(results[i])
             assert_close(eager.to_jax(), expected(matrix, *todo[i]), str(todo[i]))
+
+
+def test_more_diagonals_than_are_fused():
+    x = with_background(banded(tuple(range(-29, 30)), (33, 31), (), "float64"))
+    for name, axis in itertools.product(("sum", "max", "var"), (-1, -2)):
+        want = getattr(np, name)(np.asarray(x.to_jax()), axis=axis)
+        assert_close(getattr(sa, name)(x, axis=axis).to_jax(), want, f"{name} {axis}")
 
 
 # ---- special values ----------------------------------------------------------------------------------------------
@@ -252,7 +265,7 @@ def test_cumulative_reductions_of_one_dimension_need_no_axis():
     assert list(np.asarray(result)) == [1, 3, 6]
 
 
-@pytest.mark.parametrize("case", [name for name in MAKE if name != "banded many"])
+@pytest.mark.parametrize("case", MAKE)
 def test_differences_equal_numpy(case):
     x = MAKE[case]("float64")
     matrix = np.asarray(x.to_jax())

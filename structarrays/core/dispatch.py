@@ -143,6 +143,9 @@ class Function(Registry):
         The module of the namespace: ``"linalg."``, ``"fft."`` or nothing.
     """
 
+    promotes = False
+    """Whether the arguments are promoted to one dtype, which a Python integer among them must fit."""
+
     def __init__(self, define, arrays: tuple[str, ...], *, checked: str | None = None, prefix: str = "", rule=None):
         super().__init__(prefix + define.__name__)
         functools.update_wrapper(self, define)
@@ -218,8 +221,10 @@ class Function(Registry):
                 good.append(tuple(self._operand(v, f"{name}[{j}]") for j, v in enumerate(value)))
             else:
                 good.append(value if value is None else self._operand(value, name))
-        strong = [v.dtype for v in good if hasattr(v, "dtype")]
-        return fixed, [_python_integer(v, strong, self.name) if type(v) is int else v for v in good]
+        if self.promotes:
+            strong = [v.dtype for v in good if hasattr(v, "dtype")]
+            good = [_python_integer(v, strong, self.name) if type(v) is int else v for v in good]
+        return fixed, good
 
     def _operand(self, value, argument):
         if not is_operand(value):
@@ -270,21 +275,26 @@ class Function(Registry):
             with log.event(self.name, args, "kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
                 return event.finish(kernel.run(*args, **static))
         if self.rule is not None:
-            with _maybe_event(log, self, args) as event:
-                result = self.rule(self, args, static)
-                if result is not NotImplemented:
-                    return event.finish(result) if event else result
-        dense = tuple(densify(x, self.name) for x in args)
+            result = self._by_rule(log, args, static)
+            if result is not NotImplemented:
+                return result
+        # Where another operand is dense and of the same shape, nothing larger is allocated than there is already.
+        shapes = {x.shape for x in args if type(x) is Dense}
+        dense = tuple(to_dense(x) if x.shape in shapes else densify(x, self.name) for x in args)
         kernel = self.choose(dense, static)
         if kernel is None:
             raise TypeError(f"{self.name} has no kernel for {', '.join(type(x).__name__ for x in args)}")
         return kernel.run(*dense, **static)
 
-
-def _maybe_event(log, function, args):
-    import contextlib
-
-    return contextlib.nullcontext() if log is None else log.event(function.name, args, f"rule of {function.rule.__name__}")
+    def _by_rule(self, log, args, static):
+        if log is None:
+            return self.rule(self, args, static)
+        with log.event(self.name, args, f"rule of {self.rule.__name__}") as event:
+            result = self.rule(self, args, static)
+        if result is NotImplemented:
+            log.events.remove(event)
+            return result
+        return event.finish(result)
 
 
 def _hashable(value):

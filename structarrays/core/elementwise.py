@@ -35,6 +35,8 @@ KINDS = {
 class _Elementwise:
     """What `ElementwiseFunction` and its fast sibling have in common."""
 
+    promotes = True
+
     def _declare(self, kinds, zero, absorbs, exact):
         self.kinds, self.zero, self.absorbs, self.exact = kinds, zero, absorbs, exact
         self.rule = elementwise
@@ -185,6 +187,10 @@ def _without_patterns(function, args, static):
             data = function.formula(*parts, **static)
             data = data.reshape(data.shape[: max(0, data.ndim - core)])
             return type(fills[0])._make((jnp.broadcast_to(data, shape[:kept]),), shape[kept:])
+    if fills:
+        core = min(len(shape), max(x.core_ndim for x in fills))
+        if not any(type(x) is Dense and x.shape[-core:] == shape[-core:] for x in args):
+            return _dense_result(function, args, static, shape)  # a constant matrix and a row, say
     parts = [x.data if type(x) is Dense else x._constant_data() for x in args]
     return Dense._make((jnp.broadcast_to(function.formula(*parts, **static), shape),))
 

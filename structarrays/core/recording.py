@@ -17,7 +17,7 @@ def active_log():
     return _log.value if RECORDING else None
 
 
-@dataclass
+@dataclass(eq=False)
 class Event:
     """One kernel run, or one densification."""
 
@@ -41,13 +41,12 @@ def describe(value) -> str:
     from .array import Array
 
     if isinstance(value, Array):
-        background = "" if getattr(value, "background", None) is None or value.core_ndim == 0 else " + background"
-        return f"{type(value).__name__}{background} {value.shape}".replace(" ", "") if not background else (
-            f"{type(value).__name__} + background {value.shape}"
-        )  # fmt: skip
+        background = " + background" if value.stores_entries and value.background is not None else ""
+        return f"{type(value).__name__}{background} {value.shape}"
     if isinstance(value, (tuple, list)):
-        return ", ".join(describe(v) for v in value)
-    return f"{type(value).__name__}"
+        # A flag beside the result, which checked functions return, is no array of ours.
+        return ", ".join(describe(v) for v in value if isinstance(v, Array))
+    return type(value).__name__
 
 
 @dataclass(eq=False)

@@ -63,7 +63,8 @@ class Monoid(NamedTuple):
 
 def reduction(monoid: Monoid):
     """The rule of a function that is a reduction by a monoid; its static arguments are `axis` (a tuple of non-negative
-    integers) and `keepdims`."""
+    integers) and `keepdims`.
+    """
 
     def rule(function, args, static):
         (x,) = args

@@ -448,5 +448,6 @@ def _require_matrix(x, name):
 
 
 FUNCTIONS.update(
-    empty=empty, empty_like=empty_like, eye=eye, full=full, full_like=full_like, ones=ones, ones_like=ones_like, zeros=zeros, zeros_like=zeros_like,
+    empty=empty, empty_like=empty_like, eye=eye, full=full, full_like=full_like, ones=ones, ones_like=ones_like,
+    zeros=zeros, zeros_like=zeros_like,
 )  # fmt: skip

@@ -268,7 +268,7 @@ def _written_batch(x, items, value):
         return value._map_leaves(
             lambda leaf: jnp.broadcast_to(leaf, x.batch_shape + leaf.shape[len(value.batch_shape) :])
         )
-    x, value = FUNCTIONS["transform.join"](x, value)
+    x, value = FUNCTIONS["join"](x, value)
     if type(x) is Dense:
         return None
     static = tuple((item.kind,) for item in items)

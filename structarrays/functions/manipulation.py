@@ -561,19 +561,7 @@ def _(x, *, repeats, axis):
     return Dense._make((jnp.repeat(x.data, repeats, axis=axis),))
 
 
-class _Roll(Function):
-    """`roll`, whose shift is an operand, but no partner of the array in promotion."""
-
-    def _repair(self, static, arrays):
-        static, repaired = super()._repair(static, arrays)
-        return static, [*repaired[:1], *arrays[1:]]
-
-
-def _roll_function(define):
-    return _Roll(define, ("x", "*shift"), rule=batch.roll_rule)
-
-
-@_roll_function
+@function("x", "*shift", rule=batch.roll_rule)
 def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
     """Move elements along axes; those that fall off at the end come back at the beginning.
 

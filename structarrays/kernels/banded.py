@@ -41,7 +41,10 @@ def solve(diagonals, offsets, n, b, positive_definite=False):
     ok : jax.Array, bool scalar
         Whether all pivots were nonzero (positive). NaN in `A` or `b` gives NaN in `x` and leaves it True.
     """
+    batch = jnp.broadcast_shapes(b.shape[:-2], *(d.shape[:-1] for d in diagonals))
     diagonals, offsets = _nonempty(diagonals, offsets, n)
+    if not diagonals:
+        b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
     if {-1, 1} <= set(offsets) <= {-1, 0, 1}:
         main = diagonals[1] if 0 in offsets else jnp.zeros((*diagonals[0].shape[:-1], n), b.dtype)
         return tridiagonal.solve(diagonals[0], main, diagonals[-1], b, positive_definite)
@@ -60,12 +63,13 @@ def solve(diagonals, offsets, n, b, positive_definite=False):
 
 def slogdet(diagonals, offsets, n):
     """Sign (phase) of the determinant and logarithm of its magnitude; 0 and -inf for a singular matrix."""
-    diagonals, offsets = _nonempty(diagonals, offsets, n)
     dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    diagonals, offsets = _nonempty(diagonals, offsets, n)
     if n == 0 or 0 in batch:
         return jnp.ones(batch, dtype), jnp.zeros(batch, jnp.finfo(dtype).dtype)
     rows = banded_rows.from_diagonals(diagonals, offsets, n, dtype)
+    rows = jnp.broadcast_to(rows, (*batch, *rows.shape[-2:]))
     return _slogdet(*banded_rows.bandwidths(offsets), rows)
 
 
@@ -79,9 +83,9 @@ def cholesky(diagonals, offsets, n, upper=False):
     ok : jax.Array, bool scalar
         Whether all pivots were positive.
     """
-    diagonals, offsets = _nonempty(diagonals, offsets, n)
     dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    diagonals, offsets = _nonempty(diagonals, offsets, n)
     if n == 0:
         return (), (), jnp.array(True)
     w = max(banded_rows.bandwidths(offsets))

@@ -24,8 +24,18 @@ _UNROLLED_DIAGONALS = 48
 
 @reduce_core.kernel(Banded)
 def _(x, *, monoid, axes, keepdims):
-    background = None if x.background is None else x.background[..., None]
-    return _reduce(x, monoid, x.diagonals, background, axes, keepdims)
+    background = x.background
+    if background is None and not monoid.zero_is_identity(x.dtype):
+        background = jnp.zeros((), x.dtype)
+    if len(axes) == 2:
+        diagonals, count = x.diagonals, _unstored(x)
+        if x.background is None and background is not None and count > 0:
+            # A zero is as good as many, here. It meets every entry, lest their product overflows before it does.
+            diagonals = [monoid.combine(jnp.broadcast_to(background, d.shape), d) for d in diagonals]
+        return _everything(x, monoid, diagonals, background, count, keepdims)
+    counts = missing(x, *axes)
+    start = None if background is None or not counts.any() else _repeated(monoid, background, counts)
+    return _lines(x, monoid, x.diagonals, start, axes, keepdims)
 
 
 @squared_deviations.kernel(Banded)
@@ -36,70 +46,69 @@ def _(x, *, mean, monoid, axes, keepdims):
         for d, k in zip(x.diagonals, x.offsets, strict=True)
     ]
     background = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None, None]
-    # One value for each line that is left: the mean is constant along the axes that are reduced.
-    lines = jnp.squeeze(squared_magnitude(background - mean), axes[0] if len(axes) == 1 else -1)
-    return _reduce(x, monoid, diagonals, lines, axes, keepdims)
-
-
-def _reduce(x, monoid, diagonals, background, axes, keepdims):
-    """Entries at the pattern of `x`, and a background for each line (``(..., lines)`` or ``(..., 1)``, None is the
-    structural zero), reduced."""
-    stored = [(d, k) for d, k in zip(diagonals, x.offsets, strict=True) if d.shape[-1] > 0]
-    dtype = diagonals[0].dtype if diagonals else x.dtype if background is None else background.dtype
-    zero = background is None
-    if zero and not monoid.zero_is_identity(dtype):
-        background = jnp.zeros((1,), dtype)
+    background = squared_magnitude(background - mean)
     if len(axes) == 2:
-        result = _everything(monoid, [d for d, _ in stored], background, zero, int(missing(x, -1).sum()), dtype)
-        result = jnp.broadcast_to(result, x.batch_shape)
-        return Dense._make((result[..., None, None] if keepdims else result,))
+        return _everything(x, monoid, diagonals, background[..., 0, 0], _unstored(x), keepdims)
+    counts = _missing(x, *axes)
+    background = jnp.squeeze(background, axes)
+    start = jnp.where(counts > 0, background * counts.astype(background.dtype), 0)
+    return _lines(x, monoid, diagonals, start, axes, keepdims)
+
+
+def _unstored(x) -> int:
+    """The number of all entries that are not stored."""
+    m, n = x.core_shape
+    return m * n - sum(d.shape[-1] for d in x.diagonals)
+
+
+def _everything(x, monoid, diagonals, background, count, keepdims):
+    """All entries of a matrix: the diagonals, and the background (None changes nothing) so many times."""
+    terms = [] if background is None or count == 0 else [monoid.repeat(background, count)]
+    terms += [monoid.reduce(d, axis=(d.ndim - 1,), keepdims=False) for d in diagonals if d.shape[-1] > 0]
+    terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
+    result = functools.reduce(monoid.combine, [jnp.broadcast_to(t, x.batch_shape) for t in terms])
+    return Dense._make((result[..., None, None] if keepdims else result,))
+
+
+def _lines(x, monoid, diagonals, start, axes, keepdims):
+    """Each row (``axes == (-1,)``) or column of a matrix: the diagonals, and `start` for what is not stored, if that
+    changes anything.
+    """
     (axis,) = axes
-    if axis == -2:
-        stored = [(d, -k) for d, k in stored]
-    counts = missing(x, axis)
-    result = _lines(monoid, stored, background, counts, dtype)
-    result = jnp.broadcast_to(result, (*x.batch_shape, len(counts)))
+    length = x.core_shape[0 if axis == -1 else 1]
+    terms = [] if start is None else [start]  # the background first: its zeros meet a product before it overflows
+    for d, k in zip(diagonals, x.offsets, strict=True):
+        before = max(0, -k if axis == -1 else k)
+        widths = [(0, 0, 0)] * (d.ndim - 1) + [(before, length - before - d.shape[-1], 0)]
+        terms.append(lax.pad(d, monoid.identity(d.dtype), widths) if d.shape[-1] > 0 else None)
+    terms = [t for t in terms if t is not None] or [jnp.asarray(monoid.identity(x.dtype))]
+    terms = [jnp.broadcast_to(t, (*x.batch_shape, length)) for t in terms]
+    if len(terms) > _UNROLLED_DIAGONALS:
+        result = monoid.reduce(jnp.stack(terms), axis=(0,), keepdims=False)
+    else:
+        result = functools.reduce(monoid.combine, terms)
     return Dense._make((jnp.expand_dims(result, axis) if keepdims else result,))
 
 
-def _everything(monoid, diagonals, background, zero, count, dtype):
-    """All entries of a matrix."""
-    terms = []
-    if background is not None and count > 0:
-        if zero:
-            # A zero is as good as many, here. It meets every entry, lest their product overflows before it does.
-            diagonals = [monoid.combine(jnp.broadcast_to(background, d.shape), d) for d in diagonals]
-        terms = [monoid.repeat(background[..., 0], count)]
-    terms += [monoid.reduce(d, axis=(d.ndim - 1,), keepdims=False) for d in diagonals]
-    return functools.reduce(lambda a, b: monoid.combine(*jnp.broadcast_arrays(a, b)), terms) if terms else (
-        jnp.asarray(monoid.identity(dtype))
-    )  # fmt: skip
-
-
-def _lines(monoid, stored, background, counts, dtype):
-    """The rows of a matrix with the diagonals `stored`; row i has ``counts[i]`` entries that are not stored."""
-    terms = [] if background is None or not counts.any() else [_repeated_lines(monoid, background, counts)]
-    for d, k in stored:
-        before = max(0, -k)
-        widths = [(0, 0, 0)] * (d.ndim - 1) + [(before, len(counts) - before - d.shape[-1], 0)]
-        terms.append(lax.pad(d, monoid.identity(dtype), widths))
-    if not terms:
-        return jnp.full(len(counts), monoid.identity(dtype))
-    terms = jnp.broadcast_arrays(*terms)
-    if len(terms) > _UNROLLED_DIAGONALS:
-        return monoid.reduce(jnp.stack(terms), axis=(0,), keepdims=False)
-    return functools.reduce(monoid.combine, terms)  # the background first: see `_everything`
-
-
-def _repeated_lines(monoid, background, counts):
-    """The part of the background in each row. The counts change only where a diagonal begins or ends."""
+def _repeated(monoid, background, counts):
+    """The background's part in each line: as often as `counts` says, which changes where a diagonal begins or ends."""
     edges = [0, *(np.flatnonzero(np.diff(counts)) + 1).tolist(), len(counts)]
     parts = []
     for start, stop in itertools.pairwise(edges):
-        rows = background if background.shape[-1] == 1 else lax.slice_in_dim(background, start, stop, axis=-1)
-        part = monoid.repeated(rows, int(counts[start]))
+        part = monoid.repeated(background, int(counts[start]))[..., None]
         parts.append(jnp.broadcast_to(part, (*part.shape[:-1], stop - start)))
     return jnp.concatenate(parts, axis=-1)
+
+
+def _missing(x, axis):
+    """`missing` as an expression, which fuses (a constant of n numbers would be part of the compiled code)."""
+    m, n = x.core_shape
+    line = lax.iota(jnp.int64 if max(m, n) > 2**31 - 1 else jnp.int32, m if axis == -1 else n)
+    count = jnp.full_like(line, n if axis == -1 else m)
+    for d, k in zip(x.diagonals, x.offsets, strict=True):
+        before = max(0, -k if axis == -1 else k)
+        count -= ((line >= before) & (line < before + d.shape[-1])).astype(line.dtype)
+    return count
 
 
 # ---- differences -------------------------------------------------------------------------------------------------
@@ -133,7 +142,7 @@ def _column_differences(diagonals, shape, background):
         return lax.slice_in_dim(d, skipped, skipped + length, axis=-1)
 
     result = {}
-    for k in sorted({s for k in diagonals for s in (k, k - 1)}):
+    for k in sorted({stored - shift for stored in diagonals for shift in (0, 1)}):
         length = kernel.diagonal_length(shape, k)
         if length > 0:
             result[k] = part(k, k + 1, length) - part(k, k, length)

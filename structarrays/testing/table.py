@@ -183,17 +183,24 @@ def outcome(function: str, code: str, structures) -> Outcome:
         operands[1] = namespace.astype(operands[1], namespace.int64)
     call = functools.partial(compiled(code, names), namespace)
     try:
-        try:
-            log = explain(call, *operands)
-            result = log.result
-        except jax.errors.JAXTypeError:
-            with record() as log:
-                result = call(*operands)
+        if function == "__setitem__":  # what comes out may depend on the values of an index
+            log, result = _run(call, operands)
+        else:
+            try:
+                log = explain(call, *operands)
+                result = log.result
+            except (jax.errors.JAXTypeError, IndexError):  # what depends on data cannot be traced
+                log, result = _run(call, operands)
         if function in ("linalg.inv", "linalg.cholesky", "linalg.solve", "linalg.matrix_power") and "Fill" in structures[:1]:
             call(*operands)  # an error that depends on values shows only now
     except np.linalg.LinAlgError:
         return Outcome((), error="error")
     return Outcome(tuple(_classes(result)), bool(log.densifications))
+
+
+def _run(call, operands):
+    with record() as log:
+        return log, call(*operands)
 
 
 def _classes(result):
