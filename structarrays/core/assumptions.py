@@ -60,7 +60,7 @@ def assume(x: Array, /, *assumptions: str) -> Array:
     >>> sa.linalg.solve(A, sa.asarray([3.0, 3.0]))
     Dense([1., 1.], dtype=float64)
     """
-    x = _array(x, "assume")
+    x = _array(x)
     tags = set(x.assumptions)
     for name in assumptions:
         if name not in IMPLIED:
@@ -92,7 +92,7 @@ def forget(x: Array, /) -> Array:
     >>> sorted(sa.forget(sa.assume(sa.eye(2), "symmetric")).assumptions)
     []
     """
-    return _array(x, "forget")._assuming(frozenset())
+    return _array(x)._assuming(frozenset())
 
 
 def carried(x: Array, assumptions: frozenset) -> Array:
@@ -100,7 +100,14 @@ def carried(x: Array, assumptions: frozenset) -> Array:
     return x._assuming(assumptions) if assumptions else x
 
 
-def _array(x, name):
+def carried_by_sum(function: str, arrays, result: Array) -> Array:
+    """The result of an elementwise function with what all operands of a sum of square matrices have in common."""
+    if function != "add" or any(x.shape[-2:] != result.shape[-2:] for x in arrays):
+        return result
+    return carried(result, frozenset.intersection(*(x.assumptions for x in arrays)))
+
+
+def _array(x):
     if isinstance(x, Array):
         return x
     return FUNCTIONS["asarray"](x)

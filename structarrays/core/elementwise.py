@@ -5,15 +5,18 @@ to structural zeros. Everything else follows here, for every structure and any n
 """
 
 import inspect
+import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from . import dtypes
 from .array import Array
+from .assumptions import carried_by_sum
 from .contexts import strong_zeros_policy
 from .dense import Dense
-from .dispatch import ArrayFunction, densify, is_weak, lift, promote, strip_weak
+from .dispatch import ArrayFunction, densify, lift, promote, strip_weak
 from .join import join_all, meet, restrict, structure
 
 # What an argument may be, by the standard's names; integers are taken for floating (and become the default floating
@@ -48,7 +51,7 @@ class _Elementwise:
     def define(self, *arrays: Array, **static):
         """Check, promote and dispatch; runs while a call is traced."""
         arrays = self.prepare(*arrays)
-        return self.dispatch(*arrays, **static)
+        return carried_by_sum(self.name, arrays, self.dispatch(*arrays, **static))
 
     def prepare(self, *arrays: Array):
         """The operands with their common dtype, of a kind that the function takes."""
@@ -66,11 +69,14 @@ class _Elementwise:
 
 
 def check_kinds(function, arrays):
-    """Raise TypeError for operands of a kind that the function does not take."""
+    """Raise TypeError for operands of a kind that the function does not take.
+
+    A boolean beside a number is promoted to its dtype, as in NumPy and JAX; arithmetic of booleans alone is refused.
+    """
     allowed = KINDS[function.kinds]
-    for i, x in enumerate(arrays):
-        kind = x.dtype.kind if x.dtype.kind in "biufc" else "f"
-        if kind not in allowed and not (kind == "b" and is_weak(x)):
+    kinds = [x.dtype.kind if x.dtype.kind in "biufc" else "f" for x in arrays]
+    for i, (x, kind) in enumerate(zip(arrays, kinds, strict=True)):
+        if kind not in allowed and not (kind == "b" and any(k in allowed for k in kinds)):
             name = list(function.__signature__.parameters)[i] if i < len(function.__signature__.parameters) else "x"
             raise TypeError(f"{function.name}: {name} must have a {function.kinds} dtype, got {x.dtype}")
 
@@ -78,11 +84,28 @@ def check_kinds(function, arrays):
 class ElementwiseArrayFunction(_Elementwise, ArrayFunction):
     """An elementwise function of positional arrays only."""
 
+    compares = False
+
+    def _repair(self, static, arrays):
+        if self.compares:
+            arrays = [_comparable(v, [a.dtype for a in arrays if hasattr(a, "dtype")]) for v in arrays]
+        return super()._repair(static, arrays)
+
     def _trace(self, static, *arrays):
         return jax.tree.map(strip_weak, self.define(*map(lift, arrays)))
 
 
-def elementwise_function(*, kinds: str, zero: bool = False, absorbs: tuple[int, ...] = (), exact: bool = False):
+def _comparable(value, dtypes_beside):
+    """What a comparison takes for a Python integer: one out of the range of the dtypes beside it is just beyond them."""
+    if type(value) is int and dtypes_beside and (dtype := dtypes.promote(*dtypes_beside)).kind in "iu":
+        limits = np.iinfo(dtype)
+        return value if limits.min <= value <= limits.max else math.copysign(math.inf, value)
+    return value
+
+
+def elementwise_function(
+    *, kinds: str, zero: bool = False, absorbs: tuple[int, ...] = (), exact: bool = False, compares: bool = False
+):
     """Make the decorated formula an elementwise function.
 
     Parameters
@@ -95,12 +118,15 @@ def elementwise_function(*, kinds: str, zero: bool = False, absorbs: tuple[int, 
         The operands in which a structural zero gives a structural zero, whatever the others are (DESIGN 4.3).
     exact : bool
         Whether that holds for NaN and infinity, too, as for `logical_and`: then `strong_zeros` has no say.
+    compares : bool
+        Whether the result has no part in the dtypes of the operands, so that a Python integer may exceed them.
     """
 
     def decorate(formula):
         names = tuple(inspect.signature(formula).parameters)
         function = ElementwiseArrayFunction(formula, names)
         function._declare(kinds, zero, absorbs, exact)
+        function.compares = compares
         return function
 
     return decorate

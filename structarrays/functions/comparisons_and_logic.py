@@ -5,7 +5,7 @@ from ..core.elementwise import elementwise_function
 from ..kernels import elementwise as kernels
 
 
-@elementwise_function(kinds="all")
+@elementwise_function(kinds="all", compares=True)
 def equal(x1: Array, x2: Array, /) -> Array:
     """Whether the elements of each pair are equal.
 
@@ -37,7 +37,7 @@ def equal(x1: Array, x2: Array, /) -> Array:
     return kernels.equal(x1, x2)
 
 
-@elementwise_function(kinds="all", zero=True)
+@elementwise_function(kinds="all", zero=True, compares=True)
 def not_equal(x1: Array, x2: Array, /) -> Array:
     """Whether the elements of each pair differ.
 
@@ -69,7 +69,7 @@ def not_equal(x1: Array, x2: Array, /) -> Array:
     return kernels.not_equal(x1, x2)
 
 
-@elementwise_function(kinds="real", zero=True)
+@elementwise_function(kinds="real", zero=True, compares=True)
 def less(x1: Array, x2: Array, /) -> Array:
     """Whether each element of `x1` is less than that of `x2`.
 
@@ -103,7 +103,7 @@ def less(x1: Array, x2: Array, /) -> Array:
     return kernels.less(x1, x2)
 
 
-@elementwise_function(kinds="real")
+@elementwise_function(kinds="real", compares=True)
 def less_equal(x1: Array, x2: Array, /) -> Array:
     """Whether each element of `x1` is less than that of `x2`, or equal.
 
@@ -137,7 +137,7 @@ def less_equal(x1: Array, x2: Array, /) -> Array:
     return kernels.less_equal(x1, x2)
 
 
-@elementwise_function(kinds="real", zero=True)
+@elementwise_function(kinds="real", zero=True, compares=True)
 def greater(x1: Array, x2: Array, /) -> Array:
     """Whether each element of `x1` is greater than that of `x2`.
 
@@ -171,7 +171,7 @@ def greater(x1: Array, x2: Array, /) -> Array:
     return kernels.greater(x1, x2)
 
 
-@elementwise_function(kinds="real")
+@elementwise_function(kinds="real", compares=True)
 def greater_equal(x1: Array, x2: Array, /) -> Array:
     """Whether each element of `x1` is greater than that of `x2`, or equal.
 

@@ -268,15 +268,23 @@ def _written_batch(x, items, value):
         return value._map_leaves(
             lambda leaf: jnp.broadcast_to(leaf, x.batch_shape + leaf.shape[len(value.batch_shape) :])
         )
-    x, value = FUNCTIONS["join"](x, value)
+    join = FUNCTIONS["join"]
+    x, _ = join(x, _without_batch(value))
     if type(x) is Dense:
         return None
+    value, _ = join(value, _without_batch(x))
     static = tuple((item.kind,) for item in items)
     key = indexing.as_key(items[: _core_position(static, batch)])
     leaves = tuple(
         None if old is None else old.at[key].set(new) for old, new in zip(x._value[0], value._value[0], strict=True)
     )
     return type(x)._make(leaves, x.meta)
+
+
+def _without_batch(x):
+    """An array of the structure of `x` without batch dimensions: what a join needs to know of it."""
+    batch = len(x.batch_shape)
+    return x._map_leaves(lambda leaf: jnp.zeros(leaf.shape[batch:], leaf.dtype))
 
 
 # ---- the chapter of the standard ------------------------------------------------------------------------------------

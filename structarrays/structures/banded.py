@@ -312,9 +312,10 @@ def _(x, y):
 
 @join_pair.kernel(Fill, Banded, when=lambda x, y: len(x.meta) >= 2)
 def _(x, y):
-    data = x._constant_data()
-    entries = [jnp.broadcast_to(g, e.shape) for g, e in zip(y._gather(data), y.entries, strict=True)]
-    return y._rebuild(tuple(entries), data[..., 0, 0]), y
+    data, batch = x._constant_data(), x.shape[:-2]
+    kept = len(y.batch_shape)
+    entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y._gather(data), y.entries, strict=True))
+    return y._rebuild(tuple(entries), jnp.broadcast_to(data[..., 0, 0], batch)), y
 
 
 @meet_pair.kernel(Banded, Banded)

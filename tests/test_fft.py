@@ -1,0 +1,112 @@
+"""Fourier transforms against NumPy, and their errors."""
+
+import jax
+import numpy as np
+import pytest
+
+import structarrays as sa
+
+ONE_AXIS = ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"]
+SEVERAL_AXES = ["fftn", "ifftn", "rfftn", "irfftn"]
+OF_REAL = ["rfft", "ihfft", "rfftn"]
+
+
+def signal(name, shape, dtype):
+    rng = np.random.default_rng(len(shape))
+    x = rng.normal(size=shape)
+    if name not in OF_REAL:
+        x = x + 1j * rng.normal(size=shape)
+        dtype = np.promote_types(dtype, np.complex64)
+    return x.astype(dtype)
+
+
+def check(actual, expected, dtype):
+    assert actual.shape == expected.shape
+    assert np.finfo(actual.dtype).dtype == dtype and (actual.dtype.kind == "c") == (expected.dtype.kind == "c")
+    rtol = 100 * np.finfo(dtype).eps
+    np.testing.assert_allclose(np.asarray(actual.to_jax()), expected, rtol=rtol, atol=rtol * np.max(np.abs(expected)))
+
+
+@pytest.mark.parametrize("name", ONE_AXIS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_along_an_axis(name, dtype):
+    x = signal(name, (4, 5), dtype)
+    ours, numpys = getattr(sa.fft, name), getattr(np.fft, name)
+    for options in ({}, {"axis": 0, "norm": "ortho"}, {"n": 7, "norm": "forward"}, {"n": 3, "axis": -2}):
+        check(ours(x, **options), numpys(x, **options), dtype)
+    check(jax.jit(ours)(x), numpys(x), dtype)
+
+
+@pytest.mark.parametrize("name", SEVERAL_AXES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_along_several_axes(name, dtype):
+    x = signal(name, (3, 4, 5), dtype)
+    ours, numpys = getattr(sa.fft, name), getattr(np.fft, name)
+    for options in (
+        {},
+        {"axes": (0, 2), "norm": "ortho"},
+        {"axes": [1, -1], "s": [6, 4]},
+        {"axes": (2, 0), "s": (-1, 3)},
+    ):
+        check(ours(x, **options), numpys(x, **options), dtype)
+    check(ours(x, s=(2, 6)), numpys(x, s=(2, 6), axes=(1, 2)), dtype)
+
+
+def test_frequencies_and_shifts():
+    for n in (1, 4, 5):
+        check(sa.fft.fftfreq(n, d=0.5), np.fft.fftfreq(n, 0.5), np.float64)
+        check(sa.fft.rfftfreq(n, d=0.5, dtype=sa.float32), np.fft.rfftfreq(n, 0.5), np.float32)
+    x = np.arange(30).reshape(5, 6)
+    for axes in (None, 0, (-1,), [0, 1], ()):
+        for name in ("fftshift", "ifftshift"):
+            result = getattr(sa.fft, name)(sa.asarray(x), axes=axes)
+            expected = x if axes == () else getattr(np.fft, name)(x, axes=axes)
+            np.testing.assert_array_equal(np.asarray(result.to_jax()), expected)
+
+
+def test_structures():
+    x = sa.Diagonal(np.arange(8.0).reshape(2, 4))
+    dense = np.asarray(x.to_jax())
+    with sa.record() as log:
+        check(sa.fft.fft(x), np.fft.fft(dense), np.float64)
+        check(sa.fft.rfftn(sa.Fill(2.0, (3, 4))), np.fft.rfftn(np.full((3, 4), 2.0)), np.float64)
+    assert len(log.densifications) == 2
+    shifted = sa.fft.fftshift(x, axes=0)
+    assert type(shifted) is sa.Diagonal
+    np.testing.assert_array_equal(np.asarray(shifted.to_jax()), np.fft.fftshift(dense, 0))
+    assert type(sa.fft.fftshift(sa.Fill(1.0, (3, 3)))) is sa.Fill
+
+
+def test_integers_become_floating():
+    assert sa.fft.fft(sa.arange(4)).dtype == np.complex128
+    assert sa.fft.irfft(sa.arange(4)).dtype == np.float64
+
+
+AXIS = np.exceptions.AxisError
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: sa.fft.fft(sa.ones(3), axis=1), AXIS),
+        (lambda: sa.fft.fft(sa.ones(3), n=0), ValueError),
+        (lambda: sa.fft.fft(sa.ones(0)), ValueError),
+        (lambda: sa.fft.fft(sa.ones(3), norm="none"), ValueError),
+        (lambda: sa.fft.fft(sa.ones(3, dtype=sa.bool)), TypeError),
+        (lambda: sa.fft.rfft(sa.ones(3, dtype=sa.complex64)), TypeError),
+        (lambda: sa.fft.ihfft(sa.ones(3, dtype=sa.complex64)), TypeError),
+        (lambda: sa.fft.irfft(sa.ones(1)), ValueError),
+        (lambda: sa.fft.fftn(sa.ones((2, 2)), axes=(0, 0)), ValueError),
+        (lambda: sa.fft.fftn(sa.ones((2, 2)), axes=(0, 2)), AXIS),
+        (lambda: sa.fft.fftn(sa.ones((2, 2)), s=(2, 2, 2)), ValueError),
+        (lambda: sa.fft.fftn(sa.ones((2, 2)), s=(2,), axes=(0, 1)), ValueError),
+        (lambda: sa.fft.fftn(sa.ones((2, 2)), s=(0, 2)), ValueError),
+        (lambda: sa.fft.rfftn(sa.ones((2, 2), dtype=sa.complex128)), TypeError),
+        (lambda: sa.fft.fftshift(sa.ones(3), axes=1), AXIS),
+        (lambda: sa.fft.fftfreq(0), ValueError),
+        (lambda: sa.fft.fftfreq(3, dtype=sa.complex64), TypeError),
+    ],
+)
+def test_errors(call, error):
+    with pytest.raises(error, match="fft"):
+        call()
