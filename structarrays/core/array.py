@@ -9,12 +9,14 @@ whatever another thread does.
 
 import operator
 import sys
+from typing import Any
 
 import jax
 import numpy as np
 
 from . import writes
 from .conveniences import Conveniences
+from .recording import RECORDING
 from .registry import FUNCTIONS
 
 _new = object.__new__
@@ -347,9 +349,11 @@ def _unpickle(aux, leaves):
     return _unflatten(aux, tuple(None if leaf is None else jax.numpy.asarray(leaf) for leaf in leaves))
 
 
-# Whose instances an operator takes; anything else gets its turn through NotImplemented. Looked up by exact type, which
-# costs a twentieth of a microsecond; `is_operand` decides once for each type.
-_OPERANDS: dict[type, bool] = {}
+# How an operator takes its other operand, by exact type: `_FAST` goes straight into the compiled call, `_CAREFUL`
+# through the function's own checks (a Python integer may not fit a dtype), `_FOREIGN` gets its turn through
+# NotImplemented. `is_operand` decides once for each type; the look-up costs a twentieth of a microsecond.
+_FAST, _CAREFUL, _FOREIGN = 1, 2, 0
+_OPERANDS: dict[type, int] = {}
 _OPERAND_CLASSES = (Array, jax.Array, np.ndarray, np.generic, bool, int, float, complex)
 
 
@@ -358,10 +362,19 @@ def is_operand(value) -> bool:
     cls = type(value)
     known = _OPERANDS.get(cls)
     if known is None:
-        known = isinstance(value, _OPERAND_CLASSES) and not (cls is np.ndarray and value.dtype == object)
+        known = _FOREIGN
+        if isinstance(value, _OPERAND_CLASSES) and not (cls is np.ndarray and value.dtype == object):
+            known = _FAST if isinstance(value, (Array, jax.Array)) else _CAREFUL
         if cls is not np.ndarray:
             _OPERANDS[cls] = known
-    return known
+    return known != _FOREIGN
+
+
+COMPILED: dict[str, Any] = {}
+"""The bare compiled call of each function of positional arrays, for the operators."""
+
+RETRIED = (TypeError, ValueError, OverflowError)
+"""What a compiled call raises for arguments that have to be looked at more closely."""
 
 
 def _operators(name):
@@ -369,10 +382,15 @@ def _operators(name):
     operands = _OPERANDS
 
     def forward(self, other):
-        return FUNCTIONS[name](self, other) if operands.get(type(other)) or is_operand(other) else NotImplemented
+        if operands.get(type(other)) == _FAST and not RECORDING:
+            try:
+                return COMPILED[name](self, other)
+            except RETRIED:
+                pass  # the function finds out what is wrong
+        return FUNCTIONS[name](self, other) if is_operand(other) else NotImplemented
 
     def reflected(self, other):
-        return FUNCTIONS[name](other, self) if operands.get(type(other)) or is_operand(other) else NotImplemented
+        return FUNCTIONS[name](other, self) if is_operand(other) else NotImplemented
 
     def in_place(self, other):
         if not is_operand(other):

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import dtypes
-from .array import Array, is_operand
+from .array import COMPILED, RETRIED, Array, is_operand
 from .contexts import densify_policy, linalg_errors
 from .dense import Dense
 from .errors import DensifyError, DensifyWarning
@@ -119,6 +119,12 @@ def _static(value):
     return value
 
 
+@functools.cache
+def _array_class() -> type:
+    """The class of a concrete `jax.Array`: a look at the type is cheaper than an `isinstance` in every eager call."""
+    return type(jnp.zeros(()))
+
+
 def strip_weak(leaf):
     """A leaf of a result without JAX's weak type, which must not leak out (DESIGN 4.8)."""
     if getattr(jax.typeof(leaf), "weak_type", False):
@@ -174,6 +180,9 @@ class Function(Registry):
         for is_array, value in zip(plan, (*args, *kwargs.values()), strict=True):
             if is_array:
                 arrays.append(value)
+            elif isinstance(value, np.dtype):
+                # NumPy's float64 equals None: JAX's caches, which compare before they hash, took one for the other.
+                static.append(dtypes.BY_NAME.get(value.name, value))
             else:
                 static.append(value)
         return self._run(tuple(static), arrays)
@@ -183,7 +192,7 @@ class Function(Registry):
             return self._recorded(static, arrays)
         try:
             result = self._jit(static, *arrays)
-        except (TypeError, ValueError, OverflowError):
+        except RETRIED:
             # Either JAX cannot take an argument as it stands, or the code raised: the second call tells.
             static, arrays = self._repair(static, arrays)
             result = self._jit(static, *arrays)
@@ -252,7 +261,7 @@ class Function(Registry):
 
     def _verified(self, result):
         result, ok = result
-        if linalg_errors.value == "raise" and not isinstance(ok, jax.core.Tracer) and not ok.item():
+        if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
             raise np.linalg.LinAlgError(f"{self.name}: {self.checked}")
         return result
 
@@ -334,20 +343,15 @@ class ArrayFunction(Function):
 
     def __init__(self, define, arrays, **kwargs):
         super().__init__(define, arrays, **kwargs)
-        self._fast = jax.jit(functools.partial(self._trace, ()), inline=True)
+        self._fast = COMPILED[self.name] = jax.jit(functools.partial(self._trace, ()), inline=True)
 
-    def __call__(self, x, /, *others):
-        # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
-        if (
-            (RECORDING and active_log() is not None)
-            or (type(x) is int and not 0 <= x < 128)
-            or (others and type(others[-1]) is int and not 0 <= others[-1] < 128)
-        ):
-            return self._careful(x, *others)
+    def __call__(self, *arrays):
+        if RECORDING and active_log() is not None:
+            return self._careful(*arrays)
         try:
-            result = self._fast(x, *others)
-        except (TypeError, ValueError, OverflowError):
-            return self._careful(x, *others)
+            result = self._fast(*arrays)
+        except RETRIED:
+            return self._careful(*arrays)
         return result if self.checked is None else self._verified(result)
 
     def _careful(self, *arrays):

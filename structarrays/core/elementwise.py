@@ -86,6 +86,12 @@ class ElementwiseArrayFunction(_Elementwise, ArrayFunction):
 
     compares = False
 
+    def __call__(self, x, /, *others):
+        # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
+        if (type(x) is int and not 0 <= x < 128) or (others and type(others[-1]) is int and not 0 <= others[-1] < 128):
+            return self._careful(x, *others)
+        return super().__call__(x, *others)
+
     def _repair(self, static, arrays):
         if self.compares:
             arrays = [_comparable(v, [a.dtype for a in arrays if hasattr(a, "dtype")]) for v in arrays]

@@ -49,8 +49,16 @@ def _itself(value, count):
     return value
 
 
-SUM = Monoid(kernels.sum, jax.lax.add, _times, lambda dtype: np.dtype(dtype).type(0))
-PROD = Monoid(kernels.prod, jax.lax.mul, jax.lax.integer_pow, lambda dtype: np.dtype(dtype).type(1))
+def _sum(data, *, axis, keepdims):
+    return kernels.sum(data, axis=axis, dtype=data.dtype, keepdims=keepdims)
+
+
+def _prod(data, *, axis, keepdims):
+    return kernels.prod(data, axis=axis, dtype=data.dtype, keepdims=keepdims)
+
+
+SUM = Monoid(_sum, jax.lax.add, _times, lambda dtype: np.dtype(dtype).type(0))
+PROD = Monoid(_prod, jax.lax.mul, jax.lax.integer_pow, lambda dtype: np.dtype(dtype).type(1))
 MAX = Monoid(kernels.max, jax.lax.max, _itself, _lowest)
 MIN = Monoid(kernels.min, jax.lax.min, _itself, _highest)
 

@@ -8,6 +8,7 @@ pivot: it gives NaN in the result and leaves ``ok`` true.
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy
 from jax import Array, lax
@@ -35,8 +36,8 @@ def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     right = jnp.broadcast_to(x2, (*batch, n, k))
     factor, _, permutation = lax.linalg.lu(lax.stop_gradient(x1))
-    pivots = diagonal(factor)
-    regular = jnp.all(jnp.abs(pivots) > 0, axis=-1)
+    state = _pivot_state(factor, n)
+    regular = state == 0
 
     # The derivative is that of the equation, A dx = db - dA x, and never goes through the factorisation.
     def matvec(x):
@@ -61,8 +62,21 @@ def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
         solve=lambda _, b: substitute(b, transposed=False),
         transpose_solve=lambda _, b: substitute(b, transposed=True),
     )
-    # A zero beside a NaN pivot means nothing: LAPACK leaves some there.
-    return solution, jnp.all(regular | jnp.any(jnp.isnan(pivots), axis=-1))
+    return solution, jnp.all(state != _ZERO_PIVOT)
+
+
+_ZERO_PIVOT, _NAN_PIVOT = 1, 2
+
+
+def _pivot_state(factor: Array, n: int) -> Array:
+    """What the worst pivot of an LU factor is: 0 if all are regular. One reduction, since each costs an eager call.
+
+    A zero beside a NaN pivot means nothing: LAPACK leaves some there.
+    """
+    flat = factor.reshape(*factor.shape[:-2], n * n)
+    pivots = flat[..., :: n + 1]  # one strided slice, which fuses where a gather does not
+    states = jnp.where(pivots == 0, numpy.int8(_ZERO_PIVOT), jnp.where(jnp.isnan(pivots), numpy.int8(_NAN_PIVOT), 0))
+    return jnp.max(states.astype(jnp.int8), axis=-1, initial=0)
 
 
 def _triangular(factor: Array, x: Array, *, lower: bool, transpose: bool = False) -> Array:
@@ -158,7 +172,28 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
 def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     """Pseudo-inverse; singular values up to ``rtol`` times the largest count as zero."""
     # jnp's own default is ten times the standard's.
-    return jnp.linalg.pinv(x, rtol=_relative_tolerance(x, rtol)[..., 0])
+    return _pinv(x, _relative_tolerance(x, rtol)[..., 0])
+
+
+@jax.custom_jvp
+def _pinv(x, rtol):
+    return jnp.linalg.pinv(x, rtol=rtol)
+
+
+@_pinv.defjvp
+def _(primals, tangents):
+    """Golub and Pereyra (1973), for constant rank. JAX's own rule keeps hold of a traced `rtol`."""
+    (x, rtol), (dx, _) = primals, tangents
+    p = _pinv(x, rtol)
+
+    def adjoint(a):
+        return jnp.conj(jnp.swapaxes(a, -1, -2))
+
+    dxh, ph = adjoint(dx), adjoint(p)
+    change = -p @ dx @ p
+    change += p @ ph @ (dxh - dxh @ x @ p)
+    change += (dxh - p @ x @ dxh) @ ph @ p
+    return p, change
 
 
 # Norms

@@ -69,13 +69,13 @@ def _background_product(x, data, axis):
     background = x.background.reshape(x.background.shape + (1,) * -axis)
     terms = background * data
     if not x.offsets:
-        total = jnp.sum(terms, axis=axis, keepdims=True)
+        total = jnp.sum(terms, axis=axis, keepdims=True, dtype=terms.dtype)
         return jnp.broadcast_to(total, _resized(total.shape, axis, m))
     # Row i stores the columns i + first, ..., i + last.
     first, last = x.offsets[0], x.offsets[-1]
     zero = jnp.zeros(_resized(terms.shape, axis, 1), terms.dtype)
-    before = jnp.concatenate([zero, jnp.cumulative_sum(terms, axis=axis)], axis)
-    after = jnp.flip(jnp.concatenate([zero, jnp.cumulative_sum(jnp.flip(terms, axis), axis=axis)], axis), axis)
+    before = jnp.concatenate([zero, jnp.cumsum(terms, axis, terms.dtype)], axis)
+    after = jnp.flip(jnp.concatenate([zero, jnp.cumsum(jnp.flip(terms, axis), axis, terms.dtype)], axis), axis)
     return _window(before, first, m, axis) + _window(after, last + 1, m, axis)
 
 

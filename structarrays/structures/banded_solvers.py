@@ -103,15 +103,23 @@ def _(x):
 
 @slogdet.kernel(Diagonal, when=has_structural_zeros)
 def _(x):
-    sign = jnp.prod(jnp.sign(x.diag), axis=-1)
+    sign = jnp.prod(_phase(x.diag), axis=-1)
     return Dense._make((sign,)), Dense._make((jnp.sum(jnp.log(jnp.abs(x.diag)), axis=-1),))
+
+
+def _phase(z):
+    """The sign, of a complex number ``z / abs(z)``, whose derivative JAX takes for zero."""
+    if z.dtype.kind != "c":
+        return jnp.sign(z)
+    size = jnp.abs(z)
+    return jnp.where(size == 0, 0, z / jnp.where(size == 0, 1, size))
 
 
 @slogdet.kernel(Identity, when=has_structural_zeros)
 def _(x):
     n = x.shape[-1]
     logabsdet = jnp.zeros(x.batch_shape, real_dtype(x.dtype)) if n == 0 else n * jnp.log(jnp.abs(x.scale))
-    return Dense._make((jnp.sign(x.scale) ** n,)), Dense._make((logabsdet,))
+    return Dense._make((_phase(x.scale) ** n,)), Dense._make((logabsdet,))
 
 
 @det.kernel(Banded, when=has_structural_zeros)

@@ -54,24 +54,24 @@ def _(x1, x2):
 @matmul.kernel(Fill, Dense, when=lambda x1, x2: _is_constant(x1))
 def _(x1, x2):
     if x1.ndim == 1:
-        return Dense._make((jnp.sum(x1.value * x2.data, axis=-min(2, x2.ndim)),))
+        return Dense._make((jnp.sum(x1.value * x2.data, axis=-min(2, x2.ndim), dtype=x2.dtype),))
     values = x1._constant_data()  # (..., 1, 1)
     if x2.ndim == 1:
-        row = jnp.sum(values[..., 0] * x2.data, axis=-1, keepdims=True)
+        row = jnp.sum(values[..., 0] * x2.data, axis=-1, keepdims=True, dtype=x2.dtype)
         return Dense._make((jnp.broadcast_to(row, (*_batch(x1, x2), x1.shape[-2])),))
-    row = jnp.sum(values * x2.data, axis=-2, keepdims=True)
+    row = jnp.sum(values * x2.data, axis=-2, keepdims=True, dtype=x2.dtype)
     return Dense._make((jnp.broadcast_to(row, (*_batch(x1, x2), x1.shape[-2], x2.shape[-1])),))
 
 
 @matmul.kernel(Dense, Fill, when=lambda x1, x2: _is_constant(x2))
 def _(x1, x2):
     if x2.ndim == 1:
-        return Dense._make((jnp.sum(x1.data * x2.value, axis=-1),))
+        return Dense._make((jnp.sum(x1.data * x2.value, axis=-1, dtype=x1.dtype),))
     values = x2._constant_data()
     if x1.ndim == 1:
-        total = jnp.sum(x1.data * values[..., 0], axis=-1, keepdims=True)
+        total = jnp.sum(x1.data * values[..., 0], axis=-1, keepdims=True, dtype=x1.dtype)
         return Dense._make((jnp.broadcast_to(total, (*_batch(x1, x2), x2.shape[-1])),))
-    column = jnp.sum(x1.data * values, axis=-1, keepdims=True)
+    column = jnp.sum(x1.data * values, axis=-1, keepdims=True, dtype=x1.dtype)
     return Dense._make((jnp.broadcast_to(column, (*_batch(x1, x2), x1.shape[-2], x2.shape[-1])),))
 
 

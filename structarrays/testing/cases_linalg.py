@@ -63,7 +63,7 @@ def _solvers():
     yield Case("linalg.solve", "xp.linalg.solve(x1, x2)", cores=("nn", "nk"), **solve)
     yield Case("linalg.solve", "xp.linalg.solve(x1, x2)", cores=("nn", "nn"), **solve)
     yield Case("linalg.solve", "xp.linalg.solve(x1, x2)", cores=("nn", "n"), batches="first", **solve)
-    definite = "xp.linalg.solve(x1, x2)" 
+    definite = "xp.linalg.solve(x1, x2)"
     yield Case("linalg.solve", definite, cores=("nn", "nk"), **solve | {"requires": ("positive definite", "")})
     one = {"cores": ("nn",), "kinds": "floating", "requires": ("invertible",), "condition": True}
     yield Case("linalg.inv", "xp.linalg.inv(x)", **one)
@@ -78,10 +78,11 @@ def _solvers():
     yield Case("linalg.cholesky", "xp.linalg.cholesky(x)", **definite)
     yield Case("linalg.cholesky", "xp.linalg.cholesky(x, upper=True)", **definite)
     indefinite = "xp.linalg.cholesky(x - 1000 * xp.eye(x.shape[-1], dtype=x.dtype))"
-    yield Case("linalg.cholesky", indefinite, **definite, raises=True)
-    yield Case("linalg.inv", "xp.linalg.inv(0 * x)", **one, raises=True)
-    yield Case("linalg.solve", "xp.linalg.solve(0 * x1, x2)", cores=("nn", "nk"), **solve, raises=True)
-    pinv = {"kinds": "floating", "degenerate": DEGENERATE, "smooth": False}
+    yield Case("linalg.cholesky", indefinite, **definite, raises=True, batches="positive")
+    yield Case("linalg.inv", "xp.linalg.inv(0 * x)", **one, raises=True, batches="positive")
+    singular = solve | {"raises": True, "batches": "positive"}
+    yield Case("linalg.solve", "xp.linalg.solve(0 * x1, x2)", cores=("nn", "nk"), **singular)
+    pinv = {"kinds": "floating", "degenerate": DEGENERATE}
     yield Case("linalg.pinv", "xp.linalg.pinv(x, rtol=1e-5)", **pinv)
     yield Case("linalg.pinv", "xp.linalg.pinv(x)", **one)
 
@@ -125,7 +126,7 @@ def _spectra():
             invariants="(r.S, (r.U[..., :, :r.S.shape[-1]] * xp.astype(r.S, x.dtype)[..., None, :]) @ r.Vh[..., :r.S.shape[-1], :], "
             f"{conjugate('r.U')} @ r.U, r.Vh @ {conjugate('r.Vh')})",
             degenerate=DEGENERATE,
-            smooth=arguments != "",
+            smooth=False,
             kinds="floating",
         )
     for arguments in ("", ", mode='complete'"):
@@ -154,7 +155,7 @@ def _fourier():
     yield Case("fft.rfft", "xp.fft.rfft(x)", kinds="real floating")
     yield Case("fft.rfft", "xp.fft.rfft(x, axis=0, norm='forward')", kinds="real floating")
     yield Case("fft.irfft", "xp.fft.irfft(x)", kinds="complex")
-    yield Case("fft.irfft", "xp.fft.irfft(x, n=5, axis=0)", kinds="complex")
+    yield Case("fft.irfft", "xp.fft.irfft(x, n=5, axis=0)", kinds="complex", batches="positive")
     yield Case("fft.hfft", "xp.fft.hfft(x)", kinds="complex")
     yield Case("fft.ihfft", "xp.fft.ihfft(x)", kinds="real floating")
     for name, kinds in (("fftn", "complex"), ("ifftn", "complex"), ("rfftn", "real floating"), ("irfftn", "complex")):

@@ -16,7 +16,7 @@ class LawBroken(AssertionError):
     """A result differs from the one for dense arrays."""
 
 
-def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False) -> None:
+def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False, direction=None) -> None:
     """Check one use of a function against NumPy on the dense values.
 
     Compared are the number of results, their shapes, dtypes and values, or the kind of error. A structured array stands for
@@ -33,6 +33,8 @@ def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False
     derivative : bool
         Whether to check the first derivative by the parameters as well: along a random direction against differences of
         NumPy's results, and backward against forward. For operands of double precision.
+    direction : sequence of Array, optional
+        The direction, arrays like the operands: where a function is about Hermitian matrices, a Hermitian one.
 
     Raises
     ------
@@ -77,7 +79,7 @@ def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False
     for i, (g, w) in enumerate(zip(got, expected, strict=True)):
         _check_values(g, w, _tolerance(w.dtype, dense, case, condition), 0 if case.elementwise and not case.cancels else size, f"result {i}")
     if derivative:
-        _check_derivative(case, run, arrays, condition)
+        _check_derivative(case, run, arrays, condition, direction)
 
 
 def dense_value(x):
@@ -227,7 +229,7 @@ _STEP = 5e-4
 _DERIVATIVE_TOLERANCE = 1e-7
 
 
-def _check_derivative(case, run, arrays, condition):
+def _check_derivative(case, run, arrays, condition, direction):
     leaves, tree = jax.tree.flatten(tuple(arrays))
     inexact = [isinstance(v, jax.Array) and v.dtype.kind in "fc" for v in leaves]
     parameters = [v for v, yes in zip(leaves, inexact, strict=True) if yes]
@@ -251,7 +253,11 @@ def _check_derivative(case, run, arrays, condition):
     outputs = jax.eval_shape(function, parameters)
     if not outputs:
         return
-    directions, weights = [random(p) for p in parameters], [random(o) for o in outputs]
+    weights = [random(o) for o in outputs]
+    if direction is None:
+        directions = [random(p) for p in parameters]
+    else:
+        directions = [v for v, yes in zip(jax.tree.leaves(tuple(direction)), inexact, strict=True) if yes]
 
     @jax.jit
     def derivatives(parameters, directions, weights):
