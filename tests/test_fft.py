@@ -91,6 +91,7 @@ AXIS = np.exceptions.AxisError
         (lambda: sa.fft.fft(sa.ones(3), axis=1), AXIS),
         (lambda: sa.fft.fft(sa.ones(3), n=0), ValueError),
         (lambda: sa.fft.fft(sa.ones(0)), ValueError),
+        (lambda: sa.fft.fftn(sa.ones((2, 0))), ValueError),
         (lambda: sa.fft.fft(sa.ones(3), norm="none"), ValueError),
         (lambda: sa.fft.fft(sa.ones(3, dtype=sa.bool)), TypeError),
         (lambda: sa.fft.rfft(sa.ones(3, dtype=sa.complex64)), TypeError),
@@ -110,3 +111,8 @@ AXIS = np.exceptions.AxisError
 def test_errors(call, error):
     with pytest.raises(error, match="fft"):
         call()
+
+
+def test_empty_axes_are_padded():
+    check(sa.fft.irfft(np.zeros((0, 3), complex), n=5, axis=0), np.zeros((5, 3)), np.float64)
+    check(sa.fft.fftn(np.zeros((0, 3)), s=(2, 3)), np.zeros((2, 3), complex), np.float64)

@@ -381,7 +381,8 @@ def test_take():
     values = np.arange(24.0).reshape(2, 3, 4)
     for axis in (0, 1, -1):
         np.testing.assert_array_equal(
-            np.asarray(sa.take(sa.asarray(values), sa.asarray([1, 0, -1]), axis=axis)), np.take(values, [1, 0, -1], axis)
+            np.asarray(sa.take(sa.asarray(values), sa.asarray([1, 0, -1]), axis=axis)),
+            np.take(values, [1, 0, -1], axis),
         )
     x = sa.Diagonal(np.arange(6.0).reshape(2, 3))
     assert type(sa.take(x, sa.asarray([1, 0]), axis=0)) is sa.Diagonal

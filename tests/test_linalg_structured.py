@@ -455,6 +455,42 @@ def test_gradients_have_the_structure_and_are_those_of_the_dense_computation(kin
             check(entries, np.diagonal(full, k), 1e-10)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda linalg, x: linalg.slogdet(x)[0].imag + linalg.slogdet(x)[1],
+        lambda linalg, x: (
+            linalg.svd(x)[0][0, 0].imag + linalg.svd(x)[2][1, 1].real
+            if linalg is sa.linalg
+            else x[0, 0].imag / abs(x[0, 0]) + 1.0
+        ),
+    ],
+)
+def test_phases_have_derivatives(f):
+    x = sa.Diagonal([3.0 + 1j, 1.0 - 2j])
+    gradient = sa.grad(lambda x: f(sa.linalg, x))(x)
+    full = jax.grad(lambda a: f(jnp.linalg, a))(x.to_jax())
+    check(gradient.diag, np.diagonal(full), 1e-12)
+    scale = sa.Identity(2, 3.0 + 1j)
+    full = jax.grad(lambda a: jnp.linalg.slogdet(a)[0].imag)(scale.to_jax())
+    check(sa.grad(lambda x: sa.imag(sa.linalg.slogdet(x)[0]))(scale).scale, np.trace(full), 1e-12)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)])
+def test_gradient_of_pinv(shape):
+    a = make("Dense", shape, (2,), np.complex128)
+
+    def f(a):
+        return jnp.sum(jnp.sin(sa.linalg.pinv(a, rtol=sa.asarray(1e-9)).to_jax()).real)
+
+    tangent = make("Dense", shape, (2,), np.complex128, seed=3).to_jax()
+    _, change = jax.jvp(f, (a.to_jax(),), (tangent,))
+    step = 1e-6
+    finite = (f(a.to_jax() + step * tangent) - f(a.to_jax() - step * tangent)) / (2 * step)
+    np.testing.assert_allclose(change, finite, rtol=1e-6)
+    np.testing.assert_allclose(jnp.sum(jax.grad(f)(a.to_jax()) * tangent).real, change, rtol=1e-10)
+
+
 def test_gradient_of_cholesky():
     x = make("Banded", (5, 5))
     x = x.mT @ x

@@ -59,7 +59,9 @@ class Array(Conveniences):
         jax.tree_util.register_pytree_with_keys(cls, _flatten_with_keys, _unflatten, operator.attrgetter("_value"))
 
     def __new__(cls, *args, **kwargs):
-        raise TypeError(f"{cls.__name__} has no constructor; use structarrays.asarray or the constructor of a structure")
+        raise TypeError(
+            f"{cls.__name__} has no constructor; use structarrays.asarray or the constructor of a structure"
+        )
 
     @classmethod
     def _make(cls, leaves: tuple, meta=None, assumptions: frozenset = frozenset()):

@@ -1,7 +1,6 @@
 """`Dense`: an array that stores every element. It stands in the core, since everything can become one."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .array import Array, is_operand
@@ -92,5 +91,3 @@ def parameter(value, argument: str) -> jax.Array:
         return FUNCTIONS["asarray"](value).to_jax()
     except TypeError as error:
         raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
-
-

@@ -122,7 +122,8 @@ def _static(value):
 @functools.cache
 def _array_class() -> type:
     """The class of a concrete `jax.Array`: a look at the type is cheaper than an `isinstance` in every eager call."""
-    return type(jnp.zeros(()))
+    with jax.ensure_compile_time_eval():  # the first call may be inside a trace
+        return type(jnp.zeros(()))
 
 
 def strip_weak(leaf):
@@ -176,16 +177,16 @@ class Function(Registry):
         plan = self._plans.get(shape)
         if plan is None:
             plan = self._plans[shape] = self._plan(args, kwargs)
-        static, arrays = [shape], []
+        static, types, arrays = [], [], []
         for is_array, value in zip(plan, (*args, *kwargs.values()), strict=True):
             if is_array:
                 arrays.append(value)
-            elif isinstance(value, np.dtype):
-                # NumPy's float64 equals None: JAX's caches, which compare before they hash, took one for the other.
-                static.append(dtypes.BY_NAME.get(value.name, value))
             else:
                 static.append(value)
-        return self._run(tuple(static), arrays)
+                types.append(type(value))
+        # The types belong to the key of the compiled call: 1, 1.0 and True are equal, and so are None and NumPy's
+        # float64, but they are not the same argument.
+        return self._run((shape, tuple(types), *static), arrays)
 
     def _run(self, static, arrays):
         if RECORDING and active_log() is not None:
@@ -216,12 +217,14 @@ class Function(Registry):
 
     def _repair(self, static, arrays):
         """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""
-        fixed = (static[0], *map(_static, static[1:])) if static else ()
+        fixed = (*static[:2], *map(_static, static[2:]))
         try:
             hash(fixed)
         except TypeError:
-            bad = next(v for v in fixed[1:] if not _hashable(v))
-            raise TypeError(f"{self.name}: a static argument has type {type(bad).__name__}, which is not allowed") from None
+            bad = next(v for v in fixed[2:] if not _hashable(v))
+            raise TypeError(
+                f"{self.name}: a static argument has type {type(bad).__name__}, which is not allowed"
+            ) from None
         names = [name.lstrip("*") for name in self.arrays] or ["x"]
         good = []
         for i, value in enumerate(arrays):
@@ -245,7 +248,7 @@ class Function(Registry):
 
     def _trace(self, static, *arrays):
         """What is compiled: the definition on arrays, its results without weak types."""
-        (count, *names), static = static[0], list(static[1:])
+        (count, *names), static = static[0], list(static[2:])
         arrays = list(arrays)
         values = [(arrays if is_array else static).pop(0) for is_array in self._plans[(count, *names)]]
         args = [self._lift(v, is_array) for v, is_array in zip(values, self._plans[(count, *names)], strict=True)]
@@ -262,8 +265,11 @@ class Function(Registry):
     def _verified(self, result):
         result, ok = result
         if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
-            raise np.linalg.LinAlgError(f"{self.name}: {self.checked}")
+            self._raise()
         return result
+
+    def _raise(self):
+        raise np.linalg.LinAlgError(f"{self.name}: {self.checked}")
 
     def _recorded(self, static, arrays):
         from .recording import recorded_call
@@ -352,23 +358,41 @@ class ArrayFunction(Function):
             result = self._fast(*arrays)
         except RETRIED:
             return self._careful(*arrays)
-        return result if self.checked is None else self._verified(result)
+        return result
 
     def _careful(self, *arrays):
         self._plan(arrays, {})  # raises for a wrong number of arguments
-        _, arrays = self._repair(((),), arrays)
+        _, arrays = self._repair((), arrays)
         return self._run((), arrays)
 
     def _trace(self, static, *arrays):
         return jax.tree.map(strip_weak, self.__wrapped__(*map(lift, arrays)))
 
 
+class CheckedArrayFunction(ArrayFunction):
+    """A function of positional arrays whose compiled call returns a flag beside the result."""
+
+    def __call__(self, *arrays):
+        if RECORDING and active_log() is not None:
+            return self._careful(*arrays)
+        try:
+            result, ok = self._fast(*arrays)
+        except RETRIED:
+            return self._careful(*arrays)
+        # Reading the flag is a fifth of the price of a small solve, so nothing more than that happens here.
+        if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
+            self._raise()
+        return result
+
+
 def function(*arrays: str, checked: str | None = None, prefix: str = "", rule=None):
     """Make the decorated code a `Function`; the arguments are those of the class."""
 
     def decorate(define):
-        plain = all(p.kind is p.POSITIONAL_ONLY and p.name in arrays for p in inspect.signature(define).parameters.values())
-        kind = ArrayFunction if plain else Function
+        plain = all(
+            p.kind is p.POSITIONAL_ONLY and p.name in arrays for p in inspect.signature(define).parameters.values()
+        )
+        kind = (CheckedArrayFunction if checked else ArrayFunction) if plain else Function
         return kind(define, arrays, checked=checked, prefix=prefix, rule=rule)
 
     return decorate

@@ -115,7 +115,9 @@ def as_dtype(dtype, argument: str = "dtype"):
     try:
         dtype = np.dtype(dtype)
     except TypeError as error:
-        raise TypeError(f"{argument} must be a dtype of the namespace such as structarrays.float32, got {dtype!r}") from error
+        raise TypeError(
+            f"{argument} must be a dtype of the namespace such as structarrays.float32, got {dtype!r}"
+        ) from error
     if dtype.kind not in "biufc" and not jnp.issubdtype(dtype, jnp.floating):
         raise TypeError(f"{argument} must be a boolean, integer, floating or complex dtype, got {dtype}")
     if dtype.name in ("int64", "uint64", "float64", "complex128") and not x64():
@@ -144,7 +146,9 @@ def is_kind(dtype, kind) -> bool:
     dtype = dtype.dtype if type(dtype) is DType else dtype
     if isinstance(kind, str):
         if kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, a dtype or a tuple of these, got {kind!r}")
+            raise ValueError(
+                f"kind must be one of {', '.join(map(repr, KINDS))}, a dtype or a tuple of these, got {kind!r}"
+            )
         if kind in ("real floating", "numeric") and jnp.issubdtype(dtype, jnp.floating):
             return True  # float16, bfloat16 and JAX's smaller formats are real floating, too
         return np.dtype(dtype).name in KINDS[kind]

@@ -103,7 +103,7 @@ def _axes(part) -> int:
     """How many axes a part takes up."""
     if part is None or part is Ellipsis:
         return 0
-    return part.ndim if getattr(part, "dtype", None) == bool else 1
+    return part.ndim if isinstance(part, (np.ndarray, jax.Array)) and part.dtype.kind == "b" else 1
 
 
 def _checked(i: int, n: int, axis: int) -> int:
@@ -121,6 +121,8 @@ def _slice(s: slice, n: int):
 
 def check_array(array, n: int, axis: int):
     """An index array on the host, with its range checked; a traced one as it is."""
+    if array.size and n == 0:
+        raise IndexError(f"an index array for axis {axis} must be empty, since that axis is; got shape {array.shape}")
     if isinstance(array, jax.core.Tracer) or array.size == 0:
         return array
     host = np.asarray(array)
@@ -258,7 +260,9 @@ def fancy(items):
 def _numpy_key(static, operands):
     operands = iter(operands)
     return tuple(
-        next(operands) if s == "array" else None if s is None else as_slice(*s) for s in static if s != "new axis, indexed"
+        next(operands) if s == "array" else None if s is None else as_slice(*s)
+        for s in static
+        if s != "new axis, indexed"
     )
 
 

@@ -38,7 +38,7 @@ def _along_axis(function, x, n, axis, norm, *, kinds="real or complex", half=Fal
     check_norm(name, norm)
     check_length(name, n, "n")
     size = x.shape[axis]
-    if size == 0 or (half and n is None and size < 2):
+    if n is None and size < (2 if half else 1):
         raise ValueError(f"{name}: axis {axis} of x is too short for a transform, got shape {x.shape}")
     return function.dispatch(x, n=n, axis=axis, norm=norm)
 

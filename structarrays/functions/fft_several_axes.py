@@ -26,7 +26,10 @@ def _along_axes(function, x, s, axes, norm, *, kinds="real or complex", half=Fal
             check_length(name, length, "each length in s")
     if not axes:
         raise ValueError(f"{name}: axes must name at least one axis")
-    if any(x.shape[axis] == 0 for axis in axes) or (half and s is None and x.shape[axes[-1]] < 2):
+    given = s or (-1,) * len(axes)
+    if any(n == -1 and x.shape[axis] == 0 for n, axis in zip(given, axes)) or (
+        half and not s and x.shape[axes[-1]] < 2
+    ):
         raise ValueError(f"{name}: an axis of x is too short for a transform, got shape {x.shape} and axes {axes}")
     return function.dispatch(x, s=s, axes=axes, norm=norm)
 

@@ -1,6 +1,5 @@
 """Indexing: ``x[key]``, ``x[key] = value``, and the chapter *indexing functions* of the standard."""
 
-import math
 import warnings
 
 import jax
@@ -13,6 +12,7 @@ from ..core.contexts import densify_policy
 from ..core.dense import Dense
 from ..core.dispatch import Function, densify, function
 from ..core.errors import DensifyError, DensifyWarning
+from ..core.recording import Event, active_log
 from ..core.registry import FUNCTIONS, Registry
 
 write_entries = Registry("write_entries")
@@ -77,7 +77,7 @@ def _read_structured(x, items):
         if item.kind in ("int", "array"):
             operands.append(np.asarray(item.start) if item.kind == "int" else item.array)
         if item.size == -1:
-            return getitem(densify(x, "__getitem__"), indexing.asindexing.as_key(items))
+            return getitem(densify(x, "__getitem__"), indexing.as_key(items))
         static.append((item.kind, item.start, item.size, item.step) if item.kind == "slice" else (item.kind,))
     return index(x, tuple(operands), key=tuple(static))
 
@@ -128,7 +128,8 @@ def _numpy_key(key, operands):
     """A static key with its dynamic operands as NumPy and JAX take it."""
     operands = iter(operands)
     return tuple(
-        next(operands) if k[0] in ("int", "array") else None if k[0] == "new" else indexing.as_slice(*k[1:]) for k in key
+        next(operands) if k[0] in ("int", "array") else None if k[0] == "new" else indexing.as_slice(*k[1:])
+        for k in key
     )
 
 
@@ -249,6 +250,10 @@ def _dense_for_write(x):
         )
     if policy.mode == "warn" or size > policy.limit:
         warnings.warn(f"__setitem__ expands {type(x).__name__} of shape {x.shape} ({size} bytes)", DensifyWarning, 4)
+    log = active_log()
+    if log is not None:
+        kind, result = f"{type(x).__name__} of shape {x.shape}", f"Dense of shape {x.shape}"
+        log.add(Event("__setitem__", (kind,), "densify", result, bytes=size, densified=True))
     return x.to_dense()
 
 

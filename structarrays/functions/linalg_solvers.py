@@ -8,7 +8,7 @@ from ..core.array import Array
 from ..core.assumptions import carried
 from ..core.dense import Dense
 from ..core.dispatch import function, promote, to_dense
-from ..kernels import linalg_dense, positive_definite
+from ..kernels import linalg_dense, positive_definite, pseudo_inverse
 from . import linalg_checks as check
 from .linear_algebra import matmul
 
@@ -288,7 +288,12 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
 
 @pinv.kernel(Dense)
 def _(x, *, rtol):
-    return Dense._make((linalg_dense.pinv(x.data, rtol=rtol),))
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps
+    rtol = jnp.asarray(rtol, check.real_dtype(x.dtype))
+    batch = jnp.broadcast_shapes(rtol.shape, x.shape[:-2])
+    data = jnp.broadcast_to(x.data, batch + x.shape[-2:])
+    return Dense._make((pseudo_inverse.pinv(data, jnp.broadcast_to(rtol, batch)),))
 
 
 @function("x", "rtol", prefix="linalg.")

@@ -57,7 +57,17 @@ def atan2(x1: Array, x2: Array, /) -> Array:
 
 def atanh(x: Array, /) -> Array:
     """Inverse hyperbolic tangent."""
-    return complex_functions.atanh(x) if _is_complex(x) else jnp.atanh(x)
+    return complex_functions.atanh(x) if _is_complex(x) else _real_atanh(x)
+
+
+@jax.custom_jvp
+def _real_atanh(x: Array) -> Array:
+    # Not jnp.atanh, whose error is that of XLA's log1p.
+    magnitude = jnp.abs(x)
+    return jnp.copysign(_real_log1p(2 * magnitude / (1 - magnitude)) / 2, x)
+
+
+_real_atanh.defjvps(lambda tangent, _, x: tangent / (1 - x * x))
 
 
 def bitwise_and(x1: Array, x2: Array, /) -> Array:
@@ -218,7 +228,12 @@ def log10(x: Array, /) -> Array:
 
 def log1p(x: Array, /) -> Array:
     """``log(1 + x)``, accurate near zero."""
-    return complex_functions.log1p(x) if _is_complex(x) else jnp.log1p(x)
+    return complex_functions.log1p(x) if _is_complex(x) else _real_log1p(x)
+
+
+def _real_log1p(x: Array) -> Array:
+    # XLA's log1p of float64 is off by 127 units in the last place near -0.414; below -1/4 nothing cancels in the plain formula.
+    return jnp.where(x < -0.25, jnp.log(1 + jnp.where(x < -0.25, x, 0)), jnp.log1p(jnp.where(x < -0.25, 0, x)))
 
 
 def log2(x: Array, /) -> Array:
@@ -287,8 +302,13 @@ def positive(x: Array, /) -> Array:
 
 
 def pow(x1: Array, x2: Array, /) -> Array:
-    """``x1 ** x2``."""
-    return jnp.power(x1, x2)
+    """``x1 ** x2``; of complex numbers, zero to a power with a positive real part is zero."""
+    if not _is_complex(x1):
+        return jnp.power(x1, x2)
+    zero = x1 == 0
+    power = jnp.power(jnp.where(zero, 1, x1), x2)
+    of_zero = jnp.where(x2 == 0, 1, jnp.where(jnp.real(x2) > 0, 0, jnp.nan)).astype(x1.dtype)
+    return jnp.where(zero, of_zero, power)
 
 
 def real(x: Array, /) -> Array:

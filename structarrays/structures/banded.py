@@ -150,7 +150,8 @@ class Banded(Array):
 
     def without_background(self):
         """The array that is left when the background is taken off every entry, and the background (linear algebra sees
-        an array with a background as the sum of the two)."""
+        an array with a background as the sum of the two).
+        """
         if self.background is None:
             return self, None
         free = self._free()

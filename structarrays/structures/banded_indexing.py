@@ -27,18 +27,24 @@ def _(x, *, operands, key):
 @index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("array", "array"))
 def _(x, *, operands, key):
     i, j = jnp.broadcast_arrays(*operands)
-    return Dense._make((_element(x, jnp.where(i < 0, i + x.core_shape[0], i), jnp.where(j < 0, j + x.core_shape[1], j)),))
+    return Dense._make(
+        (_element(x, jnp.where(i < 0, i + x.core_shape[0], i), jnp.where(j < 0, j + x.core_shape[1], j)),)
+    )
 
 
 @index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("int", "slice"))
 def _(x, *, operands, key):
-    return Dense._make((_row(x.diagonals, x.offsets, x, operands[0], x.core_shape[1])[..., indexing.as_slice(*key[1][1:])],))
+    return Dense._make(
+        (_row(x.diagonals, x.offsets, x, operands[0], x.core_shape[1])[..., indexing.as_slice(*key[1][1:])],)
+    )
 
 
 @index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("slice", "int"))
 def _(x, *, operands, key):
     diagonals, offsets = kernel.transpose(x.diagonals, x.offsets)
-    return Dense._make((_row(diagonals, offsets, x, operands[0], x.core_shape[0])[..., indexing.as_slice(*key[0][1:])],))
+    return Dense._make(
+        (_row(diagonals, offsets, x, operands[0], x.core_shape[0])[..., indexing.as_slice(*key[0][1:])],)
+    )
 
 
 @index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("slice", "slice") and key[0][3] == key[1][3] > 0)
@@ -113,7 +119,12 @@ def _(x, items, value, owned):
     single = rows.kind == columns.kind == "int"
     i = np.asarray(rows.start) if rows.kind == "int" else rows.array
     j = np.asarray(columns.start) if columns.kind == "int" else columns.array
-    if isinstance(i, jax.core.Tracer) or isinstance(j, jax.core.Tracer) or max(i.ndim, j.ndim) > 1 or x.background is not None:
+    if (
+        isinstance(i, jax.core.Tracer)
+        or isinstance(j, jax.core.Tracer)
+        or max(i.ndim, j.ndim) > 1
+        or x.background is not None
+    ):
         return None
     if not single and any(item.kind != "slice" or item.step != 1 for item in batch):
         return None

@@ -13,10 +13,10 @@ from ..functions.linalg import cholesky, det, eig, eigh, inv, pinv, qr, slogdet,
 from ..functions.linalg_checks import real_dtype
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import banded as kernel
-from . import diagonal_spectra  # noqa: F401  (registers the narrower kernels of diagonal matrices)
 from .banded import Banded, at_offsets, bands
 from .banded_products import has_structural_zeros
 from .diagonal import Diagonal, Identity
+from .diagonal_spectra import phase  # and with it the kernels of diagonal matrices
 
 
 def _parts(x):
@@ -120,6 +120,10 @@ def _(x):
     n = x.shape[-1]
     logabsdet = jnp.zeros(x.batch_shape, real_dtype(x.dtype)) if n == 0 else n * jnp.log(jnp.abs(x.scale))
     return Dense._make((_phase(x.scale) ** n,)), Dense._make((logabsdet,))
+
+
+def _sign(z):
+    return jnp.where(z == 0, 0, phase(z))
 
 
 @det.kernel(Banded, when=has_structural_zeros)

@@ -24,9 +24,13 @@ def _ones(x, dtype=None):
     return jnp.ones(x.batch_shape, dtype or x.dtype)
 
 
-def _phase(z):
-    """``z / abs(z)``, and 1 for zero: `z` is the product of phase and magnitude."""
-    return jnp.where(z == 0, 1, jnp.sign(z))
+def phase(z):
+    """``z / abs(z)``, and 1 for zero."""
+    zero = z == 0
+    if not jnp.iscomplexobj(z):
+        return jnp.where(zero, 1, jnp.sign(z))
+    z = jnp.where(zero, 1, z)
+    return z / jnp.abs(z)  # JAX gives its `sign` the derivative 0, for complex numbers too
 
 
 # ---- eigenvalues --------------------------------------------------------------------------------------------------
@@ -85,7 +89,7 @@ def _(x, *, full_matrices):
     (m, n), k = x.core_shape, min(x.core_shape)
     order = jnp.flip(jnp.argsort(jnp.abs(x.diag), axis=-1), axis=-1)
     diag = jnp.take_along_axis(x.diag, order, axis=-1)
-    phases = _phase(diag)
+    phases = phase(diag)
     if full_matrices:  # the rest of the unit vectors, of which one side has none
         rest = jnp.broadcast_to(jnp.arange(k, max(m, n)), (*x.batch_shape, max(m, n) - k))
         order = jnp.concatenate([order, rest], axis=-1)
@@ -100,7 +104,7 @@ def _(x, *, full_matrices):
 def _(x, *, full_matrices):
     (m, n), k = x.core_shape, min(x.core_shape)
     columns, rows = (m, n) if full_matrices else (k, k)
-    u = _identity(_phase(x.scale), (m, columns))
+    u = _identity(phase(x.scale), (m, columns))
     return u, Dense._make((jnp.abs(x.diag),)), _identity(_ones(x), (rows, n))
 
 
@@ -152,6 +156,6 @@ def _(x, *, mode):
     # The diagonal of R is real, so the phases are Q's.
     r = type(x)._make((jnp.abs(entries).astype(x.dtype), None), (inner, n))
     if type(x) is Identity:
-        return _identity(_phase(entries), (m, inner)), r
-    phases = jnp.concatenate([_phase(entries), jnp.ones((*x.batch_shape, min(m, inner) - k), x.dtype)], axis=-1)
+        return _identity(phase(entries), (m, inner)), r
+    phases = jnp.concatenate([phase(entries), jnp.ones((*x.batch_shape, min(m, inner) - k), x.dtype)], axis=-1)
     return Diagonal._make((phases, None), (m, inner)), r

@@ -79,4 +79,3 @@ def core_shape(shape, argument: str) -> tuple[int, ...]:
     if any(n < 0 for n in shape):
         raise ValueError(f"{argument} must not be negative, got {shape}")
     return shape
-

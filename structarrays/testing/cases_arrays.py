@@ -111,7 +111,9 @@ def _manipulation():
     yield Case("broadcast_arrays", "xp.broadcast_arrays(x1, x2)", **join | {"batches": "broadcast"})
     for name in ("cumulative_sum", "cumulative_prod"):
         for arguments in ("axis=0", "axis=-1", "axis=0, include_initial=True", "axis=-2, dtype=xp.float64"):
-            yield Case(name, f"xp.{name}(x, {arguments})", kinds="numeric" if "dtype" not in arguments else "real numeric")
+            yield Case(
+                name, f"xp.{name}(x, {arguments})", kinds="numeric" if "dtype" not in arguments else "real numeric"
+            )
     for arguments in ("", ", axis=0", ", axis=-2, n=2", ", n=0", ", n=9"):
         yield Case("diff", f"xp.diff(x{arguments})")
     yield Case("diff", "xp.diff(x1, axis=-1, prepend=x2)", **join | {"kinds": "numeric"})
@@ -128,7 +130,9 @@ def _searching():
     real = {"kinds": "real numeric"}
     for axis in (0, -1, -2):
         yield Case("sort", f"xp.sort(x, axis={axis})", **real, elementwise=True)
-        yield Case("argsort", f"xp.argsort(x, axis={axis})", **real, oracle=lambda x, a=axis: np.argsort(x, a, stable=True))
+        yield Case(
+            "argsort", f"xp.argsort(x, axis={axis})", **real, oracle=lambda x, a=axis: np.argsort(x, a, stable=True)
+        )
         yield Case(
             "sort",
             f"xp.sort(x, axis={axis}, descending=True)",
@@ -153,7 +157,15 @@ def _searching():
     along = "xp.zeros(x.shape, dtype=xp.int64)"
     yield Case("take_along_axis", f"xp.take_along_axis(x, {along}, axis=-1)", kinds="all")
     yield Case("take_along_axis", f"xp.take_along_axis(x, {along}, axis=0)", kinds="all")
-    yield Case("searchsorted", "xp.searchsorted(x1, x2)", operands=TWO, cores=("m", "mn"), batches="none", given=_sorted, **real)
+    yield Case(
+        "searchsorted",
+        "xp.searchsorted(x1, x2)",
+        operands=TWO,
+        cores=("m", "mn"),
+        batches="none",
+        given=_sorted,
+        **real,
+    )
 
 
 def _sorted(x1, x2):

@@ -99,6 +99,14 @@ OPERATORS = {
     ">=": "greater_equal",
 }
 
+# What is asked of dense operands: integers are not divided by zero, for which every library gives something else; and a structural zero
+# divided by zero is zero, where the dense result is NaN (strong zeros, which have a law of their own).
+GIVEN = {
+    "divide": lambda x1, x2: bool(np.all(x2 != 0)),
+    "floor_divide": lambda x1, x2: divisible(x1, x2),
+    "remainder": lambda x1, x2: divisible(x1, x2),
+}
+
 # Functions whose derivative JAX does not define.
 NOT_SMOOTH = {"nextafter", "copysign"}
 
@@ -132,7 +140,7 @@ def _binary():
             "cores": SAME,
             "kinds": kinds,
             "domains": (domain, second or domain),
-            "given": divisible if name in ("floor_divide", "remainder") else None,
+            "given": GIVEN.get(name),
             "smooth": name not in NOT_SMOOTH,
             "elementwise": True,
             "cancels": name == "logaddexp",
@@ -142,7 +150,7 @@ def _binary():
         kinds, domain, second = BINARY[name]
         options = {
             "kinds": kinds,
-            "given": divisible if symbol in ("//", "%") else None,
+            "given": GIVEN.get(name),
             "elementwise": True,
         }
         yield Case(symbol, f"x1 {symbol} x2", operands=TWO, cores=SAME, domains=(domain, second or domain), **options)
@@ -151,7 +159,9 @@ def _binary():
         if kinds == "all":
             options["kinds"] = "numeric"
         yield Case(symbol, f"x {symbol} {number}", **options | {"given": None, "domain": domain})
-        yield Case(symbol, f"{number} {symbol} x", **options | {"given": no_integer_zero if options["given"] else None})
+        yield Case(
+            symbol, f"{number} {symbol} x", **options | {"given": no_integer_zero if symbol in ("//", "%") else None}
+        )
         if symbol in ("+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>"):
             yield Case(symbol, f"x {symbol}= {number}", **options | {"given": None, "domain": domain})
 
@@ -182,7 +192,9 @@ def _others():
     yield Case("isin", "xp.isin(x1, x2)", operands=TWO, cores=SAME, kinds="integer", elementwise=True)
     search = {"kinds": "real floating", "elementwise": True}
     yield Case("searchsorted", "xp.searchsorted(xp.asarray([-1.0, 0.0, 1.0], dtype=x.dtype), x)", **search)
-    yield Case("searchsorted", "xp.searchsorted(xp.asarray([-1.0, 0.0, 1.0], dtype=x.dtype), x, side='right')", **search)
+    yield Case(
+        "searchsorted", "xp.searchsorted(xp.asarray([-1.0, 0.0, 1.0], dtype=x.dtype), x, side='right')", **search
+    )
     sorter = "sorter=xp.asarray([1, 0])"
     yield Case("searchsorted", f"xp.searchsorted(xp.asarray([1.0, 0.0], dtype=x.dtype), x, {sorter})", **search)
     yield Case("astype", "xp.astype(x, xp.float32)", kinds="real")

@@ -77,7 +77,13 @@ def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False
     size = _magnitude(dense)
     condition = _condition(dense[0]) if case.condition else 1.0
     for i, (g, w) in enumerate(zip(got, expected, strict=True)):
-        _check_values(g, w, _tolerance(w.dtype, dense, case, condition), 0 if case.elementwise and not case.cancels else size, f"result {i}")
+        _check_values(
+            g,
+            w,
+            _tolerance(w.dtype, dense, case, condition),
+            0 if case.elementwise and not case.cancels else size,
+            f"result {i}",
+        )
     if derivative:
         _check_derivative(case, run, arrays, condition, direction)
 
@@ -239,7 +245,9 @@ def _check_derivative(case, run, arrays, condition, direction):
 
     def random(like):
         values = generator.normal(size=like.shape)
-        return jnp.asarray(values + 1j * generator.normal(size=like.shape) if like.dtype.kind == "c" else values, like.dtype)
+        return jnp.asarray(
+            values + 1j * generator.normal(size=like.shape) if like.dtype.kind == "c" else values, like.dtype
+        )
 
     def operands(parameters):
         left = iter(parameters)

@@ -52,12 +52,12 @@ class Row(NamedTuple):
 
 
 def parse(text: str) -> list[Row]:
-    """The rows of a page like the hand-written one, with the groups of functions written out.
+    r"""The rows of a page like the hand-written one, with the groups of functions written out.
 
     Examples
     --------
     >>> from structarrays.testing.table import parse
-    >>> parse("| function | case | Fill |\\n|---|---|---|\\n| `exp` | `xp.exp(x)` | Fill |")[0].cells
+    >>> parse("| function | case | Fill |\n|---|---|---|\n| `exp` | `xp.exp(x)` | Fill |")[0].cells
     {'Fill': 'Fill'}
     """
     rows, groups, header, section = [], {}, None, ""
@@ -67,7 +67,11 @@ def parse(text: str) -> list[Row]:
         if not line.startswith("|"):
             header = None
             continue
-        cells = [c.strip() for c in line.strip("|").split(" | ")] if " | " in line else [c.strip() for c in line.split("|")[1:-1]]
+        cells = (
+            [c.strip() for c in line.strip("|").split(" | ")]
+            if " | " in line
+            else [c.strip() for c in line.split("|")[1:-1]]
+        )
         if header is None:
             header = cells
         elif set(line) <= set("|- :"):
@@ -155,7 +159,7 @@ class Outcome(NamedTuple):
         return classes == self.classes and self.densified == ("densifies" in promised)
 
 
-def outcome(function: str, code: str, structures) -> Outcome:
+def outcome(function: str, code: str, structures, case: Case | None = None) -> Outcome:
     """What comes out of a case for these structures.
 
     Parameters
@@ -166,6 +170,8 @@ def outcome(function: str, code: str, structures) -> Outcome:
         An expression or a statement of ``x``, of ``x1`` and ``x2``, of ``condition``, ``x1`` and ``x2``, or of nothing.
     structures : sequence of str
         Headings of the table, one for each operand.
+    case : Case, optional
+        Of the law, which says what the operands are.
 
     Examples
     --------
@@ -174,13 +180,16 @@ def outcome(function: str, code: str, structures) -> Outcome:
     Diagonal + background
     """
     namespace = sys.modules[Array.__module__.partition(".")[0]]
-    names = ((), ("x",), ("x1", "x2"), ("condition", "x1", "x2"))[len(structures)]
-    operands = []
-    for i, structure in enumerate(structures):
-        dtype = "bool" if names[i] == "condition" else _dtype(function)
-        operands.append(operand(structure, dtype, _requires(function) if i == 0 else ""))
-    if "indices" in code:
-        operands[1] = namespace.astype(operands[1], namespace.int64)
+    if case is None:
+        names = ((), ("x",), ("x1", "x2"), ("condition", "x1", "x2"))[len(structures)]
+        dtypes = ["bool" if name == "condition" else _dtype(function) for name in names]
+        requires = [_requires(function) if i == 0 else "" for i in range(len(names))]
+    else:
+        names = case.operands
+        dtype = next(d for d in ("float64", "complex128", "int64", "bool") if d in case.dtypes)
+        dtypes = ["bool" if name == "c" else dtype for name in names]
+        requires = case.requires or ("",) * len(names)
+    operands = [operand(*arguments) for arguments in zip(structures, dtypes, requires, strict=True)]
     call = functools.partial(compiled(code, names), namespace)
     try:
         if function == "__setitem__":  # what comes out may depend on the values of an index
@@ -191,7 +200,10 @@ def outcome(function: str, code: str, structures) -> Outcome:
                 result = log.result
             except (jax.errors.JAXTypeError, IndexError):  # what depends on data cannot be traced
                 log, result = _run(call, operands)
-        if function in ("linalg.inv", "linalg.cholesky", "linalg.solve", "linalg.matrix_power") and "Fill" in structures[:1]:
+        if (
+            function in ("linalg.inv", "linalg.cholesky", "linalg.solve", "linalg.matrix_power")
+            and "Fill" in structures[:1]
+        ):
             call(*operands)  # an error that depends on values shows only now
     except np.linalg.LinAlgError:
         return Outcome((), error="error")
@@ -234,7 +246,7 @@ def generate(by_hand: list[Row]) -> dict[tuple[str, str, tuple[str, ...]], Outco
         for structures in _combinations(case):
             key = (case.name, case.code, structures)
             if key not in outcomes:
-                outcomes[key] = outcome(*key)
+                outcomes[key] = outcome(*key, case)
     return outcomes
 
 
@@ -242,11 +254,21 @@ def law_cases() -> list[Case]:
     """The cases of the law that are no errors, of matrices: all of one operand, one for each function of two."""
     chosen, seen = [], set()
     for case in CASES:
-        if case.raises or not case.batches or set(map(len, case.cores)) != {2} or set("".join(case.cores)) & set("123456789"):
+        if (
+            case.raises
+            or not case.batches
+            or set(map(len, case.cores)) != {2}
+            or set("".join(case.cores)) & set("123456789")
+        ):
             continue
         if len(case.operands) == 1 and case.batches != "none":
             chosen.append(case)
-        elif len(case.operands) == 2 and case.batches == "broadcast" and case.operands == ("x1", "x2") and case.name not in seen:
+        elif (
+            len(case.operands) == 2
+            and case.batches == "broadcast"
+            and case.operands == ("x1", "x2")
+            and case.name not in seen
+        ):
             seen.add(case.name)
             chosen.append(case)
     return chosen
@@ -272,7 +294,9 @@ def page(outcomes) -> str:
         table: dict = {}
         for (function, code, structures), result in outcomes.items():
             if len(structures) == count:
-                table.setdefault((function, code, structures[:-1]), {})[structures[-1] if structures else "result"] = str(result)
+                table.setdefault((function, code, structures[:-1]), {})[structures[-1] if structures else "result"] = (
+                    str(result)
+                )
         if not table:
             continue
         columns = list(dict.fromkeys([*(s for s in STRUCTURES if count), *(c for row in table.values() for c in row)]))

@@ -20,12 +20,32 @@ MATRICES = [s for s in STRUCTURES if s != "Dense"]
 ZEROS = ["Identity", "Diagonal", "Banded", "Banded off the diagonal", "Banded without offsets"]
 
 # Products of inexact numbers, in which a structural zero is strong.
-ABSORBING = {"multiply", "divide", "pow", "matmul", "vecdot", "tensordot", "linalg.matmul", "linalg.vecdot", "linalg.tensordot"}
+ABSORBING = {
+    "multiply",
+    "divide",
+    "pow",
+    "matmul",
+    "vecdot",
+    "tensordot",
+    "linalg.matmul",
+    "linalg.vecdot",
+    "linalg.tensordot",
+}
 ABSORBING |= {"*", "/", "**", "@"}
 # What multiplies inside, or factorises: of NaN, libraries differ in how far it spreads.
 SPREADING = ("linalg.", "fft.", "__setitem__")
 # NumPy's own way with NaN, from which the standard leaves implementations free to differ.
-UNORDERED = {"sort", "argsort", "unique_all", "unique_counts", "unique_inverse", "unique_values", "searchsorted", "argmax", "argmin"}
+UNORDERED = {
+    "sort",
+    "argsort",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "searchsorted",
+    "argmax",
+    "argmin",
+}
 # Where the standard has the quotient rounded down, and NumPy follows Python (NaN for inf // 2, -1 for 1 // -inf); and where NumPy takes a square
 # root for the power 0.5, which differs for -inf.
 ORACLES = {

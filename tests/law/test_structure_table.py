@@ -25,7 +25,9 @@ def test_the_registry_gives_what_was_written_by_hand(outcomes):
             structures = operands_of(row, column)
             got = outcomes[row.function, row.code, structures]
             if not got.agrees(cell):
-                wrong.append(f"{row.section}: {row.code} for {', '.join(structures) or 'nothing'}: {cell} expected, got {got}")
+                wrong.append(
+                    f"{row.section}: {row.code} for {', '.join(structures) or 'nothing'}: {cell} expected, got {got}"
+                )
     if wrong:
         pytest.fail(f"{len(wrong)} cells of docs/structure_table.md differ\n" + "\n".join(wrong), pytrace=False)
 
