@@ -167,6 +167,8 @@ def test_full_masks():
     np.testing.assert_array_equal(np.asarray(x), np.where(values > 5, 0, values))
     x[sa.asarray(values < 2)] = sa.asarray([8.0, 9.0])
     assert np.asarray(x)[0].tolist() == [8.0, 9.0, 2.0, 3.0]
+    for mask in (np.zeros((0, 4), bool), np.zeros((3, 0), bool), np.zeros(0, bool)):
+        assert x[mask].shape == values[mask].shape
     scalar = sa.asarray(3.0)
     scalar[True] = 4.0
     assert float(scalar) == 4.0 and scalar[False].shape == (0,)

@@ -387,8 +387,8 @@ def _operators(name):
         if operands.get(type(other)) == _FAST and not RECORDING:
             try:
                 return COMPILED[name](self, other)
-            except RETRIED:
-                pass  # the function finds out what is wrong
+            except (KeyError, *RETRIED):
+                pass  # it is not compiled yet, or the function finds out what is wrong
         return FUNCTIONS[name](self, other) if is_operand(other) else NotImplemented
 
     def reflected(self, other):

@@ -156,13 +156,20 @@ class Function(Registry):
     def __init__(self, define, arrays: tuple[str, ...], *, checked: str | None = None, prefix: str = "", rule=None):
         super().__init__(prefix + define.__name__)
         functools.update_wrapper(self, define)
-        self.__signature__ = inspect.signature(define)
         self.arrays = arrays
         self.checked = checked
         self.rule = rule
         self._plans: dict = {}
-        self._jit = jax.jit(self._trace, static_argnums=0, inline=True)
         FUNCTIONS[self.name] = self
+
+    @functools.cached_property
+    def __signature__(self):
+        return inspect.signature(self.__wrapped__)
+
+    @functools.cached_property
+    def _jit(self):
+        """The compiled call; made when it is first needed, since that takes a tenth of a millisecond."""
+        return jax.jit(self._trace, static_argnums=0, inline=True)
 
     def __repr__(self):
         return f"<function structarrays.{self.name}{self.__signature__}>"
@@ -347,9 +354,11 @@ def _function_by_name(name):
 class ArrayFunction(Function):
     """A function of positional arrays and nothing else: the fastest call."""
 
-    def __init__(self, define, arrays, **kwargs):
-        super().__init__(define, arrays, **kwargs)
-        self._fast = COMPILED[self.name] = jax.jit(functools.partial(self._trace, ()), inline=True)
+    @functools.cached_property
+    def _fast(self):
+        """The compiled call without static arguments, where the operators find it."""
+        COMPILED[self.name] = jax.jit(functools.partial(self._trace, ()), inline=True)
+        return COMPILED[self.name]
 
     def __call__(self, *arrays):
         if RECORDING and active_log() is not None:
@@ -389,9 +398,9 @@ def function(*arrays: str, checked: str | None = None, prefix: str = "", rule=No
     """Make the decorated code a `Function`; the arguments are those of the class."""
 
     def decorate(define):
-        plain = all(
-            p.kind is p.POSITIONAL_ONLY and p.name in arrays for p in inspect.signature(define).parameters.values()
-        )
+        code = define.__code__
+        names = code.co_varnames[: code.co_argcount]
+        plain = code.co_posonlyargcount == code.co_argcount and not code.co_kwonlyargcount and set(names) <= set(arrays)
         kind = (CheckedArrayFunction if checked else ArrayFunction) if plain else Function
         return kind(define, arrays, checked=checked, prefix=prefix, rule=rule)
 

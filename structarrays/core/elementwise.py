@@ -4,7 +4,6 @@ An elementwise function is written as a formula on plain arrays of one dtype; it
 to structural zeros. Everything else follows here, for every structure and any number of operands.
 """
 
-import inspect
 import math
 
 import jax
@@ -129,7 +128,7 @@ def elementwise_function(
     """
 
     def decorate(formula):
-        names = tuple(inspect.signature(formula).parameters)
+        names = formula.__code__.co_varnames[: formula.__code__.co_argcount]
         function = ElementwiseArrayFunction(formula, names)
         function._declare(kinds, zero, absorbs, exact)
         function.compares = compares

@@ -134,7 +134,9 @@ def check_array(array, n: int, axis: int):
 
 def _mask(mask, shape, axis):
     """A boolean array as the integer arrays of its true elements."""
-    if mask.shape != shape[axis : axis + mask.ndim]:
+    # A mask without elements selects none, of axes of any size: so the standard's suite has it, and NumPy.
+    sizes = shape[axis : axis + mask.ndim]
+    if len(sizes) != mask.ndim or any(m not in (0, n) for m, n in zip(mask.shape, sizes, strict=True)):
         raise IndexError(
             f"a boolean index of shape {mask.shape} does not fit axes {axis} to {axis + mask.ndim - 1} "
             f"of an array of shape {shape}"

@@ -5,7 +5,6 @@ and its view, see `writes`: a write to the base is pushed through the function, 
 """
 
 import functools
-import inspect
 
 import jax
 
@@ -79,7 +78,7 @@ def view_function(array: str, *, inverse, prefix: str = "", rule=None):
     """
 
     def decorate(define):
-        plain = len(inspect.signature(define).parameters) == 1
+        plain = define.__code__.co_argcount == 1 and not define.__code__.co_kwonlyargcount
         made = (ViewArrayFunction if plain else ViewFunction)(define, (array,), prefix=prefix, rule=rule)
         made._declare(inverse)
         return made

@@ -33,7 +33,9 @@ def combinations(number, extent):
 def test_law(number, request):
     case = CASES[number]
     broken, checked = [], 0
-    for structures, batch, sizes, dtype, mode in combinations(number, request.config.getoption("--law")):
+    for structures, batch, sizes, dtype, mode in combinations(
+        number, request.config.getoption("--law", default="selection")
+    ):
         arrays = operands(case, structures, batch=batch, sizes=SIZES[sizes], dtype=dtype)
         if arrays is None or not applies(case, arrays):
             continue
