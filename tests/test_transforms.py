@@ -174,3 +174,9 @@ def test_a_scan_whose_carry_is_converted():
     start = sa.convert(sa.eye(3), like=D)
     end, _ = jax.lax.scan(lambda x, _: (x @ D, None), start, None, length=3)
     np.testing.assert_allclose(end.diag, D.diag**3)
+
+
+def test_a_mapped_core_dimension_is_noticed():
+    x = sa.Diagonal(jnp.ones(3))
+    with pytest.raises(ValueError, match="too few dimensions"):
+        jax.vmap(lambda x: x.shape[0] * jnp.ones(()))(x)

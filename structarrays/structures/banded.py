@@ -114,8 +114,7 @@ class Banded(Array):
 
     @staticmethod
     def _shape(leaves, meta):
-        first = leaves[0].shape
-        return first[: len(first) - (1 if meta[0] else 0)] + meta[1]
+        return batch_of(leaves[0].shape, 1 if meta[0] else 0) + meta[1]
 
     @property
     def _lower(self) -> int:
@@ -162,6 +161,22 @@ class Banded(Array):
 def _matrix(data):
     """Data of at least two dimensions: vectors broadcast as rows."""
     return data.reshape((1,) * (2 - data.ndim) + data.shape) if data.ndim < 2 else data
+
+
+def batch_of(shape: tuple[int, ...], own: int) -> tuple[int, ...]:
+    """The batch shape of a parameter that has `own` dimensions behind it.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer: a transform has mapped a dimension of the matrix itself.
+    """
+    if len(shape) < own:
+        raise ValueError(
+            f"a parameter of shape {shape} has too few dimensions for its structure: a transform such as jax.vmap mapped "
+            "a dimension of the matrix; it may map batch dimensions, which stand in front (structarrays.vmap maps any)"
+        )
+    return shape[: len(shape) - own]
 
 
 def matrix_shape(shape, argument: str) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from ..core.dense import parameter
-from .banded import Banded, matrix_shape
+from .banded import Banded, batch_of, matrix_shape
 from .fill import core_shape
 
 
@@ -68,7 +68,7 @@ class Diagonal(Banded):
 
     @staticmethod
     def _shape(leaves, meta):
-        return leaves[0].shape[:-1] + meta
+        return batch_of(leaves[0].shape, 1) + meta
 
     def _rebuild(self, entries, background):
         return Diagonal._make((*entries, background), self.meta)
