@@ -349,6 +349,8 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     """
     axis = _axis(x, axis, "take")
     _check_integers(indices, "take", "indices")
+    if x.shape[axis] == 0 and indices.size:
+        raise IndexError(f"take: axis {axis} of x has no elements to take, but indices has shape {indices.shape}")
     operands = (indices,)
     key = tuple(("array",) if i == axis else ("slice", 0, n, 1) for i, n in enumerate(x.shape))
     if type(x) is Dense:
