@@ -1,7 +1,7 @@
 """The time that an import adds to `import jax.numpy`, each in a fresh interpreter."""
 
-import statistics
 import os
+import statistics
 import subprocess
 import sys
 
