@@ -1,9 +1,8 @@
 """`Dense`: an array that stores every element. It stands in the core, since everything can become one."""
 
 import jax
-import numpy as np
 
-from .array import Array, is_operand
+from .array import Array
 
 
 class Dense(Array):
@@ -64,13 +63,6 @@ class Dense(Array):
 
     def _cast(self, dtype):
         return Dense._make((jax.lax.convert_element_type(self.data, dtype),))
-
-
-def host_array(value) -> np.ndarray:
-    """Whatever NumPy makes of a nested sequence, a scalar or an array, with the library's default dtypes."""
-    if isinstance(value, (list, tuple)) and any(is_operand(v) and hasattr(v, "shape") for v in value):
-        value = [np.asarray(v) for v in value]
-    return np.asarray(value)
 
 
 def parameter(value, argument: str) -> jax.Array:

@@ -6,7 +6,6 @@ batch shapes may differ, as long as they broadcast.
 
 from .array import Array
 from .dense import Dense
-from .errors import StructureError
 from .registry import Registry
 
 join_pair = Registry("join_pair")
@@ -86,9 +85,3 @@ def same_structure(x: Array, y: Array) -> bool:
         if not isinstance(value, Array):
             raise TypeError(f"same_structure: {argument} must be an array of structarrays, got {type(value).__name__}")
     return jax.tree.structure(x) == jax.tree.structure(y)
-
-
-def require_array(value, function: str, argument: str):
-    """Raise unless the value is one of our arrays."""
-    if not isinstance(value, Array):
-        raise StructureError(f"{function}: {argument} must be an array of structarrays, got {type(value).__name__}")

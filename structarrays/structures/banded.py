@@ -116,16 +116,6 @@ class Banded(Array):
     def _shape(leaves, meta):
         return batch_of(leaves[0].shape, 1 if meta[0] else 0) + meta[1]
 
-    @property
-    def _lower(self) -> int:
-        """The number of diagonals below the main one, up to the last stored."""
-        return max(0, -self.offsets[0]) if self.offsets else 0
-
-    @property
-    def _upper(self) -> int:
-        """The number of diagonals above the main one, up to the last stored."""
-        return max(0, self.offsets[-1]) if self.offsets else 0
-
     def _rebuild(self, entries, background):
         return Banded._make((*entries, background), self.meta)
 
@@ -146,16 +136,6 @@ class Banded(Array):
         length = kernel.diagonal_length(self.core_shape, offset)
         fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None]
         return jnp.broadcast_to(fill, (*self.batch_shape, length))
-
-    def without_background(self):
-        """The array that is left when the background is taken off every entry, and the background (linear algebra sees
-        an array with a background as the sum of the two).
-        """
-        if self.background is None:
-            return self, None
-        free = self._free()
-        entries = tuple(e - self.background[..., None] for e in free.entries)
-        return free._rebuild(entries, None), self.background
 
 
 def _matrix(data):
