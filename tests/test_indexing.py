@@ -270,7 +270,6 @@ def test_a_loop_of_writes_compiles_once_and_donates():
     x[0] = 1.0
     x[1] = 1.0
     compiled = indexing._write_box_donated._cache_size()
-    pointers = set()
     for i in range(1000):
         x[i] = float(i)
         x[i] = x[i] + 1.0
@@ -279,7 +278,6 @@ def test_a_loop_of_writes_compiles_once_and_donates():
     y = sa.asarray(x, copy=True)
     x[0] = -1.0
     assert float(y[0]) == 1.0
-    del pointers
 
 
 def test_ownership_ends_with_exposure():
