@@ -395,3 +395,14 @@ def test_take():
         sa.take(sa.asarray(values), sa.asarray([3]), axis=1)
     with pytest.raises(ValueError, match="axis must be given"):
         sa.take(sa.asarray(values), sa.asarray([0]))
+
+
+def test_writes_into_a_scalar_never_donate_what_others_hold():
+    # A compiled identity hands its argument's buffer on, so a scalar's buffer may be the value's, or a view's.
+    x, value = sa.zeros(()), jnp.asarray(2.0)
+    x[()] = 1.0
+    x[()] = value
+    raw = x[()].to_jax()
+    x[()] = 3.0
+    x[()] = 4.0
+    assert float(value) == 2.0 and float(raw) == 2.0 and float(x) == 4.0

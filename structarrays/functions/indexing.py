@@ -147,7 +147,8 @@ def setitem(x: Array, key, value):
     with writes.LOCK:
         (leaves, aux), owned = writes.take(x)
         data = leaves[0]
-        donate = owned and not isinstance(data, jax.core.Tracer)
+        # A compiled identity hands on its argument's buffer, so a scalar's may be another array's; nothing is saved there.
+        donate = owned and data.ndim > 0 and not isinstance(data, jax.core.Tracer)
         if mask is not None and value.ndim == 0:
             new = _write_where(data, mask, value)
         else:
