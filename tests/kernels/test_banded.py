@@ -1,15 +1,12 @@
 """Solvers, determinants and Cholesky factors of banded matrices. The oracles are NumPy on the dense matrix and scipy."""
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
 
-jax.config.update("jax_enable_x64", True)
-
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-import scipy.linalg  # noqa: E402
-
-from structarrays.kernels import banded, bands  # noqa: E402
+from structarrays.kernels import banded, bands
 
 solve = jax.jit(banded.solve, static_argnums=(1, 2), static_argnames="positive_definite")
 slogdet = jax.jit(banded.slogdet, static_argnums=(1, 2))

@@ -3,16 +3,13 @@
 import functools
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-jax.config.update("jax_enable_x64", True)
-
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-
-from structarrays.kernels import bands  # noqa: E402
+from structarrays.kernels import bands
 
 # (shape, offsets): tall, wide, square; scattered, one-sided and full bands; nothing at all.
 MATRICES = [

@@ -1,14 +1,10 @@
 """Creation and Fourier kernels against NumPy, where they do more than call jax.numpy."""
 
-import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
 
-jax.config.update("jax_enable_x64", True)
-
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-
-from structarrays.kernels import creation, fft  # noqa: E402
+from structarrays.kernels import creation, fft
 
 
 def test_creation_has_the_dtype_asked_for():

@@ -5,15 +5,12 @@ import inspect
 import math
 
 import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
 
-jax.config.update("jax_enable_x64", True)
-
-import jax.numpy as jnp  # noqa: E402
-import mpmath  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-
-from structarrays.kernels import elementwise  # noqa: E402
+from structarrays.kernels import elementwise
 
 inf, nan, pi = math.inf, math.nan, math.pi
 

@@ -1,15 +1,12 @@
 """Dense linear algebra: values, the flag, NaN, derivatives. The oracle is NumPy."""
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
 
-jax.config.update("jax_enable_x64", True)
-
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-from jax.test_util import check_grads  # noqa: E402
-
-from structarrays.kernels import linalg_dense  # noqa: E402
+from structarrays.kernels import linalg_dense
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 

@@ -1,14 +1,11 @@
 """Searching, sorting and set kernels against NumPy."""
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
 
-jax.config.update("jax_enable_x64", True)
-
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-
-from structarrays.kernels import searching, sets, sorting  # noqa: E402
+from structarrays.kernels import searching, sets, sorting
 
 WITH_NAN = np.array([3.0, np.nan, 1.0, -np.inf, 1.0, np.nan, np.inf])
 

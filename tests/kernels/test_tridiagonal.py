@@ -1,15 +1,12 @@
 """Tridiagonal systems. The oracles are NumPy on the dense matrix and LAPACK through scipy."""
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
 
-jax.config.update("jax_enable_x64", True)
-
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-import scipy.linalg  # noqa: E402
-
-from structarrays.kernels import tridiagonal  # noqa: E402
+from structarrays.kernels import tridiagonal
 
 solve = jax.jit(tridiagonal.solve, static_argnames="positive_definite")
 
