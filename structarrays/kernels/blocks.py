@@ -4,8 +4,12 @@ A *run* is ``blocks (..., k, h, w)``: k blocks of h × w, each below and to the 
 diagonal blocks of a ``k h × k w`` matrix.
 """
 
+import functools
+
 import jax.numpy as jnp
 from jax import lax
+
+from .bands import diagonal_length
 
 
 def spread(blocks, background=None):
@@ -83,6 +87,34 @@ def multiply(blocks, x):
     p = x.shape[-1]
     product = jnp.matmul(blocks, x.reshape(*x.shape[:-2], k, w, p))
     return product.reshape(*product.shape[:-3], k * h, p)
+
+
+def band_matmul(blocks1, offsets1, grid1, blocks2, offsets2, grid2):
+    """Product of two matrices that store block diagonals ``(..., length, h, w)`` of grids of blocks; offsets add.
+
+    Returns
+    -------
+    dict
+        The block diagonals of the product by offset; only those to which some pair contributes.
+    """
+    rows, inner = grid1
+    terms = {}
+    for a, k1 in zip(blocks1, offsets1, strict=True):
+        for b, k2 in zip(blocks2, offsets2, strict=True):
+            k = k1 + k2
+            # C[i, i + k] += A[i, i + k1] B[i + k1, i + k], where all three blocks exist.
+            first, last = max(0, -k), max(0, -k) + diagonal_length((rows, grid2[1]), k)
+            start, stop = max(first, -k1), min(last, inner - k1)
+            if start >= stop:
+                continue
+            row1, row2 = max(0, -k1), max(0, -k2)
+            product = jnp.matmul(
+                lax.slice_in_dim(a, start - row1, stop - row1, axis=-3),
+                lax.slice_in_dim(b, start + k1 - row2, stop + k1 - row2, axis=-3),
+            )
+            widths = [(0, 0)] * (product.ndim - 3) + [(start - first, last - stop), (0, 0), (0, 0)]
+            terms.setdefault(k, []).append(jnp.pad(product, widths))
+    return {k: functools.reduce(jnp.add, products) for k, products in terms.items()}
 
 
 def layers(parts, length, fill, axis):

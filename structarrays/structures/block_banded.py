@@ -123,6 +123,18 @@ class BlockBanded(Blocks):
     def _shape(leaves, meta):
         return batch_of_blocks(leaves) + _core_shape(meta)
 
+    def _spans(self):
+        (rows, columns), (height, width) = self.grid, self.block_shape
+        first = np.clip(np.arange(rows) + self.offsets[0], 0, columns) * width
+        end = np.clip(np.arange(rows) + self.offsets[-1] + 1, 0, columns) * width
+        return np.full(rows, height), first, end
+
+    def _contiguous(self):
+        return at_offsets(self, tuple(range(self.offsets[0], self.offsets[-1] + 1)))
+
+    def _describe(self):
+        return [f"offsets={self.offsets}", f"block_shape={self.block_shape}", f"shape={self.shape}"], False
+
     def _dense(self):
         (rows, columns), (height, width) = self.grid, self.block_shape
         fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None, None, None, None]

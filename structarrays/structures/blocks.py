@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.array import Array
+from ..core.entries import elements
 from ..kernels import blocks as kernel
 from .banded import batch_of
 
@@ -36,6 +37,13 @@ class Run(NamedTuple):
     def size(self) -> int:
         """The number of its entries."""
         return self.count * self.height * self.width
+
+    @property
+    def distances(self) -> tuple[int, int]:
+        """The lowest and the highest ``j - i`` of its entries (i, j), if it has any."""
+        # Along a run the corners of the blocks move away from the diagonal, or towards it: the ends say it all.
+        corners = [self.column - self.row + t * (self.width - self.height) for t in (0, self.count - 1)]
+        return min(corners) - self.height + 1, max(corners) + self.width - 1
 
     def positions(self):
         """The rows ``(count, height, 1)`` and columns ``(count, 1, width)`` of its entries, as expressions."""
@@ -109,13 +117,18 @@ class Blocks(Array):
         return dense
 
     def _bandwidths(self):
-        lower = upper = 0
-        for run in self.runs:
-            # Along a run the corners of the blocks move away from the diagonal, or towards it: the ends say it all.
-            for t in (0, run.count - 1) if run.size else ():
-                i, j = run.row + t * run.height, run.column + t * run.width
-                lower, upper = max(lower, i + run.height - 1 - j), max(upper, j + run.width - 1 - i)
-        return lower, upper
+        distances = [(0, 0), *(run.distances for run in self.runs if run.size)]
+        return -min(low for low, _ in distances), max(high for _, high in distances)
+
+    def _spans(self):
+        """The columns that each row of blocks stores, if they are contiguous: three NumPy arrays of heights, of first columns and of the
+        columns behind the last.
+        """
+        raise NotImplementedError
+
+    def _contiguous(self):
+        """The same matrix with contiguous rows of entries."""
+        return self
 
 
 def batch_of_blocks(leaves) -> tuple[int, ...]:
@@ -145,8 +158,9 @@ def grid_offsets(offset: int, shape: tuple[int, int], block: tuple[int, int]) ->
 # ---- elements -----------------------------------------------------------------------------------------------------
 
 
-def elements_at(x: Blocks, i, j):
-    """The elements at rows `i` and columns `j`, integer arrays that broadcast, by one look at each run."""
+@elements.kernel(Blocks)
+def element(x, i, j):
+    """By one look at each run."""
     shape = jnp.broadcast_shapes(i.shape, j.shape)
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background.reshape(x.batch_shape + (1,) * len(shape))
     value = jnp.broadcast_to(fill, x.batch_shape + shape)
@@ -169,4 +183,4 @@ def diagonal_of(x: Blocks, offset: int):
     if offset == 0 and all(aligned) and sum(r.count * r.height for r in x.runs) == m == n:
         return jnp.concatenate([kernel.diagonals(b) for b in x.blocks], axis=-1)
     i = jnp.arange(first, stop)
-    return elements_at(x, i, i + offset)
+    return element(x, i, i + offset)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.dense import Dense
-from ..core.join import join, join_pair, meet_pair, restrict, restrict_to
+from ..core.join import is_zero_outside, join, join_pair, meet_pair, restrict, restrict_to
 from ..core.registry import Registry
 from .banded import Banded, bands
 from .block_banded import BlockBanded, at_offsets, block_banded, from_uniform, needed_offsets, without_values
@@ -23,33 +23,56 @@ on_grid = Registry("on_grid")
 
 
 def grid_form(x, block) -> BlockBanded | None:
-    """An array as a `BlockBanded` with blocks of this shape, which divides its own; None where it would be mostly full."""
-    return on_grid.choose((x,), {}).run(x, block)
+    """An array as a `BlockBanded` with blocks of this shape; None where it cannot be one, or would store most of the matrix.
+
+    None in the place of a block's height or width leaves the choice: the array's own blocks, else square ones.
+    """
+    return on_grid.choose((x,), {}).run(x, tuple(block))
 
 
 @on_grid.kernel(BlockBanded)
 def _(x, block):
-    return x if x.block_shape == tuple(block) else None
+    return x if _fits(x.block_shape, block) else None
 
 
 @on_grid.kernel(BlockDiagonal)
 def _(x, block):
-    (m, n), (height, width) = x.core_shape, block
-    rows, columns = cuts(x)
-    # The block corners (t height, t width), for all t, must be cuts.
-    kept = np.flatnonzero((rows % height == 0) & (columns % width == 0) & (rows // height == columns // width))
-    if m % height or n % width or len(kept) != m // height + 1 or m // height != n // width:
+    if is_uniform(x) and _fits(x.meta[0][1:], block):
+        return from_uniform(x)
+    block = _square(block)
+    if block is None or not _divides(block, x.core_shape):
         return None
-    return from_uniform(regroup(x, kept))
+    (m, _), (height, width) = x.core_shape, block
+    rows, columns = cuts(x)
+    # The corners (t height, t width) of the blocks must be cuts, for all t.
+    kept = np.flatnonzero((rows % height == 0) & (columns % width == 0) & (rows // height == columns // width))
+    return from_uniform(regroup(x, kept)) if len(kept) == m // height + 1 else None
 
 
 @on_grid.kernel(Banded)
 def _(x, block):
-    offsets = needed_offsets(x, tuple(block)) or {0}
+    block = _square(block)
+    if block is None or not _divides(block, x.core_shape):
+        return None
+    offsets = needed_offsets(x, block) or {0}
     if _mostly_full(offsets, x.core_shape, block):
         return None
     like = without_values(offsets, x.core_shape, block, x.dtype)
     return like._rebuild(restrict(x, like).entries, x.background)
+
+
+def _fits(own, block) -> bool:
+    return all(b is None or b == o for o, b in zip(own, block, strict=True))
+
+
+def _square(block):
+    """The shape with a missing size like the other; None if both are missing."""
+    known = [b for b in block if b is not None]
+    return tuple(known * (3 - len(known)))[:2] if known else None
+
+
+def _divides(block, shape) -> bool:
+    return 0 not in (*block, *shape) and shape[0] % block[0] == 0 == shape[1] % block[1]
 
 
 def _mostly_full(offsets, shape, block) -> bool:
@@ -133,11 +156,10 @@ def _both_dense(x, y):
 @meet_pair.kernel(Blocks, Blocks)
 def _(x, y):
     """The narrower pattern of both, where both are zero outside of theirs."""
-    fewer = y.background is None and _stored(y) < _stored(x)
-    return restrict(x, y) if fewer else x
+    return restrict(x, y) if is_zero_outside(y) and _stored(y) < _stored(x) else x
 
 
-@meet_pair.kernel(BlockBanded, BlockBanded, when=lambda x, y: x.meta[1:] == y.meta[1:] and y.background is None)
+@meet_pair.kernel(BlockBanded, BlockBanded, when=lambda x, y: x.meta[1:] == y.meta[1:] and is_zero_outside(y))
 def _(x, y):
     return at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
 

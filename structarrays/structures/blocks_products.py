@@ -1,0 +1,191 @@
+"""Products, transposes, diagonals and triangles of block-diagonal and block-banded matrices."""
+
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..core.dense import Dense
+from ..functions.creation import tril, triu
+from ..functions.linalg import diagonal, matmul, matrix_transpose
+from ..kernels import blocks as kernel
+from .banded import Banded
+from .banded_products import has_structural_zeros
+from .block_banded import BlockBanded, at_offsets, block_banded
+from .block_diagonal import BlockDiagonal, block_diagonal, cuts, regroup, side_by_side
+from .blocks import Blocks, diagonal_of
+from .blocks_joins import grid_form
+from .diagonal import Diagonal
+
+# ---- times a dense matrix -------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Blocks, Dense)
+def _(x1, x2):
+    vector = x2.ndim == 1
+    product = _times_matrix(x1, x2.data[:, None] if vector else x2.data)
+    return Dense._make((product[..., 0] if vector else product,))
+
+
+def _times_matrix(x, data):
+    """One batched product a run, side by side where they do not share rows, and added where they do."""
+    if x.background is not None:
+        x = x._contiguous()
+    batch = jnp.broadcast_shapes(x.batch_shape, data.shape[:-2])
+    (m, _), p = x.core_shape, data.shape[-1]
+    parts = []
+    for run, blocks in zip(x.runs, x.blocks, strict=True):
+        if run.count * run.height and run.width:
+            product = kernel.multiply(blocks, data[..., run.columns, :])
+            parts.append((run.row, jnp.broadcast_to(product, batch + product.shape[-2:])))
+    terms = kernel.layers(parts, m, 0, -2)
+    if x.background is not None:
+        terms.append(_background_product(x, data))
+    total = functools.reduce(jnp.add, terms) if terms else jnp.zeros((), x.dtype)
+    return jnp.broadcast_to(total, (*batch, m, p))
+
+
+def _background_product(x, data):
+    """What the entries that are not stored, all equal to the background, contribute to the product.
+
+    Each row stores the columns first, …, end - 1. Written as the rank-one term ``b * sum(data)`` minus what the blocks have of it, the result would lose digits, and its NaN and
+    infinities would not be those of the dense product. So these are running sums from either side.
+    """
+    heights, first, end = x._spans()
+    terms = x.background[..., None, None] * data
+    zero = jnp.zeros((*terms.shape[:-2], 1, terms.shape[-1]), terms.dtype)
+    before = jnp.concatenate([zero, jnp.cumsum(terms, -2, terms.dtype)], -2)
+    after = jnp.concatenate([jnp.flip(jnp.cumsum(jnp.flip(terms, -2), -2, terms.dtype), -2), zero], -2)
+    outside = before[..., first, :] + after[..., end, :]
+    return jnp.repeat(outside, heights, axis=-2, total_repeat_length=x.core_shape[0])
+
+
+# ---- times each other -----------------------------------------------------------------------------------------------
+
+
+def _common_cuts(x1, x2):
+    """The numbers of the cuts at which the columns of a block-diagonal matrix and the rows of another are cut in common."""
+    columns, rows = cuts(x1)[1], cuts(x2)[0]
+    if np.array_equal(columns, rows):
+        return np.arange(len(rows)), np.arange(len(rows))
+    # Blocks without columns (rows) make the same cut several times; as many as both have are pairs, and so the ends.
+    first, second = _numbered(columns), _numbered(rows)
+    common = sorted(first.keys() & second.keys())
+    kept, other = [first[c] for c in common], [second[c] for c in common]
+    kept[-1], other[-1] = len(columns) - 1, len(rows) - 1
+    return np.array(kept), np.array(other)
+
+
+def _numbered(places):
+    """The number of each cut by its place, and how many there were at that place before."""
+    count, numbers = {}, {}
+    for number, place in enumerate(places.tolist()):
+        count[place] = count.get(place, -1) + 1
+        numbers[place, count[place]] = number
+    return numbers
+
+
+def _multiply_by_blocks(x1, x2) -> bool:
+    return has_structural_zeros(x1) and has_structural_zeros(x2) and len(_common_cuts(x1, x2)[0]) > 2
+
+
+@matmul.kernel(BlockDiagonal, BlockDiagonal, when=_multiply_by_blocks)
+def _(x1, x2):
+    kept, other = _common_cuts(x1, x2)
+    x1, x2 = regroup(x1, kept), regroup(x2, other)
+    return block_diagonal([jnp.matmul(a, b) for a, b in side_by_side(x1, x2)])
+
+
+@matmul.kernel(Blocks, Diagonal, when=lambda x1, x2: has_structural_zeros(x1) and _is_scaling(x2))
+def _(x1, x2):
+    scale = x1._gather(x2.diag[..., None, :])
+    return _scaled(x1, scale, x2.batch_shape)
+
+
+@matmul.kernel(Diagonal, Blocks, when=lambda x1, x2: has_structural_zeros(x2) and _is_scaling(x1))
+def _(x1, x2):
+    return _scaled(x2, x2._gather(x1.diag[..., :, None]), x1.batch_shape)
+
+
+def _is_scaling(x) -> bool:
+    return has_structural_zeros(x) and x.shape[-1] == x.shape[-2]
+
+
+def _scaled(x, scales, batch):
+    """The entries times numbers, with the whole batch."""
+    batch = jnp.broadcast_shapes(x.batch_shape, batch)
+    products = (e * s for e, s in zip(x.entries, scales, strict=True))
+    return x._rebuild(tuple(jnp.broadcast_to(p, batch + p.shape[-3:]) for p in products), None)
+
+
+def _on_common_grid(x1, x2):
+    """Both factors as block-banded matrices whose blocks can be multiplied, or None where one cannot be."""
+    first, second = grid_form(x1, (None, None)), grid_form(x2, (None, None))
+    if first is not None:
+        beside = grid_form(x2, (first.block_shape[1], None))
+        if beside is not None:
+            return first, beside
+    if second is not None:
+        beside = grid_form(x1, (None, second.block_shape[0]))
+        if beside is not None:
+            return beside, second
+    return None
+
+
+def _share_a_grid(x1, x2) -> bool:
+    return has_structural_zeros(x1) and has_structural_zeros(x2) and _on_common_grid(x1, x2) is not None
+
+
+@matmul.kernel(BlockBanded, Blocks, when=_share_a_grid)
+@matmul.kernel(Blocks, BlockBanded, when=_share_a_grid)
+@matmul.kernel(Blocks, Banded, when=_share_a_grid)
+@matmul.kernel(Banded, Blocks, when=_share_a_grid)
+def _(x1, x2):
+    """Offsets of block diagonals add as those of diagonals do."""
+    a, b = _on_common_grid(x1, x2)
+    grid = (a.grid[0], b.grid[1])
+    blocks = kernel.band_matmul(a.blocks, a.offsets, a.grid, b.blocks, b.offsets, b.grid)
+    batch = jnp.broadcast_shapes(a.batch_shape, b.batch_shape)
+    return block_banded(blocks, grid, (a.block_shape[0], b.block_shape[1]), dtype=a.dtype, batch=batch)
+
+
+# ---- the transpose, the diagonal, triangles -------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(BlockDiagonal)
+def _(x):
+    return BlockDiagonal._make((*(b.mT for b in x.blocks), x.background), tuple((k, w, h) for k, h, w in x.meta))
+
+
+@matrix_transpose.kernel(BlockBanded)
+def _(x):
+    meta = (tuple(-k for k in x.offsets[::-1]), x.grid[::-1], x.block_shape[::-1])
+    return BlockBanded._make((*(b.mT for b in x.blocks[::-1]), x.background), meta)
+
+
+@diagonal.kernel(Blocks)
+def _(x, *, offset):
+    return Dense._make((diagonal_of(x, offset),))
+
+
+def _no_background(x, *, k):
+    return x.background is None
+
+
+@tril.kernel(Blocks, when=_no_background)
+def _(x, *, k):
+    return _triangle(x, lambda run: run.distances[0] <= k, lambda i, j: j - i <= k)
+
+
+@triu.kernel(Blocks, when=_no_background)
+def _(x, *, k):
+    return _triangle(x, lambda run: run.distances[1] >= k, lambda i, j: j - i >= k)
+
+
+def _triangle(x, meets, keeps):
+    """The entries in a triangle; block diagonals that do not meet it are left out."""
+    if hasattr(x, "offsets"):
+        x = at_offsets(x, [k for k, run in zip(x.offsets, x.runs, strict=True) if meets(run)])
+    runs = getattr(x, "runs", ())
+    entries = (jnp.where(keeps(*run.positions()), e, 0) for run, e in zip(runs, x.entries, strict=False))
+    return x._rebuild(tuple(entries), None) if runs else x
