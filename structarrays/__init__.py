@@ -158,10 +158,17 @@ from .structures import banded_products as _banded_products
 from .structures import banded_reductions as _banded_reductions
 from .structures import banded_solvers as _banded_solvers
 from .structures import banded_triangles as _banded_triangles
+from .structures import block_diagonal_solvers as _block_diagonal_solvers
+from .structures import blocks_indexing as _blocks_indexing
+from .structures import blocks_joins as _blocks_joins
+from .structures import blocks_products as _blocks_products
+from .structures import blocks_reductions as _blocks_reductions
 from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions
 from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
+from .structures.block_banded import BlockBanded, block_tridiagonal
+from .structures.block_diagonal import BlockDiagonal
 from .structures.diagonal import Diagonal, Identity
 from .structures.fill import Fill
 from .transform.calculus import grad, value_and_grad, vmap

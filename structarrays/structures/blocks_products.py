@@ -63,7 +63,7 @@ def _background_product(x, data):
 # ---- times each other -----------------------------------------------------------------------------------------------
 
 
-def _common_cuts(x1, x2):
+def common_cuts(x1, x2):
     """The numbers of the cuts at which the columns of a block-diagonal matrix and the rows of another are cut in common."""
     columns, rows = cuts(x1)[1], cuts(x2)[0]
     if np.array_equal(columns, rows):
@@ -85,13 +85,14 @@ def _numbered(places):
     return numbers
 
 
-def _multiply_by_blocks(x1, x2) -> bool:
-    return has_structural_zeros(x1) and has_structural_zeros(x2) and len(_common_cuts(x1, x2)[0]) > 2
+def multiply_by_blocks(x1, x2) -> bool:
+    """Whether the product of two block-diagonal matrices is one."""
+    return has_structural_zeros(x1) and has_structural_zeros(x2) and len(common_cuts(x1, x2)[0]) > 2
 
 
-@matmul.kernel(BlockDiagonal, BlockDiagonal, when=_multiply_by_blocks)
+@matmul.kernel(BlockDiagonal, BlockDiagonal, when=multiply_by_blocks)
 def _(x1, x2):
-    kept, other = _common_cuts(x1, x2)
+    kept, other = common_cuts(x1, x2)
     x1, x2 = regroup(x1, kept), regroup(x2, other)
     return block_diagonal([jnp.matmul(a, b) for a, b in side_by_side(x1, x2)])
 
@@ -174,18 +175,27 @@ def _no_background(x, *, k):
 
 @tril.kernel(Blocks, when=_no_background)
 def _(x, *, k):
-    return _triangle(x, lambda run: run.distances[0] <= k, lambda i, j: j - i <= k)
+    return _masked(x, lambda i, j: j - i <= k)
 
 
 @triu.kernel(Blocks, when=_no_background)
 def _(x, *, k):
-    return _triangle(x, lambda run: run.distances[1] >= k, lambda i, j: j - i >= k)
+    return _masked(x, lambda i, j: j - i >= k)
 
 
-def _triangle(x, meets, keeps):
-    """The entries in a triangle; block diagonals that do not meet it are left out."""
-    if hasattr(x, "offsets"):
-        x = at_offsets(x, [k for k, run in zip(x.offsets, x.runs, strict=True) if meets(run)])
-    runs = getattr(x, "runs", ())
-    entries = (jnp.where(keeps(*run.positions()), e, 0) for run, e in zip(runs, x.entries, strict=False))
-    return x._rebuild(tuple(entries), None) if runs else x
+def _masked(x, keeps):
+    """The entries (i, j) that `keeps` says, and zeros for the others."""
+    pairs = zip(x.runs, x.entries, strict=True)
+    return x._rebuild(tuple(jnp.where(keeps(*run.positions()), e, jnp.zeros((), e.dtype)) for run, e in pairs), None)
+
+
+@tril.kernel(BlockBanded, when=_no_background)
+def _(x, *, k):
+    kept = [d for d, run in zip(x.offsets, x.runs, strict=True) if run.distances[0] <= k]
+    return _masked(at_offsets(x, kept), lambda i, j: j - i <= k) if kept else at_offsets(x, kept)
+
+
+@triu.kernel(BlockBanded, when=_no_background)
+def _(x, *, k):
+    kept = [d for d, run in zip(x.offsets, x.runs, strict=True) if run.distances[1] >= k]
+    return _masked(at_offsets(x, kept), lambda i, j: j - i >= k) if kept else at_offsets(x, kept)

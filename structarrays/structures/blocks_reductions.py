@@ -105,7 +105,7 @@ def _lines(x, monoid, entries, start, axes, keepdims):
     for run, e in zip(x.runs, entries, strict=True):
         if run.size:
             line = monoid.reduce(e, axis=(e.ndim + axis,), keepdims=False)
-            line = line.reshape(*e.shape[:-3], -1) if e.size else jnp.zeros((*e.shape[:-3], run.size // e.shape[axis]), e.dtype)
+            line = line.reshape(*e.shape[:-3], run.size // e.shape[axis])
             parts.append((run.row if axis == -1 else run.column, line))
     terms = [] if start is None else [start]  # the background first: its zeros meet a product before it overflows
     if parts:
@@ -120,4 +120,4 @@ def _segmented(values, segments):
     parts = [
         jnp.broadcast_to(v[..., None], (*v.shape, stop - start)) for v, (start, stop, _) in zip(values, segments, strict=True)
     ]
-    return jnp.concatenate(parts, axis=-1)
+    return jnp.concatenate(parts or [jnp.zeros(0)], axis=-1)
