@@ -76,7 +76,9 @@ class BlockBanded(Blocks):
         block = blocks[0].shape[-2:]
         for i, b in enumerate(blocks):
             if b.shape[-2:] != block or 0 in block:
-                raise ValueError(f"blocks must have one block shape, not empty, got {block} and blocks[{i}] of {b.shape[-2:]}")
+                raise ValueError(
+                    f"blocks must have one block shape, not empty, got {block} and blocks[{i}] of {b.shape[-2:]}"
+                )
         if shape is None:
             count = blocks[0].shape[-3] + abs(offsets[0])
             shape = (count * block[0], count * block[1])
@@ -89,7 +91,9 @@ class BlockBanded(Blocks):
                 raise ValueError(f"offsets must lie inside of a matrix of {grid} blocks, got {k}")
             length = band_kernel.diagonal_length(grid, k)
             if b.shape[-3] != length:
-                raise ValueError(f"the block diagonal with offset {k} of {grid} blocks has {length} of them, got {b.shape[-3]}")
+                raise ValueError(
+                    f"the block diagonal with offset {k} of {grid} blocks has {length} of them, got {b.shape[-3]}"
+                )
         return block_banded(dict(zip(offsets, blocks, strict=True)), grid, block)
 
     # ---- the parts -----------------------------------------------------------------------------------------------
@@ -122,15 +126,6 @@ class BlockBanded(Blocks):
     @staticmethod
     def _shape(leaves, meta):
         return batch_of_blocks(leaves) + _core_shape(meta)
-
-    def _spans(self):
-        (rows, columns), (height, width) = self.grid, self.block_shape
-        first = np.clip(np.arange(rows) + self.offsets[0], 0, columns) * width
-        end = np.clip(np.arange(rows) + self.offsets[-1] + 1, 0, columns) * width
-        return np.full(rows, height), first, end
-
-    def _contiguous(self):
-        return at_offsets(self, tuple(range(self.offsets[0], self.offsets[-1] + 1)))
 
     def _describe(self):
         return [f"offsets={self.offsets}", f"block_shape={self.block_shape}", f"shape={self.shape}"], False
@@ -277,7 +272,8 @@ class BlockBanded(Blocks):
 def _runs(meta) -> tuple[Run, ...]:
     offsets, grid, (height, width) = meta
     return tuple(
-        Run(max(0, -k) * height, max(0, k) * width, band_kernel.diagonal_length(grid, k), height, width) for k in offsets
+        Run(max(0, -k) * height, max(0, k) * width, band_kernel.diagonal_length(grid, k), height, width)
+        for k in offsets
     )
 
 
@@ -340,7 +336,9 @@ def block_tridiagonal(lower, diag, upper) -> BlockBanded:
         raise ValueError(f"diag must be (..., k, m, m), got shape {diag.shape}")
     if diag.shape[-3] < 2:
         return BlockBanded([diag], (0,))
-    return BlockBanded([lower, diag, upper], (-1, 0, 1), (diag.shape[-3] * diag.shape[-2], diag.shape[-3] * diag.shape[-1]))
+    return BlockBanded(
+        [lower, diag, upper], (-1, 0, 1), (diag.shape[-3] * diag.shape[-2], diag.shape[-3] * diag.shape[-1])
+    )
 
 
 # ---- other structures on a grid of blocks -------------------------------------------------------------------------

@@ -94,10 +94,6 @@ class BlockDiagonal(Blocks):
     def _shape(leaves, meta):
         return batch_of_blocks(leaves) + _core_shape(meta)
 
-    def _spans(self):
-        (rows, columns) = cuts(self)
-        return np.diff(rows), columns[:-1], columns[1:]
-
     def _describe(self):
         shapes = [f"{h}×{w}" if k == 1 else f"{k} of {h}×{w}" for k, h, w in self.meta]
         if len(shapes) > 6:

@@ -14,7 +14,21 @@ from ..core.dense import Dense
 from ..core.dispatch import densify, to_dense
 from ..core.join import restrict
 from ..functions.linalg import (
-    cholesky, det, eig, eigh, eigvals, eigvalsh, inv, matrix_norm, matrix_rank, pinv, qr, slogdet, solve, svd, svdvals,
+    cholesky,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    matrix_norm,
+    matrix_rank,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
 )  # fmt: skip
 from ..functions.linalg_checks import real_dtype
 from ..kernels import pseudo_inverse
@@ -156,7 +170,9 @@ def _(x):
     values, vectors = zip(*(_data(eigh.dispatch(b)) for b in _blocks(x)), strict=True)
     values = _in_a_row(values)
     order = jnp.argsort(values, axis=-1)
-    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), _columns(x._rebuild(tuple(vectors), None), order)
+    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), _columns(
+        x._rebuild(tuple(vectors), None), order
+    )
 
 
 def _columns(x, order):

@@ -120,16 +120,6 @@ class Blocks(Array):
         distances = [(0, 0), *(run.distances for run in self.runs if run.size)]
         return -min(low for low, _ in distances), max(high for _, high in distances)
 
-    def _spans(self):
-        """The columns that each row of blocks stores, if they are contiguous: three NumPy arrays of heights, of first columns and of the
-        columns behind the last.
-        """
-        raise NotImplementedError
-
-    def _contiguous(self):
-        """The same matrix with contiguous rows of entries."""
-        return self
-
 
 def batch_of_blocks(leaves) -> tuple[int, ...]:
     """The batch shape, from the first run."""

@@ -34,11 +34,8 @@ def _(x, *, operands, key):
         t = np.arange(run.count)
         # From where to where each block is kept; at most a few at either end differ from the others.
         bounds = np.stack(
-            [
-                np.clip(edge - run.row - t * run.height, 0, run.height) for edge in (row, row + m)
-            ] + [
-                np.clip(edge - run.column - t * run.width, 0, run.width) for edge in (column, column + n)
-            ],
+            [np.clip(edge - run.row - t * run.height, 0, run.height) for edge in (row, row + m)]
+            + [np.clip(edge - run.column - t * run.width, 0, run.width) for edge in (column, column + n)],
             axis=-1,
         )
         starts = np.flatnonzero(np.any(np.diff(bounds, axis=0, prepend=-1), axis=-1))
@@ -64,7 +61,9 @@ def _(x, *, operands, key):
         offset = k + row - column
         length = band_kernel.diagonal_length(grid, offset)
         if length:
-            first = row + max(0, -offset) - max(0, -k)  # the block row of the first, as a place on the old block diagonal
+            first = (
+                row + max(0, -offset) - max(0, -k)
+            )  # the block row of the first, as a place on the old block diagonal
             kept[offset] = blocks[..., first : first + length, :, :]
     return block_banded(kept, grid, x.block_shape, x.background, dtype=x.dtype, batch=x.batch_shape)
 
@@ -104,7 +103,10 @@ def _write_box_of(x, batch, rows, columns, value, owned):
     places = [_place(run, corners[0], corners[1]) for run in x.runs]
     for at, (t, row, column) in enumerate(places):
         if t[0] == t[1] >= 0:
-            inner = [item._replace(start=item.start + int(p[0] - s[0])) for item, p, s in zip((rows, columns), (row, column), spans)]
+            inner = [
+                item._replace(start=item.start + int(p[0] - s[0]))
+                for item, p, s in zip((rows, columns), (row, column), spans)
+            ]
             static, starts = indexing.box([*batch, indexing.Item("int", int(t[0])), *inner])
             entries = list(x.entries)
             entries[at] = (_write_box_donated if owned else _write_box)(static, entries[at], starts, value)

@@ -13,7 +13,7 @@ from ..core.dense import Dense
 from ..core.join import is_zero_outside, join, join_pair, meet_pair, restrict, restrict_to
 from ..core.registry import Registry
 from .banded import Banded, bands
-from .block_banded import BlockBanded, at_offsets, block_banded, from_uniform, needed_offsets, without_values
+from .block_banded import BlockBanded, at_offsets, from_uniform, needed_offsets, without_values
 from .block_diagonal import BlockDiagonal, cuts, is_uniform, regroup
 from .blocks import Blocks, diagonal_of
 from .fill import Fill

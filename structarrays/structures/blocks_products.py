@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.dense import Dense
+from ..core.registry import FUNCTIONS
 from ..functions.creation import tril, triu
 from ..functions.linalg import diagonal, matmul, matrix_transpose
 from ..kernels import blocks as kernel
@@ -20,7 +21,7 @@ from .diagonal import Diagonal
 # ---- times a dense matrix -------------------------------------------------------------------------------------------
 
 
-@matmul.kernel(Blocks, Dense)
+@matmul.kernel(Blocks, Dense, when=has_structural_zeros)
 def _(x1, x2):
     vector = x2.ndim == 1
     product = _times_matrix(x1, x2.data[:, None] if vector else x2.data)
@@ -29,8 +30,6 @@ def _(x1, x2):
 
 def _times_matrix(x, data):
     """One batched product a run, side by side where they do not share rows, and added where they do."""
-    if x.background is not None:
-        x = x._contiguous()
     batch = jnp.broadcast_shapes(x.batch_shape, data.shape[:-2])
     (m, _), p = x.core_shape, data.shape[-1]
     parts = []
@@ -39,25 +38,8 @@ def _times_matrix(x, data):
             product = kernel.multiply(blocks, data[..., run.columns, :])
             parts.append((run.row, jnp.broadcast_to(product, batch + product.shape[-2:])))
     terms = kernel.layers(parts, m, 0, -2)
-    if x.background is not None:
-        terms.append(_background_product(x, data))
     total = functools.reduce(jnp.add, terms) if terms else jnp.zeros((), x.dtype)
     return jnp.broadcast_to(total, (*batch, m, p))
-
-
-def _background_product(x, data):
-    """What the entries that are not stored, all equal to the background, contribute to the product.
-
-    Each row stores the columns first, …, end - 1. Written as the rank-one term ``b * sum(data)`` minus what the blocks have of it, the result would lose digits, and its NaN and
-    infinities would not be those of the dense product. So these are running sums from either side.
-    """
-    heights, first, end = x._spans()
-    terms = x.background[..., None, None] * data
-    zero = jnp.zeros((*terms.shape[:-2], 1, terms.shape[-1]), terms.dtype)
-    before = jnp.concatenate([zero, jnp.cumsum(terms, -2, terms.dtype)], -2)
-    after = jnp.concatenate([jnp.flip(jnp.cumsum(jnp.flip(terms, -2), -2, terms.dtype), -2), zero], -2)
-    outside = before[..., first, :] + after[..., end, :]
-    return jnp.repeat(outside, heights, axis=-2, total_repeat_length=x.core_shape[0])
 
 
 # ---- times each other -----------------------------------------------------------------------------------------------
@@ -97,26 +79,13 @@ def _(x1, x2):
     return block_diagonal([jnp.matmul(a, b) for a, b in side_by_side(x1, x2)])
 
 
-@matmul.kernel(Blocks, Diagonal, when=lambda x1, x2: has_structural_zeros(x1) and _is_scaling(x2))
+def _scales_columns(x1, x2) -> bool:
+    return has_structural_zeros(x1) and has_structural_zeros(x2) and x2.shape[-1] == x2.shape[-2]
+
+
+@matmul.kernel(Blocks, Diagonal, when=_scales_columns)
 def _(x1, x2):
-    scale = x1._gather(x2.diag[..., None, :])
-    return _scaled(x1, scale, x2.batch_shape)
-
-
-@matmul.kernel(Diagonal, Blocks, when=lambda x1, x2: has_structural_zeros(x2) and _is_scaling(x1))
-def _(x1, x2):
-    return _scaled(x2, x2._gather(x1.diag[..., :, None]), x1.batch_shape)
-
-
-def _is_scaling(x) -> bool:
-    return has_structural_zeros(x) and x.shape[-1] == x.shape[-2]
-
-
-def _scaled(x, scales, batch):
-    """The entries times numbers, with the whole batch."""
-    batch = jnp.broadcast_shapes(x.batch_shape, batch)
-    products = (e * s for e, s in zip(x.entries, scales, strict=True))
-    return x._rebuild(tuple(jnp.broadcast_to(p, batch + p.shape[-3:]) for p in products), None)
+    return FUNCTIONS["multiply"](x1, Dense._make((x2.diag[..., None, :],)))
 
 
 def _on_common_grid(x1, x2):

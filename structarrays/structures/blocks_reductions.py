@@ -118,6 +118,7 @@ def _lines(x, monoid, entries, start, axes, keepdims):
 def _segmented(values, segments):
     """A line that has one value in each segment."""
     parts = [
-        jnp.broadcast_to(v[..., None], (*v.shape, stop - start)) for v, (start, stop, _) in zip(values, segments, strict=True)
+        jnp.broadcast_to(v[..., None], (*v.shape, stop - start))
+        for v, (start, stop, _) in zip(values, segments, strict=True)
     ]
     return jnp.concatenate(parts or [jnp.zeros(0)], axis=-1)
