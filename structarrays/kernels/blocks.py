@@ -89,6 +89,15 @@ def multiply(blocks, x):
     return product.reshape(*product.shape[:-3], k * h, p)
 
 
+def multiply_left(x, blocks):
+    """A matrix ``(..., p, k h)`` times the diagonal blocks ``(..., k, h, w)``: ``(..., p, k w)``; batch shapes broadcast."""
+    k, h, w = blocks.shape[-3:]
+    p = x.shape[-2]
+    # Block by block, since XLA's batched product is slow where the batch stands inside (twice, on a CPU).
+    product = jnp.matmul(jnp.moveaxis(x.reshape(*x.shape[:-1], k, h), -2, -3), blocks)
+    return jnp.moveaxis(product, -3, -2).reshape(*product.shape[:-3], p, k * w)
+
+
 def band_matmul(blocks1, offsets1, grid1, blocks2, offsets2, grid2):
     """Product of two matrices that store block diagonals ``(..., length, h, w)`` of grids of blocks; offsets add.
 

@@ -89,9 +89,13 @@ def _(x1, x2):
     return block_diagonal([part.data for part, _ in pairs]), _all([ok for _, ok in pairs])
 
 
-@solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: _square(x1) and x2.background is None)
+@solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: _square(x1) and _square_diagonal(x2))
 def _(x1, x2):
     return solve.dispatch(x1, restrict(x2, x1))
+
+
+def _square_diagonal(x) -> bool:
+    return x.background is None and x.shape[-1] == x.shape[-2]
 
 
 @inv.kernel(BlockDiagonal, when=_square)

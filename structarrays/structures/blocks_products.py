@@ -24,22 +24,36 @@ from .diagonal import Diagonal
 @matmul.kernel(Blocks, Dense, when=has_structural_zeros)
 def _(x1, x2):
     vector = x2.ndim == 1
-    product = _times_matrix(x1, x2.data[:, None] if vector else x2.data)
+    data = x2.data[:, None] if vector else x2.data
+    shape = (*jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2]), x1.shape[-2], data.shape[-1])
+    parts = [
+        (run.row, kernel.multiply(blocks, data[..., run.columns, :]))
+        for run, blocks in zip(x1.runs, x1.blocks, strict=True)
+        if run.size
+    ]
+    product = _sum_of(parts, shape, -2, x1.dtype)
     return Dense._make((product[..., 0] if vector else product,))
 
 
-def _times_matrix(x, data):
-    """One batched product a run, side by side where they do not share rows, and added where they do."""
-    batch = jnp.broadcast_shapes(x.batch_shape, data.shape[:-2])
-    (m, _), p = x.core_shape, data.shape[-1]
-    parts = []
-    for run, blocks in zip(x.runs, x.blocks, strict=True):
-        if run.count * run.height and run.width:
-            product = kernel.multiply(blocks, data[..., run.columns, :])
-            parts.append((run.row, jnp.broadcast_to(product, batch + product.shape[-2:])))
-    terms = kernel.layers(parts, m, 0, -2)
-    total = functools.reduce(jnp.add, terms) if terms else jnp.zeros((), x.dtype)
-    return jnp.broadcast_to(total, (*batch, m, p))
+@matmul.kernel(Dense, Blocks, when=lambda x1, x2: has_structural_zeros(x2))
+def _(x1, x2):
+    vector = x1.ndim == 1
+    data = x1.data[None, :] if vector else x1.data
+    shape = (*jnp.broadcast_shapes(data.shape[:-2], x2.batch_shape), data.shape[-2], x2.shape[-1])
+    parts = [
+        (run.column, kernel.multiply_left(data[..., run.rows], blocks))
+        for run, blocks in zip(x2.runs, x2.blocks, strict=True)
+        if run.size
+    ]
+    product = _sum_of(parts, shape, -1, x2.dtype)
+    return Dense._make((product[..., 0, :] if vector else product,))
+
+
+def _sum_of(parts, shape, axis, dtype):
+    """The products with all runs, side by side where they do not share rows (columns), and added where they do."""
+    parts = [(start, jnp.broadcast_to(p, shape[:-2] + p.shape[-2:])) for start, p in parts]
+    terms = kernel.layers(parts, shape[axis], 0, axis) or [jnp.zeros(shape, dtype)]
+    return functools.reduce(jnp.add, terms)
 
 
 # ---- times each other -----------------------------------------------------------------------------------------------
@@ -69,7 +83,10 @@ def _numbered(places):
 
 def multiply_by_blocks(x1, x2) -> bool:
     """Whether the product of two block-diagonal matrices is one."""
-    return has_structural_zeros(x1) and has_structural_zeros(x2) and len(common_cuts(x1, x2)[0]) > 2
+    if x1.background is not None or x2.background is not None:
+        return False
+    common = len(common_cuts(x1, x2)[0])
+    return common > 2 or common == len(cuts(x1)[0]) == len(cuts(x2)[0])
 
 
 @matmul.kernel(BlockDiagonal, BlockDiagonal, when=multiply_by_blocks)

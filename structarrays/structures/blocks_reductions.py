@@ -19,46 +19,17 @@ def _(x, *, monoid, axes, keepdims):
     background = x.background
     if background is None and not monoid.zero_is_identity(x.dtype):
         background = jnp.zeros((), x.dtype)
-    added = x.background is None and background is not None
     if len(axes) == 2:
-        count = _unstored(x)
-        entries = [_with_zeros(x, e, monoid, ()) for e in x.entries] if added and count else x.entries
+        entries, count = x.entries, _unstored(x)
+        if x.background is None and background is not None and count:
+            # A zero is as good as many, here. It meets every entry, lest their product overflows before it does.
+            entries = [monoid.combine(jnp.zeros(e.shape, e.dtype), e) for e in entries]
         return _everything(x, monoid, entries, background, count, keepdims)
     segments = missing(x, *axes)
-    entries = [
-        _with_zeros(x, e, monoid, full) if added else e
-        for e, full in zip(x.entries, _full_blocks(x, segments, *axes), strict=True)
-    ]
     start = None
     if background is not None and any(count for _, _, count in segments):
         start = _segmented([monoid.repeated(background, count) for _, _, count in segments], segments)
-    return _lines(x, monoid, entries, start, axes, keepdims)
-
-
-def _with_zeros(x, entries, monoid, full):
-    """The entries combined with a zero, except in the blocks that are `full`, whose lines have none.
-
-    A zero is as good as many, here. It meets every entry, lest their product overflows before it does.
-    """
-    if full is None:
-        return entries
-    combined = monoid.combine(jnp.zeros(entries.shape, entries.dtype), entries)
-    return jnp.where(full[:, None, None], entries, combined) if len(full) else combined
-
-
-def _full_blocks(x, segments, axis):
-    """For each run which blocks meet no line that lacks entries: an array of booleans, ``()`` for none, None for all."""
-    result = []
-    for run in x.runs:
-        span, size = (run.rows, run.height) if axis == -1 else (run.columns, run.width)
-        complete = [(a, b) for a, b, count in segments if count == 0 and a < span.stop and span.start < b]
-        lacking = any(count and a < span.stop and span.start < b for a, b, count in segments)
-        if not complete or not lacking or not size:
-            result.append(() if lacking or not complete else None)
-            continue
-        first = span.start + size * jnp.arange(run.count)
-        result.append(functools.reduce(jnp.logical_or, ((a <= first) & (first < b) for a, b in complete)))
-    return result
+    return _lines(x, monoid, x.entries, start, axes, keepdims)
 
 
 @squared_deviations.kernel(Blocks)
@@ -107,7 +78,7 @@ def _lines(x, monoid, entries, start, axes, keepdims):
             line = monoid.reduce(e, axis=(e.ndim + axis,), keepdims=False)
             line = line.reshape(*e.shape[:-3], run.size // e.shape[axis])
             parts.append((run.row if axis == -1 else run.column, line))
-    terms = [] if start is None else [start]  # the background first: its zeros meet a product before it overflows
+    terms = [] if start is None else [start]
     if parts:
         terms += kernel.layers(parts, length, monoid.identity(parts[0][1].dtype), -1)
     terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
