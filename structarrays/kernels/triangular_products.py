@@ -61,6 +61,33 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
     return jnp.concatenate(lines, axis=-2)
 
 
+def matmul_banded(a: Array, lower: bool, diagonals, offsets, columns: int) -> Array:
+    """Product of a triangle and a banded matrix: each diagonal scales columns and moves them.
+
+    Parameters
+    ----------
+    a : Array, (..., m, k)
+        Of which the lower (or upper) triangle is read.
+    lower : bool
+    diagonals, offsets
+        Of the banded matrix (k, `columns`), as in `kernels.bands`.
+    columns : int
+
+    Returns
+    -------
+    Array, (..., m, columns)
+    """
+    inside = triangles.mask(a.shape, lower)
+    total = jnp.zeros((*a.shape[:-1], columns), a.dtype)
+    for d, k in zip(diagonals, offsets, strict=True):
+        row, column, length = max(0, -k), max(0, k), d.shape[-1]
+        scaled = a[..., row : row + length] * d[..., None, :]
+        scaled = jnp.where(inside[:, row : row + length], scaled, 0)
+        widths = [(0, 0)] * (scaled.ndim - 1) + [(column, columns - column - length)]
+        total = total + jnp.pad(scaled, widths)
+    return total
+
+
 def _cuts(n, size):
     """The intervals of at most `size` that make up ``0, …, n``; at least one, which may be empty."""
     return [(s, min(s + size, n)) for s in range(0, n, max(1, size))] or [(0, 0)]
