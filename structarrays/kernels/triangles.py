@@ -27,10 +27,12 @@ def strict(data: Array, lower: bool, outside=0) -> Array:
     return triangle(data, lower, outside, -1 if lower else 1)
 
 
-def with_diagonal(data: Array, value) -> Array:
-    """The data with `value` on the main diagonal."""
-    shape = data.shape
-    return jnp.where(mask(shape, True) & mask(shape, False), jnp.asarray(value, data.dtype), data)
+def with_diagonal(data: Array, values) -> Array:
+    """The data with a number, or a vector (..., k), on the main diagonal."""
+    values, (m, n) = jnp.asarray(values, data.dtype), data.shape[-2:]
+    if values.ndim:
+        values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, m - min(m, n))])[..., :, None]
+    return jnp.where(mask((m, n), True) & mask((m, n), False), values, data)
 
 
 def real_diagonal(data: Array) -> Array:

@@ -181,6 +181,10 @@ class Symmetric(Mirrored):
 
     __slots__ = ()
 
+    def _closed_under(self, function, args):
+        """Not where an operand is Hermitian: a real one in between may have hidden it."""
+        return not any(x.dtype.kind == "c" and type(x) is Hermitian and not is_real(x) for x in args)
+
 
 class Hermitian(Mirrored):
     r"""A Hermitian matrix, ``conj(A).mT == A``: one triangle of `a` is read, the other is its conjugated mirror image.
@@ -255,8 +259,13 @@ def _(x, i, j):
 # ---- the join, the restriction ---------------------------------------------------------------------------------------
 
 
-def _alike(x, lower):
-    return x if x.lower == lower else x.turned()
+# The lower triangle is read of two that differ, in whatever order they come.
+
+
+def _read_alike(cls, x, y):
+    """Both as arrays of one class that read the same triangle."""
+    lower = x.lower or y.lower
+    return tuple(cls._make(((a if a.lower == lower else a.turned()).data,), lower) for a in (x, y))
 
 
 def _as_mirrored(cls, x, lower):
@@ -264,19 +273,23 @@ def _as_mirrored(cls, x, lower):
 
 
 @join_pair.kernel(Symmetric, Symmetric)
+def _(x, y):
+    return _read_alike(Symmetric, x, y)
+
+
 @join_pair.kernel(Hermitian, Hermitian)
 def _(x, y):
-    return x, _alike(y, x.lower)
+    return _read_alike(Hermitian, x, y)
 
 
-@join_pair.kernel(Symmetric, Hermitian, when=lambda x, y: not y._is_complex)
+@join_pair.kernel(Symmetric, Hermitian, when=lambda x, y: is_real(x))
 def _(x, y):
-    return x, Symmetric._make((_alike(y, x.lower).data,), x.lower)
+    return _read_alike(Hermitian, x, y)
 
 
-@join_pair.kernel(Symmetric, Hermitian, when=lambda x, y: y._is_complex and is_real(x))
+@join_pair.kernel(Symmetric, Hermitian, when=lambda x, y: is_real(y) and not is_real(x))
 def _(x, y):
-    return Hermitian._make((_alike(x, y.lower).data,), y.lower), y
+    return _read_alike(Symmetric, x, y)
 
 
 @join_pair.kernel(Symmetric, Diagonal)

@@ -133,9 +133,14 @@ class Triangular(Array):
 
     @property
     def entries(self) -> tuple:
-        """The matrix with ones for all that is not read: any function may be mapped over it."""
+        """The matrix with ones for all that is not read, so that any function may be mapped over it; and a unit diagonal,
+        apart from the rest, since it has no derivative (that of `acos` is infinite there).
+        """
         (data, _), (_, (lower, unit_diagonal), _) = self._value
-        return ((triangles.strict if unit_diagonal else triangles.triangle)(data, lower, 1),)
+        if not unit_diagonal:
+            return (triangles.triangle(data, lower, 1),)
+        ones = jnp.ones((*data.shape[:-2], min(data.shape[-2:])), data.dtype)
+        return triangles.strict(data, lower, 1), ones
 
     @staticmethod
     def _shape(leaves, meta):
@@ -143,7 +148,8 @@ class Triangular(Array):
         return leaves[0].shape
 
     def _rebuild(self, entries, background):
-        return Triangular._make((*entries, background), (self.lower, False))
+        data = triangles.with_diagonal(*entries) if self.unit_diagonal else entries[0]
+        return Triangular._make((data, background), (self.lower, False))
 
     def _free(self):
         return self._rebuild(self.entries, self.background) if self.unit_diagonal else self
@@ -151,13 +157,16 @@ class Triangular(Array):
     def _gather(self, data):
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
         inside = triangles.mask(self.shape, self.lower)
-        return (jnp.where(inside, data, jnp.ones((), data.dtype)),)
+        inner = jnp.where(inside, data, jnp.ones((), data.dtype))
+        return (inner, bands.at_diagonal(data, 0, self.shape[-2:])) if self.unit_diagonal else (inner,)
 
     def _positions(self):
         # What is not read stands for the entry of the diagonal in its row or column.
         i, j = (jnp.arange(n) for n in self.shape[-2:])
         i, j = i[:, None], j[None, :]
-        return ((i, jnp.minimum(i, j)) if self.lower else (jnp.minimum(i, j), j),)
+        inside = (i, jnp.minimum(i, j)) if self.lower else (jnp.minimum(i, j), j)
+        along = jnp.arange(min(self.shape[-2:]))
+        return (inside, (along, along)) if self.unit_diagonal else (inside,)
 
     def _bandwidths(self):
         m, n = (max(0, size - 1) for size in self.shape[-2:])
@@ -235,9 +244,15 @@ def _(x, y):
     return x._free(), as_triangular(y, x.lower)
 
 
-@join_pair.kernel(Triangular, Triangular, when=lambda x, y: x.lower == y.lower)
+def _common_sides(x, y):
+    """The triangles that both fit, the lower one first, in whatever order they come."""
+    return [side for side in (True, False) if fits(x, side) and fits(y, side)]
+
+
+@join_pair.kernel(Triangular, Triangular, when=_common_sides)
 def _(x, y):
-    return x._free(), y._free()
+    lower = x.lower if x.lower == y.lower else _common_sides(x, y)[0]
+    return tuple(a._free() if a.lower == lower else as_triangular(a, lower) for a in (x, y))
 
 
 @join_pair.kernel(Fill, Triangular, when=lambda x, y: len(x.meta) >= 2)
