@@ -151,11 +151,21 @@ from .structures import blocks_reductions as _blocks_reductions
 from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions
+from .structures import symmetric_indexing as _symmetric_indexing
+from .structures import symmetric_products as _symmetric_products
+from .structures import symmetric_reductions as _symmetric_reductions
+from .structures import symmetric_solvers as _symmetric_solvers
+from .structures import triangular_indexing as _triangular_indexing
+from .structures import triangular_products as _triangular_products
+from .structures import triangular_reductions as _triangular_reductions
+from .structures import triangular_solvers as _triangular_solvers
 from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
 from .structures.block_banded import BlockBanded, block_tridiagonal
 from .structures.block_diagonal import BlockDiagonal
 from .structures.diagonal import Diagonal, Identity
 from .structures.fill import Fill
+from .structures.symmetric import Hermitian, Symmetric
+from .structures.triangular import Triangular
 from .transform.calculus import grad, value_and_grad, vmap
 from .transform.structure import convert, join
 

@@ -14,6 +14,7 @@ Register how random arrays of the structure are made, and check what you have ke
 """
 
 from . import arrays_blocks as _arrays_blocks
+from . import arrays_triangles as _arrays_triangles
 from .arrays import REQUIREMENTS, SAMPLERS, Numbers, banded, sample, sampler, with_background
 from .case import DTYPES, Case, compiled
 from .cases import BATCHES, CASES, SIZES, VECTORS, WITHOUT_ARRAYS, operands
