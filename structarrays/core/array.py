@@ -16,10 +16,14 @@ import numpy as np
 
 from . import writes
 from .conveniences import Conveniences
+from .entries import gather
 from .recording import RECORDING
 from .registry import FUNCTIONS
 
 _new = object.__new__
+
+dynamic_classes: set[type] = set()
+"""The classes whose `static_pattern` is false: functions look for eager kernels where an argument is one of them."""
 
 
 def _unflatten(aux, leaves):
@@ -51,11 +55,16 @@ class Array(Conveniences):
     """Whether the structure stores entries of a matrix beside a background, so that functions can be mapped over them."""
     linear = True
     """Whether the dense value is a linear function of the parameters (DESIGN 4.10)."""
+    static_pattern = True
+    """Whether class and static part say where the stored entries stand; else parameters do (coordinates, say), so that two
+    arrays of one structure need not store the same places."""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "__dict__" in cls.__dict__ or cls.__dict__.get("__slots__", None) != ():
             raise TypeError(f"class {cls.__name__} must have __slots__ = (), since a write may change an array's class")
+        if not cls.static_pattern:
+            dynamic_classes.add(cls)
         jax.tree_util.register_pytree_with_keys(cls, _flatten_with_keys, _unflatten, operator.attrgetter("_value"))
 
     def __new__(cls, *args, **kwargs):
@@ -99,6 +108,10 @@ class Array(Conveniences):
         """The data of an array that is constant over the last `core` dimensions, with ones there; else None."""
         return None
 
+    def _describe(self) -> tuple[list[str], bool]:
+        """What `repr` shows of the parameters: texts, among them the shape, and whether that is all there is to know."""
+        return [f"shape={self.shape}"], False
+
     # A structure that stores entries defines these as well: `entries`, a tuple of parameters, and `background`.
 
     background = None
@@ -111,9 +124,26 @@ class Array(Conveniences):
         """The same array in a structure of the same pattern where each stored entry has a parameter of its own."""
         return self
 
+    @property
+    def _covers(self) -> bool:
+        """Whether the stored entries fill the whole core, so that there is no background and nothing absorbs."""
+        return False
+
+    def _positions(self) -> tuple:
+        """Where the stored entries stand: for each of `entries` one integer array a core dimension, without the batch if
+        `static_pattern`, else with it; the place of an entry that fills several is any of them.
+        """
+        raise NotImplementedError
+
     def _gather(self, data: jax.Array) -> tuple:
         """Dense data that broadcasts to the matrix, at the stored entries: one array for each of `entries`."""
-        raise NotImplementedError
+        batch_ndim = 0 if self.static_pattern else len(self.batch_shape)
+        return tuple(gather(data, where, batch_ndim) for where in self._positions())
+
+    def _bandwidths(self) -> tuple[int, int]:
+        """Of a matrix: ``(lower, upper)`` such that all is zero, structurally, but ``-lower <= j - i <= upper``."""
+        m, n = self.shape[-2:]
+        return max(0, m - 1), max(0, n - 1)
 
     def _cast(self, dtype):
         """The array with another dtype."""
@@ -352,7 +382,7 @@ def _unpickle(aux, leaves):
 
 
 # How an operator takes its other operand, by exact type: `_FAST` goes straight into the compiled call, `_CAREFUL`
-# through the function's own checks (a Python integer may not fit a dtype), `_FOREIGN` gets its turn through
+# through the function's own checks (a Python integer may not fit a dtype, an eager kernel may serve), `_FOREIGN` gets its turn through
 # NotImplemented. `is_operand` decides once for each type; the look-up costs a twentieth of a microsecond.
 _FAST, _CAREFUL, _FOREIGN = 1, 2, 0
 _OPERANDS: dict[type, int] = {}
@@ -366,7 +396,8 @@ def is_operand(value) -> bool:
     if known is None:
         known = _FOREIGN
         if isinstance(value, _OPERAND_CLASSES) and not (cls is np.ndarray and value.dtype == object):
-            known = _FAST if isinstance(value, (Array, jax.Array)) else _CAREFUL
+            fast = isinstance(value, jax.Array) or (isinstance(value, Array) and cls.static_pattern)
+            known = _FAST if fast else _CAREFUL
         if cls is not np.ndarray:
             _OPERANDS[cls] = known
     return known != _FOREIGN
@@ -384,7 +415,7 @@ def _operators(name):
     operands = _OPERANDS
 
     def forward(self, other):
-        if operands.get(type(other)) == _FAST and not RECORDING:
+        if operands.get(type(other)) == _FAST == operands.get(type(self), _FAST) and not RECORDING:
             try:
                 return COMPILED[name](self, other)
             except (KeyError, *RETRIED):

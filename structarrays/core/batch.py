@@ -296,6 +296,8 @@ def _in_one_structure(arrays, behind: int):
     is dense, or has more core dimensions than there are behind the axis. Unlike `join_all` it takes any batch shapes of
     equal length.
     """
+    if not all(x.static_pattern for x in arrays):
+        return None  # their entries stand at different places, and may not be equally many
     core = min(behind, *(x.core_ndim for x in arrays))
     arrays = [_narrowed(x, core) for x in arrays]
     if any(x is None for x in arrays):

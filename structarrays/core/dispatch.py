@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import dtypes
-from .array import COMPILED, RETRIED, Array, is_operand
+from .array import COMPILED, RETRIED, Array, dynamic_classes, is_operand
 from .contexts import densify_policy, linalg_errors
 from .dense import Dense
 from .errors import DensifyError, DensifyWarning
@@ -85,10 +85,33 @@ def densify(x: Array, name: str) -> Dense:
     """
     if type(x) is Dense:
         return x
-    size = x.size * x.dtype.itemsize
+    allow_dense(x, name, x.size)
+    return to_dense(x)
+
+
+def allow_dense(x: Array, name: str, size: int, *, limit: bool = True):
+    """Ask the policy, and the log, whether `name` may make a dense array of so many elements of `x`.
+
+    Parameters
+    ----------
+    x : Array
+        The structured operand.
+    name : str
+        The function.
+    size : int
+        The number of elements.
+    limit : bool
+        Whether more than the limit raises; else it only warns, as a write does.
+
+    Raises
+    ------
+    DensifyError
+        If the policy forbids it, or the dense form is larger than the limit.
+    """
+    size *= x.dtype.itemsize
     policy = densify_policy.value
     kind = f"{type(x).__name__} of shape {x.shape}"
-    if policy.mode == "error" or size > policy.limit:
+    if policy.mode == "error" or (limit and size > policy.limit):
         why = (
             'which sa.densify("error") forbids'
             if policy.mode == "error"
@@ -100,12 +123,11 @@ def densify(x: Array, name: str) -> Dense:
             f"(sa.explain tells what runs), x.to_dense() where the dense form is wanted, "
             f'or with sa.densify("allow", limit=…)'
         )
-    if policy.mode == "warn":
-        warnings.warn(f"{name} expands {kind} to its dense form ({size} bytes)", DensifyWarning, stacklevel=2)
+    if policy.mode == "warn" or size > policy.limit:
+        warnings.warn(f"{name} expands {kind} to its dense form ({size} bytes)", DensifyWarning, stacklevel=4)
     log = active_log()
     if log is not None:
         log.add(Event(name, (kind,), "densify", f"Dense of shape {x.shape}", bytes=size, densified=True))
-    return to_dense(x)
 
 
 def _static(value):
@@ -159,6 +181,7 @@ class Function(Registry):
         self.arrays = arrays
         self.checked = checked
         self.rule = rule
+        self.eager: Registry | None = None
         self._plans: dict = {}
         FUNCTIONS[self.name] = self
 
@@ -177,6 +200,32 @@ class Function(Registry):
     def __reduce__(self):
         return _function_by_name, (self.name,)
 
+    def eager_kernel(self, *classes: type):
+        """Register a kernel that runs outside of the compiled call, on the arguments as they are.
+
+        For results whose shape depends on values, of structures whose pattern does (`Array.static_pattern` is false). The
+        kernel gets the arguments of the call, and returns NotImplemented to leave it to the compiled one.
+
+        Parameters
+        ----------
+        *classes : type
+            The class of each array argument.
+        """
+        if self.eager is None:
+            self.eager = Registry(self.name)
+        return self.eager.kernel(*classes)
+
+    def _eagerly(self, arrays, static):
+        """The result of the eager kernel for these arguments, or NotImplemented."""
+        kernel = self.eager.choose(arrays, static)
+        if kernel is None or any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
+            return NotImplemented
+        log = active_log()
+        if log is None:
+            return kernel.run(*arrays, **static)
+        with log.event(self.name, arrays, "eager kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
+            return event.finish(kernel.run(*arrays, **static))
+
     # ---- the call ------------------------------------------------------------------------------------------------
 
     def __call__(self, *args, **kwargs):
@@ -191,6 +240,15 @@ class Function(Registry):
             else:
                 static.append(value)
                 types.append(type(value))
+        if self.eager is not None and not dynamic_classes.isdisjoint(map(type, arrays)):
+            named = {
+                n: v
+                for n, v, is_array in zip(self._names(shape), (*args, *kwargs.values()), plan, strict=True)
+                if not is_array
+            }
+            result = self._eagerly(arrays, named)
+            if result is not NotImplemented:
+                return result
         # The types belong to the key of the compiled call: 1, 1.0 and True are equal, and so are None and NumPy's
         # float64, but they are not the same argument.
         return self._run((shape, tuple(types), *static), arrays)
@@ -221,6 +279,11 @@ class Function(Registry):
         plan.extend(name in arrays for name in kwargs)
         del bound
         return tuple(plan)
+
+    def _names(self, shape):
+        """The names of the arguments of such a call."""
+        positional = list(self.__signature__.parameters)[: shape[0]]
+        return (*positional, *shape[1:])
 
     def _repair(self, static, arrays):
         """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""
@@ -361,6 +424,10 @@ class ArrayFunction(Function):
         return COMPILED[self.name]
 
     def __call__(self, *arrays):
+        if self.eager is not None and not dynamic_classes.isdisjoint(map(type, arrays)):
+            result = self._eagerly(arrays, {})
+            if result is not NotImplemented:
+                return result
         if RECORDING and active_log() is not None:
             return self._careful(*arrays)
         try:

@@ -16,7 +16,7 @@ from .assumptions import carried_by_sum
 from .contexts import strong_zeros_policy
 from .dense import Dense
 from .dispatch import ArrayFunction, densify, lift, promote, strip_weak
-from .join import join_all, meet, restrict, structure
+from .join import is_zero_outside, join_all, meet, restrict
 
 # What an argument may be, by the standard's names; integers are taken for floating (and become the default floating
 # dtype), as in NumPy and JAX.
@@ -140,21 +140,27 @@ def elementwise_function(
 def elementwise(function, args, static):
     """The family's rule: stored entries and background are mapped; structures are joined, or met where zeros absorb."""
     shape = jnp.broadcast_shapes(*(x.shape for x in args))
-    args = [_scalar_if_one_by_one(x, shape) for x in args]
+    core = max(x.core_ndim if x.stores_entries else 0 for x in args)
+    if not core:
+        return _without_patterns(function, args, static)
+    args = [_scalar_if_small(x, shape[len(shape) - core :]) for x in args]
+    args = [densify(x, function.name) if x.stores_entries and x.core_ndim < core else x for x in args]
     structured = [x for x in args if x.stores_entries]
     if not structured:
         return _without_patterns(function, args, static)
-    if any(x.shape[-2:] != shape[-2:] for x in structured):
+    if any(x.shape[-core:] != shape[-core:] for x in structured):
         return _dense_result(function, args, static, shape)  # a 1 × n structure that broadcasts against m × n
-    constants = [None if x.stores_entries else x._constant(2) for x in args]
+    constants = [None if x.stores_entries else x._constant(core) for x in args]
     only_constants = all(x.stores_entries or c is not None for x, c in zip(args, constants, strict=True))
     absorbing = _absorbing(function)
-    absorbers = [x for i, x in enumerate(args) if i in absorbing and x.stores_entries and x.background is None]
+    absorbers = [x for i, x in enumerate(args) if i in absorbing and is_zero_outside(x)]
     if absorbers:
-        alike = only_constants and all(structure(x) == structure(structured[0]) for x in structured)
-        pattern = absorbers[0] if alike else absorbers[0]._free()
-        for other in absorbers[1:]:
-            pattern = meet(pattern, other)
+        pattern = absorbers[0]
+        for i, x in enumerate(args):
+            if x.stores_entries:
+                pattern = meet(pattern, x if i in absorbing or not is_zero_outside(x) else with_zero_background(x))
+        if not only_constants:
+            pattern = pattern._free()
         parts = [
             restrict(x, pattern).entries if x.stores_entries else pattern._gather(x._dense() if c is None else c)
             for x, c in zip(args, constants, strict=True)
@@ -169,16 +175,24 @@ def elementwise(function, args, static):
         parts = [
             next(left).entries if x.stores_entries else pattern._gather(c) for x, c in zip(args, constants, strict=True)
         ]
-        background = _background(function, args, constants, shape[:-2], static)
+        background = None if pattern._covers else _background(function, args, constants, shape[:-core], static)
     else:
         return _dense_result(function, args, static, shape)
     entries = [function.formula(*values, **static) for values in zip(*parts, strict=True)]
-    return pattern._rebuild(_with_batch(entries, pattern, shape[:-2]), background)
+    return pattern._rebuild(_with_batch(entries, pattern, shape[:-core]), background)
 
 
-def _scalar_if_one_by_one(x, shape):
+def with_zero_background(x):
+    """The array with its structural zero as a number: one that does not absorb."""
+    return x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
+
+
+def _scalar_if_small(x, core):
     """A 1 × 1 structure beside a larger matrix is a number for each batch entry."""
-    small = x.stores_entries and x.shape[-2:] == (1, 1) and shape[-2:] != (1, 1)
+    if not x.stores_entries:
+        return x
+    own = x.shape[x.ndim - x.core_ndim :]
+    small = all(n == 1 for n in own) and own != core[len(core) - len(own) :]
     return Dense._make((x._dense(),)) if small else x
 
 
@@ -198,10 +212,10 @@ def _background(function, args, constants, batch, static):
     """The background of the result: None where zeros are mapped to zero, else a leaf of batch shape."""
     if function.zero and all(x.stores_entries and x.background is None for x in args):
         return None
-    values = []
+    values, core = [], max(x.core_ndim for x in args if x.stores_entries)
     for x, c in zip(args, constants, strict=True):
         if not x.stores_entries:
-            values.append(c[..., 0, 0] if c.ndim >= 2 else c.reshape(()))
+            values.append(c.reshape(c.shape[: max(0, c.ndim - core)]))
         else:
             values.append(jnp.zeros((), x.dtype) if x.background is None else x.background)
     return jnp.broadcast_to(function.formula(*values, **static), batch)

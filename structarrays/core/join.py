@@ -6,16 +6,19 @@ batch shapes may differ, as long as they broadcast.
 
 from .array import Array
 from .dense import Dense
+from .entries import elements_at, has_elements
 from .registry import Registry
 
 join_pair = Registry("join_pair")
 """``join_pair.kernel(A, B)``: both arrays in the narrowest structure that holds both; any order of A and B serves."""
 
 meet_pair = Registry("meet_pair")
-"""``meet_pair.kernel(A, B)``: `x` restricted to the entries that both patterns store; any order of A and B serves."""
+"""``meet_pair.kernel(A, B)``: the first array, which is zero outside of its pattern, restricted to the narrowest structure that
+can hold its elementwise product with the second: to what both store, if the second `is_zero_outside`, too."""
 
 restrict_to = Registry("restrict_to")
-"""``restrict_to.kernel(A, B)``: the entries of an A at the pattern of a B, as an array of B's structure."""
+"""``restrict_to.kernel(A, B)``: the entries of an A at the pattern of a B, as an array of B's structure. Where there is none,
+`entries.elements` of the A serve."""
 
 
 def structure(x: Array):
@@ -23,9 +26,19 @@ def structure(x: Array):
     return x._value[1][:2]
 
 
+def same_pattern(x: Array, y: Array) -> bool:
+    """Whether the entries of two arrays are known to stand at the same places, one for one."""
+    return x is y or (x.static_pattern and structure(x) == structure(y))
+
+
+def is_zero_outside(x: Array) -> bool:
+    """Whether there are elements that an array does not store, and they are structural zeros."""
+    return x.stores_entries and x.background is None and not x._covers
+
+
 def join(x: Array, y: Array) -> tuple[Array, Array]:
     """Both arrays in the narrowest structure that holds both (inside a compiled call)."""
-    if structure(x) == structure(y):
+    if same_pattern(x, y):
         return x, y
     kernel = join_pair.choose((x, y), {})
     if kernel is not None:
@@ -38,33 +51,40 @@ def join(x: Array, y: Array) -> tuple[Array, Array]:
 
 def join_all(arrays) -> list[Array]:
     """All arrays in one structure that holds them all, without regard to their backgrounds."""
+    if len(arrays) == 2:
+        return list(join(*arrays))
     widest = arrays[0]
     for x in arrays[1:]:
         widest, _ = join(widest, x)
-    return [x if structure(x) == structure(widest) else join(x, widest)[0] for x in arrays]
+    if not widest.static_pattern:
+        return [restrict(x, widest) for x in arrays]
+    return [x if same_pattern(x, widest) else join(x, widest)[0] for x in arrays]
 
 
 def meet(x: Array, y: Array) -> Array:
-    """`x` at the entries that both patterns store (inside a compiled call)."""
-    if structure(x) == structure(y):
+    """`x`, which is zero outside of its pattern, in a structure that holds its product with `y` (in a compiled call)."""
+    if same_pattern(x, y):
         return x
     kernel = meet_pair.choose((x, y), {})
     if kernel is not None:
         return kernel.run(x, y)
-    kernel = meet_pair.choose((y, x), {})
+    kernel = meet_pair.choose((y, x), {}) if is_zero_outside(y) else None
     if kernel is not None:
         return restrict(x, kernel.run(y, x))
-    return x
+    return x._free()
 
 
 def restrict(x: Array, like: Array) -> Array:
     """The entries of `x` at the pattern of `like`, as an array of its structure (inside a compiled call)."""
-    if structure(x) == structure(like):
+    if same_pattern(x, like):
         return x
     kernel = restrict_to.choose((x, like), {})
     if kernel is not None:
         return kernel.run(x, like)
-    return like._rebuild(like._gather(x._dense()), None)
+    if not has_elements(x):
+        return like._rebuild(like._gather(x._dense()), None)
+    batch_ndim = 0 if like.static_pattern else len(like.batch_shape)
+    return like._rebuild(tuple(elements_at(x, where, batch_ndim) for where in like._positions()), None)
 
 
 def same_structure(x: Array, y: Array) -> bool:

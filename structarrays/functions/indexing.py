@@ -1,6 +1,6 @@
 """Indexing: ``x[key]``, ``x[key] = value``, and the chapter *indexing functions* of the standard."""
 
-import warnings
+import math
 
 import jax
 import jax.numpy as jnp
@@ -8,11 +8,9 @@ import numpy as np
 
 from ..core import indexing, writes
 from ..core.array import Array
-from ..core.contexts import densify_policy
 from ..core.dense import Dense
-from ..core.dispatch import Function, densify, function
-from ..core.errors import DensifyError, DensifyWarning
-from ..core.recording import Event, active_log
+from ..core.dispatch import Function, allow_dense, densify, function
+from ..core.entries import elements_at, has_elements
 from ..core.registry import FUNCTIONS, Registry
 
 write_entries = Registry("write_entries")
@@ -107,6 +105,66 @@ def index(x: Array, operands, /, *, key) -> Array:
 @index.kernel(Dense)
 def _(x, *, operands, key):
     return Dense._make((x.data[(..., *_numpy_key(key, operands))],))
+
+
+def _by_coordinates(x, *, operands, key) -> bool:
+    """Whether the structure gives elements by coordinates, and NumPy leaves the axes of the result in place."""
+    return has_elements(x) and not _moves_axes(key)
+
+
+def _moves_axes(key) -> bool:
+    """Whether index arrays (and integers beside them) have a slice or a new axis in between: NumPy then moves their
+    dimensions to the front.
+    """
+    advanced = [i for i, k in enumerate(key) if k[0] in ("int", "array")]
+    return any(k[0] == "array" for k in key) and advanced[-1] - advanced[0] >= len(advanced)
+
+
+@index.kernel(Array, when=_by_coordinates)
+def _(x, *, operands, key):
+    """The elements asked for and no others; where these are a matrix again, it counts as densified."""
+    sizes = x.shape[len(x.batch_shape) :]
+    places = [k for k in key if k[0] != "new"]
+    arrays = [o for o in operands if o.ndim]
+    block = jnp.broadcast_shapes(*(o.shape for o in arrays)) if any(k[0] == "array" for k in key) else ()
+    slices = sum(k[0] == "slice" for k in places)
+    if slices + bool(block) > 1:
+        allow_dense(x, "__getitem__", math.prod(x.batch_shape + block + tuple(k[2] for k in places if k[0] == "slice")))
+    # The dimensions of the index arrays stand where the first of them, or of the integers beside them, does.
+    first = next((i for i, k in enumerate(places) if k[0] != "slice"), 0)
+    ndim, axis, coordinates, remaining = slices + len(block), 0, [], iter(operands)
+    for i, (k, n) in enumerate(zip(places, sizes, strict=True)):
+        if i == first and block:
+            start, axis = axis, axis + len(block)
+        if k[0] == "slice":
+            _, begin, size, step = k
+            line = begin + step * jax.lax.iota(_index_dtype(n), size)
+            coordinates.append(line.reshape((size,) + (1,) * (ndim - axis - 1)))
+            axis += 1
+        else:
+            where = next(remaining)
+            where = jnp.where(where < 0, where + n, where)
+            coordinates.append(where.reshape(where.shape + (1,) * (ndim - start - len(block))) if block else where)
+    data = elements_at(x, coordinates)
+    kept = tuple(None if k[0] == "new" else slice(None) for k in _with_block(key, len(block)) if k[0] != "int")
+    return Dense._make((data[(..., *kept)],))
+
+
+def _with_block(key, block_ndim):
+    """The key with one item for each dimension of the result and each new axis."""
+    expanded, seen = [], False
+    any_array = any(k[0] == "array" for k in key)
+    for k in key:
+        if k[0] in ("int", "array") and any_array:
+            expanded += [] if seen else [("slice",)] * block_ndim
+            seen = True
+        else:
+            expanded.append(k)
+    return expanded
+
+
+def _index_dtype(n):
+    return jnp.int64 if n > 2**31 - 1 else jnp.int32
 
 
 def _core_position(key, batch_ndim) -> int:
@@ -242,19 +300,7 @@ def _whole_matrices(x, items) -> bool:
 
 def _dense_for_write(x):
     """The dense form of an array that no structure can hold after a write; it raises only under ``densify("error")``."""
-    size = x.size * x.dtype.itemsize
-    policy = densify_policy.value
-    if policy.mode == "error":
-        raise DensifyError(
-            f"__setitem__ would expand {type(x).__name__} of shape {x.shape} to its dense form ({size} bytes), "
-            'which sa.densify("error") forbids'
-        )
-    if policy.mode == "warn" or size > policy.limit:
-        warnings.warn(f"__setitem__ expands {type(x).__name__} of shape {x.shape} ({size} bytes)", DensifyWarning, 4)
-    log = active_log()
-    if log is not None:
-        kind, result = f"{type(x).__name__} of shape {x.shape}", f"Dense of shape {x.shape}"
-        log.add(Event("__setitem__", (kind,), "densify", result, bytes=size, densified=True))
+    allow_dense(x, "__setitem__", x.size, limit=False)
     return x.to_dense()
 
 

@@ -7,14 +7,44 @@ from ..core.assumptions import carried
 from ..core.batch import check_axes
 from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
-from ..core.dispatch import densify, function, promote
+from ..core.dispatch import densify, function, promote, to_dense
 from ..core.registry import FUNCTIONS
 from ..core.views import view_function
 from ..kernels import linalg_dense
 from . import linalg_checks as check
 
 
-@function("x1", "x2")
+def by_dense_factor(function, args, static):
+    """The rule of `matmul` for a pair of structures that has no kernel of its own.
+
+    One factor stays structured and the other is expanded: the one that stores less stays, if its structure multiplies
+    dense matrices. A factor that does so from one side only is transposed for the other.
+    """
+    x1, x2 = (to_dense(x) if x.ndim == 1 else x for x in args)
+    if type(x1) is not Dense and type(x2) is not Dense:
+        for kept in sorted((0, 1), key=lambda i: (x1, x2)[i].nbytes):
+            pair = [x1, x2]
+            pair[1 - kept] = to_dense(pair[1 - kept])
+            if function.choose(pair, {}) is not None or _transposed(function, *pair) is not None:
+                pair[1 - kept] = densify((x1, x2)[1 - kept], "matmul")
+                return function.dispatch(*pair)
+        return NotImplemented
+    if function.choose((x1, x2), {}) is not None:
+        return function.dispatch(x1, x2)
+    pair = _transposed(function, x1, x2)
+    if pair is None:
+        return NotImplemented
+    product = function.dispatch(*pair)
+    return product if 1 in (x1.ndim, x2.ndim) else matrix_transpose.dispatch(product)
+
+
+def _transposed(function, x1, x2):
+    """The factors transposed and exchanged, if they have a kernel; else None."""
+    x1, x2 = (x if x.ndim == 1 else matrix_transpose.dispatch(x) for x in (x2, x1))
+    return None if type(x1) is type(x2) is Dense or function.choose((x1, x2), {}) is None else (x1, x2)
+
+
+@function("x1", "x2", rule=by_dense_factor)
 def matmul(x1: Array, x2: Array, /) -> Array:
     """Matrix product.
 

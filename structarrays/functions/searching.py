@@ -9,7 +9,7 @@ from ..core.dense import Dense
 from ..core.dispatch import cast, densify, function, promote
 from ..core.dtypes import default_dtype
 from ..core.elementwise import ElementwiseArrayFunction, elementwise, elementwise_function
-from ..core.join import join, meet, restrict, structure
+from ..core.join import is_zero_outside, join, meet, restrict, same_pattern
 from ..core.registry import FUNCTIONS
 from ..kernels import searching as kernel
 
@@ -312,38 +312,39 @@ def _where_rule(function, args, static):
     """
     condition, x1, x2 = args
     shape = jnp.broadcast_shapes(*(x.shape for x in args))
-    if any(x.stores_entries and x.shape[-2:] != shape[-2:] for x in args):
-        return NotImplemented  # as in the family: so small that its dense form serves
-    constants = [None if x.stores_entries else x._constant(2) for x in args]
-    decided = _is_zero_outside(condition)
-    if _is_zero_outside(x2) and (decided or _is_zero_outside(x1)):
+    core = max(x.core_ndim if x.stores_entries else 0 for x in args)
+    if any(x.stores_entries and (x.core_ndim < core or x.shape[-core:] != shape[-core:]) for x in args):
+        return elementwise(function, args, static)  # so small that its dense form serves
+    constants = [None if x.stores_entries else x._constant(core) for x in args]
+    decided = is_zero_outside(condition)
+    if is_zero_outside(x2) and (decided or is_zero_outside(x1)):
         chosen = x1
         if decided:
-            chosen = meet(condition, x1) if _is_zero_outside(x1) else condition
+            chosen = meet(condition, x1) if is_zero_outside(x1) else condition
         pattern, background = join(x2, chosen)[0], None
     elif decided and x2.stores_entries:
         pattern, background = join(x2, condition)[0], x2.background
     elif decided and constants[2] is not None:
-        pattern, background = condition, constants[2][..., 0, 0] if constants[2].ndim > 1 else constants[2].reshape(())
+        c = constants[2]
+        pattern, background = condition, c.reshape(c.shape[: max(0, c.ndim - core)])
     else:
         return elementwise(function, args, static)
-    if not all(c is not None or structure(x) == structure(pattern) for x, c in zip(args, constants, strict=True)):
+    if type(pattern) is Dense:
+        return elementwise(function, args, static)
+    if not all(c is not None or same_pattern(x, pattern) for x, c in zip(args, constants, strict=True)):
         pattern = pattern._free()
+        if type(pattern) is Dense:
+            return elementwise(function, args, static)
     gathered = [
         restrict(x, pattern).entries if x.stores_entries else pattern._gather(x._dense() if c is None else c)
         for x, c in zip(args, constants, strict=True)
     ]
-    batch, behind = shape[:-2], len(pattern.batch_shape)
+    batch, behind = shape[:-core], len(pattern.batch_shape)
     entries = tuple(
         jnp.broadcast_to(function.formula(*values), batch + old.shape[behind:])
         for old, *values in zip(pattern.entries, *gathered, strict=True)
     )
     return pattern._rebuild(entries, None if background is None else jnp.broadcast_to(background, batch))
-
-
-def _is_zero_outside(x) -> bool:
-    """Whether the elements that an array does not store are structural zeros."""
-    return x.stores_entries and x.background is None
 
 
 def _where_function(define):

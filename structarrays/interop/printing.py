@@ -5,14 +5,8 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.registry import FUNCTIONS, Registry
-from ..structures.banded import Banded
-from ..structures.diagonal import Diagonal, Identity
-from ..structures.fill import Fill
-
-parameters_text = Registry("parameters_text")
-"""``parameters_text.kernel(Mine)``: what the `repr` of a structure shows of its parameters: a list of texts, among them the
-shape, and whether all parameters are shown in full."""
+from ..core.registry import FUNCTIONS
+from ..core.text import array_text, inline
 
 _SMALL = 12
 """Structured matrices up to this size are shown by `str` entry by entry."""
@@ -26,11 +20,10 @@ def to_repr(x: Array) -> str:
     if not all(map(_readable, _leaves(x))):
         shapes = ", ".join(_unread(leaf) for leaf in _leaves(x))
         return f"{name}({shapes})"
-    kernel = parameters_text.choose((x,), {})
-    texts, complete = ([f"shape={x.shape}"], False) if kernel is None else kernel.run(x)
+    texts, complete = x._describe()
     texts.append(f"dtype={x.dtype}")
     if getattr(x, "stores_entries", False) and x.background is not None:
-        texts.append(f"background={_inline(x.background)[0]}")
+        texts.append(f"background={inline(x.background)[0]}")
     if x.assumptions:
         texts.append("assumed " + " and ".join(sorted(map(str, x.assumptions))))
     if not complete:
@@ -70,34 +63,6 @@ def _bytes(count: int) -> str:
 # ---- dense ----------------------------------------------------------------------------------------------------------
 
 
-def _visible(data, edge: int | None = None, threshold: int | None = None) -> tuple[np.ndarray, bool]:
-    """The elements that NumPy would show, and whether it would leave some out.
-
-    Of a long axis these are the `edge` first and last ones; one more is taken, so that NumPy puts its dots there.
-    """
-    options = np.get_printoptions()
-    edge = options["edgeitems"] if edge is None else edge
-    threshold = options["threshold"] if threshold is None else threshold
-    if data.size <= threshold:
-        return np.asarray(data), False
-    if not isinstance(data, np.ndarray) and all(d.platform == "cpu" for d in data.devices()):
-        data = np.asarray(data)  # shares the memory
-    for axis, n in enumerate(data.shape):
-        if n > 2 * edge + 1:
-            kept = np.r_[: edge + 1, n - edge : n]
-            data = data[(slice(None),) * axis + (kept,)]
-    return np.asarray(data), True
-
-
-def _text(data, prefix="", suffix="", *, threshold=None, edge=None, separator=", ", width=None) -> str:
-    data, shortened = _visible(data, edge, threshold)
-    options = {} if edge is None else {"edgeitems": edge}
-    return np.array2string(
-        data, separator=separator, prefix=prefix, suffix=suffix, max_line_width=width,
-        threshold=0 if shortened else data.size + 1, **options,
-    )  # fmt: skip
-
-
 def _dense_repr(x) -> str:
     (data,) = x._value[0]
     if not _readable(data):
@@ -106,7 +71,7 @@ def _dense_repr(x) -> str:
     if data.size == 0:
         shape = "" if data.shape == (0,) else f", shape={data.shape}"
         return f"{prefix}[]{shape}{_assumed(x)}{suffix}"
-    text = prefix + _text(data, prefix, suffix=",") + _assumed(x)
+    text = prefix + array_text(data, prefix, suffix=",") + _assumed(x)
     # As NumPy does: the dtype goes onto a line of its own where it would run over.
     last = len(text) - (text.rfind("\n") + 1)
     if last + len(suffix) > np.get_printoptions()["linewidth"]:
@@ -118,41 +83,6 @@ def _assumed(x) -> str:
     return ", assumed " + " and ".join(sorted(map(str, x.assumptions))) if x.assumptions else ""
 
 
-# ---- structures -------------------------------------------------------------------------------------------------------
-
-
-def _inline(data) -> tuple[str, bool]:
-    """A parameter on one line, and whether that is all of it."""
-    if data.ndim == 0:
-        return str(np.asarray(data)[()]), True
-    text = _text(data, threshold=10, edge=3, width=10**6)
-    if len(text) > 100:
-        return f"<{data.dtype}{list(data.shape)}>", False
-    return " ".join(text.split("\n")).replace("  ", " ") if data.ndim > 1 else text, data.size <= 10
-
-
-@parameters_text.kernel(Fill)
-def _(x):
-    # One number says it all, however large the array is.
-    return [_inline(x.value)[0], f"{x.meta}"], True
-
-
-@parameters_text.kernel(Identity)
-def _(x):
-    return [f"scale={_inline(x.scale)[0]}", f"shape={x.shape}"], True
-
-
-@parameters_text.kernel(Diagonal)
-def _(x):
-    text, complete = _inline(x.diag)
-    return [text, f"shape={x.shape}"], complete
-
-
-@parameters_text.kernel(Banded)
-def _(x):
-    return [f"offsets={x.offsets}", f"shape={x.shape}"], False
-
-
 # ---- str ----------------------------------------------------------------------------------------------------------------
 
 
@@ -162,7 +92,7 @@ def to_str(x: Array) -> str:
         return to_repr(x)
     if type(x) is Dense:
         data = x._value[0][0]
-        return str(np.asarray(data)[()]) if data.ndim == 0 else _text(data, separator=" ")
+        return str(np.asarray(data)[()]) if data.ndim == 0 else array_text(data, separator=" ")
     if x.size > _SMALL**2 or (x.ndim >= 2 and max(x.shape[-2:]) > _SMALL):
         return to_repr(x)
     dense = np.asarray(x.to_jax())

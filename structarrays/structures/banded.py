@@ -8,7 +8,8 @@ import numpy as np
 from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import parameter
-from ..core.join import join_pair, meet_pair, restrict_to
+from ..core.entries import elements
+from ..core.join import is_zero_outside, join_pair, meet_pair, restrict_to
 from ..kernels import bands as kernel
 from .fill import Fill, core_shape
 
@@ -123,6 +124,20 @@ class Banded(Array):
         if not self.offsets:
             return (jnp.zeros(data.shape[:-2], data.dtype),)
         return tuple(kernel.at_diagonal(_matrix(data), k, self.core_shape) for k in self.offsets)
+
+    def _describe(self):
+        return [f"offsets={self.offsets}", f"shape={self.shape}"], False
+
+    def _positions(self):
+        if not self.offsets:
+            zero = jnp.zeros((), int)
+            return ((zero, zero),)
+        lengths = [kernel.diagonal_length(self.core_shape, k) for k in self.offsets]
+        along = [jnp.arange(n) for n in lengths]
+        return tuple((i + max(0, -k), i + max(0, k)) for i, k in zip(along, self.offsets, strict=True))
+
+    def _bandwidths(self):
+        return max(0, *(-k for k in self.offsets), 0), max(0, *self.offsets, 0)
 
     def _dense(self):
         return kernel.to_dense(
@@ -316,6 +331,8 @@ def _(x, y):
 
 @meet_pair.kernel(Banded, Banded)
 def _(x, y):
+    if not is_zero_outside(y):
+        return x._free()
     return at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
 
 
@@ -329,6 +346,21 @@ def at_offsets(x: Banded, offsets: tuple[int, ...]) -> Banded:
     return bands(
         [x.diagonal(k) for k in offsets], offsets, x.core_shape, x.background, dtype=x.dtype, batch=x.batch_shape
     )
+
+
+@elements.kernel(Banded)
+def _(x, i, j):
+    fill = jnp.zeros((), x.dtype) if x.background is None else x.background
+    shape = jnp.broadcast_shapes(i.shape, j.shape)
+    value = jnp.broadcast_to(fill.reshape(fill.shape + (1,) * len(shape)), (*x.batch_shape, *shape))
+    for k, d in zip(x.offsets, x.diagonals, strict=True):
+        if d.shape[-1]:
+            # On the diagonal either coordinate says the place: of a row or a column that is one look.
+            place = i - max(0, -k) if i.size <= j.size else j - max(0, k)
+            entry = d[..., jnp.clip(place, 0, d.shape[-1] - 1)]
+            entry = entry.reshape(entry.shape[: d.ndim - 1] + (1,) * (len(shape) - place.ndim) + place.shape)
+            value = jnp.where(j - i == k, entry, value)
+    return value
 
 
 def missing(x: Banded, axis: int) -> np.ndarray:

@@ -5,8 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import indexing
-from ..core.dense import Dense
-from ..core.dispatch import densify
 from ..functions.indexing import index, write_entries
 from ..kernels import bands as kernel
 from .banded import Banded, bands
@@ -15,39 +13,12 @@ _write_box = jax.jit(indexing.write_box, static_argnums=0)
 _write_box_donated = jax.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
 
 
-def _kinds(key):
-    return tuple(k[0] for k in key)
+def _equal_steps(x, *, operands, key) -> bool:
+    """Whether a key is two slices with one positive step."""
+    return tuple(k[0] for k in key) == ("slice", "slice") and key[0][3] == key[1][3] > 0
 
 
-@index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("int", "int"))
-def _(x, *, operands, key):
-    return Dense._make((_element(x, *operands),))
-
-
-@index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("array", "array"))
-def _(x, *, operands, key):
-    i, j = jnp.broadcast_arrays(*operands)
-    return Dense._make(
-        (_element(x, jnp.where(i < 0, i + x.core_shape[0], i), jnp.where(j < 0, j + x.core_shape[1], j)),)
-    )
-
-
-@index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("int", "slice"))
-def _(x, *, operands, key):
-    return Dense._make(
-        (_row(x.diagonals, x.offsets, x, operands[0], x.core_shape[1])[..., indexing.as_slice(*key[1][1:])],)
-    )
-
-
-@index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("slice", "int"))
-def _(x, *, operands, key):
-    diagonals, offsets = kernel.transpose(x.diagonals, x.offsets)
-    return Dense._make(
-        (_row(diagonals, offsets, x, operands[0], x.core_shape[0])[..., indexing.as_slice(*key[0][1:])],)
-    )
-
-
-@index.kernel(Banded, when=lambda x, *, operands, key: _kinds(key) == ("slice", "slice") and key[0][3] == key[1][3] > 0)
+@index.kernel(Banded, when=_equal_steps)
 def _(x, *, operands, key):
     """Rows ``a + s i`` and columns ``b + s j``: the diagonal k becomes the one with offset ``(k + a - b) / s``."""
     (_, a, m, step), (_, b, n, _) = key
@@ -68,45 +39,6 @@ def _(x, *, operands, key):
 def _scale_survives(x, a, b, m, n, step) -> bool:
     """Whether a principal part of a scaled identity is asked for, which is one."""
     return hasattr(x, "scale") and a == b and m == n
-
-
-@index.kernel(Banded, when=lambda x, *, operands, key: len(key) == 3 and "new" in _kinds(key) and "int" in _kinds(key))
-def _(x, *, operands, key):
-    """A row, a column or an element with a new axis behind or in it: the axis is put in afterwards."""
-    plain = index.dispatch(x, operands=operands, key=tuple(k for k in key if k[0] != "new"))
-    left = tuple(None if k[0] == "new" else slice(None) for k in key if k[0] != "int")
-    return Dense._make((plain.data[(..., *left)],))
-
-
-def _element(x, i, j):
-    """The elements at rows `i` and columns `j`, by one look at each diagonal."""
-    batch = len(x.batch_shape)
-    fill = jnp.zeros((), x.dtype) if x.background is None else x.background
-    value = jnp.broadcast_to(fill.reshape(fill.shape + (1,) * i.ndim), (*x.batch_shape, *i.shape))
-    for k, d in zip(x.offsets, x.diagonals, strict=True):
-        if d.shape[-1]:
-            place = jnp.clip(jnp.minimum(i, j), 0, d.shape[-1] - 1)
-            entry = d[(slice(None),) * batch + (place,)]
-            value = jnp.where(j - i == k, entry, value)
-    return value
-
-
-def _row(diagonals, offsets, x, i, n):
-    """Row `i` of the matrix of these diagonals with `n` columns, by one look at each diagonal."""
-    fill = jnp.zeros((), x.dtype) if x.background is None else x.background
-    row = jnp.broadcast_to(fill[..., None], (*x.batch_shape, n))
-    columns = jnp.arange(n)
-    for k, d in zip(offsets, diagonals, strict=True):
-        if d.shape[-1]:
-            entry = d[..., jnp.clip(i - max(0, -k), 0, d.shape[-1] - 1)]
-            row = jnp.where(columns == i + k, entry[..., None], row)
-    return row
-
-
-@index.kernel(Banded)
-def _(x, *, operands, key):
-    dense = densify(x, "__getitem__")
-    return index.dispatch(dense, operands=operands, key=key)
 
 
 @write_entries.kernel(Banded)

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from ..core.dense import parameter
+from ..core.text import inline
 from .banded import Banded, batch_of, matrix_shape
 from .fill import core_shape
 
@@ -70,6 +71,10 @@ class Diagonal(Banded):
     def _shape(leaves, meta):
         return batch_of(leaves[0].shape, 1) + meta
 
+    def _describe(self):
+        text, complete = inline(self.diag)
+        return [text, f"shape={self.shape}"], complete
+
     def _rebuild(self, entries, background):
         return Diagonal._make((*entries, background), self.meta)
 
@@ -112,11 +117,18 @@ class Identity(Diagonal):
     def _shape(leaves, meta):
         return leaves[0].shape + meta
 
+    def _describe(self):
+        return [f"scale={inline(self.scale)[0]}", f"shape={self.shape}"], True
+
     def _rebuild(self, entries, background):
         return Identity._make((*entries, background), self.meta)
 
     def _free(self):
         return Diagonal._make((self.diag, self.background), self.meta)
+
+    def _positions(self):
+        zero = jnp.zeros((), int)
+        return ((zero, zero),)
 
     def _gather(self, data):
         return (data[..., 0, 0] if data.ndim >= 2 else data.reshape(()),)

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import parameter
+from ..core.text import inline
 
 
 class Fill(Array):
@@ -52,6 +53,9 @@ class Fill(Array):
     @staticmethod
     def _shape(leaves, meta):
         return leaves[0].shape + meta
+
+    def _describe(self):
+        return [inline(self.value)[0], f"{self.meta}"], True  # one number says it all, however large the array is
 
     def _constant_data(self):
         """The value with ones for the core dimensions."""

@@ -1,0 +1,42 @@
+"""Arrays as text: what `repr` and `str` show of a parameter, without looking at more elements than they show."""
+
+import numpy as np
+
+
+def _visible(data, edge: int | None = None, threshold: int | None = None) -> tuple[np.ndarray, bool]:
+    """The elements that NumPy would show, and whether it would leave some out.
+
+    Of a long axis these are the `edge` first and last ones; one more is taken, so that NumPy puts its dots there.
+    """
+    options = np.get_printoptions()
+    edge = options["edgeitems"] if edge is None else edge
+    threshold = options["threshold"] if threshold is None else threshold
+    if data.size <= threshold:
+        return np.asarray(data), False
+    if not isinstance(data, np.ndarray) and all(d.platform == "cpu" for d in data.devices()):
+        data = np.asarray(data)  # shares the memory
+    for axis, n in enumerate(data.shape):
+        if n > 2 * edge + 1:
+            kept = np.r_[: edge + 1, n - edge : n]
+            data = data[(slice(None),) * axis + (kept,)]
+    return np.asarray(data), True
+
+
+def array_text(data, prefix="", suffix="", *, threshold=None, edge=None, separator=", ", width=None) -> str:
+    """The elements in brackets, as NumPy writes them."""
+    data, shortened = _visible(data, edge, threshold)
+    options = {} if edge is None else {"edgeitems": edge}
+    return np.array2string(
+        data, separator=separator, prefix=prefix, suffix=suffix, max_line_width=width,
+        threshold=0 if shortened else data.size + 1, **options,
+    )  # fmt: skip
+
+
+def inline(data) -> tuple[str, bool]:
+    """A parameter on one line, and whether that is all of it."""
+    if data.ndim == 0:
+        return str(np.asarray(data)[()]), True
+    text = array_text(data, threshold=10, edge=3, width=10**6)
+    if len(text) > 100:
+        return f"<{data.dtype}{list(data.shape)}>", False
+    return " ".join(text.split("\n")).replace("  ", " ") if data.ndim > 1 else text, data.size <= 10
