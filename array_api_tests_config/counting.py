@@ -57,6 +57,16 @@ class Counter:
         dispatch.ArrayFunction._fast = functools.cached_property(known_to_operators)
         dispatch.ArrayFunction._fast.__set_name__(None, "_fast")
 
+        run_eagerly = dispatch.Function._eagerly
+
+        def eagerly(function, arrays, static):
+            result = run_eagerly(function, arrays, static)
+            if result is not NotImplemented and any(type(a) is counter.cls for a in arrays):
+                counter.served.setdefault(counter.test, set()).add(function.name)
+            return result
+
+        dispatch.Function._eagerly = eagerly
+
     def called(self, function, static, arrays):
         """A compiled call has run."""
         leaves, tree = jax.tree.flatten(arrays)

@@ -17,5 +17,6 @@ from . import projections as _projections
 from .arrays import REQUIREMENTS, SAMPLERS, STRUCTURES, Numbers, banded, sample, sampler, with_background
 from .case import DTYPES, Case, compiled
 from .cases import BATCHES, CASES, SIZES, VECTORS, WITHOUT_ARRAYS, operands
+from .checking import Findings, Report, check_structure
 from .law import LawBroken, applies, check_law, dense_value
 from .projecting import PROJECTIONS, project, projection

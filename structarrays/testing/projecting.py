@@ -31,8 +31,8 @@ def projection(structure: str, *, min_ndim: int = 2):
     -------
     callable
         A decorator of a function ``(values, admits, choose)`` which returns an array of the shape and dtype of the NumPy array
-        `values`, whose elements are among `values` or satisfy `admits`; or None where the structure has none. ``admits(v)`` says whether an element may be `v` (ask for 0 before you imply zeros); and
-        ``choose(n)`` is one of ``0, …, n - 1``, for variants.
+        `values`, whose elements are among `values` or satisfy `admits`; or None where the structure has none. Of an element v
+        that it implies, such as zero, it must ask ``admits(v)``; ``choose(n)`` is one of ``0, …, n - 1``, for variants.
 
     Examples
     --------
