@@ -133,7 +133,8 @@ def outside(x: Array, values, admits, choose):
     """An array with structural zeros, where elements may be zero; or with one of the values as its background."""
     if not x.size or admits(0) and choose(4) < 3:
         return x
-    return x._rebuild(x.entries, jnp.asarray(values[..., 0, -1]))
+    core = x.ndim - len(x.batch_shape)
+    return x._rebuild(x.entries, jnp.asarray(values[(..., *(0,) * (core - 1), -1)]))
 
 
 def exact(structure, values, choose=first):
