@@ -146,14 +146,17 @@ from .structures import banded_triangles as _banded_triangles
 from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions
+from .structures import permutation_products as _permutation_products
 from .structures import sparse_elementwise as _sparse_elementwise
 from .structures import sparse_indexing as _sparse_indexing
 from .structures import sparse_joins as _sparse_joins
 from .structures import sparse_products as _sparse_products
 from .structures import sparse_reductions as _sparse_reductions
+from .structures import sparse_writes as _sparse_writes
 from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
 from .structures.diagonal import Diagonal, Identity
 from .structures.fill import Fill
+from .structures.permutation import Permutation
 from .structures.sparse import Sparse
 from .transform.calculus import grad, value_and_grad, vmap
 from .transform.structure import convert, join

@@ -42,6 +42,9 @@ def order(coordinates, sizes):
 
 def find(coordinates, wanted, sizes):
     """For each of the wanted coordinates how many sorted ones stand before it, and whether the next is the one."""
+    if len(wanted[0]) <= 8:  # without a pass over all entries
+        places = [_place(coordinates, one) for one in zip(*wanted, strict=True)]
+        return np.array([p for p, _ in places], np.int64), np.array([f for _, f in places], bool)
     key, value = keys(coordinates, sizes), keys(wanted, sizes)
     if key is None:
         count = len(wanted[0])
@@ -57,6 +60,15 @@ def find(coordinates, wanted, sizes):
     at = np.minimum(before, len(coordinates[0]) - 1)
     same = [c[at] == w for c, w in zip(coordinates, wanted, strict=True)]
     return before, (before < len(coordinates[0])) & np.logical_and.reduce(same)
+
+
+def _place(coordinates, wanted):
+    """The same for one entry: a bisection in each dimension, among the entries that agree in those before."""
+    low, high = 0, len(coordinates[0])
+    for c, w in zip(coordinates, wanted, strict=True):
+        part = c[low:high]
+        low, high = low + int(np.searchsorted(part, w, "left")), low + int(np.searchsorted(part, w, "right"))
+    return low, low < high
 
 
 def union(x, y, sizes):

@@ -240,7 +240,8 @@ class Sparse(Array):
     @property
     def entries(self) -> tuple:
         """The one parameter that holds entries."""
-        return self._value[0][:1]
+        # What a function and its derivative make of the padding must not come back, so it is cut off on both sides.
+        return (self._without_padding(self.data),) if self.padded else self._value[0][:1]
 
     @property
     def background(self):
@@ -269,8 +270,11 @@ class Sparse(Array):
     def _rebuild(self, entries, background):
         (data,) = entries
         if self.padded:  # a function need not map the zeros of the padding to zero
-            data = jnp.where(self.coords[0] < self.core_shape[0], data, jnp.zeros((), data.dtype))
+            data = self._without_padding(data)
         return Sparse._make((data, *self._like(data), background), self.meta)
+
+    def _without_padding(self, data):
+        return jnp.where(self.coords[0] < self.core_shape[0], data, jnp.zeros((), data.dtype))
 
     def _like(self, data):
         """The coordinates for data with more batch dimensions."""

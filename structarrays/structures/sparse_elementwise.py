@@ -48,15 +48,6 @@ def trimmed(x):
 # ---- functions of two arrays ------------------------------------------------------------------------------------------
 
 
-def _register(function):
-    @function.eager_kernel(Sparse, Sparse)
-    @function.eager_kernel(Sparse, Array)
-    @function.eager_kernel(Array, Sparse)
-    def _(x, y):
-        combine = _combination(function, x, y)
-        return NotImplemented if combine is None else _exactly(function, x, y, combine)
-
-
 def _combination(function, x, y):
     """How the patterns come together; None where the compiled call is exact."""
     for a in (x, y):
@@ -166,13 +157,27 @@ def _on_pattern(function):
     return jax.jit(run, static_argnums=(3, 4))
 
 
-for _function in list(FUNCTIONS.values()):
-    if isinstance(_function, ElementwiseArrayFunction) and len(_function.arrays) == 2:
-        _register(_function)
+def register_exact(cls):
+    """Have elementwise functions of several arrays, one of this class, make results of exactly the entries they need."""
+    for function in list(FUNCTIONS.values()):
+        if isinstance(function, ElementwiseArrayFunction) and len(function.arrays) == 2:
+            _register(function, (cls, cls), (cls, Array), (Array, cls))
+    where = FUNCTIONS["where"]
+    for classes in ((cls, object, object), (object, cls, object), (object, object, cls)):
+        where.eager_kernel(*classes)(_where)
 
 
-@FUNCTIONS["where"].eager_kernel(Sparse, object, object)
-@FUNCTIONS["where"].eager_kernel(object, Sparse, object)
-@FUNCTIONS["where"].eager_kernel(object, object, Sparse)
-def _(condition, x1, x2):
+def _register(function, *pairs):
+    def run(x, y):
+        combine = _combination(function, x, y)
+        return NotImplemented if combine is None else _exactly(function, x, y, combine)
+
+    for classes in pairs:
+        function.eager_kernel(*classes)(run)
+
+
+def _where(condition, x1, x2):
     return trimmed(compiled(FUNCTIONS["where"], condition, x1, x2))
+
+
+register_exact(Sparse)

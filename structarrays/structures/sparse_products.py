@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -20,6 +21,8 @@ from .diagonal import Diagonal
 from .sparse import Sparse, _index_dtype, zero_sparse
 from .sparse_joins import has_sparse_form, to_sparse
 
+_as_sparse = jax.jit(to_sparse)
+
 
 def _is_matrix(x, *args, **static) -> bool:
     return x.core_ndim == 2
@@ -33,32 +36,24 @@ def _is_plain(x) -> bool:
 # ---- times dense ------------------------------------------------------------------------------------------------------
 
 
-@matmul.kernel(Sparse, Dense, when=_is_matrix)
+@matmul.kernel(Sparse, Dense, when=lambda x1, x2: _is_plain(x1))
 def _(x1, x2):
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.shape[:-2])
     core = x2.shape[-min(2, x2.ndim) :]
-    product = _times(x1, x2.data, batch, core)
-    if x1.background is not None:
-        # A rank-one constant, and on the pattern what is stored beyond it.
-        total = jnp.sum(x2.data, axis=-min(2, x2.ndim), keepdims=True, dtype=x2.dtype)
-        product = product + x1.background.reshape(x1.background.shape + (1,) * len(core)) * total
-    return Dense._make((product,))
-
-
-def _times(x1, data, batch, core):
-    """The product of the entries, beyond the background, with dense data."""
+    data = x2.data
     m, own = x1.core_shape[0], len(x1.batch_shape)
-    entries = x1.data if x1.background is None else x1.data - x1.background[..., None]
-    rows, columns = x1.coords
+    entries, rows, columns = x1.data, *x1.coords
     if own == 0 and len(batch) > 0 and len(core) == 2:
         # One matrix for the whole batch: the right sides of all stand side by side.
-        side_by_side = jnp.moveaxis(data.reshape((-1, *core)), 0, 1).reshape(core[0], -1)
+        many = math.prod(batch)
+        side_by_side = jnp.moveaxis(data.reshape((many, *core)), 0, 1).reshape(core[0], many * core[1])
         product = _multiply(x1, entries, rows, columns, side_by_side)
-        product = jnp.moveaxis(product.reshape(m, -1, core[1]), 1, 0)
-        return product.reshape((*batch, m, core[1]))
+        product = jnp.moveaxis(product.reshape(m, many, core[1]), 1, 0)
+        return Dense._make((product.reshape((*batch, m, core[1])),))
     entries, rows, columns = (jnp.broadcast_to(a, batch + a.shape[own:]) for a in (entries, rows, columns))
     data = jnp.broadcast_to(data, batch + core)
-    return kernel.over_batch(lambda *arrays: _multiply(x1, *arrays), len(batch))(entries, rows, columns, data)
+    product = kernel.over_batch(lambda *arrays: _multiply(x1, *arrays), len(batch))(entries, rows, columns, data)
+    return Dense._make((product,))
 
 
 def _multiply(x1, entries, rows, columns, data):
@@ -73,14 +68,17 @@ def _both_plain(x1, x2) -> bool:
 
 
 @matmul.eager_kernel(Sparse, Sparse)
+@matmul.eager_kernel(Sparse, Array)
+@matmul.eager_kernel(Array, Sparse)
 def _(x1, x2):
-    if not _product_is_sparse(x1, x2):
+    kernel = matmul.choose((x1, x2), {})
+    if kernel is None or kernel.run not in (_of_sparse_forms, _of_static_size) or not _fit(x1, x2):
         return NotImplemented
-    return _exact_product(x1, x2)
+    return _exact_product(*(x if type(x) is Sparse else _as_sparse(x) for x in (x1, x2)))
 
 
-def _product_is_sparse(x1, x2) -> bool:
-    fits = _both_plain(x1, x2) and x1.shape[-1] == x2.shape[-2] and "b" not in (x1.dtype.kind, x2.dtype.kind)
+def _fit(x1, x2) -> bool:
+    fits = x1.shape[-1] == x2.shape[-2] and "b" not in (x1.dtype.kind, x2.dtype.kind)
     return fits and x1.batch_shape == x2.batch_shape == () and strong_zeros_policy.value
 
 
@@ -110,7 +108,7 @@ def _stored(x):
 
 
 @matmul.kernel(Sparse, Sparse, when=_both_plain)
-def _(x1, x2):
+def _of_static_size(x1, x2):
     """With static sizes: each of `nnz` entries meets at most a row of the other, or all of its entries.
 
     The result has at most ``min(m, nnz) * min(p, nnz')`` entries. Where that is everything, it is dense.
@@ -201,7 +199,7 @@ def _pays(x1, x2) -> bool:
 
 @matmul.kernel(Sparse, Array, when=_pays)
 @matmul.kernel(Array, Sparse, when=_pays)
-def _(x1, x2):
+def _of_sparse_forms(x1, x2):
     return matmul.dispatch(to_sparse(x1), to_sparse(x2))
 
 
