@@ -159,6 +159,13 @@ from .structures import triangular_indexing as _triangular_indexing
 from .structures import triangular_products as _triangular_products
 from .structures import triangular_reductions as _triangular_reductions
 from .structures import triangular_solvers as _triangular_solvers
+from .structures import permutation_products as _permutation_products
+from .structures import sparse_elementwise as _sparse_elementwise
+from .structures import sparse_indexing as _sparse_indexing
+from .structures import sparse_joins as _sparse_joins
+from .structures import sparse_products as _sparse_products
+from .structures import sparse_reductions as _sparse_reductions
+from .structures import sparse_writes as _sparse_writes
 from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
 from .structures.block_banded import BlockBanded, block_tridiagonal
 from .structures.block_diagonal import BlockDiagonal
@@ -166,6 +173,8 @@ from .structures.diagonal import Diagonal, Identity
 from .structures.fill import Fill
 from .structures.symmetric import Hermitian, Symmetric
 from .structures.triangular import Triangular
+from .structures.permutation import Permutation
+from .structures.sparse import Sparse
 from .transform.calculus import grad, value_and_grad, vmap
 from .transform.structure import convert, join
 
