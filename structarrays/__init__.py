@@ -97,24 +97,9 @@ from .functions.exponential import (
 )
 from .functions.indexing import take, take_along_axis
 from .functions.inspection import __array_namespace_info__
+from .functions.joining import broadcast_arrays, broadcast_shapes, broadcast_to, concat, stack, unstack
 from .functions.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
-from .functions.manipulation import (
-    broadcast_arrays,
-    broadcast_shapes,
-    broadcast_to,
-    concat,
-    expand_dims,
-    flip,
-    moveaxis,
-    permute_dims,
-    repeat,
-    reshape,
-    roll,
-    squeeze,
-    stack,
-    tile,
-    unstack,
-)
+from .functions.manipulation import expand_dims, flip, moveaxis, permute_dims, repeat, reshape, roll, squeeze, tile
 from .functions.pow_and_clip import (
     clip,
     pow,

@@ -12,6 +12,7 @@ from ..core.registry import FUNCTIONS
 from ..core.views import view_function
 from ..kernels import linalg_dense
 from . import linalg_checks as check
+from .background_products import with_background
 
 
 def by_dense_factor(function, args, static):
@@ -25,12 +26,15 @@ def by_dense_factor(function, args, static):
         for kept in sorted((0, 1), key=lambda i: (x1, x2)[i].nbytes):
             pair = [x1, x2]
             pair[1 - kept] = to_dense(pair[1 - kept])
-            if function.choose(pair, {}) is not None or _transposed(function, *pair) is not None:
+            serves = function.choose(pair, {}) is not None or _zeros_serve(function, *pair)
+            if serves or _transposed(function, *pair) is not None:
                 pair[1 - kept] = densify((x1, x2)[1 - kept], "matmul")
                 return function.dispatch(*pair)
         return NotImplemented
     if function.choose((x1, x2), {}) is not None:
         return function.dispatch(x1, x2)
+    if type(x2) is Dense and x1.stores_entries and x1.background is not None:
+        return _with_background(function, x1, x2)
     pair = _transposed(function, x1, x2)
     if pair is None:
         return NotImplemented
@@ -41,7 +45,22 @@ def by_dense_factor(function, args, static):
 def _transposed(function, x1, x2):
     """The factors transposed and exchanged, if they have a kernel; else None."""
     x1, x2 = (x if x.ndim == 1 else matrix_transpose.dispatch(x) for x in (x2, x1))
-    return None if type(x1) is type(x2) is Dense or function.choose((x1, x2), {}) is None else (x1, x2)
+    if type(x1) is type(x2) is Dense or not (function.choose((x1, x2), {}) or _zeros_serve(function, x1, x2)):
+        return None
+    return x1, x2
+
+
+def _zeros_serve(function, x1, x2) -> bool:
+    """Whether the structure of `x1` multiplies dense matrices where it has a structural zero in place of a background."""
+    if type(x2) is not Dense or not x1.stores_entries or x1.background is None:
+        return False
+    return function.choose((x1._rebuild(x1.entries, None), x2), {}) is not None
+
+
+def _with_background(function, x1, x2):
+    if not _zeros_serve(function, x1, x2):
+        return NotImplemented
+    return with_background(lambda x, data: function.dispatch(x, Dense._make((data,))).data, x1, x2.data)
 
 
 @function("x1", "x2", rule=by_dense_factor)

@@ -160,7 +160,7 @@ def diff(
         if part.shape[:axis] != x.shape[:axis] or part.shape[axis + 1 :] != x.shape[axis + 1 :] or part.ndim != x.ndim:
             raise ValueError(f"diff: {name} must have the shape of x, {x.shape}, but for axis {axis}, got {part.shape}")
     if len(parts) > 1:
-        from .manipulation import concat
+        from .joining import concat
 
         x = concat(promote(*parts.values()), axis=axis)
     return x if n == 0 else diff.dispatch(x, axis=axis, n=n)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import densify, to_dense
+from ..core.join import is_zero_outside
 from ..core.registry import FUNCTIONS
 from ..functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
 from ..kernels import bands as kernel
@@ -128,6 +129,21 @@ def _(x1, x2):
 @matmul.kernel(Array, Identity, when=lambda x1, x2: _scales(x2))
 def _(x1, x2):
     return scaled(x1, x2.scale, vector=x1.ndim == 1)
+
+
+def _scales_pattern(diagonal, x) -> bool:
+    return _scales(diagonal) and is_zero_outside(x) and x.core_ndim == 2
+
+
+@matmul.kernel(Diagonal, Array, when=lambda x1, x2: _scales_pattern(x1, x2))
+def _(x1, x2):
+    """The rows are scaled, which keeps every pattern."""
+    return FUNCTIONS["multiply"](Dense._make((x1.diag[..., :, None],)), x2)
+
+
+@matmul.kernel(Array, Diagonal, when=lambda x1, x2: _scales_pattern(x2, x1))
+def _(x1, x2):
+    return FUNCTIONS["multiply"](x1, Dense._make((x2.diag[..., None, :],)))
 
 
 def _are_identities(x1, x2) -> bool:

@@ -274,10 +274,14 @@ def law_cases() -> list[Case]:
     return chosen
 
 
+TABLED = tuple(s for s in STRUCTURES if s.split()[0] in ("Dense", "Fill", "Identity", "Diagonal", "Banded"))
+"""The structures of which the page shows all pairs; those of all are on a page of their own (see `pairs`)."""
+
+
 def _combinations(case):
     if len(case.operands) == 1:
         return [(s,) for s in STRUCTURES]
-    return [(a, b) for a in STRUCTURES for b in STRUCTURES]
+    return [(a, b) for a in TABLED for b in TABLED]
 
 
 def page(outcomes) -> str:

@@ -1,0 +1,81 @@
+"""The page on two structures at once: sums, elementwise products and matrix products, generated from the registry.
+
+python -m structarrays.testing.pairs        # writes docs/pairs.md
+"""
+
+from pathlib import Path
+
+from ..core.recording import explain
+from ..functions.elementwise import add, multiply
+from ..functions.linear_algebra import matmul
+from .arrays import STRUCTURES, sample
+
+SIZE = 12
+"""The matrices are of this size: large enough that a sum of few blocks or entries is not dense yet."""
+
+INTRODUCTION = """\
+# Two structures at once
+
+Made by `python -m structarrays.testing.pairs` from what `sa.explain` says of 12 × 12 matrices, and compared with the
+code by a test. Rows are the first operand, columns the second. *densifies* means that the result is `Dense`, or a dense
+copy is made on the way, although neither operand is; it counts under the
+[policy](semantics.md#structure-is-never-lost-in-silence).
+"""
+
+SECTIONS = (
+    (
+        add,
+        "The join: `x1 + x2`",
+        "The narrowest structure that holds both: of every elementwise function in which no structural zero absorbs.",
+    ),
+    (
+        multiply,
+        "The narrower structure: `x1 * x2`",
+        "A structural zero absorbs, so the product stores what both store.",
+    ),
+    (matmul, "Matrix products: `x1 @ x2`", ""),
+)
+
+
+def names() -> list[str]:
+    """The structures of the table: all variants that the tests of the law know, without stored backgrounds."""
+    return [s for s in STRUCTURES if not s.endswith("background")]
+
+
+def cell(function, first: str, second: str) -> str:
+    """What comes out for two structures.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> from structarrays.testing.pairs import cell
+    >>> cell(sa.add, "Diagonal", "Banded")
+    'Banded'
+    """
+    x1, x2 = sample(first, (SIZE, SIZE)), sample(second, (SIZE, SIZE), seed=1)
+    log = explain(function, x1, x2)
+    if log.densifications and "Dense" not in (first, second):
+        return "densifies"
+    background = " + background" if log.result.stores_entries and log.result.background is not None else ""
+    return type(log.result).__name__ + background
+
+
+def page() -> str:
+    """The generated page."""
+    lines = [INTRODUCTION]
+    for function, title, text in SECTIONS:
+        lines += [f"## {title}", "", *([text, ""] if text else [])]
+        lines += ["| | " + " | ".join(names()) + " |", "|---" * (len(names()) + 1) + "|"]
+        for first in names():
+            lines.append(f"| **{first}** | " + " | ".join(cell(function, first, second) for second in names()) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main():
+    """Write the page."""
+    Path("docs/pairs.md").write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""The generated page on two structures is what the registry gives, and says what was promised of joins."""
+
+from pathlib import Path
+
+import pytest
+
+import structarrays as sa
+from structarrays.testing.pairs import cell, page
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_page_is_current():
+    there = (DOCS / "pairs.md").read_text(encoding="utf-8")
+    assert page() == there, "docs/pairs.md is old: python -m structarrays.testing.pairs"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "joined"),
+    [
+        ("Circulant", "Identity", "Circulant"),
+        ("Circulant", "Circulant", "Circulant"),
+        ("Toeplitz", "Toeplitz, tridiagonal", "Toeplitz"),
+        ("Triangular", "Triangular, upper", "Dense"),
+        ("Triangular", "Diagonal", "Triangular"),
+        ("Symmetric", "Diagonal", "Symmetric"),
+        ("Banded", "Sparse", "Sparse"),
+        ("Permutation", "Permutation", "Sparse"),
+        ("Permutation", "Diagonal", "Sparse"),
+        ("Permutation", "Banded", "Sparse"),
+        ("BlockDiagonal", "BlockDiagonal", "BlockDiagonal"),
+        ("BlockDiagonal", "Diagonal", "BlockDiagonal"),
+        ("BlockDiagonal", "BlockBanded", "BlockBanded"),
+    ],
+)
+def test_joins(first, second, joined):
+    for a, b in ((first, second), (second, first)):
+        assert cell(sa.add, a, b).replace("densifies", "Dense") == joined
