@@ -13,7 +13,11 @@ Register how random arrays of the structure are made, and check what you have ke
             check_law(case, operands(case, ["Antidiagonal"], batch=[(2,)], sizes=SIZES[0], dtype="float64"))
 """
 
-from .arrays import REQUIREMENTS, SAMPLERS, STRUCTURES, Numbers, banded, sample, sampler, with_background
+from . import arrays_toeplitz as _arrays_toeplitz
+from .arrays import REQUIREMENTS, SAMPLERS, Numbers, banded, sample, sampler, with_background
 from .case import DTYPES, Case, compiled
 from .cases import BATCHES, CASES, SIZES, VECTORS, WITHOUT_ARRAYS, operands
 from .law import LawBroken, applies, check_law, dense_value
+
+STRUCTURES = tuple(SAMPLERS)
+"""The structures of this library, as `sample` knows them."""

@@ -279,6 +279,3 @@ def with_background(structure: str):
 
 for _structure in ("Identity", "Diagonal", "Banded"):
     SAMPLERS[f"{_structure} + background"] = with_background(_structure)
-
-STRUCTURES = tuple(SAMPLERS)
-"""The structures of this library, as `sample` knows them."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from ..core.recording import explain
 from ..functions.elementwise import add, multiply
 from ..functions.linear_algebra import matmul
-from .arrays import STRUCTURES, sample
+from . import STRUCTURES
+from .arrays import sample
 
 SIZE = 12
 """The matrices are of this size: large enough that a sum of few blocks or entries is not dense yet."""
