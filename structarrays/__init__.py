@@ -175,6 +175,19 @@ from .structures.symmetric import Hermitian, Symmetric
 from .structures.triangular import Triangular
 from .structures.permutation import Permutation
 from .structures.sparse import Sparse
+from .structures import circulant_solvers as _circulant_solvers
+from .structures import fill_indexing as _fill_indexing
+from .structures import fill_products as _fill_products
+from .structures import fill_reductions as _fill_reductions
+from .structures import toeplitz_indexing as _toeplitz_indexing
+from .structures import toeplitz_products as _toeplitz_products
+from .structures import toeplitz_reductions as _toeplitz_reductions
+from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
+from .structures.circulant import Circulant
+from .structures.diagonal import Diagonal, Identity
+from .structures.fill import Fill
+from .structures.hankel import Hankel
+from .structures.toeplitz import Toeplitz
 from .transform.calculus import grad, value_and_grad, vmap
 from .transform.structure import convert, join
 
