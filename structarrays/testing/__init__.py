@@ -12,24 +12,18 @@ Register how random arrays of the structure are made, and check what you have ke
         if case.name == "linalg.matrix_transpose":
             check_law(case, operands(case, ["Antidiagonal"], batch=[(2,)], sizes=SIZES[0], dtype="float64"))
 """
-<<<<<<< HEAD
+
 from . import arrays_blocks as _arrays_blocks
 from . import arrays_sparse as _arrays_sparse
+from . import arrays_toeplitz as _arrays_toeplitz
 from . import arrays_triangles as _arrays_triangles
 from . import projections as _projections
-=======
-
-from . import arrays_toeplitz as _arrays_toeplitz
->>>>>>> toeplitz
 from .arrays import REQUIREMENTS, SAMPLERS, Numbers, banded, sample, sampler, with_background
 from .case import DTYPES, Case, compiled
 from .cases import BATCHES, CASES, SIZES, VECTORS, WITHOUT_ARRAYS, operands
 from .checking import Findings, Report, check_structure
 from .law import LawBroken, applies, check_law, dense_value
-<<<<<<< HEAD
 from .projecting import PROJECTIONS, project, projection
-=======
->>>>>>> toeplitz
 
 STRUCTURES = tuple(SAMPLERS)
 """The structures of this library, as `sample` knows them."""
