@@ -7,7 +7,7 @@ import numpy as np
 
 from ..structures.block_banded import BlockBanded
 from ..structures.block_diagonal import BlockDiagonal
-from .arrays import SAMPLERS, _dominant, sampler, with_background
+from .arrays import SAMPLERS, dominant, sampler, with_background
 
 
 def _pieces(size, lengths):
@@ -25,7 +25,7 @@ def _(numbers, batch, core, requires):
     """Blocks of 2 × 2; in a rectangular matrix as many, of several shapes, some without rows or columns."""
     m, n = core
     if requires:
-        return BlockDiagonal([_dominant(numbers, batch, size, requires) for size in _pieces(n, (2,))])
+        return BlockDiagonal([dominant(numbers, batch, size, requires) for size in _pieces(n, (2,))])
     heights, widths = _pieces(m, (2,)), _pieces(n, (2,))
     pairs = itertools.zip_longest(heights, widths, fillvalue=0)
     return BlockDiagonal([numbers((*batch, h, w)) for h, w in pairs])
@@ -37,7 +37,7 @@ def _(numbers, batch, core, requires):
     m, n = core
     sizes = _pieces(min(m, n), (1, 2, 3))
     if requires:
-        return BlockDiagonal([_dominant(numbers, batch, size, requires) for size in sizes])
+        return BlockDiagonal([dominant(numbers, batch, size, requires) for size in sizes])
     blocks = [numbers((*batch, size, size)) for size in sizes[:-1]]
     return BlockDiagonal([*blocks, numbers((*batch, sizes[-1] + max(0, m - n), sizes[-1] + max(0, n - m)))])
 
