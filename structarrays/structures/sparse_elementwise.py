@@ -122,7 +122,9 @@ def _sorted_keys(x, order):
     keys = [np.asarray(x.coords[i]) for i in order]
     if x.order == order:
         return keys, None
-    sorting = np.lexsort(keys[::-1], axis=-1)
+    sorting = np.empty(keys[0].shape, np.int32)
+    for b in np.ndindex(*keys[0].shape[:-1]):
+        sorting[b] = host.sort([k[b] for k in keys], [x.core_shape[i] for i in order])
     return [np.take_along_axis(k, sorting, -1) for k in keys], sorting
 
 
