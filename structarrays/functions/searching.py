@@ -336,7 +336,7 @@ def _where_rule(function, args, static):
         pattern, background = condition, c.reshape(c.shape[: max(0, c.ndim - core)])
     else:
         return elementwise(function, args, static)
-    if type(pattern) is Dense:
+    if type(pattern) is Dense or not pattern._closed_under(function, args):
         return elementwise(function, args, static)
     if not all(c is not None or same_pattern(x, pattern) for x, c in zip(args, constants, strict=True)):
         pattern = pattern._free()

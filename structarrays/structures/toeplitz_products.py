@@ -1,0 +1,106 @@
+"""Products of Toeplitz and Hankel matrices."""
+
+import jax.numpy as jnp
+
+from ..core.dense import Dense
+from ..core.dispatch import densify
+from ..functions.linalg import matmul
+from ..kernels import toeplitz as kernel
+from ..kernels.bands import band_matmul
+from .banded import Banded, bands
+from .hankel import Hankel
+from .toeplitz import Toeplitz, toeplitz
+
+# A product with so many diagonals is banded; with more it is dense, or (of triangular factors) a Toeplitz matrix.
+_BANDED_DIAGONALS = 48
+
+
+def times_dense(multiply, data):
+    """A product with a vector or with matrices, by a function of matrices."""
+    return Dense._make((multiply(data[:, None])[..., 0] if data.ndim == 1 else multiply(data),))
+
+
+@matmul.kernel(Toeplitz, Dense)
+def _(x1, x2):
+    return times_dense(lambda data: kernel.matmul(x1.values, x1.first, x1.core_shape, data), x2.data)
+
+
+@matmul.kernel(Hankel, Dense)
+def _(x1, x2):
+    """``H = T J``, where J turns the rows of `x2` upside down."""
+    first, _ = kernel.full_range(x1.core_shape)
+
+    def multiply(data):
+        return kernel.matmul(x1.values[..., ::-1], first, x1.core_shape, data[..., ::-1, :])
+
+    return times_dense(multiply, x2.data)
+
+
+# ---- of two Toeplitz matrices -------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Toeplitz, Toeplitz)
+def _(x1, x2):
+    """Dense, unless both are narrow or triangular."""
+    stored = None
+    if not x2._covers:
+        inside = kernel.to_dense(jnp.ones(x2.values.shape[-1:], bool), x2.first, x2.core_shape)
+        stored = jnp.broadcast_to(inside, x2.core_shape)
+    data = densify(x2, "matmul").data
+    return Dense._make((kernel.matmul(x1.values, x1.first, x1.core_shape, data, stored),))
+
+
+def _are_narrow(x1, x2) -> bool:
+    count = x1.values.shape[-1] + x2.values.shape[-1] - 1
+    return not x1._covers and not x2._covers and count <= _BANDED_DIAGONALS
+
+
+@matmul.kernel(Toeplitz, Toeplitz, when=_are_narrow)
+def _(x1, x2):
+    return banded_product(x1, x2)
+
+
+@matmul.kernel(Toeplitz, Banded, when=lambda x1, x2: not x1._covers and x1.values.shape[-1] <= _BANDED_DIAGONALS)
+def _(x1, x2):
+    return matmul.dispatch(x1._free(), x2)
+
+
+@matmul.kernel(Banded, Toeplitz, when=lambda x1, x2: not x2._covers and x2.values.shape[-1] <= _BANDED_DIAGONALS)
+def _(x1, x2):
+    return matmul.dispatch(x1, x2._free())
+
+
+def banded_product(x1: Toeplitz, x2: Toeplitz):
+    """Diagonals which are constant but near their ends."""
+    parts = (part for x in (x1, x2) for part in ([x.diagonal(k) for k in x.offsets], x.offsets, x.core_shape))
+    diagonals, offsets = band_matmul(*parts)
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    return bands(diagonals, offsets, (x1.shape[-2], x2.shape[-1]), dtype=x1.dtype, batch=batch)
+
+
+def _are_triangular(x1, x2) -> bool:
+    """Whether both are square, and triangular on the same side: then the product is a Toeplitz matrix."""
+    square = x1.shape[-2] == x1.shape[-1] == x2.shape[-1]
+    return square and (max(x1.last, x2.last) <= 0 or min(x1.first, x2.first) >= 0)
+
+
+@matmul.kernel(Toeplitz, Toeplitz, when=_are_triangular)
+def _(x1, x2):
+    """They commute, and the product's first column (or row) is the product with that of one: a truncated convolution."""
+    upper = max(x1.last, x2.last) > 0
+    low, high = x1.first + x2.first, x1.last + x2.last
+    n = x1.shape[-1]
+    if upper:
+        # The flipped values are those of the transposes.
+        column = _convolution(x1.values, x2.values, n - low)
+        return toeplitz(column, low, x1.core_shape)
+    column = _convolution(x1.values[..., ::-1], x2.values[..., ::-1], n + high)
+    return toeplitz(column[..., ::-1], high - column.shape[-1] + 1, x1.core_shape)
+
+
+def _convolution(a, b, count):
+    """The first `count` elements of the convolution of two sequences, or all of them."""
+    count = max(0, min(count, a.shape[-1] + b.shape[-1] - 1)) if a.shape[-1] and b.shape[-1] else 0
+    a, b = a[..., :count], b[..., :count]
+    # As a product of the lower triangular Toeplitz matrix, count × len(b), with the column b.
+    return kernel.matmul(a[..., ::-1], 1 - a.shape[-1], (count, b.shape[-1]), b[..., None])[..., 0]
