@@ -209,7 +209,11 @@ def test_joins_are_sparse(other, name):
     other = other()
     b = other if isinstance(other, float) else dense(other)
     with sa.densify("error"):
-        for result, expected in ((x + other, a + b), (other - x, b - a), (jax.jit(lambda x, y: x + y)(x, other), a + b)):
+        for result, expected in (
+            (x + other, a + b),
+            (other - x, b - a),
+            (jax.jit(lambda x, y: x + y)(x, other), a + b),
+        ):
             assert type(result).__name__ == name
             np.testing.assert_allclose(dense(result), expected)
         assert not (x + other).padded
@@ -278,6 +282,25 @@ def test_gradients_go_to_the_entries():
     assert type(gradient) is sa.Sparse
 
 
+def test_results_share_coordinates_in_eager_calls():
+    x, a = both(5, 4)
+    for y, expected in ((sa.exp(x), np.exp(a)), (2 * x, 2 * a), (x.mT.mT, a), (x * np.arange(4.0), a * np.arange(4.0))):
+        assert all(one is other for one, other in zip(y.coords, x.coords, strict=True))
+        np.testing.assert_allclose(dense(y), expected)
+    y = x + sa.exp(x) * 3.0
+    assert all(one is other for one, other in zip(y.coords, x.coords, strict=True)) and y.background is not None
+    r, c = (int(i) for i in dense(x.indices)[0])
+    y[r, c] = 1.0
+    y[r, c] = 2.0
+    np.testing.assert_array_equal(dense(x), a)
+    with pytest.raises(ValueError, match="broadcast"):
+        x + np.ones((3, 7))
+    with pytest.raises(TypeError, match="boolean|bool"):
+        sa.logical_and(x, x)
+    assumed = sa.assume(sa.Sparse.from_dense(np.eye(3)), "symmetric")
+    assert (assumed + assumed).assumptions == (assumed + assumed.mT).assumptions == assumed.assumptions
+
+
 def test_the_transpose_is_free():
     x, a = both(40, 30)
     text = jax.jit(lambda x: x.mT).lower(x).as_text()
@@ -322,7 +345,13 @@ def test_parts():
 def test_an_element_that_32_bits_cannot_count():
     x = sa.Sparse([1.0, 2.0, 3.0], ([0, 999_999, 999_999], [5, 4, 999_999]), (N, N))
     with sa.densify("error"):
-        assert [float(x[k]) for k in ((0, 5), (999_999, 4), (999_999, 999_999), (5, 0), (999_998, 4))] == [1, 2, 3, 0, 0]
+        assert [float(x[k]) for k in ((0, 5), (999_999, 4), (999_999, 999_999), (5, 0), (999_998, 4))] == [
+            1,
+            2,
+            3,
+            0,
+            0,
+        ]
 
 
 # ---- writes -----------------------------------------------------------------------------------------------------------
