@@ -129,6 +129,12 @@ class Array(Conveniences):
         """Whether the stored entries fill the whole core, so that there is no background and nothing absorbs."""
         return False
 
+    def _closed_under(self, function, args) -> bool:
+        """Whether an elementwise function of operands that this structure holds has a result that it holds; not so, for
+        some functions, where an entry stands at a second place with another value.
+        """
+        return True
+
     def _positions(self) -> tuple:
         """Where the stored entries stand: for each of `entries` one integer array a core dimension, without the batch if
         `static_pattern`, else with it; the place of an entry that fills several is any of them.

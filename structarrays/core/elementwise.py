@@ -55,7 +55,7 @@ class _Elementwise:
     def prepare(self, *arrays: Array):
         """The operands with their common dtype, of a kind that the function takes."""
         check_kinds(self, arrays)
-        arrays = promote(*arrays)
+        arrays = [_marked_real(x, y) for x, y in zip(arrays, promote(*arrays), strict=True)]
         if "floating" in self.kinds and arrays[0].dtype.kind in "iu":
             default = dtypes.default_dtype("f")
             arrays = [x._cast(default) for x in arrays]
@@ -65,6 +65,21 @@ class _Elementwise:
             shapes = " and ".join(str(x.shape) for x in arrays)
             raise ValueError(f"{self.name}: shapes {shapes} cannot be broadcast together") from None
         return arrays
+
+
+_REAL = "real"
+
+
+def _marked_real(x, promoted):
+    """A promoted operand with a mark that it was real, if its dtype does not say so any more."""
+    if x.dtype.kind == "c" or promoted.dtype.kind != "c":
+        return promoted
+    return promoted._assuming(promoted.assumptions | {_REAL})
+
+
+def is_real(x: Array) -> bool:
+    """Whether it is known of an operand of an elementwise function that all its elements are real numbers."""
+    return x.dtype.kind != "c" or _REAL in x.assumptions
 
 
 def check_kinds(function, arrays):
@@ -169,7 +184,7 @@ def elementwise(function, args, static):
     elif only_constants:
         joined = join_all(structured)
         pattern = joined[0]
-        if type(pattern) is Dense:
+        if type(pattern) is Dense or not pattern._closed_under(function, args):
             return _dense_result(function, args, static, shape)
         left = iter(joined)
         parts = [

@@ -210,19 +210,22 @@ def setitem(x: Array, key, value):
         if mask is not None and value.ndim == 0:
             new = _write_where(data, mask, value)
         else:
-            items = indexing.parse(key, x.shape)
-            if indexing.is_basic(items):
-                static, starts = indexing.box(items)
-                _check_broadcast(value.shape, indexing._result_shape(static))
-                new = (_write_box_donated if donate else _write_box)(static, data, starts, value)
-            else:
-                static, operands = indexing.fancy(items)
-                shape = jax.eval_shape(lambda d, o: indexing.read_fancy(static, d, o), data, operands).shape
-                _check_broadcast(value.shape, shape)
-                new = (_write_fancy_donated if donate else _write_fancy)(static, data, operands, value)
+            new = written(data, indexing.parse(key, x.shape), value, donate)
         if not donate:
             writes.check_escape(leaves, (new,), "x[key] = value")
         writes.write(x, ((new,), (Dense, None, frozenset())), owned=not isinstance(new, jax.core.Tracer))
+
+
+def written(data: jax.Array, items, value: jax.Array, donate: bool) -> jax.Array:
+    """The data with the elements at a parsed key overwritten; `donate` gives its buffer away."""
+    if indexing.is_basic(items):
+        static, starts = indexing.box(items)
+        _check_broadcast(value.shape, indexing._result_shape(static))
+        return (_write_box_donated if donate else _write_box)(static, data, starts, value)
+    static, operands = indexing.fancy(items)
+    shape = jax.eval_shape(lambda d, o: indexing.read_fancy(static, d, o), data, operands).shape
+    _check_broadcast(value.shape, shape)
+    return (_write_fancy_donated if donate else _write_fancy)(static, data, operands, value)
 
 
 def _value(value, dtype):
@@ -320,6 +323,8 @@ def _written_batch(x, items, value):
         return value._map_leaves(
             lambda leaf: jnp.broadcast_to(leaf, x.batch_shape + leaf.shape[len(value.batch_shape) :])
         )
+    if not (x.static_pattern and value.static_pattern):
+        return None
     join = FUNCTIONS["join"]
     x, _ = join(x, _without_batch(value))
     if type(x) is Dense:

@@ -61,7 +61,10 @@ def test_batches_and_dtypes_of_column_and_row_go_together():
     [
         (lambda: sa.Toeplitz(1.0), "c must have at least one dimension"),
         (lambda: sa.Toeplitz([1.0], 2.0), "r must have at least one dimension"),
-        (lambda: sa.Toeplitz([1.0, 2.0], shape=(1, 3)), r"c must have at most as many elements as there are rows \(1\)"),
+        (
+            lambda: sa.Toeplitz([1.0, 2.0], shape=(1, 3)),
+            r"c must have at most as many elements as there are rows \(1\)",
+        ),
         (lambda: sa.Toeplitz([1.0], [1.0, 2.0], shape=(2, 1)), r"r must have at most .* columns \(1\)"),
         (lambda: sa.Toeplitz([], [1.0], shape=(2, 2)), "c must have at least one element"),
         (lambda: sa.Toeplitz([1.0], shape=(2,)), r"shape must be \(m, n\)"),
@@ -391,6 +394,27 @@ def test_fast_lengths_are_scipys():
     assert not convolution.is_fast(2 * 13) and convolution.is_fast(7 * 11 * 8)
 
 
+@pytest.mark.parametrize("n", [2 * 3 * 5 * 7, 24 * 25, 27 * 25, 64])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_long_convolutions_by_short_transforms(n, dtype):
+    """Even and odd lengths, and signals shorter than the convolution."""
+    rng = np.random.default_rng(n)
+    a, b = numbers(rng, (2, n), dtype), numbers(rng, (n - 7,), dtype)
+    want = np.fft.ifft(np.fft.fft(a.astype(complex)) * np.fft.fft(b.astype(complex), n))
+    got = np.asarray(convolution._by_short_transforms(jnp.asarray(a), jnp.asarray(b), n))
+    assert got.dtype == np.dtype(dtype) and got.shape == want.shape
+    size = np.linalg.norm(a, axis=-1, keepdims=True) * np.linalg.norm(b)
+    assert (np.abs(got - want) <= 8 * np.finfo(dtype).eps * size).all()
+
+
+def test_a_product_of_the_size_where_transforms_are_split():
+    rng = np.random.default_rng(3)
+    c, x = rng.normal(size=(2, convolution._LARGE))
+    want = np.fft.irfft(np.fft.rfft(c) * np.fft.rfft(x), c.size)
+    same(sa.Circulant(c) @ x, want, rtol=1e-12)
+    same(sa.Toeplitz(c[:60000], c[:60000]) @ x[:60000], scipy.linalg.matmul_toeplitz(c[:60000], x[:60000]), rtol=1e-12)
+
+
 # ---- reductions -------------------------------------------------------------------------------------------------------
 
 
@@ -417,7 +441,9 @@ def test_nan_stays_in_its_rows(name):
     x = x._rebuild((values.at[..., 1].set(jnp.nan),), None)
     for f in ("sum", "max", "prod", "var"):
         for axis in (0, 1):
-            np.testing.assert_allclose(dense(getattr(sa, f)(x, axis=axis)), getattr(np, f)(dense(x), axis=axis), rtol=1e-12)
+            np.testing.assert_allclose(
+                dense(getattr(sa, f)(x, axis=axis)), getattr(np, f)(dense(x), axis=axis), rtol=1e-12
+            )
 
 
 def test_sums_of_large_and_small_numbers_lose_no_digits():
@@ -520,7 +546,7 @@ def test_writes(name):
     assert sa.same_structure(y, x)
     y -= x
     assert sa.same_structure(y, x)
-    np.testing.assert_array_equal(dense(y), 2 * dense(x))
+    same(y, 2 * dense(x))
 
 
 # ---- memory -----------------------------------------------------------------------------------------------------------

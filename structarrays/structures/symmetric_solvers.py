@@ -1,0 +1,92 @@
+"""Solvers, spectra and factorisations of symmetric and Hermitian matrices.
+
+What LAPACK has routines of its own for goes there: of a matrix that equals its conjugated transpose, eigenvalues give singular
+values, and Cholesky's factor is triangular. A complex symmetric matrix is like any other.
+"""
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import to_dense
+from ..functions.linalg import (
+    cholesky,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
+from ..functions.linalg_checks import complex_dtype
+from .symmetric import Mirrored
+from .triangular import Triangular
+
+
+def is_hermitian(x, *args, **static) -> bool:
+    """Whether the matrix equals its conjugated transpose."""
+    return x.dtype.kind != "c" or x.conjugates
+
+
+def _dense(x):
+    """The dense form, with what is assumed of it."""
+    return to_dense(x)._assuming(x.assumptions)
+
+
+@solve.kernel(Mirrored, Array)
+def _(x1, x2):
+    return solve.dispatch(_dense(x1), to_dense(x2))
+
+
+@inv.kernel(Mirrored)
+def _(x):
+    result, ok = inv.dispatch(_dense(x))
+    return type(x)._make((result.data,), x.lower), ok
+
+
+@cholesky.kernel(Mirrored, when=is_hermitian)
+def _(x, *, upper):
+    factor, ok = cholesky.dispatch(to_dense(x), upper=upper)
+    return Triangular._make((factor.data, None), (not upper, False)), ok
+
+
+# ---- spectra ---------------------------------------------------------------------------------------------------------
+
+
+@eigvals.kernel(Mirrored, when=is_hermitian)
+def _(x):
+    return Dense._make((eigvalsh.dispatch(to_dense(x)).data.astype(complex_dtype(x.dtype)),))
+
+
+@eig.kernel(Mirrored, when=is_hermitian)
+def _(x):
+    values, vectors = eigh.dispatch(to_dense(x))
+    return tuple(Dense._make((part.data.astype(complex_dtype(x.dtype)),)) for part in (values, vectors))
+
+
+@svdvals.kernel(Mirrored, when=is_hermitian)
+def _(x):
+    """The magnitudes of the eigenvalues, in a third of the time."""
+    return Dense._make((jnp.flip(jnp.sort(jnp.abs(eigvalsh.dispatch(to_dense(x)).data), axis=-1), axis=-1),))
+
+
+# ---- by the dense form -----------------------------------------------------------------------------------------------
+
+
+def _by_dense_form(function):
+    """A kernel that computes with the dense form, which is no larger than what is stored: nothing counts as densified."""
+
+    @function.kernel(Mirrored)
+    def run(x, **static):
+        return function.dispatch(to_dense(x), **static)
+
+
+for _function in (cholesky, det, eig, eigh, eigvals, eigvalsh, pinv, qr, slogdet, svd, svdvals):
+    _by_dense_form(_function)
+del _function
