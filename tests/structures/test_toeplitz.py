@@ -140,6 +140,12 @@ TRI = sa.tridiagonal([1.0] * 3, [2.0] * 4, [3.0] * 3)
         (sa.add, BAND, DIAGONAL, "Banded"),
         (sa.add, BAND, TRI, "Banded"),
         (sa.add, BAND, sa.exp(TRI), "Banded"),
+        (sa.add, LOWER, DIAGONAL, "Triangular"),
+        (sa.add, LOWER, TRI, "Dense"),
+        (sa.multiply, LOWER, T.to_dense(), "Triangular"),
+        (sa.multiply, LOWER, TRI, "Banded"),
+        (sa.multiply, LOWER, sa.Triangular(T), "Triangular"),
+        (sa.add, LOWER, sa.Triangular(T), "Triangular"),
         (sa.add, C, C, "Circulant"),
         (sa.add, C, EYE, "Circulant"),
         (sa.add, C, sa.exp(EYE), "Circulant"),
@@ -540,7 +546,8 @@ def test_writes(name):
     y = sa.asarray(x, copy=True)
     y[2, 2], want[2, 2] = 9.0, 9.0
     np.testing.assert_array_equal(dense(y), want)
-    assert type(y) is (sa.Banded if not x._covers else sa.Dense)
+    kinds = {"Toeplitz, tridiagonal": sa.Banded, "Toeplitz, lower": sa.Triangular}
+    assert type(y) is kinds.get(name, sa.Dense)
     y = sa.asarray(x, copy=True)
     y[...] = 3.0 * x
     assert sa.same_structure(y, x)
