@@ -1,5 +1,7 @@
 """The standard's linear algebra functions in the main namespace: products and the transpose."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..core.array import Array
@@ -8,9 +10,11 @@ from ..core.batch import check_axes
 from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
 from ..core.dispatch import densify, function, promote, to_dense
+from ..core.join import is_zero_outside
 from ..core.registry import FUNCTIONS
 from ..core.views import view_function
 from ..kernels import linalg_dense
+from ..kernels.absorbing import absorbing_product
 from . import linalg_checks as check
 from .background_products import with_background
 
@@ -18,18 +22,19 @@ from .background_products import with_background
 def by_dense_factor(function, args, static):
     """The rule of `matmul` for a pair of structures that has no kernel of its own.
 
-    One factor stays structured and the other is expanded: the one that stores less stays, if its structure multiplies
-    dense matrices. A factor that does so from one side only is transposed for the other.
+    One factor stays structured and the other is expanded: the one with structural zeros stays (they absorb), or else the one
+    that stores less, if its structure multiplies dense matrices. A factor that does so from one side only is transposed
+    for the other.
     """
     x1, x2 = (to_dense(x) if x.ndim == 1 else x for x in args)
     if type(x1) is not Dense and type(x2) is not Dense:
-        for kept in sorted((0, 1), key=lambda i: (x1, x2)[i].nbytes):
+        for kept in sorted((0, 1), key=lambda i: (not is_zero_outside((x1, x2)[i]), (x1, x2)[i].nbytes)):
             pair = [x1, x2]
             pair[1 - kept] = to_dense(pair[1 - kept])
             serves = function.choose(pair, {}) is not None or _zeros_serve(function, *pair)
             if serves or _transposed(function, *pair) is not None:
                 pair[1 - kept] = densify((x1, x2)[1 - kept], "matmul")
-                return function.dispatch(*pair)
+                return product_with_expanded(function, pair, (x1, x2), 1 - kept)
         return NotImplemented
     if function.choose((x1, x2), {}) is not None:
         return function.dispatch(x1, x2)
@@ -40,6 +45,31 @@ def by_dense_factor(function, args, static):
         return NotImplemented
     product = function.dispatch(*pair)
     return product if 1 in (x1.ndim, x2.ndim) else matrix_transpose.dispatch(product)
+
+
+def product_with_expanded(function, pair, structured, expanded):
+    """The product of a pair, one factor of which has been expanded: its zeros still absorb what is not finite."""
+    if not is_zero_outside(structured[expanded]) or pair[0].dtype.kind not in "fc":
+        return function.dispatch(*pair)
+    kept = structured[1 - expanded]
+    finite = jnp.array(True)
+    for entry in (
+        (*kept.entries, *([] if kept.background is None else [kept.background])) if kept.stores_entries else ()
+    ):
+        finite &= jnp.all(jnp.isfinite(entry))
+
+    def careful():
+        operands = [v for x in structured for v in (x._dense(), _stored(x))]
+        return absorbing_product(jnp.matmul, *operands)
+
+    return Dense._make((jax.lax.cond(finite, lambda: function.dispatch(*pair).data, careful),))
+
+
+def _stored(x):
+    """Where an array is not a structural zero, as a mask."""
+    if not is_zero_outside(x):
+        return jnp.ones(x.shape, bool)
+    return x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None)._dense()
 
 
 def _transposed(function, x1, x2):
@@ -114,7 +144,7 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     check.broadcast("matmul", x1.shape[:-2], x2.shape[:-2])
     x1, x2 = promote(x1, x2)
     if not strong_zeros_policy.value:
-        x1, x2 = (densify(x, "matmul") if x.stores_entries and x.background is None else x for x in (x1, x2))
+        x1, x2 = (densify(x, "matmul") if is_zero_outside(x) else x for x in (x1, x2))
     return matmul.dispatch(x1, x2)
 
 

@@ -14,6 +14,7 @@ from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
 from ..core.dispatch import allow_dense, to_dense
 from ..functions.linalg import diagonal, matmul, matrix_transpose
+from ..functions.linear_algebra import product_with_expanded
 from ..functions.manipulation import permute_dims
 from ..kernels import sparse as kernel
 from ..kernels import sparse_host as host
@@ -120,7 +121,8 @@ def _of_static_size(x1, x2):
         left = sides[0] <= sides[1]  # which factor stays sparse
         batch = math.prod(jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape))
         allow_dense(x1, "matmul", batch * max(m * p, min(sides)))
-        return matmul.dispatch(*((x1, to_dense(x2)) if left else (to_dense(x1), x2)))
+        pair = (x1, to_dense(x2)) if left else (to_dense(x1), x2)
+        return product_with_expanded(matmul, pair, (x1, x2), 1 if left else 0)
     if x1.nnz > m or (x2.nnz <= p and x2.nnz < x1.nnz):
         return matrix_transpose.dispatch(_expanded_product(*map(matrix_transpose.dispatch, (x2, x1))))
     return _expanded_product(x1, x2)
