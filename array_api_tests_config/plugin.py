@@ -3,12 +3,16 @@
 It changes no test: the counts go to the file named by the environment variable ``SUITE_COUNTS``; Python's generator
 starts each test in a state that follows from the seed; and JAX's caches of compiled functions, which are never freed
 otherwise, are dropped after every `TESTS_BETWEEN_CLEARS` tests.
+
+With ``SUITE_STRUCTURE`` set, the tests draw arrays of that structure (`drawing`), and what happened to them is counted (`counting`). Tests that
+draw no arrays are left to the run without. ``SUITE_QUARTER`` leaves a fixed fourth part of the others.
 """
 
 import json
 import os
 import random
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -17,15 +21,58 @@ TESTS_BETWEEN_CLEARS = 10
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 NARROWED = ("not found in array module", "disabled", "-file (", "ARRAY_API_TESTS_VERSION")
 """Parts of the reasons the suite gives for skips that come from an option, or from an extension that is not there."""
+WITHOUT_DRAWS = (
+    "test_has_names.py",
+    "test_signatures.py",
+    "test_special_cases.py::test_unary[",
+    "test_special_cases.py::test_binary[",
+    "test_special_cases.py::test_iop[",
+    "test_special_cases.py::test_empty_arrays[",
+)
+"""The tests that draw no array, but look at names and signatures or take fixed arrays without a dimension."""
+
+STRUCTURE = os.environ.get("SUITE_STRUCTURE")
+if STRUCTURE:
+    import importlib
+
+    from . import counting, drawing
+
+    counter = counting.Counter(drawing.structure_class(STRUCTURE))
+    draws = drawing.Draws(STRUCTURE, importlib.import_module(os.environ["ARRAY_API_TESTS_MODULE"]), counter.received)
+    counter.install()
+    draws.install()
 
 finished = 0
-deselected = 0
+counted = {"deselected": 0, "left to the plain run": 0, "left out of the quarter": 0, "drawn": {}, "served": {}}
+counted["square"] = bool(STRUCTURE) and draws.square
+
+
+def pytest_sessionstart():
+    """Before the tests are imported, since they import the strategies."""
+    if STRUCTURE:
+        from array_api_tests import hypothesis_helpers
+
+        draws.adopt(hypothesis_helpers)
+
+
+def pytest_collection_modifyitems(items):
+    """Leave out what a run with a structure leaves out, and count it."""
+    if STRUCTURE:
+        kept = [item for item in items if not any(part in item.nodeid for part in WITHOUT_DRAWS)]
+        counted["left to the plain run"] = len(items) - len(kept)
+        items[:] = kept
+    if os.environ.get("SUITE_QUARTER"):
+        kept = [item for item in items if zlib.crc32(f"{STRUCTURE} {item.nodeid}".encode()) % 4 == 0]
+        counted["left out of the quarter"] = len(items) - len(kept)
+        items[:] = kept
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item):
     """Seed Python's generator, which ``--hypothesis-seed`` leaves alone: the special cases' ``.example()`` uses it."""
     random.seed(f"{item.config.getoption('--hypothesis-seed')} {item.nodeid}")
+    if STRUCTURE:
+        counter.test = item.nodeid
 
 
 def pytest_runtest_teardown(item):
@@ -39,27 +86,31 @@ def pytest_runtest_teardown(item):
 
 def pytest_deselected(items):
     """Count what was not run."""
-    global deselected
-    deselected += len(items)
+    counted["deselected"] += len(items)
 
 
 def pytest_sessionfinish(session):
-    """Hand a worker's count to the controller, which collects no tests itself."""
+    """Hand a worker's counts to the controller, which collects no tests itself."""
+    if STRUCTURE:
+        counted["drawn"] = counter.drawn
+        counted["served"] = {test: sorted(names) for test, names in counter.served.items()}
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["deselected"] = deselected
+        session.config.workeroutput["counted"] = json.dumps(counted)
 
 
 @pytest.hookimpl(optionalhook=True)  # pytest-xdist's, unknown without it
 def pytest_testnodedown(node):
-    """Take over a worker's count. All workers collect the same tests."""
-    global deselected
-    deselected = max(deselected, node.workeroutput["deselected"] if hasattr(node, "workeroutput") else 0)
+    """Take over a worker's counts. All workers collect the same tests, and run different ones."""
+    theirs = json.loads(node.workeroutput["counted"]) if hasattr(node, "workeroutput") else {}
+    for name, value in theirs.items():
+        counted[name] = counted[name] | value if isinstance(value, dict) else max(counted[name], value)
 
 
 def pytest_terminal_summary(terminalreporter):
     """Write the counts, where all reports have arrived."""
     stats = terminalreporter.stats
-    counts = {outcome: len(stats.get(outcome, ())) for outcome in OUTCOMES} | {"deselected": deselected}
+    counts = {outcome: len(stats.get(outcome, ())) for outcome in OUTCOMES} | counted
     reasons = {report.longrepr[2] for report in stats.get("skipped", ())}
     counts["narrowed_by"] = sorted(reason for reason in reasons if any(sign in reason for sign in NARROWED))
+    counts["failures"] = sorted({report.nodeid for kind in ("failed", "error") for report in stats.get(kind, ())})
     Path(os.environ["SUITE_COUNTS"]).write_text(json.dumps(counts))

@@ -1,6 +1,8 @@
 """Run the official, unmodified Array API test suite (https://github.com/data-apis/array-api-tests).
 
-    python array_api_tests_config/run.py [--max-examples N] [--seed S]... [-k EXPR] [-n WORKERS] [pytest arguments]
+    python array_api_tests_config/run.py [--max-examples N] [--seed S]... [--structure NAME]... [-k EXPR] [-n WORKERS] [pytest arguments]
+
+With ``--structure`` the suite draws arrays of that structure: a name of the namespace, ``module:Class``, or ``all``.
 
 The suite is not part of this repository: it is looked for at ``ARRAY_API_TESTS_DIR``, then at
 ``~/.cache/structarrays/array-api-tests``. The exit status is 0 if, with every seed, every test passed or was skipped by
@@ -16,6 +18,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import report
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITE_COMMIT = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
@@ -72,6 +76,20 @@ def parse(arguments):
     parser.add_argument(
         "--seed", action="append", dest="seeds", metavar="S", help="a number, or 'random'; may be repeated (0)"
     )
+    parser.add_argument(
+        "--structure",
+        action="append",
+        dest="structures",
+        metavar="NAME",
+        help="draw arrays of this structure: a class of the namespace, module:Class, or 'all'; may be repeated",
+    )
+    parser.add_argument(
+        "--quarter", action="store_true", help="a fixed fourth part of the tests, for each structure another"
+    )
+    parser.add_argument("--write", action="store_true", help=f"write the table of {report.PAGE}")
+    parser.add_argument(
+        "--details", metavar="FILE", help="write which tests drew a structured array, and what served it"
+    )
     parser.add_argument("-k", dest="expression", metavar="EXPR", help="only the tests that match, as in pytest")
     parser.add_argument("-n", dest="workers", default="0", metavar="WORKERS", help="processes, with pytest-xdist (0)")
     parser.add_argument("--module", default="structarrays", help="the namespace under test (structarrays)")
@@ -80,10 +98,19 @@ def parse(arguments):
     )
     options, pytest_arguments = parser.parse_known_args(arguments)
     options.seeds = [random.SystemRandom().randrange(2**32) if s == "random" else int(s) for s in options.seeds or "0"]
+    options.structures = [name for s in options.structures or [None] for name in (structures() if s == "all" else [s])]
     return options, pytest_arguments
 
 
-def environment(module, temporary):
+def structures():
+    """The structures of the namespace that values can be put on; `Dense` is what the run without a structure draws."""
+    sys.path.insert(0, str(ROOT))
+    from structarrays.testing import PROJECTIONS
+
+    return [name for name in PROJECTIONS if name != "Dense"]
+
+
+def environment(options, structure, temporary):
     """The variables of the test process. The caller's own choice of platform and of compilation cache stands."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "structarrays" / "jax"
     defaults = {
@@ -93,7 +120,7 @@ def environment(module, temporary):
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     }
     fixed = {
-        "ARRAY_API_TESTS_MODULE": module,
+        "ARRAY_API_TESTS_MODULE": options.module,
         "ARRAY_API_TESTS_VERSION": API_VERSION,
         "JAX_ENABLE_X64": "1",
         # This checkout is tested, not a copy of the package that happens to be installed.
@@ -102,12 +129,14 @@ def environment(module, temporary):
         "PYTHONDONTWRITEBYTECODE": "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(temporary / "hypothesis"),
         "SUITE_COUNTS": str(temporary / "counts.json"),
+        "SUITE_STRUCTURE": structure or "",
+        "SUITE_QUARTER": "1" if options.quarter else "",
     }
     return defaults | dict(os.environ) | fixed
 
 
-def run(suite, seed, options, pytest_arguments):
-    """Run the suite with one seed, print its summary and say whether all is well."""
+def run(suite, structure, seed, options, pytest_arguments):
+    """Run the suite once and print its summary; what happened, or None where it did not run."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "array_api_tests_config.plugin", "-rs"]
     command += [f"--hypothesis-seed={seed}", f"--max-examples={options.max_examples}", "--quiet"]
     command += ["-o", "testpaths=array_api_tests"]  # unless the caller names files or tests
@@ -121,28 +150,22 @@ def run(suite, seed, options, pytest_arguments):
         command += ["-n", options.workers]
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
-        env = environment(options.module, Path(temporary))
+        env = environment(options, structure, Path(temporary))
         status = subprocess.run(command + pytest_arguments, cwd=suite, env=env).returncode
-        report = Path(env["SUITE_COUNTS"])
-        if not report.exists():
+        counts = Path(env["SUITE_COUNTS"])
+        if not counts.exists():
             print(f"seed {seed}: the suite did not run (pytest's exit status {status})", flush=True)
-            return False
-        counts = json.loads(report.read_text())
-    minutes, seconds = divmod(round(time.monotonic() - start), 60)
-    narrowed = counts.pop("narrowed_by")
-    print(
-        f"seed {seed}, {options.max_examples} examples: "
-        + ", ".join(f"{number} {name}" for name, number in counts.items())
-        + (f", NOT THE WHOLE SUITE: {'; '.join(narrowed)}" if narrowed else "")
-        + f" in {minutes} min {seconds} s",
-        flush=True,
-    )
-    unwanted = ["failed", "error", "xfailed", "xpassed"] + ["deselected"] * (options.expression is None)
-    return status == 0 and not narrowed and not any(counts[name] for name in unwanted)
+            return None
+        outcome = report.Outcome(structure, seed, options.max_examples, json.loads(counts.read_text()), status)
+    outcome.seconds = round(time.monotonic() - start)
+    print(outcome, flush=True)
+    for problem in outcome.problems(selected=options.expression is not None, quarter=options.quarter):
+        print(f"NOT GOOD: {problem}", flush=True)
+    return outcome
 
 
 def main(arguments=None):
-    """Run the suite once for every seed; the exit status."""
+    """Run the suite once for every structure and seed; the exit status."""
     options, pytest_arguments = parse(arguments)
     suite = suite_directory()
     absent = why_absent(suite)
@@ -156,8 +179,20 @@ def main(arguments=None):
     commit = git(suite, "rev-parse", "HEAD") or "of unknown version"
     print(f"array-api-tests {commit}{'' if commit == SUITE_COMMIT else f' (documented: {SUITE_COMMIT})'}")
     print(f"{options.module}, standard {API_VERSION}, seeds {', '.join(map(str, options.seeds))}", flush=True)
-    results = [run(suite, seed, options, pytest_arguments) for seed in options.seeds]
-    return 0 if all(results) else 1
+    outcomes = [
+        run(suite, structure, seed, options, pytest_arguments)
+        for structure in options.structures
+        for seed in options.seeds
+    ]
+    ran = [outcome for outcome in outcomes if outcome is not None]
+    if options.structures != [None] and ran:
+        print(report.table(ran))
+        if options.write:
+            report.write(ROOT, ran)
+    if options.details:
+        Path(options.details).write_text(json.dumps([outcome.details() for outcome in ran], indent=1), encoding="utf-8")
+    good = [not o.problems(selected=options.expression is not None, quarter=options.quarter) for o in ran]
+    return 0 if all(good) and len(ran) == len(outcomes) else 1
 
 
 if __name__ == "__main__":

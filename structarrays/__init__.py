@@ -143,21 +143,45 @@ from .structures import banded_products as _banded_products
 from .structures import banded_reductions as _banded_reductions
 from .structures import banded_solvers as _banded_solvers
 from .structures import banded_triangles as _banded_triangles
+from .structures import block_diagonal_solvers as _block_diagonal_solvers
+from .structures import blocks_indexing as _blocks_indexing
+from .structures import blocks_joins as _blocks_joins
+from .structures import blocks_products as _blocks_products
+from .structures import blocks_reductions as _blocks_reductions
+from .structures import circulant_solvers as _circulant_solvers
 from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions
+from .structures import permutation_products as _permutation_products
+from .structures import sparse_elementwise as _sparse_elementwise
+from .structures import sparse_forms as _sparse_forms
+from .structures import sparse_indexing as _sparse_indexing
+from .structures import sparse_joins as _sparse_joins
+from .structures import sparse_products as _sparse_products
+from .structures import sparse_reductions as _sparse_reductions
+from .structures import sparse_writes as _sparse_writes
 from .structures import symmetric_indexing as _symmetric_indexing
 from .structures import symmetric_products as _symmetric_products
 from .structures import symmetric_reductions as _symmetric_reductions
 from .structures import symmetric_solvers as _symmetric_solvers
+from .structures import toeplitz_indexing as _toeplitz_indexing
+from .structures import toeplitz_products as _toeplitz_products
+from .structures import toeplitz_reductions as _toeplitz_reductions
 from .structures import triangular_indexing as _triangular_indexing
 from .structures import triangular_products as _triangular_products
 from .structures import triangular_reductions as _triangular_reductions
 from .structures import triangular_solvers as _triangular_solvers
 from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
+from .structures.block_banded import BlockBanded, block_tridiagonal
+from .structures.block_diagonal import BlockDiagonal
+from .structures.circulant import Circulant
 from .structures.diagonal import Diagonal, Identity
 from .structures.fill import Fill
+from .structures.hankel import Hankel
+from .structures.permutation import Permutation
+from .structures.sparse import Sparse
 from .structures.symmetric import Hermitian, Symmetric
+from .structures.toeplitz import Toeplitz
 from .structures.triangular import Triangular
 from .transform.calculus import grad, value_and_grad, vmap
 from .transform.structure import convert, join

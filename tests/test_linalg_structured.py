@@ -405,6 +405,13 @@ def test_singular_matrices(kind):
         assert np.all(np.isnan(dense(sa.linalg.solve(nan, b))))  # NaN is no bad pivot
 
 
+def test_an_empty_stack_has_no_singular_matrix():
+    for x in (sa.Fill(1.0, (0, 2, 2)), sa.Fill(sa.ones(0), (2, 2)), sa.Diagonal(np.zeros((0, 2)))):
+        assert sa.linalg.inv(x).shape == sa.linalg.cholesky(x).shape == (0, 2, 2)
+        assert sa.linalg.solve(x, sa.ones(2)).shape == (0, 2)
+    assert sa.linalg.solve(sa.Fill(1.0, (2, 2)), sa.ones((0, 2, 1))).shape == (0, 2, 1)
+
+
 def test_broken_promises():
     for x in (
         sa.Diagonal([1.0, -1.0]),

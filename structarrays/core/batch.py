@@ -17,9 +17,13 @@ from numpy.exceptions import AxisError
 
 from .array import Array
 from .dense import Dense
-from .dispatch import densify, to_dense
+from .dispatch import densify, promote, to_dense
 from .join import join, structure
-from .registry import FUNCTIONS
+from .registry import FUNCTIONS, Registry
+
+concat_pair = Registry("concat_pair")
+"""``concat_pair.kernel(A, B)``: ``(x, y, *, axis)`` to both joined along an axis, which is counted from behind: for structures
+that keep theirs along a core axis, or whose entries stand at places of their own."""
 
 # ---- axes as arguments ------------------------------------------------------------------------------------------------
 
@@ -117,7 +121,7 @@ def along_batch(act):
         (x,), batch = args, args[0].batch_shape
         axes = static["axis"]
         axes = (axes,) if isinstance(axes, int) else axes
-        if axes is None or any(axis >= len(batch) for axis in axes):
+        if axes is None or any(axis >= len(batch) for axis in axes) or not x.static_pattern:
             return NotImplemented
         return x._map_leaves(lambda leaf: act(leaf, **static))
 
@@ -274,6 +278,10 @@ def joining(act, *, new_axis: bool):
 
     def join_along_axis(function, args, static):
         axis = static["axis"]
+        if axis is not None and not new_axis:
+            result = _pair_by_pair(args, axis - args[0].ndim)
+            if result is not None:
+                return result
         joined = None if axis is None else _in_one_structure(args, args[0].ndim - axis - (not new_axis))
         if joined is None:
             dense = [_dense_beside(x, args, function.name).data for x in args]
@@ -284,6 +292,17 @@ def joining(act, *, new_axis: bool):
         return cls._make(leaves, meta)
 
     return join_along_axis
+
+
+def _pair_by_pair(arrays, axis):
+    """The arrays joined one after the other by kernels of `concat_pair`; None if there is not one for each."""
+    result, *others = promote(*arrays)
+    for x in others:
+        kernel = concat_pair.choose((result, x), {"axis": axis})
+        if kernel is None:
+            return None
+        result = kernel.run(result, x, axis=axis)
+    return result if others else None
 
 
 def _dense_beside(x, others, name):

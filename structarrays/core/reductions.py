@@ -39,15 +39,19 @@ class Monoid(NamedTuple):
     combine : callable
         Of two arrays that broadcast.
     repeat : callable
-        ``repeat(value, count)``: the reduction of `count` equal values; `count` is a Python integer, at least 1.
+        ``repeat(value, count)``: the reduction of `count` equal values; `count` is a Python integer, at least 1, or an
+        array of integers that broadcasts against `value`, at least 0 (what it gives for 0 does not matter).
     identity : callable
         ``identity(dtype)``: the NumPy scalar that changes nothing; the reduction of no values.
+    scatter : str
+        The method of ``jax.Array.at`` that combines elements, if it has a derivative; else empty.
     """
 
     reduce: Callable
     combine: Callable
     repeat: Callable
     identity: Callable
+    scatter: str = ""
 
     def zero_is_identity(self, dtype) -> bool:
         """Whether zeros change nothing."""
@@ -117,7 +121,7 @@ def along_batch(leaf: Callable, keeps_zero: Callable):
     def rule(function, args, static):
         (x,) = args
         batch, core = _split(x, (static["axis"],))
-        if core or not _serves(x, batch):
+        if core or not x.static_pattern or not _serves(x, batch):
             return NotImplemented
         return _over_batch(x, lambda data: leaf(data, **static), keeps_zero(**static))
 
@@ -138,7 +142,10 @@ def _split(x: Array, axis: tuple[int, ...]):
 def _serves(x: Array, axis) -> bool:
     """Whether the structure is of the family: for batch axes it is enough that its parameters are entries."""
     member = reduce_core.choose((x,), {}) is not None
-    return member or (x.stores_entries and not _split(x, axis)[1])
+    batch, core = _split(x, axis)
+    if batch and not x.static_pattern:
+        return member and bool(core)  # entries at different places do not come together before the core is reduced
+    return member or (x.stores_entries and not core)
 
 
 def map_entries(x: Array, f: Callable) -> Array:
@@ -157,6 +164,9 @@ def _over_batch(x: Array, f: Callable, keeps_zero: bool) -> Array:
 
 def _fold(x: Array, monoid: Monoid, axis, keepdims) -> Array:
     batch, core = _split(x, axis)
+    if batch and core and not x.static_pattern:
+        x = reduce_core.choose((x,), {}).run(x, monoid=monoid, axes=core, keepdims=keepdims)
+        core = ()
     if batch or not core:
         nonempty = reduced_count(x, batch) > 0
         x = _over_batch(

@@ -219,7 +219,8 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
     Parameters
     ----------
     x : object
-        The array. One of this namespace that has structure is expanded, under the policy of `densify`.
+        The array. One of this namespace that has structure is expanded, under the policy of `densify`; with ``copy=False``, where
+        that is not allowed, it keeps its structure.
     device : jax.Device or jax.sharding.Sharding, optional
         Where to place the result; by default where `x` is.
     copy : bool, optional
@@ -229,7 +230,7 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
     Returns
     -------
     array
-        `Dense`.
+        `Dense`, or with ``copy=False`` of the structure of `x`.
 
     Raises
     ------
@@ -250,8 +251,8 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
     check_device(device, "from_dlpack")
     if isinstance(x, (Array, jax.Array)):
         if type(x) is not Dense and isinstance(x, Array):
-            if copy is False:
-                raise ValueError(f"from_dlpack: copy=False, but a {type(x).__name__} must be expanded")
+            if copy is False:  # shared are the parameters, since the dense form would be a copy
+                return asarray(x, device=device, copy=False).__copy__()
             x = FUNCTIONS["densified"](x, "from_dlpack")
         return asarray(x.data if isinstance(x, Dense) else x, device=device, copy=copy)
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):

@@ -323,6 +323,8 @@ def _written_batch(x, items, value):
         return value._map_leaves(
             lambda leaf: jnp.broadcast_to(leaf, x.batch_shape + leaf.shape[len(value.batch_shape) :])
         )
+    if not (x.static_pattern and value.static_pattern):
+        return None
     join = FUNCTIONS["join"]
     x, _ = join(x, _without_batch(value))
     if type(x) is Dense:

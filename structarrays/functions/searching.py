@@ -10,7 +10,7 @@ from ..core.dispatch import cast, densify, function, promote
 from ..core.dtypes import default_dtype
 from ..core.elementwise import ElementwiseArrayFunction, elementwise, elementwise_function
 from ..core.join import is_zero_outside, join, meet, restrict, same_pattern
-from ..core.registry import FUNCTIONS
+from ..core.registry import FUNCTIONS, Registry
 from ..kernels import searching as kernel
 
 # ---- the largest and the smallest ----------------------------------------------------------------------------------
@@ -182,14 +182,18 @@ def known_values(x, name: str) -> jax.Array:
     return data
 
 
+nonzero_kernels = Registry("nonzero")
+"""``nonzero_kernels.kernel(A)``: an array whose values are known to the indices of its nonzero elements, as `jax.Array`."""
+
+
 def nonzero(x: Array, /) -> tuple[Array, ...]:
     """The indices of the nonzero elements.
 
     Parameters
     ----------
     x : Array
-        The array, of at least one dimension. Its values must be known: not under `jax.jit`. A structured array is made
-        dense.
+        The array, of at least one dimension. Its values must be known: not under `jax.jit`. Of a sparse one only the entries
+        are looked at; other structured arrays are made dense.
 
     Returns
     -------
@@ -211,6 +215,9 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     """
     if getattr(x, "shape", ()) == ():
         raise ValueError("nonzero: x must have at least one dimension, got shape ()")
+    exact = nonzero_kernels.choose((x,), {})
+    if exact is not None and not any(isinstance(leaf, jax.core.Tracer) for leaf in x._value[0]):
+        return tuple(Dense._make((index,)) for index in exact.run(x))
     return tuple(Dense._make((index,)) for index in kernel.nonzero(known_values(x, "nonzero")))
 
 

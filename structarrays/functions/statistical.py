@@ -25,12 +25,12 @@ from ..kernels import statistical as kernels
 # ---- what is reduced by ------------------------------------------------------------------------------------------
 
 
-def _times(value, count: int):
+def _times(value, count):
     """``count * value``, with an integer's wrapping and, of a complex value, each part on its own."""
     dtype = np.dtype(value.dtype)
     if dtype.kind == "c":
         return jax.lax.complex(_times(value.real, count), _times(value.imag, count))
-    if dtype.kind in "iu":
+    if dtype.kind in "iu" and isinstance(count, builtins.int):
         count = np.array(count % 2**64, np.uint64).astype(dtype)
     return value * jnp.asarray(count, dtype)
 
@@ -49,6 +49,20 @@ def _itself(value, count):
     return value
 
 
+def _power(value, count):
+    """``value ** count``, by repeated squaring where the counts are not static."""
+    if isinstance(count, builtins.int):
+        return jax.lax.integer_pow(value, count)
+    result = jnp.ones((), value.dtype)
+    for _ in range(np.iinfo(count.dtype).bits - 1):
+        result = jnp.where(count % 2 == 1, result * value, result)
+        count = count // 2
+        # Where nothing is left to multiply, the square must not overflow: its derivative would be NaN.
+        value = jnp.where(count > 0, value, jnp.ones((), value.dtype))
+        value = value * value
+    return result
+
+
 def _sum(data, *, axis, keepdims):
     return kernels.sum(data, axis=axis, dtype=data.dtype, keepdims=keepdims)
 
@@ -57,10 +71,10 @@ def _prod(data, *, axis, keepdims):
     return kernels.prod(data, axis=axis, dtype=data.dtype, keepdims=keepdims)
 
 
-SUM = Monoid(_sum, jax.lax.add, _times, lambda dtype: np.dtype(dtype).type(0))
-PROD = Monoid(_prod, jax.lax.mul, jax.lax.integer_pow, lambda dtype: np.dtype(dtype).type(1))
-MAX = Monoid(kernels.max, jax.lax.max, _itself, _lowest)
-MIN = Monoid(kernels.min, jax.lax.min, _itself, _highest)
+SUM = Monoid(_sum, jax.lax.add, _times, lambda dtype: np.dtype(dtype).type(0), "add")
+PROD = Monoid(_prod, jax.lax.mul, _power, lambda dtype: np.dtype(dtype).type(1))
+MAX = Monoid(kernels.max, jax.lax.max, _itself, _lowest, "max")
+MIN = Monoid(kernels.min, jax.lax.min, _itself, _highest, "min")
 
 
 # ---- the arguments -----------------------------------------------------------------------------------------------
@@ -370,7 +384,7 @@ def _(x, *, axis, correction, keepdims):
     return Dense._make((kernels.var(x.data, axis=axis, correction=correction, keepdims=keepdims),))
 
 
-@function("x", rule=spreading(SUM, kernels.std, jnp.sqrt))
+@function("x", rule=spreading(SUM, kernels.std, kernels.root))
 def std(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
     """Standard deviation over axes, the square root of `var`.
 

@@ -16,8 +16,8 @@ def _itself(value, count):
     return value
 
 
-ALL = Monoid(kernels.all, jnp.logical_and, _itself, lambda dtype: np.True_)
-ANY = Monoid(kernels.any, jnp.logical_or, _itself, lambda dtype: np.False_)
+ALL = Monoid(kernels.all, jnp.logical_and, _itself, lambda dtype: np.True_, "min")
+ANY = Monoid(kernels.any, jnp.logical_or, _itself, lambda dtype: np.False_, "max")
 
 
 def _truth(x: Array) -> Array:

@@ -117,16 +117,16 @@ def _is_singular(x, *args, **static) -> bool:
     return x.shape[-1] > 1 and _is_constant(x)
 
 
-def _nothing(x, shape):
-    """The result for singular matrices; NaN is no bad pivot, as everywhere."""
-    ok = jnp.all(jnp.isnan(x.value))
+def _nothing(x, shape, core=2):
+    """The result for singular matrices, if there are any; NaN is no bad pivot, as everywhere."""
+    ok = jnp.all(jnp.isnan(x.value)) | (math.prod(shape[: len(shape) - core]) == 0)
     return Dense._make((jnp.full(shape, jnp.nan, x.dtype),)), ok
 
 
 @solve.kernel(Fill, Array, when=_is_singular)
 def _(x1, x2):
     if x2.ndim == 1:
-        return _nothing(x1, x1.shape[:-1])
+        return _nothing(x1, x1.shape[:-1], core=1)
     return _nothing(x1, (*_batch(x1, x2), *x2.shape[-2:]))
 
 

@@ -8,7 +8,6 @@ from ..core.array import Array
 from ..core.dense import parameter
 from ..core.entries import elements
 from ..core.join import is_zero_outside, join_pair, meet_pair, restrict, restrict_to
-from ..core.text import inline
 from ..kernels import bands, triangles
 from .banded import Banded, at_offsets, batch_of
 from .diagonal import Diagonal

@@ -13,11 +13,17 @@ Register how random arrays of the structure are made, and check what you have ke
             check_law(case, operands(case, ["Antidiagonal"], batch=[(2,)], sizes=SIZES[0], dtype="float64"))
 """
 
+from . import arrays_blocks as _arrays_blocks
+from . import arrays_sparse as _arrays_sparse
+from . import arrays_toeplitz as _arrays_toeplitz
 from . import arrays_triangles as _arrays_triangles
+from . import projections as _projections
 from .arrays import REQUIREMENTS, SAMPLERS, Numbers, banded, sample, sampler, with_background
 from .case import DTYPES, Case, compiled
 from .cases import BATCHES, CASES, SIZES, VECTORS, WITHOUT_ARRAYS, operands
+from .checking import Findings, Report, check_structure
 from .law import LawBroken, applies, check_law, dense_value
+from .projecting import PROJECTIONS, project, projection
 
 STRUCTURES = tuple(SAMPLERS)
 """The structures of this library, as `sample` knows them."""

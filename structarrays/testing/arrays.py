@@ -156,8 +156,16 @@ def sample(structure, core, *, batch=(), dtype="float64", requires="", seed=0, d
 # ---- dense and filled ----------------------------------------------------------------------------------------------
 
 
-def _dominant(numbers, batch, n, requires):
-    """A dense square matrix as required: the diagonal outweighs the rest."""
+def dominant(numbers, batch, n, requires):
+    """A dense square matrix as `requires` says, ``batch + (n, n)``: the diagonal outweighs the rest.
+
+    Examples
+    --------
+    >>> from structarrays.testing import Numbers
+    >>> from structarrays.testing.arrays import dominant
+    >>> dominant(Numbers(0, "float64"), (), 3, "invertible").shape
+    (3, 3)
+    """
     off = numbers((*batch, n, n)) / n
     if requires != "invertible":
         off = (off + np.swapaxes(off, -1, -2).conj()) / 2
@@ -170,7 +178,7 @@ def _dominant(numbers, batch, n, requires):
 def _(numbers, batch, core, requires):
     if not requires:
         return Dense._make((jnp.asarray(numbers(batch + core)),))
-    return Dense._make((jnp.asarray(_dominant(numbers, batch, core[-1], requires)),))
+    return Dense._make((jnp.asarray(dominant(numbers, batch, core[-1], requires)),))
 
 
 @sampler("Fill")

@@ -5,7 +5,7 @@ import numpy as np
 
 from ..structures.symmetric import Hermitian, Symmetric
 from ..structures.triangular import Triangular
-from .arrays import SAMPLERS, _dominant, with_background
+from .arrays import SAMPLERS, dominant, with_background
 
 
 def _unread(dtype):
@@ -27,7 +27,7 @@ def triangular(lower: bool, unit_diagonal: bool):
     def draw(numbers, batch, core, requires):
         if requires not in ("", "invertible"):
             return None
-        data = numbers((*batch, *core)) if not requires else _dominant(numbers, batch, core[0], requires)
+        data = numbers((*batch, *core)) if not requires else dominant(numbers, batch, core[0], requires)
         inside = np.tri(*core, dtype=bool) if lower else np.tri(*core, -1, dtype=bool) == 0
         if unit_diagonal:
             inside &= ~np.eye(*core, dtype=bool)
@@ -61,7 +61,7 @@ def mirrored(cls, lower: bool):
             return None
         if requires in ("hermitian", "positive definite") and numbers.dtype.kind == "c" and not cls.conjugates:
             return None  # a complex symmetric matrix is not Hermitian
-        data = _dominant(numbers, batch, n, requires) if requires else numbers((*batch, n, n))
+        data = dominant(numbers, batch, n, requires) if requires else numbers((*batch, n, n))
         inside = np.tri(n, dtype=bool) if lower else ~np.tri(n, k=-1, dtype=bool)
         data = np.where(inside, data, np.asarray(_unread(numbers.dtype), numbers.dtype))
         if cls.conjugates and numbers.dtype.kind == "c":

@@ -1,0 +1,116 @@
+"""Counts, for the test that runs, what happens to arrays of one structure: drawn, and served by a structured kernel.
+
+A call counts as structured if a kernel of that class or of one above it (but not of `Array` itself), or a family's rule, served an array of
+exactly that class, and nothing was densified on the way: neither by the policy, nor because another operand is dense and the
+result with it. Reading elements (`x[i, j]`, which most tests do to compare) does not count, unless it keeps structure.
+
+Kernels are chosen while a call is traced, and JAX traces each combination of classes, shapes and dtypes once. So the
+answer is remembered for each combination, and found by tracing once more, with a log.
+"""
+
+import functools
+
+import jax
+
+from structarrays.core import array, dispatch, recording
+
+READING = ("indexing.index",)
+"""Reading elements."""
+
+
+class Counter:
+    """What happened to arrays of one class, test by test.
+
+    Parameters
+    ----------
+    cls : type
+        The class.
+    """
+
+    def __init__(self, cls):
+        self.cls = cls
+        self.test = None
+        self.drawn: dict[str, int] = {}
+        self.served: dict[str, set[str]] = {}
+        self._known: dict = {}
+
+    def received(self, x):
+        """A test got an array."""
+        self.drawn[self.test] = self.drawn.get(self.test, 0) + 1
+
+    def install(self):
+        """Have the compiled call of every function counted."""
+        counter = self
+
+        def compiled(make, fast):
+            call = functools.cached_property(lambda function: Counted(counter, function, make.func(function), fast))
+            call.__set_name__(None, make.attrname)
+            return call
+
+        dispatch.Function._jit = compiled(dispatch.Function._jit, False)
+        fast = compiled(dispatch.ArrayFunction._fast, True)
+
+        def known_to_operators(function):
+            array.COMPILED[function.name] = call = fast.func(function)
+            return call
+
+        dispatch.ArrayFunction._fast = functools.cached_property(known_to_operators)
+        dispatch.ArrayFunction._fast.__set_name__(None, "_fast")
+
+        run_eagerly = dispatch.Function._eagerly
+
+        def eagerly(function, arrays, static):
+            result = run_eagerly(function, arrays, static)
+            if result is not NotImplemented and any(type(a) is counter.cls for a in arrays):
+                counter.served.setdefault(counter.test, set()).add(function.name)
+            return result
+
+        dispatch.Function._eagerly = eagerly
+
+    def called(self, function, static, arrays):
+        """A compiled call has run."""
+        leaves, tree = jax.tree.flatten(arrays)
+        key = (function.name, static, tree, *((v.shape, v.dtype) if hasattr(v, "dtype") else type(v) for v in leaves))
+        if key not in self._known:
+            with recording._logging(recording.Log()) as log:
+                jax.eval_shape(functools.partial(function._trace, static), *arrays)
+            self._known[key] = self.structured(log)
+        if self._known[key]:
+            self.served.setdefault(self.test, set()).add(function.name)
+
+    def structured(self, log) -> bool:
+        """Whether the call of this log was structured."""
+        return not log.densifications and any(map(self._serves, log.kernels))
+
+    def _serves(self, event) -> bool:
+        ours = [i for i, text in enumerate(event.operands) if text.split(" ")[0] == self.cls.__name__]
+        if not ours:
+            return False
+        dense = event.result.startswith("Dense")
+        if event.function in READING or event.how == "rule of elementwise":
+            return not dense
+        how, _, classes = event.how.partition(" ")
+        if how == "kernel":
+            names = classes.split(", ")
+            return any(names[min(i, len(names) - 1)] not in ("Array", "Dense") for i in ours)
+        return True
+
+
+class Counted:
+    """A compiled call that tells a counter of the calls with arrays of its class."""
+
+    def __init__(self, counter, function, compiled, fast):
+        self.counter, self.function, self.compiled, self.fast = counter, function, compiled, fast
+
+    def __call__(self, *args):
+        result = self.compiled(*args)
+        static, arrays = ((), args) if self.fast else (args[0], args[1:])
+        cls = self.counter.cls
+        for a in arrays:
+            if type(a) is cls or type(a) in (tuple, list) and any(type(b) is cls for b in a):
+                self.counter.called(self.function, static, arrays)
+                break
+        return result
+
+    def __getattr__(self, name):
+        return getattr(self.compiled, name)

@@ -1,0 +1,117 @@
+"""What came of a run of the official suite: a line, a verdict, a row of the table in the documentation."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE = "docs/conformance.md"
+BEGIN, END = "<!-- structures: begin -->", "<!-- structures: end -->"
+
+OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed", "deselected")
+NEEDED = {False: 100, True: 60}
+"""How many tests must run a structured kernel, for structures that are square only or not, from `ENOUGH_EXAMPLES` on."""
+ENOUGH_EXAMPLES = 30
+
+
+@dataclass
+class Outcome:
+    """One run: of one structure (or None), with one seed."""
+
+    structure: str | None
+    seed: int
+    examples: int
+    counts: dict
+    status: int
+    seconds: int = 0
+
+    @property
+    def drawn(self) -> int:
+        """How many tests received a structured array."""
+        return len(self.counts["drawn"])
+
+    @property
+    def served(self) -> int:
+        """How many of them ran a structured kernel."""
+        return len(self.counts["drawn"].keys() & self.counts["served"].keys())
+
+    def __str__(self):
+        counts = self.counts
+        minutes, seconds = divmod(self.seconds, 60)
+        text = f"{self.structure}, " if self.structure else ""
+        text += f"seed {self.seed}, {self.examples} examples: "
+        text += ", ".join(f"{counts[name]} {name}" for name in OUTCOMES)
+        if self.structure:
+            text += f", {self.drawn} received a structured array, {self.served} ran a structured kernel"
+            text += f", {counts['left to the plain run']} draw no arrays and are left to the run without a structure"
+        if counts["left out of the quarter"]:
+            text += f", {counts['left out of the quarter']} left out of the quarter"
+        if counts["narrowed_by"]:
+            text += f", NOT THE WHOLE SUITE: {'; '.join(counts['narrowed_by'])}"
+        return f"{text} in {minutes} min {seconds} s"
+
+    def problems(self, *, selected: bool, quarter: bool) -> list[str]:
+        """Why the run is not good: what failed, was not run without being asked to, or was not seen by enough tests."""
+        unwanted = ["failed", "error", "xfailed", "xpassed"] + ["deselected"] * (not selected)
+        problems = [f"{self.counts[name]} {name}" for name in unwanted if self.counts[name]]
+        if self.status != 0 and not problems and not (quarter and self.status == 5):
+            problems.append(f"pytest's exit status {self.status}")
+        if self.counts["narrowed_by"]:
+            problems.append("options or missing extensions make the suite skip tests")
+        if self.structure and not selected and not quarter and self.examples >= ENOUGH_EXAMPLES:
+            needed = NEEDED[self.counts["square"]]
+            if self.served < needed:
+                problems.append(f"{self.served} tests ran a structured kernel, {needed} are needed")
+        return problems
+
+    def details(self) -> dict:
+        """For each test that got a structured array how many, and the functions that served it with a structured kernel."""
+        tests = {
+            test: {"arrays": number, "functions": self.counts["served"].get(test, [])}
+            for test, number in sorted(self.counts["drawn"].items())
+        }
+        return {
+            "structure": self.structure,
+            "seed": self.seed,
+            "failed": self.counts["failures"],
+            "seconds": self.seconds,
+            "tests": tests,
+        }
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """A row for each structure; of several seeds the smallest numbers of tests, and the sum of failures."""
+    lines = [
+        "| structure | core | examples | seeds | passed | failed | skipped by the suite | structured arrays in | structured kernels in |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for structure in dict.fromkeys(o.structure for o in outcomes):
+        runs = [o for o in outcomes if o.structure == structure]
+        cells = [
+            f"`{structure}`",
+            "n × n" if runs[0].counts["square"] else "m × n",
+            runs[0].examples,
+            ", ".join(str(o.seed) for o in runs),
+            min(o.counts["passed"] for o in runs),
+            sum(o.counts["failed"] + o.counts["error"] for o in runs),
+            max(o.counts["skipped"] for o in runs),
+            min(o.drawn for o in runs),
+            min(o.served for o in runs),
+        ]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
+def write(root: Path, outcomes: list[Outcome]) -> None:
+    """Put the table between the markers of the page.
+
+    Raises
+    ------
+    ValueError
+        If the page has no such markers.
+    """
+    path = root / PAGE
+    text = path.read_text(encoding="utf-8")
+    before, found, rest = text.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not found or not ended:
+        raise ValueError(f"{path} must have the lines {BEGIN} and {END}, between which the table is written")
+    path.write_text(f"{before}{BEGIN}\n\n{table(outcomes)}\n\n{END}{after}", encoding="utf-8")

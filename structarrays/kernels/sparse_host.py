@@ -1,0 +1,140 @@
+"""The patterns of sparse arrays on the host, with NumPy: where the number of entries of a result has to be known.
+
+As in `kernels.sparse` the arrays have no batch dimensions, and *sorted* is the lexicographic order of the coordinates as
+given. These are the symbolic passes of the algorithms that scipy.sparse uses (Gustavson, 1978, *Two fast algorithms for
+sparse matrices*), with sorting in place of linked lists.
+"""
+
+import math
+
+import numpy as np
+
+
+def keys(coordinates, sizes):
+    """One integer for each entry, in the order of the coordinates; None where 64 bits do not hold it."""
+    if math.prod(n + 1 for n in sizes) >= 2**63:
+        return None
+    result = np.asarray(coordinates[0], np.int64)
+    for c, n in zip(coordinates[1:], sizes[1:], strict=True):
+        result = result * (n + 1) + c
+    return result
+
+
+def sort(coordinates, sizes):
+    """What sorts the entries."""
+    key = keys(coordinates, sizes)
+    return np.lexsort(coordinates[::-1]) if key is None else np.argsort(key)
+
+
+def order(coordinates, sizes):
+    """What sorts the entries (None if they are sorted already), and where a new coordinate begins (None if all differ)."""
+    count = len(coordinates[0])
+    key = keys(coordinates, sizes)
+    if key is None:
+        sorting = np.lexsort(coordinates[::-1])
+        new = np.ones(count, bool)
+        new[1:] = np.any([np.diff(c[sorting]) != 0 for c in coordinates], axis=0)
+    else:
+        step = np.diff(key)
+        if (step > 0).all():
+            return None, None
+        sorting = None
+        if (step < 0).any():
+            sorting = np.argsort(key)  # NumPy's vectorised sort, several times as fast as the stable one
+            step = np.diff(key[sorting])
+        new = np.concatenate([np.ones(min(1, count), bool), step != 0])
+    return sorting, None if new.all() else np.flatnonzero(new)
+
+
+def find(coordinates, wanted, sizes):
+    """For each of the wanted coordinates how many sorted ones stand before it, and whether the next is the one."""
+    if len(wanted[0]) <= 8:  # without a pass over all entries
+        places = [_place(coordinates, one) for one in zip(*wanted, strict=True)]
+        return np.array([p for p, _ in places], np.int64), np.array([f for _, f in places], bool)
+    key, value = keys(coordinates, sizes), keys(wanted, sizes)
+    if key is None:
+        count = len(wanted[0])
+        both = [np.concatenate([w, c]) for w, c in zip(wanted, coordinates, strict=True)]
+        sorting = np.lexsort(both[::-1])  # stable: the wanted stand before their equals
+        before = np.empty(count, np.int64)
+        is_wanted = sorting < count
+        before[sorting[is_wanted]] = np.cumsum(~is_wanted)[is_wanted]
+    else:
+        before = np.searchsorted(key, value)
+    if not len(coordinates[0]):
+        return before, np.zeros(len(wanted[0]), bool)
+    at = np.minimum(before, len(coordinates[0]) - 1)
+    same = [c[at] == w for c, w in zip(coordinates, wanted, strict=True)]
+    return before, (before < len(coordinates[0])) & np.logical_and.reduce(same)
+
+
+def _place(coordinates, wanted):
+    """The same for one entry: a bisection in each dimension, among the entries that agree in those before."""
+    low, high = 0, len(coordinates[0])
+    for c, w in zip(coordinates, wanted, strict=True):
+        part = c[low:high]
+        low, high = low + int(np.searchsorted(part, w, "left")), low + int(np.searchsorted(part, w, "right"))
+    return low, low < high
+
+
+def union(x, y, sizes):
+    """Two sorted sets of coordinates in one: the coordinates, and for each the place in `x` and in `y`, or -1."""
+    before, found = find(x, y, sizes)
+    new = np.flatnonzero(~found)
+    total = len(x[0]) + len(new)
+    slot_new = before[new] + np.arange(len(new))
+    is_new = np.zeros(total, bool)
+    is_new[slot_new] = True
+    slot_x = np.flatnonzero(~is_new)
+    source_x, source_y = np.full(total, -1, np.int32), np.full(total, -1, np.int32)
+    source_x[slot_x] = np.arange(len(x[0]), dtype=np.int32)
+    source_y[slot_new] = new
+    source_y[slot_x[before[found]]] = np.flatnonzero(found)
+    merged = []
+    for a, b in zip(x, y, strict=True):
+        c = np.empty(total, a.dtype)
+        c[slot_x], c[slot_new] = a, b[new]
+        merged.append(c)
+    return merged, source_x, source_y
+
+
+def intersection(x, y, sizes):
+    """The coordinates that both sorted sets have, and for each the place in `x` and in `y`."""
+    before, found = find(x, y, sizes)
+    place_x = before[found]
+    return [c[place_x] for c in x], place_x.astype(np.int32), np.flatnonzero(found).astype(np.int32)
+
+
+def product(x, y, shape):
+    """The pattern of a product of matrices.
+
+    Parameters
+    ----------
+    x : tuple of numpy.ndarray
+        Rows and columns of the left factor.
+    y : tuple of numpy.ndarray
+        Rows and columns of the right factor, sorted by rows.
+    shape : tuple of int
+        Rows of the left factor, what is between, and columns of the right one.
+
+    Returns
+    -------
+    tuple
+        For each elementary product the entry of `x` and that of `y`, in the order of the result; where each entry of the
+        result begins among these; rows and columns of the result, sorted.
+    """
+    m, inner, n = shape
+    rows, between = x
+    first = np.concatenate([[0], np.cumsum(np.bincount(y[0], minlength=inner))])
+    counts = np.diff(first)[between]
+    left = np.repeat(np.arange(len(rows), dtype=np.int64), counts)
+    start = np.cumsum(counts) - counts
+    right = np.arange(len(left)) + np.repeat(first[:-1][between] - start, counts)
+    found = [rows[left], y[1][right]]
+    sorting, begins = order(found, (m, n))
+    if sorting is not None:
+        left, right = left[sorting], right[sorting]
+        found = [c[sorting] for c in found]
+    if begins is None:
+        begins = np.arange(len(left))
+    return left, right, begins, [c[begins] for c in found]

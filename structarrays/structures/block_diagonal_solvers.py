@@ -1,0 +1,245 @@
+"""Linear systems, factors, determinants and spectra of block-diagonal matrices, block by block.
+
+The dense kernels do the work on batches of blocks, so assumptions reach them as well. Eigenvalues and singular values of the blocks
+are those of the matrix, sorted where the standard says so.
+"""
+
+import functools
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import densify, to_dense
+from ..core.join import restrict
+from ..functions.linalg import (
+    cholesky,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    matrix_norm,
+    matrix_rank,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)  # fmt: skip
+from ..functions.linalg_checks import real_dtype
+from ..kernels import pseudo_inverse
+from .block_diagonal import BlockDiagonal, block_diagonal, has_square_blocks, regroup, side_by_side
+from .blocks_products import common_cuts, multiply_by_blocks
+from .diagonal import Diagonal
+
+
+def _square(x, *args, **static) -> bool:
+    """Whether a matrix is zero outside of square blocks."""
+    return x.background is None and has_square_blocks(x)
+
+
+def _zero_outside(x, **static) -> bool:
+    return x.background is None
+
+
+def _blocks(x) -> list:
+    """The runs as stacks of dense matrices, with the promises that hold for the diagonal blocks as for the whole."""
+    return [Dense._make((b,), None, x.assumptions) for b in x.blocks]
+
+
+def _data(arrays):
+    return [a.data for a in arrays]
+
+
+def _all(flags):
+    return functools.reduce(jnp.logical_and, flags)
+
+
+# ---- systems and factors --------------------------------------------------------------------------------------------
+
+
+@solve.kernel(BlockDiagonal, Array, when=_square)
+def _(x1, x2):
+    dense = to_dense(x2) if x2.ndim == 1 else densify(x2, "linalg.solve")
+    vector = dense.ndim == 1
+    data = dense.data[:, None] if vector else dense.data
+    parts, flags = [], []
+    for run, blocks in zip(x1.runs, _blocks(x1), strict=True):
+        right = data[..., run.rows, :]
+        right = right.reshape(*right.shape[:-2], run.count, run.height, right.shape[-1])
+        part, ok = solve.dispatch(blocks, Dense._make((right,)))
+        parts.append(part.data.reshape(*part.shape[:-3], run.count * run.height, part.shape[-1]))
+        flags.append(ok)
+    solution = jnp.concatenate(parts, axis=-2)
+    return Dense._make((solution[..., 0] if vector else solution,)), _all(flags)
+
+
+@solve.kernel(BlockDiagonal, BlockDiagonal, when=lambda x1, x2: _square(x1) and multiply_by_blocks(x1, x2))
+def _(x1, x2):
+    """Where the right-hand side is cut as the matrix is, so is the solution."""
+    kept, other = common_cuts(x1, x2)
+    x1, x2 = regroup(x1, kept)._assuming(x1.assumptions), regroup(x2, other)
+    pairs = [
+        solve.dispatch(Dense._make((a,), None, x1.assumptions), Dense._make((b,))) for a, b in side_by_side(x1, x2)
+    ]
+    return block_diagonal([part.data for part, _ in pairs]), _all([ok for _, ok in pairs])
+
+
+@solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: _square(x1) and _square_diagonal(x2))
+def _(x1, x2):
+    return solve.dispatch(x1, restrict(x2, x1))
+
+
+def _square_diagonal(x) -> bool:
+    return x.background is None and x.shape[-1] == x.shape[-2]
+
+
+@inv.kernel(BlockDiagonal, when=_square)
+def _(x):
+    results, flags = zip(*(inv.dispatch(b) for b in _blocks(x)), strict=True)
+    return x._rebuild(tuple(_data(results)), None), _all(flags)
+
+
+@cholesky.kernel(BlockDiagonal, when=_square)
+def _(x, *, upper):
+    results, flags = zip(*(cholesky.dispatch(b, upper=upper) for b in _blocks(x)), strict=True)
+    return x._rebuild(tuple(_data(results)), None), _all(flags)
+
+
+def _tall_or_wide(x, *, mode) -> bool:
+    """Whether the factors of the blocks are those of the matrix: R is upper triangular only if none is tall, or Q reduced."""
+    tall, wide = (all(h >= w for _, h, w in x.meta), all(h <= w for _, h, w in x.meta))
+    return x.background is None and (wide or (tall and mode == "reduced"))
+
+
+@qr.kernel(BlockDiagonal, when=_tall_or_wide)
+def _(x, *, mode):
+    factors = [_data(qr.dispatch(b, mode=mode)) if min(b.shape[-2:]) else _empty_factors(b) for b in _blocks(x)]
+    return tuple(block_diagonal(parts) for parts in zip(*factors, strict=True))
+
+
+def _empty_factors(b):
+    """Those of blocks without rows or without columns."""
+    return jnp.zeros((*b.shape[:-1], 0), b.dtype), jnp.zeros((*b.shape[:-2], 0, b.shape[-1]), b.dtype)
+
+
+# ---- determinants ---------------------------------------------------------------------------------------------------
+
+
+@det.kernel(BlockDiagonal, when=_square)
+def _(x):
+    values = [jnp.prod(det.dispatch(b).data, axis=-1) for b in _blocks(x)]
+    return Dense._make((functools.reduce(jnp.multiply, values),))
+
+
+@slogdet.kernel(BlockDiagonal, when=_square)
+def _(x):
+    signs, logs = zip(*(_data(slogdet.dispatch(b)) for b in _blocks(x)), strict=True)
+    sign = functools.reduce(jnp.multiply, [jnp.prod(s, axis=-1) for s in signs])
+    return Dense._make((sign,)), Dense._make((sum(jnp.sum(v, axis=-1) for v in logs),))
+
+
+# ---- spectra --------------------------------------------------------------------------------------------------------
+
+
+def _in_a_row(parts):
+    """Values ``(..., k, b)`` of each block, one after the other."""
+    return jnp.concatenate([p.reshape(*p.shape[:-2], p.shape[-2] * p.shape[-1]) for p in parts], axis=-1)
+
+
+@eigvals.kernel(BlockDiagonal, when=_square)
+def _(x):
+    return Dense._make((_in_a_row([eigvals.dispatch(b).data for b in _blocks(x)]),))
+
+
+@eig.kernel(BlockDiagonal, when=_square)
+def _(x):
+    """Eigenvalues may have any order, so that the eigenvectors are block diagonal."""
+    values, vectors = zip(*(_data(eig.dispatch(b)) for b in _blocks(x)), strict=True)
+    return Dense._make((_in_a_row(values),)), x._rebuild(tuple(vectors), None)
+
+
+@eigvalsh.kernel(BlockDiagonal, when=_square)
+def _(x):
+    return Dense._make((jnp.sort(_in_a_row([eigvalsh.dispatch(b).data for b in _blocks(x)]), axis=-1),))
+
+
+@eigh.kernel(BlockDiagonal, when=_square)
+def _(x):
+    densify(x, "linalg.eigh")  # asks the policy: the eigenvectors, sorted as the eigenvalues are, are as large
+    values, vectors = zip(*(_data(eigh.dispatch(b)) for b in _blocks(x)), strict=True)
+    values = _in_a_row(values)
+    order = jnp.argsort(values, axis=-1)
+    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), _columns(
+        x._rebuild(tuple(vectors), None), order
+    )
+
+
+def _columns(x, order):
+    """The dense matrix of the columns of `x` in this order."""
+    return Dense._make((jnp.take_along_axis(x._dense(), order[..., None, :], axis=-1),))
+
+
+# ---- singular values ------------------------------------------------------------------------------------------------
+
+
+def _singular_values(x):
+    """Those of each run, ``(..., k, min(h, w))``; of empty blocks there are none."""
+    return [svdvals.dispatch(b).data if min(b.shape[-2:]) else jnp.zeros((*b.shape[:-2], 0)) for b in _blocks(x)]
+
+
+@svdvals.kernel(BlockDiagonal, when=_zero_outside)
+def _(x):
+    values = _in_a_row(_singular_values(x)).astype(real_dtype(x.dtype))
+    zeros = min(x.core_shape) - values.shape[-1]  # tall blocks beside wide ones: some directions belong to none
+    values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, zeros)])
+    return Dense._make((jnp.flip(jnp.sort(values, axis=-1), axis=-1),))
+
+
+@svd.kernel(BlockDiagonal, when=lambda x, *, full_matrices: _square(x))
+def _(x, *, full_matrices):
+    densify(x, "linalg.svd")  # asks the policy: the singular vectors are as large
+    u, s, vh = zip(*(_data(svd.dispatch(b, full_matrices=False)) for b in _blocks(x)), strict=True)
+    s = _in_a_row(s)
+    order = jnp.flip(jnp.argsort(s, axis=-1), axis=-1)
+    right = _columns(x._rebuild(tuple(v.mT for v in vh), None), order)
+    s = Dense._make((jnp.take_along_axis(s, order, axis=-1),))
+    return _columns(x._rebuild(tuple(u), None), order), s, Dense._make((right.data.mT,))
+
+
+@matrix_norm.kernel(BlockDiagonal, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and _zero_outside(x))
+def _(x, *, keepdims, ord):
+    values = svdvals.dispatch(x).data
+    norm = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](values, axis=-1)
+    return Dense._make((norm[..., None, None] if keepdims else norm,))
+
+
+def _default_tolerance(x, rtol):
+    return jnp.asarray(max(x.core_shape) * jnp.finfo(x.dtype).eps if rtol is None else rtol, real_dtype(x.dtype))
+
+
+@matrix_rank.kernel(BlockDiagonal, when=_zero_outside)
+def _(x, *, rtol):
+    values = svdvals.dispatch(x).data
+    bound = _default_tolerance(x, rtol) * jnp.max(values, axis=-1, initial=0)
+    return Dense._make((jnp.sum(values > bound[..., None], axis=-1, dtype=int),))
+
+
+@pinv.kernel(BlockDiagonal, when=_zero_outside)
+def _(x, *, rtol):
+    """Small is what is small beside the largest singular value of all blocks."""
+    values = [lax.stop_gradient(s) for s in _singular_values(x)]
+    largest = [jnp.max(s, axis=-1, initial=0) for s in values]  # of each block
+    bound = jnp.max(jnp.concatenate(largest, axis=-1), axis=-1, initial=0) * _default_tolerance(x, rtol)
+    parts = []
+    for b, own in zip(x.blocks, largest, strict=True):
+        relative = bound[..., None] / jnp.where(own == 0, 1, own)
+        batch = relative.shape[:-1]
+        b = jnp.broadcast_to(b, batch + b.shape[-3:])
+        empty = jnp.zeros(b.mT.shape, b.dtype)
+        parts.append(pseudo_inverse.pinv(b, relative.astype(real_dtype(x.dtype))) if b.size else empty)
+    return block_diagonal(parts)

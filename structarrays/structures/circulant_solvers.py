@@ -1,0 +1,131 @@
+"""Linear algebra of circulant matrices: they are diagonal in the basis of the discrete Fourier transform."""
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import densify, to_dense
+from ..functions.linalg import (
+    det,
+    eigvals,
+    eigvalsh,
+    inv,
+    matmul,
+    matrix_norm,
+    matrix_power,
+    matrix_rank,
+    pinv,
+    slogdet,
+    solve,
+    svdvals,
+)
+from ..functions.linalg_checks import complex_dtype, real_dtype
+from ..functions.linalg_solvers import POSITIVE_DEFINITE
+from ..kernels import circulant as kernel
+from .circulant import Circulant
+from .toeplitz_products import times_dense
+
+# ---- products and systems -----------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Circulant, Dense)
+def _(x1, x2):
+    return times_dense(lambda data: kernel.matmul(x1.c, data), x2.data)
+
+
+@matmul.kernel(Circulant, Circulant)
+def _(x1, x2):
+    return Circulant._make((kernel.matmul(x1.c, x2.c[..., None])[..., 0],))
+
+
+@matrix_power.kernel(Circulant, when=lambda x, *, n: n > 1)
+def _(x, *, n):
+    return Circulant._make((kernel.from_spectrum(kernel.spectrum(x.c) ** n, x.c),))
+
+
+@solve.kernel(Circulant, Array)
+def _(x1, x2):
+    reciprocals, ok = _reciprocals(x1)
+    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    return times_dense(lambda b: kernel.apply_spectrum(reciprocals, b), data), ok
+
+
+@solve.kernel(Circulant, Circulant)
+def _(x1, x2):
+    reciprocals, ok = _reciprocals(x1)
+    return Circulant._make((kernel.apply_spectrum(reciprocals, x2.c[..., None])[..., 0],)), ok
+
+
+@inv.kernel(Circulant)
+def _(x):
+    reciprocals, ok = _reciprocals(x)
+    return Circulant._make((kernel.from_spectrum(reciprocals, x.c),)), ok
+
+
+def _reciprocals(x):
+    """One over the eigenvalues, all NaN for a matrix with one that is zero (or not positive), and whether none has."""
+    values = kernel.spectrum(x.c)
+    bad = values.real <= 0 if POSITIVE_DEFINITE in x.assumptions else values == 0
+    bad = jnp.any(bad, axis=-1, keepdims=True)
+    return jnp.where(bad, jnp.nan, 1 / jnp.where(bad, 1, values)), ~jnp.any(bad)
+
+
+@pinv.kernel(Circulant)
+def _(x, *, rtol):
+    values = kernel.spectrum(x.c)
+    large = _is_large(x, jnp.abs(values), rtol)
+    # NaN is not large, but does not vanish either.
+    kept = large | jnp.isnan(values)
+    return Circulant._make((kernel.from_spectrum(jnp.where(kept, 1 / jnp.where(kept, values, 1), 0), x.c),))
+
+
+# ---- determinants and spectra -------------------------------------------------------------------------------------
+
+
+@det.kernel(Circulant)
+def _(x):
+    return Dense._make((kernel.det(x.c),))
+
+
+@slogdet.kernel(Circulant)
+def _(x):
+    return tuple(Dense._make((part,)) for part in kernel.slogdet(x.c))
+
+
+@eigvals.kernel(Circulant)
+def _(x):
+    return Dense._make((kernel.full_spectrum(x.c).astype(complex_dtype(x.dtype)),))
+
+
+@eigvalsh.kernel(Circulant)
+def _(x):
+    return Dense._make((jnp.sort(kernel.full_spectrum(x.c).real, axis=-1),))
+
+
+def _singular_values(x):
+    """The magnitudes of the eigenvalues, since the matrix is normal; in no order."""
+    return jnp.abs(kernel.full_spectrum(x.c))
+
+
+@svdvals.kernel(Circulant)
+def _(x):
+    return Dense._make((jnp.flip(jnp.sort(_singular_values(x), axis=-1), axis=-1),))
+
+
+@matrix_norm.kernel(Circulant, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc"))
+def _(x, *, keepdims, ord):
+    norm = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](_singular_values(x), axis=-1)
+    return Dense._make((norm[..., None, None] if keepdims else norm,))
+
+
+def _is_large(x, magnitudes, rtol):
+    """Which singular values count as nonzero: those above `rtol` times the largest."""
+    if rtol is None:
+        rtol = x.shape[-1] * jnp.finfo(x.dtype).eps
+    rtol = jnp.asarray(rtol, real_dtype(x.dtype))
+    return magnitudes > rtol[..., None] * jnp.max(magnitudes, axis=-1, keepdims=True, initial=0)
+
+
+@matrix_rank.kernel(Circulant)
+def _(x, *, rtol):
+    return Dense._make((jnp.sum(_is_large(x, _singular_values(x), rtol), axis=-1, dtype=int),))

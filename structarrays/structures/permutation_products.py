@@ -1,0 +1,237 @@
+"""Products and inverses of permutations, and what they leave to their sparse form."""
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.batch import concat_pair
+from ..core.dense import Dense
+from ..core.dispatch import cast
+from ..core.join import is_zero_outside, join_pair, meet_pair
+from ..core.reductions import reduce_core, squared_deviations
+from ..core.registry import FUNCTIONS
+from ..functions.creation import tril, triu
+from ..functions.indexing import index, write_entries
+from ..functions.linalg import det, diagonal, inv, matmul, matrix_transpose, slogdet, solve
+from ..functions.linalg_checks import real_dtype
+from ..functions.manipulation import flip, roll
+from ..functions.searching import nonzero_kernels
+from ..kernels import permutations as kernel
+from ..kernels.sparse import over_batch
+from ..kernels.sparse import sort as sort_entries
+from .fill import Fill
+from .permutation import Permutation
+from .sparse import Sparse
+from .sparse_elementwise import _as_sparse, compiled, register_exact, trimmed
+from .sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
+
+
+def _mapped(function, p, *others):
+    return over_batch(function, p.ndim - 1)(p, *others)
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Permutation, Dense)
+def _(x1, x2):
+    return Dense._make((_gathered(x1.p, x2.data),))
+
+
+def _gathered(p, data):
+    """The rows of dense data in another order."""
+    core = min(2, data.ndim)
+    batch = jnp.broadcast_shapes(p.shape[:-1], data.shape[:-core])
+    if p.ndim == 1:
+        return data.at[p].get(mode="promise_in_bounds") if data.ndim == 1 else jnp.take(data, p, axis=-2, mode="clip")
+    data = jnp.broadcast_to(data, batch + data.shape[-core:])
+    return _mapped(kernel.apply, jnp.broadcast_to(p, batch + p.shape[-1:]), data)
+
+
+@matmul.kernel(Dense, Permutation)
+def _(x1, x2):
+    inverse = _mapped(kernel.inverse, x2.p)
+    if x1.ndim == 1:
+        return Dense._make((_gathered(inverse, x1.data),))
+    if inverse.ndim == 1:
+        return Dense._make((jnp.take(x1.data, inverse, axis=-1, mode="clip"),))
+    return Dense._make((_gathered(inverse, x1.data.mT).mT,))
+
+
+@matmul.kernel(Permutation, Permutation)
+def _(x1, x2):
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    p1, p2 = (jnp.broadcast_to(x.p, (*batch, x.shape[-1])) for x in (x1, x2))
+    return Permutation._make((_mapped(kernel.apply, p1, p2),), x1.dtype)
+
+
+def _moves_rows(x1, x2) -> bool:
+    return is_zero_outside(x2) and x2.core_ndim == 2 and has_sparse_form(x2)
+
+
+@matmul.kernel(Permutation, Sparse, when=_moves_rows)
+@matmul.kernel(Permutation, Array, when=_moves_rows)
+def _(x1, x2):
+    """Row r of the other factor becomes the row i with ``p[i] == r``."""
+    return _relabelled(to_sparse(x2), _mapped(kernel.inverse, x1.p), 0)
+
+
+@matmul.kernel(Sparse, Permutation, when=lambda x1, x2: _moves_rows(x2, x1))
+@matmul.kernel(Array, Permutation, when=lambda x1, x2: _moves_rows(x2, x1))
+def _(x1, x2):
+    """Column k of the other factor becomes the column ``p[k]``."""
+    return _relabelled(to_sparse(x1), x2.p, 1)
+
+
+def _relabelled(x, labels, axis):
+    """A sparse matrix with rows (axis 0) or columns at other places."""
+    batch = jnp.broadcast_shapes(x.batch_shape, labels.shape[:-1])
+    x = x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(x.batch_shape) :]))
+    labels = jnp.broadcast_to(labels, (*batch, labels.shape[-1]))
+
+    def relabel(data, labels, *coordinates):
+        moved = labels.at[coordinates[axis]].get(mode="clip") if labels.shape[0] else coordinates[axis]
+        inside = coordinates[0] < x.core_shape[0]
+        coordinates = [jnp.where(inside, moved, c) if i == axis else c for i, c in enumerate(coordinates)]
+        keys, data = sort_entries(tuple(coordinates[i] for i in x.order), data)
+        return data, *(keys[x.order.index(i)] for i in range(2))
+
+    leaves = x._over_batch(relabel, x.data, labels, *x.coords)
+    return Sparse._make((*leaves, None), x.meta)
+
+
+# ---- the transpose is the inverse -----------------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Permutation)
+def _(x):
+    return Permutation._make((_mapped(kernel.inverse, x.p),), x.dtype)
+
+
+@inv.kernel(Permutation)
+def _(x):
+    return matrix_transpose.dispatch(x), jnp.array(True)
+
+
+@solve.kernel(Permutation, Array)
+def _(x1, x2):
+    return matmul.dispatch(matrix_transpose.dispatch(x1), x2), jnp.array(True)
+
+
+def _sign(x):
+    return Dense._make((_mapped(kernel.sign, x.p).astype(x.dtype),))
+
+
+@det.kernel(Permutation)
+def _(x):
+    return _sign(x)
+
+
+@slogdet.kernel(Permutation)
+def _(x):
+    return _sign(x), Dense._make((jnp.zeros(x.batch_shape, real_dtype(x.dtype)),))
+
+
+# ---- functions of ones and zeros that change neither ------------------------------------------------------------------
+
+
+def _keep(function):
+    @function.kernel(Permutation)
+    def _(x):
+        return x
+
+
+for _name in ("conj", "positive", "square", "sign", "ceil", "floor", "trunc", "round"):
+    _keep(FUNCTIONS[_name])
+
+
+@FUNCTIONS["abs"].kernel(Permutation)
+@FUNCTIONS["real"].kernel(Permutation)
+def _(x):
+    return cast(x, real_dtype(x.dtype)) if x.dtype.kind == "c" else x
+
+
+# ---- the sparse form ----------------------------------------------------------------------------------------------------
+
+
+@sparse_form.kernel(Permutation)
+def _(x):
+    return x._free()
+
+
+@join_pair.kernel(Permutation, Array, when=lambda x, y: has_sparse_form(y))
+def _(x, y):
+    return join_sparse(x, y)
+
+
+@join_pair.kernel(Permutation, Fill, when=lambda x, y: len(y.meta) >= 2)
+def _(x, y):
+    return join_pair.choose((x._free(), y), {}).run(x._free(), y)
+
+
+@meet_pair.kernel(Permutation, Array)
+def _(x, y):
+    kernel = meet_pair.choose((x._free(), y), {})
+    return x._free() if kernel is None else kernel.run(x._free(), y)
+
+
+def _through_sparse(registry):
+    """The kernel of the sparse form."""
+
+    @registry.kernel(Permutation)
+    def _(x, *arguments, **static):
+        kernel = registry.choose((x._free(), *arguments), static)
+        return kernel.run(x._free(), *arguments, **static)
+
+
+for _registry in (reduce_core, squared_deviations, diagonal, tril, triu):
+    _through_sparse(_registry)
+
+
+for _function in (tril, triu):
+
+    @_function.eager_kernel(Permutation)
+    def _(x, *, k=0, function=_function):
+        return trimmed(compiled(function, x, k=k))
+
+
+def _is_block(x, *, operands, key) -> bool:
+    return [k[0] for k in key] == ["slice", "slice"]
+
+
+@index.kernel(Permutation, when=_is_block)
+def _(x, *, operands, key):
+    return index.dispatch(x._free(), operands=operands, key=key)
+
+
+@index.eager_kernel(Permutation, tuple)
+def _(x, operands, *, key):
+    return trimmed(compiled(index, x, operands, key=key))
+
+
+@flip.kernel(Permutation, when=lambda x, *, axis: all(a >= x.ndim - 2 for a in axis))
+def _(x, *, axis):
+    return flip.dispatch(x._free(), axis=axis)
+
+
+@roll.kernel(Permutation, when=lambda x, *, shift, axis: axis is not None and all(a >= x.ndim - 2 for a in axis))
+def _(x, *, shift, axis):
+    return roll.dispatch(x._free(), shift=shift, axis=axis)
+
+
+@concat_pair.kernel(Permutation, Array, when=lambda x, y, *, axis: concat_pair.choose((x._free(), y), {"axis": axis}))
+def _(x, y, *, axis):
+    return concat_pair.choose((x._free(), y), {"axis": axis}).run(x._free(), y, axis=axis)
+
+
+@nonzero_kernels.kernel(Permutation, when=lambda x: not x.batch_shape)
+def _(x):
+    return tuple(c.astype(jnp.result_type(int)) for c in x._coordinates())
+
+
+@write_entries.kernel(Permutation)
+def _(x, items, value, owned):
+    x = _as_sparse(x)
+    return write_entries.choose((x,), {}).run(x, items, value, False)
+
+
+register_exact(Permutation)

@@ -1,0 +1,224 @@
+"""Parts of sparse arrays: slices, rows, triangles, and their joining along an axis."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..core.array import Array
+from ..core.batch import concat_pair
+from ..core.dense import Dense
+from ..functions.creation import tril, triu
+from ..functions.indexing import index, take
+from ..functions.manipulation import flip, roll
+from ..functions.searching import nonzero_kernels
+from ..kernels import sparse as kernel
+from ..kernels import sparse_host as host
+from .sparse import Sparse, _index_dtype
+from .sparse_elementwise import compiled, trimmed
+from .sparse_joins import has_sparse_form, to_sparse
+from .sparse_products import _stored
+
+# ---- boxes ------------------------------------------------------------------------------------------------------------
+
+
+def _is_box(x, *, operands, key) -> bool:
+    kinds = [k[0] for k in key]
+    return set(kinds) <= {"int", "slice"} and "slice" in kinds
+
+
+@index.kernel(Sparse, when=_is_box)
+def _(x, *, operands, key):
+    """Integers and slices: the entries inside, with coordinates counted anew. One dimension that is left is dense."""
+    sizes = [k[2] for k in key if k[0] == "slice"]
+    kept = [axis for axis, k in enumerate(key) if k[0] == "slice"]
+    order = [axis for axis in x.order if axis in kept]
+    shape = tuple(sizes)
+    whole = all(k[0] == "slice" and abs(k[3]) == 1 and k[2] == n for k, n in zip(key, x.core_shape, strict=True))
+    bound = x.nnz if whole else min(x.nnz, math.prod(shape))
+    reversed_axes = any(k[0] == "slice" and k[3] < 0 for k in key)
+
+    def part(data, fill, *coordinates):
+        inside, places, remaining = coordinates[0] < x.core_shape[0], {}, iter(operands)
+        for axis, (k, c) in enumerate(zip(key, coordinates, strict=True)):
+            if k[0] == "int":
+                inside &= c == next(remaining)
+                continue
+            _, start, size, step = k
+            distance = (c - start) * (1 if step > 0 else -1)
+            places[axis] = distance // abs(step)
+            inside &= (distance >= 0) & (distance % abs(step) == 0) & (places[axis] < size)
+        if len(kept) == 1:
+            place = jnp.where(inside, places[kept[0]], sizes[0])
+            return jnp.full(sizes[0], fill, data.dtype).at[place].set(data, mode="drop")
+        keys = tuple(places[axis].astype(coordinates[0].dtype) for axis in order)
+        data, keys = kernel.keep(inside, data, keys, [shape[kept.index(axis)] for axis in order], bound)
+        if reversed_axes:
+            keys, data = kernel.sort(keys, data)
+        return data, *(keys[order.index(axis)] for axis in kept)
+
+    leaves = x._over_batch(part, x.data, x._fill(), *x.coords)
+    if len(kept) == 1:
+        return Dense._make((leaves,))
+    meta = (shape, tuple(kept.index(axis) for axis in order), x.padded if whole else bound > 0)
+    return Sparse._make((*leaves, x.background), meta)
+
+
+@index.eager_kernel(Sparse, tuple)
+def _(x, operands, *, key):
+    batch = len(x.batch_shape)
+    kinds = [k[0] for k in key[batch:]]
+    if kinds.count("array") == 1 and kinds.count("slice") == len(kinds) - 1 and x.core_ndim > 1:
+        axis = kinds.index("array")
+        others = all(k == ("slice", 0, n, 1) for k, n in zip(key, x.shape, strict=True) if k[0] == "slice")
+        if not batch and others and np.ndim(operands[0]) == 1:
+            return selected(x, axis, np.asarray(operands[0]))
+    return trimmed(compiled(index, x, operands, key=key))
+
+
+def selected(x, axis, places):
+    """Rows (or what another axis has) at places that may repeat, in their order; exact, on the host."""
+    n = x.core_shape[axis]
+    places = np.where(places < 0, places + n, places)
+    data, *coordinates = _stored(x)
+    by = np.arange(len(data))
+    if x.order[0] != axis:
+        by = np.argsort(coordinates[axis], kind="stable")
+    first = np.concatenate([[0], np.cumsum(np.bincount(coordinates[axis], minlength=n))])
+    counts = np.diff(first)[places]
+    new = np.repeat(np.arange(len(places)), counts)
+    chosen = by[np.arange(len(new)) + np.repeat(first[:-1][places] - (np.cumsum(counts) - counts), counts)]
+    shape = tuple(len(places) if i == axis else m for i, m in enumerate(x.core_shape))
+    coordinates = [new if i == axis else c[chosen] for i, c in enumerate(coordinates)]
+    keys = [coordinates[i] for i in x.order]
+    sorting, _ = host.order(keys, [shape[i] for i in x.order])
+    data = data[chosen]
+    if sorting is not None:
+        data, coordinates = data[sorting], [c[sorting] for c in coordinates]
+    coordinates = (jnp.asarray(c.astype(_index_dtype(shape))) for c in coordinates)
+    return Sparse._make((jnp.asarray(data), *coordinates, x.background), (shape, x.order, False))
+
+
+@take.eager_kernel(Sparse, Array)
+def _(x, indices, *, axis=None):
+    if axis is None or x.batch_shape or x.core_ndim < 2 or indices.ndim != 1 or indices.dtype.kind not in "iu":
+        return NotImplemented
+    if not -x.ndim <= axis < x.ndim or x.shape[axis] == 0:
+        return NotImplemented
+    return selected(x, axis % x.ndim, np.asarray(indices.to_jax()))
+
+
+# ---- triangles, reversals -----------------------------------------------------------------------------------------------
+
+
+def _is_plain_matrix(x, *, k) -> bool:
+    return x.background is None and x.core_ndim == 2
+
+
+@tril.kernel(Sparse, when=_is_plain_matrix)
+def _(x, *, k):
+    return _where(x, lambda rows, columns: columns - rows <= k)
+
+
+@triu.kernel(Sparse, when=_is_plain_matrix)
+def _(x, *, k):
+    return _where(x, lambda rows, columns: columns - rows >= k)
+
+
+def _where(x, condition):
+    """The entries whose coordinates satisfy a condition."""
+
+    def keep(data, *coordinates):
+        mask = condition(*coordinates) & (coordinates[0] < x.core_shape[0])
+        keys = tuple(coordinates[i] for i in x.order)
+        data, keys = kernel.keep(mask, data, keys, x._sizes(), x.nnz)
+        return data, *(keys[x.order.index(i)] for i in range(len(keys)))
+
+    leaves = x._over_batch(keep, x.data, *x.coords)
+    return Sparse._make((*leaves, x.background), (x.core_shape, x.order, x.nnz > 0))
+
+
+for _function in (tril, triu):
+
+    @_function.eager_kernel(Sparse)
+    def _(x, *, k=0, function=_function):
+        return trimmed(compiled(function, x, k=k))
+
+
+def _in_core(x, axis) -> bool:
+    return axis is not None and all(a >= len(x.batch_shape) for a in axis)
+
+
+@flip.kernel(Sparse, when=lambda x, *, axis: _in_core(x, axis))
+def _(x, *, axis):
+    return _moved(x, {a - len(x.batch_shape): lambda c, n: n - 1 - c for a in axis})
+
+
+@roll.kernel(Sparse, when=lambda x, *, shift, axis: _in_core(x, axis))
+def _(x, *, shift, axis):
+    for s, a in zip(shift, axis, strict=True):
+        x = _moved(x, {a - len(x.batch_shape): lambda c, n, s=s: (c + s % n) % n})
+    return x
+
+
+def _moved(x, moves):
+    """The entries at coordinates that are mapped one to one, by a function of coordinate and size for each axis."""
+
+    def move(data, *coordinates):
+        inside, moved = coordinates[0] < x.core_shape[0], list(coordinates)
+        for axis, f in moves.items():
+            n = x.core_shape[axis]
+            moved[axis] = (
+                jnp.where(inside, f(coordinates[axis], n).astype(coordinates[axis].dtype), n) if n else moved[axis]
+            )
+        keys, data = kernel.sort(tuple(moved[i] for i in x.order), data)
+        return data, *(keys[x.order.index(i)] for i in range(len(keys)))
+
+    leaves = x._over_batch(move, x.data, *x.coords)
+    return Sparse._make((*leaves, x.background), x.meta)
+
+
+# ---- joining ------------------------------------------------------------------------------------------------------------
+
+
+def _joinable(x, y, *, axis) -> bool:
+    return x.core_ndim == y.core_ndim and all(has_sparse_form(a) and a.background is None for a in (x, y))
+
+
+@concat_pair.kernel(Sparse, Array, when=_joinable)
+@concat_pair.kernel(Array, Sparse, when=_joinable)
+def _(x, y, *, axis):
+    x, y = to_sparse(x), to_sparse(y)
+    y = y._in_order(x.order)
+    if axis < -x.core_ndim:
+        x, y = x._padded_to(y.nnz), y._padded_to(x.nnz)
+        axis += x.core_ndim
+        leaves = (jnp.concatenate(pair, axis - 1) for pair in zip(x._value[0][:-1], y._value[0][:-1], strict=True))
+        return Sparse._make((*leaves, None), (x.core_shape, x.order, x.padded or y.padded))
+    axis += x.core_ndim
+    before = x.core_shape[axis]
+    shape = tuple(n + y.core_shape[i] if i == axis else n for i, n in enumerate(x.core_shape))
+    parts = []
+    for a, shift in ((x, 0), (y, before)):
+        inside = a.coords[0] < a.core_shape[0]
+        moved = (c + shift if i == axis else c for i, c in enumerate(a.coords))
+        parts.append((a.data, *(jnp.where(inside, c, n) for c, n in zip(moved, shape, strict=True))))
+    data, *coordinates = (jnp.concatenate(pair, -1) for pair in zip(*parts, strict=True))
+    result = Sparse._make((data, *coordinates, None), (shape, x.order, x.padded or y.padded))
+    if x.order[0] == axis and not x.padded:
+        return result
+
+    def sort(data, *coordinates):
+        keys, data = kernel.sort(tuple(coordinates[i] for i in x.order), data)
+        return data, *(keys[x.order.index(i)] for i in range(len(keys)))
+
+    leaves = result._over_batch(sort, result.data, *result.coords)
+    return Sparse._make((*leaves, None), result.meta)
+
+
+@nonzero_kernels.kernel(Sparse, when=lambda x: not x.batch_shape and x.background is None)
+def _(x):
+    data, *coordinates = _stored(x)
+    coordinates = [c[data != 0] for c in coordinates]
+    sorting, _ = host.order(coordinates, x.core_shape)
+    return tuple(jnp.asarray(c if sorting is None else c[sorting], jnp.result_type(int)) for c in coordinates)

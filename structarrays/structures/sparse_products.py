@@ -1,0 +1,245 @@
+"""Products, transposes and diagonals of sparse arrays."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..core import dtypes
+from ..core.array import Array
+from ..core.assumptions import carried
+from ..core.contexts import strong_zeros_policy
+from ..core.dense import Dense
+from ..core.dispatch import allow_dense, to_dense
+from ..functions.linalg import diagonal, matmul, matrix_transpose
+from ..functions.manipulation import permute_dims
+from ..kernels import sparse as kernel
+from ..kernels import sparse_host as host
+from ..kernels.bands import diagonal_length
+from .diagonal import Diagonal
+from .sparse import Sparse, _index_dtype, zero_sparse
+from .sparse_joins import has_sparse_form, to_sparse
+
+_as_sparse = jax.jit(to_sparse)
+
+
+def _is_matrix(x, *args, **static) -> bool:
+    return x.core_ndim == 2
+
+
+def _is_plain(x) -> bool:
+    """A matrix whose unstored entries are structural zeros."""
+    return x.core_ndim == 2 and x.background is None
+
+
+# ---- times dense ------------------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Sparse, Dense, when=lambda x1, x2: _is_plain(x1))
+def _(x1, x2):
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.shape[:-2])
+    core = x2.shape[-min(2, x2.ndim) :]
+    data = x2.data
+    m, own = x1.core_shape[0], len(x1.batch_shape)
+    entries, rows, columns = x1.data, *x1.coords
+    if own == 0 and len(batch) > 0 and len(core) == 2:
+        # One matrix for the whole batch: the right sides of all stand side by side.
+        many = math.prod(batch)
+        side_by_side = jnp.moveaxis(data.reshape((many, *core)), 0, 1).reshape(core[0], many * core[1])
+        product = _multiply(x1, entries, rows, columns, side_by_side)
+        product = jnp.moveaxis(product.reshape(m, many, core[1]), 1, 0)
+        return Dense._make((product.reshape((*batch, m, core[1])),))
+    entries, rows, columns = (jnp.broadcast_to(a, batch + a.shape[own:]) for a in (entries, rows, columns))
+    data = jnp.broadcast_to(data, batch + core)
+    product = kernel.over_batch(lambda *arrays: _multiply(x1, *arrays), len(batch))(entries, rows, columns, data)
+    return Dense._make((product,))
+
+
+def _multiply(x1, entries, rows, columns, data):
+    return kernel.multiply(entries, rows, columns, data, x1.core_shape[0], not x1.padded, x1.order[0] == 0)
+
+
+# ---- times sparse -----------------------------------------------------------------------------------------------------
+
+
+def _both_plain(x1, x2) -> bool:
+    return _is_plain(x1) and _is_plain(x2)
+
+
+@matmul.eager_kernel(Sparse, Sparse)
+@matmul.eager_kernel(Sparse, Array)
+@matmul.eager_kernel(Array, Sparse)
+def _(x1, x2):
+    kernel = matmul.choose((x1, x2), {})
+    if kernel is None or kernel.run not in (_of_sparse_forms, _of_static_size) or not _fit(x1, x2):
+        return NotImplemented
+    return _exact_product(*(x if type(x) is Sparse else _as_sparse(x) for x in (x1, x2)))
+
+
+def _fit(x1, x2) -> bool:
+    fits = x1.shape[-1] == x2.shape[-2] and "b" not in (x1.dtype.kind, x2.dtype.kind)
+    return fits and x1.batch_shape == x2.batch_shape == () and strong_zeros_policy.value
+
+
+def _exact_product(x1, x2):
+    """The product with exactly the entries to which an elementary product contributes, computed on the host."""
+    (data1, *coords1), (data2, *coords2) = (_stored(x1), _stored(x2))
+    m, n, p = x1.shape[-2], x1.shape[-1], x2.shape[-1]
+    if x2.order != (0, 1):
+        by = np.argsort(coords2[0], kind="stable")
+        data2, coords2 = data2[by], [c[by] for c in coords2]
+    left, right, begins, coordinates = host.product(coords1, coords2, (m, n, p))
+    dtype = dtypes.promote(x1.dtype, x2.dtype)
+    products = data1.astype(dtype)[left] * data2.astype(dtype)[right]
+    data = np.add.reduceat(products, begins, dtype=dtype) if len(begins) else products
+    coordinates = (jnp.asarray(c.astype(_index_dtype((m, p)))) for c in coordinates)
+    leaves = (jnp.asarray(data), *coordinates, None)
+    return Sparse._make(leaves, ((m, p), (0, 1), False))
+
+
+def _stored(x):
+    """Data and coordinates on the host, without padding."""
+    leaves = [np.asarray(leaf) for leaf in (x.data, *x.coords)]
+    if x.padded:
+        inside = leaves[1] < x.core_shape[0]
+        leaves = [leaf[inside] for leaf in leaves]
+    return leaves
+
+
+@matmul.kernel(Sparse, Sparse, when=_both_plain)
+def _of_static_size(x1, x2):
+    """With static sizes: each of `nnz` entries meets at most a row of the other, or all of its entries.
+
+    The result has at most ``min(m, nnz) * min(p, nnz')`` entries. Where that is everything, it is dense.
+    """
+    (m, _), p = x1.core_shape, x2.core_shape[1]
+    if x1.nnz >= m and x2.nnz >= p:
+        sides = (x2.core_shape[0] * p, m * x1.core_shape[1])
+        left = sides[0] <= sides[1]  # which factor stays sparse
+        batch = math.prod(jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape))
+        allow_dense(x1, "matmul", batch * max(m * p, min(sides)))
+        return matmul.dispatch(*((x1, to_dense(x2)) if left else (to_dense(x1), x2)))
+    if x1.nnz > m or (x2.nnz <= p and x2.nnz < x1.nnz):
+        return matrix_transpose.dispatch(_expanded_product(*map(matrix_transpose.dispatch, (x2, x1))))
+    return _expanded_product(x1, x2)
+
+
+def _expanded_product(x1, x2):
+    """For each entry of `x1` all entries of the row of `x2` that it meets, and then equal coordinates added."""
+    m, p = x1.core_shape[0], x2.core_shape[1]
+    width, dtype = min(p, x2.nnz), _index_dtype((m, p))
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    if not x1.nnz * width:
+        return zero_sparse((m, p), x1.dtype, batch)
+    x2 = x2._in_order((0, 1))
+
+    def expand(data1, rows1, between, data2, rows2, columns2):
+        first, _ = kernel.search((rows2,), (between,))
+        behind, _ = kernel.search((rows2,), (between + 1,))
+        place = first[:, None] + lax.iota(jnp.int32, width)
+        meets = (place < behind[:, None]) & (rows1 < m)[:, None]
+        data = data1[:, None] * data2.at[place].get(mode="clip")
+        rows = jnp.where(meets, rows1[:, None].astype(dtype), m)
+        columns = jnp.where(meets, columns2.at[place].get(mode="clip").astype(dtype), p)
+        data = jnp.where(meets, data, jnp.zeros((), data.dtype))
+        coordinates, data = kernel.sort((rows.ravel(), columns.ravel()), data.ravel())
+        data, coordinates = kernel.sum_duplicates(data, coordinates, (m, p))
+        return data, *coordinates
+
+    arrays = [jnp.broadcast_to(a, batch + a.shape[len(x.batch_shape) :]) for x in (x1, x2) for a in (x.data, *x.coords)]
+    leaves = kernel.over_batch(expand, len(batch))(*arrays)
+    return Sparse._make((*leaves, None), ((m, p), (0, 1), True))
+
+
+# ---- times diagonal and other structures with a sparse form -------------------------------------------------------------
+
+
+@matmul.kernel(Sparse, Diagonal, when=_both_plain)
+def _(x1, x2):
+    """The columns are scaled; of a rectangular one some are left out."""
+    return _scaled(x1, x2, 1, (x1.core_shape[0], x2.core_shape[1]))
+
+
+@matmul.kernel(Diagonal, Sparse, when=lambda x1, x2: x1.background is None and _is_plain(x2))
+def _(x1, x2):
+    return _scaled(x2, x1, 0, (x1.core_shape[0], x2.core_shape[1]))
+
+
+def _scaled(x, diagonal_matrix, axis, shape):
+    """A sparse matrix with its rows (axis 0) or columns multiplied by the entries of a diagonal matrix."""
+    diag = diagonal_matrix.diag
+    batch = jnp.broadcast_shapes(x.batch_shape, diag.shape[:-1])
+    x = x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(x.batch_shape) :]))
+    diag = jnp.broadcast_to(diag, (*batch, diag.shape[-1]))
+    if not diag.shape[-1]:
+        return zero_sparse(shape, x.dtype, batch)
+    fits = diag.shape[-1] >= x.core_shape[axis]
+    bound, padded = x.nnz, x.padded or not fits
+
+    def scale(data, diag, *coordinates):
+        where = coordinates[axis]
+        data = data * diag.at[where].get(mode="clip")
+        if fits and shape == x.core_shape:
+            return data, *coordinates
+        keys = tuple(coordinates[i] for i in x.order)
+        inside = (coordinates[0] < x.core_shape[0]) & (where < diag.shape[-1])
+        data, keys = kernel.keep(inside, data, keys, tuple(shape[i] for i in x.order), bound)
+        return data, *(keys[x.order.index(i)] for i in range(2))
+
+    leaves = x._over_batch(scale, x.data, diag, *x.coords)
+    return Sparse._make((*leaves, None), (shape, x.order, padded))._rebuild(leaves[:1], None)
+
+
+def _pays(x1, x2) -> bool:
+    """Whether the other factor is sparse in another form, and both products are of sparse matrices."""
+    plain = all(x.background is None and x.core_ndim == 2 for x in (x1, x2))
+    return plain and has_sparse_form(x1) and has_sparse_form(x2)
+
+
+@matmul.kernel(Sparse, Array, when=_pays)
+@matmul.kernel(Array, Sparse, when=_pays)
+def _of_sparse_forms(x1, x2):
+    return matmul.dispatch(to_sparse(x1), to_sparse(x2))
+
+
+# ---- transposes and diagonals -------------------------------------------------------------------------------------------
+
+
+@permute_dims.kernel(Sparse, when=lambda x, *, axes: all(a < len(x.batch_shape) for a in axes[: len(x.batch_shape)]))
+def _(x, *, axes):
+    batch = len(x.batch_shape)
+    ahead, behind = axes[:batch], [a - batch for a in axes[batch:]]
+    leaves = (leaf.transpose((*ahead, *range(batch, leaf.ndim))) for leaf in (x.data, *(x.coords[a] for a in behind)))
+    background = None if x.background is None else x.background.transpose(ahead)
+    shape = tuple(x.core_shape[a] for a in behind)
+    return Sparse._make((*leaves, background), (shape, tuple(behind.index(i) for i in x.order), x.padded))
+
+
+@matrix_transpose.kernel(Sparse, when=lambda x: x.core_ndim >= 2)
+def _(x):
+    """The coordinates change places; the entries stay where they are, and so does their order."""
+    last = x.core_ndim - 1
+    axes = (*range(last - 1), last, last - 1)
+    shape, coordinates = (tuple(part[a] for a in axes) for part in (x.core_shape, x.coords))
+    return Sparse._make((x.data, *coordinates, x.background), (shape, tuple(axes.index(i) for i in x.order), x.padded))
+
+
+@matrix_transpose.eager_kernel(Sparse)
+def _(x):
+    """Without a compiled call, which would copy the parameters."""
+    kernel = matrix_transpose.choose((x,), {})
+    return NotImplemented if kernel is None or x.core_ndim < 2 else carried(kernel.run(x), x.assumptions)
+
+
+@diagonal.kernel(Sparse, when=_is_matrix)
+def _(x, *, offset):
+    length = diagonal_length(x.core_shape, offset)
+
+    def pick(data, fill, rows, columns):
+        on = (columns - rows == offset) & (rows < x.core_shape[0])
+        place = jnp.where(on, jnp.minimum(rows, columns), length)
+        return jnp.full(length, fill, data.dtype).at[place].set(data, mode="drop")
+
+    return Dense._make((x._over_batch(pick, x.data, x._fill(), *x.coords),))

@@ -1,0 +1,98 @@
+"""Products of Toeplitz and Hankel matrices."""
+
+import jax.numpy as jnp
+
+from ..core.dense import Dense
+from ..core.dispatch import densify
+from ..functions.linalg import matmul
+from ..kernels import toeplitz as kernel
+from .banded import Banded
+from .hankel import Hankel
+from .toeplitz import MANY_DIAGONALS, Toeplitz, at_diagonals, toeplitz
+
+
+def times_dense(multiply, data):
+    """A product with a vector or with matrices, by a function of matrices."""
+    return Dense._make((multiply(data[:, None])[..., 0] if data.ndim == 1 else multiply(data),))
+
+
+@matmul.kernel(Toeplitz, Dense)
+def _(x1, x2):
+    return times_dense(lambda data: kernel.matmul(x1.values, x1.first, x1.core_shape, data), x2.data)
+
+
+@matmul.kernel(Hankel, Dense)
+def _(x1, x2):
+    """``H = T J``, where J turns the rows of `x2` upside down."""
+    first, _ = kernel.full_range(x1.core_shape)
+
+    def multiply(data):
+        return kernel.matmul(x1.values[..., ::-1], first, x1.core_shape, data[..., ::-1, :])
+
+    return times_dense(multiply, x2.data)
+
+
+# ---- of two Toeplitz matrices -------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Toeplitz, Toeplitz)
+def _(x1, x2):
+    """Dense, unless both are narrow or triangular."""
+    stored = None
+    if not x2._covers:
+        inside = kernel.to_dense(jnp.ones(x2.values.shape[-1:], bool), x2.first, x2.core_shape)
+        stored = jnp.broadcast_to(inside, x2.core_shape)
+    data = densify(x2, "matmul").data
+    return Dense._make((kernel.matmul(x1.values, x1.first, x1.core_shape, data, stored),))
+
+
+def _are_narrow(x1, x2) -> bool:
+    return not x1._covers and not x2._covers and x1.values.shape[-1] + x2.values.shape[-1] - 1 <= MANY_DIAGONALS
+
+
+@matmul.kernel(Toeplitz, Toeplitz, when=_are_narrow)
+def _(x1, x2):
+    """Its diagonals are constant but near their ends."""
+    return matmul.dispatch(*(at_diagonals(x, x.offsets) for x in (x1, x2)))
+
+
+def _is_narrow(x) -> bool:
+    return not x._covers and x.values.shape[-1] <= MANY_DIAGONALS
+
+
+@matmul.kernel(Toeplitz, Banded, when=lambda x1, x2: _is_narrow(x1))
+def _(x1, x2):
+    return matmul.dispatch(at_diagonals(x1, x1.offsets), x2)
+
+
+@matmul.kernel(Banded, Toeplitz, when=lambda x1, x2: _is_narrow(x2))
+def _(x1, x2):
+    return matmul.dispatch(x1, at_diagonals(x2, x2.offsets))
+
+
+def _are_triangular(x1, x2) -> bool:
+    """Whether both are square, and triangular on the same side: then the product is a Toeplitz matrix."""
+    square = x1.shape[-2] == x1.shape[-1] == x2.shape[-1]
+    return square and (max(x1.last, x2.last) <= 0 or min(x1.first, x2.first) >= 0)
+
+
+@matmul.kernel(Toeplitz, Toeplitz, when=_are_triangular)
+def _(x1, x2):
+    """They commute, and the product's first column (or row) is the product with that of one: a truncated convolution."""
+    upper = max(x1.last, x2.last) > 0
+    low, high = x1.first + x2.first, x1.last + x2.last
+    n = x1.shape[-1]
+    if upper:
+        # The flipped values are those of the transposes.
+        column = _convolution(x1.values, x2.values, n - low)
+        return toeplitz(column, low, x1.core_shape)
+    column = _convolution(x1.values[..., ::-1], x2.values[..., ::-1], n + high)
+    return toeplitz(column[..., ::-1], high - column.shape[-1] + 1, x1.core_shape)
+
+
+def _convolution(a, b, count):
+    """The first `count` elements of the convolution of two sequences, or all of them."""
+    count = max(0, min(count, a.shape[-1] + b.shape[-1] - 1)) if a.shape[-1] and b.shape[-1] else 0
+    a, b = a[..., :count], b[..., :count]
+    # As a product of the lower triangular Toeplitz matrix, count × len(b), with the column b.
+    return kernel.matmul(a[..., ::-1], 1 - a.shape[-1], (count, b.shape[-1]), b[..., None])[..., 0]

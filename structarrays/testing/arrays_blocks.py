@@ -1,0 +1,69 @@
+"""Random block-diagonal and block-banded arrays, for the tests of the law."""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..structures.block_banded import BlockBanded
+from ..structures.block_diagonal import BlockDiagonal
+from .arrays import SAMPLERS, dominant, sampler, with_background
+
+
+def _pieces(size, lengths):
+    """A size cut into pieces of these lengths in turn, the last of them shorter."""
+    pieces = []
+    for length in itertools.cycle(lengths):
+        if size <= 0:
+            return pieces
+        pieces.append(min(length, size))
+        size -= length
+
+
+@sampler("BlockDiagonal")
+def _(numbers, batch, core, requires):
+    """Blocks of 2 × 2; in a rectangular matrix as many, of several shapes, some without rows or columns."""
+    m, n = core
+    if requires:
+        return BlockDiagonal([dominant(numbers, batch, size, requires) for size in _pieces(n, (2,))])
+    heights, widths = _pieces(m, (2,)), _pieces(n, (2,))
+    pairs = itertools.zip_longest(heights, widths, fillvalue=0)
+    return BlockDiagonal([numbers((*batch, h, w)) for h, w in pairs])
+
+
+@sampler("BlockDiagonal, ragged")
+def _(numbers, batch, core, requires):
+    """Square blocks of 1, 2 and 3 rows, and what is left of a rectangular matrix."""
+    m, n = core
+    sizes = _pieces(min(m, n), (1, 2, 3))
+    if requires:
+        return BlockDiagonal([dominant(numbers, batch, size, requires) for size in sizes])
+    blocks = [numbers((*batch, size, size)) for size in sizes[:-1]]
+    return BlockDiagonal([*blocks, numbers((*batch, sizes[-1] + max(0, m - n), sizes[-1] + max(0, n - m)))])
+
+
+@sampler("BlockBanded")
+def _(numbers, batch, core, requires):
+    """Block offsets -1, 0 and 2, or for Hermitian matrices -1, 0 and 1, of 1 × 1, 2 × 2, 1 × 2 … blocks."""
+    m, n = core
+    block = (1 if m % 2 else 2, 1 if n % 2 else 2)
+    if requires and block[0] != block[1]:
+        return None
+    grid = (m // block[0], n // block[1])
+    offsets = [k for k in ((-1, 0, 1) if requires else (-1, 0, 2)) if -grid[0] < k < grid[1]]
+    blocks = {k: numbers((*batch, min(grid[0], grid[1] - k) - max(0, -k), *block)) for k in offsets}
+    if requires:
+        for k in offsets:
+            blocks[k] = blocks[k] / (2 * n)
+        if requires != "invertible":
+            blocks[0] = (blocks[0] + blocks[0].conj().swapaxes(-1, -2)) / 2
+        if requires != "invertible" and 1 in offsets:
+            blocks[-1] = blocks[1].conj().swapaxes(-1, -2)
+        if requires != "hermitian":
+            blocks[0] = blocks[0] + (numbers.high + 1) * np.eye(block[0])
+    values = [np.asarray(blocks[k], numbers.dtype) for k in offsets]
+    return BlockBanded([jnp.asarray(v) for v in values], offsets, core)
+
+
+for _structure in ("BlockDiagonal", "BlockBanded"):
+    SAMPLERS[f"{_structure} + background"] = with_background(_structure)

@@ -1,0 +1,45 @@
+"""Small random sparse arrays and permutations, for the tests of the law."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..structures.permutation import Permutation
+from ..structures.sparse import Sparse
+from .arrays import SAMPLERS, dominant, sampler, with_background
+
+
+@sampler("Sparse")
+def _(numbers, batch, core, requires):
+    """About a third of the elements; each matrix of a batch has a pattern of its own."""
+    if requires:
+        return _with_diagonal(numbers, batch, core[-1], requires)
+    count = -(-int(np.prod(core)) // 3)
+    flat = numbers.generator.permuted(np.tile(np.arange(int(np.prod(core))), (*batch, 1)), axis=-1)[..., :count]
+    return Sparse(numbers((*batch, count)), tuple(np.unravel_index(flat, core)), core)
+
+
+def _with_diagonal(numbers, batch, n, requires):
+    """A square matrix with the whole diagonal and a symmetric pattern, the same for all numbers: they are added to others."""
+    dense = dominant(numbers, batch, n, requires)
+    chosen = np.triu(np.random.default_rng(n).uniform(size=(n, n)) < 0.4, 1)
+    where = np.nonzero(chosen | chosen.T | np.eye(n, dtype=bool))
+    return Sparse(dense[(..., *where)], where, (n, n))
+
+
+@sampler("Sparse by columns, padded")
+def _(numbers, batch, core, requires):
+    x = SAMPLERS["Sparse"](numbers, batch, core[::-1], requires)
+    leaves = x._padded_to(x.nnz + 2)._value[0]
+    return Sparse._make((leaves[0], *leaves[-2:0:-1], None), (core, (1, 0), True))
+
+
+SAMPLERS["Sparse + background"] = with_background("Sparse")
+
+
+@sampler("Permutation")
+def _(numbers, batch, core, requires):
+    n = core[-1]
+    if core[0] != n or requires in ("hermitian", "positive definite"):
+        return None
+    p = numbers.generator.permuted(np.tile(np.arange(n), (*batch, 1)), axis=-1)
+    return Permutation(jnp.asarray(p), dtype=numbers.dtype)

@@ -1,0 +1,65 @@
+"""Random Toeplitz, circulant and Hankel arrays, for the tests of the law."""
+
+import numpy as np
+
+from ..structures.circulant import Circulant
+from ..structures.hankel import Hankel
+from ..structures.toeplitz import Toeplitz
+from .arrays import SAMPLERS, sampler
+
+
+def _diagonals(first, last):
+    """The sampler of Toeplitz arrays with the diagonals from `first` to `last`, or those of them that a matrix has."""
+
+    def draw(numbers, batch, core, requires):
+        m, n = core
+        low, high = max(first, 1 - m), min(last, n - 1)
+        if requires not in ("", "invertible"):
+            low, high = max(low, -high), min(high, -low)
+        values = numbers((*batch, high - low + 1))
+        if requires:
+            values = values / (2 * n)
+        if requires not in ("", "invertible"):
+            values = (values + values[..., ::-1].conj()) / 2
+        if requires not in ("", "hermitian"):
+            values[..., -low] += numbers.high + 1
+        column, row = values[..., : 1 - low][..., ::-1], values[..., -low:]
+        return Toeplitz(np.asarray(column, numbers.dtype), np.asarray(row, numbers.dtype), shape=core)
+
+    return draw
+
+
+SAMPLERS["Toeplitz"] = _diagonals(-99, 99)
+SAMPLERS["Toeplitz, tridiagonal"] = _diagonals(-1, 1)
+SAMPLERS["Toeplitz, lower"] = _diagonals(-99, 0)
+
+
+@sampler("Circulant")
+def _(numbers, batch, core, requires):
+    m, n = core
+    if m != n:
+        return None
+    c = numbers((*batch, n))
+    if requires:
+        c = c / (2 * n)
+    if requires not in ("", "invertible"):
+        c = (c + np.roll(c[..., ::-1], 1, axis=-1).conj()) / 2
+    if requires not in ("", "hermitian"):
+        c[..., 0] += numbers.high + 1
+    return Circulant(np.asarray(c, numbers.dtype))
+
+
+@sampler("Hankel")
+def _(numbers, batch, core, requires):
+    """With requirements it is real, and the antidiagonal outweighs the rest; none is definite but for one of size 1."""
+    m, n = core
+    if requires == "positive definite":
+        return (
+            Hankel(np.full((*batch, 1), 2, numbers.dtype), np.full((*batch, 1), 2, numbers.dtype)) if n == 1 else None
+        )
+    values = numbers((*batch, m + n - 1))
+    if requires:
+        values = values.real / (2 * n)
+        values[..., n - 1] += numbers.high + 1
+    values = np.asarray(values, numbers.dtype)
+    return Hankel(values[..., :m], values[..., m - 1 :])
