@@ -82,8 +82,9 @@ def matmul_banded(a: Array, lower: bool, diagonals, offsets, columns: int) -> Ar
     total = jnp.zeros((*a.shape[:-1], columns), a.dtype)
     for d, k in zip(diagonals, offsets, strict=True):
         row, column, length = max(0, -k), max(0, k), d.shape[-1]
-        scaled = a[..., row : row + length] * d[..., None, :]
-        scaled = jnp.where(inside[:, row : row + length], scaled, 0)
+        read = inside[:, row : row + length]
+        scaled = jnp.where(read, a[..., row : row + length], 0) * d[..., None, :]
+        scaled = jnp.where(read, scaled, 0)  # once more, since d may not be finite
         widths = [(0, 0)] * (scaled.ndim - 1) + [(column, columns - column - length)]
         total = total + jnp.pad(scaled, widths)
     return total
