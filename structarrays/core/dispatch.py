@@ -78,6 +78,8 @@ def to_dense(x: Array) -> Dense:
 def densify(x: Array, name: str) -> Dense:
     """The dense form of an operand that `name` has no kernel for, under the policy (DESIGN 4.2).
 
+    An operand that stores as many numbers as its dense form has (a triangular one) is not expanded by that.
+
     Raises
     ------
     DensifyError
@@ -85,7 +87,8 @@ def densify(x: Array, name: str) -> Dense:
     """
     if type(x) is Dense:
         return x
-    allow_dense(x, name, x.size)
+    if sum(leaf.size for leaf in x._value[0] if leaf is not None) < x.size:
+        allow_dense(x, name, x.size)
     return to_dense(x)
 
 
@@ -155,6 +158,18 @@ def strip_weak(leaf):
     return leaf
 
 
+def _any_traced(values) -> bool:
+    """Whether an argument, or a parameter of one, is a tracer (a third of the cost of flattening them)."""
+    for value in values:
+        if isinstance(value, Array):
+            for leaf in value._value[0]:
+                if isinstance(leaf, jax.core.Tracer) or (isinstance(leaf, Array) and _any_traced((leaf,))):
+                    return True
+        elif isinstance(value, jax.core.Tracer) or (isinstance(value, (tuple, list)) and _any_traced(value)):
+            return True
+    return False
+
+
 class Function(Registry):
     """A function of the namespace: the standard's signature and docstring, and a registry of kernels.
 
@@ -218,13 +233,17 @@ class Function(Registry):
     def _eagerly(self, arrays, static):
         """The result of the eager kernel for these arguments, or NotImplemented."""
         kernel = self.eager.choose(arrays, static)
-        if kernel is None or any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
+        if kernel is None or _any_traced(arrays):
             return NotImplemented
         log = active_log()
         if log is None:
             return kernel.run(*arrays, **static)
         with log.event(self.name, arrays, "eager kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
-            return event.finish(kernel.run(*arrays, **static))
+            result = kernel.run(*arrays, **static)
+        if result is NotImplemented:
+            log.events.remove(event)
+            return result
+        return event.finish(result)
 
     # ---- the call ------------------------------------------------------------------------------------------------
 
