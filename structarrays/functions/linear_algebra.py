@@ -8,6 +8,7 @@ from ..core.batch import check_axes
 from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
 from ..core.dispatch import densify, function, promote, to_dense
+from ..core.join import is_zero_outside
 from ..core.registry import FUNCTIONS
 from ..core.views import view_function
 from ..kernels import linalg_dense
@@ -18,12 +19,13 @@ from .background_products import with_background
 def by_dense_factor(function, args, static):
     """The rule of `matmul` for a pair of structures that has no kernel of its own.
 
-    One factor stays structured and the other is expanded: the one that stores less stays, if its structure multiplies
-    dense matrices. A factor that does so from one side only is transposed for the other.
+    One factor stays structured and the other is expanded: the one with structural zeros stays (they absorb), or else the one
+    that stores less, if its structure multiplies dense matrices. A factor that does so from one side only is transposed
+    for the other.
     """
     x1, x2 = (to_dense(x) if x.ndim == 1 else x for x in args)
     if type(x1) is not Dense and type(x2) is not Dense:
-        for kept in sorted((0, 1), key=lambda i: (x1, x2)[i].nbytes):
+        for kept in sorted((0, 1), key=lambda i: (not is_zero_outside((x1, x2)[i]), (x1, x2)[i].nbytes)):
             pair = [x1, x2]
             pair[1 - kept] = to_dense(pair[1 - kept])
             serves = function.choose(pair, {}) is not None or _zeros_serve(function, *pair)
@@ -114,7 +116,7 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     check.broadcast("matmul", x1.shape[:-2], x2.shape[:-2])
     x1, x2 = promote(x1, x2)
     if not strong_zeros_policy.value:
-        x1, x2 = (densify(x, "matmul") if x.stores_entries and x.background is None else x for x in (x1, x2))
+        x1, x2 = (densify(x, "matmul") if is_zero_outside(x) else x for x in (x1, x2))
     return matmul.dispatch(x1, x2)
 
 

@@ -18,6 +18,7 @@ SIZE = {"m": 4, "n": 4, "p": 4, "k": 2}
 BATCH = ((2,), (2,), (2,))
 MATRICES = [s for s in STRUCTURES if s != "Dense"]
 ZEROS = ["Identity", "Diagonal", "Banded", "Banded off the diagonal", "Banded without offsets"]
+ZEROS += ["Toeplitz, tridiagonal", "Toeplitz, lower"]
 
 # Products of inexact numbers, in which a structural zero is strong.
 ABSORBING = {
@@ -141,8 +142,8 @@ def products(x, y):
         return np.where(both, a * b, 0.0).sum(-2)
 
 
-@pytest.mark.parametrize("first", [*ZEROS, "Dense", "Fill"])
-@pytest.mark.parametrize("second", [*ZEROS, "Dense", "Fill"])
+@pytest.mark.parametrize("first", [*ZEROS, "Dense", "Fill", "Circulant"])
+@pytest.mark.parametrize("second", [*ZEROS, "Dense", "Fill", "Circulant"])
 def test_matmul_vecdot_and_tensordot_absorb(first, second):
     x, y = special(first, 3), special(second, 4)
     want = products(x, y)
