@@ -17,7 +17,7 @@ from structarrays.testing import CASES, STRUCTURES, Case, LawBroken, applies, ch
 SIZE = {"m": 4, "n": 4, "p": 4, "k": 2}
 BATCH = ((2,), (2,), (2,))
 MATRICES = [s for s in STRUCTURES if s != "Dense"]
-ZEROS = ["Identity", "Diagonal", "Banded", "Banded off the diagonal", "Banded without offsets"]
+ZEROS = ["Identity", "Diagonal", "Banded", "Banded off the diagonal", "Banded without offsets", "Sparse", "Permutation"]
 
 # Products of inexact numbers, in which a structural zero is strong.
 ABSORBING = {
@@ -62,7 +62,7 @@ UNDEFINED = {"astype"}
 
 def stored(x) -> np.ndarray:
     """Where an array stores entries, or has a background: everywhere but at its structural zeros."""
-    ones = x._map_leaves(lambda leaf: leaf * 0 + 1) if x.dtype.kind == "b" else _ones(x)
+    ones = x._map_leaves(lambda leaf: leaf * 0 + 1) if x.dtype.kind == "b" and x.static_pattern else _ones(x)
     return dense_value(ones) != 0
 
 
@@ -71,6 +71,8 @@ def _ones(x):
 
     if type(x) is sa.Banded and not x.offsets:
         return x
+    if not x.static_pattern:  # ones for entries, not for coordinates
+        return x._rebuild((jnp.ones_like(x.entries[0]),), None if x.background is None else jnp.ones_like(x.background))
     return x._map_leaves(jnp.ones_like)
 
 
