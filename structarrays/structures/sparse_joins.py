@@ -1,7 +1,5 @@
 """Two structures in one, where one of them is sparse: unions and intersections of coordinates."""
 
-import math
-
 import jax
 import jax.numpy as jnp
 
@@ -44,29 +42,6 @@ def _(x):
         data = data[..., order]
     coordinates = (jnp.broadcast_to(c, data.shape) for c in (rows, columns))
     return Sparse._make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
-
-
-def _has_entries_of_its_own(x) -> bool:
-    """Whether each entry of a fixed pattern has a parameter, and these are at most half of the elements."""
-    if not (x.stores_entries and x.static_pattern and type(x)._free is Array._free) or x._covers:
-        return False
-    stored = sum(e.size for e in x.entries)
-    return 2 * stored <= x.size
-
-
-@sparse_form.kernel(Array, when=_has_entries_of_its_own)
-def _(x):
-    batch, shape = x.batch_shape, x.shape[len(x.batch_shape) :]
-    data, coordinates = [], []
-    for e, where in zip(x.entries, x._positions(), strict=True):
-        own = e.shape[len(batch) :]
-        data.append(e.reshape((*batch, math.prod(own))))
-        coordinates.append([jnp.broadcast_to(c, own).reshape(-1).astype(_index_dtype(shape)) for c in where])
-    data = jnp.concatenate(data, axis=-1)
-    keys = tuple(jnp.concatenate(parts) for parts in zip(*coordinates, strict=True))
-    keys, order = kernel.sort(keys, jax.lax.iota(jnp.int32, data.shape[-1]))
-    keys = (jnp.broadcast_to(c, data.shape) for c in keys)
-    return Sparse._make((data[..., order], *keys, x.background), (shape, tuple(range(len(shape))), False))
 
 
 def _coordinates(x):
