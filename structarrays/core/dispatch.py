@@ -78,6 +78,8 @@ def to_dense(x: Array) -> Dense:
 def densify(x: Array, name: str) -> Dense:
     """The dense form of an operand that `name` has no kernel for, under the policy (DESIGN 4.2).
 
+    An operand that stores as many numbers as its dense form has (a triangular one) is not expanded by that.
+
     Raises
     ------
     DensifyError
@@ -85,7 +87,8 @@ def densify(x: Array, name: str) -> Dense:
     """
     if type(x) is Dense:
         return x
-    allow_dense(x, name, x.size)
+    if sum(leaf.size for leaf in x._value[0] if leaf is not None) < x.size:
+        allow_dense(x, name, x.size)
     return to_dense(x)
 
 
@@ -224,7 +227,11 @@ class Function(Registry):
         if log is None:
             return kernel.run(*arrays, **static)
         with log.event(self.name, arrays, "eager kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
-            return event.finish(kernel.run(*arrays, **static))
+            result = kernel.run(*arrays, **static)
+        if result is NotImplemented:
+            log.events.remove(event)
+            return result
+        return event.finish(result)
 
     # ---- the call ------------------------------------------------------------------------------------------------
 

@@ -93,7 +93,7 @@ def _exactly(function, x, y, combine):
     coordinates = tuple(keys[x.order.index(i)] for i in range(len(sizes)))
     places = [stacked([f[i] for f in found], -1, np.int32) for i in (1, 2)]
     for i, sources in enumerate((sources_x, sources_y)):
-        if sources is not None:  # the keys were sorted on the way
+        if sources is not None and sources.shape[-1]:  # the keys were sorted on the way
             there = np.take_along_axis(np.broadcast_to(sources, batch + sources.shape[-1:]), places[i].clip(0), -1)
             places[i] = np.where(places[i] < 0, -1, there).astype(np.int32)
     meta = (x.core_shape, x.order, padded)

@@ -1,4 +1,4 @@
-"""How much of the law is tested: a selection by default, everything with ``--law full``."""
+"""How much of the law is tested: a part by default, everything with ``--law full``."""
 
 import gc
 
@@ -9,9 +9,10 @@ import pytest
 def pytest_addoption(parser):
     parser.addoption(
         "--law",
-        default="selection",
-        metavar="selection|full|N",
-        help="check the law for a selection that covers all pairs, for everything, or for N combinations of each case",
+        default="part",
+        metavar="part|pairs|full|N",
+        help="check the law for a third of a selection that covers all pairs of function and structure (the default), for "
+        "that selection, for everything, or for N combinations of each case",
     )
 
 

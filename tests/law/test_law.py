@@ -1,6 +1,7 @@
 """The law: what a function gives for structured arrays is what it gives for their dense values.
 
-By default a selection that takes minutes. The full product of functions, structures, batch shapes, dtypes and modes::
+By default a part that takes minutes: a third of a selection in which every function meets every structure, the five first ones
+everywhere. ``--law pairs`` is all of that selection. The full product of functions, structures, batch shapes, dtypes and modes::
 
     python -m pytest tests/law/test_law.py --law full
 
@@ -21,8 +22,10 @@ SELECTION = selection()
 
 def combinations(number, extent):
     """What is checked of a case."""
-    if extent == "selection":
+    if extent == "pairs":
         return SELECTION[number]
+    if extent == "part":
+        return [c for i, c in enumerate(SELECTION[number]) if set(c.structures) <= set(BASE) or (i + number) % 3 == 0]
     if extent == "full":
         return everything(CASES[number])
     combinations = list(everything(CASES[number]))
@@ -34,7 +37,7 @@ def test_law(number, request):
     case = CASES[number]
     broken, checked = [], 0
     for structures, batch, sizes, dtype, mode in combinations(
-        number, request.config.getoption("--law", default="selection")
+        number, request.config.getoption("--law", default="part")
     ):
         arrays = operands(case, structures, batch=batch, sizes=SIZES[sizes], dtype=dtype)
         if arrays is None or not applies(case, arrays):
