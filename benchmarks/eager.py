@@ -19,6 +19,7 @@ def run(report: Report) -> None:
     dense(report)
     diagonal(report)
     banded(report)
+    others(report)
 
 
 def _time(report: Report, case: str, candidates: dict, microseconds: float) -> None:
@@ -105,3 +106,43 @@ def banded(report: Report) -> None:
     }
     for case, (ours, bare, dense_form) in cases.items():
         _time(report, f"{case}, 3 bands, n = {N}", {OURS: ours, BARE: bare, f"{JNP}, dense": dense_form}, 2.0)
+
+
+def others(report: Report) -> None:
+    """One function of one array, and a product with a vector, for each of the other structures.
+
+    The bare call of the product is the compiled kernel on bare parameters.
+    """
+    rng = np.random.default_rng(3)
+    a, c, r, x = (jnp.asarray(rng.normal(size=s) + 3) for s in ((N, N), N, N, N))
+    blocks = jnp.asarray(rng.normal(size=(2, 2, 2)))
+    sparse = sa.Sparse(rng.normal(size=N), (np.arange(N), np.arange(N)[::-1].copy()), (N, N))
+    sa_x, negative = sa.asarray(x), jax.jit(lax.neg)
+    structures = {
+        "Toeplitz": (sa.Toeplitz(c, r), jnp.zeros(2 * N - 1)),
+        "Circulant": (sa.Circulant(c), c),
+        "Hankel": (sa.Hankel(c, r), jnp.zeros(2 * N - 1)),
+        "Triangular": (sa.Triangular(a), a),
+        "Symmetric": (sa.Symmetric(a), a),
+        "BlockDiagonal": (sa.BlockDiagonal(blocks), blocks),
+        "Sparse": (sparse, x),
+    }
+    for name, (array, parameter) in structures.items():
+        _time(
+            report,
+            f"-{name}, n = {N}",
+            {OURS: lambda array=array: -array, BARE: lambda parameter=parameter: negative(parameter)},
+            2.0,
+        )
+        leaves, tree = jax.tree.flatten(array)
+        kernel = jax.jit(lambda v, *leaves, tree=tree: (jax.tree.unflatten(tree, leaves) @ sa.Dense(v)).to_jax())
+        _time(
+            report,
+            f"{name} @ vector, n = {N}",
+            {OURS: lambda array=array: array @ sa_x, BARE: lambda leaves=leaves, kernel=kernel: kernel(x, *leaves)},
+            2.0,
+        )
+    permutation = sa.Permutation(np.arange(N)[::-1].copy())
+    (p,) = jax.tree.leaves(permutation)
+    gather = jax.jit(lambda v, p: v[p])
+    _time(report, f"Permutation @ vector, n = {N}", {OURS: lambda: permutation @ sa_x, BARE: lambda: gather(x, p)}, 2.0)

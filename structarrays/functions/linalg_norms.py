@@ -11,7 +11,7 @@ from ..core.dense import Dense
 from ..core.dispatch import function, promote, to_dense
 from ..core.dtypes import as_dtype
 from ..core.registry import FUNCTIONS
-from ..kernels import linalg_dense
+from ..kernels import linalg_dense, statistical
 from . import linalg_checks as check
 
 
@@ -71,14 +71,21 @@ def _(x, *, axis, keepdims, ord):
     f = FUNCTIONS
     magnitude = f["abs"](x)
     if ord == 2:
-        return f["sqrt"](f["sum"](f["square"](magnitude), **options))
+        return _root(f["sum"](f["square"](magnitude), **options), ord)
     if math.isinf(ord):
         return f["max" if ord > 0 else "min"](magnitude, **options)
     if ord == 0:
         return f["astype"](f["count_nonzero"](x, **options), magnitude.dtype)
     if ord == 1:
         return f["sum"](magnitude, **options)
-    return f["pow"](f["sum"](f["pow"](magnitude, float(ord)), **options), 1.0 / ord)
+    return _root(f["sum"](f["pow"](magnitude, float(ord)), **options), ord)
+
+
+def _root(total, degree):
+    """The root of a sum of powers: of a dense one with the derivative zero where only structural zeros were added."""
+    if type(total) is Dense and degree > 0:
+        return Dense._make((statistical.root(total.data, degree),))
+    return FUNCTIONS["pow"](total, 1.0 / degree) if degree != 2 else FUNCTIONS["sqrt"](total)
 
 
 _MATRIX_ORDERS = ("fro", "nuc", None, 1, -1, 2, -2, math.inf, -math.inf)

@@ -384,7 +384,7 @@ def _(x, *, axis, correction, keepdims):
     return Dense._make((kernels.var(x.data, axis=axis, correction=correction, keepdims=keepdims),))
 
 
-@function("x", rule=spreading(SUM, kernels.std, jnp.sqrt))
+@function("x", rule=spreading(SUM, kernels.std, kernels.root))
 def std(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
     """Standard deviation over axes, the square root of `var`.
 

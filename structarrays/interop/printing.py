@@ -27,7 +27,8 @@ def to_repr(x: Array) -> str:
     if x.assumptions:
         texts.append("assumed " + " and ".join(sorted(map(str, x.assumptions))))
     if not complete:
-        stored = sum(leaf.size for leaf in _leaves(x))
+        entries = x.entries if x.stores_entries and not x.static_pattern else _leaves(x)  # coordinates are none
+        stored = sum(entry.size for entry in entries)
         texts.append(f"stores {stored} of {x.size} entries, {_bytes(x.nbytes)} of {_bytes(x.size * x.itemsize)} dense")
     return f"{name}({', '.join(texts)})"
 

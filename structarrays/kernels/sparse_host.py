@@ -20,6 +20,12 @@ def keys(coordinates, sizes):
     return result
 
 
+def sort(coordinates, sizes):
+    """What sorts the entries."""
+    key = keys(coordinates, sizes)
+    return np.lexsort(coordinates[::-1]) if key is None else np.argsort(key)
+
+
 def order(coordinates, sizes):
     """What sorts the entries (None if they are sorted already), and where a new coordinate begins (None if all differ)."""
     count = len(coordinates[0])
@@ -34,7 +40,7 @@ def order(coordinates, sizes):
             return None, None
         sorting = None
         if (step < 0).any():
-            sorting = np.argsort(key, kind="stable")
+            sorting = np.argsort(key)  # NumPy's vectorised sort, several times as fast as the stable one
             step = np.diff(key[sorting])
         new = np.concatenate([np.ones(min(1, count), bool), step != 0])
     return sorting, None if new.all() else np.flatnonzero(new)
@@ -73,26 +79,23 @@ def _place(coordinates, wanted):
 
 def union(x, y, sizes):
     """Two sorted sets of coordinates in one: the coordinates, and for each the place in `x` and in `y`, or -1."""
-    key_x, key_y = keys(x, sizes), keys(y, sizes)
-    both = [np.concatenate([a, b.astype(a.dtype)]) for a, b in zip(x, y, strict=True)]
-    count = len(x[0])
-    if key_x is None:
-        sorting = np.lexsort(both[::-1])
-        differs = np.any([np.diff(c[sorting]) != 0 for c in both], axis=0)
-    else:
-        key = np.concatenate([key_x, key_y])
-        sorting = np.argsort(key, kind="stable")  # of two sorted parts: a merge
-        differs = np.diff(key[sorting]) != 0
-    new = np.concatenate([np.ones(min(1, len(sorting)), bool), differs])
-    slot = np.cumsum(new) - 1
-    total = int(slot[-1]) + 1 if len(slot) else 0
-    sources = []
-    for first, last in ((0, count), (count, len(sorting))):
-        source = np.full(total, -1, np.int32)
-        own = (sorting >= first) & (sorting < last)
-        source[slot[own]] = sorting[own] - first
-        sources.append(source)
-    return [c[sorting[new]] for c in both], *sources
+    before, found = find(x, y, sizes)
+    new = np.flatnonzero(~found)
+    total = len(x[0]) + len(new)
+    slot_new = before[new] + np.arange(len(new))
+    is_new = np.zeros(total, bool)
+    is_new[slot_new] = True
+    slot_x = np.flatnonzero(~is_new)
+    source_x, source_y = np.full(total, -1, np.int32), np.full(total, -1, np.int32)
+    source_x[slot_x] = np.arange(len(x[0]), dtype=np.int32)
+    source_y[slot_new] = new
+    source_y[slot_x[before[found]]] = np.flatnonzero(found)
+    merged = []
+    for a, b in zip(x, y, strict=True):
+        c = np.empty(total, a.dtype)
+        c[slot_x], c[slot_new] = a, b[new]
+        merged.append(c)
+    return merged, source_x, source_y
 
 
 def intersection(x, y, sizes):

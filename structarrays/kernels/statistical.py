@@ -104,6 +104,13 @@ def std(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdi
     return jnp.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
+def root(total: Array, degree: float = 2.0) -> Array:
+    """The root of sums of magnitudes; where a sum is zero its derivative is zero, as it is for a sum of structural zeros."""
+    zero = total == 0
+    total = jnp.where(zero, 1, total)
+    return jnp.where(zero, 0, jnp.sqrt(total) if degree == 2 else total ** (1.0 / degree))
+
+
 def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
     """Partial sums along an axis, with a leading 0 if ``include_initial``."""
     return _cumulative(jnp.cumsum, 0, x, axis, dtype, include_initial)

@@ -187,6 +187,13 @@ for _registry in (reduce_core, squared_deviations, diagonal, tril, triu):
     _through_sparse(_registry)
 
 
+for _function in (tril, triu):
+
+    @_function.eager_kernel(Permutation)
+    def _(x, *, k=0, function=_function):
+        return trimmed(compiled(function, x, k=k))
+
+
 def _is_block(x, *, operands, key) -> bool:
     return [k[0] for k in key] == ["slice", "slice"]
 

@@ -1,6 +1,8 @@
-"""Elementwise functions of two sparse arrays in eager calls: the result has exactly the entries that it needs.
+"""Elementwise functions of sparse arrays in eager calls.
 
-Where the union or the intersection of two patterns is known, both arrays get it, and the family's rule finds them alike.
+Of one array the result shares the coordinates (a compiled call would copy them). Of two the result has exactly the entries
+that it needs: where the union or the intersection of their patterns is known, both get it, and the family's rule finds them
+alike.
 """
 
 import functools
@@ -9,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core.array import Array
+from ..core.array import RETRIED, Array
 from ..core.contexts import strong_zeros_policy
 from ..core.elementwise import ElementwiseArrayFunction
 from ..core.join import is_zero_outside
@@ -45,13 +47,57 @@ def trimmed(x):
     return Sparse._make((*leaves, x.background), (x.core_shape, x.order, least < total), x.assumptions)
 
 
+# ---- coordinates that are shared --------------------------------------------------------------------------------------
+
+
+def _without_coordinates(result, coordinates):
+    """A result (inside a compiled call) with None for coordinates that are these very ones."""
+    if type(result) is not Sparse or not all(a is b for a, b in zip(result.coords, coordinates, strict=False)):
+        return result
+    leaves, (cls, meta, assumptions) = result._value
+    return cls._make((leaves[0], *(None for _ in result.coords), leaves[-1]), meta, assumptions)
+
+
+def _with_coordinates(result, coordinates):
+    """The result with the coordinates that were left out."""
+    leaves, (cls, meta, assumptions) = result._value
+    if cls is not Sparse or leaves[1] is not None:
+        return result
+    return cls._make((leaves[0], *coordinates, leaves[-1]), meta, assumptions)
+
+
+@functools.cache
+def _sharing(function):
+    """The compiled function; its result leaves out the coordinates of the first sparse argument, if it has these."""
+
+    def run(*arrays):
+        result = function._trace((), *arrays)
+        return _without_coordinates(result, next(a for a in arrays if type(a) is Sparse).coords)
+
+    return jax.jit(run)
+
+
+def _share(function, *arrays):
+    try:
+        result = _sharing(function)(*arrays)
+    except RETRIED:
+        return NotImplemented  # the function's own checks find out what is wrong
+    leaves, (cls, meta, assumptions) = result._value
+    if cls is not Sparse or leaves[1] is not None:
+        return result
+    for x in arrays:
+        if type(x) is Sparse:
+            return cls._make((leaves[0], *x._value[0][1:-1], leaves[-1]), meta, assumptions)
+    return result
+
+
 # ---- functions of two arrays ------------------------------------------------------------------------------------------
 
 
 def _combination(function, x, y):
     """How the patterns come together; None where the compiled call is exact."""
     for a in (x, y):
-        if not a.stores_entries or not has_sparse_form(a):
+        if not isinstance(a, Array) or not a.stores_entries or not has_sparse_form(a):
             return None
     if x.core_ndim != y.core_ndim or x.shape[x.ndim - x.core_ndim :] != y.shape[y.ndim - y.core_ndim :]:
         return None
@@ -64,7 +110,8 @@ def _combination(function, x, y):
 
 def _exactly(function, x, y, combine):
     if type(x) is type(y) is Sparse and _share_coordinates(x, y):
-        return _of_one_pattern(function)(x, y.data, y.background, y.assumptions)
+        result = _of_one_pattern(function)(x, y.data, y.background, y.assumptions)
+        return _with_coordinates(result, x.coords)
     assumptions = (x.assumptions, y.assumptions)
     x, y = (a if type(a) is Sparse else _as_sparse(a) for a in (x, y))
     try:
@@ -90,7 +137,7 @@ def _exactly(function, x, y, combine):
         return result.reshape((*batch, total))
 
     keys = [stacked([c[i] for c, _, _ in found], n, keys_x[i].dtype) for i, n in enumerate(sizes)]
-    coordinates = tuple(keys[x.order.index(i)] for i in range(len(sizes)))
+    coordinates = tuple(jnp.asarray(keys[x.order.index(i)]) for i in range(len(sizes)))
     places = [stacked([f[i] for f in found], -1, np.int32) for i in (1, 2)]
     for i, sources in enumerate((sources_x, sources_y)):
         if sources is not None and sources.shape[-1]:  # the keys were sorted on the way
@@ -98,23 +145,14 @@ def _exactly(function, x, y, combine):
             places[i] = np.where(places[i] < 0, -1, there).astype(np.int32)
     meta = (x.core_shape, x.order, padded)
     pair = ((x.data, x.background), (y.data, y.background))
-    return _on_pattern(function)(pair, coordinates, tuple(places), meta, assumptions)
+    return _with_coordinates(_on_pattern(function)(pair, coordinates, tuple(places), meta, assumptions), coordinates)
 
 
 def _share_coordinates(x, y) -> bool:
-    """Whether the coordinates of two arrays are the same in memory: a compiled call hands unchanged ones on."""
+    """Whether the coordinates of two arrays are the same in memory."""
     if x.meta != y.meta or x.data.shape != y.data.shape:
         return False
-    for a, b in zip(x.coords, y.coords, strict=True):
-        if a is not b and not (
-            _is_local(a) and _is_local(b) and a.unsafe_buffer_pointer() == b.unsafe_buffer_pointer()
-        ):
-            return False
-    return True
-
-
-def _is_local(a) -> bool:
-    return len(a.devices()) == 1
+    return all(a is b for a, b in zip(x.coords, y.coords, strict=True))
 
 
 def _sorted_keys(x, order):
@@ -122,7 +160,9 @@ def _sorted_keys(x, order):
     keys = [np.asarray(x.coords[i]) for i in order]
     if x.order == order:
         return keys, None
-    sorting = np.lexsort(keys[::-1], axis=-1)
+    sorting = np.empty(keys[0].shape, np.int32)
+    for b in np.ndindex(*keys[0].shape[:-1]):
+        sorting[b] = host.sort([k[b] for k in keys], [x.core_shape[i] for i in order])
     return [np.take_along_axis(k, sorting, -1) for k in keys], sorting
 
 
@@ -131,7 +171,8 @@ def _of_one_pattern(function):
     """The compiled function of an array and the data of another one with the same coordinates."""
 
     def run(x, data, background, assumptions):
-        return function._trace((), x, x._rebuild((data,), background)._assuming(assumptions))
+        result = function._trace((), x, x._rebuild((data,), background)._assuming(assumptions))
+        return _without_coordinates(result, x.coords)
 
     return jax.jit(run, static_argnums=3)
 
@@ -152,28 +193,32 @@ def _on_pattern(function):
             background = None if background is None else jnp.broadcast_to(background, batch)
             x = Sparse._make((entries, *coordinates, background), meta)
             arrays.append(x._rebuild((entries,), background)._assuming(assumed))
-        return function._trace((), *arrays)
+        return _without_coordinates(function._trace((), *arrays), coordinates)
 
     return jax.jit(run, static_argnums=(3, 4))
 
 
 def register_exact(cls):
     """Have elementwise functions of several arrays, one of this class, make results of exactly the entries they need."""
-    for function in list(FUNCTIONS.values()):
-        if isinstance(function, ElementwiseArrayFunction) and len(function.arrays) == 2:
-            _register(function, (cls, cls), (cls, Array), (Array, cls))
+    for function in _elementwise(2):
+        for classes in ((cls, cls), (cls, Array), (Array, cls)):
+            function.eager_kernel(*classes)(functools.partial(_of_two, function))
     where = FUNCTIONS["where"]
     for classes in ((cls, object, object), (object, cls, object), (object, object, cls)):
         where.eager_kernel(*classes)(_where)
 
 
-def _register(function, *pairs):
-    def run(x, y):
-        combine = _combination(function, x, y)
-        return NotImplemented if combine is None else _exactly(function, x, y, combine)
+def _elementwise(count):
+    for function in list(FUNCTIONS.values()):
+        if isinstance(function, ElementwiseArrayFunction) and len(function.arrays) == count:
+            yield function
 
-    for classes in pairs:
-        function.eager_kernel(*classes)(run)
+
+def _of_two(function, x, y):
+    combine = _combination(function, x, y)
+    if combine is not None:
+        return _exactly(function, x, y, combine)
+    return _share(function, x, y) if Sparse in (type(x), type(y)) else NotImplemented
 
 
 def _where(condition, x1, x2):
@@ -181,3 +226,8 @@ def _where(condition, x1, x2):
 
 
 register_exact(Sparse)
+for _function in _elementwise(1):
+    _function.eager_kernel(Sparse)(functools.partial(_share, _function))
+for _function in _elementwise(2):
+    _function.eager_kernel(Sparse, object)(functools.partial(_of_two, _function))
+    _function.eager_kernel(object, Sparse)(functools.partial(_of_two, _function))

@@ -9,6 +9,7 @@ from jax import lax
 
 from ..core import dtypes
 from ..core.array import Array
+from ..core.assumptions import carried
 from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
 from ..core.dispatch import allow_dense, to_dense
@@ -218,9 +219,18 @@ def _(x, *, axes):
 
 @matrix_transpose.kernel(Sparse, when=lambda x: x.core_ndim >= 2)
 def _(x):
-    axes = list(range(x.ndim))
-    axes[-2:] = axes[:-3:-1]
-    return permute_dims.dispatch(x, axes=tuple(axes))
+    """The coordinates change places; the entries stay where they are, and so does their order."""
+    last = x.core_ndim - 1
+    axes = (*range(last - 1), last, last - 1)
+    shape, coordinates = (tuple(part[a] for a in axes) for part in (x.core_shape, x.coords))
+    return Sparse._make((x.data, *coordinates, x.background), (shape, tuple(axes.index(i) for i in x.order), x.padded))
+
+
+@matrix_transpose.eager_kernel(Sparse)
+def _(x):
+    """Without a compiled call, which would copy the parameters."""
+    kernel = matrix_transpose.choose((x,), {})
+    return NotImplemented if kernel is None or x.core_ndim < 2 else carried(kernel.run(x), x.assumptions)
 
 
 @diagonal.kernel(Sparse, when=_is_matrix)

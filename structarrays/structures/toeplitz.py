@@ -8,13 +8,17 @@ from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import Dense, parameter
 from ..core.entries import elements
-from ..core.join import is_zero_outside, join_pair, meet_pair, restrict_to
+from ..core.join import is_zero_outside, join, join_pair, meet_pair, restrict_to
 from ..core.text import inline
 from ..kernels import toeplitz as kernel
 from ..kernels.bands import diagonal_length
 from .banded import Banded, at_offsets, bands, batch_of, matrix_shape
 from .diagonal import Identity
 from .fill import Fill
+from .triangular import Triangular
+
+MANY_DIAGONALS = 48
+"""With more stored diagonals a matrix is no `Banded` any more, if another structure can hold it."""
 
 
 class Toeplitz(Array):
@@ -167,8 +171,15 @@ class Toeplitz(Array):
     def _free(self):
         if self._covers:
             return Dense._make((self._dense(),))
-        shape, batch = self.core_shape, self.batch_shape
-        return bands([self.diagonal(k) for k in self.offsets], self.offsets, shape, dtype=self.dtype, batch=batch)
+        low, high = kernel.full_range(self.core_shape)
+        many = self.values.shape[-1] > MANY_DIAGONALS
+        for lower, one_sided, all_stored in (
+            (True, self.last <= 0, (self.first, self.last) == (low, 0)),
+            (False, self.first >= 0, (self.first, self.last) == (0, high)),
+        ):
+            if one_sided and (many or (all_stored and self.first < self.last)):
+                return Triangular._make((self._dense(), None), (lower, False))
+        return at_diagonals(self, self.offsets)
 
     def _positions(self):
         k = jnp.arange(self.first, self.last + 1)
@@ -265,6 +276,12 @@ def between(x: Toeplitz, first: int, last: int) -> Toeplitz:
     return toeplitz(jax.lax.pad(x.values, jnp.zeros((), x.dtype), padding), first, x.core_shape)
 
 
+def at_diagonals(x: Toeplitz, offsets: tuple[int, ...]):
+    """These diagonals of `x` as `Banded`, each with entries of its own."""
+    diagonals = [x.diagonal(k) for k in offsets]
+    return bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape)
+
+
 def covering(x: Toeplitz, background=None) -> Toeplitz:
     """The array with all diagonals stored, and a value for those that were not: by default the structural zero."""
     if x._covers:
@@ -311,8 +328,10 @@ def _scaled(x: Identity) -> Toeplitz:
 
 @join_pair.kernel(Toeplitz, Banded, when=lambda x, y: not x._covers)
 def _(x, y):
+    if type(x._free()) is Triangular:
+        return join(x._free(), y)
     offsets = tuple(sorted({*x.offsets, *y.offsets}))
-    return at_offsets(x._free(), offsets), at_offsets(y, offsets)
+    return at_diagonals(x, offsets), at_offsets(y, offsets)
 
 
 @join_pair.kernel(Fill, Toeplitz, when=lambda x, y: len(x.meta) >= 2)
@@ -331,7 +350,7 @@ def _(x, y):
 def _(x, y):
     if not is_zero_outside(y):
         return x._free()
-    return at_offsets(x._free(), tuple(k for k in x.offsets if k in y.offsets))
+    return at_diagonals(x, tuple(k for k in x.offsets if k in y.offsets))
 
 
 @meet_pair.kernel(Toeplitz, Identity)
@@ -367,4 +386,4 @@ def _(x, y):
 
 @restrict_to.kernel(Toeplitz, Banded)
 def _(x, y):
-    return bands([x.diagonal(k) for k in y.offsets], y.offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape)
+    return at_diagonals(x, y.offsets)

@@ -6,13 +6,9 @@ from ..core.dense import Dense
 from ..core.dispatch import densify
 from ..functions.linalg import matmul
 from ..kernels import toeplitz as kernel
-from ..kernels.bands import band_matmul
-from .banded import Banded, bands
+from .banded import Banded
 from .hankel import Hankel
-from .toeplitz import Toeplitz, toeplitz
-
-# A product with so many diagonals is banded; with more it is dense, or (of triangular factors) a Toeplitz matrix.
-_BANDED_DIAGONALS = 48
+from .toeplitz import MANY_DIAGONALS, Toeplitz, at_diagonals, toeplitz
 
 
 def times_dense(multiply, data):
@@ -51,31 +47,27 @@ def _(x1, x2):
 
 
 def _are_narrow(x1, x2) -> bool:
-    count = x1.values.shape[-1] + x2.values.shape[-1] - 1
-    return not x1._covers and not x2._covers and count <= _BANDED_DIAGONALS
+    return not x1._covers and not x2._covers and x1.values.shape[-1] + x2.values.shape[-1] - 1 <= MANY_DIAGONALS
 
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_narrow)
 def _(x1, x2):
-    return banded_product(x1, x2)
+    """Its diagonals are constant but near their ends."""
+    return matmul.dispatch(*(at_diagonals(x, x.offsets) for x in (x1, x2)))
 
 
-@matmul.kernel(Toeplitz, Banded, when=lambda x1, x2: not x1._covers and x1.values.shape[-1] <= _BANDED_DIAGONALS)
+def _is_narrow(x) -> bool:
+    return not x._covers and x.values.shape[-1] <= MANY_DIAGONALS
+
+
+@matmul.kernel(Toeplitz, Banded, when=lambda x1, x2: _is_narrow(x1))
 def _(x1, x2):
-    return matmul.dispatch(x1._free(), x2)
+    return matmul.dispatch(at_diagonals(x1, x1.offsets), x2)
 
 
-@matmul.kernel(Banded, Toeplitz, when=lambda x1, x2: not x2._covers and x2.values.shape[-1] <= _BANDED_DIAGONALS)
+@matmul.kernel(Banded, Toeplitz, when=lambda x1, x2: _is_narrow(x2))
 def _(x1, x2):
-    return matmul.dispatch(x1, x2._free())
-
-
-def banded_product(x1: Toeplitz, x2: Toeplitz):
-    """Diagonals which are constant but near their ends."""
-    parts = (part for x in (x1, x2) for part in ([x.diagonal(k) for k in x.offsets], x.offsets, x.core_shape))
-    diagonals, offsets = band_matmul(*parts)
-    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
-    return bands(diagonals, offsets, (x1.shape[-2], x2.shape[-1]), dtype=x1.dtype, batch=batch)
+    return matmul.dispatch(x1, at_diagonals(x2, x2.offsets))
 
 
 def _are_triangular(x1, x2) -> bool:

@@ -19,9 +19,9 @@ def _(numbers, batch, core, requires):
 
 
 def _with_diagonal(numbers, batch, n, requires):
-    """A square matrix with the whole diagonal and a symmetric pattern."""
+    """A square matrix with the whole diagonal and a symmetric pattern, the same for all numbers: they are added to others."""
     dense = dominant(numbers, batch, n, requires)
-    chosen = np.triu(numbers.generator.uniform(size=(n, n)) < 0.4, 1)
+    chosen = np.triu(np.random.default_rng(n).uniform(size=(n, n)) < 0.4, 1)
     where = np.nonzero(chosen | chosen.T | np.eye(n, dtype=bool))
     return Sparse(dense[(..., *where)], where, (n, n))
 

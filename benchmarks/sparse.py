@@ -1,0 +1,80 @@
+"""Sparse products and permutations: ours, SciPy's and JAX's."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from harness import OURS, Bar, Report
+from jax.experimental import sparse
+from peers import CPU_ONLY, on_cpu
+
+import structarrays as sa
+
+CSR, TAKE, BCOO = "scipy.sparse csr", "numpy.take", "jax.experimental BCOO, jitted"
+
+
+def run(report: Report) -> None:
+    report.section("Sparse matrices and permutations")
+    product(report, "sparse @ vector, n = 1,000,000, 5,000,000 entries", 10**6, 5, None)
+    product(report, "sparse @ matrix, n = 100,000, 500,000 entries, 16 columns", 10**5, 5, 16)
+    two_matrices(report, 10**5, 5)
+    permutation(report, 10**6)
+
+
+def matrix(n: int, row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Data, rows and columns of a matrix with `row` different entries in each row."""
+    rng = np.random.default_rng(n)
+    columns = np.sort((rng.integers(0, n, (n, 1)) + np.arange(row) * (n // row)) % n, axis=1).ravel()
+    return rng.normal(size=n * row), np.repeat(np.arange(n), row), columns
+
+
+def product(report: Report, case: str, n: int, row: int, columns: int | None) -> None:
+    data, rows, cols = matrix(n, row)
+    host_x = np.random.default_rng(1).normal(size=n if columns is None else (n, columns))
+    a, x = sa.Sparse(data, (rows, cols), (n, n)), jnp.asarray(host_x)
+    sa_x, absent = sa.asarray(x), {}
+    matmul = jax.jit(lambda p, q: p @ q)
+    candidates = {OURS: lambda: a @ sa_x, f"{OURS}, jitted": lambda: matmul(a, sa_x)}
+    candidates[f"{OURS}, transposed and jitted"] = lambda: transposed(a, sa_x)
+    transposed = jax.jit(lambda p, q: p.mT @ q)
+    bars = []
+    if on_cpu():
+        from scipy import sparse as scipy_sparse
+
+        csr = scipy_sparse.csr_array((data, (rows, cols)), shape=(n, n))
+        candidates[CSR] = lambda: csr @ host_x
+        np.testing.assert_allclose(np.asarray(a @ sa_x), csr @ host_x, atol=1e-12)
+        np.testing.assert_allclose(np.asarray(transposed(a, sa_x)), csr.T @ host_x, atol=1e-12)
+        bars.append(Bar(CSR))
+    else:
+        absent[CSR] = CPU_ONLY
+    indices = jnp.asarray(np.stack([rows, cols], axis=1), jnp.int32)
+    bcoo = sparse.BCOO((jnp.asarray(data), indices), shape=(n, n), indices_sorted=True, unique_indices=True)
+    candidates[BCOO] = lambda: matmul(bcoo, x)
+    report.time(case, candidates, [*bars, Bar(BCOO, factor=0.6)] if columns is None else [], absent, rounds=40)
+
+
+def two_matrices(report: Report, n: int, row: int) -> None:
+    """Results whose number of entries is not known beforehand: the host finds the pattern."""
+    data, rows, cols = matrix(n, row)
+    a = sa.Sparse(data, (rows, cols), (n, n))
+    b = a.mT
+    sums, products, absent = {OURS: lambda: a + b}, {OURS: lambda: a @ b}, {}
+    if on_cpu():
+        from scipy import sparse as scipy_sparse
+
+        csr = scipy_sparse.csr_array((data, (rows, cols)), shape=(n, n))
+        other = csr.T.tocsr()
+        sums[CSR], products[CSR] = lambda: (csr + other).data, lambda: (csr @ other).data
+    else:
+        absent[CSR] = CPU_ONLY
+    report.time(f"sparse + sparse, n = {n:,}, {n * row:,} entries each", sums, [], absent, rounds=20)
+    report.time(f"sparse @ sparse, n = {n:,}, {n * row:,} entries each", products, [], absent, rounds=10)
+
+
+def permutation(report: Report, n: int) -> None:
+    rng = np.random.default_rng(n)
+    p, host_x = rng.permutation(n), rng.normal(size=n)
+    a, x = sa.Permutation(p), sa.asarray(host_x)
+    np.testing.assert_array_equal(np.asarray(a @ x), host_x[p])
+    candidates = {OURS: lambda: a @ x, TAKE: lambda: np.take(host_x, p), f"{OURS}, transposed": lambda: a.mT @ x}
+    report.time(f"permutation @ vector, n = {n:,}", candidates, [Bar(TAKE, factor=0.9)], rounds=100)

@@ -1,0 +1,138 @@
+"""Permutations: products, inverses, determinants, and what they leave to their sparse form."""
+
+import jax
+import numpy as np
+import pytest
+
+import structarrays as sa
+
+RNG = np.random.default_rng(0)
+N = 10**6
+
+
+def dense(x):
+    return np.asarray(x.to_jax())
+
+
+def both(n, batch=()):
+    p = RNG.permuted(np.tile(np.arange(n), (*batch, 1)), axis=-1)
+    return sa.Permutation(p), np.take(np.eye(n), p, axis=0), p
+
+
+@pytest.mark.parametrize(
+    ("p", "error", "message"),
+    [
+        ([0, 0], ValueError, "each of 0, ..., 1 once, got 0 more than once"),
+        ([0, 2], ValueError, "each of 0, ..., 1 once, got 2"),
+        ([0, -1], ValueError, "each of 0, ..., 1 once, got -1"),
+        ([[0, 1], [1, 1]], ValueError, "got 1 more than once"),
+        ([0.0, 1.0], TypeError, "p must be integers, got dtype float64"),
+        (0, ValueError, "at least one dimension"),
+    ],
+)
+def test_bad_arguments_are_named(p, error, message):
+    with pytest.raises(error, match=message):
+        sa.Permutation(p)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_what_stays_a_permutation(n, batch):
+    x, a, _ = both(n, batch)
+    y, b, _ = both(n)
+    with sa.densify("error"):
+        for result, expected in (
+            (x, a), (x.mT, a.swapaxes(-1, -2)), (x @ y, a @ b), (y @ x, b @ a), (sa.linalg.inv(x), a.swapaxes(-1, -2)),
+            (sa.linalg.matrix_power(x, 3), np.linalg.matrix_power(a, 3)), (sa.linalg.solve(x, y), a.swapaxes(-1, -2) @ b),
+            (sa.linalg.matrix_power(x, -2), np.linalg.matrix_power(a.swapaxes(-1, -2), 2)), (abs(x), a), (sa.conj(x), a),
+            (sa.astype(x, "complex64").real, a), (jax.jit(lambda x, y: x @ y)(x, y), a @ b),
+        ):  # fmt: skip
+            assert type(result) is sa.Permutation
+            np.testing.assert_array_equal(dense(result), expected)
+
+
+@pytest.mark.parametrize("shape", [(7,), (7, 3), (2, 7, 3), (2, 1, 7, 3)])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_products_with_dense(shape, batch):
+    x, a, _ = both(7, batch)
+    v = RNG.normal(size=shape)
+    w = np.swapaxes(v, -1, -2) if v.ndim > 1 else v
+    with sa.densify("error"):
+        np.testing.assert_array_equal(dense(x @ v), a @ v)
+        np.testing.assert_array_equal(dense(w @ x), w @ a)
+        np.testing.assert_array_equal(dense(sa.linalg.solve(x, v) if v.ndim > 1 else x.mT @ v), a.swapaxes(-1, -2) @ v)
+
+
+def test_dtypes():
+    assert sa.Permutation([1, 0]).dtype == np.float64
+    for dtype in ("bool", "int8", "uint32", "float32", "complex128"):
+        x = sa.Permutation([1, 0, 2], dtype=dtype)
+        assert x.dtype == dtype and dense(x).dtype == dtype and x.mT.dtype == dtype
+        np.testing.assert_array_equal(dense(x), np.eye(3, dtype=dtype)[[1, 0, 2]])
+    assert (sa.Permutation([1, 0], dtype="float32") @ sa.Permutation([1, 0])).dtype == np.float64
+    assert (sa.Permutation([1, 0], dtype="int8") @ np.ones(2, np.float32)).dtype == np.float32
+
+
+def test_signs():
+    for n in (1, 2, 3, 8, 9, 64, 65):
+        x, a, _ = both(n, (4,))
+        np.testing.assert_array_equal(dense(sa.linalg.det(x)), np.round(np.linalg.det(a)))
+        np.testing.assert_array_equal(dense(sa.linalg.slogdet(x).sign), np.round(np.linalg.det(a)))
+        np.testing.assert_array_equal(dense(sa.linalg.slogdet(x).logabsdet), np.zeros(4))
+    one_cycle = sa.Permutation(np.roll(np.arange(1000), 1))
+    assert float(sa.linalg.det(one_cycle)) == -1.0
+
+
+def test_products_with_sparse_and_banded_keep_sparsity():
+    x, a, _ = both(6)
+    s = np.where(RNG.uniform(size=(6, 6)) < 0.4, 2.0, 0)
+    with sa.densify("error"):
+        for other in (
+            sa.Sparse.from_dense(s),
+            sa.Sparse.from_dense(s.T).mT,
+            sa.tridiagonal([1.0] * 5, [2.0] * 6, [3.0] * 5),
+        ):
+            b = dense(other)
+            for result, expected in ((x @ other, a @ b), (other @ x, b @ a)):
+                assert type(result) is sa.Sparse and not result.padded
+                np.testing.assert_array_equal(dense(result), expected)
+        diagonal = sa.Diagonal(np.arange(6.0))
+        np.testing.assert_array_equal(dense(x @ diagonal), a @ dense(diagonal))
+
+
+def test_everything_else_by_its_sparse_form():
+    x, a, p = both(6)
+    with sa.densify("error"):
+        for result, expected in (
+            (x * 2.5, a * 2.5), (x + sa.eye(6), a + np.eye(6)), (x + x.mT, a + a.T), (sa.exp(x), np.exp(a)), (x != 0, a != 0),
+            (x[1:4, ::2], a[1:4, ::2]), (sa.tril(x), np.tril(a)), (sa.flip(x), a[::-1, ::-1]), (sa.roll(x, 2, axis=0), np.roll(a, 2, 0)),
+            (sa.concat([x, sa.eye(6)]), np.concatenate([a, np.eye(6)])),
+        ):  # fmt: skip
+            assert type(result) is sa.Sparse and not result.padded
+            np.testing.assert_array_equal(dense(result), expected)
+        np.testing.assert_array_equal(dense(x[2]), a[2])
+        np.testing.assert_array_equal(dense(x[:, 2]), a[:, 2])
+        np.testing.assert_array_equal(dense(x[[2, 3], [p[2], 0]]), a[[2, 3], [p[2], 0]])
+        np.testing.assert_array_equal(dense(sa.sum(x, axis=0)), np.ones(6))
+        np.testing.assert_allclose(dense(sa.var(x, axis=1)), a.var(1))
+        assert float(sa.linalg.trace(x)) == np.trace(a)
+        np.testing.assert_array_equal(dense(sa.nonzero(x)[1]), p)
+        x[3, 3] = 5.0
+        a[3, 3] = 5.0
+        np.testing.assert_array_equal(dense(x), a)
+
+
+def test_a_million_rows():
+    p = RNG.permutation(N)
+    x, v = sa.Permutation(p), RNG.normal(size=N)
+    with sa.densify("error"):
+        np.testing.assert_array_equal(dense(x @ v), v[p])
+        np.testing.assert_array_equal(dense(x.mT @ (x @ v)), v)
+        np.testing.assert_array_equal(np.asarray((x @ x.mT).p), np.arange(N))
+        assert float(sa.linalg.det(x)) in (-1.0, 1.0)
+        assert float(sa.sum(x + sa.eye(N))) == 2.0 * N
+
+
+def test_repr():
+    assert repr(sa.Permutation([1, 0])) == "Permutation([1, 0], shape=(2, 2), dtype=float64)"
+    assert "stores 1000000 of 1000000000000 entries, 4000 kB of 8000 GB dense" in repr(sa.Permutation(np.arange(N)))
