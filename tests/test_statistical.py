@@ -405,3 +405,10 @@ def test_python_scalars_are_arrays_of_no_dimensions():
     assert sa.sum(True).dtype == np.int64
     assert float(sa.mean(3)) == 3.0
     assert bool(sa.all(sa.asarray(2.0)))
+
+
+@pytest.mark.parametrize("function", [sa.cumulative_sum, sa.cumulative_prod])
+def test_the_dtype_asked_for_holds_along_batch_axes_too(function):
+    x = sa.Diagonal(np.ones((2, 3), np.uint8))
+    got = function(x, axis=0, dtype=sa.uint8, include_initial=True)
+    assert got.dtype == np.uint8 and type(got) is sa.Diagonal
