@@ -69,7 +69,9 @@ def test_every_place_of_a_function_of_two_arrays():
 
 # ---- the example ---------------------------------------------------------------------------------------------------
 
-FUNCTIONS = "exp add multiply less matmul matrix_transpose astype __getitem__ linalg.solve linalg.inv broadcast_to".split()
+FUNCTIONS = (
+    "exp add multiply less matmul matrix_transpose astype __getitem__ linalg.solve linalg.inv broadcast_to".split()
+)
 
 
 def test_the_arrowhead_obeys_the_law():

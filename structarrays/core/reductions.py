@@ -113,7 +113,7 @@ def along_batch(leaf: Callable, keeps_zero: Callable):
     Parameters
     ----------
     leaf : callable
-        The function on plain arrays; its static arguments include `axis`, not negative, and `dtype`, that of the result.
+        The function on plain arrays; its static arguments include `axis`, not negative.
     keeps_zero : callable
         Of the static arguments: whether zeros are mapped to zeros.
     """
@@ -123,7 +123,7 @@ def along_batch(leaf: Callable, keeps_zero: Callable):
         batch, core = _split(x, (static["axis"],))
         if core or not x.static_pattern or not _serves(x, batch):
             return NotImplemented
-        return _over_batch(x, lambda data: leaf(data, dtype=data.dtype, **static), keeps_zero(**static))
+        return _over_batch(x, lambda data: leaf(data, **static), keeps_zero(**static))
 
     return _named(rule, "along_batch")
 
