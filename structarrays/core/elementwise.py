@@ -16,7 +16,7 @@ from .assumptions import carried_by_sum
 from .contexts import strong_zeros_policy
 from .dense import Dense
 from .dispatch import ArrayFunction, densify, lift, promote, strip_weak
-from .join import is_zero_outside, join_all, meet, restrict
+from .join import is_zero_outside, join_all, meet, restrict, stores_pattern
 
 # What an argument may be, by the standard's names; integers are taken for floating (and become the default floating
 # dtype), as in NumPy and JAX.
@@ -180,6 +180,8 @@ def elementwise(function, args, static):
             restrict(x, pattern).entries if x.stores_entries else pattern._gather(x._dense() if c is None else c)
             for x, c in zip(args, constants, strict=True)
         ]
+        # Where an absorber stores nothing, the pattern has an explicit zero in its place, which must absorb as well.
+        masks = [_indicator(x, pattern) for x in absorbers if not stores_pattern(x, pattern)]
         background = None
     elif only_constants:
         joined = join_all(structured)
@@ -190,11 +192,19 @@ def elementwise(function, args, static):
         parts = [
             next(left).entries if x.stores_entries else pattern._gather(c) for x, c in zip(args, constants, strict=True)
         ]
+        masks = []
         background = None if pattern._covers else _background(function, args, constants, shape[:-core], static)
     else:
         return _dense_result(function, args, static, shape)
     entries = [function.formula(*values, **static) for values in zip(*parts, strict=True)]
+    for mask in masks:
+        entries = [jnp.where(m, e, jnp.zeros((), e.dtype)) for m, e in zip(mask, entries, strict=True)]
     return pattern._rebuild(_with_batch(entries, pattern, shape[:-core]), background)
+
+
+def _indicator(x, pattern):
+    """For each of the pattern's entries, whether `x` stores one there."""
+    return restrict(x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None), pattern).entries
 
 
 def with_zero_background(x):

@@ -36,6 +36,19 @@ def is_zero_outside(x: Array) -> bool:
     return x.stores_entries and x.background is None and not x._covers
 
 
+holds = Registry("holds")
+"""``holds.kernel(A, B)``: whether the array, which is zero outside of its pattern, stores all places of the pattern of the
+second: static. Where there is none, it is taken not to."""
+
+
+def stores_pattern(x: Array, pattern: Array) -> bool:
+    """Whether `x` is known to store an entry wherever `pattern` does."""
+    if same_pattern(x, pattern) or not is_zero_outside(x):
+        return True
+    kernel = holds.choose((x, pattern), {})
+    return kernel is not None and kernel.run(x, pattern)
+
+
 def join(x: Array, y: Array) -> tuple[Array, Array]:
     """Both arrays in the narrowest structure that holds both (inside a compiled call)."""
     if same_pattern(x, y):

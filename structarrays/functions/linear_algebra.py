@@ -1,5 +1,7 @@
 """The standard's linear algebra functions in the main namespace: products and the transpose."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..core.array import Array
@@ -12,6 +14,7 @@ from ..core.join import is_zero_outside
 from ..core.registry import FUNCTIONS
 from ..core.views import view_function
 from ..kernels import linalg_dense
+from ..kernels.absorbing import absorbing_product
 from . import linalg_checks as check
 from .background_products import with_background
 
@@ -31,7 +34,7 @@ def by_dense_factor(function, args, static):
             serves = function.choose(pair, {}) is not None or _zeros_serve(function, *pair)
             if serves or _transposed(function, *pair) is not None:
                 pair[1 - kept] = densify((x1, x2)[1 - kept], "matmul")
-                return function.dispatch(*pair)
+                return product_with_expanded(function, pair, (x1, x2), 1 - kept)
         return NotImplemented
     if function.choose((x1, x2), {}) is not None:
         return function.dispatch(x1, x2)
@@ -42,6 +45,31 @@ def by_dense_factor(function, args, static):
         return NotImplemented
     product = function.dispatch(*pair)
     return product if 1 in (x1.ndim, x2.ndim) else matrix_transpose.dispatch(product)
+
+
+def product_with_expanded(function, pair, structured, expanded):
+    """The product of a pair, one factor of which has been expanded: its zeros still absorb what is not finite."""
+    if not is_zero_outside(structured[expanded]) or pair[0].dtype.kind not in "fc":
+        return function.dispatch(*pair)
+    kept = structured[1 - expanded]
+    finite = jnp.array(True)
+    for entry in (
+        (*kept.entries, *([] if kept.background is None else [kept.background])) if kept.stores_entries else ()
+    ):
+        finite &= jnp.all(jnp.isfinite(entry))
+
+    def careful():
+        operands = [v for x in structured for v in (x._dense(), _stored(x))]
+        return absorbing_product(jnp.matmul, *operands)
+
+    return Dense._make((jax.lax.cond(finite, lambda: function.dispatch(*pair).data, careful),))
+
+
+def _stored(x):
+    """Where an array is not a structural zero, as a mask."""
+    if not is_zero_outside(x):
+        return jnp.ones(x.shape, bool)
+    return x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None)._dense()
 
 
 def _transposed(function, x1, x2):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from structarrays.kernels import triangles
+from structarrays.kernels.absorbing import absorbing_product
 
 _BLOCKS = 8
 _SMALLEST = 128
@@ -81,8 +82,9 @@ def matmul_banded(a: Array, lower: bool, diagonals, offsets, columns: int) -> Ar
     total = jnp.zeros((*a.shape[:-1], columns), a.dtype)
     for d, k in zip(diagonals, offsets, strict=True):
         row, column, length = max(0, -k), max(0, k), d.shape[-1]
-        scaled = a[..., row : row + length] * d[..., None, :]
-        scaled = jnp.where(inside[:, row : row + length], scaled, 0)
+        read = inside[:, row : row + length]
+        scaled = jnp.where(read, a[..., row : row + length], 0) * d[..., None, :]
+        scaled = jnp.where(read, scaled, 0)  # once more, since d may not be finite
         widths = [(0, 0)] * (scaled.ndim - 1) + [(column, columns - column - length)]
         total = total + jnp.pad(scaled, widths)
     return total
@@ -149,43 +151,6 @@ def _select(x, mask):
 
 
 def absorbing_matmul(a: Array, mask_a: Array | None, b: Array, mask_b: Array | None) -> Array:
-    """Product of matrices whose entries outside of masks (None: nowhere) are structural zeros, also beside NaN.
-
-    Each result is the sum of its products of two stored entries, with the special cases of IEEE arithmetic. Those of which
-    a factor is not finite are counted, and so are their signs: they agree in an infinity, or the sum is NaN.
-
-    Parameters
-    ----------
-    a : Array, (..., m, k)
-    mask_a : Array, (m, k), or None
-    b : Array, (..., k, n)
-    mask_b : Array, (k, n), or None
-
-    Returns
-    -------
-    Array, (..., m, n)
-    """
-    if jnp.iscomplexobj(a):
-
-        def part(x, y):
-            return absorbing_matmul(x, mask_a, y, mask_b)
-
-        return lax.complex(
-            part(a.real, b.real) - part(a.imag, b.imag),
-            part(a.real, b.imag) + part(a.imag, b.real),
-        )
-    finite_a, finite_b = jnp.isfinite(a), jnp.isfinite(b)
-    stored_a = jnp.ones_like(a) if mask_a is None else jnp.broadcast_to(mask_a, a.shape).astype(a.dtype)
-    stored_b = jnp.ones_like(b) if mask_b is None else jnp.broadcast_to(mask_b, b.shape).astype(b.dtype)
-    sign_a, sign_b = (jnp.where(jnp.isnan(x), 0, jnp.sign(x)) for x in (a, b))
-
-    def pairs(x, y):
-        """The sum over stored pairs of which a factor is not finite."""
-        return jnp.where(finite_a, 0, x) @ y + jnp.where(finite_a, x, 0) @ jnp.where(finite_b, 0, y)
-
-    count = pairs(stored_a, stored_b)
-    signs = pairs(stored_a * sign_a, stored_b * sign_b)
-    special = jnp.where(jnp.abs(signs) == count, jnp.copysign(jnp.inf, signs), jnp.nan)
-    # The special cases have no derivative; without the stop they would have NaN.
-    special = lax.stop_gradient(jnp.where(count == 0, 0, special).astype(a.dtype))
-    return _select(jnp.where(finite_a, a, 0), mask_a) @ _select(jnp.where(finite_b, b, 0), mask_b) + special
+    """Product of matrices whose entries outside of masks (None: nowhere) are structural zeros, also beside NaN."""
+    stored = (jnp.broadcast_to(True if m is None else m, x.shape) for x, m in ((a, mask_a), (b, mask_b)))
+    return absorbing_product(jnp.matmul, _select(a, mask_a), next(stored), _select(b, mask_b), next(stored))

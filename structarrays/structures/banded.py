@@ -9,7 +9,7 @@ from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import parameter
 from ..core.entries import elements
-from ..core.join import is_zero_outside, join_pair, meet_pair, restrict_to
+from ..core.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..kernels import bands as kernel
 from .fill import Fill, core_shape
 
@@ -334,6 +334,11 @@ def _(x, y):
     if not is_zero_outside(y):
         return x._free()
     return at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
+
+
+@holds.kernel(Banded, Banded)
+def _(x, y):
+    return set(y.offsets) <= set(x.offsets)
 
 
 @restrict_to.kernel(Banded, Banded)

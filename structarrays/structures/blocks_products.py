@@ -10,6 +10,7 @@ from ..core.registry import FUNCTIONS
 from ..functions.creation import tril, triu
 from ..functions.linalg import diagonal, matmul, matrix_transpose
 from ..kernels import blocks as kernel
+from ..kernels.absorbing import guarded_product
 from .banded import Banded
 from .banded_products import has_structural_zeros
 from .block_banded import BlockBanded, at_offsets, block_banded
@@ -92,8 +93,25 @@ def multiply_by_blocks(x1, x2) -> bool:
 @matmul.kernel(BlockDiagonal, BlockDiagonal, when=multiply_by_blocks)
 def _(x1, x2):
     kept, other = common_cuts(x1, x2)
-    x1, x2 = regroup(x1, kept), regroup(x2, other)
-    return block_diagonal([jnp.matmul(a, b) for a, b in side_by_side(x1, x2)])
+    pairs, stored = (side_by_side(regroup(a, kept), regroup(b, other)) for a, b in ((x1, x2), map(indicator, (x1, x2))))
+
+    def multiply(first, second):
+        return [jnp.matmul(a, b) for a, b in zip(first, second, strict=True)]
+
+    (first, second), masks = zip(*pairs, strict=True), list(zip(*stored, strict=True))
+    if _same_places(x1, kept) and _same_places(x2, other):
+        return block_diagonal(multiply(first, second))
+    return block_diagonal(guarded_product(multiply, first, lambda: masks[0], second, lambda: masks[1]))
+
+
+def indicator(x):
+    """The array with True where entries are stored, False elsewhere."""
+    return x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None)
+
+
+def _same_places(x, kept) -> bool:
+    """Whether regrouping at these cuts leaves the blocks as they are."""
+    return len(kept) == len(cuts(x)[0])
 
 
 def _scales_columns(x1, x2) -> bool:
@@ -129,9 +147,13 @@ def _share_a_grid(x1, x2) -> bool:
 @matmul.kernel(Banded, Blocks, when=_share_a_grid)
 def _(x1, x2):
     """Offsets of block diagonals add as those of diagonals do."""
-    a, b = _on_common_grid(x1, x2)
+    (a, b), (stored_a, stored_b) = _on_common_grid(x1, x2), _on_common_grid(indicator(x1), indicator(x2))
     grid = (a.grid[0], b.grid[1])
-    blocks = kernel.band_matmul(a.blocks, a.offsets, a.grid, b.blocks, b.offsets, b.grid)
+
+    def multiply(blocks_a, blocks_b):
+        return kernel.band_matmul(blocks_a, a.offsets, a.grid, blocks_b, b.offsets, b.grid)
+
+    blocks = guarded_product(multiply, a.blocks, lambda: stored_a.blocks, b.blocks, lambda: stored_b.blocks)
     batch = jnp.broadcast_shapes(a.batch_shape, b.batch_shape)
     return block_banded(blocks, grid, (a.block_shape[0], b.block_shape[1]), dtype=a.dtype, batch=batch)
 

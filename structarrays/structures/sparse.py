@@ -298,10 +298,7 @@ class Sparse(Array):
 
         def scatter(data, background, *coordinates):
             dense = jnp.full(shape, background, self.dtype)
-            mode = "drop" if self.padded else "promise_in_bounds"
-            return dense.at[coordinates].set(
-                data, mode=mode, unique_indices=not self.padded, wrap_negative_indices=False
-            )
+            return kernel.scatter(dense, coordinates, data, unique_indices=not self.padded)
 
         return self._over_batch(scatter, self.data, self._fill(), *self.coords)
 

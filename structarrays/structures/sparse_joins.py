@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.entries import elements, elements_at
-from ..core.join import is_zero_outside, join_pair, meet_pair, restrict_to
+from ..core.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..core.registry import Registry
 from ..kernels import sparse as kernel
 from .banded import Banded
@@ -140,6 +140,11 @@ def _(x, y):
     if not is_zero_outside(y):
         return x
     return intersection(x, to_sparse(y))
+
+
+@holds.kernel(Sparse, Sparse)
+def _(x, y):
+    return True  # the pattern of a product with a sparse array is an intersection with it
 
 
 def intersection(x: Sparse, y: Sparse) -> Sparse:

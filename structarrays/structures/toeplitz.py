@@ -8,7 +8,7 @@ from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import Dense, parameter
 from ..core.entries import elements
-from ..core.join import is_zero_outside, join, join_pair, meet_pair, restrict_to
+from ..core.join import holds, is_zero_outside, join, join_pair, meet_pair, restrict_to
 from ..core.text import inline
 from ..kernels import toeplitz as kernel
 from ..kernels.bands import diagonal_length
@@ -372,6 +372,17 @@ def _(x, y):
 
 def _as_identity(x: Toeplitz) -> Identity:
     return Identity._make((x.diagonal_value(0), None), x.core_shape)
+
+
+@holds.kernel(Toeplitz, Toeplitz)
+def _(x, y):
+    return x.first <= y.first and y.last <= x.last
+
+
+@holds.kernel(Toeplitz, Banded)
+@holds.kernel(Banded, Toeplitz)
+def _(x, y):
+    return set(y.offsets) <= set(x.offsets)
 
 
 @restrict_to.kernel(Toeplitz, Toeplitz)

@@ -7,7 +7,7 @@ import numpy as np
 from ..core.array import Array
 from ..core.dense import parameter
 from ..core.entries import elements
-from ..core.join import is_zero_outside, join_pair, meet_pair, restrict, restrict_to
+from ..core.join import holds, is_zero_outside, join_pair, meet_pair, restrict, restrict_to
 from ..kernels import bands, triangles
 from .banded import Banded, at_offsets, batch_of
 from .diagonal import Diagonal
@@ -275,6 +275,11 @@ def _(x, y):
 @meet_pair.kernel(Banded, Triangular)
 def _(x, y):
     return at_offsets(x, _inside(x.offsets, y.lower)) if is_zero_outside(y) else x._free()
+
+
+@holds.kernel(Triangular, Array)
+def _(x, y):
+    return fits(y, x.lower)
 
 
 def _inside(offsets, lower):

@@ -265,7 +265,9 @@ def _check_derivative(case, run, arrays, condition, direction):
     if direction is None:
         directions = [random(p) for p in parameters]
     else:
-        directions = [v for v, yes in zip(jax.tree.leaves(tuple(direction)), inexact, strict=True) if yes]
+        # What a structure does not read may be NaN: the direction leads nowhere there.
+        given = zip(jax.tree.leaves(tuple(direction)), inexact, strict=True)
+        directions = [jnp.where(jnp.isfinite(v), v, 0) for v, yes in given if yes]
 
     @jax.jit
     def derivatives(parameters, directions, weights):

@@ -1,0 +1,70 @@
+"""Products in which structural zeros absorb NaN and infinity although they are written out as zeros (DESIGN 4.3)."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+def guarded_product(product: Callable, a, stored_a: Callable, b, stored_b: Callable):
+    """A product, corrected in a branch of its own where a factor has something that is not finite.
+
+    Parameters
+    ----------
+    product : callable
+        Bilinear: of a pytree of arrays like `a` and one like `b` to a pytree of arrays.
+    a, b : pytree of arrays
+        The factors, with zeros where they have structural zeros.
+    stored_a, stored_b : callable
+        Of no arguments: pytrees of boolean arrays like `a` and `b`, where an entry is stored.
+    """
+    leaves = jax.tree.leaves((a, b))
+    if not any(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves):
+        return product(a, b)
+    finite = jnp.array(True)
+    for leaf in leaves:
+        finite &= jnp.all(jnp.isfinite(leaf))
+    return lax.cond(finite, lambda: product(a, b), lambda: absorbing_product(product, a, stored_a(), b, stored_b()))
+
+
+def absorbing_product(product: Callable, a, stored_a, b, stored_b):
+    """The product as a sum over pairs of stored entries, with the special cases of IEEE arithmetic.
+
+    Pairs of which a factor is not finite are counted, and so are their signs: they agree in an infinity, or the sum is NaN.
+    The arguments are those of `guarded_product`, with the masks themselves.
+    """
+    each = jax.tree.map
+    if any(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves((a, b))):
+
+        def part(x, y):
+            return absorbing_product(product, each(x, a), stored_a, each(y, b), stored_b)
+
+        real = each(jnp.subtract, part(jnp.real, jnp.real), part(jnp.imag, jnp.imag))
+        imaginary = each(jnp.add, part(jnp.real, jnp.imag), part(jnp.imag, jnp.real))
+        return each(lax.complex, real, imaginary)
+
+    def finite_part(x):
+        return each(lambda v: jnp.where(jnp.isfinite(v), v, 0), x)
+
+    def chosen(x, where, finite):
+        return each(lambda v, w: jnp.where(jnp.isfinite(w) == finite, v, jnp.zeros((), v.dtype)), x, where)
+
+    def signs(x, stored):
+        return each(lambda v, s: jnp.where(s & ~jnp.isnan(v), jnp.sign(v), jnp.zeros((), v.dtype)), x, stored)
+
+    def pairs(x, y):
+        """The sum over stored pairs of which a factor is not finite."""
+        first, second = product(chosen(x, a, False), y), product(chosen(x, a, True), chosen(y, b, False))
+        return each(jnp.add, first, second)
+
+    count = pairs(*(each(lambda v, s: s.astype(v.dtype), x, s) for x, s in ((a, stored_a), (b, stored_b))))
+    total = pairs(signs(a, stored_a), signs(b, stored_b))
+    plain = product(finite_part(a), finite_part(b))
+
+    def special(value, number, sign):
+        extra = jnp.where(jnp.abs(sign) == number, jnp.copysign(jnp.inf, sign), jnp.nan)
+        # The special cases have no derivative; without the stop they would have NaN.
+        return value + lax.stop_gradient(jnp.where(number == 0, 0, extra).astype(value.dtype))
+
+    return each(special, plain, count, total)
