@@ -440,9 +440,9 @@ def _cumulative_axis(x: Array, axis, name: str) -> int:
     return 0 if axis is None else one_axis(x, axis, name)
 
 
-def _in_its_dtype(kernel):
-    """A cumulative kernel on data that has the result's dtype already."""
-    return lambda data, **static: kernel(data, dtype=data.dtype, **static)
+def _in_its_dtype(leaf):
+    """A cumulative reduction that keeps the dtype of its data: `_accumulating` has given it the right one."""
+    return lambda data, **static: leaf(data, dtype=data.dtype, **static)
 
 
 @function("x", rule=along_batch(_in_its_dtype(kernels.cumulative_sum), lambda axis, include_initial: True))

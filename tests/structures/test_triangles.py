@@ -129,7 +129,9 @@ def test_an_off_diagonal_entry_counts_twice():
     assert sa.Triangular(np.eye(2)).linear and not sa.Triangular(np.eye(2), unit_diagonal=True).linear
 
 
-@pytest.mark.parametrize("sides", [(True, True), (True, False), (False, True), (False, False), (True, None), (None, False)])
+@pytest.mark.parametrize(
+    "sides", [(True, True), (True, False), (False, True), (False, False), (True, None), (None, False)]
+)
 @pytest.mark.parametrize("shape", [(4, 4, 4), (7, 10, 5), (10, 4, 9), (1, 8, 8), (3, 9, 1), (0, 3, 2)])
 @pytest.mark.parametrize("special", [False, True])
 def test_blockwise_products_absorb(sides, shape, special, monkeypatch):
@@ -254,7 +256,13 @@ def test_nothing_densifies_where_structure_stays(strict):
     for x in (L, U, UNIT):
         for result in (x @ b, b.mT @ x, sa.linalg.solve(x, b), sa.sum(x), sa.var(x, axis=0), x[0], x[:, 1], x[1, 2]):
             assert type(result) is sa.Dense
-        sa.linalg.det(x), sa.linalg.slogdet(x), sa.linalg.eigvals(x), sa.linalg.matrix_norm(x, ord=1), sa.linalg.trace(x)
+        (
+            sa.linalg.det(x),
+            sa.linalg.slogdet(x),
+            sa.linalg.eigvals(x),
+            sa.linalg.matrix_norm(x, ord=1),
+            sa.linalg.trace(x),
+        )
     for x in (S, S2, H):
         sa.linalg.eigh(x), sa.linalg.eigvalsh(x), sa.linalg.svdvals(x), sa.linalg.svd(x), sa.linalg.det(x)
         sa.mean(x, axis=-1), sa.std(x), x @ x, x[0], x[sa.asarray([2, 0])[:, None], sa.asarray([1])]
