@@ -1,6 +1,7 @@
 """Products, transposes, diagonals and triangles of block-diagonal and block-banded matrices."""
 
 import functools
+import math
 
 import jax.numpy as jnp
 import numpy as np
@@ -104,6 +105,11 @@ def _(x1, x2):
     return block_diagonal(guarded_product(multiply, first, lambda: masks[0], second, lambda: masks[1]))
 
 
+def _number_stored(x) -> int:
+    """The number of entries of one matrix."""
+    return sum(math.prod(e.shape[len(x.batch_shape) :]) for e in x.entries)
+
+
 def indicator(x):
     """The array with True where entries are stored, False elsewhere."""
     return x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None)
@@ -153,7 +159,10 @@ def _(x1, x2):
     def multiply(blocks_a, blocks_b):
         return kernel.band_matmul(blocks_a, a.offsets, a.grid, blocks_b, b.offsets, b.grid)
 
-    blocks = guarded_product(multiply, a.blocks, lambda: stored_a.blocks, b.blocks, lambda: stored_b.blocks)
+    if a.stored == _number_stored(x1) and b.stored == _number_stored(x2):  # no zero is written out
+        blocks = multiply(a.blocks, b.blocks)
+    else:
+        blocks = guarded_product(multiply, a.blocks, lambda: stored_a.blocks, b.blocks, lambda: stored_b.blocks)
     batch = jnp.broadcast_shapes(a.batch_shape, b.batch_shape)
     return block_banded(blocks, grid, (a.block_shape[0], b.block_shape[1]), dtype=a.dtype, batch=batch)
 
