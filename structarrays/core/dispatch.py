@@ -170,6 +170,9 @@ def _any_traced(values) -> bool:
     return False
 
 
+_FAILED = object()
+
+
 class Function(Registry):
     """A function of the namespace: the standard's signature and docstring, and a registry of kernels.
 
@@ -278,6 +281,9 @@ class Function(Registry):
         try:
             result = self._jit(static, *arrays)
         except RETRIED:
+            # Not repaired right here, or the error of the second call would be chained to that of the first.
+            result = _FAILED
+        if result is _FAILED:
             # Either JAX cannot take an argument as it stands, or the code raised: the second call tells.
             static, arrays = self._repair(static, arrays)
             result = self._jit(static, *arrays)
@@ -450,10 +456,10 @@ class ArrayFunction(Function):
         if RECORDING and active_log() is not None:
             return self._careful(*arrays)
         try:
-            result = self._fast(*arrays)
+            return self._fast(*arrays)
         except RETRIED:
-            return self._careful(*arrays)
-        return result
+            pass
+        return self._careful(*arrays)
 
     def _careful(self, *arrays):
         self._plan(arrays, {})  # raises for a wrong number of arguments
@@ -473,6 +479,8 @@ class CheckedArrayFunction(ArrayFunction):
         try:
             result, ok = self._fast(*arrays)
         except RETRIED:
+            ok = _FAILED
+        if ok is _FAILED:
             return self._careful(*arrays)
         # Reading the flag is a fifth of the price of a small solve, so nothing more than that happens here.
         if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
