@@ -22,6 +22,7 @@ class Outcome:
     counts: dict
     status: int
     seconds: int = 0
+    cpu_seconds: int = 0
 
     @property
     def drawn(self) -> int:
@@ -46,7 +47,7 @@ class Outcome:
             text += f", {counts['left out of the quarter']} left out of the quarter"
         if counts["narrowed_by"]:
             text += f", NOT THE WHOLE SUITE: {'; '.join(counts['narrowed_by'])}"
-        return f"{text} in {minutes} min {seconds} s"
+        return f"{text} in {minutes} min {seconds} s ({self.cpu_seconds} s of processor time)"
 
     def problems(self, *, selected: bool, quarter: bool) -> list[str]:
         """Why the run is not good: what failed, was not run without being asked to, or was not seen by enough tests."""
@@ -73,6 +74,7 @@ class Outcome:
             "seed": self.seed,
             "failed": self.counts["failures"],
             "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
             "tests": tests,
         }
 

@@ -148,7 +148,7 @@ def run(suite, structure, seed, options, pytest_arguments):
         command += ["-k", options.expression]
     if options.workers != "0":
         command += ["-n", options.workers]
-    start = time.monotonic()
+    start, cpu = time.monotonic(), cpu_seconds()
     with tempfile.TemporaryDirectory() as temporary:
         env = environment(options, structure, Path(temporary))
         status = subprocess.run(command + pytest_arguments, cwd=suite, env=env).returncode
@@ -157,11 +157,17 @@ def run(suite, structure, seed, options, pytest_arguments):
             print(f"seed {seed}: the suite did not run (pytest's exit status {status})", flush=True)
             return None
         outcome = report.Outcome(structure, seed, options.max_examples, json.loads(counts.read_text()), status)
-    outcome.seconds = round(time.monotonic() - start)
+    outcome.seconds, outcome.cpu_seconds = round(time.monotonic() - start), round(cpu_seconds() - cpu)
     print(outcome, flush=True)
     for problem in outcome.problems(selected=options.expression is not None, quarter=options.quarter):
         print(f"NOT GOOD: {problem}", flush=True)
     return outcome
+
+
+def cpu_seconds():
+    """The processor time of all processes that were started here and have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def main(arguments=None):

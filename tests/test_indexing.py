@@ -159,6 +159,20 @@ def test_dense_reads_and_writes_as_numpy(key):
         np.testing.assert_array_equal(np.asarray(mine), theirs)
 
 
+@pytest.mark.parametrize("make", [lambda: sa.Diagonal([1.0, 2.0]), lambda: sa.Fill(1.0, (2, 2)), lambda: sa.ones((2, 2)),
+                                  lambda: sa.Sparse([1.0], ([0], [1]), (2, 2)), lambda: sa.Toeplitz([1.0, 2.0])])  # fmt: skip
+@pytest.mark.parametrize("mask", [True, False])
+def test_masks_without_dimensions(make, mask):
+    values = np.asarray(make())
+    for key in ((mask,), (sa.asarray(mask),), (mask, 0), (0, mask), (slice(None), mask), (None, mask, 1)):
+        host = tuple(np.asarray(k) if isinstance(k, sa.Array) else k for k in key)
+        np.testing.assert_array_equal(np.asarray(make()[key]), values[host])
+        x, y = make(), values.copy()
+        x[key] = 5.0
+        y[host] = 5.0
+        np.testing.assert_array_equal(np.asarray(x), y)
+
+
 def test_full_masks():
     values = np.arange(12.0).reshape(3, 4)
     x = sa.asarray(values)

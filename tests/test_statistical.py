@@ -405,3 +405,15 @@ def test_python_scalars_are_arrays_of_no_dimensions():
     assert sa.sum(True).dtype == np.int64
     assert float(sa.mean(3)) == 3.0
     assert bool(sa.all(sa.asarray(2.0)))
+
+
+@pytest.mark.parametrize("function", [sa.cumulative_sum, sa.cumulative_prod])
+@pytest.mark.parametrize("x", [sa.Diagonal(np.ones((2, 3), np.uint8)), sa.Toeplitz(np.ones((2, 3), np.uint8))])
+def test_cumulative_reductions_of_a_batch_axis_have_the_dtype_asked_for(function, x):
+    for dtype in (np.uint8, np.uint16, np.float32):
+        for initial in (False, True):
+            got = function(x, axis=0, dtype=dtype, include_initial=initial)
+            assert type(got) is type(x) and got.dtype == dtype
+            want = np.asarray(function(sa.asarray(np.asarray(x)), axis=0, dtype=dtype, include_initial=initial))
+            np.testing.assert_array_equal(np.asarray(got), want)
+    assert function(x, axis=0).dtype == np.uint64

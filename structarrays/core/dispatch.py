@@ -235,7 +235,7 @@ class Function(Registry):
         kernel = self.eager.choose(arrays, static)
         if kernel is None or _any_traced(arrays):
             return NotImplemented
-        log = active_log()
+        log = active_log() if RECORDING else None
         if log is None:
             return kernel.run(*arrays, **static)
         with log.event(self.name, arrays, "eager kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:

@@ -161,16 +161,15 @@ def as_slice(start: int, size: int, step: int) -> slice:
 
 def as_key(items) -> tuple:
     """The items as a key again."""
-    return tuple(
-        item.start
-        if item.kind == "int"
-        else None
-        if item.kind == "new"
-        else item.array
-        if item.kind == "array"
-        else as_slice(*item[1:4])
-        for item in items
-    )
+    parts: list = []
+    for item in items:
+        if item.size == -1:  # a mask without dimensions: its new axis comes with it
+            parts[-1] = np.asarray(item.array.size == 1)
+        elif item.kind == "slice":
+            parts.append(as_slice(*item[1:4]))
+        else:
+            parts.append({"int": item.start, "new": None, "array": item.array}[item.kind])
+    return tuple(parts)
 
 
 def is_basic(items) -> bool:

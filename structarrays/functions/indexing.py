@@ -274,8 +274,9 @@ def _write_structured(x, key, value):
             result = FUNCTIONS["where"](key, value, x)
         else:
             items = indexing.parse(key, x.shape)
-            result = _written_batch(x, items, value) if _whole_matrices(x, items) else None
-            kernel = write_entries.choose((x,), {}) if result is None else None
+            one_each = all(item.size >= 0 for item in items)  # but for a mask without dimensions, one for each axis
+            result = _written_batch(x, items, value) if one_each and _whole_matrices(x, items) else None
+            kernel = write_entries.choose((x,), {}) if one_each and result is None else None
             if kernel is not None:
                 result = kernel.run(x, items, value, owned)
                 fresh = result is not None

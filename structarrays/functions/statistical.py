@@ -440,7 +440,12 @@ def _cumulative_axis(x: Array, axis, name: str) -> int:
     return 0 if axis is None else one_axis(x, axis, name)
 
 
-@function("x", rule=along_batch(kernels.cumulative_sum, lambda axis, include_initial: True))
+def _in_its_dtype(leaf):
+    """A cumulative reduction that keeps the dtype of its data: `_accumulating` has given it the right one."""
+    return lambda data, **static: leaf(data, dtype=data.dtype, **static)
+
+
+@function("x", rule=along_batch(_in_its_dtype(kernels.cumulative_sum), lambda axis, include_initial: True))
 def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
     """Partial sums along an axis.
 
@@ -487,7 +492,9 @@ def _(x, *, axis, include_initial):
     return Dense._make((data,))
 
 
-@function("x", rule=along_batch(kernels.cumulative_prod, lambda axis, include_initial: not include_initial))
+@function(
+    "x", rule=along_batch(_in_its_dtype(kernels.cumulative_prod), lambda axis, include_initial: not include_initial)
+)
 def cumulative_prod(x: Array, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
     """Partial products along an axis.
 

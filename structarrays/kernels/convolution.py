@@ -60,16 +60,17 @@ def cyclic(a, b, n: int):
     n : int
     """
     if n < _LARGE:
-        return _by_one_transform(a, b, n)
+        return by_one_transform(a, b, n)
     return lax.platform_dependent(
         a,
         b,
         cpu=functools.partial(_by_short_transforms, n=n),
-        default=functools.partial(_by_one_transform, n=n),
+        default=functools.partial(by_one_transform, n=n),
     )
 
 
-def _by_one_transform(a, b, n):
+def by_one_transform(a, b, n: int):
+    """The same by transforms of the whole length, which needs less storage."""
     if jnp.iscomplexobj(a):
         return jnp.fft.ifft(jnp.fft.fft(a, n) * jnp.fft.fft(b, n))
     return jnp.fft.irfft(jnp.fft.rfft(a, n) * jnp.fft.rfft(b, n), n)

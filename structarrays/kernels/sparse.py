@@ -30,8 +30,8 @@ def over_batch(function, ndim: int):
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(4, 5, 6))
-def multiply(data, rows, columns, x, m: int, in_bounds: bool, in_order: bool):
+@functools.partial(jax.custom_jvp, nondiff_argnums=(5, 6, 7))
+def multiply(data, rows, columns, x, stored, m: int, in_bounds: bool, in_order: bool):
     """The product of a matrix of `m` rows with a vector ``(n,)`` or a matrix ``(n, p)``.
 
     Parameters
@@ -40,6 +40,8 @@ def multiply(data, rows, columns, x, m: int, in_bounds: bool, in_order: bool):
         The entries.
     x : jax.Array
         The right factor.
+    stored : jax.Array or None
+        Where the right factor stores elements, if it does not everywhere: others absorb NaN and infinity.
     m : int
         The number of rows.
     in_bounds, in_order : bool
@@ -49,24 +51,26 @@ def multiply(data, rows, columns, x, m: int, in_bounds: bool, in_order: bool):
     start = jnp.zeros((m, *x.shape[1:]), data.dtype)
     count, rest = divmod(data.shape[0], piece)
     if count < 2:
-        return _add_products(start, data, rows, columns, x, in_bounds, in_order)
+        return _add_products(start, data, rows, columns, x, stored, in_bounds, in_order)
 
     def add_piece(i, result):
         parts = (lax.dynamic_slice_in_dim(a, i * piece, piece) for a in (data, rows, columns))
-        return _add_products(result, *parts, x, in_bounds, in_order)
+        return _add_products(result, *parts, x, stored, in_bounds, in_order)
 
     result = lax.fori_loop(0, count, add_piece, start)
     tail = (a[count * piece :] for a in (data, rows, columns))
-    return _add_products(result, *tail, x, in_bounds, in_order) if rest else result
+    return _add_products(result, *tail, x, stored, in_bounds, in_order) if rest else result
 
 
-def _add_products(result, data, rows, columns, x, in_bounds, in_order):
+def _add_products(result, data, rows, columns, x, stored, in_bounds, in_order):
     """The result with ``data * x[columns]`` added to its rows."""
     if not data.size or not result.size or not x.shape[0]:
         return result
     mode = "promise_in_bounds" if in_bounds else "clip"
     factors = x.at[columns].get(mode=mode, wrap_negative_indices=False)
     products = data.reshape(data.shape + (1,) * (x.ndim - 1)) * factors
+    if stored is not None:
+        products = jnp.where(stored.at[columns].get(mode=mode, wrap_negative_indices=False), products, 0)
     mode = "promise_in_bounds" if in_bounds else "drop"
     return result.at[rows].add(products, mode=mode, indices_are_sorted=in_order, wrap_negative_indices=False)
 
@@ -74,12 +78,12 @@ def _add_products(result, data, rows, columns, x, in_bounds, in_order):
 @multiply.defjvp
 def _(m, in_bounds, in_order, primals, tangents):
     # The product is linear in either factor; in one piece, since the transpose of the loop would sum whole arrays.
-    data, rows, columns, x = primals
-    data_dot, _, _, x_dot = tangents
+    data, rows, columns, x, stored = primals
+    data_dot, _, _, x_dot, _ = tangents
     tangent = jnp.zeros((m, *x.shape[1:]), data.dtype)
     for d, v in ((data_dot, x), (data, x_dot)):
-        tangent = _add_products(tangent, d, rows, columns, v, in_bounds, in_order)
-    return multiply(data, rows, columns, x, m, in_bounds, in_order), tangent
+        tangent = _add_products(tangent, d, rows, columns, v, stored, in_bounds, in_order)
+    return multiply(data, rows, columns, x, stored, m, in_bounds, in_order), tangent
 
 
 # ---- look-ups -------------------------------------------------------------------------------------------------------
@@ -166,10 +170,16 @@ def sum_duplicates(data, coordinates, sizes):
 def keep(mask, data, coordinates, sizes, bound: int):
     """The entries where a mask is true, of which there are at most `bound`, with padding behind them."""
     slot = jnp.where(mask, jnp.cumsum(mask, dtype=jnp.int32) - 1, bound)
-    data = jnp.zeros((bound, *data.shape[1:]), data.dtype).at[slot].set(data, mode="drop")
-    return data, tuple(
-        jnp.full((bound,), n, c.dtype).at[slot].set(c, mode="drop") for c, n in zip(coordinates, sizes, strict=True)
+    return scatter(jnp.zeros(bound, data.dtype), slot, data), tuple(
+        scatter(jnp.full(bound, n, c.dtype), slot, c) for c, n in zip(coordinates, sizes, strict=True)
     )
+
+
+def scatter(start, places, data, method: str = "set", **options):
+    """An array with elements put (or added, …) at places, those out of range left out; it takes empty arrays, too."""
+    if not start.size or not data.size:
+        return start
+    return getattr(start.at[places], method)(data, mode="drop", wrap_negative_indices=False, **options)
 
 
 def merge(x, y, sizes):

@@ -13,7 +13,7 @@ from jax import lax
 
 from structarrays.kernels import bands
 from structarrays.kernels.banded_systems import mapped_together
-from structarrays.kernels.convolution import cyclic, fast_length
+from structarrays.kernels.convolution import by_one_transform, cyclic, fast_length
 
 SMALL = 128
 """Up to this size of a square matrix a product with the dense form is as fast as transforms (with one right-hand side)."""
@@ -141,10 +141,10 @@ def _(first, shape, primals, tangents):
 
 def _decide(first, shape, values, x, stored):
     """The transforms spread NaN and infinities over whole columns; then it is found out where they belong."""
-    product = _convolved(first, shape, values, x)
+    # The branches take only what they need, and the product is made in one of them, so that nothing is copied.
     return lax.cond(
-        jnp.isfinite(product).all(),
-        lambda *_: product,
+        jnp.isfinite(values).all() & jnp.isfinite(x).all(),
+        lambda values, x, _: _convolved(first, shape, values, x),
         functools.partial(_with_special_values, first, shape),
         values,
         x,
@@ -152,7 +152,7 @@ def _decide(first, shape, values, x, stored):
     )
 
 
-def _convolved(first, shape, values, x):
+def _convolved(first, shape, values, x, cyclic=cyclic):
     """The finite product: a part of the convolution of `x` with the values in reverse; cyclic if `first` is None."""
     m, n = shape
     if first is None:
@@ -172,32 +172,57 @@ def _with_special_values(first, shape, values, x, stored):
         part = functools.partial(_with_special_values, first, shape)
         (a, b), (c, d) = (values.real, values.imag), (x.real, x.imag)
         return lax.complex(part(a, c, stored) - part(b, d, stored), part(a, d, stored) + part(b, c, stored))
-    inf = jnp.inf
-    # Pairs of which one term is enough: for +inf, for -inf, for NaN.
-    pairs = [
-        (values == inf, x > 0),
-        (values == -inf, x < 0),
-        (values > 0, x == inf),
-        (values < 0, x == -inf),
-        (values == inf, x < 0),
-        (values == -inf, x > 0),
-        (values > 0, x == -inf),
-        (values < 0, x == inf),
-        (jnp.isnan(values), stored),
-        (jnp.isinf(values), (x == 0) & stored),
-        (values == 0, jnp.isinf(x)),
-        (jnp.ones_like(values, bool), jnp.isnan(x)),
-    ]
+    kinds_of_values, kinds_of_x = _kinds(values), jnp.where(stored, _kinds(x), _ABSENT)
+    masks = jnp.asarray(_SPECIAL_PAIRS, jnp.int8)
 
-    def occurs(pair):  # one after the other, so that memory is that of one
-        terms = _convolved(first, shape, *(p.astype(x.dtype) for p in pair))
-        return terms > 0.5
+    # XLA sets aside the storage of this branch in every call, and whatever is above 32 MB the allocator maps anew each
+    # time, which takes as long as a transform. So the pairs are counted one after the other, with transforms that need
+    # little of it, and the finite part (hence its odd condition) follows.
+    def count(step, found):
+        left, right, outcome = masks[step]
+        pair = (((mask >> kinds) & 1).astype(x.dtype) for mask, kinds in ((left, kinds_of_values), (right, kinds_of_x)))
+        return found | jnp.where(_convolved(first, shape, *pair, by_one_transform) > 0.5, outcome, jnp.int8(0))
 
-    found = lax.map(occurs, tuple(jnp.stack(p) for p in zip(*pairs, strict=True)))
-    plus, minus, nan = (jnp.any(f, axis=0) for f in (found[:4], found[4:8], found[8:]))
-    finite = _convolved(first, shape, *(jnp.where(jnp.isfinite(p), p, 0) for p in (values, x)))
-    result = jnp.where(plus, inf, jnp.where(minus, -inf, finite))
-    return jnp.where(nan | (plus & minus), jnp.nan, result)
+    found = lax.fori_loop(0, len(_SPECIAL_PAIRS), count, jnp.zeros((*x.shape[:-1], shape[0]), jnp.int8))
+    done = found[..., :1] >= 0
+    finite = _convolved(first, shape, *(jnp.where(jnp.isfinite(p) & done, p, 0) for p in (values, x)))
+    # Bits 1, 2 and 4 stand for +inf, -inf and NaN among the terms; both infinities add up to NaN.
+    result = jnp.where(found == 1, jnp.inf, jnp.where(found == 2, -jnp.inf, finite))
+    return jnp.where(found >= 3, jnp.nan, result)
+
+
+_ZERO, _POSITIVE, _NEGATIVE, _PLUS, _MINUS, _NAN, _ABSENT = range(7)
+
+
+def _kinds(x):
+    """What kind of number each is, of those above."""
+    signed = jnp.where(x > 0, _POSITIVE, jnp.where(x < 0, _NEGATIVE, _ZERO))
+    infinite = jnp.where(x > 0, _PLUS, _MINUS)
+    return jnp.where(jnp.isnan(x), _NAN, jnp.where(jnp.isinf(x), infinite, signed)).astype(jnp.int8)
+
+
+def _bits(*kinds):
+    return sum(1 << kind for kind in kinds)
+
+
+_ANY = _bits(_ZERO, _POSITIVE, _NEGATIVE, _PLUS, _MINUS, _NAN)
+_ABOVE, _BELOW, _INFINITE = _bits(_POSITIVE, _PLUS), _bits(_NEGATIVE, _MINUS), _bits(_PLUS, _MINUS)
+
+# Which kinds of entries and of elements of x make a term that is special, and its bit: 1 for +inf, 2 for -inf, 4 for NaN.
+_SPECIAL_PAIRS = (
+    (_bits(_PLUS), _ABOVE, 1),
+    (_bits(_MINUS), _BELOW, 1),
+    (_ABOVE, _bits(_PLUS), 1),
+    (_BELOW, _bits(_MINUS), 1),
+    (_bits(_PLUS), _BELOW, 2),
+    (_bits(_MINUS), _ABOVE, 2),
+    (_ABOVE, _bits(_MINUS), 2),
+    (_BELOW, _bits(_PLUS), 2),
+    (_bits(_NAN), _ANY, 4),
+    (_INFINITE, _bits(_ZERO), 4),
+    (_bits(_ZERO), _INFINITE, 4),
+    (_ANY, _bits(_NAN), 4),
+)
 
 
 # ---- rows as windows ----------------------------------------------------------------------------------------------

@@ -122,4 +122,5 @@ def _check(p, n):
 
 @elements.kernel(Permutation)
 def _(x, i, j):
+    i, j = jnp.broadcast_arrays(i, j)
     return jnp.where(x.p[..., i] == j, jnp.ones((), x.dtype), jnp.zeros((), x.dtype))

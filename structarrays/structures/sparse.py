@@ -285,6 +285,13 @@ class Sparse(Array):
     def _positions(self):
         return (self.coords,)
 
+    def _gather(self, data):
+        core = data.shape[max(0, data.ndim - self.core_ndim) :]
+        if any(n != 1 for n in core):
+            return super()._gather(data)
+        batch = data.shape[: max(0, data.ndim - self.core_ndim)]
+        return (jnp.broadcast_to(data.reshape((*batch, 1)), (*batch, self.nnz)),)
+
     def _keys(self):
         """The coordinates in the order in which they are sorted."""
         return tuple(self.coords[i] for i in self.order)
@@ -298,10 +305,7 @@ class Sparse(Array):
 
         def scatter(data, background, *coordinates):
             dense = jnp.full(shape, background, self.dtype)
-            mode = "drop" if self.padded else "promise_in_bounds"
-            return dense.at[coordinates].set(
-                data, mode=mode, unique_indices=not self.padded, wrap_negative_indices=False
-            )
+            return kernel.scatter(dense, coordinates, data, unique_indices=not self.padded)
 
         return self._over_batch(scatter, self.data, self._fill(), *self.coords)
 

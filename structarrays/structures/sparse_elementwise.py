@@ -91,6 +91,28 @@ def _share(function, *arrays):
     return result
 
 
+_NUMBERS = (bool, int, float, complex)
+
+
+def _of_one(function, *arrays):
+    """A function of one sparse array, and numbers perhaps: the compiled call needs no coordinates but for the padding."""
+    bare, coordinates = [], None
+    for x in arrays:
+        if type(x) is Sparse:
+            leaves, (cls, meta, assumptions) = x._value
+            if meta[2]:
+                return _share(function, *arrays)
+            coordinates = leaves[1:-1]
+            x = cls._make((leaves[0], *(None,) * len(coordinates), leaves[-1]), meta, assumptions)
+        bare.append(x)
+    try:
+        result = _sharing(function)(*bare)
+    except RETRIED:
+        return NotImplemented
+    leaves, (cls, meta, assumptions) = result._value
+    return cls._make((leaves[0], *coordinates, leaves[-1]), meta, assumptions)
+
+
 # ---- functions of two arrays ------------------------------------------------------------------------------------------
 
 
@@ -215,6 +237,8 @@ def _elementwise(count):
 
 
 def _of_two(function, x, y):
+    if type(x) in _NUMBERS or type(y) in _NUMBERS:
+        return _of_one(function, x, y) if Sparse in (type(x), type(y)) else NotImplemented
     combine = _combination(function, x, y)
     if combine is not None:
         return _exactly(function, x, y, combine)
@@ -227,7 +251,7 @@ def _where(condition, x1, x2):
 
 register_exact(Sparse)
 for _function in _elementwise(1):
-    _function.eager_kernel(Sparse)(functools.partial(_share, _function))
+    _function.eager_kernel(Sparse)(functools.partial(_of_one, _function))
 for _function in _elementwise(2):
     _function.eager_kernel(Sparse, object)(functools.partial(_of_two, _function))
     _function.eager_kernel(object, Sparse)(functools.partial(_of_two, _function))

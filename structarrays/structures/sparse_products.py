@@ -12,9 +12,8 @@ from ..core.array import Array
 from ..core.assumptions import carried
 from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
-from ..core.dispatch import allow_dense, to_dense
+from ..core.dispatch import allow_dense
 from ..functions.linalg import diagonal, matmul, matrix_transpose
-from ..functions.linear_algebra import product_with_expanded
 from ..functions.manipulation import permute_dims
 from ..kernels import sparse as kernel
 from ..kernels import sparse_host as host
@@ -40,26 +39,32 @@ def _is_plain(x) -> bool:
 
 @matmul.kernel(Sparse, Dense, when=lambda x1, x2: _is_plain(x1))
 def _(x1, x2):
-    batch = jnp.broadcast_shapes(x1.batch_shape, x2.shape[:-2])
-    core = x2.shape[-min(2, x2.ndim) :]
-    data = x2.data
+    return Dense._make((_times(x1, x2.data),))
+
+
+def _times(x1, data, stored=None):
+    """The product with dense data, of which only some elements may be `stored`."""
+    batch = jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2])
+    core = data.shape[-min(2, data.ndim) :]
     m, own = x1.core_shape[0], len(x1.batch_shape)
     entries, rows, columns = x1.data, *x1.coords
-    if own == 0 and len(batch) > 0 and len(core) == 2:
+    if own == 0 and len(batch) > 0 and len(core) == 2 and stored is None:
         # One matrix for the whole batch: the right sides of all stand side by side.
         many = math.prod(batch)
         side_by_side = jnp.moveaxis(data.reshape((many, *core)), 0, 1).reshape(core[0], many * core[1])
         product = _multiply(x1, entries, rows, columns, side_by_side)
         product = jnp.moveaxis(product.reshape(m, many, core[1]), 1, 0)
-        return Dense._make((product.reshape((*batch, m, core[1])),))
+        return product.reshape((*batch, m, core[1]))
     entries, rows, columns = (jnp.broadcast_to(a, batch + a.shape[own:]) for a in (entries, rows, columns))
-    data = jnp.broadcast_to(data, batch + core)
-    product = kernel.over_batch(lambda *arrays: _multiply(x1, *arrays), len(batch))(entries, rows, columns, data)
-    return Dense._make((product,))
+    arrays = [entries, rows, columns, jnp.broadcast_to(data, batch + core)]
+    if stored is not None:
+        arrays.append(jnp.broadcast_to(stored, batch + core))
+    return kernel.over_batch(lambda *arrays: _multiply(x1, *arrays), len(batch))(*arrays)
 
 
-def _multiply(x1, entries, rows, columns, data):
-    return kernel.multiply(entries, rows, columns, data, x1.core_shape[0], not x1.padded, x1.order[0] == 0)
+def _multiply(x1, entries, rows, columns, data, stored=None):
+    m, in_bounds, in_order = x1.core_shape[0], not x1.padded, x1.order[0] == 0
+    return kernel.multiply(entries, rows, columns, data, stored, m, in_bounds, in_order)
 
 
 # ---- times sparse -----------------------------------------------------------------------------------------------------
@@ -117,15 +122,21 @@ def _of_static_size(x1, x2):
     """
     (m, _), p = x1.core_shape, x2.core_shape[1]
     if x1.nnz >= m and x2.nnz >= p:
-        sides = (x2.core_shape[0] * p, m * x1.core_shape[1])
-        left = sides[0] <= sides[1]  # which factor stays sparse
+        sizes = (x2.core_shape[0] * p, m * x1.core_shape[1])
         batch = math.prod(jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape))
-        allow_dense(x1, "matmul", batch * max(m * p, min(sides)))
-        pair = (x1, to_dense(x2)) if left else (to_dense(x1), x2)
-        return product_with_expanded(matmul, pair, (x1, x2), 1 if left else 0)
+        allow_dense(x1, "matmul", batch * max(m * p, min(sizes)))
+        if sizes[0] <= sizes[1]:
+            return Dense._make((_times(x1, x2._dense(), _is_stored(x2)),))
+        x1, x2 = matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1)
+        return Dense._make((_times(x1, x2._dense(), _is_stored(x2)).mT,))
     if x1.nnz > m or (x2.nnz <= p and x2.nnz < x1.nnz):
         return matrix_transpose.dispatch(_expanded_product(*map(matrix_transpose.dispatch, (x2, x1))))
     return _expanded_product(x1, x2)
+
+
+def _is_stored(x):
+    """Where a sparse array stores elements, in dense form."""
+    return x._rebuild((jnp.ones(x.data.shape, bool),), None)._dense()
 
 
 def _expanded_product(x1, x2):
@@ -242,6 +253,6 @@ def _(x, *, offset):
     def pick(data, fill, rows, columns):
         on = (columns - rows == offset) & (rows < x.core_shape[0])
         place = jnp.where(on, jnp.minimum(rows, columns), length)
-        return jnp.full(length, fill, data.dtype).at[place].set(data, mode="drop")
+        return kernel.scatter(jnp.full(length, fill, data.dtype), place, data)
 
     return Dense._make((x._over_batch(pick, x.data, x._fill(), *x.coords),))

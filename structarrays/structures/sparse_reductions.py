@@ -54,11 +54,11 @@ def _reduce(x, data, background, monoid, axes, keepdims):
             return result, jnp.sum(inside, dtype=jnp.int32)
         segments = kernel.flat_index([coordinates[i] for i in kept], shape)
         in_order = x.order[: len(kept)] == tuple(kept)
-        options = {"mode": "drop", "indices_are_sorted": in_order}
-        count = jnp.zeros(places, jnp.int32).at[segments].add(1, **options)
+        ones = jnp.ones(segments.shape, jnp.int32)
+        count = kernel.scatter(jnp.zeros(places, jnp.int32), segments, ones, "add", indices_are_sorted=in_order)
         if monoid.scatter:
-            start = jnp.full(places, identity, data.dtype).at[segments]
-            return getattr(start, monoid.scatter)(data, **options), count
+            start = jnp.full(places, identity, data.dtype)
+            return kernel.scatter(start, segments, data, monoid.scatter, indices_are_sorted=in_order), count
         return kernel.reduce_segments(data, segments, places, monoid.combine, identity), count
 
     result, count = x._over_batch(reduce, data, *x.coords)

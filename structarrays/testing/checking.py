@@ -147,9 +147,9 @@ def check_structure(structure, strategy=None, *, functions=None, modes=MODES, pa
     ...     __slots__ = ()
     >>> def scalars(numbers, batch, core, requires):
     ...     return Scalar(core, numbers(batch)) if not requires else None
-    >>> report = check_structure(Scalar, scalars, functions=["matmul", "sort"], modes=["eager"])
+    >>> report = check_structure(Scalar, scalars, functions=["matrix_transpose", "sort"], modes=["eager"])
     >>> report.wrong, report.kept, report.densified
-    ([], ['matmul'], ['sort'])
+    ([], ['matrix_transpose'], ['sort'])
     """
     name = structure if isinstance(structure, str) else structure.__name__
     if strategy is not None:

@@ -4,8 +4,17 @@ import numpy as np
 
 from ..core.dense import Dense
 from ..structures.banded import Banded, bands
+from ..structures.block_banded import BlockBanded
+from ..structures.block_diagonal import BlockDiagonal
+from ..structures.circulant import Circulant
 from ..structures.diagonal import Diagonal, Identity
 from ..structures.fill import Fill
+from ..structures.hankel import Hankel
+from ..structures.permutation import Permutation
+from ..structures.sparse import Sparse
+from ..structures.symmetric import Hermitian, Symmetric
+from ..structures.toeplitz import Toeplitz
+from ..structures.triangular import Triangular
 from .projecting import outside, projection
 
 
@@ -45,3 +54,103 @@ def _(values, admits, choose):
     else:
         x = bands([], (), (m, n), dtype=values.dtype, batch=values.shape[:-2])
     return outside(x, values, admits, choose)
+
+
+# ---- triangles -------------------------------------------------------------------------------------------------------
+
+
+@projection("Triangular")
+def _(values, admits, choose):
+    variant = choose(4)
+    unit = variant == 3 and admits(1)
+    return outside(Triangular(values, lower=variant % 2 == 0, unit_diagonal=unit), values, admits, choose)
+
+
+@projection("Symmetric")
+def _(values, admits, choose):
+    return Symmetric(values, lower=choose(2) == 0) if _is_square(values) else None
+
+
+@projection("Hermitian")
+def _(values, admits, choose):
+    if not _is_square(values):
+        return None
+    x = Hermitian(values, lower=choose(2) == 0)
+    implied = np.asarray(x).ravel().tolist() if values.dtype.kind == "c" else ()  # conjugates, and real numbers
+    return x if all(v != v or admits(v) for v in implied) else None
+
+
+def _is_square(values) -> bool:
+    return values.shape[-1] == values.shape[-2]
+
+
+# ---- constant diagonals ------------------------------------------------------------------------------------------------
+
+
+@projection("Toeplitz")
+def _(values, admits, choose):
+    width = choose(3)  # 0 is a full one
+    if not width or not values.size or not admits(0):
+        return (
+            Toeplitz(values[..., :, 0], values[..., 0, :])
+            if values.size
+            else Toeplitz(*_edges(values), shape=values.shape[-2:])
+        )
+    return Toeplitz(values[..., :width, 0], values[..., 0, :2], shape=values.shape[-2:])
+
+
+def _edges(values):
+    """The first column and the last row of an array without elements."""
+    m, n = values.shape[-2:]
+    return np.zeros((*values.shape[:-2], m), values.dtype), np.zeros((*values.shape[:-2], n), values.dtype)
+
+
+@projection("Circulant")
+def _(values, admits, choose):
+    if not _is_square(values):
+        return None
+    return Circulant(values[..., :, 0] if values.size else _edges(values)[0])
+
+
+@projection("Hankel")
+def _(values, admits, choose):
+    return Hankel(values[..., :, 0], values[..., -1, :]) if values.size else Hankel(*_edges(values))
+
+
+# ---- permutations, blocks, coordinates -----------------------------------------------------------------------------------
+
+
+@projection("Permutation")
+def _(values, admits, choose):
+    if not _is_square(values) or not (admits(1) and admits(0)):
+        return None
+    p = np.argsort(values[..., 0, :].real, axis=-1) if values.size else np.zeros(values.shape[:-1], int)
+    return Permutation(p, dtype=values.dtype)
+
+
+@projection("BlockDiagonal")
+def _(values, admits, choose):
+    m, n = values.shape[-2:]
+    i, j = (m // 2, n // 2) if choose(2) == 0 else (min(1, m), min(2, n))
+    return outside(BlockDiagonal([values[..., :i, :j], values[..., i:, j:]]), values, admits, choose)
+
+
+@projection("BlockBanded")
+def _(values, admits, choose):
+    m, n = values.shape[-2:]
+    if 0 in (m, n):
+        return None
+    size = 2 - choose(2)
+    grid = tuple(k // size if k % size == 0 else 1 for k in (m, n))
+    blocks = values.reshape(*values.shape[:-2], grid[0], m // grid[0], grid[1], n // grid[1])
+    offsets = [k for k in (-1, 0, 1) if -grid[0] < k < grid[1]]
+    stored = [np.moveaxis(np.diagonal(blocks, k, -4, -2), -1, -3) for k in offsets]
+    return outside(BlockBanded(stored, offsets, (m, n)), values, admits, choose)
+
+
+@projection("Sparse", min_ndim=1)
+def _(values, admits, choose):
+    batch, step = choose(max(1, values.ndim - 1)), 2 + choose(3)
+    shape = values.shape[batch:]
+    coordinates = [c.ravel()[::step] for c in np.indices(shape)]
+    return outside(Sparse(values[(..., *coordinates)], tuple(coordinates), shape), values, admits, choose)

@@ -7,8 +7,8 @@ import structarrays as sa
 from structarrays.testing import PROJECTIONS, SAMPLERS, project, projection, sampler
 from structarrays.testing.projecting import exact, structure_class
 
-SHAPES = [(3, 3), (2, 4, 4), (4, 2), (2, 5), (1, 1), (0, 0), (0, 3), (2, 0, 3, 3), (2, 3, 1, 1), (6, 6)]
-DTYPES = ["float64", "complex64", "int8", "uint16", "bool"]
+SHAPES = [(3, 3), (2, 4, 4), (4, 2), (2, 5), (1, 1), (0, 0), (0, 3), (6, 6)]
+DTYPES = ["float64", "complex64", "uint16"]
 MATRICES = [name for name in PROJECTIONS if name != "Dense"]
 
 
@@ -19,7 +19,7 @@ def drawn(shape, dtype, seed=0):
     return values.astype(dtype)
 
 
-@pytest.mark.parametrize("choice", range(4))
+@pytest.mark.parametrize("choice", range(3))
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("structure", MATRICES)
 def test_elements_are_drawn_or_admitted(structure, dtype, choice):

@@ -26,8 +26,9 @@ OTHER_ZEROS = [
     "BlockBanded",
     "Sparse",
     "Triangular",
+    "Permutation",
 ]
-OTHER_ZEROS += ["Permutation"]
+
 
 # Products of inexact numbers, in which a structural zero is strong.
 ABSORBING = {
