@@ -249,6 +249,24 @@ def test_classes_and_values_of_results(code, want):
     same(result, dense(eval(code, {"sa": sa, **{k: v.to_dense() for k, v in arrays.items()}})), rtol=1e-10)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "function", ["sort", "argmax", "argmin", "sum", "prod", "cumulative_sum", "cumulative_prod", "diff"]
+)
+def test_along_the_batch(name, function, strict):
+    x = sample(name, (3, 3), batch=(4,))
+    result = getattr(sa, function)(x, axis=0)
+    assert type(result) is type(x)
+    same(result, getattr(np, function)(dense(x), axis=0))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_fourier_transforms_along_the_batch(dtype):
+    for name in NAMES:
+        x = sample(name, (3, 3), batch=(4,), dtype=dtype)
+        same(sa.fft.fft(x * (1 + 0j), axis=0), np.fft.fft(dense(x), axis=0))
+
+
 def test_nothing_densifies_where_structure_stays(strict):
     b = sa.asarray(random(3, 2))
     for x in (L, U, UNIT):
