@@ -123,6 +123,8 @@ def along_batch(act):
         axes = (axes,) if isinstance(axes, int) else axes
         if axes is None or any(axis >= len(batch) for axis in axes) or not x.static_pattern:
             return NotImplemented
+        # Ones that no parameter holds (a unit diagonal) would be left as they are.
+        x = x if x.linear else x._free()
         return x._map_leaves(lambda leaf: act(leaf, **static))
 
     return along_batch_axes

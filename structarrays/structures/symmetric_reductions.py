@@ -1,42 +1,46 @@
-"""Reductions of symmetric and Hermitian matrices: the triangle as rows, and once more as columns.
+"""Reductions of symmetric and Hermitian matrices: what is beside the diagonal counts twice.
 
-The second reading is along the other axis, not of the transpose, so that memory is read in order.
+The triangle without its diagonal is reduced along one axis for itself, and along the other for its mirror image: memory is read
+in order, not across as for a transpose, and of all elements together the second reduction is the image of the first.
 """
 
 import jax.numpy as jnp
 
 from ..core.dense import Dense
 from ..core.reductions import reduce_core, squared_deviations, squared_magnitude
-from ..kernels import triangles
+from ..kernels import bands, triangles
 from .symmetric import Mirrored
 
 
 @reduce_core.kernel(Mirrored)
 def _(x, *, monoid, axes, keepdims):
     (data,) = x.entries
-    return _reduced(x, data, data, x.reflect, monoid, axes, keepdims)
+    return _reduced(x, data, data, x.diagonal(0), x.reflect, monoid, axes, keepdims)
 
 
 @squared_deviations.kernel(Mirrored)
 def _(x, *, mean, monoid, axes, keepdims):
     (data,), mean = x.entries, mean.data
-    # The mirror image of an entry differs from its own mean by as much as the entry from the mirror image of that.
-    as_rows = squared_magnitude(data - mean)
-    as_columns = squared_magnitude(data - x.reflect(mean.mT))
-    return _reduced(x, as_rows, as_columns, lambda values: values, monoid, axes, keepdims)
+    own = image = squared_magnitude(data - mean)
+    diagonal = squared_magnitude(x.diagonal(0) - bands.at_diagonal(mean, 0, x.shape[-2:]))
+    if len(axes) == 1:
+        # The mirror image of an entry differs from its own mean by as much as the entry from the mirror image of that.
+        image = squared_magnitude(data - x.reflect(mean.mT))
+    return _reduced(x, own, image, diagonal, lambda values: values, monoid, axes, keepdims)
 
 
-def _reduced(x, data, mirrored, reflect, monoid, axes, keepdims):
-    """The triangle of `data`, and that of `mirrored` without the diagonal along the other axis, taken together."""
-    nothing = monoid.identity(data.dtype)
-    own = triangles.triangle(data, x.lower, nothing)
-    other = triangles.strict(mirrored, x.lower, nothing)
+def _reduced(x, own, image, diagonal, reflect, monoid, axes, keepdims):
+    """The triangle of `own` and the mirror image of that of `image`, and the diagonal, taken together."""
+    nothing = monoid.identity(own.dtype)
+    beside = triangles.strict(own, x.lower, nothing)
     if len(axes) == 2:
-        both = tuple(axis + x.ndim for axis in axes)
-        parts = [monoid.reduce(part, axis=both, keepdims=keepdims) for part in (own, other)]
-    else:
-        (axis,) = axes
-        opposite = -3 - axis
-        parts = [monoid.reduce(p, axis=(a + x.ndim,), keepdims=False) for p, a in ((own, axis), (other, opposite))]
-        parts = [jnp.expand_dims(part, axis) for part in parts] if keepdims else parts
-    return Dense._make((monoid.combine(parts[0], reflect(parts[1])),))
+        beside = monoid.reduce(beside, axis=(x.ndim - 2, x.ndim - 1), keepdims=False)
+        diagonal = monoid.reduce(diagonal, axis=(x.ndim - 2,), keepdims=False)
+        result = monoid.combine(monoid.combine(beside, reflect(beside)), diagonal)
+        return Dense._make((result[..., None, None] if keepdims else result,))
+    (axis,), other = axes, -3 - axes[0]
+    mirrored = beside if image is own else triangles.strict(image, x.lower, nothing)
+    along = monoid.reduce(beside, axis=(x.ndim + axis,), keepdims=False)
+    across = monoid.reduce(mirrored, axis=(x.ndim + other,), keepdims=False)
+    result = monoid.combine(monoid.combine(along, reflect(across)), diagonal)
+    return Dense._make((jnp.expand_dims(result, axis) if keepdims else result,))
