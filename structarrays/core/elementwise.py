@@ -4,6 +4,7 @@ An elementwise function is written as a formula on plain arrays of one dtype; it
 to structural zeros. Everything else follows here, for every structure and any number of operands.
 """
 
+import functools
 import math
 
 import jax
@@ -196,9 +197,13 @@ def elementwise(function, args, static):
         background = None if pattern._covers else _background(function, args, constants, shape[:-core], static)
     else:
         return _dense_result(function, args, static, shape)
+    if masks:
+        stored = [functools.reduce(jnp.logical_and, each) for each in zip(*masks, strict=True)]
+        # Ones in the other places, since a derivative that is infinite there would be NaN after the choice.
+        parts = [[jnp.where(m, v, jnp.ones((), v.dtype)) for m, v in zip(stored, part, strict=True)] for part in parts]
     entries = [function.formula(*values, **static) for values in zip(*parts, strict=True)]
-    for mask in masks:
-        entries = [jnp.where(m, e, jnp.zeros((), e.dtype)) for m, e in zip(mask, entries, strict=True)]
+    if masks:
+        entries = [jnp.where(m, e, jnp.zeros((), e.dtype)) for m, e in zip(stored, entries, strict=True)]
     return pattern._rebuild(_with_batch(entries, pattern, shape[:-core]), background)
 
 

@@ -114,6 +114,19 @@ def test_divide_absorbs_in_the_numerator_only(first, second):
     same(sa.divide(y, x), reverse)
 
 
+def test_the_derivative_is_a_number_where_a_zero_absorbs():
+    x, y = sa.BlockDiagonal(np.full((2, 2, 2), 2.0)), sa.tridiagonal(np.full(3, 3.0), np.full(4, 4.0), np.full(3, 5.0))
+    for first, second in ((x, y), (y, x)):
+        for argument in (0, 1):
+            gradient = sa.grad(lambda a, b: sa.sum(sa.divide(a, b)), argument)(first, second)
+            with np.errstate(all="ignore"):
+                a, b = dense_value(first), dense_value(second)
+                want = 1 / b if argument == 0 else -a / b**2
+            inside = stored(first) & stored(second)
+            np.testing.assert_allclose(dense_value(gradient)[inside], want[inside])
+            assert not np.isnan(dense_value(gradient)).any()
+
+
 def power(x, exponent):
     """NumPy's, element by element: for a scalar 0.5 it takes the square root, which is NaN of -inf where the power is inf."""
     return np.power(x, np.full(x.shape, exponent, x.dtype))
