@@ -55,6 +55,8 @@ class Array(Conveniences):
     """Whether the structure stores entries of a matrix beside a background, so that functions can be mapped over them."""
     linear = True
     """Whether the dense value is a linear function of the parameters (DESIGN 4.10)."""
+    full_size = False
+    """Whether the parameters are as large as the dense form, so that to make it expands nothing."""
     static_pattern = True
     """Whether class and static part say where the stored entries stand; else parameters do (coordinates, say), so that two
     arrays of one structure need not store the same places."""

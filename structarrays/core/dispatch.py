@@ -87,7 +87,7 @@ def densify(x: Array, name: str) -> Dense:
     """
     if type(x) is Dense:
         return x
-    if sum(leaf.size for leaf in x._value[0] if leaf is not None) < x.size:
+    if not x.full_size:
         allow_dense(x, name, x.size)
     return to_dense(x)
 

@@ -20,6 +20,7 @@ class Mirrored(Array):
     """What `Symmetric` and `Hermitian` have in common; they differ in what the mirror does to an entry."""
 
     __slots__ = ()
+    full_size = True
     stores_entries = True
     conjugates = False
     """Whether the mirror image of an entry is its complex conjugate."""

@@ -61,6 +61,7 @@ class Triangular(Array):
     """
 
     __slots__ = ()
+    full_size = True
     stores_entries = True
 
     def __new__(cls, a, lower=True, unit_diagonal=False):
