@@ -92,8 +92,8 @@ def pytest_deselected(items):
 def pytest_sessionfinish(session):
     """Hand a worker's counts to the controller, which collects no tests itself."""
     if STRUCTURE:
-        counted["drawn"] = counter.drawn
-        counted["served"] = {test: sorted(names) for test, names in counter.served.items()}
+        counted["drawn"] |= counter.drawn
+        counted["served"] |= {test: sorted(names) for test, names in counter.served.items()}
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["counted"] = json.dumps(counted)
 
