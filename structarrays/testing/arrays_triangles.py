@@ -6,7 +6,6 @@ import numpy as np
 from ..structures.symmetric import Hermitian, Symmetric
 from ..structures.triangular import Triangular
 from .arrays import SAMPLERS, dominant, with_background
-from .projecting import outside, projection
 
 
 def _unread(dtype):
@@ -75,31 +74,3 @@ def mirrored(cls, lower: bool):
 SAMPLERS["Symmetric"] = mirrored(Symmetric, True)
 SAMPLERS["Symmetric, upper"] = mirrored(Symmetric, False)
 SAMPLERS["Hermitian"] = mirrored(Hermitian, True)
-
-
-# ---- projections of drawn values ----------------------------------------------------------------------------------------
-
-
-@projection("Triangular")
-def _(values, admits, choose):
-    """Lower or upper, or with a unit diagonal; the half that is not read has something else in it."""
-    lower, unit_diagonal = choose(2) == 0, choose(3) == 2 and bool(admits(1))
-    x = Triangular(jnp.asarray(values), lower, unit_diagonal)
-    hidden = jnp.where(x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None)._dense(), x.data, 1)
-    return outside(Triangular(hidden, lower, unit_diagonal), values, admits, choose)
-
-
-@projection("Symmetric")
-def _(values, admits, choose):
-    square = values.shape[-1] == values.shape[-2]
-    return Symmetric(jnp.asarray(values), choose(2) == 0) if square else None
-
-
-@projection("Hermitian")
-def _(values, admits, choose):
-    """The conjugates of complex values, and the real parts of those on the diagonal, must be admitted."""
-    if values.shape[-1] != values.shape[-2]:
-        return None
-    x = Hermitian(jnp.asarray(values), choose(2) == 0)
-    implied = np.asarray(x.to_jax()).ravel() if values.dtype.kind == "c" else []
-    return x if all(admits(v) for v in implied) else None
