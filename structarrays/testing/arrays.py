@@ -183,8 +183,8 @@ def _(numbers, batch, core, requires):
 
 @sampler("Fill")
 def _(numbers, batch, core, requires):
-    # There is no invertible one but of size 1: a power of two makes every elimination exact, so that all notice it.
-    value = np.full(batch, 2, numbers.dtype) if requires not in ("", "hermitian") else numbers(batch)
+    # There is no invertible one but of size 1: a power of four makes every elimination exact, so that all notice it.
+    value = np.full(batch, 4, numbers.dtype) if requires not in ("", "hermitian") else numbers(batch)
     return Fill(value.real.astype(numbers.dtype) if requires == "hermitian" else value, core)
 
 

@@ -169,7 +169,7 @@ def _searching():
 
 
 def _sorted(x1, x2):
-    return bool((np.diff(x1) >= 0).all())
+    return bool((x1[1:] >= x1[:-1]).all())
 
 
 def _bad():

@@ -291,7 +291,9 @@ def _check_derivative(case, run, arrays, condition, direction):
     for i, (g, a, b, c, d) in enumerate(zip(forward, *points, strict=True)):
         with np.errstate(all="ignore"):
             want = np.asarray((8 * (a - b) - (c - d)) / (12 * _STEP))
-        known = np.isfinite(want)
+            near, far = np.asarray((a - b) / (2 * _STEP)), np.asarray((c - d) / (4 * _STEP))
+            # Across a jump (of `floor`, say) the differences over two steps are not alike.
+            known = np.isfinite(want) & (np.abs(near - far) <= 0.05 * (1 + np.abs(near)))
         got = np.where(known, np.asarray(g), 0)
         want = np.where(known, want, 0)
         _check_values(got, want, _DERIVATIVE_TOLERANCE * condition**2, scale, f"derivative of result {i}")
