@@ -79,12 +79,15 @@ class Outcome:
         }
 
 
-def table(outcomes: list[Outcome]) -> str:
+HEADER = (
+    "| structure | core | examples | seeds | passed | failed | skipped by the suite | structured arrays in | structured kernels in |\n"
+    "|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def rows(outcomes: list[Outcome]) -> dict[str, str]:
     """A row for each structure; of several seeds the smallest numbers of tests, and the sum of failures."""
-    lines = [
-        "| structure | core | examples | seeds | passed | failed | skipped by the suite | structured arrays in | structured kernels in |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    found = {}
     for structure in dict.fromkeys(o.structure for o in outcomes):
         runs = [o for o in outcomes if o.structure == structure]
         cells = [
@@ -98,12 +101,17 @@ def table(outcomes: list[Outcome]) -> str:
             min(o.drawn for o in runs),
             min(o.served for o in runs),
         ]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join(lines)
+        found[structure] = "| " + " | ".join(map(str, cells)) + " |"
+    return found
+
+
+def table(found: dict[str, str]) -> str:
+    """The table of these rows."""
+    return "\n".join([HEADER, *found.values()])
 
 
 def write(root: Path, outcomes: list[Outcome]) -> None:
-    """Put the table between the markers of the page.
+    """Put rows into the table between the markers of the page; those of structures that were not run stay.
 
     Raises
     ------
@@ -113,7 +121,8 @@ def write(root: Path, outcomes: list[Outcome]) -> None:
     path = root / PAGE
     text = path.read_text(encoding="utf-8")
     before, found, rest = text.partition(BEGIN)
-    _, ended, after = rest.partition(END)
+    old, ended, after = rest.partition(END)
     if not found or not ended:
         raise ValueError(f"{path} must have the lines {BEGIN} and {END}, between which the table is written")
-    path.write_text(f"{before}{BEGIN}\n\n{table(outcomes)}\n\n{END}{after}", encoding="utf-8")
+    there = {line.split("`")[1]: line for line in old.splitlines() if line.startswith("| `")}
+    path.write_text(f"{before}{BEGIN}\n\n{table(there | rows(outcomes))}\n\n{END}{after}", encoding="utf-8")

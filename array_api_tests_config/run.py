@@ -86,7 +86,7 @@ def parse(arguments):
     parser.add_argument(
         "--quarter", action="store_true", help="a fixed fourth part of the tests, for each structure another"
     )
-    parser.add_argument("--write", action="store_true", help=f"write the table of {report.PAGE}")
+    parser.add_argument("--write", action="store_true", help=f"put the rows into the table of {report.PAGE}")
     parser.add_argument(
         "--details", metavar="FILE", help="write which tests drew a structured array, and what served it"
     )
@@ -192,7 +192,7 @@ def main(arguments=None):
     ]
     ran = [outcome for outcome in outcomes if outcome is not None]
     if options.structures != [None] and ran:
-        print(report.table(ran))
+        print(report.table(report.rows(ran)))
         if options.write:
             report.write(ROOT, ran)
     if options.details:

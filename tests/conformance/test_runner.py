@@ -83,11 +83,13 @@ def counts(**changed):
 def test_the_table_is_written_between_its_markers(tmp_path):
     (tmp_path / "docs").mkdir()
     page = tmp_path / report.PAGE
-    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", encoding="utf-8")
+    old = "| `Diagonal` | old |\n| `Banded` | stays |\n"
+    page.write_text(f"before\n{report.BEGIN}\n{old}{report.END}\nafter\n", encoding="utf-8")
     outcomes = [report.Outcome("Diagonal", seed, 30, counts(passed=5 + seed), 0) for seed in (0, 7)]
     report.write(tmp_path, outcomes)
     text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "| `Banded` | stays |" in text
     assert "| `Diagonal` | m × n | 30 | 0, 7 | 5 | 0 | 0 | 2 | 1 |" in text
     page.write_text("nothing", encoding="utf-8")
     with pytest.raises(ValueError, match="must have the lines"):
