@@ -25,7 +25,10 @@ def combinations(number, extent):
     if extent == "pairs":
         return SELECTION[number]
     if extent == "part":
-        return [c for i, c in enumerate(SELECTION[number]) if set(c.structures) <= set(BASE) or (i + number) % 6 == 0]
+        rows = SELECTION[number]
+        return [
+            c for i, c in enumerate(rows) if set(c.structures) <= set(BASE) or (i + number) % 6 == 0 or len(rows) < 6
+        ]
     if extent == "full":
         return everything(CASES[number])
     combinations = list(everything(CASES[number]))
