@@ -149,6 +149,7 @@ from .structures import blocks_joins as _blocks_joins
 from .structures import blocks_products as _blocks_products
 from .structures import blocks_reductions as _blocks_reductions
 from .structures import circulant_solvers as _circulant_solvers
+from .structures import factored_functions as _factored_functions
 from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions
@@ -178,8 +179,11 @@ from .structures.circulant import Circulant
 from .structures.diagonal import Diagonal, Identity
 from .structures.fill import Fill
 from .structures.hankel import Hankel
+from .structures.low_rank import LowRank
 from .structures.permutation import Permutation
+from .structures.product import Product
 from .structures.sparse import Sparse
+from .structures.sum import Sum
 from .structures.symmetric import Hermitian, Symmetric
 from .structures.toeplitz import Toeplitz
 from .structures.triangular import Triangular

@@ -7,6 +7,7 @@ a value of another class: whoever reads the value in one go then has a class and
 whatever another thread does.
 """
 
+import math
 import operator
 import sys
 from typing import Any
@@ -153,6 +154,12 @@ class Array(Conveniences):
         m, n = self.shape[-2:]
         return max(0, m - 1), max(0, n - 1)
 
+    @property
+    def _product_cost(self) -> int:
+        """Of a matrix: about how many multiplications its product with one column takes."""
+        stored = sum(leaf.size for leaf in jax.tree.leaves(self))
+        return stored // max(1, math.prod(self.shape[:-2]))
+
     def _cast(self, dtype):
         """The array with another dtype."""
         convert = jax.lax.convert_element_type
@@ -198,7 +205,7 @@ class Array(Conveniences):
     @property
     def nbytes(self) -> int:
         """The number of bytes of the parameters: what is stored, not what the dense form would take."""
-        return sum(leaf.size * leaf.dtype.itemsize for leaf in self._value[0] if leaf is not None)
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self))
 
     @property
     def itemsize(self) -> int:
@@ -334,7 +341,7 @@ class Array(Conveniences):
 
     def __reduce__(self):
         leaves, aux = self._value
-        return _unpickle, (aux, tuple(None if leaf is None else np.asarray(leaf) for leaf in leaves))
+        return _unpickle, (aux, tuple(leaf if isinstance(leaf, Array | None) else np.asarray(leaf) for leaf in leaves))
 
     def __copy__(self):
         leaves, aux = self._value
@@ -386,7 +393,7 @@ API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def _unpickle(aux, leaves):
-    return _unflatten(aux, tuple(None if leaf is None else jax.numpy.asarray(leaf) for leaf in leaves))
+    return _unflatten(aux, tuple(x if isinstance(x, Array | None) else jax.numpy.asarray(x) for x in leaves))
 
 
 # How an operator takes its other operand, by exact type: `_FAST` goes straight into the compiled call, `_CAREFUL`

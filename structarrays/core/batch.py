@@ -18,6 +18,7 @@ from numpy.exceptions import AxisError
 from .array import Array
 from .dense import Dense
 from .dispatch import densify, promote, to_dense
+from .factored import Factored
 from .join import join, structure
 from .registry import FUNCTIONS, Registry
 
@@ -284,7 +285,12 @@ def joining(act, *, new_axis: bool):
             result = _pair_by_pair(args, axis - args[0].ndim)
             if result is not None:
                 return result
-        joined = None if axis is None else _in_one_structure(args, args[0].ndim - axis - (not new_axis))
+        behind = 0 if axis is None else args[0].ndim - axis - (not new_axis)
+        if behind >= 2 and any(isinstance(x, Factored) for x in args):
+            if _leaves_fit(args, axis, new_axis):
+                return jax.tree.map(lambda *leaves: act(list(leaves), axis), *args)
+            behind = 0
+        joined = _in_one_structure(args, behind) if behind else None
         if joined is None:
             dense = [_dense_beside(x, args, function.name).data for x in args]
             return Dense._make((act(dense, axis),))
@@ -294,6 +300,16 @@ def joining(act, *, new_axis: bool):
         return cls._make(leaves, meta)
 
     return join_along_axis
+
+
+def _leaves_fit(arrays, axis, new_axis: bool) -> bool:
+    """Whether factored arrays are alike in all of their parts, so that their parameters can be joined along a batch axis."""
+    if len({jax.tree.structure(x) for x in arrays}) > 1:
+        return False
+    shapes = [[leaf.shape for leaf in jax.tree.leaves(x)] for x in arrays]
+    if not new_axis:
+        shapes = [[s[:axis] + s[axis + 1 :] for s in each] for each in shapes]
+    return all(each == shapes[0] for each in shapes)
 
 
 def _pair_by_pair(arrays, axis):

@@ -17,7 +17,11 @@ from .assumptions import carried_by_sum
 from .contexts import strong_zeros_policy
 from .dense import Dense
 from .dispatch import ArrayFunction, densify, lift, promote, strip_weak
+from .factored import Factored
 from .join import is_zero_outside, join_all, meet, restrict, stores_pattern
+
+UNEXPANDED: dict = {}
+"""For some functions, by name, what is asked before a result becomes dense: ``(function, args, shape)`` to an array, or None."""
 
 # What an argument may be, by the standard's names; integers are taken for floating (and become the default floating
 # dtype), as in NumPy and JAX.
@@ -158,6 +162,8 @@ def elementwise(function, args, static):
     shape = jnp.broadcast_shapes(*(x.shape for x in args))
     core = max(x.core_ndim if x.stores_entries else 0 for x in args)
     if not core:
+        if any(isinstance(x, Factored) for x in args):
+            return _dense_result(function, args, static, shape)
         return _without_patterns(function, args, static)
     args = [_scalar_if_small(x, shape[len(shape) - core :]) for x in args]
     args = [densify(x, function.name) if x.stores_entries and x.core_ndim < core else x for x in args]
@@ -178,7 +184,9 @@ def elementwise(function, args, static):
         if not only_constants:
             pattern = pattern._free()
         parts = [
-            restrict(x, pattern).entries if x.stores_entries else pattern._gather(x._dense() if c is None else c)
+            restrict(x, pattern).entries
+            if x.stores_entries or isinstance(x, Factored)
+            else pattern._gather(x._dense() if c is None else c)
             for x, c in zip(args, constants, strict=True)
         ]
         # Where an absorber stores nothing, the pattern has an explicit zero in its place, which must absorb as well.
@@ -272,6 +280,10 @@ def _without_patterns(function, args, static):
 
 def _dense_result(function, args, static, shape):
     """The formula on dense forms; only where no operand is dense of the result's shape is that a densification."""
+    if function.name in UNEXPANDED:
+        result = UNEXPANDED[function.name](function, args, shape)
+        if result is not None:
+            return result
     if not any(type(x) is Dense and x.shape[-2:] == shape[-2:] for x in args):
         args = [densify(x, function.name) for x in args]
     return Dense._make((jnp.broadcast_to(function.formula(*(x._dense() for x in args), **static), shape),))

@@ -5,6 +5,7 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.factored import Factored
 from ..core.registry import FUNCTIONS
 from ..core.text import array_text, inline
 
@@ -27,14 +28,35 @@ def to_repr(x: Array) -> str:
     if x.assumptions:
         texts.append("assumed " + " and ".join(sorted(map(str, x.assumptions))))
     if not complete:
-        entries = x.entries if x.stores_entries and not x.static_pattern else _leaves(x)  # coordinates are none
-        stored = sum(entry.size for entry in entries)
-        texts.append(f"stores {stored} of {x.size} entries, {_bytes(x.nbytes)} of {_bytes(x.size * x.itemsize)} dense")
+        dense = _bytes(x.size * x.itemsize)
+        texts.append(f"stores {_stored(x)} of {x.size} entries, {_bytes(x.nbytes)} of {dense} dense")
+    if isinstance(x, Factored):
+        return f"{name}({', '.join(texts)}{_tree(x)})"
     return f"{name}({', '.join(texts)})"
 
 
+def _stored(x) -> int:
+    """How many numbers an array stores; coordinates are none."""
+    if isinstance(x, Factored):
+        return sum(map(_stored, x.parts))
+    return sum(leaf.size for leaf in (x.entries if x.stores_entries and not x.static_pattern else _leaves(x)))
+
+
+def _tree(x) -> str:
+    """The parts of a factored array below it, each on a line of its own and indented."""
+    return "".join("\n    " + _part(part).replace("\n", "\n    ") for part in x.parts)
+
+
+def _part(x) -> str:
+    """A part of a factored array; of a dense one only what fits a line."""
+    if type(x) is not Dense or not _readable(x._value[0][0]):
+        return to_repr(x)
+    text = " ".join(inline(x._value[0][0])[0].split())
+    return f"Dense({text if x.size <= 10 else f'shape={x.shape}'})"
+
+
 def _leaves(x):
-    return [leaf for leaf in x._value[0] if leaf is not None]
+    return jax.tree.leaves(x)
 
 
 def _readable(leaf) -> bool:

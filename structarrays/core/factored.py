@@ -1,0 +1,175 @@
+"""`Factored`: the second family of structures, which hold arrays in place of entries (DESIGN 4.4).
+
+The parameters of a factored array are its *parts*: factors or terms, arrays of any structure, each of which is a stack of
+matrices with the whole batch shape in front. Such a class is closed under other functions than one that stores entries: sums,
+products, scaling, transposes. It says what its parts make (`_shape`, `_dense`), and registers kernels like any other; what
+all of them have in common stands in `structures.factored_functions`.
+"""
+
+import functools
+import math
+
+import jax.numpy as jnp
+import numpy as np
+
+from . import dtypes
+from .array import Array
+from .dense import Dense
+from .dispatch import cast, lift
+from .registry import FUNCTIONS, Registry
+
+merge_pair = Registry("merge_pair")
+"""``merge_pair.kernel(A, B)``: the sum of two stacks of matrices of one shape as one array that is no `Sum`; any order of A and B
+serves. Where there is none, or it returns None, they stay two terms."""
+
+hadamard_pair = Registry("hadamard_pair")
+"""``hadamard_pair.kernel(A, B)``: the elementwise product of two factored arrays of one shape; any order of A and B serves. Where
+there is none, or it returns None, the product is dense."""
+
+inner_pair = Registry("inner_pair")
+"""``inner_pair.kernel(A, B)``: ``(x, y, *, axes)`` to the sums of ``conj(x) * y`` over core axes (negative numbers) of two stacks of
+matrices of one shape, as a `jax.Array`."""
+
+squared_norms = Registry("squared_norms")
+"""``squared_norms.kernel(A)``: ``(x, *, axes)`` to the sums of ``abs(x)**2`` over core axes, as a `jax.Array`."""
+
+scale = Registry("scale")
+"""``scale.kernel(A)``: ``(x, factor)``: the array times a number for each matrix. `factor` takes a stack of matrices, any one of which
+or more the class holds, to that times the number; it may also divide by it, or negate."""
+
+select_lines = Registry("select_lines")
+"""``select_lines.kernel(A)``: ``(x, key, axis)``: the rows (axis -2) or columns (axis -1) that an item of a key of `index` selects, a
+pair ``(item, operands)``."""
+
+
+class Factored(Array):
+    """The base class of arrays that hold other arrays: `parts`."""
+
+    __slots__ = ()
+    linear = False
+    static_pattern = False  # a part may be sparse
+
+    @property
+    def parts(self) -> tuple[Array, ...]:
+        """The arrays that it holds."""
+        return self._value[0]
+
+    @property
+    def full_size(self) -> bool:
+        """Whether the parts are as large as the dense form, so that to make it expands nothing."""
+        return not pays(self)
+
+    def _map_leaves(self, function):
+        leaves, (cls, meta, _) = self._value
+        return cls._make(tuple(part._map_leaves(function) for part in leaves), meta)
+
+    def _with_parts(self, function):
+        """The same structure with every part mapped."""
+        leaves, (cls, meta, _) = self._value
+        return cls._make(tuple(map(function, leaves)), meta)
+
+    def _cast(self, dtype):
+        # Integers wrap around, in which their products do not agree with those of a wider dtype; and a number that is
+        # rounded to an integer is no product any more.
+        if not (self.dtype.kind in "fc" and np.dtype(dtype).kind in "fc"):
+            return Dense._make((self._dense(),))._cast(dtype)
+        return self._with_parts(lambda part: part._cast(dtype))
+
+    def _describe(self):
+        return [f"shape={self.shape}"], False
+
+
+# ---- what an array costs -------------------------------------------------------------------------------------------
+
+
+def stored(x: Array) -> int:
+    """How many numbers an array stores for each matrix of a stack."""
+    if isinstance(x, Factored):
+        return sum(map(stored, x.parts))
+    batch = math.prod(x.shape[:-2])
+    return sum(leaf.size for leaf in x._value[0] if leaf is not None) // max(1, batch)
+
+
+def pays(*terms: Array) -> bool:
+    """Whether arrays of one shape store less, together, than their dense form: what is held instead of it."""
+    return sum(map(stored, terms)) < math.prod(terms[0].shape[-2:])
+
+
+def product_cost(x: Array) -> int:
+    """About how many multiplications a product of a matrix with one column takes."""
+    return x._product_cost
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+def part(value, argument: str) -> Array:
+    """A constructor's argument as a stack of matrices.
+
+    Raises
+    ------
+    TypeError
+        If it is no array, or boolean.
+    ValueError
+        If it has fewer than two dimensions.
+    """
+    if not isinstance(value, Array):
+        try:
+            value = FUNCTIONS["asarray"](value)
+        except TypeError as error:
+            raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
+    if value.ndim < 2:
+        raise ValueError(f"{argument} must be a matrix or a stack of matrices, got shape {value.shape}")
+    if value.dtype.kind == "b":
+        raise TypeError(f"{argument} must have a numeric dtype, got {value.dtype}")
+    return value
+
+
+def unified(parts) -> tuple[Array, ...]:
+    """The parts in one dtype and with one batch shape.
+
+    Raises
+    ------
+    ValueError
+        If their batch shapes do not broadcast.
+    """
+    dtype = dtypes.promote(*(x.dtype for x in parts))
+    shapes = [x.shape[:-2] for x in parts]
+    try:
+        batch = jnp.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"the batch shapes {' and '.join(map(str, shapes))} do not broadcast") from None
+    return tuple(with_batch(as_matrix(cast(lift(x), dtype)), batch) for x in parts)
+
+
+def as_matrix(x: Array) -> Array:
+    """A stack of matrices whose structure describes no more dimensions than two, so that each parameter has the batch shape."""
+    if x.core_ndim <= 2 and (x.core_ndim or type(x) is Dense):
+        if x.core_ndim == 2 or type(x) is Dense:
+            return x
+    constant = x._constant(2)
+    if constant is not None:
+        from ..structures.fill import Fill
+
+        value = constant.reshape(constant.shape[:-2]) if constant.ndim >= 2 else constant.reshape(())
+        return Fill._make((jnp.broadcast_to(value, x.shape[:-2]),), x.shape[-2:])
+    return Dense._make((x._dense(),))
+
+
+def with_batch(x: Array, batch: tuple[int, ...]) -> Array:
+    """A stack of matrices with another batch shape, to which its own broadcasts."""
+    if x.shape[:-2] == tuple(batch):
+        return x
+    own = x.ndim - 2
+    return x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, tuple(batch) + leaf.shape[own:]))
+
+
+def common_batch(*arrays: Array) -> list[Array]:
+    """Stacks of matrices with one batch shape."""
+    batch = jnp.broadcast_shapes(*(x.shape[:-2] for x in arrays))
+    return [with_batch(as_matrix(x), batch) for x in arrays]
+
+
+def chain(function, arrays):
+    """The function of the first two, of that and the third, and so on."""
+    return functools.reduce(function, arrays)

@@ -1,0 +1,265 @@
+"""What all factored arrays have in common: scaling, sums, means and spreads, rows and columns (DESIGN 4.4)."""
+
+import math
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import densify
+from ..core.elementwise import elementwise
+from ..core.entries import elements_at, has_elements
+from ..core.factored import Factored, common_batch, hadamard_pair, scale, select_lines, squared_norms, with_batch
+from ..core.join import is_zero_outside
+from ..functions.elementwise import divide, multiply, negative, positive, square, subtract
+from ..functions.indexing import index
+from ..functions.linalg_norms import diagonal, matrix_norm, vector_norm
+from ..functions.linear_algebra import matmul
+from ..functions.pow_and_clip import pow
+from ..functions.rounding_and_parts import conj, real
+from ..functions.statistical import mean, std, var
+from ..functions.statistical import sum as sum_of
+from ..kernels import statistical
+from .diagonal import Diagonal
+from .sum import total
+
+# ---- elementwise functions under which products and sums are closed ---------------------------------------------------------
+
+
+@positive.kernel(Factored)
+def _(x):
+    return x
+
+
+@negative.kernel(Factored)
+def _(x):
+    return scale.choose((x,), {}).run(x, negative)
+
+
+@conj.kernel(Factored)
+def _(x):
+    return x._with_parts(conj) if x.dtype.kind == "c" else x
+
+
+@real.kernel(Factored, when=lambda x: x.dtype.kind != "c")
+def _(x):
+    return x
+
+
+@multiply.kernel(Factored, Array)
+@multiply.kernel(Factored, Factored)
+def _(x1, x2):
+    return _multiplied(x1, x2, x1, x2)
+
+
+@multiply.kernel(Array, Factored)
+def _(x1, x2):
+    return _multiplied(x2, x1, x1, x2)
+
+
+@divide.kernel(Factored, Array)
+def _(x1, x2):
+    scaled = _scaled(divide, x1, x2)
+    return elementwise(divide, (x1, x2), {}) if scaled is None else scaled
+
+
+@divide.kernel(Factored, Factored)
+def _(x1, x2):
+    return elementwise(divide, (x1, x2), {})
+
+
+def _multiplied(x, y, *args):
+    """A factored array times any other; `args` are both in the order in which they came."""
+    scaled = _scaled(multiply, x, y)
+    if scaled is not None:
+        return scaled
+    if x.shape[-2:] == y.shape[-2:] and type(y) is not Dense:
+        if isinstance(y, Factored):
+            product = _pair(x, y)
+            if product is not None:
+                return product
+        elif y.stores_entries and not is_zero_outside(y) and not y._covers and y.core_ndim == 2:
+            rest = y.background
+            above = tuple(e - rest.reshape(rest.shape + (1,) * (e.ndim - rest.ndim)) for e in y.entries)
+            number = Dense._make((rest[..., None, None],))
+            return total(multiply.dispatch(x, y._rebuild(above, None)), multiply.dispatch(x, number))
+    return elementwise(multiply, args, {})
+
+
+def _pair(x, y):
+    same = x is y
+    x, y = (common_batch(x) * 2) if same else common_batch(x, y)
+    for pair in ((x, y), (y, x)):
+        kernel = hadamard_pair.choose(pair, {})
+        if kernel is not None:
+            product = kernel.run(*pair)
+            if product is not None:
+                return product
+    return None
+
+
+def _scaled(function, x, y):
+    """A factored array times, or divided by, a number for each matrix, a row or a column; None for other operands."""
+    core = x.shape[-2:]
+    constant = y._constant(2)
+    if constant is not None:
+        constant = constant.reshape((1,) * (2 - constant.ndim) + constant.shape)
+        if y.ndim >= 2 and not all(n in (1, m) for n, m in zip(y.shape[-2:], core, strict=True)):
+            return None
+        batch = jnp.broadcast_shapes(x.shape[:-2], constant.shape[:-2])
+        number = Dense._make((constant,))
+        return scale.choose((x,), {}).run(with_batch(x, batch), lambda part: function(part, number))
+    if type(y) is not Dense or core == (1, 1):
+        return None
+    shape = (1,) * (2 - y.ndim) + y.shape
+    if shape[-2:] not in ((1, core[1]), (core[0], 1)) or core[0] == 1 == shape[-2] or core[1] == 1 == shape[-1]:
+        return None
+    data = y.data if function is multiply else 1 / y.data
+    factor = Diagonal._make((data.reshape((*shape[:-2], max(shape[-2:]))), None), (max(shape[-2:]),) * 2)
+    return matmul(x, factor) if shape[-2] == 1 else matmul(factor, x)
+
+
+@square.kernel(Factored)
+def _(x):
+    return multiply.dispatch(x, x)
+
+
+def _expands(x1, x2, *, exponent) -> bool:
+    return exponent is not None and exponent.value is not None and 1 <= exponent.value <= 4
+
+
+@pow.kernel(Factored, Array, when=_expands)
+def _(x1, x2, *, exponent):
+    result = x1
+    for _ in range(exponent.value - 1):
+        result = multiply.dispatch(result, x1)
+    return result
+
+
+# ---- reductions ---------------------------------------------------------------------------------------------------------------
+
+
+def _split(x, axis):
+    """The batch axes, and the core axes counted from behind."""
+    return tuple(a for a in axis if a < x.ndim - 2), tuple(a - x.ndim for a in axis if a >= x.ndim - 2)
+
+
+def _has_core(x, *, axis, **static) -> bool:
+    return any(a >= x.ndim - 2 for a in axis)
+
+
+def _total(x, axis, keepdims):
+    """Sums over axes with at least one of the core: products with vectors of ones."""
+    batch, core = _split(x, axis)
+    m, n = x.shape[-2:]
+    if core == (-2,):
+        data = matmul(Dense._make((jnp.ones((1, m), x.dtype),)), x)._dense()
+    else:
+        data = matmul(x, Dense._make((jnp.ones((n, 1), x.dtype),)))._dense()
+        if core == (-2, -1):
+            data = jnp.sum(data, axis=-2, keepdims=True, dtype=x.dtype)
+    if batch:
+        data = jnp.sum(data, axis=batch, keepdims=True, dtype=x.dtype)
+    return data if keepdims else jnp.squeeze(data, axis)
+
+
+@sum_of.kernel(Factored, when=_has_core)
+def _(x, *, axis, keepdims):
+    return Dense._make((_total(x, axis, keepdims),))
+
+
+@mean.kernel(Factored, when=_has_core)
+def _(x, *, axis, keepdims):
+    return Dense._make((_total(x, axis, keepdims) / float(_count(x, axis)),))
+
+
+def _count(x, axis):
+    return math.prod(x.shape[a] for a in axis)
+
+
+def _variance(x, axis, correction, keepdims):
+    batch, core = _split(x, axis)
+    centre = Dense._make((_total(x, axis, True) / float(_count(x, axis)),))
+    centred = subtract(x, centre)
+    kernel = squared_norms.choose((centred,), {})
+    data = jnp.expand_dims(kernel.run(centred, axes=core), core)
+    if batch:
+        data = jnp.sum(data, axis=batch, keepdims=True)
+    divisor = float(_count(x, axis) - correction)
+    data = data / divisor if divisor > 0 else jnp.full_like(data, jnp.nan)
+    return data if keepdims else jnp.squeeze(data, axis)
+
+
+@var.kernel(Factored, when=_has_core)
+def _(x, *, axis, correction, keepdims):
+    return Dense._make((_variance(x, axis, correction, keepdims),))
+
+
+@std.kernel(Factored, when=_has_core)
+def _(x, *, axis, correction, keepdims):
+    return Dense._make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
+
+
+def _has_squares(x, *, axis, ord, **static) -> bool:
+    return ord == 2 and _has_core(x, axis=axis) and squared_norms.choose((x,), {}) is not None
+
+
+@vector_norm.kernel(Factored, when=_has_squares)
+def _(x, *, axis, keepdims, ord):
+    batch, core = _split(x, axis)
+    data = jnp.expand_dims(squared_norms.choose((x,), {}).run(x, axes=core), core)
+    if batch:
+        data = jnp.sum(data, axis=batch, keepdims=True)
+    data = statistical.root(data, 2)
+    return Dense._make((data if keepdims else jnp.squeeze(data, axis),))
+
+
+@diagonal.kernel(Factored, when=lambda x, *, offset: has_elements(x))
+def _(x, *, offset):
+    m, n = x.shape[-2:]
+    size = max(0, min(m, n - offset) if offset >= 0 else min(m + offset, n))
+    i = jnp.arange(size) + max(0, -offset)
+    return Dense._make((elements_at(x, (i, i + offset)),))
+
+
+# ---- rows and columns -----------------------------------------------------------------------------------------------------------
+
+
+def _selects_lines(x, *, operands, key) -> bool:
+    """Whether a key keeps two axes: slices, and at most one index array."""
+    kinds = [k[0] for k in key]
+    return sorted(kinds) in (["array", "slice"], ["slice", "slice"]) and all(o.ndim == 1 for o in operands)
+
+
+@index.kernel(Factored, when=_selects_lines)
+def _(x, *, operands, key):
+    return _selected(x, tuple(Dense._make((o,)) for o in operands), key)
+
+
+@index.eager_kernel(Factored, tuple)
+def _(x, operands, *, key):
+    """Part by part outside of the compiled call, where the rows of a `Sparse` are exactly as many as there are."""
+    batch = tuple(("slice", 0, n, 1) for n in x.shape[:-2])
+    if key[: len(batch)] != batch or not _selects_lines(x, operands=operands, key=key[len(batch) :]):
+        return NotImplemented
+    if not any(_has_dynamic_parts(p) for p in x.parts):
+        return NotImplemented
+    return _selected(x, tuple(Dense(o) for o in operands), key[len(batch) :])
+
+
+def _has_dynamic_parts(x) -> bool:
+    return any(map(_has_dynamic_parts, x.parts)) if isinstance(x, Factored) else not x.static_pattern
+
+
+def _selected(x, operands, key):
+    """The rows, and then the columns, that two items select, at most one of them by an array."""
+    for axis, item in ((-2, key[0]), (-1, key[1])):
+        if item == ("slice", 0, x.shape[axis], 1):
+            continue
+        chosen = operands if item[0] == "array" else ()
+        if isinstance(x, Factored):
+            x = select_lines.choose((x,), {}).run(x, (item, chosen), axis)
+        else:
+            whole = tuple(("slice", 0, n, 1) for n in x.shape)
+            x = index(x, chosen, key=(*whole[:-2], item, whole[-1]) if axis == -2 else (*whole[:-1], item))
+    return x

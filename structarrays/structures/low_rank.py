@@ -1,0 +1,302 @@
+"""`LowRank`: a product of a tall matrix and a wide one."""
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.entries import elements, elements_at, has_elements
+from ..core.factored import (
+    Factored,
+    common_batch,
+    hadamard_pair,
+    inner_pair,
+    merge_pair,
+    part,
+    scale,
+    select_lines,
+    squared_norms,
+    stored,
+    unified,
+)
+from ..core.registry import FUNCTIONS
+from ..functions.linear_algebra import matmul, matrix_transpose
+from ..functions.rounding_and_parts import imag, real
+from .fill import Fill
+
+
+class LowRank(Factored):
+    r"""A matrix of low rank: ``u @ v.mT``.
+
+    Parameters
+    ----------
+    u : array_like
+        The left factor, ``(..., m, r)``; an array of any structure.
+    v : array_like
+        The right factor, ``(..., n, r)``; of any structure. The batch shapes broadcast, the dtypes are promoted.
+
+    Raises
+    ------
+    ValueError
+        If a factor has fewer than two dimensions, or they do not have the same number of columns.
+    TypeError
+        If a factor is boolean.
+
+    Notes
+    -----
+    The value is :math:`U V^T`, without a conjugate: :math:`A_{ij} = \sum_k U_{ik} V_{jk}`. With dense factors
+
+    =========================================  ==========================================================
+    stores                                     ``r (m + n)``
+    times a vector                             ``O(r (m + n))``
+    times any matrix                           a `LowRank`: one factor is multiplied
+    sum of two, with a row, a column           a `LowRank`: the ranks are added, as long as that pays
+    elementwise product of two, square         a `LowRank`: the ranks are multiplied, as long as that pays
+    row and column scaling, rows, columns      ``O(r (m + n))``
+    `sum`, `mean`                              ``O(r (m + n))``
+    `var`, `std`, Frobenius norm               ``O(r**2 (m + n))``
+    =========================================  ==========================================================
+
+    Nothing looks at values, so a rank never falls by itself; `linalg.compress` brings it down.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.LowRank([[1.0], [2.0], [3.0]], [[1.0], [10.0], [100.0]])
+    >>> A @ sa.ones((3,))
+    Dense([111., 222., 333.], dtype=float64)
+    >>> (A - sa.mean(A, axis=0)).rank
+    2
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, u, v):
+        u, v = part(u, "u"), part(v, "v")
+        if u.shape[-1] != v.shape[-1]:
+            raise ValueError(f"u and v must have the same number of columns, got shapes {u.shape} and {v.shape}")
+        return cls._make(unified((u, v)))
+
+    @property
+    def u(self) -> Array:
+        """The left factor, ``(..., m, r)``."""
+        return self._value[0][0]
+
+    @property
+    def v(self) -> Array:
+        """The right factor, ``(..., n, r)``."""
+        return self._value[0][1]
+
+    @property
+    def rank(self) -> int:
+        """The number of columns of the factors: no less than the rank."""
+        return self.u.shape[-1]
+
+    @staticmethod
+    def _shape(leaves, meta):
+        u, v = leaves
+        return (*u.shape[:-1], v.shape[-2])
+
+    def _dense(self):
+        return matmul(self.u, matrix_transpose(self.v))._dense()
+
+    @property
+    def _product_cost(self):
+        return self.u._product_cost + self.v._product_cost
+
+    def _describe(self):
+        return [f"shape={self.shape}", f"rank={self.rank}"], False
+
+
+@elements.kernel(LowRank)
+def _(x, i, j):
+    return jnp.sum(_rows(x.u, i) * _rows(x.v, j), axis=-1, dtype=x.dtype)
+
+
+def _rows(x, i):
+    """The rows of a factor, behind the shape of the indices."""
+    return lines(x, i, -2)
+
+
+def lines(x, i, axis):
+    """The rows (axis -2) or columns of a matrix at indices of any shape: the shape of these and then the line."""
+    x = x if has_elements(x) or type(x) is Dense else Dense._make((x._dense(),))
+    if type(x) is Dense:
+        data = x.data if axis == -2 else x.data.mT
+        return data[..., i, :]
+    along = jnp.arange(x.shape[-1 if axis == -2 else -2])
+    return elements_at(x, (i[..., None], along) if axis == -2 else (along, i[..., None]))
+
+
+@matrix_transpose.kernel(LowRank)
+def _(x):
+    return LowRank._make((x.v, x.u))
+
+
+# ---- products: one factor takes the other matrix up ------------------------------------------------------------------------
+
+
+@matmul.kernel(LowRank, Dense)
+def _(x1, x2):
+    return matmul(x1.u, matmul(matrix_transpose(x1.v), x2))
+
+
+@matmul.kernel(Dense, LowRank)
+def _(x1, x2):
+    return matmul(matmul(x1, x2.u), matrix_transpose(x2.v))
+
+
+def _are_matrices(x1, x2) -> bool:
+    return x1.ndim > 1 and x2.ndim > 1
+
+
+@matmul.kernel(LowRank, Array, when=_are_matrices)
+def _(x1, x2):
+    return low_rank(x1.u, matmul(matrix_transpose(x2), x1.v))
+
+
+@matmul.kernel(Array, LowRank, when=_are_matrices)
+def _(x1, x2):
+    return low_rank(matmul(x1, x2.u), x2.v)
+
+
+@matmul.kernel(LowRank, LowRank)
+def _(x1, x2):
+    """The small matrix between them goes to the side where it leaves the lower rank."""
+    between = matmul(matrix_transpose(x1.v), x2.u)
+    if x1.rank <= x2.rank:
+        return low_rank(x1.u, matmul(x2.v, matrix_transpose(between)))
+    return low_rank(matmul(x1.u, between), x2.v)
+
+
+def low_rank(u, v) -> LowRank:
+    """The array with these factors, which may have different batch shapes; dense where that is no larger."""
+    u, v = common_batch(u, v)
+    x = LowRank._make((u, v))
+    return Dense._make((x._dense(),)) if x.full_size else x
+
+
+# ---- sums and elementwise products ------------------------------------------------------------------------------------------
+
+
+@merge_pair.kernel(LowRank, Fill)
+def _(x, y):
+    return _ranks_added(x, constant_of_rank_one(y))
+
+
+@merge_pair.kernel(LowRank, LowRank)
+def _ranks_added(x, y):
+    return LowRank._make(tuple(_side_by_side(a, b) for a, b in zip(x.parts, y.parts, strict=True)))
+
+
+def constant_of_rank_one(x: Fill) -> LowRank:
+    """A constant matrix in this structure."""
+    ones = jnp.ones((*x.shape[:-1], 1), x.dtype)
+    return LowRank._make((Dense._make((ones * x.value[..., None, None],)), Dense._make((_ones(x, -1),))))
+
+
+def _ones(x, axis):
+    return jnp.ones((*x.shape[:-2], x.shape[axis], 1), x.dtype)
+
+
+def row_of_rank_one(row, shape) -> LowRank:
+    """A row ``(..., 1, n)`` for every row of a matrix of this shape."""
+    ones = jnp.ones((*shape[:-1], 1), row.dtype)
+    v = jnp.broadcast_to(row.mT, (*shape[:-2], shape[-1], 1))
+    return LowRank._make((Dense._make((ones,)), Dense._make((v,))))
+
+
+def _side_by_side(a, b):
+    return FUNCTIONS["concat"]((Dense._make((a._dense(),)), Dense._make((b._dense(),))), axis=-1)
+
+
+@hadamard_pair.kernel(LowRank, LowRank)
+def _(x, y):
+    """The columns of the factors multiplied each with each: row by row a Kronecker product."""
+    same = x is y
+    if sum(map(stored, (x, y))) * min(x.rank, y.rank) > 2 * x.shape[-2] * x.shape[-1]:
+        return None
+    (u1, v1), (u2, v2) = ([p._dense() for p in z.parts] for z in (x, y))
+    if same:
+        first, second = jnp.triu_indices(x.rank)
+        weight = jnp.where(first == second, 1, 2).astype(x.dtype)
+        u, v = u1[..., first] * u1[..., second] * weight, v1[..., first] * v1[..., second]
+    else:
+        u, v = (_row_by_row(a, b) for a, b in ((u1, u2), (v1, v2)))
+    return low_rank(Dense._make((u,)), Dense._make((v,)))
+
+
+def _row_by_row(a, b):
+    product = a[..., :, None] * b[..., None, :]
+    return product.reshape((*product.shape[:-2], a.shape[-1] * b.shape[-1]))
+
+
+@scale.kernel(LowRank)
+def _(x, factor):
+    u, v = x.parts
+    return LowRank._make((factor(u), v) if stored(u) <= stored(v) else (u, factor(v)))
+
+
+def _parts_of_complex(x):
+    return [f(p) for f in (real, imag) for p in x.parts]
+
+
+@real.kernel(LowRank, when=lambda x: x.dtype.kind == "c")
+def _(x):
+    a, b, c, d = _parts_of_complex(x)
+    return low_rank(_side_by_side(a, -c), _side_by_side(b, d))
+
+
+@imag.kernel(LowRank, when=lambda x: x.dtype.kind == "c")
+def _(x):
+    a, b, c, d = _parts_of_complex(x)
+    return low_rank(_side_by_side(a, c), _side_by_side(d, b))
+
+
+# ---- reductions --------------------------------------------------------------------------------------------------------------
+
+
+@inner_pair.kernel(Array, LowRank)
+def _inner(x, y, *, axes):
+    """The sums of ``conj(x) * y``: by a product of `x` with one factor, which meets the other."""
+    if axes == (-2,):
+        return jnp.sum(matmul(matrix_transpose(_conj(x)), y.u)._dense() * y.v._dense(), axis=-1, dtype=x.dtype)
+    rows = jnp.sum(matmul(_conj(x), y.v)._dense() * y.u._dense(), axis=-1, dtype=x.dtype)
+    return rows if axes == (-1,) else jnp.sum(rows, axis=-1, dtype=x.dtype)
+
+
+@inner_pair.kernel(LowRank, Array)
+def _(x, y, *, axes):
+    return jnp.conj(_inner(y, x, axes=axes))
+
+
+def _conj(x):
+    return FUNCTIONS["conj"](x) if x.dtype.kind == "c" else x
+
+
+@squared_norms.kernel(LowRank)
+def _(x, *, axes):
+    """From the matrices of inner products of the factors' columns."""
+    u, v = (Dense._make((p._dense(),)) for p in x.parts)
+    gram_u, gram_v = (matmul(matrix_transpose(_conj(p)), p).data for p in (u, v))
+    if len(axes) == 2:
+        total = jnp.sum(gram_u * gram_v, axis=(-2, -1))
+    else:
+        gram, other = (gram_u, v.data) if axes == (-2,) else (gram_v, u.data)
+        total = jnp.sum(jnp.conj(other) * (other @ gram.mT), axis=-1)
+    return jnp.maximum(total.real, 0)
+
+
+# ---- rows and columns --------------------------------------------------------------------------------------------------------
+
+
+@select_lines.kernel(LowRank)
+def _(x, key, axis):
+    from ..functions.indexing import index
+
+    u, v = x.parts
+    chosen = index(u if axis == -2 else v, key[1], key=(*_full(x), key[0], ("slice", 0, x.rank, 1)))
+    return low_rank(*((chosen, v) if axis == -2 else (u, chosen)))
+
+
+def _full(x):
+    return tuple(("slice", 0, n, 1) for n in x.shape[:-2])

@@ -1,0 +1,254 @@
+"""`Product`: a matrix that is a product of others, and the order in which a chain of them is multiplied."""
+
+import math
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import to_dense
+from ..core.entries import elements
+from ..core.factored import Factored, common_batch, part, pays, scale, select_lines, stored, unified
+from ..core.join import is_zero_outside
+from ..core.registry import Registry
+from ..functions.indexing import index
+from ..functions.linear_algebra import matmul, matrix_transpose
+from .banded import Banded
+from .diagonal import Diagonal, Identity
+from .low_rank import LowRank, lines
+from .permutation import Permutation
+
+compose_pair = Registry("compose_pair")
+"""``compose_pair.kernel(A, B)``: the product of two neighbours in a chain as one array that is no `Product`; where there is none, or it
+returns None, they stay two factors."""
+
+
+class Product(Factored):
+    r"""A product of matrices, each in its own structure.
+
+    Parameters
+    ----------
+    *factors : array_like
+        The factors, ``(..., m, k)``, ``(..., k, l)``, ..., arrays of any structure. The batch shapes broadcast, the dtypes are
+        promoted.
+
+    Returns
+    -------
+    Array
+        A `Product`, unless its factors are one after all: products of products are one chain, identities become a number,
+        and neighbours whose product is no larger than both are multiplied (diagonal and banded ones, permutations, Kronecker
+        products of fitting factors, what is of low rank).
+
+    Raises
+    ------
+    ValueError
+        If there is no factor, one has fewer than two dimensions, or neighbours do not fit.
+    TypeError
+        If a factor is boolean.
+
+    Notes
+    -----
+    The value is :math:`A_1 A_2 \cdots A_k`. A product with a matrix is associated in the cheapest order, which follows from
+    shapes and structures (the dynamic programme of the matrix chain; Cormen et al., *Introduction to Algorithms*, 15.2).
+    Rows and columns are those of the first and the last factor; single elements cost a row and a column.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.Product(sa.Diagonal(sa.arange(1.0, 101.0)), sa.Circulant(sa.ones((100,))))
+    >>> (A @ sa.ones((100,)))[:3]
+    Dense([100., 200., 300.], dtype=float64)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *factors):
+        if not factors:
+            raise ValueError("Product takes at least one factor, got none")
+        factors = [part(f, f"factor {i + 1}") for i, f in enumerate(factors)]
+        for i, (a, b) in enumerate(zip(factors, factors[1:])):
+            if a.shape[-1] != b.shape[-2]:
+                raise ValueError(f"factors {i + 1} and {i + 2} do not fit: their shapes are {a.shape} and {b.shape}")
+        return canonical(unified(factors))
+
+    @property
+    def factors(self) -> tuple[Array, ...]:
+        """The factors, from left to right."""
+        return self._value[0]
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return (*leaves[0].shape[:-1], leaves[-1].shape[-1])
+
+    @property
+    def _product_cost(self):
+        return sum(f._product_cost for f in self.factors)
+
+    def _dense(self):
+        return chain(self.factors)._dense()
+
+
+def canonical(factors) -> Array:
+    """The product of stacks of matrices with one dtype and batch shape: a single array if they can be one, else a `Product`."""
+    kept: list[Array] = []
+    queue = [g for f in factors for g in (f.factors if type(f) is Product else (f,))]
+    while queue:
+        factor = queue.pop(0)
+        if kept and (composed := _composed(kept[-1], factor)) is not None:
+            kept.pop()
+            queue[:0] = composed.factors if type(composed) is Product else (composed,)
+        else:
+            kept.append(factor)
+    return kept[0] if len(kept) == 1 else Product._make(tuple(kept))
+
+
+def _composed(x, y):
+    kernel = compose_pair.choose((x, y), {})
+    return None if kernel is None else kernel.run(x, y)
+
+
+@compose_pair.kernel(Identity, Array, when=lambda x, y: _is_square(x))
+@compose_pair.kernel(Array, Identity, when=lambda x, y: _is_square(y))
+@compose_pair.kernel(Dense, Dense)
+@compose_pair.kernel(LowRank, Array)
+@compose_pair.kernel(Array, LowRank)
+@compose_pair.kernel(Permutation, Permutation)
+def _(x, y):
+    return matmul.dispatch(x, y)
+
+
+def _is_square(x) -> bool:
+    return x.background is None and x.shape[-1] == x.shape[-2]
+
+
+def _scales(x, y) -> bool:
+    return is_zero_outside(x) and is_zero_outside(y)
+
+
+@compose_pair.kernel(Diagonal, Array, when=_scales)
+@compose_pair.kernel(Array, Diagonal, when=_scales)
+@compose_pair.kernel(Banded, Banded, when=_scales)
+def _(x, y):
+    result = matmul.dispatch(x, y)
+    return result if type(result) is not Dense and stored(result) <= stored(x) + stored(y) else None
+
+
+def product(*factors) -> Array:
+    """The product of stacks of matrices with one dtype in the structure that stores least: the dense one, where a `Product` does not
+    pay.
+    """
+    result = canonical(common_batch(*factors))
+    if not isinstance(result, Factored) or pays(*(result.factors if type(result) is Product else (result,))):
+        return result
+    return Dense._make((result._dense(),))
+
+
+# ---- the order of multiplication ----------------------------------------------------------------------------------------------
+
+
+def chain(arrays) -> Array:
+    """The product of several arrays as a dense one, associated in the order that takes the fewest multiplications."""
+    arrays = list(arrays)
+    if len(arrays) == 1:
+        return to_dense(arrays[0])
+    splits = _cheapest([(x.shape[-2:], None if type(x) is Dense else x._product_cost) for x in arrays])
+
+    def multiplied(i, j):
+        if i == j:
+            return arrays[i]
+        k = splits[i, j]
+        x, y = multiplied(i, k), multiplied(k + 1, j)
+        if type(x) is not Dense and type(y) is not Dense:
+            # The smaller one is made dense, since the product is.
+            x, y = (to_dense(x), y) if math.prod(x.shape[-2:]) < math.prod(y.shape[-2:]) else (x, to_dense(y))
+        return to_dense(matmul.dispatch(x, y))
+
+    return multiplied(0, len(arrays) - 1)
+
+
+def _cheapest(shapes):
+    """Where to split each part of a chain; `shapes` has for each factor its shape and the cost of a product with a column, None
+    for a dense one.
+    """
+    count = len(shapes)
+    best = {(i, i): 0 for i in range(count)}
+    splits = {}
+
+    def pair(i, k, j):
+        rows, columns = shapes[i][0][0], shapes[j][0][1]
+        costs = [rows * shapes[k][0][1] * columns]
+        if i == k and shapes[i][1] is not None:
+            costs.append(shapes[i][1] * columns)
+        if k + 1 == j and shapes[j][1] is not None:
+            costs.append(shapes[j][1] * rows)
+        return min(costs)
+
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            cost, k = min((best[i, k] + best[k + 1, j] + pair(i, k, j), -k) for k in range(i, j))
+            best[i, j], splits[i, j] = cost, -k
+    return splits
+
+
+@matmul.kernel(Product, Dense)
+def _(x1, x2):
+    if x2.ndim == 1:
+        column = matmul(x1, Dense._make((x2.data[:, None],)))
+        return Dense._make((column.data[..., 0],))
+    return chain((*x1.factors, x2))
+
+
+@matmul.kernel(Dense, Product)
+def _(x1, x2):
+    if x1.ndim == 1:
+        row = matmul(Dense._make((x1.data[None, :],)), x2)
+        return Dense._make((row.data[..., 0, :],))
+    return chain((x1, *x2.factors))
+
+
+@matmul.kernel(Factored, Array)
+@matmul.kernel(Array, Factored)
+def _(x1, x2):
+    """What no kernel knows how to multiply stays two factors."""
+    if 1 in (x1.ndim, x2.ndim):
+        return matmul.dispatch(*(to_dense(x) if x.ndim == 1 else x for x in (x1, x2)))
+    return product(x1, x2)
+
+
+# ---- the rest -------------------------------------------------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Product)
+def _(x):
+    return Product._make(tuple(map(matrix_transpose, x.factors[::-1])))
+
+
+@elements.kernel(Product)
+def _(x, i, j):
+    """A row of the first factor, times those between, times a column of the last; unless these are more than there are elements."""
+    i, j = jnp.broadcast_arrays(i, j)
+    first, *between, last = x.factors
+    if i.size * max(f.shape[-1] for f in (first, *between)) > 4 * math.prod(x.shape[-2:]):
+        return x._dense()[..., i, j]
+    row = lines(first, i.ravel(), -2)
+    for factor in between:
+        row = matmul(Dense._make((row,)), factor)._dense()
+    result = jnp.sum(row * lines(last, j.ravel(), -1), axis=-1, dtype=x.dtype)
+    return result.reshape((*result.shape[:-1], *i.shape))
+
+
+@scale.kernel(Product)
+def _(x, factor):
+    smallest = min(range(len(x.factors)), key=lambda k: stored(x.factors[k]))
+    return Product._make(tuple(factor(f) if k == smallest else f for k, f in enumerate(x.factors)))
+
+
+@select_lines.kernel(Product)
+def _(x, key, axis):
+    item, operands = key
+    place = 0 if axis == -2 else -1
+    own = x.factors[place]
+    whole = tuple(("slice", 0, n, 1) for n in own.shape)
+    chosen = index(own, operands, key=(*whole[:-2], item, whole[-1]) if axis == -2 else (*whole[:-1], item))
+    return product(chosen, *x.factors[1:]) if axis == -2 else product(*x.factors[:-1], chosen)

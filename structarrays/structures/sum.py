@@ -1,0 +1,333 @@
+"""`Sum`: a matrix that is a sum of others."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.elementwise import UNEXPANDED
+from ..core.entries import elements, elements_at, has_elements
+from ..core.factored import (
+    Factored,
+    common_batch,
+    hadamard_pair,
+    inner_pair,
+    merge_pair,
+    part,
+    pays,
+    scale,
+    select_lines,
+    squared_norms,
+    stored,
+    unified,
+)
+from ..core.join import join
+from ..core.reductions import squared_magnitude
+from ..core.registry import FUNCTIONS
+from ..functions.elementwise import add, multiply
+from ..functions.indexing import index
+from ..functions.linalg_norms import diagonal
+from ..functions.linear_algebra import matmul, matrix_transpose
+from ..functions.rounding_and_parts import conj, imag, real
+from ..functions.statistical import sum as sum_of
+from .fill import Fill
+from .low_rank import LowRank, row_of_rank_one
+
+
+class Sum(Factored):
+    r"""A sum of matrices of one shape, each in its own structure.
+
+    Parameters
+    ----------
+    *terms : array_like
+        The terms, ``(..., m, n)``, arrays of any structure. The batch shapes broadcast, the dtypes are promoted.
+
+    Returns
+    -------
+    Array
+        A `Sum`, unless its terms are one after all. A sum of sums is one sum, terms whose structures have a join that is
+        not dense are added up, constants are added to what is of low rank, and the rest stands in a fixed order.
+
+    Raises
+    ------
+    ValueError
+        If there is no term, one has fewer than two dimensions, or the shapes differ.
+    TypeError
+        If a term is boolean.
+
+    Notes
+    -----
+    The value is :math:`A = \sum_k A_k`. Linear functions (products, transposes, scaling, `sum`, `mean`, rows and columns,
+    diagonals, single elements) distribute over the terms, and so do elementwise products, squares among them; each costs
+    what it costs for the terms. Sums are made by ``+`` and ``-``, where that stores less than the dense form::
+
+        X - xp.mean(X, axis=0)                # Sum(Sparse, LowRank) of a sparse X
+
+    A sum cancels like any other: the error of a function is relative to the sum of the norms of the terms.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> X = sa.Diagonal(sa.arange(1.0, 101.0))
+    >>> Y = X - sa.mean(X, axis=0)
+    >>> [type(term).__name__ for term in Y.terms]
+    ['Diagonal', 'LowRank']
+    >>> float(sa.max(sa.abs(sa.sum(Y, axis=0)))) < 1e-12
+    True
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *terms):
+        if not terms:
+            raise ValueError("Sum takes at least one term, got none")
+        terms = [part(t, f"term {i + 1}") for i, t in enumerate(terms)]
+        cores = {t.shape[-2:] for t in terms}
+        if len(cores) > 1:
+            raise ValueError(f"the terms must have the same shape, got {' and '.join(str(t.shape) for t in terms)}")
+        return canonical(unified(terms))
+
+    @property
+    def terms(self) -> tuple[Array, ...]:
+        """The terms, each of the shape of the sum."""
+        return self._value[0]
+
+    @property
+    def linear(self) -> bool:
+        """Whether the dense value is linear in the parameters: that of each term is."""
+        return all(term.linear for term in self.terms)
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return leaves[0].shape
+
+    def _dense(self):
+        total = self.terms[0]._dense()
+        for term in self.terms[1:]:
+            total = total + term._dense()
+        return total
+
+    @property
+    def _product_cost(self):
+        return sum(term._product_cost for term in self.terms) + self.shape[-2] * (len(self.terms) - 1)
+
+
+def canonical(terms) -> Array:
+    """The sum of stacks of matrices with one shape and dtype: a single array if they can be one, else a `Sum`."""
+    kept: list[Array] = []
+    queue = list(itertools.chain(*(t.terms if type(t) is Sum else (t,) for t in terms)))
+    while queue:
+        term = queue.pop(0)
+        for i, other in enumerate(kept):
+            merged = _merged(other, term)
+            if merged is not None:
+                del kept[i]
+                queue[:0] = merged.terms if type(merged) is Sum else (merged,)
+                break
+        else:
+            kept.append(term)
+    if len(kept) == 1:
+        return kept[0]
+    kept.sort(key=lambda x: (isinstance(x, Factored), type(x) is LowRank, type(x).__name__))
+    return Sum._make(tuple(kept))
+
+
+def _merged(x, y):
+    """The sum of two terms as one, or None."""
+    for pair in ((x, y), (y, x)):
+        kernel = merge_pair.choose(pair, {})
+        if kernel is not None:
+            merged = kernel.run(*pair)
+            if merged is not None:
+                return merged
+    return None
+
+
+def _joinable(x, y) -> bool:
+    stores = [z.stores_entries or type(z) in (Dense, Fill) for z in (x, y)]
+    return all(stores)
+
+
+@merge_pair.kernel(Array, Array, when=_joinable)
+def _(x, y):
+    """Terms that store entries, in their join, if that is no larger than both are."""
+    if type(x) is type(y) is Dense or Fill in (type(x), type(y)):
+        return add.dispatch(x, y)
+    if Dense in (type(x), type(y)):
+        return None
+    joined = join(x, y)[0]
+    return None if type(joined) is Dense or stored(joined) > stored(x) + stored(y) else add.dispatch(x, y)
+
+
+def total(*terms) -> Array:
+    """The sum of stacks of matrices with one dtype, in the structure that stores least: the dense one, where a `Sum` does not pay."""
+    result = canonical(common_batch(*terms))
+    if not isinstance(result, Factored) or pays(*(result.terms if type(result) is Sum else (result,))):
+        return result
+    return Dense._make((result._dense(),))
+
+
+# ---- sums and differences ---------------------------------------------------------------------------------------------------
+
+
+def sums(function, args, shape):
+    """``x1 + x2`` or ``x1 - x2`` as a `Sum`, or None where that does not pay; what the rule of elementwise functions asks before it
+    makes anything dense.
+
+    A row, a column or a number beside a matrix is a term of rank one.
+    """
+    if len(shape) < 2 or any(type(x) is Dense and x.shape[-2:] == shape[-2:] for x in args):
+        return None
+    terms = [_term(x, shape) for x in args]
+    if any(t is None for t in terms):
+        return None
+    if function.name == "subtract":
+        terms[1] = FUNCTIONS["negative"](terms[1])
+    return total(*terms)
+
+
+def _term(x, shape):
+    """An operand of a sum as a matrix of its shape; None if it does not hold the core."""
+    core = shape[-2:]
+    if x.shape[-2:] == core:
+        return x
+    constant = x._constant(2)
+    if constant is not None:
+        batch = constant.shape[: max(0, constant.ndim - 2)]
+        return Fill._make((constant.reshape(batch),), core)
+    if type(x) is not Dense and not x.full_size and x.size > max(core):
+        return None
+    data = x._dense()
+    data = data.reshape((1,) * (2 - data.ndim) + data.shape)
+    if data.shape[-2] == 1:
+        return row_of_rank_one(data, (*data.shape[:-2], *core))
+    return matrix_transpose(row_of_rank_one(data.mT, (*data.shape[:-2], *core[::-1])))
+
+
+UNEXPANDED.update(add=sums, subtract=sums)
+
+
+# ---- what distributes over the terms ------------------------------------------------------------------------------------------
+
+
+@elements.kernel(Sum)
+def _(x, i, j):
+    return _added(_elements(term, i, j) for term in x.terms)
+
+
+def _elements(x, i, j):
+    return elements_at(x, (i, j)) if has_elements(x) else x._dense()[..., i, j]
+
+
+def _added(arrays):
+    arrays = list(arrays)
+    result = arrays[0]
+    for a in arrays[1:]:
+        result = result + a
+    return result
+
+
+def _each(function):
+    """A kernel that maps the terms."""
+
+    def kernel(x, **static):
+        return total(*(function(term, **static) for term in x.terms))
+
+    return kernel
+
+
+matrix_transpose.kernel(Sum)(_each(matrix_transpose))
+conj.kernel(Sum)(_each(conj))
+real.kernel(Sum)(_each(real))
+imag.kernel(Sum)(_each(imag))
+
+
+@diagonal.kernel(Sum)
+def _(x, *, offset):
+    return Dense._make((_added(diagonal(term, offset=offset)._dense() for term in x.terms),))
+
+
+@matmul.kernel(Sum, Dense)
+def _(x1, x2):
+    return Dense._make((_added(matmul(term, x2)._dense() for term in x1.terms),))
+
+
+@matmul.kernel(Dense, Sum)
+def _(x1, x2):
+    return Dense._make((_added(matmul(x1, term)._dense() for term in x2.terms),))
+
+
+@matmul.kernel(Sum, Array, when=lambda x1, x2: x2.ndim > 1)
+def _(x1, x2):
+    return total(*(matmul(term, x2) for term in x1.terms))
+
+
+@matmul.kernel(Array, Sum, when=lambda x1, x2: x1.ndim > 1)
+def _(x1, x2):
+    return total(*(matmul(x1, term) for term in x2.terms))
+
+
+@scale.kernel(Sum)
+def _(x, factor):
+    return x._with_parts(factor)
+
+
+@select_lines.kernel(Sum)
+def _(x, key, axis):
+    item, operands = key
+    whole = tuple(("slice", 0, n, 1) for n in x.shape)
+    full = (*whole[:-2], item, whole[-1]) if axis == -2 else (*whole[:-1], item)
+    return total(*(index(term, operands, key=full) for term in x.terms))
+
+
+@sum_of.kernel(Sum, when=lambda x, *, axis, keepdims: all(a < x.ndim - 2 for a in axis))
+def _(x, *, axis, keepdims):
+    """Over batch axes alone; the core is for all factored arrays alike."""
+    return total(*(sum_of(term, axis=axis, keepdims=keepdims) for term in x.terms))
+
+
+# ---- elementwise products distribute ----------------------------------------------------------------------------------------
+
+
+@hadamard_pair.kernel(Sum, Factored)
+def _(x, y):
+    return total(*(multiply.dispatch(term, y) for term in x.terms))
+
+
+@hadamard_pair.kernel(Sum, Sum)
+def _(x, y):
+    if x is not y:
+        return total(*(multiply.dispatch(s, t) for s in x.terms for t in y.terms))
+    mixed = [multiply.dispatch(s, t) for s, t in itertools.combinations(x.terms, 2)]
+    two = Dense._make((jnp.full((1, 1), 2, x.dtype),))
+    return total(*(multiply.dispatch(t, t) for t in x.terms), *(multiply.dispatch(two, m) for m in mixed))
+
+
+# ---- norms ------------------------------------------------------------------------------------------------------------------
+
+
+@squared_norms.kernel(Sum)
+def _(x, *, axes):
+    """The squares of the terms, and twice the inner products of each with each."""
+    result = _added(squared_norms.choose((t,), {}).run(t, axes=axes) for t in x.terms)
+    for s, t in itertools.combinations(x.terms, 2):
+        result = result + 2 * inner(s, t, axes).real
+    return jnp.maximum(result, 0)
+
+
+@squared_norms.kernel(Array)
+def _(x, *, axes):
+    if not x.stores_entries:
+        return jnp.sum(squared_magnitude(x._dense()), axis=axes)
+    magnitude = FUNCTIONS["square"](FUNCTIONS["abs"](x))
+    return sum_of(magnitude, axis=axes)._dense()
+
+
+def inner(x, y, axes) -> jax.Array:
+    """The sums of ``conj(x) * y`` over core axes."""
+    kernel = inner_pair.choose((x, y), {"axes": axes})
+    if kernel is not None:
+        return kernel.run(x, y, axes=axes)
+    return sum_of(multiply.dispatch(conj(x) if x.dtype.kind == "c" else x, y), axis=axes)._dense()
