@@ -6,14 +6,13 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import densify
 from ..core.elementwise import elementwise
 from ..core.entries import elements_at, has_elements
 from ..core.factored import Factored, common_batch, hadamard_pair, scale, select_lines, squared_norms, with_batch
 from ..core.join import is_zero_outside
 from ..functions.elementwise import divide, multiply, negative, positive, square, subtract
 from ..functions.indexing import index
-from ..functions.linalg_norms import diagonal, matrix_norm, vector_norm
+from ..functions.linalg_norms import diagonal, vector_norm
 from ..functions.linear_algebra import matmul
 from ..functions.pow_and_clip import pow
 from ..functions.rounding_and_parts import conj, real
