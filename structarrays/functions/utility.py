@@ -7,7 +7,8 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import function, promote
+from ..core.dispatch import densify, function, promote
+from ..core.factored import Factored
 from ..core.reductions import Monoid, along_batch, map_entries, one_axis, reduced_axes, reduction
 from ..kernels import statistical as kernels
 
@@ -20,8 +21,10 @@ ALL = Monoid(kernels.all, jnp.logical_and, _itself, lambda dtype: np.True_, "min
 ANY = Monoid(kernels.any, jnp.logical_or, _itself, lambda dtype: np.False_, "max")
 
 
-def _truth(x: Array) -> Array:
+def _truth(x: Array, name: str) -> Array:
     """The array as booleans: NaN is true."""
+    if isinstance(x, Factored):
+        x = densify(x, name)
     return x if x.dtype.kind == "b" else map_entries(x, lambda data: data != 0)
 
 
@@ -57,7 +60,7 @@ def all(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
     >>> sa.all(sa.isfinite(sa.Diagonal([1.0, sa.inf])), axis=-1)
     Dense([ True, False], dtype=bool)
     """
-    return all.dispatch(_truth(x), axis=reduced_axes(x, axis, "all"), keepdims=keepdims)
+    return all.dispatch(_truth(x, "all"), axis=reduced_axes(x, axis, "all"), keepdims=keepdims)
 
 
 @all.kernel(Dense)
@@ -97,7 +100,7 @@ def any(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
     >>> sa.any(sa.Diagonal([1.0, 0.0]), axis=-1)
     Dense([ True, False], dtype=bool)
     """
-    return any.dispatch(_truth(x), axis=reduced_axes(x, axis, "any"), keepdims=keepdims)
+    return any.dispatch(_truth(x, "any"), axis=reduced_axes(x, axis, "any"), keepdims=keepdims)
 
 
 @any.kernel(Dense)

@@ -109,12 +109,9 @@ class LowRank(Factored):
 
 @elements.kernel(LowRank)
 def _(x, i, j):
-    return jnp.sum(_rows(x.u, i) * _rows(x.v, j), axis=-1, dtype=x.dtype)
-
-
-def _rows(x, i):
-    """The rows of a factor, behind the shape of the indices."""
-    return lines(x, i, -2)
+    ndim = max(i.ndim, j.ndim)
+    i, j = (k.reshape((1,) * (ndim - k.ndim) + k.shape) for k in (i, j))
+    return jnp.sum(lines(x.u, i, -2) * lines(x.v, j, -2), axis=-1, dtype=x.dtype)
 
 
 def lines(x, i, axis):
@@ -135,18 +132,18 @@ def _(x):
 # ---- products: one factor takes the other matrix up ------------------------------------------------------------------------
 
 
-@matmul.kernel(LowRank, Dense)
+def _are_matrices(x1, x2) -> bool:
+    return x1.ndim > 1 and x2.ndim > 1
+
+
+@matmul.kernel(LowRank, Dense, when=_are_matrices)
 def _(x1, x2):
     return matmul(x1.u, matmul(matrix_transpose(x1.v), x2))
 
 
-@matmul.kernel(Dense, LowRank)
+@matmul.kernel(Dense, LowRank, when=_are_matrices)
 def _(x1, x2):
     return matmul(matmul(x1, x2.u), matrix_transpose(x2.v))
-
-
-def _are_matrices(x1, x2) -> bool:
-    return x1.ndim > 1 and x2.ndim > 1
 
 
 @matmul.kernel(LowRank, Array, when=_are_matrices)

@@ -191,28 +191,24 @@ def _cheapest(shapes):
     return splits
 
 
-@matmul.kernel(Product, Dense)
+@matmul.kernel(Product, Dense, when=lambda x1, x2: x2.ndim > 1)
 def _(x1, x2):
-    if x2.ndim == 1:
-        column = matmul(x1, Dense._make((x2.data[:, None],)))
-        return Dense._make((column.data[..., 0],))
     return chain((*x1.factors, x2))
 
 
-@matmul.kernel(Dense, Product)
+@matmul.kernel(Dense, Product, when=lambda x1, x2: x1.ndim > 1)
 def _(x1, x2):
-    if x1.ndim == 1:
-        row = matmul(Dense._make((x1.data[None, :],)), x2)
-        return Dense._make((row.data[..., 0, :],))
     return chain((x1, *x2.factors))
 
 
 @matmul.kernel(Factored, Array)
 @matmul.kernel(Array, Factored)
 def _(x1, x2):
-    """What no kernel knows how to multiply stays two factors."""
-    if 1 in (x1.ndim, x2.ndim):
-        return matmul.dispatch(*(to_dense(x) if x.ndim == 1 else x for x in (x1, x2)))
+    """A vector is multiplied as a column or a row; what no kernel knows how to multiply stays two factors."""
+    if x2.ndim == 1:
+        return Dense._make((matmul(x1, Dense._make((x2._dense()[:, None],)))._dense()[..., 0],))
+    if x1.ndim == 1:
+        return Dense._make((matmul(Dense._make((x1._dense()[None, :],)), x2)._dense()[..., 0, :],))
     return product(x1, x2)
 
 

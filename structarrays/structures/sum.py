@@ -214,6 +214,7 @@ UNEXPANDED.update(add=sums, subtract=sums)
 
 @elements.kernel(Sum)
 def _(x, i, j):
+    i, j = jnp.broadcast_arrays(i, j)
     return _added(_elements(term, i, j) for term in x.terms)
 
 
@@ -249,12 +250,12 @@ def _(x, *, offset):
     return Dense._make((_added(diagonal(term, offset=offset)._dense() for term in x.terms),))
 
 
-@matmul.kernel(Sum, Dense)
+@matmul.kernel(Sum, Dense, when=lambda x1, x2: x2.ndim > 1)
 def _(x1, x2):
     return Dense._make((_added(matmul(term, x2)._dense() for term in x1.terms),))
 
 
-@matmul.kernel(Dense, Sum)
+@matmul.kernel(Dense, Sum, when=lambda x1, x2: x1.ndim > 1)
 def _(x1, x2):
     return Dense._make((_added(matmul(x1, term)._dense() for term in x2.terms),))
 

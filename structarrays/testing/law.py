@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.array import Array
+from ..core.factored import Factored
 from .case import Case
 
 ERRORS = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, NotImplementedError)
@@ -74,14 +75,15 @@ def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False
         _check_types(got, expected)
         got, expected = _flat(compared), wanted
     _check_types(got, expected)
-    size = _magnitude(dense)
+    factored = any(isinstance(a, Factored) for a in arrays)
+    size = max(_magnitude(dense), *(_norm(a) for a in arrays)) if factored else _magnitude(dense)
     condition = _condition(dense[0]) if case.condition else 1.0
     for i, (g, w) in enumerate(zip(got, expected, strict=True)):
         _check_values(
             g,
             w,
             _tolerance(w.dtype, dense, case, condition),
-            0 if case.elementwise and not case.cancels else size,
+            0 if case.elementwise and not case.cancels and not factored else size,
             f"result {i}",
         )
     if derivative:
@@ -182,6 +184,15 @@ def _check_types(got, want):
             raise LawBroken(f"result {i}: shape {w.shape} expected, got {g.shape}")
         if g.dtype != w.dtype:
             raise LawBroken(f"result {i}: dtype {w.dtype} expected, got {g.dtype}")
+
+
+def _norm(x) -> float:
+    """What errors of a factored array are relative to: the sum of the norms of its terms, the product of those of its factors."""
+    if not isinstance(x, Factored):
+        dense = dense_value(x)
+        return _magnitude([dense]) * max(1, *dense.shape[-2:]) if dense.ndim else _magnitude([dense])
+    norms = [_norm(part) for part in x.parts]
+    return sum(norms) if x.linear or type(x).__name__ == "Sum" else float(np.prod(norms))
 
 
 def _magnitude(dense):

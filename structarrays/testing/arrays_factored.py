@@ -1,0 +1,61 @@
+"""Random factored arrays, for the tests of the law: of low rank, sums, products."""
+
+import numpy as np
+
+from ..structures.diagonal import Diagonal
+from ..structures.low_rank import LowRank
+from ..structures.product import Product
+from ..structures.sum import Sum
+from ..structures.toeplitz import Toeplitz
+from ..structures.triangular import Triangular
+from .arrays import dominant, sampler
+
+
+def _numeric(numbers) -> bool:
+    return numbers.dtype.kind != "b"
+
+
+def _rank_one(numbers, batch, core, requires):
+    """A column and a row; for a Hermitian matrix the row is the column's conjugate."""
+    m, n = core
+    u = numbers((*batch, m, 1))
+    v = numbers((*batch, n, 1)) if requires in ("", "invertible") else np.conj(u)
+    return LowRank(u / (2 * n) if requires else u, v) if numbers.dtype.kind in "fc" else LowRank(u, v)
+
+
+@sampler("LowRank")
+def _(numbers, batch, core, requires):
+    if not _numeric(numbers):
+        return None
+    if not requires:
+        return _rank_one(numbers, batch, core, requires)
+    # An invertible one has as many columns as rows.
+    u = dominant(numbers, batch, core[-1], requires)
+    return LowRank(u, np.broadcast_to(np.eye(core[-1], dtype=numbers.dtype), u.shape))
+
+
+@sampler("Sum")
+def _(numbers, batch, core, requires):
+    if not _numeric(numbers):
+        return None
+    diag = numbers((*batch, min(core)))
+    if requires not in ("", "invertible"):
+        diag = diag.real
+    if requires not in ("", "hermitian"):
+        diag = diag + numbers.high + 1
+    return Sum(Diagonal(np.asarray(diag, numbers.dtype), shape=core), _rank_one(numbers, batch, core, requires))
+
+
+@sampler("Product")
+def _(numbers, batch, core, requires):
+    if not _numeric(numbers):
+        return None
+    m, n = core
+    if not requires:
+        left, right = numbers((*batch, m + 1)), numbers((*batch, n + 1))
+        return Product(
+            Toeplitz(left[..., :m], left[..., :2], shape=(m, 2)), Toeplitz(right[..., :2], right[..., :n], shape=(2, n))
+        )
+    lower = dominant(numbers, batch, n, "invertible") / np.asarray(numbers.high + 1, numbers.dtype)
+    upper = lower if requires == "invertible" else np.conj(np.swapaxes(lower, -1, -2))
+    return Product(Triangular(lower), Triangular(upper, lower=False))
