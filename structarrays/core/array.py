@@ -377,12 +377,15 @@ class Array(Conveniences):
     __hash__ = None
 
     def __neg__(self):
+        writes.refuse_derivatives("negative", self)
         return FUNCTIONS["negative"](self)
 
     def __pos__(self):
+        writes.refuse_derivatives("positive", self)
         return FUNCTIONS["positive"](self)
 
     def __abs__(self):
+        writes.refuse_derivatives("abs", self)
         return FUNCTIONS["abs"](self)
 
     def __invert__(self):
@@ -411,7 +414,10 @@ def is_operand(value) -> bool:
     if known is None:
         known = _FOREIGN
         if isinstance(value, _OPERAND_CLASSES) and not (cls is np.ndarray and value.dtype == object):
-            fast = isinstance(value, jax.Array) or (isinstance(value, Array) and cls.static_pattern)
+            # A class that need not be linear in its parameters may be that of a derivative, which operators refuse.
+            fast = isinstance(value, jax.Array) or (
+                isinstance(value, Array) and cls.static_pattern and cls.linear is True
+            )
             known = _FAST if fast else _CAREFUL
         if cls is not np.ndarray:
             _OPERANDS[cls] = known
@@ -435,12 +441,15 @@ def _operators(name):
                 return COMPILED[name](self, other)
             except (KeyError, *RETRIED):
                 pass  # it is not compiled yet, or the function finds out what is wrong
+        writes.refuse_derivatives(name, self, other)
         return FUNCTIONS[name](self, other) if is_operand(other) else NotImplemented
 
     def reflected(self, other):
+        writes.refuse_derivatives(name, self)
         return FUNCTIONS[name](other, self) if is_operand(other) else NotImplemented
 
     def in_place(self, other):
+        writes.refuse_derivatives(name, self, other)
         if not is_operand(other):
             return NotImplemented
         writes.assign_result(self, FUNCTIONS[name](self, other), name)

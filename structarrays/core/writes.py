@@ -46,6 +46,22 @@ def link_of(x) -> Link | None:
         return None
 
 
+DERIVATIVE = Link()
+"""The link of a handle that holds a derivative by parameters in which the dense value is not linear (DESIGN 4.10)."""
+
+
+def refuse_derivatives(name: str, *operands):
+    """Raise TypeError if an operand of an operator is such a derivative."""
+    for x in operands:
+        if link_of(x) is DERIVATIVE:
+            kind = type(x).__name__
+            raise TypeError(
+                f"{name}: an operand is the derivative by the parameters of an array of class {kind}, whose elements are not linear "
+                f"in them, so that its arithmetic as an array would give wrong numbers. Change the parameters instead: "
+                f"jax.tree.map(lambda p, g: p - 0.1 * g, A, gradient), or an optimiser of optax, which does so"
+            )
+
+
 def expose(x):
     """The value of a handle that owned it alone; from here on it may be shared."""
     with LOCK:

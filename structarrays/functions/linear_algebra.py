@@ -10,6 +10,7 @@ from ..core.batch import check_axes
 from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
 from ..core.dispatch import densify, function, promote, to_dense
+from ..core.elementwise import UNEXPANDED
 from ..core.join import is_zero_outside
 from ..core.registry import FUNCTIONS
 from ..core.views import view_function
@@ -28,14 +29,11 @@ def by_dense_factor(function, args, static):
     """
     x1, x2 = (to_dense(x) if x.ndim == 1 else x for x in args)
     if type(x1) is not Dense and type(x2) is not Dense:
-        for kept in sorted((0, 1), key=lambda i: (not is_zero_outside((x1, x2)[i]), (x1, x2)[i].nbytes)):
-            pair = [x1, x2]
-            pair[1 - kept] = to_dense(pair[1 - kept])
-            serves = function.choose(pair, {}) is not None or _zeros_serve(function, *pair)
-            if serves or _transposed(function, *pair) is not None:
-                pair[1 - kept] = densify((x1, x2)[1 - kept], "matmul")
-                return product_with_expanded(function, pair, (x1, x2), 1 - kept)
-        return NotImplemented
+        if "matmul" in UNEXPANDED and x1.ndim > 1 and x2.ndim > 1:
+            result = UNEXPANDED["matmul"](function, args, (x1.shape[-2], x2.shape[-1]))
+            if result is not None:
+                return result
+        return expanded_product(function, x1, x2)
     if function.choose((x1, x2), {}) is not None:
         return function.dispatch(x1, x2)
     if type(x2) is Dense and x1.stores_entries and x1.background is not None:
@@ -45,6 +43,18 @@ def by_dense_factor(function, args, static):
         return NotImplemented
     product = function.dispatch(*pair)
     return product if 1 in (x1.ndim, x2.ndim) else matrix_transpose.dispatch(product)
+
+
+def expanded_product(function, x1, x2, expand=densify):
+    """The product of two structures, one of which `expand` makes dense; NotImplemented where neither serves."""
+    for kept in sorted((0, 1), key=lambda i: (not is_zero_outside((x1, x2)[i]), (x1, x2)[i].nbytes)):
+        pair = [x1, x2]
+        pair[1 - kept] = to_dense(pair[1 - kept])
+        serves = function.choose(pair, {}) is not None or _zeros_serve(function, *pair)
+        if serves or _transposed(function, *pair) is not None:
+            pair[1 - kept] = expand((x1, x2)[1 - kept], "matmul")
+            return product_with_expanded(function, pair, (x1, x2), 1 - kept)
+    return NotImplemented
 
 
 def product_with_expanded(function, pair, structured, expanded):

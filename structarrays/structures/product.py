@@ -7,15 +7,17 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import to_dense
+from ..core.elementwise import UNEXPANDED
 from ..core.entries import elements
-from ..core.factored import Factored, common_batch, part, pays, scale, select_lines, stored, unified
+from ..core.factored import Factored, common_batch, part, scale, select_lines, stored, unified
 from ..core.join import is_zero_outside
 from ..core.registry import Registry
 from ..functions.indexing import index
-from ..functions.linear_algebra import matmul, matrix_transpose
+from ..functions.linear_algebra import expanded_product, matmul, matrix_transpose
 from .banded import Banded
 from .diagonal import Diagonal, Identity
-from .low_rank import LowRank, lines
+from .fill import Fill
+from .low_rank import LowRank, constant_of_rank_one, lines
 from .permutation import Permutation
 
 compose_pair = Registry("compose_pair")
@@ -110,6 +112,7 @@ def _composed(x, y):
 @compose_pair.kernel(Identity, Array, when=lambda x, y: _is_square(x))
 @compose_pair.kernel(Array, Identity, when=lambda x, y: _is_square(y))
 @compose_pair.kernel(Dense, Dense)
+@compose_pair.kernel(Fill, Fill)
 @compose_pair.kernel(LowRank, Array)
 @compose_pair.kernel(Array, LowRank)
 @compose_pair.kernel(Permutation, Permutation)
@@ -117,12 +120,22 @@ def _(x, y):
     return matmul.dispatch(x, y)
 
 
+@compose_pair.kernel(Fill, Array)
+def _(x, y):
+    return matmul.dispatch(constant_of_rank_one(x), y)
+
+
+@compose_pair.kernel(Array, Fill)
+def _(x, y):
+    return matmul.dispatch(x, constant_of_rank_one(y))
+
+
 def _is_square(x) -> bool:
     return x.background is None and x.shape[-1] == x.shape[-2]
 
 
 def _scales(x, y) -> bool:
-    return is_zero_outside(x) and is_zero_outside(y)
+    return is_zero_outside(x) and is_zero_outside(y) and matmul.choose((x, y), {}) is not None
 
 
 @compose_pair.kernel(Diagonal, Array, when=_scales)
@@ -138,9 +151,42 @@ def product(*factors) -> Array:
     pay.
     """
     result = canonical(common_batch(*factors))
-    if not isinstance(result, Factored) or pays(*(result.factors if type(result) is Product else (result,))):
+    if not isinstance(result, Factored) or pays_as_product(result.factors if type(result) is Product else (result,)):
         return result
     return Dense._make((result._dense(),))
+
+
+def _unexpanded(function, args, shape):
+    """The product of two structures that have no kernel together as two factors; None where that does not pay."""
+    result = canonical(common_batch(*args))
+    factors = result.factors if type(result) is Product else (result,)
+    return result if type(result) is not Dense and pays_as_product(factors) else None
+
+
+def pays_as_product(factors) -> bool:
+    """Whether factors store less, together, than their product in dense form."""
+    return sum(map(stored, factors)) < factors[0].shape[-2] * factors[-1].shape[-1]
+
+
+def _scaled(function, args, shape):
+    """A matrix that stores entries, all of them, times or divided by a row or a column: a product with a diagonal matrix."""
+    x, y = args
+    if function.name == "multiply" and not x.stores_entries:
+        x, y = y, x
+    core = shape[-2:]
+    if not x.stores_entries or type(y) is not Dense or x.shape[-2:] != core or 1 in core:
+        return None
+    data = y.data.reshape((1,) * (2 - y.ndim) + y.shape)
+    if data.shape[-2:] not in ((1, core[1]), (core[0], 1)):
+        return None
+    row = data.shape[-2] == 1
+    data = data.reshape((*data.shape[:-2], core[1] if row else core[0]))
+    diagonal = Diagonal._make((data if function.name == "multiply" else 1 / data, None), (data.shape[-1],) * 2)
+    factors = common_batch(*((x, diagonal) if row else (diagonal, x)))
+    return canonical(factors) if pays_as_product(factors) else None
+
+
+UNEXPANDED.update(matmul=_unexpanded, multiply=_scaled, divide=_scaled)
 
 
 # ---- the order of multiplication ----------------------------------------------------------------------------------------------
@@ -159,8 +205,10 @@ def chain(arrays) -> Array:
         k = splits[i, j]
         x, y = multiplied(i, k), multiplied(k + 1, j)
         if type(x) is not Dense and type(y) is not Dense:
-            # The smaller one is made dense, since the product is.
-            x, y = (to_dense(x), y) if math.prod(x.shape[-2:]) < math.prod(y.shape[-2:]) else (x, to_dense(y))
+            product = expanded_product(matmul, x, y, expand=lambda x, name: to_dense(x))
+            if product is not NotImplemented:
+                return to_dense(product)
+            y = to_dense(y)
         return to_dense(matmul.dispatch(x, y))
 
     return multiplied(0, len(arrays) - 1)

@@ -20,7 +20,6 @@ from ..core.factored import (
     scale,
     select_lines,
     squared_norms,
-    stored,
     unified,
 )
 from ..core.join import join
@@ -158,7 +157,13 @@ def _(x, y):
     if Dense in (type(x), type(y)):
         return None
     joined = join(x, y)[0]
-    return None if type(joined) is Dense or stored(joined) > stored(x) + stored(y) else add.dispatch(x, y)
+    if type(joined) is Dense or _entries(joined) > _entries(x) + _entries(y):
+        return None
+    return add.dispatch(x, y)
+
+
+def _entries(x) -> int:
+    return sum(entry.size for entry in x.entries)
 
 
 def total(*terms) -> Array:
@@ -286,7 +291,7 @@ def _(x, key, axis):
 @sum_of.kernel(Sum, when=lambda x, *, axis, keepdims: all(a < x.ndim - 2 for a in axis))
 def _(x, *, axis, keepdims):
     """Over batch axes alone; the core is for all factored arrays alike."""
-    return total(*(sum_of(term, axis=axis, keepdims=keepdims) for term in x.terms))
+    return total(*(sum_of(term, axis=axis, dtype=x.dtype, keepdims=keepdims) for term in x.terms))
 
 
 # ---- elementwise products distribute ----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ..core.array import Array
 from ..core.batch import check_axis
 from ..core.dispatch import densify
 from ..core.registry import FUNCTIONS
+from ..core.writes import DERIVATIVE
 
 
 def grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool = False):
@@ -44,7 +45,9 @@ def grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool = False):
     Notes
     -----
     The gradient with respect to a structured array has its structure: it is the derivative by its parameters, and a
-    parameter that fills several entries collects them all. Integer and boolean parameters and arguments are handed back
+    parameter that fills several entries collects them all. Where the elements are not linear in the parameters (of a
+    `LowRank`, say) that is no array to calculate with, and its operators raise: ``A - 0.1 * gradient`` would be a wrong number.
+    `jax.tree.map` and optax change the parameters. Integer and boolean parameters and arguments are handed back
     unchanged (`jax.grad` refuses them).
 
     Examples
@@ -116,6 +119,9 @@ def value_and_grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool =
         for i, parameter in zip(by, parameters, strict=True):
             leaves[i] = parameter
         gradients = jax.tree.unflatten(tree, leaves)
+        for gradient in jax.tree.leaves(gradients, is_leaf=_is_array):
+            if isinstance(gradient, Array) and not gradient.linear:
+                gradient._link = DERIVATIVE
         return ((value, aux) if has_aux else value), (gradients[0] if single else tuple(gradients))
 
     return differentiate

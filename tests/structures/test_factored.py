@@ -1,0 +1,199 @@
+"""Factored arrays: sums, products and what is of low rank keep their structure; nothing is expanded on the way."""
+
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import structarrays as sa
+
+RNG = np.random.default_rng(0)
+
+
+def dense(x):
+    return np.asarray(x.to_jax())
+
+
+def low_rank(m, n, r=2, batch=(), dtype="float64"):
+    u, v = (RNG.normal(size=(*batch, k, r)).astype(dtype) for k in (m, n))
+    return sa.LowRank(u, v), u @ np.swapaxes(v, -1, -2)
+
+
+def sparse(m, n, density=0.1):
+    a = np.where(RNG.random((m, n)) < density, RNG.normal(size=(m, n)), 0)
+    a[0] = RNG.normal(size=n)  # no column is constant
+    return sa.Sparse.from_dense(a), a
+
+
+def toeplitz(m, n):
+    x = sa.Toeplitz(RNG.normal(size=m), RNG.normal(size=n))
+    return x, dense(x)
+
+
+def banded(m, n):
+    x = sa.Banded([RNG.normal(size=min(m, n)), RNG.normal(size=min(m, n - 1))], (0, 1), (m, n))
+    return x, dense(x)
+
+
+def product(m, n):
+    (s, a), (t, b) = sparse(m, n), toeplitz(n, n)
+    return sa.Product(s, t), a @ b
+
+
+MATRICES = {"low rank": low_rank, "sparse": sparse, "banded": banded, "toeplitz": toeplitz, "product": product}
+
+
+# ---- construction -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: sa.LowRank(np.ones(3), np.ones((3, 1))), ValueError, r"u must be a matrix.*got shape \(3,\)"),
+        (
+            lambda: sa.LowRank(np.ones((3, 2)), np.ones((3, 1))),
+            ValueError,
+            r"same number of columns.*\(3, 2\) and \(3, 1\)",
+        ),
+        (
+            lambda: sa.LowRank(np.ones((3, 1), bool), np.ones((3, 1))),
+            TypeError,
+            "u must have a numeric dtype, got bool",
+        ),
+        (lambda: sa.LowRank("a", np.ones((3, 1))), TypeError, "u must be an array"),
+        (lambda: sa.LowRank(np.ones((2, 3, 1)), np.ones((3, 3, 1))), ValueError, r"\(2,\) and \(3,\) do not broadcast"),
+        (lambda: sa.Sum(), ValueError, "at least one term"),
+        (lambda: sa.Sum(np.ones((2, 2)), np.ones((2, 3))), ValueError, r"same shape, got \(2, 2\) and \(2, 3\)"),
+        (
+            lambda: sa.Product(np.ones((2, 2)), np.ones((3, 2))),
+            ValueError,
+            r"factors 1 and 2 do not fit.*\(2, 2\) and \(3, 2\)",
+        ),
+        (lambda: sa.Product(np.ones((2, 2)), np.ones(2)), ValueError, r"factor 2 must be a matrix"),
+    ],
+)
+def test_bad_arguments_are_named(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_sums_are_canonical():
+    (x, a), (s, b), (d, c) = low_rank(9, 8), sparse(9, 8), banded(9, 8)
+    y = sa.Sum(x, s, sa.Sum(d, x), sa.Fill(2.0, (9, 8)))
+    assert [type(t) for t in y.terms] == [sa.Sparse, sa.LowRank]
+    np.testing.assert_allclose(dense(y), 2 * a + b + c + 2, atol=1e-12)
+    assert type(sa.Sum(d)) is sa.Banded
+    assert type(sa.Sum(d, d)) is sa.Banded
+
+
+def test_products_are_canonical():
+    (s, a), (t, b) = sparse(9, 8), toeplitz(8, 8)
+    assert type(sa.Product(s)) is sa.Sparse
+    x = sa.Product(sa.Identity(9, 2.0), sa.Product(s, t), sa.Identity(8))
+    assert [type(f) for f in x.factors] == [sa.Sparse, sa.Toeplitz]
+    np.testing.assert_allclose(dense(x), 2 * a @ b, atol=1e-12)
+
+
+def test_repr_shows_the_tree():
+    x = sa.Sum(sa.Diagonal(np.ones(30)), sa.LowRank(np.ones((30, 1)), np.ones((30, 1))))
+    lines = repr(x).split("\n")
+    assert lines[0].startswith("Sum(shape=(30, 30), dtype=float64, stores 90 of 900 entries, 720 B of 7200 B dense")
+    assert lines[1].startswith("    Diagonal(") and lines[2].startswith("    LowRank(shape=(30, 30), rank=1")
+    assert lines[3] == "        Dense(shape=(30, 1))"
+
+
+def test_pickles_and_trees():
+    x = sparse(9, 8)[0] + low_rank(9, 8)[0]
+    assert type(x) is sa.Sum
+    y = pickle.loads(pickle.dumps(x))
+    assert type(y) is sa.Sum and sa.same_structure(x, y)
+    np.testing.assert_array_equal(dense(x), dense(y))
+    assert x.nbytes == sum(leaf.nbytes for leaf in jax.tree.leaves(x))
+
+
+# ---- centring and scaling ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+@pytest.mark.parametrize("jit", [False, True])
+def test_nothing_is_expanded_on_the_way(kind, jit):
+    x, a = MATRICES[kind](60, 50)
+    mask = np.arange(60) % 3 == 0
+    w = RNG.normal(size=(50, 3))
+
+    def steps(x):
+        xp = x.__array_namespace__()
+        z = (x - xp.mean(x, axis=0)) / spread
+        return z, xp.sum(z, axis=0), xp.mean(z, axis=1), z @ w, z.mT @ w[:3].repeat(20, 0), xp.matrix_transpose(z)
+
+    spread = a.std(axis=0)
+    b = (a - a.mean(axis=0)) / spread
+    with sa.densify("error"):
+        results = (jax.jit(steps) if jit else steps)(x)
+        z = results[0]
+        rows = None if jit else z[mask]
+    assert not isinstance(z, sa.Dense)
+    expected = b, b.sum(0), b.mean(1), b @ w, b.T @ w[:3].repeat(20, 0), b.T
+    for got, want in zip(results, expected, strict=True):
+        np.testing.assert_allclose(dense(got), want, atol=1e-10)
+    if rows is not None:
+        np.testing.assert_allclose(dense(rows), b[mask], atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["low rank", "sparse", "banded"])
+def test_squares_and_spreads(kind):
+    x, a = MATRICES[kind](60, 50)
+    with sa.densify("error"):
+        z = x - sa.mean(x, axis=0)
+        b = a - a.mean(axis=0)
+        np.testing.assert_allclose(dense(z**2), b**2, atol=1e-12)
+        np.testing.assert_allclose(dense(z * z), b * b, atol=1e-12)
+        np.testing.assert_allclose(dense(sa.square(z)), b * b, atol=1e-12)
+        np.testing.assert_allclose(dense(sa.sum(z**2)), (b**2).sum(), rtol=1e-12)
+        for axis in (0, 1, None):
+            np.testing.assert_allclose(dense(sa.var(z, axis=axis)), b.var(axis=axis), rtol=1e-10, atol=1e-13)
+            np.testing.assert_allclose(
+                dense(sa.std(z, axis=axis, keepdims=True)), b.std(axis=axis, keepdims=True), rtol=1e-9
+            )
+        np.testing.assert_allclose(dense(sa.linalg.matrix_norm(z)), np.linalg.norm(b), rtol=1e-12)
+        np.testing.assert_allclose(dense(sa.linalg.diagonal(z, offset=3)), np.diagonal(b, 3), atol=1e-12)
+
+
+def test_a_million_columns():
+    n = 10**6
+    x = sa.LowRank(np.ones((n, 1)), np.linspace(0, 1, n)[:, None])
+    with sa.densify("error"):
+        y = x - sa.mean(x, axis=1, keepdims=True)
+        assert y.rank == 2
+        np.testing.assert_allclose(float(sa.sum(y)), 0.0, atol=1e-2)
+        z = sa.Diagonal(np.ones(n)) + y
+        assert z.nbytes < 8 * 6 * n
+        np.testing.assert_allclose(dense(z @ np.ones(n))[:3], 1.0, atol=1e-6)
+
+
+# ---- derivatives -------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_derivative_of_what_is_not_linear_is_no_array():
+    x, _ = low_rank(9, 8)
+    gradient = sa.grad(lambda x: sa.sum(x**2))(x)
+    want = jax.grad(lambda u: jnp.sum((u @ x.v.data.T) ** 2))(x.u.data)
+    np.testing.assert_allclose(gradient.u.data, want, rtol=1e-12)
+    for use in (
+        lambda g: x - 0.1 * g,
+        lambda g: g + x,
+        lambda g: -g,
+        lambda g: x @ g.mT if False else g @ x.mT,
+        lambda g: x - g,
+    ):
+        with pytest.raises(TypeError, match="jax.tree.map"):
+            use(gradient)
+    moved = jax.tree.map(lambda p, g: p - 0.1 * g, x, gradient)
+    np.testing.assert_allclose(moved.u.data, x.u.data - 0.1 * want, rtol=1e-12)
+    unit = sa.Triangular(np.eye(3), unit_diagonal=True)
+    with pytest.raises(TypeError, match="Triangular"):
+        unit - sa.grad(lambda x: sa.sum(x**2))(unit)
+    linear = sa.grad(lambda x: sa.sum(x**2))(sa.Sum(sa.Diagonal(np.ones(30)), toeplitz(30, 30)[0]))
+    assert not isinstance(linear * 2.0, sa.Dense)
