@@ -14,6 +14,7 @@ def pytest_addoption(parser):
         help="check the law for a sixth of a selection that covers all pairs of function and structure (the default), for "
         "that selection, for everything, or for N combinations of each case",
     )
+    parser.addoption("--expressions", type=int, default=300, metavar="N", help="check N random expressions")
 
 
 @pytest.fixture(autouse=True)
