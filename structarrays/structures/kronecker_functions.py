@@ -19,10 +19,11 @@ from ..functions.statistical import mean, std, var
 from ..functions.statistical import sum as sum_of
 from ..kernels import kronecker as kernel
 from ..kernels import statistical
+from .diagonal import Diagonal
 from .factored_functions import _has_dynamic_parts
 from .kronecker import Kronecker, factors_fit, has_square_factors, kronecker, same_factor_shapes, unravel
 from .kronecker_sum import KroneckerSum
-from .low_rank import lines
+from .low_rank import LowRank, lines
 from .product import product
 from .sparse import Sparse
 from .sum import inner, total
@@ -44,6 +45,19 @@ def _(x1, x2):
 @hadamard_pair.kernel(Kronecker, Kronecker, when=same_factor_shapes)
 def _(x, y):
     return kronecker(*(multiply(a, b) for a, b in zip(x.factors, y.factors, strict=True)))
+
+
+@hadamard_pair.kernel(LowRank, Kronecker)
+@hadamard_pair.kernel(LowRank, KroneckerSum)
+def _(x, y):
+    """``(u vᵀ) * A = diag(u) A diag(v)``, for each pair of columns: what the square of centred data needs."""
+    m, n = x.shape[-2:]
+    if x.rank * (m + n + stored(y)) >= m * n:
+        return None
+    u, v = (part._dense() for part in x.parts)
+    rows = [Diagonal._make((u[..., k], None), (m, m)) for k in range(x.rank)]
+    columns = [Diagonal._make((v[..., k], None), (n, n)) for k in range(x.rank)]
+    return total(*(product(r, y, c) for r, c in zip(rows, columns, strict=True))) if rows else None
 
 
 def _is_power(x1, x2, *, exponent) -> bool:
