@@ -73,7 +73,7 @@ class Factored(Array):
         # rounded to an integer is no product any more.
         if not (self.dtype.kind in "fc" and np.dtype(dtype).kind in "fc"):
             return Dense._make((self._dense(),))._cast(dtype)
-        return self._with_parts(lambda part: part._cast(dtype))
+        return self._with_parts(lambda part: cast(part, dtype))
 
     def _describe(self):
         return [f"shape={self.shape}"], False

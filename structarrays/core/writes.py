@@ -86,7 +86,9 @@ def make_view(view, base, get, put):
 
 
 def _is_traced(leaves) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+    return any(
+        isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(leaves)
+    )  # a leaf may be an array with leaves
 
 
 def check_escape(old_leaves, new_leaves, what: str):

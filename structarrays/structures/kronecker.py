@@ -107,6 +107,16 @@ class Kronecker(Factored):
     def _product_cost(self):
         return _cost_of_modes(self.factors)
 
+    def _cast(self, dtype):
+        return super(Kronecker, with_marks(self))._cast(dtype)
+
+
+def with_marks(x):
+    """The same array, with what is known of its real factors as assumptions: no class says of complex ones that they are real."""
+    if x.dtype.kind != "f":
+        return x
+    return x._with_parts(lambda f: f._assuming(f.assumptions | {"symmetric", "hermitian"}) if is_hermitian(f) else f)
+
 
 def canonical(factors) -> Array:
     """The Kronecker product of stacks of matrices with one dtype and batch shape: a single array if they can be one."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from ..core.array import Array
-from ..core.assumptions import is_hermitian
+from ..core.assumptions import is_hermitian, self_adjoint
 from ..core.dense import Dense
 from ..core.dispatch import allow_dense, densify, to_dense
 from ..core.factored import with_batch
@@ -19,6 +19,7 @@ from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..functions.linear_algebra import matmul
 from ..kernels import kronecker as kernel
 from .diagonal import Diagonal, Identity
+from .fill import Fill
 from .kronecker import Kronecker, has_hermitian_factors, has_square_factors, is_scaled_identity, kronecker
 from .kronecker_solvers import in_order
 from .kronecker_sum import KroneckerSum
@@ -31,6 +32,16 @@ diagonal_of = Registry("diagonal_of")
 @diagonal_of.kernel(Diagonal, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
 def _(x):
     return x.diag
+
+
+@self_adjoint.kernel(Sum)
+def _(x):
+    return all(map(is_hermitian, x.terms))
+
+
+@self_adjoint.kernel(Fill, when=lambda x: x.dtype.kind != "c" and x.core_ndim == 2 and x.shape[-2] == x.shape[-1])
+def _(x):
+    return True
 
 
 class Spectral(NamedTuple):

@@ -28,7 +28,7 @@ from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import imag, real
 from ..kernels import kronecker as kernel
 from .diagonal import Identity
-from .kronecker import Kronecker, along, element, is_scaled_identity, same_factor_shapes, scaled, unravel
+from .kronecker import Kronecker, along, element, is_scaled_identity, same_factor_shapes, scaled, unravel, with_marks
 from .sum import Sum, inner, total
 
 
@@ -122,6 +122,9 @@ class KroneckerSum(Factored):
     def _product_cost(self):
         n = self.shape[-1]
         return sum(f._product_cost * (n // max(1, f.shape[-1])) for f in self.factors)
+
+    def _cast(self, dtype):
+        return super(KroneckerSum, with_marks(self))._cast(dtype)
 
 
 def canonical(factors) -> Array:

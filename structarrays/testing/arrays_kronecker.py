@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ..structures.diagonal import Diagonal
 from ..structures.kronecker import Kronecker
 from ..structures.kronecker_sum import KroneckerSum
 from .arrays import dominant, sampler
@@ -17,6 +18,8 @@ def _divisor(n):
 @sampler("Kronecker")
 def _(numbers, batch, core, requires):
     """Two factors; one of them of one row where the number of rows is prime."""
+    if numbers.dtype.kind == "b":
+        return None
     (m, n), (p, q) = core, map(_divisor, core)
     if requires:
         return Kronecker(dominant(numbers, batch, q, requires), dominant(numbers, batch, n // q, requires))
@@ -26,8 +29,8 @@ def _(numbers, batch, core, requires):
 @sampler("Kronecker, structured")
 def _(numbers, batch, core, requires):
     """Three factors, the first a number, the second diagonal."""
-    from ..structures.diagonal import Diagonal
-
+    if numbers.dtype.kind == "b":
+        return None
     (m, n), (p, q) = core, map(_divisor, core)
     if requires:
         diag = np.asarray(numbers.real((*batch, q)), numbers.dtype)
@@ -40,7 +43,7 @@ def _(numbers, batch, core, requires):
 
 @sampler("KroneckerSum")
 def _(numbers, batch, core, requires):
-    if core[0] != core[1]:
+    if core[0] != core[1] or numbers.dtype.kind == "b":
         return None
     n, q = core[0], _divisor(core[0])
     if not requires:

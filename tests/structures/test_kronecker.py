@@ -803,6 +803,61 @@ def test_derivatives_of_a_complex_determinant():
         close(actual, expected, 1e-10)
 
 
+@pytest.mark.parametrize("kind", ["shifted", "sum"])
+def test_three_factors(kind):
+    """With one that is diagonal by its class, and equal eigenvalues."""
+    a, d, b = definite(2), np.array([1.0, 2.0, 2.0]), np.eye(2)
+
+    def ours(a, d, b, c):
+        factors = (sa.assume(sa.asarray(a), "symmetric"), sa.Diagonal(d), sa.assume(sa.asarray(b), "symmetric"))
+        return (sa.Kronecker if kind == "shifted" else sa.KroneckerSum)(*factors) + c * sa.eye(12)
+
+    def theirs(a, d, b, c):
+        d = jnp.diag(d)
+        if kind == "shifted":
+            return jnp.kron(jnp.kron(a, d), b) + c * jnp.eye(12)
+        eyes = [jnp.eye(2), jnp.eye(3), jnp.eye(2)]
+        return sum(
+            functools.reduce(jnp.kron, [*eyes[:i], m, *eyes[i + 1 :]]) for i, m in enumerate((a, d, b))
+        ) + c * jnp.eye(12)
+
+    arguments = (*map(jnp.asarray, (a, d, b)), jnp.asarray(0.4))
+    right = numbers((12, 2))
+
+    def f(*args):
+        x = ours(*args)
+        return la.slogdet(x).logabsdet.to_jax() + sa.sum(la.solve(x, right) ** 2).to_jax()
+
+    def g(*args):
+        x = theirs(*args)
+        return jnp.linalg.slogdet(x)[1] + jnp.sum(jnp.linalg.solve(x, right) ** 2)
+
+    with sa.densify("error"):
+        close(f(*arguments), g(*arguments), 1e-10)
+        first, second = (jax.jit(d(f, (0, 1, 2, 3)))(*arguments) for d in (jax.grad, jax.hessian))
+    for actual, expected in zip(first, jax.grad(g, (0, 1, 2, 3))(*arguments), strict=True):
+        close(actual, expected, 1e-9)
+    for actual, expected in zip(
+        jax.tree.leaves(second), jax.tree.leaves(jax.hessian(g, (0, 1, 2, 3))(*arguments)), strict=True
+    ):
+        close(actual, expected, 1e-8)
+
+
+def test_what_is_known_survives_a_cast():
+    a, b = definite(3), definite(4)
+    right = numbers((12,), "complex128")
+    dense = kron([a, b])
+    with sa.densify("error"):
+        for make, whole in (
+            (sa.Kronecker, dense + 2 * np.eye(12)),
+            (sa.KroneckerSum, dense_kron_sum([a, b]) + 2 * np.eye(12)),
+        ):
+            x = make(sa.Symmetric(a), sa.assume(sa.asarray(b), "symmetric")) + 2 * sa.eye(12)
+            close(la.solve(x, right), np.linalg.solve(whole, right), 1e-11)
+            assert sa.astype(x, sa.float32).dtype == "float32"
+            close(la.slogdet(sa.astype(x, sa.complex128)).logabsdet, np.linalg.slogdet(whole)[1], 1e-11)
+
+
 def test_derivatives_of_batches():
     a, b = definite(2, batch=(3,)), definite(3, batch=(3,))
 
