@@ -22,12 +22,14 @@ from ..core.factored import (
     with_batch,
 )
 from ..core.registry import FUNCTIONS
+from ..functions.creation import tril, triu
+from ..functions.elementwise import abs as absolute
 from ..functions.elementwise import multiply
 from ..functions.linalg_norms import diagonal, trace
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import imag, real
 from ..kernels import kronecker as kernel
-from .diagonal import Identity
+from .diagonal import Diagonal, Identity
 from .kronecker import Kronecker, along, element, is_scaled_identity, same_factor_shapes, scaled, unravel, with_marks
 from .sum import Sum, inner, total
 
@@ -270,12 +272,23 @@ def _(x, y):
     return total(*(multiply.dispatch(term, y) for term in as_sum(x).terms))
 
 
-@hadamard_pair.kernel(KroneckerSum, KroneckerSum)
+@hadamard_pair.kernel(KroneckerSum, KroneckerSum, when=same_factor_shapes)
 def _(x, y):
-    if x is not y:
-        return hadamard_pair.choose((as_sum(x), y), {}).run(as_sum(x), y)
-    terms = as_sum(x)
-    return hadamard_pair.choose((terms, terms), {}).run(terms, terms)
+    """Off the diagonal an element is one of a factor, so that elements are multiplied with their like, and nothing cancels."""
+    factors = [multiply.dispatch(a, b) for a, b in zip(x.factors, y.factors, strict=True)]
+    return _by_places(factors, diagonal(x)._dense() * diagonal(y)._dense())
+
+
+@absolute.kernel(KroneckerSum)
+def _(x):
+    return _by_places([absolute(f) for f in x.factors], jnp.abs(diagonal(x)._dense()))
+
+
+def _by_places(factors, on_diagonal):
+    """The array with the elements of the factors off its diagonal, and with these on it."""
+    off = [total(tril(f, k=-1), triu(f, k=1)) for f in factors]  # a difference could leave what rounding does
+    n = on_diagonal.shape[-1]
+    return total(kronecker_sum(*off), Diagonal._make((on_diagonal, None), (n, n)))
 
 
 # ---- reductions --------------------------------------------------------------------------------------------------------

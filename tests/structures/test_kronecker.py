@@ -307,6 +307,13 @@ def test_elementwise():
         close(x * y, dense * dense)
         s = sa.KroneckerSum(*factors([(3, 3), (4, 4)]))
         close(s * s, dense_kron_sum(factors([(3, 3), (4, 4)])) ** 2)
+        close(s**3, dense_kron_sum(factors([(3, 3), (4, 4)])) ** 3)
+        close(abs(s), abs(full(s)))
+        close(la.matrix_norm(s, ord=1), np.linalg.norm(full(s), 1))
+        t = sa.KroneckerSum([[1.0, 2.0], [3.0, 4.0]], [[-1.0, 1.0], [0.5, -4.0 + 1e-9]])
+        np.testing.assert_allclose(
+            full(t * t), full(t) ** 2, rtol=1e-15
+        )  # elements on the diagonal cancel, not their squares
         k = sa.Kronecker(*factors([(3, 3), (4, 4)]))
         close(s * k, full(s) * full(k))
         sparse = sa.Sparse.from_dense(np.eye(6, 20))
