@@ -88,17 +88,6 @@ def eigenbasis(factor: Array, is_diagonal: bool):
     return tuple(jnp.linalg.eigh(factor))
 
 
-def _apply(matrix, data, axis):
-    """A matrix times the vectors along one axis, counted from behind; None is the identity."""
-    if matrix is None:
-        return data
-    batch = matrix.ndim - 2
-    moved = jnp.moveaxis(data, axis, batch)
-    columns = moved.reshape(*moved.shape[: batch + 1], math.prod(moved.shape[batch + 1 :]))
-    product = (matrix @ columns).reshape(*moved.shape[:batch], matrix.shape[-2], *moved.shape[batch + 1 :])
-    return jnp.moveaxis(product, batch, axis)
-
-
 def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple[bool, ...], *, positive: bool = False):
     """Solution of a system whose matrix has Hermitian factors, and for each matrix whether no eigenvalue is zero.
 

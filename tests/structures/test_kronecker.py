@@ -902,6 +902,18 @@ def test_a_batch_of_shifts():
     expected = [np.linalg.slogdet(full(x) + c * np.eye(12))[1] for c in np.asarray(shifts)]
     close(jax.vmap(lambda c: la.slogdet(x + c * sa.eye(12)).logabsdet.to_jax())(shifts), np.asarray(expected), 1e-11)
     close(la.slogdet(x + sa.Identity(12, shifts)).logabsdet, np.asarray(expected), 1e-11)
+    right = numbers((12,))
+    expected = [np.linalg.solve(full(x) + c * np.eye(12), right) for c in np.asarray(shifts)]
+    close(jax.vmap(lambda c: la.solve(x + c * sa.eye(12), right).to_jax())(shifts), np.asarray(expected), 1e-11)
+    close(jax.vmap(lambda c: la.solve(x, c * right).to_jax())(shifts)[0], np.linalg.solve(full(x), 0.5 * right), 1e-11)
+
+
+def test_no_rows():
+    for x in (sa.Kronecker(np.ones((0, 0)), definite(3)), sa.KroneckerSum(np.ones((0, 0)), definite(3))):
+        assert x.shape == (0, 0)
+        assert float(la.det(x)) == 1 and float(la.slogdet(x).logabsdet) == 0
+        assert la.solve(x, np.ones((0, 2))).shape == (0, 2) and la.inv(x).shape == (0, 0)
+        assert la.eigvalsh(x).shape == (0,) and float(sa.sum(x)) == 0
 
 
 # ---- the samplers ------------------------------------------------------------------------------------------------------------
