@@ -115,7 +115,9 @@ def with_marks(x):
     """The same array, with what is known of its real factors as assumptions: no class says of complex ones that they are real."""
     if x.dtype.kind != "f":
         return x
-    return x._with_parts(lambda f: f._assuming(f.assumptions | {"symmetric", "hermitian"}) if is_hermitian(f) else f)
+    definite = type(x) is Kronecker and has_hermitian_factors(x)
+    both = {"symmetric", "hermitian"}
+    return x._with_parts(lambda f: f._assuming(f.assumptions | both) if definite or is_hermitian(f) else f)
 
 
 def canonical(factors) -> Array:

@@ -863,6 +863,8 @@ def test_what_is_known_survives_a_cast():
             close(la.solve(x, right), np.linalg.solve(whole, right), 1e-11)
             assert sa.astype(x, sa.float32).dtype == "float32"
             close(la.slogdet(sa.astype(x, sa.complex128)).logabsdet, np.linalg.slogdet(whole)[1], 1e-11)
+        x = sa.assume(sa.Kronecker(a, b), "positive_definite") + 2 * sa.eye(12)
+        close(la.solve(x, right), np.linalg.solve(dense + 2 * np.eye(12), right), 1e-11)
 
 
 def test_derivatives_of_batches():
