@@ -285,7 +285,7 @@ def _(x, key, axis):
 @sum_of.kernel(Sum, when=lambda x, *, axis, keepdims: all(a < x.ndim - 2 for a in axis))
 def _(x, *, axis, keepdims):
     """Over batch axes alone; the core is for all factored arrays alike."""
-    return total(*(sum_of(term, axis=axis, keepdims=keepdims) for term in x.terms))
+    return total(*(sum_of(term, axis=axis, keepdims=keepdims, dtype=x.dtype) for term in x.terms))
 
 
 # ---- elementwise products distribute ----------------------------------------------------------------------------------------
