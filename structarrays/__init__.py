@@ -153,6 +153,9 @@ from .structures import factored_functions as _factored_functions
 from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions
+from .structures import kronecker_functions as _kronecker_functions
+from .structures import kronecker_solvers as _kronecker_solvers
+from .structures import kronecker_spectra as _kronecker_spectra
 from .structures import permutation_products as _permutation_products
 from .structures import sparse_elementwise as _sparse_elementwise
 from .structures import sparse_forms as _sparse_forms
@@ -179,6 +182,8 @@ from .structures.circulant import Circulant
 from .structures.diagonal import Diagonal, Identity
 from .structures.fill import Fill
 from .structures.hankel import Hankel
+from .structures.kronecker import Kronecker
+from .structures.kronecker_sum import KroneckerSum
 from .structures.low_rank import LowRank
 from .structures.permutation import Permutation
 from .structures.product import Product

@@ -8,13 +8,27 @@ algorithm. Tags survive what is listed here and nothing else: every other functi
 `add` of two arrays            those that both have (a sum of positive definite matrices is positive definite)
 `linalg.inv`                   all but ``"positive_semidefinite"`` alone (its inverse exists for the definite ones only)
 casting to another dtype       all
+`Kronecker`, `KroneckerSum`    those that all factors have
+a multiple of a `Kronecker`    of its factors: ``"symmetric"``, and for real dtypes ``"hermitian"``
 =============================  ====================================================================================
 
 The product ``D.mT @ D`` is not among them: that both factors come from one array is not to be seen from their values.
 """
 
 from .array import Array
-from .registry import FUNCTIONS
+from .registry import FUNCTIONS, Registry
+
+self_adjoint = Registry("self_adjoint")
+"""``self_adjoint.kernel(A)``: ``(x)`` to whether the structure says that each matrix equals its conjugated transpose: static."""
+
+
+def is_hermitian(x: Array) -> bool:
+    """Whether it is known, by an assumption or by the structure, that each matrix equals its conjugated transpose."""
+    if "hermitian" in x.assumptions:
+        return True
+    kernel = self_adjoint.choose((x,), {})
+    return kernel is not None and kernel.run(x)
+
 
 IMPLIED = {
     "symmetric": frozenset({"symmetric"}),

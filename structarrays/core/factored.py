@@ -73,7 +73,7 @@ class Factored(Array):
         # rounded to an integer is no product any more.
         if not (self.dtype.kind in "fc" and np.dtype(dtype).kind in "fc"):
             return Dense._make((self._dense(),))._cast(dtype)
-        return self._with_parts(lambda part: part._cast(dtype))
+        return self._with_parts(lambda part: cast(part, dtype))
 
     def _describe(self):
         return [f"shape={self.shape}"], False
@@ -161,7 +161,11 @@ def with_batch(x: Array, batch: tuple[int, ...]) -> Array:
     if x.shape[:-2] == tuple(batch):
         return x
     own = x.ndim - 2
-    return x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, tuple(batch) + leaf.shape[own:]))
+    if isinstance(x, Factored):
+        repeated = x._with_parts(lambda each: with_batch(each, batch))
+    else:
+        repeated = x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, tuple(batch) + leaf.shape[own:]))
+    return repeated._assuming(x.assumptions)  # what holds for one matrix holds for its copies
 
 
 def common_batch(*arrays: Array) -> list[Array]:

@@ -61,10 +61,10 @@ class LowRank(Factored):
     Examples
     --------
     >>> import structarrays as sa
-    >>> A = sa.LowRank([[1.0], [2.0], [3.0]], [[1.0], [10.0], [100.0]])
-    >>> A @ sa.ones((3,))
-    Dense([111., 222., 333.], dtype=float64)
-    >>> (A - sa.mean(A, axis=0)).rank
+    >>> A = sa.LowRank(sa.ones((100, 1)), sa.reshape(sa.arange(1.0, 201.0), (200, 1)))
+    >>> (A @ sa.ones((200,)))[:3]
+    Dense([20100., 20100., 20100.], dtype=float64)
+    >>> (A - sa.mean(A, axis=1, keepdims=True)).rank
     2
     """
 

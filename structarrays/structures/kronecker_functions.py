@@ -1,0 +1,249 @@
+"""Elementwise functions, reductions, rows and columns of Kronecker products and sums: what a function of the factors gives."""
+
+import itertools
+import math
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.factored import chain, hadamard_pair, inner_pair, select_lines, squared_norms, stored
+from ..functions.elementwise import abs as absolute
+from ..functions.elementwise import multiply, negative, sign
+from ..functions.indexing import index
+from ..functions.linalg_norms import diagonal, trace
+from ..functions.linear_algebra import matmul, matrix_transpose
+from ..functions.pow_and_clip import pow
+from ..functions.rounding_and_parts import imag, real
+from ..functions.statistical import mean, std, var
+from ..functions.statistical import sum as sum_of
+from ..kernels import kronecker as kernel
+from ..kernels import statistical
+from .diagonal import Diagonal
+from .factored_functions import _has_dynamic_parts
+from .kronecker import Kronecker, factors_fit, has_square_factors, kronecker, same_factor_shapes, unravel
+from .kronecker_sum import KroneckerSum
+from .low_rank import LowRank, lines
+from .product import product
+from .sparse import Sparse
+from .sum import inner, total
+
+# ---- products of sparse factors ----------------------------------------------------------------------------------------
+
+
+@matmul.eager_kernel(Kronecker, Kronecker)
+def _(x1, x2):
+    """Factor by factor outside of the compiled call, where the product of two `Sparse` has as many entries as there are."""
+    if not (factors_fit(x1, x2) and any(map(_has_dynamic_parts, (x1, x2)))):
+        return NotImplemented
+    return kronecker(*map(matmul, x1.factors, x2.factors))
+
+
+# ---- elementwise functions of products ---------------------------------------------------------------------------------
+
+
+@hadamard_pair.kernel(Kronecker, Kronecker, when=same_factor_shapes)
+def _(x, y):
+    return kronecker(*(multiply(a, b) for a, b in zip(x.factors, y.factors, strict=True)))
+
+
+@hadamard_pair.kernel(LowRank, Kronecker)
+@hadamard_pair.kernel(LowRank, KroneckerSum)
+def _(x, y):
+    """``(u vᵀ) * A = diag(u) A diag(v)``, for each pair of columns: what the square of centred data needs."""
+    m, n = x.shape[-2:]
+    if x.rank * (m + n + stored(y)) >= m * n:
+        return None
+    u, v = (part._dense() for part in x.parts)
+    rows = [Diagonal._make((u[..., k], None), (m, m)) for k in range(x.rank)]
+    columns = [Diagonal._make((v[..., k], None), (n, n)) for k in range(x.rank)]
+    return total(*(product(r, y, c) for r, c in zip(rows, columns, strict=True))) if rows else None
+
+
+def _is_power(x1, x2, *, exponent) -> bool:
+    return exponent is not None and exponent.value is not None and exponent.value >= 1
+
+
+@pow.kernel(Kronecker, Array, when=_is_power)
+def _(x1, x2, *, exponent):
+    return kronecker(*(pow(f, exponent.value) for f in x1.factors))
+
+
+def _inexact(x) -> bool:
+    return x.dtype.kind in "fc"  # the magnitude of an integer that has wrapped around is no product
+
+
+@absolute.kernel(Kronecker, when=_inexact)
+def _(x):
+    return kronecker(*map(absolute, x.factors))
+
+
+@sign.kernel(Kronecker, when=_inexact)
+def _(x):
+    return kronecker(*map(sign, x.factors))
+
+
+def _expanded(x, odd: bool):
+    """The terms of a product of complex factors with an even, or odd, number of imaginary parts."""
+    terms = []
+    for choice in itertools.product((False, True), repeat=len(x.factors)):
+        count = sum(choice)
+        if count % 2 == odd:
+            parts = [imag(f) if c else real(f) for f, c in zip(x.factors, choice, strict=True)]
+            term = Kronecker._make(tuple(parts))
+            terms.append(negative(term) if count // 2 % 2 else term)
+    return total(*terms)
+
+
+@real.kernel(Kronecker, when=lambda x: x.dtype.kind == "c")
+def _(x):
+    return _expanded(x, odd=False)
+
+
+@imag.kernel(Kronecker, when=lambda x: x.dtype.kind == "c")
+def _(x):
+    return _expanded(x, odd=True)
+
+
+# ---- reductions of products --------------------------------------------------------------------------------------------
+
+
+def _has_core(x, *, axis, **static) -> bool:
+    return any(a >= x.ndim - 2 for a in axis)
+
+
+def _sum(x, axis, keepdims):
+    """Products of the sums of the factors, and of these the sum over batch axes."""
+    batch, core = tuple(a for a in axis if a < x.ndim - 2), tuple(a - x.ndim for a in axis if a >= x.ndim - 2)
+    data = chain(kernel.kron, [sum_of(f, axis=core, keepdims=True, dtype=x.dtype)._dense() for f in x.factors])
+    if batch:
+        data = jnp.sum(data, axis=batch, keepdims=True, dtype=x.dtype)
+    return data if keepdims else jnp.squeeze(data, axis)
+
+
+@sum_of.kernel(Kronecker, when=_has_core)
+def _(x, *, axis, keepdims):
+    return Dense._make((_sum(x, axis, keepdims),))
+
+
+@mean.kernel(Kronecker, when=_has_core)
+def _(x, *, axis, keepdims):
+    return Dense._make((_sum(x, axis, keepdims) / float(math.prod(x.shape[a] for a in axis)),))
+
+
+def _over_core(x, *, axis, **static) -> bool:
+    """Along batch axes a mean of products is no product of means."""
+    return all(a >= x.ndim - 2 for a in axis) and len(axis) > 0 and x.size > 0
+
+
+def _variance(x, axis, correction, keepdims):
+    r"""Sum over the factors i of :math:`|m_1|^2 \cdots |m_{i-1}|^2\, v_i\, s_{i+1} \cdots s_k`, with means m, variances v and mean squares s.
+
+    A product less its mean falls into products that are orthogonal to each other, ``m ⊗ ... ⊗ (A_i - m_i) ⊗ A ⊗ ...``, so that nothing
+    cancels.
+    """
+    core = tuple(a - x.ndim for a in axis)
+    options = {"axis": core, "keepdims": True}
+    means = [jnp.square(jnp.abs(mean(f, **options)._dense())) for f in x.factors]
+    spreads = [var(f, **options)._dense() for f in x.factors]
+    squares = [m + v for m, v in zip(means, spreads, strict=True)]
+    terms = [(*means[:i], v, *squares[i + 1 :]) for i, v in enumerate(spreads)]
+    data = chain(jnp.add, [chain(kernel.kron, term) for term in terms])
+    count = math.prod(x.shape[a] for a in axis)
+    data = data * (count / (count - correction)) if count > correction else jnp.full_like(data, jnp.nan)
+    return data if keepdims else jnp.squeeze(data, axis)
+
+
+@var.kernel(Kronecker, when=_over_core)
+def _(x, *, axis, correction, keepdims):
+    return Dense._make((_variance(x, axis, correction, keepdims),))
+
+
+@std.kernel(Kronecker, when=_over_core)
+def _(x, *, axis, correction, keepdims):
+    return Dense._make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
+
+
+def _by_factors(x, values, axes):
+    """Numbers, or vectors, of the factors as those of the product."""
+    return chain(jnp.multiply, values) if len(axes) == 2 else kernel.products(values)
+
+
+@squared_norms.kernel(Kronecker)
+def _(x, *, axes):
+    return _by_factors(x, [squared_norms.choose((f,), {}).run(f, axes=axes) for f in x.factors], axes)
+
+
+@inner_pair.kernel(Kronecker, Kronecker, when=lambda x, y, *, axes=None: same_factor_shapes(x, y))
+def _(x, y, *, axes):
+    return _by_factors(x, [inner(a, b, axes) for a, b in zip(x.factors, y.factors, strict=True)], axes)
+
+
+@diagonal.kernel(Kronecker, when=lambda x, *, offset: offset == 0 and has_square_factors(x))
+def _(x, *, offset):
+    return Dense._make((kernel.products(diagonal(f)._dense() for f in x.factors),))
+
+
+def _multiplies_traces(x, *, offset, dtype) -> bool:
+    return offset == 0 and dtype is None and _inexact(x) and has_square_factors(x)
+
+
+@trace.kernel(Kronecker, when=_multiplies_traces)
+def _(x, *, offset, dtype):
+    return Dense._make((chain(jnp.multiply, [trace(f)._dense() for f in x.factors]),))
+
+
+# ---- rows and columns --------------------------------------------------------------------------------------------------
+
+
+@select_lines.kernel(Kronecker)
+def _(x, key, axis):
+    """Whole blocks of rows are those of the first factor; others stay the product of a selection and the whole."""
+    item, operands = key
+    behind = math.prod(f.shape[axis] for f in x.factors[1:])
+    if item[0] == "slice" and behind and item[3] == 1 and item[1] % behind == 0 == item[2] % behind:
+        first, *others = x.factors
+        whole = [("slice", 0, n, 1) for n in first.shape]
+        whole[axis] = ("slice", item[1] // behind, item[2] // behind, 1)
+        return kronecker(index(first, (), key=tuple(whole)), *others)
+    return _selected(x, key, axis, _product_of_lines)
+
+
+def _product_of_lines(x, where, axis):
+    """Rows (or columns, as rows) of a Kronecker product: products of rows of the factors."""
+    places = unravel(where, [f.shape[axis] for f in x.factors])
+    return kernel.products(lines(f, i, axis) for f, i in zip(x.factors, places, strict=True))
+
+
+@select_lines.kernel(KroneckerSum)
+def _(x, key, axis):
+    return _selected(x, key, axis, lines)
+
+
+def _selected(x, key, axis, dense_lines):
+    """Rows (axis -2) or columns: a selection matrix times the whole, or dense where that stores less."""
+    n, other = x.shape[axis], x.shape[-3 - axis]
+    where = _places(key, n)
+    if 3 * where.size + stored(x) < where.size * other:
+        selection = _selection(where, n, x)
+        return product(selection, x) if axis == -2 else product(x, matrix_transpose(selection))
+    data = dense_lines(x, where, axis)
+    return Dense._make((data if axis == -2 else data.mT,))
+
+
+def _places(key, n):
+    """The indices that an item of a key selects, not negative."""
+    item, operands = key
+    if item[0] == "slice":
+        _, start, size, step = item
+        return start + step * jnp.arange(size)
+    (places,) = operands
+    return jnp.where(places.data < 0, places.data + n, places.data)
+
+
+def _selection(where, n, x) -> Sparse:
+    """The matrix with a one in each row, in the column that is selected."""
+    batch, size = x.shape[:-2], where.shape[0]
+    dtype = jnp.int64 if n > 2**31 - 1 else jnp.int32
+    leaves = (jnp.ones(size, x.dtype), jnp.arange(size, dtype=dtype), where.astype(dtype))
+    return Sparse._make((*(jnp.broadcast_to(a, (*batch, size)) for a in leaves), None), ((size, n), (0, 1), False))

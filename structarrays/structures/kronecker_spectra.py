@@ -1,0 +1,196 @@
+"""Kronecker sums, and Kronecker products beside a multiple of the identity, by the eigenvectors of their Hermitian factors.
+
+``A ⊗ B + c I`` and ``A ⊕ B`` have the eigenvectors of ``A ⊗ B``, and the eigenvalues ``λ μ + c`` and ``λ + μ``. Factors that are not known to
+be Hermitian have no kernel here for systems and determinants: the array is expanded, under the policy.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.assumptions import is_hermitian, self_adjoint
+from ..core.dense import Dense
+from ..core.dispatch import allow_dense, densify, to_dense
+from ..core.factored import with_batch
+from ..core.registry import Registry
+from ..functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve
+from ..functions.linalg_solvers import POSITIVE_DEFINITE
+from ..functions.linear_algebra import matmul
+from ..kernels import kronecker as kernel
+from .diagonal import Diagonal, Identity
+from .fill import Fill
+from .kronecker import Kronecker, has_hermitian_factors, has_square_factors, is_scaled_identity, kronecker
+from .kronecker_solvers import in_order
+from .kronecker_sum import KroneckerSum
+from .sum import Sum
+
+diagonal_of = Registry("diagonal_of")
+"""``diagonal_of.kernel(A)``: the diagonal ``(..., n)`` of what is diagonal by its class, which spares the eigenvectors."""
+
+
+@diagonal_of.kernel(Diagonal, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
+def _(x):
+    return x.diag
+
+
+@self_adjoint.kernel(Sum)
+def _(x):
+    return all(map(is_hermitian, x.terms))
+
+
+@self_adjoint.kernel(Fill, when=lambda x: x.dtype.kind != "c" and x.core_ndim == 2 and x.shape[-2] == x.shape[-1])
+def _(x):
+    return True
+
+
+class Spectral(NamedTuple):
+    """A matrix with the eigenvectors of its factors: the arguments of `kernels.kronecker`."""
+
+    factors: tuple
+    shift: jnp.ndarray
+    spectrum: object
+    diagonal: tuple[bool, ...]
+
+
+def _spectral(factors, shift, spectrum) -> Spectral:
+    """The factors as dense matrices, or as their diagonals."""
+    data = [_diagonal(f) for f in factors]
+    dense = [densify(f, "linalg.eigh").data if d is None else d for f, d in zip(factors, data, strict=True)]
+    return Spectral(tuple(dense), shift, spectrum, tuple(d is not None for d in data))
+
+
+def _diagonal(x):
+    found = diagonal_of.choose((x,), {})
+    return None if found is None else found.run(x)
+
+
+# ---- which arrays these are --------------------------------------------------------------------------------------------
+
+
+def _terms(x):
+    """The Kronecker product and the multiple of the identity of a sum of just these; None for every other sum.
+
+    A `Diagonal` is not taken for a multiple of the identity, whatever stands on it.
+    """
+    by_class = {type(t): t for t in x.terms}
+    if len(x.terms) != 2 or set(by_class) != {Identity, Kronecker}:
+        return None
+    product, number = by_class[Kronecker], by_class[Identity]
+    return (product, number) if is_scaled_identity(number) and has_square_factors(product) else None
+
+
+def _is_shifted(x, *args) -> bool:
+    terms = _terms(x)
+    return terms is not None and has_hermitian_factors(terms[0])
+
+
+def _is_hermitian(x, *args) -> bool:
+    return is_hermitian(x)
+
+
+def _parts(x) -> Spectral:
+    if type(x) is Sum:
+        product, number = _terms(x)
+        return _spectral(product.factors, number.scale, kernel.product_spectrum)
+    return _spectral(x.factors, jnp.zeros(x.shape[:-2], x.dtype), kernel.sum_spectrum)
+
+
+# ---- systems and determinants ------------------------------------------------------------------------------------------
+
+
+@solve.kernel(Sum, Array, when=_is_shifted)
+@solve.kernel(KroneckerSum, Array, when=_is_hermitian)
+def _(x1, x2):
+    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    return _solved(x1, data)
+
+
+def _solved(x, data):
+    right = data[:, None] if data.ndim == 1 else data
+    batch = jnp.broadcast_shapes(x.shape[:-2], right.shape[:-2])
+    right = jnp.broadcast_to(right, batch + right.shape[-2:])
+    x = with_batch(x, batch) if x.ndim > 2 else x
+    solution, regular = kernel.solve(
+        lambda v: matmul(x, Dense._make((v,)))._dense(), right, *_parts(x), positive=POSITIVE_DEFINITE in x.assumptions
+    )
+    return Dense._make((solution[..., 0] if data.ndim == 1 else solution,)), jnp.all(regular)
+
+
+@inv.kernel(Sum, when=_is_shifted)
+@inv.kernel(KroneckerSum, when=_is_hermitian)
+def _(x):
+    """The inverse is a full matrix, about which the policy is asked; `solve` needs none."""
+    allow_dense(x, "linalg.inv", x.size)
+    return _solved(x, jnp.eye(x.shape[-1], dtype=x.dtype))
+
+
+@slogdet.kernel(Sum, when=_is_shifted)
+@slogdet.kernel(KroneckerSum, when=_is_hermitian)
+def _(x):
+    factors, shift, spectrum, diagonal = _parts(x)
+    return tuple(Dense._make((part,)) for part in kernel.slogdet(factors, shift, spectrum, diagonal))
+
+
+@det.kernel(Sum, when=_is_shifted)
+@det.kernel(KroneckerSum, when=_is_hermitian)
+def _(x):
+    sign, logabsdet = (part.data for part in slogdet.dispatch(x))
+    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
+
+
+# ---- eigenvalues -------------------------------------------------------------------------------------------------------
+
+
+@eigvalsh.kernel(Sum, when=_is_shifted)
+def _(x):
+    product, number = _terms(x)
+    return Dense._make((eigvalsh.dispatch(product).data + number.scale.real[..., None],))
+
+
+@eigh.kernel(Sum, when=_is_shifted)
+def _(x):
+    product, number = _terms(x)
+    values, vectors = eigh.dispatch(product)
+    return Dense._make((values.data + number.scale.real[..., None],)), vectors
+
+
+def _is_product_beside_number(x) -> bool:
+    return _terms(x) is not None
+
+
+@eigvals.kernel(Sum, when=_is_product_beside_number)
+def _(x):
+    product, number = _terms(x)
+    values = eigvals.dispatch(product).data
+    return Dense._make((values + number.scale[..., None].astype(values.dtype),))
+
+
+@eig.kernel(Sum, when=_is_product_beside_number)
+def _(x):
+    product, number = _terms(x)
+    values, vectors = eig.dispatch(product)
+    return Dense._make((values.data + number.scale[..., None].astype(values.dtype),)), vectors
+
+
+@eigvalsh.kernel(KroneckerSum)
+def _(x):
+    """The Hermitian part of a sum is the sum of the Hermitian parts, so that nothing has to be known of the factors."""
+    return Dense._make((jnp.sort(kernel.sums(eigvalsh.dispatch(f)._dense() for f in x.factors), axis=-1),))
+
+
+@eigh.kernel(KroneckerSum)
+def _(x):
+    values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
+    return in_order(kernel.sums(v._dense() for v in values), kronecker(*vectors))
+
+
+@eigvals.kernel(KroneckerSum)
+def _(x):
+    return Dense._make((kernel.sums(eigvals.dispatch(f)._dense() for f in x.factors),))
+
+
+@eig.kernel(KroneckerSum)
+def _(x):
+    values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
+    return Dense._make((kernel.sums(v._dense() for v in values),)), kronecker(*vectors)

@@ -1,0 +1,51 @@
+"""Random Kronecker products and sums, for the tests of the law."""
+
+import math
+
+import numpy as np
+
+from ..structures.diagonal import Diagonal
+from ..structures.kronecker import Kronecker
+from ..structures.kronecker_sum import KroneckerSum
+from .arrays import dominant, sampler
+
+
+def _divisor(n):
+    """The largest divisor of a number that is no larger than its root; of a prime 1."""
+    return max((d for d in range(1, math.isqrt(max(1, n)) + 1) if n % d == 0), default=1)
+
+
+@sampler("Kronecker")
+def _(numbers, batch, core, requires):
+    """Two factors; one of them of one row where the number of rows is prime."""
+    if numbers.dtype.kind == "b":
+        return None
+    (m, n), (p, q) = core, map(_divisor, core)
+    if requires:
+        return Kronecker(dominant(numbers, batch, q, requires), dominant(numbers, batch, n // q, requires))
+    return Kronecker(numbers((*batch, p, q)), numbers((*batch, m // p, n // q)))
+
+
+@sampler("Kronecker, structured")
+def _(numbers, batch, core, requires):
+    """Three factors, the first a number, the second diagonal."""
+    if numbers.dtype.kind == "b":
+        return None
+    (m, n), (p, q) = core, map(_divisor, core)
+    if requires:
+        diag = np.asarray(numbers.real((*batch, q)), numbers.dtype)
+        diag = diag if requires == "hermitian" else np.asarray(np.abs(diag) + 1, numbers.dtype)
+        one = dominant(numbers, batch, 1, requires)
+        return Kronecker(one, Diagonal(diag), dominant(numbers, batch, n // q, requires))
+    diagonal = Diagonal(numbers((*batch, min(p, q))), shape=(p, q))
+    return Kronecker(numbers((*batch, 1, 1)), diagonal, numbers((*batch, m // p, n // q)))
+
+
+@sampler("KroneckerSum")
+def _(numbers, batch, core, requires):
+    if core[0] != core[1] or numbers.dtype.kind == "b":
+        return None
+    n, q = core[0], _divisor(core[0])
+    if not requires:
+        return KroneckerSum(numbers((*batch, q, q)), numbers((*batch, n // q, n // q)))
+    return KroneckerSum(dominant(numbers, batch, q, requires), dominant(numbers, batch, n // q, requires))
