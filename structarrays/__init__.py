@@ -150,9 +150,11 @@ from .structures import blocks_products as _blocks_products
 from .structures import blocks_reductions as _blocks_reductions
 from .structures import circulant_solvers as _circulant_solvers
 from .structures import factored_functions as _factored_functions
+from .structures import factored_solvers as _factored_solvers
 from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions
+from .structures import low_rank_spectra as _low_rank_spectra
 from .structures import permutation_products as _permutation_products
 from .structures import sparse_elementwise as _sparse_elementwise
 from .structures import sparse_forms as _sparse_forms
@@ -161,6 +163,7 @@ from .structures import sparse_joins as _sparse_joins
 from .structures import sparse_products as _sparse_products
 from .structures import sparse_reductions as _sparse_reductions
 from .structures import sparse_writes as _sparse_writes
+from .structures import sum_solvers as _sum_solvers
 from .structures import symmetric_indexing as _symmetric_indexing
 from .structures import symmetric_products as _symmetric_products
 from .structures import symmetric_reductions as _symmetric_reductions
