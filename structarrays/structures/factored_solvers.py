@@ -116,11 +116,10 @@ def _refined(a, approximate, b):
     good = jnp.all(_norm(r) <= 64 * precision * _norm(b))
 
     def careful(x, r):
-        # The backward error (Higham, Accuracy and Stability of Numerical Algorithms, 7.1).
         size = _size(a)
 
         def error(x, r):
-            return _norm(r) / jnp.maximum(size * _norm(x) + _norm(b), jnp.finfo(b.dtype).tiny)
+            return _error(r, x, b, size)
 
         def step(state):
             x, r, bad, count = state
@@ -147,19 +146,29 @@ def _norm(x):
 
 def _size(a):
     """About the length of the longest row: the matrix times a column of signs."""
-    return _norm(matmul.dispatch(a, Dense._make((_signs(a),)))._dense())
+    return _norm(matmul.dispatch(a, Dense._make((signs(a),)))._dense())
+
+
+def backward_error(a, x, b):
+    """How large a change of the matrix, relative to its size, makes `x` the solution for `b`: for each column."""
+    r = b - matmul.dispatch(a, Dense._make((x,)))._dense()
+    return _error(r, x, b, _size(a))
+
+
+def _error(r, x, b, size):
+    # Higham, Accuracy and Stability of Numerical Algorithms, 7.1.
+    return _norm(r) / jnp.maximum(size * _norm(x) + _norm(b), jnp.finfo(r.dtype).tiny)
 
 
 def is_inverse(x, inverse):
     """Whether an array (inverted by a method that may lose digits) looks like the inverse of `x`, tried on one column."""
     x, inverse = without_derivatives((x, inverse))
-    signs = _signs(x)
-    column = matmul.dispatch(inverse, Dense._make((signs,)))._dense()
-    r = _norm(signs - matmul.dispatch(x, Dense._make((column,)))._dense())
-    return ~jnp.any(r > 1024 * jnp.finfo(x.dtype).eps * (_size(x) * _norm(column) + 1))
+    column = signs(x)
+    tried = matmul.dispatch(inverse, Dense._make((column,)))._dense()
+    return ~jnp.any(backward_error(x, tried, column) > 1024 * jnp.finfo(x.dtype).eps)
 
 
-def _signs(a):
+def signs(a):
     """A column of signs, without a pattern: the high bits of multiples of the golden ratio."""
     i = lax.iota(jnp.uint32, a.shape[-1]) * jnp.uint32(2654435769)
     return jnp.where(i >> 31, 1, -1).astype(a.dtype)[:, None]

@@ -13,16 +13,17 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import to_dense
-from ..core.factored import common_batch
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from ..kernels import linalg_dense
 from .factored_solvers import (
     SMALL,
+    backward_error,
     can_solve,
     checked,
     generically_regular,
     is_inverse,
     is_regular,
+    signs,
     solved,
     without_derivatives,
 )
@@ -149,17 +150,27 @@ def _(x):
 # ---- determinants ---------------------------------------------------------------------------------------------------
 
 
+def _is_accurate(x, base, low, inner, c):
+    """Whether the base is not so near to a singular matrix that digits are lost, tried on one system: for each matrix."""
+    x, base, low, inner, c = without_derivatives((x, base, low, inner, c))
+    b = signs(x)
+    first = solve.dispatch(base, Dense._make((b,)))[0]
+    small, _ = linalg_dense.solve(c, matmul.dispatch(matrix_transpose.dispatch(low.v), first)._dense())
+    return backward_error(x, first._dense() - inner @ small, b)[..., 0, 0] <= jnp.finfo(x.dtype).eps ** (2 / 3)
+
+
 @_by_dense_form_if_small(det)
 def _(x):
     base, low = _split(x)
-    _, c, _ = _capacitance(base, to_dense(low.u), low.v)
-    return Dense._make((det.dispatch(base)._dense() * linalg_dense.det(c),))
+    inner, c, _ = _capacitance(base, to_dense(low.u), low.v)
+    factor = jnp.where(_is_accurate(x, base, low, inner, c), linalg_dense.det(c), jnp.nan)
+    return Dense._make((det.dispatch(base)._dense() * factor,))
 
 
 @_by_dense_form_if_small(slogdet)
 def _(x):
     base, low = _split(x)
-    _, c, _ = _capacitance(base, to_dense(low.u), low.v)
+    inner, c, _ = _capacitance(base, to_dense(low.u), low.v)
     sign, logabsdet = (p._dense() for p in slogdet.dispatch(base))
-    more, further = linalg_dense.slogdet(c)
+    more, further = (jnp.where(_is_accurate(x, base, low, inner, c), part, jnp.nan) for part in linalg_dense.slogdet(c))
     return Dense._make((sign * more,)), Dense._make((logabsdet + further,))
