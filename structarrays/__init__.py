@@ -182,6 +182,7 @@ from .structures.circulant import Circulant
 from .structures.diagonal import Diagonal, Identity
 from .structures.fill import Fill
 from .structures.hankel import Hankel
+from .structures.inverse import Inverse
 from .structures.low_rank import LowRank
 from .structures.permutation import Permutation
 from .structures.product import Product

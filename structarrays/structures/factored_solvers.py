@@ -9,11 +9,14 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import densify, to_dense
+from ..core.errors import DensifyError
+from ..core.factored import Factored
 from ..core.registry import Registry
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from .banded import Banded
@@ -207,6 +210,9 @@ def _is_narrow(x, *args, **static) -> bool:
 
 @solve.kernel(Product, Array, when=_square_factors)
 def _(x1, x2):
+    if x2.ndim == 1:  # a column, since a solution for the first of several batches is no vector any more
+        column, ok = solve.dispatch(x1, Dense._make((to_dense(x2).data[:, None],)))
+        return Dense._make((column._dense()[..., 0],)), ok
     flags = []
     for factor in x1.factors:
         x2, ok = solve.dispatch(factor, x2)
@@ -239,3 +245,27 @@ def _(x1, x2):
 for _function in (det, slogdet, inv):
     _function.kernel(Product, when=_is_narrow)(lambda x, _function=_function: _function.dispatch(through_narrowest(x)))
 del _function
+
+
+# ---- determinants once more -----------------------------------------------------------------------------------------
+
+
+def _of_dense_form_if_nan(function):
+    """In an eager call, a determinant that the parts do not give is that of the dense form, if the policy allows one."""
+
+    @function.eager_kernel(Factored)
+    def _(x):
+        if not x.solved_by_parts:
+            return NotImplemented
+        result = function._run((), [x])
+        values = result if isinstance(result, Array) else result.logabsdet
+        if not np.any(np.isnan(np.asarray(values.data))):
+            return result
+        try:
+            return function._run((), [densify(x, function.name)])
+        except DensifyError:
+            return result
+
+
+_of_dense_form_if_nan(det)
+_of_dense_form_if_nan(slogdet)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import densify, to_dense
-from ..core.factored import squared_norms, stored
+from ..core.factored import Factored, squared_norms, stored
 from ..core.registry import Registry
 from ..functions.approximation import compress
 from ..functions.linalg import (
@@ -23,6 +23,8 @@ from ..functions.linalg import (
 )
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from ..kernels import low_rank as kernel
+from .block_diagonal import BlockDiagonal
+from .circulant import Circulant
 from .fill import Fill
 from .low_rank import LowRank, constant_of_rank_one, low_rank
 from .product import Product
@@ -245,6 +247,9 @@ def _is_smaller(x1, x2) -> bool:
     return stored(x2) < x2.shape[-2] * x2.shape[-1]
 
 
+@solve.kernel(BlockDiagonal, LowRank, when=_is_smaller)  # these three, or the structure of x1 would count for more
+@solve.kernel(Circulant, LowRank, when=_is_smaller)
+@solve.kernel(Factored, LowRank, when=_is_smaller)
 @solve.kernel(Array, LowRank, when=_is_smaller)
 def _solve_for_low_rank(x1, x2):
     solution, ok = solve.dispatch(x1, to_dense(x2.u))
