@@ -144,6 +144,7 @@ from .structures import banded_reductions as _banded_reductions
 from .structures import banded_solvers as _banded_solvers
 from .structures import banded_triangles as _banded_triangles
 from .structures import block_diagonal_solvers as _block_diagonal_solvers
+from .structures import block_solvers as _block_solvers
 from .structures import blocks_indexing as _blocks_indexing
 from .structures import blocks_joins as _blocks_joins
 from .structures import blocks_products as _blocks_products
@@ -176,6 +177,7 @@ from .structures import triangular_products as _triangular_products
 from .structures import triangular_reductions as _triangular_reductions
 from .structures import triangular_solvers as _triangular_solvers
 from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
+from .structures.block import Block
 from .structures.block_banded import BlockBanded, block_tridiagonal
 from .structures.block_diagonal import BlockDiagonal
 from .structures.circulant import Circulant
