@@ -183,6 +183,7 @@ from .structures.block_diagonal import BlockDiagonal
 from .structures.circulant import Circulant
 from .structures.diagonal import Diagonal, Identity
 from .structures.fill import Fill
+from .structures.fourier import Fourier
 from .structures.hankel import Hankel
 from .structures.inverse import Inverse
 from .structures.low_rank import LowRank

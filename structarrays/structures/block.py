@@ -23,6 +23,7 @@ from ..core.factored import (
     stored,
     unified,
 )
+from ..core.registry import Registry
 from ..functions.elementwise import multiply
 from ..functions.indexing import index
 from ..functions.linear_algebra import matmul, matrix_transpose
@@ -182,11 +183,28 @@ def zero_block(shape, dtype) -> Array:
     return bands([], (), shape[-2:], dtype=dtype, batch=shape[:-2])
 
 
+structurally_zero = Registry("structurally_zero")
+"""``structurally_zero.kernel(A)``: whether the structure of a matrix (static) says that it is zero."""
+
+
+@structurally_zero.kernel(Array)
+def _(x):
+    return False
+
+
+@structurally_zero.kernel(Banded)
+def _(x):
+    return not x.offsets and x.background is None
+
+
+@structurally_zero.kernel(LowRank)
+def _(x):
+    return x.rank == 0
+
+
 def is_zero(x: Array) -> bool:
     """Whether the structure of a matrix says that it is zero."""
-    if isinstance(x, LowRank):
-        return x.rank == 0
-    return x.stores_entries and x.background is None and not x._covers and all(e.size == 0 for e in x.entries)
+    return structurally_zero.choose((x,), {}).run(x)
 
 
 def block(rows) -> Array:

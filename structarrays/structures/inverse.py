@@ -5,16 +5,15 @@ import jax.numpy as jnp
 from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import allow_dense, cast, to_dense
+from ..core.dispatch import cast, to_dense
 from ..core.entries import elements
-from ..core.factored import Factored, as_matrix, part, scale, select_lines, stored
-from ..functions.indexing import index
+from ..core.factored import Factored, as_matrix, part, scale, stored
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from .banded import Banded
 from .banded_products import has_structural_zeros
 from .diagonal import Identity
 from .factored_solvers import can_solve, signs, without_derivatives
-from .product import Product, compose_pair
+from .product import compose_pair, times_number
 
 
 class Inverse(Factored):
@@ -153,8 +152,7 @@ def _(x):
 @scale.kernel(Inverse)
 def _(x, factor):
     """A number in front of it stays a factor, since the matrix could not be divided by zero."""
-    ones = jnp.ones(x.shape[:-2], x.dtype)
-    return Product._make((factor(Identity._make((ones, None), x.shape[-2:])), x))
+    return times_number(x, factor)
 
 
 @compose_pair.kernel(Identity, Inverse)
@@ -178,17 +176,6 @@ def _elements(x, i, j):
 
 def _unit_vectors(x, j):
     return Dense._make(((jnp.arange(x.shape[-1])[:, None] == j).astype(x.dtype),))
-
-
-@select_lines.kernel(Inverse)
-def _(x, key, axis):
-    """Dense rows, or columns."""
-    n = x.shape[-1]
-    lines = index(Dense._make((jnp.arange(n),)), key[1], key=(key[0],)).data
-    allow_dense(x, "__getitem__", x.size // max(1, n) * lines.size)
-    if axis == -2:
-        return matrix_transpose.dispatch(matmul.dispatch(matrix_transpose.dispatch(x), _unit_vectors(x, lines)))
-    return matmul.dispatch(x, _unit_vectors(x, lines))
 
 
 # ---- what linalg.inv makes ------------------------------------------------------------------------------------------
