@@ -420,14 +420,18 @@ def _rows_at(x, i):
 # ---- joining --------------------------------------------------------------------------------------------------------
 
 
+LARGE = 4096
+"""So many elements a `concat` of arrays that are not factored has to have, to become a `Block`."""
+
+
 def _joins(x, y, *, axis) -> bool:
     """Whether two matrices side by side, or one on top of the other, are a `Block`: what else would become dense."""
     if x.ndim < 2 or axis < -2 or x.dtype.kind == "b" or x.core_ndim > 2 or y.core_ndim > 2:
         return False
-    if not (isinstance(x, Factored) or isinstance(y, Factored)):
-        if any(type(z) is Dense or z._constant(2) is not None for z in (x, y)):
-            return False
     size = math.prod(x.shape[-2:]) + math.prod(y.shape[-2:])
+    if not (isinstance(x, Factored) or isinstance(y, Factored)):
+        if size < LARGE or any(type(z) is Dense or z._constant(2) is not None for z in (x, y)):
+            return False
     return x.shape[:-2] == y.shape[:-2] and 0 < size and stored(x) + stored(y) < size
 
 

@@ -21,6 +21,7 @@ from ..core.factored import (
 from ..core.registry import FUNCTIONS
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import imag, real
+from ..kernels.tall import transposed_product
 from .fill import Fill
 
 
@@ -137,7 +138,20 @@ def _(x):
 
 @matmul.kernel(LowRank, Dense)
 def _(x1, x2):
-    return matmul(x1.u, matmul(matrix_transpose(x1.v), x2))
+    if x2.ndim == 1:
+        return matmul(x1.u, matmul(matrix_transpose(x1.v), x2)) if type(x1.v) is not Dense else _times_vector(x1, x2)
+    return matmul(x1.u, Dense._make((transposed_times(x1.v, x2.data),)))
+
+
+def _times_vector(x1, x2):
+    return Dense._make((matmul(x1, Dense._make((x2.data[:, None],)))._dense()[..., 0],))
+
+
+def transposed_times(v, data):
+    """``v.mT @ data`` for a factor of any structure and dense data ``(..., n, p)``."""
+    if type(v) is Dense and v.dtype.kind in "fc":
+        return transposed_product(v.data, data, jnp.ones(v.shape[-2], v.dtype))
+    return matmul(matrix_transpose(v), Dense._make((data,)))._dense()
 
 
 @matmul.kernel(Dense, LowRank)

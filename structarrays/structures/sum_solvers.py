@@ -8,16 +8,21 @@ For a base A whose systems are solved by its structure, and ``C = I + V^T A^{-1}
 entries beside a background is such a sum, too: with a constant matrix, of rank one.
 """
 
+from typing import NamedTuple
+
+import jax
 import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import to_dense
+from ..core.registry import Registry
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from ..kernels import linalg_dense
+from ..kernels.tall import transposed_product
+from .diagonal import Diagonal
 from .factored_solvers import (
     SMALL,
-    backward_error,
     can_solve,
     checked,
     generically_regular,
@@ -28,7 +33,7 @@ from .factored_solvers import (
     without_derivatives,
 )
 from .fill import Fill
-from .low_rank import constant_of_rank_one, low_rank
+from .low_rank import constant_of_rank_one, low_rank, transposed_times
 from .low_rank_spectra import of_low_rank, rank_bound
 from .sum import Sum, canonical, total
 
@@ -78,11 +83,52 @@ def _split(x):
     return total(*base), canonical(low)
 
 
+row_factors = Registry("row_factors")
+"""``row_factors.kernel(A)``: ``(factors, ok)``: the numbers ``(..., n)`` by which the inverse of an A scales rows, if it does."""
+
+
+@row_factors.kernel(Diagonal)
+def _(x):
+    return 1 / x.diag, ~jnp.any(x.diag == 0)
+
+
+class Capacitance(NamedTuple):
+    """``A^{-1} U`` (or None, where it is not held: of a diagonal A), ``C``, and whether the base is regular."""
+
+    inner: jax.Array | None
+    c: jax.Array
+    regular: jax.Array
+
+
 def _capacitance(base, u, v):
-    """``A^{-1} U`` and ``C``, as data, and whether the base is regular."""
-    inner, ok = solve.dispatch(base, u)
-    c = matmul.dispatch(matrix_transpose.dispatch(v), inner)._dense()
-    return to_dense(inner).data, c + jnp.eye(c.shape[-1], dtype=c.dtype), ok
+    rule = row_factors.choose((base,), {})
+    if rule is not None and type(v) is Dense:
+        factors, regular = rule.run(base)
+        inner, c = None, transposed_product(v.data, to_dense(u).data, factors)
+    else:
+        solution, regular = solve.dispatch(base, to_dense(u))
+        inner = solution._dense()
+        c = transposed_times(v, inner)
+    return Capacitance(inner, c + jnp.eye(c.shape[-1], dtype=c.dtype), regular)
+
+
+def _by(a, data):
+    """A solution, and whether there is one."""
+    solution, ok = solve.dispatch(a, Dense._make((data,)))
+    return solution._dense(), ok
+
+
+def _times(a, data):
+    return matmul.dispatch(a, Dense._make((data,)))._dense()
+
+
+def _once(base, u, v, capacitance, b):
+    """The solution by the formula, that for the base alone, and whether the pivots are regular."""
+    inner, c, regular = capacitance
+    first, ok1 = _by(base, b)
+    small, ok2 = linalg_dense.solve(c, transposed_times(v, first))
+    second = inner @ small if inner is not None else _by(base, _times(u, small))[0]
+    return first - second, first, ok1 & ok2 & regular
 
 
 # ---- systems --------------------------------------------------------------------------------------------------------
@@ -91,26 +137,15 @@ def _capacitance(base, u, v):
 def _woodbury(x1, b):
     base, low = without_derivatives(_split(x1))
     u, v = low.parts
-    inner, c, regular = _capacitance(base, to_dense(u), v)
+    capacitance = _capacitance(base, u, v)
     flipped = matrix_transpose.dispatch(base)
 
-    def times(a, data):
-        return matmul.dispatch(a, Dense._make((data,)))._dense()
-
-    def by(a, data):
-        solution, ok = solve.dispatch(a, Dense._make((data,)))
-        return solution._dense(), ok
-
     def approximate(b):
-        first, ok1 = by(base, b)
-        small, ok2 = linalg_dense.solve(c, times(matrix_transpose.dispatch(v), first))
-        return first - inner @ small, ok1 & ok2 & regular
+        return _once(base, u, v, capacitance, b)[::2]
 
     def transposed(b):
-        first, ok1 = by(flipped, b)
-        small, ok2 = linalg_dense.solve(c.mT, times(matrix_transpose.dispatch(u), first))
-        second, _ = by(flipped, times(v, small))
-        return first - second, ok1 & ok2 & regular
+        other = Capacitance(None, capacitance.c.mT, capacitance.regular)
+        return _once(flipped, v, u, other, b)[::2]
 
     return checked(x1, b, approximate, transposed)
 
@@ -139,8 +174,9 @@ def _(x1, x2):
 def _(x):
     base, low = _split(x)
     u, v = (to_dense(p) for p in low.parts)
-    inner, c, regular = _capacitance(base, u, v)
-    left, fine = linalg_dense.solve(c.mT, inner.mT)
+    _, c, regular = _capacitance(base, u, v)
+    inner, _ = solve.dispatch(base, u)
+    left, fine = linalg_dense.solve(c.mT, inner._dense().mT)
     right, _ = solve.dispatch(matrix_transpose.dispatch(base), v)
     inverse, _ = inv.dispatch(base)
     result = total(inverse, low_rank(Dense._make((-left.mT,)), right))
@@ -150,27 +186,27 @@ def _(x):
 # ---- determinants ---------------------------------------------------------------------------------------------------
 
 
-def _is_accurate(x, base, low, inner, c):
-    """Whether the base is not so near to a singular matrix that digits are lost, tried on one system: for each matrix."""
-    x, base, low, inner, c = without_derivatives((x, base, low, inner, c))
+def _checked_capacitance(x):
+    """The base, ``C``, and (for each matrix) whether few digits are lost: whether what Woodbury's formula subtracts does not cancel, tried
+    on one system. It does where the base is near to a singular matrix and the sum is not.
+    """
+    base, low = _split(x)
+    capacitance = _capacitance(base, *low.parts)
+    held, (u, v), known = without_derivatives((base, low.parts, capacitance))
     b = signs(x)
-    first = solve.dispatch(base, Dense._make((b,)))[0]
-    small, _ = linalg_dense.solve(c, matmul.dispatch(matrix_transpose.dispatch(low.v), first)._dense())
-    return backward_error(x, first._dense() - inner @ small, b)[..., 0, 0] <= jnp.finfo(x.dtype).eps ** (2 / 3)
+    first, second = (jnp.max(jnp.abs(part), axis=(-2, -1)) for part in _once(held, u, v, known, b)[:2])
+    return base, capacitance.c, second <= first / jnp.finfo(x.dtype).eps ** (1 / 3)
 
 
 @_by_dense_form_if_small(det)
 def _(x):
-    base, low = _split(x)
-    inner, c, _ = _capacitance(base, to_dense(low.u), low.v)
-    factor = jnp.where(_is_accurate(x, base, low, inner, c), linalg_dense.det(c), jnp.nan)
-    return Dense._make((det.dispatch(base)._dense() * factor,))
+    base, c, fine = _checked_capacitance(x)
+    return Dense._make((det.dispatch(base)._dense() * jnp.where(fine, linalg_dense.det(c), jnp.nan),))
 
 
 @_by_dense_form_if_small(slogdet)
 def _(x):
-    base, low = _split(x)
-    inner, c, _ = _capacitance(base, to_dense(low.u), low.v)
+    base, c, fine = _checked_capacitance(x)
     sign, logabsdet = (p._dense() for p in slogdet.dispatch(base))
-    more, further = (jnp.where(_is_accurate(x, base, low, inner, c), part, jnp.nan) for part in linalg_dense.slogdet(c))
+    more, further = (jnp.where(fine, part, jnp.nan) for part in linalg_dense.slogdet(c))
     return Dense._make((sign * more,)), Dense._make((logabsdet + further,))
