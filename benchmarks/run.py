@@ -13,7 +13,18 @@ from pathlib import Path
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["JAX_ENABLE_X64"] = "1"
 
-SECTIONS = ("eager", "bands", "blocks", "toeplitz", "sparse", "triangles", "solvers", "compiled", "import_time")
+SECTIONS = (
+    "eager",
+    "bands",
+    "blocks",
+    "toeplitz",
+    "sparse",
+    "triangles",
+    "solvers",
+    "low_rank",
+    "compiled",
+    "import_time",
+)
 PACKAGES = ("structarrays", "jax", "jaxlib", "numpy", "scipy", "lineax", "quax")
 
 

@@ -194,8 +194,8 @@ def _checked_capacitance(x):
     capacitance = _capacitance(base, *low.parts)
     held, (u, v), known = without_derivatives((base, low.parts, capacitance))
     b = signs(x)
-    first, second = (jnp.max(jnp.abs(part), axis=(-2, -1)) for part in _once(held, u, v, known, b)[:2])
-    return base, capacitance.c, second <= first / jnp.finfo(x.dtype).eps ** (1 / 3)
+    whole, alone = (jnp.max(jnp.abs(part), axis=(-2, -1)) for part in _once(held, u, v, known, b)[:2])
+    return base, capacitance.c, alone <= whole / jnp.finfo(x.dtype).eps ** (1 / 3)
 
 
 @_by_dense_form_if_small(det)
