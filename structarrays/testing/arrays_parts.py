@@ -48,7 +48,7 @@ def _(numbers, batch, core, requires):
 def _(numbers, batch, core, requires):
     """Dense, diagonal and low-rank blocks, and one of zeros."""
     m, n = core
-    if m < 2 or n < 2:
+    if m < 2 or n < 2 or numbers.dtype.kind == "b":
         return None
     if requires:
         k = n // 2
