@@ -40,6 +40,20 @@ def _can_be_pivot(x) -> bool:
     return not is_zero(x) and is_regular(x)
 
 
+def _is_small(x, *args) -> bool:
+    return x.shape[-1] <= SMALL
+
+
+@solve.kernel(Block, Array, when=_is_small)
+def _(x1, x2):
+    return solve.dispatch(to_dense(x1), x2)
+
+
+for _function in (inv, det, slogdet):
+    _function.kernel(Block, when=_is_small)(lambda x, _function=_function: _function.dispatch(to_dense(x)))
+del _function
+
+
 # ---- elimination ----------------------------------------------------------------------------------------------------
 
 

@@ -110,6 +110,9 @@ class LowRank(Factored):
 
 @elements.kernel(LowRank)
 def _(x, i, j):
+    # As many dimensions each, since those of the batch stand in front of them.
+    ndim = max(i.ndim, j.ndim)
+    i, j = (k.reshape((1,) * (ndim - k.ndim) + k.shape) for k in (i, j))
     return jnp.sum(_rows(x.u, i) * _rows(x.v, j), axis=-1, dtype=x.dtype)
 
 

@@ -187,6 +187,19 @@ def test_spectra_of_low_rank(shape, dtype):
             np.testing.assert_allclose(np.sum(dense(sa.linalg.eigvals(x)), -1), np.trace(matrix, axis1=-2, axis2=-1))
 
 
+def test_elements_of_batches_at_indices_of_several_shapes():
+    x = low_rank(6, 5, batch=(2, 3))
+    matrix = dense(x)
+    for y, expected in (
+        (x, matrix),
+        (sa.Block([[x, None]] + [[x, x]]), np.block([[matrix, 0 * matrix], [matrix] * 2])),
+    ):
+        check(y[..., -1, 1:4], expected[..., -1, 1:4])
+        check(y[..., np.array([1, 0]), :], expected[..., np.array([1, 0]), :])
+        rows, columns = np.array([[1], [0]]), np.array([2, 0])
+        check(y[..., rows, columns], expected[..., rows, columns])
+
+
 def test_low_rank_is_singular():
     x = low_rank()
     for call in (lambda x: sa.linalg.solve(x, np.ones(N)), sa.linalg.inv):
