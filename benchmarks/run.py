@@ -22,6 +22,7 @@ SECTIONS = (
     "sparse",
     "triangles",
     "solvers",
+    "low_rank",
     "compiled",
     "import_time",
 )

@@ -144,18 +144,21 @@ from .structures import banded_reductions as _banded_reductions
 from .structures import banded_solvers as _banded_solvers
 from .structures import banded_triangles as _banded_triangles
 from .structures import block_diagonal_solvers as _block_diagonal_solvers
+from .structures import block_solvers as _block_solvers
 from .structures import blocks_indexing as _blocks_indexing
 from .structures import blocks_joins as _blocks_joins
 from .structures import blocks_products as _blocks_products
 from .structures import blocks_reductions as _blocks_reductions
 from .structures import circulant_solvers as _circulant_solvers
 from .structures import factored_functions as _factored_functions
+from .structures import factored_solvers as _factored_solvers
 from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions
 from .structures import kronecker_functions as _kronecker_functions
 from .structures import kronecker_solvers as _kronecker_solvers
 from .structures import kronecker_spectra as _kronecker_spectra
+from .structures import low_rank_spectra as _low_rank_spectra
 from .structures import permutation_products as _permutation_products
 from .structures import sparse_elementwise as _sparse_elementwise
 from .structures import sparse_forms as _sparse_forms
@@ -164,6 +167,7 @@ from .structures import sparse_joins as _sparse_joins
 from .structures import sparse_products as _sparse_products
 from .structures import sparse_reductions as _sparse_reductions
 from .structures import sparse_writes as _sparse_writes
+from .structures import sum_solvers as _sum_solvers
 from .structures import symmetric_indexing as _symmetric_indexing
 from .structures import symmetric_products as _symmetric_products
 from .structures import symmetric_reductions as _symmetric_reductions
@@ -176,12 +180,15 @@ from .structures import triangular_products as _triangular_products
 from .structures import triangular_reductions as _triangular_reductions
 from .structures import triangular_solvers as _triangular_solvers
 from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
+from .structures.block import Block
 from .structures.block_banded import BlockBanded, block_tridiagonal
 from .structures.block_diagonal import BlockDiagonal
 from .structures.circulant import Circulant
 from .structures.diagonal import Diagonal, Identity
 from .structures.fill import Fill
+from .structures.fourier import Fourier
 from .structures.hankel import Hankel
+from .structures.inverse import Inverse
 from .structures.kronecker import Kronecker
 from .structures.kronecker_sum import KroneckerSum
 from .structures.low_rank import LowRank

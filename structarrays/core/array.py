@@ -166,6 +166,11 @@ class Array(Conveniences):
         background = None if self.background is None else convert(self.background, dtype)
         return self._rebuild(tuple(convert(e, dtype) for e in self.entries), background)
 
+    @property
+    def solved_by_parts(self) -> bool:
+        """Whether solvers may fail for a regular matrix, since they solve for a part of it (beside a background: for the rest)."""
+        return self.stores_entries and self.background is not None
+
     # ---- attributes --------------------------------------------------------------------------------------------
 
     @property

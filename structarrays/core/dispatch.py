@@ -287,7 +287,7 @@ class Function(Registry):
             # Either JAX cannot take an argument as it stands, or the code raised: the second call tells.
             static, arrays = self._repair(static, arrays)
             result = self._jit(static, *arrays)
-        return result if self.checked is None else self._verified(result)
+        return result if self.checked is None else self._verified(result, static, arrays)
 
     def _plan(self, args, kwargs):
         """For each argument of such a call, whether it is an array."""
@@ -357,21 +357,39 @@ class Function(Registry):
             return tuple(lift(v) for v in value)
         return lift(value)
 
-    def _verified(self, result):
+    def _verified(self, result, static, arrays):
         result, ok = result
         if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
-            self._raise()
+            return self._once_more(static, arrays)
         return result
 
-    def _raise(self):
-        raise np.linalg.LinAlgError(f"{self.name}: {self.checked}")
+    def _once_more(self, static, arrays):
+        """After a failed factorisation: a sum, say, may be regular although the term by which it was solved is not. So its dense
+        form is tried, if the policy allows one.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If there is none to try, or it fails as well.
+        """
+        x = arrays[0]
+        if isinstance(x, Array) and x.solved_by_parts:
+            try:
+                x = densify(x, self.name)._assuming(x.assumptions)
+            except DensifyError as error:
+                self._raise(f"; its dense form was not tried:\n{error}")
+            return self._run(static, [x, *arrays[1:]])
+        self._raise()
+
+    def _raise(self, why: str = ""):
+        raise np.linalg.LinAlgError(f"{self.name}: {self.checked}{why}")
 
     def _recorded(self, static, arrays):
         from .recording import recorded_call
 
         static, arrays = self._repair(static, arrays)
         result = recorded_call(self, static, arrays)
-        return result if self.checked is None else self._verified(result)
+        return result if self.checked is None else self._verified(result, static, arrays)
 
     # ---- the dispatch, while tracing -----------------------------------------------------------------------------
 
@@ -484,7 +502,7 @@ class CheckedArrayFunction(ArrayFunction):
             return self._careful(*arrays)
         # Reading the flag is a fifth of the price of a small solve, so nothing more than that happens here.
         if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
-            self._raise()
+            return self._once_more((), arrays)
         return result
 
 

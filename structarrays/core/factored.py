@@ -59,6 +59,11 @@ class Factored(Array):
         """Whether the parts are as large as the dense form, so that to make it expands nothing."""
         return not pays(self)
 
+    @property
+    def solved_by_parts(self) -> bool:
+        """Whether solvers may fail for a regular matrix: as soon as they may for a part."""
+        return any(x.solved_by_parts for x in self.parts)
+
     def _map_leaves(self, function):
         leaves, (cls, meta, _) = self._value
         return cls._make(tuple(part._map_leaves(function) for part in leaves), meta)

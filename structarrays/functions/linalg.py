@@ -1,5 +1,6 @@
-"""The standard's ``linalg`` extension: the names of the module, which are defined in files by chapter."""
+"""The standard's ``linalg`` extension, and `compress`: the names of the module, which are defined in files by chapter."""
 
+from .approximation import compress
 from .linalg_norms import cross, diagonal, matrix_norm, outer, trace, vector_norm
 from .linalg_solvers import cholesky, det, inv, matrix_power, matrix_rank, pinv, slogdet, solve
 from .linalg_spectra import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
@@ -7,6 +8,7 @@ from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 
 __all__ = [
     "cholesky",
+    "compress",
     "cross",
     "det",
     "diagonal",

@@ -21,6 +21,7 @@ from ..core.factored import (
 from ..core.registry import FUNCTIONS
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import imag, real
+from ..kernels.tall import transposed_product
 from .fill import Fill
 
 
@@ -138,7 +139,14 @@ def _are_matrices(x1, x2) -> bool:
 
 @matmul.kernel(LowRank, Dense, when=_are_matrices)
 def _(x1, x2):
-    return matmul(x1.u, matmul(matrix_transpose(x1.v), x2))
+    return matmul(x1.u, Dense._make((transposed_times(x1.v, x2.data),)))
+
+
+def transposed_times(v, data):
+    """``v.mT @ data`` for a factor of any structure and dense data ``(..., n, p)``."""
+    if type(v) is Dense and v.dtype.kind in "fc":
+        return transposed_product(v.data, data, jnp.ones(v.shape[-2], v.dtype))
+    return matmul(matrix_transpose(v), Dense._make((data,)))._dense()
 
 
 @matmul.kernel(Dense, LowRank, when=_are_matrices)

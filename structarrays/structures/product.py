@@ -189,6 +189,12 @@ def _scaled(function, args, shape):
 UNEXPANDED.update(matmul=_unexpanded, multiply=_scaled, divide=_scaled)
 
 
+def times_number(x, factor) -> Product:
+    """A matrix with a number in front, by what `scale` gets, where the structure cannot take that up."""
+    ones = jnp.ones(x.shape[:-2], x.dtype)
+    return Product._make((factor(Identity._make((ones, None), (x.shape[-2],) * 2)), x))
+
+
 # ---- the order of multiplication ----------------------------------------------------------------------------------------------
 
 

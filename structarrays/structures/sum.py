@@ -98,6 +98,8 @@ class Sum(Factored):
         """Whether the dense value is linear in the parameters: that of each term is."""
         return all(term.linear for term in self.terms)
 
+    solved_by_parts = True
+
     @staticmethod
     def _shape(leaves, meta):
         return leaves[0].shape

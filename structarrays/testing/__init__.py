@@ -16,6 +16,7 @@ Register how random arrays of the structure are made, and check what you have ke
 from . import arrays_blocks as _arrays_blocks
 from . import arrays_factored as _arrays_factored
 from . import arrays_kronecker as _arrays_kronecker
+from . import arrays_parts as _arrays_parts
 from . import arrays_sparse as _arrays_sparse
 from . import arrays_toeplitz as _arrays_toeplitz
 from . import arrays_triangles as _arrays_triangles

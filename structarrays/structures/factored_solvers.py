@@ -1,0 +1,271 @@
+"""Linear systems of factored arrays: what their solvers share, and those of `Product`.
+
+A factored solver solves for a matrix by way of its parts, which may be worse conditioned than the whole, or singular where that is
+not. So the solution is put in: where its residual is not as small as rounding lets it be, a few steps of iterative refinement follow,
+and if it is still too large, the solution is NaN and the flag false. See `checked`.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import densify, to_dense
+from ..core.errors import DensifyError
+from ..core.factored import Factored
+from ..core.registry import Registry
+from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
+from .banded import Banded
+from .low_rank_spectra import rank_bound, through_narrowest
+from .product import Product, product
+
+SMALL = 32
+"""Up to this size the dense form is as fast as anything else, and has pivots."""
+
+generically_regular = Registry("generically_regular")
+"""``generically_regular.kernel(A)``: whether matrices of this structure (static) are known to be regular but for special values."""
+
+
+@generically_regular.kernel(Array)
+def _(x):
+    rank = rank_bound(x)
+    return rank is None or rank >= x.shape[-1]
+
+
+@generically_regular.kernel(Banded)
+def _(x):
+    return 0 in x.offsets or x.background is not None
+
+
+@generically_regular.kernel(Product)
+def _(x):
+    return all(f.shape[-1] == f.shape[-2] and is_regular(f) for f in x.factors)
+
+
+def is_regular(x: Array) -> bool:
+    """Whether a square matrix has a structure that is regular but for special values."""
+    return generically_regular.choose((x,), {}).run(x)
+
+
+def can_solve(x: Array) -> bool:
+    """Whether systems of a square matrix are solved by its structure, without a dense form (static)."""
+    if type(x) is Dense or not is_regular(x):
+        return False
+    column = Dense._make((jax.ShapeDtypeStruct((x.shape[-1], 1), x.dtype),))
+    kernel = solve.choose((x, column), {})
+    return kernel is not None and kernel.classes[0] is not Array
+
+
+# ---- solutions that are checked -------------------------------------------------------------------------------------
+
+
+def checked(x1: Array, b: jax.Array, approximate, transposed):
+    """The solution of ``x1 @ x = b`` by a method that may lose digits, and whether it did not.
+
+    The derivative is that of the equation, ``x1 dx = db - dx1 x``, and never goes through the method.
+
+    Parameters
+    ----------
+    x1 : Array, (..., n, n)
+    b : jax.Array, (..., n, k)
+        Its batch shape is at least that of `x1`.
+    approximate, transposed : callable
+        Of right-hand sides like `b`: approximate solutions for `x1` and for its transpose, and a flag that is false where a pivot
+        was zero. What they use of `x1` has no derivatives.
+
+    Returns
+    -------
+    x : jax.Array, (..., n, k)
+    ok : jax.Array, bool scalar
+    """
+
+    def matvec(x):
+        # The product's derivative by `x`, at any place: products by Fourier transforms look whether their operand is finite, and
+        # only their derivatives are linear to the eyes of JAX.
+        return jax.jvp(lambda y: matmul.dispatch(x1, Dense._make((y,)))._dense(), (jnp.zeros_like(x),), (x,))[1]
+
+    frozen = without_derivatives(x1)
+    return lax.custom_linear_solve(
+        matvec,
+        b,
+        lambda _, b: _refined(frozen, approximate, b),
+        lambda _, b: _refined(matrix_transpose.dispatch(frozen), transposed, b),
+        has_aux=True,
+    )
+
+
+def without_derivatives(x):
+    """The same array, or arrays, as constants of calculus."""
+    return jax.tree.map(lax.stop_gradient, x)
+
+
+_STEPS = 4
+
+
+def _refined(a, approximate, b):
+    """The approximate solution, refined where its residual asks for it."""
+    x, regular = approximate(b)
+
+    def residual(x):
+        return b - matmul.dispatch(a, Dense._make((x,)))._dense()
+
+    r = residual(x)
+    precision = jnp.finfo(b.dtype).eps
+    # One look suffices for what is well conditioned: the residual is small beside the right-hand side alone.
+    good = jnp.all(_norm(r) <= 64 * precision * _norm(b))
+
+    def careful(x, r):
+        size = _size(a)
+
+        def error(x, r):
+            return _error(r, x, b, size)
+
+        def step(state):
+            x, r, bad, count = state
+            better = x + approximate(r)[0]
+            new = residual(better)
+            chosen = error(better, new) < error(x, r)
+            x, r = jnp.where(chosen, better, x), jnp.where(chosen, new, r)
+            return x, r, error(x, r) > bound, count + 1
+
+        bound = 64 * precision
+        start = (x, r, error(x, r) > bound, 0)
+        x, _, bad, _ = lax.while_loop(lambda s: jnp.any(s[2]) & (s[3] < _STEPS), step, start)
+        # NaN is no bad residual: it was there before, or a flag says that it was not.
+        return jnp.where(bad, jnp.nan, x), ~jnp.any(bad)
+
+    x, fine = lax.cond(good, lambda x, r: (x, jnp.array(True)), careful, x, r)
+    return x, regular & fine
+
+
+def _norm(x):
+    """The largest magnitude in each column."""
+    return jnp.max(jnp.abs(x), axis=-2, keepdims=True)
+
+
+def _size(a):
+    """About the length of the longest row: the matrix times a column of signs."""
+    return _norm(matmul.dispatch(a, Dense._make((signs(a),)))._dense())
+
+
+def backward_error(a, x, b):
+    """How large a change of the matrix, relative to its size, makes `x` the solution for `b`: for each column."""
+    r = b - matmul.dispatch(a, Dense._make((x,)))._dense()
+    return _error(r, x, b, _size(a))
+
+
+def _error(r, x, b, size):
+    # Higham, Accuracy and Stability of Numerical Algorithms, 7.1.
+    return _norm(r) / jnp.maximum(size * _norm(x) + _norm(b), jnp.finfo(r.dtype).tiny)
+
+
+def is_inverse(x, inverse):
+    """Whether an array (inverted by a method that may lose digits) looks like the inverse of `x`, tried on one column."""
+    x, inverse = without_derivatives((x, inverse))
+    column = signs(x)
+    tried = matmul.dispatch(inverse, Dense._make((column,)))._dense()
+    return ~jnp.any(backward_error(x, tried, column) > 1024 * jnp.finfo(x.dtype).eps)
+
+
+def signs(a):
+    """A column of signs, without a pattern: the high bits of multiples of the golden ratio."""
+    i = lax.iota(jnp.uint32, a.shape[-1]) * jnp.uint32(2654435769)
+    return jnp.where(i >> 31, 1, -1).astype(a.dtype)[:, None]
+
+
+def solved(x1, x2, method):
+    """``(solution, ok)`` for a right-hand side of any structure and shape, by ``method(x1, b)`` on data ``(..., n, k)``."""
+    data = (to_dense(x2) if x2.ndim == 1 else densify(x2, "linalg.solve")).data
+    vector = data.ndim == 1
+    b = data[:, None] if vector else data
+    batch = jnp.broadcast_shapes(x1.shape[:-2], b.shape[:-2])
+    b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
+    if b.size == 0:
+        x, ok = b, jnp.array(True)
+    else:
+        x, ok = method(x1, b)
+    return Dense._make((x[..., 0] if vector else x,)), ok
+
+
+def all_true(flags):
+    """Whether all of several flags are true."""
+    return functools.reduce(jnp.logical_and, flags, jnp.array(True))
+
+
+# ---- products: factor by factor -------------------------------------------------------------------------------------
+
+
+def _square_factors(x, *args, **static) -> bool:
+    return all(f.shape[-1] == f.shape[-2] for f in x.factors)
+
+
+def _is_narrow(x, *args, **static) -> bool:
+    """Whether a chain goes through a space that is too small, so that it is singular whatever the numbers are."""
+    return min(f.shape[-2] for f in x.factors) < x.shape[-1]
+
+
+@solve.kernel(Product, Array, when=_square_factors)
+def _(x1, x2):
+    if x2.ndim == 1:  # a column, since a solution for the first of several batches is no vector any more
+        column, ok = solve.dispatch(x1, Dense._make((to_dense(x2).data[:, None],)))
+        return Dense._make((column._dense()[..., 0],)), ok
+    flags = []
+    for factor in x1.factors:
+        x2, ok = solve.dispatch(factor, x2)
+        flags.append(ok)
+    return x2, all_true(flags)
+
+
+@inv.kernel(Product, when=_square_factors)
+def _(x):
+    inverses, flags = zip(*(inv.dispatch(f) for f in x.factors[::-1]), strict=True)
+    return product(*inverses), all_true(flags)
+
+
+@det.kernel(Product, when=_square_factors)
+def _(x):
+    return Dense._make((functools.reduce(jnp.multiply, (det.dispatch(f)._dense() for f in x.factors)),))
+
+
+@slogdet.kernel(Product, when=_square_factors)
+def _(x):
+    signs, logs = zip(*((p._dense() for p in slogdet.dispatch(f)) for f in x.factors), strict=True)
+    return Dense._make((functools.reduce(jnp.multiply, signs),)), Dense._make((functools.reduce(jnp.add, logs),))
+
+
+@solve.kernel(Product, Array, when=lambda x1, x2: _is_narrow(x1))
+def _(x1, x2):
+    return solve.dispatch(through_narrowest(x1), x2)
+
+
+for _function in (det, slogdet, inv):
+    _function.kernel(Product, when=_is_narrow)(lambda x, _function=_function: _function.dispatch(through_narrowest(x)))
+del _function
+
+
+# ---- determinants once more -----------------------------------------------------------------------------------------
+
+
+def _of_dense_form_if_nan(function):
+    """In an eager call, a determinant that the parts do not give is that of the dense form, if the policy allows one."""
+
+    @function.eager_kernel(Factored)
+    def _(x):
+        if not x.solved_by_parts:
+            return NotImplemented
+        result = function._run((), [x])
+        values = result if isinstance(result, Array) else result.logabsdet
+        if not np.any(np.isnan(np.asarray(values.data))):
+            return result
+        try:
+            return function._run((), [densify(x, function.name)])
+        except DensifyError:
+            return result
+
+
+_of_dense_form_if_nan(det)
+_of_dense_form_if_nan(slogdet)

@@ -1,0 +1,321 @@
+"""`Fourier`: the unitary matrix of the discrete Fourier transform, which has no entries to store."""
+
+import math
+import operator
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..core import dtypes
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.entries import elements
+from ..core.factored import Factored, scale, squared_norms
+from ..functions.linalg import (
+    det,
+    eig,
+    eigh,
+    eigvals,
+    inv,
+    matmul,
+    matrix_norm,
+    matrix_rank,
+    matrix_transpose,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
+from ..functions.linalg_checks import complex_dtype, real_dtype
+from ..functions.rounding_and_parts import conj
+from ..kernels import circulant as circulant_kernel
+from .circulant import Circulant
+from .diagonal import Identity
+from .permutation import Permutation
+from .product import compose_pair, product, times_number
+
+
+class Fourier(Factored):
+    r"""The unitary discrete Fourier transform: ``F[j, k] = exp(-2j * pi * j * k / n) / sqrt(n)``.
+
+    Parameters
+    ----------
+    n : int
+        The size.
+    dtype : dtype, optional
+        ``complex128`` or ``complex64``; by default that of the default precision.
+
+    Raises
+    ------
+    ValueError
+        If `n` is negative, or `dtype` is not complex.
+    TypeError
+        If `n` is no integer.
+
+    Notes
+    -----
+    It is symmetric and unitary, so that its conjugate is its inverse; ``F @ F`` is the permutation that takes k to -k modulo n. It has no
+    parameters; a single number is there to carry a batch shape.
+
+    ==========================================  =================================
+    stores                                      nothing
+    times a matrix, from either side, `solve`   ``O(n log(n))`` for each vector
+    transpose, conjugate, `inv`, `pinv`         nothing is computed
+    product of two                              an `Identity` or a `Permutation`
+    `det`, `slogdet`, `svd`, `qr`, norms        known in advance
+    elements, rows, columns                     by the formula
+    ==========================================  =================================
+
+    Products are Fourier transforms: their errors are relative to the norm of a vector, and NaN and infinities fill it whole. The
+    determinant follows from the multiplicities of the eigenvalues 1, -1, -i and i (McClellan and Parks, *IEEE Trans. Audio
+    Electroacoustics* 20, 1972).
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> F = sa.Fourier(4)
+    >>> F @ sa.asarray([1.0, 1.0, 1.0, 1.0])
+    Dense([2.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex128)
+    >>> F @ sa.conj(F)
+    Identity(scale=(1+0j), shape=(4, 4), dtype=complex128)
+    """
+
+    __slots__ = ()
+    linear = False
+    static_pattern = True
+
+    def __new__(cls, n, *, dtype=None):
+        try:
+            n = operator.index(n)
+        except TypeError:
+            raise TypeError(f"n must be an integer, got {n!r}") from None
+        if n < 0:
+            raise ValueError(f"n must not be negative, got {n}")
+        dtype = dtypes.default_dtype("c") if dtype is None else dtypes.as_dtype(dtype, "dtype")
+        if dtype.kind != "c":
+            raise ValueError(f"dtype must be complex, got {dtype}")
+        return cls._make((jnp.zeros((), dtype),), (n, False))
+
+    parts = ()
+
+    @property
+    def n(self) -> int:
+        """The size."""
+        return self.meta[0]
+
+    @property
+    def conjugated(self) -> bool:
+        """Whether it is the conjugate, which is the inverse: with ``exp(+2j * pi * j * k / n)``."""
+        return self.meta[1]
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return (*leaves[0].shape, meta[0], meta[0])
+
+    @property
+    def _product_cost(self):
+        return 4 * self.n * max(1, math.ceil(math.log2(max(1, self.n))))
+
+    def _dense(self):
+        identity = jnp.eye(self.n, dtype=self.dtype)
+        return jnp.broadcast_to(_transformed(identity, self.conjugated, -2), self.shape)
+
+    def _map_leaves(self, function):
+        return Array._map_leaves(self, function)
+
+    def _with_parts(self, function):
+        return self
+
+    def _cast(self, dtype):
+        if np.dtype(dtype).kind == "c":
+            return Fourier._make((self._value[0][0].astype(dtype),), self.meta)
+        return Dense._make((self._dense(),))._cast(dtype)
+
+    def _describe(self):
+        return [str(self.n), *(["conjugated=True"] if self.conjugated else []), f"shape={self.shape}"], True
+
+
+def _transformed(data, conjugated, axis):
+    """The unitary transform, or its inverse, along an axis."""
+    if data.size == 0:
+        return data
+    return (jnp.fft.ifft if conjugated else jnp.fft.fft)(data, axis=axis, norm="ortho")
+
+
+def _like(x, batch):
+    """The shape of a product with a matrix whose batch shape is `batch`."""
+    return jnp.broadcast_shapes(x.shape[:-2], batch)
+
+
+def _ones(x, dtype=None):
+    return jnp.ones(x.shape[:-2], dtype or x.dtype)
+
+
+def _identity(x):
+    return Identity._make((_ones(x), None), x.shape[-2:])
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Fourier, Dense)
+def _(x1, x2):
+    if x2.ndim == 1:
+        data = _transformed(x2.data, x1.conjugated, -1)
+        return Dense._make((jnp.broadcast_to(data, x1.shape[:-1]),))
+    data = _transformed(x2.data, x1.conjugated, -2)
+    return Dense._make((jnp.broadcast_to(data, (*_like(x1, x2.shape[:-2]), *x2.shape[-2:])),))
+
+
+@matmul.kernel(Dense, Fourier)
+def _(x1, x2):
+    data = _transformed(x1.data, x2.conjugated, -1)
+    shape = x2.shape[:-1] if x1.ndim == 1 else (*_like(x2, x1.shape[:-2]), *x1.shape[-2:])
+    return Dense._make((jnp.broadcast_to(data, shape),))
+
+
+@matmul.kernel(Fourier, Fourier)
+@compose_pair.kernel(Fourier, Fourier)
+def _(x1, x2):
+    batch = _like(x1, x2.shape[:-2])
+    if x1.conjugated != x2.conjugated:
+        return Identity._make((jnp.ones(batch, x1.dtype), None), x1.shape[-2:])
+    reflected = (-jnp.arange(x1.n, dtype=np.int32)) % max(1, x1.n)
+    return Permutation._make((jnp.broadcast_to(reflected, (*batch, x1.n)),), x1.dtype)
+
+
+@compose_pair.kernel(Identity, Fourier)
+@compose_pair.kernel(Fourier, Identity)
+def _(x, y):
+    return None
+
+
+@scale.kernel(Fourier)
+def _(x, factor):
+    return times_number(x, factor)
+
+
+# ---- unitary and symmetric ------------------------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Fourier)
+def _(x):
+    return x
+
+
+@conj.kernel(Fourier)
+def _conjugate(x):
+    return Fourier._make(x._value[0], (x.n, not x.conjugated))
+
+
+@inv.kernel(Fourier)
+def _(x):
+    return _conjugate(x), jnp.array(True)
+
+
+@pinv.kernel(Fourier, when=lambda x, *, rtol: rtol is None)
+def _(x, *, rtol):
+    return _conjugate(x)
+
+
+@solve.kernel(Fourier, Array)
+def _(x1, x2):
+    return matmul.dispatch(_conjugate(x1), x2), jnp.array(True)
+
+
+@elements.kernel(Fourier, when=lambda x: x.n**2 <= jnp.iinfo(dtypes.default_dtype("i")).max)
+def _(x, i, j):
+    angle = (2 * np.pi / max(1, x.n)) * (jnp.asarray(i, int) * jnp.asarray(j, int) % max(1, x.n))
+    angle = angle.astype(real_dtype(x.dtype)) * (1 if x.conjugated else -1)
+    value = (jnp.cos(angle) + 1j * jnp.sin(angle)).astype(x.dtype) / math.sqrt(max(1, x.n))
+    return jnp.broadcast_to(value, (*x.shape[:-2], *value.shape))
+
+
+# ---- what is known in advance ---------------------------------------------------------------------------------------
+
+
+def _multiplicities(n):
+    """How often 1, -1, -i and i are eigenvalues."""
+    return (n // 4 + 1, (n + 2) // 4, (n + 1) // 4, (n + 3) // 4 - 1) if n else (0, 0, 0, 0)
+
+
+def _determinant(x):
+    _, negative, minus_i, plus_i = _multiplicities(x.n)
+    power = (2 * negative + 3 * minus_i + plus_i) % 4
+    return jnp.full(x.shape[:-2], (1, 1j, -1, -1j)[-power % 4 if x.conjugated else power], x.dtype)
+
+
+@det.kernel(Fourier)
+def _(x):
+    return Dense._make((_determinant(x),))
+
+
+@slogdet.kernel(Fourier)
+def _(x):
+    return Dense._make((_determinant(x),)), Dense._make((jnp.zeros(x.shape[:-2], real_dtype(x.dtype)),))
+
+
+@eigvals.kernel(Fourier)
+def _(x):
+    values = jnp.repeat(
+        jnp.asarray([1, -1, -1j, 1j], x.dtype), np.asarray(_multiplicities(x.n)), total_repeat_length=x.n
+    )
+    return Dense._make((jnp.broadcast_to(values.conj() if x.conjugated else values, x.shape[:-1]),))
+
+
+@svdvals.kernel(Fourier)
+def _(x):
+    return Dense._make((jnp.ones(x.shape[:-1], real_dtype(x.dtype)),))
+
+
+@svd.kernel(Fourier)
+def _(x, *, full_matrices):
+    return x, svdvals.dispatch(x), _identity(x)
+
+
+@qr.kernel(Fourier)
+def _(x, *, mode):
+    return x, _identity(x)
+
+
+@matrix_rank.kernel(Fourier, when=lambda x, *, rtol: rtol is None)
+def _(x, *, rtol):
+    return Dense._make((jnp.full(x.shape[:-2], x.n, int),))
+
+
+@matrix_norm.kernel(Fourier, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and x.n > 0)
+def _(x, *, keepdims, ord):
+    norm = _ones(x, real_dtype(x.dtype)) * (x.n if ord == "nuc" else 1)
+    return Dense._make((norm[..., None, None] if keepdims else norm,))
+
+
+@squared_norms.kernel(Fourier)
+def _(x, *, axes):
+    shape = x.shape[:-2] if len(axes) == 2 else x.shape[:-1]
+    return jnp.full(shape, x.n if len(axes) == 2 else 1, real_dtype(x.dtype))
+
+
+# ---- eigenvectors of circulant matrices ---------------------------------------------------------------------------------
+
+
+def _conjugate_transform(x: Circulant):
+    """The matrix whose columns are the eigenvectors, those of the transform of the first column in their order."""
+    dtype = complex_dtype(x.dtype)
+    return Fourier._make((jnp.zeros(x.shape[:-2], dtype),), (x.shape[-1], True))
+
+
+@eig.kernel(Circulant)
+def _(x):
+    return eigvals.dispatch(x), _conjugate_transform(x)
+
+
+@eigh.kernel(Circulant, when=lambda x: x.dtype.kind == "c")
+def _(x):
+    """Those of a real matrix are real, and no columns of a Fourier matrix."""
+    values = circulant_kernel.full_spectrum(x.c).real
+    order = jnp.argsort(values, axis=-1)
+    places = jnp.argsort(order, axis=-1).astype(np.int32)
+    vectors = product(_conjugate_transform(x), Permutation._make((places,), x.dtype))
+    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), vectors

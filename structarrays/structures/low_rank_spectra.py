@@ -1,0 +1,256 @@
+"""Singular values, ranks, pseudo-inverses, approximations and determinants of low-rank matrices, from their factors."""
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import densify, to_dense
+from ..core.factored import Factored, squared_norms, stored
+from ..core.registry import Registry
+from ..functions.approximation import compress
+from ..functions.linalg import (
+    det,
+    eigvals,
+    inv,
+    matmul,
+    matrix_norm,
+    matrix_rank,
+    matrix_transpose,
+    pinv,
+    slogdet,
+    solve,
+    svdvals,
+)
+from ..functions.linalg_checks import complex_dtype, real_dtype
+from ..kernels import low_rank as kernel
+from .block_diagonal import BlockDiagonal
+from .circulant import Circulant
+from .fill import Fill
+from .low_rank import LowRank, constant_of_rank_one, low_rank
+from .product import Product
+from .sum import Sum, canonical
+
+low_rank_form = Registry("low_rank_form")
+"""``low_rank_form.kernel(A)``: a stack of matrices, whose structure says that it is of low rank, as a `LowRank`."""
+
+bounded_rank = Registry("bounded_rank")
+"""``bounded_rank.kernel(A)``: the number of columns of its `low_rank_form` (static), or None."""
+
+
+def rank_bound(x: Array) -> int | None:
+    """How large the rank of an array can be, where its structure says that it is low."""
+    rule = bounded_rank.choose((x,), {})
+    return None if rule is None else rule.run(x)
+
+
+def of_low_rank(x: Array) -> LowRank:
+    """The array, which has a `rank_bound`, as a `LowRank`."""
+    return low_rank_form.choose((x,), {}).run(x)
+
+
+@bounded_rank.kernel(LowRank)
+def _(x):
+    return x.rank
+
+
+@low_rank_form.kernel(LowRank)
+def _(x):
+    return x
+
+
+@bounded_rank.kernel(Fill)
+def _(x):
+    return 1
+
+
+@low_rank_form.kernel(Fill)
+def _(x):
+    return constant_of_rank_one(x)
+
+
+def is_narrow(x: Product, *args, **static) -> bool:
+    """Whether a chain has a place so narrow that the factors on either side of it are smaller than the product."""
+    return 2 * _width(x) <= min(x.shape[-2:])
+
+
+def _width(x):
+    return min(f.shape[-2] for f in x.factors[1:])
+
+
+@bounded_rank.kernel(Product, when=is_narrow)
+def _(x):
+    return _width(x)
+
+
+@low_rank_form.kernel(Product, when=is_narrow)
+def through_narrowest(x: Product) -> LowRank:
+    """A chain, cut where it is narrowest."""
+    place = min(range(1, len(x.factors)), key=lambda k: x.factors[k].shape[-2])
+    left, right = (f[0] if len(f) == 1 else Product._make(f) for f in (x.factors[:place], x.factors[place:]))
+    return LowRank._make((to_dense(left), to_dense(matrix_transpose(right))))
+
+
+@bounded_rank.kernel(Sum)
+def _(x):
+    ranks = [rank_bound(t) for t in x.terms]
+    return None if None in ranks else sum(ranks)
+
+
+@low_rank_form.kernel(Sum)
+def _(x):
+    return canonical([of_low_rank(t) for t in x.terms])
+
+
+# ---- singular values ------------------------------------------------------------------------------------------------
+
+
+def _factors(x):
+    return tuple(p._dense() for p in x.parts)
+
+
+def _is_narrow(x, *args, **static) -> bool:
+    return x.rank < min(x.shape[-2:])
+
+
+@svdvals.kernel(LowRank, when=_is_narrow)
+def _(x):
+    values = kernel.singular_values(*_factors(x)) if x.rank else jnp.zeros((*x.shape[:-2], 0), real_dtype(x.dtype))
+    missing = min(x.shape[-2:]) - values.shape[-1]
+    return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]),))
+
+
+@matrix_norm.kernel(LowRank, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and _is_narrow(x))
+def _(x, *, keepdims, ord):
+    values = svdvals.dispatch(x).data
+    norm = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](values, axis=-1)
+    return Dense._make((norm[..., None, None] if keepdims else norm,))
+
+
+def _tolerance(x, rtol):
+    return jnp.asarray(max(x.shape[-2:]) * jnp.finfo(x.dtype).eps if rtol is None else rtol, real_dtype(x.dtype))
+
+
+@matrix_rank.kernel(LowRank, when=_is_narrow)
+def _(x, *, rtol):
+    values = svdvals.dispatch(x).data
+    bound = _tolerance(x, rtol) * jnp.max(values, axis=-1)
+    return Dense._make((jnp.sum(values > bound[..., None], axis=-1, dtype=int),))
+
+
+@pinv.kernel(LowRank, when=lambda x, *, rtol: _is_narrow(x) and x.rank > 0)
+def _(x, *, rtol):
+    rtol = _tolerance(x, rtol)
+    batch = jnp.broadcast_shapes(rtol.shape, x.shape[:-2])
+    u, v = (jnp.broadcast_to(p, (*batch, *p.shape[-2:])) for p in _factors(x))
+    return low_rank(*(Dense._make((p,)) for p in kernel.pinv(u, v, jnp.broadcast_to(rtol, batch))))
+
+
+@eigvals.kernel(LowRank, when=_is_narrow)
+def _(x):
+    """Those of ``v.mT @ u``, and zeros."""
+    between = matmul(matrix_transpose(x.v), x.u)
+    values = eigvals.dispatch(between)._dense() if x.rank else jnp.zeros((*x.shape[:-2], 0), complex_dtype(x.dtype))
+    return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, x.shape[-1] - x.rank)]),))
+
+
+@squared_norms.kernel(Product, when=is_narrow)
+def _(x, *, axes):
+    form = through_narrowest(x)
+    return squared_norms.choose((form,), {}).run(form, axes=axes)
+
+
+def _as_low_rank(function):
+    @function.kernel(Product, when=is_narrow)
+    def _(x, **static):
+        return function.dispatch(through_narrowest(x), **static)
+
+
+for _function in (svdvals, matrix_rank, pinv, eigvals):
+    _as_low_rank(_function)
+del _function
+
+
+@matrix_norm.kernel(Product, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and is_narrow(x))
+def _(x, *, keepdims, ord):
+    return matrix_norm.dispatch(through_narrowest(x), keepdims=keepdims, ord=ord)
+
+
+# ---- approximation --------------------------------------------------------------------------------------------------
+
+
+@compress.kernel(LowRank)
+def _(x, *, rank):
+    u, v = _factors(x)
+    if not min(rank, x.rank):
+        return LowRank._make((Dense._make((u[..., :0],)), Dense._make((v[..., :0],))))
+    return LowRank._make(tuple(Dense._make((p,)) for p in kernel.truncated(u, v, rank)))
+
+
+@compress.kernel(Array)
+def _(x, *, rank):
+    """As of low rank, or else from the dense form."""
+    if rank_bound(x) is not None:
+        form = of_low_rank(x)
+    else:
+        data = densify(x, "linalg.compress").data
+        ones = jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), (*x.shape[:-2], x.shape[-1], x.shape[-1]))
+        form = LowRank._make((Dense._make((data,)), Dense._make((ones,))))
+    return compress.dispatch(form, rank=rank)
+
+
+# ---- what is singular whatever the numbers are ----------------------------------------------------------------------
+
+
+def _has_nan(x):
+    return jnp.any(jnp.stack([jnp.any(jnp.isnan(p)) for p in _factors(x)]))
+
+
+def _nothing(x, shape):
+    """NaN for a result, and whether that is no surprise: NaN in the factors gives NaN, as everywhere."""
+    return Dense._make((jnp.full(shape, jnp.nan, x.dtype),)), _has_nan(x) | (0 in shape)
+
+
+@solve.kernel(LowRank, Array, when=_is_narrow)
+def _(x1, x2):
+    if x2.ndim == 1:
+        return _nothing(x1, x1.shape[:-1])
+    return _nothing(x1, (*jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *x2.shape[-2:]))
+
+
+@inv.kernel(LowRank, when=_is_narrow)
+def _(x):
+    nothing, ok = _nothing(x, ())
+    return Fill._make((jnp.broadcast_to(nothing.data, x.shape[:-2]),), x.shape[-2:]), ok
+
+
+def _zero_or_nan(x):
+    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(p), axis=(-2, -1)) for p in _factors(x)]), axis=0)
+    return jnp.broadcast_to(jnp.where(finite, 0, jnp.nan), x.shape[:-2])
+
+
+@det.kernel(LowRank, when=_is_narrow)
+def _(x):
+    return Dense._make((_zero_or_nan(x).astype(x.dtype),))
+
+
+@slogdet.kernel(LowRank, when=_is_narrow)
+def _(x):
+    zero = _zero_or_nan(x)
+    logabsdet = jnp.where(zero == 0, -jnp.inf, jnp.nan).astype(real_dtype(x.dtype))
+    return Dense._make((zero.astype(x.dtype),)), Dense._make((logabsdet,))
+
+
+# A right-hand side of low rank: only its left factor is solved for.
+
+
+def _is_smaller(x1, x2) -> bool:
+    return stored(x2) < x2.shape[-2] * x2.shape[-1]
+
+
+@solve.kernel(BlockDiagonal, LowRank, when=_is_smaller)  # these three, or the structure of x1 would count for more
+@solve.kernel(Circulant, LowRank, when=_is_smaller)
+@solve.kernel(Factored, LowRank, when=_is_smaller)
+@solve.kernel(Array, LowRank, when=_is_smaller)
+def _solve_for_low_rank(x1, x2):
+    solution, ok = solve.dispatch(x1, to_dense(x2.u))
+    return low_rank(solution, x2.v), ok

@@ -1,0 +1,212 @@
+"""Systems, inverses and determinants of sums with a term of low rank, by that of the other terms.
+
+For a base A whose systems are solved by its structure, and ``C = I + V^T A^{-1} U``,
+
+    (A + U V^T)^{-1} = A^{-1} - A^{-1} U C^{-1} V^T A^{-1}          det(A + U V^T) = det(A) det(C)
+
+(Woodbury 1950; the matrix determinant lemma. Golub and Van Loan, *Matrix Computations*, 4th edition, 2.1.4). An array that stores
+entries beside a background is such a sum, too: with a constant matrix, of rank one.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import to_dense
+from ..core.registry import Registry
+from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
+from ..kernels import linalg_dense
+from ..kernels.tall import transposed_product
+from .diagonal import Diagonal
+from .factored_solvers import (
+    SMALL,
+    can_solve,
+    checked,
+    generically_regular,
+    is_inverse,
+    is_regular,
+    signs,
+    solved,
+    without_derivatives,
+)
+from .fill import Fill
+from .low_rank import constant_of_rank_one, low_rank, transposed_times
+from .low_rank_spectra import of_low_rank, rank_bound
+from .sum import Sum, canonical, total
+
+
+@generically_regular.kernel(Sum)
+def _(x):
+    return any(map(is_regular, x.terms))
+
+
+def _has_background(x) -> bool:
+    return x.stores_entries and x.background is not None and x.core_ndim == 2
+
+
+def _terms(x):
+    """The terms of a sum without a background, and how much rank there is beside them; for `when`, so nothing is computed."""
+    base, rank = [], 0
+    for term in x.terms if type(x) is Sum else (x,):
+        own = rank_bound(term)
+        rank += (own or 0) + _has_background(term)
+        if own is None:
+            base.append(term._rebuild(term.entries, None) if _has_background(term) else term)
+    return base, rank
+
+
+def _is_updated(x, *args, **static) -> bool:
+    """Whether an array is a matrix that can be solved for, and some ranks beside it."""
+    base, rank = _terms(x)
+    n = x.shape[-1]
+    if not base or not rank or x.full_size or 2 * rank > n:
+        return False
+    return can_solve(base[0] if len(base) == 1 else Sum._make(tuple(base)))
+
+
+def _split(x):
+    """The base, and what is of low rank."""
+    base, low = [], []
+    for term in x.terms if type(x) is Sum else (x,):
+        if rank_bound(term) is not None:
+            low.append(of_low_rank(term))
+        elif _has_background(term):
+            rest = term.background
+            above = (e - rest.reshape(rest.shape + (1,) * (e.ndim - rest.ndim)) for e in term.entries)
+            base.append(term._rebuild(tuple(above), None))
+            low.append(constant_of_rank_one(Fill._make((rest,), term.shape[-2:])))
+        else:
+            base.append(term)
+    return total(*base), canonical(low)
+
+
+row_factors = Registry("row_factors")
+"""``row_factors.kernel(A)``: ``(factors, ok)``: the numbers ``(..., n)`` by which the inverse of an A scales rows, if it does."""
+
+
+@row_factors.kernel(Diagonal)
+def _(x):
+    return 1 / x.diag, ~jnp.any(x.diag == 0)
+
+
+class Capacitance(NamedTuple):
+    """``A^{-1} U`` (or None, where it is not held: of a diagonal A), ``C``, and whether the base is regular."""
+
+    inner: jax.Array | None
+    c: jax.Array
+    regular: jax.Array
+
+
+def _capacitance(base, u, v):
+    rule = row_factors.choose((base,), {})
+    if rule is not None and type(v) is Dense:
+        factors, regular = rule.run(base)
+        inner, c = None, transposed_product(v.data, to_dense(u).data, factors)
+    else:
+        solution, regular = solve.dispatch(base, to_dense(u))
+        inner = solution._dense()
+        c = transposed_times(v, inner)
+    return Capacitance(inner, c + jnp.eye(c.shape[-1], dtype=c.dtype), regular)
+
+
+def _by(a, data):
+    """A solution, and whether there is one."""
+    solution, ok = solve.dispatch(a, Dense._make((data,)))
+    return solution._dense(), ok
+
+
+def _times(a, data):
+    return matmul.dispatch(a, Dense._make((data,)))._dense()
+
+
+def _once(base, u, v, capacitance, b):
+    """The solution by the formula, that for the base alone, and whether the pivots are regular."""
+    inner, c, regular = capacitance
+    first, ok1 = _by(base, b)
+    small, ok2 = linalg_dense.solve(c, transposed_times(v, first))
+    second = inner @ small if inner is not None else _by(base, _times(u, small))[0]
+    return first - second, first, ok1 & ok2 & regular
+
+
+# ---- systems --------------------------------------------------------------------------------------------------------
+
+
+def _woodbury(x1, b):
+    base, low = without_derivatives(_split(x1))
+    u, v = low.parts
+    capacitance = _capacitance(base, u, v)
+    flipped = matrix_transpose.dispatch(base)
+
+    def approximate(b):
+        return _once(base, u, v, capacitance, b)[::2]
+
+    def transposed(b):
+        other = Capacitance(None, capacitance.c.mT, capacitance.regular)
+        return _once(flipped, v, u, other, b)[::2]
+
+    return checked(x1, b, approximate, transposed)
+
+
+def _by_dense_form_if_small(function):
+    """Register a kernel for sums, and for arrays with a background; small ones go to the kernel for `Dense`."""
+
+    def register(run):
+        def kernel(x, *others):
+            return function.dispatch(to_dense(x), *others) if x.shape[-1] <= SMALL else run(x, *others)
+
+        others = (Array,) if function is solve else ()
+        function.kernel(Sum, *others, when=_is_updated)(kernel)
+        function.kernel(Array, *others, when=lambda x, *rest: _has_background(x) and _is_updated(x))(kernel)
+        return run
+
+    return register
+
+
+@_by_dense_form_if_small(solve)
+def _(x1, x2):
+    return solved(x1, x2, _woodbury)
+
+
+@_by_dense_form_if_small(inv)
+def _(x):
+    base, low = _split(x)
+    u, v = (to_dense(p) for p in low.parts)
+    _, c, regular = _capacitance(base, u, v)
+    inner, _ = solve.dispatch(base, u)
+    left, fine = linalg_dense.solve(c.mT, inner._dense().mT)
+    right, _ = solve.dispatch(matrix_transpose.dispatch(base), v)
+    inverse, _ = inv.dispatch(base)
+    result = total(inverse, low_rank(Dense._make((-left.mT,)), right))
+    return result, regular & fine & is_inverse(x, result)
+
+
+# ---- determinants ---------------------------------------------------------------------------------------------------
+
+
+def _checked_capacitance(x):
+    """The base, ``C``, and (for each matrix) whether few digits are lost: whether what Woodbury's formula subtracts does not cancel, tried
+    on one system. It does where the base is near to a singular matrix and the sum is not.
+    """
+    base, low = _split(x)
+    capacitance = _capacitance(base, *low.parts)
+    held, (u, v), known = without_derivatives((base, low.parts, capacitance))
+    b = signs(x)
+    whole, alone = (jnp.max(jnp.abs(part), axis=(-2, -1)) for part in _once(held, u, v, known, b)[:2])
+    return base, capacitance.c, alone <= whole / jnp.finfo(x.dtype).eps ** (1 / 3)
+
+
+@_by_dense_form_if_small(det)
+def _(x):
+    base, c, fine = _checked_capacitance(x)
+    return Dense._make((det.dispatch(base)._dense() * jnp.where(fine, linalg_dense.det(c), jnp.nan),))
+
+
+@_by_dense_form_if_small(slogdet)
+def _(x):
+    base, c, fine = _checked_capacitance(x)
+    sign, logabsdet = (p._dense() for p in slogdet.dispatch(base))
+    more, further = (jnp.where(fine, part, jnp.nan) for part in linalg_dense.slogdet(c))
+    return Dense._make((sign * more,)), Dense._make((logabsdet + further,))

@@ -1,0 +1,61 @@
+"""Random arrays that hold others as blocks or as an inverse, and Fourier matrices, for the tests of the law."""
+
+import numpy as np
+
+from ..structures.banded import Banded, tridiagonal
+from ..structures.block import Block
+from ..structures.diagonal import Diagonal
+from ..structures.fourier import Fourier
+from ..structures.inverse import Inverse
+from ..structures.low_rank import LowRank
+from .arrays import dominant, sampler
+
+
+def _tridiagonal(numbers, batch, n, requires):
+    """A matrix whose diagonal outweighs the rest, in a structure with a solver of its own."""
+    lower, upper = (numbers((*batch, max(0, n - 1))) / 4 for _ in range(2))
+    diag = numbers((*batch, n)) / 4
+    if requires != "hermitian":
+        diag = diag + (numbers.high + 1)
+    if requires not in ("", "invertible"):
+        lower, diag = upper.conj(), diag.real
+    parts = (np.asarray(p, numbers.dtype) for p in (lower, diag, upper))
+    return tridiagonal(*parts) if n else Banded((), (), (0, 0))
+
+
+def _inexact(numbers) -> bool:
+    return numbers.dtype.kind in "fc"
+
+
+@sampler("Inverse")
+def _(numbers, batch, core, requires):
+    """Of a tridiagonal matrix, which is regular in any case."""
+    n = core[0]
+    if core[0] != core[1] or n == 0 or not _inexact(numbers) or requires == "hermitian":
+        return None
+    return Inverse(_tridiagonal(numbers, batch, n, requires or "invertible"))
+
+
+@sampler("Fourier")
+def _(numbers, batch, core, requires):
+    if core[0] != core[1] or numbers.dtype.kind != "c" or requires not in ("", "invertible"):
+        return None
+    x = Fourier(core[0], dtype=numbers.dtype)
+    return x._map_leaves(lambda leaf: leaf + np.zeros(batch, numbers.dtype))
+
+
+@sampler("Block")
+def _(numbers, batch, core, requires):
+    """Dense, diagonal and low-rank blocks, and one of zeros."""
+    m, n = core
+    if m < 2 or n < 2 or numbers.dtype.kind == "b":
+        return None
+    if requires:
+        k = n // 2
+        a = dominant(numbers, batch, n, requires)
+        lower = a[..., k:, :k] if requires == "invertible" else np.swapaxes(a[..., :k, k:], -1, -2).conj()
+        return Block([[a[..., :k, :k], a[..., :k, k:]], [lower, a[..., k:, k:]]])
+    top, left = m // 2, (n + 1) // 2
+    u, v = numbers((*batch, m - top, 1)), numbers((*batch, n - left, 1))
+    diagonal = Diagonal(numbers((*batch, min(top, n - left))), shape=(top, n - left))
+    return Block([[None, diagonal], [numbers((*batch, m - top, left)), LowRank(u, v)]])

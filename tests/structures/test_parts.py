@@ -1,0 +1,512 @@
+"""Solvers of factored arrays, low-rank spectra, `Inverse`, `Block` and `Fourier`: against NumPy and SciPy on dense values."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+
+import structarrays as sa
+
+RNG = np.random.default_rng(0)
+N = 40
+
+
+def dense(x):
+    return np.asarray(x.to_jax()) if isinstance(x, sa.Array) else np.asarray(x)
+
+
+def check(actual, expected, kind=None, rtol=1e-9):
+    expected = np.asarray(expected)
+    assert actual.shape == expected.shape and actual.dtype == expected.dtype
+    scale = np.max(np.abs(expected), initial=0)
+    np.testing.assert_allclose(dense(actual), expected, rtol=rtol, atol=rtol * scale)
+    if kind is not None:
+        assert type(actual) is kind, type(actual)
+
+
+def normal(*shape, dtype=float):
+    values = RNG.normal(size=shape)
+    return values + 1j * RNG.normal(size=shape) if dtype is complex else values
+
+
+def diagonal(n=N, batch=(), dtype=float):
+    return sa.Diagonal(normal(*batch, n, dtype=dtype) + 5)
+
+
+def tridiagonal(n=N, batch=(), dtype=float):
+    return sa.tridiagonal(*(normal(*batch, m, dtype=dtype) + s for m, s in ((n - 1, 0), (n, 6), (n - 1, 0))))
+
+
+def low_rank(m=N, n=N, rank=2, batch=(), dtype=float):
+    return sa.LowRank(normal(*batch, m, rank, dtype=dtype), normal(*batch, n, rank, dtype=dtype))
+
+
+def columns_solved(matrix, right):
+    """NumPy's solution; a vector is one right-hand side for all matrices."""
+    if right.ndim > 1:
+        return np.linalg.solve(matrix, right)
+    return np.linalg.solve(matrix, np.broadcast_to(right[:, None], (*matrix.shape[:-1], 1)))[..., 0]
+
+
+def same_derivatives(make, leaves, rtol=1e-6):
+    """First and second derivatives of a solution and a determinant, against those of the dense form."""
+    right = jnp.asarray(normal(make(leaves).shape[-1], 2))
+
+    def value(leaves, structured):
+        x = make(leaves)
+        if structured:
+            solution, log = sa.linalg.solve(x, right).to_jax(), sa.linalg.slogdet(x).logabsdet.to_jax()
+        else:
+            solution, log = jnp.linalg.solve(x.to_jax(), right), jnp.linalg.slogdet(x.to_jax())[1]
+        return jnp.sum(solution**2 * right) + jnp.sum(log)
+
+    direction = [jnp.asarray(normal(*leaf.shape)) for leaf in leaves]
+
+    def both(structured):
+        gradient = jax.grad(lambda leaves: value(leaves, structured))
+        return jax.jit(lambda leaves: jax.jvp(gradient, (leaves,), (direction,)))(leaves)
+
+    for ours, theirs in zip(jax.tree.leaves(both(True)), jax.tree.leaves(both(False)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=rtol * np.max(np.abs(theirs), initial=0))
+
+
+def rebuilt(x):
+    leaves, tree = jax.tree.flatten(x)
+    return lambda leaves: jax.tree.unflatten(tree, leaves), leaves
+
+
+# ---- sums -----------------------------------------------------------------------------------------------------------
+
+BASES = {
+    "Diagonal": diagonal,
+    "Diagonal, batch": lambda dtype: diagonal(batch=(3,), dtype=dtype),
+    "Identity": lambda dtype: sa.Identity(N, 3.0 + 0 * dtype(0)),
+    "Banded": tridiagonal,
+    "Circulant": lambda dtype: sa.Circulant(np.concatenate([[30], normal(N - 1, dtype=dtype)])),
+    "Permutation": lambda dtype: sa.Permutation(RNG.permutation(N), dtype=np.dtype(dtype)),
+    "BlockDiagonal": lambda dtype: sa.BlockDiagonal(normal(N // 4, 4, 4, dtype=dtype) + 5 * np.eye(4)),
+    "background": lambda dtype: diagonal(dtype=dtype) + 2.5,
+    "Product": lambda dtype: sa.Product(diagonal(dtype=dtype), sa.Circulant(np.r_[30, normal(N - 1, dtype=dtype)])),
+}
+BASES = {name: (lambda dtype, f=f, name=name: f(dtype=dtype)) for name, f in BASES.items()}
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("base", BASES)
+def test_sums_with_a_term_of_low_rank(base, dtype):
+    x = sa.Sum(BASES[base](dtype), low_rank(dtype=dtype))
+    matrix = dense(x)
+    with sa.densify("error"):
+        for right in (normal(N), normal(N, 3)):
+            check(sa.linalg.solve(x, right), columns_solved(matrix, right).astype(matrix.dtype))
+        sign, logabsdet = sa.linalg.slogdet(x)
+        check(sa.linalg.det(x), np.linalg.det(matrix))
+        inverse = sa.linalg.inv(x)
+    check(sign, np.linalg.slogdet(matrix)[0])
+    check(logabsdet, np.linalg.slogdet(matrix)[1])
+    check(inverse, np.linalg.inv(matrix))
+    assert type(inverse) is sa.Sum or base == "Banded"
+
+
+@pytest.mark.parametrize("base", ["Diagonal", "Banded", "Circulant", "background"])
+def test_derivatives_of_sums(base):
+    same_derivatives(*rebuilt(sa.Sum(BASES[base](float), low_rank())))
+
+
+def test_an_array_with_a_background_is_a_sum():
+    x = tridiagonal(200) + 1.5
+    with sa.densify("error"):
+        right = normal(200)
+        check(sa.linalg.solve(x, right), np.linalg.solve(dense(x), right))
+        check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(dense(x))[1])
+
+
+def test_sums_under_jit_and_vmap():
+    x, right = sa.Sum(diagonal(batch=(3,)), low_rank(batch=(3,))), normal(3, N, 1)
+    expected = np.linalg.solve(dense(x), right)
+    np.testing.assert_allclose(jax.jit(lambda x, b: sa.linalg.solve(x, b).to_jax())(x, right), expected, rtol=1e-9)
+    np.testing.assert_allclose(jax.vmap(lambda x, b: sa.linalg.solve(x, b).to_jax())(x, right), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("small", [1e-4, 1e-9, 1e-14, 1e-30, 0.0])
+def test_a_base_that_is_nearly_singular(small):
+    """The sum is well conditioned: numbers that are right, or NaN under `jit`."""
+    diag = normal(N) + 3
+    diag[5] = small
+    x, right = sa.Sum(sa.Diagonal(diag), low_rank()), normal(N)
+    matrix = dense(x)
+    expected = np.linalg.solve(matrix, right)
+    check(sa.linalg.solve(x, right), expected, rtol=1e-8)
+    check(sa.linalg.inv(x), np.linalg.inv(matrix), rtol=1e-8)
+    check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(matrix)[1], rtol=1e-8)
+    compiled = np.asarray(jax.jit(lambda x: sa.linalg.solve(x, right).to_jax())(x))
+    assert np.isnan(compiled).all() or np.allclose(compiled, expected, rtol=1e-8)
+    log = float(jax.jit(lambda x: sa.linalg.slogdet(x).logabsdet.to_jax())(x))
+    assert np.isnan(log) or np.isclose(log, np.linalg.slogdet(matrix)[1], rtol=1e-8)
+    if small == 0:
+        with sa.densify("error"), pytest.raises(np.linalg.LinAlgError, match="its dense form was not tried"):
+            sa.linalg.solve(x, right)
+
+
+def test_nan_is_no_bad_pivot():
+    right = normal(N)
+    right[3] = np.nan
+    assert np.isnan(dense(sa.linalg.solve(sa.Sum(diagonal(), low_rank()), right))).all()
+
+
+def test_single_precision():
+    x = sa.astype(sa.Sum(tridiagonal(200), low_rank(200, 200)), sa.float32)
+    right = normal(200).astype(np.float32)
+    with sa.densify("error"):
+        solution = sa.linalg.solve(x, right)
+    assert solution.dtype == np.float32
+    np.testing.assert_allclose(dense(x).astype(float) @ dense(solution), right, atol=1e-4)
+
+
+# ---- matrices of low rank -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("shape", [(9, 7, 4), (5, 30, 3), (6, 6, 1)])
+def test_spectra_of_low_rank(shape, dtype):
+    m, n, rank = shape
+    u, v = normal(2, m, rank, dtype=dtype), normal(n, rank, dtype=dtype)
+    u[..., -1] = 2 * u[..., 0]  # columns that depend on each other
+    x = sa.LowRank(u, v)
+    matrix = dense(x)
+    with sa.densify("error"):
+        check(sa.linalg.svdvals(x), np.linalg.svd(matrix)[1])
+        check(sa.linalg.matrix_rank(x), np.linalg.matrix_rank(matrix))
+        check(sa.linalg.pinv(x), np.linalg.pinv(matrix, rcond=1e-12))
+        for order in (2, "nuc"):
+            check(sa.linalg.matrix_norm(x, ord=order), np.linalg.norm(matrix, order, axis=(-2, -1)))
+        if m == n:
+            np.testing.assert_allclose(np.sum(dense(sa.linalg.eigvals(x)), -1), np.trace(matrix, axis1=-2, axis2=-1))
+
+
+def test_elements_of_batches_at_indices_of_several_shapes():
+    x = low_rank(6, 5, batch=(2, 3))
+    matrix = dense(x)
+    for y, expected in (
+        (x, matrix),
+        (sa.Block([[x, None]] + [[x, x]]), np.block([[matrix, 0 * matrix], [matrix] * 2])),
+    ):
+        check(y[..., -1, 1:4], expected[..., -1, 1:4])
+        check(y[..., np.array([1, 0]), :], expected[..., np.array([1, 0]), :])
+        rows, columns = np.array([[1], [0]]), np.array([2, 0])
+        check(y[..., rows, columns], expected[..., rows, columns])
+
+
+def test_low_rank_is_singular():
+    x = low_rank()
+    for call in (lambda x: sa.linalg.solve(x, np.ones(N)), sa.linalg.inv):
+        with pytest.raises(np.linalg.LinAlgError):
+            call(x)
+        assert np.isnan(jax.jit(lambda x, call=call: call(x).to_jax())(x)).all()
+    assert float(sa.linalg.det(x)) == 0
+    assert [float(part) for part in sa.linalg.slogdet(x)] == [0, -np.inf]
+
+
+@pytest.mark.parametrize("function", ["compress", "pinv", "svdvals"])
+def test_derivatives_where_columns_depend_on_each_other(function):
+    u, v, du, dv = (normal(m, 4) for m in (9, 7, 9, 7))
+    u[:, 3], du[:, 3] = u[:, 0], du[:, 0]
+
+    def truncated(matrix):
+        left, s, right = np.linalg.svd(matrix, full_matrices=False)
+        return (left[:, :2] * s[:2]) @ right[:2]
+
+    ours, theirs = {
+        "compress": (lambda x: sa.linalg.compress(x, rank=2), truncated),
+        "pinv": (lambda x: sa.linalg.pinv(x, rtol=1e-9), lambda a: np.linalg.pinv(a, rcond=1e-9)),
+        "svdvals": (lambda x: sa.linalg.svdvals(x)[:3], lambda a: np.linalg.svd(a)[1][:3]),
+    }[function]
+    _, tangent = jax.jvp(lambda u, v: ours(sa.LowRank(u, v)).to_jax(), (jnp.asarray(u), v), (jnp.asarray(du), dv))
+    step = 1e-6
+    ahead, behind = (theirs((u + h * du) @ (v + h * dv).T) for h in (step, -step))
+    np.testing.assert_allclose(tangent, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-7)
+
+
+def test_compress():
+    for x in (low_rank(30, 20, 5, batch=(2,)), sa.asarray(normal(6, 5)), low_rank() + sa.Fill(1.0, (N, N))):
+        result = sa.linalg.compress(x, rank=2)
+        left, s, right = np.linalg.svd(dense(x), full_matrices=False)
+        check(result, (left[..., :2] * s[..., None, :2]) @ right[..., :2, :], sa.LowRank)
+        assert result.rank == 2
+    assert sa.linalg.compress(low_rank(), rank=0).rank == 0
+    with sa.densify("error"):
+        sa.linalg.compress(sa.Product(diagonal(), low_rank(N, 3, 3), low_rank(3, N, 3)), rank=1)
+
+
+@pytest.mark.parametrize(
+    ("rank", "error", "message"),
+    [(-1, ValueError, "from 0 to 40"), (41, ValueError, "got 41"), (1.5, TypeError, "1.5")],
+)
+def test_bad_ranks(rank, error, message):
+    with pytest.raises(error, match=f"linalg.compress: rank must be .*{re.escape(message)}"):
+        sa.linalg.compress(low_rank(), rank=rank)
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_products_are_solved_factor_by_factor(batch):
+    x = sa.Product(diagonal(batch=batch), sa.Circulant(np.r_[30, normal(N - 1)]), tridiagonal())
+    matrix = dense(x)
+    with sa.densify("error"):
+        for right in (normal(N), normal(N, 3)):
+            check(sa.linalg.solve(x, right), columns_solved(matrix, right))
+        check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(matrix)[1])
+        power = sa.linalg.matrix_power(x, 2)
+        symmetric = x @ x.mT
+    check(power, matrix @ matrix, sa.Product)
+    check(symmetric, matrix @ np.swapaxes(matrix, -1, -2), sa.Product)
+    check(sa.linalg.inv(x), np.linalg.inv(matrix))
+    check(sa.linalg.det(x), np.linalg.det(matrix))
+
+
+def test_products_through_a_narrow_place():
+    x = sa.Product(sa.Banded([np.ones(3)], (0,), (N, 3)), tridiagonal(3), sa.Banded([np.ones(3)], (0,), (3, N)))
+    x = sa.Product(diagonal(), *getattr(x, "factors", (x,)), sa.Circulant(normal(N)))
+    matrix = dense(x)
+    with sa.densify("error"):
+        check(sa.linalg.svdvals(x), np.linalg.svd(matrix)[1])
+        check(sa.linalg.matrix_norm(x), np.linalg.norm(matrix))
+        check(sa.var(x, axis=0), matrix.var(0))
+        assert float(sa.linalg.det(x)) == 0
+        with pytest.raises(np.linalg.LinAlgError):
+            sa.linalg.solve(x, np.ones(N))
+
+
+def test_derivatives_of_products():
+    same_derivatives(*rebuilt(sa.Product(diagonal(), sa.Circulant(np.r_[30, normal(N - 1)]))))
+
+
+# ---- Inverse --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "make",
+    [tridiagonal, lambda: tridiagonal(batch=(2,), dtype=complex), lambda: sa.Sum(diagonal(), low_rank())],
+)
+def test_inverse(make):
+    a = make()
+    x, matrix = sa.Inverse(a), np.linalg.inv(dense(a))
+    right, dtype = normal(N, 3), matrix.dtype
+    with sa.densify("error"):
+        check(x @ right, matrix @ right)
+        check(right.T @ x, right.T @ matrix)
+        check(x @ right[:, 0], matrix @ right[:, 0])
+        check(right[:, 0] @ x, right[:, 0] @ matrix)
+        check(x.mT @ right, np.swapaxes(matrix, -1, -2) @ right)
+        check(sa.conj(x) @ right, matrix.conj() @ right)
+        check((-(2 * x) / 4) @ right, -0.5 * matrix @ right)
+        check((x + sa.Identity(N)) @ right, matrix @ right + right)
+        check((x @ x) @ right, matrix @ matrix @ right)
+        check(sa.linalg.solve(x, right), np.linalg.solve(matrix, right).astype(dtype))
+        check(sa.linalg.det(x), np.linalg.det(matrix))
+        check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(matrix)[1])
+        check(x[..., 3, 5], matrix[..., 3, 5])
+        check(x[..., 3, :], matrix[..., 3, :])
+        check(x[..., 2], matrix[..., 2])
+        check(sa.linalg.diagonal(x), np.diagonal(matrix, axis1=-2, axis2=-1))
+        check(sa.sum(x, axis=-1), matrix.sum(-1))
+        assert type(sa.linalg.inv(x)) is type(a)
+    check(x, matrix)
+    check(x[..., 4:9, :], matrix[..., 4:9, :])
+    check(sa.exp(x), np.exp(matrix))
+
+
+def test_inv_of_a_large_banded_matrix():
+    a = tridiagonal(300)
+    check(sa.linalg.inv(a), np.linalg.inv(dense(a)), sa.Inverse)
+    x = sa.Sum(a, low_rank(300, 300))
+    check(sa.linalg.inv(x), np.linalg.inv(dense(x)), sa.Sum)
+    with pytest.raises(np.linalg.LinAlgError, match="linalg.inv"):
+        sa.linalg.inv(sa.tridiagonal(np.zeros(299), np.r_[0, np.ones(299)], np.zeros(299)))
+
+
+def test_inverse_of_an_inverse_and_bad_arguments():
+    a = tridiagonal()
+    assert type(sa.Inverse(sa.Inverse(a))) is sa.Banded
+    assert sa.Inverse(np.eye(2, dtype=int)).dtype == np.float64
+    with pytest.raises(ValueError, match=re.escape("a must be square in its last two dimensions, got shape (2, 3)")):
+        sa.Inverse(np.ones((2, 3)))
+    with pytest.raises(TypeError, match="a must have a numeric dtype"):
+        sa.Inverse(np.ones((2, 2), bool))
+
+
+def test_gradient_through_an_inverse():
+    gradient = jax.grad(lambda d: sa.sum(sa.Inverse(sa.Diagonal(d)) @ sa.ones(3)).to_jax())(jnp.arange(1.0, 4.0))
+    np.testing.assert_allclose(gradient, -1 / np.arange(1.0, 4.0) ** 2)
+
+
+# ---- Block ----------------------------------------------------------------------------------------------------------
+
+
+GRIDS = {
+    "low rank beside": lambda: [[diagonal(20), low_rank(20, 40, 1)], [low_rank(40, 20, 1), tridiagonal(40)]],
+    "three": lambda: [
+        [tridiagonal(20), diagonal(20), None],
+        [diagonal(20), tridiagonal(20), diagonal(20)],
+        [None, diagonal(20), sa.Circulant(np.r_[20, normal(19)])],
+    ],
+    "batch": lambda: [[diagonal(20, batch=(3,)), diagonal(20)], [diagonal(20), tridiagonal(20)]],
+    "saddle point": lambda: [[tridiagonal(40), normal(40, 2)], [normal(2, 40), None]],
+    "triangular": lambda: [[tridiagonal(20), diagonal(20)], [None, tridiagonal(20)]],
+    "complex": lambda: [[diagonal(20, dtype=complex), diagonal(20)], [tridiagonal(20), diagonal(20)]],
+    "no pivot": lambda: [[None, diagonal(20)], [tridiagonal(20), None]],
+}
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_functions_of_blocks(grid):
+    x = sa.Block(GRIDS[grid]())
+    matrix, n = dense(x), x.shape[-1]
+    right = normal(n, 3)
+    with sa.densify("error"):
+        check(x @ right, matrix @ right)
+        check(right.T @ x, right.T @ matrix)
+        check(x @ right[:, 0], matrix @ right[:, 0])
+        check(x.mT @ right, np.swapaxes(matrix, -1, -2) @ right)
+        check((x + x) @ right, 2 * matrix @ right)
+        check((x + sa.eye(n)) @ right, matrix @ right + right)
+        check((x * x) @ right, matrix * matrix @ right)
+        check((x @ x) @ right, matrix @ matrix @ right)
+        check(x[..., 3:30, 1:] @ right[1:], matrix[..., 3:30, 1:] @ right[1:])
+        check(sa.concat([x, 2 * x], axis=-1) @ np.concatenate([right, right]), 3 * matrix @ right)
+        check(sa.concat([x, x], axis=-2) @ right, np.concatenate([matrix @ right] * 2, axis=-2))
+        check(x[..., 3, 4], matrix[..., 3, 4])
+        check(x[..., 21, :], matrix[..., 21, :])
+        check(sa.linalg.diagonal(x, offset=21), np.diagonal(matrix, 21, -2, -1))
+        check(sa.sum(x, axis=-1), matrix.sum(-1))
+        check(sa.var(x, axis=-2), matrix.var(-2))
+        check(sa.linalg.matrix_norm(x), np.linalg.norm(matrix, axis=(-2, -1)))
+    check(x, matrix)
+    rows = np.array([3, -1, 25, 0])
+    check(x[..., rows, :], matrix[..., rows, :])
+    check(x[..., rows], matrix[..., rows])
+    check(x[..., ::-2, 1:], matrix[..., ::-2, 1:])
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_systems_of_blocks(grid):
+    x = sa.Block(GRIDS[grid]())
+    matrix = dense(x)
+    with sa.record() as log:
+        for right in (normal(x.shape[-1]), normal(x.shape[-1], 3)):
+            check(sa.linalg.solve(x, right), columns_solved(matrix, right).astype(matrix.dtype))
+        check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(matrix)[1])
+        check(sa.linalg.det(x), np.linalg.det(matrix))
+    if grid in ("low rank beside", "batch", "saddle point", "triangular", "complex"):
+        assert not log.densifications
+    check(sa.linalg.inv(x), np.linalg.inv(matrix))
+
+
+@pytest.mark.parametrize("grid", ["three", "saddle point"])
+def test_derivatives_of_blocks(grid):
+    same_derivatives(*rebuilt(sa.Block(GRIDS[grid]())))
+
+
+def test_a_singular_block_in_a_regular_matrix():
+    """Elimination fails, the dense form does not; a singular matrix raises."""
+    x = sa.Block([[sa.Diagonal(np.r_[0, np.ones(19)]), diagonal(20)], [diagonal(20), tridiagonal(20)]])
+    right = normal(40)
+    check(sa.linalg.solve(x, right), np.linalg.solve(dense(x), right))
+    check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(dense(x))[1])
+    with pytest.raises(np.linalg.LinAlgError):
+        sa.linalg.solve(sa.Block([[sa.Identity(20), sa.Identity(20)], [sa.Identity(20), sa.Identity(20)]]), right)
+
+
+def test_rectangular_empty_and_integer_blocks():
+    x = sa.Block([[np.arange(6).reshape(2, 3), np.ones((2, 0), int)], [None, np.ones((1, 0), int)]])
+    check(x, np.concatenate([np.arange(6).reshape(2, 3), np.zeros((1, 3), int)]))
+    assert type(sa.Block([[sa.Identity(3)]])) is sa.Identity
+    check(sa.astype(x, sa.float64), dense(x).astype(float))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "error", "message"),
+    [
+        (3, TypeError, "blocks must be a sequence of sequences of matrices, got int"),
+        ([], ValueError, "blocks must have at least one row and one column"),
+        ([[1.0]], ValueError, "blocks[0][0] must be a matrix or a stack of matrices, got shape ()"),
+        ([[np.eye(2), np.eye(3)]], ValueError, "the blocks of row 0 must have equally many rows"),
+        ([[np.eye(2)], [np.ones((2, 3))]], ValueError, "the blocks of column 0 must have equally many columns"),
+        ([[np.eye(2)], [np.eye(2)] * 2], ValueError, "the rows of blocks must have equally many, got 1, 2"),
+        ([[np.eye(2), None], [None, None]], ValueError, "blocks[1][0] is None, and no other block of its row"),
+        ([[np.eye(2, dtype=bool)]], TypeError, "blocks[0][0] must have a numeric dtype"),
+    ],
+)
+def test_bad_blocks(blocks, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        sa.Block(blocks)
+
+
+def test_concat_of_large_structured_matrices():
+    x, y = tridiagonal(100), diagonal(100)
+    check(sa.concat([x, y]), np.concatenate([dense(x), dense(y)]), sa.Block)
+    assert sa.concat([x, y, x], axis=-1).meta == (1, 3)
+
+
+# ---- Fourier --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("conjugated", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 33])
+def test_fourier(n, conjugated):
+    x, matrix = sa.Fourier(n), scipy.linalg.dft(n, scale="sqrtn")
+    x, matrix = (sa.conj(x), matrix.conj()) if conjugated else (x, matrix)
+    right = normal(n, 3)
+    with sa.densify("error"):
+        check(x @ right, matrix @ right)
+        check(right.T @ x, right.T @ matrix)
+        check(x @ right[:, 0], matrix @ right[:, 0])
+        check(x @ sa.conj(x), np.eye(n, dtype=complex), sa.Identity)
+        check(x @ x, matrix @ matrix, sa.Permutation)
+        check(sa.linalg.solve(x, right), matrix.conj() @ right)
+        check(sa.linalg.inv(x), matrix.conj(), sa.Fourier)
+        check(sa.linalg.det(x), np.linalg.det(matrix))
+        check(sa.linalg.slogdet(x).sign, np.linalg.slogdet(matrix)[0])
+        check(sa.sum(x, axis=0), matrix.sum(0))
+        check(sa.linalg.matrix_norm(x), np.linalg.norm(matrix))
+        check(x[0, :], matrix[0])
+        check(x[n // 2, n - 1], matrix[n // 2, n - 1])
+    check(x, matrix)
+    check(2j * x, 2j * matrix)
+    check(x.mT, matrix, sa.Fourier)
+    eigenvalues = np.linalg.eigvals(matrix)
+    for value in (1, -1, 1j, -1j):
+        close = [np.sum(np.abs(v - value) < 1e-6) for v in (dense(sa.linalg.eigvals(x)), eigenvalues)]
+        assert close[0] == close[1]
+
+
+def test_fourier_batches_dtypes_and_bad_arguments():
+    x = sa.broadcast_to(sa.Fourier(4, dtype=sa.complex64), (2, 4, 4))
+    matrix = scipy.linalg.dft(4, scale="sqrtn").astype(np.complex64)
+    check(x @ np.ones((4, 3), np.float32), np.broadcast_to(matrix @ np.ones((4, 3), np.float32), (2, 4, 3)), rtol=1e-5)
+    assert sa.Fourier(0).to_dense().shape == (0, 0)
+    for arguments, error, message in [
+        (dict(n=-1), ValueError, "n must not be negative, got -1"),
+        (dict(n=2.5), TypeError, "n must be an integer, got 2.5"),
+        (dict(n=2, dtype=sa.float64), ValueError, "dtype must be complex, got float64"),
+    ]:
+        with pytest.raises(error, match=re.escape(message)):
+            sa.Fourier(**arguments)
+
+
+@pytest.mark.parametrize("n", [1, 6, 9])
+def test_eigenvectors_of_circulant_matrices(n):
+    x = sa.Circulant(normal(2, n))
+    values, vectors = sa.linalg.eig(x)
+    check(x @ vectors, dense(vectors) * dense(values)[:, None, :])
+    assert type(vectors) is sa.Fourier
+    c = normal(2, n, dtype=complex)
+    x = sa.Circulant((c + np.roll(c[:, ::-1], 1, axis=-1).conj()) / 2)
+    values, vectors = sa.linalg.eigh(x)
+    check(values, np.linalg.eigvalsh(dense(x)))
+    check(x @ vectors, dense(vectors) * dense(values)[:, None, :])
