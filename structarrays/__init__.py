@@ -160,6 +160,7 @@ from .structures import kronecker_solvers as _kronecker_solvers
 from .structures import kronecker_spectra as _kronecker_spectra
 from .structures import low_rank_spectra as _low_rank_spectra
 from .structures import permutation_products as _permutation_products
+from .structures import selections as _selections
 from .structures import sparse_elementwise as _sparse_elementwise
 from .structures import sparse_forms as _sparse_forms
 from .structures import sparse_indexing as _sparse_indexing

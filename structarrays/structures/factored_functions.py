@@ -6,7 +6,6 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import allow_dense, to_dense
 from ..core.elementwise import elementwise
 from ..core.entries import elements_at, has_elements
 from ..core.factored import Factored, common_batch, hadamard_pair, scale, select_lines, squared_norms, with_batch
@@ -245,17 +244,6 @@ def _(x, operands, *, key):
     if not any(_has_dynamic_parts(p) for p in x.parts):
         return NotImplemented
     return _selected(x, tuple(Dense(o) for o in operands), key[len(batch) :])
-
-
-@select_lines.kernel(Factored)
-def _(x, key, axis):
-    """Dense rows or columns, where the structure has none of its own: products with unit vectors."""
-    item, operands = key
-    n = x.shape[axis]
-    chosen = index(Dense._make((jnp.arange(n),)), operands, key=(item,)).data
-    allow_dense(x, "__getitem__", x.size // max(1, n) * chosen.size)
-    units = (jnp.arange(n) == chosen[:, None]).astype(x.dtype)
-    return to_dense(matmul(Dense._make((units,)), x) if axis == -2 else matmul(x, Dense._make((units.mT,))))
 
 
 def _has_dynamic_parts(x) -> bool:

@@ -12,7 +12,7 @@ from ..functions.elementwise import abs as absolute
 from ..functions.elementwise import multiply, negative, sign
 from ..functions.indexing import index
 from ..functions.linalg_norms import diagonal, trace
-from ..functions.linear_algebra import matmul, matrix_transpose
+from ..functions.linear_algebra import matmul
 from ..functions.pow_and_clip import pow
 from ..functions.rounding_and_parts import imag, real
 from ..functions.statistical import mean, std, var
@@ -25,7 +25,7 @@ from .kronecker import Kronecker, factors_fit, has_square_factors, kronecker, sa
 from .kronecker_sum import KroneckerSum
 from .low_rank import LowRank, lines
 from .product import product
-from .sparse import Sparse
+from .selections import selected_lines
 from .sum import inner, total
 
 # ---- products of sparse factors ----------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def _(x, key, axis):
         whole = [("slice", 0, n, 1) for n in first.shape]
         whole[axis] = ("slice", item[1] // behind, item[2] // behind, 1)
         return kronecker(index(first, (), key=tuple(whole)), *others)
-    return _selected(x, key, axis, _product_of_lines)
+    return selected_lines(x, key, axis, _product_of_lines)
 
 
 def _product_of_lines(x, where, axis):
@@ -217,33 +217,4 @@ def _product_of_lines(x, where, axis):
 
 @select_lines.kernel(KroneckerSum)
 def _(x, key, axis):
-    return _selected(x, key, axis, lines)
-
-
-def _selected(x, key, axis, dense_lines):
-    """Rows (axis -2) or columns: a selection matrix times the whole, or dense where that stores less."""
-    n, other = x.shape[axis], x.shape[-3 - axis]
-    where = _places(key, n)
-    if 3 * where.size + stored(x) < where.size * other:
-        selection = _selection(where, n, x)
-        return product(selection, x) if axis == -2 else product(x, matrix_transpose(selection))
-    data = dense_lines(x, where, axis)
-    return Dense._make((data if axis == -2 else data.mT,))
-
-
-def _places(key, n):
-    """The indices that an item of a key selects, not negative."""
-    item, operands = key
-    if item[0] == "slice":
-        _, start, size, step = item
-        return start + step * jnp.arange(size)
-    (places,) = operands
-    return jnp.where(places.data < 0, places.data + n, places.data)
-
-
-def _selection(where, n, x) -> Sparse:
-    """The matrix with a one in each row, in the column that is selected."""
-    batch, size = x.shape[:-2], where.shape[0]
-    dtype = jnp.int64 if n > 2**31 - 1 else jnp.int32
-    leaves = (jnp.ones(size, x.dtype), jnp.arange(size, dtype=dtype), where.astype(dtype))
-    return Sparse._make((*(jnp.broadcast_to(a, (*batch, size)) for a in leaves), None), ((size, n), (0, 1), False))
+    return selected_lines(x, key, axis, lines)

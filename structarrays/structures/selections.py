@@ -1,0 +1,95 @@
+"""Rows and columns by a selection matrix: for structures that have no narrower form of a part of themselves."""
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import to_dense
+from ..core.entries import elements_at, has_elements
+from ..core.factored import Factored, as_matrix, select_lines, stored
+from ..functions.indexing import index
+from ..functions.linear_algebra import matmul, matrix_transpose
+from .product import product
+from .sparse import Sparse
+
+
+def selected_lines(x, key, axis, dense_lines):
+    """Rows (axis -2) or columns (axis -1) as a product of a selection matrix and the whole; dense where that stores less.
+
+    Parameters
+    ----------
+    x : Array
+        A stack of matrices.
+    key : tuple
+        An item of a key of `index`, and its operands.
+    axis : int
+    dense_lines : callable
+        ``dense_lines(x, where, axis)``: the lines at some indices, as rows of a `jax.Array`.
+    """
+    n, other = x.shape[axis], x.shape[-3 - axis]
+    where = places(key, n)
+    if 3 * where.size + stored(x) < where.size * other:
+        selection = selection_matrix(where, n, x)
+        return product(selection, x) if axis == -2 else product(x, matrix_transpose(selection))
+    data = dense_lines(x, where, axis)
+    return Dense._make((data if axis == -2 else data.mT,))
+
+
+def places(key, n):
+    """The indices that an item of a key selects, not negative."""
+    item, operands = key
+    if item[0] == "slice":
+        _, start, size, step = item
+        return start + step * jnp.arange(size)
+    (chosen,) = operands
+    return jnp.where(chosen.data < 0, chosen.data + n, chosen.data)
+
+
+def selection_matrix(where, n, like) -> Sparse:
+    """The matrix with a one in each row, in the column that is selected; with the batch shape and dtype of `like`."""
+    batch, size = like.shape[:-2], where.shape[0]
+    dtype = jnp.int64 if n > 2**31 - 1 else jnp.int32
+    leaves = (jnp.ones(size, like.dtype), jnp.arange(size, dtype=dtype), where.astype(dtype))
+    return Sparse._make((*(jnp.broadcast_to(a, (*batch, size)) for a in leaves), None), ((size, n), (0, 1), False))
+
+
+def _by_products(x, where, axis):
+    """Lines as products with unit vectors: no more than the result is dense."""
+    units = Dense._make(((jnp.arange(x.shape[axis]) == where[:, None]).astype(x.dtype),))
+    return to_dense(matmul(units, x)).data if axis == -2 else to_dense(matmul(units, matrix_transpose(x))).data
+
+
+@select_lines.kernel(Factored)
+def _(x, key, axis):
+    return selected_lines(x, key, axis, _by_products)
+
+
+# ---- structures that store entries everywhere ---------------------------------------------------------------------------------
+
+
+def _by_elements(x, where, axis):
+    along = jnp.arange(x.shape[-3 - axis])
+    return elements_at(x, (where[:, None], along) if axis == -2 else (along, where[:, None]))
+
+
+def _pays(x, *, operands, key) -> bool:
+    """Whether a key asks for rows or for columns of a full matrix with few parameters, and more of them than it has such."""
+    kinds = sorted(k[0] for k in key)
+    if (
+        x.core_ndim != 2
+        or not x._covers
+        or not has_elements(x)
+        or kinds not in (["array", "slice"], ["slice", "slice"])
+    ):
+        return False
+    sizes = [k[2] if k[0] == "slice" else operands[0].size for k in key]
+    whole = [k == ("slice", 0, n, 1) for k, n in zip(key, x.shape[-2:], strict=True)]
+    one_axis = sum(whole) == 1 and all(o.ndim == 1 for o in operands)
+    return one_axis and 3 * sizes[whole.index(False)] + stored(x) < sizes[0] * sizes[1]
+
+
+@index.kernel(Array, when=_pays)
+def _(x, *, operands, key):
+    axis = -2 if key[1] == ("slice", 0, x.shape[-1], 1) else -1
+    chosen = tuple(Dense._make((o,)) for o in operands)
+    return selected_lines(as_matrix(x), (key[axis], chosen), axis, _by_elements)
