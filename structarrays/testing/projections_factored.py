@@ -1,0 +1,122 @@
+"""The projections of drawn values on the structures that hold other arrays.
+
+Their elements are made of products and sums, so that one factor is ones, or one term has zeros where the other has none: then all
+elements are exactly drawn ones.
+"""
+
+import math
+
+import numpy as np
+
+from ..structures.block import Block
+from ..structures.diagonal import Diagonal
+from ..structures.fourier import Fourier
+from ..structures.inverse import Inverse
+from ..structures.kronecker import Kronecker
+from ..structures.kronecker_sum import KroneckerSum
+from ..structures.low_rank import LowRank
+from ..structures.permutation import Permutation
+from ..structures.product import Product
+from ..structures.sum import Sum
+from ..structures.toeplitz import Toeplitz
+from .projecting import projection
+
+
+def _is_numeric(values) -> bool:
+    return values.dtype.kind != "b"
+
+
+def _ones(values, m, n):
+    return np.ones((*values.shape[:-2], m, n), values.dtype)
+
+
+@projection("LowRank")
+def _(values, admits, choose):
+    m, n = values.shape[-2:]
+    if not _is_numeric(values) or not values.size:
+        return None
+    if choose(2):
+        return LowRank(_ones(values, m, 1), np.swapaxes(values[..., :1, :], -1, -2))
+    return LowRank(values[..., :, :1], _ones(values, n, 1))
+
+
+@projection("Sum")
+def _(values, admits, choose):
+    """The upper rows are of rank one, below there is a diagonal."""
+    m, n = values.shape[-2:]
+    if not _is_numeric(values) or not values.size or not admits(0):
+        return None
+    half = 1 + choose(m)
+    column, diagonal = values[..., :, :1].copy(), np.diagonal(values, axis1=-2, axis2=-1).copy()
+    column[..., half:, :], diagonal[..., :half] = 0, 0
+    return Sum(Diagonal(diagonal, shape=(m, n)), LowRank(column, _ones(values, n, 1)))
+
+
+@projection("Product")
+def _(values, admits, choose):
+    m = values.shape[-2]
+    if not _is_numeric(values) or not values.size:
+        return None
+    p = np.broadcast_to((np.arange(m) + choose(m)) % m, (*values.shape[:-2], m))
+    return Product(Permutation(p, dtype=values.dtype), Toeplitz(values[..., :, 0], values[..., 0, :]))
+
+
+@projection("Kronecker")
+def _(values, admits, choose):
+    m, n = values.shape[-2:]
+    if not _is_numeric(values) or not values.size:
+        return None
+    p, q = (choose_divisor(k, choose) for k in (m, n))
+    if (p, q) == (1, 1):
+        return None if (m, n) == (1, 1) else Kronecker(_ones(values, m, 1), values[..., :1, :])
+    return Kronecker(_ones(values, p, q), values[..., : m // p, : n // q])
+
+
+def choose_divisor(n: int, choose) -> int:
+    """A divisor of a number: 1, or its smallest prime.
+
+    Examples
+    --------
+    >>> from structarrays.testing.projections_factored import choose_divisor
+    >>> choose_divisor(15, lambda n: 1)
+    3
+    """
+    smallest = next((k for k in range(2, math.isqrt(n) + 1) if n % k == 0), n)
+    return smallest if choose(2) else 1
+
+
+@projection("KroneckerSum")
+def _(values, admits, choose):
+    m, n = values.shape[-2:]
+    if not _is_numeric(values) or not values.size or m != n or not admits(0):
+        return None
+    p = choose_divisor(n, choose)
+    return KroneckerSum(np.zeros_like(_ones(values, p, p)), values[..., : n // p, : n // p])
+
+
+@projection("Block")
+def _(values, admits, choose):
+    m, n = values.shape[-2:]
+    if not _is_numeric(values) or not values.size or m == n == 1:
+        return None
+    i, j = (1 + choose(k - 1) if k > 1 else 0 for k in (m, n))
+    rows = [values[..., a, :] for a in (slice(0, i), slice(i, m)) if a.start < a.stop]
+    return Block([[r[..., b] for b in (slice(0, j), slice(j, n)) if b.start < b.stop] for r in rows])
+
+
+@projection("Inverse")
+def _(values, admits, choose):
+    """Of a matrix that moves rows, whose inverse is exact."""
+    n = values.shape[-1]
+    if values.dtype.kind not in "fc" or not values.size or values.shape[-2] != n or not (admits(0) and admits(1)):
+        return None
+    return Inverse(np.broadcast_to(np.roll(np.eye(n, dtype=values.dtype), choose(n), axis=0), values.shape))
+
+
+@projection("Fourier")
+def _(values, admits, choose):
+    n = values.shape[-1]
+    if values.dtype.kind != "c" or values.shape[-2] != n or values.ndim > 2:
+        return None
+    x = Fourier(n, dtype=values.dtype)
+    return x if all(admits(v) for v in np.asarray(x).ravel().tolist()) else None
