@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from ..core import dtypes
 from ..core.array import Array
-from ..core.dense import Dense
+from ..core.dense import Dense, batch_shape_of
 from ..core.entries import elements
 from ..core.join import join_pair
 from ..core.text import inline
@@ -64,7 +64,7 @@ class Hankel(Array):
         r = jnp.zeros_like(c) if r is None else _line(r, "r")
         shape = (c.shape[-1], r.shape[-1])
         dtype = dtypes.promote(c.dtype, r.dtype)
-        batch = jnp.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+        batch = batch_shape_of(c=c.shape[:-1], r=r.shape[:-1])
         if 0 in shape:
             return cls._make((jnp.zeros((*batch, 0), dtype),), shape)
         c, r = (jnp.broadcast_to(line.astype(dtype), (*batch, line.shape[-1])) for line in (c, r))

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core import dtypes
 from ..core.array import Array
-from ..core.dense import Dense, parameter
+from ..core.dense import Dense, batch_shape_of, parameter
 from ..core.entries import elements
 from ..core.join import holds, is_zero_outside, join, join_pair, meet_pair, restrict_to
 from ..core.text import inline
@@ -90,7 +90,7 @@ class Toeplitz(Array):
                     f"{name} must have at least one element for a matrix of shape {shape}, got {line.shape}"
                 )
         dtype = dtypes.promote(c.dtype, r.dtype)
-        batch = jnp.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+        batch = batch_shape_of(c=c.shape[:-1], r=r.shape[:-1])
         if 0 in shape:
             return cls._make((jnp.zeros((*batch, 0), dtype),), (0, -1, shape))
         c, r = (jnp.broadcast_to(line.astype(dtype), (*batch, line.shape[-1])) for line in (c, r))

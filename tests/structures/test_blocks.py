@@ -100,7 +100,7 @@ def test_block_tridiagonal(k):
         (lambda: sa.BlockBanded([], ()), ValueError, "at least one block diagonal"),
         (lambda: sa.BlockBanded([np.ones((2, 1, 1))], (0, 1)), ValueError, "as many, got 1 and 2"),
         (lambda: sa.BlockBanded([np.ones((2, 1, 1))] * 2, (0, 0)), ValueError, r"differ.*\(0, 0\)"),
-        (lambda: sa.BlockBanded([np.ones((2, 1, 1))], ("a",)), TypeError, "offsets must be integers"),
+        (lambda: sa.BlockBanded([np.ones((2, 1, 1))], ("a",)), TypeError, "offsets must be a sequence of integers"),
         (lambda: sa.BlockBanded([np.ones((1, 1))], (0,)), ValueError, r"blocks\[0\].*\(1, 1\)"),
         (lambda: sa.BlockBanded([np.ones((2, 1, 1)), np.ones((1, 1, 2))], (0, 1)), ValueError, "one block shape"),
         (lambda: sa.BlockBanded([np.ones((2, 0, 1))], (0,)), ValueError, "not empty"),
@@ -571,3 +571,10 @@ def _memory_of(f, A, b, limit):
     ]
     assert max(sizes) <= limit
     assert compiled.memory_analysis().temp_size_in_bytes <= 8 * limit
+
+
+def test_batch_shapes_that_do_not_broadcast_are_named():
+    with pytest.raises(
+        ValueError, match=r"batch shapes must broadcast, got \(3,\) of blocks\[0\], \(2,\) of blocks\[1\]"
+    ):
+        sa.BlockDiagonal([np.ones((3, 2, 2)), np.ones((2, 1, 1))])

@@ -589,3 +589,9 @@ def test_memory_is_linear(f):
     ]
     assert max(sizes) <= 60 * N
     assert compiled.memory_analysis().temp_size_in_bytes <= 60 * 8 * N
+
+
+@pytest.mark.parametrize("structure", [sa.Toeplitz, sa.Hankel])
+def test_batch_shapes_that_do_not_broadcast_are_named(structure):
+    with pytest.raises(ValueError, match=r"batch shapes must broadcast, got \(2,\) of c, \(3,\) of r"):
+        structure(np.ones((2, 2)), np.ones((3, 2)))
