@@ -171,6 +171,7 @@ from .structures import triangular_indexing as _triangular_indexing
 from .structures import triangular_products as _triangular_products
 from .structures import triangular_reductions as _triangular_reductions
 from .structures import triangular_solvers as _triangular_solvers
+from .structures import via_sparse as _via_sparse
 from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
 from .structures.block_banded import BlockBanded, block_tridiagonal
 from .structures.block_diagonal import BlockDiagonal

@@ -200,6 +200,7 @@ class Function(Registry):
         self.checked = checked
         self.rule = rule
         self.eager: Registry | None = None
+        self.eager_of_all = False
         self._plans: dict = {}
         FUNCTIONS[self.name] = self
 
@@ -218,7 +219,7 @@ class Function(Registry):
     def __reduce__(self):
         return _function_by_name, (self.name,)
 
-    def eager_kernel(self, *classes: type):
+    def eager_kernel(self, *classes: type, when=None, of_all: bool = False):
         """Register a kernel that runs outside of the compiled call, on the arguments as they are.
 
         For results whose shape depends on values, of structures whose pattern does (`Array.static_pattern` is false). The
@@ -228,15 +229,22 @@ class Function(Registry):
         ----------
         *classes : type
             The class of each array argument.
+        when : callable, optional
+            A predicate on the same arguments as the kernel.
+        of_all : bool
+            Whether structures with static patterns are served, too: then every eager call of this function looks for it.
         """
         if self.eager is None:
             self.eager = Registry(self.name)
-        return self.eager.kernel(*classes)
+        self.eager_of_all |= of_all
+        return self.eager.kernel(*classes, when=when)
 
     def _eagerly(self, arrays, static):
         """The result of the eager kernel for these arguments, or NotImplemented."""
+        if _any_traced(arrays):
+            return NotImplemented
         kernel = self.eager.choose(arrays, static)
-        if kernel is None or _any_traced(arrays):
+        if kernel is None:
             return NotImplemented
         log = active_log() if RECORDING else None
         if log is None:
@@ -262,7 +270,7 @@ class Function(Registry):
             else:
                 static.append(value)
                 types.append(type(value))
-        if self.eager is not None and not dynamic_classes.isdisjoint(map(type, arrays)):
+        if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
             named = {
                 n: v
                 for n, v, is_array in zip(self._names(shape), (*args, *kwargs.values()), plan, strict=True)

@@ -276,9 +276,8 @@ def _write_structured(x, key, value):
             items = indexing.parse(key, x.shape)
             one_each = all(item.size >= 0 for item in items)  # but for a mask without dimensions, one for each axis
             result = _written_batch(x, items, value) if one_each and _whole_matrices(x, items) else None
-            kernel = write_entries.choose((x,), {}) if one_each and result is None else None
-            if kernel is not None:
-                result = kernel.run(x, items, value, owned)
+            if one_each and result is None:
+                result = _written_entries(x, items, value, owned)
                 fresh = result is not None
             if result is None:
                 result = _dense_for_write(x)
@@ -287,6 +286,16 @@ def _write_structured(x, key, value):
         writes.check_escape(leaves, new, "x[key] = value")
         traced = any(isinstance(leaf, jax.core.Tracer) for leaf in new)
         writes.write(x, (new, (*aux[:2], frozenset())), owned=fresh and not traced)
+
+
+def _written_entries(x, items, value, owned):
+    """The array after a write, by the first kernel that has a structure for it; None if none has."""
+    for kernel in write_entries.find((type(x),)):
+        if kernel.when is None or kernel.when(x):
+            result = kernel.run(x, items, value, owned)
+            if result is not None:
+                return result
+    return None
 
 
 def _as_array(value, dtype):

@@ -3,25 +3,21 @@
 import jax.numpy as jnp
 
 from ..core.array import Array
-from ..core.batch import concat_pair
 from ..core.dense import Dense
 from ..core.dispatch import cast
 from ..core.join import is_zero_outside, join_pair, meet_pair
 from ..core.reductions import reduce_core, squared_deviations
 from ..core.registry import FUNCTIONS
 from ..functions.creation import tril, triu
-from ..functions.indexing import index, write_entries
 from ..functions.linalg import det, diagonal, inv, matmul, matrix_transpose, slogdet, solve
 from ..functions.linalg_checks import real_dtype
-from ..functions.manipulation import flip, roll
-from ..functions.searching import nonzero_kernels
 from ..kernels import permutations as kernel
 from ..kernels.sparse import over_batch
 from ..kernels.sparse import sort as sort_entries
 from .fill import Fill
 from .permutation import Permutation
 from .sparse import Sparse
-from .sparse_elementwise import _as_sparse, compiled, register_exact, trimmed
+from .sparse_elementwise import compiled, register_exact, trimmed
 from .sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
 
 
@@ -192,46 +188,6 @@ for _function in (tril, triu):
     @_function.eager_kernel(Permutation)
     def _(x, *, k=0, function=_function):
         return trimmed(compiled(function, x, k=k))
-
-
-def _is_block(x, *, operands, key) -> bool:
-    return [k[0] for k in key] == ["slice", "slice"]
-
-
-@index.kernel(Permutation, when=_is_block)
-def _(x, *, operands, key):
-    return index.dispatch(x._free(), operands=operands, key=key)
-
-
-@index.eager_kernel(Permutation, tuple)
-def _(x, operands, *, key):
-    return trimmed(compiled(index, x, operands, key=key))
-
-
-@flip.kernel(Permutation, when=lambda x, *, axis: all(a >= x.ndim - 2 for a in axis))
-def _(x, *, axis):
-    return flip.dispatch(x._free(), axis=axis)
-
-
-@roll.kernel(Permutation, when=lambda x, *, shift, axis: axis is not None and all(a >= x.ndim - 2 for a in axis))
-def _(x, *, shift, axis):
-    return roll.dispatch(x._free(), shift=shift, axis=axis)
-
-
-@concat_pair.kernel(Permutation, Array, when=lambda x, y, *, axis: concat_pair.choose((x._free(), y), {"axis": axis}))
-def _(x, y, *, axis):
-    return concat_pair.choose((x._free(), y), {"axis": axis}).run(x._free(), y, axis=axis)
-
-
-@nonzero_kernels.kernel(Permutation, when=lambda x: not x.batch_shape)
-def _(x):
-    return tuple(c.astype(jnp.result_type(int)) for c in x._coordinates())
-
-
-@write_entries.kernel(Permutation)
-def _(x, items, value, owned):
-    x = _as_sparse(x)
-    return write_entries.choose((x,), {}).run(x, items, value, False)
 
 
 register_exact(Permutation)

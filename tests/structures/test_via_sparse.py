@@ -1,0 +1,145 @@
+"""What structures leave to their sparse form: values against NumPy, and no dense form of a million rows."""
+
+import jax
+import numpy as np
+import pytest
+
+import structarrays as sa
+
+RNG = np.random.default_rng(3)
+N = 10**6
+
+
+def dense(x):
+    return np.asarray(x.to_jax())
+
+
+def numbers(*shape):
+    return RNG.normal(size=shape)
+
+
+def small(name, batch=()):
+    """Arrays of 12 × 12, of which less than half is stored."""
+    return {
+        "BlockDiagonal": lambda: sa.BlockDiagonal(numbers(*batch, 6, 2, 2)),
+        "BlockBanded": lambda: sa.BlockBanded([numbers(*batch, 6, 2, 2), numbers(*batch, 5, 2, 2)], (0, -1)),
+        "Toeplitz": lambda: sa.Toeplitz(numbers(*batch, 2), numbers(*batch, 3), shape=(12, 12)),
+        "Banded": lambda: sa.Banded([numbers(*batch, 12), numbers(*batch, 9)], (0, 3), (12, 12)),
+        "Diagonal": lambda: sa.Diagonal(numbers(*batch, 12)),
+        "Permutation": lambda: sa.Permutation(RNG.permuted(np.tile(np.arange(12), (*batch, 1)), axis=-1)),
+        "background": lambda: sa.exp(sa.BlockDiagonal(numbers(*batch, 6, 2, 2))),
+        "Sparse": lambda: sa.Permutation(RNG.permuted(np.tile(np.arange(12), (*batch, 1)), axis=-1)) * 2.0,
+    }[name]()
+
+
+NAMES = ("BlockDiagonal", "BlockBanded", "Toeplitz", "Banded", "Diagonal", "Permutation", "background", "Sparse")
+MASK = np.arange(12) % 3 == 1
+KEYS = (
+    np.s_[::2], np.s_[:, ::3], np.s_[::-1], np.s_[::-2, ::3], np.s_[5:10], np.s_[:5], np.s_[:, :5], np.s_[3:4, 1:9], np.s_[4:4],
+    np.s_[[5, 1, -1, 1]], np.s_[:, [0, 11, 4, 4]], MASK, (slice(None), MASK), np.s_[np.zeros(0, int)],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("batch", [(), (3,)], ids=str)
+def test_parts(name, batch):
+    x = small(name, batch)
+    a = dense(x)
+    whole = (slice(None),) * len(batch)
+    with sa.densify("error"):
+        for key in KEYS:
+            key = (*whole, *(key if isinstance(key, tuple) else (key,)))
+            got = x[key]
+            assert not got.size or isinstance(got, (sa.Sparse, sa.Banded, sa.BlockDiagonal, sa.BlockBanded, sa.Toeplitz)), key
+            if isinstance(got, sa.Sparse) and not batch:
+                assert not got.padded
+            np.testing.assert_array_equal(dense(got), a[key])
+        for axis in (-2, -1):
+            np.testing.assert_array_equal(
+                dense(sa.take(x, sa.asarray([3, 0, -1]), axis=axis)), np.take(a, [3, 0, -1], axis)
+            )
+            np.testing.assert_array_equal(
+                dense(sa.repeat(x, sa.asarray([2, 0] * 6), axis=axis)), np.repeat(a, [2, 0] * 6, axis)
+            )
+            np.testing.assert_array_equal(dense(sa.flip(x, axis=axis)), np.flip(a, axis))
+            np.testing.assert_array_equal(dense(sa.roll(x, 5, axis=axis)), np.roll(a, 5, axis))
+        np.testing.assert_array_equal(dense(sa.flip(x)), np.flip(a))
+        np.testing.assert_array_equal(dense(sa.roll(x, (1, -2), axis=(0, -1))), np.roll(a, (1, -2), (0, -1)))
+        if x.background is None:
+            for got, want in zip(sa.nonzero(x), np.nonzero(a), strict=True):
+                np.testing.assert_array_equal(dense(got), want)
+        for key in KEYS[:9]:
+            key = (*whole, *(key if isinstance(key, tuple) else (key,)))
+            np.testing.assert_array_equal(dense(jax.jit(lambda x, key=key: x[key])(x)), a[key])
+
+
+@pytest.mark.parametrize("first", NAMES)
+@pytest.mark.parametrize("second", NAMES)
+def test_joins(first, second):
+    if "background" in (first, second):
+        return
+    x, y = small(first), small(second)
+    with sa.densify("error"):
+        for axis in (0, 1):
+            got = sa.concat([x, y, x], axis=axis)
+            assert type(got) is sa.Sparse
+            np.testing.assert_array_equal(dense(got), np.concatenate([dense(x), dense(y), dense(x)], axis))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_are_written(name):
+    for key in (np.s_[5], np.s_[:, 7], np.s_[-2:], np.s_[[1, 8]]):
+        x = small(name)
+        a = dense(x).copy()
+        value = numbers(*a[key].shape)
+        with sa.densify("error"):
+            x[key] = value
+        a[key] = value
+        np.testing.assert_array_equal(dense(x), a)
+
+
+@pytest.mark.parametrize(
+    ("x", "kind"),
+    [
+        (sa.Toeplitz([2.0, 1.0, 3.0]), sa.Toeplitz),
+        (sa.Circulant([2.0, 1.0, 3.0]), sa.Circulant),
+        (sa.Hankel([2.0, 1.0, 3.0]), sa.Hankel),
+        (sa.Triangular(np.ones((3, 3))), sa.Triangular),
+        (sa.Symmetric(np.ones((3, 3))), sa.Symmetric),
+    ],
+)
+def test_what_stores_much_stays_as_it_was(x, kind):
+    assert type(x[:2, :2]) in (kind, sa.Toeplitz)
+    assert type(x[[0, 1]]) is sa.Dense
+    assert type(sa.concat([x, x])) is sa.Dense
+
+
+LARGE = {
+    "BlockDiagonal": lambda: sa.BlockDiagonal(np.ones((N // 2, 2, 2))),
+    "BlockBanded": lambda: sa.BlockBanded([np.ones((N // 2, 2, 2)), np.ones((N // 2 - 1, 2, 2))], (0, 1)),
+    "Toeplitz": lambda: sa.Toeplitz([2.0, -1.0], shape=(N, N)),
+    "Banded": lambda: sa.tridiagonal(np.ones(N - 1), np.ones(N), np.ones(N - 1)),
+    "Permutation": lambda: sa.Permutation(np.arange(N)[::-1]),
+}
+SOME = np.arange(0, N, 1000)
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_no_dense_form_of_a_million_rows(name):
+    x = LARGE[name]()
+    mask = np.zeros(N, bool)
+    mask[SOME] = True
+    rows, columns = sa.sum(x, axis=1).to_jax(), sa.sum(x, axis=0).to_jax()
+    with sa.densify("error"):
+        for result, expected in (
+            (x[::2], rows[::2]), (x[::-1], rows[::-1]), (x[SOME], rows[SOME]), (x[mask], rows[SOME]), (x[5:11], rows[5:11]),
+            (sa.take(x, SOME, axis=0), rows[SOME]), (sa.flip(x, axis=0), rows[::-1]), (x[:, :].mT[SOME], columns[SOME]),
+            (sa.roll(x, 3, axis=0), np.roll(rows, 3)), (sa.concat([x, x], axis=0), np.tile(rows, 2)),
+            (sa.concat([x, x], axis=1), 2 * rows),
+        ):  # fmt: skip
+            np.testing.assert_array_equal(dense(sa.sum(result, axis=1)), expected)
+        np.testing.assert_array_equal(dense(sa.sum(x[:, SOME], axis=0)), columns[SOME])
+        np.testing.assert_array_equal(dense(sa.sum(x[:, :5], axis=0)), columns[:5])
+        assert sa.nonzero(x)[0].shape == (int(sa.count_nonzero(x)),)
+        x[5] = np.full(N, 2.0)
+        assert type(x) is sa.Sparse and float(sa.sum(x[5])) == 2.0 * N
