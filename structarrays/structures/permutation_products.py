@@ -1,14 +1,17 @@
 """Products and inverses of permutations, and what they leave to their sparse form."""
 
+import jax
 import jax.numpy as jnp
 
 from ..core.array import Array
+from ..core.batch import concat_pair
 from ..core.dense import Dense
 from ..core.dispatch import cast
 from ..core.join import is_zero_outside, join_pair, meet_pair
 from ..core.reductions import reduce_core, squared_deviations
 from ..core.registry import FUNCTIONS
 from ..functions.creation import tril, triu
+from ..functions.indexing import index
 from ..functions.linalg import det, diagonal, inv, matmul, matrix_transpose, slogdet, solve
 from ..functions.linalg_checks import real_dtype
 from ..kernels import permutations as kernel
@@ -188,6 +191,33 @@ for _function in (tril, triu):
     @_function.eager_kernel(Permutation)
     def _(x, *, k=0, function=_function):
         return trimmed(compiled(function, x, k=k))
+
+
+# ---- rows and columns ---------------------------------------------------------------------------------------------------
+
+
+def _selects(x, *, operands, key) -> bool:
+    """Whether a key is an index array of one dimension, and the other axis whole."""
+    whole = ("slice", 0, x.shape[-1], 1)
+    return key in ((("array",), whole), (whole, ("array",))) and operands[0].ndim == 1
+
+
+@index.kernel(Permutation, when=_selects)
+def _(x, *, operands, key):
+    """Each row that is chosen has one entry, and so has each column: the number of entries is known under `jit`, too."""
+    (places,), n, axis = operands, x.shape[-1], key.index(("array",))
+    lines = x.p if axis == 0 else _mapped(kernel.inverse, x.p)
+    there = lines[..., jnp.where(places < 0, places + n, places)]
+    here = jax.lax.broadcasted_iota(there.dtype, there.shape, there.ndim - 1)
+    shape, coordinates = [n, n], (here, there) if axis == 0 else (there, here)
+    shape[axis] = places.shape[0]
+    ones = jnp.ones(there.shape, x.dtype)
+    return Sparse._make((ones, *coordinates, None), (tuple(shape), (axis, 1 - axis), False))
+
+
+@concat_pair.kernel(Permutation, Permutation, when=lambda x, y, *, axis: axis < -2)
+def _(x, y, *, axis):
+    return Permutation._make((jnp.concatenate([x.p, y.p], axis + 1),), x.dtype)
 
 
 register_exact(Permutation)

@@ -177,12 +177,15 @@ def _moved(x, moves):
 # ---- joining ------------------------------------------------------------------------------------------------------------
 
 
-def _joinable(x, y, *, axis) -> bool:
-    return x.core_ndim == y.core_ndim and all(has_sparse_form(a) and a.background is None for a in (x, y))
+def joinable(x, y, *, axis) -> bool:
+    """Whether two arrays with sparse forms go into one: with a background only along the batch, where each keeps its own."""
+    if x.core_ndim != y.core_ndim or not (has_sparse_form(x) and has_sparse_form(y)):
+        return False
+    return axis < -x.core_ndim or x.background is None and y.background is None
 
 
-@concat_pair.kernel(Sparse, Array, when=_joinable)
-@concat_pair.kernel(Array, Sparse, when=_joinable)
+@concat_pair.kernel(Sparse, Array, when=joinable)
+@concat_pair.kernel(Array, Sparse, when=joinable)
 def _(x, y, *, axis):
     x, y = to_sparse(x), to_sparse(y)
     y = y._in_order(x.order)
@@ -190,7 +193,9 @@ def _(x, y, *, axis):
         x, y = x._padded_to(y.nnz), y._padded_to(x.nnz)
         axis += x.core_ndim
         leaves = (jnp.concatenate(pair, axis - 1) for pair in zip(x._value[0][:-1], y._value[0][:-1], strict=True))
-        return Sparse._make((*leaves, None), (x.core_shape, x.order, x.padded or y.padded))
+        plain = x.background is None and y.background is None
+        background = None if plain else jnp.concatenate([x._fill(), y._fill()], axis)
+        return Sparse._make((*leaves, background), (x.core_shape, x.order, x.padded or y.padded))
     axis += x.core_ndim
     before = x.core_shape[axis]
     shape = tuple(n + y.core_shape[i] if i == axis else n for i, n in enumerate(x.core_shape))

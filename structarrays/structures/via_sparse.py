@@ -8,12 +8,13 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.batch import concat_pair
+from ..core.reductions import reduce_batch
 from ..functions.indexing import _core_position, index, take, write_entries
 from ..functions.manipulation import flip, roll
 from ..functions.searching import nonzero_kernels
 from .sparse import Sparse
 from .sparse_elementwise import _as_sparse, compiled, trimmed
-from .sparse_indexing import in_core, selected
+from .sparse_indexing import in_core, joinable, selected
 from .sparse_joins import has_sparse_form, to_sparse
 
 
@@ -37,12 +38,14 @@ def _slices(x, *, operands, key):
 
 
 def _has_exact_size(x, operands, *, key) -> bool:
-    """Whether the part is a sparse array, whose number of entries is known in an eager call alone."""
-    if type(x) is Sparse or _selected_axis(x, operands, key) is not None:
-        return _is_sparse(x)
+    """Whether the part is a sparse array of a size that is known in an eager call alone."""
+    if type(x) is Sparse:
+        return True
     core = key[_core_position(key, len(x.batch_shape)) :]
     kernel = index.choose((x,), {"operands": operands, "key": core})
-    return kernel is not None and kernel.run is _slices
+    if kernel is not None and kernel.classes != (Array,):
+        return False  # the structure has one of its own
+    return pays(x) if _selected_axis(x, operands, key) is not None else kernel is not None and kernel.run is _slices
 
 
 @index.eager_kernel(Array, tuple, when=_has_exact_size, of_all=True)
@@ -78,6 +81,12 @@ def _(x):
     return nonzero_kernels.choose((x,), {}).run(x)
 
 
+@reduce_batch.kernel(Array, when=pays)
+def _(x, *, monoid, axes, keepdims):
+    x = to_sparse(x)
+    return reduce_batch.choose((x,), {}).run(x, monoid=monoid, axes=axes, keepdims=keepdims)
+
+
 # ---- reversals and joins ------------------------------------------------------------------------------------------------
 
 
@@ -91,13 +100,11 @@ def _(x, *, shift, axis):
     return roll.dispatch(to_sparse(x), shift=shift, axis=axis)
 
 
-def _joinable(x, y, *, axis) -> bool:
-    """Along a core axis; along one of the batch, structures with static patterns have a join of their own."""
-    along_core = axis >= -min(x.core_ndim, y.core_ndim)
-    return (along_core or not (x.static_pattern and y.static_pattern)) and _is_sparse(x) and _is_sparse(y)
+def _joins(x, y, *, axis) -> bool:
+    return (pays(x) or pays(y)) and _is_sparse(x) and _is_sparse(y) and joinable(x, y, axis=axis)
 
 
-@concat_pair.kernel(Array, Array, when=_joinable)
+@concat_pair.kernel(Array, Array, when=_joins)
 def _(x, y, *, axis):
     return concat_pair.choose((to_sparse(x), to_sparse(y)), {"axis": axis}).run(to_sparse(x), to_sparse(y), axis=axis)
 

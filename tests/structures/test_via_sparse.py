@@ -50,7 +50,9 @@ def test_parts(name, batch):
         for key in KEYS:
             key = (*whole, *(key if isinstance(key, tuple) else (key,)))
             got = x[key]
-            assert not got.size or isinstance(got, (sa.Sparse, sa.Banded, sa.BlockDiagonal, sa.BlockBanded, sa.Toeplitz)), key
+            assert not got.size or isinstance(
+                got, (sa.Sparse, sa.Banded, sa.BlockDiagonal, sa.BlockBanded, sa.Toeplitz)
+            ), key
             if isinstance(got, sa.Sparse) and not batch:
                 assert not got.padded
             np.testing.assert_array_equal(dense(got), a[key])
@@ -143,3 +145,80 @@ def test_no_dense_form_of_a_million_rows(name):
         assert sa.nonzero(x)[0].shape == (int(sa.count_nonzero(x)),)
         x[5] = np.full(N, 2.0)
         assert type(x) is sa.Sparse and float(sa.sum(x[5])) == 2.0 * N
+
+
+# ---- permutations -------------------------------------------------------------------------------------------------------
+
+
+def test_rows_and_columns_of_permutations_are_sparse_under_jit():
+    for batch in ((), (2,)):
+        x = small("Permutation", batch)
+        a = dense(x)
+        i = np.array([3, -1, 3, 0])
+        for f in (lambda x, i: x[..., i, :], lambda x, i: x[..., i], lambda x, i: sa.take(x, i, axis=-1)):
+            with sa.densify("error"):
+                got = jax.jit(f)(x, sa.asarray(i))
+            assert type(got) is sa.Sparse and got.nnz == 4
+            np.testing.assert_array_equal(dense(got), np.asarray(f(sa.asarray(a), sa.asarray(i)).to_jax()))
+
+
+# ---- stacks and batches ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", ["Sparse", "Permutation", "BlockDiagonal"])
+@pytest.mark.parametrize("second", ["Sparse", "Permutation", "Toeplitz", "Diagonal"])
+def test_stacks(first, second):
+    for batch in ((), (2,)):
+        x, y = small(first, batch), small(second, batch)
+        for axis in range(len(batch) + 1):
+            with sa.densify("error"):
+                got = sa.stack([x, y, x], axis=axis)
+                assert type(sa.stack([x], axis=axis)) is type(x)
+            assert type(got) is (sa.Permutation if first == second == "Permutation" else type(got))
+            np.testing.assert_array_equal(dense(got), np.stack([dense(x), dense(y), dense(x)], axis))
+    many = [small("Sparse") for _ in range(7)]
+    np.testing.assert_array_equal(dense(sa.stack(many)), np.stack([dense(x) for x in many]))
+    assert type(sa.concat([many[0]])) is sa.Sparse
+
+
+def batched(batch=(3, 2), core=(5, 4), dtype="float64"):
+    """A sparse array of matrices with patterns of their own, of different sizes."""
+    a = np.where(RNG.random((*batch, *core)) < 0.3, RNG.integers(-4, 5, (*batch, *core)), 0).astype(dtype)
+    return sa.Sparse.from_dense(a), a
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod", "any", "all", "count_nonzero"])
+@pytest.mark.parametrize("axis", [0, 1, (0, 1), (1, -1), (0, -2, -1)], ids=str)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_reductions_over_batches(name, axis, keepdims):
+    x, a = batched()
+    with sa.densify("error"):
+        for call in (lambda x: getattr(sa, name)(x, axis=axis, keepdims=keepdims),) * 2:
+            got, compiled = call(x), jax.jit(call)(x)
+            expected = getattr(np, name)(a, axis=axis, keepdims=keepdims)
+            np.testing.assert_allclose(dense(got), expected, rtol=1e-15)
+            np.testing.assert_allclose(dense(compiled), expected, rtol=1e-15)
+            assert got.dtype == compiled.dtype
+        whole = axis in (0, 1, (0, 1))
+        assert type(got) is (sa.Sparse if whole else sa.Dense)
+
+
+def test_reductions_over_batches_of_permutations_and_of_nothing():
+    p = small("Permutation", (4,))
+    with sa.densify("error"):
+        for name in ("sum", "max", "mean"):
+            got = getattr(sa, name)(p, axis=0)
+            assert type(got) is sa.Sparse and not got.padded
+            np.testing.assert_array_equal(dense(got), getattr(np, name)(dense(p), axis=0))
+    none, a = batched((0,))
+    for name in ("sum", "prod", "any", "all"):
+        np.testing.assert_array_equal(dense(getattr(sa, name)(none, axis=0)), getattr(np, name)(a, axis=0))
+    empty = sa.Sparse(np.zeros((3, 0)), np.zeros((3, 0, 2), int), (4, 4))
+    np.testing.assert_array_equal(dense(sa.max(empty, axis=0)), np.zeros((4, 4)))
+    grad = jax.grad(lambda d: sa.sum(sa.sum(empty_or(d), axis=0) ** 2).to_jax())
+    x, a = batched((3,))
+
+    def empty_or(d):
+        return x.with_data(d)
+
+    np.testing.assert_allclose(dense(x.with_data(grad(x.data))), 2 * a.sum(0) * (a != 0), rtol=1e-15)
