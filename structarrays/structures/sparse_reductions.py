@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import allow_dense
+from ..core.dispatch import allow_dense, densify
 from ..core.reductions import reduce_batch, reduce_core, squared_deviations, squared_magnitude
 from ..core.registry import FUNCTIONS
 from ..kernels import sparse as kernel
@@ -30,7 +30,8 @@ def _(x, *, monoid, axes, keepdims):
 
 @squared_deviations.kernel(Sparse)
 def _(x, *, mean, monoid, axes, keepdims):
-    mean = jnp.broadcast_to(mean.data, x.batch_shape + mean.shape[len(x.batch_shape) :])
+    mean = densify(mean, "a reduction").data
+    mean = jnp.broadcast_to(mean, x.batch_shape + mean.shape[len(x.batch_shape) :])
 
     def at_entries(mean, *coordinates):
         where = (jnp.zeros_like(c) if n == 1 else c for c, n in zip(coordinates, mean.shape, strict=True))
