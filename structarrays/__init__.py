@@ -153,6 +153,7 @@ from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions
 from .structures import permutation_products as _permutation_products
+from .structures import sparse_batch_writes as _sparse_batch_writes
 from .structures import sparse_elementwise as _sparse_elementwise
 from .structures import sparse_forms as _sparse_forms
 from .structures import sparse_indexing as _sparse_indexing

@@ -277,7 +277,7 @@ def _write_structured(x, key, value):
             one_each = all(item.size >= 0 for item in items)  # but for a mask without dimensions, one for each axis
             result = _written_batch(x, items, value) if one_each and _whole_matrices(x, items) else None
             if one_each and result is None:
-                result = _written_entries(x, items, value, owned)
+                result = written_entries(x, items, value, owned)
                 fresh = result is not None
             if result is None:
                 result = _dense_for_write(x)
@@ -288,7 +288,7 @@ def _write_structured(x, key, value):
         writes.write(x, (new, (*aux[:2], frozenset())), owned=fresh and not traced)
 
 
-def _written_entries(x, items, value, owned):
+def written_entries(x, items, value, owned):
     """The array after a write, by the first kernel that has a structure for it; None if none has."""
     for kernel in write_entries.find((type(x),)):
         if kernel.when is None or kernel.when(x):

@@ -9,7 +9,7 @@ import numpy as np
 from ..core.array import Array
 from ..core.batch import concat_pair
 from ..core.reductions import reduce_batch
-from ..functions.indexing import _core_position, index, take, write_entries
+from ..functions.indexing import _core_position, index, take, write_entries, written_entries
 from ..functions.manipulation import flip, roll
 from ..functions.searching import nonzero_kernels
 from .sparse import Sparse
@@ -115,5 +115,4 @@ def _(x, y, *, axis):
 @write_entries.kernel(Array, when=pays)
 def _(x, items, value, owned):
     """What a structure cannot hold itself."""
-    x = _as_sparse(x)
-    return write_entries.choose((x,), {}).run(x, items, value, False)
+    return written_entries(_as_sparse(x), items, value, False)

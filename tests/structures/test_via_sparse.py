@@ -222,3 +222,40 @@ def test_reductions_over_batches_of_permutations_and_of_nothing():
         return x.with_data(d)
 
     np.testing.assert_allclose(dense(x.with_data(grad(x.data))), 2 * a.sum(0) * (a != 0), rtol=1e-15)
+
+
+BATCH_WRITES = [
+    (np.s_[0, 1, 2, 3], 7.0),
+    (np.s_[0, 1, 2], numbers(4)),
+    (np.s_[1, :, 2, 3], numbers(2)),
+    (np.s_[1, :, :, 3], numbers(2, 5)),
+    (np.s_[::2, 0, 1:3, 1:3], numbers(2, 2, 2)),
+    (np.s_[0:2, 1, [0, 4], [3, 0]], numbers(2, 2)),
+    (np.s_[-1, 0, [0, 4], [3, 0]], 5.0),
+    (np.s_[0], "sparse"),
+    (np.s_[1:, 0], "sparse"),
+    (np.s_[:, 1], "batch of sparse"),
+    (np.s_[2, 1], "diagonal"),
+]
+
+
+@pytest.mark.parametrize("case", range(len(BATCH_WRITES)))
+def test_writes_into_batches(case):
+    key, value = BATCH_WRITES[case]
+    values = {
+        "sparse": lambda: batched(())[0],
+        "batch of sparse": lambda: batched((3,))[0],
+        "diagonal": lambda: sa.eye(5, 4),
+    }
+    value = values[value]() if isinstance(value, str) else value
+    host = dense(value) if isinstance(value, sa.Sparse | sa.Diagonal) else value
+    for x, a in (batched(), (lambda x, a: (x.mT.mT, a))(*batched())):
+        other = sa.asarray(x, copy=True)
+        b = a.copy()
+        b[key] = host
+        for _ in range(2):  # the second time into parameters of its own
+            with sa.densify("error"):
+                x[key] = value
+            assert type(x) is sa.Sparse
+            np.testing.assert_array_equal(dense(x), b)
+        np.testing.assert_array_equal(dense(other), a)
