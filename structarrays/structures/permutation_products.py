@@ -182,7 +182,20 @@ def _through_sparse(registry):
         return kernel.run(x._free(), *arguments, **static)
 
 
-for _registry in (reduce_core, squared_deviations, diagonal, tril, triu):
+@reduce_core.kernel(Permutation)
+def _(x, *, monoid, axes, keepdims):
+    """All lines have a single one, so that their reductions are one number."""
+    # By the sparse form XLA would take its ones for a constant, and reduce it while it compiles, for seconds.
+    n, lines = x.shape[-1], x.shape[-1] if len(axes) == 2 else 1
+    value = jnp.full((), monoid.identity(x.dtype))
+    for element, count in ((1, lines if n else 0), (0, lines * (n - 1))):
+        if count > 0:
+            value = monoid.combine(value, monoid.repeat(jnp.full((), element, x.dtype), count))
+    shape = tuple(n if axis not in axes else 1 for axis in (-2, -1) if keepdims or axis not in axes)
+    return Dense._make((jnp.broadcast_to(value, (*x.batch_shape, *shape)),))
+
+
+for _registry in (squared_deviations, diagonal, tril, triu):
     _through_sparse(_registry)
 
 
