@@ -170,7 +170,9 @@ def squeeze_rule(function, args, static):
         (value,) = x._value[0]
         kept = [n for axis, n in enumerate(core, len(batch)) if axis not in axes]
         return filled(x, jnp.squeeze(value, from_batch), kept)
-    return Dense._make((jnp.squeeze(x._dense(), axes),))
+    left = len(core) - len(axes) + len(from_batch)
+    data = x._dense() if left < 2 else densify(x, "squeeze").data
+    return Dense._make((jnp.squeeze(data, axes),))
 
 
 def reshape_rule(function, args, static):

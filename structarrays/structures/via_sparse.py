@@ -9,13 +9,16 @@ import numpy as np
 from ..core.array import Array
 from ..core.batch import concat_pair
 from ..core.reductions import reduce_batch
+from ..core.registry import FUNCTIONS
 from ..functions.indexing import _core_position, index, take, write_entries, written_entries
-from ..functions.manipulation import flip, roll
+from ..functions.manipulation import expand_dims, flip, repeat, reshape, roll, tile
 from ..functions.searching import nonzero_kernels
+from ..functions.utility import diff
 from .sparse import Sparse
 from .sparse_elementwise import _as_sparse, compiled, trimmed
 from .sparse_indexing import in_core, joinable, selected
 from .sparse_joins import has_sparse_form, to_sparse
+from .sparse_shapes import can_reshape, changes_core, new_core_axes
 
 
 def pays(x, *args, **static) -> bool:
@@ -32,7 +35,7 @@ def _is_sparse(x) -> bool:
 # ---- parts ------------------------------------------------------------------------------------------------------------
 
 
-@index.kernel(Array, when=lambda x, *, operands, key: all(k[0] == "slice" for k in key) and pays(x))
+@index.kernel(Array, when=lambda x, *, operands, key: {k[0] for k in key} <= {"slice", "new"} and pays(x))
 def _slices(x, *, operands, key):
     return index.dispatch(to_sparse(x), operands=operands, key=key)
 
@@ -53,17 +56,29 @@ def _(x, operands, *, key):
     axis = _selected_axis(x, operands, key)
     if axis is None:
         return trimmed(compiled(index, x, operands, key=key))
-    return selected(x if type(x) is Sparse else _as_sparse(x), axis, np.asarray(operands[0]))
+    *integers, places = operands
+    batch, core, whole = len(x.batch_shape), list(key[len(x.batch_shape) :]), [("slice", 0, n, 1) for n in x.shape]
+    if key[:batch] != tuple(whole[:batch]):
+        x = index(x, tuple(integers), key=(*key[:batch], *whole[batch:]))
+    x = selected(x if type(x) is Sparse else _as_sparse(x), axis, np.ravel(places))
+    core[axis] = ("slice", 0, np.size(places), 1)
+    x = index(x, (), key=(*(("slice", 0, n, 1) for n in x.batch_shape), *core))
+    at = len(x.batch_shape) + axis
+    return (
+        x if np.ndim(places) == 1 else FUNCTIONS["reshape"](x, (*x.shape[:at], *np.shape(places), *x.shape[at + 1 :]))
+    )
 
 
 def _selected_axis(x, operands, key) -> int | None:
-    """The core axis of which a key takes the elements at an index array, if it leaves all the other axes whole."""
-    arrays = [axis for axis, k in enumerate(key) if k[0] == "array"]
-    if len(key) != x.ndim or len(arrays) != 1 or x.core_ndim < 2 or np.ndim(operands[0]) != 1:
+    """The core axis of which a key takes the elements at an index array, if it slices the others."""
+    kinds, batch = [k[0] for k in key], len(x.batch_shape)
+    if kinds.count("array") != 1 or "new" in kinds or x.core_ndim < 2 or np.ndim(operands[-1]) < 1:
         return None
-    whole = all(k == ("slice", 0, n, 1) for k, n in zip(key, x.shape, strict=True) if k[0] != "array")
-    axis = arrays[0] - len(x.batch_shape)
-    return axis if whole and axis >= 0 else None
+    at, others = kinds.index("array"), [i for i, kind in enumerate(kinds) if kind == "int"]
+    # Integers of the batch right before it leave its dimensions in place; otherwise NumPy moves them to the front.
+    if at < batch or others != list(range(at - len(others), at)):
+        return None
+    return at - batch if not others or at == batch else None
 
 
 @take.eager_kernel(Array, object, of_all=True, when=lambda x, indices, *, axis=None: _is_sparse(x))
@@ -107,6 +122,34 @@ def _joins(x, y, *, axis) -> bool:
 @concat_pair.kernel(Array, Array, when=_joins)
 def _(x, y, *, axis):
     return concat_pair.choose((to_sparse(x), to_sparse(y)), {"axis": axis}).run(to_sparse(x), to_sparse(y), axis=axis)
+
+
+# ---- other shapes -------------------------------------------------------------------------------------------------------
+
+
+@expand_dims.kernel(Array, when=lambda x, *, axis: pays(x) and new_core_axes(x, axis)[0] != ())
+def _(x, *, axis):
+    return expand_dims.dispatch(to_sparse(x), axis=axis)
+
+
+@reshape.kernel(Array, when=lambda x, *, shape: pays(x) and changes_core(x, shape) and can_reshape(x, shape=shape))
+def _(x, *, shape):
+    return reshape.dispatch(to_sparse(x), shape=shape)
+
+
+@repeat.kernel(Array, when=lambda x, *, repeats, axis: axis is not None and in_core(x, (axis,)) and pays(x))
+def _(x, *, repeats, axis):
+    return repeat.dispatch(to_sparse(x), repeats=repeats, axis=axis)
+
+
+@tile.kernel(Array, when=lambda x, *, repetitions: pays(x) and any(r != 1 for r in repetitions[-x.core_ndim :]))
+def _(x, *, repetitions):
+    return tile.dispatch(to_sparse(x), repetitions=repetitions)
+
+
+@diff.kernel(Array, when=lambda x, *, axis, n: in_core(x, (axis,)) and pays(x))
+def _(x, *, axis, n):
+    return diff.dispatch(to_sparse(x), axis=axis, n=n)
 
 
 # ---- writes -------------------------------------------------------------------------------------------------------------
