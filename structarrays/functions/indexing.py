@@ -278,9 +278,8 @@ def _write_structured(x, key, value):
                 items, written_value = _without_new_axes(parsed, value)
                 if _whole_matrices(x, items):
                     result = _written_batch(x, items, written_value)
-                kernel = write_entries.choose((x,), {}) if result is None else None
-                if kernel is not None:
-                    result = kernel.run(x, items, written_value, owned)
+                if result is None:
+                    result = written_entries(x, items, written_value, owned)
                     fresh = result is not None
             if result is None:
                 result = _dense_for_write(x)
@@ -289,6 +288,16 @@ def _write_structured(x, key, value):
         writes.check_escape(leaves, new, "x[key] = value")
         traced = any(isinstance(leaf, jax.core.Tracer) for leaf in new)
         writes.write(x, (new, (*aux[:2], frozenset())), owned=fresh and not traced)
+
+
+def written_entries(x, items, value, owned):
+    """The array after a write, by the first kernel that has a structure for it; None if none has."""
+    for kernel in write_entries.find((type(x),)):
+        if kernel.when is None or kernel.when(x):
+            result = kernel.run(x, items, value, owned)
+            if result is not None:
+                return result
+    return None
 
 
 def _as_array(value, dtype):

@@ -67,7 +67,7 @@ class Toeplitz(Array):
     >>> T.offsets
     (-1, 0, 1)
     >>> sa.square(T) - T
-    Toeplitz([2., 2., 2.], offsets=-1..1, shape=(4, 4), dtype=float64)
+    Toeplitz([2., 2., 2.], offsets=-1..1, shape=(4, 4), dtype=float64, stores 3 of 16 entries, 24 B of 128 B dense)
     """
 
     __slots__ = ()
@@ -197,8 +197,8 @@ class Toeplitz(Array):
         return max(0, -self.first), max(0, self.last)
 
     def _describe(self):
-        text, complete = inline(self.values)
-        return [text, f"offsets={self.first}..{self.last}", f"shape={self.shape}"], complete
+        offsets = f"{self.first}..{self.last}" if self.first <= self.last else "()"
+        return [inline(self.values)[0], f"offsets={offsets}", f"shape={self.shape}"], self.size <= 1
 
     def _dense(self):
         return kernel.to_dense(self.values, self.first, self.core_shape)
