@@ -11,7 +11,6 @@ from .sparse_joins import has_sparse_form
 
 @write_entries.kernel(Sparse, when=lambda x: x.batch_shape != ())
 def _(x, items, value, owned):
-    items = [item for item in items if item.kind != "new"]
     batch, core = items[: len(x.batch_shape)], items[len(x.batch_shape) :]
     whole = all(indexing.is_full(item, n) for item, n in zip(batch, x.batch_shape, strict=True))
     if whole or not indexing.is_basic(batch) or _moves_axes(items):
