@@ -161,12 +161,14 @@ from .structures import kronecker_spectra as _kronecker_spectra
 from .structures import low_rank_spectra as _low_rank_spectra
 from .structures import permutation_products as _permutation_products
 from .structures import selections as _selections
+from .structures import sparse_batch_writes as _sparse_batch_writes
 from .structures import sparse_elementwise as _sparse_elementwise
 from .structures import sparse_forms as _sparse_forms
 from .structures import sparse_indexing as _sparse_indexing
 from .structures import sparse_joins as _sparse_joins
 from .structures import sparse_products as _sparse_products
 from .structures import sparse_reductions as _sparse_reductions
+from .structures import sparse_shapes as _sparse_shapes
 from .structures import sparse_writes as _sparse_writes
 from .structures import sum_solvers as _sum_solvers
 from .structures import symmetric_indexing as _symmetric_indexing
@@ -180,6 +182,7 @@ from .structures import triangular_indexing as _triangular_indexing
 from .structures import triangular_products as _triangular_products
 from .structures import triangular_reductions as _triangular_reductions
 from .structures import triangular_solvers as _triangular_solvers
+from .structures import via_sparse as _via_sparse
 from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
 from .structures.block import Block
 from .structures.block_banded import BlockBanded, block_tridiagonal

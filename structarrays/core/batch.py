@@ -171,7 +171,9 @@ def squeeze_rule(function, args, static):
         (value,) = x._value[0]
         kept = [n for axis, n in enumerate(core, len(batch)) if axis not in axes]
         return filled(x, jnp.squeeze(value, from_batch), kept)
-    return Dense._make((jnp.squeeze(x._dense(), axes),))
+    left = len(core) - len(axes) + len(from_batch)
+    data = x._dense() if left < 2 else densify(x, "squeeze").data
+    return Dense._make((jnp.squeeze(data, axes),))
 
 
 def reshape_rule(function, args, static):
@@ -280,17 +282,18 @@ def joining(act, *, new_axis: bool):
     """The rule of `stack` and `concat`, which join by ``act(list of data, axis)``: the parameters, or dense forms."""
 
     def join_along_axis(function, args, static):
-        axis = static["axis"]
-        if axis is not None and not new_axis:
-            result = _pair_by_pair(args, axis - args[0].ndim)
-            if result is not None:
-                return result
-        behind = 0 if axis is None else args[0].ndim - axis - (not new_axis)
-        if behind >= 2 and any(isinstance(x, Factored) for x in args):
-            if _leaves_fit(args, axis, new_axis):
-                return jax.tree.map(lambda *leaves: act(list(leaves), axis), *args)
-            behind = 0
-        joined = _in_one_structure(args, behind) if behind else None
+        axis, joined = static["axis"], None
+        if axis is not None:
+            behind = args[0].ndim - axis - (not new_axis)
+            if any(isinstance(x, Factored) for x in args):
+                if behind >= 2 and _leaves_fit(args, axis, new_axis):
+                    return jax.tree.map(lambda *leaves: act(list(leaves), axis), *args)
+            else:
+                joined = _in_one_structure(args, behind)
+            if joined is None:
+                result = _pair_by_pair(*_along_existing(args, axis, new_axis))
+                if result is not None:
+                    return result
         if joined is None:
             dense = [_dense_beside(x, args, function.name).data for x in args]
             return Dense._make((act(dense, axis),))
@@ -312,15 +315,31 @@ def _leaves_fit(arrays, axis, new_axis: bool) -> bool:
     return all(each == shapes[0] for each in shapes)
 
 
+def _along_existing(arrays, axis, new_axis: bool):
+    """The arrays, with the axis along which they are joined, and its number from behind; none if it is new to a core."""
+    if not new_axis:
+        return arrays, axis - arrays[0].ndim
+    if any(axis > len(x.batch_shape) for x in arrays):
+        return (), 0
+    return [x._map_leaves(lambda leaf: jnp.expand_dims(leaf, axis)) for x in arrays], axis - arrays[0].ndim - 1
+
+
 def _pair_by_pair(arrays, axis):
-    """The arrays joined one after the other by kernels of `concat_pair`; None if there is not one for each."""
-    result, *others = promote(*arrays)
-    for x in others:
-        kernel = concat_pair.choose((result, x), {"axis": axis})
-        if kernel is None:
-            return None
-        result = kernel.run(result, x, axis=axis)
-    return result if others else None
+    """The arrays joined by kernels of `concat_pair`, neighbours first, so that none is copied more than a few times; None if
+    there is not a kernel for each pair.
+    """
+    if not arrays:
+        return None
+    arrays = promote(*arrays)
+    while len(arrays) > 1:
+        joined = []
+        for x, y in zip(arrays[::2], arrays[1::2], strict=False):
+            kernel = concat_pair.choose((x, y), {"axis": axis})
+            if kernel is None:
+                return None
+            joined.append(kernel.run(x, y, axis=axis))
+        arrays = joined + arrays[len(arrays) // 2 * 2 :]
+    return arrays[0]
 
 
 def _dense_beside(x, others, name):
@@ -341,7 +360,7 @@ def _in_one_structure(arrays, behind: int):
         return None
     # The structure is found on single elements of the batch, since a join broadcasts batch shapes.
     widest = functools.reduce(lambda one, other: join(one, other)[0], map(_without_batch, arrays))
-    if type(widest) is Dense:
+    if type(widest) is Dense or not widest.static_pattern:
         return None
     arrays = [
         x if structure(x) == structure(widest) else join(x, _with_batch(widest, x.batch_shape))[0] for x in arrays

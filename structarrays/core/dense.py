@@ -1,6 +1,7 @@
 """`Dense`: an array that stores every element. It stands in the core, since everything can become one."""
 
 import jax
+import jax.numpy as jnp
 
 from .array import Array
 
@@ -83,3 +84,18 @@ def parameter(value, argument: str) -> jax.Array:
         return FUNCTIONS["asarray"](value).to_jax()
     except TypeError as error:
         raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
+
+
+def batch_shape_of(**shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The batch shape to which those of a constructor's arguments broadcast.
+
+    Raises
+    ------
+    ValueError
+        If they do not; it names the arguments.
+    """
+    try:
+        return jnp.broadcast_shapes(*shapes.values())
+    except ValueError:
+        named = ", ".join(f"{shape} of {argument}" for argument, shape in shapes.items())
+        raise ValueError(f"the batch shapes must broadcast, got {named}") from None

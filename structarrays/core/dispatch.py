@@ -158,14 +158,18 @@ def strip_weak(leaf):
     return leaf
 
 
-def _any_traced(values) -> bool:
-    """Whether an argument, or a parameter of one, is a tracer (a third of the cost of flattening them)."""
+def _any_traced(values, exact: bool = False) -> bool:
+    """Whether an argument, or a parameter of one, is a tracer, with `exact` one of integers or booleans (a third of the cost of
+    flattening them).
+    """
     for value in values:
         if isinstance(value, Array):
-            for leaf in value._value[0]:
-                if isinstance(leaf, jax.core.Tracer) or (isinstance(leaf, Array) and _any_traced((leaf,))):
-                    return True
-        elif isinstance(value, jax.core.Tracer) or (isinstance(value, (tuple, list)) and _any_traced(value)):
+            if _any_traced(value._value[0], exact):
+                return True
+        elif isinstance(value, jax.core.Tracer):
+            if not (exact and value.dtype.kind in "fc"):
+                return True
+        elif isinstance(value, (tuple, list)) and _any_traced(value, exact):
             return True
     return False
 
@@ -200,6 +204,7 @@ class Function(Registry):
         self.checked = checked
         self.rule = rule
         self.eager: Registry | None = None
+        self.eager_of_all = False
         self._plans: dict = {}
         FUNCTIONS[self.name] = self
 
@@ -218,7 +223,7 @@ class Function(Registry):
     def __reduce__(self):
         return _function_by_name, (self.name,)
 
-    def eager_kernel(self, *classes: type):
+    def eager_kernel(self, *classes: type, when=None, of_all: bool = False, traced: bool = False):
         """Register a kernel that runs outside of the compiled call, on the arguments as they are.
 
         For results whose shape depends on values, of structures whose pattern does (`Array.static_pattern` is false). The
@@ -228,15 +233,29 @@ class Function(Registry):
         ----------
         *classes : type
             The class of each array argument.
+        when : callable, optional
+            A predicate on the same arguments as the kernel.
+        of_all : bool
+            Whether structures with static patterns are served, too: then every eager call of this function looks for it.
+        traced : bool
+            Whether it also takes arguments with traced floating-point parameters, so that an eager derivative sees the
+            same pattern; what the pattern hangs on is known in any case.
         """
         if self.eager is None:
             self.eager = Registry(self.name)
-        return self.eager.kernel(*classes)
+        self.eager_of_all |= of_all
+
+        def serves(*arrays, **static) -> bool:
+            return (traced or not _any_traced(arrays)) and (when is None or when(*arrays, **static))
+
+        return self.eager.kernel(*classes, when=serves)
 
     def _eagerly(self, arrays, static):
         """The result of the eager kernel for these arguments, or NotImplemented."""
+        if _any_traced(arrays, exact=True):
+            return NotImplemented
         kernel = self.eager.choose(arrays, static)
-        if kernel is None or _any_traced(arrays):
+        if kernel is None:
             return NotImplemented
         log = active_log() if RECORDING else None
         if log is None:
@@ -262,7 +281,7 @@ class Function(Registry):
             else:
                 static.append(value)
                 types.append(type(value))
-        if self.eager is not None and not dynamic_classes.isdisjoint(map(type, arrays)):
+        if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
             named = {
                 n: v
                 for n, v, is_array in zip(self._names(shape), (*args, *kwargs.values()), plan, strict=True)

@@ -153,6 +153,28 @@ def _mask(mask, shape, axis):
     return [Item("array", array=a) for a in np.nonzero(host)]
 
 
+def result_axes(items) -> list[tuple[str, int]]:
+    """The axes of what a key selects, as pairs of a kind (``"slice"``, ``"new"`` or ``"array"``) and a size.
+
+    As in NumPy the axes of the index arrays, which broadcast together with the integers beside them, stand where the first of
+    these does, and in front if a slice or a new axis stands in between.
+    """
+    kept = [(item.kind, item.size if item.kind == "slice" else 1) for item in items]
+    advanced = [i for i, item in enumerate(items) if item.kind in ("int", "array")]
+    if is_basic(items):
+        return [axis for axis in kept if axis[0] != "int"]
+    try:
+        block = np.broadcast_shapes(*(item.array.shape for item in items if item.kind == "array"))
+    except ValueError:
+        shapes = ", ".join(str(item.array.shape) for item in items if item.kind == "array")
+        raise IndexError(f"index arrays of shapes {shapes} cannot be broadcast together") from None
+    together = advanced[-1] - advanced[0] + 1 == len(advanced)
+    place = advanced[0] if together else 0
+    ahead = [axis for i, axis in enumerate(kept) if i < place and i not in advanced]
+    behind = [axis for i, axis in enumerate(kept) if i >= place and i not in advanced]
+    return [*ahead, *(("array", n) for n in block), *behind]
+
+
 def as_slice(start: int, size: int, step: int) -> slice:
     """The slice of `size` elements from `start` by `step`."""
     stop = start + size * step

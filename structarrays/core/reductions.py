@@ -9,6 +9,9 @@ A structure joins the family by registering two kernels, in its own file:
     ``(x, *, mean, monoid, axes, keepdims)``: the sum of ``abs(x - mean)**2`` over the core axes; `mean` is what
     ``reduce_core`` gave with ``keepdims=True`` (divided by a number), with batch axes kept as 1 or whole; `monoid` is
     the sum.
+``reduce_batch.kernel(S)``
+    ``(x, *, monoid, axes, keepdims)``: `x` reduced over the batch axes `axes` (not negative), for structures whose pattern is
+    not static: entries at different places do not come together there, so that leaf by leaf will not do.
 
 The functions themselves are rules for `Function.rule`: they split the axes, and compose both kinds.
 """
@@ -27,6 +30,7 @@ from .registry import Registry
 
 reduce_core = Registry("reduce_core")
 squared_deviations = Registry("squared_deviations")
+reduce_batch = Registry("reduce_batch")
 
 
 class Monoid(NamedTuple):
@@ -72,7 +76,7 @@ def reduction(monoid: Monoid):
 
     def rule(function, args, static):
         (x,) = args
-        return _fold(x, monoid, **static) if _serves(x, static["axis"]) else NotImplemented
+        return _fold(x, monoid, **static) if _folds(x, static["axis"]) else NotImplemented
 
     return _named(rule, "reduction")
 
@@ -82,7 +86,7 @@ def averaging(total: Monoid):
 
     def rule(function, args, static):
         (x,) = args
-        return _mean(x, total, **static) if _serves(x, static["axis"]) else NotImplemented
+        return _mean(x, total, **static) if _folds(x, static["axis"]) else NotImplemented
 
     return _named(rule, "averaging")
 
@@ -148,6 +152,14 @@ def _serves(x: Array, axis) -> bool:
     return member or (x.stores_entries and not core)
 
 
+def _folds(x: Array, axis) -> bool:
+    """The same for a reduction by a monoid alone."""
+    batch, core = _split(x, axis)
+    if batch and not core and not x.static_pattern:
+        return reduce_batch.choose((x,), {}) is not None
+    return _serves(x, axis)
+
+
 def map_entries(x: Array, f: Callable) -> Array:
     """The array with `f` applied to its entries and its background, if there is one; `f` may change batch dimensions."""
     if not x.stores_entries:
@@ -167,6 +179,8 @@ def _fold(x: Array, monoid: Monoid, axis, keepdims) -> Array:
     if batch and core and not x.static_pattern:
         x = reduce_core.choose((x,), {}).run(x, monoid=monoid, axes=core, keepdims=keepdims)
         core = ()
+    if batch and not x.static_pattern:
+        return reduce_batch.choose((x,), {}).run(x, monoid=monoid, axes=batch, keepdims=keepdims)
     if batch or not core:
         nonempty = reduced_count(x, batch) > 0
         x = _over_batch(

@@ -174,7 +174,8 @@ def _checked(obj, kinds, dtype) -> np.ndarray:
     if kind == "O" and dtype is not None and not isinstance(obj, np.ndarray):
         host = _numbers(host, dtype, obj)
     elif kind not in "biufc" and not jnp.issubdtype(host.dtype, jnp.floating):
-        raise TypeError(f"asarray: obj must be an array of numbers, got {_short(obj)}")
+        hint = "; structarrays.Sparse.from_scipy takes arrays of scipy.sparse" if hasattr(obj, "tocoo") else ""
+        raise TypeError(f"asarray: obj must be an array of numbers, got {_short(obj)}{hint}")
     if dtype is None:
         dtype = _default(host, obj)
     if host.dtype.kind == "c" and dtype.kind not in "cb":

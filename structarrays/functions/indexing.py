@@ -273,20 +273,31 @@ def _write_structured(x, key, value):
         if isinstance(key, Array) and key.dtype == bool and key.shape == x.shape and value.shape == ():
             result = FUNCTIONS["where"](key, value, x)
         else:
-            items = indexing.parse(key, x.shape)
-            one_each = all(item.size >= 0 for item in items)  # but for a mask without dimensions, one for each axis
-            result = _written_batch(x, items, value) if one_each and _whole_matrices(x, items) else None
-            kernel = write_entries.choose((x,), {}) if one_each and result is None else None
-            if kernel is not None:
-                result = kernel.run(x, items, value, owned)
-                fresh = result is not None
+            parsed, result = indexing.parse(key, x.shape), None
+            if _one_for_each_axis(parsed):
+                items, written_value = _without_new_axes(parsed, value)
+                if _whole_matrices(x, items):
+                    result = _written_batch(x, items, written_value)
+                if result is None:
+                    result = written_entries(x, items, written_value, owned)
+                    fresh = result is not None
             if result is None:
                 result = _dense_for_write(x)
-                setitem(result, indexing.as_key(items), value)
+                setitem(result, indexing.as_key(parsed), value)
         new, aux = result._value
         writes.check_escape(leaves, new, "x[key] = value")
         traced = any(isinstance(leaf, jax.core.Tracer) for leaf in new)
         writes.write(x, (new, (*aux[:2], frozenset())), owned=fresh and not traced)
+
+
+def written_entries(x, items, value, owned):
+    """The array after a write, by the first kernel that has a structure for it; None if none has."""
+    for kernel in write_entries.find((type(x),)):
+        if kernel.when is None or kernel.when(x):
+            result = kernel.run(x, items, value, owned)
+            if result is not None:
+                return result
+    return None
 
 
 def _as_array(value, dtype):
@@ -296,8 +307,36 @@ def _as_array(value, dtype):
     return Dense._make((jnp.asarray(value, dtype),))
 
 
+def _one_for_each_axis(items) -> bool:
+    """Whether there is one item for each axis once the new axes are left out: not so for a mask without dimensions, nor for new axes
+    that part index arrays, whose axes they move to the front.
+    """
+    kinds = [item.kind for item in items]
+    advanced = [i for i, kind in enumerate(kinds) if kind in ("int", "array")]
+    parted = "array" in kinds and "new" in kinds[advanced[0] : advanced[-1]]
+    return not parted and all(item.size >= 0 for item in items)
+
+
+def _without_new_axes(items, value):
+    """A key without its new axes, and a value for what it then selects: no more dimensions than that.
+
+    Raises
+    ------
+    ValueError
+        If the value cannot be broadcast into the selection.
+    """
+    axes = indexing.result_axes(items)
+    _check_broadcast(value.shape, tuple(n for _, n in axes))
+    extra = value.ndim - len(axes)
+    added = tuple(i + extra for i, (kind, _) in enumerate(axes) if kind == "new" and i + extra >= 0)
+    dropped = (*range(max(0, extra)), *added)
+    if dropped:
+        value = FUNCTIONS["squeeze"](value, dropped)
+    return [item for item in items if item.kind != "new"], value
+
+
 def _whole_matrices(x, items) -> bool:
-    core = [item for item in items if item.kind != "new"][len(x.batch_shape) :]
+    core = items[len(x.batch_shape) :]
     shape = x.shape[len(x.batch_shape) :]
     return all(indexing.is_full(item, n) for item, n in zip(core, shape, strict=True))
 

@@ -393,11 +393,16 @@ def _(x, *, n):
 
 @matrix_power.kernel(Array)
 def _(x, *, n):
-    """By repeated squaring; kernels get no negative exponent."""
+    """Kernels get no negative exponent."""
     if n == 0:
         from ..structures.diagonal import Identity
 
         return Identity._make((jnp.ones(x.shape[:-2], x.dtype), None), x.shape[-2:])
+    return power(x, n)
+
+
+def power(x: Array, n: int) -> Array:
+    """A positive power, by repeated squaring."""
     result = None
     while True:
         if n % 2:

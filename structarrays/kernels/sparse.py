@@ -151,13 +151,19 @@ def sort(coordinates, *others):
     return tuple(ordered), *(o[order] for o in others)
 
 
+def slots(coordinates):
+    """For each of (at least one) sorted entries, how many different coordinates stand before its own."""
+    count = coordinates[0].shape[0]
+    differs = functools.reduce(jnp.logical_or, (c[1:] != c[:-1] for c in coordinates), jnp.zeros(count - 1, bool))
+    return jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(differs, dtype=jnp.int32)])
+
+
 def sum_duplicates(data, coordinates, sizes):
     """Sorted entries with those of equal coordinates added (booleans: or); what gets free is padding."""
     count = data.shape[0]
     if count == 0:
         return data, coordinates
-    differs = functools.reduce(jnp.logical_or, (c[1:] != c[:-1] for c in coordinates), jnp.zeros(count - 1, bool))
-    slot = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(differs, dtype=jnp.int32)])
+    slot = slots(coordinates)
     options = {"indices_are_sorted": True, "mode": "promise_in_bounds"}
     start = jnp.zeros_like(data)
     if data.dtype == bool:

@@ -105,6 +105,16 @@ def intersection(x, y, sizes):
     return [c[place_x] for c in x], place_x.astype(np.int32), np.flatnonzero(found).astype(np.int32)
 
 
+def lines(sorted_coordinate, wanted, size):
+    """Where the entries of each wanted line begin among sorted ones, and how many there are; `size` is the number of lines."""
+    if size > 4 * (len(sorted_coordinate) + len(wanted)):
+        first = np.searchsorted(sorted_coordinate, wanted)  # without an array of all lines
+        return first, np.searchsorted(sorted_coordinate, wanted, "right") - first
+    ends = np.cumsum(np.bincount(sorted_coordinate, minlength=size))
+    counts = np.diff(ends, prepend=0)
+    return (ends - counts)[wanted], counts[wanted]
+
+
 def product(x, y, shape):
     """The pattern of a product of matrices.
 
@@ -125,11 +135,10 @@ def product(x, y, shape):
     """
     m, inner, n = shape
     rows, between = x
-    first = np.concatenate([[0], np.cumsum(np.bincount(y[0], minlength=inner))])
-    counts = np.diff(first)[between]
+    first, counts = lines(y[0], between, inner)
     left = np.repeat(np.arange(len(rows), dtype=np.int64), counts)
     start = np.cumsum(counts) - counts
-    right = np.arange(len(left)) + np.repeat(first[:-1][between] - start, counts)
+    right = np.arange(len(left)) + np.repeat(first - start, counts)
     found = [rows[left], y[1][right]]
     sorting, begins = order(found, (m, n))
     if sorting is not None:

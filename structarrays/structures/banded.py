@@ -60,7 +60,7 @@ class Banded(Array):
         try:
             offsets = [operator.index(k) for k in offsets]
         except TypeError:
-            raise TypeError(f"offsets must be integers, got {offsets!r}") from None
+            raise TypeError(f"offsets must be a sequence of integers, got {offsets!r}") from None
         if len(diagonals) != len(offsets):
             raise ValueError(f"diagonals and offsets must be as many, got {len(diagonals)} and {len(offsets)}")
         if len(set(offsets)) != len(offsets):

@@ -44,7 +44,6 @@ def _scale_survives(x, a, b, m, n, step) -> bool:
 @write_entries.kernel(Banded)
 def _(x, items, value, owned):
     """Single entries: on the pattern they replace stored ones, elsewhere their diagonals are added to the pattern."""
-    items = [item for item in items if item.kind != "new"] if any(i.kind == "new" for i in items) else items
     batch, (rows, columns) = items[:-2], items[-2:]
     if rows.kind == "slice" or columns.kind == "slice" or not indexing.is_basic(batch):
         return None

@@ -63,7 +63,7 @@ class BlockBanded(Blocks):
         try:
             offsets = [operator.index(k) for k in offsets]
         except TypeError:
-            raise TypeError(f"offsets must be integers, got {offsets!r}") from None
+            raise TypeError(f"offsets must be a sequence of integers, got {offsets!r}") from None
         if len(blocks) != len(offsets):
             raise ValueError(f"blocks and offsets must be as many, got {len(blocks)} and {len(offsets)}")
         if not blocks:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import dtypes
-from ..core.dense import Dense, parameter
+from ..core.dense import Dense, batch_shape_of, parameter
 from ..kernels import blocks as kernel
 from .blocks import Blocks, Run, batch_of_blocks
 
@@ -165,7 +165,7 @@ def _meta_of(shapes) -> tuple:
 def _from_matrices(blocks) -> BlockDiagonal:
     """From a list of matrices; those of equal shape that follow each other are stacked."""
     dtype = dtypes.promote(*(b.dtype for b in blocks))
-    batch = jnp.broadcast_shapes(*(b.shape[:-2] for b in blocks))
+    batch = batch_shape_of(**{f"blocks[{i}]": b.shape[:-2] for i, b in enumerate(blocks)})
     blocks = [jnp.broadcast_to(b.astype(dtype), batch + b.shape[-2:]) for b in blocks]
     return block_diagonal([jnp.stack(list(g), axis=-3) for _, g in itertools.groupby(blocks, key=lambda b: b.shape)])
 

@@ -74,7 +74,6 @@ def _(x, *, operands, key):
 @write_entries.kernel(Blocks)
 def _(x, items, value, owned):
     """Entries, or a box of them, within one block; or single entries of several. Others may need further block diagonals."""
-    items = [item for item in items if item.kind != "new"]
     batch, (rows, columns) = items[:-2], items[-2:]
     if not indexing.is_basic(batch):
         return None

@@ -43,7 +43,7 @@ class Circulant(Toeplitz):
     >>> import structarrays as sa
     >>> C = sa.Circulant([2.0, 1.0, 0.0])
     >>> C @ C
-    Circulant([4., 4., 1.], shape=(3, 3), dtype=float64)
+    Circulant([4., 4., 1.], shape=(3, 3), dtype=float64, stores 3 of 9 entries, 24 B of 72 B dense)
     >>> C.to_dense()
     Dense([[2., 0., 1.],
            [1., 2., 0.],
@@ -72,7 +72,7 @@ class Circulant(Toeplitz):
         --------
         >>> import structarrays as sa
         >>> sa.Circulant.from_dense([[1.0, 2.0], [2.0, 1.0]])
-        Circulant([1., 2.], shape=(2, 2), dtype=float64)
+        Circulant([1., 2.], shape=(2, 2), dtype=float64, stores 2 of 4 entries, 16 B of 32 B dense)
         """
         data = matrix_data(a)
         if data.shape[-1] != data.shape[-2]:
@@ -126,8 +126,7 @@ class Circulant(Toeplitz):
         return (jnp.broadcast_to(data[..., 0], (*data.shape[:-2], n)),)
 
     def _describe(self):
-        text, complete = inline(self.c)
-        return [text, f"shape={self.shape}"], complete
+        return [inline(self.c)[0], f"shape={self.shape}"], self.size <= 1
 
 
 @elements.kernel(Circulant)

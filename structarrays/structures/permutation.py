@@ -6,6 +6,7 @@ import numpy as np
 
 from ..core import dtypes
 from ..core.array import Array
+from ..core.dense import parameter
 from ..core.entries import elements
 from ..core.text import inline
 from .sparse import Sparse, _integers
@@ -46,7 +47,7 @@ class Permutation(Array):
     >>> P @ sa.asarray([10.0, 20.0, 30.0])
     Dense([30., 10., 20.], dtype=float64)
     >>> P @ P.mT
-    Permutation([0, 1, 2], shape=(3, 3), dtype=float64)
+    Permutation([0, 1, 2], shape=(3, 3), dtype=float64, stores 3 of 9 entries, 12 B of 72 B dense)
     """
 
     __slots__ = ()
@@ -62,6 +63,35 @@ class Permutation(Array):
             _check(p, n)
         dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype, "dtype")
         return cls._make((jnp.asarray(p, np.int32 if n < 2**31 else np.int64),), dtype)
+
+    @classmethod
+    def from_dense(cls, a):
+        """The permutation array with these elements.
+
+        Parameters
+        ----------
+        a : array_like, (..., n, n)
+            In each row and each column a single 1, and zeros.
+
+        Raises
+        ------
+        ValueError
+            If `a` is not square, or (unless it is traced) no permutation matrix.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> sa.Permutation.from_dense([[0.0, 1.0], [1.0, 0.0]]).p.tolist()
+        [1, 0]
+        """
+        a = parameter(a, "a")
+        if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+            raise ValueError(f"a must be a square matrix (..., n, n), got shape {a.shape}")
+        if not isinstance(a, jax.core.Tracer):
+            _check_matrix(np.asarray(a))
+        n = a.shape[-1]
+        p = jnp.argmax(a != 0, axis=-1) if n else jnp.zeros(a.shape[:-1], int)
+        return cls._make((p.astype(np.int32 if n < 2**31 else np.int64),), np.dtype(a.dtype))
 
     @property
     def p(self):
@@ -84,8 +114,7 @@ class Permutation(Array):
         return (*p.shape, *p.shape[-1:])
 
     def _describe(self):
-        text, complete = inline(self.p)
-        return [text, f"shape={self.shape}"], complete
+        return [inline(self.p)[0], f"shape={self.shape}"], self.size <= 1
 
     def _positions(self):
         return (self._coordinates(),)
@@ -118,6 +147,21 @@ def _check(p, n):
         counts = np.bincount(row, minlength=n)
         if counts.max() > 1:
             raise ValueError(f"p must hold each of 0, ..., {n - 1} once, got {int(counts.argmax())} more than once")
+
+
+def _check_matrix(a):
+    """Raise unless each matrix has a single 1 in each row and column, and zeros."""
+    wrong = (a != 0) & (a != 1)
+    if wrong.any():
+        place = tuple(map(int, np.argwhere(wrong)[0]))
+        raise ValueError(f"a is no permutation matrix: its elements must be 0 or 1, got {a[place]} at {place}")
+    for axis, line in ((-1, "row"), (-2, "column")):
+        counts = np.count_nonzero(a, axis=axis)
+        if (counts != 1).any():
+            place = tuple(map(int, np.argwhere(counts != 1)[0]))
+            raise ValueError(
+                f"a is no permutation matrix: each {line} must have a single 1, got {counts[place]} in {line} {place[-1]}"
+            )
 
 
 @elements.kernel(Permutation)

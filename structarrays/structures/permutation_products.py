@@ -1,5 +1,6 @@
 """Products and inverses of permutations, and what they leave to their sparse form."""
 
+import jax
 import jax.numpy as jnp
 
 from ..core.array import Array
@@ -10,18 +11,16 @@ from ..core.join import is_zero_outside, join_pair, meet_pair
 from ..core.reductions import reduce_core, squared_deviations
 from ..core.registry import FUNCTIONS
 from ..functions.creation import tril, triu
-from ..functions.indexing import index, write_entries
+from ..functions.indexing import index
 from ..functions.linalg import det, diagonal, inv, matmul, matrix_transpose, slogdet, solve
 from ..functions.linalg_checks import real_dtype
-from ..functions.manipulation import flip, roll
-from ..functions.searching import nonzero_kernels
 from ..kernels import permutations as kernel
 from ..kernels.sparse import over_batch
 from ..kernels.sparse import sort as sort_entries
 from .fill import Fill
 from .permutation import Permutation
 from .sparse import Sparse
-from .sparse_elementwise import _as_sparse, compiled, register_exact, trimmed
+from .sparse_elementwise import compiled, register_exact, trimmed
 from .sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
 
 
@@ -183,7 +182,20 @@ def _through_sparse(registry):
         return kernel.run(x._free(), *arguments, **static)
 
 
-for _registry in (reduce_core, squared_deviations, diagonal, tril, triu):
+@reduce_core.kernel(Permutation)
+def _(x, *, monoid, axes, keepdims):
+    """All lines have a single one, so that their reductions are one number."""
+    # By the sparse form XLA would take its ones for a constant, and reduce it while it compiles, for seconds.
+    n, lines = x.shape[-1], x.shape[-1] if len(axes) == 2 else 1
+    value = jnp.full((), monoid.identity(x.dtype))
+    for element, count in ((1, lines if n else 0), (0, lines * (n - 1))):
+        if count > 0:
+            value = monoid.combine(value, monoid.repeat(jnp.full((), element, x.dtype), count))
+    shape = tuple(n if axis not in axes else 1 for axis in (-2, -1) if keepdims or axis not in axes)
+    return Dense._make((jnp.broadcast_to(value, (*x.batch_shape, *shape)),))
+
+
+for _registry in (squared_deviations, diagonal, tril, triu):
     _through_sparse(_registry)
 
 
@@ -194,44 +206,31 @@ for _function in (tril, triu):
         return trimmed(compiled(function, x, k=k))
 
 
-def _is_block(x, *, operands, key) -> bool:
-    return [k[0] for k in key] == ["slice", "slice"]
+# ---- rows and columns ---------------------------------------------------------------------------------------------------
 
 
-@index.kernel(Permutation, when=_is_block)
+def _selects(x, *, operands, key) -> bool:
+    """Whether a key is an index array of one dimension, and the other axis whole."""
+    whole = ("slice", 0, x.shape[-1], 1)
+    return key in ((("array",), whole), (whole, ("array",))) and operands[0].ndim == 1
+
+
+@index.kernel(Permutation, when=_selects)
 def _(x, *, operands, key):
-    return index.dispatch(x._free(), operands=operands, key=key)
+    """Each row that is chosen has one entry, and so has each column: the number of entries is known under `jit`, too."""
+    (places,), n, axis = operands, x.shape[-1], key.index(("array",))
+    lines = x.p if axis == 0 else _mapped(kernel.inverse, x.p)
+    there = lines[..., jnp.where(places < 0, places + n, places)]
+    here = jax.lax.broadcasted_iota(there.dtype, there.shape, there.ndim - 1)
+    shape, coordinates = [n, n], (here, there) if axis == 0 else (there, here)
+    shape[axis] = places.shape[0]
+    ones = jnp.ones(there.shape, x.dtype)
+    return Sparse._make((ones, *coordinates, None), (tuple(shape), (axis, 1 - axis), False))
 
 
-@index.eager_kernel(Permutation, tuple)
-def _(x, operands, *, key):
-    return trimmed(compiled(index, x, operands, key=key))
-
-
-@flip.kernel(Permutation, when=lambda x, *, axis: all(a >= x.ndim - 2 for a in axis))
-def _(x, *, axis):
-    return flip.dispatch(x._free(), axis=axis)
-
-
-@roll.kernel(Permutation, when=lambda x, *, shift, axis: axis is not None and all(a >= x.ndim - 2 for a in axis))
-def _(x, *, shift, axis):
-    return roll.dispatch(x._free(), shift=shift, axis=axis)
-
-
-@concat_pair.kernel(Permutation, Array, when=lambda x, y, *, axis: concat_pair.choose((x._free(), y), {"axis": axis}))
+@concat_pair.kernel(Permutation, Permutation, when=lambda x, y, *, axis: axis < -2)
 def _(x, y, *, axis):
-    return concat_pair.choose((x._free(), y), {"axis": axis}).run(x._free(), y, axis=axis)
-
-
-@nonzero_kernels.kernel(Permutation, when=lambda x: not x.batch_shape)
-def _(x):
-    return tuple(c.astype(jnp.result_type(int)) for c in x._coordinates())
-
-
-@write_entries.kernel(Permutation)
-def _(x, items, value, owned):
-    x = _as_sparse(x)
-    return write_entries.choose((x,), {}).run(x, items, value, False)
+    return Permutation._make((jnp.concatenate([x.p, y.p], axis + 1),), x.dtype)
 
 
 register_exact(Permutation)

@@ -51,10 +51,12 @@ class Sparse(Array):
     sum of two                                 ``O(nnz)``
     =========================================  ===================================================================
 
-    In an eager call the number of entries of a result is exact. Under `jax.jit` shapes are static, and so results have as
-    many as there can be at most: the sum of two has ``nnz + nnz'``. `padded` says whether some may be unused; these stand
-    last, with coordinates out of range. A product of two sparse matrices is dense under `jit` unless one of them has fewer
-    entries than rows (or the other fewer than columns).
+    In an eager call the number of entries of a result is exact, under `grad` of an eager function too. Under `jax.jit` shapes are
+    static, and so results have as many entries as there can be at most: the sum of two has ``nnz + nnz'``, a product
+    ``nnz * min(p, nnz')`` or ``nnz' * min(m, nnz)``; where these take more memory than the dense form it is dense. `padded` says
+    whether some may be unused; these stand last, with coordinates out of range.
+
+    Arrays of `scipy.sparse` are no operands: `from_scipy` converts them.
 
     Examples
     --------
@@ -73,6 +75,8 @@ class Sparse(Array):
     def __new__(cls, data, indices, shape):
         data = parameter(data, "data")
         shape = core_shape(shape, "shape")
+        if any(n >= 2**63 for n in shape):
+            raise ValueError(f"shape must hold numbers below 2**63, for which there are indices, got {shape}")
         if not shape:
             raise ValueError("shape must have at least one dimension, got ()")
         if data.ndim < 1:
@@ -145,6 +149,8 @@ class Sparse(Array):
         Dense([[0, 1]], dtype=int32)
         """
         a = parameter(a, "a")
+        if a.ndim == 0:
+            raise ValueError("a must have at least one dimension, got a scalar")
         core_ndim = min(2, a.ndim) if core_ndim is None else core_ndim
         if not 1 <= core_ndim <= a.ndim:
             raise ValueError(f"core_ndim must be between 1 and the {a.ndim} dimensions of a, got {core_ndim}")
@@ -183,9 +189,12 @@ class Sparse(Array):
         """
         from scipy.sparse import coo_array
 
-        if self.batch_shape or self.background is not None:
+        if self.batch_shape:
+            raise ValueError(f"to_scipy: an array of scipy.sparse has no batch dimensions, got {self.batch_shape}")
+        if self.background is not None:
             raise ValueError(
-                f"to_scipy: an array of scipy.sparse has no batch dimensions and no background; batch shape {self.batch_shape}"
+                f"to_scipy: an array of scipy.sparse has no background, got {self.background}: all entries that are not stored "
+                "have this value"
             )
         leaves = [np.asarray(leaf) for leaf in (self.data, *self.coords)]
         if self.padded:
@@ -385,6 +394,8 @@ def _sorted_by_host(data, coordinates, shape):
     for axis, (c, n) in enumerate(zip(coordinates, shape, strict=True)):
         if c.size:
             low, high = int(c.min()), int(c.max())
+            if n == 0:
+                raise ValueError(f"indices must be empty, since dimension {axis} of shape {shape} is, got {low}")
             if low < 0 or high >= n:
                 raise ValueError(
                     f"indices must be between 0 and {n - 1} in dimension {axis} of shape {shape}, "

@@ -1,5 +1,6 @@
 """Parts of sparse arrays: slices, rows, triangles, and their joining along an axis."""
 
+import functools
 import math
 
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ from ..core.array import Array
 from ..core.batch import concat_pair
 from ..core.dense import Dense
 from ..functions.creation import tril, triu
-from ..functions.indexing import index, take
+from ..functions.indexing import index
 from ..functions.manipulation import flip, roll
 from ..functions.searching import nonzero_kernels
 from ..kernels import sparse as kernel
@@ -17,7 +18,6 @@ from ..kernels import sparse_host as host
 from .sparse import Sparse, _index_dtype
 from .sparse_elementwise import compiled, trimmed
 from .sparse_joins import has_sparse_form, to_sparse
-from .sparse_products import _stored
 
 # ---- boxes ------------------------------------------------------------------------------------------------------------
 
@@ -64,48 +64,37 @@ def _(x, *, operands, key):
     return Sparse._make((*leaves, x.background), meta)
 
 
-@index.eager_kernel(Sparse, tuple)
-def _(x, operands, *, key):
-    batch = len(x.batch_shape)
-    kinds = [k[0] for k in key[batch:]]
-    if kinds.count("array") == 1 and kinds.count("slice") == len(kinds) - 1 and x.core_ndim > 1:
-        axis = kinds.index("array")
-        others = all(k == ("slice", 0, n, 1) for k, n in zip(key, x.shape, strict=True) if k[0] == "slice")
-        if not batch and others and np.ndim(operands[0]) == 1:
-            return selected(x, axis, np.asarray(operands[0]))
-    return trimmed(compiled(index, x, operands, key=key))
-
-
 def selected(x, axis, places):
-    """Rows (or what another axis has) at places that may repeat, in their order; exact, on the host."""
+    """Rows (or what another core axis has) at places that may repeat, in their order; exact, on the host."""
     n = x.core_shape[axis]
     places = np.where(places < 0, places + n, places)
-    data, *coordinates = _stored(x)
-    by = np.arange(len(data))
-    if x.order[0] != axis:
-        by = np.argsort(coordinates[axis], kind="stable")
+    shape = tuple(len(places) if i == axis else m for i, m in enumerate(x.core_shape))
+    leaves = [np.asarray(leaf) for leaf in (x.data, *x.coords)]
+    parts = []
+    for b in np.ndindex(*x.batch_shape):
+        inside = leaves[1][b] < x.core_shape[0]
+        parts.append(_selected([leaf[b][inside] for leaf in leaves], axis, n, places, shape, x.order))
+    total = max((len(part[0]) for part in parts), default=0)
+    padded = any(len(part[0]) < total for part in parts)
+    result = [np.zeros((*x.batch_shape, total), x.dtype)]
+    result += [np.full((*x.batch_shape, total), m, _index_dtype(shape)) for m in shape]
+    for b, part in zip(np.ndindex(*x.batch_shape), parts, strict=True):
+        for leaf, values in zip(result, part, strict=True):
+            leaf[b][: len(values)] = values
+    return Sparse._make((*map(jnp.asarray, result), x.background), (shape, x.order, padded))
+
+
+def _selected(leaves, axis, n, places, shape, order):
+    """Data and coordinates of the selection from one array without padding."""
+    data, *coordinates = leaves
+    by = np.arange(len(data)) if order[0] == axis else np.argsort(coordinates[axis], kind="stable")
     first = np.concatenate([[0], np.cumsum(np.bincount(coordinates[axis], minlength=n))])
     counts = np.diff(first)[places]
     new = np.repeat(np.arange(len(places)), counts)
     chosen = by[np.arange(len(new)) + np.repeat(first[:-1][places] - (np.cumsum(counts) - counts), counts)]
-    shape = tuple(len(places) if i == axis else m for i, m in enumerate(x.core_shape))
-    coordinates = [new if i == axis else c[chosen] for i, c in enumerate(coordinates)]
-    keys = [coordinates[i] for i in x.order]
-    sorting, _ = host.order(keys, [shape[i] for i in x.order])
-    data = data[chosen]
-    if sorting is not None:
-        data, coordinates = data[sorting], [c[sorting] for c in coordinates]
-    coordinates = (jnp.asarray(c.astype(_index_dtype(shape))) for c in coordinates)
-    return Sparse._make((jnp.asarray(data), *coordinates, x.background), (shape, x.order, False))
-
-
-@take.eager_kernel(Sparse, Array)
-def _(x, indices, *, axis=None):
-    if axis is None or x.batch_shape or x.core_ndim < 2 or indices.ndim != 1 or indices.dtype.kind not in "iu":
-        return NotImplemented
-    if not -x.ndim <= axis < x.ndim or x.shape[axis] == 0:
-        return NotImplemented
-    return selected(x, axis % x.ndim, np.asarray(indices.to_jax()))
+    leaves = [data[chosen], *(new if i == axis else c[chosen] for i, c in enumerate(coordinates))]
+    sorting, _ = host.order([leaves[1 + i] for i in order], [shape[i] for i in order])
+    return leaves if sorting is None else [leaf[sorting] for leaf in leaves]
 
 
 # ---- triangles, reversals -----------------------------------------------------------------------------------------------
@@ -145,19 +134,26 @@ for _function in (tril, triu):
         return trimmed(compiled(function, x, k=k))
 
 
-def _in_core(x, axis) -> bool:
-    return axis is not None and all(a >= len(x.batch_shape) for a in axis)
+def in_core(x, axes) -> bool:
+    """Whether one of the axes is one of the core."""
+    return axes is not None and any(a >= len(x.batch_shape) for a in axes)
 
 
-@flip.kernel(Sparse, when=lambda x, *, axis: _in_core(x, axis))
+@flip.kernel(Sparse, when=lambda x, *, axis: in_core(x, axis))
 def _(x, *, axis):
-    return _moved(x, {a - len(x.batch_shape): lambda c, n: n - 1 - c for a in axis})
+    batch = len(x.batch_shape)
+    x = x._map_leaves(lambda leaf: jnp.flip(leaf, tuple(a for a in axis if a < batch)))
+    return _moved(x, {a - batch: lambda c, n: n - 1 - c for a in axis if a >= batch})
 
 
-@roll.kernel(Sparse, when=lambda x, *, shift, axis: _in_core(x, axis))
+@roll.kernel(Sparse, when=lambda x, *, shift, axis: in_core(x, axis))
 def _(x, *, shift, axis):
+    batch = len(x.batch_shape)
     for s, a in zip(shift, axis, strict=True):
-        x = _moved(x, {a - len(x.batch_shape): lambda c, n, s=s: (c + s % n) % n})
+        if a < batch:
+            x = x._map_leaves(functools.partial(jnp.roll, shift=s, axis=a))
+        else:
+            x = _moved(x, {a - batch: lambda c, n, s=s: (c + s % n) % n})
     return x
 
 
@@ -181,12 +177,15 @@ def _moved(x, moves):
 # ---- joining ------------------------------------------------------------------------------------------------------------
 
 
-def _joinable(x, y, *, axis) -> bool:
-    return x.core_ndim == y.core_ndim and all(has_sparse_form(a) and a.background is None for a in (x, y))
+def joinable(x, y, *, axis) -> bool:
+    """Whether two arrays with sparse forms go into one: with a background only along the batch, where each keeps its own."""
+    if x.core_ndim != y.core_ndim or not (has_sparse_form(x) and has_sparse_form(y)):
+        return False
+    return axis < -x.core_ndim or x.background is None and y.background is None
 
 
-@concat_pair.kernel(Sparse, Array, when=_joinable)
-@concat_pair.kernel(Array, Sparse, when=_joinable)
+@concat_pair.kernel(Sparse, Array, when=joinable)
+@concat_pair.kernel(Array, Sparse, when=joinable)
 def _(x, y, *, axis):
     x, y = to_sparse(x), to_sparse(y)
     y = y._in_order(x.order)
@@ -194,7 +193,9 @@ def _(x, y, *, axis):
         x, y = x._padded_to(y.nnz), y._padded_to(x.nnz)
         axis += x.core_ndim
         leaves = (jnp.concatenate(pair, axis - 1) for pair in zip(x._value[0][:-1], y._value[0][:-1], strict=True))
-        return Sparse._make((*leaves, None), (x.core_shape, x.order, x.padded or y.padded))
+        plain = x.background is None and y.background is None
+        background = None if plain else jnp.concatenate([x._fill(), y._fill()], axis)
+        return Sparse._make((*leaves, background), (x.core_shape, x.order, x.padded or y.padded))
     axis += x.core_ndim
     before = x.core_shape[axis]
     shape = tuple(n + y.core_shape[i] if i == axis else n for i, n in enumerate(x.core_shape))
@@ -216,9 +217,10 @@ def _(x, y, *, axis):
     return Sparse._make((*leaves, None), result.meta)
 
 
-@nonzero_kernels.kernel(Sparse, when=lambda x: not x.batch_shape and x.background is None)
+@nonzero_kernels.kernel(Sparse, when=lambda x: x.background is None)
 def _(x):
-    data, *coordinates = _stored(x)
-    coordinates = [c[data != 0] for c in coordinates]
-    sorting, _ = host.order(coordinates, x.core_shape)
+    data, *coordinates = (np.asarray(leaf) for leaf in (x.data, *x.coords))
+    *batch, place = np.nonzero((data != 0) & (coordinates[0] < x.core_shape[0]))
+    coordinates = [*batch, *(c[(*batch, place)] for c in coordinates)]
+    sorting, _ = host.order(coordinates, x.shape)
     return tuple(jnp.asarray(c if sorting is None else c[sorting], jnp.result_type(int)) for c in coordinates)

@@ -10,10 +10,11 @@ from jax import lax
 from ..core import dtypes
 from ..core.array import Array
 from ..core.assumptions import carried
-from ..core.contexts import strong_zeros_policy
+from ..core.contexts import densify_policy, strong_zeros_policy
 from ..core.dense import Dense
 from ..core.dispatch import allow_dense
-from ..functions.linalg import diagonal, matmul, matrix_transpose
+from ..functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
+from ..functions.linalg_solvers import power
 from ..functions.manipulation import permute_dims
 from ..kernels import sparse as kernel
 from ..kernels import sparse_host as host
@@ -74,64 +75,129 @@ def _both_plain(x1, x2) -> bool:
     return _is_plain(x1) and _is_plain(x2)
 
 
-@matmul.eager_kernel(Sparse, Sparse)
-@matmul.eager_kernel(Sparse, Array)
-@matmul.eager_kernel(Array, Sparse)
+@matmul.eager_kernel(Sparse, Sparse, traced=True)
+@matmul.eager_kernel(Sparse, Array, traced=True)
+@matmul.eager_kernel(Array, Sparse, traced=True)
 def _(x1, x2):
     kernel = matmul.choose((x1, x2), {})
     if kernel is None or kernel.run not in (_of_sparse_forms, _of_static_size) or not _fit(x1, x2):
         return NotImplemented
-    return _exact_product(*(x if type(x) is Sparse else _as_sparse(x) for x in (x1, x2)))
+    x1, x2 = (x if type(x) is Sparse else _as_sparse(x) for x in (x1, x2))
+    if any(isinstance(c, jax.core.Tracer) for x in (x1, x2) for c in x.coords):
+        return NotImplemented
+    return _exact_product(x1, x2)
 
 
 def _fit(x1, x2) -> bool:
-    fits = x1.shape[-1] == x2.shape[-2] and "b" not in (x1.dtype.kind, x2.dtype.kind)
-    return fits and x1.batch_shape == x2.batch_shape == () and strong_zeros_policy.value
+    fits = x1.ndim > 1 and x2.ndim > 1 and x1.shape[-1] == x2.shape[-2]
+    return fits and "b" not in (x1.dtype.kind, x2.dtype.kind) and strong_zeros_policy.value
 
 
 def _exact_product(x1, x2):
-    """The product with exactly the entries to which an elementary product contributes, computed on the host."""
-    (data1, *coords1), (data2, *coords2) = (_stored(x1), _stored(x2))
-    m, n, p = x1.shape[-2], x1.shape[-1], x2.shape[-1]
-    if x2.order != (0, 1):
-        by = np.argsort(coords2[0], kind="stable")
-        data2, coords2 = data2[by], [c[by] for c in coords2]
-    left, right, begins, coordinates = host.product(coords1, coords2, (m, n, p))
+    """The product with exactly the entries to which an elementary product contributes; their places are computed on the host."""
+    batch = np.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    (m, n), p = x1.core_shape, x2.core_shape[1]
     dtype = dtypes.promote(x1.dtype, x2.dtype)
-    products = data1.astype(dtype)[left] * data2.astype(dtype)[right]
+    products = [_pattern_of_product(_matrix(x1, b), _matrix(x2, b), (m, n, p)) for b in np.ndindex(*batch)]
+    if not products:
+        return zero_sparse((m, p), dtype, batch)
+    nnz = max(len(begins) for _, _, begins, _ in products)
+    data = [
+        _combined(_data(x1, b), _data(x2, b), dtype, *product[:3], nnz)
+        for b, product in zip(np.ndindex(*batch), products)
+    ]
+    coordinates = [
+        np.stack([np.pad(c[i], (0, nnz - len(c[i])), constant_values=size) for _, _, _, c in products])
+        for i, size in enumerate((m, p))
+    ]
+    padded = any(len(begins) < nnz for _, _, begins, _ in products)
+    index = _index_dtype((m, p))
+    leaves = (jnp.stack(data), *(jnp.asarray(c.astype(index)) for c in coordinates))
+    return Sparse._make((*(leaf.reshape((*batch, nnz)) for leaf in leaves), None), ((m, p), (0, 1), padded))
+
+
+def _pattern_of_product(coords1, coords2, shape):
+    """As `sparse_host.product`, of coordinates with the places of their entries behind."""
+    *coords1, places1 = coords1
+    *coords2, places2 = coords2
+    if (np.diff(coords2[0]) < 0).any():
+        by = np.argsort(coords2[0], kind="stable")
+        places2, coords2 = places2[by], [c[by] for c in coords2]
+    left, right, begins, coordinates = host.product(coords1, coords2, shape)
+    return places1[left], places2[right], begins, coordinates
+
+
+def _combined(data1, data2, dtype, left, right, begins, nnz):
+    """The elementary products of two lists of entries, added up where a new entry begins."""
+    if isinstance(data1, jax.core.Tracer) or isinstance(data2, jax.core.Tracer):
+        products = jnp.asarray(data1, dtype)[left] * jnp.asarray(data2, dtype)[right]
+        entry = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(left))))
+        return jax.ops.segment_sum(products, entry, nnz, indices_are_sorted=True)
+    products = np.asarray(data1).astype(dtype)[left] * np.asarray(data2).astype(dtype)[right]
     data = np.add.reduceat(products, begins, dtype=dtype) if len(begins) else products
-    coordinates = (jnp.asarray(c.astype(_index_dtype((m, p)))) for c in coordinates)
-    leaves = (jnp.asarray(data), *coordinates, None)
-    return Sparse._make(leaves, ((m, p), (0, 1), False))
+    return jnp.asarray(np.pad(data, (0, nnz - len(data))))
+
+
+def _matrix(x, b):
+    """Coordinates of one matrix of a batch on the host, and behind them the places of its entries, without padding."""
+    coordinates = [np.asarray(_of_batch(c, b)) for c in x.coords]
+    places = np.arange(x.nnz)
+    if x.padded:
+        inside = coordinates[0] < x.core_shape[0]
+        coordinates, places = [c[inside] for c in coordinates], places[inside]
+    return *coordinates, places
+
+
+def _data(x, b):
+    return _of_batch(x.data, b)
+
+
+def _of_batch(leaf, b):
+    """The last dimension of a parameter at a place of a batch to which its own broadcasts."""
+    own = leaf.shape[:-1]
+    return leaf[tuple(0 if n == 1 else i for n, i in zip(own, b[len(b) - len(own) :], strict=True))] if own else leaf
 
 
 def _stored(x):
     """Data and coordinates on the host, without padding."""
-    leaves = [np.asarray(leaf) for leaf in (x.data, *x.coords)]
-    if x.padded:
-        inside = leaves[1] < x.core_shape[0]
-        leaves = [leaf[inside] for leaf in leaves]
-    return leaves
+    *coordinates, places = _matrix(x, ())
+    return [np.asarray(x.data)[places], *coordinates]
+
+
+@matrix_power.eager_kernel(Sparse, traced=True)
+def _(x, n):
+    """By repeated squaring outside of a compiled call, where the number of entries is exact."""
+    square = x.ndim > 1 and x.shape[-1] == x.shape[-2] and x.dtype.kind in "fc"
+    if not square or not isinstance(n, int) or n < 1:
+        return NotImplemented
+    return power(x, n)
 
 
 @matmul.kernel(Sparse, Sparse, when=_both_plain)
 def _of_static_size(x1, x2):
-    """With static sizes: each of `nnz` entries meets at most a row of the other, or all of its entries.
+    """With static sizes: each entry meets at most a row of the other factor, or all of its entries.
 
-    The result has at most ``min(m, nnz) * min(p, nnz')`` entries. Where that is everything, it is dense.
+    The result has at most ``min(m, nnz) * min(p, nnz')`` entries. Where they would take more memory than the dense form,
+    with their coordinates, it is dense.
     """
     (m, _), p = x1.core_shape, x2.core_shape[1]
-    if x1.nnz >= m and x2.nnz >= p:
-        sizes = (x2.core_shape[0] * p, m * x1.core_shape[1])
-        batch = math.prod(jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape))
-        allow_dense(x1, "matmul", batch * max(m * p, min(sizes)))
-        if sizes[0] <= sizes[1]:
-            return Dense._make((_times(x1, x2._dense(), _is_stored(x2)),))
-        x1, x2 = matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1)
-        return Dense._make((_times(x1, x2._dense(), _is_stored(x2)).mT,))
-    if x1.nnz > m or (x2.nnz <= p and x2.nnz < x1.nnz):
-        return matrix_transpose.dispatch(_expanded_product(*map(matrix_transpose.dispatch, (x2, x1))))
-    return _expanded_product(x1, x2)
+    batch = math.prod(jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape))
+    by_columns = x1.nnz > m or (x2.nnz <= p and x2.nnz < x1.nnz)
+    entries = x2.nnz * min(m, x1.nnz) if by_columns else x1.nnz * min(p, x2.nnz)
+    itemsize = x1.dtype.itemsize
+    numbers = entries * (itemsize + 2 * np.dtype(_index_dtype((m, p))).itemsize) // itemsize
+    if numbers < m * p:
+        if batch * numbers * itemsize > densify_policy.value.limit:
+            allow_dense(x1, "matmul", batch * numbers)
+        if by_columns:
+            return matrix_transpose.dispatch(_expanded_product(*map(matrix_transpose.dispatch, (x2, x1))))
+        return _expanded_product(x1, x2)
+    sizes = (x2.core_shape[0] * p, m * x1.core_shape[1])
+    allow_dense(x1, "matmul", batch * max(m * p, min(sizes)))
+    if sizes[0] <= sizes[1]:
+        return Dense._make((_times(x1, x2._dense(), _is_stored(x2)),))
+    x1, x2 = matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1)
+    return Dense._make((_times(x1, x2._dense(), _is_stored(x2)).mT,))
 
 
 def _is_stored(x):

@@ -2,17 +2,23 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 
+from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import allow_dense
-from ..core.reductions import reduce_core, squared_deviations, squared_magnitude
+from ..core.dispatch import allow_dense, densify
+from ..core.reductions import reduce_batch, reduce_core, squared_deviations, squared_magnitude
+from ..core.registry import FUNCTIONS
 from ..kernels import sparse as kernel
 from .sparse import Sparse
+from .sparse_elementwise import compiled, trimmed
 
 
 @reduce_core.kernel(Sparse)
 def _(x, *, monoid, axes, keepdims):
+    if x.core_ndim - len(axes) > 1:
+        return _merged(x, monoid, axes, keepdims)
     background = x.background
     if background is None and not monoid.zero_is_identity(x.dtype):
         background = jnp.zeros(x.batch_shape, x.dtype)
@@ -24,7 +30,8 @@ def _(x, *, monoid, axes, keepdims):
 
 @squared_deviations.kernel(Sparse)
 def _(x, *, mean, monoid, axes, keepdims):
-    mean = jnp.broadcast_to(mean.data, x.batch_shape + mean.shape[len(x.batch_shape) :])
+    mean = densify(mean, "a reduction").data
+    mean = jnp.broadcast_to(mean, x.batch_shape + mean.shape[len(x.batch_shape) :])
 
     def at_entries(mean, *coordinates):
         where = (jnp.zeros_like(c) if n == 1 else c for c, n in zip(coordinates, mean.shape, strict=True))
@@ -77,3 +84,74 @@ def _with_missing(result, count, background, x, size, monoid, shape, in_segments
     missing = size - count.astype(dtype).reshape((*x.batch_shape, *shape))
     repeated = monoid.repeat(background, missing)
     return jnp.where(missing > 0, monoid.combine(result, repeated), result)
+
+
+# ---- what keeps two dimensions or more is sparse --------------------------------------------------------------------------
+
+
+def _merged(x, monoid, axes, keepdims):
+    """The reduction over some core axes: the entries that agree in the other coordinates come together."""
+    kept = [i for i in range(x.core_ndim) if i - x.core_ndim not in axes]
+    shape = tuple(x.core_shape[i] for i in kept)
+    size = math.prod(n for i, n in enumerate(x.core_shape) if i not in kept)
+    bound = min(x.nnz, math.prod(shape))
+    neutral = monoid.zero_is_identity(x.dtype) and x.background is None
+
+    def merge(data, fill, *coordinates):
+        keys, data = kernel.sort(tuple(coordinates[i] for i in kept), data)
+        slot = kernel.slots(keys)
+        data = kernel.reduce_segments(data, slot, x.nnz, monoid.combine, monoid.identity(data.dtype))
+        if not neutral:
+            missing = size - kernel.scatter(jnp.zeros(x.nnz, slot.dtype), slot, jnp.ones_like(slot), "add")
+            data = jnp.where(missing > 0, monoid.combine(data, monoid.repeat(fill, missing)), data)
+        keys = (jnp.full_like(c, n).at[slot].set(c) for c, n in zip(keys, shape, strict=True))
+        return data[:bound], *(c[:bound] for c in keys)
+
+    background = x.background
+    if background is not None or not (size or neutral):
+        background = monoid.repeated(x._fill(), size)
+    leaves = x._over_batch(merge, x.data, x._fill(), *x.coords) if x.nnz else (x.data, *(x.coords[i] for i in kept))
+    pattern = Sparse._make((*leaves, background), (shape, tuple(range(len(shape))), bound > 0))
+    result = pattern._rebuild((leaves[0],), background)
+    return with_new_axes(result, [i + x.core_ndim for i in axes]) if keepdims else result
+
+
+def with_new_axes(x, axes):
+    """A sparse array with further core dimensions of size 1, which stand at these places of the result's core."""
+    old = [i for i in range(x.core_ndim + len(axes)) if i not in axes]
+    coordinates = dict(zip(old, x.coords, strict=True))
+    outside = jnp.where(x.coords[0] < x.core_shape[0], 0, 1).astype(x.coords[0].dtype)
+    shape = tuple(x.core_shape[old.index(i)] if i in coordinates else 1 for i in range(len(old) + len(axes)))
+    leaves = (x.data, *(coordinates.get(i, outside) for i in range(len(shape))), x.background)
+    return Sparse._make(leaves, (shape, (*(old[i] for i in x.order), *axes), x.padded))
+
+
+@reduce_batch.kernel(Sparse, when=lambda x: x.background is None)
+def _(x, *, monoid, axes, keepdims):
+    count = len(axes)
+    result = reduce_core.choose((x,), {}).run(
+        _as_core(x, axes), monoid=monoid, axes=tuple(range(-count - x.core_ndim, -x.core_ndim)), keepdims=False
+    )
+    return result._map_leaves(lambda leaf: jnp.expand_dims(leaf, axes)) if keepdims else result
+
+
+def _as_core(x, axes):
+    """The array with some of its batch axes as the first ones of the core."""
+    sizes = tuple(x.shape[a] for a in axes)
+    behind = tuple(range(-1 - len(axes), -1))
+    data, *coordinates = (jnp.moveaxis(leaf, axes, behind) for leaf in (x.data, *x.coords))
+    inside = coordinates[0] < x.core_shape[0]
+    first = len(x.batch_shape) - len(axes)
+    places = (jax.lax.broadcasted_iota(coordinates[0].dtype, data.shape, first + i) for i in range(len(axes)))
+    places = [jnp.where(inside, place, n) for place, n in zip(places, sizes, strict=True)]
+    leaves = [leaf.reshape((*leaf.shape[:first], -1)) for leaf in (data, *places, *coordinates)]
+    # Sorted but for the padding of each array, which whoever merges the entries sorts out.
+    order = (*range(len(axes)), *(i + len(axes) for i in x.order))
+    return Sparse._make((*leaves, None), ((*sizes, *x.core_shape), order, x.padded))
+
+
+for _name in ("sum", "prod", "max", "min", "mean", "any", "all", "count_nonzero"):
+
+    @FUNCTIONS[_name].eager_kernel(Array)
+    def _(x, function=FUNCTIONS[_name], **static):
+        return trimmed(compiled(function, x, **static))

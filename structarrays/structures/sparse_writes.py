@@ -19,7 +19,6 @@ _MANY = 4  # a write of more elements than so many times the entries makes the a
 def _(x, items, value, owned):
     """Any key that leaves the batch whole, if it selects few elements beside what is stored."""
     batch = len(x.batch_shape)
-    items = [item for item in items if item.kind != "new"]
     if any(not indexing.is_full(item, n) for item, n in zip(items, x.batch_shape, strict=False)):
         return None
     selected = _selected(items[batch:], x.core_shape)

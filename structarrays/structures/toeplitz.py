@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core import dtypes
 from ..core.array import Array
-from ..core.dense import Dense, parameter
+from ..core.dense import Dense, batch_shape_of, parameter
 from ..core.entries import elements
 from ..core.join import holds, is_zero_outside, join, join_pair, meet_pair, restrict_to
 from ..core.text import inline
@@ -67,7 +67,7 @@ class Toeplitz(Array):
     >>> T.offsets
     (-1, 0, 1)
     >>> sa.square(T) - T
-    Toeplitz([2., 2., 2.], offsets=-1..1, shape=(4, 4), dtype=float64)
+    Toeplitz([2., 2., 2.], offsets=-1..1, shape=(4, 4), dtype=float64, stores 3 of 16 entries, 24 B of 128 B dense)
     """
 
     __slots__ = ()
@@ -90,7 +90,7 @@ class Toeplitz(Array):
                     f"{name} must have at least one element for a matrix of shape {shape}, got {line.shape}"
                 )
         dtype = dtypes.promote(c.dtype, r.dtype)
-        batch = jnp.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+        batch = batch_shape_of(c=c.shape[:-1], r=r.shape[:-1])
         if 0 in shape:
             return cls._make((jnp.zeros((*batch, 0), dtype),), (0, -1, shape))
         c, r = (jnp.broadcast_to(line.astype(dtype), (*batch, line.shape[-1])) for line in (c, r))
@@ -197,8 +197,8 @@ class Toeplitz(Array):
         return max(0, -self.first), max(0, self.last)
 
     def _describe(self):
-        text, complete = inline(self.values)
-        return [text, f"offsets={self.first}..{self.last}", f"shape={self.shape}"], complete
+        offsets = f"{self.first}..{self.last}" if self.first <= self.last else "()"
+        return [inline(self.values)[0], f"offsets={offsets}", f"shape={self.shape}"], self.size <= 1
 
     def _dense(self):
         return kernel.to_dense(self.values, self.first, self.core_shape)

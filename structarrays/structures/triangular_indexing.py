@@ -24,11 +24,9 @@ def _(x, *, operands, key):
 def places(items, batch_ndim: int):
     """The rows and columns that a key of a write selects, as arrays that broadcast together; None if that is not known.
 
-    That is so where they are traced, or a new axis or a zero-dimensional mask stands among them.
+    That is so where they are traced.
     """
     core = items[batch_ndim:]
-    if len(core) != 2 or any(item.kind == "new" or item.size == -1 for item in items):
-        return None
     if any(item.kind == "array" and not isinstance(item.array, np.ndarray) for item in core):
         return None
     rows, columns = (_numbers(item) for item in core)

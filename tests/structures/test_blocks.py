@@ -100,7 +100,7 @@ def test_block_tridiagonal(k):
         (lambda: sa.BlockBanded([], ()), ValueError, "at least one block diagonal"),
         (lambda: sa.BlockBanded([np.ones((2, 1, 1))], (0, 1)), ValueError, "as many, got 1 and 2"),
         (lambda: sa.BlockBanded([np.ones((2, 1, 1))] * 2, (0, 0)), ValueError, r"differ.*\(0, 0\)"),
-        (lambda: sa.BlockBanded([np.ones((2, 1, 1))], ("a",)), TypeError, "offsets must be integers"),
+        (lambda: sa.BlockBanded([np.ones((2, 1, 1))], ("a",)), TypeError, "offsets must be a sequence of integers"),
         (lambda: sa.BlockBanded([np.ones((1, 1))], (0,)), ValueError, r"blocks\[0\].*\(1, 1\)"),
         (lambda: sa.BlockBanded([np.ones((2, 1, 1)), np.ones((1, 1, 2))], (0, 1)), ValueError, "one block shape"),
         (lambda: sa.BlockBanded([np.ones((2, 0, 1))], (0,)), ValueError, "not empty"),
@@ -471,10 +471,10 @@ WRITES = [
     ("2", (3, 4), 7.0, sa.BlockBanded),
     ("2", ([0, 3, 5], [1, 2, 5]), np.array([1.0, 2.0, 3.0]), sa.BlockDiagonal),
     ("2", ([0, 3, 5], [1, 4, 5]), 9.0, sa.BlockBanded),
-    ("2", (slice(2, 5), slice(2, 5)), 1.0, sa.Dense),
+    ("2", (slice(2, 5), slice(2, 5)), 1.0, sa.Sparse),
     ("2 1 3", (2, 2), 7.0, sa.BlockDiagonal),
     ("2 1 3", (slice(3, 6), slice(4, 6)), 7.0, sa.BlockDiagonal),
-    ("2 1 3", (2, 3), 7.0, sa.Dense),
+    ("2 1 3", (2, 3), 7.0, sa.Sparse),
     ("band 2", (2, 0), 7.0, sa.BlockBanded),
     ("band 2", (slice(2, 4), slice(0, 2)), 7.0, sa.BlockBanded),
     ("band 2", (0, -1), 7.0, sa.BlockBanded),
@@ -571,3 +571,10 @@ def _memory_of(f, A, b, limit):
     ]
     assert max(sizes) <= limit
     assert compiled.memory_analysis().temp_size_in_bytes <= 8 * limit
+
+
+def test_batch_shapes_that_do_not_broadcast_are_named():
+    with pytest.raises(
+        ValueError, match=r"batch shapes must broadcast, got \(3,\) of blocks\[0\], \(2,\) of blocks\[1\]"
+    ):
+        sa.BlockDiagonal([np.ones((3, 2, 2)), np.ones((2, 1, 1))])

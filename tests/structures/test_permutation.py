@@ -1,5 +1,7 @@
 """Permutations: products, inverses, determinants, and what they leave to their sparse form."""
 
+import time
+
 import jax
 import numpy as np
 import pytest
@@ -134,5 +136,50 @@ def test_a_million_rows():
 
 
 def test_repr():
-    assert repr(sa.Permutation([1, 0])) == "Permutation([1, 0], shape=(2, 2), dtype=float64)"
+    assert (
+        repr(sa.Permutation([1, 0]))
+        == "Permutation([1, 0], shape=(2, 2), dtype=float64, stores 2 of 4 entries, 8 B of 32 B dense)"
+    )
     assert "stores 1000000 of 1000000000000 entries, 4000 kB of 8000 GB dense" in repr(sa.Permutation(np.arange(N)))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "any", "all", "count_nonzero", "var"])
+@pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
+def test_reductions(name, dtype):
+    for n in (0, 1, 2, 5):
+        for batch in ((), (2,)):
+            x = sa.Permutation(np.tile(np.arange(n)[::-1], (*batch, 1)), dtype=dtype)
+            a = dense(x)
+            for axis in (-1, -2, (-2, -1), None):
+                if n == 0 and name in ("max", "min", "mean", "var"):
+                    continue
+                for keepdims in (False, True):
+                    got = getattr(sa, name)(x, axis=axis, keepdims=keepdims)
+                    expected = getattr(np, name)(a, axis=axis, keepdims=keepdims)
+                    np.testing.assert_allclose(dense(got), expected, rtol=1e-14, atol=1e-15)
+
+
+def test_extrema_of_a_million_rows_compile_at_once():
+    x = sa.Permutation(np.arange(N)[::-1])
+    start = time.perf_counter()
+    with sa.densify("error"):
+        for function in (sa.max, sa.min, sa.any, sa.all, sa.prod, sa.sum, sa.mean):
+            jax.jit(lambda x, f=function: f(x, axis=0)).lower(x).compile()
+    assert time.perf_counter() - start < 3  # a constant of n ones, folded, took five seconds
+
+
+def test_from_dense():
+    for batch in ((), (3,)):
+        x, a, p = both(6, batch)
+        y = sa.Permutation.from_dense(a.astype("int32"))
+        assert y.dtype == np.int32
+        np.testing.assert_array_equal(np.asarray(y.p), p)
+        np.testing.assert_array_equal(dense(jax.jit(sa.Permutation.from_dense)(a)), a)
+    assert sa.Permutation.from_dense(np.zeros((0, 0))).shape == (0, 0)
+    for bad, message in (
+        (np.ones((2, 3)), "square"), (np.ones(3), "square"), ([[1.0, 0.5], [0.0, 1.0]], r"0 or 1, got 0.5 at \(0, 1\)"),
+        ([[0.0, 0.0], [0.0, 1.0]], "each row must have a single 1, got 0 in row 0"), ([[0, 1], [0, 1]], "each column .* column 0"),
+        ([[np.nan, 1.0], [1.0, 0.0]], "got nan"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            sa.Permutation.from_dense(bad)

@@ -40,7 +40,8 @@ def both(m, n, density=0.3, seed=0):
         (1.0, ([0], [0]), (2, 3), ValueError, "at least one dimension"),
         ([1.0], ([0], [0]), (), ValueError, "shape must have at least one dimension"),
         ([1.0], ([0], [0]), (2, -3), ValueError, "must not be negative"),
-        ([1.0], ([0], [0]), (0, 3), ValueError, "between 0 and -1"),
+        ([1.0], ([0], [0]), (0, 3), ValueError, "indices must be empty, since dimension 0"),
+        ([1.0], ([0], [0]), (2**70, 3), ValueError, r"below 2\*\*63"),
     ],
 )
 def test_bad_arguments_are_named(data, indices, shape, error, message):
@@ -438,3 +439,64 @@ def test_no_square_buffer(function):
     x = sa.Sparse.from_scipy(random(n, n, 1e-3))
     text = jax.jit(function).lower(x, jnp.ones(n)).compile().as_text()
     assert f"[{n},{n}]" not in text
+
+
+# ---- products with exact patterns ---------------------------------------------------------------------------------------
+
+
+def diagonal_pattern(n):
+    i = np.arange(n)
+    return sa.Sparse(np.linspace(1.0, 2.0, n), (i, i), (n, n))
+
+
+def test_a_compiled_product_is_dense_before_its_entries_take_more_than_that():
+    x = diagonal_pattern(5999)
+    wide = sa.Sparse(x.data, x.coords, (6000, 6000))  # one entry fewer than rows
+    with sa.densify("error"), pytest.raises(sa.DensifyError, match="matmul"):
+        jax.jit(lambda a: a @ a)(wide)
+    n = 50_000
+    with pytest.raises(sa.DensifyError, match="matmul"):
+        jax.jit(lambda a: a @ a)(sa.Sparse(np.ones(n - 1), (np.arange(n - 1), np.arange(n - 1)), (n, n)))
+
+
+def test_the_derivative_of_a_product_has_the_exact_pattern():
+    a, d = both(7, 7)
+    gradient = sa.grad(lambda a: sa.sum(sa.square(a @ a)))(a)
+    want = jax.grad(lambda m: ((m @ m) ** 2).sum())(d)
+    np.testing.assert_allclose(gradient.data, np.asarray(want)[tuple(map(np.asarray, a.coords))], rtol=1e-12)
+    with sa.densify("error"):
+        x = diagonal_pattern(N)
+        assert sa.grad(lambda a: sa.sum(a @ a))(x).nnz == N
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_powers_are_exact(n):
+    x, d = both(6, 6)
+    power = sa.linalg.matrix_power(x, n)
+    assert type(power) is sa.Sparse and not power.padded
+    np.testing.assert_allclose(dense(power), np.linalg.matrix_power(d, n), rtol=1e-12)
+    with sa.densify("error"):
+        assert sa.linalg.matrix_power(diagonal_pattern(N), n).nnz == N
+
+
+@pytest.mark.parametrize(("first", "second"), [((2, 3), (3,)), ((), (2,)), ((2,), ()), ((0,), ())])
+def test_products_of_batches_are_exact(first, second):
+    a, b = (np.where(RNG.random((*s, 5, 5)) < 0.3, RNG.random((*s, 5, 5)), 0) for s in (first, second))
+    product = sa.Sparse.from_dense(a) @ sa.Sparse.from_dense(b)
+    assert type(product) is sa.Sparse
+    np.testing.assert_allclose(dense(product), a @ b, rtol=1e-12)
+
+
+def test_a_product_over_a_huge_dimension_takes_no_memory_for_it():
+    x = sa.Sparse([1.0, 2.0], ([0, 1], [5, 2**33]), (2, 2**34))
+    np.testing.assert_array_equal(dense(x @ x.mT), [[1.0, 0.0], [0.0, 4.0]])
+
+
+def test_errors_of_conversions_say_what_to_do():
+    x = scipy.sparse.eye_array(3, format="csr")
+    with pytest.raises(TypeError, match="Sparse.from_scipy"):
+        sa.asarray(x)
+    with pytest.raises(ValueError, match="a must have at least one dimension"):
+        sa.Sparse.from_dense(3.0)
+    with pytest.raises(ValueError, match="no background, got 1.0"):
+        sa.exp(sa.Sparse.from_scipy(x)).to_scipy()

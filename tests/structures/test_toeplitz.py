@@ -108,9 +108,13 @@ def test_from_dense_takes_nan():
 
 def test_repr():
     assert repr(sa.Toeplitz([2.0, -1.0], shape=(3, 3))) == (
-        "Toeplitz([-1.,  2., -1.], offsets=-1..1, shape=(3, 3), dtype=float64)"
+        "Toeplitz([-1.,  2., -1.], offsets=-1..1, shape=(3, 3), dtype=float64, stores 3 of 9 entries, 24 B of 72 B dense)"
     )
-    assert repr(sa.Circulant([1, 2])) == "Circulant([1, 2], shape=(2, 2), dtype=int64)"
+    assert (
+        repr(sa.Circulant([1, 2]))
+        == "Circulant([1, 2], shape=(2, 2), dtype=int64, stores 2 of 4 entries, 16 B of 32 B dense)"
+    )
+    assert repr(sa.Toeplitz([], [])).startswith("Toeplitz([], offsets=(), shape=(0, 0)")
     assert "stores 1999 of 1000000 entries, 16 kB of 8000 kB dense" in repr(sa.Hankel(np.ones(1000)))
 
 
@@ -589,3 +593,39 @@ def test_memory_is_linear(f):
     ]
     assert max(sizes) <= 60 * N
     assert compiled.memory_analysis().temp_size_in_bytes <= 60 * 8 * N
+
+
+@pytest.mark.parametrize("structure", [sa.Toeplitz, sa.Hankel])
+def test_batch_shapes_that_do_not_broadcast_are_named(structure):
+    with pytest.raises(ValueError, match=r"batch shapes must broadcast, got \(2,\) of c, \(3,\) of r"):
+        structure(np.ones((2, 2)), np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128", "int64"])
+@pytest.mark.parametrize("kind", ["toeplitz", "banded", "circulant", "hankel"])
+def test_vecdot_of_rows_is_a_product(kind, dtype):
+    rng = np.random.default_rng(0)
+
+    def line(n):
+        a = rng.integers(-5, 6, n)
+        return (a + 1j * rng.integers(-5, 6, n) if dtype == "complex128" else a).astype(dtype)
+
+    x = {
+        "toeplitz": lambda n: sa.Toeplitz(line(n), line(n)),
+        "banded": lambda n: sa.Toeplitz(line(2), line(3), shape=(n, n)),
+        "circulant": lambda n: sa.Circulant(line(n)),
+        "hankel": lambda n: sa.Hankel(line(n), line(n)),
+    }[kind]
+    v = line(30)
+    a = dense(x := x(30))
+    with sa.densify("error"):
+        np.testing.assert_allclose(dense(sa.vecdot(x, v)), np.vecdot(a, v), rtol=1e-12, atol=1e-10)
+        np.testing.assert_allclose(dense(sa.vecdot(v, x)), np.vecdot(v, a), rtol=1e-12, atol=1e-10)
+
+
+def test_vecdot_has_no_dense_form():
+    n = 10**6
+    v = np.ones(n)
+    with sa.densify("error"):
+        for x in (sa.Toeplitz(v), sa.Circulant(v), sa.Hankel(v, v)):
+            assert abs(float(sa.vecdot(x, v)[7]) - n) < 1e-6 * n

@@ -1,0 +1,92 @@
+"""Writes into arrays of every structure take the values that NumPy takes, and refuse what it refuses."""
+
+import jax
+import numpy as np
+import pytest
+
+import structarrays as sa
+from structarrays.testing import STRUCTURES, sample
+
+EYE = np.eye(4, dtype=bool)
+KEYS = {
+    "element": (1, 1),
+    "row": 1,
+    "column": (slice(None), 2),
+    "block": (slice(1, 3), slice(1, 3)),
+    "pairs": (np.arange(4), np.arange(4)),
+    "mask": EYE,
+    "rows": np.array([2, 0]),
+    "new axis ahead": (None, 1),
+    "new axis between": (slice(None), None, 1),
+    "new axis, all": (slice(None), None),
+    "new axis behind": (1, 1, None),
+    "new axis after pairs": (np.arange(4), np.arange(4), None),
+    "new axis in pairs": (np.arange(4), None, np.arange(4)),
+}
+VALUES = [
+    (),
+    (1,),
+    (2,),
+    (3,),
+    (4,),
+    (1, 4),
+    (4, 1),
+    (2, 4),
+    (4, 4),
+    (1, 1, 4),
+    (4, 1, 4),
+    (2, 2),
+    (1, 1, 1),
+    (4, 1, 1),
+]
+
+
+def written(x, key, value):
+    try:
+        x[key] = value
+    except Exception as error:
+        return type(error)
+    return np.asarray(x)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("key", KEYS)
+def test_values_broadcast_into_the_selection(structure, key):
+    x = sample(structure, (4, 4), seed=3)
+    start = np.array(x.to_jax())
+    for shape in VALUES:
+        if key == "element" and shape and np.prod(shape) == 1:
+            continue  # NumPy takes no array for a number, though it broadcasts
+        if key == "mask" and len(shape) > 1:
+            continue  # nor more than one dimension for a mask
+        value = np.random.default_rng(0).normal(size=shape)
+        want = written(start.copy(), KEYS[key], value)
+        got = written(sa.asarray(x, copy=True), KEYS[key], value)
+        if isinstance(want, type):
+            assert got is want, (shape, got, want)
+        else:
+            assert not isinstance(got, type), (shape, got)
+            np.testing.assert_array_equal(got, want, err_msg=str(shape))
+
+
+@pytest.mark.parametrize("structure", ["Sparse", "Banded", "BlockDiagonal", "Permutation"])
+def test_the_error_names_the_shapes(structure):
+    x = sample(structure, (4, 4), seed=3)
+    with pytest.raises(ValueError, match=r"value of shape \(3,\) cannot be broadcast into the selection \(4,\)"):
+        x[EYE] = np.ones(3)
+    with pytest.raises(IndexError, match="cannot be broadcast together"):
+        x[np.arange(4), np.arange(3)] = 1.0
+
+
+def test_a_compiled_write_with_a_new_axis():
+    x = sample("Sparse", (3, 4), seed=1)
+
+    @jax.jit
+    def write(x, value):
+        x = sa.asarray(x, copy=True)
+        x[:, None, 1] = value
+        return x
+
+    want = np.array(x.to_jax())
+    want[:, None, 1] = np.arange(3.0)[:, None]
+    np.testing.assert_array_equal(write(x, np.arange(3.0)[:, None]).to_jax(), want)
