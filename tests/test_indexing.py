@@ -124,8 +124,9 @@ def test_classes_of_slices():
     assert type(diagonal[0]) is sa.Dense and type(diagonal[0, 0]) is sa.Dense
     with sa.densify("error"):
         diagonal[2], diagonal[:, 1], diagonal[1, 2], diagonal[np.array([0, 1]), np.array([0, 2])]
+        assert type(diagonal[np.array([1, 0])]) is type(diagonal[::-1]) is sa.Sparse
         with pytest.raises(sa.DensifyError, match="__getitem__"):
-            diagonal[np.array([1, 0])]
+            banded[np.array([1, 0])]
 
 
 def test_rows_of_a_huge_matrix_cost_their_length():
@@ -252,7 +253,8 @@ def test_writes_keep_the_narrowest_structure():
     assert written(banded(), (0, 5), 7.0) is sa.Banded
     assert written(diagonal(), (i, i), np.arange(6.0) + 1) is sa.Diagonal
     assert written(banded(), (i[1:], i[:-1]), 3.0) is sa.Banded
-    assert written(diagonal(), (1, slice(None)), 7.0) is sa.Dense
+    assert written(diagonal(), (1, slice(None)), 7.0) is sa.Sparse
+    assert written(banded(), (1, slice(None)), 7.0) is sa.Dense
     assert written(sa.Fill(1.0, (6, 6)), (1, 1), 7.0) is sa.Dense
     assert written(diagonal(), ..., 7.0) is sa.Fill
     assert written(diagonal(), ..., sa.eye(6)) is sa.Identity

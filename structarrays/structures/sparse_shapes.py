@@ -74,8 +74,9 @@ def split_shape(x, shape) -> int | None:
     """How many dimensions of a new shape are those of the batch; None if the batch does not stay apart from the core."""
     count = math.prod(x.batch_shape)
     core = x.shape[len(x.batch_shape) :]
-    for kept in (len(x.batch_shape), *range(len(shape))):
-        if kept < len(shape) and math.prod(shape[:kept]) == count and math.prod(shape[kept:]) == math.prod(core):
+    behind = len(shape) - len(core)
+    for kept in (*((behind,) if shape[behind:] == core else ()), len(x.batch_shape), *range(len(shape))):
+        if 0 <= kept < len(shape) and math.prod(shape[:kept]) == count and math.prod(shape[kept:]) == math.prod(core):
             return kept
     return None
 

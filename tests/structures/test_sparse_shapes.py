@@ -156,3 +156,10 @@ def test_no_dense_form_of_three_dimensions():
         assert (x @ sa.eye(N)).nnz == N
         one = sa.squeeze(x[3:4], axis=0)
         assert type(one) is sa.Sparse and one.nnz == len(range(3, N, 7))
+
+
+def test_an_axis_in_front_is_of_the_batch():
+    x, a = sparse((), (4, 6))
+    y = sa.reshape(x, (1, 1, 4, 6))
+    assert type(y) is sa.Sparse and y.batch_shape == (1, 1)
+    assert type(sa.reshape(sa.eye(4), (1, 4, 4))) is sa.Identity
