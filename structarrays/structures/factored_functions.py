@@ -237,17 +237,17 @@ def _(x, *, operands, key):
 
 @index.eager_kernel(Factored, tuple)
 def _(x, operands, *, key):
-    """Part by part outside of the compiled call, where the rows of a `Sparse` are exactly as many as there are."""
+    """Part by part outside of the compiled call, where rows of a sparse form have exactly as many entries as there are."""
     batch = tuple(("slice", 0, n, 1) for n in x.shape[:-2])
     if key[: len(batch)] != batch or not _selects_lines(x, operands=operands, key=key[len(batch) :]):
         return NotImplemented
-    if not any(_has_dynamic_parts(p) for p in x.parts):
+    if _is_of_dense_parts(x):
         return NotImplemented
     return _selected(x, tuple(Dense(o) for o in operands), key[len(batch) :])
 
 
-def _has_dynamic_parts(x) -> bool:
-    return any(map(_has_dynamic_parts, x.parts)) if isinstance(x, Factored) else not x.static_pattern
+def _is_of_dense_parts(x) -> bool:
+    return all(map(_is_of_dense_parts, x.parts)) if isinstance(x, Factored) else type(x) is Dense
 
 
 def _selected(x, operands, key):
