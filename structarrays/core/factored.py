@@ -179,6 +179,11 @@ def common_batch(*arrays: Array) -> list[Array]:
     return [with_batch(as_matrix(x), batch) for x in arrays]
 
 
+def has_dynamic_parts(x: Array) -> bool:
+    """Whether the pattern of an array, or of a part of it, is a parameter, as that of a `Sparse`."""
+    return any(map(has_dynamic_parts, x.parts)) if isinstance(x, Factored) else not x.static_pattern
+
+
 def chain(function, arrays):
     """The function of the first two, of that and the third, and so on."""
     return functools.reduce(function, arrays)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.factored import chain, hadamard_pair, inner_pair, select_lines, squared_norms, stored
+from ..core.factored import chain, hadamard_pair, has_dynamic_parts, inner_pair, select_lines, squared_norms, stored
 from ..functions.elementwise import abs as absolute
 from ..functions.elementwise import multiply, negative, sign
 from ..functions.indexing import index
@@ -20,7 +20,6 @@ from ..functions.statistical import sum as sum_of
 from ..kernels import kronecker as kernel
 from ..kernels import statistical
 from .diagonal import Diagonal
-from .factored_functions import _has_dynamic_parts
 from .kronecker import Kronecker, factors_fit, has_square_factors, kronecker, same_factor_shapes, unravel
 from .kronecker_sum import KroneckerSum
 from .low_rank import LowRank, lines
@@ -34,7 +33,7 @@ from .sum import inner, total
 @matmul.eager_kernel(Kronecker, Kronecker)
 def _(x1, x2):
     """Factor by factor outside of the compiled call, where the product of two `Sparse` has as many entries as there are."""
-    if not (factors_fit(x1, x2) and any(map(_has_dynamic_parts, (x1, x2)))):
+    if not (factors_fit(x1, x2) and any(map(has_dynamic_parts, (x1, x2)))):
         return NotImplemented
     return kronecker(*map(matmul, x1.factors, x2.factors))
 
