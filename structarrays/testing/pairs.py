@@ -45,6 +45,12 @@ def names() -> list[str]:
     return [s for s in STRUCTURES if not s.endswith("background")]
 
 
+def _drawn(structure, seed):
+    """A real array, or a complex one where there is no other."""
+    x = sample(structure, (SIZE, SIZE), seed=seed)
+    return sample(structure, (SIZE, SIZE), seed=seed, dtype="complex128") if x is None else x
+
+
 def cell(function, first: str, second: str) -> str:
     """What comes out for two structures.
 
@@ -55,7 +61,7 @@ def cell(function, first: str, second: str) -> str:
     >>> cell(sa.add, "Diagonal", "Banded")
     'Banded'
     """
-    x1, x2 = sample(first, (SIZE, SIZE)), sample(second, (SIZE, SIZE), seed=1)
+    x1, x2 = _drawn(first, 0), _drawn(second, 1)
     if {type(x1), type(x2)} & dynamic_classes:
         with record() as log:
             log.result = function(x1, x2)
