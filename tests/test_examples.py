@@ -85,3 +85,14 @@ def test_bad_options_are_refused(arguments):
     process = run(*arguments)
     assert process.returncode == 2
     assert "must be at least 5" in process.stderr
+
+
+def test_principal_components_of_a_sparse_matrix():
+    pytest.importorskip("sklearn")
+    path = ROOT / "examples" / "pca.py"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    command = [sys.executable, str(path), "--rows", "5000", "--columns", "300"]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert process.stdout.count("[ok]") == 4 and "FAILED" not in process.stdout
+    assert "is a Sum array" in process.stdout
