@@ -282,12 +282,7 @@ class Function(Registry):
                 static.append(value)
                 types.append(type(value))
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
-            named = {
-                n: v
-                for n, v, is_array in zip(self._names(shape), (*args, *kwargs.values()), plan, strict=True)
-                if not is_array
-            }
-            result = self._eagerly(arrays, named)
+            result = self._eagerly(arrays, dict(zip(self._static_names(shape), static, strict=True)))
             if result is not NotImplemented:
                 return result
         # The types belong to the key of the compiled call: 1, 1.0 and True are equal, and so are None and NumPy's
@@ -324,10 +319,11 @@ class Function(Registry):
         del bound
         return tuple(plan)
 
-    def _names(self, shape):
-        """The names of the arguments of such a call."""
-        positional = list(self.__signature__.parameters)[: shape[0]]
-        return (*positional, *shape[1:])
+    @functools.cache  # noqa: B019 -- functions live as long as the module
+    def _static_names(self, shape):
+        """The names of the static arguments of such a call."""
+        names = (*list(self.__signature__.parameters)[: shape[0]], *shape[1:])
+        return tuple(name for name, is_array in zip(names, self._plans[shape], strict=True) if not is_array)
 
     def _repair(self, static, arrays):
         """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""

@@ -44,6 +44,9 @@ def _has_exact_size(x, operands, *, key) -> bool:
     """Whether the part is a sparse array of a size that is known in an eager call alone."""
     if type(x) is Sparse:
         return True
+    kinds = {k[0] for k in key}
+    if "int" in kinds and "array" not in kinds and not x.batch_shape:
+        return False  # a row or an element: decided at once, since it is what loops ask for
     core = key[_core_position(key, len(x.batch_shape)) :]
     kernel = index.choose((x,), {"operands": operands, "key": core})
     if kernel is not None and kernel.classes != (Array,):
