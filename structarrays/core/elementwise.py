@@ -185,7 +185,7 @@ def elementwise(function, args, static):
             pattern = pattern._free()
         parts = [
             restrict(x, pattern).entries
-            if x.stores_entries or isinstance(x, Factored)
+            if x.stores_entries or (isinstance(x, Factored) and core == 2)
             else pattern._gather(x._dense() if c is None else c)
             for x, c in zip(args, constants, strict=True)
         ]
