@@ -29,7 +29,8 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
     Returns
     -------
     Array
-        A view of a dense `x`. In front of or right behind the batch dimensions structure is kept.
+        A view of a dense `x`. In front of or right behind the batch dimensions structure is kept; elsewhere what has few
+        entries is `Sparse`.
 
     Raises
     ------
@@ -237,7 +238,8 @@ def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) ->
     Returns
     -------
     Array
-        The array in its new shape. As long as the core stays as it is, so does the structure.
+        The array in its new shape. As long as the core stays as it is, so does the structure; with another one, what has few
+        entries is `Sparse`.
 
     Raises
     ------

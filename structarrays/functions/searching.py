@@ -192,8 +192,8 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     Parameters
     ----------
     x : Array
-        The array, of at least one dimension. Its values must be known: not under `jax.jit`. Of a sparse one only the entries
-        are looked at; other structured arrays are made dense.
+        The array, of at least one dimension. Its values must be known: not under `jax.jit`. Of a structure
+        with few entries only these are looked at; other structured arrays are made dense.
 
     Returns
     -------
