@@ -246,14 +246,12 @@ class Function(Registry):
         self.eager_of_all |= of_all
 
         def serves(*arrays, **static) -> bool:
-            return (traced or not _any_traced(arrays)) and (when is None or when(*arrays, **static))
+            return not _any_traced(arrays, exact=traced) and (when is None or when(*arrays, **static))
 
         return self.eager.kernel(*classes, when=serves)
 
     def _eagerly(self, arrays, static):
         """The result of the eager kernel for these arguments, or NotImplemented."""
-        if _any_traced(arrays, exact=True):
-            return NotImplemented
         kernel = self.eager.choose(arrays, static)
         if kernel is None:
             return NotImplemented
@@ -275,14 +273,14 @@ class Function(Registry):
         if plan is None:
             plan = self._plans[shape] = self._plan(args, kwargs)
         static, types, arrays = [], [], []
-        for is_array, value in zip(plan, (*args, *kwargs.values()), strict=True):
-            if is_array:
+        for name, value in zip(plan, (*args, *kwargs.values()), strict=True):
+            if name is None:
                 arrays.append(value)
             else:
                 static.append(value)
                 types.append(type(value))
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
-            result = self._eagerly(arrays, dict(zip(self._static_names(shape), static, strict=True)))
+            result = self._eagerly(arrays, dict(zip(filter(None, plan), static, strict=True)))
             if result is not NotImplemented:
                 return result
         # The types belong to the key of the compiled call: 1, 1.0 and True are equal, and so are None and NumPy's
@@ -304,7 +302,7 @@ class Function(Registry):
         return result if self.checked is None else self._verified(result)
 
     def _plan(self, args, kwargs):
-        """For each argument of such a call, whether it is an array."""
+        """For each argument of such a call its name if it is static, None if it is an array."""
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
@@ -314,16 +312,10 @@ class Function(Registry):
         arrays = {name.lstrip("*") for name in self.arrays}
         positional = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         for i in range(len(args)):
-            plan.append(positional[i].name in arrays if i < len(positional) else True)
-        plan.extend(name in arrays for name in kwargs)
+            plan.append(positional[i].name if i < len(positional) else None)
+        plan = [None if name in arrays else name for name in (*plan, *kwargs)]
         del bound
         return tuple(plan)
-
-    @functools.cache  # noqa: B019 -- functions live as long as the module
-    def _static_names(self, shape):
-        """The names of the static arguments of such a call."""
-        names = (*list(self.__signature__.parameters)[: shape[0]], *shape[1:])
-        return tuple(name for name, is_array in zip(names, self._plans[shape], strict=True) if not is_array)
 
     def _repair(self, static, arrays):
         """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""
@@ -360,13 +352,13 @@ class Function(Registry):
         """What is compiled: the definition on arrays, its results without weak types."""
         (count, *names), static = static[0], list(static[2:])
         arrays = list(arrays)
-        values = [(arrays if is_array else static).pop(0) for is_array in self._plans[(count, *names)]]
-        args = [self._lift(v, is_array) for v, is_array in zip(values, self._plans[(count, *names)], strict=True)]
+        plan = self._plans[(count, *names)]
+        args = [self._lift(arrays.pop(0)) if name is None else static.pop(0) for name in plan]
         result = self.__wrapped__(*args[:count], **dict(zip(names, args[count:], strict=True)))
         return jax.tree.map(strip_weak, result)
 
-    def _lift(self, value, is_array):
-        if not is_array or value is None:
+    def _lift(self, value):
+        if value is None:
             return value
         if isinstance(value, (list, tuple)):
             return tuple(lift(v) for v in value)
