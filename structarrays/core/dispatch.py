@@ -446,6 +446,57 @@ def _function_by_name(name):
     return FUNCTIONS[name]
 
 
+class _Incomplete:
+    """A result of a compiled call without those parameters that are parameters of its arguments.
+
+    A compiled call hands back each parameter of its result, even those that it was given: the coordinates of a sparse
+    array, say. To leave them out, and have the result share them with the argument, is cheaper.
+    """
+
+    __slots__ = ("leaves", "static")
+
+
+def _incomplete(static, leaves):
+    result = _Incomplete()
+    result.leaves, result.static = leaves, static
+    return result
+
+
+jax.tree_util.register_pytree_node(_Incomplete, lambda result: (result.leaves, result.static), _incomplete)
+
+
+def incomplete(result, arrays):
+    """A result, inside a compiled call, without the parameters that it has from these arrays."""
+    if not isinstance(result, Array):
+        return result
+    given = _parameters(arrays)
+    places = {id(leaf): i for i, leaf in enumerate(given, -len(given)) if leaf is not None}
+    leaves, aux = result._value
+    new = tuple(leaf for leaf in leaves if id(leaf) not in places)
+    if len(new) == len(leaves):
+        return result
+    count = iter(range(len(new)))
+    sources = tuple(places[id(leaf)] if id(leaf) in places else next(count) for leaf in leaves)
+    return _incomplete((sources, aux), new)
+
+
+def complete(result, arrays):
+    """The whole result, given the arrays of the call."""
+    if type(result) is not _Incomplete:
+        return result
+    sources, (cls, meta, assumptions) = result.static
+    leaves = result.leaves + _parameters(arrays)
+    return cls._make(tuple([leaves[i] for i in sources]), meta, assumptions)
+
+
+def _parameters(arrays) -> tuple:
+    leaves = ()
+    for x in arrays:
+        if isinstance(x, Array):
+            leaves += x._value[0]
+    return leaves
+
+
 class ArrayFunction(Function):
     """A function of positional arrays and nothing else: the fastest call."""
 
@@ -455,15 +506,23 @@ class ArrayFunction(Function):
         COMPILED[self.name] = jax.jit(functools.partial(self._trace, ()), inline=True)
         return COMPILED[self.name]
 
+    @functools.cached_property
+    def _sharing(self):
+        """The compiled call that leaves out of its results what is a parameter of an argument."""
+        return jax.jit(self._trace_sharing, inline=True)
+
     def __call__(self, *arrays):
-        if self.eager is not None and not dynamic_classes.isdisjoint(map(type, arrays)):
+        dynamic = not dynamic_classes.isdisjoint(map(type, arrays))
+        if dynamic and self.eager is not None:
             result = self._eagerly(arrays, {})
             if result is not NotImplemented:
                 return result
         if RECORDING and active_log() is not None:
             return self._careful(*arrays)
         try:
-            return self._fast(*arrays)
+            if not dynamic:
+                return self._fast(*arrays)
+            return complete(self._sharing(*arrays), arrays)
         except RETRIED:
             pass
         return self._careful(*arrays)
@@ -475,6 +534,9 @@ class ArrayFunction(Function):
 
     def _trace(self, static, *arrays):
         return jax.tree.map(strip_weak, self.__wrapped__(*map(lift, arrays)))
+
+    def _trace_sharing(self, *arrays):
+        return incomplete(self._trace((), *arrays), arrays)
 
 
 class CheckedArrayFunction(ArrayFunction):
