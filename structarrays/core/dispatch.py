@@ -246,14 +246,12 @@ class Function(Registry):
         self.eager_of_all |= of_all
 
         def serves(*arrays, **static) -> bool:
-            return (traced or not _any_traced(arrays)) and (when is None or when(*arrays, **static))
+            return not _any_traced(arrays, exact=traced) and (when is None or when(*arrays, **static))
 
         return self.eager.kernel(*classes, when=serves)
 
     def _eagerly(self, arrays, static):
         """The result of the eager kernel for these arguments, or NotImplemented."""
-        if _any_traced(arrays, exact=True):
-            return NotImplemented
         kernel = self.eager.choose(arrays, static)
         if kernel is None:
             return NotImplemented
@@ -275,14 +273,14 @@ class Function(Registry):
         if plan is None:
             plan = self._plans[shape] = self._plan(args, kwargs)
         static, types, arrays = [], [], []
-        for is_array, value in zip(plan, (*args, *kwargs.values()), strict=True):
-            if is_array:
+        for name, value in zip(plan, (*args, *kwargs.values()), strict=True):
+            if name is None:
                 arrays.append(value)
             else:
                 static.append(value)
                 types.append(type(value))
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
-            result = self._eagerly(arrays, dict(zip(self._static_names(shape), static, strict=True)))
+            result = self._eagerly(arrays, dict(zip(filter(None, plan), static, strict=True)))
             if result is not NotImplemented:
                 return result
         # The types belong to the key of the compiled call: 1, 1.0 and True are equal, and so are None and NumPy's
@@ -304,7 +302,7 @@ class Function(Registry):
         return result if self.checked is None else self._verified(result, static, arrays)
 
     def _plan(self, args, kwargs):
-        """For each argument of such a call, whether it is an array."""
+        """For each argument of such a call its name if it is static, None if it is an array."""
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
@@ -314,16 +312,10 @@ class Function(Registry):
         arrays = {name.lstrip("*") for name in self.arrays}
         positional = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         for i in range(len(args)):
-            plan.append(positional[i].name in arrays if i < len(positional) else True)
-        plan.extend(name in arrays for name in kwargs)
+            plan.append(positional[i].name if i < len(positional) else None)
+        plan = [None if name in arrays else name for name in (*plan, *kwargs)]
         del bound
         return tuple(plan)
-
-    @functools.cache  # noqa: B019 -- functions live as long as the module
-    def _static_names(self, shape):
-        """The names of the static arguments of such a call."""
-        names = (*list(self.__signature__.parameters)[: shape[0]], *shape[1:])
-        return tuple(name for name, is_array in zip(names, self._plans[shape], strict=True) if not is_array)
 
     def _repair(self, static, arrays):
         """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""
@@ -360,13 +352,13 @@ class Function(Registry):
         """What is compiled: the definition on arrays, its results without weak types."""
         (count, *names), static = static[0], list(static[2:])
         arrays = list(arrays)
-        values = [(arrays if is_array else static).pop(0) for is_array in self._plans[(count, *names)]]
-        args = [self._lift(v, is_array) for v, is_array in zip(values, self._plans[(count, *names)], strict=True)]
+        plan = self._plans[(count, *names)]
+        args = [self._lift(arrays.pop(0)) if name is None else static.pop(0) for name in plan]
         result = self.__wrapped__(*args[:count], **dict(zip(names, args[count:], strict=True)))
         return jax.tree.map(strip_weak, result)
 
-    def _lift(self, value, is_array):
-        if not is_array or value is None:
+    def _lift(self, value):
+        if value is None:
             return value
         if isinstance(value, (list, tuple)):
             return tuple(lift(v) for v in value)
@@ -472,6 +464,57 @@ def _function_by_name(name):
     return FUNCTIONS[name]
 
 
+class _Incomplete:
+    """A result of a compiled call without those parameters that are parameters of its arguments.
+
+    A compiled call hands back each parameter of its result, even those that it was given: the coordinates of a sparse
+    array, say. To leave them out, and have the result share them with the argument, is cheaper.
+    """
+
+    __slots__ = ("leaves", "static")
+
+
+def _incomplete(static, leaves):
+    result = _Incomplete()
+    result.leaves, result.static = leaves, static
+    return result
+
+
+jax.tree_util.register_pytree_node(_Incomplete, lambda result: (result.leaves, result.static), _incomplete)
+
+
+def incomplete(result, arrays):
+    """A result, inside a compiled call, without the parameters that it has from these arrays."""
+    if not isinstance(result, Array):
+        return result
+    given = _parameters(arrays)
+    places = {id(leaf): i for i, leaf in enumerate(given, -len(given)) if leaf is not None}
+    leaves, aux = result._value
+    new = tuple(leaf for leaf in leaves if id(leaf) not in places)
+    if len(new) == len(leaves):
+        return result
+    count = iter(range(len(new)))
+    sources = tuple(places[id(leaf)] if id(leaf) in places else next(count) for leaf in leaves)
+    return _incomplete((sources, aux), new)
+
+
+def complete(result, arrays):
+    """The whole result, given the arrays of the call."""
+    if type(result) is not _Incomplete:
+        return result
+    sources, (cls, meta, assumptions) = result.static
+    leaves = result.leaves + _parameters(arrays)
+    return cls._make(tuple([leaves[i] for i in sources]), meta, assumptions)
+
+
+def _parameters(arrays) -> tuple:
+    leaves = ()
+    for x in arrays:
+        if isinstance(x, Array):
+            leaves += x._value[0]
+    return leaves
+
+
 class ArrayFunction(Function):
     """A function of positional arrays and nothing else: the fastest call."""
 
@@ -481,15 +524,23 @@ class ArrayFunction(Function):
         COMPILED[self.name] = jax.jit(functools.partial(self._trace, ()), inline=True)
         return COMPILED[self.name]
 
+    @functools.cached_property
+    def _sharing(self):
+        """The compiled call that leaves out of its results what is a parameter of an argument."""
+        return jax.jit(self._trace_sharing, inline=True)
+
     def __call__(self, *arrays):
-        if self.eager is not None and not dynamic_classes.isdisjoint(map(type, arrays)):
+        dynamic = not dynamic_classes.isdisjoint(map(type, arrays))
+        if dynamic and self.eager is not None:
             result = self._eagerly(arrays, {})
             if result is not NotImplemented:
                 return result
         if RECORDING and active_log() is not None:
             return self._careful(*arrays)
         try:
-            return self._fast(*arrays)
+            if not dynamic:
+                return self._fast(*arrays)
+            return complete(self._sharing(*arrays), arrays)
         except RETRIED:
             pass
         return self._careful(*arrays)
@@ -501,6 +552,9 @@ class ArrayFunction(Function):
 
     def _trace(self, static, *arrays):
         return jax.tree.map(strip_weak, self.__wrapped__(*map(lift, arrays)))
+
+    def _trace_sharing(self, *arrays):
+        return incomplete(self._trace((), *arrays), arrays)
 
 
 class CheckedArrayFunction(ArrayFunction):

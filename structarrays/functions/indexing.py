@@ -109,10 +109,10 @@ def _(x, *, operands, key):
 
 def _by_coordinates(x, *, operands, key) -> bool:
     """Whether the structure gives elements by coordinates, and NumPy leaves the axes of the result in place."""
-    return has_elements(x) and not _moves_axes(key)
+    return has_elements(x) and not moves_axes(key)
 
 
-def _moves_axes(key) -> bool:
+def moves_axes(key) -> bool:
     """Whether index arrays (and integers beside them) have a slice or a new axis in between: NumPy then moves their
     dimensions to the front.
     """

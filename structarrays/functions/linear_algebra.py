@@ -248,6 +248,18 @@ def _(x1, x2, *, axis):
     return Dense._make((linalg_dense.vecdot(x1.data, x2.data, axis=axis),))
 
 
+def _is_row_by_row(x1, x2, *, axis) -> bool:
+    """Whether the rows of structured matrices meet one vector: what products are for."""
+    matrix, vector = (x1, x2) if x2.ndim == 1 else (x2, x1)
+    return axis == -1 and vector.ndim == 1 and matrix.ndim > 1 and matrix.core_ndim == 2
+
+
+@vecdot.kernel(Array, Array, when=_is_row_by_row)
+def _(x1, x2, *, axis):
+    x1 = FUNCTIONS["conj"](x1)
+    return matmul(x1, x2) if x2.ndim == 1 else matmul(x2, x1)
+
+
 @vecdot.kernel(Array, Array)
 def _(x1, x2, *, axis):
     if x1.dtype.kind == "c":

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from ..core import indexing
-from ..functions.indexing import write_entries, written_entries
+from ..functions.indexing import moves_axes, write_entries, written_entries
 from .sparse import Sparse
 from .sparse_elementwise import _as_sparse, trimmed
 from .sparse_joins import has_sparse_form
@@ -13,7 +13,7 @@ from .sparse_joins import has_sparse_form
 def _(x, items, value, owned):
     batch, core = items[: len(x.batch_shape)], items[len(x.batch_shape) :]
     whole = all(indexing.is_full(item, n) for item, n in zip(batch, x.batch_shape, strict=True))
-    if whole or not indexing.is_basic(batch) or _moves_axes(items):
+    if whole or not indexing.is_basic(batch) or moves_axes(items):
         return None
     key = indexing.as_key(batch)
     part = x._map_leaves(lambda leaf: leaf[key])
@@ -32,12 +32,6 @@ def _(x, items, value, owned):
         None if old is None else old.at[key].set(new) for old, new in zip(x._value[0], part._value[0], strict=True)
     )
     return trimmed(Sparse._make(tuple(leaves), (x.core_shape, x.order, x.padded or part.padded)))
-
-
-def _moves_axes(items) -> bool:
-    """Whether a slice stands between integers and index arrays, so that NumPy moves their axes to the front."""
-    places = [i for i, item in enumerate(items) if item.kind in ("int", "array")]
-    return any(item.kind == "array" for item in items) and places[-1] - places[0] >= len(places)
 
 
 def _replaces(value, part) -> bool:

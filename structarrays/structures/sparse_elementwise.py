@@ -1,8 +1,7 @@
-"""Elementwise functions of sparse arrays in eager calls.
+"""Elementwise functions of several arrays in eager calls, where one is sparse.
 
-Of one array the result shares the coordinates (a compiled call would copy them). Of two the result has exactly the entries
-that it needs: where the union or the intersection of their patterns is known, both get it, and the family's rule finds them
-alike.
+The result has exactly the entries that it needs: where the union or the intersection of the patterns is known, all get it,
+and the family's rule finds them alike.
 """
 
 import functools
@@ -11,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core.array import RETRIED, Array
+from ..core.array import Array
 from ..core.contexts import strong_zeros_policy
+from ..core.dispatch import complete, incomplete
 from ..core.elementwise import ElementwiseArrayFunction
 from ..core.join import is_zero_outside
 from ..core.registry import FUNCTIONS
@@ -47,72 +47,6 @@ def trimmed(x):
     return Sparse._make((*leaves, x.background), (x.core_shape, x.order, least < total), x.assumptions)
 
 
-# ---- coordinates that are shared --------------------------------------------------------------------------------------
-
-
-def _without_coordinates(result, coordinates):
-    """A result (inside a compiled call) with None for coordinates that are these very ones."""
-    if type(result) is not Sparse or not all(a is b for a, b in zip(result.coords, coordinates, strict=False)):
-        return result
-    leaves, (cls, meta, assumptions) = result._value
-    return cls._make((leaves[0], *(None for _ in result.coords), leaves[-1]), meta, assumptions)
-
-
-def _with_coordinates(result, coordinates):
-    """The result with the coordinates that were left out."""
-    leaves, (cls, meta, assumptions) = result._value
-    if cls is not Sparse or leaves[1] is not None:
-        return result
-    return cls._make((leaves[0], *coordinates, leaves[-1]), meta, assumptions)
-
-
-@functools.cache
-def _sharing(function):
-    """The compiled function; its result leaves out the coordinates of the first sparse argument, if it has these."""
-
-    def run(*arrays):
-        result = function._trace((), *arrays)
-        return _without_coordinates(result, next(a for a in arrays if type(a) is Sparse).coords)
-
-    return jax.jit(run)
-
-
-def _share(function, *arrays):
-    try:
-        result = _sharing(function)(*arrays)
-    except RETRIED:
-        return NotImplemented  # the function's own checks find out what is wrong
-    leaves, (cls, meta, assumptions) = result._value
-    if cls is not Sparse or leaves[1] is not None:
-        return result
-    for x in arrays:
-        if type(x) is Sparse:
-            return cls._make((leaves[0], *x._value[0][1:-1], leaves[-1]), meta, assumptions)
-    return result
-
-
-_NUMBERS = (bool, int, float, complex)
-
-
-def _of_one(function, *arrays):
-    """A function of one sparse array, and numbers perhaps: the compiled call needs no coordinates but for the padding."""
-    bare, coordinates = [], None
-    for x in arrays:
-        if type(x) is Sparse:
-            leaves, (cls, meta, assumptions) = x._value
-            if meta[2]:
-                return _share(function, *arrays)
-            coordinates = leaves[1:-1]
-            x = cls._make((leaves[0], *(None,) * len(coordinates), leaves[-1]), meta, assumptions)
-        bare.append(x)
-    try:
-        result = _sharing(function)(*bare)
-    except RETRIED:
-        return NotImplemented
-    leaves, (cls, meta, assumptions) = result._value
-    return cls._make((leaves[0], *coordinates, leaves[-1]), meta, assumptions)
-
-
 # ---- functions of two arrays ------------------------------------------------------------------------------------------
 
 
@@ -132,8 +66,7 @@ def _combination(function, x, y):
 
 def _exactly(function, x, y, combine):
     if type(x) is type(y) is Sparse and _share_coordinates(x, y):
-        result = _of_one_pattern(function)(x, y.data, y.background, y.assumptions)
-        return _with_coordinates(result, x.coords)
+        return complete(_of_one_pattern(function)(x, y.data, y.background, y.assumptions), (x,))
     assumptions = (x.assumptions, y.assumptions)
     x, y = (a if type(a) is Sparse else _as_sparse(a) for a in (x, y))
     try:
@@ -167,7 +100,8 @@ def _exactly(function, x, y, combine):
             places[i] = np.where(places[i] < 0, -1, there).astype(np.int32)
     meta = (x.core_shape, x.order, padded)
     pair = ((x.data, x.background), (y.data, y.background))
-    return _with_coordinates(_on_pattern(function)(pair, coordinates, tuple(places), meta, assumptions), coordinates)
+    pattern = Sparse._make((None, *coordinates, None), meta)
+    return complete(_on_pattern(function)(pair, pattern, tuple(places), assumptions), (pattern,))
 
 
 def _share_coordinates(x, y) -> bool:
@@ -194,7 +128,7 @@ def _of_one_pattern(function):
 
     def run(x, data, background, assumptions):
         result = function._trace((), x, x._rebuild((data,), background)._assuming(assumptions))
-        return _without_coordinates(result, x.coords)
+        return incomplete(result, (x,))
 
     return jax.jit(run, static_argnums=3)
 
@@ -203,8 +137,8 @@ def _of_one_pattern(function):
 def _on_pattern(function):
     """The compiled function of two arrays whose entries are gathered at coordinates; -1 is none."""
 
-    def run(pair, coordinates, places, meta, assumptions):
-        arrays, batch = [], coordinates[0].shape[:-1]
+    def run(pair, pattern, places, assumptions):
+        arrays, batch = [], pattern.coords[0].shape[:-1]
         for (data, background), place, assumed in zip(pair, places, assumptions, strict=True):
             fill = jnp.zeros((), data.dtype) if background is None else jnp.broadcast_to(background, batch)[..., None]
             entries = jnp.broadcast_to(fill, place.shape)
@@ -213,11 +147,11 @@ def _on_pattern(function):
                 gather = kernel.over_batch(lambda d, i: d.at[i].get(mode="clip"), len(batch))
                 entries = jnp.where(place < 0, entries, gather(data, place))
             background = None if background is None else jnp.broadcast_to(background, batch)
-            x = Sparse._make((entries, *coordinates, background), meta)
+            x = Sparse._make((entries, *pattern.coords, background), pattern.meta)
             arrays.append(x._rebuild((entries,), background)._assuming(assumed))
-        return _without_coordinates(function._trace((), *arrays), coordinates)
+        return incomplete(function._trace((), *arrays), (pattern,))
 
-    return jax.jit(run, static_argnums=(3, 4))
+    return jax.jit(run, static_argnums=3)
 
 
 def register_exact(cls):
@@ -237,12 +171,8 @@ def _elementwise(count):
 
 
 def _of_two(function, x, y):
-    if type(x) in _NUMBERS or type(y) in _NUMBERS:
-        return _of_one(function, x, y) if Sparse in (type(x), type(y)) else NotImplemented
     combine = _combination(function, x, y)
-    if combine is not None:
-        return _exactly(function, x, y, combine)
-    return _share(function, x, y) if Sparse in (type(x), type(y)) else NotImplemented
+    return NotImplemented if combine is None else _exactly(function, x, y, combine)
 
 
 def _where(condition, x1, x2):
@@ -250,8 +180,3 @@ def _where(condition, x1, x2):
 
 
 register_exact(Sparse)
-for _function in _elementwise(1):
-    _function.eager_kernel(Sparse)(functools.partial(_of_one, _function))
-for _function in _elementwise(2):
-    _function.eager_kernel(Sparse, object)(functools.partial(_of_two, _function))
-    _function.eager_kernel(object, Sparse)(functools.partial(_of_two, _function))

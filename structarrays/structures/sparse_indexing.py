@@ -88,10 +88,9 @@ def _selected(leaves, axis, n, places, shape, order):
     """Data and coordinates of the selection from one array without padding."""
     data, *coordinates = leaves
     by = np.arange(len(data)) if order[0] == axis else np.argsort(coordinates[axis], kind="stable")
-    first = np.concatenate([[0], np.cumsum(np.bincount(coordinates[axis], minlength=n))])
-    counts = np.diff(first)[places]
+    first, counts = host.lines(coordinates[axis][by], places, n)
     new = np.repeat(np.arange(len(places)), counts)
-    chosen = by[np.arange(len(new)) + np.repeat(first[:-1][places] - (np.cumsum(counts) - counts), counts)]
+    chosen = by[np.arange(len(new)) + np.repeat(first - (np.cumsum(counts) - counts), counts)]
     leaves = [data[chosen], *(new if i == axis else c[chosen] for i, c in enumerate(coordinates))]
     sorting, _ = host.order([leaves[1 + i] for i in order], [shape[i] for i in order])
     return leaves if sorting is None else [leaf[sorting] for leaf in leaves]

@@ -103,7 +103,7 @@ def _exact_product(x1, x2):
         return zero_sparse((m, p), dtype, batch)
     nnz = max(len(begins) for _, _, begins, _ in products)
     data = [
-        _combined(_data(x1, b), _data(x2, b), dtype, *product[:3], nnz)
+        _combined(_of_batch(x1.data, b), _of_batch(x2.data, b), dtype, *product[:3], nnz)
         for b, product in zip(np.ndindex(*batch), products)
     ]
     coordinates = [
@@ -148,29 +148,19 @@ def _matrix(x, b):
     return *coordinates, places
 
 
-def _data(x, b):
-    return _of_batch(x.data, b)
-
-
 def _of_batch(leaf, b):
     """The last dimension of a parameter at a place of a batch to which its own broadcasts."""
     own = leaf.shape[:-1]
     return leaf[tuple(0 if n == 1 else i for n, i in zip(own, b[len(b) - len(own) :], strict=True))] if own else leaf
 
 
-def _stored(x):
-    """Data and coordinates on the host, without padding."""
-    *coordinates, places = _matrix(x, ())
-    return [np.asarray(x.data)[places], *coordinates]
-
-
 @matrix_power.eager_kernel(Sparse, traced=True)
 def _(x, n):
     """By repeated squaring outside of a compiled call, where the number of entries is exact."""
-    square = x.ndim > 1 and x.shape[-1] == x.shape[-2] and x.dtype.kind in "fc"
+    square = x.ndim > 1 and x.shape[-1] == x.shape[-2] and x.dtype.kind != "b"
     if not square or not isinstance(n, int) or n < 1:
         return NotImplemented
-    return power(x, n)
+    return power(x if x.dtype.kind in "fc" else x.astype(dtypes.default_dtype("f")), n)
 
 
 @matmul.kernel(Sparse, Sparse, when=_both_plain)

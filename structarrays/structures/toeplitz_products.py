@@ -4,8 +4,7 @@ import jax.numpy as jnp
 
 from ..core.dense import Dense
 from ..core.dispatch import densify
-from ..core.registry import FUNCTIONS
-from ..functions.linalg import matmul, vecdot
+from ..functions.linalg import matmul
 from ..kernels import toeplitz as kernel
 from .banded import Banded
 from .hankel import Hankel
@@ -31,29 +30,6 @@ def _(x1, x2):
         return kernel.matmul(x1.values[..., ::-1], first, x1.core_shape, data[..., ::-1, :])
 
     return times_dense(multiply, x2.data)
-
-
-# ---- the rows with a vector, which is a product with that -----------------------------------------------------------
-
-
-def _are_rows(x, v, axis) -> bool:
-    return v.ndim == 1 and x.ndim > 1 and axis == -1
-
-
-def _conj(x):
-    return FUNCTIONS["conj"](x) if x.dtype.kind == "c" else x
-
-
-@vecdot.kernel(Toeplitz, Dense, when=lambda x1, x2, *, axis: _are_rows(x1, x2, axis))
-@vecdot.kernel(Hankel, Dense, when=lambda x1, x2, *, axis: _are_rows(x1, x2, axis))
-def _(x1, x2, *, axis):
-    return FUNCTIONS["matmul"](_conj(x1), x2)
-
-
-@vecdot.kernel(Dense, Toeplitz, when=lambda x1, x2, *, axis: _are_rows(x2, x1, axis))
-@vecdot.kernel(Dense, Hankel, when=lambda x1, x2, *, axis: _are_rows(x2, x1, axis))
-def _(x1, x2, *, axis):
-    return FUNCTIONS["matmul"](x2, _conj(x1))
 
 
 # ---- of two Toeplitz matrices -------------------------------------------------------------------------------------

@@ -492,6 +492,18 @@ def test_a_product_over_a_huge_dimension_takes_no_memory_for_it():
     np.testing.assert_array_equal(dense(x @ x.mT), [[1.0, 0.0], [0.0, 4.0]])
 
 
+def test_rows_of_a_huge_dimension_take_no_memory_for_it():
+    x = sa.Sparse([1.0, 2.0], ([5, 2**33], [0, 1]), (2**34, 2))
+    np.testing.assert_array_equal(dense(x[np.array([2**33, 7, 5])]), [[0.0, 2.0], [0.0, 0.0], [1.0, 0.0]])
+
+
+def test_powers_of_integers_are_floating_and_exact():
+    x = sa.Sparse([2, 3], ([0, 1], [1, 0]), (2, 2))
+    power = sa.linalg.matrix_power(x, 3)
+    assert type(power) is sa.Sparse and power.dtype == "float64"
+    np.testing.assert_array_equal(dense(power), np.linalg.matrix_power([[0.0, 2.0], [3.0, 0.0]], 3))
+
+
 def test_errors_of_conversions_say_what_to_do():
     x = scipy.sparse.eye_array(3, format="csr")
     with pytest.raises(TypeError, match="Sparse.from_scipy"):

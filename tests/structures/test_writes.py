@@ -44,7 +44,7 @@ VALUES = [
 def written(x, key, value):
     try:
         x[key] = value
-    except Exception as error:
+    except (TypeError, ValueError, IndexError) as error:
         return type(error)
     return np.asarray(x)
 
