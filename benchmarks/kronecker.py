@@ -1,14 +1,15 @@
-"""Kronecker products of two matrices: ours, and the formulas that one writes by hand with NumPy and with jitted JAX."""
+"""Kronecker products of two matrices: ours, linear_operator, and the formulas that one writes by hand with NumPy and with JAX."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from harness import OURS, Bar, Report
-from peers import CPU_ONLY, on_cpu
+from peers import CPU_ONLY, NOT_INSTALLED, linear_operators, on_cpu
 
 import structarrays as sa
 
 NUMPY, JAX = "numpy by hand", "jax.numpy by hand, jitted"
+LINEAR_OPERATOR = "linear_operator"
 
 
 def run(report: Report) -> None:
@@ -29,8 +30,9 @@ def run(report: Report) -> None:
     compare(report, "+ 0.1 I: solve", lambda: sa.linalg.solve(noise, y), shifted_solve, (a, b, v), [])
     compare(report, "+ 0.1 I: slogdet", lambda: sa.linalg.slogdet(noise), shifted_slogdet, (a, b), [])
     both = jax.jit(lambda x, y: (sa.linalg.solve(x, y), sa.linalg.slogdet(x)))
-    bars = [Bar(NUMPY, factor=0.8)]
-    compare(report, "+ 0.1 I: solve and slogdet, compiled", lambda: both(noise, y), shifted, (a, b, v), bars)
+    bars = [Bar(NUMPY, factor=0.8), Bar(LINEAR_OPERATOR, factor=0.25)]
+    ours = lambda: both(noise, y)  # noqa: E731
+    compare(report, "+ 0.1 I: solve and slogdet, compiled", ours, shifted, (a, b, v), bars, theirs=_by_linear_operator)
 
 
 def _definite(rng, n):
@@ -80,7 +82,21 @@ def shifted(xp, a, b, v):
     return shifted_solve(xp, a, b, v), shifted_slogdet(xp, a, b)
 
 
-def compare(report: Report, case: str, ours, by_hand, arguments, bars, same=lambda result: result) -> None:
+def _by_linear_operator(a, b, v):
+    """Both by linear_operator, on an operator made anew each time, since an operator keeps what it has computed."""
+    torch, operators = linear_operators()
+    a, b, v = map(torch.as_tensor, (a, b, v))
+    noise = torch.as_tensor([0.1], dtype=v.dtype)
+
+    def run():
+        product = operators.KroneckerProductLinearOperator(*map(operators.DenseLinearOperator, (a, b)))
+        x = product + operators.ConstantDiagLinearOperator(noise, diag_shape=len(v))
+        return x.solve(v[:, None])[:, 0], (torch.ones(()), x.logdet())
+
+    return run
+
+
+def compare(report: Report, case: str, ours, by_hand, arguments, bars, same=lambda result: result, theirs=None) -> None:
     """Time ours beside the formula, after a look at whether they agree."""
     jitted = jax.jit(lambda *args: by_hand(jnp, *args))
     on_device = [jnp.asarray(a) for a in arguments]
@@ -90,6 +106,10 @@ def compare(report: Report, case: str, ours, by_hand, arguments, bars, same=lamb
         candidates[NUMPY] = lambda: by_hand(np, *arguments)
     else:
         absent[NUMPY] = CPU_ONLY
+    if theirs and on_cpu() and linear_operators():
+        candidates[LINEAR_OPERATOR] = theirs(*arguments)
+    elif theirs:
+        absent[LINEAR_OPERATOR] = NOT_INSTALLED if on_cpu() else CPU_ONLY
     expected = _leaves(same(by_hand(np, *arguments)))
     for name, function in candidates.items():
         for one, other in zip(_leaves(same(function())), expected, strict=True):

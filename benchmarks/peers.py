@@ -19,3 +19,15 @@ def optional(module: str) -> ModuleType | None:
 
 def on_cpu() -> bool:
     return jax.default_backend() == "cpu"
+
+
+def linear_operators():
+    """PyTorch and linear_operator's operators, or None where they are not installed.
+
+    One thread, as for the other peers; it is also what they are faster with.
+    """
+    torch, operators = optional("torch"), optional("linear_operator.operators")
+    if torch is None or operators is None:
+        return None
+    torch.set_num_threads(1)
+    return torch, operators

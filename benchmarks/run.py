@@ -26,7 +26,7 @@ SECTIONS = (
     "compiled",
     "import_time",
 )
-PACKAGES = ("structarrays", "jax", "jaxlib", "numpy", "scipy", "lineax", "quax")
+PACKAGES = ("structarrays", "jax", "jaxlib", "numpy", "scipy", "lineax", "quax", "linear_operator", "torch")
 
 
 def version(package: str) -> str:

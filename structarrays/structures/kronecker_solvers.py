@@ -33,6 +33,7 @@ from ..functions.linalg import (
 from ..functions.linalg_checks import real_dtype
 from ..functions.linear_algebra import matrix_transpose
 from ..kernels import kronecker as kernel
+from ..kernels.ordering import ordering
 from .kronecker import (
     Kronecker,
     element,
@@ -205,7 +206,7 @@ def _(x):
 
 def in_order(values, vectors, *, descending: bool = False):
     """Numbers sorted, and the columns of a matrix in the same order: its product with a permutation."""
-    order = jnp.argsort(values, axis=-1, descending=descending)
+    order = ordering(values, descending=descending)
     values = jnp.take_along_axis(values, order, axis=-1)
     return Dense._make((values,)), product(vectors, matrix_transpose(_permutation(order, vectors.dtype)))
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from structarrays.kernels import searching, sets, sorting
+from structarrays.kernels import ordering, searching, sets, sorting
 
 WITH_NAN = np.array([3.0, np.nan, 1.0, -np.inf, 1.0, np.nan, np.inf])
 
@@ -84,3 +84,26 @@ def test_isin_compares_by_value():
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 50, 300), rng.integers(0, 50, 20)
     np.testing.assert_array_equal(jax.jit(sets.isin)(a, b), np.isin(a, b))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("descending", [False, True])
+def test_the_order_of_many_numbers(dtype, descending):
+    """Distinct numbers, equal ones, signed zeros, infinities, NaN, on both sides of the size from which bits are sorted."""
+    rng = np.random.default_rng(0)
+    order_of = jax.jit(lambda x: ordering.ordering(x, descending=descending))
+    for size in (10, ordering.MANY + 1):
+        distinct = rng.permutation(np.arange(size) - size / 2).astype(dtype)
+        special = distinct.copy()
+        special[:6] = [np.inf, -np.inf, 0.0, -0.0, np.inf, 1e-7]
+        with_nan = special.copy()
+        with_nan[[1, 7]] = np.nan, -np.nan
+        for x in (distinct, special, np.round(distinct / 10), with_nan):
+            expected = np.sort(x)[::-1] if descending else np.sort(x)
+            order = np.asarray(order_of(jnp.asarray(x)))
+            np.testing.assert_array_equal(x[order], expected)
+            np.testing.assert_array_equal(np.sort(order), np.arange(size))
+    stacked = rng.normal(size=(2, ordering.MANY)).astype(dtype)
+    order = np.asarray(jax.vmap(order_of)(jnp.asarray(stacked)))
+    by_numpy = np.sort(stacked)[:, ::-1] if descending else np.sort(stacked)
+    np.testing.assert_array_equal(np.take_along_axis(stacked, order, -1), by_numpy)

@@ -1,5 +1,6 @@
 """The generated page on two structures is what the registry gives, and says what was promised of joins."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,19 @@ from structarrays.testing.pairs import cell, page
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_page_is_current():
+def test_the_page_is_current(request):
+    """Every seventh of its cells; all of them, which takes minutes, with ``--law pairs``."""
     there = (DOCS / "pairs.md").read_text(encoding="utf-8")
-    assert page() == there, "docs/pairs.md is old: python -m structarrays.testing.pairs"
+    rows = [line.split(" | ") for line in there.splitlines() if line.startswith("| **")]
+    found = iter([text.removesuffix(" |") for row in rows for text in row[1:]])
+    number = itertools.count()
+    every = 1 if request.config.getoption("--law", default="part") in ("pairs", "full") else 7
+
+    def some(function, first, second):
+        text = next(found, None)
+        return cell(function, first, second) if text is None or next(number) % every == 0 else text
+
+    assert page(some) == there, "docs/pairs.md is old: python -m structarrays.testing.pairs"
 
 
 @pytest.mark.parametrize(
