@@ -45,6 +45,7 @@ if STRUCTURE:
 finished = 0
 counted = {"deselected": 0, "left to the plain run": 0, "left out of the quarter": 0, "drawn": {}, "served": {}}
 counted["square"] = bool(STRUCTURE) and draws.square
+counted["stores_entries"] = bool(STRUCTURE) and counter.cls.stores_entries
 
 
 def pytest_sessionstart():

@@ -9,6 +9,8 @@ BEGIN, END = "<!-- structures: begin -->", "<!-- structures: end -->"
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed", "deselected")
 NEEDED = {False: 100, True: 60}
 """How many tests must run a structured kernel, for structures that are square only or not, from `ENOUGH_EXAMPLES` on."""
+NEEDED_WITHOUT_ENTRIES = 20
+"""The same for structures that store no entries, of which elementwise functions but sums and products are dense."""
 ENOUGH_EXAMPLES = 30
 
 
@@ -58,7 +60,7 @@ class Outcome:
         if self.counts["narrowed_by"]:
             problems.append("options or missing extensions make the suite skip tests")
         if self.structure and not selected and not quarter and self.examples >= ENOUGH_EXAMPLES:
-            needed = NEEDED[self.counts["square"]]
+            needed = NEEDED[self.counts["square"]] if self.counts["stores_entries"] else NEEDED_WITHOUT_ENTRIES
             if self.served < needed:
                 problems.append(f"{self.served} tests ran a structured kernel, {needed} are needed")
         return problems

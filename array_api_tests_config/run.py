@@ -185,16 +185,14 @@ def main(arguments=None):
     commit = git(suite, "rev-parse", "HEAD") or "of unknown version"
     print(f"array-api-tests {commit}{'' if commit == SUITE_COMMIT else f' (documented: {SUITE_COMMIT})'}")
     print(f"{options.module}, standard {API_VERSION}, seeds {', '.join(map(str, options.seeds))}", flush=True)
-    outcomes = [
-        run(suite, structure, seed, options, pytest_arguments)
-        for structure in options.structures
-        for seed in options.seeds
-    ]
-    ran = [outcome for outcome in outcomes if outcome is not None]
+    outcomes = []
+    for structure in options.structures:
+        outcomes += [run(suite, structure, seed, options, pytest_arguments) for seed in options.seeds]
+        ran = [outcome for outcome in outcomes if outcome is not None]
+        if structure and ran and options.write:  # now, so that nothing is lost when a later run is stopped
+            report.write(ROOT, ran)
     if options.structures != [None] and ran:
         print(report.table(report.rows(ran)))
-        if options.write:
-            report.write(ROOT, ran)
     if options.details:
         Path(options.details).write_text(json.dumps([outcome.details() for outcome in ran], indent=1), encoding="utf-8")
     good = [not o.problems(selected=options.expression is not None, quarter=options.quarter) for o in ran]

@@ -77,7 +77,7 @@ def test_what_counts_as_structured(call, structured):
 def counts(**changed):
     zeros = dict.fromkeys(["left to the plain run", "left out of the quarter", *report.OUTCOMES], 0)
     tests = {"drawn": {"a": 3, "b": 1}, "served": {"a": ["exp"], "c": ["sum"]}}
-    return {**zeros, **tests, "square": False, "narrowed_by": [], "failures": [], **changed}
+    return {**zeros, **tests, "square": False, "stores_entries": True, "narrowed_by": [], "failures": [], **changed}
 
 
 def test_the_table_is_written_between_its_markers(tmp_path):
@@ -104,6 +104,7 @@ def test_the_table_is_written_between_its_markers(tmp_path):
         ({"deselected": 4}, False, False, "4 deselected"),
         ({}, False, False, "1 tests ran a structured kernel, 100 are needed"),
         ({"square": True}, False, False, "1 tests ran a structured kernel, 60 are needed"),
+        ({"stores_entries": False}, False, False, "1 tests ran a structured kernel, 20 are needed"),
         ({"deselected": 4}, True, False, None),
         ({}, False, True, None),
         ({"narrowed_by": ["fft not found"]}, False, True, "skip tests"),
