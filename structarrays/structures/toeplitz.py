@@ -20,6 +20,9 @@ from .triangular import Triangular
 MANY_DIAGONALS = 48
 """With more stored diagonals a matrix is no `Banded` any more, if another structure can hold it."""
 
+SOLVED_AS_DENSE = 128
+"""Up to this size systems of the dense form are solved faster than by the structure."""
+
 
 class Toeplitz(Array):
     r"""A matrix with constant diagonals: its entries depend on ``j - i`` alone.
@@ -156,6 +159,11 @@ class Toeplitz(Array):
         """The parameter that holds the entries."""
         return self._value[0]
 
+    @property
+    def solved_by_parts(self) -> bool:
+        """Whether solvers may fail for a regular matrix: one that is badly conditioned, and not solved in another form."""
+        return not is_narrow(self) and not is_solved_as_dense(self)
+
     @staticmethod
     def _shape(leaves, meta):
         return batch_of(leaves[0].shape, 1) + meta[2]
@@ -218,6 +226,16 @@ class Toeplitz(Array):
 @elements.kernel(Toeplitz)
 def _(x, i, j):
     return kernel.elements(x.values, x.first, i, j)
+
+
+def is_narrow(x: Toeplitz) -> bool:
+    """Whether few diagonals are stored, so that `Banded` does better."""
+    return not x._covers and x.values.shape[-1] <= MANY_DIAGONALS
+
+
+def is_solved_as_dense(x: Toeplitz) -> bool:
+    """Whether systems of a square matrix are left to its dense form."""
+    return x.core_shape[-1] <= SOLVED_AS_DENSE
 
 
 # ---- from data ----------------------------------------------------------------------------------------------------
