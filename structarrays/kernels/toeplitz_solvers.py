@@ -141,11 +141,18 @@ def _eliminated(values):
 
 def _eliminate_each(values):
     """One system after the other, since each has pivots in places of its own."""
-    return mapped_together(lambda v: one_by_one(_eliminate, v.shape[:-1], v), (True,) * 4)(values)
+    n = (values.shape[-1] + 1) // 2
+    i = np.arange(n)
+    roots = np.exp(1j * np.pi * np.stack([-2 * i, -(2 * i + 1), i]) / n)
+    # An argument of its own: `custom_vmap` refuses constants that come to be mapped, as in a branch.
+    roots = jnp.broadcast_to(roots.astype(jnp.result_type(values, jnp.complex64)), (*values.shape[:-1], 3, n))
+    run = mapped_together(lambda *args: one_by_one(_eliminate, args[0].shape[:-1], *args), (True,) * 4)
+    return run(values, roots)
 
 
-def _eliminate(values):
-    """Gauss-Jordan elimination of a Cauchy-like matrix with partial pivoting: of one system, `values` (2 n - 1).
+def _eliminate(values, roots):
+    """Gauss-Jordan elimination of a Cauchy-like matrix with partial pivoting: of one system, `values` (2 n - 1), with `roots` (3, n), the
+    numbers d, e and ``exp(pi i j / n)`` below.
 
     The discrete Fourier transform F takes Z to ``diag(d)``, and V, its inverse with the rows turned by ``exp(pi i j / n)``, takes S to
     ``diag(e)``. So ``C = F T V`` has the elements ``C[i, j] = (G[:, i] . B[:, j]) / (d[i] - e[j])``, with two numbers in each
@@ -160,9 +167,8 @@ def _eliminate(values):
     """
     n = (values.shape[-1] + 1) // 2
     unit, s, column = first_column_and_row(values)
-    dtype = jnp.result_type(values, jnp.complex64)
-    i = np.arange(n)
-    d, e, turn = (jnp.asarray(np.exp(1j * np.pi * angle / n).astype(dtype)) for angle in (-2 * i, -(2 * i + 1), i))
+    dtype = roots.dtype
+    d, e, turn = roots
     left, right = jnp.stack([unit, column + s]), jnp.stack([(column - s)[::-1], unit[::-1]])
     rows = jnp.concatenate([left, jnp.stack([unit, s])]).astype(dtype)
     rows = jnp.fft.fft(rows, norm="ortho")  # G above, the right-hand sides below
