@@ -178,6 +178,7 @@ from .structures import symmetric_solvers as _symmetric_solvers
 from .structures import toeplitz_indexing as _toeplitz_indexing
 from .structures import toeplitz_products as _toeplitz_products
 from .structures import toeplitz_reductions as _toeplitz_reductions
+from .structures import toeplitz_solvers as _toeplitz_solvers
 from .structures import triangular_indexing as _triangular_indexing
 from .structures import triangular_products as _triangular_products
 from .structures import triangular_reductions as _triangular_reductions

@@ -96,3 +96,32 @@ def test_principal_components_of_a_sparse_matrix():
     assert process.returncode == 0, process.stdout + process.stderr
     assert process.stdout.count("[ok]") == 4 and "FAILED" not in process.stdout
     assert "is a Sum array" in process.stdout
+
+
+def test_a_gaussian_process_on_three_structures(tmp_path):
+    path = ROOT / "examples" / "gaussian_process.py"
+    picture = tmp_path / "picture.png"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    sizes = ["--weeks", "700", "--years", "3", "--iterations", "5", "--output", str(picture)]
+    process = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", str(path), *sizes],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=environment,
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    # Two structures beside the dense one, the fit, the prediction
+    assert process.stdout.count("[ok]") == 4 and "FAILED" not in process.stdout
+    assert process.stdout.rstrip().endswith("All checks hold.")
+    for words in ("700 weeks up to 2002.0", "Dense: stores", "Toeplitz: stores", "Sum of rank", "with its gradient"):
+        assert words in process.stdout
+    assert picture.read_bytes().startswith(PNG_SIGNATURE)
+
+
+def test_bad_options_of_the_gaussian_process_are_refused():
+    path = ROOT / "examples" / "gaussian_process.py"
+    command = [sys.executable, str(path), "--weeks", "100"]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert process.returncode == 2 and "must be 400 to 2284" in process.stderr

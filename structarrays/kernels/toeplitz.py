@@ -173,13 +173,12 @@ def _with_special_values(first, shape, values, x, stored):
         (a, b), (c, d) = (values.real, values.imag), (x.real, x.imag)
         return lax.complex(part(a, c, stored) - part(b, d, stored), part(a, d, stored) + part(b, c, stored))
     kinds_of_values, kinds_of_x = _kinds(values), jnp.where(stored, _kinds(x), _ABSENT)
-    masks = jnp.asarray(_SPECIAL_PAIRS, jnp.int8)
 
     # XLA sets aside the storage of this branch in every call, and whatever is above 32 MB the allocator maps anew each
     # time, which takes as long as a transform. So the pairs are counted one after the other, with transforms that need
     # little of it, and the finite part (hence its odd condition) follows.
     def count(step, found):
-        left, right, outcome = masks[step]
+        left, right, outcome = (_entry(column, step) for column in zip(*_SPECIAL_PAIRS, strict=True))
         pair = (((mask >> kinds) & 1).astype(x.dtype) for mask, kinds in ((left, kinds_of_values), (right, kinds_of_x)))
         return found | jnp.where(_convolved(first, shape, *pair, by_one_transform) > 0.5, outcome, jnp.int8(0))
 
@@ -199,6 +198,14 @@ def _kinds(x):
     signed = jnp.where(x > 0, _POSITIVE, jnp.where(x < 0, _NEGATIVE, _ZERO))
     infinite = jnp.where(x > 0, _PLUS, _MINUS)
     return jnp.where(jnp.isnan(x), _NAN, jnp.where(jnp.isinf(x), infinite, signed)).astype(jnp.int8)
+
+
+def _entry(numbers, index):
+    """An entry of a short list of small integers.
+
+    It is no array: JAX hoists arrays out of loops and branches, a mapped branch maps them too, and `custom_vmap` refuses that.
+    """
+    return sum(jnp.where(index == i, jnp.int8(number), jnp.int8(0)) for i, number in enumerate(numbers))
 
 
 def _bits(*kinds):

@@ -51,6 +51,7 @@ class Circulant(Toeplitz):
     """
 
     __slots__ = ()
+    solved_by_parts = False
 
     def __new__(cls, c):
         return cls._make((_line(c, "c"),))

@@ -8,7 +8,7 @@ from ..functions.linalg import matmul
 from ..kernels import toeplitz as kernel
 from .banded import Banded
 from .hankel import Hankel
-from .toeplitz import MANY_DIAGONALS, Toeplitz, at_diagonals, toeplitz
+from .toeplitz import MANY_DIAGONALS, Toeplitz, at_diagonals, is_narrow, toeplitz
 
 
 def times_dense(multiply, data):
@@ -56,16 +56,12 @@ def _(x1, x2):
     return matmul.dispatch(*(at_diagonals(x, x.offsets) for x in (x1, x2)))
 
 
-def _is_narrow(x) -> bool:
-    return not x._covers and x.values.shape[-1] <= MANY_DIAGONALS
-
-
-@matmul.kernel(Toeplitz, Banded, when=lambda x1, x2: _is_narrow(x1))
+@matmul.kernel(Toeplitz, Banded, when=lambda x1, x2: is_narrow(x1))
 def _(x1, x2):
     return matmul.dispatch(at_diagonals(x1, x1.offsets), x2)
 
 
-@matmul.kernel(Banded, Toeplitz, when=lambda x1, x2: _is_narrow(x2))
+@matmul.kernel(Banded, Toeplitz, when=lambda x1, x2: is_narrow(x2))
 def _(x1, x2):
     return matmul.dispatch(x1, at_diagonals(x2, x2.offsets))
 

@@ -1,0 +1,125 @@
+"""Linear systems, inverses and determinants of square Toeplitz matrices.
+
+The matrix is inverted once (`kernels.toeplitz_solvers`); then every solution, forwards and in reverse, is a few convolutions and a look at
+its residual. Matrices with few diagonals are solved as `Banded`, small ones as `Dense`.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import to_dense
+from ..functions.linalg import det, inv, slogdet, solve
+from ..functions.linalg_solvers import POSITIVE_DEFINITE
+from ..kernels import toeplitz_solvers as kernel
+from .factored_solvers import checked, generically_regular, solved
+from .inverse import checked_inverse, stays_inverse
+from .toeplitz import Toeplitz, at_diagonals, covering, is_narrow, is_solved_as_dense, toeplitz
+
+
+def _is_definite(x) -> bool:
+    return POSITIVE_DEFINITE in x.assumptions
+
+
+@generically_regular.kernel(Toeplitz)
+def _(x):
+    return x.first <= 0 <= x.last
+
+
+# ---- what others solve ----------------------------------------------------------------------------------------------
+
+
+def _by_another_form(function):
+    """Register for a solver the forms by which few diagonals, and small matrices, are solved."""
+    others = (Array,) if function is solve else ()
+
+    @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_solved_as_dense(x))
+    def _(x, *rest):
+        return function.dispatch(to_dense(x)._assuming(x.assumptions), *rest)
+
+    @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_narrow(x))
+    def _(x, *rest):
+        return function.dispatch(at_diagonals(x, x.offsets)._assuming(x.assumptions), *rest)
+
+
+# ---- systems ----------------------------------------------------------------------------------------------------------
+
+
+@solve.kernel(Toeplitz, Array)
+def _(x1, x2):
+    return solved(x1, x2, _solution)
+
+
+def _solution(x, b):
+    return _solve_by(_factors(_is_definite(x), covering(x).values), x, b)
+
+
+def _solve_by(factors, x, b):
+    """Solutions, refined until their residuals are small, and whether they are."""
+    factors = jax.tree.map(lax.stop_gradient, factors)
+    regular = jnp.all(factors.regular)
+    return checked(
+        x,
+        b,
+        lambda b: (kernel.times_inverse(factors.x, factors.z, b), regular),
+        lambda b: (kernel.times_transposed_inverse(factors.x, factors.z, b), regular),
+    )
+
+
+@inv.kernel(Toeplitz)
+def _(x):
+    """Full and no smaller than the dense form, where it does not stay an `Inverse`."""
+    if stays_inverse(x):
+        return checked_inverse(x)
+    return inv.dispatch(to_dense(x)._assuming(x.assumptions))
+
+
+# ---- determinants -----------------------------------------------------------------------------------------------------
+
+
+@slogdet.kernel(Toeplitz)
+def _(x):
+    factors = _factors(_is_definite(x), covering(x).values)
+    return Dense._make((factors.sign,)), Dense._make((factors.logabsdet,))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _factors(definite, values) -> kernel.Factors:
+    """The two columns of the inverse, as constants of calculus, and the determinant, which has derivatives."""
+    return kernel.factor(values, definite)
+
+
+@_factors.defjvp
+def _(definite, primals, tangents):
+    """``d log(det(T)) = tr(T^{-1} dT)``, with the columns of the inverse as solutions that have derivatives themselves."""
+    (values,), (change,) = primals, tangents
+    n = (values.shape[-1] + 1) // 2
+    factors = _factors(definite, values)
+    unit, s, _ = kernel.first_column_and_row(values)
+    columns, _ = _solve_by(factors, toeplitz(values, 1 - n, (n, n)), jnp.stack([unit, s], axis=-1))
+    relative = jnp.sum(kernel.inverse_diagonal_sums(columns[..., 0], columns[..., 1]) * change, axis=-1)
+    still = factors._replace(
+        x=jnp.zeros_like(factors.x),
+        z=jnp.zeros_like(factors.z),
+        sign=jnp.zeros_like(factors.sign),
+        regular=np.zeros(factors.regular.shape, jax.dtypes.float0),
+    )
+    if jnp.iscomplexobj(values):
+        still = still._replace(sign=1j * relative.imag * factors.sign)
+    return factors, still._replace(logabsdet=relative.real)
+
+
+@det.kernel(Toeplitz)
+def _(x):
+    sign, logabsdet = (part.data for part in slogdet.dispatch(x))
+    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
+
+
+for _function in (solve, inv, slogdet, det):
+    _by_another_form(_function)
+del _function
