@@ -184,6 +184,18 @@ def has_dynamic_parts(x: Array) -> bool:
     return any(map(has_dynamic_parts, x.parts)) if isinstance(x, Factored) else not x.static_pattern
 
 
+def hadamard(x: Array, y: Array) -> Array | None:
+    """The elementwise product of two factored arrays of one shape, by `hadamard_pair`; None where it keeps no structure."""
+    x, y = (common_batch(x) * 2) if x is y else common_batch(x, y)
+    for pair in ((x, y), (y, x)):
+        kernel = hadamard_pair.choose(pair, {})
+        if kernel is not None:
+            product = kernel.run(*pair)
+            if product is not None:
+                return product
+    return None
+
+
 def chain(function, arrays):
     """The function of the first two, of that and the third, and so on."""
     return functools.reduce(function, arrays)

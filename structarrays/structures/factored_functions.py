@@ -8,7 +8,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.elementwise import elementwise
 from ..core.entries import elements_at, has_elements
-from ..core.factored import Factored, common_batch, hadamard_pair, scale, select_lines, squared_norms, with_batch
+from ..core.factored import Factored, hadamard, scale, select_lines, squared_norms, with_batch
 from ..core.join import is_zero_outside
 from ..functions.elementwise import divide, multiply, negative, positive, square, subtract
 from ..functions.indexing import index
@@ -74,7 +74,7 @@ def _multiplied(x, y, *args):
         return scaled
     if x.shape[-2:] == y.shape[-2:] and type(y) is not Dense:
         if isinstance(y, Factored):
-            product = _pair(x, y)
+            product = hadamard(x, y)
             if product is not None:
                 return product
         elif y.stores_entries and not is_zero_outside(y) and not y._covers and y.core_ndim == 2:
@@ -83,18 +83,6 @@ def _multiplied(x, y, *args):
             number = Dense._make((rest[..., None, None],))
             return total(multiply.dispatch(x, y._rebuild(above, None)), multiply.dispatch(x, number))
     return elementwise(multiply, args, {})
-
-
-def _pair(x, y):
-    same = x is y
-    x, y = (common_batch(x) * 2) if same else common_batch(x, y)
-    for pair in ((x, y), (y, x)):
-        kernel = hadamard_pair.choose(pair, {})
-        if kernel is not None:
-            product = kernel.run(*pair)
-            if product is not None:
-                return product
-    return None
 
 
 def _scaled(function, x, y):
@@ -151,12 +139,13 @@ def _total(x, axis, keepdims):
     """Sums over axes with at least one of the core: products with vectors of ones."""
     batch, core = _split(x, axis)
     m, n = x.shape[-2:]
-    if core == (-2,):
-        data = matmul(Dense._make((jnp.ones((1, m), x.dtype),)), x)._dense()
+    # Over both, along the longer one first: what is left to add up is the shorter.
+    if core == (-2,) or (core == (-2, -1) and m > n):
+        data, rest = matmul(Dense._make((jnp.ones((1, m), x.dtype),)), x)._dense(), -1
     else:
-        data = matmul(x, Dense._make((jnp.ones((n, 1), x.dtype),)))._dense()
-        if core == (-2, -1):
-            data = jnp.sum(data, axis=-2, keepdims=True, dtype=x.dtype)
+        data, rest = matmul(x, Dense._make((jnp.ones((n, 1), x.dtype),)))._dense(), -2
+    if core == (-2, -1):
+        data = jnp.sum(data, axis=rest, keepdims=True, dtype=x.dtype)
     if batch:
         data = jnp.sum(data, axis=batch, keepdims=True, dtype=x.dtype)
     return data if keepdims else jnp.squeeze(data, axis)

@@ -19,6 +19,7 @@ from ..core.factored import (
     unified,
 )
 from ..core.registry import FUNCTIONS
+from ..functions.elementwise import multiply
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import imag, real
 from ..kernels.tall import transposed_product
@@ -185,12 +186,25 @@ def low_rank(u, v) -> LowRank:
 
 @merge_pair.kernel(LowRank, Fill)
 def _(x, y):
+    if _is_constant_column(x.u):
+        return _ranks_added(x, row_of_rank_one(_ones(y, -1).mT * y._constant_data(), y.shape))
     return _ranks_added(x, constant_of_rank_one(y))
 
 
 @merge_pair.kernel(LowRank, LowRank)
 def _ranks_added(x, y):
+    """The factors side by side; two matrices of equal rows, or of equal columns, are one such matrix."""
+    if _is_constant_column(x.u) and _is_constant_column(y.u):
+        row = sum(multiply(z.v, Dense._make((z.u._constant(2),))).data for z in (x, y))
+        return row_of_rank_one(row.mT, x.shape)
+    if _is_constant_column(x.v) and _is_constant_column(y.v):
+        return matrix_transpose(_ranks_added(*map(matrix_transpose, (x, y))))
     return LowRank._make(tuple(_side_by_side(a, b) for a, b in zip(x.parts, y.parts, strict=True)))
+
+
+def _is_constant_column(part) -> bool:
+    """Whether a factor has one column of equal numbers, so that all rows (or columns) of the matrix are equal."""
+    return part.shape[-1] == 1 and part._constant(2) is not None
 
 
 def constant_of_rank_one(x: Fill) -> LowRank:
@@ -205,9 +219,9 @@ def _ones(x, axis):
 
 def row_of_rank_one(row, shape) -> LowRank:
     """A row ``(..., 1, n)`` for every row of a matrix of this shape."""
-    ones = jnp.ones((*shape[:-1], 1), row.dtype)
+    ones = Fill._make((jnp.ones(shape[:-2], row.dtype),), (shape[-2], 1))
     v = jnp.broadcast_to(row.mT, (*shape[:-2], shape[-1], 1))
-    return LowRank._make((Dense._make((ones,)), Dense._make((v,))))
+    return LowRank._make((ones, Dense._make((v,))))
 
 
 def _side_by_side(a, b):
@@ -218,6 +232,8 @@ def _side_by_side(a, b):
 def _(x, y):
     """The columns of the factors multiplied each with each: row by row a Kronecker product."""
     same = x is y
+    if x.rank == y.rank == 1:
+        return low_rank(multiply(x.u, y.u), multiply(x.v, y.v))
     if sum(map(stored, (x, y))) * min(x.rank, y.rank) > 2 * x.shape[-2] * x.shape[-1]:
         return None
     (u1, v1), (u2, v2) = ([p._dense() for p in z.parts] for z in (x, y))
@@ -281,12 +297,12 @@ def _conj(x):
 @squared_norms.kernel(LowRank)
 def _(x, *, axes):
     """From the matrices of inner products of the factors' columns."""
-    u, v = (Dense._make((p._dense(),)) for p in x.parts)
-    gram_u, gram_v = (matmul(matrix_transpose(_conj(p)), p).data for p in (u, v))
+    u, v = (p if _is_constant_column(p) else Dense._make((p._dense(),)) for p in x.parts)
+    gram_u, gram_v = (matmul(matrix_transpose(_conj(p)), p)._dense() for p in (u, v))
     if len(axes) == 2:
         total = jnp.sum(gram_u * gram_v, axis=(-2, -1))
     else:
-        gram, other = (gram_u, v.data) if axes == (-2,) else (gram_v, u.data)
+        gram, other = (gram_u, v._dense()) if axes == (-2,) else (gram_v, u._dense())
         total = jnp.sum(jnp.conj(other) * (other @ gram.mT), axis=-1)
     return jnp.maximum(total.real, 0)
 

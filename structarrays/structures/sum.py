@@ -7,11 +7,13 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.dispatch import densify
 from ..core.elementwise import UNEXPANDED
 from ..core.entries import elements, elements_at, has_elements
 from ..core.factored import (
     Factored,
     common_batch,
+    hadamard,
     hadamard_pair,
     inner_pair,
     merge_pair,
@@ -327,8 +329,12 @@ def _(x, *, axes):
 
 @squared_norms.kernel(Array)
 def _(x, *, axes):
+    if isinstance(x, Factored):
+        squares = hadamard(conj(x) if x.dtype.kind == "c" else x, x)
+        if squares is not None:
+            return jnp.maximum(sum_of(squares, axis=axes)._dense().real, 0)
     if not x.stores_entries:
-        return jnp.sum(squared_magnitude(x._dense()), axis=axes)
+        return jnp.sum(squared_magnitude(densify(x, "a sum of squares").data), axis=axes)
     magnitude = FUNCTIONS["square"](FUNCTIONS["abs"](x))
     return sum_of(magnitude, axis=axes)._dense()
 
