@@ -12,6 +12,7 @@ from ..kernels import bands as kernel
 from .banded import Banded, at_offsets, bands
 from .diagonal import Diagonal, Identity
 from .fill import Fill
+from .fill_products import is_narrow
 
 
 def has_structural_zeros(x, *args, **static) -> bool:
@@ -107,19 +108,14 @@ def _(x1, x2):
     return bands(diagonals, offsets, (x1.shape[-2], x2.shape[-1]), dtype=x1.dtype, batch=batch)
 
 
-def _is_narrow(x, axis) -> bool:
-    """Whether the dense form of a constant factor is no larger than a vector: a single column, or row."""
-    return x.ndim == 1 or x.shape[axis] == 1
-
-
 @matmul.kernel(Banded, Fill)
 def _(x1, x2):
-    return matmul.dispatch(x1, to_dense(x2) if _is_narrow(x2, -1) else densify(x2, "matmul"))
+    return matmul.dispatch(x1, to_dense(x2) if is_narrow(x2, -1) else densify(x2, "matmul"))
 
 
 @matmul.kernel(Fill, Banded)
 def _(x1, x2):
-    return matmul.dispatch(to_dense(x1) if _is_narrow(x1, -2) else densify(x1, "matmul"), x2)
+    return matmul.dispatch(to_dense(x1) if is_narrow(x1, -2) else densify(x1, "matmul"), x2)
 
 
 def _scales(x) -> bool:

@@ -8,7 +8,6 @@ from ..core.entries import elements, elements_at, has_elements
 from ..core.factored import (
     Factored,
     common_batch,
-    hadamard_pair,
     inner_pair,
     merge_pair,
     part,
@@ -184,14 +183,19 @@ def low_rank(u, v) -> LowRank:
 # ---- sums and elementwise products ------------------------------------------------------------------------------------------
 
 
-@merge_pair.kernel(LowRank, Fill)
+@merge_pair.kernel(LowRank, Fill, when=lambda x, y: _written_out(x))
 def _(x, y):
     if _is_constant_column(x.u):
         return _ranks_added(x, row_of_rank_one(_ones(y, -1).mT * y._constant_data(), y.shape))
     return _ranks_added(x, constant_of_rank_one(y))
 
 
-@merge_pair.kernel(LowRank, LowRank)
+def _written_out(*arrays) -> bool:
+    """Whether no factor holds others: side by side with more columns it would have to be expanded."""
+    return not any(isinstance(p, Factored) for x in arrays for p in x.parts)
+
+
+@merge_pair.kernel(LowRank, LowRank, when=_written_out)
 def _ranks_added(x, y):
     """The factors side by side; two matrices of equal rows, or of equal columns, are one such matrix."""
     if _is_constant_column(x.u) and _is_constant_column(y.u):
@@ -226,29 +230,6 @@ def row_of_rank_one(row, shape) -> LowRank:
 
 def _side_by_side(a, b):
     return FUNCTIONS["concat"]((Dense._make((a._dense(),)), Dense._make((b._dense(),))), axis=-1)
-
-
-@hadamard_pair.kernel(LowRank, LowRank)
-def _(x, y):
-    """The columns of the factors multiplied each with each: row by row a Kronecker product."""
-    same = x is y
-    if x.rank == y.rank == 1:
-        return low_rank(multiply(x.u, y.u), multiply(x.v, y.v))
-    if sum(map(stored, (x, y))) * min(x.rank, y.rank) > 2 * x.shape[-2] * x.shape[-1]:
-        return None
-    (u1, v1), (u2, v2) = ([p._dense() for p in z.parts] for z in (x, y))
-    if same:
-        first, second = jnp.triu_indices(x.rank)
-        weight = jnp.where(first == second, 1, 2).astype(x.dtype)
-        u, v = u1[..., first] * u1[..., second] * weight, v1[..., first] * v1[..., second]
-    else:
-        u, v = (_row_by_row(a, b) for a, b in ((u1, u2), (v1, v2)))
-    return low_rank(Dense._make((u,)), Dense._make((v,)))
-
-
-def _row_by_row(a, b):
-    product = a[..., :, None] * b[..., None, :]
-    return product.reshape((*product.shape[:-2], a.shape[-1] * b.shape[-1]))
 
 
 @scale.kernel(LowRank)

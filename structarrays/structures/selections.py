@@ -53,7 +53,7 @@ def selection_matrix(where, n, like) -> Sparse:
     return Sparse._make((*(jnp.broadcast_to(a, (*batch, size)) for a in leaves), None), ((size, n), (0, 1), False))
 
 
-def _by_products(x, where, axis):
+def by_products(x, where, axis):
     """Lines as products with unit vectors: no more than the result is dense."""
     units = Dense._make(((jnp.arange(x.shape[axis]) == where[:, None]).astype(x.dtype),))
     return to_dense(matmul(units, x)).data if axis == -2 else to_dense(matmul(units, matrix_transpose(x))).data
@@ -61,7 +61,7 @@ def _by_products(x, where, axis):
 
 @select_lines.kernel(Factored)
 def _(x, key, axis):
-    return selected_lines(x, key, axis, _by_products)
+    return selected_lines(x, key, axis, by_products)
 
 
 # ---- structures that store entries everywhere ---------------------------------------------------------------------------------

@@ -333,8 +333,9 @@ def _(x, *, axes):
         squares = hadamard(conj(x) if x.dtype.kind == "c" else x, x)
         if squares is not None:
             return jnp.maximum(sum_of(squares, axis=axes)._dense().real, 0)
-    if not x.stores_entries:
-        return jnp.sum(squared_magnitude(densify(x, "a sum of squares").data), axis=axes)
+        x = densify(x, "a sum of squares")
+    if type(x) is Dense:
+        return jnp.sum(squared_magnitude(x.data), axis=axes)
     magnitude = FUNCTIONS["square"](FUNCTIONS["abs"](x))
     return sum_of(magnitude, axis=axes)._dense()
 
