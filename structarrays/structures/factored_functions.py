@@ -135,25 +135,31 @@ def _has_core(x, *, axis, **static) -> bool:
     return any(a >= x.ndim - 2 for a in axis)
 
 
-def _total(x, axis, keepdims):
-    """Sums over axes with at least one of the core: products with vectors of ones."""
-    batch, core = _split(x, axis)
+def _over_one_core_axis(x, axis):
+    """The sums over the rows (axis -2) or the columns of each matrix: products with vectors of ones."""
     m, n = x.shape[-2:]
-    # Over both, along the longer one first: what is left to add up is the shorter.
-    if core == (-2,) or (core == (-2, -1) and m > n):
-        data, rest = matmul(Dense._make((jnp.ones((1, m), x.dtype),)), x)._dense(), -1
-    else:
-        data, rest = matmul(x, Dense._make((jnp.ones((n, 1), x.dtype),)))._dense(), -2
-    if core == (-2, -1):
-        data = jnp.sum(data, axis=rest, keepdims=True, dtype=x.dtype)
-    if batch:
-        data = jnp.sum(data, axis=batch, keepdims=True, dtype=x.dtype)
-    return data if keepdims else jnp.squeeze(data, axis)
+    if axis == -2:
+        return matmul(Dense._make((jnp.ones((1, m), x.dtype),)), x)
+    return matmul(x, Dense._make((jnp.ones((n, 1), x.dtype),)))
+
+
+def _total(x, axis, keepdims=True):
+    """The sums over axes as a `jax.Array`."""
+    return sum_of(x, axis=axis, dtype=x.dtype, keepdims=keepdims)._dense()
 
 
 @sum_of.kernel(Factored, when=_has_core)
 def _(x, *, axis, keepdims):
-    return Dense._make((_total(x, axis, keepdims),))
+    """One axis of the core after the other: the longer one first, so that what is left to add up is the shorter."""
+    m, n = x.shape[-2:]
+    rows = x.ndim - 2 in axis and (x.ndim - 1 not in axis or m > n)
+    first = x.ndim - 2 if rows else x.ndim - 1
+    if axis == (first,) and keepdims:
+        return _over_one_core_axis(x, first - x.ndim)
+    data = _total(x, (first,))
+    rest = tuple(a for a in axis if a != first)
+    data = jnp.sum(data, axis=rest, keepdims=True, dtype=x.dtype) if rest else data
+    return Dense._make((data if keepdims else jnp.squeeze(data, axis),))
 
 
 @mean.kernel(Factored, when=_has_core)
@@ -167,7 +173,7 @@ def _count(x, axis):
 
 def _variance(x, axis, correction, keepdims):
     batch, core = _split(x, axis)
-    centre = Dense._make((_total(x, axis, True) / float(_count(x, axis)),))
+    centre = Dense._make((_total(x, axis) / float(_count(x, axis)),))
     centred = subtract(x, centre)
     kernel = squared_norms.choose((centred,), {})
     data = jnp.expand_dims(kernel.run(centred, axes=core), core)

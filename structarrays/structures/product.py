@@ -15,6 +15,7 @@ from ..core.registry import Registry
 from ..functions.elementwise import multiply
 from ..functions.indexing import index
 from ..functions.linear_algebra import expanded_product, matmul, matrix_transpose
+from ..functions.statistical import sum as sum_of
 from .banded import Banded
 from .diagonal import Diagonal, Identity
 from .fill import Fill
@@ -293,6 +294,14 @@ def _(x, i, j):
 def _(x, factor):
     smallest = min(range(len(x.factors)), key=lambda k: stored(x.factors[k]))
     return Product._make(tuple(factor(f) if k == smallest else f for k, f in enumerate(x.factors)))
+
+
+@sum_of.kernel(Product, when=lambda x, *, axis, keepdims: keepdims and axis in ((x.ndim - 2,), (x.ndim - 1,)))
+def _(x, *, axis, keepdims):
+    """Those of the first factor's columns, times the others; along the rows those of the last one."""
+    end, others = (x.factors[0], x.factors[1:]) if axis == (x.ndim - 2,) else (x.factors[-1], x.factors[:-1])
+    sums = Dense._make((sum_of(end, axis=axis, dtype=x.dtype, keepdims=True)._dense(),))
+    return chain((sums, *others) if axis == (x.ndim - 2,) else (*others, sums))
 
 
 # ---- elementwise products: what scales rows and columns stays outside ---------------------------------------------------------

@@ -292,10 +292,12 @@ def _(x, key, axis):
     return total(*(index(term, operands, key=full) for term in x.terms))
 
 
-@sum_of.kernel(Sum, when=lambda x, *, axis, keepdims: all(a < x.ndim - 2 for a in axis))
+@sum_of.kernel(Sum)
 def _(x, *, axis, keepdims):
-    """Over batch axes alone; the core is for all factored arrays alike."""
-    return total(*(sum_of(term, axis=axis, dtype=x.dtype, keepdims=keepdims) for term in x.terms))
+    sums = [sum_of(term, axis=axis, dtype=x.dtype, keepdims=keepdims) for term in x.terms]
+    if all(a < x.ndim - 2 for a in axis):
+        return total(*sums)
+    return Dense._make((_added(s._dense() for s in sums),))
 
 
 # ---- elementwise products distribute ----------------------------------------------------------------------------------------
