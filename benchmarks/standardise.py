@@ -314,8 +314,12 @@ class ByBands(Formulas):
         return self.added(xp, terms, (self.columns, y.shape[1]))
 
     def rows(self, diagonals, c, mask):
-        parts = zip(diagonals, self.offsets, self.lengths, strict=True)
-        return [(d[mask[place]], np.flatnonzero(mask[place])) for d, k, n in parts for place in (self.part(k, n)[1],)], c
+        numbers, parts = np.cumsum(mask) - 1, []
+        for d, k, n in zip(diagonals, self.offsets, self.lengths, strict=True):
+            columns, rows = self.part(k, n)
+            chosen = np.flatnonzero(mask[rows])
+            parts.append((d[chosen], numbers[rows][chosen], columns.start + chosen))
+        return parts, c
 
     def rows_times(self, diagonals, c, mask, w):
         return self.times(np, diagonals, c, w)[mask]

@@ -236,13 +236,14 @@ def _(x, operands, *, key):
     batch = tuple(("slice", 0, n, 1) for n in x.shape[:-2])
     if key[: len(batch)] != batch or not _selects_lines(x, operands=operands, key=key[len(batch) :]):
         return NotImplemented
-    if _is_of_dense_parts(x):
+    if not _stores_entries(x):
         return NotImplemented
     return _selected(x, tuple(Dense(o) for o in operands), key[len(batch) :])
 
 
-def _is_of_dense_parts(x) -> bool:
-    return all(map(_is_of_dense_parts, x.parts)) if isinstance(x, Factored) else type(x) is Dense
+def _stores_entries(x) -> bool:
+    """Whether a part has rows that may be sparse."""
+    return any(map(_stores_entries, x.parts)) if isinstance(x, Factored) else x.stores_entries
 
 
 def _selected(x, operands, key):

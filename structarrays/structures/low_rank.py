@@ -117,6 +117,11 @@ def _(x, i, j):
 
 def lines(x, i, axis):
     """The rows (axis -2) or columns of a matrix at indices of any shape: the shape of these and then the line."""
+    constant = x._constant(2)
+    if constant is not None:  # all lines are equal
+        length = x.shape[-1 if axis == -2 else -2]
+        constant = constant.reshape(constant.shape[:-2] + (1,) * (i.ndim + 1))
+        return jnp.broadcast_to(constant, (*x.shape[:-2], *i.shape, length))
     x = x if has_elements(x) or type(x) is Dense else Dense._make((x._dense(),))
     if type(x) is Dense:
         data = x.data if axis == -2 else x.data.mT
@@ -260,10 +265,18 @@ def _(x):
 @inner_pair.kernel(Array, LowRank)
 def _inner(x, y, *, axes):
     """The sums of ``conj(x) * y``: by a product of `x` with one factor, which meets the other."""
+    x = _conj(x)
     if axes == (-2,):
-        return jnp.sum(matmul(matrix_transpose(_conj(x)), y.u)._dense() * y.v._dense(), axis=-1, dtype=x.dtype)
-    rows = jnp.sum(matmul(_conj(x), y.v)._dense() * y.u._dense(), axis=-1, dtype=x.dtype)
+        return jnp.sum(_meeting(matrix_transpose(x), y.u) * y.v._dense(), axis=-1, dtype=x.dtype)
+    rows = jnp.sum(_meeting(x, y.v) * y.u._dense(), axis=-1, dtype=x.dtype)
     return rows if axes == (-1,) else jnp.sum(rows, axis=-1, dtype=x.dtype)
+
+
+def _meeting(x, part):
+    """The product with a factor; with one of equal numbers it is a multiple of the sums of rows."""
+    if _is_constant_column(part):
+        return FUNCTIONS["sum"](x, axis=-1, keepdims=True, dtype=x.dtype)._dense() * part._constant(2)
+    return matmul(x, part)._dense()
 
 
 @inner_pair.kernel(LowRank, Array)
