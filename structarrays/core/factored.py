@@ -39,7 +39,7 @@ or more the class holds, to that times the number; it may also divide by it, or 
 
 select_lines = Registry("select_lines")
 """``select_lines.kernel(A)``: ``(x, key, axis)``: the rows (axis -2) or columns (axis -1) that an item of a key of `index` selects, a
-pair ``(item, operands)``."""
+pair ``(item, operands)``; index arrays are as they were given, of NumPy in an eager call."""
 
 
 class Factored(Array):

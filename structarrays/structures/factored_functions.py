@@ -238,7 +238,7 @@ def _(x, operands, *, key):
         return NotImplemented
     if not _stores_entries(x):
         return NotImplemented
-    return _selected(x, tuple(Dense(o) for o in operands), key[len(batch) :])
+    return _selected(x, operands, key[len(batch) :])
 
 
 def _stores_entries(x) -> bool:

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import to_dense
+from ..core.dispatch import lift, to_dense
 from ..core.entries import elements_at, has_elements
 from ..core.factored import Factored, as_matrix, select_lines, stored
 from ..functions.indexing import index
@@ -41,8 +41,8 @@ def places(key, n):
     if item[0] == "slice":
         _, start, size, step = item
         return start + step * jnp.arange(size)
-    (chosen,) = operands
-    return jnp.where(chosen.data < 0, chosen.data + n, chosen.data)
+    chosen = lift(operands[0]).data
+    return jnp.where(chosen < 0, chosen + n, chosen)
 
 
 def selection_matrix(where, n, like) -> Sparse:

@@ -97,10 +97,10 @@ def _selected(leaves, axis, n, places, shape, order):
     data, *coordinates = leaves
     by = None if order[0] == axis else np.argsort(coordinates[axis], kind="stable")
     first, counts = host.lines(coordinates[axis] if by is None else coordinates[axis][by], places, n)
-    new = np.repeat(np.arange(len(places)), counts)
+    new = np.repeat(np.arange(len(places), dtype=_index_dtype(shape)), counts)
     chosen = np.arange(len(new)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
     chosen = chosen if by is None else by[chosen]
-    leaves = [data[chosen], *(new if i == axis else c[chosen] for i, c in enumerate(coordinates))]
+    leaves = [data.take(chosen), *(new if i == axis else c.take(chosen) for i, c in enumerate(coordinates))]
     if by is None:
         return leaves  # line after line, each in order
     sorting, _ = host.order([leaves[1 + i] for i in order], [shape[i] for i in order])
