@@ -46,16 +46,18 @@ class LowRank(Factored):
     -----
     The value is :math:`U V^T`, without a conjugate: :math:`A_{ij} = \sum_k U_{ik} V_{jk}`. With dense factors
 
-    =========================================  ==========================================================
+    =========================================  =================================================================
     stores                                     ``r (m + n)``
     times a vector                             ``O(r (m + n))``
     times any matrix                           a `LowRank`: one factor is multiplied
-    sum of two, with a row, a column           a `LowRank`: the ranks are added, as long as that pays
-    elementwise product of two, square         a `LowRank`: the ranks are multiplied, as long as that pays
+    sum of two, with a row, a column           a `LowRank`: the ranks are added, as long as that pays; rows that
+                                               are added to a row are one row
+    elementwise product of two, square         a `LowRank`: the ranks are multiplied, as long as that pays; it
+                                               stores what both store, and times a vector costs ``O(r s (m + n))``
     row and column scaling, rows, columns      ``O(r (m + n))``
     `sum`, `mean`                              ``O(r (m + n))``
     `var`, `std`, Frobenius norm               ``O(r**2 (m + n))``
-    =========================================  ==========================================================
+    =========================================  =================================================================
 
     Nothing looks at values, so a rank never falls by itself; `linalg.compress` brings it down.
 

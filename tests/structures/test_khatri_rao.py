@@ -113,3 +113,18 @@ def test_a_product_of_two_columns_of_ranks_takes_no_memory_of_both():
 
     memory = jax.jit(sums).lower(u, v).compile().memory_analysis()
     assert memory.temp_size_in_bytes <= u.nbytes
+
+
+def test_systems_with_such_a_term():
+    x, y = sa.LowRank(numbers(200, 4) / 50, numbers(200, 4)), sa.LowRank(numbers(200, 1) / 50, numbers(200, 1))
+    d, b = RNG.uniform(1, 2, 200), numbers(200)
+    with sa.densify("error"):
+        a = sa.Diagonal(d) + x**2 + y + numbers(200) / 50
+        assert [type(t) for t in a.terms] == [sa.Diagonal, sa.LowRank, sa.LowRank]
+        got, (sign, log) = sa.linalg.solve(a, sa.asarray(b)), sa.linalg.slogdet(a)
+        singular_values = sa.linalg.svdvals(x**2 + y)
+    matrix = values(a)
+    np.testing.assert_allclose(values(got), np.linalg.solve(matrix, b), rtol=1e-9)
+    np.testing.assert_allclose([float(sign), float(log)], np.linalg.slogdet(matrix), rtol=1e-10)
+    want = np.linalg.svd(values(x**2 + y), compute_uv=False)
+    np.testing.assert_allclose(values(singular_values), want, atol=1e-12)
