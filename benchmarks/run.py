@@ -23,6 +23,7 @@ SECTIONS = (
     "triangles",
     "solvers",
     "low_rank",
+    "standardise",
     "compiled",
     "import_time",
 )

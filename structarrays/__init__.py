@@ -155,6 +155,7 @@ from .structures import factored_solvers as _factored_solvers
 from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions
+from .structures import khatri_rao as _khatri_rao
 from .structures import kronecker_functions as _kronecker_functions
 from .structures import kronecker_solvers as _kronecker_solvers
 from .structures import kronecker_spectra as _kronecker_spectra

@@ -217,6 +217,13 @@ class Function(Registry):
         """The compiled call; made when it is first needed, since that takes a tenth of a millisecond."""
         return jax.jit(self._trace, static_argnums=0, inline=True)
 
+    @functools.cached_property
+    def _jit_sharing(self):
+        """The same, which leaves out of its result what is a parameter of an argument."""
+        return jax.jit(
+            lambda static, *arrays: incomplete(self._trace(static, *arrays), arrays), static_argnums=0, inline=True
+        )
+
     def __repr__(self):
         return f"<function structarrays.{self.name}{self.__signature__}>"
 
@@ -291,7 +298,10 @@ class Function(Registry):
         if RECORDING and active_log() is not None:
             return self._recorded(static, arrays)
         try:
-            result = self._jit(static, *arrays)
+            if dynamic_classes.isdisjoint(map(type, arrays)):
+                result = self._jit(static, *arrays)
+            else:
+                result = complete(self._jit_sharing(static, *arrays), arrays)
         except RETRIED:
             # Not repaired right here, or the error of the second call would be chained to that of the first.
             result = _FAILED
@@ -484,35 +494,31 @@ jax.tree_util.register_pytree_node(_Incomplete, lambda result: (result.leaves, r
 
 
 def incomplete(result, arrays):
-    """A result, inside a compiled call, without the parameters that it has from these arrays."""
+    """A result, inside a compiled call, without the parameters that it, or a part of it, has from these arrays."""
     if not isinstance(result, Array):
         return result
     given = _parameters(arrays)
-    places = {id(leaf): i for i, leaf in enumerate(given, -len(given)) if leaf is not None}
-    leaves, aux = result._value
+    places = {id(leaf): i for i, leaf in enumerate(given, -len(given))}
+    leaves, tree = jax.tree.flatten(result)
     new = tuple(leaf for leaf in leaves if id(leaf) not in places)
     if len(new) == len(leaves):
         return result
     count = iter(range(len(new)))
     sources = tuple(places[id(leaf)] if id(leaf) in places else next(count) for leaf in leaves)
-    return _incomplete((sources, aux), new)
+    return _incomplete((sources, tree), new)
 
 
 def complete(result, arrays):
     """The whole result, given the arrays of the call."""
     if type(result) is not _Incomplete:
         return result
-    sources, (cls, meta, assumptions) = result.static
-    leaves = result.leaves + _parameters(arrays)
-    return cls._make(tuple([leaves[i] for i in sources]), meta, assumptions)
+    sources, tree = result.static
+    leaves = [*result.leaves, *_parameters(arrays)]
+    return tree.unflatten([leaves[i] for i in sources])
 
 
-def _parameters(arrays) -> tuple:
-    leaves = ()
-    for x in arrays:
-        if isinstance(x, Array):
-            leaves += x._value[0]
-    return leaves
+def _parameters(arrays) -> list:
+    return jax.tree.leaves([x for x in arrays if isinstance(x, Array)])
 
 
 class ArrayFunction(Function):

@@ -263,9 +263,10 @@ def _without_patterns(function, args, static):
     """Operands that are dense or filled: the formula on what is stored."""
     shape = jnp.broadcast_shapes(*(x.shape for x in args))
     fills = [x for x in args if type(x) is not Dense]
-    for core in range(len(shape), 0, -1):
+    # No core larger than that of an operand: batch dimensions of size 1 stay with the parameters, where `vmap` looks for them.
+    for core in range(min(len(shape), max((x.core_ndim for x in fills), default=0)), 0, -1):
         parts = [x._constant(core) for x in args]
-        if fills and all(p is not None for p in parts):
+        if all(p is not None for p in parts):
             kept = len(shape) - core
             data = function.formula(*parts, **static)
             data = data.reshape(data.shape[: max(0, data.ndim - core)])

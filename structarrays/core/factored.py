@@ -39,7 +39,7 @@ or more the class holds, to that times the number; it may also divide by it, or 
 
 select_lines = Registry("select_lines")
 """``select_lines.kernel(A)``: ``(x, key, axis)``: the rows (axis -2) or columns (axis -1) that an item of a key of `index` selects, a
-pair ``(item, operands)``."""
+pair ``(item, operands)``; index arrays are as they were given, of NumPy in an eager call."""
 
 
 class Factored(Array):
@@ -182,6 +182,18 @@ def common_batch(*arrays: Array) -> list[Array]:
 def has_dynamic_parts(x: Array) -> bool:
     """Whether the pattern of an array, or of a part of it, is a parameter, as that of a `Sparse`."""
     return any(map(has_dynamic_parts, x.parts)) if isinstance(x, Factored) else not x.static_pattern
+
+
+def hadamard(x: Array, y: Array) -> Array | None:
+    """The elementwise product of two factored arrays of one shape, by `hadamard_pair`; None where it keeps no structure."""
+    x, y = (common_batch(x) * 2) if x is y else common_batch(x, y)
+    for pair in ((x, y), (y, x)):
+        kernel = hadamard_pair.choose(pair, {})
+        if kernel is not None:
+            product = kernel.run(*pair)
+            if product is not None:
+                return product
+    return None
 
 
 def chain(function, arrays):

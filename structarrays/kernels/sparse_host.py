@@ -110,9 +110,12 @@ def lines(sorted_coordinate, wanted, size):
     if size > 4 * (len(sorted_coordinate) + len(wanted)):
         first = np.searchsorted(sorted_coordinate, wanted)  # without an array of all lines
         return first, np.searchsorted(sorted_coordinate, wanted, "right") - first
-    ends = np.cumsum(np.bincount(sorted_coordinate, minlength=size))
-    counts = np.diff(ends, prepend=0)
-    return (ends - counts)[wanted], counts[wanted]
+    first, counts = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    if len(sorted_coordinate):
+        begins = np.concatenate([[0], np.flatnonzero(sorted_coordinate[1:] != sorted_coordinate[:-1]) + 1])
+        present = sorted_coordinate[begins]
+        first[present], counts[present] = begins, np.diff(begins, append=len(sorted_coordinate))
+    return first[wanted], counts[wanted]
 
 
 def product(x, y, shape):

@@ -8,6 +8,8 @@ from ..core import indexing
 from ..functions.indexing import index, write_entries
 from ..kernels import bands as kernel
 from .banded import Banded, bands
+from .sparse import Sparse, _index_dtype
+from .via_sparse import pays, selected_axis
 
 _write_box = jax.jit(indexing.write_box, static_argnums=0)
 _write_box_donated = jax.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
@@ -34,6 +36,29 @@ def _(x, *, operands, key):
     if _scale_survives(x, a, b, m, n, step):
         return type(x)._make((x.scale, x.background), (m, n))
     return bands(diagonals, offsets, (m, n), x.background, dtype=x.dtype, batch=x.batch_shape)
+
+
+def _selects_rows(x, operands, *, key) -> bool:
+    """Whether a key takes rows at an index array, and all columns."""
+    rows = not x.batch_shape and selected_axis(x, operands, key) == 0 and np.ndim(operands[0]) == 1
+    return rows and key[1] == ("slice", 0, x.shape[1], 1) and pays(x)
+
+
+@index.eager_kernel(Banded, tuple, when=_selects_rows)
+def _(x, operands, *, key):
+    """Rows in any order: from each diagonal the entries that stand in them, at ``column = row + k``."""
+    (m, n), places = x.core_shape, np.asarray(operands[0])
+    places, x = np.where(places < 0, places + m, places), x._free()
+    parts = [(np.zeros(0, x.dtype), np.zeros(0, np.int64), np.zeros(0, np.int64))]
+    for k, d in zip(x.offsets, x.diagonals, strict=True):
+        above = max(0, -k)
+        rows = np.flatnonzero((places >= above) & (places < above + d.shape[-1]))
+        parts.append((np.asarray(d)[places[rows] - above], rows, places[rows] + k))
+    data, rows, columns = map(np.concatenate, zip(*parts, strict=True))
+    # Within a row the diagonals are sorted already.
+    order, shape = np.argsort(rows, kind="stable"), (len(places), n)
+    leaves = (data[order], *(c[order].astype(_index_dtype(shape)) for c in (rows, columns)))
+    return Sparse._make((*map(jnp.asarray, leaves), x.background), (shape, (0, 1), False))
 
 
 def _scale_survives(x, a, b, m, n, step) -> bool:

@@ -12,6 +12,7 @@ from ..kernels import bands as kernel
 from .banded import Banded, at_offsets, bands
 from .diagonal import Diagonal, Identity
 from .fill import Fill
+from .fill_products import is_narrow
 
 
 def has_structural_zeros(x, *args, **static) -> bool:
@@ -109,12 +110,12 @@ def _(x1, x2):
 
 @matmul.kernel(Banded, Fill)
 def _(x1, x2):
-    return matmul.dispatch(x1, to_dense(x2) if x2.ndim == 1 else densify(x2, "matmul"))
+    return matmul.dispatch(x1, to_dense(x2) if is_narrow(x2, -1) else densify(x2, "matmul"))
 
 
 @matmul.kernel(Fill, Banded)
 def _(x1, x2):
-    return matmul.dispatch(to_dense(x1) if x1.ndim == 1 else densify(x1, "matmul"), x2)
+    return matmul.dispatch(to_dense(x1) if is_narrow(x1, -2) else densify(x1, "matmul"), x2)
 
 
 def _scales(x) -> bool:

@@ -8,7 +8,7 @@ from jax import lax
 from ..core.array import Array
 from ..core.batch import concat_pair
 from ..core.dense import Dense
-from ..core.dispatch import allow_dense
+from ..core.dispatch import allow_dense, lift
 from ..core.entries import elements, elements_at, has_elements
 from ..core.factored import (
     Factored,
@@ -380,7 +380,7 @@ def _(x, key, axis):
         rows = select_lines.choose((x,), {}).run(matrix_transpose.dispatch(x), key, -2)
         return matrix_transpose.dispatch(rows)
     item, operands = key
-    return _rows_of_slice(x, item) if item[0] == "slice" else _rows_at(x, operands[0].data)
+    return _rows_of_slice(x, item) if item[0] == "slice" else _rows_at(x, lift(operands[0]).data)
 
 
 def _rows_of_slice(x, item):

@@ -8,7 +8,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.elementwise import elementwise
 from ..core.entries import elements_at, has_elements
-from ..core.factored import Factored, common_batch, hadamard_pair, scale, select_lines, squared_norms, with_batch
+from ..core.factored import Factored, hadamard, scale, select_lines, squared_norms, with_batch
 from ..core.join import is_zero_outside
 from ..functions.elementwise import divide, multiply, negative, positive, square, subtract
 from ..functions.indexing import index
@@ -74,7 +74,7 @@ def _multiplied(x, y, *args):
         return scaled
     if x.shape[-2:] == y.shape[-2:] and type(y) is not Dense:
         if isinstance(y, Factored):
-            product = _pair(x, y)
+            product = hadamard(x, y)
             if product is not None:
                 return product
         elif y.stores_entries and not is_zero_outside(y) and not y._covers and y.core_ndim == 2:
@@ -83,18 +83,6 @@ def _multiplied(x, y, *args):
             number = Dense._make((rest[..., None, None],))
             return total(multiply.dispatch(x, y._rebuild(above, None)), multiply.dispatch(x, number))
     return elementwise(multiply, args, {})
-
-
-def _pair(x, y):
-    same = x is y
-    x, y = (common_batch(x) * 2) if same else common_batch(x, y)
-    for pair in ((x, y), (y, x)):
-        kernel = hadamard_pair.choose(pair, {})
-        if kernel is not None:
-            product = kernel.run(*pair)
-            if product is not None:
-                return product
-    return None
 
 
 def _scaled(function, x, y):
@@ -147,24 +135,31 @@ def _has_core(x, *, axis, **static) -> bool:
     return any(a >= x.ndim - 2 for a in axis)
 
 
-def _total(x, axis, keepdims):
-    """Sums over axes with at least one of the core: products with vectors of ones."""
-    batch, core = _split(x, axis)
+def _over_one_core_axis(x, axis):
+    """The sums over the rows (axis -2) or the columns of each matrix: products with vectors of ones."""
     m, n = x.shape[-2:]
-    if core == (-2,):
-        data = matmul(Dense._make((jnp.ones((1, m), x.dtype),)), x)._dense()
-    else:
-        data = matmul(x, Dense._make((jnp.ones((n, 1), x.dtype),)))._dense()
-        if core == (-2, -1):
-            data = jnp.sum(data, axis=-2, keepdims=True, dtype=x.dtype)
-    if batch:
-        data = jnp.sum(data, axis=batch, keepdims=True, dtype=x.dtype)
-    return data if keepdims else jnp.squeeze(data, axis)
+    if axis == -2:
+        return matmul(Dense._make((jnp.ones((1, m), x.dtype),)), x)
+    return matmul(x, Dense._make((jnp.ones((n, 1), x.dtype),)))
+
+
+def _total(x, axis, keepdims=True):
+    """The sums over axes as a `jax.Array`."""
+    return sum_of(x, axis=axis, dtype=x.dtype, keepdims=keepdims)._dense()
 
 
 @sum_of.kernel(Factored, when=_has_core)
 def _(x, *, axis, keepdims):
-    return Dense._make((_total(x, axis, keepdims),))
+    """One axis of the core after the other: the longer one first, so that what is left to add up is the shorter."""
+    m, n = x.shape[-2:]
+    rows = x.ndim - 2 in axis and (x.ndim - 1 not in axis or m > n)
+    first = x.ndim - 2 if rows else x.ndim - 1
+    if axis == (first,) and keepdims:
+        return _over_one_core_axis(x, first - x.ndim)
+    data = _total(x, (first,))
+    rest = tuple(a for a in axis if a != first)
+    data = jnp.sum(data, axis=rest, keepdims=True, dtype=x.dtype) if rest else data
+    return Dense._make((data if keepdims else jnp.squeeze(data, axis),))
 
 
 @mean.kernel(Factored, when=_has_core)
@@ -178,7 +173,7 @@ def _count(x, axis):
 
 def _variance(x, axis, correction, keepdims):
     batch, core = _split(x, axis)
-    centre = Dense._make((_total(x, axis, True) / float(_count(x, axis)),))
+    centre = Dense._make((_total(x, axis) / float(_count(x, axis)),))
     centred = subtract(x, centre)
     kernel = squared_norms.choose((centred,), {})
     data = jnp.expand_dims(kernel.run(centred, axes=core), core)
@@ -241,13 +236,14 @@ def _(x, operands, *, key):
     batch = tuple(("slice", 0, n, 1) for n in x.shape[:-2])
     if key[: len(batch)] != batch or not _selects_lines(x, operands=operands, key=key[len(batch) :]):
         return NotImplemented
-    if _is_of_dense_parts(x):
+    if not _stores_entries(x):
         return NotImplemented
-    return _selected(x, tuple(Dense(o) for o in operands), key[len(batch) :])
+    return _selected(x, operands, key[len(batch) :])
 
 
-def _is_of_dense_parts(x) -> bool:
-    return all(map(_is_of_dense_parts, x.parts)) if isinstance(x, Factored) else type(x) is Dense
+def _stores_entries(x) -> bool:
+    """Whether a part has rows that may be sparse."""
+    return any(map(_stores_entries, x.parts)) if isinstance(x, Factored) else x.stores_entries
 
 
 def _selected(x, operands, key):

@@ -20,8 +20,9 @@ from ..core.factored import Factored
 from ..core.registry import Registry
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from .banded import Banded
-from .low_rank_spectra import rank_bound, through_narrowest
+from .low_rank_spectra import has_low_rank, of_low_rank, rank_bound, through_narrowest
 from .product import Product, product
+from .sum import Sum
 
 SMALL = 32
 """Up to this size the dense form is as fast as anything else, and has pivots."""
@@ -242,8 +243,14 @@ def _(x1, x2):
     return solve.dispatch(through_narrowest(x1), x2)
 
 
+@solve.kernel(Sum, Array, when=has_low_rank)
+def _(x1, x2):
+    return solve.dispatch(of_low_rank(x1), x2)
+
+
 for _function in (det, slogdet, inv):
     _function.kernel(Product, when=_is_narrow)(lambda x, _function=_function: _function.dispatch(through_narrowest(x)))
+    _function.kernel(Sum, when=has_low_rank)(lambda x, _function=_function: _function.dispatch(of_low_rank(x)))
 del _function
 
 

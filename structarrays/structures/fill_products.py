@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.dispatch import to_dense
 from ..core.registry import FUNCTIONS
 from ..functions.linalg import (
     cholesky,
@@ -73,6 +74,21 @@ def _(x1, x2):
         return Dense._make((jnp.broadcast_to(total, (*_batch(x1, x2), x2.shape[-1])),))
     column = jnp.sum(x1.data * values, axis=-1, keepdims=True, dtype=x1.dtype)
     return Dense._make((jnp.broadcast_to(column, (*_batch(x1, x2), x1.shape[-2], x2.shape[-1])),))
+
+
+def is_narrow(x, axis) -> bool:
+    """Whether a constant factor is a vector, or has a single column (axis -1) or row: its dense form costs what a vector costs."""
+    return x.ndim == 1 or x.shape[axis] == 1
+
+
+@matmul.kernel(Array, Fill, when=lambda x1, x2: x1.ndim > 1 < x2.ndim and is_narrow(x2, -1))
+def _(x1, x2):
+    return matmul.dispatch(x1, to_dense(x2))
+
+
+@matmul.kernel(Fill, Array, when=lambda x1, x2: x1.ndim > 1 < x2.ndim and is_narrow(x1, -2))
+def _(x1, x2):
+    return matmul.dispatch(to_dense(x1), x2)
 
 
 def _batch(x1, x2):

@@ -19,7 +19,7 @@ from ..functions.statistical import mean, std, var
 from ..functions.statistical import sum as sum_of
 from ..kernels import kronecker as kernel
 from ..kernels import statistical
-from .diagonal import Diagonal
+from .diagonal import Diagonal, Identity
 from .kronecker import Kronecker, factors_fit, has_square_factors, kronecker, same_factor_shapes, unravel
 from .kronecker_sum import KroneckerSum
 from .low_rank import LowRank, lines
@@ -53,10 +53,21 @@ def _(x, y):
     m, n = x.shape[-2:]
     if x.rank * (m + n + stored(y)) >= m * n:
         return None
-    u, v = (part._dense() for part in x.parts)
-    rows = [Diagonal._make((u[..., k], None), (m, m)) for k in range(x.rank)]
-    columns = [Diagonal._make((v[..., k], None), (n, n)) for k in range(x.rank)]
-    return total(*(product(r, y, c) for r, c in zip(rows, columns, strict=True))) if rows else None
+    if x.rank == 0:
+        return None
+    ends = []
+    for part, size in zip(x.parts, (m, n), strict=True):
+        same = part._constant(2)  # equal numbers are one factor for all rows, or columns
+        data = part._dense() if same is None or size == 1 else same
+        ends.append([_scaling(data[..., k], size) for k in range(x.rank)])
+    return total(*(product(r, y, c) for r, c in zip(*ends, strict=True)))
+
+
+def _scaling(numbers, size):
+    """The square matrix that scales lines by one number each, or all of them by one."""
+    if numbers.shape[-1] == size:
+        return Diagonal._make((numbers, None), (size, size))
+    return Identity._make((numbers[..., 0], None), (size, size))
 
 
 def _is_power(x1, x2, *, exponent) -> bool:

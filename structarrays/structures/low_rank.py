@@ -8,7 +8,6 @@ from ..core.entries import elements, elements_at, has_elements
 from ..core.factored import (
     Factored,
     common_batch,
-    hadamard_pair,
     inner_pair,
     merge_pair,
     part,
@@ -19,6 +18,7 @@ from ..core.factored import (
     unified,
 )
 from ..core.registry import FUNCTIONS
+from ..functions.elementwise import multiply
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import imag, real
 from ..kernels.tall import transposed_product
@@ -46,16 +46,18 @@ class LowRank(Factored):
     -----
     The value is :math:`U V^T`, without a conjugate: :math:`A_{ij} = \sum_k U_{ik} V_{jk}`. With dense factors
 
-    =========================================  ==========================================================
+    =========================================  =================================================================
     stores                                     ``r (m + n)``
     times a vector                             ``O(r (m + n))``
     times any matrix                           a `LowRank`: one factor is multiplied
-    sum of two, with a row, a column           a `LowRank`: the ranks are added, as long as that pays
-    elementwise product of two, square         a `LowRank`: the ranks are multiplied, as long as that pays
+    sum of two, with a row, a column           a `LowRank`: the ranks are added, as long as that pays; rows that
+                                               are added to a row are one row
+    elementwise product of two, square         a `LowRank`: the ranks are multiplied, as long as that pays; it
+                                               stores what both store, and times a vector costs ``O(r s (m + n))``
     row and column scaling, rows, columns      ``O(r (m + n))``
     `sum`, `mean`                              ``O(r (m + n))``
     `var`, `std`, Frobenius norm               ``O(r**2 (m + n))``
-    =========================================  ==========================================================
+    =========================================  =================================================================
 
     Nothing looks at values, so a rank never falls by itself; `linalg.compress` brings it down.
 
@@ -117,6 +119,11 @@ def _(x, i, j):
 
 def lines(x, i, axis):
     """The rows (axis -2) or columns of a matrix at indices of any shape: the shape of these and then the line."""
+    constant = x._constant(2)
+    if constant is not None:  # all lines are equal
+        length = x.shape[-1 if axis == -2 else -2]
+        constant = constant.reshape(constant.shape[:-2] + (1,) * (i.ndim + 1))
+        return jnp.broadcast_to(constant, (*x.shape[:-2], *i.shape, length))
     x = x if has_elements(x) or type(x) is Dense else Dense._make((x._dense(),))
     if type(x) is Dense:
         data = x.data if axis == -2 else x.data.mT
@@ -183,14 +190,32 @@ def low_rank(u, v) -> LowRank:
 # ---- sums and elementwise products ------------------------------------------------------------------------------------------
 
 
-@merge_pair.kernel(LowRank, Fill)
+@merge_pair.kernel(LowRank, Fill, when=lambda x, y: _written_out(x))
 def _(x, y):
+    if _is_constant_column(x.u):
+        return _ranks_added(x, row_of_rank_one(_ones(y, -1).mT * y._constant_data(), y.shape))
     return _ranks_added(x, constant_of_rank_one(y))
 
 
-@merge_pair.kernel(LowRank, LowRank)
+def _written_out(*arrays) -> bool:
+    """Whether no factor holds others: side by side with more columns it would have to be expanded."""
+    return not any(isinstance(p, Factored) for x in arrays for p in x.parts)
+
+
+@merge_pair.kernel(LowRank, LowRank, when=_written_out)
 def _ranks_added(x, y):
+    """The factors side by side; two matrices of equal rows, or of equal columns, are one such matrix."""
+    if _is_constant_column(x.u) and _is_constant_column(y.u):
+        row = sum(multiply(z.v, Dense._make((z.u._constant(2),))).data for z in (x, y))
+        return row_of_rank_one(row.mT, x.shape)
+    if _is_constant_column(x.v) and _is_constant_column(y.v):
+        return matrix_transpose(_ranks_added(*map(matrix_transpose, (x, y))))
     return LowRank._make(tuple(_side_by_side(a, b) for a, b in zip(x.parts, y.parts, strict=True)))
+
+
+def _is_constant_column(part) -> bool:
+    """Whether a factor has one column of equal numbers, so that all rows (or columns) of the matrix are equal."""
+    return part.shape[-1] == 1 and part._constant(2) is not None
 
 
 def constant_of_rank_one(x: Fill) -> LowRank:
@@ -205,34 +230,13 @@ def _ones(x, axis):
 
 def row_of_rank_one(row, shape) -> LowRank:
     """A row ``(..., 1, n)`` for every row of a matrix of this shape."""
-    ones = jnp.ones((*shape[:-1], 1), row.dtype)
+    ones = Fill._make((jnp.ones(shape[:-2], row.dtype),), (shape[-2], 1))
     v = jnp.broadcast_to(row.mT, (*shape[:-2], shape[-1], 1))
-    return LowRank._make((Dense._make((ones,)), Dense._make((v,))))
+    return LowRank._make((ones, Dense._make((v,))))
 
 
 def _side_by_side(a, b):
     return FUNCTIONS["concat"]((Dense._make((a._dense(),)), Dense._make((b._dense(),))), axis=-1)
-
-
-@hadamard_pair.kernel(LowRank, LowRank)
-def _(x, y):
-    """The columns of the factors multiplied each with each: row by row a Kronecker product."""
-    same = x is y
-    if sum(map(stored, (x, y))) * min(x.rank, y.rank) > 2 * x.shape[-2] * x.shape[-1]:
-        return None
-    (u1, v1), (u2, v2) = ([p._dense() for p in z.parts] for z in (x, y))
-    if same:
-        first, second = jnp.triu_indices(x.rank)
-        weight = jnp.where(first == second, 1, 2).astype(x.dtype)
-        u, v = u1[..., first] * u1[..., second] * weight, v1[..., first] * v1[..., second]
-    else:
-        u, v = (_row_by_row(a, b) for a, b in ((u1, u2), (v1, v2)))
-    return low_rank(Dense._make((u,)), Dense._make((v,)))
-
-
-def _row_by_row(a, b):
-    product = a[..., :, None] * b[..., None, :]
-    return product.reshape((*product.shape[:-2], a.shape[-1] * b.shape[-1]))
 
 
 @scale.kernel(LowRank)
@@ -263,10 +267,18 @@ def _(x):
 @inner_pair.kernel(Array, LowRank)
 def _inner(x, y, *, axes):
     """The sums of ``conj(x) * y``: by a product of `x` with one factor, which meets the other."""
+    x = _conj(x)
     if axes == (-2,):
-        return jnp.sum(matmul(matrix_transpose(_conj(x)), y.u)._dense() * y.v._dense(), axis=-1, dtype=x.dtype)
-    rows = jnp.sum(matmul(_conj(x), y.v)._dense() * y.u._dense(), axis=-1, dtype=x.dtype)
+        return jnp.sum(_meeting(matrix_transpose(x), y.u) * y.v._dense(), axis=-1, dtype=x.dtype)
+    rows = jnp.sum(_meeting(x, y.v) * y.u._dense(), axis=-1, dtype=x.dtype)
     return rows if axes == (-1,) else jnp.sum(rows, axis=-1, dtype=x.dtype)
+
+
+def _meeting(x, part):
+    """The product with a factor; with one of equal numbers it is a multiple of the sums of rows."""
+    if _is_constant_column(part):
+        return FUNCTIONS["sum"](x, axis=-1, keepdims=True, dtype=x.dtype)._dense() * part._constant(2)
+    return matmul(x, part)._dense()
 
 
 @inner_pair.kernel(LowRank, Array)
@@ -281,12 +293,12 @@ def _conj(x):
 @squared_norms.kernel(LowRank)
 def _(x, *, axes):
     """From the matrices of inner products of the factors' columns."""
-    u, v = (Dense._make((p._dense(),)) for p in x.parts)
-    gram_u, gram_v = (matmul(matrix_transpose(_conj(p)), p).data for p in (u, v))
+    u, v = (p if _is_constant_column(p) else Dense._make((p._dense(),)) for p in x.parts)
+    gram_u, gram_v = (matmul(matrix_transpose(_conj(p)), p)._dense() for p in (u, v))
     if len(axes) == 2:
         total = jnp.sum(gram_u * gram_v, axis=(-2, -1))
     else:
-        gram, other = (gram_u, v.data) if axes == (-2,) else (gram_v, u.data)
+        gram, other = (gram_u, v._dense()) if axes == (-2,) else (gram_v, u._dense())
         total = jnp.sum(jnp.conj(other) * (other @ gram.mT), axis=-1)
     return jnp.maximum(total.real, 0)
 

@@ -55,7 +55,8 @@ def _(x):
 
 @low_rank_form.kernel(LowRank)
 def _(x):
-    return x
+    """With factors that are written out, unless they store entries: so that any two can stand side by side."""
+    return x._with_parts(lambda p: p if p.stores_entries else to_dense(p))
 
 
 @bounded_rank.kernel(Fill)
@@ -99,6 +100,12 @@ def _(x):
 @low_rank_form.kernel(Sum)
 def _(x):
     return canonical([of_low_rank(t) for t in x.terms])
+
+
+def has_low_rank(x, *args, **static) -> bool:
+    """Whether all terms of a sum are of low rank, and it is, too: those whose factors are not written out stay terms of their own."""
+    rank = rank_bound(x)
+    return rank is not None and rank < min(x.shape[-2:])
 
 
 # ---- singular values ------------------------------------------------------------------------------------------------
@@ -148,7 +155,8 @@ def _(x, *, rtol):
 @eigvals.kernel(LowRank, when=_is_narrow)
 def _(x):
     """Those of ``v.mT @ u``, and zeros."""
-    between = matmul(matrix_transpose(x.v), x.u)
+    u, v = of_low_rank(x).parts
+    between = matmul(matrix_transpose(v), u)
     values = eigvals.dispatch(between)._dense() if x.rank else jnp.zeros((*x.shape[:-2], 0), complex_dtype(x.dtype))
     return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, x.shape[-1] - x.rank)]),))
 
@@ -164,6 +172,10 @@ def _as_low_rank(function):
     def _(x, **static):
         return function.dispatch(through_narrowest(x), **static)
 
+    @function.kernel(Sum, when=has_low_rank)
+    def _(x, **static):
+        return function.dispatch(of_low_rank(x), **static)
+
 
 for _function in (svdvals, matrix_rank, pinv, eigvals):
     _as_low_rank(_function)
@@ -173,6 +185,11 @@ del _function
 @matrix_norm.kernel(Product, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and is_narrow(x))
 def _(x, *, keepdims, ord):
     return matrix_norm.dispatch(through_narrowest(x), keepdims=keepdims, ord=ord)
+
+
+@matrix_norm.kernel(Sum, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and has_low_rank(x))
+def _(x, *, keepdims, ord):
+    return matrix_norm.dispatch(of_low_rank(x), keepdims=keepdims, ord=ord)
 
 
 # ---- approximation --------------------------------------------------------------------------------------------------

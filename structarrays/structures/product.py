@@ -9,11 +9,13 @@ from ..core.dense import Dense
 from ..core.dispatch import to_dense
 from ..core.elementwise import UNEXPANDED
 from ..core.entries import elements
-from ..core.factored import Factored, common_batch, part, scale, select_lines, stored, unified
+from ..core.factored import Factored, common_batch, hadamard, hadamard_pair, part, scale, select_lines, stored, unified
 from ..core.join import is_zero_outside
 from ..core.registry import Registry
+from ..functions.elementwise import multiply
 from ..functions.indexing import index
 from ..functions.linear_algebra import expanded_product, matmul, matrix_transpose
+from ..functions.statistical import sum as sum_of
 from .banded import Banded
 from .diagonal import Diagonal, Identity
 from .fill import Fill
@@ -292,6 +294,49 @@ def _(x, i, j):
 def _(x, factor):
     smallest = min(range(len(x.factors)), key=lambda k: stored(x.factors[k]))
     return Product._make(tuple(factor(f) if k == smallest else f for k, f in enumerate(x.factors)))
+
+
+@sum_of.kernel(Product, when=lambda x, *, axis, keepdims: keepdims and axis in ((x.ndim - 2,), (x.ndim - 1,)))
+def _(x, *, axis, keepdims):
+    """Those of the first factor's columns, times the others; along the rows those of the last one."""
+    end, others = (x.factors[0], x.factors[1:]) if axis == (x.ndim - 2,) else (x.factors[-1], x.factors[:-1])
+    sums = Dense._make((sum_of(end, axis=axis, dtype=x.dtype, keepdims=True)._dense(),))
+    return chain((sums, *others) if axis == (x.ndim - 2,) else (*others, sums))
+
+
+# ---- elementwise products: what scales rows and columns stays outside ---------------------------------------------------------
+
+
+def _scales_lines(factor) -> bool:
+    return isinstance(factor, Diagonal) and factor.background is None and factor.shape[-2] == factor.shape[-1]
+
+
+def _is_scaled(x, *args) -> bool:
+    return any(_scales_lines(f) for f in (x.factors[0], x.factors[-1]))
+
+
+def _unscaled(x):
+    """A matrix as ``(D, A, E)``: lists of at most one diagonal matrix each, and what stands between them."""
+    if type(x) is not Product:
+        return [], x, []
+    factors = list(x.factors)
+    left = [factors.pop(0)] if _scales_lines(factors[0]) else []
+    right = [factors.pop()] if len(factors) > 1 and _scales_lines(factors[-1]) else []
+    return left, factors[0] if len(factors) == 1 else Product._make(tuple(factors)), right
+
+
+@hadamard_pair.kernel(Product, Factored, when=_is_scaled)
+def _(x, y):
+    """``(D A E) * (F B G) = D F (A * B) E G`` for diagonal D to G: of the structure of ``A * B``."""
+    (left, a, right), (more, b, further) = _unscaled(x), _unscaled(y)
+    result = hadamard(a, b) if isinstance(a, Factored) and isinstance(b, Factored) else multiply.dispatch(a, b)
+    if result is None:
+        return None
+    for factor in (*left, *more):
+        result = matmul(factor, result)
+    for factor in (*right, *further):
+        result = matmul(result, factor)
+    return result
 
 
 @select_lines.kernel(Product)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import to_dense
+from ..core.dispatch import lift, to_dense
 from ..core.entries import elements_at, has_elements
 from ..core.factored import Factored, as_matrix, select_lines, stored
 from ..functions.indexing import index
@@ -41,8 +41,8 @@ def places(key, n):
     if item[0] == "slice":
         _, start, size, step = item
         return start + step * jnp.arange(size)
-    (chosen,) = operands
-    return jnp.where(chosen.data < 0, chosen.data + n, chosen.data)
+    chosen = lift(operands[0]).data
+    return jnp.where(chosen < 0, chosen + n, chosen)
 
 
 def selection_matrix(where, n, like) -> Sparse:
@@ -53,7 +53,7 @@ def selection_matrix(where, n, like) -> Sparse:
     return Sparse._make((*(jnp.broadcast_to(a, (*batch, size)) for a in leaves), None), ((size, n), (0, 1), False))
 
 
-def _by_products(x, where, axis):
+def by_products(x, where, axis):
     """Lines as products with unit vectors: no more than the result is dense."""
     units = Dense._make(((jnp.arange(x.shape[axis]) == where[:, None]).astype(x.dtype),))
     return to_dense(matmul(units, x)).data if axis == -2 else to_dense(matmul(units, matrix_transpose(x))).data
@@ -61,7 +61,7 @@ def _by_products(x, where, axis):
 
 @select_lines.kernel(Factored)
 def _(x, key, axis):
-    return selected_lines(x, key, axis, _by_products)
+    return selected_lines(x, key, axis, by_products)
 
 
 # ---- structures that store entries everywhere ---------------------------------------------------------------------------------

@@ -72,26 +72,37 @@ def selected(x, axis, places):
     leaves = [np.asarray(leaf) for leaf in (x.data, *x.coords)]
     parts = []
     for b in np.ndindex(*x.batch_shape):
-        inside = leaves[1][b] < x.core_shape[0]
-        parts.append(_selected([leaf[b][inside] for leaf in leaves], axis, n, places, shape, x.order))
+        part = [leaf[b] for leaf in leaves]
+        if x.padded:
+            inside = part[1] < x.core_shape[0]
+            part = [leaf[inside] for leaf in part]
+        parts.append(_selected(part, axis, n, places, shape, x.order))
     total = max((len(part[0]) for part in parts), default=0)
     padded = any(len(part[0]) < total for part in parts)
-    result = [np.zeros((*x.batch_shape, total), x.dtype)]
-    result += [np.full((*x.batch_shape, total), m, _index_dtype(shape)) for m in shape]
-    for b, part in zip(np.ndindex(*x.batch_shape), parts, strict=True):
-        for leaf, values in zip(result, part, strict=True):
-            leaf[b][: len(values)] = values
+    kinds, fills = (x.dtype, *[_index_dtype(shape)] * len(shape)), (0, *shape)
+    result = []
+    for leaf, dtype, fill in zip(zip(*parts) if parts else [()] * len(kinds), kinds, fills, strict=True):
+        if not x.batch_shape:
+            result.append(leaf[0].astype(dtype, copy=False))
+            continue
+        rows = np.full((len(leaf), total), fill, dtype)
+        for row, values in zip(rows, leaf, strict=True):
+            row[: len(values)] = values
+        result.append(rows.reshape((*x.batch_shape, total)))
     return Sparse._make((*map(jnp.asarray, result), x.background), (shape, x.order, padded))
 
 
 def _selected(leaves, axis, n, places, shape, order):
     """Data and coordinates of the selection from one array without padding."""
     data, *coordinates = leaves
-    by = np.arange(len(data)) if order[0] == axis else np.argsort(coordinates[axis], kind="stable")
-    first, counts = host.lines(coordinates[axis][by], places, n)
-    new = np.repeat(np.arange(len(places)), counts)
-    chosen = by[np.arange(len(new)) + np.repeat(first - (np.cumsum(counts) - counts), counts)]
-    leaves = [data[chosen], *(new if i == axis else c[chosen] for i, c in enumerate(coordinates))]
+    by = None if order[0] == axis else np.argsort(coordinates[axis], kind="stable")
+    first, counts = host.lines(coordinates[axis] if by is None else coordinates[axis][by], places, n)
+    new = np.repeat(np.arange(len(places), dtype=_index_dtype(shape)), counts)
+    chosen = np.arange(len(new)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+    chosen = chosen if by is None else by[chosen]
+    leaves = [data.take(chosen), *(new if i == axis else c.take(chosen) for i, c in enumerate(coordinates))]
+    if by is None:
+        return leaves  # line after line, each in order
     sorting, _ = host.order([leaves[1 + i] for i in order], [shape[i] for i in order])
     return leaves if sorting is None else [leaf[sorting] for leaf in leaves]
 

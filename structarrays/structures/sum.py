@@ -7,11 +7,13 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.dispatch import densify
 from ..core.elementwise import UNEXPANDED
 from ..core.entries import elements, elements_at, has_elements
 from ..core.factored import (
     Factored,
     common_batch,
+    hadamard,
     hadamard_pair,
     inner_pair,
     merge_pair,
@@ -290,10 +292,12 @@ def _(x, key, axis):
     return total(*(index(term, operands, key=full) for term in x.terms))
 
 
-@sum_of.kernel(Sum, when=lambda x, *, axis, keepdims: all(a < x.ndim - 2 for a in axis))
+@sum_of.kernel(Sum)
 def _(x, *, axis, keepdims):
-    """Over batch axes alone; the core is for all factored arrays alike."""
-    return total(*(sum_of(term, axis=axis, dtype=x.dtype, keepdims=keepdims) for term in x.terms))
+    sums = [sum_of(term, axis=axis, dtype=x.dtype, keepdims=keepdims) for term in x.terms]
+    if all(a < x.ndim - 2 for a in axis):
+        return total(*sums)
+    return Dense._make((_added(s._dense() for s in sums),))
 
 
 # ---- elementwise products distribute ----------------------------------------------------------------------------------------
@@ -327,8 +331,13 @@ def _(x, *, axes):
 
 @squared_norms.kernel(Array)
 def _(x, *, axes):
-    if not x.stores_entries:
-        return jnp.sum(squared_magnitude(x._dense()), axis=axes)
+    if isinstance(x, Factored):
+        squares = hadamard(conj(x) if x.dtype.kind == "c" else x, x)
+        if squares is not None:
+            return jnp.maximum(sum_of(squares, axis=axes)._dense().real, 0)
+        x = densify(x, "a sum of squares")
+    if type(x) is Dense:
+        return jnp.sum(squared_magnitude(x.data), axis=axes)
     magnitude = FUNCTIONS["square"](FUNCTIONS["abs"](x))
     return sum_of(magnitude, axis=axes)._dense()
 

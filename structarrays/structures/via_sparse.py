@@ -51,12 +51,12 @@ def _has_exact_size(x, operands, *, key) -> bool:
     kernel = index.choose((x,), {"operands": operands, "key": core})
     if kernel is not None and kernel.classes != (Array,):
         return False  # the structure has one of its own
-    return pays(x) if _selected_axis(x, operands, key) is not None else kernel is not None and kernel.run is _slices
+    return pays(x) if selected_axis(x, operands, key) is not None else kernel is not None and kernel.run is _slices
 
 
 @index.eager_kernel(Array, tuple, when=_has_exact_size, of_all=True)
 def _(x, operands, *, key):
-    axis = _selected_axis(x, operands, key)
+    axis = selected_axis(x, operands, key)
     if axis is None:
         return trimmed(compiled(index, x, operands, key=key))
     *integers, places = operands
@@ -65,14 +65,16 @@ def _(x, operands, *, key):
         x = index(x, tuple(integers), key=(*key[:batch], *whole[batch:]))
     x = selected(x if type(x) is Sparse else _as_sparse(x), axis, np.ravel(places))
     core[axis] = ("slice", 0, np.size(places), 1)
-    x = index(x, (), key=(*(("slice", 0, n, 1) for n in x.batch_shape), *core))
+    rest = (*(("slice", 0, n, 1) for n in x.batch_shape), *core)
+    if rest != tuple(("slice", 0, n, 1) for n in x.shape):
+        x = index(x, (), key=rest)
     at = len(x.batch_shape) + axis
     return (
         x if np.ndim(places) == 1 else FUNCTIONS["reshape"](x, (*x.shape[:at], *np.shape(places), *x.shape[at + 1 :]))
     )
 
 
-def _selected_axis(x, operands, key) -> int | None:
+def selected_axis(x, operands, key) -> int | None:
     """The core axis of which a key takes the elements at an index array, if it slices the others."""
     kinds, batch = [k[0] for k in key], len(x.batch_shape)
     if kinds.count("array") != 1 or "new" in kinds or x.core_ndim < 2 or np.ndim(operands[-1]) < 1:
