@@ -1,12 +1,14 @@
 """`Sum`: a matrix that is a sum of others."""
 
 import itertools
+import math
 
 import jax
 import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.dispatch import densify
 from ..core.elementwise import UNEXPANDED
 from ..core.entries import elements, elements_at, has_elements
 from ..core.factored import (
@@ -221,7 +223,6 @@ UNEXPANDED.update(add=sums, subtract=sums)
 
 @elements.kernel(Sum)
 def _(x, i, j):
-    i, j = jnp.broadcast_arrays(i, j)
     return _added(_elements(term, i, j) for term in x.terms)
 
 
@@ -328,9 +329,17 @@ def _(x, *, axes):
 @squared_norms.kernel(Array)
 def _(x, *, axes):
     if not x.stores_entries:
-        return jnp.sum(squared_magnitude(x._dense()), axis=axes)
+        return jnp.sum(squared_magnitude(densify(x, "linalg.vector_norm").data), axis=axes)
     magnitude = FUNCTIONS["square"](FUNCTIONS["abs"](x))
     return sum_of(magnitude, axis=axes)._dense()
+
+
+@squared_norms.kernel(Fill)
+def _(x, *, axes):
+    count = math.prod(x.shape[a] for a in axes)
+    kept = [x.shape[a] for a in (-2, -1) if a not in axes]
+    square = squared_magnitude(x.value) * float(count)
+    return jnp.broadcast_to(square.reshape((*square.shape, *(1,) * len(kept))), (*square.shape, *kept))
 
 
 def inner(x, y, axes) -> jax.Array:
