@@ -10,7 +10,7 @@ from ..core.dense import Dense
 from ..core.dispatch import to_dense
 from ..core.elementwise import UNEXPANDED
 from ..core.entries import elements
-from ..core.factored import Factored, common_batch, part, scale, select_lines, stored, unified
+from ..core.factored import Factored, common_batch, line_key, part, scale, select_lines, stored, unified
 from ..core.join import is_zero_outside
 from ..core.registry import Registry
 from ..functions.indexing import index
@@ -333,6 +333,5 @@ def _(x, key, axis):
     item, operands = key
     place = 0 if axis == -2 else -1
     own = x.factors[place]
-    whole = tuple(("slice", 0, n, 1) for n in own.shape)
-    chosen = index(own, operands, key=(*whole[:-2], item, whole[-1]) if axis == -2 else (*whole[:-1], item))
+    chosen = index(own, operands, key=line_key(own, item, axis))
     return product(chosen, *x.factors[1:]) if axis == -2 else product(*x.factors[:-1], chosen)

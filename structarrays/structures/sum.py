@@ -16,6 +16,7 @@ from ..core.factored import (
     common_batch,
     hadamard_pair,
     inner_pair,
+    line_key,
     merge_pair,
     part,
     pays,
@@ -34,7 +35,7 @@ from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import conj, imag, real
 from ..functions.statistical import sum as sum_of
 from .fill import Fill
-from .low_rank import LowRank, row_of_rank_one
+from .low_rank import LowRank, constant_of_rank_one, row_of_rank_one
 
 
 class Sum(Factored):
@@ -178,6 +179,25 @@ def total(*terms) -> Array:
     return Dense._make((result._dense(),))
 
 
+def beside_constant(x) -> tuple[Array, Fill]:
+    """A stack of matrices with a background as one beside structural zeros, and the constant that it stands in."""
+    rest = x.background
+    above = tuple(e - rest.reshape(rest.shape + (1,) * (e.ndim - rest.ndim)) for e in x.entries)
+    return x._rebuild(above, None), Fill._make((rest,), x.shape[-2:])
+
+
+def _factors(x) -> list[Array]:
+    """The terms, constants among them as terms of rank one: so a product with any other matrix keeps the structure."""
+    terms = []
+    for term in x.terms:
+        above, constant = beside_constant(term) if term.stores_entries and term.background is not None else (term, None)
+        if type(above) is Fill:
+            above, constant = None, above
+        terms += [] if above is None else [above]
+        terms += [] if constant is None else [constant_of_rank_one(constant)]
+    return terms
+
+
 # ---- sums and differences ---------------------------------------------------------------------------------------------------
 
 
@@ -270,12 +290,12 @@ def _(x1, x2):
 
 @matmul.kernel(Sum, Array, when=lambda x1, x2: x2.ndim > 1)
 def _(x1, x2):
-    return total(*(matmul(term, x2) for term in x1.terms))
+    return total(*(matmul(term, x2) for term in _factors(x1)))
 
 
 @matmul.kernel(Array, Sum, when=lambda x1, x2: x1.ndim > 1)
 def _(x1, x2):
-    return total(*(matmul(x1, term) for term in x2.terms))
+    return total(*(matmul(x1, term) for term in _factors(x2)))
 
 
 @scale.kernel(Sum)
@@ -286,9 +306,7 @@ def _(x, factor):
 @select_lines.kernel(Sum)
 def _(x, key, axis):
     item, operands = key
-    whole = tuple(("slice", 0, n, 1) for n in x.shape)
-    full = (*whole[:-2], item, whole[-1]) if axis == -2 else (*whole[:-1], item)
-    return total(*(index(term, operands, key=full) for term in x.terms))
+    return total(*(index(term, operands, key=line_key(x, item, axis)) for term in x.terms))
 
 
 @sum_of.kernel(Sum, when=lambda x, *, axis, keepdims: all(a < x.ndim - 2 for a in axis))

@@ -174,6 +174,36 @@ def test_a_million_columns():
         np.testing.assert_allclose(dense(z @ np.ones(n))[:3], 1.0, atol=1e-6)
 
 
+def test_a_constant_beside_other_terms_takes_part_in_products():
+    (x, a), (y, b), (z, c), (w, d) = toeplitz(60, 50), toeplitz(50, 60), banded(60, 50), low_rank(60, 50)
+    row, s = RNG.normal(size=50), sa.Diagonal(np.arange(1.0, 51))
+    for t, e in ((sa.Product(x, y, x) + 1.0, a @ b @ a + 1), ((z + 1.0) + w, c + 1 + d)):
+        with sa.densify("error"):
+            results = t * row, t / row, t @ s, s @ t.mT
+        diagonal = np.diag(np.arange(1.0, 51))
+        for got, want in zip(results, (e * row, e / row, e @ diagonal, diagonal @ e.T), strict=True):
+            assert not isinstance(got, sa.Dense)
+            np.testing.assert_allclose(dense(got), want, atol=1e-12 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("kind", ["low rank", "product"])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_lines_are_reordered_and_repeated(kind, batch):
+    x, a = MATRICES[kind](30, 40)
+    x, a = sa.broadcast_to(x, (*batch, 30, 40)), np.broadcast_to(a, (*batch, 30, 40))
+    for use in (
+        lambda xp, x: xp.flip(x, axis=-1),
+        lambda xp, x: xp.flip(x),
+        lambda xp, x: xp.roll(x, 3, axis=-2),
+        lambda xp, x: xp.roll(x, (-7, 2), axis=(-1, 0)),
+        lambda xp, x: xp.repeat(x, 2, axis=-1),
+        lambda xp, x: xp.tile(x, (*(1,) * len(batch), 3, 2)),
+    ):
+        got, want = use(sa, x), use(np, a)
+        assert type(got) is sa.LowRank or kind == "product"  # for so small a product a selection does not pay
+        np.testing.assert_allclose(dense(got), want, atol=1e-12)
+
+
 # ---- memory -----------------------------------------------------------------------------------------------------------------------
 
 LARGE = 1500
