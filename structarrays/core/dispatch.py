@@ -537,7 +537,7 @@ class ArrayFunction(Function):
 
     def __call__(self, *arrays):
         dynamic = not dynamic_classes.isdisjoint(map(type, arrays))
-        if dynamic and self.eager is not None:
+        if self.eager is not None and (dynamic or self.eager_of_all):
             result = self._eagerly(arrays, {})
             if result is not NotImplemented:
                 return result

@@ -179,6 +179,13 @@ def common_batch(*arrays: Array) -> list[Array]:
     return [with_batch(as_matrix(x), batch) for x in arrays]
 
 
+def line_key(x: Array, item: tuple, axis: int) -> tuple:
+    """The key of `index` for what an item selects among the rows (axis -2) or columns (axis -1) of each matrix."""
+    key = [("slice", 0, n, 1) for n in x.shape]
+    key[axis] = item
+    return tuple(key)
+
+
 def has_dynamic_parts(x: Array) -> bool:
     """Whether the pattern of an array, or of a part of it, is a parameter, as that of a `Sparse`."""
     return any(map(has_dynamic_parts, x.parts)) if isinstance(x, Factored) else not x.static_pattern

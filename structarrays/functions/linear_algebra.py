@@ -45,9 +45,17 @@ def by_dense_factor(function, args, static):
     return product if 1 in (x1.ndim, x2.ndim) else matrix_transpose.dispatch(product)
 
 
-def expanded_product(function, x1, x2, expand=densify):
-    """The product of two structures, one of which `expand` makes dense; NotImplemented where neither serves."""
-    for kept in sorted((0, 1), key=lambda i: (not is_zero_outside((x1, x2)[i]), (x1, x2)[i].nbytes)):
+def expanded_product(function, x1, x2, expand=densify, *, smaller: bool = False):
+    """The product of two structures, one of which `expand` makes dense; NotImplemented where neither serves.
+
+    With `smaller` it is the one with fewer elements, so that a few rows or columns never expand a whole matrix.
+    """
+
+    def preference(i):
+        x = (x1, x2)[i]
+        return (-x.size if smaller else 0, not is_zero_outside(x), x.nbytes)
+
+    for kept in sorted((0, 1), key=preference):
         pair = [x1, x2]
         pair[1 - kept] = to_dense(pair[1 - kept])
         serves = function.choose(pair, {}) is not None or _zeros_serve(function, *pair)

@@ -13,6 +13,7 @@ from ..functions.linalg import cholesky, det, eig, eigh, inv, pinv, qr, slogdet,
 from ..functions.linalg_checks import real_dtype
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import banded as kernel
+from ..kernels import determinants
 from .banded import Banded, at_offsets, bands
 from .banded_products import has_structural_zeros
 from .diagonal import Diagonal, Identity
@@ -134,7 +135,11 @@ def _(x):
 
 @det.kernel(Diagonal, when=has_structural_zeros)
 def _(x):
-    return Dense._make((jnp.prod(x.diag, axis=-1),))
+    def logarithms():
+        return tuple(part.data for part in slogdet.dispatch(x))
+
+    singular = jnp.any(x.diag == 0, axis=-1)
+    return Dense._make((determinants.in_range(lambda: jnp.prod(x.diag, axis=-1), singular, logarithms),))
 
 
 @det.kernel(Identity, when=has_structural_zeros)

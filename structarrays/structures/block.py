@@ -15,6 +15,7 @@ from ..core.factored import (
     as_matrix,
     common_batch,
     hadamard_pair,
+    line_key,
     merge_pair,
     part,
     scale,
@@ -400,7 +401,7 @@ def _rows_of_slice(x, item):
 
 
 def _lines(b, item):
-    return index(b, (), key=tuple(("slice", 0, n, 1) for n in b.shape[:-2]) + (item, ("slice", 0, b.shape[-1], 1)))
+    return index(b, (), key=line_key(b, item, -2))
 
 
 def _rows_at(x, i):

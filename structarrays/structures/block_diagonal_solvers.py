@@ -31,7 +31,7 @@ from ..functions.linalg import (
     svdvals,
 )  # fmt: skip
 from ..functions.linalg_checks import real_dtype
-from ..kernels import pseudo_inverse
+from ..kernels import determinants, pseudo_inverse
 from .block_diagonal import BlockDiagonal, block_diagonal, has_square_blocks, regroup, side_by_side
 from .blocks_products import common_cuts, multiply_by_blocks
 from .diagonal import Diagonal
@@ -132,8 +132,13 @@ def _empty_factors(b):
 
 @det.kernel(BlockDiagonal, when=_square)
 def _(x):
-    values = [jnp.prod(det.dispatch(b).data, axis=-1) for b in _blocks(x)]
-    return Dense._make((functools.reduce(jnp.multiply, values),))
+    values = jnp.concatenate([det.dispatch(b).data for b in _blocks(x)], axis=-1)
+
+    def logarithms():
+        return _data(slogdet.dispatch(x))
+
+    singular = jnp.any(values == 0, axis=-1)
+    return Dense._make((determinants.in_range(lambda: jnp.prod(values, axis=-1), singular, logarithms),))
 
 
 @slogdet.kernel(BlockDiagonal, when=_square)

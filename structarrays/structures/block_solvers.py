@@ -9,6 +9,7 @@ from ..core.dense import Dense
 from ..core.dispatch import allow_dense, to_dense
 from ..functions.elementwise import negative
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
+from ..kernels import determinants
 from .block import Block, cut, is_zero
 from .factored_solvers import (
     SMALL,
@@ -17,6 +18,7 @@ from .factored_solvers import (
     can_solve,
     checked,
     is_regular,
+    logarithms,
     signs,
     solved,
     without_derivatives,
@@ -188,13 +190,18 @@ def _is_accurate(x):
 
 @slogdet.kernel(Block, when=_is_conformal)
 def _(x):
-    signs_, logs = zip(*((p._dense() for p in slogdet.dispatch(b)) for b in _pivots(x.blocks)), strict=True)
     fine = _is_accurate(x)
-    sign, logabsdet = functools.reduce(jnp.multiply, signs_), functools.reduce(jnp.add, logs)
-    return tuple(Dense._make((jnp.where(fine, part, jnp.nan),)) for part in (sign, logabsdet))
+    return tuple(Dense._make((jnp.where(fine, part, jnp.nan),)) for part in _logarithms(_pivots(x.blocks)))
+
+
+def _logarithms(pivots):
+    signs_, logs = zip(*map(logarithms, pivots), strict=True)
+    return functools.reduce(jnp.multiply, signs_), functools.reduce(jnp.add, logs)
 
 
 @det.kernel(Block, when=_is_conformal)
 def _(x):
-    value = functools.reduce(jnp.multiply, (det.dispatch(b)._dense() for b in _pivots(x.blocks)))
+    pivots = _pivots(x.blocks)
+    values = [det.dispatch(b)._dense() for b in pivots]
+    value = determinants.product(values, [1] * len(values), lambda: _logarithms(pivots))
     return Dense._make((jnp.where(_is_accurate(x), value, jnp.nan),))

@@ -8,19 +8,28 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.elementwise import elementwise
 from ..core.entries import elements_at, has_elements
-from ..core.factored import Factored, hadamard, scale, select_lines, squared_norms, with_batch
+from ..core.factored import (
+    Factored,
+    hadamard,
+    line_key,
+    scale,
+    select_lines,
+    squared_norms,
+    with_batch,
+)
 from ..core.join import is_zero_outside
 from ..functions.elementwise import divide, multiply, negative, positive, square, subtract
 from ..functions.indexing import index
 from ..functions.linalg_norms import diagonal, vector_norm
 from ..functions.linear_algebra import matmul
+from ..functions.manipulation import flip, repeat, roll, tile
 from ..functions.pow_and_clip import pow
 from ..functions.rounding_and_parts import conj, real
 from ..functions.statistical import mean, std, var
 from ..functions.statistical import sum as sum_of
 from ..kernels import statistical
 from .diagonal import Diagonal
-from .sum import total
+from .sum import beside_constant, total
 
 # ---- elementwise functions under which products and sums are closed ---------------------------------------------------------
 
@@ -78,10 +87,7 @@ def _multiplied(x, y, *args):
             if product is not None:
                 return product
         elif y.stores_entries and not is_zero_outside(y) and not y._covers and y.core_ndim == 2:
-            rest = y.background
-            above = tuple(e - rest.reshape(rest.shape + (1,) * (e.ndim - rest.ndim)) for e in y.entries)
-            number = Dense._make((rest[..., None, None],))
-            return total(multiply.dispatch(x, y._rebuild(above, None)), multiply.dispatch(x, number))
+            return total(*(multiply.dispatch(x, term) for term in beside_constant(y)))
     return elementwise(multiply, args, {})
 
 
@@ -255,6 +261,43 @@ def _selected(x, operands, key):
         if isinstance(x, Factored):
             x = select_lines.choose((x,), {}).run(x, (item, chosen), axis)
         else:
-            whole = tuple(("slice", 0, n, 1) for n in x.shape)
-            x = index(x, chosen, key=(*whole[:-2], item, whole[-1]) if axis == -2 else (*whole[:-1], item))
+            x = index(x, chosen, key=line_key(x, item, axis))
+    return x
+
+
+def _at(x, axis, where):
+    """What stands at some places along an axis, which repeat or reorder it."""
+    if axis < x.ndim - 2:
+        return x._map_leaves(lambda leaf: jnp.take(leaf, where, axis=axis))
+    return index(x, (Dense._make((where,)),), key=line_key(x, ("array",), axis - x.ndim))
+
+
+@flip.kernel(Factored, when=_has_core)
+def _(x, *, axis):
+    for a in axis:
+        n = x.shape[a]
+        if a < x.ndim - 2:
+            x = x._map_leaves(lambda leaf, a=a: jnp.flip(leaf, a))
+        elif n > 1:
+            x = index(x, (), key=line_key(x, ("slice", n - 1, n, -1), a - x.ndim))
+    return x
+
+
+@roll.kernel(Factored, when=lambda x, *, shift, axis: axis is not None and _has_core(x, axis=axis))
+def _(x, *, shift, axis):
+    for s, a in zip(shift, axis, strict=True):
+        x = _at(x, a, jnp.roll(jnp.arange(x.shape[a]), s))
+    return x
+
+
+@repeat.kernel(Factored, when=lambda x, *, repeats, axis: axis is not None and _has_core(x, axis=(axis,)))
+def _(x, *, repeats, axis):
+    return _at(x, axis, jnp.repeat(jnp.arange(x.shape[axis]), repeats))
+
+
+@tile.kernel(Factored, when=lambda x, *, repetitions: len(repetitions) == x.ndim and repetitions[-2:] != (1, 1))
+def _(x, *, repetitions):
+    for axis, count in enumerate(repetitions):
+        if count != 1:
+            x = _at(x, axis, jnp.tile(jnp.arange(x.shape[axis]), count))
     return x

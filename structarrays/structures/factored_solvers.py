@@ -16,9 +16,9 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import densify, to_dense
 from ..core.errors import DensifyError
-from ..core.factored import Factored
 from ..core.registry import Registry
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
+from ..kernels import determinants
 from .banded import Banded
 from .low_rank_spectra import has_low_rank, of_low_rank, rank_bound, through_narrowest
 from .product import Product, product
@@ -197,6 +197,11 @@ def all_true(flags):
     return functools.reduce(jnp.logical_and, flags, jnp.array(True))
 
 
+def logarithms(x):
+    """The sign of the determinant, and the logarithm of its magnitude, as data."""
+    return tuple(part._dense() for part in slogdet.dispatch(x))
+
+
 # ---- products: factor by factor -------------------------------------------------------------------------------------
 
 
@@ -229,7 +234,8 @@ def _(x):
 
 @det.kernel(Product, when=_square_factors)
 def _(x):
-    return Dense._make((functools.reduce(jnp.multiply, (det.dispatch(f)._dense() for f in x.factors)),))
+    values = [det.dispatch(f)._dense() for f in x.factors]
+    return Dense._make((determinants.product(values, [1] * len(values), lambda: logarithms(x)),))
 
 
 @slogdet.kernel(Product, when=_square_factors)
@@ -260,10 +266,8 @@ del _function
 def _of_dense_form_if_nan(function):
     """In an eager call, a determinant that the parts do not give is that of the dense form, if the policy allows one."""
 
-    @function.eager_kernel(Factored)
+    @function.eager_kernel(Array, when=lambda x: x.solved_by_parts, of_all=True)  # a background, too, is a part
     def _(x):
-        if not x.solved_by_parts:
-            return NotImplemented
         result = function._run((), [x])
         values = result if isinstance(result, Array) else result.logabsdet
         if not np.any(np.isnan(np.asarray(values.data))):

@@ -12,7 +12,7 @@ from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solv
 from .banded import Banded
 from .banded_products import has_structural_zeros
 from .diagonal import Identity
-from .factored_solvers import can_solve, signs, without_derivatives
+from .factored_solvers import can_solve, logarithms, signs, without_derivatives
 from .product import compose_pair, times_number
 
 
@@ -126,19 +126,15 @@ def _(x):
 
 @det.kernel(Inverse)
 def _(x):
-    return Dense._make((1 / _regular(det.dispatch(x.a)._dense()),))
+    sign, logabsdet = logarithms(x)  # the determinant of `a` may be too small for a number
+    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
 
 
 @slogdet.kernel(Inverse)
 def _(x):
-    sign, logabsdet = (p._dense() for p in slogdet.dispatch(x.a))
-    sign = _regular(sign)
-    return Dense._make((sign.conj(),)), Dense._make((jnp.where(jnp.isnan(sign.real), jnp.nan, -logabsdet),))
-
-
-def _regular(value):
-    """A determinant, or a sign, with NaN for zero: then there is no inverse."""
-    return jnp.where(value == 0, jnp.nan, value)
+    sign, logabsdet = logarithms(x.a)
+    singular = sign == 0  # then there is no inverse
+    return tuple(Dense._make((jnp.where(singular, jnp.nan, part),)) for part in (sign.conj(), -logabsdet))
 
 
 # ---- linear functions -----------------------------------------------------------------------------------------------

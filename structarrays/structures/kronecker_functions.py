@@ -7,7 +7,16 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.factored import chain, hadamard_pair, has_dynamic_parts, inner_pair, select_lines, squared_norms, stored
+from ..core.factored import (
+    chain,
+    hadamard_pair,
+    has_dynamic_parts,
+    inner_pair,
+    line_key,
+    select_lines,
+    squared_norms,
+    stored,
+)
 from ..functions.elementwise import abs as absolute
 from ..functions.elementwise import multiply, negative, sign
 from ..functions.indexing import index
@@ -213,9 +222,8 @@ def _(x, key, axis):
     behind = math.prod(f.shape[axis] for f in x.factors[1:])
     if item[0] == "slice" and behind and item[3] == 1 and item[1] % behind == 0 == item[2] % behind:
         first, *others = x.factors
-        whole = [("slice", 0, n, 1) for n in first.shape]
-        whole[axis] = ("slice", item[1] // behind, item[2] // behind, 1)
-        return kronecker(index(first, (), key=tuple(whole)), *others)
+        blocks = ("slice", item[1] // behind, item[2] // behind, 1)
+        return kronecker(index(first, (), key=line_key(first, blocks, axis)), *others)
     return selected_lines(x, key, axis, _product_of_lines)
 
 

@@ -32,8 +32,10 @@ from ..functions.linalg import (
 )  # fmt: skip
 from ..functions.linalg_checks import real_dtype
 from ..functions.linear_algebra import matrix_transpose
+from ..kernels import determinants
 from ..kernels import kronecker as kernel
 from ..kernels.ordering import ordering
+from .factored_solvers import logarithms
 from .kronecker import (
     Kronecker,
     element,
@@ -143,8 +145,8 @@ def _multiplicities(x):
 
 @det.kernel(Kronecker, when=has_square_factors)
 def _(x):
-    values = [det.dispatch(f)._dense() ** p for f, p in zip(x.factors, _multiplicities(x), strict=True)]
-    return Dense._make((chain(jnp.multiply, values),))
+    values = [det.dispatch(f)._dense() for f in x.factors]
+    return Dense._make((determinants.product(values, _multiplicities(x), lambda: logarithms(x)),))
 
 
 @slogdet.kernel(Kronecker, when=has_square_factors)

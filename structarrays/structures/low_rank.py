@@ -9,6 +9,7 @@ from ..core.factored import (
     Factored,
     common_batch,
     inner_pair,
+    line_key,
     merge_pair,
     part,
     scale,
@@ -19,6 +20,7 @@ from ..core.factored import (
 )
 from ..core.registry import FUNCTIONS
 from ..functions.elementwise import multiply
+from ..functions.indexing import index
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import imag, real
 from ..kernels.tall import transposed_product
@@ -308,12 +310,7 @@ def _(x, *, axes):
 
 @select_lines.kernel(LowRank)
 def _(x, key, axis):
-    from ..functions.indexing import index
-
     u, v = x.parts
-    chosen = index(u if axis == -2 else v, key[1], key=(*_full(x), key[0], ("slice", 0, x.rank, 1)))
+    own, (item, operands) = u if axis == -2 else v, key
+    chosen = index(own, operands, key=line_key(own, item, -2))
     return low_rank(*((chosen, v) if axis == -2 else (u, chosen)))
-
-
-def _full(x):
-    return tuple(("slice", 0, n, 1) for n in x.shape[:-2])

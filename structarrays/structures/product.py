@@ -3,13 +3,25 @@
 import math
 
 import jax.numpy as jnp
+from jax import lax
 
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import to_dense
 from ..core.elementwise import UNEXPANDED
 from ..core.entries import elements
-from ..core.factored import Factored, common_batch, hadamard, hadamard_pair, part, scale, select_lines, stored, unified
+from ..core.factored import (
+    Factored,
+    common_batch,
+    hadamard,
+    hadamard_pair,
+    line_key,
+    part,
+    scale,
+    select_lines,
+    stored,
+    unified,
+)
 from ..core.join import is_zero_outside
 from ..core.registry import Registry
 from ..functions.elementwise import multiply
@@ -213,7 +225,7 @@ def chain(arrays) -> Array:
         k = splits[i, j]
         x, y = multiplied(i, k), multiplied(k + 1, j)
         if type(x) is not Dense and type(y) is not Dense:
-            product = expanded_product(matmul, x, y, expand=lambda x, name: to_dense(x))
+            product = expanded_product(matmul, x, y, expand=lambda x, name: to_dense(x), smaller=True)
             if product is not NotImplemented:
                 return to_dense(product)
             y = to_dense(y)
@@ -278,16 +290,49 @@ def _(x):
 
 @elements.kernel(Product)
 def _(x, i, j):
-    """A row of the first factor, times those between, times a column of the last; unless these are more than there are elements."""
-    i, j = jnp.broadcast_arrays(i, j)
-    first, *between, last = x.factors
-    if i.size * max(f.shape[-1] for f in (first, *between)) > 4 * math.prod(x.shape[-2:]):
+    """From the rows, or the columns, in which the elements stand, whichever are fewer."""
+    shape = jnp.broadcast_shapes(i.shape, j.shape)
+    if math.prod(shape) >= math.prod(x.shape[-2:]):
         return x._dense()[..., i, j]
-    row = lines(first, i.ravel(), -2)
-    for factor in between:
-        row = matmul(Dense._make((row,)), factor)._dense()
-    result = jnp.sum(row * lines(last, j.ravel(), -1), axis=-1, dtype=x.dtype)
-    return result.reshape((*result.shape[:-1], *i.shape))
+    if i.size == j.size == math.prod(shape):
+        return _paired(x, i, j, shape)
+    if j.size < i.size:
+        return _from_rows(matrix_transpose(x), j, i)
+    return _from_rows(x, i, j)
+
+
+def _rows_through(factors, i):
+    """Rows of a product as dense ones."""
+    rows = Dense._make((lines(factors[0], i.ravel(), -2),))
+    for factor in factors[1:]:
+        rows = to_dense(matmul(rows, factor))
+    return rows.data
+
+
+def _from_rows(x, i, j):
+    """Elements of few rows, each with many columns."""
+    return _rows_through(x.factors, i)[..., jnp.arange(i.size).reshape(i.shape), j]
+
+
+IN_ONE_GO = 2**18
+"""So many numbers of rows and columns are held at a time where elements are computed one by one."""
+
+
+def _paired(x, i, j, shape):
+    """Each element from a row and a column of its own: for the diagonal of a large matrix piece by piece, since all of its rows would be
+    as large as the dense form.
+    """
+    *left, last = x.factors
+
+    def elements_of(i, j):
+        return jnp.sum(_rows_through(left, i) * lines(last, j.ravel(), -1), axis=-1, dtype=x.dtype)
+
+    i, j = i.ravel(), j.ravel()
+    at_once = max(1, IN_ONE_GO // max(1, *(f.shape[-1] for f in left)))
+    if i.size <= at_once:
+        return elements_of(i, j).reshape((*x.shape[:-2], *shape))
+    result = lax.map(lambda place: elements_of(*place)[..., 0], (i[:, None], j[:, None]), batch_size=at_once)
+    return jnp.moveaxis(result, 0, -1).reshape((*x.shape[:-2], *shape))
 
 
 @scale.kernel(Product)
@@ -344,6 +389,5 @@ def _(x, key, axis):
     item, operands = key
     place = 0 if axis == -2 else -1
     own = x.factors[place]
-    whole = tuple(("slice", 0, n, 1) for n in own.shape)
-    chosen = index(own, operands, key=(*whole[:-2], item, whole[-1]) if axis == -2 else (*whole[:-1], item))
+    chosen = index(own, operands, key=line_key(own, item, axis))
     return product(chosen, *x.factors[1:]) if axis == -2 else product(*x.factors[:-1], chosen)

@@ -14,7 +14,8 @@ from .sparse import Sparse
 
 
 def selected_lines(x, key, axis, dense_lines):
-    """Rows (axis -2) or columns (axis -1) as a product of a selection matrix and the whole; dense where that stores less.
+    """Rows (axis -2) or columns (axis -1) as a product of a selection matrix and the whole, where that stores less than half of what they
+    are: else they are dense, which spares later products with a few lines the whole.
 
     Parameters
     ----------
@@ -28,7 +29,7 @@ def selected_lines(x, key, axis, dense_lines):
     """
     n, other = x.shape[axis], x.shape[-3 - axis]
     where = places(key, n)
-    if 3 * where.size + stored(x) < where.size * other:
+    if 2 * (3 * where.size + stored(x)) < where.size * other:
         selection = selection_matrix(where, n, x)
         return product(selection, x) if axis == -2 else product(x, matrix_transpose(selection))
     data = dense_lines(x, where, axis)
@@ -85,7 +86,7 @@ def _pays(x, *, operands, key) -> bool:
     sizes = [k[2] if k[0] == "slice" else operands[0].size for k in key]
     whole = [k == ("slice", 0, n, 1) for k, n in zip(key, x.shape[-2:], strict=True)]
     one_axis = sum(whole) == 1 and all(o.ndim == 1 for o in operands)
-    return one_axis and 3 * sizes[whole.index(False)] + stored(x) < sizes[0] * sizes[1]
+    return one_axis and 2 * (3 * sizes[whole.index(False)] + stored(x)) < sizes[0] * sizes[1]
 
 
 @index.kernel(Array, when=_pays)

@@ -1,6 +1,7 @@
 """`Sum`: a matrix that is a sum of others."""
 
 import itertools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ from ..core.factored import (
     hadamard,
     hadamard_pair,
     inner_pair,
+    line_key,
     merge_pair,
     part,
     pays,
@@ -34,7 +36,7 @@ from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import conj, imag, real
 from ..functions.statistical import sum as sum_of
 from .fill import Fill
-from .low_rank import LowRank, row_of_rank_one
+from .low_rank import LowRank, constant_of_rank_one, row_of_rank_one
 
 
 class Sum(Factored):
@@ -178,6 +180,25 @@ def total(*terms) -> Array:
     return Dense._make((result._dense(),))
 
 
+def beside_constant(x) -> tuple[Array, Fill]:
+    """A stack of matrices with a background as one beside structural zeros, and the constant that it stands in."""
+    rest = x.background
+    above = tuple(e - rest.reshape(rest.shape + (1,) * (e.ndim - rest.ndim)) for e in x.entries)
+    return x._rebuild(above, None), Fill._make((rest,), x.shape[-2:])
+
+
+def _factors(x) -> list[Array]:
+    """The terms, constants among them as terms of rank one: so a product with any other matrix keeps the structure."""
+    terms = []
+    for term in x.terms:
+        above, constant = beside_constant(term) if term.stores_entries and term.background is not None else (term, None)
+        if type(above) is Fill:
+            above, constant = None, above
+        terms += [] if above is None else [above]
+        terms += [] if constant is None else [constant_of_rank_one(constant)]
+    return terms
+
+
 # ---- sums and differences ---------------------------------------------------------------------------------------------------
 
 
@@ -223,7 +244,6 @@ UNEXPANDED.update(add=sums, subtract=sums)
 
 @elements.kernel(Sum)
 def _(x, i, j):
-    i, j = jnp.broadcast_arrays(i, j)
     return _added(_elements(term, i, j) for term in x.terms)
 
 
@@ -271,12 +291,12 @@ def _(x1, x2):
 
 @matmul.kernel(Sum, Array, when=lambda x1, x2: x2.ndim > 1)
 def _(x1, x2):
-    return total(*(matmul(term, x2) for term in x1.terms))
+    return total(*(matmul(term, x2) for term in _factors(x1)))
 
 
 @matmul.kernel(Array, Sum, when=lambda x1, x2: x1.ndim > 1)
 def _(x1, x2):
-    return total(*(matmul(x1, term) for term in x2.terms))
+    return total(*(matmul(x1, term) for term in _factors(x2)))
 
 
 @scale.kernel(Sum)
@@ -287,9 +307,7 @@ def _(x, factor):
 @select_lines.kernel(Sum)
 def _(x, key, axis):
     item, operands = key
-    whole = tuple(("slice", 0, n, 1) for n in x.shape)
-    full = (*whole[:-2], item, whole[-1]) if axis == -2 else (*whole[:-1], item)
-    return total(*(index(term, operands, key=full) for term in x.terms))
+    return total(*(index(term, operands, key=line_key(x, item, axis)) for term in x.terms))
 
 
 @sum_of.kernel(Sum)
@@ -335,11 +353,18 @@ def _(x, *, axes):
         squares = hadamard(conj(x) if x.dtype.kind == "c" else x, x)
         if squares is not None:
             return jnp.maximum(sum_of(squares, axis=axes)._dense().real, 0)
-        x = densify(x, "a sum of squares")
-    if type(x) is Dense:
-        return jnp.sum(squared_magnitude(x.data), axis=axes)
+    if not x.stores_entries:
+        return jnp.sum(squared_magnitude(densify(x, "a sum of squares").data), axis=axes)
     magnitude = FUNCTIONS["square"](FUNCTIONS["abs"](x))
     return sum_of(magnitude, axis=axes)._dense()
+
+
+@squared_norms.kernel(Fill)
+def _(x, *, axes):
+    count = math.prod(x.shape[a] for a in axes)
+    kept = [x.shape[a] for a in (-2, -1) if a not in axes]
+    square = squared_magnitude(x.value) * float(count)
+    return jnp.broadcast_to(square.reshape((*square.shape, *(1,) * len(kept))), (*square.shape, *kept))
 
 
 def inner(x, y, axes) -> jax.Array:

@@ -32,10 +32,9 @@ from .factored_solvers import (
     solved,
     without_derivatives,
 )
-from .fill import Fill
 from .low_rank import constant_of_rank_one, low_rank, transposed_times
 from .low_rank_spectra import of_low_rank, rank_bound
-from .sum import Sum, canonical, total
+from .sum import Sum, beside_constant, canonical, total
 
 
 @generically_regular.kernel(Sum)
@@ -74,10 +73,9 @@ def _split(x):
         if rank_bound(term) is not None:
             low.append(of_low_rank(term))
         elif _has_background(term):
-            rest = term.background
-            above = (e - rest.reshape(rest.shape + (1,) * (e.ndim - rest.ndim)) for e in term.entries)
-            base.append(term._rebuild(tuple(above), None))
-            low.append(constant_of_rank_one(Fill._make((rest,), term.shape[-2:])))
+            above, constant = beside_constant(term)
+            base.append(above)
+            low.append(constant_of_rank_one(constant))
         else:
             base.append(term)
     return total(*base), canonical(low)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 import structarrays as sa
 
@@ -171,6 +172,115 @@ def test_a_million_columns():
         z = sa.Diagonal(np.ones(n)) + y
         assert z.nbytes < 8 * 6 * n
         np.testing.assert_allclose(dense(z @ np.ones(n))[:3], 1.0, atol=1e-6)
+
+
+def test_a_constant_beside_other_terms_takes_part_in_products():
+    (x, a), (y, b), (z, c), (w, d) = toeplitz(60, 50), toeplitz(50, 60), banded(60, 50), low_rank(60, 50)
+    row, s = RNG.normal(size=50), sa.Diagonal(np.arange(1.0, 51))
+    for t, e in ((sa.Product(x, y, x) + 1.0, a @ b @ a + 1), ((z + 1.0) + w, c + 1 + d)):
+        with sa.densify("error"):
+            results = t * row, t / row, t @ s, s @ t.mT
+        diagonal = np.diag(np.arange(1.0, 51))
+        for got, want in zip(results, (e * row, e / row, e @ diagonal, diagonal @ e.T), strict=True):
+            assert not isinstance(got, sa.Dense)
+            np.testing.assert_allclose(dense(got), want, atol=1e-12 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("kind", ["low rank", "product"])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_lines_are_reordered_and_repeated(kind, batch):
+    x, a = MATRICES[kind](30, 40)
+    x, a = sa.broadcast_to(x, (*batch, 30, 40)), np.broadcast_to(a, (*batch, 30, 40))
+    for use in (
+        lambda xp, x: xp.flip(x, axis=-1),
+        lambda xp, x: xp.flip(x),
+        lambda xp, x: xp.roll(x, 3, axis=-2),
+        lambda xp, x: xp.roll(x, (-7, 2), axis=(-1, 0)),
+        lambda xp, x: xp.repeat(x, 2, axis=-1),
+        lambda xp, x: xp.tile(x, (*(1,) * len(batch), 3, 2)),
+    ):
+        got, want = use(sa, x), use(np, a)
+        assert type(got) is sa.LowRank or kind == "product"  # for so small a product a selection does not pay
+        np.testing.assert_allclose(dense(got), want, atol=1e-12)
+
+
+# ---- memory -----------------------------------------------------------------------------------------------------------------------
+
+LARGE = 1500
+PLACES = np.array([1, 5, 1])
+PARTS = {
+    "block": lambda x: x[1:4, 7:9],
+    "rows": lambda x: x[1:4],
+    "columns": lambda x: x[:, -3:],
+    "row": lambda x: x[3],
+    "lines at places": lambda x: x[:, PLACES],
+    "elements": lambda x: x[PLACES, PLACES + 3],
+    "band": lambda x: x.__array_namespace__().linalg.diagonal(x, offset=-2),
+}
+
+
+def large_toeplitz():
+    c, r = RNG.normal(size=(2, LARGE))
+    r[0] = c[0]
+    return sa.Toeplitz(c, r), scipy.linalg.toeplitz(c, r)
+
+
+def large_product():
+    (x, a), (y, b) = large_toeplitz(), large_toeplitz()
+    return sa.Product(x, y), a @ b
+
+
+def large_product_with_inverse():
+    x, a = large_toeplitz()
+    bands = np.ones((3, LARGE))
+    bands[1] = 4
+    inverse = sa.Inverse(sa.tridiagonal(bands[0, 1:], bands[1], bands[2, 1:]))
+    return sa.Product(inverse, x), scipy.linalg.solve_banded((1, 1), bands, a)
+
+
+def is_small(use, x):
+    """Whether the compiled function needs less memory than half the dense form takes."""
+    return jax.jit(use).lower(x).compile().memory_analysis().temp_size_in_bytes < x.size * x.itemsize / 2
+
+
+@pytest.mark.parametrize("make", [large_product, large_product_with_inverse])
+def test_parts_of_products_take_the_memory_of_the_parts(make):
+    x, a = make()
+    for name, use in PARTS.items():
+        want = np.diagonal(a, -2) if name == "band" else use(a)
+        np.testing.assert_allclose(dense(use(x)), want, atol=1e-10 * np.abs(a).max(), err_msg=name)
+        # The diagonal of an inverse needs a solution for each of its columns.
+        assert (name, make) == ("band", large_product_with_inverse) or is_small(use, x), name
+
+
+def test_elements_of_sums_of_products():
+    x, a = large_product()
+    x = x + sa.Diagonal(np.ones(LARGE))
+    assert type(x) is sa.Sum
+    np.testing.assert_allclose(dense(x[3]), a[3] + np.eye(LARGE)[3], atol=1e-10)
+    assert is_small(lambda x: x[3], x)
+
+
+def test_norms_of_what_has_to_be_expanded_ask_first():
+    x = sa.Product(toeplitz(30, 30)[0], toeplitz(30, 30)[0])
+    for use in (sa.linalg.matrix_norm, sa.linalg.vector_norm, sa.var, lambda x: sa.std(x, axis=0)):
+        with pytest.raises(sa.DensifyError), sa.densify("error"):
+            use(x)
+        assert sa.explain(use, x).densifications
+
+
+def test_spreads_of_constants_in_a_sum_are_not_expanded():
+    u, v = RNG.normal(size=(40, 40)), RNG.normal(size=(30, 30))
+    x, a = sa.Kronecker(u, v) + 3.0, np.kron(u, v) + 3
+    assert type(x) is sa.Sum
+    for use, want in (
+        (sa.linalg.matrix_norm, np.linalg.norm(a)),
+        (lambda x: sa.linalg.vector_norm(x, axis=0), np.linalg.norm(a, axis=0)),
+        (lambda x: sa.linalg.vector_norm(x, axis=1, keepdims=True), np.linalg.norm(a, axis=1, keepdims=True)),
+        (sa.var, a.var()),
+    ):
+        np.testing.assert_allclose(dense(use(x)), want, rtol=1e-10)
+        assert is_small(use, x)
 
 
 # ---- derivatives -------------------------------------------------------------------------------------------------------------------

@@ -124,6 +124,18 @@ def test_an_array_with_a_background_is_a_sum():
         check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(dense(x))[1])
 
 
+def test_a_background_beside_a_singular_matrix():
+    """The second difference without boundary values is singular, and regular beside a constant."""
+    off, diag = -np.ones(N - 1), np.r_[1, np.full(N - 2, 2.0), 1]
+    x = sa.tridiagonal(off, diag, off) + 1.0
+    a = np.diag(diag) + np.diag(off, 1) + np.diag(off, -1) + 1
+    assert type(x) is sa.Banded
+    check(sa.linalg.solve(x, np.ones(N)), np.linalg.solve(a, np.ones(N)))
+    check(sa.linalg.det(x), np.linalg.det(a))
+    for got, want in zip(sa.linalg.slogdet(x), np.linalg.slogdet(a), strict=True):
+        check(got, want)
+
+
 def test_sums_under_jit_and_vmap():
     x, right = sa.Sum(diagonal(batch=(3,)), low_rank(batch=(3,))), normal(3, N, 1)
     expected = np.linalg.solve(dense(x), right)
@@ -510,3 +522,66 @@ def test_eigenvectors_of_circulant_matrices(n):
     values, vectors = sa.linalg.eigh(x)
     check(values, np.linalg.eigvalsh(dense(x)))
     check(x @ vectors, dense(vectors) * dense(values)[:, None, :])
+
+
+# ---- determinants out of range ----------------------------------------------------------------------------------------
+
+SCALE = 1e10
+
+
+def far_from_one():
+    """Arrays with parts whose determinants multiply to no floating-point number on the way to one of moderate size."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.normal(size=(10, 10)) for _ in range(2))
+    c, d = rng.normal(size=(25, 25)), rng.uniform(1, 2, size=25)
+    scales, below = (SCALE, SCALE, 1 / SCALE, 1 / SCALE), sa.Diagonal(d)
+    half = np.repeat([SCALE**2, SCALE**-2], 20) * np.tile(d[:20], 2)
+    large = np.r_[np.full(24, 1e-20), 1e250]
+    return {
+        "Diagonal": (sa.Diagonal(half), np.diag(half)),
+        "BlockDiagonal": (
+            sa.BlockDiagonal([number * c for number in scales]),
+            scipy.linalg.block_diag(*(number * c for number in scales)),
+        ),
+        "Kronecker": (sa.Kronecker(SCALE * a, b / SCALE), np.kron(a, b)),
+        "Product": (
+            sa.Product(*2 * [sa.Diagonal(SCALE * d), sa.Circulant(SCALE * c[0])], sa.Triangular(np.tril(c) / SCALE**4)),
+            np.linalg.matrix_power(d[:, None] * scipy.linalg.circulant(c[0]), 2) @ np.tril(c),
+        ),
+        "Block": (
+            sa.Block(
+                [
+                    [sa.Diagonal(scales[i] * d) if i == j else below if i == j + 1 else None for j in range(4)]
+                    for i in range(4)
+                ]
+            ),
+            np.diag(np.outer(scales, d).ravel()) + np.diag(np.tile(d, 3), -25),
+        ),
+        "Inverse": (sa.Inverse(sa.Diagonal(large)), np.diag(1 / large)),
+    }
+
+
+@pytest.mark.parametrize("kind", far_from_one())
+def test_determinants_with_parts_out_of_range(kind):
+    x, a = far_from_one()[kind]
+    sign, logabsdet = np.linalg.slogdet(a)
+    want = sign * np.exp(logabsdet)
+    assert 0 < abs(want) < np.inf
+    np.testing.assert_allclose(float(sa.linalg.det(x)), want, rtol=1e-9)
+    # The derivative of a determinant by a number in front of the matrix.
+    derivative = jax.jit(jax.grad(lambda t: sa.linalg.det(sa.asarray(t) * x).to_jax()))(1.0)
+    np.testing.assert_allclose(derivative, want * x.shape[-1], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "want"),
+    [
+        (lambda a: sa.Product(sa.Dense(a), sa.Diagonal([1.0, 5.0, 7.0])), np.diag([0, 0, 6 * 35.0])),
+        (lambda a: sa.Kronecker(a, sa.Dense(jnp.asarray([[2.0]]))), np.diag([0, 0, 6 * 8.0])),
+        (lambda a: sa.Diagonal(jnp.diagonal(a)), np.diag([0, 0, 6.0])),
+    ],
+)
+def test_derivatives_of_determinants_of_singular_parts(make, want):
+    a = jnp.diag(jnp.asarray([2.0, 3.0, 0.0]))
+    assert float(sa.linalg.det(make(a))) == 0
+    np.testing.assert_allclose(jax.grad(lambda a: sa.linalg.det(make(a)).to_jax())(a), want, atol=1e-12)
