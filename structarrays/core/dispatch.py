@@ -498,8 +498,10 @@ def incomplete(result, arrays):
     if not isinstance(result, Array):
         return result
     given = _parameters(arrays)
-    places = {id(leaf): i for i, leaf in enumerate(given, -len(given))}
-    leaves, tree = jax.tree.flatten(result)
+    places = {id(leaf): i for i, leaf in enumerate(given, -len(given)) if leaf is not None}
+    leaves, tree = result._value
+    if any(isinstance(leaf, Array) for leaf in leaves):
+        leaves, tree = jax.tree.flatten(result)
     new = tuple(leaf for leaf in leaves if id(leaf) not in places)
     if len(new) == len(leaves):
         return result
@@ -513,12 +515,19 @@ def complete(result, arrays):
     if type(result) is not _Incomplete:
         return result
     sources, tree = result.static
-    leaves = [*result.leaves, *_parameters(arrays)]
-    return tree.unflatten([leaves[i] for i in sources])
+    leaves = result.leaves + _parameters(arrays)
+    leaves = tuple([leaves[i] for i in sources])
+    return tree[0]._make(leaves, tree[1], tree[2]) if type(tree) is tuple else tree.unflatten(leaves)
 
 
-def _parameters(arrays) -> list:
-    return jax.tree.leaves([x for x in arrays if isinstance(x, Array)])
+def _parameters(arrays) -> tuple:
+    """The parameters of arrays, in the place of those that are arrays themselves their parameters."""
+    leaves = ()
+    for x in arrays:
+        if isinstance(x, Array):
+            own = x._value[0]
+            leaves += _parameters(own) if any([isinstance(leaf, Array) for leaf in own]) else own
+    return leaves
 
 
 class ArrayFunction(Function):
