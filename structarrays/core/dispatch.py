@@ -497,36 +497,35 @@ def incomplete(result, arrays):
     """A result, inside a compiled call, without the parameters that it, or a part of it, has from these arrays."""
     if not isinstance(result, Array):
         return result
-    given = _parameters(arrays)
+    arrays = [x for x in arrays if isinstance(x, Array)]
+    flat = not any(isinstance(leaf, Array) for x in (result, *arrays) for leaf in x._value[0])
+    given = _parameters(arrays, flat)
     places = {id(leaf): i for i, leaf in enumerate(given, -len(given)) if leaf is not None}
-    leaves, tree = result._value
-    if any(isinstance(leaf, Array) for leaf in leaves):
-        leaves, tree = jax.tree.flatten(result)
+    leaves, tree = result._value if flat else jax.tree.flatten(result)
     new = tuple(leaf for leaf in leaves if id(leaf) not in places)
     if len(new) == len(leaves):
         return result
     count = iter(range(len(new)))
     sources = tuple(places[id(leaf)] if id(leaf) in places else next(count) for leaf in leaves)
-    return _incomplete((sources, tree), new)
+    return _incomplete((sources, tree, flat), new)
 
 
 def complete(result, arrays):
     """The whole result, given the arrays of the call."""
     if type(result) is not _Incomplete:
         return result
-    sources, tree = result.static
-    leaves = result.leaves + _parameters(arrays)
+    sources, tree, flat = result.static
+    leaves = result.leaves + _parameters(arrays, flat)
     leaves = tuple([leaves[i] for i in sources])
-    return tree[0]._make(leaves, tree[1], tree[2]) if type(tree) is tuple else tree.unflatten(leaves)
+    return tree[0]._make(leaves, tree[1], tree[2]) if flat else tree.unflatten(leaves)
 
 
-def _parameters(arrays) -> tuple:
-    """The parameters of arrays, in the place of those that are arrays themselves their parameters."""
+def _parameters(arrays, flat: bool) -> tuple:
+    """The parameters of arrays; where these hold arrays, so that they are not flat, the parameters of all of them."""
     leaves = ()
     for x in arrays:
         if isinstance(x, Array):
-            own = x._value[0]
-            leaves += _parameters(own) if any([isinstance(leaf, Array) for leaf in own]) else own
+            leaves += x._value[0] if flat else tuple(jax.tree.leaves(x))
     return leaves
 
 
