@@ -65,7 +65,9 @@ def test_values_broadcast_into_the_selection(structure, key):
         want = written(start.copy(), KEYS[key], value)
         got = written(sa.asarray(x, copy=True), KEYS[key], value)
         if isinstance(want, type):
-            assert got is want, (shape, got, want)
+            # Of an array that is no complex number NumPy says so in another way than of one that is no real number.
+            complex_element = key == "element" and x.dtype.kind == "c"
+            assert got is want or (complex_element and got is ValueError), (shape, got, want)
         else:
             assert not isinstance(got, type), (shape, got)
             np.testing.assert_array_equal(got, want, err_msg=str(shape))
