@@ -135,7 +135,7 @@ def _by_transforms(first, shape, values, x, stored):
 @_by_transforms.defjvp
 def _(first, shape, primals, tangents):
     (values, x, stored), (values_dot, x_dot, _) = primals, tangents
-    tangent = _convolved(first, shape, values_dot, x) + _convolved(first, shape, values, x_dot)
+    tangent = convolved(first, shape, values_dot, x) + convolved(first, shape, values, x_dot)
     return _by_transforms(first, shape, values, x, stored), tangent
 
 
@@ -144,7 +144,7 @@ def _decide(first, shape, values, x, stored):
     # The branches take only what they need, and the product is made in one of them, so that nothing is copied.
     return lax.cond(
         jnp.isfinite(values).all() & jnp.isfinite(x).all(),
-        lambda values, x, _: _convolved(first, shape, values, x),
+        lambda values, x, _: convolved(first, shape, values, x),
         functools.partial(_with_special_values, first, shape),
         values,
         x,
@@ -152,7 +152,7 @@ def _decide(first, shape, values, x, stored):
     )
 
 
-def _convolved(first, shape, values, x, cyclic=cyclic):
+def convolved(first, shape, values, x, cyclic=cyclic):
     """The finite product: a part of the convolution of `x` with the values in reverse; cyclic if `first` is None."""
     m, n = shape
     if first is None:
@@ -180,11 +180,11 @@ def _with_special_values(first, shape, values, x, stored):
     def count(step, found):
         left, right, outcome = (_entry(column, step) for column in zip(*_SPECIAL_PAIRS, strict=True))
         pair = (((mask >> kinds) & 1).astype(x.dtype) for mask, kinds in ((left, kinds_of_values), (right, kinds_of_x)))
-        return found | jnp.where(_convolved(first, shape, *pair, by_one_transform) > 0.5, outcome, jnp.int8(0))
+        return found | jnp.where(convolved(first, shape, *pair, by_one_transform) > 0.5, outcome, jnp.int8(0))
 
     found = lax.fori_loop(0, len(_SPECIAL_PAIRS), count, jnp.zeros((*x.shape[:-1], shape[0]), jnp.int8))
     done = found[..., :1] >= 0
-    finite = _convolved(first, shape, *(jnp.where(jnp.isfinite(p) & done, p, 0) for p in (values, x)))
+    finite = convolved(first, shape, *(jnp.where(jnp.isfinite(p) & done, p, 0) for p in (values, x)))
     # Bits 1, 2 and 4 stand for +inf, -inf and NaN among the terms; both infinities add up to NaN.
     result = jnp.where(found == 1, jnp.inf, jnp.where(found == 2, -jnp.inf, finite))
     return jnp.where(found >= 3, jnp.nan, result)

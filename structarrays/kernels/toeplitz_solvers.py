@@ -133,7 +133,7 @@ def _eliminated(values):
     unit, s, _ = first_column_and_row(values)
     found = jnp.stack([x, z], axis=-1)
     wanted = jnp.stack([unit, s - multiple * unit], axis=-1)
-    residual = wanted - toeplitz.matmul(values, 1 - n, (n, n), found)
+    residual = wanted - toeplitz.convolved(1 - n, (n, n), values[..., None, :], found.mT).mT
     found = found + times_inverse(x, z, residual)
     found = jnp.where(regular[..., None, None], found, jnp.nan)
     return found[..., 0], found[..., 1], sign, logabsdet, regular

@@ -434,3 +434,18 @@ def test_nothing_is_as_large_as_the_matrix(definite):
         compiled = jax.jit(jax.value_and_grad(density)).lower(T, y).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < 0.1 * n * n * 8
     assert f"[{n},{n}]" not in compiled.as_text()
+
+
+def test_a_sum_with_a_term_of_low_rank_is_solved_by_its_toeplitz_term():
+    c, r = random(N)
+    u, v = np.random.default_rng(3).normal(size=(2, N, 2))
+    A = sa.Toeplitz(c, r) + sa.LowRank(u, v)
+    dense = scipy.linalg.toeplitz(c, r) + u @ v.T
+    b = np.random.default_rng(4).normal(size=N)
+    with sa.densify("error"):
+        x = np.asarray(sa.linalg.solve(A, sa.asarray(b)))
+        sign, logabsdet = sa.linalg.slogdet(A)
+    assert backward_error(dense, x, b) <= 64 * np.finfo(float).eps
+    their_sign, theirs = np.linalg.slogdet(dense)
+    assert float(sign) == their_sign
+    np.testing.assert_allclose(float(logabsdet), theirs, rtol=1e-10)
