@@ -11,6 +11,8 @@ N = 10**6
 SCIPY_TOEPLITZ = "scipy.linalg.matmul_toeplitz"
 SCIPY_RFFT = "scipy.fft.irfft(rfft(c) * rfft(x))"
 SCIPY_CIRCULANT = "scipy.linalg.solve_circulant"
+SCIPY_SOLVE = "scipy.linalg.solve_toeplitz"
+SYSTEM = 4096
 
 
 def run(report: Report) -> None:
@@ -59,6 +61,29 @@ def run(report: Report) -> None:
     else:
         absent[SCIPY_CIRCULANT] = CPU_ONLY
     report.time("Circulant solve, n = 1,000,000", candidates, [Bar(SCIPY_CIRCULANT, factor=0.7)], absent, rounds=20)
+    systems(report)
+
+
+def systems(report: Report) -> None:
+    """A covariance that decays exponentially, beside noise; SciPy's recursion has no pivots either."""
+    c = np.exp(-np.arange(SYSTEM) / 20.0)
+    c[0] += 0.1
+    right = np.random.default_rng(0).normal(size=SYSTEM)
+    toeplitz, b = sa.Toeplitz(c), sa.asarray(right)
+    definite = sa.assume(toeplitz, "positive_definite")
+    candidates = {OURS: lambda: sa.linalg.solve(definite, b)}
+    candidates[f"{OURS}, nothing assumed"] = lambda: sa.linalg.solve(toeplitz, b)
+    candidates[f"{OURS}, slogdet"] = lambda: sa.linalg.slogdet(definite).logabsdet
+    absent = {}
+    if on_cpu():
+        from scipy.linalg import solve_toeplitz
+
+        candidates[SCIPY_SOLVE] = lambda: solve_toeplitz(c, right)
+        _agree(candidates[OURS], candidates[SCIPY_SOLVE])
+        _agree(candidates[f"{OURS}, nothing assumed"], candidates[SCIPY_SOLVE])
+    else:
+        absent[SCIPY_SOLVE] = CPU_ONLY
+    report.time(f"Toeplitz solve, n = {SYSTEM:,}, assumed positive definite", candidates, [], absent, rounds=15)
 
 
 def _agree(ours, theirs) -> None:
