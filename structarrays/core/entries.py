@@ -49,6 +49,11 @@ def elements_at(x, coordinates, batch_ndim: int = 0) -> jax.Array:
     return kernel(x, *coordinates)
 
 
+def element(x, i, j) -> jax.Array:
+    """Elements of a stack of matrices of any structure, by its dense form if it cannot be asked."""
+    return elements_at(x, (i, j)) if has_elements(x) else x._dense()[..., i, j]
+
+
 def gather(data: jax.Array, coordinates, batch_ndim: int = 0) -> jax.Array:
     """Dense data at coordinates; dimensions of `data` that are missing or 1 broadcast. See `elements_at`."""
     core = len(coordinates)

@@ -9,7 +9,7 @@ from ..core.array import Array
 from ..core.batch import concat_pair
 from ..core.dense import Dense
 from ..core.dispatch import allow_dense, lift
-from ..core.entries import elements, elements_at, has_elements
+from ..core.entries import element, elements
 from ..core.factored import (
     Factored,
     as_matrix,
@@ -267,14 +267,14 @@ def _(x1, x2):
 
 @matmul.kernel(Block, Block, when=lambda x1, x2: x1.widths == x2.heights)
 def _(x1, x2):
-    def element(row, column):
+    def block_at(row, column):
         pairs = [(a, b) for a, b in zip(row, column, strict=True) if not is_zero(a) and not is_zero(b)]
         batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
         if not pairs:
             return zero_block((*batch, row[0].shape[-2], column[0].shape[-1]), x1.dtype)
         return total(*(_product(a, b) for a, b in pairs))
 
-    return block([[element(row, column) for column in zip(*x2.blocks, strict=True)] for row in x1.blocks])
+    return block([[block_at(row, column) for column in zip(*x2.blocks, strict=True)] for row in x1.blocks])
 
 
 def _product(a, b):
@@ -355,12 +355,8 @@ def _(x, i, j):
                 continue
             (m, n), r, c = b.shape[-2:], i - top, j - left
             inside = (r >= 0) & (r < m) & (c >= 0) & (c < n)
-            result = jnp.where(inside, _elements(b, jnp.clip(r, 0, m - 1), jnp.clip(c, 0, n - 1)), result)
+            result = jnp.where(inside, element(b, jnp.clip(r, 0, m - 1), jnp.clip(c, 0, n - 1)), result)
     return result
-
-
-def _elements(x, i, j):
-    return elements_at(x, (i, j)) if has_elements(x) else x._dense()[..., i, j]
 
 
 @squared_norms.kernel(Block)

@@ -20,7 +20,9 @@ from .factored_solvers import (
     is_regular,
     logarithms,
     signs,
+    solution,
     solved,
+    times,
     without_derivatives,
 )
 from .inverse import checked_inverse, stays_inverse
@@ -119,25 +121,16 @@ def _eliminated(grid, b):
         right = b[k]
         for j in others:
             if not is_zero(grid[k][j]):
-                right = right - _times(grid[k][j], x[j])
-        x[k], ok3 = _solution(grid[k][k], right)
+                right = right - times(grid[k][j], x[j])
+        x[k], ok3 = solution(grid[k][k], right)
         return [x[i] for i in range(len(grid))], ok2 & ok3
-    y, ok2 = _solution(grid[k][k], b[k])
-    right = [b[i] if is_zero(grid[i][k]) else b[i] - _times(grid[i][k], y) for i in others]
+    y, ok2 = solution(grid[k][k], b[k])
+    right = [b[i] if is_zero(grid[i][k]) else b[i] - times(grid[i][k], y) for i in others]
     x, ok3 = _eliminated(rest, right)
     x = dict(zip(others, x, strict=True))
     for j in w:
-        y = y - _times(w[j], x[j])
+        y = y - times(w[j], x[j])
     return [y if i == k else x[i] for i in range(len(grid))], ok1 & ok2 & ok3
-
-
-def _solution(a, data):
-    x, ok = solve.dispatch(a, Dense._make((data,)))
-    return x._dense(), ok
-
-
-def _times(a, data):
-    return matmul.dispatch(a, Dense._make((data,)))._dense()
 
 
 def _by_elimination(grid, b):
@@ -184,8 +177,8 @@ def _is_accurate(x):
     """Whether no pivot is near to a singular matrix, tried on one system: for each matrix."""
     x = without_derivatives(x)
     b = jnp.broadcast_to(signs(x), (*x.shape[:-1], 1))
-    solution, _ = _by_elimination(x.blocks, b)
-    return backward_error(x, solution, b)[..., 0, 0] <= jnp.finfo(x.dtype).eps ** (2 / 3)
+    tried, _ = _by_elimination(x.blocks, b)
+    return backward_error(x, tried, b)[..., 0, 0] <= jnp.finfo(x.dtype).eps ** (2 / 3)
 
 
 @slogdet.kernel(Block, when=_is_conformal)

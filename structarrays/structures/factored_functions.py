@@ -132,12 +132,13 @@ def _(x1, x2, *, exponent):
 # ---- reductions ---------------------------------------------------------------------------------------------------------------
 
 
-def _split(x, axis):
+def split_axes(x, axis):
     """The batch axes, and the core axes counted from behind."""
     return tuple(a for a in axis if a < x.ndim - 2), tuple(a - x.ndim for a in axis if a >= x.ndim - 2)
 
 
-def _has_core(x, *, axis, **static) -> bool:
+def has_core(x, *, axis, **static) -> bool:
+    """Whether one of the axes is one of the core."""
     return any(a >= x.ndim - 2 for a in axis)
 
 
@@ -154,7 +155,7 @@ def _total(x, axis, keepdims=True):
     return sum_of(x, axis=axis, dtype=x.dtype, keepdims=keepdims)._dense()
 
 
-@sum_of.kernel(Factored, when=_has_core)
+@sum_of.kernel(Factored, when=has_core)
 def _(x, *, axis, keepdims):
     """One axis of the core after the other: the longer one first, so that what is left to add up is the shorter."""
     m, n = x.shape[-2:]
@@ -168,7 +169,7 @@ def _(x, *, axis, keepdims):
     return Dense._make((data if keepdims else jnp.squeeze(data, axis),))
 
 
-@mean.kernel(Factored, when=_has_core)
+@mean.kernel(Factored, when=has_core)
 def _(x, *, axis, keepdims):
     return Dense._make((_total(x, axis, keepdims) / float(_count(x, axis)),))
 
@@ -178,7 +179,7 @@ def _count(x, axis):
 
 
 def _variance(x, axis, correction, keepdims):
-    batch, core = _split(x, axis)
+    batch, core = split_axes(x, axis)
     centre = Dense._make((_total(x, axis) / float(_count(x, axis)),))
     centred = subtract(x, centre)
     kernel = squared_norms.choose((centred,), {})
@@ -190,23 +191,23 @@ def _variance(x, axis, correction, keepdims):
     return data if keepdims else jnp.squeeze(data, axis)
 
 
-@var.kernel(Factored, when=_has_core)
+@var.kernel(Factored, when=has_core)
 def _(x, *, axis, correction, keepdims):
     return Dense._make((_variance(x, axis, correction, keepdims),))
 
 
-@std.kernel(Factored, when=_has_core)
+@std.kernel(Factored, when=has_core)
 def _(x, *, axis, correction, keepdims):
     return Dense._make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
 
 
 def _has_squares(x, *, axis, ord, **static) -> bool:
-    return ord == 2 and _has_core(x, axis=axis) and squared_norms.choose((x,), {}) is not None
+    return ord == 2 and has_core(x, axis=axis) and squared_norms.choose((x,), {}) is not None
 
 
 @vector_norm.kernel(Factored, when=_has_squares)
 def _(x, *, axis, keepdims, ord):
-    batch, core = _split(x, axis)
+    batch, core = split_axes(x, axis)
     data = jnp.expand_dims(squared_norms.choose((x,), {}).run(x, axes=core), core)
     if batch:
         data = jnp.sum(data, axis=batch, keepdims=True)
@@ -272,7 +273,7 @@ def _at(x, axis, where):
     return index(x, (Dense._make((where,)),), key=line_key(x, ("array",), axis - x.ndim))
 
 
-@flip.kernel(Factored, when=_has_core)
+@flip.kernel(Factored, when=has_core)
 def _(x, *, axis):
     for a in axis:
         n = x.shape[a]
@@ -283,14 +284,14 @@ def _(x, *, axis):
     return x
 
 
-@roll.kernel(Factored, when=lambda x, *, shift, axis: axis is not None and _has_core(x, axis=axis))
+@roll.kernel(Factored, when=lambda x, *, shift, axis: axis is not None and has_core(x, axis=axis))
 def _(x, *, shift, axis):
     for s, a in zip(shift, axis, strict=True):
         x = _at(x, a, jnp.roll(jnp.arange(x.shape[a]), s))
     return x
 
 
-@repeat.kernel(Factored, when=lambda x, *, repeats, axis: axis is not None and _has_core(x, axis=(axis,)))
+@repeat.kernel(Factored, when=lambda x, *, repeats, axis: axis is not None and has_core(x, axis=(axis,)))
 def _(x, *, repeats, axis):
     return _at(x, axis, jnp.repeat(jnp.arange(x.shape[axis]), repeats))
 

@@ -197,6 +197,17 @@ def all_true(flags):
     return functools.reduce(jnp.logical_and, flags, jnp.array(True))
 
 
+def times(a, data):
+    """The product of a matrix with data, as data."""
+    return matmul.dispatch(a, Dense._make((data,)))._dense()
+
+
+def solution(a, data):
+    """The solution of a system as data, and whether there is one."""
+    x, ok = solve.dispatch(a, Dense._make((data,)))
+    return x._dense(), ok
+
+
 def logarithms(x):
     """The sign of the determinant, and the logarithm of its magnitude, as data."""
     return tuple(part._dense() for part in slogdet.dispatch(x))

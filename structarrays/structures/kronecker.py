@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.assumptions import is_hermitian, self_adjoint
 from ..core.dense import Dense
-from ..core.entries import elements, elements_at, has_elements
+from ..core.entries import element, elements
 from ..core.factored import Factored, chain, common_batch, merge_pair, part, scale, stored, unified, with_batch
 from ..functions.elementwise import add
 from ..functions.linear_algebra import matmul, matrix_transpose
@@ -162,11 +162,6 @@ def unravel(i, sizes):
         indices.append(i % max(n, 1))
         i = i // max(n, 1)
     return indices[::-1]
-
-
-def element(x, i, j):
-    """Elements of a part of any structure."""
-    return elements_at(x, (i, j)) if has_elements(x) else x._dense()[..., i, j]
 
 
 @elements.kernel(Kronecker)

@@ -29,6 +29,7 @@ from ..functions.statistical import sum as sum_of
 from ..kernels import kronecker as kernel
 from ..kernels import statistical
 from .diagonal import Diagonal, Identity
+from .factored_functions import has_core, split_axes
 from .kronecker import Kronecker, factors_fit, has_square_factors, kronecker, same_factor_shapes, unravel
 from .kronecker_sum import KroneckerSum
 from .low_rank import LowRank, lines
@@ -127,25 +128,21 @@ def _(x):
 # ---- reductions of products --------------------------------------------------------------------------------------------
 
 
-def _has_core(x, *, axis, **static) -> bool:
-    return any(a >= x.ndim - 2 for a in axis)
-
-
 def _sum(x, axis, keepdims):
     """Products of the sums of the factors, and of these the sum over batch axes."""
-    batch, core = tuple(a for a in axis if a < x.ndim - 2), tuple(a - x.ndim for a in axis if a >= x.ndim - 2)
+    batch, core = split_axes(x, axis)
     data = chain(kernel.kron, [sum_of(f, axis=core, keepdims=True, dtype=x.dtype)._dense() for f in x.factors])
     if batch:
         data = jnp.sum(data, axis=batch, keepdims=True, dtype=x.dtype)
     return data if keepdims else jnp.squeeze(data, axis)
 
 
-@sum_of.kernel(Kronecker, when=_has_core)
+@sum_of.kernel(Kronecker, when=has_core)
 def _(x, *, axis, keepdims):
     return Dense._make((_sum(x, axis, keepdims),))
 
 
-@mean.kernel(Kronecker, when=_has_core)
+@mean.kernel(Kronecker, when=has_core)
 def _(x, *, axis, keepdims):
     return Dense._make((_sum(x, axis, keepdims) / float(math.prod(x.shape[a] for a in axis)),))
 

@@ -10,6 +10,7 @@ from ..core.array import Array
 from ..core.assumptions import is_hermitian
 from ..core.dense import Dense
 from ..core.dispatch import densify, to_dense
+from ..core.entries import element
 from ..core.factored import chain
 from ..functions.elementwise import multiply
 from ..functions.linalg import (
@@ -38,7 +39,6 @@ from ..kernels.ordering import ordering
 from .factored_solvers import logarithms
 from .kronecker import (
     Kronecker,
-    element,
     factors_fit,
     has_hermitian_factors,
     has_square_factors,
@@ -46,6 +46,7 @@ from .kronecker import (
     transformed,
 )
 from .low_rank import LowRank, low_rank
+from .low_rank_spectra import norm_by_singular_values, tolerance
 from .permutation import Permutation
 from .product import product
 
@@ -257,23 +258,17 @@ def _(x, *, full_matrices):
 
 @matrix_norm.kernel(Kronecker, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc"))
 def _(x, *, keepdims, ord):
-    values = svdvals.dispatch(x).data
-    norm = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](values, axis=-1)
-    return Dense._make((norm[..., None, None] if keepdims else norm,))
-
-
-def _tolerance(x, rtol):
-    return jnp.asarray(max(x.shape[-2:]) * jnp.finfo(x.dtype).eps if rtol is None else rtol, real_dtype(x.dtype))
+    return norm_by_singular_values(x, keepdims=keepdims, ord=ord)
 
 
 @matrix_rank.kernel(Kronecker)
 def _(x, *, rtol):
     values = _singular_values(x)
-    bound = _tolerance(x, rtol) * jnp.max(values, axis=-1, initial=0)
+    bound = tolerance(x, rtol) * jnp.max(values, axis=-1, initial=0)
     return Dense._make((jnp.sum(values > bound[..., None], axis=-1, dtype=int),))
 
 
 @pinv.kernel(Kronecker)
 def _(x, *, rtol):
     """Factor by factor: what is small is small beside the largest singular value of its factor."""
-    return kronecker(*(pinv.dispatch(f, rtol=_tolerance(x, rtol)) for f in x.factors))
+    return kronecker(*(pinv.dispatch(f, rtol=tolerance(x, rtol)) for f in x.factors))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.assumptions import is_hermitian, self_adjoint
 from ..core.dense import Dense
-from ..core.entries import elements
+from ..core.entries import element, elements
 from ..core.factored import (
     Factored,
     chain,
@@ -30,7 +30,7 @@ from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import imag, real
 from ..kernels import kronecker as kernel
 from .diagonal import Diagonal, Identity
-from .kronecker import Kronecker, along, element, is_scaled_identity, same_factor_shapes, scaled, unravel, with_marks
+from .kronecker import Kronecker, along, is_scaled_identity, same_factor_shapes, scaled, unravel, with_marks
 from .sum import Sum, inner, total
 
 

@@ -126,27 +126,33 @@ def _(x):
     return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]),))
 
 
-@matrix_norm.kernel(LowRank, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and _is_narrow(x))
-def _(x, *, keepdims, ord):
+def norm_by_singular_values(x, *, keepdims, ord):
+    """The spectral norm, the smallest singular value (-2), or the sum of all (nuclear)."""
     values = svdvals.dispatch(x).data
     norm = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](values, axis=-1)
     return Dense._make((norm[..., None, None] if keepdims else norm,))
 
 
-def _tolerance(x, rtol):
+@matrix_norm.kernel(LowRank, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and _is_narrow(x))
+def _(x, *, keepdims, ord):
+    return norm_by_singular_values(x, keepdims=keepdims, ord=ord)
+
+
+def tolerance(x, rtol):
+    """How small a singular value is, relative to the largest, that counts as zero."""
     return jnp.asarray(max(x.shape[-2:]) * jnp.finfo(x.dtype).eps if rtol is None else rtol, real_dtype(x.dtype))
 
 
 @matrix_rank.kernel(LowRank, when=_is_narrow)
 def _(x, *, rtol):
     values = svdvals.dispatch(x).data
-    bound = _tolerance(x, rtol) * jnp.max(values, axis=-1)
+    bound = tolerance(x, rtol) * jnp.max(values, axis=-1)
     return Dense._make((jnp.sum(values > bound[..., None], axis=-1, dtype=int),))
 
 
 @pinv.kernel(LowRank, when=lambda x, *, rtol: _is_narrow(x) and x.rank > 0)
 def _(x, *, rtol):
-    rtol = _tolerance(x, rtol)
+    rtol = tolerance(x, rtol)
     batch = jnp.broadcast_shapes(rtol.shape, x.shape[:-2])
     u, v = (jnp.broadcast_to(p, (*batch, *p.shape[-2:])) for p in _factors(x))
     return low_rank(*(Dense._make((p,)) for p in kernel.pinv(u, v, jnp.broadcast_to(rtol, batch))))

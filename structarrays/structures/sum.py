@@ -10,7 +10,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import densify
 from ..core.elementwise import UNEXPANDED
-from ..core.entries import elements, elements_at, has_elements
+from ..core.entries import element, elements
 from ..core.factored import (
     Factored,
     common_batch,
@@ -244,11 +244,7 @@ UNEXPANDED.update(add=sums, subtract=sums)
 
 @elements.kernel(Sum)
 def _(x, i, j):
-    return _added(_elements(term, i, j) for term in x.terms)
-
-
-def _elements(x, i, j):
-    return elements_at(x, (i, j)) if has_elements(x) else x._dense()[..., i, j]
+    return _added(element(term, i, j) for term in x.terms)
 
 
 def _added(arrays):

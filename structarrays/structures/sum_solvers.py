@@ -17,7 +17,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import to_dense
 from ..core.registry import Registry
-from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
+from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..kernels import linalg_dense
 from ..kernels.tall import transposed_product
 from .diagonal import Diagonal
@@ -29,7 +29,9 @@ from .factored_solvers import (
     is_inverse,
     is_regular,
     signs,
+    solution,
     solved,
+    times,
     without_derivatives,
 )
 from .low_rank import constant_of_rank_one, low_rank, transposed_times
@@ -104,28 +106,17 @@ def _capacitance(base, u, v):
         factors, regular = rule.run(base)
         inner, c = None, transposed_product(v.data, to_dense(u).data, factors)
     else:
-        solution, regular = solve.dispatch(base, to_dense(u))
-        inner = solution._dense()
+        inner, regular = solution(base, to_dense(u).data)
         c = transposed_times(v, inner)
     return Capacitance(inner, c + jnp.eye(c.shape[-1], dtype=c.dtype), regular)
-
-
-def _by(a, data):
-    """A solution, and whether there is one."""
-    solution, ok = solve.dispatch(a, Dense._make((data,)))
-    return solution._dense(), ok
-
-
-def _times(a, data):
-    return matmul.dispatch(a, Dense._make((data,)))._dense()
 
 
 def _once(base, u, v, capacitance, b):
     """The solution by the formula, that for the base alone, and whether the pivots are regular."""
     inner, c, regular = capacitance
-    first, ok1 = _by(base, b)
+    first, ok1 = solution(base, b)
     small, ok2 = linalg_dense.solve(c, transposed_times(v, first))
-    second = inner @ small if inner is not None else _by(base, _times(u, small))[0]
+    second = inner @ small if inner is not None else solution(base, times(u, small))[0]
     return first - second, first, ok1 & ok2 & regular
 
 
