@@ -75,9 +75,13 @@ def _both_plain(x1, x2) -> bool:
     return _is_plain(x1) and _is_plain(x2)
 
 
-@matmul.eager_kernel(Sparse, Sparse, traced=True)
-@matmul.eager_kernel(Sparse, Array, traced=True)
-@matmul.eager_kernel(Array, Sparse, traced=True)
+def _are_matrices(x1, x2) -> bool:
+    return x1.core_ndim <= 2 and x2.core_ndim <= 2
+
+
+@matmul.eager_kernel(Sparse, Sparse, when=_are_matrices, traced=True)
+@matmul.eager_kernel(Sparse, Array, when=_are_matrices, traced=True)
+@matmul.eager_kernel(Array, Sparse, when=_are_matrices, traced=True)
 def _(x1, x2):
     kernel = matmul.choose((x1, x2), {})
     if kernel is None or kernel.run not in (_of_sparse_forms, _of_static_size) or not _fit(x1, x2):

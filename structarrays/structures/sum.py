@@ -157,15 +157,17 @@ def _joinable(x, y) -> bool:
 
 @merge_pair.kernel(Array, Array, when=_joinable)
 def _(x, y):
-    """Terms that store entries, in their join, if that is no larger than both are."""
-    if type(x) is type(y) is Dense or Fill in (type(x), type(y)):
+    """Terms that store entries, in their join, if that holds their sum and is no larger than both are."""
+    if {type(x), type(y)} <= {Dense, Fill}:
         return add.dispatch(x, y)
     if Dense in (type(x), type(y)):
         return None
-    joined = join(x, y)[0]
-    if type(joined) is Dense or _entries(joined) > _entries(x) + _entries(y):
+    # A constant is one more background, which takes no room.
+    patterned = [z for z in (x, y) if type(z) is not Fill]
+    joined = patterned[0] if len(patterned) == 1 else join(x, y)[0]
+    if type(joined) is Dense or not joined._closed_under(add, (x, y)):
         return None
-    return add.dispatch(x, y)
+    return add.dispatch(x, y) if _entries(joined) <= sum(map(_entries, patterned)) else None
 
 
 def _entries(x) -> int:

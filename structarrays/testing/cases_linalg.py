@@ -175,7 +175,8 @@ def _fourier():
 def _bad():
     two = {"operands": TWO, "kinds": "floating", "raises": True}
     yield Case("matmul", "xp.matmul(x1, x2)", cores=("mn", "77"), **two)
-    yield Case("matmul", "x1 @ x2[..., 0, 0, None, None, None]", cores=("mn", "nn"), **two, batches="none")
+    wide = {**two, "given": lambda x1, x2: x1.shape[-1] > 1}
+    yield Case("matmul", "x1 @ x2[..., 0, 0, None, None, None]", cores=("mn", "nn"), **wide, batches="none")
     yield Case("vecdot", "xp.vecdot(x1, x2)", cores=("mn", "m7"), **two)
     yield Case("linalg.solve", "xp.linalg.solve(x1, x2)", cores=("nn", "7k"), **two)
     for name in ("inv", "det", "cholesky", "eigh", "eigvals"):

@@ -307,3 +307,22 @@ def test_the_derivative_of_what_is_not_linear_is_no_array():
         unit - sa.grad(lambda x: sa.sum(x**2))(unit)
     linear = sa.grad(lambda x: sa.sum(x**2))(sa.Sum(sa.Diagonal(np.ones(30)), toeplitz(30, 30)[0]))
     assert not isinstance(linear * 2.0, sa.Dense)
+
+
+@pytest.mark.parametrize("n", [1, 2, 8])
+def test_what_a_join_does_not_hold_is_added_as_it_is(n):
+    """A complex number beside a Hermitian matrix: the sum is not Hermitian."""
+    a = np.random.default_rng(0).normal(size=(n, n, 2)) @ [1, 1j]
+    H = sa.Hermitian(a)
+    h = np.asarray(H)
+    for f in (
+        lambda x: x + 1j,
+        lambda x: 2j - x,
+        lambda x: x + sa.Fill(1 + 2j, (n, n)),
+        lambda x: x - sa.Fill(1j, (1, n)),
+        lambda x: x + sa.Identity(n, 1j),
+        lambda x: x + sa.Diagonal(np.full(n, 3j)),
+    ):
+        expected = np.asarray(f(sa.asarray(h)))
+        np.testing.assert_allclose(np.asarray(f(H)), expected)
+        np.testing.assert_allclose(np.asarray(jax.jit(f)(H)), expected)
