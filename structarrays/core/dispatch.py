@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import dtypes
-from .array import COMPILED, RETRIED, Array, dynamic_classes, is_operand
+from .array import COMPILED, RETRIED, Array, _unflatten, dynamic_classes, is_operand
 from .contexts import densify_policy, linalg_errors
 from .dense import Dense
 from .errors import DensifyError, DensifyWarning
@@ -515,9 +515,14 @@ def complete(result, arrays):
     if type(result) is not _Incomplete:
         return result
     sources, tree, flat = result.static
-    leaves = result.leaves + _parameters(arrays, flat)
-    leaves = tuple([leaves[i] for i in sources])
-    return tree[0]._make(leaves, tree[1], tree[2]) if flat else tree.unflatten(leaves)
+    leaves = _chosen(sources)(result.leaves + _parameters(arrays, flat))
+    return _unflatten(tree, leaves) if flat else tree.unflatten(leaves)
+
+
+@functools.cache
+def _chosen(sources):
+    """What picks these of a tuple, as a tuple: cheaper than a loop, in every eager call."""
+    return operator.itemgetter(*sources) if len(sources) > 1 else lambda leaves: tuple(leaves[i] for i in sources)
 
 
 def _parameters(arrays, flat: bool) -> tuple:

@@ -54,7 +54,7 @@ def refuse_derivatives(name: str, *operands):
     """Raise TypeError if an operand of an operator is such a derivative."""
     for x in operands:
         # A class that is always linear has none: a look at that is cheaper than one at the link.
-        if getattr(type(x), "linear", True) is not True and link_of(x) is DERIVATIVE:
+        if getattr(type(x), "linear", True) is not True and not x.linear and link_of(x) is DERIVATIVE:
             kind = type(x).__name__
             raise TypeError(
                 f"{name}: an operand is the derivative by the parameters of an array of class {kind}, whose elements are not linear "
