@@ -9,8 +9,8 @@ BEGIN, END = "<!-- structures: begin -->", "<!-- structures: end -->"
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed", "deselected")
 NEEDED = {False: 100, True: 60}
 """How many tests must run a structured kernel, for structures that are square only or not, from `ENOUGH_EXAMPLES` on."""
-NEEDED_WITHOUT_ENTRIES = 20
-"""The same for structures that store no entries, of which elementwise functions but sums and products are dense."""
+NEEDED_WITHOUT_ENTRIES = 5
+"""The same for structures that store no entries: few elementwise functions keep them, and few tests may draw the elements of a `Fourier`."""
 ENOUGH_EXAMPLES = 30
 
 

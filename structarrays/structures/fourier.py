@@ -119,6 +119,9 @@ class Fourier(Factored):
         return 4 * self.n * max(1, math.ceil(math.log2(max(1, self.n))))
 
     def _dense(self):
+        if self.n <= SMALL:
+            i = np.arange(self.n)
+            return jnp.broadcast_to(_roots(self, np.outer(i, i) % max(1, self.n)), self.shape)
         identity = jnp.eye(self.n, dtype=self.dtype)
         return jnp.broadcast_to(_transformed(identity, self.conjugated, -2), self.shape)
 
@@ -227,10 +230,22 @@ def _(x1, x2):
 
 @elements.kernel(Fourier, when=lambda x: x.n**2 <= jnp.iinfo(dtypes.default_dtype("i")).max)
 def _(x, i, j):
-    angle = (2 * np.pi / max(1, x.n)) * (jnp.asarray(i, int) * jnp.asarray(j, int) % max(1, x.n))
-    angle = angle.astype(real_dtype(x.dtype)) * (1 if x.conjugated else -1)
-    value = (jnp.cos(angle) + 1j * jnp.sin(angle)).astype(x.dtype) / math.sqrt(max(1, x.n))
+    value = _roots(x, jnp.asarray(i, int) * jnp.asarray(j, int) % max(1, x.n))
     return jnp.broadcast_to(value, (*x.shape[:-2], *value.shape))
+
+
+SMALL = 256
+"""Up to this size elements are read from a table of the roots, so that one is the same number wherever it is asked for."""
+
+
+def _roots(x, powers):
+    """The roots of unity that the elements are, divided by ``sqrt(n)``."""
+    n, sign = max(1, x.n), 1 if x.conjugated else -1
+    if n <= SMALL:
+        table = np.exp(sign * 2j * np.pi * np.arange(n) / n) / math.sqrt(n)
+        return jnp.asarray(table.astype(x.dtype))[powers]
+    angle = ((2 * np.pi / n) * powers).astype(real_dtype(x.dtype)) * sign
+    return (jnp.cos(angle) + 1j * jnp.sin(angle)).astype(x.dtype) / math.sqrt(n)
 
 
 # ---- what is known in advance ---------------------------------------------------------------------------------------

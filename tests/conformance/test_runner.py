@@ -104,7 +104,7 @@ def test_the_table_is_written_between_its_markers(tmp_path):
         ({"deselected": 4}, False, False, "4 deselected"),
         ({}, False, False, "1 tests ran a structured kernel, 100 are needed"),
         ({"square": True}, False, False, "1 tests ran a structured kernel, 60 are needed"),
-        ({"stores_entries": False}, False, False, "1 tests ran a structured kernel, 20 are needed"),
+        ({"stores_entries": False}, False, False, "1 tests ran a structured kernel, 5 are needed"),
         ({"deselected": 4}, True, False, None),
         ({}, False, True, None),
         ({"narrowed_by": ["fft not found"]}, False, True, "skip tests"),

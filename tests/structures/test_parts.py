@@ -585,3 +585,15 @@ def test_derivatives_of_determinants_of_singular_parts(make, want):
     a = jnp.diag(jnp.asarray([2.0, 3.0, 0.0]))
     assert float(sa.linalg.det(make(a))) == 0
     np.testing.assert_allclose(jax.grad(lambda a: sa.linalg.det(make(a)).to_jax())(a), want, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 300])
+def test_an_element_of_a_fourier_matrix_is_that_of_its_dense_form(n):
+    """The same number to the last bit, up to the size that has a table."""
+    F = sa.Fourier(n)
+    a = np.asarray(F)
+    np.testing.assert_allclose(a, scipy.linalg.dft(n, scale="sqrtn"), atol=1e-13)
+    for i, j in ((0, 0), (n - 1, n - 1), (n // 2, n - 1)):
+        if n <= 256:
+            assert complex(F[i, j]) == a[i, j] == complex(sa.conj(F)[i, j]).conjugate()
+        np.testing.assert_allclose(complex(F[i, j]), a[i, j], atol=1e-13)
