@@ -48,8 +48,6 @@ class Counter:
             return call
 
         dispatch.Function._jit = compiled(dispatch.Function._jit, False)
-        dispatch.Function._jit_sharing = compiled(dispatch.Function._jit_sharing, False)
-        dispatch.ArrayFunction._sharing = compiled(dispatch.ArrayFunction._sharing, True)
         fast = compiled(dispatch.ArrayFunction._fast, True)
 
         def known_to_operators(function):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
+from structarrays.core import array
 from structarrays.core.registry import FUNCTIONS, Registry
 
 ARRAYS = {
@@ -281,3 +282,19 @@ def test_imports_point_downwards():
                 if isinstance(node, ast.ImportFrom):
                     parts = set((node.module or "").split(".")) | {a.name for a in node.names if node.module is None}
                     assert not (parts & forbidden and (node.level == 2 or "structarrays" in parts)), (path, node.module)
+
+
+# ---- the first operation of a class in a process ----------------------------------------------------------------------
+
+
+def test_the_first_operator_of_a_class_is_as_careful_as_the_second(monkeypatch):
+    """How an operand is taken is remembered by class; one that is not known yet must not go straight into the compiled call."""
+    diagonal, sparse = sa.Diagonal(np.ones(4)), sa.Sparse([1.0, 2.0], ([0, 1], [0, 1]), (4, 4))
+    low_rank, ones = sa.LowRank(np.ones((9, 1)), np.ones((9, 1))), sa.ones((9, 9))
+    gradient = sa.grad(lambda A: sa.sum(A @ sa.ones(9)))(low_rank)
+    diagonal + diagonal, ones + ones  # so that the compiled call is there
+    for cls in (sa.Sparse, sa.LowRank):
+        monkeypatch.delitem(array._OPERANDS, cls, raising=False)
+    assert (sparse + diagonal).nnz == 4
+    with pytest.raises(TypeError, match="derivative"):
+        gradient + ones

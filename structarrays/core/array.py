@@ -441,13 +441,14 @@ def _operators(name):
     operands = _OPERANDS
 
     def forward(self, other):
-        if operands.get(type(other)) == _FAST == operands.get(type(self), _FAST) and not RECORDING:
+        if operands.get(type(other)) == _FAST == operands.get(type(self)) and not RECORDING:
             try:
                 return COMPILED[name](self, other)
             except (KeyError, *RETRIED):
                 pass  # it is not compiled yet, or the function finds out what is wrong
         writes.refuse_derivatives(name, self, other)
-        return FUNCTIONS[name](self, other) if is_operand(other) else NotImplemented
+        # Both are looked at, so that the next time it is known how either is taken.
+        return FUNCTIONS[name](self, other) if is_operand(self) and is_operand(other) else NotImplemented
 
     def reflected(self, other):
         writes.refuse_derivatives(name, self)

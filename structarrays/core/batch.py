@@ -17,9 +17,9 @@ from numpy.exceptions import AxisError
 
 from .array import Array
 from .dense import Dense
-from .dispatch import densify, promote, to_dense
 from .factored import Factored
 from .join import join, structure
+from .operands import densify, promote, to_dense
 from .registry import FUNCTIONS, Registry
 
 concat_pair = Registry("concat_pair")

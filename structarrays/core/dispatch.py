@@ -15,122 +15,20 @@ time; afterwards JAX's cache of compiled calls finds them, in about four microse
 import functools
 import inspect
 import operator
-import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from . import dtypes
-from .array import COMPILED, RETRIED, Array, _unflatten, dynamic_classes, is_operand
-from .contexts import densify_policy, linalg_errors
+from .array import COMPILED, RETRIED, Array, dynamic_classes, is_operand
+from .contexts import linalg_errors
 from .dense import Dense
-from .errors import DensifyError, DensifyWarning
-from .recording import RECORDING, Event, active_log
+from .errors import DensifyError
+from .operands import densify, lift, strip_weak, to_dense
+from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry
-
-
-def lift(value, argument: str = "x"):
-    """A value inside a compiled call as an `Array`; what JAX and NumPy have becomes `Dense`."""
-    if isinstance(value, Array):
-        return value
-    if isinstance(value, jax.Array):
-        return Dense._make((value,))
-    if is_operand(value):
-        return Dense._make((jnp.asarray(value),))
-    raise TypeError(f"{argument} must be an array, got {type(value).__name__}: {str(value)[:60]}")
-
-
-def is_weak(x: Array) -> bool:
-    """Whether an array inside a compiled call stands for a Python scalar."""
-    return type(x) is Dense and getattr(jax.typeof(x._value[0][0]), "weak_type", False)
-
-
-_WEAK_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
-
-
-def promote(*arrays: Array) -> list[Array]:
-    """The arrays with their common dtype; Python scalars take that of the arrays, if their kind allows."""
-    strong = [x.dtype for x in arrays if not is_weak(x)]
-    if strong:
-        dtype = dtypes.promote(*strong)
-        for x in arrays:
-            if is_weak(x):
-                dtype = dtypes.promote_scalar(dtype, _WEAK_KIND[x.dtype.kind])
-    else:
-        dtype = dtypes.promote(*(x.dtype for x in arrays))
-    return [cast(x, dtype) for x in arrays]
-
-
-def cast(x: Array, dtype) -> Array:
-    """The array with another dtype, inside a compiled call; its structure and assumptions stay."""
-    if x.dtype == dtype and not is_weak(x):
-        return x
-    leaves, (cls, meta, assumptions) = x._value
-    return cls._cast(x, np.dtype(dtype))._assuming(assumptions)
-
-
-def to_dense(x: Array) -> Dense:
-    """The dense form, inside a compiled call, without asking the policy."""
-    return x if type(x) is Dense else Dense._make((x._dense(),))
-
-
-def densify(x: Array, name: str) -> Dense:
-    """The dense form of an operand that `name` has no kernel for, under the policy (DESIGN 4.2).
-
-    An operand that stores as many numbers as its dense form has (a triangular one) is not expanded by that.
-
-    Raises
-    ------
-    DensifyError
-        If the policy forbids it, or the dense form is larger than the limit.
-    """
-    if type(x) is Dense:
-        return x
-    if not x.full_size:
-        allow_dense(x, name, x.size)
-    return to_dense(x)
-
-
-def allow_dense(x: Array, name: str, size: int, *, limit: bool = True):
-    """Ask the policy, and the log, whether `name` may make a dense array of so many elements of `x`.
-
-    Parameters
-    ----------
-    x : Array
-        The structured operand.
-    name : str
-        The function.
-    size : int
-        The number of elements.
-    limit : bool
-        Whether more than the limit raises; else it only warns, as a write does.
-
-    Raises
-    ------
-    DensifyError
-        If the policy forbids it, or the dense form is larger than the limit.
-    """
-    size *= x.dtype.itemsize
-    policy = densify_policy.value
-    kind = f"{type(x).__name__} of shape {x.shape}"
-    if policy.mode == "error" or (limit and size > policy.limit):
-        why = (
-            'which sa.densify("error") forbids'
-            if policy.mode == "error"
-            else f"which is above the limit of {policy.limit} bytes"
-        )
-        raise DensifyError(
-            f"{name} would expand {kind} to its dense form ({size} bytes), {why}\n"
-            f"It has no kernel that keeps the structure of these operands. Ways out: a function that keeps it "
-            f"(sa.explain tells what runs), x.to_dense() where the dense form is wanted, "
-            f'or with sa.densify("allow", limit=…)'
-        )
-    if policy.mode == "warn" or size > policy.limit:
-        warnings.warn(f"{name} expands {kind} to its dense form ({size} bytes)", DensifyWarning, stacklevel=4)
-    log = active_log()
-    if log is not None:
-        log.add(Event(name, (kind,), "densify", f"Dense of shape {x.shape}", bytes=size, densified=True))
+from .sharing import complete, incomplete
 
 
 def _static(value):
@@ -149,13 +47,6 @@ def _array_class() -> type:
     """The class of a concrete `jax.Array`: a look at the type is cheaper than an `isinstance` in every eager call."""
     with jax.ensure_compile_time_eval():  # the first call may be inside a trace
         return type(jnp.zeros(()))
-
-
-def strip_weak(leaf):
-    """A leaf of a result without JAX's weak type, which must not leak out (DESIGN 4.8)."""
-    if getattr(jax.typeof(leaf), "weak_type", False):
-        return jax.lax.convert_element_type(leaf, leaf.dtype)
-    return leaf
 
 
 def _any_traced(values, exact: bool = False) -> bool:
@@ -215,14 +106,12 @@ class Function(Registry):
     @functools.cached_property
     def _jit(self):
         """The compiled call; made when it is first needed, since that takes a tenth of a millisecond."""
-        return jax.jit(self._trace, static_argnums=0, inline=True)
+        return jax.jit(self._compiled, static_argnums=0, inline=True)
 
-    @functools.cached_property
-    def _jit_sharing(self):
-        """The same, which leaves out of its result what is a parameter of an argument."""
-        return jax.jit(
-            lambda static, *arrays: incomplete(self._trace(static, *arrays), arrays), static_argnums=0, inline=True
-        )
+    def _compiled(self, static, *arrays):
+        """What is compiled. Where parameters say where the entries stand, those that are handed through stay outside."""
+        result = self._trace(static, *arrays)
+        return result if dynamic_classes.isdisjoint(map(type, arrays)) else incomplete(result, arrays)
 
     def __repr__(self):
         return f"<function structarrays.{self.name}{self.__signature__}>"
@@ -298,17 +187,14 @@ class Function(Registry):
         if RECORDING and active_log() is not None:
             return self._recorded(static, arrays)
         try:
-            if dynamic_classes.isdisjoint(map(type, arrays)):
-                result = self._jit(static, *arrays)
-            else:
-                result = complete(self._jit_sharing(static, *arrays), arrays)
+            result = complete(self._jit(static, *arrays), arrays)
         except RETRIED:
             # Not repaired right here, or the error of the second call would be chained to that of the first.
             result = _FAILED
         if result is _FAILED:
             # Either JAX cannot take an argument as it stands, or the code raised: the second call tells.
             static, arrays = self._repair(static, arrays)
-            result = self._jit(static, *arrays)
+            result = complete(self._jit(static, *arrays), arrays)
         return result if self.checked is None else self._verified(result, static, arrays)
 
     def _plan(self, args, kwargs):
@@ -359,7 +245,7 @@ class Function(Registry):
         return value
 
     def _trace(self, static, *arrays):
-        """What is compiled: the definition on arrays, its results without weak types."""
+        """The definition on arrays, its results without weak types."""
         (count, *names), static = static[0], list(static[2:])
         arrays = list(arrays)
         plan = self._plans[(count, *names)]
@@ -474,92 +360,24 @@ def _function_by_name(name):
     return FUNCTIONS[name]
 
 
-class _Incomplete:
-    """A result of a compiled call without those parameters that are parameters of its arguments.
-
-    A compiled call hands back each parameter of its result, even those that it was given: the coordinates of a sparse
-    array, say. To leave them out, and have the result share them with the argument, is cheaper.
-    """
-
-    __slots__ = ("leaves", "static")
-
-
-def _incomplete(static, leaves):
-    result = _Incomplete()
-    result.leaves, result.static = leaves, static
-    return result
-
-
-jax.tree_util.register_pytree_node(_Incomplete, lambda result: (result.leaves, result.static), _incomplete)
-
-
-def incomplete(result, arrays):
-    """A result, inside a compiled call, without the parameters that it, or a part of it, has from these arrays."""
-    if not isinstance(result, Array):
-        return result
-    arrays = [x for x in arrays if isinstance(x, Array)]
-    flat = not any(isinstance(leaf, Array) for x in (result, *arrays) for leaf in x._value[0])
-    given = _parameters(arrays, flat)
-    places = {id(leaf): i for i, leaf in enumerate(given, -len(given)) if leaf is not None}
-    leaves, tree = result._value if flat else jax.tree.flatten(result)
-    new = tuple(leaf for leaf in leaves if id(leaf) not in places)
-    if len(new) == len(leaves):
-        return result
-    count = iter(range(len(new)))
-    sources = tuple(places[id(leaf)] if id(leaf) in places else next(count) for leaf in leaves)
-    return _incomplete((sources, tree, flat), new)
-
-
-def complete(result, arrays):
-    """The whole result, given the arrays of the call."""
-    if type(result) is not _Incomplete:
-        return result
-    sources, tree, flat = result.static
-    leaves = _chosen(sources)(result.leaves + _parameters(arrays, flat))
-    return _unflatten(tree, leaves) if flat else tree.unflatten(leaves)
-
-
-@functools.cache
-def _chosen(sources):
-    """What picks these of a tuple, as a tuple: cheaper than a loop, in every eager call."""
-    return operator.itemgetter(*sources) if len(sources) > 1 else lambda leaves: tuple(leaves[i] for i in sources)
-
-
-def _parameters(arrays, flat: bool) -> tuple:
-    """The parameters of arrays; where these hold arrays, so that they are not flat, the parameters of all of them."""
-    leaves = ()
-    for x in arrays:
-        if isinstance(x, Array):
-            leaves += x._value[0] if flat else tuple(jax.tree.leaves(x))
-    return leaves
-
-
 class ArrayFunction(Function):
     """A function of positional arrays and nothing else: the fastest call."""
 
     @functools.cached_property
     def _fast(self):
         """The compiled call without static arguments, where the operators find it."""
-        COMPILED[self.name] = jax.jit(functools.partial(self._trace, ()), inline=True)
+        COMPILED[self.name] = jax.jit(functools.partial(self._compiled, ()), inline=True)
         return COMPILED[self.name]
 
-    @functools.cached_property
-    def _sharing(self):
-        """The compiled call that leaves out of its results what is a parameter of an argument."""
-        return jax.jit(self._trace_sharing, inline=True)
-
     def __call__(self, *arrays):
-        dynamic = not dynamic_classes.isdisjoint(map(type, arrays))
-        if self.eager is not None and (dynamic or self.eager_of_all):
+        if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
             result = self._eagerly(arrays, {})
             if result is not NotImplemented:
                 return result
         if RECORDING and active_log() is not None:
             return self._careful(*arrays)
         try:
-            if not dynamic:
-                return self._fast(*arrays)
-            return complete(self._sharing(*arrays), arrays)
+            return complete(self._fast(*arrays), arrays)
         except RETRIED:
             pass
         return self._careful(*arrays)
@@ -571,9 +389,6 @@ class ArrayFunction(Function):
 
     def _trace(self, static, *arrays):
         return jax.tree.map(strip_weak, self.__wrapped__(*map(lift, arrays)))
-
-    def _trace_sharing(self, *arrays):
-        return incomplete(self._trace((), *arrays), arrays)
 
 
 class CheckedArrayFunction(ArrayFunction):

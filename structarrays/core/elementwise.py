@@ -16,9 +16,10 @@ from .array import Array
 from .assumptions import carried_by_sum
 from .contexts import strong_zeros_policy
 from .dense import Dense
-from .dispatch import ArrayFunction, densify, lift, promote, strip_weak
+from .dispatch import ArrayFunction
 from .factored import Factored
 from .join import is_zero_outside, join_all, meet, restrict, stores_pattern
+from .operands import densify, lift, promote, strip_weak
 
 UNEXPANDED: dict = {}
 """For some functions, by name, what is asked before a result becomes dense: ``(function, args, shape)`` to an array, or None."""

@@ -15,7 +15,7 @@ import numpy as np
 from . import dtypes
 from .array import Array
 from .dense import Dense
-from .dispatch import cast, lift
+from .operands import cast, lift
 from .registry import FUNCTIONS, Registry
 
 merge_pair = Registry("merge_pair")
@@ -191,16 +191,20 @@ def has_dynamic_parts(x: Array) -> bool:
     return any(map(has_dynamic_parts, x.parts)) if isinstance(x, Factored) else not x.static_pattern
 
 
+def in_either_order(registry: Registry, x: Array, y: Array) -> Array | None:
+    """What the kernel for two arrays gives, or that for the two in the other order; None where neither gives anything."""
+    for pair in ((x, y), (y, x)):
+        kernel = registry.choose(pair, {})
+        if kernel is not None:
+            result = kernel.run(*pair)
+            if result is not None:
+                return result
+    return None
+
+
 def hadamard(x: Array, y: Array) -> Array | None:
     """The elementwise product of two factored arrays of one shape, by `hadamard_pair`; None where it keeps no structure."""
-    x, y = (common_batch(x) * 2) if x is y else common_batch(x, y)
-    for pair in ((x, y), (y, x)):
-        kernel = hadamard_pair.choose(pair, {})
-        if kernel is not None:
-            product = kernel.run(*pair)
-            if product is not None:
-                return product
-    return None
+    return in_either_order(hadamard_pair, *(common_batch(x) * 2 if x is y else common_batch(x, y)))
 
 
 def chain(function, arrays):

@@ -188,6 +188,8 @@ def explain(function, *args, **kwargs) -> Log:
 
 def recorded_call(function, static, arrays):
     """Run one call of a function of the namespace, and log it."""
+    from .sharing import complete
+
     log = active_log()
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
         return function._trace(static, *arrays)
@@ -197,7 +199,7 @@ def recorded_call(function, static, arrays):
         memory = function._jit.lower(static, *arrays).compile().memory_analysis()
         function._jit(static, *arrays)
         start = time.perf_counter()
-        result = jax.block_until_ready(function._jit(static, *arrays))
+        result = jax.block_until_ready(complete(function._jit(static, *arrays), arrays))
         seconds = time.perf_counter() - start
     top = [e for e in log.events[first:] if e.depth == log.depth and not e.densified]
     if top:

@@ -7,7 +7,8 @@ import numpy as np
 from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import densify, function, strip_weak
+from ..core.dispatch import function
+from ..core.operands import densify, strip_weak
 from ..core.registry import FUNCTIONS
 from ..core.tracing import compiling
 from .inspection import check_device

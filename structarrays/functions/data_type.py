@@ -9,7 +9,8 @@ import numpy as np
 from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import cast, densify, function
+from ..core.dispatch import function
+from ..core.operands import cast, densify
 from ..core.registry import FUNCTIONS
 from .inspection import check_device
 

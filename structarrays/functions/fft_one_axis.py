@@ -4,7 +4,8 @@ from ..core import dtypes
 from ..core.array import Array
 from ..core.batch import check_axis
 from ..core.dense import Dense
-from ..core.dispatch import cast, function
+from ..core.dispatch import function
+from ..core.operands import cast
 from ..kernels import fft as kernels
 
 _NORMS = ("backward", "ortho", "forward")

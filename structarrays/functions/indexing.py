@@ -9,8 +9,9 @@ import numpy as np
 from ..core import indexing, writes
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import Function, allow_dense, densify, function
+from ..core.dispatch import Function, function
 from ..core.entries import elements_at, has_elements
+from ..core.operands import allow_dense, densify
 from ..core.registry import FUNCTIONS, Registry
 
 write_entries = Registry("write_entries")

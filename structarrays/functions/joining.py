@@ -7,7 +7,8 @@ from ..core import batch
 from ..core.array import Array
 from ..core.batch import check_axis, check_shape
 from ..core.dense import Dense
-from ..core.dispatch import function, promote
+from ..core.dispatch import function
+from ..core.operands import promote
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.array import Array
 from ..core.batch import check_axis
-from ..core.dispatch import cast
+from ..core.operands import cast
 
 
 def matrix(name: str, x: Array, argument: str = "x"):

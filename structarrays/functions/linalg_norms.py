@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.batch import check_axes
 from ..core.dense import Dense
-from ..core.dispatch import function, promote, to_dense
+from ..core.dispatch import function
 from ..core.dtypes import as_dtype
+from ..core.operands import promote, to_dense
 from ..core.registry import FUNCTIONS
 from ..kernels import linalg_dense, statistical
 from . import linalg_checks as check

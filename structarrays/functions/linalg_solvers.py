@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.assumptions import carried
 from ..core.dense import Dense
-from ..core.dispatch import function, promote, to_dense
+from ..core.dispatch import function
+from ..core.operands import promote, to_dense
 from ..kernels import linalg_dense, positive_definite, pseudo_inverse
 from . import linalg_checks as check
 from .linear_algebra import matmul

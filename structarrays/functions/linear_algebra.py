@@ -9,9 +9,10 @@ from ..core.assumptions import carried
 from ..core.batch import check_axes
 from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
-from ..core.dispatch import densify, function, promote, to_dense
+from ..core.dispatch import function
 from ..core.elementwise import UNEXPANDED
 from ..core.join import is_zero_outside
+from ..core.operands import densify, promote, to_dense
 from ..core.registry import FUNCTIONS
 from ..core.views import view_function
 from ..kernels import linalg_dense

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import jax
 
 from ..core.array import Array
-from ..core.dispatch import lift, strip_weak
 from ..core.elementwise import ElementwiseArrayFunction, elementwise
+from ..core.operands import lift, strip_weak
 from ..kernels import elementwise as kernels
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import densify, function
+from ..core.dispatch import function
+from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from ..kernels import creation as kernels
 from .conversion import asarray, on_host, put

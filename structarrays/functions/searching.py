@@ -6,10 +6,11 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.batch import along_batch, check_axis, filled, is_constant, map_elements, parts
 from ..core.dense import Dense
-from ..core.dispatch import cast, densify, function, promote
+from ..core.dispatch import function
 from ..core.dtypes import default_dtype
 from ..core.elementwise import ElementwiseArrayFunction, elementwise, elementwise_function
 from ..core.join import is_zero_outside, join, meet, restrict, same_pattern
+from ..core.operands import cast, densify, promote
 from ..core.registry import FUNCTIONS, Registry
 from ..kernels import searching as kernel
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from ..core.array import Array
 from ..core.batch import map_elements
 from ..core.dense import Dense
-from ..core.dispatch import densify, function, promote
+from ..core.dispatch import function
+from ..core.operands import densify, promote
 from ..kernels import sets as kernel
 from .searching import known_values
 

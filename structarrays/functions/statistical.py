@@ -9,7 +9,8 @@ import numpy as np
 from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import cast, function
+from ..core.dispatch import function
+from ..core.operands import cast
 from ..core.reductions import (
     Monoid,
     along_batch,

@@ -3,7 +3,7 @@
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import function
-from ..core.dispatch import to_dense as dense_form
+from ..core.operands import to_dense as dense_form
 
 
 @function("x")

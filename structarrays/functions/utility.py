@@ -7,8 +7,9 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import densify, function, promote
+from ..core.dispatch import function
 from ..core.factored import Factored
+from ..core.operands import densify, promote
 from ..core.reductions import Monoid, along_batch, map_entries, one_axis, reduced_axes, reduction
 from ..kernels import statistical as kernels
 

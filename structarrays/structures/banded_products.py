@@ -4,8 +4,8 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import densify, to_dense
 from ..core.join import is_zero_outside
+from ..core.operands import densify, to_dense
 from ..core.registry import FUNCTIONS
 from ..functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
 from ..kernels import bands as kernel

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import densify, to_dense
+from ..core.operands import densify, to_dense
 from ..core.registry import FUNCTIONS
 from ..functions.linalg import cholesky, det, eig, eigh, inv, pinv, qr, slogdet, solve, svd
 from ..functions.linalg_checks import real_dtype

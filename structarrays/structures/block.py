@@ -8,7 +8,6 @@ from jax import lax
 from ..core.array import Array
 from ..core.batch import concat_pair
 from ..core.dense import Dense
-from ..core.dispatch import allow_dense, lift
 from ..core.entries import element, elements
 from ..core.factored import (
     Factored,
@@ -24,6 +23,7 @@ from ..core.factored import (
     stored,
     unified,
 )
+from ..core.operands import allow_dense, lift
 from ..core.registry import Registry
 from ..functions.elementwise import multiply
 from ..functions.indexing import index

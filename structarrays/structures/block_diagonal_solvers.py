@@ -11,8 +11,8 @@ from jax import lax
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import densify, to_dense
 from ..core.join import restrict
+from ..core.operands import densify, to_dense
 from ..functions.linalg import (
     cholesky,
     det,

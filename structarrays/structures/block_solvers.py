@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import allow_dense, to_dense
+from ..core.operands import allow_dense, to_dense
 from ..functions.elementwise import negative
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from ..kernels import determinants

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import densify, to_dense
+from ..core.operands import densify, to_dense
 from ..functions.linalg import (
     det,
     eigvals,

@@ -7,7 +7,7 @@ no class yet, so that it counts as densified.
 import jax.numpy as jnp
 
 from ..core.dense import Dense
-from ..core.dispatch import densify
+from ..core.operands import densify
 from ..functions.linalg import eig, eigh, eigvals, eigvalsh, matrix_norm, matrix_rank, pinv, qr, svd, svdvals
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from .banded_products import has_structural_zeros

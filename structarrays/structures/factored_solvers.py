@@ -14,8 +14,8 @@ from jax import lax
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import densify, to_dense
 from ..core.errors import DensifyError
+from ..core.operands import densify, to_dense
 from ..core.registry import Registry
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from ..kernels import determinants

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import to_dense
+from ..core.operands import to_dense
 from ..core.registry import FUNCTIONS
 from ..functions.linalg import (
     cholesky,

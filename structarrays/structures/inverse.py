@@ -5,9 +5,9 @@ import jax.numpy as jnp
 from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import cast, to_dense
 from ..core.entries import elements
 from ..core.factored import Factored, as_matrix, part, scale, stored
+from ..core.operands import cast, to_dense
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from .banded import Banded
 from .banded_products import has_structural_zeros

@@ -9,9 +9,9 @@ from jax import lax
 from ..core.array import Array
 from ..core.assumptions import is_hermitian
 from ..core.dense import Dense
-from ..core.dispatch import densify, to_dense
 from ..core.entries import element
 from ..core.factored import chain
+from ..core.operands import densify, to_dense
 from ..functions.elementwise import multiply
 from ..functions.linalg import (
     cholesky,

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.assumptions import is_hermitian, self_adjoint
 from ..core.dense import Dense
-from ..core.dispatch import allow_dense, densify, to_dense
 from ..core.factored import with_batch
+from ..core.operands import allow_dense, densify, to_dense
 from ..core.registry import Registry
 from ..functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE

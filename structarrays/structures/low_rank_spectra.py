@@ -4,8 +4,8 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import densify, to_dense
 from ..core.factored import Factored, squared_norms, stored
+from ..core.operands import densify, to_dense
 from ..core.registry import Registry
 from ..functions.approximation import compress
 from ..functions.linalg import (

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.batch import concat_pair
 from ..core.dense import Dense
-from ..core.dispatch import cast
 from ..core.join import is_zero_outside, join_pair, meet_pair
+from ..core.operands import cast
 from ..core.reductions import reduce_core, squared_deviations
 from ..core.registry import FUNCTIONS
 from ..functions.creation import tril, triu

@@ -7,7 +7,6 @@ from jax import lax
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import to_dense
 from ..core.elementwise import UNEXPANDED
 from ..core.entries import elements
 from ..core.factored import (
@@ -23,6 +22,7 @@ from ..core.factored import (
     unified,
 )
 from ..core.join import is_zero_outside
+from ..core.operands import to_dense
 from ..core.registry import Registry
 from ..functions.elementwise import multiply
 from ..functions.indexing import index

@@ -4,9 +4,9 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import lift, to_dense
 from ..core.entries import elements_at, has_elements
 from ..core.factored import Factored, as_matrix, select_lines, stored
+from ..core.operands import lift, to_dense
 from ..functions.indexing import index
 from ..functions.linear_algebra import matmul, matrix_transpose
 from .product import product

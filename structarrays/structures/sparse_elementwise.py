@@ -12,10 +12,10 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.contexts import strong_zeros_policy
-from ..core.dispatch import complete, incomplete
 from ..core.elementwise import ElementwiseArrayFunction
 from ..core.join import is_zero_outside
 from ..core.registry import FUNCTIONS
+from ..core.sharing import complete, incomplete
 from ..kernels import sparse as kernel
 from ..kernels import sparse_host as host
 from .sparse import Sparse

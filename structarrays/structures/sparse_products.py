@@ -12,7 +12,7 @@ from ..core.array import Array
 from ..core.assumptions import carried
 from ..core.contexts import densify_policy, strong_zeros_policy
 from ..core.dense import Dense
-from ..core.dispatch import allow_dense
+from ..core.operands import allow_dense
 from ..functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
 from ..functions.linalg_solvers import power
 from ..functions.manipulation import permute_dims

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import allow_dense, densify
+from ..core.operands import allow_dense, densify
 from ..core.reductions import reduce_batch, reduce_core, squared_deviations, squared_magnitude
 from ..core.registry import FUNCTIONS
 from ..kernels import sparse as kernel

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import densify
 from ..core.elementwise import UNEXPANDED
 from ..core.entries import element, elements
 from ..core.factored import (
@@ -16,6 +15,7 @@ from ..core.factored import (
     common_batch,
     hadamard,
     hadamard_pair,
+    in_either_order,
     inner_pair,
     line_key,
     merge_pair,
@@ -27,6 +27,7 @@ from ..core.factored import (
     unified,
 )
 from ..core.join import join
+from ..core.operands import densify
 from ..core.reductions import squared_magnitude
 from ..core.registry import FUNCTIONS
 from ..functions.elementwise import add, multiply
@@ -126,7 +127,7 @@ def canonical(terms) -> Array:
     while queue:
         term = queue.pop(0)
         for i, other in enumerate(kept):
-            merged = _merged(other, term)
+            merged = in_either_order(merge_pair, other, term)
             if merged is not None:
                 del kept[i]
                 queue[:0] = merged.terms if type(merged) is Sum else (merged,)
@@ -137,17 +138,6 @@ def canonical(terms) -> Array:
         return kept[0]
     kept.sort(key=lambda x: (isinstance(x, Factored), type(x) is LowRank, type(x).__name__))
     return Sum._make(tuple(kept))
-
-
-def _merged(x, y):
-    """The sum of two terms as one, or None."""
-    for pair in ((x, y), (y, x)):
-        kernel = merge_pair.choose(pair, {})
-        if kernel is not None:
-            merged = kernel.run(*pair)
-            if merged is not None:
-                return merged
-    return None
 
 
 def _joinable(x, y) -> bool:
@@ -345,14 +335,21 @@ def _(x, *, axes):
     return jnp.maximum(result, 0)
 
 
+@squared_norms.kernel(Dense)
+def _squares_of_dense(x, *, axes):
+    return jnp.sum(squared_magnitude(x.data), axis=axes)
+
+
+@squared_norms.kernel(Factored)
+def _(x, *, axes):
+    squares = hadamard(conj(x) if x.dtype.kind == "c" else x, x)
+    if squares is None:
+        return _squares_of_dense(densify(x, "a sum of squares"), axes=axes)
+    return jnp.maximum(sum_of(squares, axis=axes)._dense().real, 0)
+
+
 @squared_norms.kernel(Array)
 def _(x, *, axes):
-    if isinstance(x, Factored):
-        squares = hadamard(conj(x) if x.dtype.kind == "c" else x, x)
-        if squares is not None:
-            return jnp.maximum(sum_of(squares, axis=axes)._dense().real, 0)
-    if not x.stores_entries:
-        return jnp.sum(squared_magnitude(densify(x, "a sum of squares").data), axis=axes)
     magnitude = FUNCTIONS["square"](FUNCTIONS["abs"](x))
     return sum_of(magnitude, axis=axes)._dense()
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import to_dense
+from ..core.operands import to_dense
 from ..core.registry import Registry
 from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..kernels import linalg_dense

@@ -2,7 +2,7 @@
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import densify, to_dense
+from ..core.operands import densify, to_dense
 from ..functions.creation import tril, triu
 from ..functions.linalg import diagonal, matmul, matrix_transpose
 from ..functions.set import isin

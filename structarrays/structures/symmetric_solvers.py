@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import to_dense
+from ..core.operands import to_dense
 from ..functions.linalg import (
     cholesky,
     det,

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from ..core.dense import Dense
-from ..core.dispatch import densify
+from ..core.operands import densify
 from ..functions.linalg import matmul
 from ..kernels import toeplitz as kernel
 from .banded import Banded

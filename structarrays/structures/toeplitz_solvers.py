@@ -13,7 +13,7 @@ from jax import lax
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import to_dense
+from ..core.operands import to_dense
 from ..functions.linalg import det, inv, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import toeplitz_solvers as kernel

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.dispatch import to_dense
 from ..core.join import is_zero_outside
+from ..core.operands import to_dense
 from ..functions.linalg import cholesky, det, eig, eigh, eigvals, inv, pinv, qr, slogdet, solve, svd
 from ..kernels import triangles
 from .diagonal import Diagonal

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.batch import check_axis
-from ..core.dispatch import densify
+from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from ..core.writes import DERIVATIVE
 

@@ -26,6 +26,10 @@ def values(x):
     return np.asarray(x.to_jax())
 
 
+def close(got, want):
+    np.testing.assert_allclose(values(got), want, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("batch", [(), (2,)], ids=str)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_products_sums_and_parts(dtype, batch):
@@ -36,7 +40,6 @@ def test_products_sums_and_parts(dtype, batch):
         z = x * y
         assert type(z) is sa.LowRank and type(z.u) is type(z.v) is KhatriRao and z.rank == 12
         assert z.nbytes < 1.01 * (x.nbytes + y.nbytes)
-        close = lambda got, want: np.testing.assert_allclose(values(got), want, rtol=1e-10, atol=1e-10)  # noqa: E731
         close(z, c)
         for columns in (1, 3):
             close(z @ w[:, :columns], c @ w[:, :columns])

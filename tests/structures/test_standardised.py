@@ -22,7 +22,10 @@ def sparse(rows, columns):
     i = np.repeat(np.arange(rows), per_row)
     # Every column has entries, and those of a row differ.
     j = (np.arange(rows)[:, None] * 7 + np.arange(per_row) * (columns // per_row)).ravel() % columns
-    dense = lambda data: jnp.zeros((rows, columns)).at[i, j].set(data)  # noqa: E731
+
+    def dense(data):
+        return jnp.zeros((rows, columns)).at[i, j].set(data)
+
     return (RNG.normal(size=i.size),), lambda data: sa.Sparse(data, (i, j), (rows, columns)), dense
 
 
@@ -52,7 +55,9 @@ def banded(rows, columns):
             x = x.at[i + np.arange(n), j + np.arange(n)].set(d)
         return x
 
-    make = lambda *diagonals: sa.Banded(diagonals, offsets, (rows, columns))  # noqa: E731
+    def make(*diagonals):
+        return sa.Banded(diagonals, offsets, (rows, columns))
+
     return tuple(RNG.normal(size=n) for n in lengths), make, dense
 
 

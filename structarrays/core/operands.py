@@ -1,0 +1,124 @@
+"""The operands of a kernel: arrays, of one dtype, and dense where there is no kernel that keeps their structure."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import dtypes
+from .array import Array, is_operand
+from .contexts import densify_policy
+from .dense import Dense
+from .errors import DensifyError, DensifyWarning
+from .recording import Event, active_log
+
+
+def lift(value, argument: str = "x"):
+    """A value inside a compiled call as an `Array`; what JAX and NumPy have becomes `Dense`."""
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, jax.Array):
+        return Dense._make((value,))
+    if is_operand(value):
+        return Dense._make((jnp.asarray(value),))
+    raise TypeError(f"{argument} must be an array, got {type(value).__name__}: {str(value)[:60]}")
+
+
+def is_weak(x: Array) -> bool:
+    """Whether an array inside a compiled call stands for a Python scalar."""
+    return type(x) is Dense and getattr(jax.typeof(x._value[0][0]), "weak_type", False)
+
+
+_WEAK_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+def promote(*arrays: Array) -> list[Array]:
+    """The arrays with their common dtype; Python scalars take that of the arrays, if their kind allows."""
+    strong = [x.dtype for x in arrays if not is_weak(x)]
+    if strong:
+        dtype = dtypes.promote(*strong)
+        for x in arrays:
+            if is_weak(x):
+                dtype = dtypes.promote_scalar(dtype, _WEAK_KIND[x.dtype.kind])
+    else:
+        dtype = dtypes.promote(*(x.dtype for x in arrays))
+    return [cast(x, dtype) for x in arrays]
+
+
+def cast(x: Array, dtype) -> Array:
+    """The array with another dtype, inside a compiled call; its structure and assumptions stay."""
+    if x.dtype == dtype and not is_weak(x):
+        return x
+    leaves, (cls, meta, assumptions) = x._value
+    return cls._cast(x, np.dtype(dtype))._assuming(assumptions)
+
+
+def to_dense(x: Array) -> Dense:
+    """The dense form, inside a compiled call, without asking the policy."""
+    return x if type(x) is Dense else Dense._make((x._dense(),))
+
+
+def densify(x: Array, name: str) -> Dense:
+    """The dense form of an operand that `name` has no kernel for, under the policy (DESIGN 4.2).
+
+    An operand that stores as many numbers as its dense form has (a triangular one) is not expanded by that.
+
+    Raises
+    ------
+    DensifyError
+        If the policy forbids it, or the dense form is larger than the limit.
+    """
+    if type(x) is Dense:
+        return x
+    if not x.full_size:
+        allow_dense(x, name, x.size)
+    return to_dense(x)
+
+
+def allow_dense(x: Array, name: str, size: int, *, limit: bool = True):
+    """Ask the policy, and the log, whether `name` may make a dense array of so many elements of `x`.
+
+    Parameters
+    ----------
+    x : Array
+        The structured operand.
+    name : str
+        The function.
+    size : int
+        The number of elements.
+    limit : bool
+        Whether more than the limit raises; else it only warns, as a write does.
+
+    Raises
+    ------
+    DensifyError
+        If the policy forbids it, or the dense form is larger than the limit.
+    """
+    size *= x.dtype.itemsize
+    policy = densify_policy.value
+    kind = f"{type(x).__name__} of shape {x.shape}"
+    if policy.mode == "error" or (limit and size > policy.limit):
+        why = (
+            'which sa.densify("error") forbids'
+            if policy.mode == "error"
+            else f"which is above the limit of {policy.limit} bytes"
+        )
+        raise DensifyError(
+            f"{name} would expand {kind} to its dense form ({size} bytes), {why}\n"
+            f"It has no kernel that keeps the structure of these operands. Ways out: a function that keeps it "
+            f"(sa.explain tells what runs), x.to_dense() where the dense form is wanted, "
+            f'or with sa.densify("allow", limit=…)'
+        )
+    if policy.mode == "warn" or size > policy.limit:
+        warnings.warn(f"{name} expands {kind} to its dense form ({size} bytes)", DensifyWarning, stacklevel=4)
+    log = active_log()
+    if log is not None:
+        log.add(Event(name, (kind,), "densify", f"Dense of shape {x.shape}", bytes=size, densified=True))
+
+
+def strip_weak(leaf):
+    """A leaf of a result without JAX's weak type, which must not leak out (DESIGN 4.8)."""
+    if getattr(jax.typeof(leaf), "weak_type", False):
+        return jax.lax.convert_element_type(leaf, leaf.dtype)
+    return leaf
