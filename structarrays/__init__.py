@@ -150,6 +150,7 @@ from .structures import blocks_joins as _blocks_joins
 from .structures import blocks_products as _blocks_products
 from .structures import blocks_reductions as _blocks_reductions
 from .structures import circulant_solvers as _circulant_solvers
+from .structures import factored_batches as _factored_batches
 from .structures import factored_functions as _factored_functions
 from .structures import factored_solvers as _factored_solvers
 from .structures import fill_indexing as _fill_indexing

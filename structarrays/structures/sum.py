@@ -228,7 +228,20 @@ def _term(x, shape):
     return matrix_transpose(row_of_rank_one(data.mT, (*data.shape[:-2], *core[::-1])))
 
 
-UNEXPANDED.update(add=sums, subtract=sums)
+def equal_lines(function, args, shape):
+    """A product or quotient of a constant matrix and a row, all of whose rows are equal, or a column, as a matrix of rank one; else None."""
+    core, lines = shape[-2:], [x for x in args if type(x) is Dense]
+    if len(lines) != 1 or not any(type(x) is Fill and x.core_ndim == 2 for x in args):
+        return None
+    line = (1, *lines[0].shape)[-2:]
+    if min(core) < 2 or line not in ((1, core[1]), (core[0], 1)):
+        return None
+    line = function.dispatch(*(x if type(x) is Dense else Dense._make((x._constant(2),)) for x in args))
+    result = _term(line, shape)
+    return None if result.full_size else result
+
+
+UNEXPANDED.update(add=sums, subtract=sums, multiply=equal_lines, divide=equal_lines)
 
 
 # ---- what distributes over the terms ------------------------------------------------------------------------------------------

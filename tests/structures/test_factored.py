@@ -106,7 +106,7 @@ def test_repr_shows_the_tree():
 
 
 def test_pickles_and_trees():
-    x = sparse(9, 8)[0] + low_rank(9, 8)[0]
+    x = sparse(30, 20)[0] + low_rank(30, 20)[0]
     assert type(x) is sa.Sum
     y = pickle.loads(pickle.dumps(x))
     assert type(y) is sa.Sum and sa.same_structure(x, y)
