@@ -69,15 +69,16 @@ def sums(vectors) -> Array:
 
 def product_spectrum(values, shift: Array) -> Array:
     """Eigenvalues of a Kronecker product plus a multiple of the identity."""
-    return spread(values, jnp.multiply) + _number(shift, len(values))
+    return spread(values, jnp.multiply) + spread_number(shift, len(values))
 
 
 def sum_spectrum(values, shift: Array) -> Array:
     """Eigenvalues of a Kronecker sum plus a multiple of the identity."""
-    return spread(values, jnp.add) + _number(shift, len(values))
+    return spread(values, jnp.add) + spread_number(shift, len(values))
 
 
-def _number(shift, axes):
+def spread_number(shift, axes):
+    """A number for each matrix, with so many axes behind."""
     return shift.reshape(*shift.shape, *(1,) * axes)
 
 
@@ -119,15 +120,15 @@ def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple
     core = eigenvalues.shape[eigenvalues.ndim - axes :]
     pivots = eigenvalues.real > 0 if positive else eigenvalues != 0
     regular = jnp.all(pivots | jnp.isnan(eigenvalues), axis=tuple(range(-axes, 0)))
-    inverse = jnp.where(_number(regular, axes), 1 / eigenvalues, jnp.nan)[..., None]
+    inverse = jnp.where(spread_number(regular, axes), 1 / eigenvalues, jnp.nan)[..., None]
 
     def substitute(b, *, transposed):
         data = b.reshape(*b.shape[:-2], *core, b.shape[-1])
         for i, q in enumerate(vectors):  # the transpose has the conjugated eigenvectors
-            data = _apply(q, data, i - axes - 1, transpose=True, conjugate=not transposed)
+            data = apply_along(q, data, i - axes - 1, transpose=True, conjugate=not transposed)
         data = inverse * data
         for i, q in enumerate(vectors):
-            data = _apply(q, data, i - axes - 1, transpose=False, conjugate=transposed)
+            data = apply_along(q, data, i - axes - 1, transpose=False, conjugate=transposed)
         return data.reshape(b.shape)
 
     solution = lax.custom_linear_solve(
@@ -139,7 +140,7 @@ def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple
     return solution, regular
 
 
-def _apply(q, data, axis, *, transpose, conjugate):
+def apply_along(q, data, axis, *, transpose, conjugate):
     """A matrix ``(..., n, n)``, transposed and conjugated or not, times the vectors along one axis, counted from behind; None is the
     identity.
     """
@@ -154,7 +155,7 @@ def _apply(q, data, axis, *, transpose, conjugate):
         rows = data.reshape(*data.shape[:batch], math.prod(data.shape[batch:axis]), data.shape[axis])
         return (rows @ (q if transpose else q.mT)).reshape(data.shape)
     moved = jnp.moveaxis(data, axis, batch)
-    return jnp.moveaxis(_apply(q, moved, batch - data.ndim, transpose=transpose, conjugate=False), batch, axis)
+    return jnp.moveaxis(apply_along(q, moved, batch - data.ndim, transpose=transpose, conjugate=False), batch, axis)
 
 
 # ---- determinants ----------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """Kronecker sums, and Kronecker products beside a multiple of the identity, by the eigenvectors of their Hermitian factors.
 
-``A ⊗ B + c I`` and ``A ⊕ B`` have the eigenvectors of ``A ⊗ B``, and the eigenvalues ``λ μ + c`` and ``λ + μ``. Factors that are not known to
-be Hermitian have no kernel here for systems and determinants: the array is expanded, under the policy.
+``A ⊗ B + c I`` and ``A ⊕ B`` have the eigenvectors of ``A ⊗ B``, and the eigenvalues ``λ μ + c`` and ``λ + μ``. Where not all factors are known
+to be Hermitian, systems go by the Schur forms of the factors, which JAX has on CPUs; elsewhere the array is expanded, under the policy.
 """
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from ..core.array import Array
@@ -18,8 +19,10 @@ from ..functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, 
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..functions.linear_algebra import matmul
 from ..kernels import kronecker as kernel
+from ..kernels import kronecker_schur
 from .diagonal import Diagonal, Identity
 from .fill import Fill
+from .inverse import checked_inverse, stays_inverse
 from .kronecker import Kronecker, has_hermitian_factors, has_square_factors, is_scaled_identity, kronecker
 from .kronecker_solvers import in_order
 from .kronecker_sum import KroneckerSum
@@ -56,7 +59,7 @@ class Spectral(NamedTuple):
 def _spectral(factors, shift, spectrum) -> Spectral:
     """The factors as dense matrices, or as their diagonals."""
     data = [_diagonal(f) for f in factors]
-    dense = [densify(f, "linalg.eigh").data if d is None else d for f, d in zip(factors, data, strict=True)]
+    dense = [densify(f, "linalg.solve").data if d is None else d for f, d in zip(factors, data, strict=True)]
     return Spectral(tuple(dense), shift, spectrum, tuple(d is not None for d in data))
 
 
@@ -81,12 +84,24 @@ def _terms(x):
 
 
 def _is_shifted(x, *args) -> bool:
+    """Whether a sum is a Kronecker product with Hermitian factors beside a multiple of the identity."""
     terms = _terms(x)
     return terms is not None and has_hermitian_factors(terms[0])
 
 
-def _is_hermitian(x, *args) -> bool:
-    return is_hermitian(x)
+def _is_hermitian(x) -> bool:
+    return is_hermitian(x) if type(x) is KroneckerSum else _is_shifted(x)
+
+
+def _has_schur() -> bool:
+    return jax.default_backend() == "cpu"
+
+
+def _is_solved(x, *args) -> bool:
+    """Whether a Kronecker sum, or a sum of two terms, is solved by its factors."""
+    if type(x) is Sum and _terms(x) is None:
+        return False
+    return _is_hermitian(x) or _has_schur()
 
 
 def _parts(x) -> Spectral:
@@ -99,8 +114,8 @@ def _parts(x) -> Spectral:
 # ---- systems and determinants ------------------------------------------------------------------------------------------
 
 
-@solve.kernel(Sum, Array, when=_is_shifted)
-@solve.kernel(KroneckerSum, Array, when=_is_hermitian)
+@solve.kernel(Sum, Array, when=_is_solved)
+@solve.kernel(KroneckerSum, Array, when=_is_solved)
 def _(x1, x2):
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
     return _solved(x1, data)
@@ -111,29 +126,37 @@ def _solved(x, data):
     batch = jnp.broadcast_shapes(x.shape[:-2], right.shape[:-2])
     right = jnp.broadcast_to(right, batch + right.shape[-2:])
     x = with_batch(x, batch) if x.ndim > 2 else x
-    solution, regular = kernel.solve(
-        lambda v: matmul(x, Dense._make((v,)))._dense(), right, *_parts(x), positive=POSITIVE_DEFINITE in x.assumptions
-    )
+
+    def times(v):
+        return matmul(x, Dense._make((v,)))._dense()
+
+    if _is_hermitian(x):
+        solution, regular = kernel.solve(times, right, *_parts(x), positive=POSITIVE_DEFINITE in x.assumptions)
+    else:
+        solution, regular = kronecker_schur.solve(times, right, *_parts(x))
     return Dense._make((solution[..., 0] if data.ndim == 1 else solution,)), jnp.all(regular)
 
 
-@inv.kernel(Sum, when=_is_shifted)
-@inv.kernel(KroneckerSum, when=_is_hermitian)
+@inv.kernel(Sum, when=_is_solved)
+@inv.kernel(KroneckerSum, when=_is_solved)
 def _(x):
-    """The inverse is a full matrix, about which the policy is asked; `solve` needs none."""
+    """A full matrix, about which the policy is asked, where it does not stay an `Inverse`."""
+    if stays_inverse(x):
+        return checked_inverse(x)
     allow_dense(x, "linalg.inv", x.size)
     return _solved(x, jnp.eye(x.shape[-1], dtype=x.dtype))
 
 
-@slogdet.kernel(Sum, when=_is_shifted)
-@slogdet.kernel(KroneckerSum, when=_is_hermitian)
+@slogdet.kernel(Sum, when=_is_solved)
+@slogdet.kernel(KroneckerSum, when=_is_solved)
 def _(x):
+    run = kernel.slogdet if _is_hermitian(x) else kronecker_schur.slogdet
     factors, shift, spectrum, diagonal = _parts(x)
-    return tuple(Dense._make((part,)) for part in kernel.slogdet(factors, shift, spectrum, diagonal))
+    return tuple(Dense._make((part,)) for part in run(factors, shift, spectrum, diagonal))
 
 
-@det.kernel(Sum, when=_is_shifted)
-@det.kernel(KroneckerSum, when=_is_hermitian)
+@det.kernel(Sum, when=_is_solved)
+@det.kernel(KroneckerSum, when=_is_solved)
 def _(x):
     sign, logabsdet = (part.data for part in slogdet.dispatch(x))
     return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))

@@ -64,17 +64,22 @@ class KroneckerSum(Factored):
     stores                                              ``sum(n_i**2)``
     times a vector                                      ``O(N sum(n_i))``
     sum of two, with a multiple of the identity         a `KroneckerSum`
-    `solve`, `slogdet`, `det`, if known to be Hermitian ``O(sum(n_i**3) + N sum(n_i))`` by the eigenvectors of the factors
+    `solve`, `slogdet`, `det`                           ``O(sum(n_i**3) + N sum(n_i))``: if it is known to be Hermitian by the
+                                                        eigenvectors of the factors, else by their Schur forms
     `eigvalsh`, `eigvals`                               ``O(sum(n_i**3) + N log N)``
     `eigh`, `eig`                                       the same: a `Kronecker` of eigenvectors (`eigh`: sorted)
     `sum`, `mean`, diagonal, Frobenius norm             no more than a product with a vector
     ==================================================  ============================================================
 
     It is known to be Hermitian if all factors are, by their class (`Symmetric`, `Hermitian`, a real `Diagonal`) or by
-    ``assume(factor, "symmetric")``, or by ``assume(x, "hermitian")`` of the whole. Systems with others are expanded.
+    ``assume(factor, "symmetric")``, or by ``assume(x, "hermitian")`` of the whole. JAX has the Schur form on CPUs; elsewhere systems
+    with factors that are not known to be Hermitian are expanded. The derivative of their `slogdet` goes through eigenvectors, and is no
+    better than these.
 
     References
     ----------
+    R. H. Bartels, G. W. Stewart, *Solution of the matrix equation AX + XB = C*, Communications of the ACM 15 (1972).
+
     R. E. Lynch, J. R. Rice, D. H. Thomas, *Direct solution of partial difference equations by tensor product methods*, Numerische
     Mathematik 6 (1964).
 

@@ -655,22 +655,17 @@ def test_what_is_known_to_be_symmetric(known):
         )
 
 
-def test_what_is_not_known_is_expanded():
+def test_factors_that_are_not_known_to_be_hermitian():
+    """Their eigenvectors are not taken for orthogonal, whatever they are."""
     general = sa.Kronecker(*factors([(3, 3), (4, 4)]))
     antisymmetric = np.array([[0.0, 1.0], [-1.0, 0.0]])
     symmetric = sa.assume(sa.Kronecker(antisymmetric, antisymmetric), "symmetric")  # its factors are not
     for x in (general, symmetric):
         shifted = x + 3 * sa.eye(x.shape[-1])
         b = np.ones(x.shape[-1])
-        with sa.densify("error"), pytest.raises(sa.DensifyError):
-            la.solve(shifted, b)
-        with sa.densify("error"), pytest.raises(sa.DensifyError):
-            la.slogdet(shifted)
         close(la.solve(shifted, b), np.linalg.solve(full(shifted), b), 1e-11)
         close(la.slogdet(shifted).logabsdet, np.linalg.slogdet(full(shifted))[1], 1e-11)
     general = sa.KroneckerSum(*factors([(3, 3), (4, 4)]))
-    with sa.densify("error"), pytest.raises(sa.DensifyError):
-        la.solve(general, np.ones(12))
     close(la.solve(general, np.ones(12)), np.linalg.solve(full(general), np.ones(12)), 1e-10)
 
 
