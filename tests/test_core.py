@@ -284,6 +284,22 @@ def test_imports_point_downwards():
                     assert not (parts & forbidden and (node.level == 2 or "structarrays" in parts)), (path, node.module)
 
 
+def test_equal_calls_within_one_call_are_printed_once():
+    x = sa.tridiagonal([1.0] * 8, [2.0] * 9, [1.0] * 8)
+
+    def twice(x):
+        return sa.linalg.matrix_power(x, 4), sa.linalg.matrix_power(x, 4)
+
+    log = sa.explain(twice, x)
+    lines = str(log).splitlines()
+    assert lines[0].split() == ["function", "operands", "how", "result", "times"]
+    (products,) = [line for line in lines if line.startswith("  matmul")][:1]
+    assert products.split()[-1] == "2"  # x @ x, and its square, in one power
+    assert sum(line.startswith("linalg.matrix_power") for line in lines) == 2  # calls of the user's stay apart
+    assert lines[-1] == f"{len(log.kernels)} kernels, 0 densifications"
+    assert "times" not in str(sa.explain(sa.add, x, x))
+
+
 # ---- the first operation of a class in a process ----------------------------------------------------------------------
 
 

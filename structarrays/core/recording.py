@@ -51,7 +51,7 @@ def describe(value) -> str:
 
 @dataclass(eq=False)
 class Log:
-    """What happened inside a `record`: a list of events that prints as a table.
+    """What happened inside a `record`: a list of events that prints as a table, in which equal calls within one call stand once.
 
     Attributes
     ----------
@@ -92,18 +92,21 @@ class Log:
         return [e for e in self.events if not e.densified]
 
     def __str__(self):
-        rows = [("function", "operands", "how", "result", "bytes", "time")]
-        for e in self.events:
+        rows = [("function", "operands", "how", "result", "times", "bytes", "time")]
+        for e, count in _lines(_tree(self.events)):
             rows.append(
                 (
                     "  " * e.depth + e.function,
                     ", ".join(e.operands),
                     e.how,
                     e.result,
+                    f"{count}" if count > 1 else "",
                     f"{e.bytes:,}" if e.bytes else "",
                     "" if e.seconds is None else f"{e.seconds * 1e3:.3g} ms",
                 )
             )
+        empty = {i for i, column in enumerate(zip(*rows, strict=True)) if i > 3 and not any(column[1:])}
+        rows = [[cell for i, cell in enumerate(row) if i not in empty] for row in rows]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
         lines.insert(1, "  ".join("-" * w for w in widths))
@@ -114,6 +117,35 @@ class Log:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _tree(events):
+    """The events without a call around them, each with its own calls: pairs ``(event, pairs)``."""
+    roots = []
+    stack = [(-1, roots)]
+    for e in events:
+        while stack[-1][0] >= e.depth:
+            stack.pop()
+        own = []
+        stack[-1][1].append((e, own))
+        stack.append((e.depth, own))
+    return roots
+
+
+def _lines(tree, count=1):
+    """The events of a tree in their order, each with how often it happened: equal calls within one call stand together."""
+    for e, own in tree:
+        yield e, count
+        alike = {}
+        for branch in own:
+            alike.setdefault(_content(branch), []).append(branch)
+        for branches in alike.values():
+            yield from _lines(branches[:1], count * len(branches))
+
+
+def _content(branch):
+    e, own = branch
+    return e.function, e.operands, e.how, e.result, e.densified, tuple(map(_content, own))
 
 
 @contextlib.contextmanager
