@@ -177,47 +177,81 @@ def _substitute_upper(upper, y):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _slogdet(kl, ku, rows):
-    def system(rows):
-        return _slogdet_of_one(rows, kl, ku)
-
-    def whole_batch(rows):
-        return banded_systems.one_by_one(system, rows.shape[:-2], rows)
-
-    return banded_systems.mapped_together(whole_batch, (True, True))(rows)
+    return _batched(functools.partial(_determinant, kl=kl, ku=ku, gradient=False), rows)
 
 
 @_slogdet.defjvp
 def _(kl, ku, primals, tangents):
     # d log det A = trace(inv(A) dA)
     (rows,), (tangent,) = primals, tangents
-    sign, logabsdet = _slogdet(kl, ku, rows)
-    gradient = jnp.vectorize(lambda r: banded_lu.logdet_gradient(r, kl, ku), signature="(n,w)->(n,w)")(rows)
+    sign, logabsdet, gradient = _slogdet_and_gradient(kl, ku, rows)
     change = jnp.sum(gradient * tangent, (-2, -1))
     if jnp.iscomplexobj(rows):
         return (sign, logabsdet), (sign * 1j * change.imag, change.real)
     return (sign, logabsdet), (jnp.zeros_like(sign), change)
 
 
-def _slogdet_of_one(rows, kl, ku):
-    def from_pivots(pivots, sign):
-        magnitude = jnp.abs(pivots)
-        phases = jnp.sign(pivots)
-        return sign * jnp.prod(phases), jnp.sum(jnp.log(magnitude))
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _slogdet_and_gradient(kl, ku, rows):
+    """And the derivative of the logarithm by the entries, in the storage of `rows`."""
+    return _batched(functools.partial(_determinant, kl=kl, ku=ku, gradient=True), rows)
 
+
+@_slogdet_and_gradient.defjvp
+def _(kl, ku, primals, tangents):
+    """The second derivative goes through a loop that keeps no more than its window."""
+    (rows,), (tangent,) = primals, tangents
+
+    def pivoted(rows):
+        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(
+            rows, jnp.zeros((rows.shape[0], 0), rows.dtype), kl, ku
+        )
+        return banded_lu.logdet_gradient_pivoted(upper, multipliers, pivots, kl)
+
+    results = _slogdet_and_gradient(kl, ku, rows)
+    changes = jax.jvp(functools.partial(_slogdet, kl, ku), (rows,), (tangent,))[1]
+    return results, (*changes, jax.jvp(jnp.vectorize(pivoted, signature="(n,w)->(n,w)"), (rows,), (tangent,))[1])
+
+
+def _batched(system, rows):
+    """A function of single systems, all of whose results have the batch shape."""
+
+    def whole_batch(rows):
+        return banded_systems.one_by_one(system, rows.shape[:-2], rows)
+
+    count = len(jax.eval_shape(system, jax.ShapeDtypeStruct(rows.shape[-2:], rows.dtype)))
+    return banded_systems.mapped_together(whole_batch, (True,) * count)(rows)
+
+
+def _determinant(rows, kl, ku, gradient):
+    """Sign, logarithm and (`gradient`) the derivative of the logarithm, of one matrix."""
     one = jnp.ones((), rows.dtype)
 
+    def from_pivots(pivots, sign, derivative):
+        values = sign * jnp.prod(jnp.sign(pivots)), jnp.sum(jnp.log(jnp.abs(pivots)))
+        return (*values, derivative()) if gradient else values
+
     def pivoted():
-        upper, _, _, pivots = banded_lu.eliminate_pivoted(rows, jnp.zeros((rows.shape[0], 0), rows.dtype), kl, ku)
+        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(
+            rows, jnp.zeros((rows.shape[0], 0), rows.dtype), kl, ku
+        )
         odd = jnp.sum(pivots != 0) % 2 == 1
-        return from_pivots(upper[:, 0], jnp.where(odd, -one, one))
+        return from_pivots(
+            upper[:, 0],
+            jnp.where(odd, -one, one),
+            lambda: banded_lu.logdet_gradient_pivoted(upper, multipliers, pivots, kl),
+        )
 
     if kl == 0 or ku == 0:
-        return from_pivots(rows[:, kl], one)
+        return from_pivots(rows[:, kl], one, lambda: jnp.zeros_like(rows).at[:, kl].set(1 / rows[:, kl]))
     if not banded_lu.is_native(kl, ku, rows.dtype):
         return pivoted()
     factors = banded_lu.eliminate(rows, kl, ku)
-    stable = banded_lu.is_stable(factors, rows, kl, ku)
-    return lax.cond(stable, lambda: from_pivots(factors[:, kl], one), pivoted)
+    return lax.cond(
+        banded_lu.is_stable(factors, rows, kl, ku),
+        lambda: from_pivots(factors[:, kl], one, lambda: banded_lu.logdet_gradient(factors, kl, ku)),
+        pivoted,
+    )
 
 
 # Cholesky

@@ -319,3 +319,59 @@ def test_a_million_rows_in_linear_memory_and_native_loops(name):
     assert 'xla_cpu_small_call="true"' in forward.as_text()
     gradient = jax.jit(jax.grad(FUNCTIONS[name])).lower(diagonals, b).compile()
     assert gradient.memory_analysis().temp_size_in_bytes < 16 * stored
+
+
+# ---- derivatives of determinants -------------------------------------------------------------------------------------
+
+
+def _random(n, kl, ku, dominant, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    offsets = tuple(k for k in range(-kl, ku + 1) if -n < k < n)
+    diagonals = [rng.normal(size=n - abs(k)).astype(dtype) for k in offsets]
+    if np.dtype(dtype).kind == "c":
+        diagonals = [d + 1j * rng.normal(size=d.shape) for d in diagonals]
+    diagonals[offsets.index(0)] += dominant
+    return diagonals, offsets, sum(np.diag(d, k) for d, k in zip(diagonals, offsets, strict=True))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("dominant", [0, 30])  # with and without pivoting
+@pytest.mark.parametrize(
+    ("n", "kl", "ku"), [(1, 1, 1), (2, 3, 1), (9, 1, 1), (9, 1, 3), (9, 4, 2), (12, 2, 2), (7, 6, 6), (9, 0, 2)]
+)
+def test_the_derivative_of_slogdet_is_the_inverse(n, kl, ku, dominant, dtype):
+    diagonals, offsets, dense = _random(n, kl, ku, dominant, dtype)
+    inverse = np.linalg.inv(dense)
+
+    def logdet(diagonals):
+        return banded.slogdet(diagonals, offsets, n)[1]
+
+    for gradient in (jax.grad(logdet)(diagonals), jax.jit(jax.grad(logdet))(diagonals)):
+        for k, g in zip(offsets, gradient, strict=True):
+            np.testing.assert_allclose(g, np.diagonal(inverse.T, k), rtol=1e-9, atol=1e-11 * np.abs(inverse).max())
+
+
+def test_second_derivatives_and_maps_of_slogdet():
+    diagonals, offsets, dense = _random(6, 2, 1, 12, "float64")
+    tangent, *_ = _random(6, 2, 1, 0, "float64", seed=1)
+
+    def logdet(diagonals):
+        return banded.slogdet(diagonals, offsets, 6)[1]
+
+    change = sum(np.diag(d, k) for d, k in zip(tangent, offsets, strict=True))
+    inverse = np.linalg.inv(dense)
+    _, second = jax.jvp(jax.grad(logdet), (diagonals,), (tangent,))
+    for k, s in zip(offsets, second, strict=True):
+        np.testing.assert_allclose(s, np.diagonal(-(inverse @ change @ inverse).T, k), rtol=1e-9, atol=1e-12)
+    stacked = [np.stack([d, 2 * d]) for d in diagonals]
+    mapped = jax.vmap(jax.grad(logdet))(stacked)
+    for k, g in zip(offsets, mapped, strict=True):
+        wanted = np.stack([np.diagonal(inverse.T, k), np.diagonal(inverse.T, k) / 2])
+        np.testing.assert_allclose(g, wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("w", [1, 2, 3])
+def test_the_derivative_of_slogdet_is_a_native_loop(w):
+    diagonals, offsets, _ = _random(50, w, w, 20, "float64")
+    gradient = jax.jit(jax.grad(lambda d: banded.slogdet(d, offsets, 50)[1]))
+    assert gradient.lower(diagonals).compile().as_text().count('xla_cpu_small_call="true"') >= 2
