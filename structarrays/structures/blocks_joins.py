@@ -42,7 +42,9 @@ def _(x, block):
     block = _square(block)
     if block is None or not _divides(block, x.core_shape):
         return None
-    (m, _), (height, width) = x.core_shape, block
+    (m, n), (height, width) = x.core_shape, block
+    if m // height != n // width:  # it ends with blocks of no rows, or of no columns
+        return None
     rows, columns = cuts(x)
     # The corners (t height, t width) of the blocks must be cuts, for all t.
     kept = np.flatnonzero((rows % height == 0) & (columns % width == 0) & (rows // height == columns // width))
