@@ -5,6 +5,7 @@ from .linalg_norms import cross, diagonal, matrix_norm, outer, trace, vector_nor
 from .linalg_solvers import cholesky, det, inv, matrix_power, matrix_rank, pinv, slogdet, solve
 from .linalg_spectra import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
+from .selected_inverse import selected_inverse
 
 __all__ = [
     "cholesky",
@@ -25,6 +26,7 @@ __all__ = [
     "outer",
     "pinv",
     "qr",
+    "selected_inverse",
     "slogdet",
     "solve",
     "svd",

@@ -73,6 +73,26 @@ def slogdet(diagonals, offsets, n):
     return _slogdet(*banded_rows.bandwidths(offsets), rows)
 
 
+def selected_inverse(diagonals, offsets, n):
+    """The diagonals of the inverse at the same offsets, NaN for a singular matrix, and whether all matrices are regular."""
+    dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    if n == 0 or 0 in batch:
+        return tuple(jnp.zeros((*batch, max(0, n - abs(k))), dtype) for k in offsets), jnp.array(True)
+    inside, their_offsets = _nonempty(diagonals, offsets, n)
+    rows = banded_rows.from_diagonals(inside, their_offsets, n, dtype)
+    kl, ku = banded_rows.bandwidths(their_offsets)
+    w = max(kl, ku)  # the elements stand at the places of the transpose
+    rows = jnp.pad(jnp.broadcast_to(rows, (*batch, *rows.shape[-2:])), [(0, 0)] * (len(batch) + 1) + [(w - kl, w - ku)])
+    sign, _, gradient = _slogdet_and_gradient(w, w, rows)
+    gradient = jnp.where((sign == 0)[..., None, None], jnp.nan, gradient)
+    found = tuple(
+        gradient[..., max(0, k) : n + min(0, k), w - k] if -n < k < n else jnp.zeros((*batch, 0), dtype)
+        for k in offsets
+    )
+    return found, ~jnp.any(sign == 0)
+
+
 def cholesky(diagonals, offsets, n, upper=False):
     """Cholesky factor of the Hermitian part of a matrix, ``L L^H`` or (`upper`) ``U^H U``.
 

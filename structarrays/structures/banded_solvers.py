@@ -9,7 +9,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import densify, to_dense
 from ..core.registry import FUNCTIONS
-from ..functions.linalg import cholesky, det, eig, eigh, inv, pinv, qr, slogdet, solve, svd
+from ..functions.linalg import cholesky, det, eig, eigh, inv, pinv, qr, selected_inverse, slogdet, solve, svd
 from ..functions.linalg_checks import real_dtype
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import banded as kernel
@@ -75,6 +75,20 @@ def _(x):
     axis = () if type(x) is Identity else -1
     divisor, ok = _regular(entries, axis=axis, positive=POSITIVE_DEFINITE in x.assumptions)
     return x._rebuild((1 / divisor,), None), ok
+
+
+@selected_inverse.kernel(Banded, when=has_structural_zeros)
+def _(x):
+    diagonals, ok = kernel.selected_inverse(*_parts(x))
+    positive = POSITIVE_DEFINITE in x.assumptions
+    if positive and 0 in x.offsets:  # so are the inverse, and what stands on its diagonal
+        ok = ok & ~jnp.any(diagonals[x.offsets.index(0)].real <= 0)
+    return bands(diagonals, x.offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
+
+
+@selected_inverse.kernel(Diagonal, when=has_structural_zeros)
+def _(x):
+    return inv.dispatch(x)
 
 
 # ---- Cholesky factors ---------------------------------------------------------------------------------------------

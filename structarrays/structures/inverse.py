@@ -7,8 +7,8 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.entries import elements
 from ..core.factored import Factored, as_matrix, part, scale, stored
-from ..core.operands import cast, to_dense
-from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
+from ..core.operands import cast, densify, to_dense
+from ..functions.linalg import det, inv, matmul, matrix_transpose, selected_inverse, slogdet, solve
 from .banded import Banded
 from .banded_products import has_structural_zeros
 from .diagonal import Identity
@@ -196,3 +196,9 @@ def checked_inverse(x):
 @inv.kernel(Banded, when=lambda x: has_structural_zeros(x) and stays_inverse(x))
 def _(x):
     return checked_inverse(x)
+
+
+@selected_inverse.kernel(Array)
+def _(x):
+    result, ok = inv.dispatch(x)
+    return (densify(result, "linalg.selected_inverse") if type(result) is Inverse else result), ok

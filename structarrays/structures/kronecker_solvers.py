@@ -26,6 +26,7 @@ from ..functions.linalg import (
     matrix_rank,
     pinv,
     qr,
+    selected_inverse,
     slogdet,
     solve,
     svd,
@@ -90,6 +91,12 @@ def _(x1, x2):
 def _(x):
     parts, flags = zip(*map(inv.dispatch, x.factors), strict=True)
     parts = [p._assuming(f.assumptions - {"positive_semidefinite"}) for p, f in zip(parts, x.factors, strict=True)]
+    return kronecker(*parts), all_of(flags)
+
+
+@selected_inverse.kernel(Kronecker, when=has_square_factors)
+def _(x):
+    parts, flags = zip(*map(selected_inverse.dispatch, x.factors), strict=True)
     return kronecker(*parts), all_of(flags)
 
 

@@ -1,0 +1,95 @@
+"""`linalg.selected_inverse`: elements of the inverse at the places that a structure stores. The oracle is NumPy's inverse."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import structarrays as sa
+
+RNG = np.random.default_rng(0)
+
+
+def banded(n, offsets, dominant=0.0, batch=(), dtype="float64"):
+    diagonals = [RNG.normal(size=(*batch, max(0, n - abs(k)))).astype(dtype) for k in offsets]
+    if np.dtype(dtype).kind == "c":
+        diagonals = [d + 1j * RNG.normal(size=d.shape) for d in diagonals]
+    if 0 in offsets:
+        diagonals[offsets.index(0)] = diagonals[offsets.index(0)] + dominant
+    return sa.Banded(diagonals, offsets, (n, n))
+
+
+def at_pattern(inverse, offsets):
+    return sum(np.triu(np.tril(inverse, k), k) for k in offsets)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("dominant", [0.0, 25.0])
+@pytest.mark.parametrize("batch", [(), (2, 3)])
+@pytest.mark.parametrize("offsets", [(0,), (-1, 0, 1), (-3, 0, 1), (0, 2), (-2, -1, 0), (-2, 1, 0), (-5, -1, 0, 4)])
+def test_banded(offsets, batch, dominant, dtype):
+    if dtype == "float32" and not dominant:
+        return  # the condition number of a random matrix leaves too few digits to compare
+    offsets = tuple(sorted(offsets))
+    x = banded(9, offsets, dominant + (3.0 if len(offsets) == 1 else 0.0), batch, dtype)
+    inverse = np.linalg.inv(np.array(x.to_jax()))
+    z = sa.linalg.selected_inverse(x)
+    assert isinstance(z, sa.Banded) and z.offsets == offsets and z.dtype == x.dtype
+    tolerance = 1e-4 if dtype == "float32" else 1e-8
+    np.testing.assert_allclose(
+        z.to_jax(), at_pattern(inverse, offsets), rtol=tolerance, atol=tolerance * np.abs(inverse).max()
+    )
+
+
+def test_other_structures():
+    a, b = banded(5, (-1, 0, 1), 4.0), banded(4, (-2, 0, 1), 4.0)
+    z = sa.linalg.selected_inverse(sa.Kronecker(a, b))
+    assert type(z) is sa.Kronecker and all(type(f) is sa.Banded for f in z.factors)
+    parts = [at_pattern(np.linalg.inv(np.array(f.to_jax())), f.offsets) for f in (a, b)]
+    np.testing.assert_allclose(z.to_jax(), np.kron(*parts), atol=1e-13)
+    for x in (
+        sa.asarray(RNG.normal(size=(4, 4))),
+        sa.BlockDiagonal(RNG.normal(size=(3, 2, 2))),
+        sa.Triangular(RNG.normal(size=(5, 5)) + 5 * np.eye(5)),
+        sa.Identity(4, 2.0),
+        sa.Toeplitz(0.5 ** np.arange(300.0)),
+    ):
+        z = sa.linalg.selected_inverse(x)
+        np.testing.assert_allclose(z.to_jax(), np.linalg.inv(np.array(x.to_jax())), rtol=1e-9, atol=1e-11)
+
+
+def test_singular_and_indefinite_matrices():
+    singular = sa.tridiagonal([0.0, 1.0], [0.0, 1.0, 1.0], [0.0, 1.0])
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        sa.linalg.selected_inverse(singular)
+    assert np.isnan(np.array(jax.jit(sa.linalg.selected_inverse)(singular).diagonals[1])).all()
+    with pytest.raises(np.linalg.LinAlgError):
+        sa.linalg.selected_inverse(sa.assume(sa.Diagonal([1.0, -1.0]), "positive_definite"))
+    with pytest.raises(ValueError, match="square"):
+        sa.linalg.selected_inverse(sa.ones((2, 3)))
+    assert sa.linalg.selected_inverse(sa.eye(0)).shape == (0, 0)
+
+
+def test_derivatives_and_maps():
+    x = banded(7, (-1, 0, 2), 6.0)
+
+    def ours(x):
+        return jnp.sum(sa.linalg.diagonal(sa.linalg.selected_inverse(x)).to_jax() ** 2)
+
+    def dense(x):
+        return jnp.sum(jnp.diagonal(jnp.linalg.inv(x.to_jax())) ** 2)
+
+    for found, wanted in zip(jax.tree.leaves(jax.grad(ours)(x)), jax.tree.leaves(jax.grad(dense)(x)), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    many = banded(7, (-1, 0, 2), 6.0, batch=(3,))
+    mapped = jax.vmap(sa.linalg.selected_inverse)(many)
+    np.testing.assert_allclose(mapped.to_jax(), sa.linalg.selected_inverse(many).to_jax(), atol=1e-14)
+
+
+def test_memory_and_a_million_rows():
+    n = 10**6
+    x = sa.tridiagonal(-np.ones(n - 1), np.full(n, 3.0), -np.ones(n - 1))
+    compiled = jax.jit(sa.linalg.selected_inverse).lower(x).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < 60 * 8 * n
+    z = sa.linalg.selected_inverse(x)
+    np.testing.assert_allclose(z.diagonals[1][n // 2], 1 / np.sqrt(5), rtol=1e-14)
