@@ -24,6 +24,7 @@ SECTIONS = (
     "solvers",
     "low_rank",
     "standardise",
+    "accuracy",
     "compiled",
     "import_time",
 )
