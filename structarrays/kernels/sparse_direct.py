@@ -213,8 +213,9 @@ class Cache:
             slot = self._slots.setdefault(key, _Slot())
             self._slots.move_to_end(key)
         with slot.lock:  # who wants the same matrix waits; others do not
-            if slot.value is None:
-                slot.value = factorize(data, first, second, n, definite)
+            if slot.value is not None:
+                return slot.value
+            slot.value = factorize(data, first, second, n, definite)
         self._forget_oldest()
         return slot.value
 
@@ -250,7 +251,7 @@ def factorize(data, first, second, n: int, definite: bool) -> Factorization:
     return Factorization(data, first, second, n, definite)
 
 
-FACTORIZATIONS = Cache(count=8, nbytes=1 << 30)
+FACTORIZATIONS = Cache(count=64, nbytes=1 << 30)
 """The cache of the process."""
 
 
