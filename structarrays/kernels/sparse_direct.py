@@ -22,6 +22,8 @@ import threading
 
 import numpy as np
 
+from . import sparse_inverse
+
 PRECISIONS = ("float32", "float64", "complex64", "complex128")
 """The dtypes that SuperLU has routines for."""
 
@@ -125,13 +127,17 @@ class Factorization:
         return sign / abs(sign), np.log(sizes).sum()
 
     def inverse_at(self, first, second):
-        """The elements ``(second, first)`` of the inverse, for coordinates in the order of `first`: one column after the other."""
-        result = np.full(first.shape, np.nan, self.matrix.dtype)
+        """The elements ``(second, first)`` of the inverse, for the coordinates of all entries, in the order of `first`."""
         if self.lu is None:
-            return result
-        begins = np.searchsorted(first, np.arange(self.matrix.shape[0] + 1))
-        unit = np.zeros((self.matrix.shape[0], 1), self.matrix.dtype)
-        for j in np.unique(first):
+            return np.full(first.shape, np.nan, self.matrix.dtype)
+        result = sparse_inverse.inverse_at(self.lu, first, second)
+        return self._inverse_by_columns(first, second) if result is None else result
+
+    def _inverse_by_columns(self, first, second):
+        """The same from a solution for each column."""
+        result, n = np.empty(first.shape, self.matrix.dtype), self.matrix.shape[0]
+        begins, unit = np.searchsorted(first, np.arange(n + 1)), np.zeros((n, 1), self.matrix.dtype)
+        for j in range(n):
             unit[j] = 1
             part = slice(begins[j], begins[j + 1])
             result[part] = self._substituted(unit, False)[second[part], 0]
