@@ -82,7 +82,7 @@ class Factorization:
         a = self.matrix.T if transposed else self.matrix
         r = b - a @ x
         error = self._backward_error(r, x, b, transposed)
-        worse = error > 8 * np.finfo(b.dtype).eps
+        worse = error > 32 * np.finfo(b.dtype).eps
         if worse.any():
             old = x[:, worse]
             new = old + self._substituted(r[:, worse], transposed)
