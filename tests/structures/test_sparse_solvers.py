@@ -12,7 +12,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import structarrays as sa
-from structarrays.kernels import host_calls, sparse_direct
+from structarrays.kernels import host_calls, sparse_direct, sparse_inverse, sparse_systems
 from structarrays.structures import sparse_solvers
 
 N = 300
@@ -691,3 +691,83 @@ def test_gradient_through_blocks():
     d = jnp.linspace(1, 2, 200)
     for got, wanted in zip(jax.grad(ours, (0, 1))(a.data, d), jax.grad(dense, (0, 1))(a.data, d), strict=True):
         assert relative(got, wanted) < 1e-11
+
+
+def test_batches_of_blocks():
+    rng = np.random.default_rng(0)
+    lower, upper = rng.normal(size=(2, 2, 99, 3, 3)) * 0.1
+    x = sa.block_tridiagonal(lower, rng.normal(size=(2, 100, 3, 3)) * 0.3 + np.eye(3), upper)
+    a = sa.stack([sa.Sparse.from_scipy(random_matrix(seed=s)) for s in range(2)])
+    y = sa.Block([[a, sa.Diagonal(rng.random((2, N)))], [None, a.mT]])
+    for z in (x, y):
+        dense, b = np.asarray(z.to_dense()), np.ones(z.shape[-1])
+        np.testing.assert_allclose(sa.linalg.solve(z, sa.asarray(b)), np.linalg.solve(dense, b), rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(sa.linalg.slogdet(z).logabsdet, np.linalg.slogdet(dense)[1], rtol=1e-11)
+
+
+# ---- elements of the inverse ------------------------------------------------------------------------------------------
+
+
+def patterns():
+    """Names and matrices whose factors have very different patterns."""
+    rng = np.random.default_rng(0)
+    arrow = scipy.sparse.lil_array(scipy.sparse.diags_array(2.0 + rng.random(N)))
+    arrow[0], arrow[:, [0]] = 0.1, 0.1
+    arrow[0, 0] = N
+    yield "grid", laplacian(18)
+    yield "unsymmetric", random_matrix()
+    yield "saddle point", saddle_point(0)
+    yield "diagonal", scipy.sparse.diags_array(1.0 + np.arange(N))
+    yield "permutation", scipy.sparse.eye_array(N).tocsr()[rng.permutation(N)]
+    yield "arrow", arrow
+    yield "triangle", scipy.sparse.triu(random_matrix())
+    yield "nearly full", scipy.sparse.csc_array(rng.normal(size=(40, 40)))
+
+
+@pytest.mark.parametrize("case", list(patterns()), ids=lambda case: case[0])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_elements_of_the_inverse(case, dtype):
+    matrix = case[1].tocsr().astype(dtype).tocoo()
+    wanted = np.linalg.inv(matrix.toarray().astype(np.promote_types(dtype, np.float64)))
+    tolerance = 50 * np.linalg.cond(matrix.toarray()) * np.finfo(dtype).eps * abs(wanted).max()
+    factorization = sparse_direct.factorize(matrix.data, *matrix.coords, matrix.shape[0], False)
+    first, second = matrix.coords
+    recursive = sparse_inverse.inverse_at(factorization.lu, first, second)
+    for got in (recursive, factorization._inverse_by_columns(first, second)):
+        assert got is not None
+        np.testing.assert_allclose(got, wanted[second, first], rtol=0, atol=tolerance)
+
+
+def test_inverse_where_exchanges_fill_the_pattern(monkeypatch):
+    """Then a solution for each column is the shorter way."""
+    monkeypatch.setattr(sparse_inverse, "_structure", lambda *arguments: None)
+    a = sa.Sparse.from_scipy(random_matrix())
+    got = jax.grad(lambda data: sa.linalg.slogdet(a.with_data(data))[1].to_jax())(a.data)
+    wanted = np.linalg.inv(random_matrix().toarray())[tuple(map(np.asarray, a.coords))[::-1]]
+    np.testing.assert_allclose(got, wanted, rtol=1e-11, atol=1e-14)
+
+
+# ---- other platforms --------------------------------------------------------------------------------------------------
+
+
+def test_by_copies(monkeypatch):
+    """The way of platforms other than the CPU, taken on the CPU."""
+    monkeypatch.setattr(host_calls.lax, "platform_dependent", lambda *arrays, cpu, default: default(*arrays))
+    matrix = random_matrix(40).tocsr().tocoo()
+    data, (first, second) = jnp.asarray(matrix.data), map(jnp.asarray, matrix.coords)
+    b, dense = jnp.linspace(0, 1, 80).reshape(40, 2), matrix.toarray()
+
+    def both(data, b):
+        return sparse_systems.solve(data, first, second, b)[0], sparse_systems.slogdet(data, first, second, 40)[1]
+
+    x, logabsdet = jax.jit(both)(data, b)
+    np.testing.assert_allclose(x, np.linalg.solve(dense, b), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(logabsdet, np.linalg.slogdet(dense)[1], rtol=1e-12)
+    x, logabsdet = jax.jit(jax.vmap(jax.vmap(both, (0, None)), (None, 0)))(
+        jnp.stack([data, 2 * data]), jnp.stack([b] * 3)
+    )
+    assert x.shape == (3, 2, 40, 2)
+    np.testing.assert_allclose(x[2, 1], np.linalg.solve(2 * dense, b), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(logabsdet[1], np.linalg.slogdet(np.stack([dense, 2 * dense]))[1], rtol=1e-12)
+    gradient = jax.grad(lambda data: sparse_systems.slogdet(data, first, second, 40)[1])(data)
+    np.testing.assert_allclose(gradient, np.linalg.inv(dense)[second, first], rtol=1e-10, atol=1e-14)
