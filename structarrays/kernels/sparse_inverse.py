@@ -13,6 +13,9 @@ Davis, 1995, *Computing the sparse inverse subset*).
 
 import numpy as np
 
+_SMALL_BRANCH = 64
+"""How many pivots a branch of the elimination tree has at most that is treated as one."""
+
 
 def inverse_at(lu, rows, columns):
     """The elements ``(columns, rows)`` of the inverse of a matrix that has entries at ``(rows, columns)``.
@@ -36,8 +39,11 @@ def inverse_at(lu, rows, columns):
     below = _structure(np.minimum(r, c), np.maximum(r, c), n, 4 * lu.nnz)
     if below is None:
         return None
-    begins, parents = _supernodes(below)
-    factors = [_Panels(lu.L.tocsc()), _Panels(lu.U.T.tocsc())]
+    # In postorder the branches of the tree are runs of pivots, and few fronts are held at a time; L and U stay triangular.
+    parent, places = _postorder(below)
+    below, r, c = _moved(below, places), places[r], places[c]
+    begins, parents = _supernodes(parent, np.array([len(b) for b in below]))
+    factors = [_Panels(lu.L, places), _Panels(lu.U.T, places)]
     # The wanted elements by the supernode in which they are found.
     node_of = np.repeat(np.arange(len(parents)), np.diff(begins))
     node = node_of[np.minimum(r, c)]
@@ -92,12 +98,65 @@ def _structure(low, high, n, limit):
     return below
 
 
-def _supernodes(below):
-    """Where runs of pivots with the same rows begin (and the last one ends), and for each run its parent, -1 of a root."""
+def _postorder(below):
+    """The elimination tree in an order in which the branches of each pivot come right before it.
+
+    Returns
+    -------
+    parent : numpy.ndarray
+        The parent of each pivot in the new order, -1 of a root.
+    places : numpy.ndarray
+        The new place of each pivot.
+    """
     n = len(below)
-    counts = np.array([len(rows) for rows in below])
-    parent = np.array([rows[0] if len(rows) else -1 for rows in below])
+    parent = [int(rows[0]) if len(rows) else -1 for rows in below]
+    sizes = [1] * n
+    for j, p in enumerate(parent):
+        if p >= 0:
+            sizes[p] += sizes[j]
+    places, taken, left = [0] * n, 0, [0] * n
+    for j in range(n - 1, -1, -1):  # a branch takes the places before its parent, or before the branch that came last
+        p = parent[j]
+        if p < 0:
+            places[j] = n - 1 - taken
+            taken += sizes[j]
+        else:
+            places[j] = places[p] - 1 - left[p]
+            left[p] += sizes[j]
+    parent, places = np.array(parent), np.array(places)
+    moved = np.empty(n, int)
+    moved[places] = np.where(parent < 0, -1, places[parent])
+    return moved, places
+
+
+def _moved(below, places):
+    """The structure in another order of the pivots."""
+    n, counts = len(below), np.array([len(rows) for rows in below])
+    key = np.repeat(places * n, counts) + places[np.concatenate(below)]
+    key.sort()
+    ends = np.empty(n, int)
+    ends[places] = counts
+    return np.split(key % n, np.cumsum(ends)[:-1])
+
+
+def _supernodes(parent, counts):
+    """Where supernodes begin (and the last one ends), and for each its parent, -1 of a root.
+
+    They are runs of pivots with the same rows, and small branches of the tree, whose zeros cost less than calls for single pivots.
+    """
+    n = len(parent)
     joined = (parent[:-1] == np.arange(1, n)) & (counts[:-1] == counts[1:] + 1)
+    sizes = [1] * n
+    for j, p in enumerate(parent.tolist()):
+        if p >= 0:
+            sizes[p] += sizes[j]
+    sizes = np.array(sizes)
+    small = sizes <= _SMALL_BRANCH
+    tops = np.flatnonzero(small & ~((parent >= 0) & small[parent]))
+    inside = np.zeros(n, int)
+    np.add.at(inside, tops - sizes[tops] + 1, 1)
+    np.add.at(inside, tops, -1)
+    joined |= (np.cumsum(inside) > 0)[:-1]
     begins = np.concatenate([[0], np.flatnonzero(~joined) + 1, [n]])
     node_of = np.repeat(np.arange(len(begins) - 1), np.diff(begins))
     above = parent[begins[1:] - 1]
@@ -105,11 +164,15 @@ def _supernodes(below):
 
 
 class _Panels:
-    """A lower triangular factor, of which a few columns are wanted as a dense matrix."""
+    """A lower triangular factor in another order of the pivots, of which a few columns are wanted as a dense matrix."""
 
-    def __init__(self, factor):
-        self.begins, self.rows, self.data = factor.indptr, factor.indices, factor.data
-        self.columns = np.repeat(np.arange(factor.shape[1]), np.diff(factor.indptr))
+    def __init__(self, factor, places):
+        from scipy.sparse import csc_array
+
+        factor = factor.tocoo()
+        moved = csc_array((factor.data, (places[factor.row], places[factor.col])), shape=factor.shape)
+        self.begins, self.rows, self.data = moved.indptr, moved.indices, moved.data
+        self.columns = np.repeat(np.arange(moved.shape[1]), np.diff(moved.indptr))
 
     def dense(self, first, last, ids):
         """Columns from `first` to `last`, in the rows `ids`."""
