@@ -170,7 +170,9 @@ class _Panels:
         from scipy.sparse import csc_array
 
         factor = factor.tocoo()
-        moved = csc_array((factor.data, (places[factor.row], places[factor.col])), shape=factor.shape)
+        stored = factor.data != 0  # a zero that SuperLU stores for company need not be in the structure
+        rows, columns = places[factor.row[stored]], places[factor.col[stored]]
+        moved = csc_array((factor.data[stored], (rows, columns)), shape=factor.shape)
         self.begins, self.rows, self.data = moved.indptr, moved.indices, moved.data
         self.columns = np.repeat(np.arange(moved.shape[1]), np.diff(moved.indptr))
 

@@ -52,7 +52,7 @@ class Sparse(Array):
     `linalg.solve`, `det`, `slogdet`           by SuperLU on the host, if SciPy is installed, else by the dense form;
                                                the factors are kept, so that a second system with the same matrix
                                                costs as much as they have entries
-    derivative of `det` and `slogdet`          about the factorisation again
+    derivative of `det` and `slogdet`          as many operations as the factorisation
     `linalg.inv`                               an `Inverse`
     =========================================  ===================================================================
 
