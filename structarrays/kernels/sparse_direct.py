@@ -264,15 +264,21 @@ FACTORIZATIONS = Cache(count=64, nbytes=1 << 30)
 # ---- stacks of matrices -----------------------------------------------------------------------------------------------
 
 
-def _matrices(data, first, second, n: int, definite: bool):
-    """For each matrix of a stack its place, its factorisation, and which of its entries are no padding (they come first)."""
+def _matrices(data, first, second, n: int, definite: bool, *, whatever: bool = False):
+    """For each matrix of a stack its place, its factorisation, and which of its entries are no padding (they come first).
+
+    A matrix that is not definite, against the promise, is factorised with pivots if `whatever` is there is wanted.
+    """
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1], second.shape[:-1])
     arrays = [np.broadcast_to(a, batch + a.shape[-1:]) for a in (data, first, second)]
     for place in np.ndindex(*batch):
         one = [a[place] for a in arrays]
         inside = slice(0, np.count_nonzero(one[1] < n))
         one = [a[inside] for a in one]
-        yield place, FACTORIZATIONS.get(*one, n, definite), inside
+        factorization = FACTORIZATIONS.get(*one, n, definite)
+        if whatever and definite and not factorization.regular:
+            factorization = FACTORIZATIONS.get(*one, n, False)
+        yield place, factorization, inside
 
 
 def solve(data, first, second, b, *, definite: bool, transposed: bool):
@@ -298,10 +304,7 @@ def slogdet(data, first, second, *, n: int, definite: bool):
     """Signs and logarithms of the determinants ``(...)``."""
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1])
     sign, logabsdet = np.empty(batch, data.dtype), np.empty(batch, data.real.dtype)
-    for place, factorization, inside in _matrices(data, first, second, n, definite):
-        if not factorization.regular and definite:  # a wrong promise: pivots are needed
-            one = (np.broadcast_to(a, batch + a.shape[-1:])[place][inside] for a in (data, first, second))
-            factorization = FACTORIZATIONS.get(*one, n, False)
+    for place, factorization, _ in _matrices(data, first, second, n, definite, whatever=True):
         sign[place], logabsdet[place] = factorization.logarithms()
     return sign, logabsdet
 
@@ -311,6 +314,6 @@ def inverse_at(data, first, second, *, n: int, definite: bool):
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1])
     result = np.zeros(batch + data.shape[-1:], data.dtype)
     first, second = (np.broadcast_to(a, result.shape) for a in (first, second))
-    for place, factorization, inside in _matrices(data, first, second, n, definite):
+    for place, factorization, inside in _matrices(data, first, second, n, definite, whatever=True):
         result[place][inside] = factorization.inverse_at(first[place][inside], second[place][inside])
     return (result,)

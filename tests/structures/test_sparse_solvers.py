@@ -37,6 +37,11 @@ def laplacian(m, dtype=np.float64):
     return matrix.tocsc().astype(dtype)
 
 
+def definite(x):
+    """The same array with the promise that it is positive definite."""
+    return sa.assume(x, "positive_definite")
+
+
 def relative(got, wanted):
     got, wanted = np.asarray(got), np.asarray(wanted)
     assert got.shape == wanted.shape
@@ -245,11 +250,11 @@ def singular():
 
 
 @pytest.mark.parametrize("kind", range(3))
-@pytest.mark.parametrize("definite", [False, True])
-def test_singular_matrices(kind, definite):
+@pytest.mark.parametrize("promised", [False, True])
+def test_singular_matrices(kind, promised):
     a, b = sa.Sparse.from_scipy(singular()[kind]), sa.ones(N)
-    if definite:
-        a = sa.assume(a, "positive_definite")
+    if promised:
+        a = definite(a)
     with pytest.raises(np.linalg.LinAlgError, match="x1 is singular"):
         sa.linalg.solve(a, b)
     with pytest.raises(np.linalg.LinAlgError, match="x is singular"):
@@ -293,7 +298,7 @@ def test_what_is_not_finite(value):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_positive_definite(dtype):
     matrix = laplacian(18, dtype)
-    a = sa.assume(sa.Sparse.from_scipy(matrix), "positive_definite")
+    a = definite(sa.Sparse.from_scipy(matrix))
     b = np.random.default_rng(0).normal(size=matrix.shape[0]).astype(dtype)
     tolerance = 1e4 * np.finfo(dtype).eps
     assert relative(sa.linalg.solve(a, sa.asarray(b)), np.linalg.solve(matrix.toarray(), b)) < tolerance
@@ -307,11 +312,15 @@ def test_a_wrong_promise(dtype):
     matrix = laplacian(18, dtype) - 5 * scipy.sparse.eye_array(18**2)
     dense = matrix.toarray()
     a = sa.Sparse.from_scipy(matrix.tocsc().astype(dtype))
-    promised, b = sa.assume(a, "positive_definite"), sa.ones(18**2, dtype=a.dtype)
+    promised, b = definite(a), sa.ones(18**2, dtype=a.dtype)
     np.testing.assert_allclose(sa.linalg.solve(a, b), np.linalg.solve(dense, np.asarray(b)), rtol=1e-9, atol=1e-11)
     with pytest.raises(np.linalg.LinAlgError, match="assumed positive definite"):
         sa.linalg.solve(promised, b)
     assert np.isnan(np.asarray(jax.jit(sa.linalg.solve)(promised, b))).all()
+    gradient = jax.grad(lambda data: sa.linalg.slogdet(definite(a.with_data(data)))[1].to_jax())
+    got = gradient(a.data)
+    wanted = np.linalg.inv(dense)[tuple(map(np.asarray, a.coords))[::-1]]
+    np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-11)
     sign, logabsdet = sa.linalg.slogdet(promised)  # the determinant exists all the same
     assert abs(complex(sign) - np.linalg.slogdet(dense)[0]) < 1e-10
     np.testing.assert_allclose(float(logabsdet), np.linalg.slogdet(dense)[1], rtol=1e-11)
@@ -323,7 +332,7 @@ def test_a_zero_on_the_diagonal_is_not_definite():
     a = sa.Sparse.from_scipy(swap)
     np.testing.assert_array_equal(sa.linalg.solve(a, sa.arange(300.0)), swap @ np.arange(300.0))
     with pytest.raises(np.linalg.LinAlgError):
-        sa.linalg.solve(sa.assume(a, "positive_definite"), sa.ones(300))
+        sa.linalg.solve(definite(a), sa.ones(300))
 
 
 # ---- accuracy ---------------------------------------------------------------------------------------------------------
@@ -456,6 +465,19 @@ def test_gradient_of_determinants(system):
     assert relative(second(ours), second(dense)) < 1e-11
 
 
+def test_second_derivatives_of_determinants_by_blocks_of_columns(monkeypatch):
+    monkeypatch.setattr(sparse_systems, "_NUMBERS", 700)  # three columns at a time
+    matrix = random_matrix(40).tocsr().tocoo()
+    data, (first, second) = jnp.asarray(matrix.data), map(jnp.asarray, matrix.coords)
+
+    def second_derivative(slogdet):
+        return jax.grad(lambda data: size(jax.grad(lambda data: slogdet(data)[1])(data)))(data)
+
+    got = second_derivative(lambda data: sparse_systems.slogdet(data, first, second, 40))
+    wanted = second_derivative(lambda data: jnp.linalg.slogdet(jnp.zeros((40, 40)).at[first, second].set(data)))
+    assert relative(got, wanted) < 1e-11
+
+
 def test_gradient_of_det():
     a = sa.Sparse.from_scipy(random_matrix(260)) / 3.5
     got = jax.grad(lambda data: sa.linalg.det(a.with_data(data)).to_jax())(a.data)
@@ -476,11 +498,12 @@ def test_finite_differences():
     np.testing.assert_allclose(jax.jvp(function, (a.data,), (direction,))[1], wanted, rtol=1e-6)
 
 
-def test_derivatives_of_a_transposed_definite_matrix():
+def test_derivatives_of_a_transposed_definite_matrix(made):
     matrix = laplacian(18)
-    a = sa.assume(sa.Sparse.from_scipy(matrix), "positive_definite")
+    a = sa.Sparse.from_scipy(matrix)
     b = jnp.linspace(0, 1, 324)
-    got = jax.grad(lambda data: size(sa.linalg.solve(a.with_data(data).mT, b).to_jax()))(a.data)
+    got = jax.grad(lambda data: size(sa.linalg.solve(definite(a.with_data(data)).mT, b).to_jax()))(a.data)
+    assert [promised for *_, promised in made] == [True]
     wanted = jax.grad(lambda data: size(jnp.linalg.solve(dense_of(a, data).T, b)))(a.data)
     assert relative(got, wanted) < 1e-11
 
