@@ -28,6 +28,10 @@ PRECISIONS = ("float32", "float64", "complex64", "complex128")
 """The dtypes that SuperLU has routines for."""
 
 
+_COLUMNS = 8
+"""SuperLU solves for so many right-hand sides at a time up to twice as fast as for one after the other, or for all of them."""
+
+
 @functools.cache
 def is_available() -> bool:
     """Whether SciPy is installed: it is no requirement."""
@@ -91,10 +95,11 @@ class Factorization:
         return x
 
     def _substituted(self, b, transposed: bool):
-        """By the two triangular matrices; one column after the other, which SuperLU does faster than several at a time."""
+        """By the two triangular matrices."""
         x = np.empty(b.shape, b.dtype, order="F")
-        for j in range(b.shape[1]):
-            x[:, j] = self.lu.solve(np.ascontiguousarray(b[:, j]), "T" if transposed else "N")
+        for start in range(0, b.shape[1], _COLUMNS):
+            part = slice(start, start + _COLUMNS)
+            x[:, part] = self.lu.solve(np.asfortranarray(b[:, part]), "T" if transposed else "N")
         return x
 
     def _backward_error(self, r, x, b, transposed: bool):
@@ -136,12 +141,12 @@ class Factorization:
     def _inverse_by_columns(self, first, second):
         """The same from a solution for each column."""
         result, n = np.empty(first.shape, self.matrix.dtype), self.matrix.shape[0]
-        begins, unit = np.searchsorted(first, np.arange(n + 1)), np.zeros((n, 1), self.matrix.dtype)
-        for j in range(n):
-            unit[j] = 1
-            part = slice(begins[j], begins[j + 1])
-            result[part] = self._substituted(unit, False)[second[part], 0]
-            unit[j] = 0
+        for start in range(0, n, _COLUMNS):
+            width = min(_COLUMNS, n - start)
+            unit = np.zeros((n, width), self.matrix.dtype)
+            unit[start + np.arange(width), np.arange(width)] = 1
+            part = slice(*np.searchsorted(first, [start, start + width]))
+            result[part] = self._substituted(unit, False)[second[part], first[part] - start]
         return result
 
 
