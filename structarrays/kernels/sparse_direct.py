@@ -34,7 +34,7 @@ _COLUMNS = 8
 
 @functools.cache
 def is_available() -> bool:
-    """Whether SciPy is installed: it is no requirement."""
+    """Whether SciPy is installed: JAX requires it at present, this library does not."""
     return importlib.util.find_spec("scipy") is not None
 
 
