@@ -20,6 +20,7 @@ SECTIONS = (
     "kronecker",
     "toeplitz",
     "sparse",
+    "sparse_systems",
     "triangles",
     "solvers",
     "low_rank",

@@ -171,6 +171,7 @@ from .structures import sparse_joins as _sparse_joins
 from .structures import sparse_products as _sparse_products
 from .structures import sparse_reductions as _sparse_reductions
 from .structures import sparse_shapes as _sparse_shapes
+from .structures import sparse_solvers as _sparse_solvers
 from .structures import sparse_writes as _sparse_writes
 from .structures import sum_solvers as _sum_solvers
 from .structures import symmetric_indexing as _symmetric_indexing

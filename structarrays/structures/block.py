@@ -69,7 +69,8 @@ class Block(Factored):
     product of two, cut alike in between      a `Block`
     sum, elementwise product, cut alike       a `Block`
     transpose, scaling, slices, norms, sums   a `Block`, or of each block
-    solve, `det`, `slogdet`                   by Schur complements, if rows and columns are cut alike; below
+    solve, `det`, `slogdet`                   by Schur complements, if rows and columns are cut alike; below;
+                                              with a sparse block, and no dense one, as one `Sparse`
     other elementwise functions               the dense form
     ========================================  =====================================================================
 

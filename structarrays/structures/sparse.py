@@ -49,6 +49,11 @@ class Sparse(Array):
     times a sparse matrix                      by the elementary products; see below
     an element                                 ``O(log nnz)``; a row or column ``O(nnz + n)``
     sum of two                                 ``O(nnz)``
+    `linalg.solve`, `det`, `slogdet`           by SuperLU on the host, if SciPy is installed, else by the dense form;
+                                               the factors are kept, so that a second system with the same matrix
+                                               costs as much as they have entries
+    derivative of `det` and `slogdet`          as many operations as the factorisation
+    `linalg.inv`                               an `Inverse`
     =========================================  ===================================================================
 
     In an eager call the number of entries of a result is exact, under `grad` of an eager function too. Under `jax.jit` shapes are

@@ -1,0 +1,324 @@
+"""Direct solvers of sparse systems on the host, with the SuperLU of SciPy.
+
+    P_r A P_c = L U
+
+with permutations of the rows, chosen by partial pivoting, and of the columns, chosen before so that L and U have few entries (Demmel,
+Eisenstat, Gilbert, Li and Liu, 1999, *A supernodal approach to sparse partial pivoting*). Everything here takes and gives NumPy arrays,
+runs outside of compiled code (see `host_calls`), and calls no JAX.
+
+A matrix is given as `data` ``(..., nnz)`` and its coordinates `first` and `second` ``(..., nnz)``, sorted lexicographically, with
+padding behind: ``A[first, second] = data``. So that a matrix and its transpose are factorised once, the order of the coordinates is
+that in which they are sorted, and a transposed system is solved by the same factors.
+
+Factorisations are kept, and found by the content of the matrix: nobody has to hand them on, and a second system with the same matrix,
+the derivatives of a solution among them, costs two triangular solutions.
+"""
+
+import collections
+import functools
+import hashlib
+import importlib.util
+import threading
+
+import numpy as np
+
+from . import sparse_inverse
+
+PRECISIONS = ("float32", "float64", "complex64", "complex128")
+"""The dtypes that SuperLU has routines for."""
+
+
+_COLUMNS = 8
+"""SuperLU solves for so many right-hand sides at a time up to twice as fast as for one after the other, or for all of them."""
+
+
+@functools.cache
+def is_available() -> bool:
+    """Whether SciPy is installed: JAX requires it at present, this library does not."""
+    return importlib.util.find_spec("scipy") is not None
+
+
+# ---- one matrix -----------------------------------------------------------------------------------------------------
+
+
+class Factorization:
+    """The factors of one matrix.
+
+    Attributes
+    ----------
+    lu : scipy.sparse.linalg.SuperLU or None
+        The factors; None where there are none, since the matrix is singular or not finite.
+    finite : bool
+        Whether the matrix has no NaN and no infinity.
+    regular : bool
+        Whether no pivot is zero (of a matrix taken for positive definite: whether all are positive). A matrix that is not finite
+        counts as regular: its solutions are NaN, and no error.
+    """
+
+    def __init__(self, data, first, second, n: int, definite: bool):
+        import scipy.sparse
+
+        counts = np.bincount(first, minlength=n)
+        begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        rows = scipy.sparse.csr_array((data, second.astype(np.int32), begins), shape=(n, n))
+        self.matrix = rows.tocsc()
+        self.finite = bool(np.isfinite(data).all())
+        self.lu = _factors(self.matrix, definite) if self.finite else None
+        self.regular = not self.finite or (self.lu is not None and (not definite or self._is_definite()))
+        self._logarithms = None
+
+    def _is_definite(self) -> bool:
+        """Whether all pivots were found on the diagonal, and are positive."""
+        lu = self.lu
+        return np.array_equal(lu.perm_r, lu.perm_c) and bool(np.all(lu.U.diagonal().real > 0))
+
+    @property
+    def nbytes(self) -> int:
+        """About the size of what is held, with the copies of L and U that SciPy keeps once they were asked for."""
+        each = self.matrix.dtype.itemsize + 4
+        return (self.matrix.nnz + 2 * (self.lu.nnz if self.lu is not None else 0)) * each
+
+    def solve(self, b, transposed: bool):
+        """The solution ``(n, k)`` for right-hand sides ``(n, k)``, refined once where its residual asks for it."""
+        if self.lu is None or not self.regular:
+            return np.full(b.shape, np.nan, b.dtype)
+        x = self._substituted(b, transposed)
+        a = self.matrix.T if transposed else self.matrix
+        r = b - a @ x
+        error = self._backward_error(r, x, b, transposed)
+        worse = error > 32 * np.finfo(b.dtype).eps
+        if worse.any():
+            old = x[:, worse]
+            new = old + self._substituted(r[:, worse], transposed)
+            after = self._backward_error(b[:, worse] - a @ new, new, b[:, worse], transposed)
+            x[:, worse] = np.where(after < error[worse], new, old)
+        return x
+
+    def _substituted(self, b, transposed: bool):
+        """By the two triangular matrices."""
+        x = np.empty(b.shape, b.dtype, order="F")
+        for start in range(0, b.shape[1], _COLUMNS):
+            part = slice(start, start + _COLUMNS)
+            x[:, part] = self.lu.solve(np.asfortranarray(b[:, part]), "T" if transposed else "N")
+        return x
+
+    def _backward_error(self, r, x, b, transposed: bool):
+        """The largest ``|r| / (|A| |x| + |b|)`` of each column: how much the entries have to change for `x` to be the solution.
+
+        Oettli and Prager (1964); one step of refinement makes it small (Skeel 1980; Higham, *Accuracy and Stability of Numerical
+        Algorithms*, 12.3).
+        """
+        size = abs(self.matrix)
+        size = (size.T if transposed else size) @ abs(x) + abs(b)
+        ratio = np.zeros(r.shape, r.real.dtype)
+        with np.errstate(all="ignore"):
+            np.divide(abs(r), size, out=ratio, where=size > 0)
+        return ratio.max(axis=0, initial=0)
+
+    def logarithms(self):
+        """The sign of the determinant, of a complex matrix a number of magnitude 1, and the logarithm of its magnitude."""
+        if self._logarithms is None:
+            self._logarithms = self._determinant()
+        return self._logarithms
+
+    def _determinant(self):
+        if not self.finite:
+            return np.nan, np.nan
+        if self.lu is None:
+            return 0.0, -np.inf
+        pivots = self.lu.U.diagonal()
+        sizes = abs(pivots).astype(np.float64)
+        sign = np.prod(pivots / sizes) * _sign(self.lu.perm_r) * _sign(self.lu.perm_c)
+        return sign / abs(sign), np.log(sizes).sum()
+
+    def inverse_at(self, first, second):
+        """The elements ``(second, first)`` of the inverse, for the coordinates of all entries, in the order of `first`."""
+        if self.lu is None:
+            return np.full(first.shape, np.nan, self.matrix.dtype)
+        result = sparse_inverse.inverse_at(self.lu, first, second)
+        return self._inverse_by_columns(first, second) if result is None else result
+
+    def _inverse_by_columns(self, first, second):
+        """The same from a solution for each column."""
+        result, n = np.empty(first.shape, self.matrix.dtype), self.matrix.shape[0]
+        for start in range(0, n, _COLUMNS):
+            width = min(_COLUMNS, n - start)
+            unit = np.zeros((n, width), self.matrix.dtype)
+            unit[start + np.arange(width), np.arange(width)] = 1
+            part = slice(*np.searchsorted(first, [start, start + width]))
+            result[part] = self._substituted(unit, False)[second[part], first[part] - start]
+        return result
+
+
+def _factors(matrix, definite: bool):
+    """SuperLU's factors; None if the matrix is singular."""
+    from scipy.sparse.linalg import splu
+
+    options = {}
+    if definite:
+        # Pivots on the diagonal, which need not be searched for: then the ordering for a symmetric matrix holds what it promises.
+        options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+    elif _keeps_its_diagonal(matrix):
+        options = {"permc_spec": "MMD_AT_PLUS_A"}
+    try:
+        return splu(matrix, **options)
+    except RuntimeError as error:
+        if "singular" in str(error):
+            return None
+        raise
+
+
+def _keeps_its_diagonal(matrix) -> bool:
+    """Whether partial pivoting is likely to find its pivots on the diagonal: an ordering for symmetric patterns, by which factors
+    have half as many entries, is then the better one.
+    """
+    turned = matrix.T.tocsc()
+    if not (np.array_equal(matrix.indptr, turned.indptr) and np.array_equal(matrix.indices, turned.indices)):
+        return False
+    largest = abs(matrix).max(axis=0).toarray()
+    return bool(np.all(abs(matrix.diagonal()) >= largest))
+
+
+def _sign(permutation) -> int:
+    """The sign of a permutation, which has an even cycle for each -1."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(permutation)
+    graph = coo_array((np.ones(n, np.int8), (np.arange(n), permutation)), shape=(n, n))
+    cycles, _ = connected_components(graph, directed=False)
+    return -1 if (n - cycles) % 2 else 1
+
+
+# ---- the factorisations that are kept ---------------------------------------------------------------------------------
+
+
+class Cache:
+    """The factorisations that were used last, by the content of their matrices; safe to use from several threads.
+
+    Parameters
+    ----------
+    count : int
+        How many are kept at most.
+    nbytes : int
+        How many bytes they take together at most; the last one is kept, however large it is.
+    """
+
+    def __init__(self, count: int, nbytes: int):
+        self.count, self.nbytes = count, nbytes
+        self._lock = threading.Lock()
+        self._slots = collections.OrderedDict()
+
+    def __len__(self):
+        return len(self._slots)
+
+    def clear(self):
+        """Forget all of them."""
+        with self._lock:
+            self._slots.clear()
+
+    def get(self, data, first, second, n: int, definite: bool) -> Factorization:
+        """The factorisation of a matrix, made where it is not known yet."""
+        key = _digest(data, first, second, n, definite)
+        with self._lock:
+            slot = self._slots.setdefault(key, _Slot())
+            self._slots.move_to_end(key)
+        with slot.lock:  # who wants the same matrix waits; others do not
+            if slot.value is not None:
+                return slot.value
+            slot.value = factorize(data, first, second, n, definite)
+        self._forget_oldest()
+        return slot.value
+
+    def _forget_oldest(self):
+        with self._lock:
+            sizes = {key: slot.value.nbytes for key, slot in self._slots.items() if slot.value is not None}
+            total = sum(sizes.values())
+            for key in list(sizes)[:-1]:
+                if len(self._slots) <= self.count and total <= self.nbytes:
+                    break
+                total -= sizes[key]
+                del self._slots[key]
+
+
+class _Slot:
+    """The place of one factorisation, and a lock while it is made."""
+
+    __slots__ = ("lock", "value")
+
+    def __init__(self):
+        self.lock, self.value = threading.Lock(), None
+
+
+def _digest(data, first, second, n, definite) -> bytes:
+    digest = hashlib.blake2b(f"{n} {data.dtype} {first.dtype} {definite}".encode(), digest_size=32)
+    for array in (data, first, second):
+        digest.update(np.ascontiguousarray(array))
+    return digest.digest()
+
+
+def factorize(data, first, second, n: int, definite: bool) -> Factorization:
+    """The factors of a matrix that is not known yet."""
+    return Factorization(data, first, second, n, definite)
+
+
+FACTORIZATIONS = Cache(count=64, nbytes=1 << 30)
+"""The cache of the process."""
+
+
+# ---- stacks of matrices -----------------------------------------------------------------------------------------------
+
+
+def _matrices(data, first, second, n: int, definite: bool, *, whatever: bool = False):
+    """For each matrix of a stack its place, its factorisation, and which of its entries are no padding (they come first).
+
+    A matrix that is not definite, against the promise, is factorised with pivots if `whatever` is there is wanted.
+    """
+    batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1], second.shape[:-1])
+    arrays = [np.broadcast_to(a, batch + a.shape[-1:]) for a in (data, first, second)]
+    for place in np.ndindex(*batch):
+        one = [a[place] for a in arrays]
+        inside = slice(0, np.count_nonzero(one[1] < n))
+        one = [a[inside] for a in one]
+        factorization = FACTORIZATIONS.get(*one, n, definite)
+        if whatever and definite and not factorization.regular:
+            factorization = FACTORIZATIONS.get(*one, n, False)
+        yield place, factorization, inside
+
+
+def solve(data, first, second, b, *, definite: bool, transposed: bool):
+    """Solutions ``(..., n, k)`` for right-hand sides ``(..., n, k)``, and for each matrix whether it is regular.
+
+    The batch shapes of all have as many dimensions, and broadcast. Where one matrix has several right-hand sides, it is looked up once.
+    """
+    batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1], second.shape[:-1], b.shape[:-2])
+    n, k = b.shape[-2:]
+    b = np.broadcast_to(b, (*batch, n, k))
+    x, regular = np.empty(b.shape, b.dtype), np.empty(batch, bool)
+    own = np.broadcast_shapes(data.shape[:-1], first.shape[:-1], second.shape[:-1])
+    for place, factorization, _ in _matrices(data, first, second, n, definite):
+        its = tuple(slice(None) if size == 1 else i for size, i in zip(own, place, strict=True))
+        columns = np.moveaxis(b[its], -2, 0)
+        solution = factorization.solve(columns.reshape(n, -1), transposed)
+        x[its] = np.moveaxis(solution.reshape(columns.shape), 0, -2)
+        regular[its] = factorization.regular
+    return x, regular
+
+
+def slogdet(data, first, second, *, n: int, definite: bool):
+    """Signs and logarithms of the determinants ``(...)``."""
+    batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1])
+    sign, logabsdet = np.empty(batch, data.dtype), np.empty(batch, data.real.dtype)
+    for place, factorization, _ in _matrices(data, first, second, n, definite, whatever=True):
+        sign[place], logabsdet[place] = factorization.logarithms()
+    return sign, logabsdet
+
+
+def inverse_at(data, first, second, *, n: int, definite: bool):
+    """The elements of the inverses at the pattern of the transposes: ``inv(A)[second, first]``, zero at padding."""
+    batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1])
+    result = np.zeros(batch + data.shape[-1:], data.dtype)
+    first, second = (np.broadcast_to(a, result.shape) for a in (first, second))
+    for place, factorization, inside in _matrices(data, first, second, n, definite, whatever=True):
+        result[place][inside] = factorization.inverse_at(first[place][inside], second[place][inside])
+    return (result,)

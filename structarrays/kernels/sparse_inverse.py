@@ -1,0 +1,210 @@
+"""Elements of the inverse of a sparse matrix at the pattern of its factors, on the host, with NumPy and SciPy's LAPACK.
+
+For ``B = L U`` with the inverse Z, a set J of pivots and the rows S > J in which the columns J of L have entries (and the rows J of U in
+these columns), with ``X = L_SJ inv(L_JJ)`` and ``Y = inv(U_JJ) U_JS``,
+
+    Z_SJ = -Z_SS X        Z_JS = -Y Z_SS        Z_JJ = inv(U_JJ) inv(L_JJ) - Y Z_SJ
+
+so that the last pivots come first, and Z is known at the entries of L and U in the end (Takahashi, Fagan and Chen, 1973; Erisman and
+Tinney, 1975, *On computing certain elements of the inverse of a sparse matrix*). J is a supernode, pivots whose columns have the same rows,
+and Z_SS is a part of the dense matrix that belongs to the parent of J in the elimination tree, as in multifrontal methods (Campbell and
+Davis, 1995, *Computing the sparse inverse subset*).
+"""
+
+import numpy as np
+
+_SMALL_BRANCH = 64
+"""How many pivots a branch of the elimination tree has at most that is treated as one."""
+
+
+def inverse_at(lu, rows, columns):
+    """The elements ``(columns, rows)`` of the inverse of a matrix that has entries at ``(rows, columns)``.
+
+    It takes about as many operations as the factorisation of a matrix with symmetric pattern.
+
+    Parameters
+    ----------
+    lu : scipy.sparse.linalg.SuperLU
+        The factors, ``P_r A P_c = L U``.
+    rows, columns : numpy.ndarray, (nnz,)
+        The coordinates of all entries of A.
+
+    Returns
+    -------
+    numpy.ndarray, (nnz,), or None
+        None where exchanges of rows have left no symmetry in the pattern, so that this way would be the longer one.
+    """
+    n = lu.shape[0]
+    r, c = lu.perm_r[rows].astype(np.int64), lu.perm_c[columns].astype(np.int64)
+    below = _structure(np.minimum(r, c), np.maximum(r, c), n, 4 * lu.nnz)
+    if below is None:
+        return None
+    # In postorder the branches of the tree are runs of pivots, and few fronts are held at a time; L and U stay triangular.
+    parent, places = _postorder(below)
+    below, r, c = _moved(below, places), places[r], places[c]
+    begins, parents = _supernodes(parent, np.array([len(b) for b in below]))
+    factors = [_Panels(lu.L, places), _Panels(lu.U.T, places)]
+    # The wanted elements by the supernode in which they are found.
+    node_of = np.repeat(np.arange(len(parents)), np.diff(begins))
+    node = node_of[np.minimum(r, c)]
+    order = np.argsort(node, kind="stable")
+    parts = np.searchsorted(node[order], np.arange(len(parents) + 1))
+    result = np.empty(len(rows), lu.L.dtype)
+    fronts = {}
+    children = np.bincount(parents[parents >= 0], minlength=len(parents))
+    for k in range(len(parents) - 1, -1, -1):
+        first, last = begins[k], begins[k + 1]
+        ids = np.concatenate([np.arange(first, last), below[last - 1]])
+        inner = None
+        if parents[k] >= 0:
+            above_ids, above = fronts[parents[k]]
+            place = np.searchsorted(above_ids, below[last - 1])
+            inner = above[np.ix_(place, place)]
+            children[parents[k]] -= 1
+            if not children[parents[k]]:
+                del fronts[parents[k]]
+        front = _front(*(panels.dense(first, last, ids) for panels in factors), inner)
+        if children[k]:
+            fronts[k] = ids, front
+        wanted = order[parts[k] : parts[k + 1]]
+        result[wanted] = front[np.searchsorted(ids, c[wanted]), np.searchsorted(ids, r[wanted])]
+    return result
+
+
+def _structure(low, high, n, limit):
+    """For each pivot the rows below it in which its column, of the symmetric pattern, has entries after elimination.
+
+    Those of its own, and those of the pivots whose first row it is (George and Liu, 1981, *Computer Solution of Large Sparse Positive
+    Definite Systems*, 5.5). None where there are more than `limit`.
+    """
+    key = np.unique((low * n + high)[low != high])
+    own = (key % n).astype(np.int32)
+    begins = np.searchsorted(key // n, np.arange(n + 1))
+    below, waiting, total = [], [[] for _ in range(n)], 0
+    for j in range(n):
+        rows = own[begins[j] : begins[j + 1]]
+        if waiting[j]:
+            rows = np.concatenate([rows, *(below[i][1:] for i in waiting[j])])
+            rows.sort()
+            if len(rows) > 1:
+                rows = rows[np.concatenate([[True], rows[1:] != rows[:-1]])]
+            waiting[j] = None
+        if len(rows):
+            waiting[rows[0]].append(j)
+        below.append(rows)
+        total += len(rows)
+        if total > limit:
+            return None
+    return below
+
+
+def _postorder(below):
+    """The elimination tree in an order in which the branches of each pivot come right before it.
+
+    Returns
+    -------
+    parent : numpy.ndarray
+        The parent of each pivot in the new order, -1 of a root.
+    places : numpy.ndarray
+        The new place of each pivot.
+    """
+    n = len(below)
+    parent = [int(rows[0]) if len(rows) else -1 for rows in below]
+    sizes = [1] * n
+    for j, p in enumerate(parent):
+        if p >= 0:
+            sizes[p] += sizes[j]
+    places, taken, left = [0] * n, 0, [0] * n
+    for j in range(n - 1, -1, -1):  # a branch takes the places before its parent, or before the branch that came last
+        p = parent[j]
+        if p < 0:
+            places[j] = n - 1 - taken
+            taken += sizes[j]
+        else:
+            places[j] = places[p] - 1 - left[p]
+            left[p] += sizes[j]
+    parent, places = np.array(parent), np.array(places)
+    moved = np.empty(n, int)
+    moved[places] = np.where(parent < 0, -1, places[parent])
+    return moved, places
+
+
+def _moved(below, places):
+    """The structure in another order of the pivots."""
+    n, counts = len(below), np.array([len(rows) for rows in below])
+    key = np.repeat(places * n, counts) + places[np.concatenate(below)]
+    key.sort()
+    ends = np.empty(n, int)
+    ends[places] = counts
+    return np.split(key % n, np.cumsum(ends)[:-1])
+
+
+def _supernodes(parent, counts):
+    """Where supernodes begin (and the last one ends), and for each its parent, -1 of a root.
+
+    They are runs of pivots with the same rows, and small branches of the tree, whose zeros cost less than calls for single pivots.
+    """
+    n = len(parent)
+    joined = (parent[:-1] == np.arange(1, n)) & (counts[:-1] == counts[1:] + 1)
+    sizes = [1] * n
+    for j, p in enumerate(parent.tolist()):
+        if p >= 0:
+            sizes[p] += sizes[j]
+    sizes = np.array(sizes)
+    small = sizes <= _SMALL_BRANCH
+    tops = np.flatnonzero(small & ~((parent >= 0) & small[parent]))
+    inside = np.zeros(n, int)
+    np.add.at(inside, tops - sizes[tops] + 1, 1)
+    np.add.at(inside, tops, -1)
+    joined |= (np.cumsum(inside) > 0)[:-1]
+    begins = np.concatenate([[0], np.flatnonzero(~joined) + 1, [n]])
+    node_of = np.repeat(np.arange(len(begins) - 1), np.diff(begins))
+    above = parent[begins[1:] - 1]
+    return begins, np.where(above < 0, -1, node_of[above])
+
+
+class _Panels:
+    """A lower triangular factor in another order of the pivots, of which a few columns are wanted as a dense matrix."""
+
+    def __init__(self, factor, places):
+        from scipy.sparse import csc_array
+
+        factor = factor.tocoo()
+        stored = factor.data != 0  # a zero that SuperLU stores for company need not be in the structure
+        rows, columns = places[factor.row[stored]], places[factor.col[stored]]
+        moved = csc_array((factor.data[stored], (rows, columns)), shape=factor.shape)
+        self.begins, self.rows, self.data = moved.indptr, moved.indices, moved.data
+        self.columns = np.repeat(np.arange(moved.shape[1]), np.diff(moved.indptr))
+
+    def dense(self, first, last, ids):
+        """Columns from `first` to `last`, in the rows `ids`."""
+        entries = slice(self.begins[first], self.begins[last])
+        panel = np.zeros((len(ids), last - first), self.data.dtype)
+        panel[np.searchsorted(ids, self.rows[entries]), self.columns[entries] - first] = self.data[entries]
+        return panel
+
+
+def _front(lower, upper, inner):
+    """Z in the rows and columns of a supernode and of those below, from L there, the transpose of U, and Z_SS."""
+    width = lower.shape[1]
+    left, right = _inverse_of_triangle(lower[:width]), _inverse_of_triangle(upper[:width])
+    corner = right.T @ left
+    if inner is None:
+        return corner
+    x, y = lower[width:] @ left, (upper[width:] @ right).T
+    front = np.empty((len(lower),) * 2, lower.dtype)
+    front[width:, width:] = inner
+    front[width:, :width] = -inner @ x
+    front[:width, width:] = -y @ inner
+    front[:width, :width] = corner - y @ front[width:, :width]
+    return front
+
+
+def _inverse_of_triangle(triangle):
+    """The inverse of a lower triangular matrix."""
+    if len(triangle) == 1:
+        return 1 / triangle
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (invert,) = get_lapack_funcs(("trtri",), (triangle,))
+    return invert(triangle, lower=1)[0]

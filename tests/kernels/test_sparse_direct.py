@@ -1,0 +1,170 @@
+"""Factorisations on the host, their cache, and elements of inverses, against NumPy and SciPy."""
+
+import concurrent.futures
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.sparse
+
+from structarrays.kernels import host_calls, sparse_direct, sparse_inverse, sparse_systems
+
+N = 300
+DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
+
+
+def random_matrix(n=N, row=4, dtype=np.float64, seed=0, shift=3.0):
+    """A regular unsymmetric matrix with about `row` entries beside the diagonal in each row."""
+    rng = np.random.default_rng(seed)
+    matrix = scipy.sparse.random_array((n, n), density=row / n, rng=rng, data_sampler=rng.standard_normal)
+    if np.dtype(dtype).kind == "c":
+        matrix = matrix + 1j * scipy.sparse.random_array((n, n), density=row / n, rng=rng)
+    return (matrix + scipy.sparse.diags_array(shift + rng.random(n))).tocsc().astype(dtype)
+
+
+def laplacian(m, dtype=np.float64):
+    """The five-point Laplacian of an m × m grid, positive definite; a complex one with phases, Hermitian."""
+    phase = np.exp(0.3j) if np.dtype(dtype).kind == "c" else 1.0
+    line = scipy.sparse.diags_array([-np.conj(phase) * np.ones(m - 1), -phase * np.ones(m - 1)], offsets=[-1, 1])
+    eye = scipy.sparse.eye_array(m)
+    matrix = scipy.sparse.kron(line, eye) + scipy.sparse.kron(eye, line) + 4.2 * scipy.sparse.eye_array(m * m)
+    return matrix.tocsc().astype(dtype)
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The matrices that are factorised, in order."""
+    known, original = [], sparse_direct.factorize
+
+    def factorize(data, first, second, n, definite):
+        known.append((np.array(data), n, definite))
+        return original(data, first, second, n, definite)
+
+    monkeypatch.setattr(sparse_direct, "factorize", factorize)
+    return known
+
+
+# ---- the cache --------------------------------------------------------------------------------------------------------
+
+
+def test_what_makes_a_matrix_another_one(made):
+    """The same bytes in another place, another size, another dtype: all are told apart."""
+    cache = sparse_direct.Cache(count=8, nbytes=1 << 30)
+    data, i, j = np.ones(3), np.arange(3, dtype=np.int32), np.array([0, 1, 2], np.int32)
+    arguments = [(data, i, j, 3, False), (data, i, j, 3, True), (data.view(np.int64).view(np.float64), i, j, 3, False)]
+    arguments += [(data, i, np.array([1, 2, 0], np.int32), 3, False), (data.astype(np.complex128), i, j, 3, False)]
+    for one in arguments:
+        cache.get(*one)
+    assert len(made) == 4  # the third has the content of the first
+
+
+def test_the_cache_is_bounded(made):
+    i = np.arange(3, dtype=np.int32)
+
+    def use(cache, *values):
+        for v in values:
+            cache.get(np.full(3, v), i, i, 3, False)
+
+    cache = sparse_direct.Cache(count=2, nbytes=1 << 30)
+    use(cache, 1.0, 2.0, 1.0, 3.0)
+    assert len(cache) == 2
+    use(cache, 1.0, 3.0)
+    assert len(made) == 3
+    use(cache, 2.0)  # the one that was used longest ago is gone
+    assert len(made) == 4
+    small = sparse_direct.Cache(count=100, nbytes=1)
+    use(small, 1.0, 2.0, 2.0)
+    assert len(small) == 1
+    assert len(made) == 6
+
+
+# ---- elements of the inverse ------------------------------------------------------------------------------------------
+
+
+def patterns():
+    """Names and matrices whose factors have very different patterns."""
+    rng = np.random.default_rng(0)
+    arrow = scipy.sparse.lil_array(scipy.sparse.diags_array(2.0 + rng.random(N)))
+    arrow[0], arrow[:, [0]] = 0.1, 0.1
+    arrow[0, 0] = N
+    yield "grid", laplacian(18)
+    yield "unsymmetric", random_matrix()
+    cross = scipy.sparse.eye_array(100, 200) + scipy.sparse.random_array((100, 200), density=0.01, rng=rng)
+    yield "saddle point", scipy.sparse.block_array([[random_matrix(200), cross.T], [cross, None]])
+    yield "diagonal", scipy.sparse.diags_array(1.0 + np.arange(N))
+    yield "permutation", scipy.sparse.eye_array(N).tocsr()[rng.permutation(N)]
+    yield "arrow", arrow
+    yield "triangle", scipy.sparse.triu(random_matrix())
+    yield "nearly full", scipy.sparse.csc_array(rng.normal(size=(40, 40)))
+
+
+@pytest.mark.parametrize("case", list(patterns()), ids=lambda case: case[0])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_elements_of_the_inverse(case, dtype):
+    matrix = case[1].tocsr().astype(dtype).tocoo()
+    wanted = np.linalg.inv(matrix.toarray().astype(np.promote_types(dtype, np.float64)))
+    tolerance = 50 * np.linalg.cond(matrix.toarray()) * np.finfo(dtype).eps * abs(wanted).max()
+    factorization = sparse_direct.factorize(matrix.data, *matrix.coords, matrix.shape[0], False)
+    first, second = matrix.coords
+    recursive = sparse_inverse.inverse_at(factorization.lu, first, second)
+    for got in (recursive, factorization._inverse_by_columns(first, second)):
+        assert got is not None
+        np.testing.assert_allclose(got, wanted[second, first], rtol=0, atol=tolerance)
+
+
+# ---- compiled code ----------------------------------------------------------------------------------------------------
+
+
+def test_second_derivatives_of_determinants_by_blocks_of_columns(monkeypatch):
+    monkeypatch.setattr(sparse_systems, "_NUMBERS", 700)  # three columns at a time
+    matrix = random_matrix(40).tocsr().tocoo()
+    data, (first, second) = jnp.asarray(matrix.data), map(jnp.asarray, matrix.coords)
+
+    def second_derivative(slogdet):
+        return jax.grad(lambda data: jnp.sum(jax.grad(lambda data: slogdet(data)[1])(data) ** 2))(data)
+
+    got = second_derivative(lambda data: sparse_systems.slogdet(data, first, second, 40))
+    wanted = second_derivative(lambda data: jnp.linalg.slogdet(jnp.zeros((40, 40)).at[first, second].set(data)))
+    np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [10, 10**6])
+def test_host_calls_do_not_wait_for_each_other(size):
+    """Large arguments in several threads: copies of them would need threads that are all waiting for copies."""
+
+    def double(x):
+        return (2 * x,)
+
+    @jax.jit
+    def function(x):
+        return host_calls.on_host(double, (jax.ShapeDtypeStruct(x.shape, x.dtype),), x + 1)[0]
+
+    x = jnp.arange(float(size))
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: function(x).block_until_ready(), range(16)))
+    for result in results:
+        np.testing.assert_array_equal(result, 2 * np.arange(float(size)) + 2)
+
+
+def test_by_copies(monkeypatch):
+    """The way of platforms other than the CPU, taken on the CPU."""
+    monkeypatch.setattr(host_calls.lax, "platform_dependent", lambda *arrays, cpu, default: default(*arrays))
+    matrix = random_matrix(40).tocsr().tocoo()
+    data, (first, second) = jnp.asarray(matrix.data), map(jnp.asarray, matrix.coords)
+    b, dense = jnp.linspace(0, 1, 80).reshape(40, 2), matrix.toarray()
+
+    def both(data, b):
+        return sparse_systems.solve(data, first, second, b)[0], sparse_systems.slogdet(data, first, second, 40)[1]
+
+    x, logabsdet = jax.jit(both)(data, b)
+    np.testing.assert_allclose(x, np.linalg.solve(dense, b), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(logabsdet, np.linalg.slogdet(dense)[1], rtol=1e-12)
+    x, logabsdet = jax.jit(jax.vmap(jax.vmap(both, (0, None)), (None, 0)))(
+        jnp.stack([data, 2 * data]), jnp.stack([b] * 3)
+    )
+    assert x.shape == (3, 2, 40, 2)
+    np.testing.assert_allclose(x[2, 1], np.linalg.solve(2 * dense, b), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(logabsdet[1], np.linalg.slogdet(np.stack([dense, 2 * dense]))[1], rtol=1e-12)
+    gradient = jax.grad(lambda data: sparse_systems.slogdet(data, first, second, 40)[1])(data)
+    np.testing.assert_allclose(gradient, np.linalg.inv(dense)[second, first], rtol=1e-10, atol=1e-14)
