@@ -58,6 +58,26 @@ def test_other_structures():
         np.testing.assert_allclose(z.to_jax(), np.linalg.inv(np.array(x.to_jax())), rtol=1e-9, atol=1e-11)
 
 
+def test_sparse_matrices_at_the_places_of_the_transpose():
+    n = 300
+    rows, columns = np.r_[np.arange(n), RNG.integers(0, n, 400)], np.r_[np.arange(n), RNG.integers(0, n, 400)]
+    a = np.zeros((n, n))
+    a[rows, columns] = RNG.normal(size=len(rows))
+    a[np.arange(n), np.arange(n)] += 5
+    x = sa.Sparse.from_dense(a)
+    inverse = np.linalg.inv(a)
+    z = sa.linalg.selected_inverse(x)
+    assert type(z) is sa.Sparse and z.nnz == x.nnz
+    np.testing.assert_allclose(z.to_jax(), np.where(a.T != 0, inverse, 0), atol=1e-13)
+    np.testing.assert_allclose(sa.linalg.diagonal(z).to_jax(), np.diag(inverse), atol=1e-13)
+    mapped = jax.jit(jax.vmap(sa.linalg.selected_inverse))(sa.stack([x, 2 * x]))
+    np.testing.assert_allclose(mapped.to_jax()[1], np.where(a.T != 0, inverse, 0) / 2, atol=1e-13)
+    a[:, 7] = 0
+    a[7, 7] = 0
+    with pytest.raises(np.linalg.LinAlgError):
+        sa.linalg.selected_inverse(sa.Sparse.from_dense(a))
+
+
 def test_singular_and_indefinite_matrices():
     singular = sa.tridiagonal([0.0, 1.0], [0.0, 1.0, 1.0], [0.0, 1.0])
     with pytest.raises(np.linalg.LinAlgError, match="singular"):

@@ -17,8 +17,9 @@ def selected_inverse(x: Array, /) -> Array:
     Returns
     -------
     array, (..., M, M)
-        With the structure of `x`: of a banded matrix the same diagonals of its inverse. Where the inverse has the structure of the
-        matrix, or the matrix stores everything, it is `inv`.
+        With the structure of `x`: of a banded matrix the same diagonals of its inverse, of a sparse one the elements where its transpose
+        has entries (most patterns are symmetric). Where the inverse has the structure of the matrix, or the matrix stores everything, it
+        is `inv`.
 
     Raises
     ------
@@ -34,7 +35,7 @@ def selected_inverse(x: Array, /) -> Array:
     What the derivative of a determinant needs, :math:`\partial \log \det A / \partial A_{ij} = (A^{-1})_{ji}`, and the variances of a Gaussian
     variable with a banded precision, its diagonal. The recursion of Takahashi, Fagan and Chin (*Formation of a sparse bus impedance matrix
     and its application to short circuit study*, 8th PICA Conference, 1973) takes ``O(w**2 M)`` for w diagonals on either side of a
-    banded matrix, and never forms another element.
+    banded matrix, and never forms another element; of a sparse one about as many operations as its factorisation, on the host.
 
     Examples
     --------

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..functions.linalg import det, inv, slogdet, solve
+from ..functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import sparse as pattern_kernel
 from ..kernels import sparse_direct
@@ -78,6 +78,20 @@ def _solution(x, b):
 def _(x):
     """Full, so that it is not formed."""
     return checked_inverse(x)
+
+
+@selected_inverse.kernel(Sparse, when=is_solved_directly)
+def _(x):
+    """At the places of the transpose, which the factors reach."""
+    definite = POSITIVE_DEFINITE in x.assumptions
+
+    def elements(data, first, second):
+        return (kernel.inverse_at(data, first, second, x.core_shape[-1], definite, x.padded),)
+
+    _, ok = checked_inverse(x)
+    (data,) = x._over_batch(elements, x.data, *x._keys())
+    fine = jnp.where(ok, 1, jnp.nan).astype(data.dtype)
+    return matrix_transpose.dispatch(x._rebuild((data * fine,), None)), ok
 
 
 # ---- determinants -----------------------------------------------------------------------------------------------------
