@@ -17,6 +17,13 @@ def active_log():
     return _log.value if RECORDING else None
 
 
+def remark(text: str):
+    """Say, from within a kernel that has a choice, what it chose, why, and what that costs; `explain` prints it."""
+    log = active_log()
+    if log is not None and log.running:
+        log.running[-1].remark = text
+
+
 @dataclass(eq=False)
 class Event:
     """One kernel run, or one densification."""
@@ -29,6 +36,7 @@ class Event:
     bytes: int = 0
     densified: bool = False
     seconds: float | None = None
+    remark: str = ""
 
     def finish(self, result):
         """Note what came out, and hand it on."""
@@ -59,11 +67,14 @@ class Log:
         In the order in which they began; `depth` counts the calls around.
     peak_bytes : int
         The largest sum of arguments, results and temporaries of one compiled call.
+
+    An event's `remark` says why a kernel does what it does, and what that costs, where the kernel has a choice.
     """
 
     events: list = field(default_factory=list)
     peak_bytes: int = 0
     depth: int = 0
+    running: list = field(default_factory=list)
 
     def add(self, event: Event):
         """Append an event at the present depth."""
@@ -76,9 +87,11 @@ class Log:
         event = Event(name, tuple(describe(a) for a in args), how)
         self.add(event)
         self.depth += 1
+        self.running.append(event)
         try:
             yield event
         finally:
+            self.running.pop()
             self.depth -= 1
 
     @property
@@ -110,6 +123,9 @@ class Log:
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
         lines.insert(1, "  ".join("-" * w for w in widths))
+        lines.extend(
+            dict.fromkeys(f"{e.function}({', '.join(e.operands)}): {e.remark}" for e in self.events if e.remark)
+        )
         lines.append(
             f"{len(self.kernels)} kernels, {len(self.densifications)} densifications"
             + (f", peak of one call {self.peak_bytes:,} bytes" if self.peak_bytes else "")

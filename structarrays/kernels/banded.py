@@ -61,6 +61,25 @@ def solve(diagonals, offsets, n, b, positive_definite=False):
     return banded_systems.solve(kernel, transposed, diagonals, offsets, n, b)
 
 
+def explanation(offsets, dtype, positive_definite=False):
+    """What `solve` does for these offsets, why, and what it costs: a sentence for users."""
+    kl, ku = banded_rows.bandwidths(offsets)
+    if kl == ku == 0:
+        return "a division of each row; O(n) for each column"
+    if kl == 0 or ku == 0:
+        return f"substitution, since the matrix is triangular; O(n w) for each column, w = {kl + ku}"
+    if positive_definite:
+        return (
+            f"elimination without pivots (LDL^H), since it is assumed positive definite; O(n w**2), w = {max(kl, ku)}"
+        )
+    if kl == ku == 1:
+        return "tridiagonal elimination with pivots, as nothing is assumed; O(n)"
+    how = (
+        "without pivots if that turns out stable, else with," if banded_lu.is_native(kl, ku, dtype) else "with pivots,"
+    )
+    return f"elimination {how} as nothing is assumed; O(n w (w + u)), w = {kl} and u = {ku} diagonals below and above"
+
+
 def slogdet(diagonals, offsets, n):
     """Sign (phase) of the determinant and logarithm of its magnitude; 0 and -inf for a singular matrix."""
     dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)

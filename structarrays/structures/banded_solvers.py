@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import densify, to_dense
+from ..core.recording import remark
 from ..core.registry import FUNCTIONS
 from ..functions.linalg import cholesky, det, eig, eigh, inv, pinv, qr, selected_inverse, slogdet, solve, svd
 from ..functions.linalg_checks import real_dtype
@@ -35,13 +36,16 @@ def _(x1, x2):
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
     vector = data.ndim == 1
     b = data[:, None] if vector else data
-    solution, ok = kernel.solve(*_parts(x1), b, POSITIVE_DEFINITE in x1.assumptions)
+    definite = POSITIVE_DEFINITE in x1.assumptions
+    remark(kernel.explanation(_parts(x1)[1], x1.dtype, definite))
+    solution, ok = kernel.solve(*_parts(x1), b, definite)
     return Dense._make((solution[..., 0] if vector else solution,)), ok
 
 
 @solve.kernel(Diagonal, Array, when=has_structural_zeros)
 def _(x1, x2):
     """A scaling of the rows, which keeps the structure of the right-hand side."""
+    remark("a division of each row; O(n) for each column, and the structure of x2 stays")
     divisor, ok = _regular(x1.diag, axis=-1, positive=POSITIVE_DEFINITE in x1.assumptions)
     return _quotient(x2, divisor), ok
 

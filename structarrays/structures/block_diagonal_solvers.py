@@ -13,6 +13,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.join import restrict
 from ..core.operands import densify, to_dense
+from ..core.recording import remark
 from ..functions.linalg import (
     cholesky,
     det,
@@ -67,6 +68,7 @@ def _(x1, x2):
     dense = to_dense(x2) if x2.ndim == 1 else densify(x2, "linalg.solve")
     vector = dense.ndim == 1
     data = dense.data[:, None] if vector else dense.data
+    remark("a system with each block; O(m**3) for blocks of m rows, all of one size together")
     parts, flags = [], []
     for run, blocks in zip(x1.runs, _blocks(x1), strict=True):
         right = data[..., run.rows, :]

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import allow_dense, to_dense
+from ..core.recording import remark
 from ..functions.elementwise import negative
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from ..kernels import determinants
@@ -50,6 +51,7 @@ def _is_small(x, *args) -> bool:
 
 @solve.kernel(Block, Array, when=_is_small)
 def _(x1, x2):
+    remark(f"the dense form, of at most {SMALL} rows")
     return solve.dispatch(to_dense(x1), x2)
 
 
@@ -152,6 +154,10 @@ def _schur(x1, b):
 
 @solve.kernel(Block, Array, when=_is_conformal)
 def _(x1, x2):
+    remark(
+        "block elimination by Schur complements, first of blocks that change no others or have solvers of their own, and a look at the "
+        "residual; systems with the blocks on the diagonal"
+    )
     return solved(x1, x2, _schur)
 
 

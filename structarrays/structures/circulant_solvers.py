@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import densify, to_dense
+from ..core.recording import remark
 from ..functions.linalg import (
     det,
     eigvals,
@@ -45,6 +46,7 @@ def _(x, *, n):
 
 @solve.kernel(Circulant, Array)
 def _(x1, x2):
+    remark("Fourier transforms, whose vectors are the eigenvectors; O(n log(n)) for each column")
     reciprocals, ok = _reciprocals(x1)
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
     return times_dense(lambda b: kernel.apply_spectrum(reciprocals, b), data), ok

@@ -11,6 +11,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.entries import elements
 from ..core.factored import Factored, scale, squared_norms
+from ..core.recording import remark
 from ..functions.linalg import (
     det,
     eig,
@@ -225,6 +226,7 @@ def _(x, *, rtol):
 
 @solve.kernel(Fourier, Array)
 def _(x1, x2):
+    remark("an inverse Fourier transform; O(n log(n)) for each column")
     return matmul.dispatch(_conjugate(x1), x2), jnp.array(True)
 
 

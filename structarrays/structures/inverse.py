@@ -8,6 +8,7 @@ from ..core.dense import Dense
 from ..core.entries import elements
 from ..core.factored import Factored, as_matrix, part, scale, stored
 from ..core.operands import cast, densify, to_dense
+from ..core.recording import remark
 from ..functions.linalg import det, inv, matmul, matrix_transpose, selected_inverse, slogdet, solve
 from .banded import Banded
 from .banded_products import has_structural_zeros
@@ -116,6 +117,7 @@ def _(x1, x2):
 
 @solve.kernel(Inverse, Array)
 def _(x1, x2):
+    remark("a product with the matrix of which it is the inverse")
     return matmul.dispatch(x1.a, x2), jnp.array(True)
 
 

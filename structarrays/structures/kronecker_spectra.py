@@ -14,6 +14,7 @@ from ..core.assumptions import is_hermitian, self_adjoint
 from ..core.dense import Dense
 from ..core.factored import with_batch
 from ..core.operands import allow_dense, densify, to_dense
+from ..core.recording import remark
 from ..core.registry import Registry
 from ..functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
@@ -130,9 +131,12 @@ def _solved(x, data):
     def times(v):
         return matmul(x, Dense._make((v,)))._dense()
 
+    cost = "O(sum(n_i**3) + k N sum(n_i)) for k columns"
     if _is_hermitian(x):
+        remark(f"by the eigenvectors of the factors, all of which are known to be Hermitian; {cost}")
         solution, regular = kernel.solve(times, right, *_parts(x), positive=POSITIVE_DEFINITE in x.assumptions)
     else:
+        remark(f"by the Schur forms of the factors, not all of which are known to be Hermitian; {cost}")
         solution, regular = kronecker_schur.solve(times, right, *_parts(x))
     return Dense._make((solution[..., 0] if data.ndim == 1 else solution,)), jnp.all(regular)
 

@@ -8,6 +8,7 @@ from ..core.batch import concat_pair
 from ..core.dense import Dense
 from ..core.join import is_zero_outside, join_pair, meet_pair
 from ..core.operands import cast
+from ..core.recording import remark
 from ..core.reductions import reduce_core, squared_deviations
 from ..core.registry import FUNCTIONS
 from ..functions.creation import tril, triu
@@ -113,6 +114,7 @@ def _(x):
 
 @solve.kernel(Permutation, Array)
 def _(x1, x2):
+    remark("the rows in another order; O(n) for each column")
     return matmul.dispatch(matrix_transpose.dispatch(x1), x2), jnp.array(True)
 
 

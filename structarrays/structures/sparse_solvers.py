@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.recording import remark
 from ..functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import sparse as pattern_kernel
@@ -53,6 +54,9 @@ def _(x):
 
 @solve.kernel(Sparse, Array, when=is_solved_directly)
 def _(x1, x2):
+    remark(
+        "SuperLU on the host, which keeps the factors of the last matrices; the cost follows from the fill of the factors"
+    )
     return solved(x1, x2, _solution)
 
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import to_dense
+from ..core.recording import remark
 from ..core.registry import Registry
 from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..kernels import linalg_dense
@@ -126,6 +127,10 @@ def _once(base, u, v, capacitance, b):
 def _woodbury(x1, b):
     base, low = without_derivatives(_split(x1))
     u, v = low.parts
+    remark(
+        f"Woodbury's formula, with {type(base).__name__} for a base and rank {low.rank}, and a look at the residual; a system with the base "
+        f"for {low.rank} columns and each of x2, and O(n r**2)"
+    )
     capacitance = _capacitance(base, u, v)
     flipped = matrix_transpose.dispatch(base)
 
@@ -144,7 +149,10 @@ def _by_dense_form_if_small(function):
 
     def register(run):
         def kernel(x, *others):
-            return function.dispatch(to_dense(x), *others) if x.shape[-1] <= SMALL else run(x, *others)
+            if x.shape[-1] > SMALL:
+                return run(x, *others)
+            remark(f"the dense form, of at most {SMALL} rows")
+            return function.dispatch(to_dense(x), *others)
 
         others = (Array,) if function is solve else ()
         function.kernel(Sum, *others, when=_is_updated)(kernel)

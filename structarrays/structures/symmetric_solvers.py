@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import to_dense
+from ..core.recording import remark
 from ..functions.linalg import (
     cholesky,
     det,
@@ -41,6 +42,7 @@ def _dense(x):
 
 @solve.kernel(Mirrored, Array)
 def _(x1, x2):
+    remark("the dense form, which has as many elements; assume(x1, 'positive_definite') halves the work")
     return solve.dispatch(_dense(x1), to_dense(x2))
 
 

@@ -6,6 +6,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.join import is_zero_outside
 from ..core.operands import to_dense
+from ..core.recording import remark
 from ..functions.linalg import cholesky, det, eig, eigh, eigvals, inv, pinv, qr, slogdet, solve, svd
 from ..kernels import triangles
 from .diagonal import Diagonal
@@ -19,6 +20,7 @@ def _zero_outside(x, *args, **static) -> bool:
 @solve.kernel(Triangular, Array, when=_zero_outside)
 def _(x1, x2):
     """Triangular, where the right-hand side is zero in the same half."""
+    remark("substitution, since the matrix is triangular; O(n**2) for each column")
     data, ok = triangles.solve(x1.data, x2._dense(), lower=x1.lower, unit_diagonal=x1.unit_diagonal)
     if x2.ndim > 1 and is_zero_outside(x2) and fits(x2, x1.lower):
         return Triangular._make((data, None), (x1.lower, False)), ok
