@@ -41,7 +41,7 @@ def _(x):
 
 @negative.kernel(Factored)
 def _(x):
-    return scale.choose((x,), {}).run(x, negative)
+    return _times_number(x, negative)
 
 
 @conj.kernel(Factored)
@@ -101,7 +101,7 @@ def _scaled(function, x, y):
             return None
         batch = jnp.broadcast_shapes(x.shape[:-2], constant.shape[:-2])
         number = Dense._make((constant,))
-        return scale.choose((x,), {}).run(with_batch(x, batch), lambda part: function(part, number))
+        return _times_number(with_batch(x, batch), lambda part: function(part, number))
     if type(y) is not Dense or core == (1, 1):
         return None
     shape = (1,) * (2 - y.ndim) + y.shape
@@ -110,6 +110,12 @@ def _scaled(function, x, y):
     data = y.data if function is multiply else 1 / y.data
     factor = Diagonal._make((data.reshape((*shape[:-2], max(shape[-2:]))), None), (max(shape[-2:]),) * 2)
     return matmul(x, factor) if shape[-2] == 1 else matmul(factor, x)
+
+
+def _times_number(x, factor):
+    """Scaled; dense where a factor that takes the number up makes it as large."""
+    result = scale.choose((x,), {}).run(x, factor)
+    return result if x.full_size or not result.full_size else Dense._make((result._dense(),))
 
 
 @square.kernel(Factored)

@@ -326,3 +326,13 @@ def test_what_a_join_does_not_hold_is_added_as_it_is(n):
         expected = np.asarray(f(sa.asarray(h)))
         np.testing.assert_allclose(np.asarray(f(H)), expected)
         np.testing.assert_allclose(np.asarray(jax.jit(f)(H)), expected)
+
+
+def test_a_number_that_makes_a_sum_as_large_as_its_dense_form():
+    """The factor beside an `Inverse`, which cannot take it up, was one number too many."""
+    a = sa.tridiagonal(np.ones(5), np.full(5 + 1, 4.0), np.ones(5))
+    low = sa.LowRank(np.ones((3, 1)), np.ones((3, 1)))
+    x = sa.Inverse(a) + sa.Block([[None, RNG.normal(size=(3, 3))], [sa.Diagonal(np.ones(3)), low]])
+    assert type(x) is sa.Sum and sum(leaf.size for leaf in jax.tree.leaves(x)) == 35  # of 36 elements
+    for y in (-x, 2.0 * x, x / 3.0):
+        assert type(y) is sa.Dense
