@@ -23,24 +23,30 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from structarrays.kernels import toeplitz
+from structarrays.kernels import toeplitz, toeplitz_iterations
 from structarrays.kernels.banded_systems import mapped_together, one_by_one
 from structarrays.kernels.convolution import cyclic, fast_length
+
+
+class Columns(NamedTuple):
+    """The two columns that the inverse of a matrix takes."""
+
+    x: jax.Array
+    """The first column of the inverse, (..., n)."""
+    z: jax.Array
+    """The other column, but for a multiple of `x`: (..., n)."""
+    regular: jax.Array
+    """Whether no pivot is zero (or, of a positive definite matrix, negative), (...)."""
 
 
 class Factors(NamedTuple):
     """What is known of a matrix once it has been inverted."""
 
-    x: jax.Array
-    """The first column of the inverse, (..., n)."""
-    z: jax.Array
-    """The other column that the inverse takes, but for a multiple of `x`: (..., n)."""
+    columns: Columns
     sign: jax.Array
     """The determinant divided by its magnitude, (...); zero if a pivot is."""
     logabsdet: jax.Array
     """The logarithm of that magnitude, (...), real."""
-    regular: jax.Array
-    """Whether no pivot is zero (or, of a positive definite matrix, negative), (...)."""
 
 
 def factor(values, positive_definite: bool) -> Factors:
@@ -59,18 +65,77 @@ def factor(values, positive_definite: bool) -> Factors:
     Factors
     """
     n = (values.shape[-1] + 1) // 2
-    # Numbers about 1, by a power of two, so that no square overflows or vanishes and no bit is lost.
+    values, exponent = _scaled(values)
+    columns, sign, logabsdet = _levinson(values[..., n - 1 :: -1]) if positive_definite else _eliminated(values)
+    logabsdet = logabsdet + n * np.log(2).astype(logabsdet.dtype) * exponent
+    return Factors(_scaled_back(columns, exponent), sign, logabsdet)
+
+
+def columns(values, positive_definite: bool) -> Columns:
+    """The columns that give the inverse, of a large positive definite matrix without the determinant, in less time.
+
+    That is by conjugate gradients, in ``O(n log(n))`` for each step; where these don't get there in a fixed number of steps, it is by
+    Levinson's recursion, for the whole batch.
+
+    Parameters
+    ----------
+    values, positive_definite
+        As of `factor`.
+    """
+    n = (values.shape[-1] + 1) // 2
+    if not positive_definite or n < toeplitz_iterations.LARGE:
+        return factor(values, positive_definite).columns
+    unit, *_ = first_column_and_row(values)
+    x, ok = iterated(values, unit[..., None])
+    x = x[..., 0]
+
+    def recursion(values, _):
+        return factor(values, True).columns
+
+    def accepted(_, x):
+        return Columns(x, _other_column(x / x[..., :1]), jnp.ones(x.shape[:-1], bool))
+
+    run = mapped_together(lambda ok, *args: lax.cond(jnp.all(ok), accepted, recursion, *args), (True, True, True))
+    return Columns(*run(ok, values, x))
+
+
+def iterated(values, b):
+    """Solutions of systems with a positive definite matrix by conjugate gradients, and whether these got there.
+
+    Parameters
+    ----------
+    values : jax.Array, (..., 2 n - 1)
+        Of whose lower triangle is read.
+    b : jax.Array, (..., n, k)
+        Of the same batch shape.
+
+    Returns
+    -------
+    x : jax.Array, (..., n, k)
+    ok : jax.Array of bool, (...)
+    """
+    n = b.shape[-2]
+    values, exponent = _scaled(values)
+    columns, exponents = _scaled(b.mT)
+    x, ok = toeplitz_iterations.solve(values[..., n - 1 :: -1], columns)
+    for power in (-exponent[..., None], exponents):  # one after the other, since their sum may be out of range
+        x = x * jnp.ldexp(jnp.ones((), x.real.dtype), power)[..., None]
+    return x.mT, jnp.all(ok, axis=-1)
+
+
+def _scaled(values):
+    """The values as numbers about 1, times a power of two with this exponent.
+
+    So no square overflows or vanishes, and no bit is lost.
+    """
     largest = jnp.max(jnp.abs(values), axis=-1, keepdims=True)
     usable = (largest > 0) & jnp.isfinite(largest)
     exponent = jnp.where(usable, jnp.frexp(jnp.where(usable, largest, 1))[1], 0)
-    scale = jnp.ldexp(jnp.ones_like(largest), -exponent)
-    values = values * scale
-    if positive_definite:
-        x, z, sign, logabsdet, regular = _levinson(values[..., n - 1 :: -1])
-    else:
-        x, z, sign, logabsdet, regular = _eliminated(values)
-    logabsdet = logabsdet + n * np.log(2).astype(logabsdet.dtype) * exponent[..., 0]
-    return Factors(x * scale, z, sign, logabsdet, regular)
+    return values * jnp.ldexp(jnp.ones_like(largest), -exponent), exponent[..., 0]
+
+
+def _scaled_back(columns, exponent):
+    return columns._replace(x=columns.x * jnp.ldexp(jnp.ones((), columns.x.real.dtype), -exponent)[..., None])
 
 
 def first_column_and_row(values):
@@ -114,8 +179,12 @@ def _levinson(c):
     a, error, logarithm, regular = lax.fori_loop(1, n, step, start)
     fine = jnp.where(regular, 1, jnp.nan).astype(error.dtype)
     x = a * (fine / error)[..., None]
-    z = -jnp.concatenate([zeros[..., :1], a[..., :0:-1].conj()], axis=-1)
-    return x, z, fine.astype(c.dtype), logarithm * fine, regular
+    return Columns(x, _other_column(a), regular), fine.astype(c.dtype), logarithm * fine
+
+
+def _other_column(a):
+    """z, from the predictor of the last order."""
+    return -jnp.concatenate([jnp.zeros_like(a[..., :1]), a[..., :0:-1].conj()], axis=-1)
 
 
 # ---- all others -------------------------------------------------------------------------------------------------------
@@ -136,7 +205,7 @@ def _eliminated(values):
     residual = wanted - toeplitz.convolved(1 - n, (n, n), values[..., None, :], found.mT).mT
     found = found + times_inverse(x, z, residual)
     found = jnp.where(regular[..., None, None], found, jnp.nan)
-    return found[..., 0], found[..., 1], sign, logabsdet, regular
+    return Columns(found[..., 0], found[..., 1], regular), sign, logabsdet
 
 
 def _eliminate_each(values):

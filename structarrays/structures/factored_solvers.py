@@ -83,20 +83,32 @@ def checked(x1: Array, b: jax.Array, approximate, transposed):
     x : jax.Array, (..., n, k)
     ok : jax.Array, bool scalar
     """
+    frozen = without_derivatives(x1)
+    return by_equation(
+        x1,
+        b,
+        lambda b: refined(frozen, approximate, b),
+        lambda b: refined(matrix_transpose.dispatch(frozen), transposed, b),
+    )
+
+
+def by_equation(x1: Array, b: jax.Array, solution, transposed):
+    """The solution by a method without derivatives, and its flag, with the derivatives of the equation: see `checked`.
+
+    Parameters
+    ----------
+    x1, b
+        As of `checked`.
+    solution, transposed : callable
+        Of right-hand sides like `b`: solutions for `x1` and for its transpose, and a flag.
+    """
 
     def matvec(x):
         # The product's derivative by `x`, at any place: products by Fourier transforms look whether their operand is finite, and
         # only their derivatives are linear to the eyes of JAX.
         return jax.jvp(lambda y: matmul.dispatch(x1, Dense._make((y,)))._dense(), (jnp.zeros_like(x),), (x,))[1]
 
-    frozen = without_derivatives(x1)
-    return lax.custom_linear_solve(
-        matvec,
-        b,
-        lambda _, b: _refined(frozen, approximate, b),
-        lambda _, b: _refined(matrix_transpose.dispatch(frozen), transposed, b),
-        has_aux=True,
-    )
+    return lax.custom_linear_solve(matvec, b, lambda _, b: solution(b), lambda _, b: transposed(b), has_aux=True)
 
 
 def without_derivatives(x):
@@ -107,8 +119,8 @@ def without_derivatives(x):
 _STEPS = 4
 
 
-def _refined(a, approximate, b):
-    """The approximate solution, refined where its residual asks for it."""
+def refined(a, approximate, b):
+    """The approximate solution, refined where its residual asks for it, and whether that is small in the end."""
     x, regular = approximate(b)
 
     def residual(x):

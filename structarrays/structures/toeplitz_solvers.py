@@ -17,9 +17,14 @@ from ..core.operands import to_dense
 from ..functions.linalg import det, inv, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import toeplitz_solvers as kernel
-from .factored_solvers import checked, generically_regular, solved
+from ..kernels.banded_systems import mapped_together
+from ..kernels.toeplitz_iterations import LARGE
+from .factored_solvers import by_equation, checked, generically_regular, refined, solved, without_derivatives
 from .inverse import checked_inverse, stays_inverse
 from .toeplitz import Toeplitz, at_diagonals, covering, is_narrow, is_solved_as_dense, toeplitz
+
+_FEW = 2
+"""So many right-hand sides are iterated for themselves; for more it takes less time to get the columns of the inverse."""
 
 
 def _is_definite(x) -> bool:
@@ -56,18 +61,40 @@ def _(x1, x2):
 
 
 def _solution(x, b):
-    return _solve_by(_factors(_is_definite(x), covering(x).values), x, b)
+    values = lax.stop_gradient(covering(x).values)
+    if _is_definite(x) and b.shape[-2] >= LARGE and b.shape[-1] <= _FEW:
+        return by_equation(x, b, *(functools.partial(_iterated, v) for v in (values, values[..., ::-1])))
+    return _solve_by(kernel.columns(values, _is_definite(x)), x, b)
 
 
-def _solve_by(factors, x, b):
+def _iterated(values, b):
+    """Solutions by conjugate gradients; where these fail for one of a batch, all by the columns of the inverse."""
+    values = jnp.broadcast_to(values, (*b.shape[:-2], values.shape[-1]))
+    return mapped_together(_iterated_together, (True, False))(values, b)
+
+
+def _iterated_together(values, b):
+    n = b.shape[-2]
+
+    def directly(values, b, _):
+        columns = kernel.factor(values, True).columns
+        regular = jnp.all(columns.regular)
+        a = toeplitz(values, 1 - n, (n, n))
+        return refined(a, lambda b: (kernel.times_inverse(columns.x, columns.z, b), regular), b)
+
+    x, ok = kernel.iterated(values, b)
+    return lax.cond(jnp.all(ok), lambda values, b, x: (x, jnp.array(True)), directly, values, b, x)
+
+
+def _solve_by(columns, x, b):
     """Solutions, refined until their residuals are small, and whether they are."""
-    factors = jax.tree.map(lax.stop_gradient, factors)
-    regular = jnp.all(factors.regular)
+    columns = without_derivatives(columns)
+    regular = jnp.all(columns.regular)
     return checked(
         x,
         b,
-        lambda b: (kernel.times_inverse(factors.x, factors.z, b), regular),
-        lambda b: (kernel.times_transposed_inverse(factors.x, factors.z, b), regular),
+        lambda b: (kernel.times_inverse(columns.x, columns.z, b), regular),
+        lambda b: (kernel.times_transposed_inverse(columns.x, columns.z, b), regular),
     )
 
 
@@ -101,14 +128,11 @@ def _(definite, primals, tangents):
     n = (values.shape[-1] + 1) // 2
     factors = _factors(definite, values)
     unit, s, _ = kernel.first_column_and_row(values)
-    columns, _ = _solve_by(factors, toeplitz(values, 1 - n, (n, n)), jnp.stack([unit, s], axis=-1))
-    relative = jnp.sum(kernel.inverse_diagonal_sums(columns[..., 0], columns[..., 1]) * change, axis=-1)
-    still = factors._replace(
-        x=jnp.zeros_like(factors.x),
-        z=jnp.zeros_like(factors.z),
-        sign=jnp.zeros_like(factors.sign),
-        regular=np.zeros(factors.regular.shape, jax.dtypes.float0),
-    )
+    solutions, _ = _solve_by(factors.columns, toeplitz(values, 1 - n, (n, n)), jnp.stack([unit, s], axis=-1))
+    relative = jnp.sum(kernel.inverse_diagonal_sums(solutions[..., 0], solutions[..., 1]) * change, axis=-1)
+    still = jax.tree.map(jnp.zeros_like, factors)
+    regular = np.zeros(factors.columns.regular.shape, jax.dtypes.float0)
+    still = still._replace(columns=still.columns._replace(regular=regular))
     if jnp.iscomplexobj(values):
         still = still._replace(sign=1j * relative.imag * factors.sign)
     return factors, still._replace(logabsdet=relative.real)
