@@ -13,7 +13,7 @@ from jax import lax
 
 from structarrays.kernels.convolution import fast_length, on_each_platform, transforms
 
-LARGE = 1024
+LARGE = 1536
 """From this size on the iteration takes less time than a recursion of ``O(n**2)``."""
 
 # With many transforms of one length it pays to split them much earlier than for a single product.
@@ -48,7 +48,7 @@ def _order(n):
 
 def _steps(n):
     """How many steps are tried: in vain they take less time than the recursion that follows."""
-    return min(n // 80, 500)
+    return min(n // 64, 500)
 
 
 def _iterated(split, c, b):
@@ -70,7 +70,7 @@ def _iterated(split, c, b):
         z = preconditioned(r)
         beta = jnp.where(done, 0, _dot(r, z) / rho)[..., None]
         definite = done | (curvature > 0)
-        done = _dot(r, r) <= jnp.square(precision * size) * _dot(x, x)
+        done = _dot(r, r) <= jnp.square(precision / 8 * size) * _dot(x, x)
         return x, r, z + beta * p, _dot(r, z), done, definite, count + 1
 
     def unfinished(state):

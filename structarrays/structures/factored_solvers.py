@@ -63,8 +63,12 @@ def can_solve(x: Array) -> bool:
 
 # ---- solutions that are checked -------------------------------------------------------------------------------------
 
+_STEPS = 4
+_SOLVED = 64
+"""A system is solved if the residual is no larger than so many rounding errors make it."""
 
-def checked(x1: Array, b: jax.Array, approximate, transposed):
+
+def checked(x1: Array, b: jax.Array, approximate, transposed, aim: int = _SOLVED):
     """The solution of ``x1 @ x = b`` by a method that may lose digits, and whether it did not.
 
     The derivative is that of the equation, ``x1 dx = db - dx1 x``, and never goes through the method.
@@ -77,6 +81,8 @@ def checked(x1: Array, b: jax.Array, approximate, transposed):
     approximate, transposed : callable
         Of right-hand sides like `b`: approximate solutions for `x1` and for its transpose, and a flag that is false where a pivot
         was zero. What they use of `x1` has no derivatives.
+    aim : int, optional
+        How many rounding errors the residual is refined to, if it can be.
 
     Returns
     -------
@@ -87,8 +93,8 @@ def checked(x1: Array, b: jax.Array, approximate, transposed):
     return by_equation(
         x1,
         b,
-        lambda b: refined(frozen, approximate, b),
-        lambda b: refined(matrix_transpose.dispatch(frozen), transposed, b),
+        lambda b: refined(frozen, approximate, b, aim),
+        lambda b: refined(matrix_transpose.dispatch(frozen), transposed, b, aim),
     )
 
 
@@ -116,10 +122,7 @@ def without_derivatives(x):
     return jax.tree.map(lax.stop_gradient, x)
 
 
-_STEPS = 4
-
-
-def refined(a, approximate, b):
+def refined(a, approximate, b, aim: int = _SOLVED):
     """The approximate solution, refined where its residual asks for it, and whether that is small in the end."""
     x, regular = approximate(b)
 
@@ -129,7 +132,7 @@ def refined(a, approximate, b):
     r = residual(x)
     precision = jnp.finfo(b.dtype).eps
     # One look suffices for what is well conditioned: the residual is small beside the right-hand side alone.
-    good = jnp.all(_norm(r) <= 64 * precision * _norm(b))
+    good = jnp.all(_norm(r) <= aim * precision * _norm(b))
 
     def careful(x, r):
         size = _size(a)
@@ -138,16 +141,16 @@ def refined(a, approximate, b):
             return _error(r, x, b, size)
 
         def step(state):
-            x, r, bad, count = state
+            x, r, _, count = state
             better = x + approximate(r)[0]
             new = residual(better)
             chosen = error(better, new) < error(x, r)
             x, r = jnp.where(chosen, better, x), jnp.where(chosen, new, r)
-            return x, r, error(x, r) > bound, count + 1
+            return x, r, error(x, r), count + 1
 
-        bound = 64 * precision
-        start = (x, r, error(x, r) > bound, 0)
-        x, _, bad, _ = lax.while_loop(lambda s: jnp.any(s[2]) & (s[3] < _STEPS), step, start)
+        start = (x, r, error(x, r), 0)
+        x, _, left, _ = lax.while_loop(lambda s: jnp.any(s[2] > aim * precision) & (s[3] < _STEPS), step, start)
+        bad = left > _SOLVED * precision
         # NaN is no bad residual: it was there before, or a flag says that it was not.
         return jnp.where(bad, jnp.nan, x), ~jnp.any(bad)
 

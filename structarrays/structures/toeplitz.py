@@ -174,7 +174,7 @@ class Toeplitz(Array):
     @property
     def solved_by_parts(self) -> bool:
         """Whether solvers may fail for a regular matrix: one that is badly conditioned, and not solved in another form."""
-        return not is_narrow(self) and not is_solved_as_dense(self)
+        return not (is_narrow(self) or is_solved_as_dense(self) or is_triangular(self))
 
     @staticmethod
     def _shape(leaves, meta):
@@ -243,6 +243,13 @@ def _(x, i, j):
 def is_narrow(x: Toeplitz) -> bool:
     """Whether few diagonals are stored, so that `Banded` does better."""
     return not x._covers and x.values.shape[-1] <= MANY_DIAGONALS
+
+
+def is_triangular(x: Toeplitz) -> bool:
+    """Whether a square matrix has all its diagonals on one side. What is assumed positive definite has not, but for multiples of the
+    identity.
+    """
+    return (x.last <= 0 or x.first >= 0) and x.core_shape[-1] > 0 and POSITIVE_DEFINITE not in x.assumptions
 
 
 def is_solved_as_dense(x: Toeplitz) -> bool:
@@ -388,7 +395,7 @@ def _(x, y):
 def _(x, y):
     if not is_zero_outside(y):
         return x
-    return _as_identity(x) if x.first <= 0 <= x.last else at_offsets(y, ())
+    return as_identity(x) if x.first <= 0 <= x.last else at_offsets(y, ())
 
 
 @meet_pair.kernel(Banded, Toeplitz)
@@ -401,7 +408,8 @@ def _(x, y):
     return x if y.first <= 0 <= y.last else at_offsets(x, ())
 
 
-def _as_identity(x: Toeplitz) -> Identity:
+def as_identity(x: Toeplitz) -> Identity:
+    """The main diagonal, whether it is stored or not."""
     return Identity._make((x.diagonal_value(0), None), x.core_shape)
 
 
@@ -423,7 +431,7 @@ def _(x, y):
 
 @restrict_to.kernel(Toeplitz, Identity)
 def _(x, y):
-    return _as_identity(x)
+    return as_identity(x)
 
 
 @restrict_to.kernel(Toeplitz, Banded)

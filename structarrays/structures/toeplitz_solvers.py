@@ -26,6 +26,9 @@ from .toeplitz import Toeplitz, at_diagonals, covering, is_narrow, is_solved_as_
 _FEW = 2
 """So many right-hand sides are iterated for themselves; for more it takes less time to get the columns of the inverse."""
 
+_AIM = 8
+"""How many rounding errors residuals are refined to: LAPACK's solvers leave about one."""
+
 
 def _is_definite(x) -> bool:
     return POSITIVE_DEFINITE in x.assumptions
@@ -80,7 +83,7 @@ def _iterated_together(values, b):
         columns = kernel.factor(values, True).columns
         regular = jnp.all(columns.regular)
         a = toeplitz(values, 1 - n, (n, n))
-        return refined(a, lambda b: (kernel.times_inverse(columns.x, columns.z, b), regular), b)
+        return refined(a, lambda b: (kernel.times_inverse(columns.x, columns.z, b), regular), b, _AIM)
 
     x, ok = kernel.iterated(values, b)
     return lax.cond(jnp.all(ok), lambda values, b, x: (x, jnp.array(True)), directly, values, b, x)
@@ -95,6 +98,7 @@ def _solve_by(columns, x, b):
         b,
         lambda b: (kernel.times_inverse(columns.x, columns.z, b), regular),
         lambda b: (kernel.times_transposed_inverse(columns.x, columns.z, b), regular),
+        _AIM,
     )
 
 
