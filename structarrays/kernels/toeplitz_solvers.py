@@ -155,6 +155,13 @@ def first_column_and_row(values):
     return unit, s, column
 
 
+def row_length(values):
+    """The sum of magnitudes in the first row or in the first column, whichever is larger: half that in the longest row, or more."""
+    n = (values.shape[-1] + 1) // 2
+    magnitudes = jnp.abs(values)
+    return jnp.maximum(jnp.sum(magnitudes[..., :n], axis=-1), jnp.sum(magnitudes[..., n - 1 :], axis=-1))
+
+
 # ---- positive definite matrices ---------------------------------------------------------------------------------------
 
 

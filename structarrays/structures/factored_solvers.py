@@ -68,7 +68,7 @@ _SOLVED = 64
 """A system is solved if the residual is no larger than so many rounding errors make it."""
 
 
-def checked(x1: Array, b: jax.Array, approximate, transposed, aim: int = _SOLVED):
+def checked(x1: Array, b: jax.Array, approximate, transposed):
     """The solution of ``x1 @ x = b`` by a method that may lose digits, and whether it did not.
 
     The derivative is that of the equation, ``x1 dx = db - dx1 x``, and never goes through the method.
@@ -81,8 +81,6 @@ def checked(x1: Array, b: jax.Array, approximate, transposed, aim: int = _SOLVED
     approximate, transposed : callable
         Of right-hand sides like `b`: approximate solutions for `x1` and for its transpose, and a flag that is false where a pivot
         was zero. What they use of `x1` has no derivatives.
-    aim : int, optional
-        How many rounding errors the residual is refined to, if it can be.
 
     Returns
     -------
@@ -93,8 +91,8 @@ def checked(x1: Array, b: jax.Array, approximate, transposed, aim: int = _SOLVED
     return by_equation(
         x1,
         b,
-        lambda b: refined(frozen, approximate, b, aim),
-        lambda b: refined(matrix_transpose.dispatch(frozen), transposed, b, aim),
+        lambda b: refined(frozen, approximate, b),
+        lambda b: refined(matrix_transpose.dispatch(frozen), transposed, b),
     )
 
 
@@ -122,8 +120,18 @@ def without_derivatives(x):
     return jax.tree.map(lax.stop_gradient, x)
 
 
-def refined(a, approximate, b, aim: int = _SOLVED):
-    """The approximate solution, refined where its residual asks for it, and whether that is small in the end."""
+def refined(a, approximate, b, aim: int = _SOLVED, size=None):
+    """The approximate solution, refined where its residual asks for it, and whether that is small in the end.
+
+    Parameters
+    ----------
+    a, approximate, b
+        As of `checked`.
+    aim : int, optional
+        How many rounding errors the residual is refined to, if it can be.
+    size : jax.Array, (..., 1, 1), optional
+        About the length of the longest row of `a`, where that is known.
+    """
     x, regular = approximate(b)
 
     def residual(x):
@@ -135,10 +143,10 @@ def refined(a, approximate, b, aim: int = _SOLVED):
     good = jnp.all(_norm(r) <= aim * precision * _norm(b))
 
     def careful(x, r):
-        size = _size(a)
+        longest = _size(a) if size is None else size
 
         def error(x, r):
-            return _error(r, x, b, size)
+            return _error(r, x, b, longest)
 
         def step(state):
             x, r, _, count = state

@@ -14,12 +14,12 @@ from jax import lax
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import to_dense
-from ..functions.linalg import det, inv, slogdet, solve
+from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import toeplitz_solvers as kernel
 from ..kernels.banded_systems import mapped_together
 from ..kernels.toeplitz_iterations import LARGE
-from .factored_solvers import by_equation, checked, generically_regular, refined, solved, without_derivatives
+from .factored_solvers import by_equation, generically_regular, refined, solved, without_derivatives
 from .inverse import checked_inverse, stays_inverse
 from .toeplitz import Toeplitz, at_diagonals, covering, is_narrow, is_solved_as_dense, toeplitz
 
@@ -80,26 +80,27 @@ def _iterated_together(values, b):
     n = b.shape[-2]
 
     def directly(values, b, _):
-        columns = kernel.factor(values, True).columns
-        regular = jnp.all(columns.regular)
-        a = toeplitz(values, 1 - n, (n, n))
-        return refined(a, lambda b: (kernel.times_inverse(columns.x, columns.z, b), regular), b, _AIM)
+        return _refined(toeplitz(values, 1 - n, (n, n)), kernel.factor(values, True).columns, kernel.times_inverse, b)
 
     x, ok = kernel.iterated(values, b)
     return lax.cond(jnp.all(ok), lambda values, b, x: (x, jnp.array(True)), directly, values, b, x)
 
 
 def _solve_by(columns, x, b):
-    """Solutions, refined until their residuals are small, and whether they are."""
-    columns = without_derivatives(columns)
-    regular = jnp.all(columns.regular)
-    return checked(
+    """Solutions by the columns of the inverse, and whether their residuals are small."""
+    frozen, columns = without_derivatives((x, columns))
+    return by_equation(
         x,
         b,
-        lambda b: (kernel.times_inverse(columns.x, columns.z, b), regular),
-        lambda b: (kernel.times_transposed_inverse(columns.x, columns.z, b), regular),
-        _AIM,
+        functools.partial(_refined, frozen, columns, kernel.times_inverse),
+        functools.partial(_refined, matrix_transpose.dispatch(frozen), columns, kernel.times_transposed_inverse),
     )
+
+
+def _refined(x, columns, times_inverse, b):
+    regular = jnp.all(columns.regular)
+    size = kernel.row_length(covering(x).values)[..., None, None]
+    return refined(x, lambda b: (times_inverse(columns.x, columns.z, b), regular), b, _AIM, size)
 
 
 @inv.kernel(Toeplitz)
