@@ -46,9 +46,9 @@ def solve(x1: Array, x2: Array, /) -> Array:
     Notes
     -----
     A diagonal matrix costs ``O(M)``, and the solution has the structure of `x2`; a banded one of bandwidth w costs
-    ``O(w**2 M)`` and for each right-hand side ``O(w M)``, a Toeplitz one ``O(M**2)`` and ``O(M log(M))``. With
-    ``assume(x1, "positive_definite")`` Cholesky's factorisation (of a Toeplitz matrix Levinson's recursion) takes the place of
-    elimination with pivots.
+    ``O(w**2 M)`` and for each right-hand side ``O(w M)``, a Toeplitz one ``O(M**2)`` and ``O(M log(M))``, or mostly only that if it
+    is large and positive definite. With ``assume(x1, "positive_definite")`` Cholesky's factorisation (of a Toeplitz matrix Levinson's
+    recursion) takes the place of elimination with pivots.
 
     Examples
     --------

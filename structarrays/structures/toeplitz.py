@@ -57,17 +57,26 @@ class Toeplitz(Array):
     triangular times triangular              that of times a vector
     element, row, column                     its length
     `linalg.solve`, `det`, `slogdet`         ``O(n**2)``, of few diagonals ``O(d**2 n)``
+    `solve`, positive definite, n >= 1536    ``O(n log(n))`` for each step, mostly
+    `solve`, triangular                      ``O(n log(n)**2)``; `det`, `slogdet` ``O(n)``
     further right-hand sides, derivatives    ``O(n log(n))`` each
-    `linalg.inv` of a large matrix           an `Inverse`
+    `linalg.inv` of a large matrix           an `Inverse`; of a triangular one a `Toeplitz`
     =======================================  ==============================================
 
-    The storage of all of these is in proportion to that of the operands and the result. With ``assume(T, "positive_definite")`` systems are
-    solved by Levinson and Durbin's recursion, others by the elimination of Gohberg, Kailath and Olshevsky, with partial
-    pivoting, which takes some ten times as long. Either gives the two columns by which the inverse is a sum of products of circulant and
-    skew-circulant matrices. Each solution is refined until its residual is as small as rounding lets it be. A matrix whose
-    condition is too bad for that (beyond some 1e8 to 1e12 in double precision, of a definite one 1e12) has its dense form tried in an
-    eager call, under the policy of `densify`, and NaN for a solution in a compiled one. Matrices of up to 256 rows (definite ones: 128)
-    are solved by their dense form.
+    The storage of all of these is in proportion to that of the operands and the result.
+
+    Systems of a large Hermitian matrix are tried by conjugate gradients with a circulant preconditioner: some ten steps for a
+    covariance beside noise, whatever n is. The solution counts only if its residual is that of rounding. Where it is not after ``n / 64``
+    (at most 500) steps, and for all other matrices, the two columns by which the inverse is a sum of products of circulant and
+    skew-circulant matrices are found in ``O(n**2)``: with ``assume(T, "positive_definite")`` by Levinson and Durbin's recursion, else
+    by the elimination of Gohberg, Kailath and Olshevsky, with partial pivoting, which takes some ten times as long. Determinants always
+    take that. Each solution is refined until its residual is as small as rounding lets it be. A matrix whose condition is too bad for
+    that (beyond some 1e8 to 1e12 in double precision, of a definite one 1e12) has its dense form tried in an eager call, under the
+    policy of `densify`, and NaN for a solution in a compiled one. Matrices of up to 256 rows (definite ones: 128) are solved by
+    their dense form.
+
+    A triangular matrix is solved by substitution of blocks, whose residual is as small as that of a dense solver whatever the condition
+    is, and its inverse is triangular and Toeplitz again.
 
     Products by Fourier transforms (of inexact dtypes, more than 24 diagonals and large matrices) have errors relative to the
     norms of the factors, ``eps * norm(values) * norm(x)``, not to the single result. NaN and infinities come out as in the

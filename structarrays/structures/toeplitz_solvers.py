@@ -1,7 +1,8 @@
 """Linear systems, inverses and determinants of square Toeplitz matrices.
 
 The matrix is inverted once (`kernels.toeplitz_solvers`); then every solution, forwards and in reverse, is a few convolutions and a look at
-its residual. Matrices with few diagonals are solved as `Banded`, small ones as `Dense`.
+its residual. One or two systems with a large positive definite matrix are iterated instead (`kernels.toeplitz_iterations`). Matrices with few
+diagonals are solved as `Banded`, small ones as `Dense`, triangular ones in `toeplitz_triangles`.
 """
 
 import functools
