@@ -1,8 +1,10 @@
-"""Products with Toeplitz and circulant matrices, and circulant systems: ours and SciPy's, all by Fourier transforms."""
+"""Products and systems with Toeplitz and circulant matrices: ours and SciPy's."""
+
+import time
 
 import jax
 import numpy as np
-from harness import OURS, Bar, Report
+from harness import OURS, Bar, Report, duration
 from peers import CPU_ONLY, on_cpu
 
 import structarrays as sa
@@ -12,7 +14,7 @@ SCIPY_TOEPLITZ = "scipy.linalg.matmul_toeplitz"
 SCIPY_RFFT = "scipy.fft.irfft(rfft(c) * rfft(x))"
 SCIPY_CIRCULANT = "scipy.linalg.solve_circulant"
 SCIPY_SOLVE = "scipy.linalg.solve_toeplitz"
-SYSTEM = 4096
+SYSTEM, LARGE_SYSTEM = 4096, 10**5
 
 
 def run(report: Report) -> None:
@@ -64,26 +66,92 @@ def run(report: Report) -> None:
     systems(report)
 
 
+def symbols(n: int) -> dict[str, np.ndarray]:
+    """First columns of covariances beside noise, by what they are; the last has a condition of some 1e10."""
+    k = np.arange(n)
+    noise = k == 0
+    return {
+        "exponential + 0.1": np.exp(-k / 20.0) + 0.1 * noise,
+        "rational quadratic + 0.1": 1 / (1 + k**2 / 800.0) + 0.1 * noise,
+        "squared exponential + 1e-8": np.exp(-(k**2) / 800.0) + 1e-8 * noise,
+    }
+
+
 def systems(report: Report) -> None:
-    """A covariance that decays exponentially, beside noise; SciPy's recursion has no pivots either."""
-    c = np.exp(-np.arange(SYSTEM) / 20.0)
-    c[0] += 0.1
+    """SciPy's recursion takes ``O(n**2)``, and has no pivots either."""
     right = np.random.default_rng(0).normal(size=SYSTEM)
-    toeplitz, b = sa.Toeplitz(c), sa.asarray(right)
-    definite = sa.assume(toeplitz, "positive_definite")
-    candidates = {OURS: lambda: sa.linalg.solve(definite, b)}
-    candidates[f"{OURS}, nothing assumed"] = lambda: sa.linalg.solve(toeplitz, b)
-    candidates[f"{OURS}, slogdet"] = lambda: sa.linalg.slogdet(definite).logabsdet
+    b = sa.asarray(right)
+    for name, c in symbols(SYSTEM).items():
+        toeplitz = sa.Toeplitz(c)
+        definite = sa.assume(toeplitz, "positive_definite")
+        candidates = {OURS: lambda definite=definite: sa.linalg.solve(definite, b)}
+        candidates[f"{OURS}, nothing assumed"] = lambda toeplitz=toeplitz: sa.linalg.solve(toeplitz, b)
+        candidates[f"{OURS}, slogdet"] = lambda definite=definite: sa.linalg.slogdet(definite).logabsdet
+        candidates[f"{OURS}, both"] = lambda definite=definite: _solution_and_determinant(definite, b)
+        bars = [] if name.endswith("1e-8") else [Bar(SCIPY_SOLVE, factor=0.1)]
+        _system(report, f"{name}, n = {SYSTEM:,}, assumed positive definite", candidates, bars, c, right)
+
+    c = symbols(SYSTEM)["exponential + 0.1"]
+    r = 0.5 * c
+    general = sa.Toeplitz(c, r)
+    candidates = {OURS: lambda: sa.linalg.solve(general, b)}
+    _system(report, f"not Hermitian, n = {SYSTEM:,}", candidates, [], (c, r), right)
+    r = np.zeros(SYSTEM)
+    triangular = sa.Toeplitz(c, r[:1], shape=(SYSTEM, SYSTEM))
+    candidates = {OURS: lambda: sa.linalg.solve(triangular, b)}
+    _system(report, f"triangular, n = {SYSTEM:,}", candidates, [Bar(SCIPY_SOLVE, factor=0.1)], (c, r), right)
+    if not report.quick:
+        large_systems(report)
+
+
+_solution_and_determinant = jax.jit(lambda x, b: (sa.linalg.solve(x, b), sa.linalg.slogdet(x)))
+
+
+def _system(report, case, candidates, bars, c_or_cr, right) -> None:
     absent = {}
     if on_cpu():
         from scipy.linalg import solve_toeplitz
 
-        candidates[SCIPY_SOLVE] = lambda: solve_toeplitz(c, right)
-        _agree(candidates[OURS], candidates[SCIPY_SOLVE])
-        _agree(candidates[f"{OURS}, nothing assumed"], candidates[SCIPY_SOLVE])
+        candidates[SCIPY_SOLVE] = lambda: solve_toeplitz(c_or_cr, right)
+        for name, candidate in candidates.items():
+            if not name.endswith(("slogdet", "both")):
+                _solves(c_or_cr, candidate(), right)
     else:
         absent[SCIPY_SOLVE] = CPU_ONLY
-    report.time(f"Toeplitz solve, n = {SYSTEM:,}, assumed positive definite", candidates, [], absent, rounds=15)
+    report.time(f"Toeplitz solve, {case}", candidates, bars, absent, rounds=15)
+
+
+def large_systems(report: Report) -> None:
+    """SciPy's takes so long that it runs once."""
+    right = np.random.default_rng(0).normal(size=LARGE_SYSTEM)
+    b = sa.asarray(right)
+    for name, c in symbols(LARGE_SYSTEM).items():
+        definite = sa.assume(sa.Toeplitz(c), "positive_definite")
+        case = f"Toeplitz solve, {name}, n = {LARGE_SYSTEM:,}, assumed positive definite"
+        timings = report.time(case, {OURS: lambda definite=definite: sa.linalg.solve(definite, b)}, rounds=15)
+        _solves(c, sa.linalg.solve(definite, b), right)
+        if not on_cpu() or name.endswith("1e-8"):
+            continue
+        from scipy.linalg import solve_toeplitz
+
+        start = time.perf_counter()
+        solve_toeplitz(c, right)
+        once = time.perf_counter() - start
+        print(f"  {SCIPY_SOLVE:36}{duration(once):>11}  (once)")
+        report.note(case, scipy_seconds=once)
+        ratio = timings[OURS].minimum / once
+        report.judge(case, OURS, f"<= 0.01 x {SCIPY_SOLVE}", f"{ratio:.4f} x", ratio <= 0.01)
+
+
+def _solves(c_or_cr, x, right) -> None:
+    """A fast wrong solution is no solution: the residual is that of a matrix which differs by rounding errors."""
+    from scipy.linalg import matmul_toeplitz
+
+    c, r = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, c_or_cr)
+    x = np.asarray(x)
+    size = np.abs(c).sum() + np.abs(r[1:]).sum()
+    residual = np.abs(right - matmul_toeplitz(c_or_cr, x)).max()
+    assert residual <= 100 * np.finfo(float).eps * (size * np.abs(x).max() + np.abs(right).max())
 
 
 def _agree(ours, theirs) -> None:

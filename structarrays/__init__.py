@@ -156,6 +156,7 @@ from .structures import factored_solvers as _factored_solvers
 from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions
+from .structures import hankel_solvers as _hankel_solvers
 from .structures import khatri_rao as _khatri_rao
 from .structures import kronecker_functions as _kronecker_functions
 from .structures import kronecker_solvers as _kronecker_solvers
@@ -182,6 +183,7 @@ from .structures import toeplitz_indexing as _toeplitz_indexing
 from .structures import toeplitz_products as _toeplitz_products
 from .structures import toeplitz_reductions as _toeplitz_reductions
 from .structures import toeplitz_solvers as _toeplitz_solvers
+from .structures import toeplitz_triangles as _toeplitz_triangles
 from .structures import triangular_indexing as _triangular_indexing
 from .structures import triangular_products as _triangular_products
 from .structures import triangular_reductions as _triangular_reductions

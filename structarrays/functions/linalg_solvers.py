@@ -46,10 +46,11 @@ def solve(x1: Array, x2: Array, /) -> Array:
     Notes
     -----
     A diagonal matrix costs ``O(M)``, and the solution has the structure of `x2`; a banded one of bandwidth w costs
-    ``O(w**2 M)`` and for each right-hand side ``O(w M)``, a Toeplitz one ``O(M**2)`` and ``O(M log(M))``. A sparse one costs its
-    factorisation by SuperLU, on the host (on every platform, under `jax.jit`, too), which is kept for the next system with the
-    same matrix; without SciPy, and up to 256 rows, its dense form is solved. With ``assume(x1, "positive_definite")`` Cholesky's
-    factorisation (of a Toeplitz matrix Levinson's recursion) takes the place of elimination with pivots.
+    ``O(w**2 M)`` and for each right-hand side ``O(w M)``, a Toeplitz one ``O(M**2)`` and ``O(M log(M))``, or mostly only that if it
+    is large and positive definite. A sparse one costs its factorisation by SuperLU, on the host (on every platform, under `jax.jit`,
+    too), which is kept for the next system with the same matrix; without SciPy, and up to 256 rows, its dense form is solved. With
+    ``assume(x1, "positive_definite")`` Cholesky's factorisation (of a Toeplitz matrix Levinson's recursion) takes the place of
+    elimination with pivots. `explain` says which solver runs.
 
     Examples
     --------

@@ -59,21 +59,52 @@ def cyclic(a, b, n: int):
         Of one inexact dtype; they are padded with zeros. The other dimensions broadcast.
     n : int
     """
-    if n < _LARGE:
-        return by_one_transform(a, b, n)
-    return lax.platform_dependent(
-        a,
-        b,
-        cpu=functools.partial(_by_short_transforms, n=n),
-        default=functools.partial(by_one_transform, n=n),
-    )
+    return on_each_platform(functools.partial(_convolved, n=n), n, a, b)
 
 
 def by_one_transform(a, b, n: int):
     """The same by transforms of the whole length, which needs less storage."""
-    if jnp.iscomplexobj(a):
-        return jnp.fft.ifft(jnp.fft.fft(a, n) * jnp.fft.fft(b, n))
-    return jnp.fft.irfft(jnp.fft.rfft(a, n) * jnp.fft.rfft(b, n), n)
+    return _convolved(False, a, b, n)
+
+
+def _convolved(split, a, b, n):
+    forward, inverse = transforms(n, jnp.iscomplexobj(a), split)
+    return inverse(forward(a) * forward(b))
+
+
+def on_each_platform(function, n: int, *args, large: int = _LARGE):
+    """``function(split, *args)``, where `split` says whether `transforms` of length `n` are best made of many short ones: on the
+    CPU, from the length `large` on.
+    """
+    if n < large:
+        return function(False, *args)
+    cpu, default = (functools.partial(function, split) for split in (True, False))
+    return lax.platform_dependent(*args, cpu=cpu, default=default)
+
+
+def transforms(n: int, is_complex: bool, split: bool):
+    """A Fourier transform of length `n` and its inverse, for products of spectra: as two functions.
+
+    The first takes sequences (..., up to n), as if there were zeros behind, and gives their spectra in an order of its own, of
+    real ones a half. The second takes such a spectrum to a sequence (..., n).
+
+    Parameters
+    ----------
+    n : int
+    is_complex : bool
+        Whether the sequences are.
+    split : bool
+        Whether they are made of many short transforms; see `on_each_platform`.
+    """
+    if split:
+        n1 = _factor(n)
+        shape = (n1, n // n1)
+        return (
+            functools.partial(_transform, shape=shape),
+            functools.partial(_inverse_transform, shape=shape, real=not is_complex),
+        )
+    forward, inverse = (jnp.fft.fft, jnp.fft.ifft) if is_complex else (jnp.fft.rfft, jnp.fft.irfft)
+    return functools.partial(forward, n=n), functools.partial(inverse, n=n)
 
 
 # On the CPU a long transform is not vectorised, and waits for memory; many short ones side by side take a sixth of the
@@ -84,13 +115,6 @@ def by_one_transform(a, b, n: int):
 # transforms of the columns, twiddle factors, transforms of the rows (W. M. Gentleman and G. Sande, "Fast Fourier
 # transforms: for fun and profit", AFIPS 29 (1966), 563-578). Of a real signal the frequencies f1 <= n1 / 2 suffice. They
 # come out in the order (f1, f2), which does not matter for a product, and the inverse takes the same steps backwards.
-
-
-def _by_short_transforms(a, b, n):
-    n1 = _factor(n)
-    shape = (n1, n // n1)
-    product = _transform(a, shape) * _transform(b, shape)
-    return _inverse_transform(product, shape, real=not jnp.iscomplexobj(a))
 
 
 def _factor(n):

@@ -63,6 +63,10 @@ def can_solve(x: Array) -> bool:
 
 # ---- solutions that are checked -------------------------------------------------------------------------------------
 
+_STEPS = 4
+_SOLVED = 64
+"""A system is solved if the residual is no larger than so many rounding errors make it."""
+
 
 def checked(x1: Array, b: jax.Array, approximate, transposed):
     """The solution of ``x1 @ x = b`` by a method that may lose digits, and whether it did not.
@@ -83,20 +87,32 @@ def checked(x1: Array, b: jax.Array, approximate, transposed):
     x : jax.Array, (..., n, k)
     ok : jax.Array, bool scalar
     """
+    frozen = without_derivatives(x1)
+    return by_equation(
+        x1,
+        b,
+        lambda b: refined(frozen, approximate, b),
+        lambda b: refined(matrix_transpose.dispatch(frozen), transposed, b),
+    )
+
+
+def by_equation(x1: Array, b: jax.Array, solution, transposed):
+    """The solution by a method without derivatives, and its flag, with the derivatives of the equation: see `checked`.
+
+    Parameters
+    ----------
+    x1, b
+        As of `checked`.
+    solution, transposed : callable
+        Of right-hand sides like `b`: solutions for `x1` and for its transpose, and a flag.
+    """
 
     def matvec(x):
         # The product's derivative by `x`, at any place: products by Fourier transforms look whether their operand is finite, and
         # only their derivatives are linear to the eyes of JAX.
         return jax.jvp(lambda y: matmul.dispatch(x1, Dense._make((y,)))._dense(), (jnp.zeros_like(x),), (x,))[1]
 
-    frozen = without_derivatives(x1)
-    return lax.custom_linear_solve(
-        matvec,
-        b,
-        lambda _, b: _refined(frozen, approximate, b),
-        lambda _, b: _refined(matrix_transpose.dispatch(frozen), transposed, b),
-        has_aux=True,
-    )
+    return lax.custom_linear_solve(matvec, b, lambda _, b: solution(b), lambda _, b: transposed(b), has_aux=True)
 
 
 def without_derivatives(x):
@@ -104,11 +120,18 @@ def without_derivatives(x):
     return jax.tree.map(lax.stop_gradient, x)
 
 
-_STEPS = 4
+def refined(a, approximate, b, aim: int = _SOLVED, size=None):
+    """The approximate solution, refined where its residual asks for it, and whether that is small in the end.
 
-
-def _refined(a, approximate, b):
-    """The approximate solution, refined where its residual asks for it."""
+    Parameters
+    ----------
+    a, approximate, b
+        As of `checked`.
+    aim : int, optional
+        How many rounding errors the residual is refined to, if it can be.
+    size : jax.Array, (..., 1, 1), optional
+        About the length of the longest row of `a`, where that is known.
+    """
     x, regular = approximate(b)
 
     def residual(x):
@@ -117,25 +140,25 @@ def _refined(a, approximate, b):
     r = residual(x)
     precision = jnp.finfo(b.dtype).eps
     # One look suffices for what is well conditioned: the residual is small beside the right-hand side alone.
-    good = jnp.all(_norm(r) <= 64 * precision * _norm(b))
+    good = jnp.all(_norm(r) <= aim * precision * _norm(b))
 
     def careful(x, r):
-        size = _size(a)
+        longest = _size(a) if size is None else size
 
         def error(x, r):
-            return _error(r, x, b, size)
+            return _error(r, x, b, longest)
 
         def step(state):
-            x, r, bad, count = state
+            x, r, _, count = state
             better = x + approximate(r)[0]
             new = residual(better)
             chosen = error(better, new) < error(x, r)
             x, r = jnp.where(chosen, better, x), jnp.where(chosen, new, r)
-            return x, r, error(x, r) > bound, count + 1
+            return x, r, error(x, r), count + 1
 
-        bound = 64 * precision
-        start = (x, r, error(x, r) > bound, 0)
-        x, _, bad, _ = lax.while_loop(lambda s: jnp.any(s[2]) & (s[3] < _STEPS), step, start)
+        start = (x, r, error(x, r), 0)
+        x, _, left, _ = lax.while_loop(lambda s: jnp.any(s[2] > aim * precision) & (s[3] < _STEPS), step, start)
+        bad = left > _SOLVED * precision
         # NaN is no bad residual: it was there before, or a flag says that it was not.
         return jnp.where(bad, jnp.nan, x), ~jnp.any(bad)
 

@@ -11,7 +11,7 @@ from ..core.join import join_pair
 from ..core.text import inline
 from .banded import batch_of
 from .fill import Fill
-from .toeplitz import _line, checked, matrix_data
+from .toeplitz import SOLVED_AS_DENSE, _line, checked, matrix_data
 
 
 class Hankel(Array):
@@ -40,8 +40,11 @@ class Hankel(Array):
     times a vector                           ``O((m + n) log(m + n))``
     times a vector of integers               ``O(m n)``, exact
     element, row, column                     its length
+    `linalg.solve`, `det`, `slogdet`         ``O(n**2)``
+    `linalg.inv` of a large matrix           an `Inverse`
     =======================================  =================================
 
+    Systems are those of the matrix upside down, which is a `Toeplitz`, and solved as these are, whatever is assumed.
     Products by Fourier transforms have errors relative to the norms of the factors; see `Toeplitz`.
 
     Examples
@@ -107,6 +110,11 @@ class Hankel(Array):
     def entries(self) -> tuple:
         """The parameter that holds the entries."""
         return self._value[0]
+
+    @property
+    def solved_by_parts(self) -> bool:
+        """Whether solvers may fail for a regular matrix: one that is badly conditioned, and not solved in another form."""
+        return self.core_shape[-1] > SOLVED_AS_DENSE
 
     @staticmethod
     def _shape(leaves, meta):

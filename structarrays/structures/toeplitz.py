@@ -57,17 +57,26 @@ class Toeplitz(Array):
     triangular times triangular              that of times a vector
     element, row, column                     its length
     `linalg.solve`, `det`, `slogdet`         ``O(n**2)``, of few diagonals ``O(d**2 n)``
+    `solve`, positive definite, n >= 1536    ``O(n log(n))`` for each step, mostly
+    `solve`, triangular                      ``O(n log(n)**2)``; `det`, `slogdet` ``O(n)``
     further right-hand sides, derivatives    ``O(n log(n))`` each
-    `linalg.inv` of a large matrix           an `Inverse`
+    `linalg.inv` of a large matrix           an `Inverse`; of a triangular one a `Toeplitz`
     =======================================  ==============================================
 
-    The storage of all of these is in proportion to that of the operands and the result. With ``assume(T, "positive_definite")`` systems are
-    solved by Levinson and Durbin's recursion, others by the elimination of Gohberg, Kailath and Olshevsky, with partial
-    pivoting, which takes some ten times as long. Either gives the two columns by which the inverse is a sum of products of circulant and
-    skew-circulant matrices. Each solution is refined until its residual is as small as rounding lets it be. A matrix whose
-    condition is too bad for that (beyond some 1e8 to 1e12 in double precision, of a definite one 1e12) has its dense form tried in an
-    eager call, under the policy of `densify`, and NaN for a solution in a compiled one. Matrices of up to 256 rows (definite ones: 128)
-    are solved by their dense form.
+    The storage of all of these is in proportion to that of the operands and the result.
+
+    Systems of a large Hermitian matrix are tried by conjugate gradients with a circulant preconditioner: some ten steps for a
+    covariance beside noise, whatever n is. The solution counts only if its residual is that of rounding. Where it is not after ``n / 64``
+    (at most 500) steps, and for all other matrices, the two columns by which the inverse is a sum of products of circulant and
+    skew-circulant matrices are found in ``O(n**2)``: with ``assume(T, "positive_definite")`` by Levinson and Durbin's recursion, else
+    by the elimination of Gohberg, Kailath and Olshevsky, with partial pivoting, which takes some ten times as long. Determinants always
+    take that. Each solution is refined until its residual is as small as rounding lets it be. A matrix whose condition is too bad for
+    that (beyond some 1e8 to 1e12 in double precision, of a definite one 1e12) has its dense form tried in an eager call, under the
+    policy of `densify`, and NaN for a solution in a compiled one. Matrices of up to 256 rows (definite ones: 128) are solved by
+    their dense form.
+
+    A triangular matrix is solved by substitution of blocks, whose residual is as small as that of a dense solver whatever the condition
+    is, and its inverse is triangular and Toeplitz again.
 
     Products by Fourier transforms (of inexact dtypes, more than 24 diagonals and large matrices) have errors relative to the
     norms of the factors, ``eps * norm(values) * norm(x)``, not to the single result. NaN and infinities come out as in the
@@ -174,7 +183,7 @@ class Toeplitz(Array):
     @property
     def solved_by_parts(self) -> bool:
         """Whether solvers may fail for a regular matrix: one that is badly conditioned, and not solved in another form."""
-        return not is_narrow(self) and not is_solved_as_dense(self)
+        return not (is_narrow(self) or is_solved_as_dense(self) or is_triangular(self))
 
     @staticmethod
     def _shape(leaves, meta):
@@ -243,6 +252,13 @@ def _(x, i, j):
 def is_narrow(x: Toeplitz) -> bool:
     """Whether few diagonals are stored, so that `Banded` does better."""
     return not x._covers and x.values.shape[-1] <= MANY_DIAGONALS
+
+
+def is_triangular(x: Toeplitz) -> bool:
+    """Whether a square matrix has all its diagonals on one side. What is assumed positive definite has not, but for multiples of the
+    identity.
+    """
+    return (x.last <= 0 or x.first >= 0) and x.core_shape[-1] > 0 and POSITIVE_DEFINITE not in x.assumptions
 
 
 def is_solved_as_dense(x: Toeplitz) -> bool:
@@ -388,7 +404,7 @@ def _(x, y):
 def _(x, y):
     if not is_zero_outside(y):
         return x
-    return _as_identity(x) if x.first <= 0 <= x.last else at_offsets(y, ())
+    return as_identity(x) if x.first <= 0 <= x.last else at_offsets(y, ())
 
 
 @meet_pair.kernel(Banded, Toeplitz)
@@ -401,7 +417,8 @@ def _(x, y):
     return x if y.first <= 0 <= y.last else at_offsets(x, ())
 
 
-def _as_identity(x: Toeplitz) -> Identity:
+def as_identity(x: Toeplitz) -> Identity:
+    """The main diagonal, whether it is stored or not."""
     return Identity._make((x.diagonal_value(0), None), x.core_shape)
 
 
@@ -423,7 +440,7 @@ def _(x, y):
 
 @restrict_to.kernel(Toeplitz, Identity)
 def _(x, y):
-    return _as_identity(x)
+    return as_identity(x)
 
 
 @restrict_to.kernel(Toeplitz, Banded)

@@ -1,7 +1,8 @@
 """Linear systems, inverses and determinants of square Toeplitz matrices.
 
 The matrix is inverted once (`kernels.toeplitz_solvers`); then every solution, forwards and in reverse, is a few convolutions and a look at
-its residual. Matrices with few diagonals are solved as `Banded`, small ones as `Dense`.
+its residual. One or two systems with a large positive definite matrix are iterated instead (`kernels.toeplitz_iterations`). Matrices with few
+diagonals are solved as `Banded`, small ones as `Dense`, triangular ones in `toeplitz_triangles`.
 """
 
 import functools
@@ -14,12 +15,20 @@ from jax import lax
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import to_dense
-from ..functions.linalg import det, inv, slogdet, solve
+from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import toeplitz_solvers as kernel
-from .factored_solvers import checked, generically_regular, solved
+from ..kernels.banded_systems import mapped_together
+from ..kernels.toeplitz_iterations import LARGE
+from .factored_solvers import by_equation, generically_regular, refined, solved, without_derivatives
 from .inverse import checked_inverse, stays_inverse
 from .toeplitz import Toeplitz, at_diagonals, covering, is_narrow, is_solved_as_dense, toeplitz
+
+_FEW = 2
+"""So many right-hand sides are iterated for themselves; for more it takes less time to get the columns of the inverse."""
+
+_AIM = 8
+"""How many rounding errors residuals are refined to: LAPACK's solvers leave about one."""
 
 
 def _is_definite(x) -> bool:
@@ -56,19 +65,43 @@ def _(x1, x2):
 
 
 def _solution(x, b):
-    return _solve_by(_factors(_is_definite(x), covering(x).values), x, b)
+    values = lax.stop_gradient(covering(x).values)
+    if _is_definite(x) and b.shape[-2] >= LARGE and b.shape[-1] <= _FEW:
+        return by_equation(x, b, *(functools.partial(_iterated, v) for v in (values, values[..., ::-1])))
+    return _solve_by(kernel.columns(values, _is_definite(x)), x, b)
 
 
-def _solve_by(factors, x, b):
-    """Solutions, refined until their residuals are small, and whether they are."""
-    factors = jax.tree.map(lax.stop_gradient, factors)
-    regular = jnp.all(factors.regular)
-    return checked(
+def _iterated(values, b):
+    """Solutions by conjugate gradients; where these fail for one of a batch, all by the columns of the inverse."""
+    values = jnp.broadcast_to(values, (*b.shape[:-2], values.shape[-1]))
+    return mapped_together(_iterated_together, (True, False))(values, b)
+
+
+def _iterated_together(values, b):
+    n = b.shape[-2]
+
+    def directly(values, b, _):
+        return _refined(toeplitz(values, 1 - n, (n, n)), kernel.factor(values, True).columns, kernel.times_inverse, b)
+
+    x, ok = kernel.iterated(values, b)
+    return lax.cond(jnp.all(ok), lambda values, b, x: (x, jnp.array(True)), directly, values, b, x)
+
+
+def _solve_by(columns, x, b):
+    """Solutions by the columns of the inverse, and whether their residuals are small."""
+    frozen, columns = without_derivatives((x, columns))
+    return by_equation(
         x,
         b,
-        lambda b: (kernel.times_inverse(factors.x, factors.z, b), regular),
-        lambda b: (kernel.times_transposed_inverse(factors.x, factors.z, b), regular),
+        functools.partial(_refined, frozen, columns, kernel.times_inverse),
+        functools.partial(_refined, matrix_transpose.dispatch(frozen), columns, kernel.times_transposed_inverse),
     )
+
+
+def _refined(x, columns, times_inverse, b):
+    regular = jnp.all(columns.regular)
+    size = kernel.row_length(covering(x).values)[..., None, None]
+    return refined(x, lambda b: (times_inverse(columns.x, columns.z, b), regular), b, _AIM, size)
 
 
 @inv.kernel(Toeplitz)
@@ -101,14 +134,11 @@ def _(definite, primals, tangents):
     n = (values.shape[-1] + 1) // 2
     factors = _factors(definite, values)
     unit, s, _ = kernel.first_column_and_row(values)
-    columns, _ = _solve_by(factors, toeplitz(values, 1 - n, (n, n)), jnp.stack([unit, s], axis=-1))
-    relative = jnp.sum(kernel.inverse_diagonal_sums(columns[..., 0], columns[..., 1]) * change, axis=-1)
-    still = factors._replace(
-        x=jnp.zeros_like(factors.x),
-        z=jnp.zeros_like(factors.z),
-        sign=jnp.zeros_like(factors.sign),
-        regular=np.zeros(factors.regular.shape, jax.dtypes.float0),
-    )
+    solutions, _ = _solve_by(factors.columns, toeplitz(values, 1 - n, (n, n)), jnp.stack([unit, s], axis=-1))
+    relative = jnp.sum(kernel.inverse_diagonal_sums(solutions[..., 0], solutions[..., 1]) * change, axis=-1)
+    still = jax.tree.map(jnp.zeros_like, factors)
+    regular = np.zeros(factors.columns.regular.shape, jax.dtypes.float0)
+    still = still._replace(columns=still.columns._replace(regular=regular))
     if jnp.iscomplexobj(values):
         still = still._replace(sign=1j * relative.imag * factors.sign)
     return factors, still._replace(logabsdet=relative.real)

@@ -1,0 +1,215 @@
+"""SciPy's functions for Toeplitz and circulant matrices, under their names: code that calls them needs no structure of ours."""
+
+import jax
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.batch import check_axis
+from ..core.dense import Dense, parameter
+from ..core.dispatch import function
+from ..core.operands import promote, to_dense
+from ..kernels import circulant as kernel
+from . import linalg_checks as check
+from .linalg_solvers import solve
+from .linear_algebra import matmul
+
+
+def solve_toeplitz(c_or_cr, b, check_finite: bool = True) -> Array:
+    """Solution of the system ``T @ x = b`` with a Toeplitz matrix, as by `scipy.linalg.solve_toeplitz`.
+
+    Parameters
+    ----------
+    c_or_cr : array_like or tuple of (array_like, array_like)
+        The first column ``c`` of T, (..., M), or a tuple ``(c, r)`` of it and the first row, of which ``r[..., 0]`` is ignored. Without
+        `r` it is ``conj(c)``.
+    b : array_like, (M,) or (..., M, K)
+        The right-hand sides.
+    check_finite : bool, optional
+        Whether to raise if `c_or_cr` or `b` has NaN or infinities. Of an argument that is traced nothing is known; then, and
+        where it is False, the solution is NaN.
+
+    Returns
+    -------
+    array, (..., M) or (..., M, K)
+        The solutions, in the common dtype of the arguments (integers become the default one).
+
+    Raises
+    ------
+    ValueError
+        If `c` and `r` have different lengths, `b` has another number of rows, or (see `check_finite`) something is not finite.
+    TypeError
+        If an argument is boolean.
+    numpy.linalg.LinAlgError
+        If T is singular, and the call is eager; see `linalg.solve`.
+
+    Notes
+    -----
+    It is ``linalg.solve(Toeplitz(c, r), b)``; `Toeplitz` says how. Other than SciPy's recursion, that is stable for matrices with
+    leading minors that vanish, or nearly do, and the residual is looked at. Where T is positive definite, which it need not be
+    told, a large system takes ``O(M log(M))`` for each of some ten iterations.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.linalg.solve_toeplitz(([1.0, 3.0, 6.0], [1.0, -1.0, -2.0]), sa.asarray([-7.0, 2.0, 15.0]))
+    Dense([1., 2., 3.], dtype=float64)
+    """
+    matrix, c, r = _toeplitz("linalg.solve_toeplitz", c_or_cr)
+    b = parameter(b, "b")
+    if c.shape[-1] != r.shape[-1]:
+        raise ValueError(
+            f"linalg.solve_toeplitz: c and r must have the same length for a square matrix, got shapes {c.shape} and {r.shape}"
+        )
+    if check_finite:
+        _finite("linalg.solve_toeplitz", c=c, r=r, b=b)
+    return solve(matrix, b)
+
+
+def matmul_toeplitz(c_or_cr, x, check_finite: bool = False, workers: int | None = None) -> Array:
+    """Product ``T @ x`` with a Toeplitz matrix, as by `scipy.linalg.matmul_toeplitz`.
+
+    Parameters
+    ----------
+    c_or_cr : array_like or tuple of (array_like, array_like)
+        The first column ``c`` of T, (..., M), or a tuple ``(c, r)`` of it and the first row (..., N), of which ``r[..., 0]`` is
+        ignored. Without `r` it is ``conj(c)``.
+    x : array_like, (N,) or (..., N, K)
+        What is multiplied.
+    check_finite : bool, optional
+        Whether to raise if `c_or_cr` or `x` has NaN or infinities. Of an argument that is traced nothing is known.
+    workers : int, optional
+        Has no meaning here, and changes nothing: how many threads a transform takes is left to JAX.
+
+    Returns
+    -------
+    array, (..., M) or (..., M, K)
+        The product, in the common dtype of the arguments: of integers it is one of integers, and exact.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or (see `check_finite`) something is not finite.
+    TypeError
+        If an argument is boolean.
+
+    Notes
+    -----
+    It is ``Toeplitz(c, r) @ x``, in ``O((M + N) log(M + N))`` for each column; see `Toeplitz`.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.linalg.matmul_toeplitz(([1.0, 3.0, 6.0], [1.0, -1.0]), sa.asarray([1.0, 2.0]))
+    Dense([-1.,  5., 12.], dtype=float64)
+    """
+    matrix, c, r = _toeplitz("linalg.matmul_toeplitz", c_or_cr)
+    x = parameter(x, "x")
+    if check_finite:
+        _finite("linalg.matmul_toeplitz", c=c, r=r, x=x)
+    return matmul(matrix, x)
+
+
+def _toeplitz(name, c_or_cr):
+    """The matrix, its first column and its first row."""
+    from ..structures.toeplitz import Toeplitz
+
+    if isinstance(c_or_cr, tuple) and len(c_or_cr) != 2:
+        raise ValueError(f"{name}: c_or_cr must be the first column, or a tuple (c, r), got a tuple of {len(c_or_cr)}")
+    c, r = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
+    c = parameter(c, "c")
+    r = jnp.conj(c) if r is None else parameter(r, "r")
+    return Toeplitz(c, r), c, r
+
+
+def _finite(name, **arguments):
+    for argument, x in arguments.items():
+        if not isinstance(x, jax.core.Tracer) and not bool(jnp.isfinite(x).all()):
+            raise ValueError(f"{name}: {argument} must not have NaN or infinities (or pass check_finite=False)")
+
+
+@function("c", "b", prefix="linalg.", checked="the circulant matrix of c is singular, or nearly so")
+def solve_circulant(
+    c: Array,
+    b: Array,
+    singular: str = "raise",
+    tol: float | None = None,
+    caxis: int = -1,
+    baxis: int = 0,
+    outaxis: int = 0,
+) -> Array:
+    """Solution of the system ``C @ x = b`` with a circulant matrix, as by `scipy.linalg.solve_circulant`.
+
+    Parameters
+    ----------
+    c : array
+        The first columns of the matrices, each of n elements along `caxis`.
+    b : array
+        The right-hand sides, each of n elements along `baxis`. The other axes broadcast with those of `c`.
+    singular : {"raise", "lstsq"}, optional
+        What is done about a matrix that is singular, or nearly so: an error is raised, or x is the least-squares solution of the least
+        norm.
+    tol : float, optional
+        A matrix is nearly singular if an eigenvalue has at most this magnitude. By default n times the precision of the dtype times the
+        largest magnitude of them.
+    caxis, baxis : int, optional
+        The axes of `c` and `b` along which vectors are.
+    outaxis : int, optional
+        The axis of the result along which solutions are.
+
+    Returns
+    -------
+    array
+        The solutions, in the common dtype of the arguments (integers become the default one).
+
+    Raises
+    ------
+    ValueError
+        If `c` and `b` have vectors of different lengths, the other axes do not broadcast, or `singular` is none of the two.
+    numpy.exceptions.AxisError
+        If an axis is out of range; it is a ValueError, too.
+    TypeError
+        If an argument is boolean.
+    numpy.linalg.LinAlgError
+        If `singular` is "raise", a matrix is singular or nearly so, and the call is eager; under `jax.jit`, and within
+        ``errstate(linalg="nan")``, its solutions are NaN.
+
+    Notes
+    -----
+    The discrete Fourier transform diagonalises C, so x is the transform back of ``fft(b) / fft(c)``, in ``O(n log(n))``. An eigenvalue that
+    counts as zero has zero for its reciprocal in a least-squares solution. ``linalg.solve(Circulant(c), b)`` is the same but for
+    matrices that are nearly singular, which it does not look for.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.linalg.solve_circulant(sa.asarray([2.0, 2.0, 4.0]), sa.asarray([1.0, 2.0, 3.0]))
+    Dense([ 0.75, -0.25,  0.25], dtype=float64)
+    >>> c = sa.asarray([1.0, 1.0, 0.0, 0.0])
+    >>> sa.linalg.solve_circulant(c, sa.asarray([1.0, 2.0, 3.0, 4.0]), singular="lstsq")
+    Dense([0.25, 1.25, 2.25, 1.25], dtype=float64)
+    """
+    name = "linalg.solve_circulant"
+    if singular not in ("raise", "lstsq"):
+        raise ValueError(f"{name}: singular must be 'raise' or 'lstsq', got {singular!r}")
+    c, b = promote(check.floating(name, c, "c"), check.floating(name, b, "b"))
+    c = jnp.moveaxis(to_dense(c).data, check_axis(name, caxis, c.ndim, "caxis"), -1)
+    b = jnp.moveaxis(to_dense(b).data, check_axis(name, baxis, b.ndim, "baxis"), -1)
+    n = c.shape[-1]
+    if b.shape[-1] != n:
+        raise ValueError(
+            f"{name}: b must have {n} elements along baxis, as c has along caxis, got {b.shape[-1]} (the shapes with these axes "
+            f"last are {c.shape} and {b.shape})"
+        )
+    shape = (*check.broadcast(name, c.shape[:-1], b.shape[:-1], what="the other axes of c and b, of shapes"), n)
+    outaxis = check_axis(name, outaxis, len(shape), "outaxis")
+    if 0 in shape:
+        return Dense._make((jnp.moveaxis(jnp.zeros(shape, b.dtype), -1, outaxis),)), jnp.array(True)
+    eigenvalues = kernel.spectrum(c)
+    magnitudes = jnp.abs(eigenvalues)
+    if tol is None:
+        tol = n * jnp.finfo(c.dtype).eps * jnp.max(magnitudes, axis=-1, keepdims=True)
+    small = magnitudes <= tol
+    reciprocals = jnp.where(small, 0, 1 / jnp.where(small, 1, eigenvalues))
+    nearly = jnp.any(small, axis=-1, keepdims=True) & (singular == "raise")
+    x = kernel.apply_spectrum(jnp.where(nearly, jnp.nan, reciprocals), b[..., None])[..., 0]
+    return Dense._make((jnp.moveaxis(x, -1, outaxis),)), ~jnp.any(nearly)

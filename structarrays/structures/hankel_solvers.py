@@ -1,0 +1,66 @@
+"""Linear systems, inverses and determinants of square Hankel matrices.
+
+Upside down a Hankel matrix is a Toeplitz matrix: ``J H = T`` with the exchange matrix J, which is symmetric and its own inverse. So ``H x = b``
+is ``T x = J b``, and ``det(H) = det(J) det(T)``.
+"""
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.operands import to_dense
+from ..functions.linalg import det, inv, slogdet, solve
+from .factored_solvers import logarithms, solved
+from .hankel import Hankel
+from .inverse import checked_inverse, stays_inverse
+from .toeplitz import Toeplitz, toeplitz
+
+
+def _upside_down(x: Hankel) -> Toeplitz:
+    return toeplitz(x.values, 1 - x.core_shape[0], x.core_shape)
+
+
+@solve.kernel(Hankel, Array)
+def _(x1, x2):
+    def method(x, b):
+        solution, ok = solve.dispatch(_upside_down(x), Dense._make((b[..., ::-1, :],)))
+        return solution._dense(), ok
+
+    return solved(x1, x2, method)
+
+
+@inv.kernel(Hankel)
+def _(x):
+    return checked_inverse(x)
+
+
+@slogdet.kernel(Hankel)
+def _(x):
+    sign, logabsdet = logarithms(_upside_down(x))
+    # J has n // 2 swaps of two rows.
+    odd = x.core_shape[0] // 2 % 2
+    return Dense._make((-sign if odd else sign,)), Dense._make((logabsdet,))
+
+
+@det.kernel(Hankel)
+def _(x):
+    sign, logabsdet = logarithms(x)
+    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
+
+
+# ---- what the dense form does -----------------------------------------------------------------------------------------
+
+
+def _as_dense(function, when):
+    """Register for a solver the dense form, of which nothing is counted as densified."""
+    others = (Array,) if function is solve else ()
+
+    @function.kernel(Hankel, *others, when=when)
+    def _(x, *rest):
+        return function.dispatch(to_dense(x)._assuming(x.assumptions), *rest)
+
+
+for _function in (solve, slogdet, det):
+    _as_dense(_function, lambda x, *rest: not x.solved_by_parts)
+_as_dense(inv, lambda x: not stays_inverse(x))
+del _function
