@@ -152,6 +152,7 @@ from .structures import blocks_reductions as _blocks_reductions
 from .structures import circulant_solvers as _circulant_solvers
 from .structures import factored_functions as _factored_functions
 from .structures import factored_solvers as _factored_solvers
+from .structures import factorizations as _factorizations
 from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions

@@ -1,13 +1,20 @@
-"""The standard's ``linalg`` extension, and `compress`: the names of the module, which are defined in files by chapter."""
+"""The standard's ``linalg`` extension, `compress`, and functions under SciPy's names: what is defined in files by chapter."""
 
 from .approximation import compress
+from .linalg_banded_forms import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
+from .linalg_factorizations import cho_factor, cho_solve, lu, lu_factor, lu_solve
 from .linalg_norms import cross, diagonal, matrix_norm, outer, trace, vector_norm
 from .linalg_solvers import cholesky, det, inv, matrix_power, matrix_rank, pinv, slogdet, solve
 from .linalg_spectra import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from .linalg_triangular import solve_triangular
 from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 
 __all__ = [
+    "cho_factor",
+    "cho_solve",
+    "cho_solve_banded",
     "cholesky",
+    "cholesky_banded",
     "compress",
     "cross",
     "det",
@@ -17,6 +24,9 @@ __all__ = [
     "eigvals",
     "eigvalsh",
     "inv",
+    "lu",
+    "lu_factor",
+    "lu_solve",
     "matmul",
     "matrix_norm",
     "matrix_power",
@@ -27,6 +37,9 @@ __all__ = [
     "qr",
     "slogdet",
     "solve",
+    "solve_banded",
+    "solve_triangular",
+    "solveh_banded",
     "svd",
     "svdvals",
     "tensordot",

@@ -6,7 +6,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.array import Array
 from ..core.batch import check_axis
-from ..core.operands import cast
+from ..core.operands import cast, promote
 
 
 def matrix(name: str, x: Array, argument: str = "x"):
@@ -35,6 +35,43 @@ def floating(name: str, x: Array, argument: str = "x") -> Array:
     if x.dtype.kind == "b":
         raise TypeError(f"{name}: {argument} must have a floating-point dtype (or integers), got bool")
     return cast(x, dtypes.default_dtype("f")) if x.dtype.kind in "iu" else cast(x, x.dtype)
+
+
+def system(name: str, a: Array, b: Array, argument: str, right: str = "b") -> list[Array]:
+    """The matrices and right-hand sides of linear systems, in one floating-point dtype.
+
+    Raises
+    ------
+    ValueError
+        If the matrices are not square, or the right-hand sides, ``(M,)`` or ``(..., M, K)``, do not fit.
+    TypeError
+        If an array is boolean.
+    """
+    square(name, a, argument)
+    return right_hand_side(name, floating(name, a, argument), b, argument, right)
+
+
+def right_hand_side(name: str, a: Array, b: Array, argument: str, right: str = "b") -> list[Array]:
+    """`a`, whose last dimension M is the size of square matrices, and right-hand sides, in one floating-point dtype.
+
+    Raises
+    ------
+    ValueError
+        If the right-hand sides, ``(M,)`` or ``(..., M, K)``, do not fit.
+    TypeError
+        If they are boolean.
+    """
+    if b.ndim == 0:
+        raise ValueError(f"{name}: {right} must have at least one dimension, got a 0-d array")
+    rows = b.shape[0] if b.ndim == 1 else b.shape[-2]
+    if rows != a.shape[-1]:
+        raise ValueError(
+            f"{name}: {right} must be (M,) or (..., M, K) with M = {a.shape[-1]} for {argument} of shape {a.shape}, "
+            f"got shape {b.shape}"
+        )
+    if b.ndim > 1:
+        broadcast(name, a.shape[:-2], b.shape[:-2])
+    return promote(a, floating(name, b, right))
 
 
 def real_dtype(dtype) -> np.dtype:

@@ -8,7 +8,7 @@ from ..core.array import Array
 from ..core.assumptions import carried
 from ..core.dense import Dense
 from ..core.dispatch import function
-from ..core.operands import promote, to_dense
+from ..core.operands import to_dense
 from ..kernels import linalg_dense, positive_definite, pseudo_inverse
 from . import linalg_checks as check
 from .linear_algebra import matmul
@@ -57,18 +57,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
     >>> sa.linalg.solve(A, sa.asarray([1.0, 0.0, 1.0]))
     Dense([1., 1., 1.], dtype=float64)
     """
-    check.square("linalg.solve", x1, "x1")
-    if x2.ndim == 0:
-        raise ValueError("linalg.solve: x2 must have at least one dimension, got a 0-d array")
-    rows = x2.shape[0] if x2.ndim == 1 else x2.shape[-2]
-    if rows != x1.shape[-1]:
-        raise ValueError(
-            f"linalg.solve: x2 must be (M,) or (..., M, K) with M = {x1.shape[-1]} for x1 of shape {x1.shape}, "
-            f"got shape {x2.shape}"
-        )
-    if x2.ndim > 1:
-        check.broadcast("linalg.solve", x1.shape[:-2], x2.shape[:-2])
-    x1, x2 = promote(check.floating("linalg.solve", x1, "x1"), check.floating("linalg.solve", x2, "x2"))
+    x1, x2 = check.system("linalg.solve", x1, x2, "x1", "x2")
     return solve.dispatch(x1, x2)
 
 
