@@ -3,6 +3,7 @@
 from .approximation import compress
 from .linalg_banded_forms import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
 from .linalg_factorizations import cho_factor, cho_solve, lu, lu_factor, lu_solve
+from .linalg_least_squares import lstsq
 from .linalg_norms import cross, diagonal, matrix_norm, outer, trace, vector_norm
 from .linalg_solvers import cholesky, det, inv, matrix_power, matrix_rank, pinv, slogdet, solve
 from .linalg_spectra import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
@@ -24,6 +25,7 @@ __all__ = [
     "eigvals",
     "eigvalsh",
     "inv",
+    "lstsq",
     "lu",
     "lu_factor",
     "lu_solve",

@@ -51,8 +51,10 @@ def system(name: str, a: Array, b: Array, argument: str, right: str = "b") -> li
     return right_hand_side(name, floating(name, a, argument), b, argument, right)
 
 
-def right_hand_side(name: str, a: Array, b: Array, argument: str, right: str = "b") -> list[Array]:
-    """`a`, whose last dimension M is the size of square matrices, and right-hand sides, in one floating-point dtype.
+def right_hand_side(
+    name: str, a: Array, b: Array, argument: str, right: str = "b", *, axis: int = -1
+) -> list[Array]:
+    """`a` and right-hand sides, as long as `a` is along the axis, in one floating-point dtype.
 
     Raises
     ------
@@ -64,9 +66,9 @@ def right_hand_side(name: str, a: Array, b: Array, argument: str, right: str = "
     if b.ndim == 0:
         raise ValueError(f"{name}: {right} must have at least one dimension, got a 0-d array")
     rows = b.shape[0] if b.ndim == 1 else b.shape[-2]
-    if rows != a.shape[-1]:
+    if rows != a.shape[axis]:
         raise ValueError(
-            f"{name}: {right} must be (M,) or (..., M, K) with M = {a.shape[-1]} for {argument} of shape {a.shape}, "
+            f"{name}: {right} must be (M,) or (..., M, K) with M = {a.shape[axis]} for {argument} of shape {a.shape}, "
             f"got shape {b.shape}"
         )
     if b.ndim > 1:

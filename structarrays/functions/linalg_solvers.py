@@ -274,7 +274,7 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     Diagonal([0.5, 0. ], shape=(2, 2), dtype=float64)
     """
     check.matrix("linalg.pinv", x)
-    return pinv.dispatch(check.floating("linalg.pinv", x), rtol=_tolerance("linalg.pinv", x, rtol))
+    return pinv.dispatch(check.floating("linalg.pinv", x), rtol=tolerance("linalg.pinv", x, rtol))
 
 
 @pinv.kernel(Dense)
@@ -317,7 +317,7 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     2
     """
     check.matrix("linalg.matrix_rank", x)
-    rtol = _tolerance("linalg.matrix_rank", x, rtol)
+    rtol = tolerance("linalg.matrix_rank", x, rtol)
     return matrix_rank.dispatch(check.floating("linalg.matrix_rank", x), rtol=rtol)
 
 
@@ -326,13 +326,14 @@ def _(x, *, rtol):
     return Dense._make((linalg_dense.matrix_rank(x.data, rtol=rtol),))
 
 
-def _tolerance(name, x, rtol):
+def tolerance(name, x, rtol, *, arguments=("x", "rtol")):
     """`rtol` as a jax.Array; None stays None."""
     if rtol is None:
         return None
+    matrix, relative = arguments
     if rtol.dtype.kind == "c":
-        raise TypeError(f"{name}: rtol must be real, got {rtol.dtype}")
-    check.broadcast(name, x.shape[:-2], rtol.shape, what="the batch shape of x and the shape of rtol")
+        raise TypeError(f"{name}: {relative} must be real, got {rtol.dtype}")
+    check.broadcast(name, x.shape[:-2], rtol.shape, what=f"the batch shape of {matrix} and the shape of {relative}")
     return to_dense(rtol).data
 
 
