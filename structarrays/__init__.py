@@ -162,6 +162,7 @@ from .structures import kronecker_solvers as _kronecker_solvers
 from .structures import kronecker_spectra as _kronecker_spectra
 from .structures import least_squares as _least_squares
 from .structures import low_rank_spectra as _low_rank_spectra
+from .structures import matrix_functions as _matrix_functions
 from .structures import permutation_products as _permutation_products
 from .structures import selections as _selections
 from .structures import sparse_batch_writes as _sparse_batch_writes

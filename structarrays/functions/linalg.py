@@ -4,6 +4,7 @@ from .approximation import compress
 from .linalg_banded_forms import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
 from .linalg_factorizations import cho_factor, cho_solve, lu, lu_factor, lu_solve
 from .linalg_least_squares import lstsq
+from .linalg_matrix_functions import expm, expm_multiply, logdet, sqrtm
 from .linalg_norms import cross, diagonal, matrix_norm, outer, trace, vector_norm
 from .linalg_solvers import cholesky, det, inv, matrix_power, matrix_rank, pinv, slogdet, solve
 from .linalg_spectra import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
@@ -24,7 +25,10 @@ __all__ = [
     "eigh",
     "eigvals",
     "eigvalsh",
+    "expm",
+    "expm_multiply",
     "inv",
+    "logdet",
     "lstsq",
     "lu",
     "lu_factor",
@@ -42,6 +46,7 @@ __all__ = [
     "solve_banded",
     "solve_triangular",
     "solveh_banded",
+    "sqrtm",
     "svd",
     "svdvals",
     "tensordot",

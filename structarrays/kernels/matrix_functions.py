@@ -1,4 +1,6 @@
-"""Exponentials and square roots of dense matrices on plain JAX arrays of shape ``(..., n, n)``."""
+"""Exponentials and square roots of dense matrices on plain JAX arrays of shape ``(..., n, n)``, and products with exponentials."""
+
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -61,6 +63,75 @@ def _pade(a):
     even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * identity
     odd = a @ odd
     return linalg_dense.solve(even - odd, even + odd)[0]
+
+
+# ---- the exponential times a matrix ----------------------------------------------------------------------------------
+
+# The degree of a Taylor polynomial, and the norm up to which its backward error is below the precision of float64: Al-Mohy and Higham
+# (2011), "Computing the action of the matrix exponential, with an application to exponential integrators", SIAM J. Sci. Comput. 33,
+# table 3.1.
+_TAYLOR = {5: 2.4e-3, 10: 1.4e-1, 15: 6.4e-1, 20: 1.4, 25: 2.4, 30: 3.5, 35: 4.7, 40: 6.0, 45: 7.2, 50: 8.5, 55: 9.9}
+
+# Products through which there is a derivative: up to norms of about 47000.
+_PRODUCTS_WIDTH, _PRODUCTS_DEPTH = 64, 3
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def expm_action(product, a, b: Array, norm: Array, shift: Array) -> Array:
+    """``exp(A) @ b`` by products with A.
+
+    Parameters
+    ----------
+    product : callable
+        Of `a` and an array like `b`, to ``A @ x``.
+    a : pytree of jax.Array
+        The parameters of A.
+    b : jax.Array, (..., n, k)
+    norm : jax.Array, (...)
+        Bounds on the 1-norms of ``A - shift``.
+    shift : jax.Array, (...)
+        Multiples of the identity.
+    """
+    taylor, count = _taylor(product, a, b, norm, shift)
+    return lax.fori_loop(0, count, lambda _, state: taylor(state), (b, b, jnp.zeros((), int)))[0]
+
+
+@expm_action.defjvp
+def _(product, primals, tangents):
+    (a, b, norm, shift), (da, db, _, _) = primals, tangents
+
+    def function(a, b):
+        taylor, count = _taylor(product, a, b, norm, shift)
+        options = {"width": _PRODUCTS_WIDTH, "depth": _PRODUCTS_DEPTH}
+        result = loops.repeat(taylor, (b, b, jnp.zeros((), int)), count, **options)[0]
+        return jnp.where(count <= _PRODUCTS_WIDTH**_PRODUCTS_DEPTH, result, jnp.nan)
+
+    return jax.jvp(function, (a, b), (da, db))
+
+
+def _taylor(product, a, b, norm, shift):
+    """The step from one term of the series to the next, and how many there are.
+
+    Its state are the sum, the last term, and the number of terms made.
+    """
+    norm, shift = loops.largest(jnp.where(jnp.isfinite(norm), norm, 0)), lax.stop_gradient(shift)
+    degrees, bounds = (jnp.asarray(list(v)) for v in (_TAYLOR, _TAYLOR.values()))
+    steps = jnp.maximum(jnp.ceil(norm / bounds), 1)
+    best = jnp.argmin(degrees * steps)
+    degree, steps = degrees[best], steps[best]
+    shift = shift[..., None, None]
+    growth = jnp.exp(shift / steps.astype(shift.real.dtype))
+
+    def taylor(state):
+        total, term, made = state
+        k = made % degree
+        term = jnp.where(k == 0, total, term)
+        number = (steps * (k + 1)).astype(term.real.dtype)
+        term = (product(a, term) - shift * term) / number
+        total = total + term
+        return jnp.where(k == degree - 1, growth * total, total), term, made + 1
+
+    return taylor, (degree * steps).astype(int)
 
 
 # ---- the square root -------------------------------------------------------------------------------------------------
