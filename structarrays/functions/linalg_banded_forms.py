@@ -252,4 +252,5 @@ def cho_solve_banded(cb_and_lower: CholeskyFactor, b: Array) -> Array:
     """
     cb, lower = cb_and_lower
     cb, b = _checked_form("linalg.cho_solve_banded", cb, b, "cb_and_lower[0]")
-    return cho_solve.dispatch(_banded(cb, _half(cb, lower)), b, lower=lower)
+    x, ok = cho_solve.dispatch(_banded(cb, _half(cb, lower)), check.columns(b), lower=lower)
+    return check.like_right_hand_side(x, b), ok

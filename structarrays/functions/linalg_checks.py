@@ -6,7 +6,8 @@ import numpy as np
 from ..core import dtypes
 from ..core.array import Array
 from ..core.batch import check_axis
-from ..core.operands import cast, promote
+from ..core.dense import Dense
+from ..core.operands import cast, promote, to_dense
 
 
 def matrix(name: str, x: Array, argument: str = "x"):
@@ -51,9 +52,7 @@ def system(name: str, a: Array, b: Array, argument: str, right: str = "b") -> li
     return right_hand_side(name, floating(name, a, argument), b, argument, right)
 
 
-def right_hand_side(
-    name: str, a: Array, b: Array, argument: str, right: str = "b", *, axis: int = -1
-) -> list[Array]:
+def right_hand_side(name: str, a: Array, b: Array, argument: str, right: str = "b", *, axis: int = -1) -> list[Array]:
     """`a` and right-hand sides, as long as `a` is along the axis, in one floating-point dtype.
 
     Raises
@@ -74,6 +73,16 @@ def right_hand_side(
     if b.ndim > 1:
         broadcast(name, a.shape[:-2], b.shape[:-2])
     return promote(a, floating(name, b, right))
+
+
+def columns(b: Array) -> Array:
+    """Right-hand sides as matrices: a single vector is a column."""
+    return Dense._make((to_dense(b).data[:, None],)) if b.ndim == 1 else b
+
+
+def like_right_hand_side(x: Array, b: Array) -> Array:
+    """Solutions for `columns` of right-hand sides, without the axis that was added to a single vector."""
+    return Dense._make((to_dense(x).data[..., 0],)) if b.ndim == 1 else x
 
 
 def real_dtype(dtype) -> np.dtype:

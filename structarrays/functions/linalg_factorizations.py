@@ -74,9 +74,7 @@ class OfCholeskyFactor(Function):
 def of_cholesky_factor(define) -> OfCholeskyFactor:
     """Make the decorated code an `OfCholeskyFactor`."""
     message = "the factor is singular"
-    return OfCholeskyFactor(
-        define, tuple(inspect.signature(define).parameters)[:2], checked=message, prefix="linalg."
-    )
+    return OfCholeskyFactor(define, tuple(inspect.signature(define).parameters)[:2], checked=message, prefix="linalg.")
 
 
 @function("a", prefix="linalg.", checked="a is not positive definite")
@@ -200,7 +198,8 @@ def cho_solve(c_and_lower: CholeskyFactor, b: Array) -> Array:
     """
     c, lower = c_and_lower
     c, b = check.system("linalg.cho_solve", c, b, "c_and_lower[0]")
-    return cho_solve.dispatch(c, b, lower=lower)
+    x, ok = cho_solve.dispatch(c, check.columns(b), lower=lower)
+    return check.like_right_hand_side(x, b), ok
 
 
 @cho_solve.kernel(Array, Array)
@@ -356,7 +355,8 @@ def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, trans: int = 0) -> Array
             f"got shape {piv.shape}"
         )
     check.broadcast("linalg.lu_solve", lu.shape[:-2], piv.shape[:-1])
-    return lu_solve.dispatch(lu, piv, b, trans=transposition("linalg.lu_solve", trans))
+    x, ok = lu_solve.dispatch(lu, piv, check.columns(b), trans=transposition("linalg.lu_solve", trans))
+    return check.like_right_hand_side(x, b), ok
 
 
 @lu_solve.kernel(Array, Array, Array)
@@ -390,7 +390,7 @@ def lu(a: Array, permute_l: bool = False, *, p_indices: bool = False) -> LUResul
     Returns
     -------
     p : Permutation, (..., M, M), or array, (..., M)
-        Not returned with `permute_l`.
+        Of a real dtype. Not returned with `permute_l`.
     l : array, (..., M, K)
         Lower triangular with a diagonal of ones, ``K = min(M, N)``; or `p` times that.
     u : array, (..., K, N)
@@ -438,7 +438,7 @@ def lu(a: Array, permute_l: bool = False, *, p_indices: bool = False) -> LUResul
     p, l, u = lu.dispatch(check.floating("linalg.lu", a, "a"))  # noqa: E741
     if permute_l:
         return matmul.dispatch(Permutation._make((p,), np.dtype(l.dtype)), l), u
-    return LUResult(Dense._make((p,)) if p_indices else Permutation._make((p,), np.dtype(l.dtype)), l, u)
+    return LUResult(Dense._make((p,)) if p_indices else Permutation._make((p,), check.real_dtype(l.dtype)), l, u)
 
 
 @lu.kernel(Dense)

@@ -93,7 +93,10 @@ def lstsq(a: Array, b: Array, cond: float | Array | None = None) -> LstsqResult:
     a, b = check.right_hand_side(name, check.floating(name, a, "a"), b, "a", axis=-2)
     cond = tolerance(name, a, cond, arguments=("a", "cond"))
     cond = jnp.asarray(jnp.finfo(a.dtype).eps if cond is None else cond, check.real_dtype(a.dtype))
-    return LstsqResult(*lstsq.dispatch(a, b, cond=cond))
+    x, residues, rank, s = lstsq.dispatch(a, check.columns(b), cond=cond)
+    if a.shape[-2] > a.shape[-1]:
+        residues = check.like_right_hand_side(residues, b)
+    return LstsqResult(check.like_right_hand_side(x, b), residues, rank, s)
 
 
 @lstsq.kernel(Dense, Array)
@@ -114,8 +117,7 @@ def solution(a: Array, b: Array, cond, inverse: Array, values) -> tuple[Array, A
     rank = jnp.sum(values > cond[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0), axis=-1, dtype=int)
     if a.shape[-2] > a.shape[-1]:
         rest = subtract(b, matmul(a, x))
-        residues = to_dense(sum_along(real(multiply(conj(rest), rest)), axis=-1 if b.ndim == 1 else -2))
+        residues = to_dense(sum_along(real(multiply(conj(rest), rest)), axis=-2))
     else:
-        batch = x.shape[:-1] if b.ndim == 1 else x.shape[:-2]
-        residues = Dense._make((jnp.zeros((*batch, 0), cond.dtype),))
+        residues = Dense._make((jnp.zeros((*x.shape[:-2], 0), cond.dtype),))
     return x, residues, Dense._make((rank,)), Dense._make((values,))

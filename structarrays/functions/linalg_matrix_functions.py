@@ -260,7 +260,7 @@ def expm_multiply(A: Array, B: Array) -> Array:
     [0.184444, 0.294796, 0.184444]
     """
     A, B = check.system("linalg.expm_multiply", A, B, "A", "B")
-    return expm_multiply.dispatch(A, B)
+    return check.like_right_hand_side(expm_multiply.dispatch(A, check.columns(B)), B)
 
 
 norm_bound = Registry("norm_bound")
@@ -281,13 +281,12 @@ def bounded(x: Array) -> jax.Array:
 
 @expm_multiply.kernel(Array, Array)
 def _(A, B):
-    data = to_dense(B).data if B.ndim == 1 else densify(B, "linalg.expm_multiply").data
-    right = data[:, None] if B.ndim == 1 else data
+    right = densify(B, "linalg.expm_multiply").data
     batch = jnp.broadcast_shapes(A.shape[:-2], right.shape[:-2])
     right = jnp.broadcast_to(right, batch + right.shape[-2:])
     if right.size:
         right = matrix_functions.expm_action(_product, A, right, *_norm_and_shift(A))
-    return Dense._make((right[..., 0] if B.ndim == 1 else right,))
+    return Dense._make((right,))
 
 
 def _product(A, x):

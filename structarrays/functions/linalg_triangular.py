@@ -32,9 +32,7 @@ def transposition(name: str, trans) -> int:
 
 
 @function("a", "b", prefix="linalg.", checked="a is singular: there is a zero on its diagonal")
-def solve_triangular(
-    a: Array, b: Array, trans: int = 0, lower: bool = False, unit_diagonal: bool = False
-) -> Array:
+def solve_triangular(a: Array, b: Array, trans: int = 0, lower: bool = False, unit_diagonal: bool = False) -> Array:
     """Solution of the linear systems ``a @ x = b``, reading one triangle of `a`.
 
     Parameters

@@ -125,7 +125,9 @@ def solve(upper, multipliers, pivots, b, transposed: bool):
     )
 
     def matvec(x):
-        product = jnp.vectorize(functools.partial(_product, transposed=transposed), signature="(n,w),(n,m),(n),(n,k)->(n,k)")
+        product = jnp.vectorize(
+            functools.partial(_product, transposed=transposed), signature="(n,w),(n,m),(n),(n,k)->(n,k)"
+        )
         return product(upper, multipliers, pivots, x)
 
     # The derivative is that of the equation, A dx = db - dA x, where A is the product of its factors.

@@ -36,7 +36,9 @@ def _is_square(x, *args, **static) -> bool:
 @triangle_of.kernel(Triangular, when=lambda x, **static: is_zero_outside(x))
 def _(x, *, lower, unit_diagonal):
     if x.lower != lower:
-        return triangle_of.choose((diagonal := _diagonal(x),), {}).run(diagonal, lower=lower, unit_diagonal=unit_diagonal)
+        return triangle_of.choose((diagonal := _diagonal(x),), {}).run(
+            diagonal, lower=lower, unit_diagonal=unit_diagonal
+        )
     return Triangular._make((x.data, None), (lower, unit_diagonal or x.unit_diagonal))
 
 
@@ -60,7 +62,9 @@ def _(x, *, lower, unit_diagonal):
 
 def _has_triangular_factors(x, *, lower, unit_diagonal) -> bool:
     """Whether each factor is zero outside of the triangle: only then is the triangle of the product that of the factors."""
-    return not unit_diagonal and has_square_factors(x) and all(fits(f, lower) and f.background is None for f in x.factors)
+    return (
+        not unit_diagonal and has_square_factors(x) and all(fits(f, lower) and f.background is None for f in x.factors)
+    )
 
 
 @triangle_of.kernel(Kronecker, when=_has_triangular_factors)
@@ -132,7 +136,9 @@ def _(a, *, lower):
 def _(a):
     """``(A ⊗ B) = (P_A ⊗ P_B) (L_A ⊗ L_B) (U_A ⊗ U_B)``."""
     orders, lower, upper = zip(*map(lu.dispatch, a.factors), strict=True)
-    order = functools.reduce(lambda p, q: (q.shape[-1] * p[..., :, None] + q[..., None, :]).reshape(*p.shape[:-1], -1), orders)
+    order = functools.reduce(
+        lambda p, q: (q.shape[-1] * p[..., :, None] + q[..., None, :]).reshape(*p.shape[:-1], -1), orders
+    )
     return order, as_triangular(kronecker(*lower), lower=True), as_triangular(kronecker(*upper), lower=False)
 
 
@@ -183,13 +189,11 @@ def _(a, piv, b, *, trans):
         return jnp.stack([jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [(0, n - d.shape[-1])]) for d in lines], axis=-1)
 
     upper, multipliers = columns(ku + 1, 1), columns(kl + 1, -1)[..., 1:]
-    data = to_dense(b).data if b.ndim == 1 else densify(b, "linalg.lu_solve").data
-    right = data[:, None] if b.ndim == 1 else data
+    right = densify(b, "linalg.lu_solve").data
     pivots = to_dense(piv).data - jnp.arange(n, dtype=piv.dtype)
     right = right.conj() if trans == 2 else right
     x, ok = banded_factors.solve(upper, multipliers, pivots, right, bool(trans))
-    x = x.conj() if trans == 2 else x
-    return Dense._make((x[..., 0] if b.ndim == 1 else x,)), ok
+    return Dense._make((x.conj() if trans == 2 else x,)), ok
 
 
 @lu_solve.kernel(Diagonal, Array, Array, when=lambda a, piv, b, *, trans: _is_square(a))
