@@ -9,6 +9,7 @@ from oracles import check_everywhere, each
 
 import structarrays as sa
 from structarrays.functions.linalg_factorizations import LUResult
+from structarrays.functions.linalg_indefinite import LDLResult
 from structarrays.functions.linalg_least_squares import LstsqResult
 from structarrays.testing import Case
 
@@ -47,15 +48,27 @@ def _upper(x):
     return np.linalg.cholesky(x).conj().swapaxes(-1, -2)
 
 
+DEFINITE = SQUARE | {"requires": ("positive definite",)}
 CHOLESKY_CASES = [
-    Case("cho_factor", "xp.linalg.cho_factor(x, lower=True).c", cores=("nn",), oracle=np.linalg.cholesky, requires=("positive definite",), **SQUARE),
-    Case("cho_factor", "xp.linalg.cho_factor(x).c", cores=("nn",), oracle=_upper, requires=("positive definite",), **SQUARE),
+    Case("cho_factor", "xp.linalg.cho_factor(x, lower=True).c", cores=("nn",), oracle=np.linalg.cholesky, **DEFINITE),
+    Case("cho_factor", "xp.linalg.cho_factor(x).c", cores=("nn",), oracle=_upper, **DEFINITE),
     *(
-        Case("cho_solve", f"xp.linalg.cho_solve(xp.linalg.cho_factor(x1, {lower}), x2)", PAIR, cores, batches=batches,
-             oracle=np.linalg.solve, requires=("positive definite", ""), **SQUARE)
-        for lower, cores, batches in ((True, ("nn", "nk"), "broadcast"), (False, ("nn", "nk"), "broadcast"), (False, ("nn", "n"), "first"))
+        Case(
+            "cho_solve",
+            f"xp.linalg.cho_solve(xp.linalg.cho_factor(x1, {lower}), x2)",
+            PAIR,
+            cores,
+            batches=batches,
+            oracle=np.linalg.solve,
+            **DEFINITE | {"requires": ("positive definite", "")},
+        )
+        for lower, cores, batches in (
+            (True, ("nn", "nk"), "broadcast"),
+            (False, ("nn", "nk"), "broadcast"),
+            (False, ("nn", "n"), "first"),
+        )
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", CHOLESKY_CASES, ids=lambda c: c.code)
@@ -314,6 +327,73 @@ def test_structures_of_factors():
         assert type(sa.linalg.lu_factor(upper).lu) is sa.Triangular
     with pytest.raises(sa.DensifyError), sa.densify("error"):
         sa.linalg.lu_factor(sa.Toeplitz([3.0, 1.0, 0.5]))
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize(("dtype", "hermitian"), [(float, True), (complex, True), (complex, False)])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
+def test_ldl(n, dtype, hermitian, lower):
+    a = random(n, n, dtype=dtype)
+    a = a + (a.conj().T if hermitian else a.T)
+    a[0, 0] = a[-1, -1] = 0  # a block of two rows
+    for ours, scipys in zip(
+        sa.linalg.ldl(a, lower, hermitian), scipy.linalg.ldl(a, lower=lower, hermitian=hermitian), strict=True
+    ):
+        close(ours, scipys, 1e-9)
+
+
+def _ldl(a):
+    lu, d, perm = scipy.linalg.ldl(a)
+    return LDLResult(lu, d, perm.astype(np.int32))
+
+
+def test_ldl_of_structures():
+    options = {"oracle": each(_ldl, (2,)), "kinds": "floating"}
+    product = "r.lu @ (r.d @ xp.conj(xp.matrix_transpose(r.lu)))"
+    options |= {"invariants": f"({product}, xp.triu(r.d, k=2), xp.tril(r.d, k=-2))", "requires": ("hermitian",)}
+    case = Case("ldl", "xp.linalg.ldl(x)", cores=("nn",), condition=True, **options)
+    check_everywhere(
+        case, ("Dense",), ("Diagonal", "Banded", "Symmetric", "Toeplitz", "Kronecker"), dtypes=("float64",)
+    )
+    band = sa.assume(sa.tridiagonal([1.0] * 3, [4.0] * 4, [1.0] * 3), "positive_definite")
+    with sa.densify("error"):
+        lu, d, perm = sa.linalg.ldl(band)
+        assert (type(lu), type(d)) == (sa.Banded, sa.Diagonal)
+        close(lu @ d @ lu.mT, dense(band))
+        np.testing.assert_array_equal(dense(perm), np.arange(4))
+        assert type(sa.linalg.ldl(sa.Diagonal([1.0, -2.0])).d) is sa.Diagonal
+
+
+def test_derivative_of_ldl():
+    a, direction = random(6, 6) + random(6, 6).T, random(6, 6, seed=1) + random(6, 6, seed=1).T
+    a[0, 0] = 0
+
+    def factors(t, lower):
+        lu, d, _ = scipy.linalg.ldl(a + t * direction, lower=lower)
+        return lu, d
+
+    for lower in (True, False):
+
+        def ours(t, lower=lower):
+            lu, d, _ = sa.linalg.ldl(a + t * direction, lower)
+            return lu.to_jax(), d.to_jax()
+
+        changes = jax.jvp(ours, (0.0,), (1.0,))[1]
+        h = 1e-6
+        for change, up, down in zip(changes, factors(h, lower), factors(-h, lower), strict=True):
+            close(change, (up - down) / (2 * h), 1e-7)
+        weights = [random(6, 6, seed=2), random(6, 6, seed=3)]
+        backward = jax.vjp(ours, 0.0)[1](tuple(map(jnp.asarray, weights)))[0]
+        close(backward, sum(np.sum(w * c) for w, c in zip(weights, changes, strict=True)), 1e-9)
+
+
+def test_ldl_of_zeros_and_under_vmap():
+    lu, d, perm = sa.linalg.ldl(sa.zeros((3, 3)))
+    close(lu, np.eye(3))
+    close(d, np.zeros((3, 3)))
+    a = np.stack([random(4, 4, seed=k) + random(4, 4, seed=k).T for k in range(3)])
+    for result in (jax.vmap(sa.linalg.ldl)(a), sa.linalg.ldl(a)):
+        close(result.lu @ result.d @ result.lu.mT, a)
 
 
 # ---- transformations --------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from .approximation import compress
 from .linalg_banded_forms import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
 from .linalg_factorizations import cho_factor, cho_solve, lu, lu_factor, lu_solve
+from .linalg_indefinite import ldl
 from .linalg_least_squares import lstsq
 from .linalg_matrix_functions import expm, expm_multiply, logdet, sqrtm
 from .linalg_norms import cross, diagonal, matrix_norm, outer, trace, vector_norm
@@ -28,6 +29,7 @@ __all__ = [
     "expm",
     "expm_multiply",
     "inv",
+    "ldl",
     "logdet",
     "lstsq",
     "lu",

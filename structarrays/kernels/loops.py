@@ -56,5 +56,5 @@ def _(axis_size, in_batched, value):
 
 
 def largest(values: Array) -> Array:
-    """The largest of some numbers that are not negative, and under `jax.vmap` of those of all that is mapped: a decision for the whole batch at once."""
+    """The largest of some numbers that are not negative; under `jax.vmap` that of all that is mapped, for decisions about the whole batch."""
     return _across_mapped(lax.stop_gradient(jnp.max(values, initial=0)))

@@ -8,7 +8,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.join import is_zero_outside
 from ..core.operands import densify, to_dense
-from ..functions.linalg import cho_factor, cholesky, lu, lu_factor, lu_solve, solve_triangular
+from ..functions.linalg import cho_factor, cholesky, ldl, lu, lu_factor, lu_solve, solve_triangular
 from ..functions.linalg_factorizations import as_triangular, no_exchanges
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..functions.linalg_triangular import transposed, triangle_of
@@ -159,9 +159,7 @@ def _(a):
 @lu.kernel(Banded, when=lambda x: _is_upper(x) and _is_square(x))
 @lu.kernel(Diagonal, when=_is_square)
 def _(a):
-    m = a.shape[-2]
-    order = jnp.broadcast_to(jnp.arange(m, dtype=jnp.int32), (*a.shape[:-2], m))
-    return order, _identity(a, m), a._assuming(frozenset())
+    return no_exchanges(a).data, _identity(a, a.shape[-2]), a._assuming(frozenset())
 
 
 # ---- bands -----------------------------------------------------------------------------------------------------------
@@ -201,13 +199,33 @@ def _(a, piv, b, *, trans):
     return solve_triangular.dispatch(a, b, trans=trans, lower=False, unit_diagonal=False)
 
 
-@lu.kernel(Banded, when=lambda x: _is_square(x) and POSITIVE_DEFINITE in x.assumptions)
-def _(a):
-    """``L D^-1`` and ``D L^H`` of Cholesky's factor L, D being its diagonal: no exchanges are needed."""
+def _is_definite(x, *, lower=True, hermitian=True) -> bool:
+    return _is_square(x) and lower and hermitian and POSITIVE_DEFINITE in x.assumptions
+
+
+def _without_square_roots(a):
+    """``L`` with a unit diagonal, and the diagonal of D, of ``A = L D L^H``, from Cholesky's factor."""
     factor, _ = cholesky.dispatch(a, upper=False)
     n, d = a.shape[-1], factor.diagonal(0)
-    lower = bands([factor.diagonal(k) / d[..., : n + k] for k in factor.offsets], factor.offsets, (n, n))
-    upper = transposed(factor, 2)
+    return bands([factor.diagonal(k) / d[..., : n + k] for k in factor.offsets], factor.offsets, (n, n)), d * d
+
+
+@lu.kernel(Banded, when=_is_definite)
+def _(a):
+    """``L`` and ``D L^H``: no exchanges are needed."""
+    lower, d = _without_square_roots(a)
+    upper, n = transposed(lower, 2), a.shape[-1]
     upper = bands([upper.diagonal(k) * d[..., : n - k] for k in upper.offsets], upper.offsets, (n, n))
-    order = jnp.broadcast_to(jnp.arange(n, dtype=jnp.int32), (*a.shape[:-2], n))
-    return order, lower, upper
+    return no_exchanges(a).data, lower, upper
+
+
+@ldl.kernel(Banded, when=_is_definite)
+def _(a, *, lower, hermitian):
+    factor, d = _without_square_roots(a)
+    return factor, Diagonal._make((d, None), a.shape[-2:]), no_exchanges(a)
+
+
+@ldl.kernel(Diagonal, when=_is_square)
+def _(a, *, lower, hermitian):
+    real = a._rebuild(tuple(e.real.astype(a.dtype) for e in a.entries), None)
+    return _identity(a, a.shape[-1]), real if hermitian else a._assuming(frozenset()), no_exchanges(a)
