@@ -267,10 +267,12 @@ def test_factors_are_those_of_scipy(dtype):
 
 
 @pytest.mark.parametrize("dtype", [float, complex])
-@pytest.mark.parametrize(("kl", "ku"), [(0, 2), (1, 1), (2, 0), (2, 3), (7, 1)])
+@pytest.mark.parametrize(("kl", "ku"), [(0, 2), (1, 1), (3, 1), (2, 3), (7, 1)])
 def test_banded_factors_are_those_of_lapack(kl, ku, dtype):
     n = 8
     a = np.triu(np.tril(random(n, n, dtype=dtype), ku), -kl)
+    if kl:
+        a[0, 0] *= 1e-9  # or nothing would be exchanged
     offsets = range(-kl, ku + 1)
     x = sa.Banded([np.diagonal(a, k) for k in offsets], offsets, (n, n))
     ab = np.zeros((2 * kl + ku + 1, n), dtype)
@@ -289,6 +291,18 @@ def test_banded_factors_are_those_of_lapack(kl, ku, dtype):
     b = random(n, 3, seed=1, dtype=dtype)
     for trans, matrix in enumerate((a, a.T, a.conj().T)):
         close(sa.linalg.lu_solve((lu, piv), b, trans), np.linalg.solve(matrix, b), 1e-9)
+
+
+def test_banded_factors_without_exchanges():
+    """A dominant diagonal needs none, a larger entry below it or not."""
+    a = sa.Banded([random(6), random(7) + 1, random(8) + 9, random(7)], (-2, -1, 0, 1), (8, 8))
+    lu, piv = sa.linalg.lu_factor(a)
+    np.testing.assert_array_equal(dense(piv), np.arange(8))
+    factors = dense(lu)
+    close((np.tril(factors, -1) + np.eye(8)) @ np.triu(factors), dense(a))
+    shifted = sa.tridiagonal([2.0, 2.0], [1.0, 5.0, 5.0], [1.0, 1.0])
+    np.testing.assert_array_equal(dense(sa.linalg.lu_factor(shifted).piv), np.arange(3))
+    close(sa.linalg.lu_solve(sa.linalg.lu_factor(shifted), dense(shifted) @ np.ones(3)), np.ones(3))
 
 
 def test_pivots_are_needed():

@@ -1,4 +1,4 @@
-"""LU factors of square banded matrices, with partial pivoting: how they are made, and systems that they solve.
+"""LU factors of square banded matrices, with partial pivoting where it is needed: how they are made, and systems that they solve.
 
 The factors are those of LAPACK's ``gbtrf``: ``A = P_0 L_0 P_1 L_1 … U``, where ``P_j`` exchanges row j and a row below it, at most
 ``kl`` away, and ``L_j`` is the identity with multipliers below the diagonal of column j, which later exchanges do not move. So L takes
@@ -34,15 +34,31 @@ def factor(diagonals, offsets, n):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _factor(kl, ku, rows):
-    def system(rows):
-        nothing = jnp.zeros((rows.shape[0], 0), rows.dtype)
-        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(rows, nothing, kl, ku)
-        return upper, multipliers, pivots.astype(jnp.int32)
-
     def whole_batch(rows):
+        system = functools.partial(_factor_one, kl=kl, ku=ku)
         return banded_systems.one_by_one(system, rows.shape[:-2], rows)
 
     return banded_systems.mapped_together(whole_batch, (True, True, True))(rows)
+
+
+def _factor_one(rows, kl, ku):
+    """The factors of one matrix: without exchanges, which is ten times as fast, if that turns out stable, as `banded.solve` does it."""
+    n = rows.shape[0]
+
+    def pivoted():
+        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(rows, jnp.zeros((n, 0), rows.dtype), kl, ku)
+        return upper, multipliers, pivots.astype(jnp.int32)
+
+    if not banded_lu.is_native(kl, ku, rows.dtype):
+        return pivoted()
+    factors = banded_lu.eliminate(rows, kl, ku)
+
+    def unpivoted():
+        upper = jnp.pad(factors[:, kl:], ((0, 0), (0, kl)))
+        multipliers = [_shifted(factors[:, kl - k], -k) for k in range(1, kl + 1)]
+        return upper, jnp.stack(multipliers, 1) if kl else factors[:, :0], jnp.zeros(n, jnp.int32)
+
+    return lax.cond(banded_lu.is_stable(factors, rows, kl, ku), unpivoted, pivoted)
 
 
 @_factor.defjvp
