@@ -284,10 +284,11 @@ def test_banded_factors_are_those_of_lapack(kl, ku, dtype):
     assert info == 0
     with sa.densify("error"):
         lu, piv = sa.linalg.lu_factor(x)
-    np.testing.assert_array_equal(dense(piv), pivots)
-    for k in lu.offsets:
-        row = factors[kl + ku - k]
-        close(lu.diagonal(k), row[k:] if k >= 0 else row[: n + k])
+    if dtype is float:  # of complex numbers LAPACK compares abs(real) + abs(imag)
+        np.testing.assert_array_equal(dense(piv), pivots)
+        for k in lu.offsets:
+            row = factors[kl + ku - k]
+            close(lu.diagonal(k), row[k:] if k >= 0 else row[: n + k])
     b = random(n, 3, seed=1, dtype=dtype)
     for trans, matrix in enumerate((a, a.T, a.conj().T)):
         close(sa.linalg.lu_solve((lu, piv), b, trans), np.linalg.solve(matrix, b), 1e-9)
