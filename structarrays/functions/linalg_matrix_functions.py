@@ -248,8 +248,9 @@ def expm_multiply(A: Array, B: Array) -> Array:
     ===========================================  =======================================================
 
     Of a `Sum` or a `Product` the norm is bounded by those of the parts. In a stack all matrices take the steps that the largest norm
-    asks for. Derivatives go through the series, forward and backward; backward it is computed three times, and keeps 192 terms. Beyond
-    a norm of 40000 they are NaN.
+    asks for. Derivatives go through the series, forward and backward; backward it is computed three times, and keeps 192 terms. Its
+    steps run one by one there, and not in a fused loop: for vectors of 10**4 elements and three diagonals, a derivative takes 10 (forward)
+    to 40 times (backward) as long as the product, on a CPU. Beyond a norm of 40000 it is NaN.
 
     Examples
     --------

@@ -1,5 +1,7 @@
 """A step repeated as often as a number says that is known at run time only, with derivatives in both directions."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
@@ -23,7 +25,7 @@ def repeat(step, state, count: Array, *, width: int, depth: int):
         At most ``width**depth``; further steps are not made. The same for all that is mapped (see `largest`), or each skipped step
         would be computed.
     width, depth : int
-        The derivative backward takes the memory of ``width * depth`` states, and computes `depth` times as many steps.
+        The derivative backward takes the memory of ``width * depth`` states, and computes the steps `depth` times.
 
     Returns
     -------
@@ -37,7 +39,9 @@ def repeat(step, state, count: Array, *, width: int, depth: int):
 
         def body(state, i):
             start = first + i * size
-            inner = jax.checkpoint(lambda state, start: level(state, start, depth - 1))
+            inner = functools.partial(level, depth=depth - 1)
+            # What a single step keeps is no more than its state.
+            inner = jax.checkpoint(inner) if depth > 1 else inner
             return lax.cond(start < count, inner, lambda state, start: state, state, start), None
 
         return lax.scan(body, state, jnp.arange(width))[0]
