@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from structarrays.kernels import triangles
+from structarrays.kernels import bands, triangles
 
 _ALPHA = (1 + math.sqrt(17)) / 8
 
@@ -22,52 +22,69 @@ def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
 
     `l` has a unit diagonal, and zeros where `d` has a block. Not `hermitian`, it is the transpose in place of the conjugated one.
     """
-    l, d, perm = jnp.vectorize(_factor, signature="(n,n)->(n,n),(n,n),(n)")(a)  # noqa: E741
-    return l, (triangles.real_diagonal(d) if hermitian and jnp.iscomplexobj(d) else d), perm
+    l, main, beside, perm = jnp.vectorize(_factor, signature="(n,n)->(n,n),(n),(n),(n)")(a)  # noqa: E741
+    main = main.real.astype(a.dtype) if hermitian else main
+    below = beside[..., :-1]
+    diagonals = {-1: below, 0: main, 1: below.conj() if hermitian else below}
+    offsets = (-1, 0, 1) if a.shape[-1] > 1 else (0,)
+    return l, bands.to_dense([diagonals[k] for k in offsets], offsets, a.shape[-2:]), perm
 
 
 def _factor(a):
-    """One matrix. Each step takes a pivot of one or two rows, and updates the whole matrix."""
+    """One matrix. Each step takes a pivot of one or two rows, and updates the whole matrix in one pass."""
     n = a.shape[0]
     places = jnp.arange(n)
 
     def step(state):
-        k, a, l, d, perm = state  # noqa: E741
+        k, a, l, main, beside, perm = state  # noqa: E741
         row, two = _pivot(a, k, places)
-        last = k + two
-        order = places.at[last].set(row).at[row].set(last)
-        a, l, perm = a[order][:, order], l[order], perm[order]  # noqa: E741
-        # A block of one row is one of two with an identity beside it, so that both go the same way.
-        rows = jnp.stack([k, jnp.minimum(k + 1, n - 1)])
-        used = jnp.stack([jnp.array(True), two])
-        top = jnp.where(used[:, None], a[rows], 0)
-        block = jnp.where(used[:, None] & used, top[:, rows], 0)
+        last, after = k + two, jnp.minimum(k + 1, n - 1)
+        a = _exchanged(_exchanged(a, last, row, 0), last, row, 1)
+        l, perm = _exchanged(l, last, row, 0), _exchanged(perm, last, row, 0)  # noqa: E741
+        top = jnp.stack([a[k], jnp.where(two, a[after], 0)])
+        columns = jnp.stack([a[:, k], jnp.where(two, a[:, after], 0)], 1)
+        # A block of one row is one of two with zeros beside it, so that both go the same way.
+        block = jnp.where(jnp.stack([jnp.array(True), two]), top[:, jnp.stack([k, after])], 0)
         below = places > last
-        left = jnp.where(below[:, None], jnp.where(used, a[:, rows], 0) @ _inverse(block, two), 0)
-        a = a - left @ jnp.where(below, top, 0)
-        ours = (places >= k) & (places <= last)
-        d = jnp.where(ours[:, None] & ours, jnp.where(places[:, None] == k, top[0], top[1]), d)
-        l = jnp.where(places == k, left[:, :1], l)  # noqa: E741
-        l = jnp.where((places == k + 1) & two, left[:, 1:], l)  # noqa: E741
-        return last + 1, a, l, d, perm
+        left = jnp.where(below[:, None], columns @ _inverse(block, two), 0)
+        top = jnp.where(below, top, 0)
+        a = a - (left[:, :1] * top[:1] + left[:, 1:] * top[1:])
+        # First the second row, which for the last row alone is the same as the first.
+        l = l.at[:, after].set(jnp.where(two, left[:, 1], l[:, after])).at[:, k].set(left[:, 0])  # noqa: E741
+        main = main.at[after].set(jnp.where(two, block[1, 1], main[after])).at[k].set(block[0, 0])
+        beside = beside.at[k].set(jnp.where(two, block[1, 0], 0))
+        return last + 1, a, l, main, beside, perm
 
-    zero = jnp.zeros_like(a)
-    _, _, l, d, perm = lax.while_loop(lambda state: state[0] < n, step, (jnp.array(0), a, zero, zero, places))  # noqa: E741
-    return triangles.with_diagonal(l, 1), d, perm
+    zero = jnp.zeros(n, a.dtype)
+    state = (jnp.array(0), a, jnp.zeros_like(a), zero, zero, places)
+    _, _, l, main, beside, perm = lax.while_loop(lambda state: state[0] < n, step, state)  # noqa: E741
+    return triangles.with_diagonal(l, 1), main, beside, perm
+
+
+def _exchanged(a, i, j, axis):
+    """The array with two rows (axis 0) or columns exchanged."""
+    first, second = (lax.dynamic_index_in_dim(a, k, axis) for k in (i, j))
+    a = lax.dynamic_update_index_in_dim(a, second, i, axis)
+    return lax.dynamic_update_index_in_dim(a, first, j, axis)
 
 
 def _pivot(a, k, places):
     """The row that is exchanged with the last one of the pivot, and whether that has two rows."""
-    magnitude = jnp.abs(a.real) + jnp.abs(a.imag)  # as LAPACK does, so that the pivots are the same
-    column = jnp.where(places > k, magnitude[:, k], -1)
-    r = jnp.argmax(column)
-    own, largest = magnitude[k, k], jnp.maximum(column[r], 0)
-    beside = jnp.max(jnp.where((places >= k) & (places != r), magnitude[r], 0))
+    column = _size(lax.dynamic_index_in_dim(a, k, 1, keepdims=False))
+    r = jnp.argmax(jnp.where(places > k, column, -1))
+    row = _size(lax.dynamic_index_in_dim(a, r, 0, keepdims=False))
+    own, largest = column[k], jnp.where(r > k, column[r], 0)
+    beside = jnp.max(jnp.where((places >= k) & (places != r), row, 0))
     stay = (own >= _ALPHA * largest) | (own * beside >= _ALPHA * largest**2)
-    one = stay | (magnitude[r, r] >= _ALPHA * beside)
+    one = stay | (row[r] >= _ALPHA * beside)
     # A NaN compares false, and must not ask for a second row behind the last one.
     two = ~one & (k + 1 < a.shape[0])
     return jnp.where(stay, k, jnp.where(two | one, r, k)), two
+
+
+def _size(z):
+    """The magnitude as LAPACK compares it, so that the pivots are the same."""
+    return jnp.abs(z.real) + jnp.abs(z.imag)
 
 
 def _inverse(block, two):
