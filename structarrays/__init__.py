@@ -153,6 +153,7 @@ from .structures import circulant_solvers as _circulant_solvers
 from .structures import factored_batches as _factored_batches
 from .structures import factored_functions as _factored_functions
 from .structures import factored_solvers as _factored_solvers
+from .structures import factorizations as _factorizations
 from .structures import fill_indexing as _fill_indexing
 from .structures import fill_products as _fill_products
 from .structures import fill_reductions as _fill_reductions
@@ -161,7 +162,9 @@ from .structures import khatri_rao as _khatri_rao
 from .structures import kronecker_functions as _kronecker_functions
 from .structures import kronecker_solvers as _kronecker_solvers
 from .structures import kronecker_spectra as _kronecker_spectra
+from .structures import least_squares as _least_squares
 from .structures import low_rank_spectra as _low_rank_spectra
+from .structures import matrix_functions as _matrix_functions
 from .structures import permutation_products as _permutation_products
 from .structures import selections as _selections
 from .structures import sparse_batch_writes as _sparse_batch_writes

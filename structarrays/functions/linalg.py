@@ -1,15 +1,25 @@
-"""The standard's ``linalg`` extension, `compress` and functions of SciPy's: the names of the module, defined in files by chapter."""
+"""The standard's ``linalg`` extension, functions under SciPy's names, and a few of our own: what is defined in files by chapter."""
 
 from .approximation import compress
+from .linalg_banded_forms import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
+from .linalg_factorizations import cho_factor, cho_solve, lu, lu_factor, lu_solve
+from .linalg_indefinite import ldl
+from .linalg_least_squares import lstsq
+from .linalg_matrix_functions import expm, expm_multiply, logdet, sqrtm
 from .linalg_norms import cross, diagonal, matrix_norm, outer, trace, vector_norm
 from .linalg_solvers import cholesky, det, inv, matrix_power, matrix_rank, pinv, slogdet, solve
 from .linalg_spectra import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from .linalg_toeplitz import matmul_toeplitz, solve_circulant, solve_toeplitz
+from .linalg_triangular import solve_triangular
 from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from .selected_inverse import selected_inverse
 
 __all__ = [
+    "cho_factor",
+    "cho_solve",
+    "cho_solve_banded",
     "cholesky",
+    "cholesky_banded",
     "compress",
     "cross",
     "det",
@@ -18,7 +28,15 @@ __all__ = [
     "eigh",
     "eigvals",
     "eigvalsh",
+    "expm",
+    "expm_multiply",
     "inv",
+    "ldl",
+    "logdet",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
     "matmul",
     "matmul_toeplitz",
     "matrix_norm",
@@ -31,8 +49,12 @@ __all__ = [
     "selected_inverse",
     "slogdet",
     "solve",
+    "solve_banded",
     "solve_circulant",
     "solve_toeplitz",
+    "solve_triangular",
+    "solveh_banded",
+    "sqrtm",
     "svd",
     "svdvals",
     "tensordot",

@@ -6,7 +6,8 @@ import numpy as np
 from ..core import dtypes
 from ..core.array import Array
 from ..core.batch import check_axis
-from ..core.operands import cast
+from ..core.dense import Dense
+from ..core.operands import cast, promote, to_dense
 
 
 def matrix(name: str, x: Array, argument: str = "x"):
@@ -35,6 +36,53 @@ def floating(name: str, x: Array, argument: str = "x") -> Array:
     if x.dtype.kind == "b":
         raise TypeError(f"{name}: {argument} must have a floating-point dtype (or integers), got bool")
     return cast(x, dtypes.default_dtype("f")) if x.dtype.kind in "iu" else cast(x, x.dtype)
+
+
+def system(name: str, a: Array, b: Array, argument: str, right: str = "b") -> list[Array]:
+    """The matrices and right-hand sides of linear systems, in one floating-point dtype.
+
+    Raises
+    ------
+    ValueError
+        If the matrices are not square, or the right-hand sides, ``(M,)`` or ``(..., M, K)``, do not fit.
+    TypeError
+        If an array is boolean.
+    """
+    square(name, a, argument)
+    return right_hand_side(name, floating(name, a, argument), b, argument, right)
+
+
+def right_hand_side(name: str, a: Array, b: Array, argument: str, right: str = "b", *, axis: int = -1) -> list[Array]:
+    """`a` and right-hand sides, as long as `a` is along the axis, in one floating-point dtype.
+
+    Raises
+    ------
+    ValueError
+        If the right-hand sides, ``(M,)`` or ``(..., M, K)``, do not fit.
+    TypeError
+        If they are boolean.
+    """
+    if b.ndim == 0:
+        raise ValueError(f"{name}: {right} must have at least one dimension, got a 0-d array")
+    rows = b.shape[0] if b.ndim == 1 else b.shape[-2]
+    if rows != a.shape[axis]:
+        raise ValueError(
+            f"{name}: {right} must be (M,) or (..., M, K) with M = {a.shape[axis]} for {argument} of shape {a.shape}, "
+            f"got shape {b.shape}"
+        )
+    if b.ndim > 1:
+        broadcast(name, a.shape[:-2], b.shape[:-2])
+    return promote(a, floating(name, b, right))
+
+
+def columns(b: Array) -> Array:
+    """Right-hand sides as matrices: a single vector is a column."""
+    return Dense._make((to_dense(b).data[:, None],)) if b.ndim == 1 else b
+
+
+def like_right_hand_side(x: Array, b: Array) -> Array:
+    """Solutions for `columns` of right-hand sides, without the axis that was added to a single vector."""
+    return Dense._make((to_dense(x).data[..., 0],)) if b.ndim == 1 else x
 
 
 def real_dtype(dtype) -> np.dtype:

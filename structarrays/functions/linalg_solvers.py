@@ -8,7 +8,7 @@ from ..core.array import Array
 from ..core.assumptions import carried
 from ..core.dense import Dense
 from ..core.dispatch import function
-from ..core.operands import promote, to_dense
+from ..core.operands import to_dense
 from ..kernels import linalg_dense, positive_definite, pseudo_inverse
 from . import linalg_checks as check
 from .linear_algebra import matmul
@@ -59,18 +59,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
     >>> sa.linalg.solve(A, sa.asarray([1.0, 0.0, 1.0]))
     Dense([1., 1., 1.], dtype=float64)
     """
-    check.square("linalg.solve", x1, "x1")
-    if x2.ndim == 0:
-        raise ValueError("linalg.solve: x2 must have at least one dimension, got a 0-d array")
-    rows = x2.shape[0] if x2.ndim == 1 else x2.shape[-2]
-    if rows != x1.shape[-1]:
-        raise ValueError(
-            f"linalg.solve: x2 must be (M,) or (..., M, K) with M = {x1.shape[-1]} for x1 of shape {x1.shape}, "
-            f"got shape {x2.shape}"
-        )
-    if x2.ndim > 1:
-        check.broadcast("linalg.solve", x1.shape[:-2], x2.shape[:-2])
-    x1, x2 = promote(check.floating("linalg.solve", x1, "x1"), check.floating("linalg.solve", x2, "x2"))
+    x1, x2 = check.system("linalg.solve", x1, x2, "x1", "x2")
     return solve.dispatch(x1, x2)
 
 
@@ -287,7 +276,7 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     Diagonal([0.5, 0. ], shape=(2, 2), dtype=float64)
     """
     check.matrix("linalg.pinv", x)
-    return pinv.dispatch(check.floating("linalg.pinv", x), rtol=_tolerance("linalg.pinv", x, rtol))
+    return pinv.dispatch(check.floating("linalg.pinv", x), rtol=tolerance("linalg.pinv", x, rtol))
 
 
 @pinv.kernel(Dense)
@@ -330,7 +319,7 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     2
     """
     check.matrix("linalg.matrix_rank", x)
-    rtol = _tolerance("linalg.matrix_rank", x, rtol)
+    rtol = tolerance("linalg.matrix_rank", x, rtol)
     return matrix_rank.dispatch(check.floating("linalg.matrix_rank", x), rtol=rtol)
 
 
@@ -339,13 +328,14 @@ def _(x, *, rtol):
     return Dense._make((linalg_dense.matrix_rank(x.data, rtol=rtol),))
 
 
-def _tolerance(name, x, rtol):
+def tolerance(name, x, rtol, *, arguments=("x", "rtol")):
     """`rtol` as a jax.Array; None stays None."""
     if rtol is None:
         return None
+    matrix, relative = arguments
     if rtol.dtype.kind == "c":
-        raise TypeError(f"{name}: rtol must be real, got {rtol.dtype}")
-    check.broadcast(name, x.shape[:-2], rtol.shape, what="the batch shape of x and the shape of rtol")
+        raise TypeError(f"{name}: {relative} must be real, got {rtol.dtype}")
+    check.broadcast(name, x.shape[:-2], rtol.shape, what=f"the batch shape of {matrix} and the shape of {relative}")
     return to_dense(rtol).data
 
 

@@ -1,6 +1,5 @@
 """SciPy's functions for Toeplitz and circulant matrices, under their names: code that calls them needs no structure of ours."""
 
-import jax
 import jax.numpy as jnp
 
 from ..core.array import Array
@@ -14,7 +13,7 @@ from .linalg_solvers import solve
 from .linear_algebra import matmul
 
 
-def solve_toeplitz(c_or_cr, b, check_finite: bool = True) -> Array:
+def solve_toeplitz(c_or_cr, b) -> Array:
     """Solution of the system ``T @ x = b`` with a Toeplitz matrix, as by `scipy.linalg.solve_toeplitz`.
 
     Parameters
@@ -24,9 +23,6 @@ def solve_toeplitz(c_or_cr, b, check_finite: bool = True) -> Array:
         `r` it is ``conj(c)``.
     b : array_like, (M,) or (..., M, K)
         The right-hand sides.
-    check_finite : bool, optional
-        Whether to raise if `c_or_cr` or `b` has NaN or infinities. Of an argument that is traced nothing is known; then, and
-        where it is False, the solution is NaN.
 
     Returns
     -------
@@ -36,7 +32,7 @@ def solve_toeplitz(c_or_cr, b, check_finite: bool = True) -> Array:
     Raises
     ------
     ValueError
-        If `c` and `r` have different lengths, `b` has another number of rows, or (see `check_finite`) something is not finite.
+        If `c` and `r` have different lengths, or `b` has another number of rows.
     TypeError
         If an argument is boolean.
     numpy.linalg.LinAlgError
@@ -60,12 +56,10 @@ def solve_toeplitz(c_or_cr, b, check_finite: bool = True) -> Array:
         raise ValueError(
             f"linalg.solve_toeplitz: c and r must have the same length for a square matrix, got shapes {c.shape} and {r.shape}"
         )
-    if check_finite:
-        _finite("linalg.solve_toeplitz", c=c, r=r, b=b)
     return solve(matrix, b)
 
 
-def matmul_toeplitz(c_or_cr, x, check_finite: bool = False, workers: int | None = None) -> Array:
+def matmul_toeplitz(c_or_cr, x) -> Array:
     """Product ``T @ x`` with a Toeplitz matrix, as by `scipy.linalg.matmul_toeplitz`.
 
     Parameters
@@ -75,10 +69,6 @@ def matmul_toeplitz(c_or_cr, x, check_finite: bool = False, workers: int | None 
         ignored. Without `r` it is ``conj(c)``.
     x : array_like, (N,) or (..., N, K)
         What is multiplied.
-    check_finite : bool, optional
-        Whether to raise if `c_or_cr` or `x` has NaN or infinities. Of an argument that is traced nothing is known.
-    workers : int, optional
-        Has no meaning here, and changes nothing: how many threads a transform takes is left to JAX.
 
     Returns
     -------
@@ -88,7 +78,7 @@ def matmul_toeplitz(c_or_cr, x, check_finite: bool = False, workers: int | None 
     Raises
     ------
     ValueError
-        If the shapes do not fit, or (see `check_finite`) something is not finite.
+        If the shapes do not fit.
     TypeError
         If an argument is boolean.
 
@@ -102,11 +92,8 @@ def matmul_toeplitz(c_or_cr, x, check_finite: bool = False, workers: int | None 
     >>> sa.linalg.matmul_toeplitz(([1.0, 3.0, 6.0], [1.0, -1.0]), sa.asarray([1.0, 2.0]))
     Dense([-1.,  5., 12.], dtype=float64)
     """
-    matrix, c, r = _toeplitz("linalg.matmul_toeplitz", c_or_cr)
-    x = parameter(x, "x")
-    if check_finite:
-        _finite("linalg.matmul_toeplitz", c=c, r=r, x=x)
-    return matmul(matrix, x)
+    matrix, *_ = _toeplitz("linalg.matmul_toeplitz", c_or_cr)
+    return matmul(matrix, parameter(x, "x"))
 
 
 def _toeplitz(name, c_or_cr):
@@ -119,12 +106,6 @@ def _toeplitz(name, c_or_cr):
     c = parameter(c, "c")
     r = jnp.conj(c) if r is None else parameter(r, "r")
     return Toeplitz(c, r), c, r
-
-
-def _finite(name, **arguments):
-    for argument, x in arguments.items():
-        if not isinstance(x, jax.core.Tracer) and not bool(jnp.isfinite(x).all()):
-            raise ValueError(f"{name}: {argument} must not have NaN or infinities (or pass check_finite=False)")
 
 
 @function("c", "b", prefix="linalg.", checked="the circulant matrix of c is singular, or nearly so")

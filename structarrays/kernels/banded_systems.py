@@ -48,7 +48,7 @@ def solve(kernel, transposed, diagonals, offsets, n, b):
         x, ok = solve(kernel, transposed, diagonals, offsets, n, columns.reshape(n, -1))
         return jnp.moveaxis(x.reshape(columns.shape), 0, -2), ok
     diagonals = tuple(jnp.broadcast_to(d, (*batch, d.shape[-1])) for d in diagonals)
-    kernel, transposed = _for_whole_batch(kernel), _for_whole_batch(transposed)
+    kernel, transposed = for_whole_batch(kernel), for_whole_batch(transposed)
 
     def matvec(x):
         return bands.matmul_dense(diagonals, offsets, (n, n), x)
@@ -65,7 +65,7 @@ def divide(diag, b, positive_definite):
     return jnp.where(bad, jnp.nan, b / diag), ~jnp.any(bad)
 
 
-def _for_whole_batch(kernel):
+def for_whole_batch(kernel):
     """Let ``vmap`` call the kernel once with one more batch dimension.
 
     Left to itself it would turn the slices of the loops into gathers and scatters, which XLA does not compile to native

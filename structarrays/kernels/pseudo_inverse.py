@@ -5,27 +5,33 @@ import jax.numpy as jnp
 from jax import Array
 
 
-@jax.custom_jvp
 def pinv(x: Array, rtol: Array, /) -> Array:
     """Pseudo-inverse; singular values up to `rtol` (real, of batch shape) times the largest count as zero.
 
     `jax.numpy.linalg.pinv` treats its tolerance as static where it differentiates, and leaks it if it is traced.
     """
+    return with_values(x, rtol)[0]
+
+
+@jax.custom_jvp
+def with_values(x: Array, rtol: Array, /) -> tuple[Array, Array]:
+    """The same, and the singular values, descending, of one decomposition."""
     u, s, vh = jnp.linalg.svd(x, full_matrices=False)
     large = s > rtol[..., None] * jnp.max(s, axis=-1, keepdims=True, initial=0)
     inverse = jnp.where(large | jnp.isnan(s), 1 / jnp.where(s == 0, 1, s), 0).astype(x.dtype)
-    return (_hermitian(vh) * inverse[..., None, :]) @ _hermitian(u)
+    return (_hermitian(vh) * inverse[..., None, :]) @ _hermitian(u), s
 
 
-@pinv.defjvp
+@with_values.defjvp
 def _(primals, tangents):
     # Golub and Pereyra (1973), "The differentiation of pseudo-inverses and nonlinear least squares problems", (4.12).
     (a, rtol), (da, _) = primals, tangents
-    p = pinv(a, rtol)
+    p, s = with_values(a, rtol)
     ph, dah = _hermitian(p), _hermitian(da)
     in_range = p @ ph @ (dah - (dah @ a) @ p)
     in_kernel = (dah - p @ (a @ dah)) @ ph @ p
-    return p, in_range + in_kernel - p @ da @ p
+    _, ds = jax.jvp(lambda a: jnp.linalg.svd(a, compute_uv=False), (a,), (da,))
+    return (p, s), (in_range + in_kernel - p @ da @ p, ds)
 
 
 def _hermitian(x):

@@ -1,0 +1,123 @@
+"""`lstsq`, under SciPy's name."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.dispatch import function
+from ..core.operands import to_dense
+from ..kernels import pseudo_inverse
+from . import linalg_checks as check
+from .elementwise import multiply, subtract
+from .linalg_solvers import tolerance
+from .linear_algebra import matmul
+from .rounding_and_parts import conj, real
+from .statistical import sum as sum_along
+
+
+class LstsqResult(NamedTuple):
+    """Solutions, squared norms of the residuals, ranks, and singular values."""
+
+    x: Array
+    residues: Array
+    rank: Array
+    s: Array
+
+
+@function("a", "b", "cond", prefix="linalg.")
+def lstsq(a: Array, b: Array, cond: float | Array | None = None) -> LstsqResult:
+    r"""Least-squares solutions of ``a @ x = b``: those that minimise ``norm(b - a @ x)``, and among them ``norm(x)``.
+
+    Parameters
+    ----------
+    a : array, (..., M, N)
+        The matrices, of a floating-point dtype (integers become the default one).
+    b : array, (M,) or (..., M, K)
+        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
+    cond : float or array, (...), optional
+        Singular values up to ``cond`` times the largest count as zero. By default the precision.
+
+    Returns
+    -------
+    x : array, (..., N) or (..., N, K)
+        The solutions.
+    residues : array, (...) or (..., K), or of shape (..., 0)
+        The sums of ``abs(b - a @ x)**2`` over the rows if ``M > N``, else empty. Where a matrix has less than full rank SciPy returns
+        an empty array, too; here the shape cannot depend on values, and these are the sums as well.
+    rank : array, (...)
+        The number of singular values that do not count as zero, of the default integer dtype.
+    s : array, (..., min(M, N))
+        The singular values, descending.
+
+    Raises
+    ------
+    ValueError
+        If `a` has fewer than two dimensions, the dimensions M differ, or the batch shapes do not broadcast.
+    TypeError
+        If an argument is boolean, or `cond` is complex.
+
+    See Also
+    --------
+    scipy.linalg.lstsq, linalg.pinv
+
+    Notes
+    -----
+    The solution is :math:`A^+ b`, by the singular value decomposition, like that of LAPACK's ``gelsd`` (SciPy's default). The
+    derivative is that for constant rank (Golub and Pereyra, *SIAM J. Numer. Anal.* 10, 1973).
+
+    ========================================  =========================================================
+    structure of `a`                          costs, beside those of products with `b`
+    ========================================  =========================================================
+    `Diagonal`, `Identity`                    ``O(N log N)``
+    `BlockDiagonal`, k blocks m × n           ``O(k m n min(m, n))``, block by block
+    `Circulant`                               ``O(N log N)``
+    `Kronecker`                               ``O(sum(m_i n_i min(m_i, n_i)))``, factor by factor: what is small
+                                              is small beside the largest singular value of its factor
+    `LowRank` of rank r, and products and     ``O((M + N) r**2)``
+    sums that are of low rank
+    `Dense`, and any other                    ``O(M N min(M, N))``
+    ========================================  =========================================================
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.asarray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> x, residues, rank, s = sa.linalg.lstsq(A, sa.asarray([0.0, 2.0, 1.0]))
+    >>> bool(sa.max(sa.abs(x - sa.asarray([0.5, 0.5]))) < 1e-14), round(float(residues), 12), int(rank)
+    (True, 1.5, 2)
+    """
+    name = "linalg.lstsq"
+    check.matrix(name, a, "a")
+    a, b = check.right_hand_side(name, check.floating(name, a, "a"), b, "a", axis=-2)
+    cond = tolerance(name, a, cond, arguments=("a", "cond"))
+    cond = jnp.asarray(jnp.finfo(a.dtype).eps if cond is None else cond, check.real_dtype(a.dtype))
+    x, residues, rank, s = lstsq.dispatch(a, check.columns(b), cond=cond)
+    if a.shape[-2] > a.shape[-1]:
+        residues = check.like_right_hand_side(residues, b)
+    return LstsqResult(check.like_right_hand_side(x, b), residues, rank, s)
+
+
+@lstsq.kernel(Dense, Array)
+def _(a, b, *, cond):
+    batch = jnp.broadcast_shapes(cond.shape, a.shape[:-2])
+    data = jnp.broadcast_to(a.data, batch + a.shape[-2:])
+    if a.size == 0:
+        inverse = jnp.zeros((*batch, *a.shape[:-3:-1]), a.dtype)
+        values = jnp.zeros((*batch, min(a.shape[-2:])), cond.dtype)
+    else:
+        inverse, values = pseudo_inverse.with_values(data, jnp.broadcast_to(cond, batch))
+    return solution(a, to_dense(b), cond, Dense._make((inverse,)), values)
+
+
+def solution(a: Array, b: Array, cond, inverse: Array, values) -> tuple[Array, Array, Array, Array]:
+    """What `lstsq` returns, by the pseudo-inverse and the singular values."""
+    x = matmul(inverse, b)
+    rank = jnp.sum(values > cond[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0), axis=-1, dtype=int)
+    if a.shape[-2] > a.shape[-1]:
+        rest = subtract(b, matmul(a, x))
+        residues = to_dense(sum_along(real(multiply(conj(rest), rest)), axis=-2))
+    else:
+        residues = Dense._make((jnp.zeros((*x.shape[:-2], 0), cond.dtype),))
+    return x, residues, Dense._make((rank,)), Dense._make((values,))

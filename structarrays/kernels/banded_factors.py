@@ -1,0 +1,225 @@
+"""LU factors of square banded matrices, with partial pivoting where it is needed: how they are made, and systems that they solve.
+
+The factors are those of LAPACK's ``gbtrf``: ``A = P_0 L_0 P_1 L_1 … U``, where ``P_j`` exchanges row j and a row below it, at most
+``kl`` away, and ``L_j`` is the identity with multipliers below the diagonal of column j, which later exchanges do not move. So L takes
+``kl`` numbers a column, and U has ``kl + ku`` superdiagonals. See Golub and Van Loan, *Matrix Computations*, 4.3.3.
+
+``upper`` (..., n, kl + ku + 1) has row j of U from its diagonal on, ``multipliers`` (..., n, kl) those of column j, and ``pivots`` (..., n)
+how far below row j the row stood that was exchanged with it.
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from structarrays.kernels import banded_lu, banded_rows, banded_systems
+
+# ---- factors -------------------------------------------------------------------------------------------------------
+
+
+def factor(diagonals, offsets, n):
+    """Factors of a matrix given by its diagonals: ``upper``, ``multipliers`` and ``pivots``."""
+    dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    kl, ku = banded_rows.bandwidths(offsets)
+    if n == 0 or 0 in batch:
+        zeros = jnp.zeros((*batch, n, kl + ku + 1), dtype)
+        return zeros, zeros[..., :kl], jnp.zeros((*batch, n), jnp.int32)
+    rows = banded_rows.from_diagonals(diagonals, offsets, n, dtype)
+    return _factor(kl, ku, jnp.broadcast_to(rows, (*batch, *rows.shape[-2:])))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _factor(kl, ku, rows):
+    def whole_batch(rows):
+        system = functools.partial(_factor_one, kl=kl, ku=ku)
+        return banded_systems.one_by_one(system, rows.shape[:-2], rows)
+
+    return banded_systems.mapped_together(whole_batch, (True, True, True))(rows)
+
+
+def _factor_one(rows, kl, ku):
+    """The factors of one matrix: without exchanges, which is ten times as fast, if that turns out stable, as `banded.solve` does it."""
+    n = rows.shape[0]
+
+    def pivoted():
+        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(rows, jnp.zeros((n, 0), rows.dtype), kl, ku)
+        return upper, multipliers, pivots.astype(jnp.int32)
+
+    if not banded_lu.is_native(kl, ku, rows.dtype):
+        return pivoted()
+    factors = banded_lu.eliminate(rows, kl, ku)
+
+    def unpivoted():
+        upper = jnp.pad(factors[:, kl:], ((0, 0), (0, kl)))
+        multipliers = [_shifted(factors[:, kl - k], -k) for k in range(1, kl + 1)]
+        return upper, jnp.stack(multipliers, 1) if kl else factors[:, :0], jnp.zeros(n, jnp.int32)
+
+    return lax.cond(banded_lu.is_stable(factors, rows, kl, ku), unpivoted, pivoted)
+
+
+@_factor.defjvp
+def _(kl, ku, primals, tangents):
+    (rows,), (tangent,) = primals, tangents
+    upper, multipliers, pivots = _factor(kl, ku, rows)
+    change = jnp.vectorize(_tangent, signature="(n,w),(n,k),(n),(n,w)->(n,w),(n,k)")
+    d_upper, d_multipliers = change(upper, multipliers, pivots, tangent)
+    return (upper, multipliers, pivots), (d_upper, d_multipliers, jnp.zeros(pivots.shape, jax.dtypes.float0))
+
+
+def _tangent(upper, multipliers, pivots, tangent):
+    """The derivative of the elimination with the same exchanges: linear in the tangent, and keeps nothing but the factors."""
+    kl, width = multipliers.shape[1], upper.shape[1]
+    window = [jnp.concatenate([tangent[i, kl - i :], jnp.zeros(kl - i, tangent.dtype)]) for i in range(kl)]
+    window = jnp.stack(window) if kl else jnp.zeros((0, width), tangent.dtype)
+    incoming = jnp.concatenate([tangent[kl:], jnp.zeros((kl, width), tangent.dtype)])
+
+    def step(window, factors):
+        row, pivot_row, m, p = factors
+        d_pivot_row, others = _exchanged(jnp.concatenate([window, row[None]]), p)
+        pivot = jnp.where(pivot_row[0] == 0, 1, pivot_row[0])
+        dm = (others[:, 0] - m * d_pivot_row[0]) / pivot
+        others = others - m[:, None] * d_pivot_row - dm[:, None] * pivot_row
+        return jnp.concatenate([others[:, 1:], jnp.zeros((kl, 1), others.dtype)], 1), (d_pivot_row, dm)
+
+    return lax.scan(step, window, (incoming, upper, multipliers, pivots))[1]
+
+
+def _exchanged(window, p):
+    """Row p of a window, and the others with row 0 in its place."""
+    index = jnp.arange(window.shape[0])[:, None]
+    return lax.dynamic_index_in_dim(window, p, 0, keepdims=False), jnp.where(index == p, window[0], window)[1:]
+
+
+# ---- systems -------------------------------------------------------------------------------------------------------
+
+
+def solve(upper, multipliers, pivots, b, transposed: bool):
+    """Solve ``A x = b`` or ``A^T x = b`` by the factors of A.
+
+    Parameters
+    ----------
+    upper, multipliers, pivots : jax.Array
+        The factors, of the dtype of `b`.
+    b : jax.Array, (..., n, k)
+        Its batch broadcasts with that of the factors.
+    transposed : bool
+
+    Returns
+    -------
+    x : jax.Array, (..., n, k)
+        NaN where a pivot is zero.
+    ok : jax.Array, bool scalar
+        Whether none is.
+    """
+    (n, k), factors_batch = b.shape[-2:], jnp.broadcast_shapes(upper.shape[:-2], pivots.shape[:-1])
+    batch = jnp.broadcast_shapes(factors_batch, b.shape[:-2])
+    if 0 in (n, k, *batch):
+        return jnp.zeros((*batch, n, k), b.dtype), ~jnp.any(upper[..., 0] == 0)
+    b = jnp.broadcast_to(b, (*batch, n, k))
+    if math.prod(factors_batch) == 1 and math.prod(batch) > 1:
+        # One matrix: all right-hand sides are its columns.
+        columns = jnp.moveaxis(b, -2, 0)
+        one = (upper.reshape(upper.shape[-2:]), multipliers.reshape(multipliers.shape[-2:]), pivots.reshape(n))
+        x, ok = solve(*one, columns.reshape(n, -1), transposed)
+        return jnp.moveaxis(x.reshape(columns.shape), 0, -2), ok
+    upper, multipliers = (jnp.broadcast_to(a, batch + a.shape[-2:]) for a in (upper, multipliers))
+    pivots = jnp.broadcast_to(pivots, (*batch, n))
+
+    def kernel(*args, transposed):
+        x, ok = banded_systems.one_by_one(functools.partial(_solve, transposed=transposed), batch_of(args), *args)
+        return x, jnp.all(ok)
+
+    def batch_of(args):
+        return args[0].shape[:-2]
+
+    straight, other = (
+        banded_systems.for_whole_batch(functools.partial(kernel, transposed=t)) for t in (transposed, not transposed)
+    )
+
+    def matvec(x):
+        product = jnp.vectorize(
+            functools.partial(_product, transposed=transposed), signature="(n,w),(n,m),(n),(n,k)->(n,k)"
+        )
+        return product(upper, multipliers, pivots, x)
+
+    # The derivative is that of the equation, A dx = db - dA x, where A is the product of its factors.
+    return lax.custom_linear_solve(
+        matvec,
+        b,
+        lambda _, b: straight(upper, multipliers, pivots, b),
+        lambda _, b: other(upper, multipliers, pivots, b),
+        has_aux=True,
+    )
+
+
+def _solve(upper, multipliers, pivots, b, transposed):
+    """Solve one system."""
+    ok = ~jnp.any(upper[:, 0] == 0)
+    diag = upper[:, :1]
+    distances = tuple(range(1, upper.shape[1]))
+    if transposed:
+        columns = [_shifted(upper[:, d], d) for d in distances]  # entry (i, i - d) of U^T
+        coefficients = jnp.stack(columns, 1) / diag if columns else upper[:, 1:]
+        x = _up(multipliers, pivots, banded_rows.substitute(coefficients, distances, b / diag), transposed)
+    else:
+        y = _down(multipliers, pivots, b, transposed)
+        x = banded_rows.substitute(upper[:, 1:] / diag, distances, y / diag, reverse=True)
+    return jnp.where(ok, x, jnp.nan), ok
+
+
+def _product(upper, multipliers, pivots, x, transposed):
+    """``A x`` or ``A^T x``."""
+    if transposed:
+        x = _down(multipliers, pivots, x, transposed)
+        return sum(_shifted(upper[:, d, None] * x, d) for d in range(upper.shape[1]))
+    y = sum(upper[:, d, None] * _shifted(x, -d) for d in range(upper.shape[1]))
+    return _up(multipliers, pivots, y, transposed)
+
+
+def _shifted(a, d):
+    """The rows moved down by d (up, if it is negative), with zeros in their places."""
+    n = a.shape[0]
+    zeros = jnp.zeros((min(abs(d), n), *a.shape[1:]), a.dtype)
+    return jnp.concatenate([zeros, a[: n - d]] if d >= 0 else [a[-d:], zeros])[:n]
+
+
+def _down(multipliers, pivots, b, transposed):
+    """From the first column to the last: ``(P_0 L_0 …)^-1 b``, or `transposed` ``(P_0 L_0 …)^T b``."""
+    kl = multipliers.shape[1]
+    if kl == 0:
+        return b
+    zeros = jnp.zeros((kl, b.shape[1]), b.dtype)
+
+    def step(window, factors):
+        row, m, p = factors
+        row, others = _exchanged(jnp.concatenate([window, row[None]]), p)
+        return (others, row + m @ others) if transposed else (others - m[:, None] * row, row)
+
+    return lax.scan(step, b[:kl], (jnp.concatenate([b[kl:], zeros]), multipliers, pivots))[1]
+
+
+def _up(multipliers, pivots, y, transposed):
+    """From the last column to the first: ``P_0 L_0 … y``, or `transposed` ``(P_0 L_0 …)^-T y``."""
+    kl = multipliers.shape[1]
+    if kl == 0:
+        return y
+    index = jnp.arange(kl + 1)[:, None]
+
+    def step(others, factors):
+        row, m, p = factors
+        if transposed:
+            row = row - m @ others
+        else:
+            others = others + m[:, None] * row
+        window = jnp.concatenate([row[None], others])
+        top = lax.dynamic_index_in_dim(window, p, 0, keepdims=False)
+        window = jnp.concatenate([top[None], jnp.where(index == p, row, window)[1:]])
+        return window[:-1], window[-1]
+
+    zeros = jnp.zeros((kl, y.shape[1]), y.dtype)
+    first, rest = lax.scan(step, zeros, (y, multipliers, pivots), reverse=True)
+    return jnp.concatenate([first, rest])[: y.shape[0]]

@@ -1,0 +1,64 @@
+"""A step repeated as often as a number says that is known at run time only, with derivatives in both directions."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.custom_batching import custom_vmap
+
+
+def repeat(step, state, count: Array, *, width: int, depth: int):
+    """``step(step(… state))``, `count` times.
+
+    A `lax.while_loop` has no backward derivative, since nobody knows how many states it would have to keep. Here loops of `width`
+    iterations are nested `depth` deep; what lies beyond `count` is skipped, whole loops at a time, and each loop keeps the states of
+    its own iterations only and computes the inner ones again (Griewank and Walther, *Evaluating Derivatives*, 12.3: checkpoints on
+    several levels).
+
+    Parameters
+    ----------
+    step : callable
+        Of the state, to the next.
+    state : pytree of jax.Array
+    count : jax.Array, integer scalar
+        At most ``width**depth``; further steps are not made. The same for all that is mapped (see `largest`), or each skipped step
+        would be computed.
+    width, depth : int
+        The derivative backward takes the memory of ``width * depth`` states, and computes the steps `depth` times.
+
+    Returns
+    -------
+    pytree of jax.Array
+    """
+
+    def level(state, first, depth):
+        if depth == 0:
+            return step(state)
+        size = width ** (depth - 1)
+
+        def body(state, i):
+            start = first + i * size
+            inner = functools.partial(level, depth=depth - 1)
+            # What a single step keeps is no more than its state.
+            inner = jax.checkpoint(inner) if depth > 1 else inner
+            return lax.cond(start < count, inner, lambda state, start: state, state, start), None
+
+        return lax.scan(body, state, jnp.arange(width))[0]
+
+    return level(state, jnp.zeros((), int), depth)
+
+
+@custom_vmap
+def _across_mapped(value):
+    return value
+
+
+@_across_mapped.def_vmap
+def _(axis_size, in_batched, value):
+    return _across_mapped(jnp.max(value, axis=0)), False
+
+
+def largest(values: Array) -> Array:
+    """The largest of some numbers that are not negative; under `jax.vmap` that of all that is mapped, for decisions about the whole batch."""
+    return _across_mapped(lax.stop_gradient(jnp.max(values, initial=0)))

@@ -1,0 +1,142 @@
+"""Exponentials and square roots that keep structure, and bounds on norms of arrays that hold others."""
+
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.join import is_zero_outside
+from ..functions.elementwise import add
+from ..functions.linalg import expm, expm_multiply, matmul, matrix_transpose, sqrtm
+from ..functions.linalg_matrix_functions import bounded, is_semidefinite, norm_bound
+from ..kernels import circulant as circulant_kernel
+from ..kernels import matrix_functions as kernel
+from .banded_products import has_structural_zeros
+from .block_diagonal import BlockDiagonal, has_square_blocks
+from .circulant import Circulant
+from .diagonal import Diagonal, Identity
+from .kronecker import Kronecker, has_square_factors, kronecker
+from .kronecker_solvers import all_of
+from .kronecker_sum import KroneckerSum
+from .low_rank import LowRank, low_rank
+from .product import Product
+from .sum import Sum
+from .triangular import Triangular
+
+
+def _square_blocks(x, *args) -> bool:
+    return x.background is None and has_square_blocks(x)
+
+
+def _blocks(x):
+    """The runs as stacks of dense matrices, with the promises that hold for the blocks as for the whole."""
+    return [Dense._make((b,), None, x.assumptions) for b in x.blocks]
+
+
+# ---- exponentials ----------------------------------------------------------------------------------------------------
+
+
+@expm.kernel(Diagonal, when=has_structural_zeros)
+def _(A):
+    return A._rebuild(tuple(map(jnp.exp, A.entries)), None)
+
+
+@expm.kernel(BlockDiagonal, when=_square_blocks)
+def _(A):
+    return A._rebuild(tuple(expm.dispatch(b).data for b in _blocks(A)), None)
+
+
+@expm.kernel(Circulant)
+def _(A):
+    return Circulant._make((circulant_kernel.from_spectrum(jnp.exp(circulant_kernel.spectrum(A.c)), A.c),))
+
+
+@expm.kernel(KroneckerSum)
+def _(A):
+    """The terms ``A ⊗ I`` and ``I ⊗ B`` commute."""
+    return kronecker(*map(expm.dispatch, A.factors))
+
+
+@expm.kernel(Triangular, when=lambda A: is_zero_outside(A))
+def _(A):
+    return Triangular._make((kernel.expm(A._dense()), None), (A.lower, False))
+
+
+def _is_narrow(A, *args) -> bool:
+    return 0 < 2 * A.rank <= A.shape[-1]
+
+
+@expm.kernel(LowRank, when=_is_narrow)
+def _(A):
+    """``I + u phi(v.mT @ u) @ v.mT`` with ``phi(M) = M^-1 (exp(M) - I)``, which stands in the corner of ``exp([[M, I], [0, 0]])``."""
+    small, r = matmul(matrix_transpose(A.v), A.u)._dense(), A.rank
+    identity = jnp.broadcast_to(jnp.eye(r, dtype=A.dtype), small.shape)
+    upper = jnp.concatenate([small, identity], axis=-1)
+    phi = kernel.expm(jnp.concatenate([upper, jnp.zeros_like(upper)], axis=-2))[..., :r, r:]
+    one = Identity._make((jnp.ones(A.shape[:-2], A.dtype), None), A.shape[-2:])
+    return add(one, low_rank(matmul(A.u, Dense._make((phi,))), A.v))
+
+
+@expm_multiply.kernel(Diagonal, Array, when=has_structural_zeros)
+@expm_multiply.kernel(BlockDiagonal, Array, when=_square_blocks)
+@expm_multiply.kernel(Circulant, Array)
+@expm_multiply.kernel(KroneckerSum, Array)
+@expm_multiply.kernel(LowRank, Array, when=_is_narrow)
+def _(A, B):
+    return matmul(expm.dispatch(A), B)
+
+
+# ---- square roots: of complex arrays, or of those that are assumed positive semidefinite --------------------------------
+
+
+@sqrtm.kernel(Diagonal, when=has_structural_zeros)
+def _(A):
+    (entries,) = A.entries
+    if not is_semidefinite(A):
+        return A._rebuild((jnp.sqrt(entries),), None), jnp.array(True)
+    bad = jnp.any(entries.real < 0, axis=() if type(A) is Identity else -1, keepdims=True)
+    roots = jnp.sqrt(jnp.where(bad, jnp.nan, entries.real)).astype(A.dtype)
+    return A._rebuild((roots,), None), ~jnp.any(bad)
+
+
+@sqrtm.kernel(BlockDiagonal, when=_square_blocks)
+def _(A):
+    roots, flags = zip(*map(sqrtm.dispatch, _blocks(A)), strict=True)
+    return A._rebuild(tuple(r.data for r in roots), None), all_of(flags)
+
+
+@sqrtm.kernel(Kronecker, when=lambda A: has_square_factors(A) and all(map(is_semidefinite, A.factors)))
+def _(A):
+    """Of other factors the product of principal roots need not be the principal one: that of ``-I ⊗ -I`` is not."""
+    roots, flags = zip(*map(sqrtm.dispatch, A.factors), strict=True)
+    return kronecker(*(r._assuming(f.assumptions) for r, f in zip(roots, A.factors, strict=True))), all_of(flags)
+
+
+@sqrtm.kernel(Circulant)
+def _(A):
+    values = circulant_kernel.spectrum(A.c)
+    size = A.shape[-1] * jnp.finfo(A.dtype).eps * jnp.max(jnp.abs(values), axis=-1, keepdims=True, initial=0)
+    if not is_semidefinite(A):
+        # On the negative real axis rounding would choose between the two roots.
+        values = jnp.where(jnp.abs(values.imag) <= size, values.real, values)
+        return Circulant._make((circulant_kernel.from_spectrum(jnp.sqrt(values), A.c),)), jnp.array(True)
+    bad = jnp.any(values.real < -size, axis=-1, keepdims=True)
+    roots = jnp.sqrt(jnp.where(bad, jnp.nan, jnp.maximum(values.real, 0))).astype(values.dtype)
+    return Circulant._make((circulant_kernel.from_spectrum(roots, A.c),)), ~jnp.any(bad)
+
+
+# ---- bounds on norms -------------------------------------------------------------------------------------------------
+
+
+@norm_bound.kernel(Sum)
+def _(x):
+    return sum(map(bounded, x.terms))
+
+
+@norm_bound.kernel(Product)
+def _(x):
+    return jnp.prod(jnp.stack([bounded(f) for f in x.factors]), axis=0)
+
+
+@norm_bound.kernel(LowRank)
+def _(x):
+    return bounded(x.u) * bounded(matrix_transpose(x.v))

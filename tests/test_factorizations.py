@@ -1,0 +1,592 @@
+"""Factorisations, systems by their factors, and least squares under SciPy's names, with SciPy as the oracle."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+from oracles import check_everywhere, each
+
+import structarrays as sa
+from structarrays.functions.linalg_factorizations import LUResult
+from structarrays.functions.linalg_indefinite import LDLResult
+from structarrays.functions.linalg_least_squares import LstsqResult
+from structarrays.testing import Case
+
+PAIR = ("x1", "x2")
+OTHERS = ("Toeplitz", "Sparse", "Sum", "Banded + background")
+
+
+def dense(x):
+    return np.asarray(x.to_jax()) if isinstance(x, sa.Array) else np.asarray(x)
+
+
+def random(*shape, seed=0, dtype=float):
+    rng = np.random.default_rng([seed, *shape])
+    values = rng.normal(size=shape)
+    return values + 1j * rng.normal(size=shape) if dtype is complex else values
+
+
+def definite(n, seed=0, dtype=float):
+    a = random(n, n, seed=seed, dtype=dtype)
+    return a @ a.conj().T + np.eye(n)
+
+
+def close(actual, expected, rtol=1e-10):
+    np.testing.assert_allclose(dense(actual), expected, rtol=rtol, atol=rtol * np.max(np.abs(expected), initial=1))
+
+
+# ---- values and derivatives for all structures ------------------------------------------------------------------------
+
+SQUARE = {"kinds": "floating", "condition": True}
+CHOLESKY = (
+    "Dense", "Identity", "Diagonal", "Banded", "BlockDiagonal", "BlockDiagonal, ragged", "Kronecker", "Symmetric", "Hermitian"
+)  # fmt: skip
+
+
+def _upper(x):
+    return np.linalg.cholesky(x).conj().swapaxes(-1, -2)
+
+
+DEFINITE = SQUARE | {"requires": ("positive definite",)}
+CHOLESKY_CASES = [
+    Case("cho_factor", "xp.linalg.cho_factor(x, lower=True).c", cores=("nn",), oracle=np.linalg.cholesky, **DEFINITE),
+    Case("cho_factor", "xp.linalg.cho_factor(x).c", cores=("nn",), oracle=_upper, **DEFINITE),
+    *(
+        Case(
+            "cho_solve",
+            f"xp.linalg.cho_solve(xp.linalg.cho_factor(x1, {lower}), x2)",
+            PAIR,
+            cores,
+            batches=batches,
+            oracle=np.linalg.solve,
+            **DEFINITE | {"requires": ("positive definite", "")},
+        )
+        for lower, cores, batches in (
+            (True, ("nn", "nk"), "broadcast"),
+            (False, ("nn", "nk"), "broadcast"),
+            (False, ("nn", "n"), "first"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CHOLESKY_CASES, ids=lambda c: c.code)
+def test_cholesky(case):
+    if case is CHOLESKY_CASES[2]:
+        check_everywhere(case, CHOLESKY, ("Toeplitz", "Sparse", "Circulant"))
+    else:
+        check_everywhere(
+            case, ("Dense", "Banded", "Kronecker"), ("Diagonal", "BlockDiagonal, ragged", "Toeplitz", "Sparse")
+        )
+
+
+LU = (
+    "Dense",
+    "Identity",
+    "Diagonal",
+    "Banded",
+    "BlockDiagonal",
+    "BlockDiagonal, ragged",
+    "Triangular",
+    "Triangular, upper",
+    "Kronecker",
+)
+
+
+def _transposed(trans):
+    def run(a, b):
+        a = a if trans == 0 else a.swapaxes(-1, -2) if trans == 1 else a.swapaxes(-1, -2).conj()
+        return np.linalg.solve(a, b)
+
+    return run
+
+
+LU_CASES = [
+    Case("lu_solve", f"xp.linalg.lu_solve(xp.linalg.lu_factor(x1), x2, trans={trans})", PAIR, cores, batches=batches,
+         oracle=_transposed(trans), requires=("invertible", ""), **SQUARE)
+    for trans, cores, batches in (
+        (0, ("nn", "nk"), "broadcast"), (0, ("nn", "n"), "first"), (1, ("nn", "nk"), "broadcast"), (2, ("nn", "nk"), "broadcast"),
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LU_CASES, ids=lambda c: c.code)
+def test_lu_solve(case):
+    if case is LU_CASES[0]:
+        check_everywhere(case, LU, OTHERS)
+    else:
+        check_everywhere(
+            case, ("Dense", "Banded"), ("Identity", "Diagonal", "BlockDiagonal", "Triangular, upper", "Toeplitz", "Sum")
+        )
+
+
+@pytest.mark.parametrize("cores", ["nn", "mn"])
+def test_lu(cores):
+    case = Case(
+        "lu", "xp.linalg.lu(x)", cores=(cores,), kinds="floating", requires=("invertible",) if cores == "nn" else ("",),
+        oracle=each(lambda a: LUResult(*scipy.linalg.lu(a)), (2,)),
+        invariants="(r.p @ (r.l @ r.u), xp.triu(r.l), xp.tril(r.u, k=-1), xp.sum(r.p, axis=-1), xp.sum(r.p, axis=-2))",
+        condition=cores == "nn",
+    )  # fmt: skip
+    # Where the pivots of two rows are equal, a random direction has other exchanges on either side.
+    structures = LU if cores == "nn" else ("Dense", "Banded", "Triangular, upper")
+    check_everywhere(
+        case, structures, ("Toeplitz", "Permutation" if cores == "nn" else "Sparse"), unlike=("Kronecker", "Identity")
+    )
+
+
+@pytest.mark.parametrize("trans", [0, 1, 2])
+@pytest.mark.parametrize(("lower", "unit_diagonal"), [(False, False), (True, False), (True, True)])
+def test_solve_triangular(trans, lower, unit_diagonal):
+    options = {"trans": trans, "lower": lower, "unit_diagonal": unit_diagonal}
+    solve = each(lambda a, b: scipy.linalg.solve_triangular(a, b, **options), (2, 2))
+    code = "xp.linalg.solve_triangular(x1, x2, {}, {}, {})".format(*options.values())
+    case = Case(
+        "solve_triangular",
+        code,
+        PAIR,
+        ("nn", "nk"),
+        oracle=solve,
+        requires=("invertible", ""),
+        given=_is_tame,
+        **SQUARE,
+    )
+    structures = (
+        "Identity",
+        "Diagonal",
+        "BlockDiagonal",
+        "Triangular",
+        "Triangular, upper",
+        "Triangular, unit diagonal",
+    )
+    others = ("Toeplitz", "Sum", "Kronecker", "Triangular + background")
+    if trans:
+        check_everywhere(case, ("Dense", "Banded"), ("Diagonal", "BlockDiagonal", "Triangular", "Toeplitz"))
+    else:
+        check_everywhere(case, ("Dense", "Banded", "BlockDiagonal"), (*structures, *others))
+
+
+def _is_tame(a, b):
+    """Whether both triangles are regular enough for differences."""
+    diagonal = np.abs(np.diagonal(a, axis1=-2, axis2=-1))
+    return bool(np.all(diagonal > 0.2)) and all(
+        np.linalg.cond(t).max(initial=0) < 100 for t in (np.tril(a), np.triu(a))
+    )
+
+
+def _lstsq(a, b):
+    x, _, rank, s = scipy.linalg.lstsq(a, b, cond=1e-6)
+    many = a.shape[0] > a.shape[1]
+    residues = np.sum(np.abs(b - a @ x) ** 2, axis=0) if many else np.zeros(0, s.dtype)
+    return LstsqResult(x, residues, np.asarray(rank), s)
+
+
+@pytest.mark.parametrize("cores", [("mn", "mk"), ("nn", "nk"), ("mn", "m")])
+def test_lstsq(cores):
+    vector = len(cores[1]) == 1
+    case = Case(
+        "lstsq", "xp.linalg.lstsq(x1, x2, 1e-6)", PAIR, cores, kinds="floating", batches="first" if vector else "equal",
+        oracle=each(_lstsq, (2, 1 if vector else 2)), given=lambda a, b: a.size == 0 or np.linalg.cond(a).max(initial=0) < 1e3,
+    )  # fmt: skip
+    structures = ("Dense", "Diagonal", "BlockDiagonal", "Banded")
+    check_everywhere(case, structures, ("Kronecker", "Toeplitz", "Triangular"), unlike=("Identity",))
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_least_squares_of_low_rank(dtype):
+    """The solution of least norm; of a `LowRank`, a `Product` and a `Sum`, from their factors."""
+    u, v, b = random(30, 2, dtype=dtype), random(20, 2, seed=1, dtype=dtype), random(30, 3, seed=2, dtype=dtype)
+    for a in (
+        sa.LowRank(u, v),
+        sa.LowRank(u[:, :1], v[:, :1]) + sa.LowRank(u[:, 1:], v[:, 1:]),
+        sa.Product(sa.LowRank(u, v), sa.eye(20) * 2.0),
+    ):
+        with sa.densify("error"):
+            x, residues, rank, s = sa.linalg.lstsq(a, b, 1e-10)
+        expected = scipy.linalg.lstsq(dense(a), b, cond=1e-10)
+        close(x, expected[0])
+        close(s, expected[3])
+        assert int(rank) == expected[2] == 2
+        close(residues, np.sum(np.abs(b - dense(a) @ expected[0]) ** 2, axis=0))
+
+    def norm(t):
+        return sa.sum(sa.abs(sa.linalg.lstsq(sa.LowRank(u * t, v), b[:, 0], 1e-10).x) ** 2).to_jax()
+
+    h = 1e-4
+    close(jax.grad(norm)(1.0), (norm(1 + h) - norm(1 - h)) / (2 * h), 1e-6)
+
+
+@pytest.mark.parametrize("requires", ["invertible", "positive definite"])
+def test_logdet(requires):
+    def oracle(x):
+        sign, logabsdet = np.linalg.slogdet(x)
+        if np.iscomplexobj(x):
+            return logabsdet + 1j * np.angle(sign)
+        return np.where(sign < 0, np.nan, logabsdet)
+
+    options = SQUARE | {"requires": (requires,), "oracle": oracle}
+    # Beside the cut of the logarithm a rounding error changes the argument by 2 pi.
+    tame = lambda x: not np.iscomplexobj(x) or np.all(np.abs(np.angle(np.linalg.slogdet(x)[0])) < 3)  # noqa: E731
+    case = Case("logdet", "xp.linalg.logdet(x)", cores=("nn",), given=tame, **options)
+    check_everywhere(case, ("Dense", "Diagonal", "Banded", "Kronecker", "BlockDiagonal"), ("Toeplitz", "Sparse", "Sum"))
+
+
+def test_logdet_of_singular_matrices():
+    assert float(sa.linalg.logdet(sa.zeros((2, 2)))) == -np.inf
+    assert float(sa.linalg.logdet(sa.Diagonal([1.0, 0.0]))) == -np.inf
+    assert np.isnan(float(sa.linalg.logdet(-sa.eye(3))))
+    values = sa.linalg.logdet(sa.Diagonal([[1.0, 2.0], [1.0, -2.0], [0.0, 1.0]]))
+    np.testing.assert_array_equal(dense(values), [np.log(2), np.nan, -np.inf])
+
+
+# ---- the factors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_factors_are_those_of_scipy(dtype):
+    a, s = random(6, 6, dtype=dtype), definite(6, dtype=dtype)
+    for lower, half in ((False, np.triu), (True, np.tril)):
+        c, flag = sa.linalg.cho_factor(s, lower)
+        assert type(c) is sa.Triangular and flag is lower
+        close(c, half(scipy.linalg.cho_factor(s, lower)[0]))
+        close(
+            sa.linalg.cho_solve(scipy.linalg.cho_factor(s, lower), a), np.linalg.solve(s, a)
+        )  # garbage in the other half
+    for matrix in (a, a[:, :4], a[:4]):
+        lu, piv = sa.linalg.lu_factor(matrix)
+        expected = scipy.linalg.lu_factor(matrix)
+        close(lu, expected[0])
+        np.testing.assert_array_equal(dense(piv), expected[1])
+        for arguments in ({}, {"permute_l": True}, {"p_indices": True}):
+            for part, other in zip(
+                sa.linalg.lu(matrix, **arguments), scipy.linalg.lu(matrix, **arguments), strict=True
+            ):
+                close(part, other)
+    close(sa.linalg.lu_solve(scipy.linalg.lu_factor(a), s), np.linalg.solve(a, s))
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize(("kl", "ku"), [(0, 2), (1, 1), (3, 1), (2, 3), (7, 1)])
+def test_banded_factors_are_those_of_lapack(kl, ku, dtype):
+    n = 8
+    a = np.triu(np.tril(random(n, n, dtype=dtype), ku), -kl)
+    if kl:
+        a[0, 0] *= 1e-9  # or nothing would be exchanged
+    offsets = range(-kl, ku + 1)
+    x = sa.Banded([np.diagonal(a, k) for k in offsets], offsets, (n, n))
+    ab = np.zeros((2 * kl + ku + 1, n), dtype)
+    for i, j in np.ndindex(n, n):
+        if -kl <= j - i <= ku:
+            ab[kl + ku + i - j, j] = a[i, j]
+    gbtrf = scipy.linalg.get_lapack_funcs("gbtrf", (ab,))
+    factors, pivots, info = gbtrf(ab, kl, ku)
+    assert info == 0
+    with sa.densify("error"):
+        lu, piv = sa.linalg.lu_factor(x)
+    if dtype is float:  # of complex numbers LAPACK compares abs(real) + abs(imag)
+        np.testing.assert_array_equal(dense(piv), pivots)
+        for k in lu.offsets:
+            row = factors[kl + ku - k]
+            close(lu.diagonal(k), row[k:] if k >= 0 else row[: n + k])
+    b = random(n, 3, seed=1, dtype=dtype)
+    for trans, matrix in enumerate((a, a.T, a.conj().T)):
+        close(sa.linalg.lu_solve((lu, piv), b, trans), np.linalg.solve(matrix, b), 1e-9)
+
+
+def test_banded_factors_without_exchanges():
+    """A dominant diagonal needs none, a larger entry below it or not."""
+    a = sa.Banded([random(6), random(7) + 1, random(8) + 9, random(7)], (-2, -1, 0, 1), (8, 8))
+    lu, piv = sa.linalg.lu_factor(a)
+    np.testing.assert_array_equal(dense(piv), np.arange(8))
+    factors = dense(lu)
+    close((np.tril(factors, -1) + np.eye(8)) @ np.triu(factors), dense(a))
+    shifted = sa.tridiagonal([2.0, 2.0], [1.0, 5.0, 5.0], [1.0, 1.0])
+    np.testing.assert_array_equal(dense(sa.linalg.lu_factor(shifted).piv), np.arange(3))
+    close(sa.linalg.lu_solve(sa.linalg.lu_factor(shifted), dense(shifted) @ np.ones(3)), np.ones(3))
+
+
+def test_pivots_are_needed():
+    """Without exchanges elimination would stop at a zero, or lose all digits."""
+    for first in (0.0, 1e-18):
+        a = sa.tridiagonal([1.0, 1.0], [first, 2.0, 3.0], [1.0, 1.0])
+        close(sa.linalg.lu_solve(sa.linalg.lu_factor(a), sa.asarray([1.0, 4.0, 4.0])), np.ones(3))
+
+
+def test_structures_of_factors():
+    band = sa.assume(sa.tridiagonal([1.0] * 3, [4.0] * 4, [1.0] * 3), "positive_definite")
+    blocks = sa.BlockDiagonal([definite(2), definite(3)])
+    product = sa.Kronecker(definite(5), band)
+    with sa.densify("error"):
+        for x, kind in (
+            (band, sa.Banded),
+            (blocks, sa.BlockDiagonal),
+            (product, sa.Kronecker),
+            (sa.eye(3), sa.Identity),
+        ):
+            c, _ = factor = sa.linalg.cho_factor(x)
+            assert type(c) is kind
+            close(sa.linalg.cho_solve(factor, sa.ones(x.shape[0])), np.linalg.solve(dense(x), np.ones(x.shape[0])))
+        assert [type(f) for f in sa.linalg.cho_factor(product).c.factors] == [sa.Triangular, sa.Banded]
+        p, l, u = sa.linalg.lu(band)  # noqa: E741
+        assert (type(p), type(l), type(u)) == (sa.Permutation, sa.Banded, sa.Banded)
+        assert l.offsets == (-1, 0) and u.offsets == (0, 1)
+        close(l @ u, dense(band))
+        for x, kind in ((blocks, sa.BlockDiagonal), (product, sa.Kronecker)):
+            p, l, u = sa.linalg.lu(x)  # noqa: E741
+            assert (type(l), type(u)) == (kind, kind)
+            close(p @ (l @ u), dense(x))
+            assert np.max(np.abs(dense(l))) <= 1 + 1e-15
+        assert type(sa.linalg.lu_factor(blocks).lu) is sa.BlockDiagonal
+        upper = sa.Triangular(random(4, 4), lower=False)
+        assert type(sa.linalg.lu_factor(upper).lu) is sa.Triangular
+    with pytest.raises(sa.DensifyError), sa.densify("error"):
+        sa.linalg.lu_factor(sa.Toeplitz([3.0, 1.0, 0.5]))
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize(("dtype", "hermitian"), [(float, True), (complex, True), (complex, False)])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
+def test_ldl(n, dtype, hermitian, lower):
+    a = random(n, n, dtype=dtype)
+    a = a + (a.conj().T if hermitian else a.T)
+    a[0, 0] = a[-1, -1] = 0  # a block of two rows
+    for ours, scipys in zip(
+        sa.linalg.ldl(a, lower, hermitian), scipy.linalg.ldl(a, lower=lower, hermitian=hermitian), strict=True
+    ):
+        close(ours, scipys, 1e-9)
+
+
+def _ldl(a):
+    lu, d, perm = scipy.linalg.ldl(a)
+    return LDLResult(lu, d, perm.astype(np.int32))
+
+
+def test_ldl_of_structures():
+    options = {"oracle": each(_ldl, (2,)), "kinds": "floating"}
+    product = "r.lu @ (r.d @ xp.conj(xp.matrix_transpose(r.lu)))"
+    options |= {"invariants": f"({product}, xp.triu(r.d, k=2), xp.tril(r.d, k=-2))", "requires": ("hermitian",)}
+    case = Case("ldl", "xp.linalg.ldl(x)", cores=("nn",), condition=True, **options)
+    check_everywhere(
+        case, ("Dense",), ("Diagonal", "Banded", "Symmetric", "Toeplitz", "Kronecker"), dtypes=("float64",)
+    )
+    band = sa.assume(sa.tridiagonal([1.0] * 3, [4.0] * 4, [1.0] * 3), "positive_definite")
+    with sa.densify("error"):
+        lu, d, perm = sa.linalg.ldl(band)
+        assert (type(lu), type(d)) == (sa.Banded, sa.Diagonal)
+        close(lu @ d @ lu.mT, dense(band))
+        np.testing.assert_array_equal(dense(perm), np.arange(4))
+        assert type(sa.linalg.ldl(sa.Diagonal([1.0, -2.0])).d) is sa.Diagonal
+
+
+def test_derivative_of_ldl():
+    a, direction = random(6, 6) + random(6, 6).T, random(6, 6, seed=1) + random(6, 6, seed=1).T
+    a[0, 0] = 0
+
+    def factors(t, lower):
+        lu, d, _ = scipy.linalg.ldl(a + t * direction, lower=lower)
+        return lu, d
+
+    for lower in (True, False):
+
+        def ours(t, lower=lower):
+            lu, d, _ = sa.linalg.ldl(a + t * direction, lower)
+            return lu.to_jax(), d.to_jax()
+
+        changes = jax.jvp(ours, (0.0,), (1.0,))[1]
+        h = 1e-6
+        for change, up, down in zip(changes, factors(h, lower), factors(-h, lower), strict=True):
+            close(change, (up - down) / (2 * h), 1e-7)
+        weights = [random(6, 6, seed=2), random(6, 6, seed=3)]
+        backward = jax.vjp(ours, 0.0)[1](tuple(map(jnp.asarray, weights)))[0]
+        close(backward, sum(np.sum(w * c) for w, c in zip(weights, changes, strict=True)), 1e-9)
+
+
+def test_ldl_of_zeros_and_under_vmap():
+    lu, d, perm = sa.linalg.ldl(sa.zeros((3, 3)))
+    close(lu, np.eye(3))
+    close(d, np.zeros((3, 3)))
+    a = np.stack([random(4, 4, seed=k) + random(4, 4, seed=k).T for k in range(3)])
+    for result in (jax.vmap(sa.linalg.ldl)(a), sa.linalg.ldl(a)):
+        close(result.lu @ result.d @ result.lu.mT, a)
+
+
+# ---- transformations --------------------------------------------------------------------------------------------------
+
+
+def test_factors_go_through_transformations():
+    s, b = np.stack([definite(4), definite(4, seed=1)]), random(4)
+    expected = np.linalg.solve(s, np.broadcast_to(b[:, None], (2, 4, 1)))[..., 0]
+    factor = jax.jit(sa.linalg.cho_factor)(s)
+    assert factor.lower is False
+    close(jax.jit(sa.linalg.cho_solve)(factor, b), expected)
+    close(jax.vmap(lambda f: sa.linalg.cho_solve(f, b))(jax.vmap(sa.linalg.cho_factor)(s)), expected)
+    close(jax.vmap(lambda f: sa.linalg.lu_solve(f, b))(jax.vmap(sa.linalg.lu_factor)(s)), expected)
+    one = sa.linalg.cho_factor(s[0], lower=True)
+
+    def step(carry, right):
+        return carry, sa.linalg.cho_solve(carry, right).to_jax()
+
+    carry, solutions = jax.lax.scan(step, one, jnp.stack([b, 2 * b]))
+    assert carry.lower is True
+    close(solutions[1], 2 * expected[0])
+
+
+def test_banded_factors_go_through_vmap():
+    diagonals = [random(3, 5 - abs(k), seed=k + 9) + 4 * (k == 0) for k in (-2, 0, 1)]
+    x, b = sa.Banded(diagonals, (-2, 0, 1), (5, 5)), random(5, 2)
+    expected = np.linalg.solve(dense(x), b)
+    close(jax.vmap(lambda a: sa.linalg.lu_solve(sa.linalg.lu_factor(a), b).to_jax())(x), expected)
+    factors = sa.linalg.lu_factor(jax.tree.map(lambda leaf: leaf[0], x))
+    rights = np.stack([b, 2 * b, 3 * b])
+    close(jax.vmap(lambda r: sa.linalg.lu_solve(factors, r).to_jax())(rights)[2], 3 * expected[0])
+
+    def loss(a):
+        return jnp.sum(sa.linalg.lu_solve(sa.linalg.lu_factor(a), b).to_jax() ** 2)
+
+    def dense_loss(a):
+        return jnp.sum(jnp.linalg.solve(a, b) ** 2)
+
+    gradient = jax.vmap(jax.grad(loss))(x)
+    whole = jax.vmap(jax.grad(dense_loss))(x.to_jax())
+    for k in x.offsets:
+        close(gradient.diagonal(k), np.diagonal(whole, k, -2, -1))
+
+
+def test_gradients_against_dense_ones():
+    s, b = definite(5), random(5, 2)
+
+    def with_factor(a):
+        return jnp.sum(sa.linalg.cho_solve(sa.linalg.cho_factor(a), b).to_jax() ** 2)
+
+    gradient = jax.grad(with_factor)(jnp.asarray(s))
+    plain = jax.grad(lambda a: jnp.sum(jnp.linalg.solve((a + a.T) / 2, b) ** 2))(jnp.asarray(s))
+    close(gradient, plain)
+    a = random(5, 5)
+    gradient = jax.grad(lambda a: jnp.sum(sa.linalg.lu(a).u.to_jax() ** 2))(jnp.asarray(a))
+    plain = jax.grad(lambda a: jnp.sum(jax.scipy.linalg.lu(a)[2] ** 2))(jnp.asarray(a))
+    close(gradient, plain)
+
+
+# ---- SciPy's banded forms ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_banded_forms(dtype):
+    n = 6
+    ab, b = random(4, n, dtype=dtype), random(n, 2, dtype=dtype)
+    ab[2] += 5
+    for right in (b, b[:, 0]):
+        close(sa.linalg.solve_banded((1, 2), ab, right), scipy.linalg.solve_banded((1, 2), ab, right))
+    for lower in (False, True):
+        half = random(3, n, seed=1, dtype=dtype)
+        half[0 if lower else 2] = 9 + np.abs(half[0])
+        close(sa.linalg.solveh_banded(half, b, lower), scipy.linalg.solveh_banded(half, b, lower=lower))
+        factor, expected = sa.linalg.cholesky_banded(half, lower), scipy.linalg.cholesky_banded(half, lower=lower)
+        for i in range(3):
+            k = i if lower else i - 2
+            inside = slice(0, n - k) if lower else slice(-k, None)
+            close(factor[i, inside], expected[i, inside])
+        for given in (factor, expected):
+            close(sa.linalg.cho_solve_banded((given, lower), b), scipy.linalg.cho_solve_banded((expected, lower), b))
+    stacked = np.stack([ab, 2 * ab])
+    close(sa.linalg.solve_banded((1, 2), stacked, b)[1, ...], scipy.linalg.solve_banded((1, 2), ab, b) / 2)
+    close(
+        jax.vmap(lambda a: sa.linalg.solve_banded((1, 2), a, b).to_jax())(stacked)[0],
+        scipy.linalg.solve_banded((1, 2), ab, b),
+    )
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_derivatives_of_banded_forms(lower):
+    n, b = 5, random(5)
+    half = random(3, n, seed=1)
+    half[0 if lower else 2] = 9
+
+    def to_dense(h):
+        rows = [jnp.diag(h[i, : n - i], -i) if lower else jnp.diag(h[i, 2 - i :], 2 - i) for i in range(3)]
+        triangle = sum(rows)
+        return triangle + triangle.T - jnp.diag(jnp.diag(triangle))
+
+    def factored(h):
+        return jnp.sum(sa.linalg.cho_solve_banded((sa.linalg.cholesky_banded(h, lower), lower), b).to_jax() ** 2)
+
+    def solved(h):
+        return jnp.sum(sa.linalg.solveh_banded(h, b, lower).to_jax() ** 2)
+
+    plain = jax.grad(lambda h: jnp.sum(jnp.linalg.solve(to_dense(h), b) ** 2))(jnp.asarray(half))
+    for function in (factored, solved):
+        close(jax.grad(function)(jnp.asarray(half)), plain)
+
+
+# ---- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: sa.linalg.cho_factor(-sa.eye(3)),
+        lambda: sa.linalg.cho_factor(sa.tridiagonal([2.0], [1.0, 1.0], [2.0])),
+        lambda: sa.linalg.cho_factor(-definite(3)),
+        lambda: sa.linalg.cho_solve((sa.zeros((2, 2)), True), sa.ones(2)),
+        lambda: sa.linalg.lu_solve(sa.linalg.lu_factor(sa.ones((3, 3))), sa.ones(3)),
+        lambda: sa.linalg.lu_solve(sa.linalg.lu_factor(sa.tridiagonal([1.0], [1.0, 1.0], [1.0])), sa.ones(2)),
+        lambda: sa.linalg.solve_triangular(sa.asarray([[1.0, 2.0], [0.0, 0.0]]), sa.ones(2)),
+        lambda: sa.linalg.solve_banded((1, 1), sa.zeros((3, 4)), sa.ones(4)),
+        lambda: sa.linalg.solveh_banded(-sa.ones((2, 4)), sa.ones(4)),
+        lambda: sa.linalg.cholesky_banded(-sa.ones((2, 4))),
+        lambda: sa.linalg.cho_solve_banded((sa.zeros((2, 4)), False), sa.ones(4)),
+    ],
+)
+def test_singular_and_indefinite_matrices(call):
+    with pytest.raises(np.linalg.LinAlgError):
+        call()
+
+    def compiled():
+        result = call()
+        return jnp.ravel((result[0] if isinstance(result, tuple) else result).to_jax())
+
+    with sa.errstate(linalg="nan"):
+        assert np.any(np.isnan(compiled()))
+    assert np.any(np.isnan(jax.jit(compiled)()))
+
+
+def test_singular_matrices_have_lu_factors():
+    for a in (sa.zeros((3, 3)), sa.Banded([[0.0, 0.0], [0.0, 0.0, 0.0]], (-1, 0)), sa.Diagonal([1.0, 0.0])):
+        lu, piv = sa.linalg.lu_factor(a)
+        assert np.all(np.isfinite(dense(lu))) and np.any(np.diagonal(dense(lu)) == 0)
+        np.testing.assert_array_equal(dense(piv), np.arange(a.shape[0]))
+        p, l, u = sa.linalg.lu(a)  # noqa: E741
+        close(p @ (l @ u), dense(a))
+
+
+A, B = sa.eye(3).to_dense(), sa.ones((3, 2))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: sa.linalg.cho_factor(sa.ones((2, 3))), ValueError, "cho_factor: a must be square"),
+        (lambda: sa.linalg.cho_factor(A > 0), TypeError, "cho_factor: a must have a floating-point dtype"),
+        (lambda: sa.linalg.cho_factor(A, check_finite=False), TypeError, "cho_factor.*check_finite"),
+        (lambda: sa.linalg.cho_solve(A, B), TypeError, r"c_and_lower must be a pair \(array, lower\), got Dense"),
+        (lambda: jax.jit(lambda low: sa.linalg.cho_solve((A, low), B))(True), TypeError, "known while JAX traces"),
+        (lambda: sa.linalg.cho_solve((A, True), sa.ones(4)), ValueError, "M = 3 for c_and_lower.* got shape"),
+        (lambda: sa.linalg.lu_solve((A,), B), TypeError, "lu_and_piv must be a pair"),
+        (lambda: sa.linalg.lu_solve((A, sa.ones(3)), B), TypeError, r"lu_and_piv\[1\] must have an integer dtype"),
+        (lambda: sa.linalg.lu_solve((A, sa.arange(2)), B), ValueError, r"lu_and_piv\[1\] must be \(..., 3\)"),
+        (lambda: sa.linalg.lu_solve(sa.linalg.lu_factor(A), B, trans=3), ValueError, "trans must be 0, 1, 2"),
+        (lambda: sa.linalg.solve_triangular(A, B, "X"), ValueError, "trans must be 0, 1, 2"),
+        (lambda: sa.linalg.solve_triangular(A, sa.asarray(1.0)), ValueError, "b must have at least one dimension"),
+        (lambda: sa.linalg.lu(sa.ones(3)), ValueError, "lu: a must have at least two dimensions"),
+        (lambda: sa.linalg.solve_banded((1, 1), A[:2, :], sa.ones(3)), ValueError, "ab must have l . u . 1 rows"),
+        (lambda: sa.linalg.solve_banded(3, A, sa.ones(3)), ValueError, "l_and_u must be two integers"),
+        (lambda: sa.linalg.solve_banded((1, 1), A, sa.ones(4)), ValueError, "M = 3 for ab"),
+        (lambda: sa.linalg.lstsq(A, sa.ones(4)), ValueError, "M = 3 for a"),
+        (lambda: sa.linalg.lstsq(A, B, 1j), TypeError, "cond must be real"),
+        (lambda: sa.linalg.logdet(sa.ones((2, 3))), ValueError, "logdet: x must be square"),
+    ],
+)  # fmt: skip
+def test_bad_arguments(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,264 @@
+"""Exponentials and square roots of matrices, and products with exponentials, with SciPy as the oracle."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse.linalg
+from oracles import check_everywhere, each
+
+import structarrays as sa
+from structarrays.kernels import loops
+from structarrays.testing import Case
+
+
+def dense(x):
+    return np.asarray(x.to_jax()) if isinstance(x, sa.Array) else np.asarray(x)
+
+
+def random(*shape, seed=0, dtype=float):
+    rng = np.random.default_rng([seed, *shape])
+    values = rng.normal(size=shape)
+    return values + 1j * rng.normal(size=shape) if dtype is complex else values
+
+
+def close(actual, expected, rtol=1e-10):
+    np.testing.assert_allclose(dense(actual), expected, rtol=rtol, atol=rtol * np.max(np.abs(expected), initial=1))
+
+
+# ---- values and derivatives for all structures ------------------------------------------------------------------------
+
+
+def test_expm():
+    case = Case(
+        "expm",
+        "xp.linalg.expm(x)",
+        cores=("nn",),
+        kinds="floating",
+        oracle=each(scipy.linalg.expm, (2,)),
+        domain=(-1, 1),
+    )
+    structures = (
+        "Dense",
+        "Identity",
+        "Diagonal",
+        "BlockDiagonal",
+        "Circulant",
+        "KroneckerSum",
+        "Triangular",
+        "LowRank",
+    )
+    check_everywhere(case, structures, ("Banded", "Sparse", "Sum", "Kronecker", "Diagonal + background"))
+
+
+def _action(a, b):
+    return scipy.sparse.linalg.expm_multiply(a, b, traceA=np.trace(a)) if b.size else b
+
+
+@pytest.mark.parametrize("cores", [("nn", "nk"), ("nn", "n")])
+def test_expm_multiply(cores):
+    case = Case(
+        "expm_multiply", "xp.linalg.expm_multiply(x1, x2)", ("x1", "x2"), cores, kinds="floating", domain=(-1, 1),
+        oracle=each(_action, (2, len(cores[1]))), batches="broadcast" if len(cores[1]) == 2 else "first",
+    )  # fmt: skip
+    if len(cores[1]) == 2:
+        structures, others = (
+            ("Dense", "Banded", "Sum", "Toeplitz"),
+            ("Diagonal", "Sparse", "Kronecker", "Product", "Block", "Fill"),
+        )
+    else:
+        structures, others = ("Banded",), ("Dense", "KroneckerSum", "LowRank", "Circulant", "Banded + background")
+    check_everywhere(case, structures, others)
+
+
+def test_sqrtm_of_semidefinite_matrices():
+    # The promise is part of the code, since NumPy's arrays make none.
+    case = Case(
+        "sqrtm", "xp.linalg.sqrtm(xp.assume(x, 'positive_definite'))", cores=("nn",), kinds="floating", condition=True,
+        requires=("positive definite",), oracle=each(lambda a: scipy.linalg.sqrtm(a).astype(a.dtype), (2,)),
+    )  # fmt: skip
+    check_everywhere(
+        case, ("Dense", "Identity", "Diagonal", "BlockDiagonal", "Circulant"), ("Banded", "Sparse", "Toeplitz")
+    )
+
+
+def _is_tame(x):
+    """Whether no eigenvalue is near the negative real axis, where the principal root jumps."""
+    values = np.linalg.eigvals(x)
+    return bool(np.all(np.abs(values) > 0.2) and np.all(np.abs(np.angle(values)) < 2.8))
+
+
+def test_sqrtm():
+    case = Case(
+        "sqrtm", "xp.linalg.sqrtm(x)", cores=("nn",), kinds="floating", condition=True, requires=("invertible",), given=_is_tame,
+        oracle=each(lambda a: scipy.linalg.sqrtm(a.astype(np.result_type(a, np.complex64))), (2,)),
+    )  # fmt: skip
+    check_everywhere(case, ("Dense", "Diagonal", "BlockDiagonal", "Circulant"), ("Identity", "Triangular", "Banded"))
+
+
+# ---- structures -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_structures_of_exponentials(dtype):
+    a, b = random(5, 5, dtype=dtype), random(4, 4, dtype=dtype)
+    u, v = random(9, 2, dtype=dtype), random(9, 2, seed=1, dtype=dtype)
+    arrays = {
+        sa.Diagonal: sa.Diagonal(a[0]),
+        sa.Identity: sa.Identity(3, a[0, 0]),
+        sa.BlockDiagonal: sa.BlockDiagonal([a, b]),
+        sa.Circulant: sa.Circulant(a[0]),
+        sa.Kronecker: sa.KroneckerSum(a, b),
+        sa.Triangular: sa.Triangular(a),
+        sa.Sum: sa.LowRank(u, v),
+    }
+    right = random(20, 2, seed=2, dtype=dtype)
+    with sa.densify("error"):
+        for kind, x in arrays.items():
+            result = sa.linalg.expm(x)
+            assert type(result) is kind
+            close(result, scipy.linalg.expm(dense(x)))
+            n = x.shape[0]
+            close(sa.linalg.expm_multiply(x, right[:n]), scipy.linalg.expm(dense(x)) @ right[:n])
+
+
+def test_structures_of_square_roots():
+    a, b = (x @ x.T + np.eye(len(x)) for x in (random(5, 5), random(4, 4)))
+    factors = [sa.assume(sa.asarray(x), "positive_definite") for x in (a, b)]
+    product = sa.Kronecker(*factors)
+    with sa.densify("error"):
+        root = sa.linalg.sqrtm(product)
+        assert type(root) is sa.Kronecker and root.dtype == np.float64
+        assert "positive_definite" in root.assumptions
+        close(root, scipy.linalg.sqrtm(dense(product)))
+        for x in (sa.Diagonal([4.0, -9.0]), sa.BlockDiagonal([a, -b]), sa.Circulant([-3.0, 1.0, 0.5])):
+            root = sa.linalg.sqrtm(x)
+            assert type(root) is type(x) and root.dtype == np.complex128
+            close(root @ root, dense(x))
+            assert np.all(np.linalg.eigvals(dense(root)).real > -1e-12)
+
+
+def test_sums_and_products_are_never_dense():
+    n = 40
+    band = sa.tridiagonal(random(n - 1), random(n), random(n - 1, seed=1))
+    low_rank = sa.LowRank(random(n, 2), random(n, 2, seed=1))
+    sparse = sa.Sparse.from_dense(np.where(random(n, n, seed=3) > 1.5, 0.5, 0.0))
+    b = random(n)
+    with sa.densify("error"):
+        for x in (
+            band,
+            sparse,
+            band + 0.1 * low_rank,
+            sa.Product(band, sparse),
+            sa.Kronecker(band[:8, :8], band[:5, :5]),
+        ):
+            y = sa.linalg.expm_multiply(x, b)
+            close(y, scipy.linalg.expm(dense(x)) @ b, 1e-9)
+
+
+# ---- large norms, zeros, NaN --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-8, 1e-2, 3.0, 100.0, 1e5])
+def test_norms_of_exponents(size):
+    a = random(6, 6)
+    a = size * (a - a.T)  # antisymmetric: no exponential overflows
+    tolerance = 1e-12 * max(1, size)
+    close(sa.linalg.expm(a), scipy.linalg.expm(a), tolerance)
+    direction = random(6, 6, seed=1)
+    change = jax.jvp(lambda a: sa.linalg.expm(a).to_jax(), (a,), (direction,))[1]
+    close(change, scipy.linalg.expm_frechet(a, direction, compute_expm=False), 100 * tolerance)
+    if size <= 100:
+        b = random(6)
+        close(sa.linalg.expm_multiply(a, b), scipy.linalg.expm(a) @ b, tolerance)
+
+
+def test_a_stack_of_very_different_norms():
+    a = np.stack([s * (random(5, 5) - random(5, 5).T) for s in (0.0, 1e-3, 1.0, 1e4)])
+    close(sa.linalg.expm(a), scipy.linalg.expm(a), 1e-8)
+    gradients = jax.vmap(jax.grad(lambda x: jnp.sum(sa.linalg.expm(x).to_jax() ** 2)))(a[:3])
+    for x, gradient in zip(a[:3], gradients, strict=True):
+        close(gradient, jax.grad(lambda x: jnp.sum(jax.scipy.linalg.expm(x) ** 2))(x), 1e-8)
+
+
+def test_special_values():
+    assert np.all(np.isnan(dense(sa.linalg.expm(sa.full((2, 2), np.nan)))))
+    assert np.all(np.isnan(dense(sa.linalg.expm_multiply(sa.full((2, 2), np.nan), sa.ones(2)))))
+    assert np.all(np.isnan(dense(sa.linalg.sqrtm(sa.full((2, 2), np.nan)))))
+    assert sa.linalg.expm(sa.zeros((0, 0))).shape == sa.linalg.sqrtm(sa.zeros((0, 0))).shape == (0, 0)
+    close(sa.linalg.sqrtm(sa.zeros((3, 3))), np.zeros((3, 3)))
+    singular = sa.assume(sa.asarray(np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])), "positive_semidefinite")
+    close(sa.linalg.sqrtm(singular) @ sa.linalg.sqrtm(singular), dense(singular))
+    assert sa.linalg.expm(sa.asarray([[1, 2], [3, 4]])).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        sa.asarray([[0.0, 1.0], [0.0, 0.0]]),
+        sa.assume(sa.asarray([[1.0, 0.0], [0.0, -1.0]]), "positive_definite"),
+        sa.assume(sa.Diagonal([1.0, -1.0]), "positive_semidefinite"),
+        sa.assume(sa.Circulant([-1.0, 0.5]), "positive_semidefinite"),
+        sa.BlockDiagonal([np.eye(2), [[0.0, 1.0], [0.0, 0.0]]]),
+    ],
+)
+def test_matrices_without_a_root(x):
+    with pytest.raises(np.linalg.LinAlgError, match="sqrtm: A has no square root"):
+        sa.linalg.sqrtm(x)
+    assert np.any(np.isnan(jax.jit(lambda x: sa.linalg.sqrtm(x).to_jax())(x)))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: sa.linalg.expm(sa.ones((2, 3))), "expm: A must be square"),
+        (lambda: sa.linalg.sqrtm(sa.ones(3)), "sqrtm: A must have at least two dimensions"),
+        (lambda: sa.linalg.expm_multiply(sa.ones((2, 2)), sa.ones(3)), "expm_multiply: B must be .* M = 2 for A"),
+    ],
+)
+def test_bad_arguments(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# ---- derivatives --------------------------------------------------------------------------------------------------------
+
+
+def test_second_derivatives():
+    v, a = random(6), random(6, 6)
+
+    def action(t):
+        return jnp.sum(sa.linalg.expm_multiply(sa.tridiagonal(a[0, :5] * t, v * t, a[1, :5]), v).to_jax())
+
+    def exponential(t):
+        band = jnp.diag(v * t) + jnp.diag(a[0, :5] * t, -1) + jnp.diag(a[1, :5], 1)
+        return jnp.sum(jax.scipy.linalg.expm(band) @ v)
+
+    close(jax.grad(jax.grad(action))(0.7), jax.grad(jax.grad(exponential))(0.7), 1e-9)
+    close(jax.vmap(jax.grad(action))(jnp.asarray([0.5, 3.0]))[1], jax.grad(exponential)(3.0), 1e-9)
+    spd = a @ a.T + np.eye(6)
+
+    def root(t):
+        return jnp.sum(sa.linalg.sqrtm(sa.assume(sa.asarray(spd * t), "positive_definite")).to_jax())
+
+    close(jax.grad(root)(4.0), np.sum(scipy.linalg.sqrtm(spd)) / 4)
+    close(jax.grad(jax.grad(root))(4.0), -np.sum(scipy.linalg.sqrtm(spd)) / 32)
+
+
+def test_derivative_where_eigenvalues_coincide():
+    gradient = jax.grad(lambda a: jnp.sum(sa.linalg.sqrtm(sa.assume(sa.asarray(a), "positive_definite")).to_jax()))(
+        4 * jnp.eye(3)
+    )
+    close(gradient, np.full((3, 3), 0.25))
+
+
+def test_repeat():
+    def power(x, count):
+        return loops.repeat(lambda state: state * x, jnp.ones(()), count, width=3, depth=2)
+
+    for count in (0, 1, 4, 9):
+        assert float(power(1.5, count)) == 1.5**count
+        assert float(jax.grad(power)(1.5, count)) == pytest.approx(count * 1.5 ** (count - 1))
+    assert float(power(1.5, 12)) == 1.5**9
+    assert int(jax.jit(lambda v: jax.vmap(loops.largest)(v)[0])(jnp.asarray([[1, 5], [7, 2]]))) == 7
