@@ -1,10 +1,11 @@
-"""SciPy's functions of matrices as oracles for stacks of them, and the law for functions that the standard does not have."""
+"""SciPy's functions of matrices as oracles for stacks of them, and the law for functions that the standard does not have; random matrices."""
 
 import itertools
 import zlib
 
 import numpy as np
 
+import structarrays as sa
 from structarrays.testing import BATCHES, SIZES, LawBroken, applies, check_law, operands
 
 
@@ -73,3 +74,22 @@ def check_everywhere(case, structures, others=(), *, dtypes=("float64", "complex
         except LawBroken as error:
             broken.append(f"{structure} {[a.shape for a in arrays]}, {dtype}, {mode}: {error}")
     assert checked and not broken, f"{case.code}: {len(broken)} of {checked}\n" + "\n".join(broken)
+
+
+def dense(x):
+    return np.asarray(x.to_jax()) if isinstance(x, sa.Array) else np.asarray(x)
+
+
+def random(*shape, seed=0, dtype=float):
+    rng = np.random.default_rng([seed, *shape])
+    values = rng.normal(size=shape)
+    return values + 1j * rng.normal(size=shape) if dtype is complex else values
+
+
+def definite(n, seed=0, dtype=float):
+    a = random(n, n, seed=seed, dtype=dtype)
+    return a @ a.conj().T + np.eye(n)
+
+
+def close(actual, expected, rtol=1e-10):
+    np.testing.assert_allclose(dense(actual), expected, rtol=rtol, atol=rtol * np.max(np.abs(expected), initial=1))

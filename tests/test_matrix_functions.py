@@ -6,26 +6,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse.linalg
-from oracles import check_everywhere, each
+from oracles import check_everywhere, close, dense, each, random
 
 import structarrays as sa
 from structarrays.kernels import loops
 from structarrays.testing import Case
-
-
-def dense(x):
-    return np.asarray(x.to_jax()) if isinstance(x, sa.Array) else np.asarray(x)
-
-
-def random(*shape, seed=0, dtype=float):
-    rng = np.random.default_rng([seed, *shape])
-    values = rng.normal(size=shape)
-    return values + 1j * rng.normal(size=shape) if dtype is complex else values
-
-
-def close(actual, expected, rtol=1e-10):
-    np.testing.assert_allclose(dense(actual), expected, rtol=rtol, atol=rtol * np.max(np.abs(expected), initial=1))
-
 
 # ---- values and derivatives for all structures ------------------------------------------------------------------------
 
