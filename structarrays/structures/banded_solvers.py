@@ -52,6 +52,7 @@ def _(x1, x2):
 
 @solve.kernel(Identity, Array, when=has_structural_zeros)
 def _(x1, x2):
+    remark("a division by one number; the structure of x2 stays")
     divisor, ok = _regular(x1.scale, axis=(), positive=POSITIVE_DEFINITE in x1.assumptions)
     return _quotient(x2, divisor[..., None]), ok
 

@@ -16,6 +16,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.errors import DensifyError
 from ..core.operands import densify, to_dense
+from ..core.recording import remark
 from ..core.registry import Registry
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from ..kernels import determinants
@@ -250,6 +251,7 @@ def _is_narrow(x, *args, **static) -> bool:
 
 @solve.kernel(Product, Array, when=_square_factors)
 def _(x1, x2):
+    remark("a system with each factor, from the left")
     if x2.ndim == 1:  # a column, since a solution for the first of several batches is no vector any more
         column, ok = solve.dispatch(x1, Dense._make((to_dense(x2).data[:, None],)))
         return Dense._make((column._dense()[..., 0],)), ok

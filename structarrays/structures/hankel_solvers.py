@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import to_dense
+from ..core.recording import remark
 from ..functions.linalg import det, inv, slogdet, solve
 from .factored_solvers import logarithms, solved
 from .hankel import Hankel
@@ -22,6 +23,8 @@ def _upside_down(x: Hankel) -> Toeplitz:
 
 @solve.kernel(Hankel, Array)
 def _(x1, x2):
+    remark("the Toeplitz matrix with the rows in reverse")
+
     def method(x, b):
         solution, ok = solve.dispatch(_upside_down(x), Dense._make((b[..., ::-1, :],)))
         return solution._dense(), ok
@@ -57,6 +60,7 @@ def _as_dense(function, when):
 
     @function.kernel(Hankel, *others, when=when)
     def _(x, *rest):
+        remark("the dense form, which is quicker at this size")
         return function.dispatch(to_dense(x)._assuming(x.assumptions), *rest)
 
 

@@ -184,10 +184,12 @@ def _by_sparse_form(function):
 
     @function.kernel(BlockBanded, *others, when=_has_few_blocks)
     def _(x, *rest):
+        remark("the sparse form of the blocks")
         return function.dispatch(to_sparse(x)._assuming(x.assumptions), *rest)
 
     @function.kernel(Block, *others, when=_has_sparse_blocks)
     def _(x, *rest):
+        remark("the sparse form of the blocks, one of which is sparse and none dense")
         return function.dispatch(_joined(x), *rest)
 
 

@@ -15,6 +15,7 @@ from jax import lax
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import to_dense
+from ..core.recording import remark
 from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import toeplitz_solvers as kernel
@@ -49,10 +50,12 @@ def _by_another_form(function):
 
     @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_solved_as_dense(x))
     def _(x, *rest):
+        remark("the dense form, which is quicker at this size")
         return function.dispatch(to_dense(x)._assuming(x.assumptions), *rest)
 
     @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_narrow(x))
     def _(x, *rest):
+        remark("the banded form, of few diagonals")
         return function.dispatch(at_diagonals(x, x.offsets)._assuming(x.assumptions), *rest)
 
 
@@ -66,9 +69,20 @@ def _(x1, x2):
 
 def _solution(x, b):
     values = lax.stop_gradient(covering(x).values)
+    remark(_explanation(x, b))
     if _is_definite(x) and b.shape[-2] >= LARGE and b.shape[-1] <= _FEW:
         return by_equation(x, b, *(functools.partial(_iterated, v) for v in (values, values[..., ::-1])))
     return _solve_by(kernel.columns(values, _is_definite(x)), x, b)
+
+
+def _explanation(x, b) -> str:
+    definite, large = _is_definite(x), b.shape[-2] >= LARGE
+    known = "as it is assumed positive definite" if definite else "as nothing is assumed"
+    directly = f"{'the recursion of Levinson' if definite else 'elimination with pivots after Fourier transforms'}, {known}; O(n**2)"
+    if not large:
+        return directly
+    tried = f"at least {LARGE} rows" if definite else f"at least {LARGE} rows, if it is Hermitian"
+    return f"conjugate gradients with a circulant preconditioner, O(n log(n)) a step ({tried}), and else {directly}"
 
 
 def _iterated(values, b):

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.recording import remark
 from ..functions.linalg import det, inv, slogdet, solve
 from ..kernels import toeplitz_triangles as kernel
 from .factored_solvers import by_equation, solved, without_derivatives
@@ -20,6 +21,9 @@ def _column(x):
 
 @solve.kernel(Toeplitz, Array, when=lambda x1, x2: is_triangular(x1) and not is_narrow(x1))
 def _(x1, x2):
+    remark(
+        "substitution in blocks by Fourier transforms, since the matrix is triangular; O(n log(n)**2) for each column"
+    )
     return solved(x1, x2, _solution)
 
 
