@@ -23,6 +23,7 @@ SECTIONS = (
     "sparse_systems",
     "triangles",
     "solvers",
+    "banded",
     "low_rank",
     "standardise",
     "accuracy",

@@ -1,0 +1,206 @@
+"""Banded factorisations and systems beside LAPACK's, what their derivatives cost, and how the time grows with n."""
+
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from harness import OURS, Bar, Report
+from peers import CPU_ONLY, on_cpu
+
+import structarrays as sa
+
+N = 100_000
+SLOPE = 1.1
+
+
+def run(report: Report) -> None:
+    report.section("Banded factorisations and systems")
+    rng = np.random.default_rng(0)
+    for w, factor in ((2, 0.6), (5, 1.0), (8, 1.3), (20, 3.0)):
+        cholesky(report, *_definite(rng, w), w, factor)
+    for w, factor in ((2, 1.1), (5, 1.3), (20, 3.0)):
+        definite_system(report, rng, *_definite(rng, w), w, factor)
+    for w in (2, 5, 8):
+        general_system(report, rng, w, 0.8, dominant=True)
+    for w in (2, 5, 10):
+        general_system(report, rng, w, 6.0, dominant=False)
+    for w in (1, 2, 3, 5, 8):
+        derivatives(report, rng, w)
+    block_tridiagonal(report, rng)
+    report.section("Growth with n, 10^3 to 10^7")
+    for name, make in GROWTH.items():
+        growth(report, rng, name, make)
+
+
+def _definite(rng, w):
+    """A diagonally dominant symmetric band: ours, assumed positive definite, and LAPACK's lower storage."""
+    below = [rng.normal(size=N - k) for k in range(1, w + 1)]
+    main = np.full(N, 4.0 * w)
+    offsets = tuple(range(-w, w + 1))
+    x = sa.Banded([*below[::-1], main, *below], offsets, (N, N))
+    ab = np.zeros((w + 1, N))
+    ab[0] = main
+    for k, d in enumerate(below, 1):
+        ab[k, : N - k] = d
+    return sa.assume(x, "positive_definite"), ab
+
+
+def cholesky(report, x, ab, w, factor):
+    compiled = jax.jit(sa.linalg.cholesky)
+    candidates, absent = {OURS: lambda: compiled(x)}, {}
+    if on_cpu():
+        from scipy.linalg import lapack
+
+        candidates["LAPACK dpbtrf"] = lambda: lapack.dpbtrf(ab, lower=1)
+        expected = lapack.dpbtrf(ab, lower=1)[0][0]
+        np.testing.assert_allclose(np.asarray(compiled(x).diagonals[-1]), expected, rtol=1e-10)
+    else:
+        absent["LAPACK dpbtrf"] = CPU_ONLY
+    report.time(f"banded Cholesky, n = {N:,}, w = {w}", candidates, [Bar("LAPACK dpbtrf", factor)], absent, rounds=30)
+
+
+def definite_system(report, rng, x, ab, w, factor):
+    b = rng.normal(size=N)
+    ours, compiled = sa.asarray(b), jax.jit(sa.linalg.solve)
+    candidates, absent = {OURS: lambda: compiled(x, ours)}, {}
+    if on_cpu():
+        from scipy.linalg import lapack
+
+        candidates["LAPACK dpbsv"] = lambda: lapack.dpbsv(ab, b, lower=1)
+        np.testing.assert_allclose(
+            np.asarray(compiled(x, ours)), lapack.dpbsv(ab, b, lower=1)[1], rtol=1e-9, atol=1e-12
+        )
+    else:
+        absent["LAPACK dpbsv"] = CPU_ONLY
+    case = f"banded system, assumed positive definite, n = {N:,}, w = {w}"
+    report.time(case, candidates, [Bar("LAPACK dpbsv", factor)], absent, rounds=30)
+
+
+def _general(rng, w, dominant, n=N):
+    offsets = tuple(range(-w, w + 1))
+    diagonals = [rng.normal(size=n - abs(k)) for k in offsets]
+    if dominant:
+        diagonals[w] = diagonals[w] + 4.0 * w
+    return sa.Banded(diagonals, offsets, (n, n)), diagonals
+
+
+def general_system(report, rng, w, factor, dominant):
+    x, diagonals = _general(rng, w, dominant)
+    b = rng.normal(size=N)
+    ours, compiled = sa.asarray(b), jax.jit(sa.linalg.solve)
+    candidates, absent = {OURS: lambda: compiled(x, ours)}, {}
+    if on_cpu():
+        from scipy.linalg import lapack
+
+        ab = np.zeros((3 * w + 1, N))
+        for k, d in zip(range(-w, w + 1), diagonals, strict=True):
+            ab[2 * w - k, max(0, k) : N + min(0, k)] = d
+        candidates["LAPACK dgbsv"] = lambda: lapack.dgbsv(w, w, ab, b)
+        expected = lapack.dgbsv(w, w, ab, b)[2]
+        assert np.max(np.abs(np.asarray(compiled(x, ours)) - expected)) < 1e-4 * np.max(np.abs(expected))
+    else:
+        absent["LAPACK dgbsv"] = CPU_ONLY
+    kind = "diagonally dominant" if dominant else "that needs pivots"
+    report.time(
+        f"banded system {kind}, n = {N:,}, w = {w}", candidates, [Bar("LAPACK dgbsv", factor)], absent, rounds=20
+    )
+
+
+def derivatives(report, rng, w):
+    x, _ = _general(rng, w, True)
+    b = sa.asarray(rng.normal(size=N))
+
+    def solution(x, b):
+        return jnp.sum(sa.linalg.solve(x, b).to_jax() ** 2)
+
+    def logarithm(x, b):
+        return sa.linalg.slogdet(x).logabsdet.to_jax()
+
+    for name, function, factor, numbers in (("solve", solution, 2.2, (0, 1)), ("slogdet", logarithm, 3.0, 0)):
+        forward, gradient = jax.jit(function), jax.jit(jax.value_and_grad(function, argnums=numbers))
+        candidates = {
+            f"{name} alone": lambda forward=forward: forward(x, b),
+            OURS: lambda gradient=gradient: gradient(x, b),
+        }
+        report.time(
+            f"value and gradient of {name}, banded, w = {w}", candidates, [Bar(f"{name} alone", factor)], rounds=20
+        )
+
+
+def block_tridiagonal(report, rng, count=10_000, m=8):
+    main = rng.normal(size=(count, m, m)) + 4 * m * np.eye(m)
+    below, above = rng.normal(size=(2, count - 1, m, m))
+    n, w = count * m, 2 * m - 1
+    b = rng.normal(size=n)
+    x, ours = sa.block_tridiagonal(below, main, above), sa.asarray(b)
+    compiled = jax.jit(sa.linalg.solve)
+    candidates, absent = {OURS: lambda: compiled(x, ours)}, {}
+    if on_cpu():
+        from scipy.linalg import lapack
+
+        ab = np.zeros((3 * w + 1, n))
+        for blocks, shift in ((below, -1), (main, 0), (above, 1)):
+            first = max(0, -shift)
+            rows = (first + np.arange(len(blocks)))[:, None, None] * m + np.arange(m)[:, None]
+            columns = (first + shift + np.arange(len(blocks)))[:, None, None] * m + np.arange(m)
+            rows, columns = np.broadcast_arrays(rows, columns)
+            ab[2 * w + rows - columns, columns] = blocks
+        candidates["LAPACK dgbsv"] = lambda: lapack.dgbsv(w, w, ab, b)
+        np.testing.assert_allclose(np.asarray(compiled(x, ours)), lapack.dgbsv(w, w, ab, b)[2], rtol=1e-8, atol=1e-11)
+    else:
+        absent["LAPACK dgbsv"] = CPU_ONLY
+    case = f"block-tridiagonal system, {count:,} blocks of {m}"
+    report.time(case, candidates, [Bar("LAPACK dgbsv", 2.0)], absent, rounds=10)
+
+
+def _tridiagonal(rng, n):
+    one = np.ones(n - 1)
+    return sa.tridiagonal(-one, np.full(n, 3.0), -one)
+
+
+GROWTH = {
+    "tridiagonal product": lambda rng, n: (lambda x, b: x @ b, _tridiagonal(rng, n)),
+    "tridiagonal system": lambda rng, n: (sa.linalg.solve, _tridiagonal(rng, n)),
+    "tridiagonal system, definite": lambda rng, n: (
+        sa.linalg.solve,
+        sa.assume(_tridiagonal(rng, n), "positive_definite"),
+    ),
+    "five bands, system": lambda rng, n: (sa.linalg.solve, _general(rng, 2, True, n)[0]),
+    "five bands, Cholesky": lambda rng, n: (
+        lambda x, b: sa.linalg.cholesky(x),
+        sa.assume(_symmetric(rng, n), "positive_definite"),
+    ),
+    "five bands, slogdet and its gradient": lambda rng, n: (
+        lambda x, b: jax.value_and_grad(lambda x: sa.linalg.slogdet(x).logabsdet.to_jax())(x),
+        _general(rng, 2, True, n)[0],
+    ),
+    "five bands, selected inverse": lambda rng, n: (
+        lambda x, b: sa.linalg.selected_inverse(x),
+        _general(rng, 2, True, n)[0],
+    ),
+}
+
+
+def _symmetric(rng, n):
+    one, two = rng.normal(size=n - 1), rng.normal(size=n - 2)
+    return sa.Banded([two, one, np.full(n, 8.0), one, two], (-2, -1, 0, 1, 2), (n, n))
+
+
+def growth(report, rng, name, make):
+    """The exponent p of ``time ~ n**p``, by least squares on the logarithms."""
+    sizes, seconds = [10**3, 10**4, 10**5, 10**6, 10**7], []
+    for n in sizes:
+        function, x = make(rng, n)
+        b, compiled = sa.asarray(rng.normal(size=n)), jax.jit(function)
+        jax.block_until_ready(compiled(x, b))
+        best = np.inf
+        for _ in range(report.rounds(100 if n < 10**6 else 8)):
+            start = time.perf_counter()
+            jax.block_until_ready(compiled(x, b))
+            best = min(best, time.perf_counter() - start)
+        seconds.append(best)
+    slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    print(f"  {name:40}" + "".join(f"{s * 1e3:10.3g}" for s in seconds) + " ms")
+    report.note(f"growth: {name}", sizes=sizes, seconds=seconds)
+    report.judge(name, "exponent", f"<= {SLOPE}", f"{slope:.2f}", slope <= SLOPE)
