@@ -23,14 +23,22 @@ def at_pattern(inverse, offsets):
     return sum(np.triu(np.tril(inverse, k), k) for k in offsets)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
-@pytest.mark.parametrize("dominant", [0.0, 25.0])
-@pytest.mark.parametrize("batch", [(), (2, 3)])
-@pytest.mark.parametrize("offsets", [(0,), (-1, 0, 1), (-3, 0, 1), (0, 2), (-2, -1, 0), (-2, 1, 0), (-5, -1, 0, 4)])
+@pytest.mark.parametrize(
+    ("offsets", "batch", "dominant", "dtype"),
+    [
+        ((0,), (2,), 0.0, "float64"),
+        ((-1, 0, 1), (), 25.0, "float32"),
+        ((-1, 0, 1), (), 0.0, "float64"),
+        ((-3, 0, 1), (2, 3), 25.0, "complex128"),
+        ((0, 2), (), 0.0, "complex128"),
+        ((-2, -1, 0), (2,), 25.0, "float64"),
+        ((-2, 0, 1), (2, 3), 0.0, "float64"),
+        ((-5, -1, 0, 4), (), 25.0, "float64"),
+        ((-5, -1, 0, 4), (2,), 0.0, "complex128"),
+    ],
+)
 def test_banded(offsets, batch, dominant, dtype):
-    if dtype == "float32" and not dominant:
-        return  # the condition number of a random matrix leaves too few digits to compare
-    offsets = tuple(sorted(offsets))
+    """With exchanges of rows and without."""
     x = banded(9, offsets, dominant + (3.0 if len(offsets) == 1 else 0.0), batch, dtype)
     inverse = np.linalg.inv(np.array(x.to_jax()))
     z = sa.linalg.selected_inverse(x)
