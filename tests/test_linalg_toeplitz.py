@@ -37,7 +37,7 @@ def test_toeplitz(function, name):
 def test_products_with_a_rectangular_matrix():
     c, r, x = RNG.normal(size=3), RNG.normal(size=5), RNG.normal(size=(5, 2))
     expected = scipy.linalg.toeplitz(c, r) @ x
-    np.testing.assert_allclose(np.asarray(sa.linalg.matmul_toeplitz((c, r), x, True, 2)), expected, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(sa.linalg.matmul_toeplitz((c, r), x)), expected, rtol=1e-12)
     integers = sa.linalg.matmul_toeplitz([1, 2, 3], [1, 0, 2])
     assert integers.dtype == np.int64 and integers.tolist() == [7, 6, 5]
 
@@ -53,14 +53,14 @@ def test_a_large_system():
 @pytest.mark.parametrize("function", ["solve_toeplitz", "matmul_toeplitz"])
 @pytest.mark.parametrize("bad", ["c", "r", "b"])
 def test_what_is_not_finite(function, bad):
+    """NaN gives NaN; SciPy's argument that looks for it is left out."""
     arguments = {name: np.array([3.0, 1.0, np.nan if name == bad else 0.5]) for name in "crb"}
     c, r, b = arguments.values()
     call = getattr(sa.linalg, function)
-    name = "x" if (function, bad) == ("matmul_toeplitz", "b") else bad
-    with pytest.raises(ValueError, match=f"{function}: {name} must not have NaN"):
-        call((c, r), b, check_finite=True)
-    assert np.isnan(np.asarray(call((c, r), b, check_finite=False))).any()
+    assert np.isnan(np.asarray(call((c, r), b))).any()
     assert np.isnan(jax.jit(call)((c, r), b).to_jax()).any()
+    with pytest.raises(TypeError, match="check_finite"):
+        call((c, r), b, check_finite=False)
 
 
 def test_bad_arguments_of_toeplitz():

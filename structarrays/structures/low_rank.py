@@ -237,6 +237,14 @@ def row_of_rank_one(row, shape) -> LowRank:
     return LowRank._make((ones, Dense._make((v,))))
 
 
+def line_of_rank_one(data, core) -> LowRank:
+    """A vector or a row for every row, or a column ``(..., m, 1)`` for every column, of a matrix with this core."""
+    data = data.reshape((1,) * (2 - data.ndim) + data.shape)
+    if data.shape[-2] == 1:
+        return row_of_rank_one(data, (*data.shape[:-2], *core))
+    return matrix_transpose(row_of_rank_one(data.mT, (*data.shape[:-2], *core[::-1])))
+
+
 def _side_by_side(a, b):
     return FUNCTIONS["concat"]((Dense._make((a._dense(),)), Dense._make((b._dense(),))), axis=-1)
 

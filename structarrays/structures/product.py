@@ -31,7 +31,7 @@ from ..functions.statistical import sum as sum_of
 from .banded import Banded
 from .diagonal import Diagonal, Identity
 from .fill import Fill
-from .low_rank import LowRank, constant_of_rank_one, lines
+from .low_rank import LowRank, constant_of_rank_one, line_of_rank_one, lines
 from .permutation import Permutation
 
 compose_pair = Registry("compose_pair")
@@ -183,8 +183,12 @@ def pays_as_product(factors) -> bool:
 
 
 def _scaled(function, args, shape):
-    """A matrix that stores entries, all of them, times or divided by a row or a column: a product with a diagonal matrix."""
+    """A matrix that stores entries, all of them, times or divided by a row or a column: a product with a diagonal matrix. One with equal
+    elements and a row have equal rows: they are of rank one.
+    """
     x, y = args
+    if Fill in (type(x), type(y)):
+        return _equal_lines(function, args, shape[-2:])
     if function.name == "multiply" and not x.stores_entries:
         x, y = y, x
     core = shape[-2:]
@@ -198,6 +202,17 @@ def _scaled(function, args, shape):
     diagonal = Diagonal._make((data if function.name == "multiply" else 1 / data, None), (data.shape[-1],) * 2)
     factors = common_batch(*((x, diagonal) if row else (diagonal, x)))
     return canonical(factors) if pays_as_product(factors) else None
+
+
+def _equal_lines(function, args, core):
+    lines = [x for x in args if type(x) is Dense]
+    if len(lines) != 1 or not any(type(x) is Fill and x.core_ndim == 2 for x in args):
+        return None
+    if min(core) < 2 or (1, *lines[0].shape)[-2:] not in ((1, core[1]), (core[0], 1)):
+        return None
+    line = function.dispatch(*(x if type(x) is Dense else Dense._make((x._constant(2),)) for x in args))
+    result = line_of_rank_one(line._dense(), core)
+    return None if result.full_size else result
 
 
 UNEXPANDED.update(matmul=_unexpanded, multiply=_scaled, divide=_scaled)

@@ -37,7 +37,7 @@ from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import conj, imag, real
 from ..functions.statistical import sum as sum_of
 from .fill import Fill
-from .low_rank import LowRank, constant_of_rank_one, row_of_rank_one
+from .low_rank import LowRank, constant_of_rank_one, line_of_rank_one
 
 
 class Sum(Factored):
@@ -221,27 +221,10 @@ def _term(x, shape):
         return Fill._make((constant.reshape(batch),), core)
     if type(x) is not Dense and not x.full_size and x.size > max(core):
         return None
-    data = x._dense()
-    data = data.reshape((1,) * (2 - data.ndim) + data.shape)
-    if data.shape[-2] == 1:
-        return row_of_rank_one(data, (*data.shape[:-2], *core))
-    return matrix_transpose(row_of_rank_one(data.mT, (*data.shape[:-2], *core[::-1])))
+    return line_of_rank_one(x._dense(), core)
 
 
-def equal_lines(function, args, shape):
-    """A product or quotient of a constant matrix and a row, all of whose rows are equal, or a column, as a matrix of rank one; else None."""
-    core, lines = shape[-2:], [x for x in args if type(x) is Dense]
-    if len(lines) != 1 or not any(type(x) is Fill and x.core_ndim == 2 for x in args):
-        return None
-    line = (1, *lines[0].shape)[-2:]
-    if min(core) < 2 or line not in ((1, core[1]), (core[0], 1)):
-        return None
-    line = function.dispatch(*(x if type(x) is Dense else Dense._make((x._constant(2),)) for x in args))
-    result = _term(line, shape)
-    return None if result.full_size else result
-
-
-UNEXPANDED.update(add=sums, subtract=sums, multiply=equal_lines, divide=equal_lines)
+UNEXPANDED.update(add=sums, subtract=sums)
 
 
 # ---- what distributes over the terms ------------------------------------------------------------------------------------------
