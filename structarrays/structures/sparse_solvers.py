@@ -1,7 +1,7 @@
 """Linear systems, inverses and determinants of sparse matrices, by a direct solver on the host; see `kernels.sparse_direct`.
 
 Small matrices, those with many entries, and all of them where SciPy is not installed, are left to their dense form. Block-banded matrices,
-and matrices of blocks of which one is sparse, are solved by their sparse form.
+and matrices of blocks of which one is sparse, are solved by their sparse form; block-banded ones of few diagonals by their banded form.
 """
 
 import math
@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.join import restrict
 from ..core.recording import remark
 from ..functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
@@ -18,6 +19,7 @@ from ..kernels import sparse as pattern_kernel
 from ..kernels import sparse_direct
 from ..kernels import sparse_systems as kernel
 from . import block_solvers  # noqa: F401 (the kernels of `Block` here come before those there)
+from .banded import Banded, bands
 from .block import Block
 from .block_banded import BlockBanded
 from .factored_solvers import generically_regular, solved
@@ -178,14 +180,36 @@ def _moved(x, corner, shape):
     return x.data, *coordinates
 
 
+NARROW = 32
+"""Up to so many diagonals on either side the banded form of a block-banded matrix is eliminated sooner than the sparse one."""
+
+
+def _has_narrow_bands(x, *args) -> bool:
+    """Whether the blocks of a large matrix stand so near to the diagonal that its banded form is worth it."""
+    square = x.shape[-2] == x.shape[-1] > SOLVED_AS_DENSE
+    return square and x.background is None and max(x._bandwidths()) <= NARROW
+
+
+def _banded(x) -> Banded:
+    below, above = x._bandwidths()
+    offsets = tuple(range(-below, above + 1))
+    like = bands([jnp.zeros(x.shape[-1] - abs(k), x.dtype) for k in offsets], offsets, x.core_shape)
+    return restrict(x, like)._assuming(x.assumptions)
+
+
 def _by_sparse_form(function):
-    """Register for a solver the structures that leave it to their sparse form."""
+    """Register for a solver the structures that leave it to their sparse form, or to their banded one."""
     others = (Array,) if function is solve else ()
 
     @function.kernel(BlockBanded, *others, when=_has_few_blocks)
     def _(x, *rest):
         remark("the sparse form of the blocks")
         return function.dispatch(to_sparse(x)._assuming(x.assumptions), *rest)
+
+    @function.kernel(BlockBanded, *others, when=_has_narrow_bands)
+    def _(x, *rest):
+        remark(f"the banded form of the blocks, of at most {NARROW} diagonals on either side")
+        return function.dispatch(_banded(x), *rest)
 
     @function.kernel(Block, *others, when=_has_sparse_blocks)
     def _(x, *rest):

@@ -589,3 +589,25 @@ def test_batch_shapes_that_do_not_broadcast_are_named():
         ValueError, match=r"batch shapes must broadcast, got \(3,\) of blocks\[0\], \(2,\) of blocks\[1\]"
     ):
         sa.BlockDiagonal([np.ones((3, 2, 2)), np.ones((2, 1, 1))])
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_narrow_block_banded_matrices_are_solved_as_banded_ones(batch):
+    k, m = 90, 3
+    main = RNG.normal(size=(*batch, k, m, m)) + 9 * np.eye(m)
+    x = sa.block_tridiagonal(RNG.normal(size=(*batch, k - 1, m, m)), main, RNG.normal(size=(*batch, k - 1, m, m)))
+    a, b = dense(x), RNG.normal(size=(k * m, 2))
+    with sa.densify("error", limit=0):
+        solution, (sign, logabsdet) = sa.linalg.solve(x, sa.asarray(b)), sa.linalg.slogdet(x)
+    check(solution, np.linalg.solve(a, b), rtol=1e-11)
+    np.testing.assert_allclose(sign.to_jax(), np.linalg.slogdet(a)[0])
+    np.testing.assert_allclose(logabsdet.to_jax(), np.linalg.slogdet(a)[1], rtol=1e-12)
+    symmetric = sa.assume(x + x.mT, "positive_definite")
+    check(sa.linalg.solve(symmetric, b), np.linalg.solve(dense(symmetric), b), rtol=1e-11)
+    gradient = sa.grad(lambda x: sa.sum(sa.linalg.solve(x, b)) + sa.sum(sa.linalg.slogdet(x).logabsdet))(x)
+    assert type(gradient) is sa.BlockBanded
+    inverse = np.linalg.inv(a)
+    expected = np.swapaxes(inverse, -1, -2) - np.swapaxes(inverse, -1, -2) @ np.ones_like(b) @ np.swapaxes(
+        solution.to_jax(), -1, -2
+    )
+    check(gradient, np.where(dense(x) != 0, expected, 0), rtol=1e-10)
