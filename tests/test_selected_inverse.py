@@ -93,6 +93,11 @@ def test_singular_and_indefinite_matrices():
     assert np.isnan(np.array(jax.jit(sa.linalg.selected_inverse)(singular).diagonals[1])).all()
     with pytest.raises(np.linalg.LinAlgError):
         sa.linalg.selected_inverse(sa.assume(sa.Diagonal([1.0, -1.0]), "positive_definite"))
+    # Indefinite, with a positive diagonal of the inverse.
+    indefinite = sa.tridiagonal([2 / 3], [-1 / 3, -1 / 3], [2 / 3])
+    assert (np.diag(np.linalg.inv(np.array(indefinite.to_jax()))) > 0).all()
+    with pytest.raises(np.linalg.LinAlgError):
+        sa.linalg.selected_inverse(sa.assume(indefinite, "positive_definite"))
     with pytest.raises(ValueError, match="square"):
         sa.linalg.selected_inverse(sa.ones((2, 3)))
     assert sa.linalg.selected_inverse(sa.eye(0)).shape == (0, 0)

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from structarrays.kernels import banded_cholesky, banded_lu, banded_rows, banded_systems, tridiagonal
+from structarrays.kernels import banded_cholesky, banded_lu, banded_rows, banded_systems, bands, tridiagonal
 
 
 def solve(diagonals, offsets, n, b, positive_definite=False):
@@ -44,24 +44,19 @@ def solve(diagonals, offsets, n, b, positive_definite=False):
     batch = jnp.broadcast_shapes(b.shape[:-2], *(d.shape[:-1] for d in diagonals))
     diagonals, offsets = _nonempty(diagonals, offsets, n)
     if not diagonals:
-        b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
+        diagonals, offsets = (jnp.zeros((*batch, n), b.dtype),), (0,)
     if {-1, 1} <= set(offsets) <= {-1, 0, 1}:
         main = diagonals[1] if 0 in offsets else jnp.zeros((*diagonals[0].shape[:-1], n), b.dtype)
         return tridiagonal.solve(diagonals[0], main, diagonals[-1], b, positive_definite)
 
-    def kernel(*args):
-        return _solve(args[:-1], offsets, n, args[-1], positive_definite)
+    def matvec(diagonals, x):
+        return bands.matmul_dense(diagonals, offsets, (n, n), x)
 
-    def transposed(*args):
-        *diagonals, b = args
-        if positive_definite:
-            return _solve([d.conj() for d in diagonals], offsets, n, b, True)
-        return _solve(diagonals[::-1], tuple(-k for k in offsets[::-1]), n, b, False)
-
-    return banded_systems.solve(kernel, transposed, diagonals, offsets, n, b)
+    kernel, factor = _method(offsets, n, positive_definite)
+    return banded_systems.solve(kernel, diagonals, (1,) * len(diagonals), matvec, b, factor)
 
 
-def explanation(offsets, dtype, positive_definite=False):
+def explanation(offsets, positive_definite=False):
     """What `solve` does for these offsets, why, and what it costs: a sentence for users."""
     kl, ku = banded_rows.bandwidths(offsets)
     if kl == ku == 0:
@@ -74,10 +69,10 @@ def explanation(offsets, dtype, positive_definite=False):
         )
     if kl == ku == 1:
         return "tridiagonal elimination with pivots, as nothing is assumed; O(n)"
-    how = (
-        "without pivots if that turns out stable, else with," if banded_lu.is_native(kl, ku, dtype) else "with pivots,"
+    return (
+        "elimination without pivots if that turns out stable, else with, as nothing is assumed; O(n w (w + u)), "
+        f"w = {kl} and u = {ku} diagonals below and above"
     )
-    return f"elimination {how} as nothing is assumed; O(n w (w + u)), w = {kl} and u = {ku} diagonals below and above"
 
 
 def slogdet(diagonals, offsets, n):
@@ -137,10 +132,9 @@ def cholesky(diagonals, offsets, n, upper=False):
             if k in stored or -k in stored:
                 zero = jnp.zeros((*batch, n - k), dtype)
                 lower[-k] = (stored.get(-k, zero) + stored.get(k, zero).conj()) / 2
-        below = tuple(sorted(lower)) or (0,)
         if not lower:
             lower[0] = jnp.zeros((*batch, n), dtype)
-        factor, ok = _cholesky(banded_cholesky.from_diagonals([lower[k] for k in below], below, n, dtype))
+        factor, ok = _cholesky(banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype))
     diagonals = [factor[..., : n - k, k] for k in range(w + 1)]
     if upper:
         return tuple(d.conj() for d in diagonals), tuple(range(w + 1)), ok
@@ -156,59 +150,89 @@ def _nonempty(diagonals, offsets, n):
 # Solving
 
 
-def _solve(diagonals, offsets, n, b, positive_definite):
-    """The kernel of `solve` for a whole batch."""
-    batch = b.shape[:-2]
+def _method(offsets, n, positive_definite):
+    """How to solve: a kernel (see `banded_systems`), and what factors the matrix for it."""
     kl, ku = banded_rows.bandwidths(offsets)
     if kl == ku == 0:
-        diag = diagonals[0] if diagonals else jnp.zeros((*batch, n), b.dtype)
-        return banded_systems.divide(diag, b, positive_definite)
+        return functools.partial(_divide, positive_definite=positive_definite), None
+    matrix = {"offsets": offsets, "n": n}
     if positive_definite:
-        lower = [(d, k) for d, k in zip(diagonals, offsets, strict=True) if k <= 0]
-        below = tuple(k for _, k in lower)
-        columns = banded_cholesky.from_diagonals([d for d, _ in lower], below, n, b.dtype)
-        x, ok = banded_systems.one_by_one(banded_cholesky.solve, batch, columns, b)
-    elif kl == 0 or ku == 0:
-        diag = diagonals[offsets.index(0)] if 0 in offsets else jnp.zeros((*batch, n), b.dtype)
-        pairs = sorted((abs(k), k, d) for d, k in zip(diagonals, offsets, strict=True) if k)
-        coefficients = jnp.stack([banded_rows.aligned(d, k, n) for _, k, d in pairs], -1)
-        distances = tuple(distance for distance, *_ in pairs)
-        system = functools.partial(_substitute, distances=distances, reverse=kl == 0)
-        x, ok = banded_systems.one_by_one(system, batch, coefficients, diag, b)
-    else:
-        rows = banded_rows.from_diagonals(diagonals, offsets, n, b.dtype)
-        x, ok = banded_systems.one_by_one(functools.partial(_eliminate, kl=kl, ku=ku), batch, rows, b)
+        return _solve_definite, functools.partial(_factor_definite, **matrix)
+    if kl == 0 or ku == 0:
+        return functools.partial(_solve_triangular, **matrix), None
+    return functools.partial(_solve_general, **matrix), functools.partial(_factor_general, **matrix)
+
+
+def _divide(diagonal, b, transposed, positive_definite):
+    return banded_systems.divide(diagonal, b, positive_definite)
+
+
+def _one_by_one(system, b, *args):
+    """A kernel of one system applied to each of a batch."""
+    x, ok = banded_systems.one_by_one(system, b.shape[:-2], *args, b)
     return x, jnp.all(ok)
 
 
-def _substitute(coefficients, diag, b, distances, reverse):
-    b, ok = banded_systems.divide(diag, b, False)
-    return banded_rows.substitute(coefficients / diag[:, None], distances, b, reverse), ok
+def _factor_definite(*diagonals, offsets, n):
+    dtype = diagonals[0].dtype
+    lower = {0: jnp.zeros((*diagonals[0].shape[:-1], n), dtype)}
+    lower.update({k: d for d, k in zip(diagonals, offsets, strict=True) if k <= 0})
+    columns = banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype)
+    return (banded_systems.one_by_one(banded_cholesky.ldl, columns.shape[:-2], columns),)
 
 
-def _eliminate(rows, b, kl, ku):
-    """Solve one system by elimination."""
-
-    def pivoted():
-        upper, y, *_ = banded_lu.eliminate_pivoted(rows, b, kl, ku)
-        ok = ~jnp.any(upper[:, 0] == 0)
-        return jnp.where(ok, _substitute_upper(upper, y), jnp.nan), ok
-
-    if not banded_lu.is_native(kl, ku, rows.dtype):
-        return pivoted()
-    factors = banded_lu.eliminate(rows, kl, ku)
-
-    def unpivoted():
-        y = banded_rows.substitute(factors[:, :kl][:, ::-1], tuple(range(1, kl + 1)), b)
-        return _substitute_upper(factors[:, kl:], y), jnp.array(True)
-
-    return lax.cond(banded_lu.is_stable(factors, rows, kl, ku), unpivoted, pivoted)
+def _solve_definite(*args, transposed):
+    *_, factors, b = args
+    return _one_by_one(banded_cholesky.substitute, b, factors.conj() if transposed else factors)
 
 
-def _substitute_upper(upper, y):
-    """Solve ``U x = y``; row j of `upper` begins at the diagonal."""
-    diag = upper[:, :1]
-    return banded_rows.substitute(upper[:, 1:] / diag, tuple(range(1, upper.shape[1])), y / diag, reverse=True)
+def _solve_triangular(*args, offsets, n, transposed):
+    *diagonals, b = args
+    if transposed:
+        diagonals, offsets = bands.transpose(diagonals, offsets)
+    diagonal = diagonals[offsets.index(0)] if 0 in offsets else jnp.zeros((*b.shape[:-2], n), b.dtype)
+    pairs = [(k, d) for d, k in zip(diagonals, offsets, strict=True) if k]
+    coefficients = jnp.stack([banded_rows.aligned(d, k, n) for k, d in pairs], -1)
+
+    def system(coefficients, diagonal, b):
+        x = banded_rows.substitute(coefficients, tuple(k for k, _ in pairs), b, diagonal)
+        ok = ~jnp.any(diagonal == 0)
+        return jnp.where(ok, x, jnp.nan), ok
+
+    return _one_by_one(system, b, coefficients, diagonal)
+
+
+def _factor_general(*diagonals, offsets, n):
+    kl, ku = banded_rows.bandwidths(offsets)
+
+    def system(*diagonals):
+        rows = banded_rows.from_diagonals(diagonals, offsets, n, diagonals[0].dtype, count=n + kl)
+        return banded_lu.eliminate(rows, kl, ku)
+
+    return banded_systems.one_by_one(system, diagonals[0].shape[:-1], *diagonals)
+
+
+def _solve_general(*args, offsets, n, transposed):
+    """By the factors without pivoting, or by an elimination with it where they cannot be trusted."""
+
+    def system(*args):
+        *diagonals, factors, stable, b = args
+
+        def pivoted():
+            matrix = bands.transpose(diagonals, offsets) if transposed else (diagonals, offsets)
+            kl, ku = banded_rows.bandwidths(matrix[1])
+            top = banded_rows.from_diagonals(*matrix, n, b.dtype, count=kl)
+            rows = banded_rows.from_diagonals(*matrix, n, b.dtype, first=kl)
+            upper, y, *_ = banded_lu.eliminate_pivoted(top, rows, kl, ku, b)
+            ok = ~jnp.any(upper[:, 0] == 0)
+            return jnp.where(ok, banded_lu.substitute_upper(upper, y), jnp.nan), ok
+
+        def unpivoted():
+            return banded_lu.substitute(factors, *banded_rows.bandwidths(offsets), b, transposed), jnp.array(True)
+
+        return lax.cond(stable, unpivoted, pivoted)
+
+    return _one_by_one(system, args[-1], *args[:-1])
 
 
 # Determinants
@@ -221,13 +245,9 @@ def _slogdet(kl, ku, rows):
 
 @_slogdet.defjvp
 def _(kl, ku, primals, tangents):
-    # d log det A = trace(inv(A) dA)
     (rows,), (tangent,) = primals, tangents
     sign, logabsdet, gradient = _slogdet_and_gradient(kl, ku, rows)
-    change = jnp.sum(gradient * tangent, (-2, -1))
-    if jnp.iscomplexobj(rows):
-        return (sign, logabsdet), (sign * 1j * change.imag, change.real)
-    return (sign, logabsdet), (jnp.zeros_like(sign), change)
+    return (sign, logabsdet), _changes(sign, gradient, tangent)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -242,14 +262,18 @@ def _(kl, ku, primals, tangents):
     (rows,), (tangent,) = primals, tangents
 
     def pivoted(rows):
-        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(
-            rows, jnp.zeros((rows.shape[0], 0), rows.dtype), kl, ku
-        )
+        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(*banded_lu.apart(rows, kl), kl, ku)
         return banded_lu.logdet_gradient_pivoted(upper, multipliers, pivots, kl)
 
-    results = _slogdet_and_gradient(kl, ku, rows)
-    changes = jax.jvp(functools.partial(_slogdet, kl, ku), (rows,), (tangent,))[1]
-    return results, (*changes, jax.jvp(jnp.vectorize(pivoted, signature="(n,w)->(n,w)"), (rows,), (tangent,))[1])
+    sign, logabsdet, gradient = _slogdet_and_gradient(kl, ku, rows)
+    second = jax.jvp(jnp.vectorize(pivoted, signature="(n,w)->(n,w)"), (rows,), (tangent,))[1]
+    return (sign, logabsdet, gradient), (*_changes(sign, gradient, tangent), second)
+
+
+def _changes(sign, gradient, tangent):
+    """What a change of the rows changes of the determinant: d log det A = trace(inv(A) dA)."""
+    change = jnp.sum(gradient * tangent, (-2, -1))
+    return (sign * 1j * change.imag, change.real) if jnp.iscomplexobj(sign) else (jnp.zeros_like(sign), change)
 
 
 def _batched(system, rows):
@@ -271,9 +295,7 @@ def _determinant(rows, kl, ku, gradient):
         return (*values, derivative()) if gradient else values
 
     def pivoted():
-        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(
-            rows, jnp.zeros((rows.shape[0], 0), rows.dtype), kl, ku
-        )
+        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(*banded_lu.apart(rows, kl), kl, ku)
         odd = jnp.sum(pivots != 0) % 2 == 1
         return from_pivots(
             upper[:, 0],
@@ -283,11 +305,10 @@ def _determinant(rows, kl, ku, gradient):
 
     if kl == 0 or ku == 0:
         return from_pivots(rows[:, kl], one, lambda: jnp.zeros_like(rows).at[:, kl].set(1 / rows[:, kl]))
-    if not banded_lu.is_native(kl, ku, rows.dtype):
-        return pivoted()
-    factors = banded_lu.eliminate(rows, kl, ku)
+    factors, stable = banded_lu.eliminate(jnp.pad(rows, ((0, kl), (0, 0))), kl, ku)
+    factors = factors[: rows.shape[0]]
     return lax.cond(
-        banded_lu.is_stable(factors, rows, kl, ku),
+        stable,
         lambda: from_pivots(factors[:, kl], one, lambda: banded_lu.logdet_gradient(factors, kl, ku)),
         pivoted,
     )

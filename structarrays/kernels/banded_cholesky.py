@@ -6,7 +6,7 @@ Columns from the diagonal down are the storage: ``columns[j, k] = A[j + k, j]``,
 import jax.numpy as jnp
 from jax import lax
 
-from structarrays.kernels import banded_rows
+from structarrays.kernels import banded_rows, bands
 
 # Bytes of a column up to which the flat loop is native.
 _NATIVE_BYTES = 104
@@ -14,15 +14,9 @@ _NATIVE_BYTES = 104
 
 def from_diagonals(diagonals, offsets, n, dtype):
     """Column storage of the lower triangle, offsets <= 0; the imaginary part of the diagonal is dropped."""
-    stored = dict(zip(offsets, diagonals, strict=True))
-    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
-    zero = jnp.zeros((*batch, n), dtype)
-    columns = []
-    for k in range(banded_rows.bandwidths(offsets)[0] + 1):
-        # Column j of the matrix is row j of its transpose.
-        column = banded_rows.aligned(stored[-k], k, n) if -k in stored else zero
-        columns.append(jnp.broadcast_to(column.real.astype(dtype) if k == 0 else column, (*batch, n)))
-    return jnp.stack(columns, -1)
+    diagonals = [d if k else d.real.astype(dtype) for d, k in zip(diagonals, offsets, strict=True)]
+    # The columns of a matrix are the rows of its transpose.
+    return banded_rows.from_diagonals(*bands.transpose(diagonals, tuple(offsets)), n, dtype)
 
 
 def ldl(columns):
@@ -58,27 +52,22 @@ def _ldl_by_columns(columns):
     w = columns.shape[1] - 1
 
     def step(correction, column):
-        # correction[a, b] is what earlier columns took from entry (j + a, j + b)
-        column = column - jnp.append(correction[:, 0], 0)
+        # correction[b, a] is what earlier columns added to entry (j + a, j + b)
+        column = correction[0] + column
         below = column[1:]
-        update = below[:, None] * (below.conj() / column[0])
-        return jnp.pad(correction[1:, 1:], ((0, 1), (0, 1))) + update, column
+        update = (below.conj() / column[0])[:, None] * below
+        return jnp.pad(correction[1:, 1:] - update, ((0, 1), (0, 1))), column
 
-    return lax.scan(step, jnp.zeros((w, w), columns.dtype), columns)[1]
+    return lax.scan(step, jnp.zeros((w + 1, w + 1), columns.dtype), columns)[1]
 
 
-def solve(columns, b):
-    """Solve ``A x = b``, b (n, k). Returns x and whether all pivots are positive; x is NaN if not."""
-    n, width = columns.shape
-    factors = ldl(columns)
-    pivots = factors[:, :1]
+def substitute(factors, b):
+    """Solve ``A x = b``, b (n, k), by what `ldl` returns. Returns x and whether all pivots are positive; x is NaN if not."""
+    pivots, below = factors[:, 0], tuple(range(1, factors.shape[1]))
     ok = ~jnp.any(pivots.real <= 0)
-    factors = factors[:, 1:] / pivots
-    distances = tuple(range(1, width))
-    # Row i of L, nearest entry first: L[i, i - d] = factors[i - d, d - 1].
-    lower = [jnp.pad(factors[: max(0, n - d), d - 1], (min(d, n), 0)) for d in distances]
-    y = banded_rows.substitute(jnp.stack(lower, 1), distances, b) if lower else b
-    x = banded_rows.substitute(factors.conj(), distances, y / pivots, reverse=True)
+    # A = (L D) D^-1 (L D)^H: the first solution is inv(D) inv(L) b.
+    y = banded_rows.substitute_by_columns(factors, below, b, pivots, first=1)
+    x = banded_rows.substitute((factors / pivots[:, None]).conj(), below, y, first=1)
     return jnp.where(ok, x, jnp.nan), ok
 
 

@@ -9,7 +9,6 @@ how far below row j the row stood that was exchanged with it.
 """
 
 import functools
-import math
 
 import jax
 import jax.numpy as jnp
@@ -42,23 +41,21 @@ def _factor(kl, ku, rows):
 
 
 def _factor_one(rows, kl, ku):
-    """The factors of one matrix: without exchanges, which is ten times as fast, if that turns out stable, as `banded.solve` does it."""
-    n = rows.shape[0]
+    """The factors of one matrix: without exchanges, which is several times as fast, if that turns out stable, as `banded.solve` does it."""
 
     def pivoted():
-        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(rows, jnp.zeros((n, 0), rows.dtype), kl, ku)
+        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(*banded_lu.apart(rows, kl), kl, ku)
         return upper, multipliers, pivots.astype(jnp.int32)
 
-    if not banded_lu.is_native(kl, ku, rows.dtype):
-        return pivoted()
-    factors = banded_lu.eliminate(rows, kl, ku)
+    n = rows.shape[0]
+    factors, stable = banded_lu.eliminate(jnp.pad(rows, ((0, kl), (0, 0))), kl, ku)
+    factors = factors[:n]
 
     def unpivoted():
         upper = jnp.pad(factors[:, kl:], ((0, 0), (0, kl)))
-        multipliers = [_shifted(factors[:, kl - k], -k) for k in range(1, kl + 1)]
-        return upper, jnp.stack(multipliers, 1) if kl else factors[:, :0], jnp.zeros(n, jnp.int32)
+        return upper, banded_lu.multipliers_by_columns(factors, kl, ku), jnp.zeros(n, jnp.int32)
 
-    return lax.cond(banded_lu.is_stable(factors, rows, kl, ku), unpivoted, pivoted)
+    return lax.cond(stable, unpivoted, pivoted)
 
 
 @_factor.defjvp
@@ -97,7 +94,7 @@ def _exchanged(window, p):
 # ---- systems -------------------------------------------------------------------------------------------------------
 
 
-def solve(upper, multipliers, pivots, b, transposed: bool):
+def solve(upper, multipliers, pivots, b, of_transpose: bool):
     """Solve ``A x = b`` or ``A^T x = b`` by the factors of A.
 
     Parameters
@@ -106,7 +103,7 @@ def solve(upper, multipliers, pivots, b, transposed: bool):
         The factors, of the dtype of `b`.
     b : jax.Array, (..., n, k)
         Its batch broadcasts with that of the factors.
-    transposed : bool
+    of_transpose : bool
 
     Returns
     -------
@@ -115,59 +112,32 @@ def solve(upper, multipliers, pivots, b, transposed: bool):
     ok : jax.Array, bool scalar
         Whether none is.
     """
-    (n, k), factors_batch = b.shape[-2:], jnp.broadcast_shapes(upper.shape[:-2], pivots.shape[:-1])
-    batch = jnp.broadcast_shapes(factors_batch, b.shape[:-2])
-    if 0 in (n, k, *batch):
-        return jnp.zeros((*batch, n, k), b.dtype), ~jnp.any(upper[..., 0] == 0)
-    b = jnp.broadcast_to(b, (*batch, n, k))
-    if math.prod(factors_batch) == 1 and math.prod(batch) > 1:
-        # One matrix: all right-hand sides are its columns.
-        columns = jnp.moveaxis(b, -2, 0)
-        one = (upper.reshape(upper.shape[-2:]), multipliers.reshape(multipliers.shape[-2:]), pivots.reshape(n))
-        x, ok = solve(*one, columns.reshape(n, -1), transposed)
-        return jnp.moveaxis(x.reshape(columns.shape), 0, -2), ok
-    upper, multipliers = (jnp.broadcast_to(a, batch + a.shape[-2:]) for a in (upper, multipliers))
-    pivots = jnp.broadcast_to(pivots, (*batch, n))
+    if 0 in b.shape[-2:]:
+        batch = jnp.broadcast_shapes(upper.shape[:-2], pivots.shape[:-1], b.shape[:-2])
+        return jnp.zeros((*batch, *b.shape[-2:]), b.dtype), ~jnp.any(upper[..., 0] == 0)
 
-    def kernel(*args, transposed):
-        x, ok = banded_systems.one_by_one(functools.partial(_solve, transposed=transposed), batch_of(args), *args)
+    def kernel(upper, multipliers, pivots, b, transposed):
+        system = functools.partial(_solve, transposed=transposed != of_transpose)
+        x, ok = banded_systems.one_by_one(system, b.shape[:-2], upper, multipliers, pivots, b)
         return x, jnp.all(ok)
 
-    def batch_of(args):
-        return args[0].shape[:-2]
-
-    straight, other = (
-        banded_systems.for_whole_batch(functools.partial(kernel, transposed=t)) for t in (transposed, not transposed)
-    )
-
-    def matvec(x):
-        product = jnp.vectorize(
-            functools.partial(_product, transposed=transposed), signature="(n,w),(n,m),(n),(n,k)->(n,k)"
-        )
-        return product(upper, multipliers, pivots, x)
+    def matvec(factors, x):
+        product = functools.partial(_product, transposed=of_transpose)
+        return jnp.vectorize(product, signature="(n,w),(n,m),(n),(n,k)->(n,k)")(*factors, x)
 
     # The derivative is that of the equation, A dx = db - dA x, where A is the product of its factors.
-    return lax.custom_linear_solve(
-        matvec,
-        b,
-        lambda _, b: straight(upper, multipliers, pivots, b),
-        lambda _, b: other(upper, multipliers, pivots, b),
-        has_aux=True,
-    )
+    return banded_systems.solve(kernel, (upper, multipliers, pivots), (2, 2, 1), matvec, b)
 
 
 def _solve(upper, multipliers, pivots, b, transposed):
     """Solve one system."""
     ok = ~jnp.any(upper[:, 0] == 0)
-    diag = upper[:, :1]
-    distances = tuple(range(1, upper.shape[1]))
     if transposed:
-        columns = [_shifted(upper[:, d], d) for d in distances]  # entry (i, i - d) of U^T
-        coefficients = jnp.stack(columns, 1) / diag if columns else upper[:, 1:]
-        x = _up(multipliers, pivots, banded_rows.substitute(coefficients, distances, b / diag), transposed)
+        right = tuple(range(1, upper.shape[1]))
+        x = banded_rows.substitute_by_columns(upper, right, b, upper[:, 0], first=1)
+        x = _up(multipliers, pivots, x, transposed)
     else:
-        y = _down(multipliers, pivots, b, transposed)
-        x = banded_rows.substitute(upper[:, 1:] / diag, distances, y / diag, reverse=True)
+        x = banded_lu.substitute_upper(upper, _down(multipliers, pivots, b, transposed))
     return jnp.where(ok, x, jnp.nan), ok
 
 
@@ -175,16 +145,9 @@ def _product(upper, multipliers, pivots, x, transposed):
     """``A x`` or ``A^T x``."""
     if transposed:
         x = _down(multipliers, pivots, x, transposed)
-        return sum(_shifted(upper[:, d, None] * x, d) for d in range(upper.shape[1]))
-    y = sum(upper[:, d, None] * _shifted(x, -d) for d in range(upper.shape[1]))
+        return sum(banded_rows.shifted(upper[:, d, None] * x, d) for d in range(upper.shape[1]))
+    y = sum(upper[:, d, None] * banded_rows.shifted(x, -d) for d in range(upper.shape[1]))
     return _up(multipliers, pivots, y, transposed)
-
-
-def _shifted(a, d):
-    """The rows moved down by d (up, if it is negative), with zeros in their places."""
-    n = a.shape[0]
-    zeros = jnp.zeros((min(abs(d), n), *a.shape[1:]), a.dtype)
-    return jnp.concatenate([zeros, a[: n - d]] if d >= 0 else [a[-d:], zeros])[:n]
 
 
 def _down(multipliers, pivots, b, transposed):

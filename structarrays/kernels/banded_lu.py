@@ -1,12 +1,19 @@
 """Gaussian elimination of one banded matrix in row storage (see `banded_rows`).
 
-Without pivoting the elimination is one flat loop over (column, row) pairs, which XLA compiles to native code (5-10 ns
-an iteration) and does in place. `is_stable` tells afterwards whether it may be trusted. If not, a loop over the
-columns pivots partially as LAPACK's ``gbtrf`` does; it carries a window of the next rows.
+Without pivoting, narrow bands are eliminated in one flat loop over (column, row) pairs, which XLA compiles to native code (5-10 ns an
+iteration) and does in place; wide ones in a loop over the columns with a dense window of what is left of the next rows. Whether the
+result may be trusted is told afterwards. If not, a loop over the columns pivots partially as LAPACK's ``gbtrf`` does; it carries a
+window of the next rows.
+
+The factors without pivoting are one array (n or more, kl + ku + 1), which has the rows of U from its diagonal on in the columns from kl
+on, and before them the multipliers of the unit triangular L: those of its row for narrow bands, farthest from the diagonal first, those
+of its column for wide ones, nearest first.
 """
 
 import jax.numpy as jnp
 from jax import lax
+
+from structarrays.kernels import banded_rows
 
 # Bytes of a row right of the diagonal up to which the flat loop is native.
 _NATIVE_BYTES = 104
@@ -16,18 +23,32 @@ _NATIVE_BYTES = 104
 _GROWTH = 16
 
 
-def is_native(kl, ku, dtype):
-    """Whether `eliminate` runs as a native loop."""
-    return (ku + 1) * jnp.dtype(dtype).itemsize <= _NATIVE_BYTES
+def _is_narrow(ku, dtype):
+    """Whether the multipliers stand by rows."""
+    return (ku + 1) * dtype.itemsize <= _NATIVE_BYTES
 
 
 def eliminate(rows, kl, ku):
-    """Factor ``A = L U`` without pivoting, (n, kl + ku + 1).
+    """Factor a matrix without pivoting.
 
-    Returns the same storage, with the multipliers of the unit triangular L left of the diagonal and U from it on.
+    Parameters
+    ----------
+    rows : jax.Array, (n + kl, kl + ku + 1)
+        With kl rows of zeros below those of the matrix.
+
+    Returns
+    -------
+    factors : jax.Array
+        See above.
+    stable : jax.Array, bool scalar
+        Whether there is no zero pivot, and ``|L||U|`` is small.
     """
-    n, width = rows.shape
-    flat = jnp.concatenate([rows.reshape(-1), jnp.zeros(kl * width, rows.dtype)])
+    eliminated = (_eliminate_by_pairs if _is_narrow(ku, rows.dtype) else _eliminate_by_columns)(rows, kl, ku)
+    return eliminated, _is_stable(eliminated[: rows.shape[0] - kl], kl, ku, jnp.max(jnp.abs(rows)))
+
+
+def _eliminate_by_pairs(rows, kl, ku):
+    padded, width = rows.shape
     first = jnp.arange(ku + 1) == 0
 
     def step(t, flat):
@@ -40,24 +61,83 @@ def eliminate(rows, kl, ku):
         row = jnp.where(first, multiplier, row - multiplier * pivot_row)
         return lax.dynamic_update_slice_in_dim(flat, row, at, 0, allow_negative_indices=False)
 
-    flat = lax.fori_loop(0, n * kl, step, flat)
-    return flat[: n * width].reshape(n, width)
+    return lax.fori_loop(0, (padded - kl) * kl, step, rows.reshape(-1)).reshape(rows.shape)
 
 
-def is_stable(factors, rows, kl, ku):
-    """Whether the elimination without pivoting has no zero pivot and a small ``|L||U|``."""
-    n = rows.shape[0]
-    upper = jnp.max(jnp.abs(factors[:, kl:]), 1)
-    total = upper
-    for d in range(1, min(kl, n - 1) + 1):
-        shifted = jnp.concatenate([jnp.zeros(d, upper.dtype), upper[: n - d]])
-        total = total + jnp.abs(factors[:, kl - d]) * shifted
-    # The comparison is false for NaN.
-    return (jnp.max(total) <= _GROWTH * jnp.max(jnp.abs(rows))) & jnp.all(factors[:, kl] != 0)
+def _eliminate_by_columns(rows, kl, ku):
+    n = rows.shape[0] - kl
+    # What stands below the diagonal in each column, nearest first, and its row from the diagonal on.
+    lines = [rows[k : n + k, kl - k] for k in range(1, kl + 1)] + [rows[:n, c] for c in range(kl, kl + ku + 1)]
+    columns = jnp.stack(lines, 1)
+
+    def step(correction, entries):
+        # correction[a, b] is what earlier columns added to entry (j + a, j + b)
+        right = correction[0] + entries[kl:]
+        below = (correction[1:, 0] + entries[:kl]) / right[0]
+        correction = jnp.pad(correction[1:, 1:] - below[:, None] * right[1:], ((0, 1), (0, 1)))
+        return correction, jnp.concatenate([below, right])
+
+    return lax.scan(step, jnp.zeros((kl + 1, ku + 1), rows.dtype), columns)[1]
 
 
-def eliminate_pivoted(rows, b, kl, ku):
-    """Eliminate with partial pivoting, right-hand sides (n, k) included.
+def _is_stable(factors, kl, ku, largest):
+    """Whether the pivots and the growth of an elimination of a matrix with this largest entry allow to trust it.
+
+    Comparisons are false for NaN.
+    """
+    limit = _GROWTH * largest
+    lower, upper = jnp.abs(factors[:, :kl]), jnp.abs(factors[:, kl:])
+    bound = (1 + kl * jnp.max(lower, initial=0)) * jnp.max(upper)
+
+    def by_rows():
+        size = jnp.max(upper, 1)
+        total = size
+        for d in range(1, kl + 1):
+            if _is_narrow(ku, factors.dtype):
+                total = total + lower[:, kl - d] * banded_rows.shifted(size, d)
+            else:
+                total = total + banded_rows.shifted(lower[:, d - 1] * size, d)
+        return jnp.max(total) <= limit
+
+    # The bound by the largest of all multipliers is cheaper, and mostly good enough.
+    return jnp.all(upper[:, 0] != 0) & lax.cond(bound <= limit, lambda: jnp.array(True), by_rows)
+
+
+def substitute(factors, kl, ku, b, transposed):
+    """Solve ``L U x = b``, or its transpose, by what `eliminate` returns."""
+    by_rows, by_columns = banded_rows.substitute, banded_rows.substitute_by_columns
+    below, right = tuple(range(-kl, 0)), tuple(range(1, ku + 1))
+    diagonal = factors[: b.shape[0], kl]
+    narrow = _is_narrow(ku, factors.dtype)
+    if transposed:
+        y = by_columns(factors, right, b, diagonal, first=kl + 1)
+        return by_columns(factors, below, y) if narrow else by_rows(factors, tuple(range(1, kl + 1)), y)
+    y = by_rows(factors, below, b) if narrow else by_columns(factors, tuple(range(1, kl + 1)), b)
+    return by_rows(factors, right, y, diagonal, first=kl + 1)
+
+
+def substitute_upper(upper, y):
+    """Solve ``U x = y``; row j of `upper` begins at the diagonal."""
+    return banded_rows.substitute(upper, tuple(range(1, upper.shape[1])), y, upper[:, 0], first=1)
+
+
+def multipliers_by_columns(factors, kl, ku):
+    """The multipliers of `eliminate`, (n, kl), those of a column together, nearest to the diagonal first."""
+    if not kl or not _is_narrow(ku, factors.dtype):
+        return factors[:, :kl]
+    return jnp.stack([banded_rows.shifted(factors[:, kl - k], -k) for k in range(1, kl + 1)], 1)
+
+
+def eliminate_pivoted(top, rows, kl, ku, b=None):
+    """Eliminate with partial pivoting, right-hand sides included.
+
+    Parameters
+    ----------
+    top : jax.Array, (kl, kl + ku + 1)
+        The first rows.
+    rows : jax.Array, (n, kl + ku + 1)
+        The others, and kl rows of zeros below them.
+    b : jax.Array, (n, k), optional
 
     Returns
     -------
@@ -70,16 +150,16 @@ def eliminate_pivoted(rows, b, kl, ku):
         Which row of the window became row j: 0 for no interchange.
     """
     n, width = rows.shape
+    b = jnp.zeros((n, 0), rows.dtype) if b is None else b
     k = b.shape[1]
-    # The window holds rows j ... j + kl - 1 from column j on, and their right-hand sides.
-    window = [jnp.concatenate([rows[i, kl - i :], jnp.zeros(kl - i, rows.dtype), b[i]]) for i in range(kl)]
+    # The window holds rows j ... j + kl - 1 from column j on, and their right-hand sides. Those below the matrix are zero.
+    b = jnp.concatenate([b, jnp.zeros((kl, k), b.dtype)])
+    window = [jnp.concatenate([top[i, kl - i :], jnp.zeros(kl - i, rows.dtype), b[i]]) for i in range(kl)]
     window = jnp.stack(window) if kl else jnp.zeros((0, width + k), rows.dtype)
-    incoming = jnp.concatenate([rows, b], 1)[kl:]
-    incoming = jnp.concatenate([incoming, jnp.zeros((kl, width + k), rows.dtype)])
     index = jnp.arange(kl + 1)[:, None]
 
-    def step(window, row):
-        window = jnp.concatenate([window, row[None]])
+    def step(window, incoming):
+        window = jnp.concatenate([window, jnp.concatenate(incoming)[None]])
         p = jnp.argmax(jnp.abs(window[:, 0]))
         pivot_row = lax.dynamic_index_in_dim(window, p, 0, keepdims=False)
         others = jnp.where(index == p, window[0], window)[1:]
@@ -89,10 +169,14 @@ def eliminate_pivoted(rows, b, kl, ku):
         others = others - multipliers[:, None] * pivot_row
         zero = jnp.zeros((kl, 1), rows.dtype)
         window = jnp.concatenate([others[:, 1:width], zero, others[:, width:]], 1)
-        return window, (pivot_row, multipliers, p)
+        return window, (pivot_row[:width], pivot_row[width:], multipliers, p)
 
-    _, (reduced, multipliers, pivots) = lax.scan(step, window, incoming)
-    return reduced[:, :width], reduced[:, width:], multipliers, pivots
+    return lax.scan(step, window, (rows, b[kl:]))[1]
+
+
+def apart(rows, kl):
+    """The rows of a matrix as `eliminate_pivoted` takes them."""
+    return rows[:kl], jnp.pad(rows[kl:], ((0, kl), (0, 0)))
 
 
 def logdet_gradient(factors, kl, ku):
@@ -105,7 +189,7 @@ def logdet_gradient(factors, kl, ku):
     """
     n = factors.shape[0]
     reciprocals = 1 / factors[:, kl]
-    lower = jnp.stack([jnp.pad(factors[k:, kl - k], (0, min(k, n))) for k in range(1, kl + 1)], 1)
+    lower = multipliers_by_columns(factors, kl, ku)
     upper = factors[:, kl + 1 :] * reciprocals[:, None]
 
     # One array of results and three of inputs: so the loop is native up to three diagonals on either side, and quick beyond.

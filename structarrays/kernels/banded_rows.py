@@ -7,26 +7,28 @@ of the matrix, for the ``kl`` subdiagonals, the diagonal and the ``ku`` superdia
 import jax.numpy as jnp
 from jax import lax
 
-# Carried entries in double precision up to which a substitution is compiled to a native loop (see `tridiagonal`).
-_NATIVE_WINDOW = 16
-
-# Columns from which one loop over the rows with all columns in its body beats a native loop for each.
-_MANY_COLUMNS = 64
-
 
 def bandwidths(offsets):
     """Numbers of sub- and superdiagonals."""
     return max(0, -min(offsets, default=0)), max(0, max(offsets, default=0))
 
 
-def from_diagonals(diagonals, offsets, n, dtype):
-    """Row storage (..., n, kl + ku + 1) of a square matrix given by its diagonals (..., n - |offset|)."""
+def from_diagonals(diagonals, offsets, n, dtype, first=0, count=None):
+    """Row storage (..., count, kl + ku + 1) of a square matrix given by its diagonals (..., n - |offset|).
+
+    It begins with row `first`, and has n rows unless `count` says otherwise; rows below the matrix are zero.
+    """
     kl, ku = bandwidths(offsets)
-    stored = dict(zip(offsets, diagonals, strict=True))
+    count = n if count is None else count
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
-    zero = jnp.zeros((*batch, n), dtype)
-    columns = [aligned(stored[k], k, n) if k in stored else zero for k in range(-kl, ku + 1)]
-    return jnp.stack([jnp.broadcast_to(c, (*batch, n)) for c in columns], -1)
+    rows = jnp.zeros((*batch, count, kl + ku + 1), dtype)
+    # One update in place for each diagonal: to stack them, XLA would hold another copy of all.
+    for d, k in zip(diagonals, offsets, strict=True):
+        start = max(0, -k) - first
+        d = d[..., max(0, -start) : count - start, None]
+        d = jnp.broadcast_to(d, (*batch, *d.shape[-2:])).astype(dtype)
+        rows = lax.dynamic_update_slice(rows, d, (*(0,) * len(batch), max(0, start), kl + k))
+    return rows
 
 
 def aligned(diagonal, offset, n):
@@ -36,34 +38,88 @@ def aligned(diagonal, offset, n):
     return lax.pad(diagonal, jnp.zeros((), diagonal.dtype), widths)
 
 
-def substitute(coefficients, distances, b, reverse=False):
-    """Solve a unit triangular banded system.
+def substitute(coefficients, offsets, b, diagonal=None, first=0):
+    """Solve a triangular banded system by the rows of its matrix.
 
-    ``x[i] = b[i] - sum_m coefficients[i, m] x[i - distances[m]]``, or ``i + distances[m]`` if `reverse`.
+    ``x[i] = (b[i] - sum_m coefficients[i, first + m] x[i + offsets[m]]) / diagonal[i]``
+
+    The next row but one needs the last one, which is carried besides, at its very end.
 
     Parameters
     ----------
-    coefficients : jax.Array, (n, number of distances)
-    distances : tuple of int
-        Strictly increasing, positive.
+    coefficients : jax.Array, (n or more, first + number of offsets or more)
+    offsets : tuple of int
+        Strictly increasing; all negative (from the first row down) or all positive (from the last row up).
     b : jax.Array, (n, k)
-    reverse : bool
-        From the last row up (upper triangular) instead of down (lower triangular).
+    diagonal : jax.Array, (n,), optional
+        By default of ones.
+    first : int
     """
-    if not distances:
-        return b
-    width = distances[-1]
-    k = b.shape[1]
-    if 1 < k < _MANY_COLUMNS and width * k * b.dtype.itemsize / 8 > _NATIVE_WINDOW:
-        columns = lax.map(lambda c: substitute(coefficients, distances, c[:, None], reverse)[:, 0], b.T)
-        return columns.T
-    contiguous = len(distances) == width
+    n, k = b.shape
+    if not offsets:
+        return b if diagonal is None else b / diagonal[:, None]
+    down = offsets[0] < 0
+    margin = -offsets[0] if down else 0  # rows of zeros before those of the solution
+    nearest = -1 if down else 1
+    runs = _runs([d for d in offsets if d != nearest])
 
-    def step(window, row):
-        # window[d - 1] is the solution at distance d
-        a, y = row
-        reached = window if contiguous else jnp.concatenate([window[d - 1 : d] for d in distances])
-        x = y - jnp.sum(a[:, None] * reached, 0)
-        return jnp.concatenate([x[None], window[:-1]]), x
+    def step(t, state):
+        x, last = state
+        i = t if down else n - 1 - t
+        a = _rows(coefficients, i, 1)[0, first : first + len(offsets)]
+        new = _rows(b, i, 1)[0]
+        for offset, count in runs:
+            m = offsets.index(offset)
+            new = new - jnp.sum(a[m : m + count, None] * _rows(x, margin + i + offset, count), 0)
+        if nearest in offsets:
+            new = new - a[offsets.index(nearest)] * last
+        if diagonal is not None:
+            new = new / _rows(diagonal, i, 1)[0]
+        return lax.dynamic_update_slice_in_dim(x, new[None], margin + i, 0, allow_negative_indices=False), new
 
-    return lax.scan(step, jnp.zeros((width, k), b.dtype), (coefficients, b), reverse=reverse)[1]
+    x = jnp.zeros((n + max(map(abs, offsets)), k), b.dtype)
+    return lax.fori_loop(0, n, step, (x, x[0]))[0][margin : margin + n]
+
+
+def substitute_by_columns(coefficients, offsets, b, diagonal=None, first=0):
+    """Solve a triangular banded system by the columns of its matrix.
+
+    ``x[i] = (b[i] - sum_m coefficients[i - offsets[m], first + m] x[i - offsets[m]]) / diagonal[i]``
+
+    for consecutive offsets from 1 on (from the first row down) or to -1 (from the last row up). What the rows that are known take from
+    the next ones is carried.
+    """
+    n, k = b.shape
+    if not offsets:
+        return b if diagonal is None else b / diagonal[:, None]
+    down = offsets[0] > 0
+    zero = jnp.zeros((1, k), b.dtype)
+
+    def step(known, row):
+        i, y = row
+        a = _rows(coefficients, i, 1)[0, first : first + len(offsets), None]
+        x = y - known[0 if down else -1]
+        if diagonal is not None:
+            x = x / _rows(diagonal, i, 1)[0]
+        known = jnp.concatenate([known[1:], zero] if down else [zero, known[:-1]])
+        return known + a * x, x
+
+    known = jnp.zeros((len(offsets), k), b.dtype)
+    return lax.scan(step, known, (jnp.arange(n), b), reverse=not down)[1]
+
+
+def shifted(a, d):
+    """The rows moved down by d (up, if it is negative), with zeros in their places."""
+    n = a.shape[0]
+    zeros = jnp.zeros((min(abs(d), n), *a.shape[1:]), a.dtype)
+    return jnp.concatenate([zeros, a[: n - d]] if d >= 0 else [a[-d:], zeros])[:n]
+
+
+def _runs(offsets):
+    """Pairs of the first and the number of consecutive offsets."""
+    firsts = [d for d in offsets if d - 1 not in offsets]
+    return [(d, next(i for i in range(1, len(offsets) + 1) if d + i not in offsets)) for d in firsts]
+
+
+def _rows(a, start, count):
+    return lax.dynamic_slice_in_dim(a, start, count, 0, allow_negative_indices=False)

@@ -1,65 +1,78 @@
 """What all solvers of banded systems share: batches, derivatives, and being mapped.
 
-A *kernel* here takes the diagonals of square matrices and right-hand sides ``b`` (..., n, k), all of one dtype and with
-one batch shape and no empty dimension, and returns ``x`` (..., n, k) and one boolean for the whole batch.
+A *kernel* here takes the arrays that a matrix is given by and its factors, with right-hand sides ``b`` (..., n, k), all with one batch
+shape and no empty dimension, and a flag for the transposed matrix. It returns ``x`` (..., n, k) and one boolean for the whole batch.
 """
 
+import functools
 import math
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.custom_batching import custom_vmap
 
-from structarrays.kernels import bands
 
-
-def solve(kernel, transposed, diagonals, offsets, n, b):
+def solve(kernel, matrix, ranks, matvec, b, factor=None):
     """Solve ``A x = b`` by a kernel, for any batches, with derivatives by the implicit function theorem.
 
-    ``A dx = db - dA x``; in reverse, one solve with the transpose and the banded part of an outer product. Nothing
-    differentiates through the kernels.
+    ``A dx = db - dA x``; in reverse, one solve with the transpose and the part of an outer product that the matrix has. Nothing
+    differentiates through the kernels, and a matrix is factored once for all of its systems.
 
     Parameters
     ----------
-    kernel, transposed : callable
-        Kernels for ``A`` and for its transpose. Both take the diagonals of ``A``.
-    diagonals, offsets, n
-        The matrix.
+    kernel : callable
+        ``kernel(*matrix, *factors, b, transposed=…)``.
+    matrix : tuple of jax.Array
+        What the matrix is given by.
+    ranks : tuple of int
+        The number of dimensions of each of these behind the batch.
+    matvec : callable
+        Of the matrix and an array (..., n, k), for any batches.
     b : jax.Array, (..., n, k)
+    factor : callable, optional
+        Of the matrix, to a tuple of arrays with its batch in front.
 
     Returns
     -------
     x : jax.Array, (..., n, k)
     ok : jax.Array, bool scalar
     """
-    k = b.shape[-1]
-    matrix_batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    n, k = b.shape[-2:]
+    matrix_batch = jnp.broadcast_shapes(*(a.shape[: a.ndim - r] for a, r in zip(matrix, ranks, strict=True)))
     batch = jnp.broadcast_shapes(matrix_batch, b.shape[:-2])
     if n == 0 or 0 in batch:
         return jnp.zeros((*batch, n, k), b.dtype), jnp.array(True)
     if k == 0:
-        x, ok = solve(kernel, transposed, diagonals, offsets, n, jnp.zeros((*batch, n, 1), b.dtype))
+        x, ok = solve(kernel, matrix, ranks, matvec, jnp.zeros((*batch, n, 1), b.dtype), factor)
         return x[..., :0], ok
     b = jnp.broadcast_to(b, (*batch, n, k))
     if math.prod(matrix_batch) == 1 and math.prod(batch) > 1:
         # One matrix: all right-hand sides are its columns.
         columns = jnp.moveaxis(b, -2, 0)
-        diagonals = tuple(d.reshape(d.shape[-1:]) for d in diagonals)
-        x, ok = solve(kernel, transposed, diagonals, offsets, n, columns.reshape(n, -1))
+        matrix = tuple(a.reshape(a.shape[a.ndim - r :]) for a, r in zip(matrix, ranks, strict=True))
+        x, ok = solve(kernel, matrix, ranks, matvec, columns.reshape(n, -1), factor)
         return jnp.moveaxis(x.reshape(columns.shape), 0, -2), ok
-    diagonals = tuple(jnp.broadcast_to(d, (*batch, d.shape[-1])) for d in diagonals)
-    kernel, transposed = for_whole_batch(kernel), for_whole_batch(transposed)
-
-    def matvec(x):
-        return bands.matmul_dense(diagonals, offsets, (n, n), x)
-
+    matrix = tuple(
+        jnp.broadcast_to(a, matrix_batch + a.shape[a.ndim - r :]) for a, r in zip(matrix, ranks, strict=True)
+    )
+    factors = lax.stop_gradient(matrix)
+    if factor is not None:
+        count = len(jax.eval_shape(factor, *factors))
+        factors += mapped_together(factor, (True,) * count)(*factors)
+    factors = tuple(jnp.broadcast_to(a, batch + a.shape[len(matrix_batch) :]) for a in factors)
+    straight, transposed = (for_whole_batch(functools.partial(kernel, transposed=t)) for t in (False, True))
     return lax.custom_linear_solve(
-        matvec, b, lambda _, b: kernel(*diagonals, b), lambda _, b: transposed(*diagonals, b), has_aux=True
+        lambda x: matvec(matrix, x),
+        b,
+        lambda _, b: straight(*factors, b),
+        lambda _, b: transposed(*factors, b),
+        has_aux=True,
     )
 
 
 def divide(diag, b, positive_definite):
-    """Solve by a diagonal matrix, diag (..., n); a kernel but for its last argument."""
+    """Solve by a diagonal matrix, diag (..., n)."""
     diag = diag[..., None]
     bad = jnp.any(diag.real <= 0 if positive_definite else diag == 0, axis=-2, keepdims=True)
     return jnp.where(bad, jnp.nan, b / diag), ~jnp.any(bad)
@@ -75,10 +88,10 @@ def for_whole_batch(kernel):
 
     @solver.def_vmap
     def _(axis_size, in_batched, *args):
-        *diagonals, b = args
+        *factors, b = args
         if not any(in_batched[:-1]):
             columns = jnp.moveaxis(b, 0, -2)
-            x, ok = solver(*diagonals, columns.reshape(*columns.shape[:-2], -1))
+            x, ok = solver(*factors, columns.reshape(*columns.shape[:-2], -1))
             return (jnp.moveaxis(x.reshape(columns.shape), -2, 0), ok), (True, False)
         return solver(*_broadcast(axis_size, in_batched, args)), (True, False)
 
@@ -110,4 +123,4 @@ def one_by_one(function, batch, *args):
         return function(*args)
     flat = tuple(a.reshape(-1, *a.shape[len(batch) :]) for a in args)
     results = lax.map(lambda system: function(*system), flat)
-    return tuple(r.reshape(*batch, *r.shape[1:]) for r in results)
+    return jax.tree.map(lambda r: r.reshape(*batch, *r.shape[1:]), results)

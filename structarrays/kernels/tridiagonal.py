@@ -17,7 +17,7 @@ import math
 import jax.numpy as jnp
 from jax import lax
 
-from structarrays.kernels import banded_systems
+from structarrays.kernels import banded_systems, bands
 
 # Right-hand sides in double precision that a loop body can hold and still be compiled to a native loop.
 _NATIVE_COLUMNS = 4
@@ -45,36 +45,21 @@ def solve(lower, diag, upper, b, positive_definite=False):
     ok : jax.Array, bool scalar
         Whether all pivots were nonzero (positive). NaN in `A` or `b` gives NaN in `x` and leaves it True.
     """
-    diagonals = (lower, diag, upper)
-    if diag.shape[-1] == 1:
 
-        def kernel(lower, diag, upper, b):
+    def kernel(lower, diag, upper, b, transposed):
+        if diag.shape[-1] == 1:
             return banded_systems.divide(diag, b, positive_definite)
+        if positive_definite:
+            upper = lower.conj()
+        if transposed:
+            lower, upper = upper, lower
+        by = _positive_definite_on_cpu if positive_definite else _general_on_cpu
+        return lax.platform_dependent(lower, diag, upper, b, cpu=by, default=_anywhere)
 
-        transposed = kernel
-    elif positive_definite:
+    def matvec(diagonals, x):
+        return bands.matmul_dense(diagonals, (-1, 0, 1), (diag.shape[-1],) * 2, x)
 
-        def kernel(lower, diag, _, b):
-            return _solve_positive_definite(lower, diag, lower.conj(), b)
-
-        def transposed(lower, diag, _, b):
-            return _solve_positive_definite(lower.conj(), diag, lower, b)
-
-    else:
-        kernel = _solve_general
-
-        def transposed(lower, diag, upper, b):
-            return _solve_general(upper, diag, lower, b)
-
-    return banded_systems.solve(kernel, transposed, diagonals, (-1, 0, 1), diag.shape[-1], b)
-
-
-def _solve_general(lower, diag, upper, b):
-    return lax.platform_dependent(lower, diag, upper, b, cpu=_general_on_cpu, default=_anywhere)
-
-
-def _solve_positive_definite(lower, diag, upper, b):
-    return lax.platform_dependent(lower, diag, upper, b, cpu=_positive_definite_on_cpu, default=_anywhere)
+    return banded_systems.solve(kernel, (lower, diag, upper), (1, 1, 1), matvec, b)
 
 
 def _anywhere(lower, diag, upper, b):

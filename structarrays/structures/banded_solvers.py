@@ -37,7 +37,7 @@ def _(x1, x2):
     vector = data.ndim == 1
     b = data[:, None] if vector else data
     definite = POSITIVE_DEFINITE in x1.assumptions
-    remark(kernel.explanation(_parts(x1)[1], x1.dtype, definite))
+    remark(kernel.explanation(_parts(x1)[1], definite))
     solution, ok = kernel.solve(*_parts(x1), b, definite)
     return Dense._make((solution[..., 0] if vector else solution,)), ok
 
@@ -85,9 +85,8 @@ def _(x):
 @selected_inverse.kernel(Banded, when=has_structural_zeros)
 def _(x):
     diagonals, ok = kernel.selected_inverse(*_parts(x))
-    positive = POSITIVE_DEFINITE in x.assumptions
-    if positive and 0 in x.offsets:  # so are the inverse, and what stands on its diagonal
-        ok = ok & ~jnp.any(diagonals[x.offsets.index(0)].real <= 0)
+    if POSITIVE_DEFINITE in x.assumptions:
+        ok = ok & kernel.cholesky(*_parts(x))[-1]
     return bands(diagonals, x.offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
 
 
