@@ -321,6 +321,56 @@ def test_a_million_rows_in_linear_memory_and_native_loops(name):
     assert gradient.memory_analysis().temp_size_in_bytes < 16 * stored
 
 
+def loops(compiled):
+    """How many loops of a compiled function are native, and how many are not."""
+    text = compiled.as_text()
+    native = text.count('xla_cpu_small_call="true"')
+    return native, text.count(" while(") - native
+
+
+def test_the_derivative_of_a_solution_factors_once():
+    """Eliminate and substitute down and up: a solution has three loops, its derivative two more."""
+    n, offsets = 1000, (-2, -1, 0, 1, 2)
+    diagonals = tuple(jax.ShapeDtypeStruct((n - abs(k),), np.float64) for k in offsets)
+    b = jax.ShapeDtypeStruct((n, 1), np.float64)
+    f = FUNCTIONS["positive definite"]
+    assert loops(jax.jit(f).lower(diagonals, b).compile()) == (3, 0)
+    assert loops(jax.jit(jax.value_and_grad(f)).lower(diagonals, b).compile()) == (5, 0)
+
+
+@pytest.mark.parametrize("offsets", [tuple(range(-32, 1)), tuple(range(33)), (-300, -2, 0)])
+def test_substitution_is_one_native_loop(offsets):
+    n = 1000
+    diagonals = tuple(jax.ShapeDtypeStruct((n - abs(k),), np.float64) for k in offsets)
+    b = jax.ShapeDtypeStruct((n, 1), np.float64)
+    assert loops(jax.jit(lambda d, b: banded.solve(d, offsets, n, b)).lower(diagonals, b).compile()) == (1, 0)
+
+
+@pytest.mark.parametrize("dominant", [True, False])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_wide_bands_and_their_derivatives(dominant, dtype):
+    """Too wide for the flat loop of the elimination: with and without exchanges of rows, and transposed."""
+    n, offsets = 24, tuple(range(-9, 16))
+    diagonals = list(matrix(n, offsets, dtype=dtype))
+    if dominant:
+        diagonals[9] = diagonals[9] + 40
+    b = random((n, 2), dtype, 5)
+    a = dense(diagonals, offsets, n, dtype=dtype)
+    x, ok = solve(tuple(diagonals), offsets, n, b)
+    assert ok and backward_error(a, np.asarray(x), b) < 100
+    np.testing.assert_allclose(slogdet(tuple(diagonals), offsets, n)[1], np.linalg.slogdet(a)[1], rtol=1e-12)
+
+    def f(diagonals, b):
+        return jnp.sum(jnp.abs(banded.solve(diagonals, offsets, n, b)[0]) ** 2)
+
+    def g(diagonals, b):
+        return jnp.sum(jnp.abs(jnp.linalg.solve(bands.to_dense(diagonals, offsets, (n, n)), b)) ** 2)
+
+    ours, theirs = (jax.jit(jax.grad(h, (0, 1)))(tuple(diagonals), b) for h in (f, g))
+    for u, v in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(u, v, rtol=1e-8, atol=1e-8 * np.max(np.abs(v)))
+
+
 # ---- derivatives of determinants -------------------------------------------------------------------------------------
 
 
