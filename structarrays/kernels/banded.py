@@ -11,6 +11,9 @@ tridiagonal            `tridiagonal`
 positive definite      LDL^H (`banded_cholesky`)
 otherwise              elimination without pivoting if that turns out stable, else with (`banded_lu`)
 =====================  =================================================================================
+
+These loops over the rows are for the CPU. On other devices `cyclic_reduction` solves all but diagonal and tridiagonal systems, and what it cannot
+solve comes back here.
 """
 
 import functools
@@ -19,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from structarrays.kernels import banded_cholesky, banded_lu, banded_rows, banded_systems, tridiagonal
+from structarrays.kernels import banded_cholesky, banded_lu, banded_rows, banded_systems, cyclic_reduction, tridiagonal
 
 
 def solve(diagonals, offsets, n, b, positive_definite=False):
@@ -158,11 +161,22 @@ def _nonempty(diagonals, offsets, n):
 
 def _solve(diagonals, offsets, n, b, positive_definite):
     """The kernel of `solve` for a whole batch."""
+    if set(offsets) <= {0}:
+        diag = diagonals[0] if diagonals else jnp.zeros((*b.shape[:-2], n), b.dtype)
+        return banded_systems.divide(diag, b, positive_definite)
+
+    def in_order(*args):
+        return _solve_in_order(args[:-1], offsets, n, args[-1], positive_definite)
+
+    def log_depth(*args):
+        return cyclic_reduction.solve_banded(args[:-1], offsets, n, args[-1], positive_definite)
+
+    return cyclic_reduction.or_in_order(in_order, log_depth)(*diagonals, b)
+
+
+def _solve_in_order(diagonals, offsets, n, b, positive_definite):
     batch = b.shape[:-2]
     kl, ku = banded_rows.bandwidths(offsets)
-    if kl == ku == 0:
-        diag = diagonals[0] if diagonals else jnp.zeros((*batch, n), b.dtype)
-        return banded_systems.divide(diag, b, positive_definite)
     if positive_definite:
         lower = [(d, k) for d, k in zip(diagonals, offsets, strict=True) if k <= 0]
         below = tuple(k for _, k in lower)
@@ -216,7 +230,7 @@ def _substitute_upper(upper, y):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _slogdet(kl, ku, rows):
-    return _batched(functools.partial(_determinant, kl=kl, ku=ku, gradient=False), rows)
+    return _batched(rows, kl=kl, ku=ku, gradient=False)
 
 
 @_slogdet.defjvp
@@ -233,7 +247,7 @@ def _(kl, ku, primals, tangents):
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _slogdet_and_gradient(kl, ku, rows):
     """And the derivative of the logarithm by the entries, in the storage of `rows`."""
-    return _batched(functools.partial(_determinant, kl=kl, ku=ku, gradient=True), rows)
+    return _batched(rows, kl=kl, ku=ku, gradient=True)
 
 
 @_slogdet_and_gradient.defjvp
@@ -252,14 +266,18 @@ def _(kl, ku, primals, tangents):
     return results, (*changes, jax.jvp(jnp.vectorize(pivoted, signature="(n,w)->(n,w)"), (rows,), (tangent,))[1])
 
 
-def _batched(system, rows):
-    """A function of single systems, all of whose results have the batch shape."""
+def _batched(rows, **static):
+    """`_determinant` of each matrix."""
 
-    def whole_batch(rows):
-        return banded_systems.one_by_one(system, rows.shape[:-2], rows)
+    def in_order(rows):
+        return banded_systems.one_by_one(functools.partial(_determinant, **static), rows.shape[:-2], rows)
 
-    count = len(jax.eval_shape(system, jax.ShapeDtypeStruct(rows.shape[-2:], rows.dtype)))
-    return banded_systems.mapped_together(whole_batch, (True,) * count)(rows)
+    if static["kl"] == 0 or static["ku"] == 0:  # no loop
+        whole_batch = in_order
+    else:
+        log_depth = functools.partial(cyclic_reduction.slogdet_banded, **static)
+        whole_batch = cyclic_reduction.or_in_order(in_order, log_depth)
+    return banded_systems.mapped_together(whole_batch, (True,) * (2 + static["gradient"]))(rows)
 
 
 def _determinant(rows, kl, ku, gradient):
