@@ -12,8 +12,8 @@ positive definite      LDL^H (`banded_cholesky`)
 otherwise              elimination without pivoting if that turns out stable, else with (`banded_lu`)
 =====================  =================================================================================
 
-These loops over the rows are for the CPU. On other devices `cyclic_reduction` solves all but diagonal and tridiagonal systems, and what it cannot
-solve comes back here.
+These loops over the rows are for the CPU. On other devices `cyclic_reduction` comes first, but for diagonal and tridiagonal systems, and
+leaves to them what it cannot solve.
 """
 
 import functools

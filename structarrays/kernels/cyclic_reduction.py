@@ -51,20 +51,28 @@ class Level(NamedTuple):
 
 
 def or_in_order(in_order, log_depth):
-    """A function that is fast on this device, of two with the same arguments.
+    """The one of two functions with the same arguments that is fast on this device, a call of which gives the results of `in_order`.
 
-    On a CPU it is `in_order`, whose loops over the rows are fast there. Elsewhere it is `log_depth`, which returns ``results, trusted``; if
-    these are not trusted, `in_order` has the last word: on singular matrices, on NaN, and where rows of different blocks must be exchanged.
+    On a CPU that is `in_order`, whose loops over the rows are fast there; elsewhere `log_depth`, if it trusts its results (see `checked`).
     """
-
-    def checked(*args):
-        results, trusted = log_depth(*args)
-        return lax.cond(trusted, lambda *args: results, in_order, *args)
-
     # Without an accelerator the other way is not even traced, which would take longer than to compile this one.
     if jax.default_backend() == "cpu":
         return in_order
-    return lambda *args: lax.platform_dependent(*args, cpu=in_order, default=checked)
+    return lambda *args: lax.platform_dependent(*args, cpu=in_order, default=checked(in_order, log_depth))
+
+
+def checked(in_order, log_depth):
+    """`log_depth`, which returns ``results, trusted``, with `in_order` for what it does not trust.
+
+    So `in_order` decides about singular matrices, NaN, and all that needs exchanges of rows of different blocks. One such
+    matrix sends the whole batch there.
+    """
+
+    def function(*args):
+        results, trusted = log_depth(*args)
+        return lax.cond(trusted, lambda *args: results, in_order, *args)
+
+    return function
 
 
 # ---- banded matrices -----------------------------------------------------------------------------------------------
@@ -179,19 +187,21 @@ def solve(lower, diagonal, upper, b, positive_definite=False):
     -------
     x : jax.Array, (..., N, m, k)
     trusted : jax.Array, bool scalar
-        Whether for all matrices no pivot is near to zero (all are positive), and no row of the residual larger than the unit of rounding
-        times ``16 (|A| max(|x|) + |b|)``, which does not depend on how the rows are scaled. False for NaN.
+        Whether for all matrices no pivot is near to zero (all are positive), and no entry of the residual larger than 16 times the unit of
+        rounding times ``|A| |x| + |b|``: this does not depend on how rows and columns are scaled. False for NaN.
     """
     levels, regular = reduce(lower, diagonal, upper, positive_definite)
-    panels = jnp.concatenate([lower, diagonal, upper], -1)
+    matrix = jnp.concatenate([lower, diagonal, upper], -1)
 
-    def residual(x):
-        return b - panels @ jnp.concatenate([_shifted(x, 1), x, _shifted(x, -1)], -2)
+    def times(matrix, x):
+        return matrix @ jnp.concatenate([_shifted(x, 1), x, _shifted(x, -1)], -2)
 
     x = substitute(levels, b)
-    x = x + substitute(levels, residual(x))
-    largest = _row_sums(panels) * jnp.max(jnp.abs(x), (-3, -2), keepdims=True) + jnp.abs(b)
-    small = jnp.abs(residual(x)) <= _BACKWARD_ERROR * jnp.finfo(b.dtype).eps * largest
+    x = x + substitute(levels, b - times(matrix, x))
+    precision = jnp.finfo(b.dtype)
+    # Entries of x that underflow have no relative precision.
+    largest = times(jnp.abs(matrix), jnp.abs(x) + precision.tiny / precision.eps) + jnp.abs(b)
+    small = jnp.abs(b - times(matrix, x)) <= _BACKWARD_ERROR * precision.eps * largest
     return x, regular & jnp.all(small & jnp.isfinite(largest))
 
 
