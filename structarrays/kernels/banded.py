@@ -69,6 +69,9 @@ def explanation(offsets, dtype, positive_definite=False):
     kl, ku = banded_rows.bandwidths(offsets)
     if kl == ku == 0:
         return "a division of each row; O(n) for each column"
+    if (kl, ku) != (1, 1) and jax.default_backend() != "cpu":
+        w = max(kl, ku)
+        return f"block cyclic reduction, O(n w**2) in some log2(n / w) steps, w = {w}; in order if its backward error is large"
     if kl == 0 or ku == 0:
         return f"substitution, since the matrix is triangular; O(n w) for each column, w = {kl + ku}"
     if positive_definite:

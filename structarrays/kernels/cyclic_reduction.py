@@ -306,17 +306,18 @@ def is_stable(levels, matrix):
 
 def _inverse(blocks, positive_definite):
     """Inverses of dense blocks, and numbers (..., m) whose product is the determinant: NaN if not positive definite."""
-    identity = jnp.broadcast_to(jnp.eye(blocks.shape[-1], dtype=blocks.dtype), blocks.shape)
     if positive_definite:
+        identity = jnp.broadcast_to(jnp.eye(blocks.shape[-1], dtype=blocks.dtype), blocks.shape)
         factor = lax.linalg.cholesky(blocks, symmetrize_input=False)
         y = lax.linalg.triangular_solve(factor, identity, left_side=True, lower=True)
         return y.mT.conj() @ y, _main(factor) ** 2
     lu, exchanges, permutation = lax.linalg.lu(blocks)
-    permuted = jnp.take_along_axis(identity, permutation[..., None], -2, mode="promise_in_bounds")
+    places = jnp.arange(blocks.shape[-1])
+    permuted = (permutation[..., None] == places).astype(lu.dtype)
     y = lax.linalg.triangular_solve(lu, permuted, left_side=True, lower=True, unit_diagonal=True)
-    odd = jnp.sum(exchanges != jnp.arange(exchanges.shape[-1]), -1, keepdims=True) % 2
-    first = jnp.arange(exchanges.shape[-1]) == 0
-    factors = jnp.where(first & (odd == 1), -1, 1).astype(lu.dtype) * _main(lu)
+    # An odd number of exchanges changes the sign, here of the first factor.
+    odd = jnp.sum(exchanges != places, -1, keepdims=True) % 2 == 1
+    factors = jnp.where((places == 0) & odd, -1, 1).astype(lu.dtype) * _main(lu)
     return lax.linalg.triangular_solve(lu, y, left_side=True, lower=False), factors
 
 

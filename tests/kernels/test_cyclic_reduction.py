@@ -199,7 +199,7 @@ def accelerated(monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_hard_matrices(accelerated, name):
-    n = 40
+    n = 28
     a, expected = hard(name, n)
     diagonals, offsets = band_of(a, 2)
     b = a @ random((n, 2))
@@ -347,6 +347,7 @@ def test_the_choice_of_the_device(monkeypatch):
     jax.clear_caches()
     beside = lowered(function, diagonals, b, platform="cpu")
     accelerator = lowered(function, diagonals, b, platform="cuda")
+    assert "cyclic reduction" in banded.explanation(offsets, b.dtype)
     monkeypatch.undo()
     jax.clear_caches()
     assert "getrf" not in alone + beside
