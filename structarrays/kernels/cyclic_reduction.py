@@ -43,7 +43,7 @@ class Level(NamedTuple):
     beside: jax.Array
     """The blocks of the even rows to the left and to the right of the diagonal, (..., f + 1, m, 2 m)."""
     ahead: jax.Array
-    """``inverse @ beside``."""
+    """``inverse @ beside``, refined once."""
     left: jax.Array
     """The blocks of the odd rows to the left of the diagonal, (..., f, m, m)."""
     right: jax.Array
@@ -232,6 +232,8 @@ def reduce(lower, diagonal, upper, positive_definite=False):
         inverse, factors = _inverse(pivot, positive_definite)
         regular = regular & jnp.all(jnp.abs(factors) > tiny * size[..., ::2, None])
         ahead = inverse @ beside
+        # A product with an inverse is off by the condition of the block; the complements should not be.
+        ahead = ahead + inverse @ (beside - pivot @ ahead)
         left, right = others[..., :m], others[..., m:]
         levels.append(Level(count, pivot, inverse, factors, beside, ahead, left, right))
         from_left, from_right = left @ ahead[..., :-1, :, :], right @ ahead[..., 1:, :, :]
