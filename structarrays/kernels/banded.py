@@ -11,6 +11,9 @@ tridiagonal            `tridiagonal`
 positive definite      LDL^H (`banded_cholesky`)
 otherwise              elimination without pivoting if that turns out stable, else with (`banded_lu`)
 =====================  =================================================================================
+
+These loops over the rows are for the CPU. On other devices `cyclic_reduction` comes first, but for diagonal and tridiagonal systems, and
+leaves to them what it cannot solve.
 """
 
 import functools
@@ -19,7 +22,15 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from structarrays.kernels import banded_cholesky, banded_lu, banded_rows, banded_systems, bands, tridiagonal
+from structarrays.kernels import (
+    banded_cholesky,
+    banded_lu,
+    banded_rows,
+    banded_systems,
+    bands,
+    cyclic_reduction,
+    tridiagonal,
+)
 
 
 def solve(diagonals, offsets, n, b, positive_definite=False):
@@ -61,6 +72,9 @@ def explanation(offsets, positive_definite=False):
     kl, ku = banded_rows.bandwidths(offsets)
     if kl == ku == 0:
         return "a division of each row; O(n) for each column"
+    if (kl, ku) != (1, 1) and jax.default_backend() != "cpu":
+        w = max(kl, ku)
+        return f"block cyclic reduction, O(n w**2) in some log2(n / w) steps, w = {w}; in order if its backward error is large"
     if kl == 0 or ku == 0:
         return f"substitution, since the matrix is triangular; O(n w) for each column, w = {kl + ku}"
     if positive_definite:
@@ -157,10 +171,34 @@ def _method(offsets, n, positive_definite):
         return functools.partial(_divide, positive_definite=positive_definite), None
     matrix = {"offsets": offsets, "n": n}
     if positive_definite:
-        return _solve_definite, functools.partial(_factor_definite, **matrix)
-    if kl == 0 or ku == 0:
-        return functools.partial(_solve_triangular, **matrix), None
-    return functools.partial(_solve_general, **matrix), functools.partial(_factor_general, **matrix)
+        kernel, factor = _solve_definite, functools.partial(_factor_definite, **matrix)
+    elif kl == 0 or ku == 0:
+        kernel, factor = functools.partial(_solve_triangular, **matrix), None
+    else:
+        kernel, factor = functools.partial(_solve_general, **matrix), functools.partial(_factor_general, **matrix)
+
+    def in_order(*args, transposed):
+        *diagonals, b = args
+        factors = factor(*diagonals) if factor else ()
+        return kernel(*diagonals, *factors, b, transposed=transposed)
+
+    def log_depth(*args, transposed):
+        *diagonals, b = args
+        matrix = diagonals, offsets
+        if transposed and positive_definite:
+            matrix = [d.conj() for d in diagonals], offsets
+        elif transposed:
+            matrix = bands.transpose(diagonals, offsets)
+        return cyclic_reduction.solve_banded(*matrix, n, b, positive_definite)
+
+    if cyclic_reduction.or_in_order(in_order, log_depth) is in_order:
+        return kernel, factor
+
+    def either(*args, transposed):
+        ways = (functools.partial(way, transposed=transposed) for way in (in_order, log_depth))
+        return cyclic_reduction.or_in_order(*ways)(*args)
+
+    return either, None
 
 
 def _divide(diagonal, b, transposed, positive_definite):
@@ -240,7 +278,7 @@ def _solve_general(*args, offsets, n, transposed):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _slogdet(kl, ku, rows):
-    return _batched(functools.partial(_determinant, kl=kl, ku=ku, gradient=False), rows)
+    return _batched(rows, kl=kl, ku=ku, gradient=False)
 
 
 @_slogdet.defjvp
@@ -253,7 +291,7 @@ def _(kl, ku, primals, tangents):
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _slogdet_and_gradient(kl, ku, rows):
     """And the derivative of the logarithm by the entries, in the storage of `rows`."""
-    return _batched(functools.partial(_determinant, kl=kl, ku=ku, gradient=True), rows)
+    return _batched(rows, kl=kl, ku=ku, gradient=True)
 
 
 @_slogdet_and_gradient.defjvp
@@ -276,14 +314,18 @@ def _changes(sign, gradient, tangent):
     return (sign * 1j * change.imag, change.real) if jnp.iscomplexobj(sign) else (jnp.zeros_like(sign), change)
 
 
-def _batched(system, rows):
-    """A function of single systems, all of whose results have the batch shape."""
+def _batched(rows, **static):
+    """`_determinant` of each matrix."""
 
-    def whole_batch(rows):
-        return banded_systems.one_by_one(system, rows.shape[:-2], rows)
+    def in_order(rows):
+        return banded_systems.one_by_one(functools.partial(_determinant, **static), rows.shape[:-2], rows)
 
-    count = len(jax.eval_shape(system, jax.ShapeDtypeStruct(rows.shape[-2:], rows.dtype)))
-    return banded_systems.mapped_together(whole_batch, (True,) * count)(rows)
+    if static["kl"] == 0 or static["ku"] == 0:  # no loop
+        whole_batch = in_order
+    else:
+        log_depth = functools.partial(cyclic_reduction.slogdet_banded, **static)
+        whole_batch = cyclic_reduction.or_in_order(in_order, log_depth)
+    return banded_systems.mapped_together(whole_batch, (True,) * (2 + static["gradient"]))(rows)
 
 
 def _determinant(rows, kl, ku, gradient):
