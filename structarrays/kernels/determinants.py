@@ -54,3 +54,16 @@ def in_range(multiplied, singular: Array, logarithms) -> Array:
 
     # All at once, and multiplied in the branch: or the derivative of a product that is not finite would be zero times NaN.
     return lax.cond(jnp.any(lost), by_logarithms, multiplied)
+
+
+def sign_and_logarithm(numbers: Array, axes) -> tuple[Array, Array]:
+    """Sign (or phase) and logarithm of the magnitude of a product of numbers along axes; of zeros 0 and minus infinity."""
+    return jnp.prod(phase(numbers), axis=axes), jnp.sum(jnp.log(jnp.abs(numbers)), axis=axes)
+
+
+def phase(z: Array) -> Array:
+    """The sign, of a complex number ``z / abs(z)``; written out, since JAX takes the derivative of its sign for zero."""
+    if not jnp.iscomplexobj(z):
+        return jnp.sign(z)
+    size = jnp.abs(z)
+    return jnp.where(size == 0, 0, z / jnp.where(size == 0, 1, size))
