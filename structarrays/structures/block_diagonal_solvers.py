@@ -36,6 +36,7 @@ from ..kernels import determinants, pseudo_inverse
 from .block_diagonal import BlockDiagonal, block_diagonal, has_square_blocks, regroup, side_by_side, stacks
 from .blocks_products import common_cuts, multiply_by_blocks
 from .diagonal import Diagonal
+from .factored_solvers import logarithms
 from .kronecker_solvers import all_of
 
 
@@ -124,13 +125,10 @@ def _empty_factors(b):
 
 @det.kernel(BlockDiagonal, when=has_square_blocks)
 def _(x):
-    values = jnp.concatenate([det.dispatch(b).data for b in stacks(x)], axis=-1)
+    def multiplied(x):
+        return jnp.prod(jnp.concatenate([det.dispatch(b).data for b in stacks(x)], axis=-1), axis=-1)
 
-    def logarithms():
-        return _data(slogdet.dispatch(x))
-
-    singular = jnp.any(values == 0, axis=-1)
-    return Dense._make((determinants.in_range(lambda: jnp.prod(values, axis=-1), singular, logarithms),))
+    return Dense._make((determinants.of_parts(multiplied, logarithms, x),))
 
 
 @slogdet.kernel(BlockDiagonal, when=has_square_blocks)
