@@ -129,6 +129,11 @@ def _is_upper(x, *args, **static) -> bool:
     return is_zero_outside(x) and fits(x, lower=False)
 
 
+@lu_factor.kernel(Identity, when=_is_square)
+def _(a):
+    return a._assuming(frozenset()), no_exchanges(a)
+
+
 @lu_factor.kernel(Triangular, when=_is_upper)
 @lu_factor.kernel(Diagonal, when=_is_square)
 def _(a):
