@@ -186,6 +186,10 @@ def _sqrtm(x):
     return (vectors * np.sqrt(values)[..., None, :]) @ _adjoint(vectors)
 
 
+def _is_regular(x):
+    return x.size == 0 or bool(np.linalg.cond(x).max() < 1e4)
+
+
 def _functions():
     small = SQUARE | {"domain": (-1.0, 1.0)}
     yield Case("linalg.expm", "xp.linalg.expm(x)", oracle=_expm, **small)
@@ -198,7 +202,13 @@ def _functions():
             oracle=lambda a, b: _expm(a) @ b,
             **small | {"cores": cores},
         )
-    yield Case("linalg.sqrtm", "xp.linalg.sqrtm(xp.assume(x, 'positive_definite'))", oracle=_sqrtm, **DEFINITE)
+    yield Case(
+        "linalg.sqrtm",
+        "xp.linalg.sqrtm(xp.assume(x, 'positive_definite'))",
+        oracle=_sqrtm,
+        given=_is_regular,  # the root of what rounding leaves of zero is large
+        **DEFINITE,
+    )
 
 
 # ---- least squares, determinants, inverses ---------------------------------------------------------------------------
