@@ -243,15 +243,15 @@ def test_structures_of_factors():
             assert type(c) is kind
             close(sa.linalg.cho_solve(factor, sa.ones(x.shape[0])), np.linalg.solve(dense(x), np.ones(x.shape[0])))
         assert [type(f) for f in sa.linalg.cho_factor(product).c.factors] == [sa.Triangular, sa.Banded]
-        p, l, u = sa.linalg.lu(band)  # noqa: E741
-        assert (type(p), type(l), type(u)) == (sa.Permutation, sa.Banded, sa.Banded)
-        assert l.offsets == (-1, 0) and u.offsets == (0, 1)
-        close(l @ u, dense(band))
+        p, lower, u = sa.linalg.lu(band)
+        assert (type(p), type(lower), type(u)) == (sa.Permutation, sa.Banded, sa.Banded)
+        assert lower.offsets == (-1, 0) and u.offsets == (0, 1)
+        close(lower @ u, dense(band))
         for x, kind in ((blocks, sa.BlockDiagonal), (product, sa.Kronecker)):
-            p, l, u = sa.linalg.lu(x)  # noqa: E741
-            assert (type(l), type(u)) == (kind, kind)
-            close(p @ (l @ u), dense(x))
-            assert np.max(np.abs(dense(l))) <= 1 + 1e-15
+            p, lower, u = sa.linalg.lu(x)
+            assert (type(lower), type(u)) == (kind, kind)
+            close(p @ (lower @ u), dense(x))
+            assert np.max(np.abs(dense(lower))) <= 1 + 1e-15
         assert type(sa.linalg.lu_factor(blocks).lu) is sa.BlockDiagonal
         upper = sa.Triangular(random(4, 4), lower=False)
         assert type(sa.linalg.lu_factor(upper).lu) is sa.Triangular
@@ -420,8 +420,8 @@ def test_singular_matrices_have_lu_factors():
         lu, piv = sa.linalg.lu_factor(a)
         assert np.all(np.isfinite(dense(lu))) and np.any(np.diagonal(dense(lu)) == 0)
         np.testing.assert_array_equal(dense(piv), np.arange(a.shape[0]))
-        p, l, u = sa.linalg.lu(a)  # noqa: E741
-        close(p @ (l @ u), dense(a))
+        p, lower, u = sa.linalg.lu(a)
+        close(p @ (lower @ u), dense(a))
 
 
 A, B = sa.eye(3).to_dense(), sa.ones((3, 2))

@@ -22,7 +22,34 @@ from .join import is_zero_outside, join_all, meet, restrict, stores_pattern
 from .operands import densify, lift, promote, strip_weak
 
 UNEXPANDED: dict = {}
-"""For some functions, by name, what is asked before a result becomes dense: ``(function, args, shape)`` to an array, or None."""
+"""For some functions, by name, what is asked before a result becomes dense: ``(function, args, shape)`` to an array, or None. See
+`unexpanded`."""
+
+
+def unexpanded(*names: str):
+    """Register the decorated code as what functions of these names ask before a result becomes dense.
+
+    Raises
+    ------
+    ValueError
+        If one of them asks something already: there is no order in which two could be asked.
+    """
+
+    def register(code):
+        for name in names:
+            if name in UNEXPANDED:
+                raise ValueError(f"unexpanded: {name} asks {UNEXPANDED[name].__qualname__} already")
+            UNEXPANDED[name] = code
+        return code
+
+    return register
+
+
+def held_unexpanded(function, args, shape):
+    """The result of this shape in a structure that no rule of the function knows of; None where there is none, or it does not pay."""
+    code = UNEXPANDED.get(function.name)
+    return None if code is None else code(function, args, shape)
+
 
 # What an argument may be, by the standard's names; integers are taken for floating (and become the default floating
 # dtype), as in NumPy and JAX.
@@ -282,10 +309,9 @@ def _without_patterns(function, args, static):
 
 def _dense_result(function, args, static, shape):
     """The formula on dense forms; only where no operand is dense of the result's shape is that a densification."""
-    if function.name in UNEXPANDED:
-        result = UNEXPANDED[function.name](function, args, shape)
-        if result is not None:
-            return result
+    held = held_unexpanded(function, args, shape)
+    if held is not None:
+        return held
     if not any(type(x) is Dense and x.shape[-2:] == shape[-2:] for x in args):
         args = [densify(x, function.name) for x in args]
     return Dense._make((jnp.broadcast_to(function.formula(*(x._dense() for x in args), **static), shape),))

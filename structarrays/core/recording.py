@@ -26,7 +26,29 @@ def remark(text: str):
 
 @dataclass(eq=False)
 class Event:
-    """One kernel run, or one densification."""
+    """One kernel run, or one densification.
+
+    Attributes
+    ----------
+    function : str
+        The name of the function.
+    operands : tuple of str
+        Class and shape of each.
+    how : str
+        Which kernel or rule it was.
+    result : str
+        Class and shape of what came out.
+    depth : int
+        How many calls are around.
+    bytes : int
+        What a densification allocated; of a compiled call arguments, results and temporaries.
+    densified : bool
+        Whether it expanded a structured array.
+    seconds : float or None
+        How long an eager call took.
+    remark : str
+        Why the kernel did what it did, and what that costs, where it had a choice.
+    """
 
     function: str
     operands: tuple[str, ...]
@@ -64,17 +86,21 @@ class Log:
     Attributes
     ----------
     events : list of Event
-        In the order in which they began; `depth` counts the calls around.
+        In the order in which they began.
     peak_bytes : int
         The largest sum of arguments, results and temporaries of one compiled call.
-
-    An event's `remark` says why a kernel does what it does, and what that costs, where the kernel has a choice.
+    running : list of Event
+        Those that have not ended, each inside of the one before.
     """
 
     events: list = field(default_factory=list)
     peak_bytes: int = 0
-    depth: int = 0
     running: list = field(default_factory=list)
+
+    @property
+    def depth(self) -> int:
+        """How many calls are around what happens now."""
+        return len(self.running)
 
     def add(self, event: Event):
         """Append an event at the present depth."""
@@ -86,13 +112,11 @@ class Log:
         """An event around the code inside, one level deeper."""
         event = Event(name, tuple(describe(a) for a in args), how)
         self.add(event)
-        self.depth += 1
         self.running.append(event)
         try:
             yield event
         finally:
             self.running.pop()
-            self.depth -= 1
 
     @property
     def densifications(self) -> list:

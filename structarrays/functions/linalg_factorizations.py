@@ -436,10 +436,12 @@ def lu(a: Array, permute_l: bool = False, *, p_indices: bool = False) -> LUResul
     from ..structures.permutation import Permutation
 
     check.matrix("linalg.lu", a, "a")
-    p, l, u = lu.dispatch(check.floating("linalg.lu", a, "a"))  # noqa: E741
+    p, lower, u = lu.dispatch(check.floating("linalg.lu", a, "a"))
     if permute_l:
-        return matmul.dispatch(Permutation._make((p,), np.dtype(l.dtype)), l), u
-    return LUResult(Dense._make((p,)) if p_indices else Permutation._make((p,), check.real_dtype(l.dtype)), l, u)
+        return matmul.dispatch(Permutation._make((p,), np.dtype(lower.dtype)), lower), u
+    return LUResult(
+        Dense._make((p,)) if p_indices else Permutation._make((p,), check.real_dtype(lower.dtype)), lower, u
+    )
 
 
 @lu.kernel(Dense)

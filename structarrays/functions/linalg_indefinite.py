@@ -95,10 +95,10 @@ def _(A, *, lower, hermitian):
         d, order = (data[..., 0],), jnp.zeros(data.shape[:-1], jnp.int32)
         return A, bands(d, (0,), (0, 0)), Dense._make((order,))
     # The upper factor is the lower one of the matrix read from its other corner.
-    l, d, order = indefinite.ldl(data if lower else jnp.flip(data, (-2, -1)), hermitian)  # noqa: E741
+    factor, d, order = indefinite.ldl(data if lower else jnp.flip(data, (-2, -1)), hermitian)
     if not lower:
-        l, d, order = jnp.flip(l, (-2, -1)), jnp.flip(d, (-2, -1)), n - 1 - jnp.flip(order, -1)  # noqa: E741
+        factor, d, order = jnp.flip(factor, (-2, -1)), jnp.flip(d, (-2, -1)), n - 1 - jnp.flip(order, -1)
     offsets = (-1, 0, 1) if n > 1 else (0,)
-    lu = jnp.take_along_axis(l, jnp.argsort(order, axis=-1)[..., None], axis=-2)
+    lu = jnp.take_along_axis(factor, jnp.argsort(order, axis=-1)[..., None], axis=-2)
     blocks = bands([triangles.diagonal(d, k) for k in offsets], offsets, (n, n))
     return Dense._make((lu,)), blocks, Dense._make((order.astype(jnp.int32),))

@@ -67,10 +67,10 @@ def solve(x1: Array, x2: Array, /) -> Array:
 @solve.kernel(Dense, Dense)
 def _(x1, x2):
     if POSITIVE_DEFINITE in x1.assumptions:
-        remark("Cholesky's factorisation, since it is assumed positive definite; O(n**3) / 3")
+        remark("Cholesky's factorisation, since it is assumed positive definite; n**3 / 3 operations")
         data, ok = positive_definite.solve(x1.data, x2.data)
     else:
-        remark("LU with partial pivoting, as nothing is assumed; 2 O(n**3) / 3")
+        remark("LU with partial pivoting, as nothing is assumed; 2 n**3 / 3 operations")
         data, ok = linalg_dense.solve(x1.data, x2.data)
     return Dense._make((data,)), ok
 

@@ -50,11 +50,11 @@ def solve_toeplitz(c_or_cr, b) -> Array:
     >>> sa.linalg.solve_toeplitz(([1.0, 3.0, 6.0], [1.0, -1.0, -2.0]), sa.asarray([-7.0, 2.0, 15.0]))
     Dense([1., 2., 3.], dtype=float64)
     """
-    matrix, c, r = _toeplitz("linalg.solve_toeplitz", c_or_cr)
-    b = parameter(b, "b")
-    if c.shape[-1] != r.shape[-1]:
+    matrix = _toeplitz("linalg.solve_toeplitz", c_or_cr)
+    b, (m, n) = parameter(b, "b"), matrix.shape[-2:]
+    if m != n:
         raise ValueError(
-            f"linalg.solve_toeplitz: c and r must have the same length for a square matrix, got shapes {c.shape} and {r.shape}"
+            f"linalg.solve_toeplitz: c and r must have the same length for a square matrix, got {m} and {n}"
         )
     return solve(matrix, b)
 
@@ -92,20 +92,17 @@ def matmul_toeplitz(c_or_cr, x) -> Array:
     >>> sa.linalg.matmul_toeplitz(([1.0, 3.0, 6.0], [1.0, -1.0]), sa.asarray([1.0, 2.0]))
     Dense([-1.,  5., 12.], dtype=float64)
     """
-    matrix, *_ = _toeplitz("linalg.matmul_toeplitz", c_or_cr)
-    return matmul(matrix, parameter(x, "x"))
+    return matmul(_toeplitz("linalg.matmul_toeplitz", c_or_cr), parameter(x, "x"))
 
 
 def _toeplitz(name, c_or_cr):
-    """The matrix, its first column and its first row."""
+    """The matrix."""
     from ..structures.toeplitz import Toeplitz
 
     if isinstance(c_or_cr, tuple) and len(c_or_cr) != 2:
         raise ValueError(f"{name}: c_or_cr must be the first column, or a tuple (c, r), got a tuple of {len(c_or_cr)}")
     c, r = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
-    c = parameter(c, "c")
-    r = jnp.conj(c) if r is None else parameter(r, "r")
-    return Toeplitz(c, r), c, r
+    return Toeplitz(parameter(c, "c"), None if r is None else parameter(r, "r"))
 
 
 @function("c", "b", prefix="linalg.", checked="the circulant matrix of c is singular, or nearly so")

@@ -10,7 +10,7 @@ from ..core.batch import check_axes
 from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
 from ..core.dispatch import function
-from ..core.elementwise import UNEXPANDED
+from ..core.elementwise import held_unexpanded
 from ..core.join import is_zero_outside
 from ..core.operands import densify, promote, to_dense
 from ..core.registry import FUNCTIONS
@@ -30,10 +30,10 @@ def by_dense_factor(function, args, static):
     """
     x1, x2 = (to_dense(x) if x.ndim == 1 else x for x in args)
     if type(x1) is not Dense and type(x2) is not Dense:
-        if "matmul" in UNEXPANDED and x1.ndim > 1 and x2.ndim > 1:
-            result = UNEXPANDED["matmul"](function, args, (x1.shape[-2], x2.shape[-1]))
-            if result is not None:
-                return result
+        if x1.ndim > 1 and x2.ndim > 1:
+            held = held_unexpanded(function, args, (x1.shape[-2], x2.shape[-1]))
+            if held is not None:
+                return held
         return expanded_product(function, x1, x2)
     if function.choose((x1, x2), {}) is not None:
         return function.dispatch(x1, x2)

@@ -7,7 +7,7 @@ Their eigenvalues are the discrete Fourier transform of ``c``. Of a real matrix 
 import jax.numpy as jnp
 import numpy as np
 
-from structarrays.kernels import toeplitz
+from structarrays.kernels import determinants, toeplitz
 from structarrays.kernels.convolution import is_fast
 
 
@@ -63,7 +63,7 @@ def slogdet(c):
     """Sign (or phase) and logarithm of the magnitude of the determinant."""
     values, n = spectrum(c), c.shape[-1]
     if jnp.iscomplexobj(c):
-        return jnp.prod(_phase(values), axis=-1), jnp.sum(jnp.log(jnp.abs(values)), axis=-1)
+        return determinants.sign_and_logarithm(values, -1)
     alone, pairs = _once_and_twice(values, n)
     logarithm = jnp.sum(jnp.log(jnp.abs(alone)), axis=-1) + 2 * jnp.sum(jnp.log(jnp.abs(pairs)), axis=-1)
     # A pair is never negative, but it may be zero.
@@ -78,8 +78,3 @@ def det(c):
         return jnp.prod(values, axis=-1)
     alone, pairs = _once_and_twice(values, n)
     return jnp.prod(alone, axis=-1) * jnp.prod(jnp.square(pairs.real) + jnp.square(pairs.imag), axis=-1)
-
-
-def _phase(z):
-    size = jnp.abs(z)
-    return jnp.where(size == 0, 0, z / jnp.where(size == 0, 1, size))

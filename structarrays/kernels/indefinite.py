@@ -18,16 +18,16 @@ _ALPHA = (1 + math.sqrt(17)) / 8
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
-    """``l`` and ``d`` (..., n, n), and the order of the rows ``perm`` (..., n): ``a[perm][:, perm] == l @ d @ l^H``.
+    """The lower factor and ``d`` (..., n, n), and the order of the rows ``perm`` (..., n): ``a[perm][:, perm] == lower @ d @ lower^H``.
 
-    `l` has a unit diagonal, and zeros where `d` has a block. Not `hermitian`, it is the transpose in place of the conjugated one.
+    `lower` has a unit diagonal, and zeros where `d` has a block. Not `hermitian`, it is the transpose in place of the conjugated one.
     """
-    l, main, beside, perm = jnp.vectorize(_factor, signature="(n,n)->(n,n),(n),(n),(n)")(a)  # noqa: E741
+    lower, main, beside, perm = jnp.vectorize(_factor, signature="(n,n)->(n,n),(n),(n),(n)")(a)
     main = main.real.astype(a.dtype) if hermitian else main
     below = beside[..., :-1]
     diagonals = {-1: below, 0: main, 1: below.conj() if hermitian else below}
     offsets = (-1, 0, 1) if a.shape[-1] > 1 else (0,)
-    return l, bands.to_dense([diagonals[k] for k in offsets], offsets, a.shape[-2:]), perm
+    return lower, bands.to_dense([diagonals[k] for k in offsets], offsets, a.shape[-2:]), perm
 
 
 def _factor(a):
@@ -36,11 +36,11 @@ def _factor(a):
     places = jnp.arange(n)
 
     def step(state):
-        k, a, l, main, beside, perm = state  # noqa: E741
+        k, a, lower, main, beside, perm = state
         row, two = _pivot(a, k, places)
         last, after = k + two, jnp.minimum(k + 1, n - 1)
         a = _exchanged(_exchanged(a, last, row, 0), last, row, 1)
-        l, perm = _exchanged(l, last, row, 0), _exchanged(perm, last, row, 0)  # noqa: E741
+        lower, perm = _exchanged(lower, last, row, 0), _exchanged(perm, last, row, 0)
         top = jnp.stack([a[k], jnp.where(two, a[after], 0)])
         columns = jnp.stack([a[:, k], jnp.where(two, a[:, after], 0)], 1)
         # A block of one row is one of two with zeros beside it, so that both go the same way.
@@ -50,15 +50,15 @@ def _factor(a):
         top = jnp.where(below, top, 0)
         a = a - (left[:, :1] * top[:1] + left[:, 1:] * top[1:])
         # First the second row, which for the last row alone is the same as the first.
-        l = l.at[:, after].set(jnp.where(two, left[:, 1], l[:, after])).at[:, k].set(left[:, 0])  # noqa: E741
+        lower = lower.at[:, after].set(jnp.where(two, left[:, 1], lower[:, after])).at[:, k].set(left[:, 0])
         main = main.at[after].set(jnp.where(two, block[1, 1], main[after])).at[k].set(block[0, 0])
         beside = beside.at[k].set(jnp.where(two, block[1, 0], 0))
-        return last + 1, a, l, main, beside, perm
+        return last + 1, a, lower, main, beside, perm
 
     zero = jnp.zeros(n, a.dtype)
     state = (jnp.array(0), a, jnp.zeros_like(a), zero, zero, places)
-    _, _, l, main, beside, perm = lax.while_loop(lambda state: state[0] < n, step, state)  # noqa: E741
-    return triangles.with_diagonal(l, 1), main, beside, perm
+    _, _, lower, main, beside, perm = lax.while_loop(lambda state: state[0] < n, step, state)
+    return triangles.with_diagonal(lower, 1), main, beside, perm
 
 
 def _exchanged(a, i, j, axis):
@@ -100,17 +100,17 @@ def _inverse(block, two):
 def _(hermitian, primals, tangents):
     # For constant pivots: of S = L^-1 dA L^-H the blocks on the diagonal are dD, and what is below is L^-1 dL D.
     (a,), (da,) = primals, tangents
-    l, d, perm = ldl(a, hermitian)  # noqa: E741
+    lower, d, perm = ldl(a, hermitian)
     rows = jnp.take_along_axis(da, perm[..., :, None], axis=-2)
     s = jnp.take_along_axis(rows, perm[..., None, :], axis=-1)
     options = {"lower": True, "unit_diagonal": True}
-    s = lax.linalg.triangular_solve(l, s, left_side=True, **options)
-    s = lax.linalg.triangular_solve(l, s, left_side=False, transpose_a=True, conjugate_a=hermitian, **options)
+    s = lax.linalg.triangular_solve(lower, s, left_side=True, **options)
+    s = lax.linalg.triangular_solve(lower, s, left_side=False, transpose_a=True, conjugate_a=hermitian, **options)
     n = a.shape[-1]
     joined = triangles.diagonal(d, -1) != 0 if n > 1 else jnp.zeros((*a.shape[:-2], 0), bool)
     first = jnp.pad(~joined, [(0, 0)] * (joined.ndim - 1) + [(1, 0)], constant_values=True)
     number = jnp.cumsum(first, axis=-1)
     below, inside = (f(number[..., :, None], number[..., None, :]) for f in (jnp.greater, jnp.equal))
     dd = jnp.where(inside, s, 0)
-    dl = l @ jnp.linalg.solve(d.mT, jnp.where(below, s, 0).mT).mT
-    return (l, d, perm), (dl, dd, jnp.zeros(perm.shape, jax.dtypes.float0))
+    dl = lower @ jnp.linalg.solve(d.mT, jnp.where(below, s, 0).mT).mT
+    return (lower, d, perm), (dl, dd, jnp.zeros(perm.shape, jax.dtypes.float0))

@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from structarrays.kernels import determinants, triangles
+
 # ---- forming ---------------------------------------------------------------------------------------------------------
 
 
@@ -172,14 +174,7 @@ def slogdet(factors: tuple[Array, ...], shift: Array, spectrum, diagonal: tuple[
     eigenvectors, and is NaN there.
     """
     values = [eigenbasis(f, d)[0] for f, d in zip(factors, diagonal, strict=True)]
-    eigenvalues = spectrum(values, shift)
-    axes = tuple(range(-len(values), 0))
-    size = jnp.abs(eigenvalues)
-    if jnp.iscomplexobj(eigenvalues):
-        phase = jnp.where(size == 0, 0, eigenvalues / jnp.where(size == 0, 1, size))
-    else:
-        phase = jnp.sign(eigenvalues)
-    return jnp.prod(phase, axis=axes), jnp.sum(jnp.log(size), axis=axes)
+    return determinants.sign_and_logarithm(spectrum(values, shift), tuple(range(-len(values), 0)))
 
 
 @slogdet.defjvp
@@ -230,7 +225,7 @@ def _(spectrum, diagonal, primals, tangents):
     bases = [eigenbasis(f, d) for f, d in zip(factors, diagonal, strict=True)]
     values = _as(shift.dtype, [v for v, _ in bases])
     rotated = [d if q is None else q.conj().mT @ d @ q for d, (_, q) in zip(changes, bases, strict=True)]
-    slopes = [r if is_diagonal else _diagonal(r) for r, is_diagonal in zip(rotated, diagonal, strict=True)]
+    slopes = [r if is_diagonal else triangles.diagonal(r) for r, is_diagonal in zip(rotated, diagonal, strict=True)]
     _, (on_diagonal, by_shift) = jax.jvp(
         functools.partial(_weights, spectrum), (values, shift), (_as(shift.dtype, slopes), change)
     )
@@ -260,7 +255,3 @@ def _rows(tensor, axis, axes):
     """One of the last `axes` axes in front of the others, which become one."""
     moved = jnp.moveaxis(tensor, axis, tensor.ndim - axes)
     return flat(moved, axes - 1) if axes > 1 else moved[..., None]
-
-
-def _diagonal(matrix):
-    return jnp.diagonal(matrix, axis1=-2, axis2=-1)

@@ -13,7 +13,7 @@ import math
 import jax.numpy as jnp
 from jax import lax
 
-from structarrays.kernels import linalg_dense
+from structarrays.kernels import determinants, linalg_dense, triangles
 from structarrays.kernels.kronecker import apply_along, spread_number, sum_spectrum
 
 
@@ -25,64 +25,75 @@ def solve(matvec, right, factors, shift, spectrum, diagonal):
     ``O(sum(n_i**3) + N m sum(n_i))``, in ``n_1 n_2 ⋯`` steps, the last factor's size not counted, one after the other.
     """
     dtype = jnp.result_type(right, jnp.complex64)
-    forms = [_schur(lax.stop_gradient(f).astype(dtype), d) for f, d in zip(factors, diagonal, strict=True)]
+    forms = [form(lax.stop_gradient(f).astype(dtype), d) for f, d in zip(factors, diagonal, strict=True)]
     shift = lax.stop_gradient(shift).astype(dtype)
-    eigenvalues = spectrum([t if u is None else _diagonal(t) for t, u in forms], shift)
-    axes = len(forms)
-    regular = jnp.all((eigenvalues != 0) | jnp.isnan(eigenvalues), axis=tuple(range(-axes, 0)))
+    eigenvalues = spectrum([t if u is None else triangles.diagonal(t) for t, u in forms], shift)
+    regular = jnp.all((eigenvalues != 0) | jnp.isnan(eigenvalues), axis=tuple(range(-len(forms), 0)))
     if right.shape[-2] == 0:
         return right, regular
-    shift = jnp.where(regular, shift, jnp.nan)
-    core = eigenvalues.shape[eigenvalues.ndim - axes :]
-
-    def substitute(forms, b):
-        if b.ndim > shift.ndim + 2:  # one matrix for a stack of right-hand sides: these are columns
-            rows = jnp.moveaxis(b, -2, 0)
-            columns = substitute(forms, rows.reshape(rows.shape[0], math.prod(rows.shape[1:])))
-            return jnp.moveaxis(columns.reshape(rows.shape), 0, -2)
-        data = b.astype(dtype).reshape(*b.shape[:-2], *core, b.shape[-1])
-        for i, (_, u) in enumerate(forms):
-            data = apply_along(u, data, i - axes - 1, transpose=True, conjugate=True)
-        triangles = tuple(t for t, _ in forms)
-        data = _backwards(triangles, jnp.ones_like(shift), shift, data, adds=spectrum is sum_spectrum)
-        for i, (_, u) in enumerate(forms):
-            data = apply_along(u, data, i - axes - 1, transpose=False, conjugate=False)
-        data = data.reshape(b.shape)
-        return data if jnp.iscomplexobj(b) else data.real
-
+    shift, adds = jnp.where(regular, shift, jnp.nan), spectrum is sum_spectrum
     solution = lax.custom_linear_solve(
         matvec,
         right,
-        solve=lambda _, b: substitute(forms, b),
-        transpose_solve=lambda _, b: substitute([_transposed(*form) for form in forms], b),
+        solve=lambda _, b: substitute(forms, shift, b, adds=adds),
+        transpose_solve=lambda _, b: substitute([transposed(*f) for f in forms], shift, b, adds=adds),
     )
     return solution, regular
 
 
-def _schur(factor, is_diagonal):
-    """The triangular and the unitary matrix; of a diagonal factor its diagonal, and None."""
+def substitute(forms, shift, b, *, adds):
+    """The solution of a system with the matrix whose factors have these forms.
+
+    Parameters
+    ----------
+    forms : sequence of pairs
+        As `form` gives them, complex.
+    shift : (...)
+        The multiple of the identity, of the same dtype.
+    b : (..., N, m)
+        With the batch of the matrix; or any, if the matrix has none.
+    adds : bool
+        Whether it is a Kronecker sum.
+    """
+    if b.ndim > shift.ndim + 2:  # one matrix for a stack of right-hand sides: these are columns
+        rows = jnp.moveaxis(b, -2, 0)
+        columns = substitute(forms, shift, rows.reshape(rows.shape[0], math.prod(rows.shape[1:])), adds=adds)
+        return jnp.moveaxis(columns.reshape(rows.shape), 0, -2)
+    uppers, axes = tuple(t for t, _ in forms), len(forms)
+    data = b.astype(shift.dtype).reshape(*b.shape[:-2], *(t.shape[-1] for t in uppers), b.shape[-1])
+    for i, (_, u) in enumerate(forms):
+        data = apply_along(u, data, i - axes - 1, transpose=True, conjugate=True)
+    data = _backwards(uppers, jnp.ones_like(shift), shift, data, adds=adds)
+    for i, (_, u) in enumerate(forms):
+        data = apply_along(u, data, i - axes - 1, transpose=False, conjugate=False)
+    data = data.reshape(b.shape)
+    return data if jnp.iscomplexobj(b) else data.real
+
+
+def form(factor, is_diagonal: bool = False):
+    """The triangular and the unitary matrix of the Schur form; of a diagonal factor its diagonal, and None."""
     return (factor, None) if is_diagonal else tuple(lax.linalg.schur(factor))
 
 
-def _transposed(t, u):
+def transposed(t, u):
     """The form of the transpose: with all indices backwards, a lower triangular matrix is an upper one."""
     if u is None:
         return t, None
     return jnp.flip(t.mT, (-2, -1)), jnp.flip(u.conj(), -1)
 
 
-def _backwards(triangles, scale, shift, b, *, adds):
+def _backwards(uppers, scale, shift, b, *, adds):
     """The solution of a triangular system: of ``scale (T_1 ⊗ ...) + shift I``, or (with scale 1) of ``T_1 ⊕ ... + shift I``.
 
     Parameters
     ----------
-    triangles : tuple of (..., n_i, n_i), or (..., n_i) for a diagonal factor
+    uppers : tuple of (..., n_i, n_i), or (..., n_i) for a diagonal factor
     scale, shift : (...)
     b : (..., n_1, ..., n_k, m)
     adds : bool
         Whether it is a Kronecker sum.
     """
-    first, *rest = triangles
+    first, *rest = uppers
     batch = shift.ndim
     if first.ndim == batch + 1:  # no row depends on another: one more batch axis
         scale, shift = _level(first, scale[..., None], shift[..., None], adds)
@@ -108,7 +119,7 @@ def _backwards(triangles, scale, shift, b, *, adds):
         return b - above * jnp.expand_dims(known, batch), y
 
     above = jnp.triu(first, 1)
-    rows = (jnp.arange(n), jnp.moveaxis(_diagonal(first), -1, 0), jnp.moveaxis(above, -1, 0))
+    rows = (jnp.arange(n), jnp.moveaxis(triangles.diagonal(first), -1, 0), jnp.moveaxis(above, -1, 0))
     _, solution = lax.scan(step, b, rows, reverse=True)
     return jnp.moveaxis(solution, 0, batch)
 
@@ -118,11 +129,11 @@ def _level(values, scale, shift, adds):
     return (scale, shift + values) if adds else (scale * values, shift)
 
 
-def _times(triangles, y):
+def _times(uppers, y):
     """The Kronecker product of triangles times a tensor with one column axis behind."""
-    count = len(triangles)
+    count = len(uppers)
     batch = y.ndim - count - 1
-    for i, t in enumerate(triangles):
+    for i, t in enumerate(uppers):
         if t.ndim == batch + 1:
             y = y * t.reshape(*t.shape[:-1], *(1,) * i, t.shape[-1], *(1,) * (count - i))
         else:
@@ -137,12 +148,5 @@ def slogdet(factors, shift, spectrum, diagonal):
     values = [f if d else linalg_dense.eigvals(f) for f, d in zip(factors, diagonal, strict=True)]
     dtype = jnp.result_type(shift, jnp.complex64)
     eigenvalues = spectrum([v.astype(dtype) for v in values], shift.astype(dtype))
-    axes = tuple(range(-len(values), 0))
-    size = jnp.abs(eigenvalues)
-    phase = jnp.where(size == 0, 0, eigenvalues / jnp.where(size == 0, 1, size))
-    sign, logabsdet = jnp.prod(phase, axis=axes), jnp.sum(jnp.log(size), axis=axes)
+    sign, logabsdet = determinants.sign_and_logarithm(eigenvalues, tuple(range(-len(values), 0)))
     return (sign if jnp.iscomplexobj(shift) else jnp.sign(sign.real)), logabsdet
-
-
-def _diagonal(matrix):
-    return jnp.diagonal(matrix, axis1=-2, axis2=-1)

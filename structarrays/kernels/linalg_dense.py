@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy
 from jax import Array, lax
 
-from structarrays.kernels import elementwise, statistical
+from structarrays.kernels import determinants, elementwise, statistical
 
 
 def _real_dtype(x: Array) -> numpy.dtype:
@@ -114,8 +114,47 @@ def det(x: Array, /) -> Array:
 
 def slogdet(x: Array, /) -> tuple[Array, Array]:
     """Sign and logarithm of the magnitude of the determinant."""
+    if x.shape[-1] == 2:
+        return _slogdet_of_two_rows(x)
     sign, logabsdet = jnp.linalg.slogdet(x)
     return sign, logabsdet
+
+
+@jax.custom_jvp
+def _slogdet_of_two_rows(x):
+    """By elimination: JAX takes the logarithm of ``a d - b c`` (0.10), which overflows where the logarithm does not."""
+    exchanged, ((pivot, _), _), _, rest = _eliminated(x)
+    sign, logabsdet = determinants.sign_and_logarithm(jnp.stack([pivot, rest], axis=-1), -1)
+    return jnp.where(exchanged, -sign, sign), logabsdet
+
+
+@_slogdet_of_two_rows.defjvp
+def _(primals, tangents):
+    """``tr(A^-1 dA)``, written so that no number is squared, as in JAX's derivative of a quotient."""
+    (x,), (dx,) = primals, tangents
+    sign, logabsdet = _slogdet_of_two_rows(x)
+    exchanged, ((pivot, beside), _), factor, rest = _eliminated(x)
+    (dpivot, dbeside), (dbelow, dlast) = _rows_in_order(dx, exchanged)
+    dfactor = (dbelow - factor * dpivot) / pivot
+    change = dpivot / pivot + (dlast - dfactor * beside - factor * dbeside) / rest
+    if jnp.iscomplexobj(x):
+        return (sign, logabsdet), (sign * 1j * change.imag, change.real)
+    return (sign, logabsdet), (jnp.zeros_like(sign), change)
+
+
+def _eliminated(x):
+    """Whether the rows are exchanged, their elements in that order, the multiple of the first row that is taken off the second, and what
+    is left there.
+    """
+    exchanged = jnp.abs(x[..., 1, 0]) > jnp.abs(x[..., 0, 0])
+    (pivot, beside), (below, last) = rows = _rows_in_order(x, exchanged)
+    factor = below / jnp.where(pivot == 0, 1, pivot)
+    return exchanged, rows, factor, last - factor * beside
+
+
+def _rows_in_order(x, exchanged):
+    rows = jnp.where(exchanged[..., None, None], jnp.flip(x, -2), x)
+    return tuple(tuple(rows[..., i, j] for j in range(2)) for i in range(2))
 
 
 # Spectra

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from structarrays.kernels import linalg_dense, loops, triangles
+from structarrays.kernels import kronecker_schur, linalg_dense, loops, triangles
 
 # ---- the exponential -------------------------------------------------------------------------------------------------
 
@@ -175,21 +175,11 @@ def _rule(function, solve):
 
 
 def _sylvester(x, c):
-    """Solution of ``x @ y + y @ x = c``, by the Schur form of x: column by column (Bartels and Stewart, 1972)."""
-    t, z = lax.linalg.schur(x)
-    n, c = x.shape[-1], _adjoint(z) @ c @ z
-    diagonal = triangles.diagonal(t)
-    places = jnp.arange(n)
-
-    def step(k, y):
-        column = jnp.where(places < k, lax.dynamic_index_in_dim(t, k, -1, keepdims=False), 0)
-        right = lax.dynamic_index_in_dim(c, k, -1) - y @ column[..., None]
-        own = lax.dynamic_index_in_dim(diagonal, k, -1)
-        shifted = triangles.with_diagonal(t, diagonal + own)
-        return lax.dynamic_update_slice_in_dim(y, _upper_solve(shifted, right), k, -1)
-
-    y = lax.fori_loop(0, n, step, jnp.zeros_like(c))
-    return z @ y @ _adjoint(z)
+    """Solution of ``x @ y + y @ x = c``, of complex matrices: a system with the Kronecker sum of x and its transpose, by Schur forms."""
+    form = kronecker_schur.form(x)
+    forms, shift = [form, kronecker_schur.transposed(*form)], jnp.zeros(x.shape[:-2], x.dtype)
+    column = c.reshape(*c.shape[:-2], c.shape[-2] * c.shape[-1], 1)
+    return kronecker_schur.substitute(forms, shift, column, adds=True).reshape(c.shape)
 
 
 def _sylvester_hermitian(x, c):

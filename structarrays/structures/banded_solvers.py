@@ -3,6 +3,8 @@
 An array with a background has no kernel here (`has_structural_zeros`): it is expanded.
 """
 
+import functools
+
 import jax.numpy as jnp
 
 from ..core.array import Array
@@ -122,23 +124,14 @@ def _(x):
 
 @slogdet.kernel(Diagonal, when=has_structural_zeros)
 def _(x):
-    sign = jnp.prod(_phase(x.diag), axis=-1)
-    return Dense._make((sign,)), Dense._make((jnp.sum(jnp.log(jnp.abs(x.diag)), axis=-1),))
-
-
-def _phase(z):
-    """The sign, of a complex number ``z / abs(z)``, whose derivative JAX takes for zero."""
-    if z.dtype.kind != "c":
-        return jnp.sign(z)
-    size = jnp.abs(z)
-    return jnp.where(size == 0, 0, z / jnp.where(size == 0, 1, size))
+    return tuple(Dense._make((part,)) for part in determinants.sign_and_logarithm(x.diag, -1))
 
 
 @slogdet.kernel(Identity, when=has_structural_zeros)
 def _(x):
     n = x.shape[-1]
     logabsdet = jnp.zeros(x.batch_shape, real_dtype(x.dtype)) if n == 0 else n * jnp.log(jnp.abs(x.scale))
-    return Dense._make((_phase(x.scale) ** n,)), Dense._make((logabsdet,))
+    return Dense._make((determinants.phase(x.scale) ** n,)), Dense._make((logabsdet,))
 
 
 def _sign(z):
@@ -153,11 +146,8 @@ def _(x):
 
 @det.kernel(Diagonal, when=has_structural_zeros)
 def _(x):
-    def logarithms():
-        return tuple(part.data for part in slogdet.dispatch(x))
-
-    singular = jnp.any(x.diag == 0, axis=-1)
-    return Dense._make((determinants.in_range(lambda: jnp.prod(x.diag, axis=-1), singular, logarithms),))
+    logarithms = functools.partial(determinants.sign_and_logarithm, axes=-1)
+    return Dense._make((determinants.of_parts(functools.partial(jnp.prod, axis=-1), logarithms, x.diag),))
 
 
 @det.kernel(Identity, when=has_structural_zeros)

@@ -240,9 +240,14 @@ def is_uniform(x: BlockDiagonal) -> bool:
     return len(x.meta) == 1 and all(x.meta[0])
 
 
-def has_square_blocks(x: BlockDiagonal) -> bool:
-    """Whether all blocks are square, so that they stand on the main diagonal."""
-    return all(h == w for _, h, w in x.meta)
+def has_square_blocks(x: BlockDiagonal, *args, **static) -> bool:
+    """Whether a matrix is zero outside of square blocks, which then stand on the main diagonal."""
+    return x.background is None and all(h == w for _, h, w in x.meta)
+
+
+def stacks(x: BlockDiagonal) -> list[Dense]:
+    """The runs as stacks of dense matrices, with the promises that hold for blocks on the main diagonal as for the whole."""
+    return [Dense._make((b,), None, x.assumptions) for b in x.blocks]
 
 
 def cuts(x: BlockDiagonal) -> tuple[np.ndarray, np.ndarray]:

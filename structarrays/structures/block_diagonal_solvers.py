@@ -33,54 +33,45 @@ from ..functions.linalg import (
 )  # fmt: skip
 from ..functions.linalg_checks import real_dtype
 from ..kernels import determinants, pseudo_inverse
-from .block_diagonal import BlockDiagonal, block_diagonal, has_square_blocks, regroup, side_by_side
+from .block_diagonal import BlockDiagonal, block_diagonal, has_square_blocks, regroup, side_by_side, stacks
 from .blocks_products import common_cuts, multiply_by_blocks
 from .diagonal import Diagonal
-
-
-def _square(x, *args, **static) -> bool:
-    """Whether a matrix is zero outside of square blocks."""
-    return x.background is None and has_square_blocks(x)
+from .factored_solvers import logarithms
+from .kronecker_solvers import all_of
 
 
 def _zero_outside(x, **static) -> bool:
     return x.background is None
 
 
-def _blocks(x) -> list:
-    """The runs as stacks of dense matrices, with the promises that hold for the diagonal blocks as for the whole."""
-    return [Dense._make((b,), None, x.assumptions) for b in x.blocks]
-
-
 def _data(arrays):
     return [a.data for a in arrays]
-
-
-def _all(flags):
-    return functools.reduce(jnp.logical_and, flags)
 
 
 # ---- systems and factors --------------------------------------------------------------------------------------------
 
 
-@solve.kernel(BlockDiagonal, Array, when=_square)
+@solve.kernel(BlockDiagonal, Array, when=has_square_blocks)
 def _(x1, x2):
-    dense = to_dense(x2) if x2.ndim == 1 else densify(x2, "linalg.solve")
-    vector = dense.ndim == 1
-    data = dense.data[:, None] if vector else dense.data
     remark("a system with each block; O(m**3) for blocks of m rows, all of one size together")
+    return solved_by_blocks(solve, x1, x2)
+
+
+def solved_by_blocks(function, a, b, **static):
+    """What a function of a matrix and a right-hand side, such as `solve`, gives with each block, and whether all are regular."""
+    data = to_dense(b).data[:, None] if b.ndim == 1 else densify(b, function.name).data
     parts, flags = [], []
-    for run, blocks in zip(x1.runs, _blocks(x1), strict=True):
+    for run, blocks in zip(a.runs, stacks(a), strict=True):
         right = data[..., run.rows, :]
         right = right.reshape(*right.shape[:-2], run.count, run.height, right.shape[-1])
-        part, ok = solve.dispatch(blocks, Dense._make((right,)))
+        part, ok = function.dispatch(blocks, Dense._make((right,)), **static)
         parts.append(part.data.reshape(*part.shape[:-3], run.count * run.height, part.shape[-1]))
         flags.append(ok)
     solution = jnp.concatenate(parts, axis=-2)
-    return Dense._make((solution[..., 0] if vector else solution,)), _all(flags)
+    return Dense._make((solution[..., 0] if b.ndim == 1 else solution,)), all_of(flags)
 
 
-@solve.kernel(BlockDiagonal, BlockDiagonal, when=lambda x1, x2: _square(x1) and multiply_by_blocks(x1, x2))
+@solve.kernel(BlockDiagonal, BlockDiagonal, when=lambda x1, x2: has_square_blocks(x1) and multiply_by_blocks(x1, x2))
 def _(x1, x2):
     """Where the right-hand side is cut as the matrix is, so is the solution."""
     kept, other = common_cuts(x1, x2)
@@ -88,10 +79,10 @@ def _(x1, x2):
     pairs = [
         solve.dispatch(Dense._make((a,), None, x1.assumptions), Dense._make((b,))) for a, b in side_by_side(x1, x2)
     ]
-    return block_diagonal([part.data for part, _ in pairs]), _all([ok for _, ok in pairs])
+    return block_diagonal([part.data for part, _ in pairs]), all_of([ok for _, ok in pairs])
 
 
-@solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: _square(x1) and _square_diagonal(x2))
+@solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: has_square_blocks(x1) and _square_diagonal(x2))
 def _(x1, x2):
     return solve.dispatch(x1, restrict(x2, x1))
 
@@ -100,16 +91,16 @@ def _square_diagonal(x) -> bool:
     return x.background is None and x.shape[-1] == x.shape[-2]
 
 
-@inv.kernel(BlockDiagonal, when=_square)
+@inv.kernel(BlockDiagonal, when=has_square_blocks)
 def _(x):
-    results, flags = zip(*(inv.dispatch(b) for b in _blocks(x)), strict=True)
-    return x._rebuild(tuple(_data(results)), None), _all(flags)
+    results, flags = zip(*(inv.dispatch(b) for b in stacks(x)), strict=True)
+    return x._rebuild(tuple(_data(results)), None), all_of(flags)
 
 
-@cholesky.kernel(BlockDiagonal, when=_square)
+@cholesky.kernel(BlockDiagonal, when=has_square_blocks)
 def _(x, *, upper):
-    results, flags = zip(*(cholesky.dispatch(b, upper=upper) for b in _blocks(x)), strict=True)
-    return x._rebuild(tuple(_data(results)), None), _all(flags)
+    results, flags = zip(*(cholesky.dispatch(b, upper=upper) for b in stacks(x)), strict=True)
+    return x._rebuild(tuple(_data(results)), None), all_of(flags)
 
 
 def _tall_or_wide(x, *, mode) -> bool:
@@ -120,7 +111,7 @@ def _tall_or_wide(x, *, mode) -> bool:
 
 @qr.kernel(BlockDiagonal, when=_tall_or_wide)
 def _(x, *, mode):
-    factors = [_data(qr.dispatch(b, mode=mode)) if min(b.shape[-2:]) else _empty_factors(b) for b in _blocks(x)]
+    factors = [_data(qr.dispatch(b, mode=mode)) if min(b.shape[-2:]) else _empty_factors(b) for b in stacks(x)]
     return tuple(block_diagonal(parts) for parts in zip(*factors, strict=True))
 
 
@@ -132,20 +123,17 @@ def _empty_factors(b):
 # ---- determinants ---------------------------------------------------------------------------------------------------
 
 
-@det.kernel(BlockDiagonal, when=_square)
+@det.kernel(BlockDiagonal, when=has_square_blocks)
 def _(x):
-    values = jnp.concatenate([det.dispatch(b).data for b in _blocks(x)], axis=-1)
+    def multiplied(x):
+        return jnp.prod(jnp.concatenate([det.dispatch(b).data for b in stacks(x)], axis=-1), axis=-1)
 
-    def logarithms():
-        return _data(slogdet.dispatch(x))
-
-    singular = jnp.any(values == 0, axis=-1)
-    return Dense._make((determinants.in_range(lambda: jnp.prod(values, axis=-1), singular, logarithms),))
+    return Dense._make((determinants.of_parts(multiplied, logarithms, x),))
 
 
-@slogdet.kernel(BlockDiagonal, when=_square)
+@slogdet.kernel(BlockDiagonal, when=has_square_blocks)
 def _(x):
-    signs, logs = zip(*(_data(slogdet.dispatch(b)) for b in _blocks(x)), strict=True)
+    signs, logs = zip(*(_data(slogdet.dispatch(b)) for b in stacks(x)), strict=True)
     sign = functools.reduce(jnp.multiply, [jnp.prod(s, axis=-1) for s in signs])
     return Dense._make((sign,)), Dense._make((sum(jnp.sum(v, axis=-1) for v in logs),))
 
@@ -158,27 +146,27 @@ def _in_a_row(parts):
     return jnp.concatenate([p.reshape(*p.shape[:-2], p.shape[-2] * p.shape[-1]) for p in parts], axis=-1)
 
 
-@eigvals.kernel(BlockDiagonal, when=_square)
+@eigvals.kernel(BlockDiagonal, when=has_square_blocks)
 def _(x):
-    return Dense._make((_in_a_row([eigvals.dispatch(b).data for b in _blocks(x)]),))
+    return Dense._make((_in_a_row([eigvals.dispatch(b).data for b in stacks(x)]),))
 
 
-@eig.kernel(BlockDiagonal, when=_square)
+@eig.kernel(BlockDiagonal, when=has_square_blocks)
 def _(x):
     """Eigenvalues may have any order, so that the eigenvectors are block diagonal."""
-    values, vectors = zip(*(_data(eig.dispatch(b)) for b in _blocks(x)), strict=True)
+    values, vectors = zip(*(_data(eig.dispatch(b)) for b in stacks(x)), strict=True)
     return Dense._make((_in_a_row(values),)), x._rebuild(tuple(vectors), None)
 
 
-@eigvalsh.kernel(BlockDiagonal, when=_square)
+@eigvalsh.kernel(BlockDiagonal, when=has_square_blocks)
 def _(x):
-    return Dense._make((jnp.sort(_in_a_row([eigvalsh.dispatch(b).data for b in _blocks(x)]), axis=-1),))
+    return Dense._make((jnp.sort(_in_a_row([eigvalsh.dispatch(b).data for b in stacks(x)]), axis=-1),))
 
 
-@eigh.kernel(BlockDiagonal, when=_square)
+@eigh.kernel(BlockDiagonal, when=has_square_blocks)
 def _(x):
     densify(x, "linalg.eigh")  # asks the policy: the eigenvectors, sorted as the eigenvalues are, are as large
-    values, vectors = zip(*(_data(eigh.dispatch(b)) for b in _blocks(x)), strict=True)
+    values, vectors = zip(*(_data(eigh.dispatch(b)) for b in stacks(x)), strict=True)
     values = _in_a_row(values)
     order = jnp.argsort(values, axis=-1)
     return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), _columns(
@@ -196,7 +184,7 @@ def _columns(x, order):
 
 def _singular_values(x):
     """Those of each run, ``(..., k, min(h, w))``; of empty blocks there are none."""
-    return [svdvals.dispatch(b).data if min(b.shape[-2:]) else jnp.zeros((*b.shape[:-2], 0)) for b in _blocks(x)]
+    return [svdvals.dispatch(b).data if min(b.shape[-2:]) else jnp.zeros((*b.shape[:-2], 0)) for b in stacks(x)]
 
 
 @svdvals.kernel(BlockDiagonal, when=_zero_outside)
@@ -207,10 +195,10 @@ def _(x):
     return Dense._make((jnp.flip(jnp.sort(values, axis=-1), axis=-1),))
 
 
-@svd.kernel(BlockDiagonal, when=lambda x, *, full_matrices: _square(x))
+@svd.kernel(BlockDiagonal, when=lambda x, *, full_matrices: has_square_blocks(x))
 def _(x, *, full_matrices):
     densify(x, "linalg.svd")  # asks the policy: the singular vectors are as large
-    u, s, vh = zip(*(_data(svd.dispatch(b, full_matrices=False)) for b in _blocks(x)), strict=True)
+    u, s, vh = zip(*(_data(svd.dispatch(b, full_matrices=False)) for b in stacks(x)), strict=True)
     s = _in_a_row(s)
     order = jnp.flip(jnp.argsort(s, axis=-1), axis=-1)
     right = _columns(x._rebuild(tuple(v.mT for v in vh), None), order)

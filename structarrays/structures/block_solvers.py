@@ -193,6 +193,10 @@ def _(x):
     return tuple(Dense._make((jnp.where(fine, part, jnp.nan),)) for part in _logarithms(_pivots(x.blocks)))
 
 
+def _multiplied(pivots):
+    return functools.reduce(jnp.multiply, (det.dispatch(b)._dense() for b in pivots))
+
+
 def _logarithms(pivots):
     signs_, logs = zip(*map(logarithms, pivots), strict=True)
     return functools.reduce(jnp.multiply, signs_), functools.reduce(jnp.add, logs)
@@ -200,7 +204,5 @@ def _logarithms(pivots):
 
 @det.kernel(Block, when=_is_conformal)
 def _(x):
-    pivots = _pivots(x.blocks)
-    values = [det.dispatch(b)._dense() for b in pivots]
-    value = determinants.product(values, [1] * len(values), lambda: _logarithms(pivots))
+    value = determinants.of_parts(_multiplied, _logarithms, _pivots(x.blocks))
     return Dense._make((jnp.where(_is_accurate(x), value, jnp.nan),))

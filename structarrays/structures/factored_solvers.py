@@ -270,8 +270,11 @@ def _(x):
 
 @det.kernel(Product, when=_square_factors)
 def _(x):
-    values = [det.dispatch(f)._dense() for f in x.factors]
-    return Dense._make((determinants.product(values, [1] * len(values), lambda: logarithms(x)),))
+    return Dense._make((determinants.of_parts(_multiplied, logarithms, x),))
+
+
+def _multiplied(x):
+    return functools.reduce(jnp.multiply, (det.dispatch(f)._dense() for f in x.factors))
 
 
 @slogdet.kernel(Product, when=_square_factors)

@@ -15,10 +15,10 @@ from ..functions.linalg_triangular import transposed, triangle_of
 from ..kernels import banded_factors
 from .banded import Banded, at_offsets, bands
 from .banded_products import has_structural_zeros
-from .block_diagonal import BlockDiagonal, has_square_blocks
+from .block_diagonal import BlockDiagonal, has_square_blocks, stacks
+from .block_diagonal_solvers import solved_by_blocks
 from .diagonal import Diagonal, Identity
 from .kronecker import Kronecker, has_square_factors, kronecker
-from .kronecker_solvers import all_of
 from .triangular import Triangular, fits
 
 
@@ -75,29 +75,9 @@ def _(x, *, lower, unit_diagonal):
 # ---- block by block --------------------------------------------------------------------------------------------------
 
 
-def _square_blocks(x, *args, **static) -> bool:
-    return x.background is None and has_square_blocks(x)
-
-
-def _with_assumptions(x):
-    """The runs as stacks of dense matrices, with the promises that hold for the blocks as for the whole."""
-    return [Dense._make((b,), None, x.assumptions) for b in x.blocks]
-
-
-@solve_triangular.kernel(BlockDiagonal, Array, when=_square_blocks)
+@solve_triangular.kernel(BlockDiagonal, Array, when=has_square_blocks)
 def _(a, b, *, trans, lower, unit_diagonal):
-    dense = to_dense(b) if b.ndim == 1 else densify(b, "linalg.solve_triangular")
-    data = dense.data[:, None] if b.ndim == 1 else dense.data
-    parts, flags = [], []
-    for run, blocks in zip(a.runs, a.blocks, strict=True):
-        right = data[..., run.rows, :]
-        right = Dense._make((right.reshape(*right.shape[:-2], run.count, run.height, right.shape[-1]),))
-        static = {"trans": trans, "lower": lower, "unit_diagonal": unit_diagonal}
-        part, ok = solve_triangular.dispatch(Dense._make((blocks,)), right, **static)
-        parts.append(part.data.reshape(*part.shape[:-3], run.count * run.height, part.shape[-1]))
-        flags.append(ok)
-    solution = jnp.concatenate(parts, axis=-2)
-    return Dense._make((solution[..., 0] if b.ndim == 1 else solution,)), all_of(flags)
+    return solved_by_blocks(solve_triangular, a, b, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
 
 
 def _in_a_row(a, parts):
@@ -109,15 +89,15 @@ def _in_a_row(a, parts):
     return jnp.concatenate(moved, axis=-1)
 
 
-@lu_factor.kernel(BlockDiagonal, when=_square_blocks)
+@lu_factor.kernel(BlockDiagonal, when=has_square_blocks)
 def _(a):
-    factors, pivots = zip(*(lu_factor.dispatch(b) for b in _with_assumptions(a)), strict=True)
+    factors, pivots = zip(*(lu_factor.dispatch(b) for b in stacks(a)), strict=True)
     return a._rebuild(tuple(f.data for f in factors), None), Dense._make((_in_a_row(a, [p.data for p in pivots]),))
 
 
-@lu.kernel(BlockDiagonal, when=_square_blocks)
+@lu.kernel(BlockDiagonal, when=has_square_blocks)
 def _(a):
-    orders, *factors = zip(*(lu.dispatch(b) for b in _with_assumptions(a)), strict=True)
+    orders, *factors = zip(*(lu.dispatch(b) for b in stacks(a)), strict=True)
     return _in_a_row(a, orders), *(a._rebuild(tuple(f._dense() for f in parts), None) for parts in factors)
 
 
@@ -147,6 +127,11 @@ def _(a):
 
 def _is_upper(x, *args, **static) -> bool:
     return is_zero_outside(x) and fits(x, lower=False)
+
+
+@lu_factor.kernel(Identity, when=_is_square)
+def _(a):
+    return a._assuming(frozenset()), no_exchanges(a)
 
 
 @lu_factor.kernel(Triangular, when=_is_upper)

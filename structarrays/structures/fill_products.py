@@ -1,4 +1,4 @@
-"""Linear algebra of `Fill`: a matrix of rank one, all of whose rows are equal."""
+"""Products with `Fill`, a matrix of rank one, all of whose rows are equal, and the rest of its linear algebra."""
 
 import math
 
@@ -8,6 +8,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import to_dense
 from ..core.registry import FUNCTIONS
+from ..functions.elementwise import divide, multiply
 from ..functions.linalg import (
     cholesky,
     det,
@@ -23,6 +24,7 @@ from ..functions.linalg import (
 from ..functions.linalg_checks import real_dtype
 from ..kernels.bands import diagonal_length
 from .fill import Fill
+from .low_rank import line_of_rank_one
 
 
 def _filled(value, core):
@@ -32,6 +34,34 @@ def _filled(value, core):
 def _is_constant(x) -> bool:
     """Whether each matrix (or the vector) has one value; a Fill may have fewer core dimensions than two."""
     return len(x.meta) >= min(2, x.ndim)
+
+
+# ---- elementwise products with a row --------------------------------------------------------------------------------
+
+
+def _is_beside_a_row(x1, x2) -> bool:
+    """Whether the result is a matrix with equal rows, more than one: a column's stays a `Fill`, by the rule."""
+    fill, row = (x1, x2) if type(x2) is Dense else (x2, x1)
+    core = jnp.broadcast_shapes(x1.shape, x2.shape)[-2:]
+    return fill.core_ndim == 2 and min(core) > 1 and (1, *row.shape)[-2:] == (1, core[1])
+
+
+@multiply.kernel(Fill, Dense, when=_is_beside_a_row)
+@multiply.kernel(Dense, Fill, when=_is_beside_a_row)
+def _(x1, x2):
+    return _equal_rows(multiply, x1, x2)
+
+
+@divide.kernel(Fill, Dense, when=_is_beside_a_row)
+@divide.kernel(Dense, Fill, when=_is_beside_a_row)
+def _(x1, x2):
+    return _equal_rows(divide, x1, x2)
+
+
+def _equal_rows(function, x1, x2):
+    """One row, as a matrix of rank one."""
+    row = function.dispatch(*(x if type(x) is Dense else Dense._make((x._constant(2),)) for x in (x1, x2)))
+    return line_of_rank_one(row.data, jnp.broadcast_shapes(x1.shape, x2.shape)[-2:])
 
 
 # ---- products -----------------------------------------------------------------------------------------------------

@@ -40,7 +40,8 @@ class Inverse(Factored):
     Notes
     -----
     The value is :math:`A^{-1}`. It holds A with its assumptions (see `assume`), and each product factorises A anew (but a
-    `Sparse` A, whose factors are kept); with many right-hand sides, multiply by all of them at once. Beside a solution of one system with A
+    `Sparse` A, whose factors are kept); with many right-hand sides, multiply by all of them at once, or keep what `linalg.cho_factor` or
+    `linalg.lu_factor` makes of A. Beside a solution of one system with A
 
     ==================================  ============================================================
     stores                              what A stores

@@ -155,8 +155,11 @@ def _multiplicities(x):
 
 @det.kernel(Kronecker, when=has_square_factors)
 def _(x):
-    values = [det.dispatch(f)._dense() for f in x.factors]
-    return Dense._make((determinants.product(values, _multiplicities(x), lambda: logarithms(x)),))
+    def multiplied(x):
+        values = (det.dispatch(f)._dense() for f in x.factors)
+        return chain(jnp.multiply, [d**p for d, p in zip(values, _multiplicities(x), strict=True)])
+
+    return Dense._make((determinants.of_parts(multiplied, logarithms, x),))
 
 
 @slogdet.kernel(Kronecker, when=has_square_factors)

@@ -11,7 +11,7 @@ from ..functions.linalg_matrix_functions import bounded, is_semidefinite, norm_b
 from ..kernels import circulant as circulant_kernel
 from ..kernels import matrix_functions as kernel
 from .banded_products import has_structural_zeros
-from .block_diagonal import BlockDiagonal, has_square_blocks
+from .block_diagonal import BlockDiagonal, has_square_blocks, stacks
 from .circulant import Circulant
 from .diagonal import Diagonal, Identity
 from .kronecker import Kronecker, has_square_factors, kronecker
@@ -22,16 +22,6 @@ from .product import Product
 from .sum import Sum
 from .triangular import Triangular
 
-
-def _square_blocks(x, *args) -> bool:
-    return x.background is None and has_square_blocks(x)
-
-
-def _blocks(x):
-    """The runs as stacks of dense matrices, with the promises that hold for the blocks as for the whole."""
-    return [Dense._make((b,), None, x.assumptions) for b in x.blocks]
-
-
 # ---- exponentials ----------------------------------------------------------------------------------------------------
 
 
@@ -40,9 +30,9 @@ def _(A):
     return A._rebuild(tuple(map(jnp.exp, A.entries)), None)
 
 
-@expm.kernel(BlockDiagonal, when=_square_blocks)
+@expm.kernel(BlockDiagonal, when=has_square_blocks)
 def _(A):
-    return A._rebuild(tuple(expm.dispatch(b).data for b in _blocks(A)), None)
+    return A._rebuild(tuple(expm.dispatch(b).data for b in stacks(A)), None)
 
 
 @expm.kernel(Circulant)
@@ -77,7 +67,7 @@ def _(A):
 
 
 @expm_multiply.kernel(Diagonal, Array, when=has_structural_zeros)
-@expm_multiply.kernel(BlockDiagonal, Array, when=_square_blocks)
+@expm_multiply.kernel(BlockDiagonal, Array, when=has_square_blocks)
 @expm_multiply.kernel(Circulant, Array)
 @expm_multiply.kernel(KroneckerSum, Array)
 @expm_multiply.kernel(LowRank, Array, when=_is_narrow)
@@ -98,9 +88,9 @@ def _(A):
     return A._rebuild((roots,), None), ~jnp.any(bad)
 
 
-@sqrtm.kernel(BlockDiagonal, when=_square_blocks)
+@sqrtm.kernel(BlockDiagonal, when=has_square_blocks)
 def _(A):
-    roots, flags = zip(*map(sqrtm.dispatch, _blocks(A)), strict=True)
+    roots, flags = zip(*map(sqrtm.dispatch, stacks(A)), strict=True)
     return A._rebuild(tuple(r.data for r in roots), None), all_of(flags)
 
 

@@ -7,7 +7,7 @@ from jax import lax
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.elementwise import UNEXPANDED
+from ..core.elementwise import unexpanded
 from ..core.entries import elements
 from ..core.factored import (
     Factored,
@@ -31,7 +31,7 @@ from ..functions.statistical import sum as sum_of
 from .banded import Banded
 from .diagonal import Diagonal, Identity
 from .fill import Fill
-from .low_rank import LowRank, constant_of_rank_one, line_of_rank_one, lines
+from .low_rank import LowRank, constant_of_rank_one, lines
 from .permutation import Permutation
 
 compose_pair = Registry("compose_pair")
@@ -170,7 +170,8 @@ def product(*factors) -> Array:
     return Dense._make((result._dense(),))
 
 
-def _unexpanded(function, args, shape):
+@unexpanded("matmul")
+def _(function, args, shape):
     """The product of two structures that have no kernel together as two factors; None where that does not pay."""
     result = canonical(common_batch(*args))
     factors = result.factors if type(result) is Product else (result,)
@@ -182,13 +183,10 @@ def pays_as_product(factors) -> bool:
     return sum(map(stored, factors)) < factors[0].shape[-2] * factors[-1].shape[-1]
 
 
-def _scaled(function, args, shape):
-    """A matrix that stores entries, all of them, times or divided by a row or a column: a product with a diagonal matrix. One with equal
-    elements and a row have equal rows: they are of rank one.
-    """
+@unexpanded("multiply", "divide")
+def _(function, args, shape):
+    """A matrix that stores entries, all of them, times or divided by a row or a column: a product with a diagonal matrix."""
     x, y = args
-    if Fill in (type(x), type(y)):
-        return _equal_lines(function, args, shape[-2:])
     if function.name == "multiply" and not x.stores_entries:
         x, y = y, x
     core = shape[-2:]
@@ -202,20 +200,6 @@ def _scaled(function, args, shape):
     diagonal = Diagonal._make((data if function.name == "multiply" else 1 / data, None), (data.shape[-1],) * 2)
     factors = common_batch(*((x, diagonal) if row else (diagonal, x)))
     return canonical(factors) if pays_as_product(factors) else None
-
-
-def _equal_lines(function, args, core):
-    lines = [x for x in args if type(x) is Dense]
-    if len(lines) != 1 or not any(type(x) is Fill and x.core_ndim == 2 for x in args):
-        return None
-    if min(core) < 2 or (1, *lines[0].shape)[-2:] not in ((1, core[1]), (core[0], 1)):
-        return None
-    line = function.dispatch(*(x if type(x) is Dense else Dense._make((x._constant(2),)) for x in args))
-    result = line_of_rank_one(line._dense(), core)
-    return None if result.full_size else result
-
-
-UNEXPANDED.update(matmul=_unexpanded, multiply=_scaled, divide=_scaled)
 
 
 def times_number(x, factor) -> Product:

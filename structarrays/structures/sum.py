@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.elementwise import UNEXPANDED
+from ..core.elementwise import unexpanded
 from ..core.entries import element, elements
 from ..core.factored import (
     Factored,
@@ -194,6 +194,7 @@ def _factors(x) -> list[Array]:
 # ---- sums and differences ---------------------------------------------------------------------------------------------------
 
 
+@unexpanded("add", "subtract")
 def sums(function, args, shape):
     """``x1 + x2`` or ``x1 - x2`` as a `Sum`, or None where that does not pay; what the rule of elementwise functions asks before it
     makes anything dense.
@@ -222,9 +223,6 @@ def _term(x, shape):
     if type(x) is not Dense and not x.full_size and x.size > max(core):
         return None
     return line_of_rank_one(x._dense(), core)
-
-
-UNEXPANDED.update(add=sums, subtract=sums)
 
 
 # ---- what distributes over the terms ------------------------------------------------------------------------------------------

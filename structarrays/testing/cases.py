@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 
-from . import cases_arrays, cases_elementwise, cases_indexing, cases_linalg
+from . import cases_arrays, cases_elementwise, cases_factorizations, cases_indexing, cases_linalg
 from .arrays import sample
 from .case import Case
 
@@ -12,9 +12,10 @@ CASES: tuple[Case, ...] = (
     *cases_elementwise.CASES,
     *cases_arrays.CASES,
     *cases_linalg.CASES,
+    *cases_factorizations.CASES,
     *cases_indexing.CASES,
 )
-"""The uses of every function of the standard that takes arrays."""
+"""The uses of every function that takes arrays: of the standard, and of linear algebra beyond it."""
 
 WITHOUT_ARRAYS = (
     "__array_namespace_info__",

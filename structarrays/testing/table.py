@@ -125,10 +125,18 @@ def _dtype(function: str) -> str:
     return "complex128" if function in ("fft.hfft", "fft.irfft", "fft.irfftn") else "float64"
 
 
+DEFINITE = tuple(f"linalg.{f}" for f in ("cholesky", "eigh", "eigvalsh", "cho_factor", "cho_solve", "ldl", "sqrtm"))
+INVERTIBLE = tuple(
+    f"linalg.{f}"
+    for f in ("solve", "inv", "matrix_power", "lu_factor", "lu_solve", "solve_triangular", "logdet", "selected_inverse")
+)
+"""The functions that get matrices of these kinds."""
+
+
 def _requires(function: str) -> str:
-    if function in ("linalg.cholesky", "linalg.eigh", "linalg.eigvalsh"):
+    if function in DEFINITE:
         return "positive definite"
-    return "invertible" if function in ("linalg.solve", "linalg.inv", "linalg.matrix_power") else ""
+    return "invertible" if function in INVERTIBLE else ""
 
 
 class Outcome(NamedTuple):
@@ -152,11 +160,12 @@ class Outcome(NamedTuple):
         """Whether it is what a cell of the table says."""
         if self.error or cell == "error":
             return cell == self.error
-        promised = [c.strip() for c in cell.split(",")]
+        marked = cell.endswith(" (densifies)")
+        promised = [c.strip() for c in cell.removesuffix(" (densifies)").split(",")]
         if len(promised) == 1:
             promised *= len(self.classes)
         classes = tuple("Dense" if c == "densifies" else c for c in promised)
-        return classes == self.classes and self.densified == ("densifies" in promised)
+        return classes == self.classes and self.densified == (marked or "densifies" in promised)
 
 
 def outcome(function: str, code: str, structures, case: Case | None = None) -> Outcome:
@@ -200,10 +209,7 @@ def outcome(function: str, code: str, structures, case: Case | None = None) -> O
                 result = log.result
             except (jax.errors.JAXTypeError, IndexError):  # what depends on data cannot be traced
                 log, result = _run(call, operands)
-        if (
-            function in ("linalg.inv", "linalg.cholesky", "linalg.solve", "linalg.matrix_power")
-            and "Fill" in structures[:1]
-        ):
+        if function in (*INVERTIBLE, *DEFINITE) and "Fill" in structures[:1]:
             call(*operands)  # an error that depends on values shows only now
     except np.linalg.LinAlgError:
         return Outcome((), error="error")

@@ -1,0 +1,68 @@
+"""Determinants of moderate size whose parts have determinants that are no floating-point numbers, and their derivatives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import structarrays as sa
+
+RNG = np.random.default_rng(0)
+
+MAKE = {
+    "Kronecker": sa.Kronecker,
+    "Kronecker of bands": lambda a, b: sa.Kronecker(_band(a), _band(b)),
+    "Kronecker of circulants": lambda a, b: sa.Kronecker(sa.Circulant(a[0]), sa.Circulant(b[0])),
+    "Product of Kronecker": lambda a, b: sa.Product(
+        sa.Kronecker(a, np.eye(2) + 1), sa.Circulant(np.arange(1.0, 2 * len(a) + 1)), sa.Kronecker(b, np.eye(2) + 1)
+    ),
+    "BlockDiagonal": lambda a, b: sa.BlockDiagonal([a, b]),
+    "BlockDiagonal of equal blocks": lambda a, b: sa.BlockDiagonal(jnp.stack([a, b])),
+    "Kronecker of BlockDiagonal": lambda a, b: sa.Kronecker(sa.BlockDiagonal([a, a]), sa.BlockDiagonal([b, b])),
+}
+
+
+def _band(a):
+    return sa.tridiagonal(a[0, 1:], a[1], a[2, 1:])
+
+
+@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize(("n", "size"), [(4, 1e90), (4, 1e-90), (2, 1e170), (4, 1.0)])
+def test_parts_out_of_range(name, n, size):
+    """A determinant is homogeneous, ``d det = det * tr(A^-1 dA)``: scaling the parts by c and 1 / c leaves it as it is."""
+    if n == 2 and name == "Kronecker of bands":
+        n = 3
+    a, b = RNG.normal(size=(n, n)), RNG.normal(size=(n, n))
+
+    def det(a, b):
+        return sa.linalg.det(MAKE[name](a, b)).to_jax()
+
+    matrix = np.asarray(MAKE[name](a, b))
+    expected = np.linalg.det(matrix)
+    value, (by_a, by_b) = jax.jit(jax.value_and_grad(det, argnums=(0, 1)))(a * size, b / size)
+    np.testing.assert_allclose(value, expected, rtol=1e-9)
+    inverse = np.linalg.inv(matrix)
+    for i, by, scale in ((0, by_a, size), (1, by_b, 1 / size)):
+        direction = RNG.normal(size=(n, n))
+        directions = (direction, 0 * b) if i == 0 else (0 * a, direction)
+        _, change = jax.jvp(lambda a, b: MAKE[name](a, b).to_jax(), (a, b), directions)
+        np.testing.assert_allclose(
+            np.sum(by * scale * direction), expected * np.trace(inverse @ change), rtol=1e-7, atol=1e-9 * abs(expected)
+        )
+
+
+@pytest.mark.parametrize("make", [sa.Kronecker, MAKE["BlockDiagonal"]])
+def test_singular_parts_have_derivatives(make):
+    """The adjugate is the derivative of the determinant of a singular matrix."""
+    a, b = np.array([[1.0, 2.0], [2.0, 4.0]]), np.array([[1.5]])
+    gradient = jax.grad(lambda a: sa.linalg.det(make(a, b)).to_jax())(a)
+    factor = 1.5**2 if make is sa.Kronecker else 1.5
+    np.testing.assert_allclose(gradient, factor * np.array([[4.0, -2.0], [-2.0, 1.0]]), rtol=1e-12)
+
+
+def test_a_part_below_range_is_not_singular():
+    a, b = RNG.normal(size=(2, 2)), RNG.normal(size=(2, 2))
+    for make in (sa.Kronecker, MAKE["BlockDiagonal"]):
+        value = float(sa.linalg.det(make(a * 1e154, b * 1e-158)))
+        expected = np.linalg.det(np.asarray(make(a, b)))
+        np.testing.assert_allclose(value, expected * (1e-16 if make is sa.Kronecker else 1e-8), rtol=1e-9)

@@ -1,0 +1,68 @@
+"""What an elementwise function asks before a result becomes dense: one answer for each function."""
+
+import jax
+import numpy as np
+import pytest
+
+import structarrays as sa
+from structarrays.core import elementwise
+
+RNG = np.random.default_rng(0)
+
+
+def test_a_second_registration_is_refused(monkeypatch):
+    monkeypatch.setattr(elementwise, "UNEXPANDED", {})
+
+    @elementwise.unexpanded("add")
+    def first(function, args, shape):
+        return None
+
+    with pytest.raises(ValueError, match=r"add asks .*first already"):
+        elementwise.unexpanded("add")(lambda function, args, shape: None)
+    assert elementwise.UNEXPANDED == {"add": first}
+
+
+@pytest.mark.parametrize("function", ["multiply", "divide"])
+@pytest.mark.parametrize("shape", [(50,), (1, 50), (2, 1, 50), (3, 2, 1, 50)])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_a_constant_matrix_beside_a_row(function, shape, batch):
+    value, row = RNG.normal(size=batch), RNG.normal(size=shape)
+    ours, numpys = getattr(sa, function), getattr(np, function)
+    pairs = (
+        (sa.Fill(value, (40, 50)), sa.asarray(row)),
+        (np.broadcast_to(value[..., None, None], (*batch, 40, 50)), row),
+    )
+    for order in (slice(None), slice(None, None, -1)):
+        x, expected = ours(*pairs[0][order]), numpys(*pairs[1][order])
+        assert type(x) is sa.LowRank and x.rank == 1
+        np.testing.assert_allclose(np.asarray(x), expected, rtol=1e-15)
+        assert any("kernel" in e.how and "Fill" in e.how for e in sa.explain(ours, *pairs[0][order]).events)
+
+
+@pytest.mark.parametrize(
+    ("core", "shape"), [((1, 5), (5,)), ((4, 1), (1,)), ((4, 5), (1,)), ((4, 5), (4, 1)), ((4, 5), (4, 5))]
+)
+def test_a_constant_matrix_beside_what_is_no_row(core, shape):
+    row = RNG.normal(size=shape)
+    for function in ("multiply", "divide"):
+        x = getattr(sa, function)(sa.Fill(2.0, core), sa.asarray(row))
+        assert type(x) is not sa.LowRank
+        np.testing.assert_allclose(np.asarray(x), getattr(np, function)(np.full(core, 2.0), row), rtol=1e-15)
+
+
+def test_a_row_beside_a_constant_column():
+    row = RNG.normal(size=6)
+    x = sa.Fill(2.0, (4, 1)) * sa.asarray(row)
+    assert type(x) is sa.LowRank
+    np.testing.assert_allclose(np.asarray(x), np.full((4, 1), 2.0) * row, rtol=1e-15)
+
+
+def test_derivatives_beside_a_row():
+    row = RNG.normal(size=5)
+
+    def loss(value, row):
+        return sa.sum((sa.Fill(value, (4, 5)) / row) ** 2).to_jax()
+
+    by_value, by_row = jax.jit(jax.grad(loss, argnums=(0, 1)))(1.5, row)
+    np.testing.assert_allclose(by_value, 4 * np.sum(2 * 1.5 / row**2), rtol=1e-12)
+    np.testing.assert_allclose(by_row, 4 * -2 * 1.5**2 / row**3, rtol=1e-12)
