@@ -1,0 +1,214 @@
+"""QR factors of banded matrices by Householder's reflectors, and products with the unitary matrix that these make.
+
+Column j of a matrix with kl sub- and ku superdiagonals has entries in rows up to ``j + kl``, and so has what the reflectors of the columns
+before leave of it. So one reflector ``H_j = I - tau_j v_j v_j^H`` of ``kl + 1`` rows clears it below the diagonal, and R has ``kl + ku``
+superdiagonals: O(n (kl + 1) (kl + ku + 1)) operations in all. See Golub and Van Loan, *Matrix Computations*, 5.1 and 5.2, and LAPACK's ``larfg``
+and ``geqr2``, from which only what becomes of a column without entries below the diagonal is different (see `reflector`).
+
+``v`` (..., k, kl + 1) has the rows ``j, …, j + kl`` of ``v_j``, of which the first is 1, zero where there is no such row, and ``tau`` (..., k) the
+factors. The unitary matrix is ``Q = H_0 H_1 … H_{k-1}``, and ``A = Q R``.
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from structarrays.kernels import banded_rows, banded_systems
+
+# ---- factors -------------------------------------------------------------------------------------------------------
+
+
+def factor(diagonals, offsets, shape):
+    """The factors of a matrix given by its diagonals.
+
+    Parameters
+    ----------
+    diagonals : sequence of jax.Array
+        (..., length), one for each offset; at least one.
+    offsets : tuple of int
+    shape : tuple of int
+        ``(m, n)``. There are ``k = min(m, n)`` reflectors.
+
+    Returns
+    -------
+    v : jax.Array, (..., k, kl + 1)
+    tau : jax.Array, (..., k)
+    upper : jax.Array, (..., k, kl + ku + 1)
+        Row j of R from its diagonal on, with a real diagonal.
+    """
+    m, n = shape
+    dtype = jnp.result_type(*diagonals)
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    kl, ku = banded_rows.bandwidths(offsets)
+    k = min(m, n)
+    if k == 0 or 0 in batch:
+        zeros = jnp.zeros((*batch, k, kl + ku + 1), dtype)
+        return zeros[..., : kl + 1], zeros[..., 0], zeros
+    rows = banded_rows.from_diagonals(diagonals, offsets, m, dtype)
+    # The last row that the last reflector reaches is k - 1 + kl.
+    rows = _with_rows(jnp.broadcast_to(rows, (*batch, *rows.shape[-2:])), k + kl)
+    return _factor(kl, rows)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _factor(kl, rows):
+    def whole_batch(rows):
+        return banded_systems.one_by_one(functools.partial(_factor_one, kl), rows.shape[:-2], rows)
+
+    return banded_systems.mapped_together(whole_batch, (True, True, True))(rows)
+
+
+@_factor.defjvp
+def _(kl, primals, tangents):
+    """That of the loop, whose every step has a derivative, also where a column is zero."""
+    every = jnp.vectorize(functools.partial(_factor_one, kl), signature="(r,w)->(k,l),(k),(k,w)")
+    return jax.jvp(every, primals, tangents)
+
+
+def _factor_one(kl, rows):
+    """The factors of one matrix of ``k + kl`` rows in row storage."""
+    width = rows.shape[1]
+    # The window holds rows j, …, j + kl - 1 from column j on.
+    window = [jnp.concatenate([rows[i, kl - i :], jnp.zeros(kl - i, rows.dtype)]) for i in range(kl)]
+    window = jnp.stack(window) if kl else jnp.zeros((0, width), rows.dtype)
+    zeros = jnp.zeros((kl, 1), rows.dtype)
+
+    def step(window, row):
+        window = jnp.concatenate([window, row[None]])
+        v, tau, beta = reflector(window[:, 0])
+        rest = window[:, 1:]
+        rest = rest - (tau.conj() * v)[:, None] * jnp.sum(v.conj()[:, None] * rest, 0)
+        return jnp.concatenate([rest[1:], zeros], 1), (v, tau, jnp.concatenate([beta[None], rest[0]]))
+
+    return lax.scan(step, window, rows[kl:])[1]
+
+
+def reflector(x):
+    """``v``, ``tau`` and a real ``beta`` such that ``(I - tau v v^H)^H x`` is beta times the first unit vector; ``v[0] = 1``.
+
+    The sign of beta is the one without cancellation. Of a column that is zero tau is, and so are all derivatives; one that is zero but for a real first
+    entry is reflected like all others, where LAPACK leaves it: so v, tau and beta depend on it continuously, and have derivatives.
+    """
+    size = lax.stop_gradient(jnp.max(jnp.abs(x)))
+    zero = size == 0
+    # Divided by the largest entry, whose square may be no number; NaN stays NaN.
+    scaled = jnp.where(zero, 1, x) / jnp.where(zero, 1, size)
+    alpha = scaled[0]
+    norm = jnp.sqrt(jnp.sum((scaled * scaled.conj()).real))
+    beta = jnp.where(alpha.real >= 0, -norm, norm)
+    v = jnp.concatenate([jnp.ones(1, x.dtype), jnp.where(zero, 0, scaled[1:] / (alpha - beta))])
+    return v, jnp.where(zero, 0, (beta - alpha) / beta), jnp.where(zero, 0, beta * size).astype(x.dtype)
+
+
+# ---- products with Q ---------------------------------------------------------------------------------------------------
+
+
+def unitary(v, tau):
+    """The factors `tau` with which all reflectors are unitary to rounding, whatever `v` is.
+
+    ``1 - tau |v|^2`` is the one eigenvalue of a reflector that may not be 1; only its phase is used. So the value hardly changes, but derivatives by
+    v and tau are those of a function whose values are unitary: all that follows from that is right for derivatives, too.
+    """
+    square = jnp.sum((v * v.conj()).real, -1)
+    positive = square > 0
+    return jnp.where(positive, (1 - eigenvalue(v, tau)) / jnp.where(positive, square, 1), 0).astype(v.dtype)
+
+
+def eigenvalue(v, tau):
+    """The eigenvalue of each reflector that may not be 1, which is its determinant, of modulus 1."""
+    square = jnp.sum((v * v.conj()).real, -1)
+    value = 1 - tau * square
+    if not jnp.iscomplexobj(value):
+        return jnp.where(value < 0, -1, 1).astype(value.dtype)
+    zero = value == 0
+    value = jnp.where(zero, 1, value)
+    return value / jnp.abs(value)
+
+
+def multiply(v, tau, b, m: int, adjoint: bool):
+    """``Q b`` or (`adjoint`) ``Q^H b``.
+
+    Parameters
+    ----------
+    v : jax.Array, (..., k, w)
+    tau : jax.Array, (..., k)
+    b : jax.Array, (..., r, p)
+        With zeros below, if it has fewer rows than `m`. Its batch broadcasts with that of the reflectors.
+    m : int
+        The number of rows.
+    adjoint : bool
+
+    Returns
+    -------
+    jax.Array, (..., m, p)
+    """
+    factors_batch = tau.shape[:-1]
+    batch = jnp.broadcast_shapes(factors_batch, b.shape[:-2])
+    b = _with_rows(b, m)
+    k, p = tau.shape[-1], b.shape[-1]
+    if 0 in (k, p, *batch):
+        return jnp.broadcast_to(b, (*batch, m, p))
+    if math.prod(factors_batch) == 1 and math.prod(batch) > 1:
+        # One matrix: all vectors are its columns.
+        columns = jnp.moveaxis(jnp.broadcast_to(b, (*batch, m, p)), -2, 0)
+        one = v.reshape(v.shape[-2:]), tau.reshape(k)
+        product = multiply(*one, columns.reshape(m, -1), m, adjoint)
+        return jnp.moveaxis(product.reshape(columns.shape), 0, -2)
+    tau = unitary(v, tau)
+    reach = k + v.shape[-1] - 1
+    touched = _with_rows(jnp.broadcast_to(b, (*batch, m, p)), reach)[..., :reach, :]
+    v, tau = (jnp.broadcast_to(a, batch + a.shape[len(factors_batch) :]) for a in (v, tau))
+    product = _multiply(adjoint, v, tau, touched)
+    untouched = jnp.broadcast_to(b[..., reach:, :], (*batch, max(0, m - reach), p))
+    return jnp.concatenate([product[..., :m, :], untouched], -2)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _multiply(adjoint, v, tau, b):
+    def whole_batch(v, tau, b):
+        def system(v, tau, b):
+            return (_multiply_one(adjoint, v, tau, b),)
+
+        return banded_systems.one_by_one(system, tau.shape[:-1], v, tau, b)[0]
+
+    return banded_systems.mapped_together(whole_batch, True)(v, tau, b)
+
+
+@_multiply.defjvp
+def _(adjoint, primals, tangents):
+    every = jnp.vectorize(functools.partial(_multiply_one, adjoint), signature="(k,w),(k),(r,p)->(r,p)")
+    return jax.jvp(every, primals, tangents)
+
+
+def _multiply_one(adjoint, v, tau, b):
+    """For one matrix, b (k + w - 1, p): the reflectors go down the rows for the adjoint, and else up, with a window of w of them."""
+    k, w = v.shape
+    tau = tau.conj() if adjoint else tau
+
+    def reflected(window, v, tau):
+        return window - (tau * v)[:, None] * jnp.sum(v.conj()[:, None] * window, 0)
+
+    def down(others, factors):
+        row, v, tau = factors
+        window = reflected(jnp.concatenate([others, row[None]]), v, tau)
+        return window[1:], window[0]
+
+    def up(others, factors):
+        row, v, tau = factors
+        window = reflected(jnp.concatenate([row[None], others]), v, tau)
+        return window[:-1], window[-1]
+
+    if adjoint:
+        last, first = lax.scan(down, b[: w - 1], (b[w - 1 :], v, tau))
+    else:
+        first, last = lax.scan(up, b[k:], (b[:k], v, tau), reverse=True)
+    return jnp.concatenate([first, last])
+
+
+def _with_rows(a, count):
+    """With zeros below, if there are fewer rows."""
+    missing = max(0, count - a.shape[-2])
+    return jnp.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, missing), (0, 0)]) if missing else a
