@@ -1,8 +1,16 @@
-"""`lstsq` of matrices whose pseudo-inverse has structure."""
+"""`lstsq` of matrices whose pseudo-inverse, or QR decomposition, has structure."""
+
+import jax.numpy as jnp
 
 from ..core.array import Array
-from ..functions.linalg import lstsq, pinv, svdvals
-from ..functions.linalg_least_squares import solution
+from ..core.dense import Dense
+from ..core.operands import to_dense
+from ..core.recording import remark
+from ..functions.linalg import lstsq, matmul, matrix_transpose, pinv, qr, solve, svdvals
+from ..functions.linalg_least_squares import solution, squared_residuals
+from ..functions.rounding_and_parts import conj
+from ..kernels import banded_qr
+from .banded import Banded, at_offsets
 from .banded_products import has_structural_zeros
 from .block_diagonal import BlockDiagonal
 from .circulant import Circulant
@@ -35,3 +43,22 @@ def _(a, b, *, cond):
 @lstsq.kernel(Sum, Array, when=has_low_rank)
 def _(a, b, *, cond):
     return lstsq.dispatch(of_low_rank(a), b, cond=cond)
+
+
+def _is_tall(a, *args, **static) -> bool:
+    return has_structural_zeros(a) and a.shape[-2] > a.shape[-1] > 0
+
+
+@lstsq.kernel(Banded, Array, when=_is_tall)
+def _(a, b, *, cond):
+    """By the QR decomposition: ``R x = Q^H b``. There are no singular values of a banded matrix in linear time."""
+    remark("a QR decomposition, which needs full column rank; O(n (l + 1) (l + u + 1)), l and u diagonals below and above")
+    q, r = qr.dispatch(a, mode="reduced")
+    n = a.shape[-1]
+    r = at_offsets(r, r.offsets or (0,))
+    full = banded_qr.has_full_rank(r.diagonals, r.offsets, n, cond)
+    data = to_dense(solve.dispatch(r, matmul(conj(matrix_transpose(q)), b))[0]).data
+    x = Dense._make((jnp.where(full[..., None, None], data, jnp.nan),))
+    rank = jnp.where(full, n, n - 1)  # of what has no solution here no more is known
+    none = jnp.zeros((*full.shape, 0), cond.dtype)
+    return (x, squared_residuals(a, b, x), Dense._make((rank,)), Dense._make((none,))), jnp.all(full)

@@ -11,7 +11,7 @@ import scipy.linalg
 import structarrays as sa
 
 OFFSETS = [(-1, 0, 1), (-2, 0, 1), (-3, -1), (-1, 2), (-2, -1, 0, 1, 2)]
-SHAPES = [(6, 6), (9, 4), (4, 9), (1, 1), (5, 1), (1, 5), (20, 19)]
+SHAPES = [((6, 6), (2,)), ((9, 4), ()), ((4, 9), ()), ((5, 1), ()), ((1, 5), ())]
 
 
 def normal(*shape, seed=0, dtype=float):
@@ -57,23 +57,21 @@ def same_up_to_phases(q, r, a, mode):
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("offsets", OFFSETS)
 def test_qr(offsets, dtype, mode):
-    for shape in SHAPES:
-        for batch in ((), (2,)):
-            x = banded(shape, offsets, dtype, batch)
-            with sa.densify("error"):
-                q, r = sa.linalg.qr(x, mode=mode)
-            (m, n), a = shape, dense(x)
-            inner = m if mode == "complete" else min(m, n)
-            if min(x.offsets, default=0) < 0:  # else it is an identity
-                assert type(q) is sa.Householder
-            assert isinstance(r, sa.Banded) and min(r.offsets, default=0) >= 0
-            assert q.shape == (*batch, m, inner) and r.shape == (*batch, inner, n) and q.dtype == r.dtype == x.dtype
-            q, r = dense(q), dense(r)
-            np.testing.assert_allclose(q @ r, a, atol=1e-14 * np.linalg.norm(a))
-            np.testing.assert_allclose(adjoint(q) @ q, np.broadcast_to(np.eye(inner), r.shape[:-1] + (inner,)), atol=3e-15)
-            assert np.all(np.diagonal(r, axis1=-2, axis2=-1).imag == 0)
-            if np.linalg.cond(a).max() < 1e6:
-                same_up_to_phases(q, r, a, mode)
+    for (m, n), batch in SHAPES:
+        x = banded((m, n), offsets, dtype, batch)
+        with sa.densify("error"):
+            q, r = sa.linalg.qr(x, mode=mode)
+        a, inner = dense(x), m if mode == "complete" else min(m, n)
+        if min(x.offsets, default=0) < 0:  # else it is an identity
+            assert type(q) is sa.Householder
+        assert isinstance(r, sa.Banded) and min(r.offsets, default=0) >= 0
+        assert q.shape == (*batch, m, inner) and r.shape == (*batch, inner, n) and q.dtype == r.dtype == x.dtype
+        q, r = dense(q), dense(r)
+        np.testing.assert_allclose(q @ r, a, atol=1e-14 * np.linalg.norm(a))
+        np.testing.assert_allclose(adjoint(q) @ q, np.broadcast_to(np.eye(inner), (*batch, inner, inner)), atol=3e-15)
+        assert np.all(np.diagonal(r, axis1=-2, axis2=-1).imag == 0)
+        if np.linalg.cond(a).max() < 1e6:
+            same_up_to_phases(q, r, a, mode)
 
 
 def test_r_has_as_many_superdiagonals_as_there_are_diagonals():
@@ -209,6 +207,8 @@ def test_products_and_what_is_known_in_advance(m, c, k, w, dtype, transposed):
                 sign, logabsdet = sa.linalg.slogdet(x)
                 close(sign, np.linalg.slogdet(expected)[0])
                 assert np.all(dense(logabsdet) == 0)
+        if 0 in (rows, columns):
+            continue
         for full in (False, True):
             u, s, vh = sa.linalg.svd(x, full_matrices=full)
             assert u.shape[-1] == (rows if full else c) and vh.shape[-2] == (columns if full else c)
