@@ -81,8 +81,8 @@ def lstsq(a: Array, b: Array, cond: float | Array | None = None) -> LstsqResult:
     `Diagonal`, `Identity`                    ``O(N log N)``
     `Banded`, M > N, l and u diagonals        ``O(N (l + 1) (l + u + 1))``: by `qr`, which needs full column rank.
     below and above the main one              `cond` is compared with an estimate of the smallest singular value,
-                                              relative to a bound of the largest, ``l + u + 1`` times the largest
-                                              element of R
+                                              relative to a bound of the largest, ``4 (l + u + 1)`` times the
+                                              largest element of R
     `BlockDiagonal`, k blocks m × n           ``O(k m n min(m, n))``, block by block
     `Circulant`                               ``O(N log N)``
     `Kronecker`                               ``O(sum(m_i n_i min(m_i, n_i)))``, factor by factor: what is small

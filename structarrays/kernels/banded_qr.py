@@ -5,8 +5,8 @@ before leave of it. So one reflector ``H_j = I - tau_j v_j v_j^H`` of ``kl + 1``
 superdiagonals: O(n (kl + 1) (kl + ku + 1)) operations in all. See Golub and Van Loan, *Matrix Computations*, 5.1 and 5.2, and LAPACK's ``larfg``
 and ``geqr2``, from which only what becomes of a column without entries below the diagonal is different (see `reflector`).
 
-``v`` (..., k, kl + 1) has the rows ``j, …, j + kl`` of ``v_j``, of which the first is 1, zero where there is no such row, and ``tau`` (..., k) the
-factors. The unitary matrix is ``Q = H_0 H_1 … H_{k-1}``, and ``A = Q R``.
+``v`` (..., k, kl + 1) has the rows ``j, …, j + kl`` of ``v_j``, of which the first is 1, zero where there is no such row, and ``tau``
+(..., k) the factors. The unitary matrix is ``Q = H_0 H_1 … H_{k-1}``, and ``A = Q R``.
 """
 
 import functools
@@ -48,8 +48,8 @@ def factor(diagonals, offsets, shape):
         zeros = jnp.zeros((*batch, k, kl + ku + 1), dtype)
         return zeros[..., : kl + 1], zeros[..., 0], zeros
     rows = banded_rows.from_diagonals(diagonals, offsets, m, dtype)
-    # The last row that the last reflector reaches is k - 1 + kl.
-    rows = _with_rows(jnp.broadcast_to(rows, (*batch, *rows.shape[-2:])), k + kl)
+    # The last row that the last reflector reaches is k - 1 + kl; those below it are zero.
+    rows = _with_rows(jnp.broadcast_to(rows, (*batch, *rows.shape[-2:])), k + kl)[..., : k + kl, :]
     return _factor(kl, rows)
 
 
@@ -89,8 +89,9 @@ def _factor_one(kl, rows):
 def reflector(x):
     """``v``, ``tau`` and a real ``beta`` such that ``(I - tau v v^H)^H x`` is beta times the first unit vector; ``v[0] = 1``.
 
-    The sign of beta is the one without cancellation. Of a column that is zero tau is, and so are all derivatives; one that is zero but for a real first
-    entry is reflected like all others, where LAPACK leaves it: so v, tau and beta depend on it continuously, and have derivatives.
+    The sign of beta is the one without cancellation. Of a column that is zero tau is, and so are all derivatives. One that is zero but for
+    a real first entry is reflected like all others, where LAPACK leaves it: so v, tau and beta depend on it continuously, and have
+    derivatives.
     """
     size = lax.stop_gradient(jnp.max(jnp.abs(x)))
     zero = size == 0
@@ -109,8 +110,8 @@ def reflector(x):
 def unitary(v, tau):
     """The factors `tau` with which all reflectors are unitary to rounding, whatever `v` is.
 
-    ``1 - tau |v|^2`` is the one eigenvalue of a reflector that may not be 1; only its phase is used. So the value hardly changes, but derivatives by
-    v and tau are those of a function whose values are unitary: all that follows from that is right for derivatives, too.
+    ``1 - tau |v|^2`` is the one eigenvalue of a reflector that may not be 1; only its phase is used. So the value hardly changes, but
+    derivatives by v and tau are those of a function whose values are unitary: all that follows from that is right for derivatives, too.
     """
     square = jnp.sum((v * v.conj()).real, -1)
     positive = square > 0
@@ -220,16 +221,17 @@ def _with_rows(a, count):
 def has_full_rank(diagonals, offsets, n: int, cond):
     """Whether the smallest singular value of an upper triangular matrix is large beside its largest entry.
 
-    It is found by two steps of inverse iteration, as Cline, Moler, Stewart and Wilkinson estimate condition numbers (*SIAM J. Numer. Anal.*
-    16, 1979): a column of signs has a part along any singular vector, which is magnified by the square of the reciprocal singular value in each. What is
-    found is never too small, and where others are far larger, close.
+    It is found by two steps of inverse iteration (Golub and Van Loan, *Matrix Computations*, 7.6.1 and 8.2.2, with R^H R): a column of signs
+    has a part along any singular vector, which each step multiplies by the square of the reciprocal singular value. What is found is never too
+    small, and close where the others are far larger.
 
     Parameters
     ----------
     diagonals, offsets, n
         The matrix; ``n > 0``, and at least one diagonal.
     cond : jax.Array, (...)
-        The bound is this times the number of diagonals times the largest entry, which is no less than the largest singular value.
+        The bound is this times the largest entry, times the number of diagonals (so much larger the largest singular value can be), times
+        four: of a singular value that is zero rounding leaves a few units.
 
     Returns
     -------
@@ -252,7 +254,7 @@ def has_full_rank(diagonals, offsets, n: int, cond):
     y, _ = banded.solve(adjoint, below, n, x)
     # Of a singular matrix, or one so near to it that numbers overflow, NaN is left, which compares as false.
     found = 1 / jnp.maximum(reciprocal, _norm(y))[..., 0, 0]
-    return (found > len(offsets) * cond) | ~jnp.isfinite(size)
+    return (found > 4 * len(offsets) * cond) | ~jnp.isfinite(size)
 
 
 def _norm(x):

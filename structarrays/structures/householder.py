@@ -72,8 +72,9 @@ class Householder(Factored):
     elementwise functions                       the dense form
     ==========================================  =============================================
 
-    `linalg.qr` makes it of a `Banded` matrix, with w one more than there are diagonals below the main one. The phase of
-    :math:`1 - \tau_j |v_j|^2` is what is used of each :math:`\tau_j`, so that the array is unitary to rounding, and stays so along derivatives by `v` and `tau`.
+    `linalg.qr` makes it of a `Banded` matrix, with w one more than there are diagonals below the main one.
+    Of each :math:`\tau_j` the phase of :math:`1 - \tau_j |v_j|^2` is used, so that the array is unitary to rounding, and stays so along
+    derivatives by `v` and `tau`.
 
     Examples
     --------

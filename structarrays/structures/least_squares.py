@@ -52,7 +52,9 @@ def _is_tall(a, *args, **static) -> bool:
 @lstsq.kernel(Banded, Array, when=_is_tall)
 def _(a, b, *, cond):
     """By the QR decomposition: ``R x = Q^H b``. There are no singular values of a banded matrix in linear time."""
-    remark("a QR decomposition, which needs full column rank; O(n (l + 1) (l + u + 1)), l and u diagonals below and above")
+    remark(
+        "a QR decomposition, which needs full column rank; O(n (l + 1) (l + u + 1)), l and u diagonals below and above"
+    )
     q, r = qr.dispatch(a, mode="reduced")
     n = a.shape[-1]
     r = at_offsets(r, r.offsets or (0,))

@@ -97,7 +97,9 @@ def test_upper_triangular_matrices_are_their_own_r(offsets, mode):
             assert np.all(np.diagonal(r).imag == 0) and np.all(np.tril(r, -1) == 0)
 
 
-@pytest.mark.parametrize("name", ["graded rows", "graded columns", "tiny", "huge", "nearly singular", "singular", "zero columns"])
+@pytest.mark.parametrize(
+    "name", ["graded rows", "graded columns", "tiny", "huge", "nearly singular", "singular", "zero columns"]
+)
 def test_orthogonality_and_backward_errors(name):
     """Column by column the error is small beside the column (Higham, *Accuracy and Stability of Numerical Algorithms*, 19.4)."""
     n = 60
@@ -172,7 +174,9 @@ def factors(m, c, k, w, dtype=float, batch=(), seed=0):
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("dtype", [float, complex])
-@pytest.mark.parametrize("m, c, k, w", [(7, 7, 7, 3), (7, 4, 4, 3), (7, 7, 2, 2), (9, 5, 3, 1), (4, 4, 4, 4), (3, 0, 0, 2)])
+@pytest.mark.parametrize(
+    "m, c, k, w", [(7, 7, 7, 3), (7, 4, 4, 3), (7, 7, 2, 2), (9, 5, 3, 1), (4, 4, 4, 4), (3, 0, 0, 2)]
+)
 def test_products_and_what_is_known_in_advance(m, c, k, w, dtype, transposed):
     for batch in ((), (2,)):
         v, tau, expected = factors(m, c, k, w, dtype, batch)
@@ -249,7 +253,11 @@ def test_construction():
     close(sa.astype(sa.Householder(v, tau, (6, 6)), sa.complex128), q)
     for arguments, error, message in [
         ((np.ones(3), np.ones(3), (3, 3)), ValueError, "v must have at least 2 dimensions, got shape (3,)"),
-        ((np.ones((3, 1)), np.ones(2), (3, 3)), ValueError, "v and tau must have as many reflectors, got shapes (3, 1)"),
+        (
+            (np.ones((3, 1)), np.ones(2), (3, 3)),
+            ValueError,
+            "v and tau must have as many reflectors, got shapes (3, 1)",
+        ),
         ((np.ones((3, 0)), np.ones(3), (3, 3)), ValueError, "v must have at least one element for each reflector"),
         ((np.ones((3, 1)), np.full(3, 2.0), (2, 2)), ValueError, "no fewer rows than the 3 reflectors, got (2, 2)"),
         ((np.ones((3, 1)), np.full(3, 2.0), (3, 4)), ValueError, "shape must be (m, c) with c <= m"),
@@ -357,3 +365,91 @@ def test_derivatives_by_the_reflectors(dtype):
     ):
         structured, expected = both(function)
         np.testing.assert_allclose(structured, expected, atol=1e-12)
+
+
+# ---- least squares -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize(
+    "shape, offsets", [((12, 8), (-2, 0, 1)), ((9, 8), (-1, 0)), ((20, 5), (0, 1)), ((6, 4), (-2, -1))]
+)
+def test_least_squares(shape, offsets, dtype):
+    for batch in ((), (2,)):
+        x = banded(shape, offsets, dtype, batch)
+        b = normal(*batch, shape[0], 2, seed=5, dtype=dtype)
+        with sa.densify("error"):
+            solution, residues, rank, s = sa.linalg.lstsq(x, b)
+        assert s.shape == (*batch, 0) and np.all(dense(rank) == shape[1]) and rank.shape == batch
+        a = dense(x)
+        for place in np.ndindex(batch):
+            expected = scipy.linalg.lstsq(a[place], b[place])
+            condition = expected[3][0] / expected[3][-1]
+            close(solution[place], expected[0], 1e-14 * condition**2)
+            close(residues[place], expected[1], 1e-13)
+        vector = sa.linalg.lstsq(x, b[..., 0] if not batch else b[0, :, 0])
+        assert vector.x.shape == (*batch, shape[1]) and vector.residues.shape == batch
+
+
+def test_least_squares_of_many_rows():
+    """A smoothing spline's equations: what is known of the solution is that the residual is orthogonal to the columns."""
+    n = 100_000
+    x = sa.Banded([np.full(n, 0.3), np.full(n, -1.0), np.linspace(1, 2, n)], (-2, -1, 0), (n + 2, n))
+    b = normal(n + 2)
+    with sa.densify("error"):
+        solution, residues, rank, _ = sa.linalg.lstsq(x, b)
+        rest = b - x @ solution
+        assert float(sa.max(sa.abs(x.mT @ rest))) < 1e-10
+    np.testing.assert_allclose(float(residues), np.sum(dense(rest) ** 2), rtol=1e-12)
+    assert int(rank) == n
+
+
+def deficient(n):
+    """A matrix of n + 1 rows whose columns add up to zero, without a zero anywhere near the diagonal of R but the last."""
+    diag = np.r_[1, np.full(n - 2, 2), 1]
+    return sa.Banded([np.r_[-np.ones(n - 1), 0], diag, -np.ones(n - 1)], (-1, 0, 1), (n + 1, n))
+
+
+@pytest.mark.parametrize("n", [3, 50, 20_000])
+def test_less_than_full_rank_is_no_silent_answer(n):
+    x, b = deficient(n), np.ones(n + 1)
+    message = "linalg.lstsq: a matrix has less than full column rank.*a.to_dense()"
+    with pytest.raises(np.linalg.LinAlgError, match=message):
+        sa.linalg.lstsq(x, b)
+    assert np.all(np.isnan(jax.jit(lambda x: sa.linalg.lstsq(x, b).x.to_jax())(x)))
+    with sa.errstate(linalg="nan"):
+        solution = sa.linalg.lstsq(x, b)
+        assert np.all(np.isnan(dense(solution.x))) and np.isnan(float(solution.residues)) and int(solution.rank) < n
+    if n < 100:  # as the message says
+        close(sa.linalg.lstsq(x.to_dense(), b, 1e-10).x, scipy.linalg.lstsq(dense(x), b, cond=1e-10)[0], 1e-9)
+    for zero in (sa.Banded([], (), (5, 3)), sa.Banded([np.ones(2)], (1,), (5, 3))):
+        with pytest.raises(np.linalg.LinAlgError):
+            sa.linalg.lstsq(zero, np.ones(5))
+
+
+def test_cond_decides_what_full_rank_is():
+    x = sa.Banded([np.array([1.0, 1.0, 1e-6]), np.ones(2) * 0.1], (0, 1), (4, 3))
+    assert int(sa.linalg.lstsq(x, np.ones(4)).rank) == 3
+    with pytest.raises(np.linalg.LinAlgError):
+        sa.linalg.lstsq(x, np.ones(4), 1e-3)
+    with sa.errstate(linalg="nan"):
+        both = sa.linalg.lstsq(x, np.ones(4), np.array([1e-12, 1e-3]))
+    assert dense(both.rank)[0] == 3 > dense(both.rank)[1] and not np.any(np.isnan(dense(both.x)[0]))
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_derivatives_of_least_squares(dtype):
+    x, t = (banded((9, 6), (-2, 0, 1), dtype, seed=s) for s in (0, 7))
+    b, u = (normal(9, 2, seed=s, dtype=dtype) for s in (3, 4))
+
+    def value(solve):
+        return lambda x, b: jnp.sum(jnp.abs(solve(x, b) - 1) ** 2 * jnp.arange(12.0).reshape(6, 2))
+
+    ours = value(lambda x, b: sa.linalg.lstsq(x, b).x.to_jax())
+    theirs = value(lambda x, b: jnp.linalg.solve(x.to_jax().conj().T @ x.to_jax(), x.to_jax().conj().T @ b))
+    b, u = jnp.asarray(b), jnp.asarray(u)
+    np.testing.assert_allclose(*(jax.jvp(f, (x, b), (t, u))[1] for f in (ours, theirs)), rtol=1e-9)
+    for g, h in zip(
+        *(jax.tree.leaves(jax.jit(jax.grad(f, argnums=(0, 1)))(x, b)) for f in (ours, theirs)), strict=True
+    ):
+        np.testing.assert_allclose(g, h, rtol=1e-8, atol=1e-9 * np.max(np.abs(h)))
