@@ -3,7 +3,7 @@
 Column j of a matrix with kl sub- and ku superdiagonals has entries in rows up to ``j + kl``, and so has what the reflectors of the columns
 before leave of it. So one reflector ``H_j = I - tau_j v_j v_j^H`` of ``kl + 1`` rows clears it below the diagonal, and R has ``kl + ku``
 superdiagonals: O(n (kl + 1) (kl + ku + 1)) operations in all. See Golub and Van Loan, *Matrix Computations*, 5.1 and 5.2, and LAPACK's ``larfg``
-and ``geqr2``, from which only what becomes of a column without entries below the diagonal is different (see `reflector`).
+and ``geqr2``, from which only what becomes of a column without entries below the diagonal is different (see `_reflector`).
 
 ``v`` (..., k, kl + 1) has the rows ``j, …, j + kl`` of ``v_j``, of which the first is 1, zero where there is no such row, and ``tau``
 (..., k) the factors. The unitary matrix is ``Q = H_0 H_1 … H_{k-1}``, and ``A = Q R``.
@@ -17,6 +17,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from structarrays.kernels import banded, banded_rows, banded_systems
+
+# Rows below the diagonal up to which the loop over the columns is compiled to a native loop if it is written row by row.
+_NATIVE_ROWS = 2
 
 # ---- factors -------------------------------------------------------------------------------------------------------
 
@@ -70,38 +73,66 @@ def _(kl, primals, tangents):
 
 def _factor_one(kl, rows):
     """The factors of one matrix of ``k + kl`` rows in row storage."""
-    width = rows.shape[1]
+    count, width = rows.shape
+    # Each column is divided by its largest entry, whose square may be no number; that changes no reflector.
+    sizes = [jnp.pad(jnp.abs(rows[:, c]), (c, width - 1 - c)) for c in range(width)]
+    sizes = lax.stop_gradient(functools.reduce(jnp.maximum, sizes))  # that of column j stands at j + kl
+    sizes = jnp.where((sizes > 0) & jnp.isfinite(sizes), sizes, 1)
+    rows = rows / jnp.stack([sizes[c : c + count] for c in range(width)], 1)
     # The window holds rows j, …, j + kl - 1 from column j on.
     window = [jnp.concatenate([rows[i, kl - i :], jnp.zeros(kl - i, rows.dtype)]) for i in range(kl)]
     window = jnp.stack(window) if kl else jnp.zeros((0, width), rows.dtype)
-    zeros = jnp.zeros((kl, 1), rows.dtype)
-
-    def step(window, row):
-        window = jnp.concatenate([window, row[None]])
-        v, tau, beta = reflector(window[:, 0])
-        rest = window[:, 1:]
-        rest = rest - (tau.conj() * v)[:, None] * jnp.sum(v.conj()[:, None] * rest, 0)
-        return jnp.concatenate([rest[1:], zeros], 1), (v, tau, jnp.concatenate([beta[None], rest[0]]))
-
-    return lax.scan(step, window, rows[kl:])[1]
+    step = _row_by_row if kl <= _NATIVE_ROWS else _all_rows
+    results = lax.scan(step, window, rows[kl:])[1]
+    v, tau, upper = results[:, : kl + 1], results[:, kl + 1], results[:, kl + 2 :]
+    return v, tau, upper * jnp.stack([sizes[kl + d : kl + d + count - kl] for d in range(width)], 1)
 
 
-def reflector(x):
-    """``v``, ``tau`` and a real ``beta`` such that ``(I - tau v v^H)^H x`` is beta times the first unit vector; ``v[0] = 1``.
+# The two do the same. Of few rows, written out one by one, XLA makes a native loop, which is thirty times as fast; of many it does not, and the
+# code grows. Each returns one array: v, tau and a row of R.
 
-    The sign of beta is the one without cancellation. Of a column that is zero tau is, and so are all derivatives. One that is zero but for
-    a real first entry is reflected like all others, where LAPACK leaves it: so v, tau and beta depend on it continuously, and have
-    derivatives.
+
+def _row_by_row(window, row):
+    rows = [*window, row]
+    alpha, *below = (r[0] for r in rows)
+    factor, tau, beta = _reflector(alpha, sum(map(_square, below), start=_square(alpha)))
+    v = [jnp.ones_like(alpha), *(x * factor for x in below)]
+    inner = tau.conj() * sum((x.conj() * r[1:] for x, r in zip(v, rows, strict=True)), start=jnp.zeros_like(row[1:]))
+    first, *rest = (r[1:] - x * inner for x, r in zip(v, rows, strict=True))
+    window = jnp.stack([jnp.pad(r, (0, 1)) for r in rest]) if rest else window
+    return window, jnp.concatenate([jnp.stack([*v, tau, beta]), first])
+
+
+def _all_rows(window, row):
+    rows = jnp.concatenate([window, row[None]])
+    x = rows[:, 0]
+    factor, tau, beta = _reflector(x[0], jnp.sum(_square(x)))
+    v = jnp.concatenate([jnp.ones_like(x[:1]), x[1:] * factor])
+    rest = rows[:, 1:]
+    rest = rest - (tau.conj() * v)[:, None] * jnp.sum(v.conj()[:, None] * rest, 0)
+    return jnp.pad(rest[1:], ((0, 0), (0, 1))), jnp.concatenate([v, jnp.stack([tau, beta]), rest[0]])
+
+
+def _square(x):
+    return (x * x.conj()).real
+
+
+def _reflector(alpha, square):
+    """For a column x that begins with alpha, and the sum of its squares: ``factor``, ``tau`` and a real ``beta``, such that with v = 1 and then
+    ``factor`` times the rest of x ``(I - tau v v^H)^H x`` is beta times the first unit vector.
+
+    The sign of beta is the one without cancellation. Of a column that is zero (or too small for squares with all their digits) all three
+    are, and so are all derivatives. One that is zero but for a real first entry is reflected like all others, where LAPACK leaves it: so
+    the results depend on it continuously, and have derivatives.
     """
-    size = lax.stop_gradient(jnp.max(jnp.abs(x)))
-    zero = size == 0
-    # Divided by the largest entry, whose square may be no number; NaN stays NaN.
-    scaled = jnp.where(zero, 1, x) / jnp.where(zero, 1, size)
-    alpha = scaled[0]
-    norm = jnp.sqrt(jnp.sum((scaled * scaled.conj()).real))
+    info = jnp.finfo(square.dtype)
+    zero = square < info.tiny / info.eps
+    norm = jnp.sqrt(jnp.where(zero, 1, square))
+    alpha = jnp.where(zero, 0, alpha)
     beta = jnp.where(alpha.real >= 0, -norm, norm)
-    v = jnp.concatenate([jnp.ones(1, x.dtype), jnp.where(zero, 0, scaled[1:] / (alpha - beta))])
-    return v, jnp.where(zero, 0, (beta - alpha) / beta), jnp.where(zero, 0, beta * size).astype(x.dtype)
+    factor, tau = 1 / (alpha - beta), (beta - alpha) / beta
+    results = factor, tau, beta.astype(alpha.dtype)
+    return tuple(jnp.where(zero, 0, result) for result in results)
 
 
 # ---- products with Q ---------------------------------------------------------------------------------------------------

@@ -47,7 +47,10 @@ def _(numbers, batch, core, requires):
 
 @sampler("Householder")
 def _(numbers, batch, core, requires):
-    """Of two rows to a reflector; the adjoint, if there are more columns than rows. (Of one number of modulus 1 derivatives are mere rounding.)"""
+    """Of two rows to a reflector; the adjoint, if there are more columns than rows.
+
+    Not of one element: it has modulus 1, so that most of its derivatives are mere rounding.
+    """
     if not _inexact(numbers) or requires not in ("", "invertible") or core == (1, 1):
         return None
     m, k = max(core), min(core)
