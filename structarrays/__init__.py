@@ -201,6 +201,7 @@ from .structures.diagonal import Diagonal, Identity
 from .structures.fill import Fill
 from .structures.fourier import Fourier
 from .structures.hankel import Hankel
+from .structures.householder import Householder
 from .structures.inverse import Inverse
 from .structures.kronecker import Kronecker
 from .structures.kronecker_sum import KroneckerSum

@@ -287,7 +287,7 @@ CLASSES_OF_ONE = {  # docs/structure_table.md, 1.6: Identity, Diagonal, Banded; 
     "matrix_norm": ("Dense", "Dense", "Dense"),
     "matrix_rank": ("Dense", "Dense", "D Dense"),
     "pinv": ("Identity", "Diagonal", "Dense"),
-    "qr": ("Identity Identity", "Identity Diagonal", "Dense Dense"),
+    "qr": ("Identity Identity", "Identity Diagonal", "Householder Banded"),
     "slogdet": ("Dense Dense", "Dense Dense", "Dense Dense"),
     "svd": ("Identity Dense Identity", "D Dense Dense Dense", "Dense Dense Dense"),
     "svdvals": ("Dense", "Dense", "D Dense"),

@@ -26,7 +26,13 @@ class LstsqResult(NamedTuple):
     s: Array
 
 
-@function("a", "b", "cond", prefix="linalg.")
+DEFICIENT = (
+    "a matrix has less than full column rank, and no decomposition that keeps its structure finds the solution of least norm: "
+    "that of its dense form, a.to_dense(), does"
+)
+
+
+@function("a", "b", "cond", checked=DEFICIENT, prefix="linalg.")
 def lstsq(a: Array, b: Array, cond: float | Array | None = None) -> LstsqResult:
     r"""Least-squares solutions of ``a @ x = b``: those that minimise ``norm(b - a @ x)``, and among them ``norm(x)``.
 
@@ -48,11 +54,13 @@ def lstsq(a: Array, b: Array, cond: float | Array | None = None) -> LstsqResult:
         an empty array, too; here the shape cannot depend on values, and these are the sums as well.
     rank : array, (...)
         The number of singular values that do not count as zero, of the default integer dtype.
-    s : array, (..., min(M, N))
-        The singular values, descending.
+    s : array, (..., min(M, N)), or of shape (..., 0)
+        The singular values, descending; of a tall `Banded` matrix none, as SciPy has none by LAPACK's ``gelsy``.
 
     Raises
     ------
+    numpy.linalg.LinAlgError
+        If (in an eager call) a tall `Banded` matrix has less than full column rank; in a compiled one `x` and `residues` are NaN then.
     ValueError
         If `a` has fewer than two dimensions, the dimensions M differ, or the batch shapes do not broadcast.
     TypeError
@@ -71,6 +79,10 @@ def lstsq(a: Array, b: Array, cond: float | Array | None = None) -> LstsqResult:
     structure of `a`                          costs, beside those of products with `b`
     ========================================  =========================================================
     `Diagonal`, `Identity`                    ``O(N log N)``
+    `Banded`, M > N, l and u diagonals        ``O(N (l + 1) (l + u + 1))``: by `qr`, which needs full column rank.
+    below and above the main one              `cond` is compared with an estimate of the smallest singular value,
+                                              relative to a bound of the largest, ``4 (l + u + 1)`` times the
+                                              largest element of R
     `BlockDiagonal`, k blocks m × n           ``O(k m n min(m, n))``, block by block
     `Circulant`                               ``O(N log N)``
     `Kronecker`                               ``O(sum(m_i n_i min(m_i, n_i)))``, factor by factor: what is small
@@ -93,10 +105,10 @@ def lstsq(a: Array, b: Array, cond: float | Array | None = None) -> LstsqResult:
     a, b = check.right_hand_side(name, check.floating(name, a, "a"), b, "a", axis=-2)
     cond = tolerance(name, a, cond, arguments=("a", "cond"))
     cond = jnp.asarray(jnp.finfo(a.dtype).eps if cond is None else cond, check.real_dtype(a.dtype))
-    x, residues, rank, s = lstsq.dispatch(a, check.columns(b), cond=cond)
+    (x, residues, rank, s), ok = lstsq.dispatch(a, check.columns(b), cond=cond)
     if a.shape[-2] > a.shape[-1]:
         residues = check.like_right_hand_side(residues, b)
-    return LstsqResult(check.like_right_hand_side(x, b), residues, rank, s)
+    return LstsqResult(check.like_right_hand_side(x, b), residues, rank, s), ok
 
 
 @lstsq.kernel(Dense, Array)
@@ -111,13 +123,18 @@ def _(a, b, *, cond):
     return solution(a, to_dense(b), cond, Dense._make((inverse,)), values)
 
 
-def solution(a: Array, b: Array, cond, inverse: Array, values) -> tuple[Array, Array, Array, Array]:
-    """What `lstsq` returns, by the pseudo-inverse and the singular values."""
+def solution(a: Array, b: Array, cond, inverse: Array, values):
+    """What the definition of `lstsq` takes from its kernels, by the pseudo-inverse and the singular values."""
     x = matmul(inverse, b)
     rank = jnp.sum(values > cond[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0), axis=-1, dtype=int)
     if a.shape[-2] > a.shape[-1]:
-        rest = subtract(b, matmul(a, x))
-        residues = to_dense(sum_along(real(multiply(conj(rest), rest)), axis=-2))
+        residues = squared_residuals(a, b, x)
     else:
         residues = Dense._make((jnp.zeros((*x.shape[:-2], 0), cond.dtype),))
-    return x, residues, Dense._make((rank,)), Dense._make((values,))
+    return (x, residues, Dense._make((rank,)), Dense._make((values,))), jnp.array(True)
+
+
+def squared_residuals(a: Array, b: Array, x: Array) -> Dense:
+    """The squared norms of the columns of ``b - a @ x``."""
+    rest = subtract(b, matmul(a, x))
+    return to_dense(sum_along(real(multiply(conj(rest), rest)), axis=-2))

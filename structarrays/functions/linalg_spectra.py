@@ -297,6 +297,12 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
     TypeError
         If `x` is boolean.
 
+    Notes
+    -----
+    Of a `Banded` matrix with l diagonals below and u above the main one Q is a `Householder`, and R is `Banded` with l + u
+    superdiagonals; both take ``O(min(M, N) (l + 1) (l + u + 1))``. `Diagonal` matrices and `Kronecker` products keep
+    their structure, others are dense. Rows of R, and columns of Q, are unique up to signs (phases).
+
     Examples
     --------
     >>> import structarrays as sa

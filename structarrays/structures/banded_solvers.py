@@ -12,7 +12,7 @@ from ..core.dense import Dense
 from ..core.operands import densify, to_dense
 from ..core.recording import remark
 from ..core.registry import FUNCTIONS
-from ..functions.linalg import cholesky, det, eig, eigh, inv, pinv, qr, selected_inverse, slogdet, solve, svd
+from ..functions.linalg import cholesky, det, eig, eigh, inv, pinv, selected_inverse, slogdet, solve, svd
 from ..functions.linalg_checks import real_dtype
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import banded as kernel
@@ -166,6 +166,6 @@ def _by_dense_form(function):
         return function.dispatch(to_dense(x), **static)
 
 
-for _function in (eig, eigh, pinv, qr, svd):
+for _function in (eig, eigh, pinv, svd):
     _by_dense_form(_function)
 del _function

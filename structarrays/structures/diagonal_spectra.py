@@ -14,7 +14,7 @@ from .banded_products import has_structural_zeros
 from .diagonal import Diagonal, Identity
 
 
-def _identity(scale, shape):
+def identity(scale, shape):
     """A scaled identity; a rectangular one is a `Diagonal`."""
     x = Identity._make((scale, None), shape)
     return x if shape[0] == shape[1] else x._free()
@@ -43,7 +43,7 @@ def _(x):
 
 @eig.kernel(Diagonal, when=has_structural_zeros)
 def _(x):
-    return eigvals.dispatch(x), _identity(_ones(x, complex_dtype(x.dtype)), x.core_shape)
+    return eigvals.dispatch(x), identity(_ones(x, complex_dtype(x.dtype)), x.core_shape)
 
 
 @eigvalsh.kernel(Diagonal, when=has_structural_zeros)
@@ -62,7 +62,7 @@ def _(x):
 
 @eigh.kernel(Identity, when=has_structural_zeros)
 def _(x):
-    return Dense._make((x.diag.real,)), _identity(_ones(x), x.core_shape)
+    return Dense._make((x.diag.real,)), identity(_ones(x), x.core_shape)
 
 
 def _unit_vectors(order, n, dtype):
@@ -104,8 +104,8 @@ def _(x, *, full_matrices):
 def _(x, *, full_matrices):
     (m, n), k = x.core_shape, min(x.core_shape)
     columns, rows = (m, n) if full_matrices else (k, k)
-    u = _identity(phase(x.scale), (m, columns))
-    return u, Dense._make((jnp.abs(x.diag),)), _identity(_ones(x), (rows, n))
+    u = identity(phase(x.scale), (m, columns))
+    return u, Dense._make((jnp.abs(x.diag),)), identity(_ones(x), (rows, n))
 
 
 @matrix_norm.kernel(Diagonal, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and has_structural_zeros(x))
@@ -152,10 +152,10 @@ def _(x, *, mode):
     inner = m if mode == "complete" else k
     (entries,) = x.entries
     if x.dtype.kind != "c":
-        return _identity(_ones(x), (m, inner)), type(x)._make((entries, None), (inner, n))
+        return identity(_ones(x), (m, inner)), type(x)._make((entries, None), (inner, n))
     # The diagonal of R is real, so the phases are Q's.
     r = type(x)._make((jnp.abs(entries).astype(x.dtype), None), (inner, n))
     if type(x) is Identity:
-        return _identity(phase(entries), (m, inner)), r
+        return identity(phase(entries), (m, inner)), r
     phases = jnp.concatenate([phase(entries), jnp.ones((*x.batch_shape, min(m, inner) - k), x.dtype)], axis=-1)
     return Diagonal._make((phases, None), (m, inner)), r

@@ -1,8 +1,18 @@
-"""`lstsq` of matrices whose pseudo-inverse has structure."""
+"""`lstsq` of matrices whose pseudo-inverse, or QR decomposition, has structure."""
+
+import jax
+import jax.numpy as jnp
 
 from ..core.array import Array
-from ..functions.linalg import lstsq, pinv, svdvals
-from ..functions.linalg_least_squares import solution
+from ..core.dense import Dense
+from ..core.operands import to_dense
+from ..core.recording import remark
+from ..functions.elementwise import add, subtract
+from ..functions.linalg import lstsq, matmul, matrix_transpose, pinv, qr, solve, svdvals
+from ..functions.linalg_least_squares import solution, squared_residuals
+from ..functions.rounding_and_parts import conj
+from ..kernels import banded_qr
+from .banded import Banded, at_offsets
 from .banded_products import has_structural_zeros
 from .block_diagonal import BlockDiagonal
 from .circulant import Circulant
@@ -35,3 +45,50 @@ def _(a, b, *, cond):
 @lstsq.kernel(Sum, Array, when=has_low_rank)
 def _(a, b, *, cond):
     return lstsq.dispatch(of_low_rank(a), b, cond=cond)
+
+
+def _is_tall(a, *args, **static) -> bool:
+    return has_structural_zeros(a) and a.shape[-2] > a.shape[-1] > 0
+
+
+@lstsq.kernel(Banded, Array, when=_is_tall)
+def _(a, b, *, cond):
+    """By the QR decomposition: ``R x = Q^H b``. There are no singular values of a banded matrix in linear time."""
+    remark(
+        "a QR decomposition, which needs full column rank; O(n (l + 1) (l + u + 1)), l and u diagonals below and above"
+    )
+    n = a.shape[-1]
+    data, r = _by_qr(a, to_dense(b))
+    full = banded_qr.has_full_rank(r.diagonals, r.offsets, n, cond)
+    x = Dense._make((jnp.where(full[..., None, None], data, jnp.nan),))
+    rank = jnp.where(full, n, n - 1)  # of what has no solution here no more is known
+    none = jnp.zeros((*full.shape, 0), cond.dtype)
+    return (x, squared_residuals(a, b, x), Dense._make((rank,)), Dense._make((none,))), jnp.all(full)
+
+
+@jax.custom_jvp
+def _by_qr(a, b):
+    """The solutions as data, and R as a constant of calculus."""
+    q, r = qr.dispatch(a, mode="reduced")
+    r = at_offsets(r, r.offsets or (0,))
+    return solve.dispatch(r, matmul(_adjoint(q), b))[0]._dense(), jax.tree.map(jax.lax.stop_gradient, r)
+
+
+@_by_qr.defjvp
+def _(primals, tangents):
+    """``dx = A^+ (db - dA x) + (A^H A)^-1 dA^H (b - A x)``, with ``A^+ = R^-1 Q^H`` and ``A^H A = R^H R`` (Golub and Pereyra, 1973)."""
+    (a, b), (da, db) = primals, tangents
+    q, r = qr.dispatch(a, mode="reduced")
+    r = at_offsets(r, r.offsets or (0,))
+    x = solve.dispatch(r, matmul(_adjoint(q), b))[0]
+    rest = matmul(_adjoint(da), subtract(b, matmul(a, x)))
+    # The derivative of the product, since that itself, which is mapped as one call, has no transpose.
+    change = subtract(db, matmul(da, x))
+    product = jax.jvp(lambda y: matmul(_adjoint(q), y), (jax.tree.map(jnp.zeros_like, change),), (change,))[1]
+    right = add(product, solve.dispatch(_adjoint(r), rest)[0])
+    dx = solve.dispatch(r, right)[0]
+    return (x._dense(), r), (dx._dense(), jax.tree.map(jnp.zeros_like, r))
+
+
+def _adjoint(x):
+    return conj(matrix_transpose(x))

@@ -1,4 +1,4 @@
-"""Random arrays that hold others as blocks or as an inverse, and Fourier matrices, for the tests of the law."""
+"""Random arrays that hold others as blocks or as an inverse, Fourier matrices and reflectors, for the tests of the law."""
 
 import numpy as np
 
@@ -6,6 +6,7 @@ from ..structures.banded import Banded, tridiagonal
 from ..structures.block import Block
 from ..structures.diagonal import Diagonal
 from ..structures.fourier import Fourier
+from ..structures.householder import Householder
 from ..structures.inverse import Inverse
 from ..structures.low_rank import LowRank
 from .arrays import dominant, sampler
@@ -42,6 +43,25 @@ def _(numbers, batch, core, requires):
         return None
     x = Fourier(core[0], dtype=numbers.dtype)
     return x._map_leaves(lambda leaf: leaf + np.zeros(batch, numbers.dtype))
+
+
+@sampler("Householder")
+def _(numbers, batch, core, requires):
+    """Of two rows to a reflector; the adjoint, if there are more columns than rows.
+
+    Not of one element: it has modulus 1, so that most of its derivatives are mere rounding.
+    """
+    if not _inexact(numbers) or requires not in ("", "invertible") or core == (1, 1):
+        return None
+    m, k = max(core), min(core)
+    v, z = numbers((*batch, k, 2)), numbers((*batch, k))
+    v[..., 0] = 1
+    v[~np.isfinite(v)] = 1
+    phases = -np.ones(z.shape) if numbers.dtype.kind == "f" else np.exp(1j * np.nan_to_num(z.real, posinf=1, neginf=1))
+    v[..., m - 1 :, 1] = 0  # there is no row below the last
+    tau = np.asarray((1 - phases) / np.sum(np.abs(v) ** 2, axis=-1), numbers.dtype)
+    x = Householder(v, tau, (m, k))
+    return x if core[0] >= core[1] else x.mT
 
 
 @sampler("Block")

@@ -11,6 +11,7 @@ import numpy as np
 from ..structures.block import Block
 from ..structures.diagonal import Diagonal
 from ..structures.fourier import Fourier
+from ..structures.householder import Householder
 from ..structures.inverse import Inverse
 from ..structures.kronecker import Kronecker
 from ..structures.kronecker_sum import KroneckerSum
@@ -120,3 +121,16 @@ def _(values, admits, choose):
         return None
     x = Fourier(n, dtype=values.dtype)
     return x if all(admits(v) for v in np.asarray(x).ravel().tolist()) else None
+
+
+@projection("Householder")
+def _(values, admits, choose):
+    """Reflectors of single rows, which are the identity or change the sign, so that all elements are exact."""
+    m, n = values.shape[-2:]
+    if values.dtype.kind not in "fc" or not values.size or not (admits(0) and admits(1)):
+        return None
+    tau = np.zeros((*values.shape[:-2], min(m, n)), values.dtype)
+    if admits(-1):
+        tau[..., : choose(min(m, n))] = 2
+    x = Householder(np.ones((*tau.shape, 1), values.dtype), tau, (max(m, n), min(m, n)))
+    return x if m >= n else x.mT
