@@ -148,7 +148,7 @@ def cholesky(diagonals, offsets, n, upper=False):
                 lower[-k] = (stored.get(-k, zero) + stored.get(k, zero).conj()) / 2
         if not lower:
             lower[0] = jnp.zeros((*batch, n), dtype)
-        factor, ok = _cholesky(banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype))
+        factor, ok = _cholesky(n, w, banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype))
     diagonals = [factor[..., : n - k, k] for k in range(w + 1)]
     if upper:
         return tuple(d.conj() for d in diagonals), tuple(range(w + 1)), ok
@@ -171,7 +171,10 @@ def _method(offsets, n, positive_definite):
         return functools.partial(_divide, positive_definite=positive_definite), None
     matrix = {"offsets": offsets, "n": n}
     if positive_definite:
-        kernel, factor = _solve_definite, functools.partial(_factor_definite, **matrix)
+        kernel, factor = (
+            functools.partial(_solve_definite, offsets=offsets),
+            functools.partial(_factor_definite, **matrix),
+        )
     elif kl == 0 or ku == 0:
         kernel, factor = functools.partial(_solve_triangular, **matrix), None
     else:
@@ -216,12 +219,14 @@ def _factor_definite(*diagonals, offsets, n):
     lower = {0: jnp.zeros((*diagonals[0].shape[:-1], n), dtype)}
     lower.update({k: d for d, k in zip(diagonals, offsets, strict=True) if k <= 0})
     columns = banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype)
-    return (banded_systems.one_by_one(banded_cholesky.ldl, columns.shape[:-2], columns),)
+    ldl = functools.partial(banded_cholesky.ldl, w=-min(lower))
+    return (banded_systems.one_by_one(ldl, columns.shape[:-2], columns),)
 
 
-def _solve_definite(*args, transposed):
+def _solve_definite(*args, offsets, transposed):
     *_, factors, b = args
-    return _one_by_one(banded_cholesky.substitute, b, factors.conj() if transposed else factors)
+    substitute = functools.partial(banded_cholesky.substitute, w=-min(0, *offsets))
+    return _one_by_one(substitute, b, factors.conj() if transposed else factors)
 
 
 def _solve_triangular(*args, offsets, n, transposed):
@@ -245,7 +250,8 @@ def _factor_general(*diagonals, offsets, n):
 
     def system(*diagonals):
         rows = banded_rows.from_diagonals(diagonals, offsets, n, diagonals[0].dtype, count=n + kl)
-        return banded_lu.eliminate(rows, kl, ku)
+        largest = jnp.max(jnp.array([jnp.max(jnp.abs(d)) for d in diagonals]))
+        return banded_lu.eliminate(rows, kl, ku, largest)
 
     return banded_systems.one_by_one(system, diagonals[0].shape[:-1], *diagonals)
 
@@ -259,16 +265,17 @@ def _solve_general(*args, offsets, n, transposed):
         def pivoted():
             matrix = bands.transpose(diagonals, offsets) if transposed else (diagonals, offsets)
             kl, ku = banded_rows.bandwidths(matrix[1])
-            top = banded_rows.from_diagonals(*matrix, n, b.dtype, count=kl)
-            rows = banded_rows.from_diagonals(*matrix, n, b.dtype, first=kl)
-            upper, y, *_ = banded_lu.eliminate_pivoted(top, rows, kl, ku, b)
+            place = {"dtype": b.dtype, "beside": b.shape[1]}
+            top = banded_rows.from_diagonals(*matrix, n, **place, count=kl).at[:, kl + ku + 1 :].set(b[:kl])
+            rows = banded_rows.from_diagonals(*matrix, n, **place, first=kl)
+            rows = lax.dynamic_update_slice(rows, b[kl:], (0, kl + ku + 1))
+            upper, y, *_ = banded_lu.eliminate_pivoted(top, rows, kl, ku)
             ok = ~jnp.any(upper[:, 0] == 0)
             return jnp.where(ok, banded_lu.substitute_upper(upper, y), jnp.nan), ok
 
-        def unpivoted():
-            return banded_lu.substitute(factors, *banded_rows.bandwidths(offsets), b, transposed), jnp.array(True)
-
-        return lax.cond(stable, unpivoted, pivoted)
+        # Before the choice, so that its branches can take the memory of the factors.
+        x = banded_lu.substitute(factors, *banded_rows.bandwidths(offsets), b, transposed)
+        return lax.cond(stable, lambda: (x, jnp.array(True)), pivoted)
 
     return _one_by_one(system, args[-1], *args[:-1])
 
@@ -347,7 +354,7 @@ def _determinant(rows, kl, ku, gradient):
 
     if kl == 0 or ku == 0:
         return from_pivots(rows[:, kl], one, lambda: jnp.zeros_like(rows).at[:, kl].set(1 / rows[:, kl]))
-    factors, stable = banded_lu.eliminate(jnp.pad(rows, ((0, kl), (0, 0))), kl, ku)
+    factors, stable = banded_lu.eliminate(jnp.pad(rows, ((0, kl), (0, 0))), kl, ku, jnp.max(jnp.abs(rows)))
     factors = factors[: rows.shape[0]]
     return lax.cond(
         stable,
@@ -359,18 +366,21 @@ def _determinant(rows, kl, ku, gradient):
 # Cholesky
 
 
-@jax.custom_jvp
-def _cholesky(columns):
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _cholesky(n, w, columns):
+    system = functools.partial(banded_cholesky.cholesky, n=n, w=w)
+
     def whole_batch(columns):
-        factor, ok = banded_systems.one_by_one(banded_cholesky.cholesky, columns.shape[:-2], columns)
+        factor, ok = banded_systems.one_by_one(system, columns.shape[:-2], columns)
         return factor, jnp.all(ok)
 
     return banded_systems.mapped_together(whole_batch, (True, False))(columns)
 
 
 @_cholesky.defjvp
-def _(primals, tangents):
+def _(n, w, primals, tangents):
     (columns,), (tangent,) = primals, tangents
-    factor, ok = _cholesky(columns)
+    factor, ok = _cholesky(n, w, columns)
+    tangent = tangent[..., :n, : w + 1]
     change = jnp.vectorize(banded_cholesky.cholesky_tangent, signature="(n,w),(n,w)->(n,w)")(factor, tangent)
     return (factor, ok), (change, jnp.zeros(ok.shape, jax.dtypes.float0))

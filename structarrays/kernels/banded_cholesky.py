@@ -1,6 +1,7 @@
 """LDL^H and Cholesky factorisation of one Hermitian positive definite banded matrix.
 
-Columns from the diagonal down are the storage: ``columns[j, k] = A[j + k, j]``, (n, w + 1).
+Columns from the diagonal down are the storage, ``columns[j, k] = A[j + k, j]`` for k from 0 to w. Narrow bands have w rows and w columns of
+zeros more, (n + w, 2 w + 1), so that a slice may run over the end; wide ones are (n, w + 1).
 """
 
 import jax.numpy as jnp
@@ -12,39 +13,39 @@ from structarrays.kernels import banded_rows, bands
 _NATIVE_BYTES = 104
 
 
+def _is_narrow(w, dtype):
+    return (w + 1) * jnp.dtype(dtype).itemsize <= _NATIVE_BYTES
+
+
 def from_diagonals(diagonals, offsets, n, dtype):
     """Column storage of the lower triangle, offsets <= 0; the imaginary part of the diagonal is dropped."""
+    w = -min(offsets)
+    margin = w if _is_narrow(w, dtype) else 0
     diagonals = [d if k else d.real.astype(dtype) for d, k in zip(diagonals, offsets, strict=True)]
     # The columns of a matrix are the rows of its transpose.
-    return banded_rows.from_diagonals(*bands.transpose(diagonals, tuple(offsets)), n, dtype)
+    matrix = bands.transpose(diagonals, tuple(offsets))
+    return banded_rows.from_diagonals(*matrix, n, dtype, count=n + margin, beside=margin)
 
 
-def ldl(columns):
+def ldl(columns, w):
     """Factor ``A = L D L^H`` with unit lower triangular L.
 
-    Returns ``columns`` of ``L D``: the pivots, D, are its first entries.
+    Returns ``columns`` of ``L D``, (n or more, w + 1 or more): the pivots, D, are its first entries.
     """
-    n, width = columns.shape
-    w = width - 1
     if w == 0:
         return columns
-    if width * columns.dtype.itemsize > _NATIVE_BYTES:
+    if not _is_narrow(w, columns.dtype):
         return _ldl_by_columns(columns)
-    # One flat loop over the pairs of columns (j, j + k): A[j + k, :w] -= A[j, k : k + w] conj(A[j, k]) / A[j, 0].
-    # The rows are w longer so that the slice may run over their end.
-    stride = 2 * w + 1
-    flat = jnp.pad(columns, ((0, w), (0, w))).reshape(-1)
 
-    def step(t, flat):
+    # One loop over the pairs of columns (j, j + k): A[j + k, :w] -= A[j, k : k + w] conj(A[j, k]) / A[j, 0].
+    def step(t, columns):
         j, k = t // w, t % w + 1
-        source = _slice(flat, j * stride + k, w)
-        target = _slice(flat, (j + k) * stride, w)
-        factor = source[0].conj() / _slice(flat, j * stride, 1)[0]
+        source, target = _entries(columns, j, k, w), _entries(columns, j + k, 0, w)
+        factor = source[0].conj() / _entries(columns, j, 0, 1)[0]
         target = target - factor * source
-        return lax.dynamic_update_slice_in_dim(flat, target, (j + k) * stride, 0, allow_negative_indices=False)
+        return lax.dynamic_update_slice(columns, target[None], (j + k, 0), allow_negative_indices=False)
 
-    flat = lax.fori_loop(0, n * w, step, flat)
-    return flat.reshape(n + w, stride)[:n, :width]
+    return lax.fori_loop(0, (columns.shape[0] - w) * w, step, columns)
 
 
 def _ldl_by_columns(columns):
@@ -61,19 +62,19 @@ def _ldl_by_columns(columns):
     return lax.scan(step, jnp.zeros((w + 1, w + 1), columns.dtype), columns)[1]
 
 
-def substitute(factors, b):
+def substitute(factors, b, w):
     """Solve ``A x = b``, b (n, k), by what `ldl` returns. Returns x and whether all pivots are positive; x is NaN if not."""
-    pivots, below = factors[:, 0], tuple(range(1, factors.shape[1]))
+    pivots, below = factors[: b.shape[0], 0], tuple(range(1, w + 1))
     ok = ~jnp.any(pivots.real <= 0)
     # A = (L D) D^-1 (L D)^H: the first solution is inv(D) inv(L) b.
     y = banded_rows.substitute_by_columns(factors, below, b, pivots, first=1)
-    x = banded_rows.substitute((factors / pivots[:, None]).conj(), below, y, first=1)
+    x = banded_rows.substitute((factors[: b.shape[0], 1 : w + 1] / pivots[:, None]).conj(), below, y)
     return jnp.where(ok, x, jnp.nan), ok
 
 
-def cholesky(columns):
-    """Columns of the lower Cholesky factor, and whether all pivots are positive; NaN if not."""
-    factors = ldl(columns)
+def cholesky(columns, n, w):
+    """Columns (n, w + 1) of the lower Cholesky factor, and whether all pivots are positive; NaN if not."""
+    factors = ldl(columns, w)[:n, : w + 1]
     pivots = factors[:, :1].real
     ok = ~jnp.any(pivots <= 0)
     return jnp.where(ok, factors / jnp.sqrt(pivots), jnp.nan), ok
@@ -99,5 +100,5 @@ def cholesky_tangent(factor, tangent):
     return lax.scan(step, jnp.zeros((w, w), factor.dtype), (factor, tangent))[1]
 
 
-def _slice(a, start, size):
-    return lax.dynamic_slice_in_dim(a, start, size, 0, allow_negative_indices=False)
+def _entries(columns, j, first, count):
+    return lax.dynamic_slice(columns, (j, first), (1, count), allow_negative_indices=False)[0]

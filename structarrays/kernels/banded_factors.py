@@ -48,7 +48,7 @@ def _factor_one(rows, kl, ku):
         return upper, multipliers, pivots.astype(jnp.int32)
 
     n = rows.shape[0]
-    factors, stable = banded_lu.eliminate(jnp.pad(rows, ((0, kl), (0, 0))), kl, ku)
+    factors, stable = banded_lu.eliminate(jnp.pad(rows, ((0, kl), (0, 0))), kl, ku, jnp.max(jnp.abs(rows)))
     factors = factors[:n]
 
     def unpivoted():

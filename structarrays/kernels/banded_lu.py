@@ -28,13 +28,15 @@ def _is_narrow(ku, dtype):
     return (ku + 1) * dtype.itemsize <= _NATIVE_BYTES
 
 
-def eliminate(rows, kl, ku):
+def eliminate(rows, kl, ku, largest):
     """Factor a matrix without pivoting.
 
     Parameters
     ----------
     rows : jax.Array, (n + kl, kl + ku + 1)
-        With kl rows of zeros below those of the matrix.
+        With kl rows of zeros below those of the matrix; their memory is taken for the factors, unless they are needed besides.
+    largest : jax.Array
+        The magnitude of the largest entry.
 
     Returns
     -------
@@ -44,24 +46,25 @@ def eliminate(rows, kl, ku):
         Whether there is no zero pivot, and ``|L||U|`` is small.
     """
     eliminated = (_eliminate_by_pairs if _is_narrow(ku, rows.dtype) else _eliminate_by_columns)(rows, kl, ku)
-    return eliminated, _is_stable(eliminated[: rows.shape[0] - kl], kl, ku, jnp.max(jnp.abs(rows)))
+    return eliminated, _is_stable(eliminated, rows.shape[0] - kl, kl, ku, largest)
 
 
 def _eliminate_by_pairs(rows, kl, ku):
-    padded, width = rows.shape
+    n = rows.shape[0] - kl
     first = jnp.arange(ku + 1) == 0
 
-    def step(t, flat):
+    def step(t, rows):
         j, k = t // kl, t % kl + 1
         # Row j from the diagonal on, and row j + k from the same column on.
-        pivot_row = _slice(flat, j * width + kl, ku + 1)
-        at = (j + k) * width + kl - k
-        row = _slice(flat, at, ku + 1)
+        at, below = (j, kl), (j + k, kl - k)
+        pivot_row, row = (
+            lax.dynamic_slice(rows, place, (1, ku + 1), allow_negative_indices=False)[0] for place in (at, below)
+        )
         multiplier = row[0] / pivot_row[0]
         row = jnp.where(first, multiplier, row - multiplier * pivot_row)
-        return lax.dynamic_update_slice_in_dim(flat, row, at, 0, allow_negative_indices=False)
+        return lax.dynamic_update_slice(rows, row[None], below, allow_negative_indices=False)
 
-    return lax.fori_loop(0, (padded - kl) * kl, step, rows.reshape(-1)).reshape(rows.shape)
+    return lax.fori_loop(0, n * kl, step, rows)
 
 
 def _eliminate_by_columns(rows, kl, ku):
@@ -80,16 +83,19 @@ def _eliminate_by_columns(rows, kl, ku):
     return lax.scan(step, jnp.zeros((kl + 1, ku + 1), rows.dtype), columns)[1]
 
 
-def _is_stable(factors, kl, ku, largest):
+def _is_stable(factors, n, kl, ku, largest):
     """Whether the pivots and the growth of an elimination of a matrix with this largest entry allow to trust it.
 
     Comparisons are false for NaN.
     """
     limit = _GROWTH * largest
-    lower, upper = jnp.abs(factors[:, :kl]), jnp.abs(factors[:, kl:])
-    bound = (1 + kl * jnp.max(lower, initial=0)) * jnp.max(upper)
+    sizes = jnp.max(
+        jnp.abs(factors), axis=0
+    )  # of all rows, since a slice would be a copy; what is below the matrix is zero
+    bound = (1 + kl * jnp.max(sizes[:kl], initial=0)) * jnp.max(sizes[kl:])
 
     def by_rows():
+        lower, upper = jnp.abs(factors[:n, :kl]), jnp.abs(factors[:n, kl:])
         size = jnp.max(upper, 1)
         total = size
         for d in range(1, kl + 1):
@@ -100,7 +106,7 @@ def _is_stable(factors, kl, ku, largest):
         return jnp.max(total) <= limit
 
     # The bound by the largest of all multipliers is cheaper, and mostly good enough.
-    return jnp.all(upper[:, 0] != 0) & lax.cond(bound <= limit, lambda: jnp.array(True), by_rows)
+    return jnp.all(factors[:n, kl] != 0) & lax.cond(bound <= limit, lambda: jnp.array(True), by_rows)
 
 
 def substitute(factors, kl, ku, b, transposed):
@@ -128,16 +134,15 @@ def multipliers_by_columns(factors, kl, ku):
     return jnp.stack([banded_rows.shifted(factors[:, kl - k], -k) for k in range(1, kl + 1)], 1)
 
 
-def eliminate_pivoted(top, rows, kl, ku, b=None):
+def eliminate_pivoted(top, rows, kl, ku):
     """Eliminate with partial pivoting, right-hand sides included.
 
     Parameters
     ----------
-    top : jax.Array, (kl, kl + ku + 1)
-        The first rows.
-    rows : jax.Array, (n, kl + ku + 1)
+    top : jax.Array, (kl, kl + ku + 1 + k)
+        The first rows, with k right-hand sides beside them.
+    rows : jax.Array, (n, kl + ku + 1 + k)
         The others, and kl rows of zeros below them.
-    b : jax.Array, (n, k), optional
 
     Returns
     -------
@@ -149,17 +154,15 @@ def eliminate_pivoted(top, rows, kl, ku, b=None):
     pivots : jax.Array of int, (n,)
         Which row of the window became row j: 0 for no interchange.
     """
-    n, width = rows.shape
-    b = jnp.zeros((n, 0), rows.dtype) if b is None else b
-    k = b.shape[1]
-    # The window holds rows j ... j + kl - 1 from column j on, and their right-hand sides. Those below the matrix are zero.
-    b = jnp.concatenate([b, jnp.zeros((kl, k), b.dtype)])
-    window = [jnp.concatenate([top[i, kl - i :], jnp.zeros(kl - i, rows.dtype), b[i]]) for i in range(kl)]
-    window = jnp.stack(window) if kl else jnp.zeros((0, width + k), rows.dtype)
+    width = kl + ku + 1
+    # The window holds rows j ... j + kl - 1 from column j on, and their right-hand sides.
+    zeros = jnp.zeros(kl, rows.dtype)
+    window = [jnp.concatenate([top[i, kl - i : width], zeros[i:], top[i, width:]]) for i in range(kl)]
+    window = jnp.stack(window) if kl else top
     index = jnp.arange(kl + 1)[:, None]
 
-    def step(window, incoming):
-        window = jnp.concatenate([window, jnp.concatenate(incoming)[None]])
+    def step(window, row):
+        window = jnp.concatenate([window, row[None]])
         p = jnp.argmax(jnp.abs(window[:, 0]))
         pivot_row = lax.dynamic_index_in_dim(window, p, 0, keepdims=False)
         others = jnp.where(index == p, window[0], window)[1:]
@@ -169,9 +172,10 @@ def eliminate_pivoted(top, rows, kl, ku, b=None):
         others = others - multipliers[:, None] * pivot_row
         zero = jnp.zeros((kl, 1), rows.dtype)
         window = jnp.concatenate([others[:, 1:width], zero, others[:, width:]], 1)
-        return window, (pivot_row[:width], pivot_row[width:], multipliers, p)
+        return window, (pivot_row, multipliers, p)
 
-    return lax.scan(step, window, (rows, b[kl:]))[1]
+    _, (reduced, multipliers, pivots) = lax.scan(step, window, rows)
+    return reduced[:, :width], reduced[:, width:], multipliers, pivots
 
 
 def apart(rows, kl):

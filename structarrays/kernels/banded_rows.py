@@ -13,15 +13,15 @@ def bandwidths(offsets):
     return max(0, -min(offsets, default=0)), max(0, max(offsets, default=0))
 
 
-def from_diagonals(diagonals, offsets, n, dtype, first=0, count=None):
-    """Row storage (..., count, kl + ku + 1) of a square matrix given by its diagonals (..., n - |offset|).
+def from_diagonals(diagonals, offsets, n, dtype, first=0, count=None, beside=0):
+    """Row storage (..., count, kl + ku + 1 + beside) of a square matrix given by its diagonals (..., n - |offset|).
 
-    It begins with row `first`, and has n rows unless `count` says otherwise; rows below the matrix are zero.
+    It begins with row `first`, and has n rows unless `count` says otherwise; rows below the matrix, and columns beside it, are zero.
     """
     kl, ku = bandwidths(offsets)
     count = n if count is None else count
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
-    rows = jnp.zeros((*batch, count, kl + ku + 1), dtype)
+    rows = jnp.zeros((*batch, count, kl + ku + 1 + beside), dtype)
     # One update in place for each diagonal: to stack them, XLA would hold another copy of all.
     for d, k in zip(diagonals, offsets, strict=True):
         start = max(0, -k) - first
