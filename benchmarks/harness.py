@@ -47,13 +47,18 @@ class Bar:
 
 @dataclass
 class Verdict:
-    """One measured quantity beside its bar; `met` is None where the reference could not be run."""
+    """One measured quantity beside its bar; `met` is None where the reference could not be run.
+
+    A bar that is a multiple of a reference has numbers, too: our `ratio` to it, and the `limit` of that.
+    """
 
     case: str
     subject: str
     bar: str
     measured: str
     met: bool | None
+    ratio: float | None = None
+    limit: float | None = None
 
 
 @dataclass
@@ -117,18 +122,20 @@ class Report:
                 self.judge(case, bar.subject, f"<= {bar}", duration(subject), None)
                 continue
             reference = min(timings[name].minimum for name in present)
+            met = subject <= bar.factor * reference + bar.plus
             if bar.plus:
-                measured = f"{(subject - bar.factor * reference) * 1e6:+.2f} us"
+                over = f"{(subject - bar.factor * reference) * 1e6:+.2f} us"
+                self.judge(case, bar.subject, f"<= {bar}", over, met)
             else:
-                measured = f"{subject / reference:.2f} x"
-            self.judge(case, bar.subject, f"<= {bar}", measured, subject <= bar.factor * reference + bar.plus)
+                ratio = subject / reference
+                self.judge(case, bar.subject, f"<= {bar}", f"{ratio:.2f} x", met, ratio, bar.factor)
         return timings
 
-    def judge(self, case: str, subject: str, bar: str, measured: str, met: bool | None) -> None:
+    def judge(self, case: str, subject: str, bar: str, measured: str, met: bool | None, ratio=None, limit=None) -> None:
         """Print one bar and whether it is met."""
         word = {True: "met", False: "MISSED", None: "not judged: the reference does not run here"}[met]
         print(f"  bar: {subject} {bar}: {measured}, {word}", flush=True)
-        self.verdicts.append(Verdict(case, subject, bar, measured, met))
+        self.verdicts.append(Verdict(case, subject, bar, measured, met, ratio, limit))
 
     def note(self, case: str, **values: object) -> None:
         """Keep further numbers of a case in the JSON file."""

@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python benchmarks/run.py [--quick] [--only NAME] [--json FILE]`."""
+"""Run the benchmarks: `python benchmarks/run.py [--quick] [--only NAME] [--json FILE] [--pictures FOLDER]`."""
 
 import argparse
 import importlib
@@ -71,6 +71,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the rounds: a look, not a measurement")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="run this section (may be repeated)")
     parser.add_argument("--json", metavar="FILE", help="write everything measured to FILE")
+    parser.add_argument("--pictures", metavar="FOLDER", help="draw ratios and growth into FOLDER (needs matplotlib)")
     arguments = parser.parse_args()
 
     if version("structarrays") == "not installed":  # run from a checkout
@@ -86,6 +87,10 @@ def main() -> None:
     report.summary()
     if arguments.json:
         report.write(arguments.json)
+    if arguments.pictures:
+        from pictures import draw
+
+        draw(report, arguments.pictures)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,68 @@
+"""Pictures of what was measured: ratios to the peers beside their bars, and how times grow with n. Needs matplotlib."""
+
+from pathlib import Path
+
+MET, MISSED, GREY = "#2a6fbb", "#d1601f", "#9a9a9a"
+
+
+def draw(report, folder: str) -> None:
+    """Write ``ratios.svg`` and, if growth was measured, ``growth.svg`` into a folder."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "structarrays", "font.size": 9})
+    where = Path(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    drawings = {
+        "ratios.svg": (_ratios, [v for v in report.verdicts if v.ratio is not None]),
+        "growth.svg": (_growth, [case for case in report.cases if "sizes" in case]),
+    }
+    for name, (picture, data) in drawings.items():
+        if data:
+            figure = picture(plt, data)
+            figure.savefig(where / name, metadata={"Date": None})
+            plt.close(figure)
+            print(f"written to {where / name}")
+
+
+def _ratios(plt, verdicts):
+    """One line for each bar: a dot where we are, a stroke where we may be."""
+    from matplotlib import ticker
+
+    count = len(verdicts)
+    figure, axes = plt.subplots(figsize=(8.5, 0.9 + 0.2 * count), layout="constrained")
+    places = range(count, 0, -1)
+    axes.hlines(places, 1, [v.ratio for v in verdicts], color=GREY, linewidth=0.6)
+    axes.scatter([v.limit for v in verdicts], places, marker="|", s=60, color="black", label="bar")
+    for met, colour, label in ((True, MET, "met"), (False, MISSED, "missed")):
+        chosen = [(v.ratio, y) for v, y in zip(verdicts, places, strict=True) if v.met is met]
+        if chosen:
+            axes.scatter(*zip(*chosen, strict=True), s=22, color=colour, label=label, zorder=3)
+    axes.axvline(1, color=GREY, linewidth=0.8)
+    axes.set(xscale="log", ylim=(0.2, count + 0.8), xlabel="our time over the reference's (left is faster)")
+    axes.set_yticks(places, [v.case for v in verdicts], fontsize=7)
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    return figure
+
+
+def _growth(plt, cases):
+    """Seconds over n, in logarithms; the dashed lines are proportional to n."""
+    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    for i, case in enumerate(cases):
+        label = case["case"].removeprefix("growth: ")
+        axes.plot(case["sizes"], case["seconds"], marker="o", markersize=3, linewidth=1.2, label=label, color=f"C{i}")
+    sizes = cases[0]["sizes"]
+    for seconds in (1e-9, 1e-8, 1e-7):
+        axes.plot(sizes, [seconds * n for n in sizes], "--", color=GREY, linewidth=0.6, zorder=0)
+        axes.annotate(f"{seconds * 1e9:g} ns a row", (sizes[-1], seconds * sizes[-1]), fontsize=7, color="#666666")
+    axes.set(xscale="log", yscale="log", xlabel="n", ylabel="seconds")
+    axes.legend(frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
