@@ -50,21 +50,21 @@ def eliminate(rows, kl, ku, largest):
 
 
 def _eliminate_by_pairs(rows, kl, ku):
-    n = rows.shape[0] - kl
+    padded, width = rows.shape
     first = jnp.arange(ku + 1) == 0
 
-    def step(t, rows):
+    # On the rows as one line: so the loop is native for up to twelve superdiagonals, and with places of two indices for nine.
+    def step(t, flat):
         j, k = t // kl, t % kl + 1
         # Row j from the diagonal on, and row j + k from the same column on.
-        at, below = (j, kl), (j + k, kl - k)
-        pivot_row, row = (
-            lax.dynamic_slice(rows, place, (1, ku + 1), allow_negative_indices=False)[0] for place in (at, below)
-        )
+        pivot_row = _slice(flat, j * width + kl, ku + 1)
+        at = (j + k) * width + kl - k
+        row = _slice(flat, at, ku + 1)
         multiplier = row[0] / pivot_row[0]
         row = jnp.where(first, multiplier, row - multiplier * pivot_row)
-        return lax.dynamic_update_slice(rows, row[None], below, allow_negative_indices=False)
+        return lax.dynamic_update_slice_in_dim(flat, row, at, 0, allow_negative_indices=False)
 
-    return lax.fori_loop(0, n * kl, step, rows)
+    return lax.fori_loop(0, (padded - kl) * kl, step, rows.reshape(-1)).reshape(rows.shape)
 
 
 def _eliminate_by_columns(rows, kl, ku):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from structarrays.kernels import banded, bands
+from structarrays.kernels import banded, banded_cholesky, banded_lu, bands
 
 solve = jax.jit(banded.solve, static_argnums=(1, 2), static_argnames="positive_definite")
 slogdet = jax.jit(banded.slogdet, static_argnums=(1, 2))
@@ -369,6 +369,17 @@ def test_wide_bands_and_their_derivatives(dominant, dtype):
     ours, theirs = (jax.jit(jax.grad(h, (0, 1)))(tuple(diagonals), b) for h in (f, g))
     for u, v in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
         np.testing.assert_allclose(u, v, rtol=1e-8, atol=1e-8 * np.max(np.abs(v)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_eliminations_are_native_up_to_their_limit(dtype):
+    n, size = 200, np.dtype(dtype).itemsize
+    w = banded_lu._NATIVE_BYTES // size - 1
+    rows = jax.ShapeDtypeStruct((n + w, 2 * w + 1), dtype)
+    assert loops(jax.jit(lambda rows: banded_lu._eliminate_by_pairs(rows, w, w)).lower(rows).compile()) == (1, 0)
+    w = banded_cholesky._NATIVE_BYTES // size - 1
+    columns = jax.ShapeDtypeStruct((n + w, 2 * w + 1), dtype)
+    assert loops(jax.jit(lambda columns: banded_cholesky.ldl(columns, w)).lower(columns).compile()) == (1, 0)
 
 
 # ---- derivatives of determinants -------------------------------------------------------------------------------------
