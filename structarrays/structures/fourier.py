@@ -10,35 +10,18 @@ from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.entries import elements
-from ..core.factored import Factored, scale, squared_norms
-from ..core.recording import remark
-from ..functions.linalg import (
-    det,
-    eig,
-    eigh,
-    eigvals,
-    inv,
-    matmul,
-    matrix_norm,
-    matrix_rank,
-    matrix_transpose,
-    pinv,
-    qr,
-    slogdet,
-    solve,
-    svd,
-    svdvals,
-)
+from ..functions.linalg import eig, eigh, eigvals, matmul, matrix_transpose, qr, svd, svdvals
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from ..functions.rounding_and_parts import conj
 from ..kernels import circulant as circulant_kernel
 from .circulant import Circulant
 from .diagonal import Identity
+from .orthonormal import Orthonormal, ones
 from .permutation import Permutation
-from .product import compose_pair, product, times_number
+from .product import compose_pair, product
 
 
-class Fourier(Factored):
+class Fourier(Orthonormal):
     r"""The unitary discrete Fourier transform: ``F[j, k] = exp(-2j * pi * j * k / n) / sqrt(n)``.
 
     Parameters
@@ -126,6 +109,17 @@ class Fourier(Factored):
         identity = jnp.eye(self.n, dtype=self.dtype)
         return jnp.broadcast_to(_transformed(identity, self.conjugated, -2), self.shape)
 
+    def _adjoint(self):
+        return Fourier._make(self._value[0], (self.n, not self.conjugated))
+
+    def _determinant(self):
+        _, negative, minus_i, plus_i = _multiplicities(self.n)
+        power = (2 * negative + 3 * minus_i + plus_i) % 4
+        return jnp.full(self.shape[:-2], (1, 1j, -1, -1j)[-power % 4 if self.conjugated else power], self.dtype)
+
+    def _solution_remark(self):
+        return "an inverse Fourier transform; O(n log(n)) for each column"
+
     def _map_leaves(self, function):
         return Array._map_leaves(self, function)
 
@@ -153,12 +147,8 @@ def _like(x, batch):
     return jnp.broadcast_shapes(x.shape[:-2], batch)
 
 
-def _ones(x, dtype=None):
-    return jnp.ones(x.shape[:-2], dtype or x.dtype)
-
-
 def _identity(x):
-    return Identity._make((_ones(x), None), x.shape[-2:])
+    return Identity._make((ones(x), None), x.shape[-2:])
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
@@ -190,17 +180,6 @@ def _(x1, x2):
     return Permutation._make((jnp.broadcast_to(reflected, (*batch, x1.n)),), x1.dtype)
 
 
-@compose_pair.kernel(Identity, Fourier)
-@compose_pair.kernel(Fourier, Identity)
-def _(x, y):
-    return None
-
-
-@scale.kernel(Fourier)
-def _(x, factor):
-    return times_number(x, factor)
-
-
 # ---- unitary and symmetric ------------------------------------------------------------------------------------------
 
 
@@ -210,24 +189,8 @@ def _(x):
 
 
 @conj.kernel(Fourier)
-def _conjugate(x):
-    return Fourier._make(x._value[0], (x.n, not x.conjugated))
-
-
-@inv.kernel(Fourier)
 def _(x):
-    return _conjugate(x), jnp.array(True)
-
-
-@pinv.kernel(Fourier, when=lambda x, *, rtol: rtol is None)
-def _(x, *, rtol):
-    return _conjugate(x)
-
-
-@solve.kernel(Fourier, Array)
-def _(x1, x2):
-    remark("an inverse Fourier transform; O(n log(n)) for each column")
-    return matmul.dispatch(_conjugate(x1), x2), jnp.array(True)
+    return x._adjoint()
 
 
 @elements.kernel(Fourier, when=lambda x: x.n**2 <= jnp.iinfo(dtypes.default_dtype("i")).max)
@@ -258,33 +221,12 @@ def _multiplicities(n):
     return (n // 4 + 1, (n + 2) // 4, (n + 1) // 4, (n + 3) // 4 - 1) if n else (0, 0, 0, 0)
 
 
-def _determinant(x):
-    _, negative, minus_i, plus_i = _multiplicities(x.n)
-    power = (2 * negative + 3 * minus_i + plus_i) % 4
-    return jnp.full(x.shape[:-2], (1, 1j, -1, -1j)[-power % 4 if x.conjugated else power], x.dtype)
-
-
-@det.kernel(Fourier)
-def _(x):
-    return Dense._make((_determinant(x),))
-
-
-@slogdet.kernel(Fourier)
-def _(x):
-    return Dense._make((_determinant(x),)), Dense._make((jnp.zeros(x.shape[:-2], real_dtype(x.dtype)),))
-
-
 @eigvals.kernel(Fourier)
 def _(x):
     values = jnp.repeat(
         jnp.asarray([1, -1, -1j, 1j], x.dtype), np.asarray(_multiplicities(x.n)), total_repeat_length=x.n
     )
     return Dense._make((jnp.broadcast_to(values.conj() if x.conjugated else values, x.shape[:-1]),))
-
-
-@svdvals.kernel(Fourier)
-def _(x):
-    return Dense._make((jnp.ones(x.shape[:-1], real_dtype(x.dtype)),))
 
 
 @svd.kernel(Fourier)
@@ -295,23 +237,6 @@ def _(x, *, full_matrices):
 @qr.kernel(Fourier)
 def _(x, *, mode):
     return x, _identity(x)
-
-
-@matrix_rank.kernel(Fourier, when=lambda x, *, rtol: rtol is None)
-def _(x, *, rtol):
-    return Dense._make((jnp.full(x.shape[:-2], x.n, int),))
-
-
-@matrix_norm.kernel(Fourier, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and x.n > 0)
-def _(x, *, keepdims, ord):
-    norm = _ones(x, real_dtype(x.dtype)) * (x.n if ord == "nuc" else 1)
-    return Dense._make((norm[..., None, None] if keepdims else norm,))
-
-
-@squared_norms.kernel(Fourier)
-def _(x, *, axes):
-    shape = x.shape[:-2] if len(axes) == 2 else x.shape[:-1]
-    return jnp.full(shape, x.n if len(axes) == 2 else 1, real_dtype(x.dtype))
 
 
 # ---- eigenvectors of circulant matrices ---------------------------------------------------------------------------------

@@ -5,37 +5,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import dtypes
-from ..core.array import Array
 from ..core.dense import Dense, batch_shape_of, parameter
 from ..core.entries import elements
-from ..core.factored import Factored, scale, squared_norms
-from ..core.operands import densify
 from ..core.recording import remark
-from ..functions.linalg import (
-    det,
-    inv,
-    matmul,
-    matrix_norm,
-    matrix_rank,
-    matrix_transpose,
-    pinv,
-    qr,
-    slogdet,
-    solve,
-    svd,
-    svdvals,
-)
-from ..functions.linalg_checks import real_dtype
+from ..functions.linalg import matmul, matrix_transpose, qr, svd, svdvals
 from ..functions.rounding_and_parts import conj
 from ..kernels import banded_qr as kernel
 from .banded import Banded, bands, matrix_shape
 from .banded_products import has_structural_zeros
-from .diagonal import Diagonal, Identity
+from .diagonal import Diagonal
 from .diagonal_spectra import identity, phase
-from .product import compose_pair, times_number
+from .orthonormal import Orthonormal, ones
 
 
-class Householder(Factored):
+class Householder(Orthonormal):
     r"""The first columns of a product of Householder reflectors: the Q of a QR decomposition.
 
     Parameters
@@ -143,6 +126,17 @@ class Householder(Factored):
         n = self.shape[-1]
         return _times(self, jnp.eye(n, dtype=self.dtype))
 
+    def _adjoint(self):
+        m, c, adjoint = self.meta
+        return Householder._make(self._value[0], (m, c, not adjoint))
+
+    def _determinant(self):
+        value = jnp.prod(kernel.eigenvalue(self.v, self.tau), axis=-1)
+        return value.conj() if self.adjoint else value
+
+    def _solution_remark(self):
+        return "a product with the adjoint, reflector by reflector; O(n w) for each column, w rows to a reflector"
+
     def _describe(self):
         k, w = self._value[0][0].shape[-2:]
         return [
@@ -170,11 +164,6 @@ def _check_unitary(v, tau):
         )
 
 
-def _adjoint(x):
-    m, c, adjoint = x.meta
-    return Householder._make(x._value[0], (m, c, not adjoint))
-
-
 def _times(x, b):
     """The product with b ``(..., n, p)``, with the batch shape of both."""
     m, _, adjoint = x.meta
@@ -185,12 +174,8 @@ def _is_square(x, *args, **static) -> bool:
     return x.shape[-2] == x.shape[-1]
 
 
-def _ones(x, *shape, dtype=None):
-    return jnp.ones((*x.shape[:-2], *shape), dtype or x.dtype)
-
-
 def _identity(x, m, n):
-    return identity(_ones(x), (m, n))
+    return identity(ones(x), (m, n))
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
@@ -211,17 +196,6 @@ def _(x1, x2):
     return Dense._make((_times(transposed, x1.data.mT).mT,))
 
 
-@compose_pair.kernel(Identity, Householder)
-@compose_pair.kernel(Householder, Identity)
-def _(x, y):
-    return None
-
-
-@scale.kernel(Householder)
-def _(x, factor):
-    return times_number(x, factor)
-
-
 @elements.kernel(Householder)
 def _(x, i, j):
     """From the rows or columns in which the elements stand, whichever are fewer."""
@@ -240,43 +214,7 @@ def _elements(x, i, j):
 
 @matrix_transpose.kernel(Householder)
 def _(x):
-    return _adjoint(conj(x))
-
-
-@inv.kernel(Householder)
-def _(x):
-    return _adjoint(x), jnp.array(True)
-
-
-@pinv.kernel(Householder, when=lambda x, *, rtol: rtol is None)
-def _(x, *, rtol):
-    return _adjoint(x)
-
-
-@solve.kernel(Householder, Array)
-def _(x1, x2):
-    remark("a product with the adjoint, reflector by reflector; O(n w) for each column, w rows to a reflector")
-    return matmul.dispatch(_adjoint(x1), x2), jnp.array(True)
-
-
-def _determinant(x):
-    value = jnp.prod(kernel.eigenvalue(x.v, x.tau), axis=-1)
-    return value.conj() if x.adjoint else value
-
-
-@det.kernel(Householder)
-def _(x):
-    return Dense._make((_determinant(x),))
-
-
-@slogdet.kernel(Householder)
-def _(x):
-    return Dense._make((_determinant(x),)), Dense._make((jnp.zeros(x.shape[:-2], real_dtype(x.dtype)),))
-
-
-@svdvals.kernel(Householder)
-def _(x):
-    return Dense._make((_ones(x, min(x.shape[-2:]), dtype=real_dtype(x.dtype)),))
+    return conj(x)._adjoint()
 
 
 @svd.kernel(Householder)
@@ -293,28 +231,6 @@ def _(x, *, mode):
     m, c, adjoint = x.meta
     columns = m if mode == "complete" else c
     return Householder._make(x._value[0], (m, columns, adjoint)), _identity(x, columns, c)
-
-
-@matrix_rank.kernel(Householder, when=lambda x, *, rtol: rtol is None)
-def _(x, *, rtol):
-    return Dense._make((jnp.full(x.shape[:-2], min(x.shape[-2:]), int),))
-
-
-@matrix_norm.kernel(Householder, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and min(x.shape[-2:]) > 0)
-def _(x, *, keepdims, ord):
-    norm = _ones(x, dtype=real_dtype(x.dtype)) * (min(x.shape[-2:]) if ord == "nuc" else 1)
-    return Dense._make((norm[..., None, None] if keepdims else norm,))
-
-
-@squared_norms.kernel(Householder)
-def _(x, *, axes):
-    m, n = x.shape[-2:]
-    if len(axes) == 2:
-        return jnp.full(x.shape[:-2], min(m, n), real_dtype(x.dtype))
-    if m == n or axes == ((-1,) if x.adjoint else (-2,)):
-        return _ones(x, n if axes == (-2,) else m, dtype=real_dtype(x.dtype))
-    data = densify(x, "a sum of squares").data
-    return jnp.sum((data * data.conj()).real, axis=axes)
 
 
 # ---- QR decompositions of banded matrices ------------------------------------------------------------------------------

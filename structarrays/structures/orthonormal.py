@@ -1,0 +1,105 @@
+"""`Orthonormal`: what is known in advance of a matrix with orthonormal columns, or rows."""
+
+import jax
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.factored import Factored, scale, squared_norms
+from ..core.operands import densify
+from ..core.recording import remark
+from ..functions.linalg import det, inv, matmul, matrix_norm, matrix_rank, pinv, slogdet, solve, svdvals
+from ..functions.linalg_checks import real_dtype
+from .diagonal import Identity
+from .product import compose_pair, times_number
+
+
+class Orthonormal(Factored):
+    """The base class of arrays whose columns are orthonormal, or whose rows are: that of the two which is shorter.
+
+    A class says what its adjoint is, which is its inverse or pseudo-inverse, and its determinant.
+    """
+
+    __slots__ = ()
+
+    def _adjoint(self) -> "Orthonormal":
+        """The conjugate transpose."""
+        raise NotImplementedError
+
+    def _determinant(self) -> jax.Array:
+        """Those of square matrices, (...), of modulus 1."""
+        raise NotImplementedError
+
+    def _solution_remark(self) -> str:
+        """What a product with the adjoint is, and what it costs: a sentence for `explain`."""
+        raise NotImplementedError
+
+
+def ones(x: Orthonormal, *shape, dtype=None) -> jax.Array:
+    """Ones in the batch shape and a further one."""
+    return jnp.ones((*x.shape[:-2], *shape), dtype or x.dtype)
+
+
+@inv.kernel(Orthonormal)
+def _(x):
+    return x._adjoint(), jnp.array(True)
+
+
+@pinv.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
+def _(x, *, rtol):
+    return x._adjoint()
+
+
+@solve.kernel(Orthonormal, Array)
+def _(x1, x2):
+    remark(x1._solution_remark())
+    return matmul.dispatch(x1._adjoint(), x2), jnp.array(True)
+
+
+@det.kernel(Orthonormal)
+def _(x):
+    return Dense._make((x._determinant(),))
+
+
+@slogdet.kernel(Orthonormal)
+def _(x):
+    return Dense._make((x._determinant(),)), Dense._make((jnp.zeros(x.shape[:-2], real_dtype(x.dtype)),))
+
+
+@svdvals.kernel(Orthonormal)
+def _(x):
+    return Dense._make((ones(x, min(x.shape[-2:]), dtype=real_dtype(x.dtype)),))
+
+
+@matrix_rank.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
+def _(x, *, rtol):
+    return Dense._make((jnp.full(x.shape[:-2], min(x.shape[-2:]), int),))
+
+
+@matrix_norm.kernel(Orthonormal, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and min(x.shape[-2:]) > 0)
+def _(x, *, keepdims, ord):
+    norm = ones(x, dtype=real_dtype(x.dtype)) * (min(x.shape[-2:]) if ord == "nuc" else 1)
+    return Dense._make((norm[..., None, None] if keepdims else norm,))
+
+
+@squared_norms.kernel(Orthonormal)
+def _(x, *, axes):
+    m, n = x.shape[-2:]
+    if len(axes) == 2:
+        return ones(x, dtype=real_dtype(x.dtype)) * min(m, n)
+    if m == n or axes == ((-2,) if m > n else (-1,)):
+        return ones(x, n if axes == (-2,) else m, dtype=real_dtype(x.dtype))
+    data = densify(x, "a sum of squares").data
+    return jnp.sum((data * data.conj()).real, axis=axes)
+
+
+@compose_pair.kernel(Identity, Orthonormal)
+@compose_pair.kernel(Orthonormal, Identity)
+def _(x, y):
+    """A number in front stays one: scaled, it would be orthonormal no more."""
+    return None
+
+
+@scale.kernel(Orthonormal)
+def _(x, factor):
+    return times_number(x, factor)
