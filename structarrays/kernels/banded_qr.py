@@ -177,42 +177,26 @@ def multiply(v, tau, b, m: int, adjoint: bool):
     -------
     jax.Array, (..., m, p)
     """
-    factors_batch = tau.shape[:-1]
-    batch = jnp.broadcast_shapes(factors_batch, b.shape[:-2])
-    b = _with_rows(b, m)
-    k, p = tau.shape[-1], b.shape[-1]
-    if 0 in (k, p, *batch):
-        return jnp.broadcast_to(b, (*batch, m, p))
-    if math.prod(factors_batch) == 1 and math.prod(batch) > 1:
-        # One matrix: all vectors are its columns.
-        columns = jnp.moveaxis(jnp.broadcast_to(b, (*batch, m, p)), -2, 0)
-        one = v.reshape(v.shape[-2:]), tau.reshape(k)
-        product = multiply(*one, columns.reshape(m, -1), m, adjoint)
-        return jnp.moveaxis(product.reshape(columns.shape), 0, -2)
-    tau = unitary(v, tau)
-    reach = k + v.shape[-1] - 1
-    touched = _with_rows(jnp.broadcast_to(b, (*batch, m, p)), reach)[..., :reach, :]
-    v, tau = (jnp.broadcast_to(a, batch + a.shape[len(factors_batch) :]) for a in (v, tau))
-    product = _multiply(adjoint, v, tau, touched)
-    untouched = jnp.broadcast_to(b[..., reach:, :], (*batch, max(0, m - reach), p))
-    return jnp.concatenate([product[..., :m, :], untouched], -2)
+    batch = jnp.broadcast_shapes(tau.shape[:-1], b.shape[:-2])
+    b = jnp.broadcast_to(_with_rows(b, m), (*batch, m, b.shape[-1]))
+    k, w = v.shape[-2:]
+    if k == 0:
+        return b
+    reach = k + w - 1
 
+    # As the solution of the system with the adjoint, which is the inverse: so its derivatives are those of a system, too.
+    def kernel(v, tau, b, transposed):
+        v, tau = (v.conj(), tau.conj()) if transposed else (v, tau)
+        one = functools.partial(_multiply_one, adjoint != transposed)
+        return banded_systems.one_by_one(one, b.shape[:-2], v, tau, b), jnp.array(True)
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _multiply(adjoint, v, tau, b):
-    def whole_batch(v, tau, b):
-        def system(v, tau, b):
-            return (_multiply_one(adjoint, v, tau, b),)
+    def matvec(factors, x):
+        inverse = functools.partial(_multiply_one, not adjoint)
+        return jnp.vectorize(inverse, signature="(k,w),(k),(r,p)->(r,p)")(*factors, x)
 
-        return banded_systems.one_by_one(system, tau.shape[:-1], v, tau, b)[0]
-
-    return banded_systems.mapped_together(whole_batch, True)(v, tau, b)
-
-
-@_multiply.defjvp
-def _(adjoint, primals, tangents):
-    every = jnp.vectorize(functools.partial(_multiply_one, adjoint), signature="(k,w),(k),(r,p)->(r,p)")
-    return jax.jvp(every, primals, tangents)
+    factors = v, unitary(v, tau)
+    product, _ = banded_systems.solve(kernel, factors, (2, 1), matvec, _with_rows(b, reach)[..., :reach, :])
+    return jnp.concatenate([product[..., :m, :], b[..., reach:, :]], -2)
 
 
 def _multiply_one(adjoint, v, tau, b):

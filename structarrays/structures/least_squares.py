@@ -69,25 +69,25 @@ def _(a, b, *, cond):
 @jax.custom_jvp
 def _by_qr(a, b):
     """The solutions as data, and R as a constant of calculus."""
-    q, r = qr.dispatch(a, mode="reduced")
-    r = at_offsets(r, r.offsets or (0,))
-    return solve.dispatch(r, matmul(_adjoint(q), b))[0]._dense(), jax.tree.map(jax.lax.stop_gradient, r)
+    _, r, x = _factors_and_solution(a, b)
+    return x._dense(), jax.tree.map(jax.lax.stop_gradient, r)
 
 
 @_by_qr.defjvp
 def _(primals, tangents):
     """``dx = A^+ (db - dA x) + (A^H A)^-1 dA^H (b - A x)``, with ``A^+ = R^-1 Q^H`` and ``A^H A = R^H R`` (Golub and Pereyra, 1973)."""
     (a, b), (da, db) = primals, tangents
-    q, r = qr.dispatch(a, mode="reduced")
-    r = at_offsets(r, r.offsets or (0,))
-    x = solve.dispatch(r, matmul(_adjoint(q), b))[0]
+    q, r, x = _factors_and_solution(a, b)
     rest = matmul(_adjoint(da), subtract(b, matmul(a, x)))
-    # The derivative of the product, since that itself, which is mapped as one call, has no transpose.
-    change = subtract(db, matmul(da, x))
-    product = jax.jvp(lambda y: matmul(_adjoint(q), y), (jax.tree.map(jnp.zeros_like, change),), (change,))[1]
-    right = add(product, solve.dispatch(_adjoint(r), rest)[0])
+    right = add(matmul(_adjoint(q), subtract(db, matmul(da, x))), solve.dispatch(_adjoint(r), rest)[0])
     dx = solve.dispatch(r, right)[0]
     return (x._dense(), r), (dx._dense(), jax.tree.map(jnp.zeros_like, r))
+
+
+def _factors_and_solution(a, b):
+    q, r = qr.dispatch(a, mode="reduced")
+    r = at_offsets(r, r.offsets or (0,))
+    return q, r, solve.dispatch(r, matmul(_adjoint(q), b))[0]
 
 
 def _adjoint(x):
