@@ -38,7 +38,7 @@ def unexpanded(*names: str):
     def register(code):
         for name in names:
             if name in UNEXPANDED:
-                raise ValueError(f"unexpanded: {name} asks {UNEXPANDED[name].__qualname__} already")
+                raise ValueError(f"unexpanded: {name} asks code of {UNEXPANDED[name].__module__} already")
             UNEXPANDED[name] = code
         return code
 

@@ -224,7 +224,7 @@ class LUResult(NamedTuple):
     """A permutation, a lower triangular matrix with a diagonal of ones, and an upper triangular one."""
 
     p: Array
-    l: Array  # noqa: E741 - SciPy's name
+    l: Array
     u: Array
 
 

@@ -29,6 +29,7 @@ from structarrays.kernels import (
     banded_systems,
     bands,
     cyclic_reduction,
+    determinants,
     tridiagonal,
 )
 
@@ -72,7 +73,7 @@ def explanation(offsets, positive_definite=False):
     kl, ku = banded_rows.bandwidths(offsets)
     if kl == ku == 0:
         return "a division of each row; O(n) for each column"
-    if (kl, ku) != (1, 1) and jax.default_backend() != "cpu":
+    if (kl, ku) != (1, 1) and cyclic_reduction.has_accelerator():
         w = max(kl, ku)
         return f"block cyclic reduction, O(n w**2) in some log2(n / w) steps, w = {w}; in order if its backward error is large"
     if kl == 0 or ku == 0:
@@ -91,27 +92,20 @@ def explanation(offsets, positive_definite=False):
 
 def slogdet(diagonals, offsets, n):
     """Sign (phase) of the determinant and logarithm of its magnitude; 0 and -inf for a singular matrix."""
-    dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
-    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
-    diagonals, offsets = _nonempty(diagonals, offsets, n)
-    if n == 0 or 0 in batch:
-        return jnp.ones(batch, dtype), jnp.zeros(batch, jnp.finfo(dtype).dtype)
-    rows = banded_rows.from_diagonals(diagonals, offsets, n, dtype)
-    rows = jnp.broadcast_to(rows, (*batch, *rows.shape[-2:]))
-    return _slogdet(*banded_rows.bandwidths(offsets), rows)
+    rows, bandwidths = _rows(diagonals, offsets, n)
+    if rows.size == 0:
+        return determinants.sign_and_logarithm(rows[..., 0], -1)
+    return _slogdet(*bandwidths, rows)
 
 
 def selected_inverse(diagonals, offsets, n):
     """The diagonals of the inverse at the same offsets, NaN for a singular matrix, and whether all matrices are regular."""
-    dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
-    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
-    if n == 0 or 0 in batch:
+    rows, (kl, ku) = _rows(diagonals, offsets, n)
+    batch, dtype = rows.shape[:-2], rows.dtype
+    if rows.size == 0:
         return tuple(jnp.zeros((*batch, max(0, n - abs(k))), dtype) for k in offsets), jnp.array(True)
-    inside, their_offsets = _nonempty(diagonals, offsets, n)
-    rows = banded_rows.from_diagonals(inside, their_offsets, n, dtype)
-    kl, ku = banded_rows.bandwidths(their_offsets)
     w = max(kl, ku)  # the elements stand at the places of the transpose
-    rows = jnp.pad(jnp.broadcast_to(rows, (*batch, *rows.shape[-2:])), [(0, 0)] * (len(batch) + 1) + [(w - kl, w - ku)])
+    rows = jnp.pad(rows, [(0, 0)] * (len(batch) + 1) + [(w - kl, w - ku)])
     sign, _, gradient = _slogdet_and_gradient(w, w, rows)
     gradient = jnp.where((sign == 0)[..., None, None], jnp.nan, gradient)
     found = tuple(
@@ -161,6 +155,15 @@ def _nonempty(diagonals, offsets, n):
     return tuple(d for d, _ in pairs), tuple(k for _, k in pairs)
 
 
+def _rows(diagonals, offsets, n):
+    """A matrix in row storage, with its whole batch, and its numbers of sub- and superdiagonals."""
+    dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    diagonals, offsets = _nonempty(diagonals, offsets, n)
+    rows = banded_rows.from_diagonals(diagonals, offsets, n, dtype)
+    return jnp.broadcast_to(rows, (*batch, *rows.shape[-2:])), banded_rows.bandwidths(offsets)
+
+
 # Solving
 
 
@@ -194,14 +197,12 @@ def _method(offsets, n, positive_definite):
             matrix = bands.transpose(diagonals, offsets)
         return cyclic_reduction.solve_banded(*matrix, n, b, positive_definite)
 
-    if cyclic_reduction.or_in_order(in_order, log_depth) is in_order:
-        return kernel, factor
-
     def either(*args, transposed):
         ways = (functools.partial(way, transposed=transposed) for way in (in_order, log_depth))
         return cyclic_reduction.or_in_order(*ways)(*args)
 
-    return either, None
+    # In order alone the matrix is factored once for all of its systems.
+    return (either, None) if cyclic_reduction.has_accelerator() else (kernel, factor)
 
 
 def _divide(diagonal, b, transposed, positive_definite):
@@ -340,7 +341,8 @@ def _determinant(rows, kl, ku, gradient):
     one = jnp.ones((), rows.dtype)
 
     def from_pivots(pivots, sign, derivative):
-        values = sign * jnp.prod(jnp.sign(pivots)), jnp.sum(jnp.log(jnp.abs(pivots)))
+        product, logarithm = determinants.sign_and_logarithm(pivots, -1)
+        values = sign * product, logarithm
         return (*values, derivative()) if gradient else values
 
     def pivoted():

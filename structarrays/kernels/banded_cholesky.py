@@ -9,18 +9,11 @@ from jax import lax
 
 from structarrays.kernels import banded_rows, bands
 
-# Bytes of a column up to which the flat loop is native.
-_NATIVE_BYTES = 104
-
-
-def _is_narrow(w, dtype):
-    return (w + 1) * jnp.dtype(dtype).itemsize <= _NATIVE_BYTES
-
 
 def from_diagonals(diagonals, offsets, n, dtype):
     """Column storage of the lower triangle, offsets <= 0; the imaginary part of the diagonal is dropped."""
     w = -min(offsets)
-    margin = w if _is_narrow(w, dtype) else 0
+    margin = w if banded_rows.is_narrow(w, dtype) else 0
     diagonals = [d if k else d.real.astype(dtype) for d, k in zip(diagonals, offsets, strict=True)]
     # The columns of a matrix are the rows of its transpose.
     matrix = bands.transpose(diagonals, tuple(offsets))
@@ -34,7 +27,7 @@ def ldl(columns, w):
     """
     if w == 0:
         return columns
-    if not _is_narrow(w, columns.dtype):
+    if not banded_rows.is_narrow(w, columns.dtype):
         return _ldl_by_columns(columns)
 
     # One loop over the pairs of columns (j, j + k): A[j + k, :w] -= A[j, k : k + w] conj(A[j, k]) / A[j, 0].

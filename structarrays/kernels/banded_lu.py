@@ -15,17 +15,9 @@ from jax import lax
 
 from structarrays.kernels import banded_rows
 
-# Bytes of a row right of the diagonal up to which the flat loop is native.
-_NATIVE_BYTES = 104
-
 # Elimination without pivoting is trusted if no entry of |L||U| exceeds this times the largest entry of the matrix: then
 # its backward error is below the precision times this. Partial pivoting promises no less.
 _GROWTH = 16
-
-
-def _is_narrow(ku, dtype):
-    """Whether the multipliers stand by rows."""
-    return (ku + 1) * dtype.itemsize <= _NATIVE_BYTES
 
 
 def eliminate(rows, kl, ku, largest):
@@ -45,8 +37,9 @@ def eliminate(rows, kl, ku, largest):
     stable : jax.Array, bool scalar
         Whether there is no zero pivot, and ``|L||U|`` is small.
     """
-    eliminated = (_eliminate_by_pairs if _is_narrow(ku, rows.dtype) else _eliminate_by_columns)(rows, kl, ku)
-    return eliminated, _is_stable(eliminated, rows.shape[0] - kl, kl, ku, largest)
+    by = _eliminate_by_pairs if banded_rows.is_narrow(ku, rows.dtype) else _eliminate_by_columns
+    factors = by(rows, kl, ku)
+    return factors, _is_stable(factors, rows.shape[0] - kl, kl, ku, largest)
 
 
 def _eliminate_by_pairs(rows, kl, ku):
@@ -89,9 +82,8 @@ def _is_stable(factors, n, kl, ku, largest):
     Comparisons are false for NaN.
     """
     limit = _GROWTH * largest
-    sizes = jnp.max(
-        jnp.abs(factors), axis=0
-    )  # of all rows, since a slice would be a copy; what is below the matrix is zero
+    # Of all rows, since a slice would be a copy; what is below the matrix is zero.
+    sizes = jnp.max(jnp.abs(factors), axis=0)
     bound = (1 + kl * jnp.max(sizes[:kl], initial=0)) * jnp.max(sizes[kl:])
 
     def by_rows():
@@ -99,7 +91,7 @@ def _is_stable(factors, n, kl, ku, largest):
         size = jnp.max(upper, 1)
         total = size
         for d in range(1, kl + 1):
-            if _is_narrow(ku, factors.dtype):
+            if banded_rows.is_narrow(ku, factors.dtype):
                 total = total + lower[:, kl - d] * banded_rows.shifted(size, d)
             else:
                 total = total + banded_rows.shifted(lower[:, d - 1] * size, d)
@@ -114,7 +106,7 @@ def substitute(factors, kl, ku, b, transposed):
     by_rows, by_columns = banded_rows.substitute, banded_rows.substitute_by_columns
     below, right = tuple(range(-kl, 0)), tuple(range(1, ku + 1))
     diagonal = factors[: b.shape[0], kl]
-    narrow = _is_narrow(ku, factors.dtype)
+    narrow = banded_rows.is_narrow(ku, factors.dtype)
     if transposed:
         y = by_columns(factors, right, b, diagonal, first=kl + 1)
         return by_columns(factors, below, y) if narrow else by_rows(factors, tuple(range(1, kl + 1)), y)
@@ -129,7 +121,7 @@ def substitute_upper(upper, y):
 
 def multipliers_by_columns(factors, kl, ku):
     """The multipliers of `eliminate`, (n, kl), those of a column together, nearest to the diagonal first."""
-    if not kl or not _is_narrow(ku, factors.dtype):
+    if not kl or not banded_rows.is_narrow(ku, factors.dtype):
         return factors[:, :kl]
     return jnp.stack([banded_rows.shifted(factors[:, kl - k], -k) for k in range(1, kl + 1)], 1)
 

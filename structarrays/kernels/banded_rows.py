@@ -7,6 +7,14 @@ of the matrix, for the ``kl`` subdiagonals, the diagonal and the ``ku`` superdia
 import jax.numpy as jnp
 from jax import lax
 
+# Bytes of a row (a column) from the diagonal on up to which XLA makes a native loop of an elimination by pairs of rows.
+NATIVE_BYTES = 104
+
+
+def is_narrow(w, dtype):
+    """Whether a matrix with w diagonals on that side is eliminated by pairs of rows; if not, column by column."""
+    return (w + 1) * jnp.dtype(dtype).itemsize <= NATIVE_BYTES
+
 
 def bandwidths(offsets):
     """Numbers of sub- and superdiagonals."""

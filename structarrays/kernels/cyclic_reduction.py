@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from structarrays.kernels import banded_rows
+from structarrays.kernels import banded_rows, determinants
 
 # Backward error in units of rounding up to which results are trusted; also how much larger than the matrix, by norm, the products of its factors
 # may be. As in `banded_lu`.
@@ -50,13 +50,18 @@ class Level(NamedTuple):
     """And to the right."""
 
 
+def has_accelerator() -> bool:
+    """Whether the default device is no CPU."""
+    return jax.default_backend() != "cpu"
+
+
 def or_in_order(in_order, log_depth):
     """The one of two functions with the same arguments that is fast on this device, a call of which gives the results of `in_order`.
 
     On a CPU that is `in_order`, whose loops over the rows are fast there; elsewhere `log_depth`, if it trusts its results (see `checked`).
     """
     # Without an accelerator the other way is not even traced, which would take longer than to compile this one.
-    if jax.default_backend() == "cpu":
+    if not has_accelerator():
         return in_order
     return lambda *args: lax.platform_dependent(*args, cpu=in_order, default=checked(in_order, log_depth))
 
@@ -123,8 +128,7 @@ def slogdet_banded(rows, kl, ku, gradient=False):
     matrix = blocks_of_rows(rows, kl, ku)
     levels, regular = reduce(*matrix)
     factors = jnp.concatenate([level.factors for level in levels], -2)
-    sizes = jnp.abs(factors)
-    results = (jnp.prod(factors / sizes, (-2, -1)), jnp.sum(jnp.log(sizes), (-2, -1)))
+    results = determinants.sign_and_logarithm(factors, (-2, -1))
     if gradient:
         # Its entry (i, j) is inv(A)[j, i].
         lower, diagonal, upper = selected_inverse(levels)

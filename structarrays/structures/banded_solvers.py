@@ -20,7 +20,6 @@ from ..kernels import determinants
 from .banded import Banded, at_offsets, bands
 from .banded_products import has_structural_zeros
 from .diagonal import Diagonal, Identity
-from .diagonal_spectra import phase  # and with it the kernels of diagonal matrices
 
 
 def _parts(x):
@@ -132,10 +131,6 @@ def _(x):
     n = x.shape[-1]
     logabsdet = jnp.zeros(x.batch_shape, real_dtype(x.dtype)) if n == 0 else n * jnp.log(jnp.abs(x.scale))
     return Dense._make((determinants.phase(x.scale) ** n,)), Dense._make((logabsdet,))
-
-
-def _sign(z):
-    return jnp.where(z == 0, 0, phase(z))
 
 
 @det.kernel(Banded, when=has_structural_zeros)

@@ -66,7 +66,7 @@ class LU(NamedTuple):
     """What `linalg.lu` returns."""
 
     p: np.ndarray
-    l: np.ndarray  # noqa: E741 - SciPy's name
+    l: np.ndarray
     u: np.ndarray
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from structarrays.kernels import banded, banded_cholesky, banded_lu, bands
+from structarrays.kernels import banded, banded_cholesky, banded_lu, banded_rows, bands
 
 solve = jax.jit(banded.solve, static_argnums=(1, 2), static_argnames="positive_definite")
 slogdet = jax.jit(banded.slogdet, static_argnums=(1, 2))
@@ -374,10 +374,9 @@ def test_wide_bands_and_their_derivatives(dominant, dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 def test_eliminations_are_native_up_to_their_limit(dtype):
     n, size = 200, np.dtype(dtype).itemsize
-    w = banded_lu._NATIVE_BYTES // size - 1
+    w = banded_rows.NATIVE_BYTES // size - 1
     rows = jax.ShapeDtypeStruct((n + w, 2 * w + 1), dtype)
     assert loops(jax.jit(lambda rows: banded_lu._eliminate_by_pairs(rows, w, w)).lower(rows).compile()) == (1, 0)
-    w = banded_cholesky._NATIVE_BYTES // size - 1
     columns = jax.ShapeDtypeStruct((n + w, 2 * w + 1), dtype)
     assert loops(jax.jit(lambda columns: banded_cholesky.ldl(columns, w)).lower(columns).compile()) == (1, 0)
 

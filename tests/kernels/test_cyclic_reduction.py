@@ -191,6 +191,7 @@ NAMES = [
 @pytest.fixture
 def accelerated(monkeypatch):
     """Solvers that take the way of accelerators, here on the CPU."""
+    monkeypatch.setattr(cyclic_reduction, "has_accelerator", lambda: True)
     monkeypatch.setattr(cyclic_reduction, "or_in_order", cyclic_reduction.checked)
     jax.clear_caches()
     yield
