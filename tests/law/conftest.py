@@ -11,7 +11,7 @@ def pytest_addoption(parser):
         "--law",
         default="part",
         metavar="part|pairs|full|N",
-        help="check the law for a sixth of a selection that covers all pairs of function and structure (the default), for "
+        help="check the law for a part of a selection that covers all pairs of function and structure (the default), for "
         "that selection, for everything, or for N combinations of each case",
     )
     parser.addoption("--expressions", type=int, default=300, metavar="N", help="check N random expressions")
