@@ -27,7 +27,14 @@ PARTS = {
     "Dense, definite": (sa.assume(sa.asarray(np.eye(N)), "positive_definite"), "Cholesky"),
     "BlockDiagonal": (sa.BlockDiagonal(np.ones((N // 4, 4, 4))), "each block"),
     "BlockBanded": (sa.block_tridiagonal(*(np.ones((k, 2, 2)) for k in (199, 200, 199))), "the banded form"),
-    "BlockBanded, wide": (sa.block_tridiagonal(*(np.ones((k, 25, 25)) for k in (79, 80, 79))), "the sparse form"),
+    "BlockBanded, larger blocks": (
+        sa.block_tridiagonal(*(np.ones((k, 25, 25)) for k in (79, 80, 79))),
+        "elimination of blocks with pivots",
+    ),
+    "BlockBanded, far from the diagonal": (
+        sa.BlockBanded([np.ones((k, 10, 10)) for k in (90, 80)], (0, 10)),
+        "the sparse form",
+    ),
     "Sparse": (sa.Sparse(np.ones(N), (np.arange(N), np.arange(N)), (N, N)), "SuperLU"),
     "Toeplitz": (sa.Toeplitz(DECAY), "elimination with pivots after Fourier"),
     "Toeplitz, definite": (sa.assume(sa.Toeplitz(DECAY), "positive_definite"), "Levinson"),

@@ -275,7 +275,8 @@ def _solve_general(*args, offsets, n, transposed):
             return jnp.where(ok, banded_lu.substitute_upper(upper, y), jnp.nan), ok
 
         # Before the choice, so that its branches can take the memory of the factors.
-        x = banded_lu.substitute(factors, *banded_rows.bandwidths(offsets), b, transposed)
+        kl, ku = banded_rows.bandwidths(offsets)
+        x = banded_lu.substitute(factors, kl, ku, b, transposed, banded_rows.is_narrow(ku, b.dtype))
         return lax.cond(stable, lambda: (x, jnp.array(True)), pivoted)
 
     return _one_by_one(system, args[-1], *args[:-1])

@@ -39,7 +39,7 @@ def eliminate(rows, kl, ku, largest):
     """
     by = _eliminate_by_pairs if banded_rows.is_narrow(ku, rows.dtype) else _eliminate_by_columns
     factors = by(rows, kl, ku)
-    return factors, _is_stable(factors, rows.shape[0] - kl, kl, ku, largest)
+    return factors, is_stable(factors, rows.shape[0] - kl, kl, ku, largest, banded_rows.is_narrow(ku, rows.dtype))
 
 
 def _eliminate_by_pairs(rows, kl, ku):
@@ -76,42 +76,45 @@ def _eliminate_by_columns(rows, kl, ku):
     return lax.scan(step, jnp.zeros((kl + 1, ku + 1), rows.dtype), columns)[1]
 
 
-def _is_stable(factors, n, kl, ku, largest):
+def is_stable(factors, n, kl, ku, largest, by_rows):
     """Whether the pivots and the growth of an elimination of a matrix with this largest entry allow to trust it.
 
-    Comparisons are false for NaN.
+    `by_rows` says how the multipliers stand. Comparisons are false for NaN.
     """
     limit = _GROWTH * largest
     # Of all rows, since a slice would be a copy; what is below the matrix is zero.
     sizes = jnp.max(jnp.abs(factors), axis=0)
     bound = (1 + kl * jnp.max(sizes[:kl], initial=0)) * jnp.max(sizes[kl:])
 
-    def by_rows():
+    def precisely():
         lower, upper = jnp.abs(factors[:n, :kl]), jnp.abs(factors[:n, kl:])
         size = jnp.max(upper, 1)
         total = size
         for d in range(1, kl + 1):
-            if banded_rows.is_narrow(ku, factors.dtype):
+            if by_rows:
                 total = total + lower[:, kl - d] * banded_rows.shifted(size, d)
             else:
                 total = total + banded_rows.shifted(lower[:, d - 1] * size, d)
         return jnp.max(total) <= limit
 
     # The bound by the largest of all multipliers is cheaper, and mostly good enough.
-    return jnp.all(factors[:n, kl] != 0) & lax.cond(bound <= limit, lambda: jnp.array(True), by_rows)
+    return jnp.all(factors[:n, kl] != 0) & lax.cond(bound <= limit, lambda: jnp.array(True), precisely)
 
 
-def substitute(factors, kl, ku, b, transposed):
-    """Solve ``L U x = b``, or its transpose, by what `eliminate` returns."""
-    by_rows, by_columns = banded_rows.substitute, banded_rows.substitute_by_columns
-    below, right = tuple(range(-kl, 0)), tuple(range(1, ku + 1))
+def substitute(factors, kl, ku, b, transposed, by_rows):
+    """Solve ``L U x = b``, or its transpose, by factors as `eliminate` returns them, with multipliers by rows or by columns."""
+    down, up = tuple(range(-kl, 0)), tuple(range(1, ku + 1))
     diagonal = factors[: b.shape[0], kl]
-    narrow = banded_rows.is_narrow(ku, factors.dtype)
     if transposed:
-        y = by_columns(factors, right, b, diagonal, first=kl + 1)
-        return by_columns(factors, below, y) if narrow else by_rows(factors, tuple(range(1, kl + 1)), y)
-    y = by_rows(factors, below, b) if narrow else by_columns(factors, tuple(range(1, kl + 1)), b)
-    return by_rows(factors, right, y, diagonal, first=kl + 1)
+        y = banded_rows.substitute_by_columns(factors, up, b, diagonal, first=kl + 1)
+        if by_rows:
+            return banded_rows.substitute_by_columns(factors, down, y)
+        return banded_rows.substitute(factors, tuple(range(1, kl + 1)), y)
+    if by_rows:
+        y = banded_rows.substitute(factors, down, b)
+    else:
+        y = banded_rows.substitute_by_columns(factors, tuple(range(1, kl + 1)), b)
+    return banded_rows.substitute(factors, up, y, diagonal, first=kl + 1)
 
 
 def substitute_upper(upper, y):
