@@ -129,8 +129,7 @@ def derivatives(report, rng, w):
 
 
 def block_tridiagonal(report, rng, count=10_000, m=8):
-    main = rng.normal(size=(count, m, m)) + 4 * m * np.eye(m)
-    below, above = rng.normal(size=(2, count - 1, m, m))
+    below, main, above = _blocks(rng, count, m)
     n, w = count * m, 2 * m - 1
     b = rng.normal(size=n)
     x, ours = sa.block_tridiagonal(below, main, above), sa.asarray(b)
@@ -152,11 +151,19 @@ def block_tridiagonal(report, rng, count=10_000, m=8):
         absent["LAPACK dgbsv"] = CPU_ONLY
     case = f"block-tridiagonal system, {count:,} blocks of {m}"
     report.time(case, candidates, [Bar("LAPACK dgbsv", 2.0)], absent, rounds=10)
+    both = jax.jit(jax.value_and_grad(lambda x, b: jax.numpy.sum(sa.linalg.solve(x, b).to_jax() ** 2), argnums=(0, 1)))
+    candidates = {OURS: lambda: both(x, ours), "solve alone": lambda: compiled(x, ours)}
+    report.time(f"value and gradient of the {case}", candidates, [Bar("solve alone", 2.2)], rounds=10)
 
 
 def _tridiagonal(rng, n):
     one = np.ones(n - 1)
     return sa.tridiagonal(-one, np.full(n, 3.0), -one)
+
+
+def _blocks(rng, count, m):
+    below, above = rng.normal(size=(2, count - 1, m, m))
+    return below, rng.normal(size=(count, m, m)) + 4 * m * np.eye(m), above
 
 
 GROWTH = {
@@ -167,6 +174,10 @@ GROWTH = {
         sa.assume(_tridiagonal(rng, n), "positive_definite"),
     ),
     "five bands, system": lambda rng, n: (sa.linalg.solve, _general(rng, 2, True, n)[0]),
+    "block-tridiagonal system, blocks of 5": lambda rng, n: (
+        sa.linalg.solve,
+        sa.block_tridiagonal(*_blocks(rng, n // 5, 5)),
+    ),
     "five bands, Cholesky": lambda rng, n: (
         lambda x, b: sa.linalg.cholesky(x),
         sa.assume(_symmetric(rng, n), "positive_definite"),
