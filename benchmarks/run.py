@@ -19,18 +19,32 @@ SECTIONS = (
     "blocks",
     "kronecker",
     "toeplitz",
-    "sparse",
+    "sparse_matrices",
     "sparse_systems",
     "triangles",
     "solvers",
     "banded",
     "low_rank",
     "standardise",
+    "libraries",
     "accuracy",
     "compiled",
     "import_time",
 )
-PACKAGES = ("structarrays", "jax", "jaxlib", "numpy", "scipy", "lineax", "quax", "linear_operator", "torch")
+PACKAGES = (
+    "structarrays",
+    "jax",
+    "jaxlib",
+    "numpy",
+    "scipy",
+    "lineax",
+    "quax",
+    "linear_operator",
+    "torch",
+    "dynamiqs",
+    "sparse",
+    "cola-ml",
+)
 
 
 def version(package: str) -> str:
