@@ -67,7 +67,11 @@ def with_dynamiqs(report, rng, n=512):
     one("a† @ a, an eager call", "product", lambda: sa.conj(a).mT @ a)
     one("a + a†, an eager call", "sum", lambda: a + sa.conj(a).mT)
     one("(a + a†)⁴, an eager call", "power", lambda: sa.linalg.matrix_power(h, 4))
-    one("tensor product of two, 30 levels each (ours keeps the factors), an eager call", "tensor", lambda: sa.Kronecker(few, few))
+    one(
+        "tensor product of two, 30 levels each (ours keeps the factors), an eager call",
+        "tensor",
+        lambda: sa.Kronecker(few, few),
+    )
     one("H @ rho @ H, an eager call", "both", lambda: h @ x @ h)
     if dq is not None:
         theirs["both"] = lambda: theirs_both(g, y)

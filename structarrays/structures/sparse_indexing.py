@@ -64,6 +64,30 @@ def _(x, *, operands, key):
     return Sparse._make((*leaves, x.background), meta)
 
 
+def is_run_of_lines(x, key) -> bool:
+    """Whether a key takes neighbours along the axis by which the entries are sorted first, and all of the others."""
+    whole = [("slice", 0, n, 1) for n in x.core_shape]
+    axis = x.order[0]
+    return (
+        not x.batch_shape
+        and len(key) == x.core_ndim
+        and all(k == w or (i == axis and k[0] == "slice" and k[3] == 1) for i, (k, w) in enumerate(zip(key, whole)))
+    )
+
+
+def run_of_lines(x, key):
+    """These; exact, on the host, where the entries stand together."""
+    axis = x.order[0]
+    _, start, size, _ = key[axis]
+    data, *coordinates = (np.asarray(leaf) for leaf in (x.data, *x.coords))
+    sorted_by = coordinates[axis]
+    first, last = np.searchsorted(sorted_by, np.asarray([start, start + size], sorted_by.dtype))
+    shape = tuple(size if i == axis else n for i, n in enumerate(x.core_shape))
+    parts = [c[first:last] - (start if i == axis else 0) for i, c in enumerate(coordinates)]
+    leaves = (data[first:last], *(c.astype(_index_dtype(shape), copy=False) for c in parts))
+    return Sparse._make((*map(jnp.array, leaves), x.background), (shape, x.order, False))
+
+
 def selected(x, axis, places):
     """Rows (or what another core axis has) at places that may repeat, in their order; exact, on the host."""
     n = x.core_shape[axis]

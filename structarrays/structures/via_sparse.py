@@ -16,7 +16,7 @@ from ..functions.searching import nonzero_kernels
 from ..functions.utility import diff
 from .sparse import Sparse
 from .sparse_elementwise import _as_sparse, compiled, trimmed
-from .sparse_indexing import in_core, joinable, selected
+from .sparse_indexing import in_core, is_run_of_lines, joinable, run_of_lines, selected
 from .sparse_joins import has_sparse_form, to_sparse
 from .sparse_shapes import can_reshape, changes_core, new_core_axes
 
@@ -57,6 +57,8 @@ def _has_exact_size(x, operands, *, key) -> bool:
 @index.eager_kernel(Array, tuple, when=_has_exact_size, of_all=True)
 def _(x, operands, *, key):
     axis = selected_axis(x, operands, key)
+    if axis is None and type(x) is Sparse and is_run_of_lines(x, key):
+        return run_of_lines(x, key)
     if axis is None:
         return trimmed(compiled(index, x, operands, key=key))
     *integers, places = operands

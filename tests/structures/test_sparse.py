@@ -512,3 +512,19 @@ def test_errors_of_conversions_say_what_to_do():
         sa.Sparse.from_dense(3.0)
     with pytest.raises(ValueError, match="no background, got 1.0"):
         sa.exp(sa.Sparse.from_scipy(x)).to_scipy()
+
+
+@pytest.mark.parametrize("key", [slice(2, 5), slice(0, 0), slice(3, None), slice(None, -1), slice(7, 9)])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_rows_that_stand_together(key, order):
+    """A slice of the rows takes their entries and no others, of a padded array too."""
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((8, 6)) < 0.4, rng.normal(size=(8, 6)), 0)
+    x = sa.Sparse.from_dense(dense if order == (0, 1) else dense.T)
+    x = x if order == (0, 1) else x.mT
+    for y in (x, x._padded_to(x.nnz + 3)):
+        part = y[key]
+        assert type(part) is sa.Sparse and part.shape == dense[key].shape
+        assert part.nnz == np.count_nonzero(dense[key])
+        np.testing.assert_array_equal(np.asarray(part.to_dense()), dense[key])
+        np.testing.assert_array_equal(np.asarray(jax.jit(lambda y: y[key].to_dense().to_jax())(y)), dense[key])
