@@ -18,7 +18,7 @@ REFUSED = "refused"
 def run(report: Report) -> None:
     report.section("Backward errors on hard families")
     rng = np.random.default_rng(0)
-    print(f"  {'structure':22}{'family':44}{'condition':>10}{'ours':>10}{'LAPACK':>10}")
+    print(f"  {'structure':26}{'family':44}{'condition':>10}{'ours':>10}{'LAPACK':>10}")
     worst = {}
     for structure, family, x in families(rng):
         a = np.asarray(x.to_jax())
@@ -28,7 +28,7 @@ def run(report: Report) -> None:
         ours, lapack = error_of(_ours, x, a, b), error_of(_lapack, a, a, b)
         condition = np.linalg.cond(a)
         shown = [e if isinstance(e, str) else f"{e:.1e}" for e in (ours, lapack)]
-        print(f"  {structure:22}{family:44}{condition:>10.0e}{shown[0]:>10}{shown[1]:>10}", flush=True)
+        print(f"  {structure:26}{family:44}{condition:>10.0e}{shown[0]:>10}{shown[1]:>10}", flush=True)
         report.note(f"{structure}: {family}", condition=condition, ours=ours, lapack=lapack)
         # What LAPACK calls singular has no yardstick but the precision.
         limit = max(PRECISION if lapack == REFUSED else lapack, PRECISION)
@@ -146,10 +146,19 @@ def _triangles_and_blocks(rng, n=120):
     yield "triangular", "Kahan's", sa.Triangular(kahan, lower=False)
     blocks = [np.linalg.qr(rng.normal(size=(8, 8)))[0] * np.logspace(0, -14, 8) for _ in range(10)]
     yield "block-diagonal", "blocks of cond 1e14", sa.BlockDiagonal(np.stack(blocks))
-    main, below, above = rng.normal(size=(10, 6, 6)), rng.normal(size=(9, 6, 6)), rng.normal(size=(9, 6, 6))
-    yield "block-banded", "random, needs pivoting", sa.block_tridiagonal(below, main, above)
-    scale = _graded(60).reshape(10, 6, 1)
-    yield "block-banded", "graded", sa.block_tridiagonal(below * scale[1:], main * scale, above * scale[:-1])
+    for count, m in ((60, 6), (12, 30)):  # in a window of the rows, and by blocks
+        of = f", blocks of {m}"
+        main, (below, above) = rng.normal(size=(count, m, m)), rng.normal(size=(2, count - 1, m, m))
+        yield "block-banded", f"random, needs pivoting{of}", sa.block_tridiagonal(below, main, above)
+        scale = _graded(count * m).reshape(count, m, 1)
+        yield "block-banded", f"graded{of}", sa.block_tridiagonal(below * scale[1:], main * scale, above * scale[:-1])
+        tiny = 1e-10 * np.broadcast_to(np.eye(m), (count, m, m))
+        yield "block-banded", f"tiny diagonal{of}", sa.block_tridiagonal(below, tiny, above)
+        main = main @ main.mT + 1e-8 * np.eye(m)
+        main[1:] += below @ below.mT
+        definite = sa.block_tridiagonal(below, main, below.mT)
+        shifted = definite + (1e-6 - np.linalg.eigvalsh(definite.to_jax())[0]) * sa.Identity(count * m)
+        yield "block-banded, definite", f"nearly singular{of}", sa.assume(shifted, "positive_definite")
 
 
 def _toeplitz(rng, n=300):

@@ -280,7 +280,7 @@ CLASSES_OF_ONE = {  # docs/structure_table.md, 1.6: Identity, Diagonal, Banded; 
     "det": ("Dense", "Dense", "Dense"),
     "diagonal": ("Dense", "Dense", "Dense"),
     "eig": ("Dense Identity", "Dense Identity", "Dense Dense"),
-    "eigh": ("Dense Identity", "D Dense Dense", "Dense Dense"),
+    "eigh": ("Dense Identity", "Dense Permutation", "Dense Dense"),
     "eigvals": ("Dense", "Dense", "D Dense"),
     "eigvalsh": ("Dense", "Dense", "D Dense"),
     "inv": ("Identity", "Diagonal", "Dense"),
@@ -289,7 +289,7 @@ CLASSES_OF_ONE = {  # docs/structure_table.md, 1.6: Identity, Diagonal, Banded; 
     "pinv": ("Identity", "Diagonal", "Dense"),
     "qr": ("Identity Identity", "Identity Diagonal", "Householder Banded"),
     "slogdet": ("Dense Dense", "Dense Dense", "Dense Dense"),
-    "svd": ("Identity Dense Identity", "D Dense Dense Dense", "Dense Dense Dense"),
+    "svd": ("Identity Dense Identity", "Product Dense Permutation", "Dense Dense Dense"),
     "svdvals": ("Dense", "Dense", "D Dense"),
     "trace": ("Dense", "Dense", "Dense"),
 }

@@ -51,6 +51,19 @@ def solve(lower, diagonal, upper, b, positive_definite=False):
     return banded_systems.solve(kernel, (lower, diagonal, upper), (3, 3, 3), _product, b, factor)
 
 
+def cholesky(diagonal, upper):
+    """The lower Cholesky factor of a Hermitian matrix, given by the blocks from the diagonal on (of these the lower triangles are read).
+
+    Returns
+    -------
+    lower, diagonal : jax.Array, (..., N, m, m)
+        The blocks of the factor; the first of `lower` is zero. NaN where the matrix is not positive definite.
+    """
+    every = jnp.vectorize(functools.partial(_factor_definite, None), signature="(n,m,m),(n,m,m)->(n,m,m),(n,m,m)")
+    factors, right = every(diagonal, upper)
+    return _shifted(right[..., :-1, :, :], 1).mT.conj(), factors
+
+
 def explanation(m, positive_definite=False):
     """What `solve` does for blocks of m rows, why, and what it costs: a sentence for users."""
     if cyclic_reduction.has_accelerator():

@@ -36,8 +36,10 @@ from ..kernels import determinants, pseudo_inverse
 from .block_diagonal import BlockDiagonal, block_diagonal, has_square_blocks, regroup, side_by_side, stacks
 from .blocks_products import common_cuts, multiply_by_blocks
 from .diagonal import Diagonal
+from .diagonal_spectra import unit_columns, unit_rows
 from .factored_solvers import logarithms
 from .kronecker_solvers import all_of
+from .product import product
 
 
 def _zero_outside(x, **static) -> bool:
@@ -165,18 +167,12 @@ def _(x):
 
 @eigh.kernel(BlockDiagonal, when=has_square_blocks)
 def _(x):
-    densify(x, "linalg.eigh")  # asks the policy: the eigenvectors, sorted as the eigenvalues are, are as large
+    """The eigenvectors are those of the blocks, sorted as the eigenvalues are."""
     values, vectors = zip(*(_data(eigh.dispatch(b)) for b in stacks(x)), strict=True)
     values = _in_a_row(values)
     order = jnp.argsort(values, axis=-1)
-    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), _columns(
-        x._rebuild(tuple(vectors), None), order
-    )
-
-
-def _columns(x, order):
-    """The dense matrix of the columns of `x` in this order."""
-    return Dense._make((jnp.take_along_axis(x._dense(), order[..., None, :], axis=-1),))
+    vectors = product(x._rebuild(tuple(vectors), None), unit_columns(order, x.dtype))
+    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), vectors
 
 
 # ---- singular values ------------------------------------------------------------------------------------------------
@@ -197,13 +193,12 @@ def _(x):
 
 @svd.kernel(BlockDiagonal, when=lambda x, *, full_matrices: has_square_blocks(x))
 def _(x, *, full_matrices):
-    densify(x, "linalg.svd")  # asks the policy: the singular vectors are as large
     u, s, vh = zip(*(_data(svd.dispatch(b, full_matrices=False)) for b in stacks(x)), strict=True)
     s = _in_a_row(s)
     order = jnp.flip(jnp.argsort(s, axis=-1), axis=-1)
-    right = _columns(x._rebuild(tuple(v.mT for v in vh), None), order)
-    s = Dense._make((jnp.take_along_axis(s, order, axis=-1),))
-    return _columns(x._rebuild(tuple(u), None), order), s, Dense._make((right.data.mT,))
+    left = product(x._rebuild(tuple(u), None), unit_columns(order, x.dtype))
+    right = product(unit_rows(order, x.dtype), x._rebuild(tuple(vh), None))
+    return left, Dense._make((jnp.take_along_axis(s, order, axis=-1),)), right
 
 
 @matrix_norm.kernel(BlockDiagonal, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and _zero_outside(x))

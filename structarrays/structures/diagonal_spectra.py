@@ -1,17 +1,18 @@
 """Spectra, singular values, pseudo-inverses and ranks of diagonal and scaled identity matrices.
 
-The eigenvectors of a diagonal matrix are unit vectors in the order of the eigenvalues: a permutation, for which there is
-no class yet, so that it counts as densified.
+The eigenvectors of a diagonal matrix are unit vectors in the order of the eigenvalues: a permutation.
 """
 
 import jax.numpy as jnp
+import numpy as np
 
 from ..core.dense import Dense
-from ..core.operands import densify
 from ..functions.linalg import eig, eigh, eigvals, eigvalsh, matrix_norm, matrix_rank, pinv, qr, svd, svdvals
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from .banded_products import has_structural_zeros
 from .diagonal import Diagonal, Identity
+from .permutation import Permutation
+from .product import product
 
 
 def identity(scale, shape):
@@ -53,11 +54,9 @@ def _(x):
 
 @eigh.kernel(Diagonal, when=has_structural_zeros)
 def _(x):
-    densify(x, "linalg.eigh")  # asks the policy: the eigenvectors are as large
     values = x.diag.real
     order = jnp.argsort(values, axis=-1)
-    vectors = _unit_vectors(order, x.shape[-1], x.dtype)
-    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), Dense._make((vectors,))
+    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), unit_columns(order, x.dtype)
 
 
 @eigh.kernel(Identity, when=has_structural_zeros)
@@ -65,9 +64,14 @@ def _(x):
     return Dense._make((x.diag.real,)), identity(_ones(x), x.core_shape)
 
 
-def _unit_vectors(order, n, dtype):
-    """The matrix whose column j is unit vector number ``order[j]``, (..., n, k)."""
-    return (jnp.arange(n)[:, None] == order[..., None, :]).astype(dtype)
+def unit_columns(order, dtype) -> Permutation:
+    """The matrix whose column j is unit vector number ``order[j]``: behind a matrix it sorts its columns."""
+    return Permutation._make((jnp.argsort(order, axis=-1).astype(np.int32),), dtype)
+
+
+def unit_rows(order, dtype) -> Permutation:
+    """Its transpose: before a matrix it sorts its rows."""
+    return Permutation._make((order.astype(np.int32),), dtype)
 
 
 # ---- singular values ----------------------------------------------------------------------------------------------
@@ -85,19 +89,20 @@ def _(x):
 
 @svd.kernel(Diagonal, when=has_structural_zeros)
 def _(x, *, full_matrices):
-    densify(x, "linalg.svd")  # asks the policy: the singular vectors are as large
+    """``U = phases P`` and ``Vh = P^T``, where P sorts; what is longer has unit vectors more, or zeros."""
     (m, n), k = x.core_shape, min(x.core_shape)
     order = jnp.flip(jnp.argsort(jnp.abs(x.diag), axis=-1), axis=-1)
-    diag = jnp.take_along_axis(x.diag, order, axis=-1)
-    phases = phase(diag)
-    if full_matrices:  # the rest of the unit vectors, of which one side has none
-        rest = jnp.broadcast_to(jnp.arange(k, max(m, n)), (*x.batch_shape, max(m, n) - k))
-        order = jnp.concatenate([order, rest], axis=-1)
-        phases = jnp.concatenate([phases, jnp.ones(rest.shape, x.dtype)], axis=-1)
+    values = jnp.take_along_axis(jnp.abs(x.diag), order, axis=-1)
     columns, rows = (m, n) if full_matrices else (k, k)
-    u = _unit_vectors(order[..., :columns], m, x.dtype) * phases[..., None, :columns]
-    vh = _unit_vectors(order[..., :rows], n, x.dtype).mT
-    return Dense._make((u,)), Dense._make((jnp.abs(diag),)), Dense._make((vh,))
+
+    def all_of(count):
+        rest = jnp.broadcast_to(jnp.arange(k, count), (*x.batch_shape, count - k))
+        return jnp.concatenate([order, rest], axis=-1)
+
+    phases = jnp.pad(phase(x.diag), [(0, 0)] * len(x.batch_shape) + [(0, columns - k)], constant_values=1)
+    u = product(Diagonal._make((phases, None), (m, columns)), unit_columns(all_of(columns), x.dtype))
+    vh = unit_rows(all_of(rows), x.dtype)
+    return u, Dense._make((values,)), vh if rows == n else product(vh, identity(_ones(x), (rows, n)))
 
 
 @svd.kernel(Identity, when=has_structural_zeros)

@@ -1,4 +1,4 @@
-"""`Orthonormal`: what is known in advance of a matrix with orthonormal columns, or rows."""
+"""`Orthonormal`: what is known in advance of a matrix with orthonormal columns, or rows; and of a permutation, which stores entries."""
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +8,23 @@ from ..core.dense import Dense
 from ..core.factored import Factored, scale, squared_norms
 from ..core.operands import densify
 from ..core.recording import remark
-from ..functions.linalg import det, inv, matmul, matrix_norm, matrix_rank, pinv, slogdet, solve, svdvals
+from ..functions.linalg import (
+    det,
+    inv,
+    lu,
+    matmul,
+    matrix_norm,
+    matrix_rank,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
 from ..functions.linalg_checks import real_dtype
 from .diagonal import Identity
+from .permutation import Permutation
 from .product import compose_pair, times_number
 
 
@@ -41,45 +55,73 @@ def ones(x: Orthonormal, *shape, dtype=None) -> jax.Array:
 
 
 @inv.kernel(Orthonormal)
+@inv.kernel(Permutation)
 def _(x):
     return x._adjoint(), jnp.array(True)
 
 
 @pinv.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
+@pinv.kernel(Permutation, when=lambda x, *, rtol: rtol is None)
 def _(x, *, rtol):
     return x._adjoint()
 
 
 @solve.kernel(Orthonormal, Array)
+@solve.kernel(Permutation, Array)
 def _(x1, x2):
     remark(x1._solution_remark())
     return matmul.dispatch(x1._adjoint(), x2), jnp.array(True)
 
 
 @det.kernel(Orthonormal)
+@det.kernel(Permutation)
 def _(x):
     return Dense._make((x._determinant(),))
 
 
 @slogdet.kernel(Orthonormal)
+@slogdet.kernel(Permutation)
 def _(x):
     return Dense._make((x._determinant(),)), Dense._make((jnp.zeros(x.shape[:-2], real_dtype(x.dtype)),))
 
 
 @svdvals.kernel(Orthonormal)
+@svdvals.kernel(Permutation)
 def _(x):
     return Dense._make((ones(x, min(x.shape[-2:]), dtype=real_dtype(x.dtype)),))
 
 
 @matrix_rank.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
+@matrix_rank.kernel(Permutation, when=lambda x, *, rtol: rtol is None)
 def _(x, *, rtol):
     return Dense._make((jnp.full(x.shape[:-2], min(x.shape[-2:]), int),))
 
 
 @matrix_norm.kernel(Orthonormal, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and min(x.shape[-2:]) > 0)
+@matrix_norm.kernel(Permutation, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and min(x.shape[-2:]) > 0)
 def _(x, *, keepdims, ord):
     norm = ones(x, dtype=real_dtype(x.dtype)) * (min(x.shape[-2:]) if ord == "nuc" else 1)
     return Dense._make((norm[..., None, None] if keepdims else norm,))
+
+
+@svd.kernel(Permutation)
+def _(x, *, full_matrices):
+    return x, svdvals.dispatch(x), _identity(x)
+
+
+@qr.kernel(Permutation)
+def _(x, *, mode):
+    return x, _identity(x)
+
+
+@lu.kernel(Permutation)
+def _(a):
+    """Its rows exchanged are an identity."""
+    return a.p, _identity(a), _identity(a)
+
+
+def _identity(x) -> Identity:
+    return Identity._make((ones(x), None), x.shape[-2:])
 
 
 @squared_norms.kernel(Orthonormal)

@@ -9,6 +9,8 @@ from ..core.array import Array
 from ..core.dense import parameter
 from ..core.entries import elements
 from ..core.text import inline
+from ..kernels import permutations as kernel
+from ..kernels.sparse import over_batch
 from .sparse import Sparse, _integers
 
 
@@ -136,6 +138,21 @@ class Permutation(Array):
 
     def _cast(self, dtype):
         return Permutation._make(self._value[0], np.dtype(dtype))
+
+    def _adjoint(self):
+        """The transpose, which is the inverse."""
+        return Permutation._make((mapped(kernel.inverse, self.p),), self.dtype)
+
+    def _determinant(self):
+        return mapped(kernel.sign, self.p).astype(self.dtype)
+
+    def _solution_remark(self):
+        return "the rows in another order; O(n) for each column"
+
+
+def mapped(function, p, *others):
+    """A function of one permutation, and what else has its batch, applied to each of a stack."""
+    return over_batch(function, p.ndim - 1)(p, *others)
 
 
 def _check(p, n):

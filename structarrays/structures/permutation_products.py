@@ -8,26 +8,19 @@ from ..core.batch import concat_pair
 from ..core.dense import Dense
 from ..core.join import is_zero_outside, join_pair, meet_pair
 from ..core.operands import cast
-from ..core.recording import remark
 from ..core.reductions import reduce_core, squared_deviations
 from ..core.registry import FUNCTIONS
 from ..functions.creation import tril, triu
 from ..functions.indexing import index
-from ..functions.linalg import det, diagonal, inv, matmul, matrix_transpose, slogdet, solve
+from ..functions.linalg import diagonal, matmul, matrix_transpose
 from ..functions.linalg_checks import real_dtype
 from ..kernels import permutations as kernel
-from ..kernels.sparse import over_batch
 from ..kernels.sparse import sort as sort_entries
 from .fill import Fill
-from .permutation import Permutation
+from .permutation import Permutation, mapped
 from .sparse import Sparse
 from .sparse_elementwise import compiled, register_exact, trimmed
 from .sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
-
-
-def _mapped(function, p, *others):
-    return over_batch(function, p.ndim - 1)(p, *others)
-
 
 # ---- products -------------------------------------------------------------------------------------------------------
 
@@ -44,12 +37,12 @@ def _gathered(p, data):
     if p.ndim == 1:
         return data.at[p].get(mode="promise_in_bounds") if data.ndim == 1 else jnp.take(data, p, axis=-2, mode="clip")
     data = jnp.broadcast_to(data, batch + data.shape[-core:])
-    return _mapped(kernel.apply, jnp.broadcast_to(p, batch + p.shape[-1:]), data)
+    return mapped(kernel.apply, jnp.broadcast_to(p, batch + p.shape[-1:]), data)
 
 
 @matmul.kernel(Dense, Permutation)
 def _(x1, x2):
-    inverse = _mapped(kernel.inverse, x2.p)
+    inverse = mapped(kernel.inverse, x2.p)
     if x1.ndim == 1:
         return Dense._make((_gathered(inverse, x1.data),))
     if inverse.ndim == 1:
@@ -61,7 +54,7 @@ def _(x1, x2):
 def _(x1, x2):
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     p1, p2 = (jnp.broadcast_to(x.p, (*batch, x.shape[-1])) for x in (x1, x2))
-    return Permutation._make((_mapped(kernel.apply, p1, p2),), x1.dtype)
+    return Permutation._make((mapped(kernel.apply, p1, p2),), x1.dtype)
 
 
 def _moves_rows(x1, x2) -> bool:
@@ -72,7 +65,7 @@ def _moves_rows(x1, x2) -> bool:
 @matmul.kernel(Permutation, Array, when=_moves_rows)
 def _(x1, x2):
     """Row r of the other factor becomes the row i with ``p[i] == r``."""
-    return _relabelled(to_sparse(x2), _mapped(kernel.inverse, x1.p), 0)
+    return _relabelled(to_sparse(x2), mapped(kernel.inverse, x1.p), 0)
 
 
 @matmul.kernel(Sparse, Permutation, when=lambda x1, x2: _moves_rows(x2, x1))
@@ -99,37 +92,12 @@ def _relabelled(x, labels, axis):
     return Sparse._make((*leaves, None), x.meta)
 
 
-# ---- the transpose is the inverse -----------------------------------------------------------------------------------
+# ---- the transpose -----------------------------------------------------------------------------------
 
 
 @matrix_transpose.kernel(Permutation)
 def _(x):
-    return Permutation._make((_mapped(kernel.inverse, x.p),), x.dtype)
-
-
-@inv.kernel(Permutation)
-def _(x):
-    return matrix_transpose.dispatch(x), jnp.array(True)
-
-
-@solve.kernel(Permutation, Array)
-def _(x1, x2):
-    remark("the rows in another order; O(n) for each column")
-    return matmul.dispatch(matrix_transpose.dispatch(x1), x2), jnp.array(True)
-
-
-def _sign(x):
-    return Dense._make((_mapped(kernel.sign, x.p).astype(x.dtype),))
-
-
-@det.kernel(Permutation)
-def _(x):
-    return _sign(x)
-
-
-@slogdet.kernel(Permutation)
-def _(x):
-    return _sign(x), Dense._make((jnp.zeros(x.batch_shape, real_dtype(x.dtype)),))
+    return x._adjoint()
 
 
 # ---- functions of ones and zeros that change neither ------------------------------------------------------------------
@@ -221,7 +189,7 @@ def _selects(x, *, operands, key) -> bool:
 def _(x, *, operands, key):
     """Each row that is chosen has one entry, and so has each column: the number of entries is known under `jit`, too."""
     (places,), n, axis = operands, x.shape[-1], key.index(("array",))
-    lines = x.p if axis == 0 else _mapped(kernel.inverse, x.p)
+    lines = x.p if axis == 0 else mapped(kernel.inverse, x.p)
     there = lines[..., jnp.where(places < 0, places + n, places)]
     here = jax.lax.broadcasted_iota(there.dtype, there.shape, there.ndim - 1)
     shape, coordinates = [n, n], (here, there) if axis == 0 else (there, here)

@@ -190,7 +190,8 @@ def _has_narrow_bands(x, *args) -> bool:
     return square and x.background is None and max(x._bandwidths()) <= NARROW
 
 
-def _banded(x) -> Banded:
+def banded_form(x) -> Banded:
+    """A square block-banded matrix with a diagonal for each that a block reaches."""
     below, above = x._bandwidths()
     offsets = tuple(range(-below, above + 1))
     like = bands([jnp.zeros(x.shape[-1] - abs(k), x.dtype) for k in offsets], offsets, x.core_shape)
@@ -209,7 +210,7 @@ def _by_sparse_form(function):
     @function.kernel(BlockBanded, *others, when=_has_narrow_bands)
     def _(x, *rest):
         remark(f"the banded form of the blocks, of at most {NARROW} diagonals on either side")
-        return function.dispatch(_banded(x), *rest)
+        return function.dispatch(banded_form(x), *rest)
 
     @function.kernel(Block, *others, when=_has_sparse_blocks)
     def _(x, *rest):

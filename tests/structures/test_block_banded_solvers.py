@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 import structarrays as sa
 from structarrays.structures import block_banded_solvers
@@ -101,3 +102,66 @@ def test_nothing_is_as_large_as_the_matrix():
 
     memory = jax.jit(solution).lower(*blocks, jax.ShapeDtypeStruct((1_000_000,), float)).compile().memory_analysis()
     assert memory.temp_size_in_bytes < 10 * 3 * 125_000 * 64 * 8
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("count, offsets", [(5, (-1, 0, 1)), (1, (0,)), (4, (0,)), (7, (-2, -1, 0, 1, 2))])
+def test_cholesky(count, offsets, dtype):
+    for batch in ((), (2,)):
+        x = block_banded(count, 3, offsets, dtype, batch)
+        x = x + sa.conj(x).mT
+        a = np.asarray(x.to_dense())
+        a = a + np.eye(a.shape[-1]) * max(0, 1 - np.linalg.eigvalsh(a).min())
+        x = sa.BlockBanded.from_dense(a, 3, offsets)
+        for upper in (False, True):
+            with sa.densify("error") if count > 4 and len(offsets) == 3 else sa.densify("allow"):
+                factor = sa.linalg.cholesky(x, upper=upper)
+            expected = np.linalg.cholesky(a, upper=upper)
+            np.testing.assert_allclose(np.asarray(factor.to_dense()), expected, atol=1e-13)
+            if len(offsets) == 3:
+                assert factor.offsets == ((0, 1) if upper else (-1, 0)) and isinstance(factor, sa.BlockBanded)
+        b = normal(a.shape[-1], 2, dtype=dtype)
+        factor = sa.linalg.cho_factor(x)
+        np.testing.assert_allclose(
+            np.asarray(sa.linalg.cho_solve(factor, b)), np.linalg.solve(a, b), rtol=1e-9, atol=1e-11
+        )
+        if batch or count == 1:
+            continue
+        with pytest.raises(np.linalg.LinAlgError):
+            sa.linalg.cholesky(x - 1000 * sa.eye(a.shape[-1]))
+
+
+def test_derivatives_of_cholesky_factors():
+    x = block_banded(4, 2, (-1, 0, 1))
+    x = x + x.mT + 4 * sa.eye(8)
+
+    def value(factor):
+        return jnp.sum(factor**2 * jnp.arange(64.0).reshape(8, 8))
+
+    ours = jax.grad(lambda x: value(sa.linalg.cholesky(x).to_jax()))(x)
+    theirs = jax.grad(lambda x: value(jnp.linalg.cholesky(x.to_jax())))(x)
+    for g, h in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(g, h, atol=1e-12)
+
+
+def test_triangles_of_blocks():
+    x, b = block_banded(6, 3, (-1, 0, 1)), normal(18)
+    a = np.asarray(x.to_dense())
+    for lower in (True, False):
+        for unit in (True, False):
+            solution = sa.linalg.solve_triangular(x, b, lower=lower, unit_diagonal=unit)
+            expected = scipy.linalg.solve_triangular(a, b, lower=lower, unit_diagonal=unit)
+            np.testing.assert_allclose(np.asarray(solution), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_in_banded_form():
+    x = block_banded(20, 2, (-1, 0, 1))
+    a = np.asarray(x.to_dense())
+    with sa.densify("error"):
+        q, r = sa.linalg.qr(x)
+        elements = sa.linalg.selected_inverse(x)
+    assert isinstance(q, sa.Householder) and isinstance(r, sa.Banded)
+    np.testing.assert_allclose(np.asarray((q @ r.to_dense()).to_dense()), a, atol=1e-12)
+    assert isinstance(elements, sa.BlockBanded) and elements.offsets == x.offsets
+    kept = np.asarray(sa.BlockBanded([np.ones((k, 2, 2)) for k in (19, 20, 19)], (-1, 0, 1)).to_dense()) == 1
+    np.testing.assert_allclose(np.asarray(elements.to_dense()), np.where(kept, np.linalg.inv(a), 0), atol=1e-12)
