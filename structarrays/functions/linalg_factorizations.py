@@ -416,6 +416,7 @@ def lu(a: Array, permute_l: bool = False, *, p_indices: bool = False) -> LUResul
     structure                                       `l` and `u`
     ==============================================  ====================================================
     `Diagonal`, upper banded or triangular          an `Identity` and the same
+    `Permutation`                                   two of `Identity`
     `Banded`, assumed positive definite             `Banded` and `Banded`, without exchanges
     `BlockDiagonal` of square blocks                `BlockDiagonal`, block by block
     `Kronecker` of square factors                   `Kronecker`, factor by factor: each element of `l` is at most 1

@@ -45,6 +45,7 @@ class BlockBanded(Blocks):
     elementwise, reductions, transpose, `diagonal`      ``O(d K b**2)``
     times a vector, times a matrix of p columns         ``O(d K b**2)``, ``O(d K b**2 p)``
     times one of d' block diagonals                     ``O(d d' K b**3)``, the result has up to d + d' - 1
+    `solve`, `cholesky`; w block diagonals on a side    ``O(K (w b)**3 / w)``, ``K (w b)**2`` numbers
     ==================================================  =======================================================
 
     Examples

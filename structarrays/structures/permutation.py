@@ -39,6 +39,7 @@ class Permutation(Array):
     times a vector or a matrix            ``O(n)`` per column: a gather
     products, transpose, inverse, solve   ``O(n)``, permutations again
     `det`, `slogdet`                      ``O(n log n)``
+    `pinv`, `svd`, `qr`, `lu`, norms      known in advance: itself and identities
     elementwise, and with others          those of a `Sparse` with n entries
     ====================================  ======================================
 
