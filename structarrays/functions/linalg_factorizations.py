@@ -122,6 +122,7 @@ def cho_factor(a: Array, lower: bool = False) -> CholeskyFactor:
     `Diagonal`, `Identity`                     the same              ``O(M)``, ``O(M)``
     `Banded`, w diagonals                      `Banded`              ``O(M w**2)``, ``O(M w)``
     `BlockDiagonal`, M / b blocks              `BlockDiagonal`       ``O(M b**2)``, ``O(M b)``
+    `BlockBanded`, block-tridiagonal           `BlockBanded`         ``O(M b**2)``, ``O(M b)``
     `Kronecker`                                `Kronecker`           ``O(sum(n_i**3))``, ``O(M sum(n_i))``
     `Dense`, and any other                     `Triangular`          ``M**3 / 3``, ``2 M**2``
     =========================================  ====================  =========================================

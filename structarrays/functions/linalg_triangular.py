@@ -77,6 +77,7 @@ def solve_triangular(a: Array, b: Array, trans: int = 0, lower: bool = False, un
     `Diagonal`, `Identity`                          ``O(M)``
     `Banded`, w diagonals in the triangle           ``O(M w)``
     `BlockDiagonal` of square blocks b × b          ``O(M b)``
+    `BlockBanded`, w block diagonals on a side      ``O(M w b)``
     `Kronecker` of triangular factors               ``O(M sum(n_i))``
     `Dense`, `Triangular`, and any other            ``M**2``
     ==============================================  ============================

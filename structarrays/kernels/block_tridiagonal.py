@@ -51,6 +51,66 @@ def solve(lower, diagonal, upper, b, positive_definite=False):
     return banded_systems.solve(kernel, (lower, diagonal, upper), (3, 3, 3), _product, b, factor)
 
 
+def solve_triangular(beside, diagonal, b, lower: bool, unit_diagonal: bool = False):
+    """Solve a block bidiagonal system by substitution.
+
+    Parameters
+    ----------
+    beside, diagonal : jax.Array, (..., N, m, m)
+        The blocks of each row to the left (`lower`) or to the right of the diagonal, of which the first or the last is not read, and on it,
+        of which one triangle is read.
+    b : jax.Array, (..., N m, k)
+    lower, unit_diagonal : bool
+
+    Returns
+    -------
+    x : jax.Array, (..., N m, k)
+        NaN where there is a zero on the diagonal.
+    ok : jax.Array, bool scalar
+    """
+    beside = _shifted(beside[..., 1:, :, :], 1) if lower else _shifted(beside[..., :-1, :, :], -1)
+    diagonal = jnp.tril(diagonal) if lower else jnp.triu(diagonal)
+    if unit_diagonal:
+        diagonal = jnp.where(jnp.eye(diagonal.shape[-1], dtype=bool), 1, diagonal)
+    one = functools.partial(_substitute, lower=lower)
+
+    def kernel(*args, transposed):
+        x, ok = banded_systems.one_by_one(functools.partial(one, transposed=transposed), args[-1].shape[:-2], *args)
+        return x, jnp.all(ok)
+
+    def product(blocks, x):
+        beside, diagonal = blocks
+        zero = jnp.zeros_like(beside)
+        return _product((beside, diagonal, zero) if lower else (zero, diagonal, beside), x)
+
+    return banded_systems.solve(kernel, (beside, diagonal), (3, 3), product, b)
+
+
+def _substitute(beside, diagonal, b, lower, transposed):
+    m = diagonal.shape[-1]
+
+    def step(carried, blocks):
+        beside, diagonal, b = blocks
+        b = b - (carried if transposed else beside @ carried)
+        x = _triangular(diagonal, b, lower=lower, transposed=transposed)
+        return beside.mT @ x if transposed else x, x
+
+    zero = jnp.zeros((m, b.shape[-1]), b.dtype)
+    x = lax.scan(step, zero, (beside, diagonal, _in_blocks(b, m)), reverse=lower == transposed)[1]
+    ok = ~jnp.any(_main(diagonal) == 0)
+    return jnp.where(ok, x.reshape(b.shape), jnp.nan), ok
+
+
+def row_storage(lower, diagonal, upper):
+    """The rows of the matrix as `banded_rows` has them, (..., N m, 4 m - 1), of ``2 m - 1`` diagonals on either side."""
+    *batch, count, m, _ = diagonal.shape
+    none = [(0, 0)] * len(batch)
+    # Row r of a block begins r columns to the right of its first: rows that are longer by one, read one after the other, do.
+    panels = jnp.pad(jnp.concatenate([lower, diagonal, upper], -1), [*none, (0, 0), (0, 0), (0, m - 1)])
+    flat = jnp.pad(panels.reshape(*batch, count, m * (4 * m - 1)), [*none, (0, 0), (m - 1, 1)])
+    return flat.reshape(*batch, count * m, 4 * m)[..., :-1]
+
+
 def cholesky(diagonal, upper):
     """The lower Cholesky factor of a Hermitian matrix, given by the blocks from the diagonal on (of these the lower triangles are read).
 

@@ -1,18 +1,22 @@
-"""Linear systems with block-banded matrices, and their Cholesky factors, in the blocks themselves."""
+"""Linear systems with block-banded matrices, and their Cholesky factors, in the blocks themselves; what is left to their banded form."""
 
 import jax.numpy as jnp
 
 from ..core.array import Array
+from ..core.dense import Dense
 from ..core.join import restrict
+from ..core.operands import densify
 from ..core.recording import remark
-from ..functions.linalg import cholesky, inv, qr, selected_inverse, solve
+from ..functions.linalg import cholesky, det, inv, qr, selected_inverse, slogdet, solve, solve_triangular
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
-from ..functions.linalg_triangular import triangle_of
+from ..functions.linalg_triangular import transposed
 from ..kernels import block_tridiagonal as kernel
+from .banded import Banded, bands
 from .block_banded import BlockBanded, block_banded
 from .factored_solvers import solved
 from .inverse import checked_inverse
-from .sparse_solvers import SOLVED_AS_DENSE, banded_form  # and so the kernels here come before those there
+from .sparse_joins import to_sparse
+from .sparse_solvers import SOLVED_AS_DENSE, has_few_blocks  # and so the kernels here come before those there
 
 SMALLEST, LARGEST = 5, 64
 """Blocks of fewer rows are solved sooner as bands; block rows are put together to no larger blocks, since these have zeros inside."""
@@ -23,31 +27,33 @@ def _width(x: BlockBanded) -> int:
     return max(1, *map(abs, x.offsets))
 
 
-def is_solved_by_blocks(x: BlockBanded, *args) -> bool:
-    """Whether systems are solved by elimination in block-tridiagonal form (static)."""
+def has_near_blocks(x: BlockBanded, *args, **static) -> bool:
+    """Whether a matrix of square blocks has a block-tridiagonal form without many zeros inside of the blocks (static)."""
     square = x.grid[0] == x.grid[1] and x.block_shape[0] == x.block_shape[1]
-    if not square or x.background is not None or x.shape[-1] <= SOLVED_AS_DENSE:
-        return False
-    size, width = x.block_shape[0], _width(x)
-    return size * width >= SMALLEST and (width == 1 or size * width <= LARGEST)
+    width = _width(x)
+    return square and x.background is None and (width == 1 or width * x.block_shape[0] <= LARGEST)
 
 
-@solve.kernel(BlockBanded, Array, when=is_solved_by_blocks)
-def _(x1, x2):
-    definite = POSITIVE_DEFINITE in x1.assumptions
-    remark(kernel.explanation(x1.block_shape[0] * _width(x1), definite))
-    return solved(x1, x2, _solution)
+def is_solved_by_blocks(x: BlockBanded, *args) -> bool:
+    """Whether systems are solved by elimination in that form (static)."""
+    large = x.shape[-1] > SOLVED_AS_DENSE and x.block_shape[0] * _width(x) >= SMALLEST
+    return large and has_near_blocks(x)
 
 
 def _solution(x, b):
-    lower, diagonal, upper = _tridiagonal(x)
-    missing = diagonal.shape[-3] * diagonal.shape[-1] - b.shape[-2]
-    padded = jnp.pad(b, [(0, 0)] * (b.ndim - 2) + [(0, missing), (0, 0)])
-    result, ok = kernel.solve(lower, diagonal, upper, padded, POSITIVE_DEFINITE in x.assumptions)
+    lower, diagonal, upper = tridiagonal_form(x)
+    definite = POSITIVE_DEFINITE in x.assumptions
+    result, ok = kernel.solve(lower, diagonal, upper, _padded(b, diagonal), definite)
     return result[..., : b.shape[-2], :], ok
 
 
-def _tridiagonal(x):
+def _padded(b, diagonal):
+    """With zeros for the rows by which the matrix is filled up."""
+    missing = diagonal.shape[-3] * diagonal.shape[-1] - b.shape[-2]
+    return jnp.pad(b, [(0, 0)] * (b.ndim - 2) + [(0, missing), (0, 0)])
+
+
+def tridiagonal_form(x):
     """The block-tridiagonal form, (..., N, m, m) each, filled up by an identity where N does not divide the number of block rows."""
     count, size, width = x.grid[0], x.block_shape[0], _width(x)
     stored = dict(zip(x.offsets, x.blocks, strict=True))
@@ -61,8 +67,8 @@ def _tridiagonal(x):
         return beside(-1), beside(0), beside(1)
     panels = jnp.stack([beside(k) for k in range(-width, width + 1)], -3)  # (..., count, 2 width + 1, size, size)
     groups = -(-count // width)
-    identity = jnp.zeros((groups * width - count, *panels.shape[-3:]), x.dtype).at[:, width].set(jnp.eye(size))
-    identity = jnp.broadcast_to(identity, (*x.batch_shape, *identity.shape))
+    main = (jnp.arange(2 * width + 1) == width)[:, None, None] & jnp.eye(size, dtype=bool)
+    identity = jnp.broadcast_to(main.astype(x.dtype), (*x.batch_shape, groups * width - count, *main.shape))
     panels = jnp.concatenate([panels, identity], -4)
     # Block row r of a group begins r blocks to the right of its first: panels that are longer by one, read one after the other, do.
     panels = jnp.pad(panels, [(0, 0)] * (panels.ndim - 3) + [(0, width), (0, 0), (0, 0)])
@@ -73,24 +79,17 @@ def _tridiagonal(x):
     return panels[..., :m], panels[..., m : 2 * m], panels[..., 2 * m :]
 
 
-@inv.kernel(BlockBanded, when=is_solved_by_blocks)
-def _(x):
-    """Full, so that it is not formed."""
-    return checked_inverse(x)
-
-
 # ---- factors -----------------------------------------------------------------------------------------------------------
 
 
 def _is_block_tridiagonal(x, **static) -> bool:
-    square = x.grid[0] == x.grid[1] and x.block_shape[0] == x.block_shape[1]
-    return square and x.background is None and _width(x) == 1
+    return has_near_blocks(x) and _width(x) == 1
 
 
 @cholesky.kernel(BlockBanded, when=_is_block_tridiagonal)
 def _(x, *, upper):
     """A block bidiagonal matrix, of the Hermitian part."""
-    lower, diagonal, above = _tridiagonal(x)
+    lower, diagonal, above = tridiagonal_form(x)
     below = jnp.pad(lower[..., 1:, :, :], [(0, 0)] * (lower.ndim - 3) + [(0, 1), (0, 0), (0, 0)])
     diagonal, above = (diagonal + _adjoint(diagonal)) / 2, (above + _adjoint(below)) / 2
     beside, factors = kernel.cholesky(diagonal, above)
@@ -105,45 +104,101 @@ def _adjoint(blocks):
     return blocks.mT.conj()
 
 
-def _has_square_blocks(x, **static) -> bool:
-    return x.background is None and x.block_shape[0] == x.block_shape[1]
+@solve_triangular.kernel(BlockBanded, Array, when=has_near_blocks)
+def _(a, b, *, trans, lower, unit_diagonal):
+    if trans:
+        a, lower = transposed(a, trans), not lower
 
+    def solution(a, b):
+        left, diagonal, right = tridiagonal_form(a)
+        beside = left if lower else right
+        x, ok = kernel.solve_triangular(beside, diagonal, _padded(b, diagonal), lower, unit_diagonal)
+        return x[..., : b.shape[-2], :], ok
 
-@triangle_of.kernel(BlockBanded, when=_has_square_blocks)
-def _(x, *, lower, unit_diagonal):
-    """The block diagonals on that side, and the triangles of the blocks of the main one."""
-    blocks = {k: b for k, b in zip(x.offsets, x.blocks, strict=True) if (k < 0 if lower else k > 0)}
-    size = x.block_shape[0]
-    own = dict(zip(x.offsets, x.blocks, strict=True)).get(0)
-    if own is None:
-        own = jnp.zeros((*x.batch_shape, min(x.grid), size, size), x.dtype)
-    own = jnp.tril(own) if lower else jnp.triu(own)
-    blocks[0] = jnp.where(jnp.eye(size, dtype=bool), 1, own) if unit_diagonal else own
-    return block_banded(blocks, x.grid, x.block_shape)
+    return solved(a, b, solution)
 
 
 # ---- in banded form ----------------------------------------------------------------------------------------------------
 
 
-def _has_bands(x, **static) -> bool:
-    """Whether a square matrix has zeros enough beside its bands."""
-    return x.background is None and x.shape[-2] == x.shape[-1] > 2 * sum(x._bandwidths())
+NARROW = 32
+"""Up to so many diagonals on either side determinants, QR decompositions and selected inverses are those of the banded form."""
 
 
-@qr.kernel(BlockBanded, when=_has_bands)
+def _has_few_bands(x, *args, **static) -> bool:
+    """Whether a matrix has few bands, and so many rows that these are worth a program as large as they need."""
+    square = x.shape[-2] == x.shape[-1] > SOLVED_AS_DENSE
+    return square and x.background is None and max(x._bandwidths()) <= NARROW
+
+
+def banded_form(x) -> Banded:
+    """A square block-banded matrix with a diagonal for each that a block reaches."""
+    (below, above), n = x._bandwidths(), x.shape[-1]
+    offsets = tuple(range(-below, above + 1))
+    if not has_near_blocks(x):
+        like = bands([jnp.zeros(n - abs(k), x.dtype) for k in offsets], offsets, x.core_shape)
+        return restrict(x, like)._assuming(x.assumptions)
+    rows = kernel.row_storage(*tridiagonal_form(x))
+    middle = rows.shape[-1] // 2
+    diagonals = [rows[..., max(0, -k) : n - max(0, k), middle + k] for k in offsets]
+    return bands(diagonals, offsets, x.core_shape)._assuming(x.assumptions)
+
+
+def _by_banded_form(function):
+    """Register for a solver that large matrices of few bands leave it to these, unless it has a kernel for blocks."""
+    others = (Array,) if function is solve else ()
+
+    @function.kernel(BlockBanded, *others, when=_has_few_bands)
+    def _(x, *rest):
+        remark(f"the banded form of the blocks, of at most {NARROW} diagonals on either side")
+        return function.dispatch(banded_form(x), *rest)
+
+
+for _function in (solve, inv, slogdet, det):
+    _by_banded_form(_function)
+del _function
+
+
+# ---- in blocks, before these -------------------------------------------------------------------------------------------
+
+
+@solve.kernel(BlockBanded, Array, when=is_solved_by_blocks)
+def _(x1, x2):
+    definite = POSITIVE_DEFINITE in x1.assumptions
+    remark(kernel.explanation(x1.block_shape[0] * _width(x1), definite))
+    return solved(x1, x2, _solution)
+
+
+@inv.kernel(BlockBanded, when=is_solved_by_blocks)
+def _(x):
+    """Full, so that it is not formed."""
+    return checked_inverse(x)
+
+
+# ---- factors and elements ----------------------------------------------------------------------------------------------
+
+
+@qr.kernel(BlockBanded, when=_has_few_bands)
 def _(x, *, mode):
     remark("the banded form of the blocks")
     return qr.dispatch(banded_form(x), mode=mode)
 
 
-@cholesky.kernel(BlockBanded, when=lambda x, *, upper: _has_bands(x) and not _is_block_tridiagonal(x))
+@cholesky.kernel(BlockBanded, when=lambda x, *, upper: _has_few_bands(x) and not _is_block_tridiagonal(x))
 def _(x, *, upper):
     remark("the banded form of the blocks")
     return cholesky.dispatch(banded_form(x), upper=upper)
 
 
-@selected_inverse.kernel(BlockBanded, when=_has_bands)
+@selected_inverse.kernel(BlockBanded, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
 def _(x):
-    remark("the banded form of the blocks")
-    elements, ok = selected_inverse.dispatch(banded_form(x))
+    """Of what has few bands by these, else of the sparse form, if it is solved, or of the dense inverse."""
+    if _has_few_bands(x):
+        remark("the banded form of the blocks")
+        elements, ok = selected_inverse.dispatch(banded_form(x))
+    elif has_few_blocks(x):
+        remark("the sparse form of the blocks")
+        elements, ok = selected_inverse.dispatch(to_sparse(x)._assuming(x.assumptions))
+    else:
+        elements, ok = inv.dispatch(Dense._make((densify(x, "linalg.selected_inverse").data,), None, x.assumptions))
     return restrict(elements, x), ok

@@ -10,13 +10,13 @@ from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.entries import elements
-from ..functions.linalg import eig, eigh, eigvals, matmul, matrix_transpose, qr, svd, svdvals
+from ..functions.linalg import eig, eigh, eigvals, matmul, matrix_transpose
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from ..functions.rounding_and_parts import conj
 from ..kernels import circulant as circulant_kernel
 from .circulant import Circulant
 from .diagonal import Identity
-from .orthonormal import Orthonormal, ones
+from .orthonormal import Orthonormal
 from .permutation import Permutation
 from .product import compose_pair, product
 
@@ -147,10 +147,6 @@ def _like(x, batch):
     return jnp.broadcast_shapes(x.shape[:-2], batch)
 
 
-def _identity(x):
-    return Identity._make((ones(x), None), x.shape[-2:])
-
-
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
@@ -227,16 +223,6 @@ def _(x):
         jnp.asarray([1, -1, -1j, 1j], x.dtype), np.asarray(_multiplicities(x.n)), total_repeat_length=x.n
     )
     return Dense._make((jnp.broadcast_to(values.conj() if x.conjugated else values, x.shape[:-1]),))
-
-
-@svd.kernel(Fourier)
-def _(x, *, full_matrices):
-    return x, svdvals.dispatch(x), _identity(x)
-
-
-@qr.kernel(Fourier)
-def _(x, *, mode):
-    return x, _identity(x)
 
 
 # ---- eigenvectors of circulant matrices ---------------------------------------------------------------------------------

@@ -54,6 +54,10 @@ def ones(x: Orthonormal, *shape, dtype=None) -> jax.Array:
     return jnp.ones((*x.shape[:-2], *shape), dtype or x.dtype)
 
 
+def _is_square(x, **static) -> bool:
+    return x.shape[-2] == x.shape[-1]
+
+
 @inv.kernel(Orthonormal)
 @inv.kernel(Permutation)
 def _(x):
@@ -104,11 +108,13 @@ def _(x, *, keepdims, ord):
     return Dense._make((norm[..., None, None] if keepdims else norm,))
 
 
+@svd.kernel(Orthonormal, when=_is_square)
 @svd.kernel(Permutation)
 def _(x, *, full_matrices):
     return x, svdvals.dispatch(x), _identity(x)
 
 
+@qr.kernel(Orthonormal, when=_is_square)
 @qr.kernel(Permutation)
 def _(x, *, mode):
     return x, _identity(x)

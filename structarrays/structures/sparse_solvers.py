@@ -1,7 +1,8 @@
 """Linear systems, inverses and determinants of sparse matrices, by a direct solver on the host; see `kernels.sparse_direct`.
 
 Small matrices, those with many entries, and all of them where SciPy is not installed, are left to their dense form. Block-banded matrices,
-and matrices of blocks of which one is sparse, are solved by their sparse form; block-banded ones of few diagonals by their banded form.
+and matrices of blocks of which one is sparse, are solved by their sparse form; the former where `block_banded_solvers`, whose kernels
+come first, has no other way.
 """
 
 import math
@@ -11,7 +12,6 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.join import restrict
 from ..core.recording import remark
 from ..functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
@@ -19,7 +19,6 @@ from ..kernels import sparse as pattern_kernel
 from ..kernels import sparse_direct
 from ..kernels import sparse_systems as kernel
 from . import block_solvers  # noqa: F401 (the kernels of `Block` here come before those there)
-from .banded import Banded, bands
 from .block import Block
 from .block_banded import BlockBanded
 from .factored_solvers import generically_regular, solved
@@ -127,7 +126,7 @@ def _sparse_size(x) -> int:
     return sum(e.size // max(1, math.prod(x.batch_shape)) for e in x._free().entries)
 
 
-def _has_few_blocks(x, *args) -> bool:
+def has_few_blocks(x, *args) -> bool:
     """Whether the sparse form of a matrix that stores blocks is solved directly."""
     return x.background is None and has_sparse_form(x) and _pays(x.shape[-1], _sparse_size(x), x.dtype)
 
@@ -180,37 +179,14 @@ def _moved(x, corner, shape):
     return x.data, *coordinates
 
 
-NARROW = 32
-"""Up to so many diagonals on either side the banded form of a block-banded matrix is eliminated sooner than the sparse one."""
-
-
-def _has_narrow_bands(x, *args) -> bool:
-    """Whether the blocks of a large matrix stand so near to the diagonal that its banded form is worth it."""
-    square = x.shape[-2] == x.shape[-1] > SOLVED_AS_DENSE
-    return square and x.background is None and max(x._bandwidths()) <= NARROW
-
-
-def banded_form(x) -> Banded:
-    """A square block-banded matrix with a diagonal for each that a block reaches."""
-    below, above = x._bandwidths()
-    offsets = tuple(range(-below, above + 1))
-    like = bands([jnp.zeros(x.shape[-1] - abs(k), x.dtype) for k in offsets], offsets, x.core_shape)
-    return restrict(x, like)._assuming(x.assumptions)
-
-
 def _by_sparse_form(function):
-    """Register for a solver the structures that leave it to their sparse form, or to their banded one."""
+    """Register for a solver the structures that leave it to their sparse form."""
     others = (Array,) if function is solve else ()
 
-    @function.kernel(BlockBanded, *others, when=_has_few_blocks)
+    @function.kernel(BlockBanded, *others, when=has_few_blocks)
     def _(x, *rest):
         remark("the sparse form of the blocks")
         return function.dispatch(to_sparse(x)._assuming(x.assumptions), *rest)
-
-    @function.kernel(BlockBanded, *others, when=_has_narrow_bands)
-    def _(x, *rest):
-        remark(f"the banded form of the blocks, of at most {NARROW} diagonals on either side")
-        return function.dispatch(banded_form(x), *rest)
 
     @function.kernel(Block, *others, when=_has_sparse_blocks)
     def _(x, *rest):

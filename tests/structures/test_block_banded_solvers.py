@@ -1,10 +1,11 @@
 """Systems with block-banded matrices, solved in their blocks: against NumPy's dense solver."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.linalg
 
 import structarrays as sa
 from structarrays.structures import block_banded_solvers
@@ -105,7 +106,7 @@ def test_nothing_is_as_large_as_the_matrix():
 
 
 @pytest.mark.parametrize("dtype", [float, complex])
-@pytest.mark.parametrize("count, offsets", [(5, (-1, 0, 1)), (1, (0,)), (4, (0,)), (7, (-2, -1, 0, 1, 2))])
+@pytest.mark.parametrize("count, offsets", [(5, (-1, 0, 1)), (1, (0,)), (4, (0,)), (12, (-2, -1, 0, 1, 2))])
 def test_cholesky(count, offsets, dtype):
     for batch in ((), (2,)):
         x = block_banded(count, 3, offsets, dtype, batch)
@@ -114,12 +115,14 @@ def test_cholesky(count, offsets, dtype):
         a = a + np.eye(a.shape[-1]) * max(0, 1 - np.linalg.eigvalsh(a).min())
         x = sa.BlockBanded.from_dense(a, 3, offsets)
         for upper in (False, True):
-            with sa.densify("error") if count > 4 and len(offsets) == 3 else sa.densify("allow"):
+            with sa.densify("error"):
                 factor = sa.linalg.cholesky(x, upper=upper)
             expected = np.linalg.cholesky(a, upper=upper)
             np.testing.assert_allclose(np.asarray(factor.to_dense()), expected, atol=1e-13)
             if len(offsets) == 3:
                 assert factor.offsets == ((0, 1) if upper else (-1, 0)) and isinstance(factor, sa.BlockBanded)
+            elif len(offsets) == 5:
+                assert isinstance(factor, sa.Banded) and len(factor.offsets) == 9
         b = normal(a.shape[-1], 2, dtype=dtype)
         factor = sa.linalg.cho_factor(x)
         np.testing.assert_allclose(
@@ -144,14 +147,72 @@ def test_derivatives_of_cholesky_factors():
         np.testing.assert_allclose(g, h, atol=1e-12)
 
 
-def test_triangles_of_blocks():
-    x, b = block_banded(6, 3, (-1, 0, 1)), normal(18)
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("count, offsets", [(6, (-1, 0, 1)), (1, (0,)), (7, (-2, 0, 1)), (5, (-1, 1))])
+def test_triangles(count, offsets, dtype):
+    """By substitution: entry by entry, also where the triangle is no well-conditioned matrix."""
+    blocks = [normal(2, count - abs(k), 3, 3, seed=i, dtype=dtype) for i, k in enumerate(offsets)]
+    x, b = sa.BlockBanded(blocks, offsets), normal(3 * count, 2, seed=9, dtype=dtype)
     a = np.asarray(x.to_dense())
-    for lower in (True, False):
-        for unit in (True, False):
-            solution = sa.linalg.solve_triangular(x, b, lower=lower, unit_diagonal=unit)
-            expected = scipy.linalg.solve_triangular(a, b, lower=lower, unit_diagonal=unit)
-            np.testing.assert_allclose(np.asarray(solution), expected, rtol=1e-9, atol=1e-12)
+    for trans, lower, unit in itertools.product((0, 1, 2), (True, False), (True, False)):
+        arguments = {"trans": trans, "lower": lower, "unit_diagonal": unit}
+        if 0 not in offsets and not unit:
+            with pytest.raises(np.linalg.LinAlgError):
+                sa.linalg.solve_triangular(x, b, **arguments)
+            continue
+        with sa.densify("error"):
+            solution = np.asarray(sa.linalg.solve_triangular(x, b, **arguments))
+        for i in range(2):
+            t = np.tril(a[i]) if lower else np.triu(a[i])
+            t = t - np.diag(np.diag(t)) + np.eye(len(t)) if unit else t
+            t = (t, t.T, t.conj().T)[trans]
+            assert np.all(
+                np.abs(t @ solution[i] - b) <= 30 * np.finfo(float).eps * (np.abs(t) @ np.abs(solution[i]) + np.abs(b))
+            )
+
+
+def test_a_zero_on_the_diagonal_of_a_triangle():
+    diagonal = normal(10, 30, 30)
+    diagonal[3, 1, 1] = 0
+    x, b = sa.BlockBanded([normal(9, 30, 30), diagonal], (-1, 0)), np.ones(300)
+    with pytest.raises(np.linalg.LinAlgError, match="solve_triangular"):
+        sa.linalg.solve_triangular(x, b, lower=True)
+    assert np.all(np.isnan(jax.jit(lambda x: sa.linalg.solve_triangular(x, b, lower=True).to_jax())(x)))
+    assert np.all(np.isfinite(np.asarray(sa.linalg.solve_triangular(x, b, lower=True, unit_diagonal=True)[:30])))
+
+
+@pytest.mark.parametrize("trans", [0, 1])
+def test_derivatives_of_triangular_systems(trans):
+    x, b = block_banded(4, 2, (-1, 0, 1)), normal(8)
+
+    def ours(x):
+        return jnp.sum(sa.linalg.solve_triangular(x, b, trans, lower=True).to_jax() ** 2 * jnp.arange(8.0))
+
+    def theirs(x):
+        solution = jax.scipy.linalg.solve_triangular(x.to_jax(), b, trans=trans, lower=True)
+        return jnp.sum(solution**2 * jnp.arange(8.0))
+
+    for g, h in zip(jax.grad(ours)(x).blocks, jax.grad(theirs)(x).blocks, strict=True):
+        np.testing.assert_allclose(g, h, atol=1e-13)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("offsets", [(-1, 0, 1), (-2, 0, 1)])
+def test_single_precision(offsets):
+    x, b = sa.astype(block_banded(7, 2, offsets), sa.float32), normal(14).astype(np.float32)
+    solution = sa.linalg.solve(x, b)
+    assert solution.dtype == sa.float32
+    np.testing.assert_allclose(np.asarray(solution), np.linalg.solve(np.asarray(x.to_dense()), b), rtol=1e-4)
+
+
+@pytest.mark.parametrize("count, size", [(3, 4), (1, 2), (6, 3), (4, 70)])
+def test_the_selected_inverse_has_the_structure_of_the_matrix(count, size):
+    x = block_banded(count, size, (-1, 0, 1) if count > 1 else (0,))
+    elements = sa.linalg.selected_inverse(x)
+    assert isinstance(elements, sa.BlockBanded) and elements.offsets == x.offsets
+    inverse = np.linalg.inv(np.asarray(x.to_dense()))
+    kept = np.kron(np.abs(np.subtract.outer(np.arange(count), np.arange(count))) <= 1, np.ones((size, size))) == 1
+    np.testing.assert_allclose(np.asarray(elements.to_dense()), np.where(kept, inverse, 0), atol=1e-12)
 
 
 def test_in_banded_form():
