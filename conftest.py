@@ -1,8 +1,10 @@
 """What has to stand before JAX is imported, for the tests, the doctests and the code in the documentation."""
 
+import gc
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "structarrays" / "jax"
@@ -18,3 +20,23 @@ os.environ.setdefault("MPLBACKEND", "agg")
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+MAPS = Path("/proc/self/maps")
+_finished = 0
+
+
+@pytest.fixture(autouse=True)
+def bounded_memory():
+    """Forget what was compiled before it is too much.
+
+    Each compiled function holds a few mappings of memory, of which Linux allows a process 65,530 (vm.max_map_count): the next one
+    ends it by a segmentation fault. Thousands of small functions need gigabytes besides.
+    """
+    global _finished
+    yield
+    _finished += 1
+    if _finished % 10 == 0 and MAPS.exists() and MAPS.read_bytes().count(b"\n") > 10_000:
+        import jax
+
+        jax.clear_caches()
+        gc.collect()
