@@ -3,6 +3,8 @@
 CoLA brings a fork of plum that quax cannot be imported with: this section needs an environment of its own.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -93,36 +95,26 @@ def with_sparse(report, rng, n=20_000, density=1e-3):
         "p + q": lambda p, q, v: p + q,
         "p * q": lambda p, q, v: p * q,
         "p @ vector": lambda p, q, v: p @ v,
-        "sum over the rows": lambda p, q, v: p.sum(axis=0) if not isinstance(p, sa.Array) else sa.sum(p, axis=0),
+        "sum over the rows": lambda p, q, v: p.__array_namespace__().sum(p, axis=0),
         "1000 rows": lambda p, q, v: p[5000:6000],
-        "expm1": lambda p, q, v: np.expm1(p) if not isinstance(p, sa.Array) else sa.expm1(p),
+        "expm1": lambda p, q, v: p.__array_namespace__().expm1(p),
     }
     theirs = None
     if sparse is not None and on_cpu():
         theirs = [sparse.COO(np.stack(ij), v, shape=(n, n)) for v, ij in zip(values, places, strict=True)]
 
-    def total(r):
-        """Of a large result the sums of the columns: the dense form takes gigabytes."""
-        if r.ndim < 2:
-            return sa.asarray(r) if isinstance(r, np.ndarray) else r
-        return sa.sum(r, axis=0) if isinstance(r, sa.Array) else r.sum(axis=0)
+    def sums(r):
+        """Those of the columns, in NumPy: the dense form of a large result takes gigabytes."""
+        r = r.__array_namespace__().sum(r, axis=0) if r.ndim == 2 else r
+        return r.todense() if hasattr(r, "todense") else np.asarray(r)
 
     for name, function in cases.items():
-        case = f"{name}, an eager call"
-        ours = lambda f=function: f(p, q, x)  # noqa: E731
-        if theirs is None:
-            absent = NOT_INSTALLED if sparse is None else CPU_ONLY
-            report.time(case, {OURS: ours}, [], {SPARSE: absent}, rounds=15)
-            continue
-        other = lambda f=function: f(*theirs, v)  # noqa: E731
-        sums = total(other())
-        expected = (
-            sums
-            if isinstance(sums, np.ndarray)
-            else np.asarray(sa.to_dense(sums) if isinstance(sums, sa.Array) else sums.todense())
-        )
-        np.testing.assert_allclose(np.asarray(sa.to_dense(total(ours()))), expected, rtol=1e-9, atol=1e-9)
-        report.time(case, {OURS: ours, SPARSE: other}, [], rounds=15)
+        candidates = {OURS: functools.partial(function, p, q, x)}
+        if theirs is not None:
+            candidates[SPARSE] = functools.partial(function, *theirs, v)
+            np.testing.assert_allclose(*(sums(run()) for run in candidates.values()), rtol=1e-9, atol=1e-9)
+        absent = {} if theirs is not None else {SPARSE: NOT_INSTALLED if sparse is None else CPU_ONLY}
+        report.time(f"{name}, an eager call", candidates, [], absent, rounds=15)
 
 
 # ---- CoLA --------------------------------------------------------------------------------------------------------------

@@ -74,8 +74,7 @@ def explanation(offsets, positive_definite=False):
     if kl == ku == 0:
         return "a division of each row; O(n) for each column"
     if (kl, ku) != (1, 1) and cyclic_reduction.has_accelerator():
-        w = max(kl, ku)
-        return f"block cyclic reduction, O(n w**2) in some log2(n / w) steps, w = {w}; in order if its backward error is large"
+        return cyclic_reduction.explanation(max(kl, ku))
     if kl == 0 or ku == 0:
         return f"substitution, since the matrix is triangular; O(n w) for each column, w = {kl + ku}"
     if positive_definite:
@@ -183,11 +182,6 @@ def _method(offsets, n, positive_definite):
     else:
         kernel, factor = functools.partial(_solve_general, **matrix), functools.partial(_factor_general, **matrix)
 
-    def in_order(*args, transposed):
-        *diagonals, b = args
-        factors = factor(*diagonals) if factor else ()
-        return kernel(*diagonals, *factors, b, transposed=transposed)
-
     def log_depth(*args, transposed):
         *diagonals, b = args
         matrix = diagonals, offsets
@@ -197,22 +191,11 @@ def _method(offsets, n, positive_definite):
             matrix = bands.transpose(diagonals, offsets)
         return cyclic_reduction.solve_banded(*matrix, n, b, positive_definite)
 
-    def either(*args, transposed):
-        ways = (functools.partial(way, transposed=transposed) for way in (in_order, log_depth))
-        return cyclic_reduction.or_in_order(*ways)(*args)
-
-    # In order alone the matrix is factored once for all of its systems.
-    return (either, None) if cyclic_reduction.has_accelerator() else (kernel, factor)
+    return cyclic_reduction.for_device(kernel, factor, log_depth)
 
 
 def _divide(diagonal, b, transposed, positive_definite):
     return banded_systems.divide(diagonal, b, positive_definite)
-
-
-def _one_by_one(system, b, *args):
-    """A kernel of one system applied to each of a batch."""
-    x, ok = banded_systems.one_by_one(system, b.shape[:-2], *args, b)
-    return x, jnp.all(ok)
 
 
 def _factor_definite(*diagonals, offsets, n):
@@ -227,7 +210,7 @@ def _factor_definite(*diagonals, offsets, n):
 def _solve_definite(*args, offsets, transposed):
     *_, factors, b = args
     substitute = functools.partial(banded_cholesky.substitute, w=-min(0, *offsets))
-    return _one_by_one(substitute, b, factors.conj() if transposed else factors)
+    return banded_systems.each_system(substitute, b, factors.conj() if transposed else factors)
 
 
 def _solve_triangular(*args, offsets, n, transposed):
@@ -243,7 +226,7 @@ def _solve_triangular(*args, offsets, n, transposed):
         ok = ~jnp.any(diagonal == 0)
         return jnp.where(ok, x, jnp.nan), ok
 
-    return _one_by_one(system, b, coefficients, diagonal)
+    return banded_systems.each_system(system, b, coefficients, diagonal)
 
 
 def _factor_general(*diagonals, offsets, n):
@@ -279,7 +262,7 @@ def _solve_general(*args, offsets, n, transposed):
         x = banded_lu.substitute(factors, kl, ku, b, transposed, banded_rows.is_narrow(ku, b.dtype))
         return lax.cond(stable, lambda: (x, jnp.array(True)), pivoted)
 
-    return _one_by_one(system, args[-1], *args[:-1])
+    return banded_systems.each_system(system, args[-1], *args[:-1])
 
 
 # Determinants

@@ -118,8 +118,7 @@ def solve(upper, multipliers, pivots, b, of_transpose: bool):
 
     def kernel(upper, multipliers, pivots, b, transposed):
         system = functools.partial(_solve, transposed=transposed != of_transpose)
-        x, ok = banded_systems.one_by_one(system, b.shape[:-2], upper, multipliers, pivots, b)
-        return x, jnp.all(ok)
+        return banded_systems.each_system(system, b, upper, multipliers, pivots)
 
     def matvec(factors, x):
         product = functools.partial(_product, transposed=of_transpose)

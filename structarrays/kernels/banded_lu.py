@@ -37,9 +37,9 @@ def eliminate(rows, kl, ku, largest):
     stable : jax.Array, bool scalar
         Whether there is no zero pivot, and ``|L||U|`` is small.
     """
-    by = _eliminate_by_pairs if banded_rows.is_narrow(ku, rows.dtype) else _eliminate_by_columns
-    factors = by(rows, kl, ku)
-    return factors, is_stable(factors, rows.shape[0] - kl, kl, ku, largest, banded_rows.is_narrow(ku, rows.dtype))
+    narrow = banded_rows.is_narrow(ku, rows.dtype)
+    factors = (_eliminate_by_pairs if narrow else _eliminate_by_columns)(rows, kl, ku)
+    return factors, is_stable(factors, rows.shape[0] - kl, kl, ku, largest, by_rows=narrow)
 
 
 def _eliminate_by_pairs(rows, kl, ku):

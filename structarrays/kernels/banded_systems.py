@@ -114,6 +114,12 @@ def _broadcast(axis_size, in_batched, args):
     return [a if batched else jnp.broadcast_to(a, (axis_size, *a.shape)) for a, batched in pairs]
 
 
+def each_system(system, b, *factors):
+    """A solver of one system, ``(*factors, b)`` to the solution and a flag, applied to each of a batch: a kernel."""
+    x, ok = one_by_one(system, b.shape[:-2], *factors, b)
+    return x, jnp.all(ok)
+
+
 def one_by_one(function, batch, *args):
     """Apply a function of single systems to each of a batch, in a loop: side by side they would not be native loops.
 

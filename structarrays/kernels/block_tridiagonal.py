@@ -1,7 +1,7 @@
 """Systems with block-tridiagonal matrices, block row by block row.
 
 A matrix is given by ``lower``, ``diagonal`` and ``upper`` (..., N, m, m), the blocks of each block row; the first of `lower` and the
-last of `upper` are not read. See Golub and Van Loan, *Matrix Computations*, 4.5.1; Isaacson and Keller, *Analysis of Numerical
+last of `upper` are zero. See Golub and Van Loan, *Matrix Computations*, 4.5.1; Isaacson and Keller, *Analysis of Numerical
 Methods*, 2.3.3. O(N m**3) operations and O(N m**2) memory, in one of two ways:
 
 Small blocks are eliminated without exchanges, column by column, in a window of the next two block rows: a loop within a loop, whose
@@ -45,8 +45,6 @@ def solve(lower, diagonal, upper, b, positive_definite=False):
     ok : jax.Array, bool scalar
         Whether all pivots were nonzero (positive).
     """
-    # What stands outside of the matrix must not come in by a loop.
-    lower, upper = _shifted(lower[..., 1:, :, :], 1), _shifted(upper[..., :-1, :, :], -1)
     kernel, factor = _method(diagonal.shape[-1], positive_definite)
     return banded_systems.solve(kernel, (lower, diagonal, upper), (3, 3, 3), _product, b, factor)
 
@@ -57,8 +55,7 @@ def solve_triangular(beside, diagonal, b, lower: bool, unit_diagonal: bool = Fal
     Parameters
     ----------
     beside, diagonal : jax.Array, (..., N, m, m)
-        The blocks of each row to the left (`lower`) or to the right of the diagonal, of which the first or the last is not read, and on it,
-        of which one triangle is read.
+        The blocks of each row to the left (`lower`) or to the right of the diagonal, and on it, of which one triangle is read.
     b : jax.Array, (..., N m, k)
     lower, unit_diagonal : bool
 
@@ -68,15 +65,13 @@ def solve_triangular(beside, diagonal, b, lower: bool, unit_diagonal: bool = Fal
         NaN where there is a zero on the diagonal.
     ok : jax.Array, bool scalar
     """
-    beside = _shifted(beside[..., 1:, :, :], 1) if lower else _shifted(beside[..., :-1, :, :], -1)
     diagonal = jnp.tril(diagonal) if lower else jnp.triu(diagonal)
     if unit_diagonal:
         diagonal = jnp.where(jnp.eye(diagonal.shape[-1], dtype=bool), 1, diagonal)
-    one = functools.partial(_substitute, lower=lower)
 
-    def kernel(*args, transposed):
-        x, ok = banded_systems.one_by_one(functools.partial(one, transposed=transposed), args[-1].shape[:-2], *args)
-        return x, jnp.all(ok)
+    def kernel(beside, diagonal, b, transposed):
+        system = functools.partial(_substitute, lower=lower, transposed=transposed)
+        return banded_systems.each_system(system, b, beside, diagonal)
 
     def product(blocks, x):
         beside, diagonal = blocks
@@ -97,18 +92,8 @@ def _substitute(beside, diagonal, b, lower, transposed):
 
     zero = jnp.zeros((m, b.shape[-1]), b.dtype)
     x = lax.scan(step, zero, (beside, diagonal, _in_blocks(b, m)), reverse=lower == transposed)[1]
-    ok = ~jnp.any(_main(diagonal) == 0)
+    ok = ~jnp.any(cyclic_reduction.main_diagonals(diagonal) == 0)
     return jnp.where(ok, x.reshape(b.shape), jnp.nan), ok
-
-
-def row_storage(lower, diagonal, upper):
-    """The rows of the matrix as `banded_rows` has them, (..., N m, 4 m - 1), of ``2 m - 1`` diagonals on either side."""
-    *batch, count, m, _ = diagonal.shape
-    none = [(0, 0)] * len(batch)
-    # Row r of a block begins r columns to the right of its first: rows that are longer by one, read one after the other, do.
-    panels = jnp.pad(jnp.concatenate([lower, diagonal, upper], -1), [*none, (0, 0), (0, 0), (0, m - 1)])
-    flat = jnp.pad(panels.reshape(*batch, count, m * (4 * m - 1)), [*none, (0, 0), (m - 1, 1)])
-    return flat.reshape(*batch, count * m, 4 * m)[..., :-1]
 
 
 def cholesky(diagonal, upper):
@@ -121,13 +106,13 @@ def cholesky(diagonal, upper):
     """
     every = jnp.vectorize(functools.partial(_factor_definite, None), signature="(n,m,m),(n,m,m)->(n,m,m),(n,m,m)")
     factors, right = every(diagonal, upper)
-    return _shifted(right[..., :-1, :, :], 1).mT.conj(), factors
+    return cyclic_reduction.shifted(right, 1).mT.conj(), factors
 
 
 def explanation(m, positive_definite=False):
     """What `solve` does for blocks of m rows, why, and what it costs: a sentence for users."""
     if cyclic_reduction.has_accelerator():
-        return f"block cyclic reduction, O(n m**2) in some log2(n / m) steps, m = {m}; in order if its backward error is large"
+        return cyclic_reduction.explanation(m)
     small = _is_small(m, positive_definite)
     if positive_definite:
         how = "elimination of blocks without pivots" if small else "a Cholesky factor of each block"
@@ -153,49 +138,27 @@ def _method(m, positive_definite):
         return banded_systems.one_by_one(factor, blocks[0].shape[:-3], *blocks)
 
     def kernel(*args, transposed):
-        b = args[-1]
-        x, ok = banded_systems.one_by_one(functools.partial(one, transposed=transposed), b.shape[:-2], *args)
-        return x, jnp.all(ok)
-
-    def in_order(*args, transposed):
-        *blocks, b = args
-        return kernel(*blocks, *factor_all(*blocks), b, transposed=transposed)
+        *factors, b = args
+        return banded_systems.each_system(functools.partial(one, transposed=transposed), b, *factors)
 
     def log_depth(lower, diagonal, upper, b, transposed):
         if transposed:
-            lower, diagonal, upper = _transposed(lower, diagonal, upper)
+            lower, upper = cyclic_reduction.shifted(upper, 1).mT, cyclic_reduction.shifted(lower, -1).mT
+            diagonal = diagonal.mT
         x, trusted = cyclic_reduction.solve(lower, diagonal, upper, _in_blocks(b, m), positive_definite)
         return (x.reshape(b.shape), jnp.array(True)), trusted
 
-    def either(*args, transposed):
-        ways = (functools.partial(way, transposed=transposed) for way in (in_order, log_depth))
-        return cyclic_reduction.or_in_order(*ways)(*args)
-
-    # In order alone the matrix is factored once for all of its systems.
-    return (either, None) if cyclic_reduction.has_accelerator() else (kernel, factor_all)
+    return cyclic_reduction.for_device(kernel, factor_all, log_depth)
 
 
 def _product(blocks, x):
     """The matrix times (..., N m, k)."""
-    lower, diagonal, upper = blocks
-    y = _in_blocks(x, diagonal.shape[-1])
-    y = lower @ _shifted(y[..., :-1, :, :], 1) + diagonal @ y + upper @ _shifted(y[..., 1:, :, :], -1)
+    y = cyclic_reduction.product(jnp.concatenate(blocks, -1), _in_blocks(x, blocks[0].shape[-1]))
     return y.reshape(*y.shape[:-3], *x.shape[-2:])
-
-
-def _transposed(lower, diagonal, upper):
-    return _shifted(upper[..., :-1, :, :], 1).mT, diagonal.mT, _shifted(lower[..., 1:, :, :], -1).mT
 
 
 def _in_blocks(b, m):
     return b.reshape(*b.shape[:-2], -1, m, b.shape[-1])
-
-
-def _shifted(blocks, by):
-    """With a block of zeros before (``by=1``) or behind (``by=-1``) all blocks."""
-    widths = [(0, 0)] * blocks.ndim
-    widths[-3] = (1, 0) if by == 1 else (0, 1)
-    return jnp.pad(blocks, widths)
 
 
 # ---- small blocks ------------------------------------------------------------------------------------------------------
@@ -262,7 +225,11 @@ def _solve_definite(lower, diagonal, upper, factors, right, b, transposed):
     if transposed:
         factors, right = factors.conj(), right.conj()
     m = diagonal.shape[-1]
-    ok = ~jnp.any(jnp.isnan(_main(factors))) | jnp.any(jnp.isnan(diagonal)) | jnp.any(jnp.isnan(upper))
+    ok = (
+        ~jnp.any(jnp.isnan(cyclic_reduction.main_diagonals(factors)))
+        | jnp.any(jnp.isnan(diagonal))
+        | jnp.any(jnp.isnan(upper))
+    )
 
     def down(carried, blocks):
         factor, right, b = blocks
@@ -303,7 +270,7 @@ def _factor_pivoted(lower, diagonal, upper):
 
 def _solve_pivoted(lower, diagonal, upper, factors, order, right, b, transposed):
     m = diagonal.shape[-1]
-    ok = ~jnp.any(_main(factors[:, :m]) == 0)
+    ok = ~jnp.any(cyclic_reduction.main_diagonals(factors[:, :m]) == 0)
     steps = _transposed_steps if transposed else _steps
     x = steps(factors, order, right, _in_blocks(b, m))
     return jnp.where(ok, x.reshape(b.shape), jnp.nan), ok
@@ -360,7 +327,3 @@ def _triangular(a, b, lower, transposed=False, adjoint=False, unit_diagonal=Fals
         conjugate_a=adjoint,
         unit_diagonal=unit_diagonal,
     )
-
-
-def _main(blocks):
-    return jnp.diagonal(blocks, axis1=-2, axis2=-1)

@@ -14,6 +14,7 @@ A *level* has f odd block rows and f + 1 even ones (blocks of the identity are a
     x_even[j] = inverse[j] b_even[j] - ahead[j] [x_odd[j - 1]; x_odd[j]]    ahead[j] = inverse[j] beside[j]
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -64,6 +65,39 @@ def or_in_order(in_order, log_depth):
     if not has_accelerator():
         return in_order
     return lambda *args: lax.platform_dependent(*args, cpu=in_order, default=checked(in_order, log_depth))
+
+
+def for_device(kernel, factor, log_depth):
+    """How to solve systems on this device: a kernel, and what factors the matrix for it, as `banded_systems.solve` takes them.
+
+    Parameters
+    ----------
+    kernel, factor
+        Those that solve in order; `factor` may be None.
+    log_depth : callable
+        With the arguments of a kernel without factors, to ``(x, ok), trusted``.
+    """
+    # In order alone the matrix is factored once for all of its systems.
+    if not has_accelerator():
+        return kernel, factor
+
+    def in_order(*args, transposed):
+        *matrix, b = args
+        factors = factor(*matrix) if factor else ()
+        return kernel(*matrix, *factors, b, transposed=transposed)
+
+    def either(*args, transposed):
+        ways = (functools.partial(way, transposed=transposed) for way in (in_order, log_depth))
+        return or_in_order(*ways)(*args)
+
+    return either, None
+
+
+def explanation(m) -> str:
+    """What this does for blocks of m rows, and what it costs: a sentence for users."""
+    return (
+        f"block cyclic reduction, O(n m**2) in some log2(n / m) steps, m = {m}; in order if its backward error is large"
+    )
 
 
 def checked(in_order, log_depth):
@@ -132,8 +166,9 @@ def slogdet_banded(rows, kl, ku, gradient=False):
     if gradient:
         # Its entry (i, j) is inv(A)[j, i].
         lower, diagonal, upper = selected_inverse(levels)
-        blocks = _shifted(upper, 1).mT, diagonal.mT, _shifted(lower, -1).mT
-        results = (*results, rows_of_blocks(*blocks, n, kl, ku))
+        blocks = shifted(upper, 1).mT, diagonal.mT, shifted(lower, -1).mT
+        middle = 2 * diagonal.shape[-1] - 1
+        results = (*results, rows_of_blocks(*blocks)[..., :n, middle - kl : middle + ku + 1])
     return results, regular & is_stable(levels, matrix)
 
 
@@ -165,12 +200,13 @@ def blocks_of_rows(rows, kl, ku):
     return panels[..., :m], panels[..., m : 2 * m], panels[..., 2 * m :]
 
 
-def rows_of_blocks(lower, diagonal, upper, n, kl, ku):
-    """The reverse of `blocks_of_rows`; entries of the blocks outside of the band are left out."""
+def rows_of_blocks(lower, diagonal, upper):
+    """The reverse, with all entries of the blocks: (..., N m, 4 m - 1), of ``2 m - 1`` diagonals on either side."""
     *batch, count, m, _ = diagonal.shape
-    panels = jnp.concatenate([lower, diagonal, upper], -1).reshape(*batch, count, 3 * m * m)
-    panels = jnp.pad(panels, [(0, 0)] * (len(batch) + 1) + [(0, m)]).reshape(*batch, count * m, 3 * m + 1)
-    return panels[..., :n, m - kl : m + ku + 1]
+    none = [(0, 0)] * len(batch)
+    panels = jnp.pad(jnp.concatenate([lower, diagonal, upper], -1), [*none, (0, 0), (0, 0), (0, m - 1)])
+    flat = jnp.pad(panels.reshape(*batch, count, m * (4 * m - 1)), [*none, (0, 0), (m - 1, 1)])
+    return flat.reshape(*batch, count * m, 4 * m)[..., :-1]
 
 
 # ---- block-tridiagonal matrices ------------------------------------------------------------------------------------
@@ -197,16 +233,18 @@ def solve(lower, diagonal, upper, b, positive_definite=False):
     levels, regular = reduce(lower, diagonal, upper, positive_definite)
     matrix = jnp.concatenate([lower, diagonal, upper], -1)
 
-    def times(matrix, x):
-        return matrix @ jnp.concatenate([_shifted(x, 1), x, _shifted(x, -1)], -2)
-
     x = substitute(levels, b)
-    x = x + substitute(levels, b - times(matrix, x))
+    x = x + substitute(levels, b - product(matrix, x))
     precision = jnp.finfo(b.dtype)
     # Entries of x that underflow have no relative precision.
-    largest = times(jnp.abs(matrix), jnp.abs(x) + precision.tiny / precision.eps) + jnp.abs(b)
-    small = jnp.abs(b - times(matrix, x)) <= _BACKWARD_ERROR * precision.eps * largest
+    largest = product(jnp.abs(matrix), jnp.abs(x) + precision.tiny / precision.eps) + jnp.abs(b)
+    small = jnp.abs(b - product(matrix, x)) <= _BACKWARD_ERROR * precision.eps * largest
     return x, regular & jnp.all(small & jnp.isfinite(largest))
+
+
+def product(panels, x):
+    """The product of a block-tridiagonal matrix, its rows of blocks side by side (..., N, m, 3 m), with x (..., N, m, k)."""
+    return panels @ jnp.concatenate([shifted(x, 1), x, shifted(x, -1)], -2)
 
 
 def reduce(lower, diagonal, upper, positive_definite=False):
@@ -316,18 +354,18 @@ def _inverse(blocks, positive_definite):
         identity = jnp.broadcast_to(jnp.eye(blocks.shape[-1], dtype=blocks.dtype), blocks.shape)
         factor = lax.linalg.cholesky(blocks, symmetrize_input=False)
         y = lax.linalg.triangular_solve(factor, identity, left_side=True, lower=True)
-        return y.mT.conj() @ y, _main(factor) ** 2
+        return y.mT.conj() @ y, main_diagonals(factor) ** 2
     lu, exchanges, permutation = lax.linalg.lu(blocks)
     places = jnp.arange(blocks.shape[-1])
     permuted = (permutation[..., None] == places).astype(lu.dtype)
     y = lax.linalg.triangular_solve(lu, permuted, left_side=True, lower=True, unit_diagonal=True)
     # An odd number of exchanges changes the sign, here of the first factor.
     odd = jnp.sum(exchanges != places, -1, keepdims=True) % 2 == 1
-    factors = jnp.where((places == 0) & odd, -1, 1).astype(lu.dtype) * _main(lu)
+    factors = jnp.where((places == 0) & odd, -1, 1).astype(lu.dtype) * main_diagonals(lu)
     return lax.linalg.triangular_solve(lu, y, left_side=True, lower=False), factors
 
 
-def _main(blocks):
+def main_diagonals(blocks):
     """The diagonals (..., m) of blocks (..., m, m)."""
     return jnp.diagonal(blocks, axis1=-2, axis2=-1)
 
@@ -361,6 +399,6 @@ def _padded(blocks, before, behind):
     return jnp.pad(blocks, [(0, 0)] * (blocks.ndim - 3) + [(before, behind), (0, 0), (0, 0)])
 
 
-def _shifted(blocks, by):
+def shifted(blocks, by):
     """Each block in the place of the next (``by=1``) or the previous (``by=-1``) one; zeros from outside."""
     return _padded(blocks[..., :-1, :, :], 1, 0) if by == 1 else _padded(blocks[..., 1:, :, :], 0, 1)

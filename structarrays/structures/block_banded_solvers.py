@@ -3,7 +3,6 @@
 import jax.numpy as jnp
 
 from ..core.array import Array
-from ..core.dense import Dense
 from ..core.join import restrict
 from ..core.operands import densify
 from ..core.recording import remark
@@ -11,6 +10,7 @@ from ..functions.linalg import cholesky, det, inv, qr, selected_inverse, slogdet
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..functions.linalg_triangular import transposed
 from ..kernels import block_tridiagonal as kernel
+from ..kernels.cyclic_reduction import rows_of_blocks, shifted
 from .banded import Banded, bands
 from .block_banded import BlockBanded, block_banded
 from .factored_solvers import solved
@@ -90,8 +90,7 @@ def _is_block_tridiagonal(x, **static) -> bool:
 def _(x, *, upper):
     """A block bidiagonal matrix, of the Hermitian part."""
     lower, diagonal, above = tridiagonal_form(x)
-    below = jnp.pad(lower[..., 1:, :, :], [(0, 0)] * (lower.ndim - 3) + [(0, 1), (0, 0), (0, 0)])
-    diagonal, above = (diagonal + _adjoint(diagonal)) / 2, (above + _adjoint(below)) / 2
+    diagonal, above = (diagonal + _adjoint(diagonal)) / 2, (above + _adjoint(shifted(lower, -1))) / 2
     beside, factors = kernel.cholesky(diagonal, above)
     ok = ~jnp.any(jnp.isnan(factors)) | jnp.any(jnp.isnan(diagonal)) | jnp.any(jnp.isnan(above))
     blocks = {0: _adjoint(factors) if upper else factors}
@@ -138,7 +137,7 @@ def banded_form(x) -> Banded:
     if not has_near_blocks(x):
         like = bands([jnp.zeros(n - abs(k), x.dtype) for k in offsets], offsets, x.core_shape)
         return restrict(x, like)._assuming(x.assumptions)
-    rows = kernel.row_storage(*tridiagonal_form(x))
+    rows = rows_of_blocks(*tridiagonal_form(x))
     middle = rows.shape[-1] // 2
     diagonals = [rows[..., max(0, -k) : n - max(0, k), middle + k] for k in offsets]
     return bands(diagonals, offsets, x.core_shape)._assuming(x.assumptions)
@@ -192,13 +191,22 @@ def _(x, *, upper):
 
 @selected_inverse.kernel(BlockBanded, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
 def _(x):
-    """Of what has few bands by these, else of the sparse form, if it is solved, or of the dense inverse."""
-    if _has_few_bands(x):
-        remark("the banded form of the blocks")
-        elements, ok = selected_inverse.dispatch(banded_form(x))
-    elif has_few_blocks(x):
-        remark("the sparse form of the blocks")
-        elements, ok = selected_inverse.dispatch(to_sparse(x)._assuming(x.assumptions))
-    else:
-        elements, ok = inv.dispatch(Dense._make((densify(x, "linalg.selected_inverse").data,), None, x.assumptions))
+    """Those of the dense form, or of the one that has a kernel, at the places of the blocks."""
+    return _restricted(densify(x, "linalg.selected_inverse"), x)
+
+
+@selected_inverse.kernel(BlockBanded, when=has_few_blocks)
+def _(x):
+    remark("the sparse form of the blocks")
+    return _restricted(to_sparse(x), x)
+
+
+@selected_inverse.kernel(BlockBanded, when=_has_few_bands)
+def _(x):
+    remark("the banded form of the blocks")
+    return _restricted(banded_form(x), x)
+
+
+def _restricted(form, x):
+    elements, ok = selected_inverse.dispatch(form._assuming(x.assumptions))
     return restrict(elements, x), ok

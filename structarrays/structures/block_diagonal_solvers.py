@@ -36,9 +36,9 @@ from ..kernels import determinants, pseudo_inverse
 from .block_diagonal import BlockDiagonal, block_diagonal, has_square_blocks, regroup, side_by_side, stacks
 from .blocks_products import common_cuts, multiply_by_blocks
 from .diagonal import Diagonal
-from .diagonal_spectra import unit_columns, unit_rows
 from .factored_solvers import logarithms
 from .kronecker_solvers import all_of
+from .ordered import in_order
 from .product import product
 
 
@@ -169,10 +169,8 @@ def _(x):
 def _(x):
     """The eigenvectors are those of the blocks, sorted as the eigenvalues are."""
     values, vectors = zip(*(_data(eigh.dispatch(b)) for b in stacks(x)), strict=True)
-    values = _in_a_row(values)
-    order = jnp.argsort(values, axis=-1)
-    vectors = product(x._rebuild(tuple(vectors), None), unit_columns(order, x.dtype))
-    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), vectors
+    values, order = in_order(_in_a_row(values), x.dtype)
+    return values, product(x._rebuild(tuple(vectors), None), order.mT)
 
 
 # ---- singular values ------------------------------------------------------------------------------------------------
@@ -194,11 +192,8 @@ def _(x):
 @svd.kernel(BlockDiagonal, when=lambda x, *, full_matrices: has_square_blocks(x))
 def _(x, *, full_matrices):
     u, s, vh = zip(*(_data(svd.dispatch(b, full_matrices=False)) for b in stacks(x)), strict=True)
-    s = _in_a_row(s)
-    order = jnp.flip(jnp.argsort(s, axis=-1), axis=-1)
-    left = product(x._rebuild(tuple(u), None), unit_columns(order, x.dtype))
-    right = product(unit_rows(order, x.dtype), x._rebuild(tuple(vh), None))
-    return left, Dense._make((jnp.take_along_axis(s, order, axis=-1),)), right
+    s, order = in_order(_in_a_row(s), x.dtype, descending=True)
+    return product(x._rebuild(tuple(u), None), order.mT), s, product(order, x._rebuild(tuple(vh), None))
 
 
 @matrix_norm.kernel(BlockDiagonal, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and _zero_outside(x))

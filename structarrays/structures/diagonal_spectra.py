@@ -4,14 +4,13 @@ The eigenvectors of a diagonal matrix are unit vectors in the order of the eigen
 """
 
 import jax.numpy as jnp
-import numpy as np
 
 from ..core.dense import Dense
 from ..functions.linalg import eig, eigh, eigvals, eigvalsh, matrix_norm, matrix_rank, pinv, qr, svd, svdvals
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from .banded_products import has_structural_zeros
 from .diagonal import Diagonal, Identity
-from .permutation import Permutation
+from .ordered import in_order, rows_in_order
 from .product import product
 
 
@@ -54,24 +53,13 @@ def _(x):
 
 @eigh.kernel(Diagonal, when=has_structural_zeros)
 def _(x):
-    values = x.diag.real
-    order = jnp.argsort(values, axis=-1)
-    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), unit_columns(order, x.dtype)
+    values, order = in_order(x.diag.real, x.dtype)
+    return values, order.mT
 
 
 @eigh.kernel(Identity, when=has_structural_zeros)
 def _(x):
     return Dense._make((x.diag.real,)), identity(_ones(x), x.core_shape)
-
-
-def unit_columns(order, dtype) -> Permutation:
-    """The matrix whose column j is unit vector number ``order[j]``: behind a matrix it sorts its columns."""
-    return Permutation._make((jnp.argsort(order, axis=-1).astype(np.int32),), dtype)
-
-
-def unit_rows(order, dtype) -> Permutation:
-    """Its transpose: before a matrix it sorts its rows."""
-    return Permutation._make((order.astype(np.int32),), dtype)
 
 
 # ---- singular values ----------------------------------------------------------------------------------------------
@@ -91,18 +79,17 @@ def _(x):
 def _(x, *, full_matrices):
     """``U = phases P`` and ``Vh = P^T``, where P sorts; what is longer has unit vectors more, or zeros."""
     (m, n), k = x.core_shape, min(x.core_shape)
-    order = jnp.flip(jnp.argsort(jnp.abs(x.diag), axis=-1), axis=-1)
-    values = jnp.take_along_axis(jnp.abs(x.diag), order, axis=-1)
+    values, order = in_order(jnp.abs(x.diag), x.dtype, descending=True)
     columns, rows = (m, n) if full_matrices else (k, k)
 
-    def all_of(count):
+    def sorting(count):
         rest = jnp.broadcast_to(jnp.arange(k, count), (*x.batch_shape, count - k))
-        return jnp.concatenate([order, rest], axis=-1)
+        return rows_in_order(jnp.concatenate([order.p, rest], axis=-1), x.dtype)
 
     phases = jnp.pad(phase(x.diag), [(0, 0)] * len(x.batch_shape) + [(0, columns - k)], constant_values=1)
-    u = product(Diagonal._make((phases, None), (m, columns)), unit_columns(all_of(columns), x.dtype))
-    vh = unit_rows(all_of(rows), x.dtype)
-    return u, Dense._make((values,)), vh if rows == n else product(vh, identity(_ones(x), (rows, n)))
+    u = product(Diagonal._make((phases, None), (m, columns)), sorting(columns).mT)
+    vh = sorting(rows)
+    return u, values, vh if rows == n else product(vh, identity(_ones(x), (rows, n)))
 
 
 @svd.kernel(Identity, when=has_structural_zeros)

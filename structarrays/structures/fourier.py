@@ -16,6 +16,7 @@ from ..functions.rounding_and_parts import conj
 from ..kernels import circulant as circulant_kernel
 from .circulant import Circulant
 from .diagonal import Identity
+from .ordered import in_order
 from .orthonormal import Orthonormal
 from .permutation import Permutation
 from .product import compose_pair, product
@@ -243,7 +244,5 @@ def _(x):
 def _(x):
     """Those of a real matrix are real, and no columns of a Fourier matrix."""
     values = circulant_kernel.full_spectrum(x.c).real
-    order = jnp.argsort(values, axis=-1)
-    places = jnp.argsort(order, axis=-1).astype(np.int32)
-    vectors = product(_conjugate_transform(x), Permutation._make((places,), x.dtype))
-    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), vectors
+    values, order = in_order(values, x.dtype)
+    return values, product(_conjugate_transform(x), order.mT)

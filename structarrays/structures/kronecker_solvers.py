@@ -34,10 +34,8 @@ from ..functions.linalg import (
     svdvals,
 )  # fmt: skip
 from ..functions.linalg_checks import real_dtype
-from ..functions.linear_algebra import matrix_transpose
 from ..kernels import determinants
 from ..kernels import kronecker as kernel
-from ..kernels.ordering import ordering
 from .factored_solvers import logarithms
 from .kronecker import (
     Kronecker,
@@ -49,7 +47,7 @@ from .kronecker import (
 )
 from .low_rank import LowRank, low_rank
 from .low_rank_spectra import norm_by_singular_values, tolerance
-from .permutation import Permutation
+from .ordered import in_order
 from .product import product
 
 
@@ -216,19 +214,8 @@ def _(x):
 def _(x):
     values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
     values = _unless_antisymmetric(x, kernel.products(v._dense() for v in values))
-    return in_order(values, kronecker(*vectors))
-
-
-def in_order(values, vectors, *, descending: bool = False):
-    """Numbers sorted, and the columns of a matrix in the same order: its product with a permutation."""
-    order = ordering(values, descending=descending)
-    values = jnp.take_along_axis(values, order, axis=-1)
-    return Dense._make((values,)), product(vectors, matrix_transpose(_permutation(order, vectors.dtype)))
-
-
-def _permutation(order, dtype) -> Permutation:
-    index = jnp.int64 if order.shape[-1] > 2**31 - 1 else jnp.int32
-    return Permutation._make((order.astype(index),), dtype)
+    values, order = in_order(values, x.dtype)
+    return values, product(kronecker(*vectors), order.mT)
 
 
 # ---- singular values ---------------------------------------------------------------------------------------------------
@@ -263,9 +250,8 @@ def _has_all_vectors(x, *, full_matrices) -> bool:
 def _(x, *, full_matrices):
     u, s, vh = zip(*(svd.dispatch(f, full_matrices=full_matrices) for f in x.factors), strict=True)
     values = kernel.products(v._dense() for v in s)
-    s, u = in_order(values, kronecker(*u), descending=True)
-    order = jnp.argsort(values, axis=-1, descending=True)
-    return u, s, product(_permutation(order, x.dtype), kronecker(*vh))
+    values, order = in_order(values, x.dtype, descending=True)
+    return product(kronecker(*u), order.mT), values, product(order, kronecker(*vh))
 
 
 @matrix_norm.kernel(Kronecker, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc"))

@@ -25,8 +25,9 @@ from .diagonal import Diagonal, Identity
 from .fill import Fill
 from .inverse import checked_inverse, stays_inverse
 from .kronecker import Kronecker, has_hermitian_factors, has_square_factors, is_scaled_identity, kronecker
-from .kronecker_solvers import in_order
 from .kronecker_sum import KroneckerSum
+from .ordered import in_order
+from .product import product
 from .sum import Sum
 
 diagonal_of = Registry("diagonal_of")
@@ -209,7 +210,8 @@ def _(x):
 @eigh.kernel(KroneckerSum)
 def _(x):
     values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
-    return in_order(kernel.sums(v._dense() for v in values), kronecker(*vectors))
+    values, order = in_order(kernel.sums(v._dense() for v in values), x.dtype)
+    return values, product(kronecker(*vectors), order.mT)
 
 
 @eigvals.kernel(KroneckerSum)
