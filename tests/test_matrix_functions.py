@@ -247,3 +247,12 @@ def test_repeat():
         assert float(jax.grad(power)(1.5, count)) == pytest.approx(count * 1.5 ** (count - 1))
     assert float(power(1.5, 12)) == 1.5**9
     assert int(jax.jit(lambda v: jax.vmap(loops.largest)(v)[0])(jnp.asarray([[1, 5], [7, 2]]))) == 7
+
+
+def test_what_is_assumed_holds_for_the_dense_form():
+    """A singular matrix has its root as what it is assumed to be only: with eigenvalues that are zero to rounding."""
+    for n in (6, 17):
+        for x in (sa.Fill(4.0, (n, n)), sa.Toeplitz(np.full(n, 4.0)), sa.Hankel(np.full(n, 4.0), np.full(n, 4.0))):
+            root = sa.linalg.sqrtm(sa.assume(x, "positive_semidefinite"))
+            assert root.dtype == np.float64
+            np.testing.assert_allclose(np.asarray(root), 2 / np.sqrt(n), rtol=1e-6)

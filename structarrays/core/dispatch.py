@@ -278,7 +278,7 @@ class Function(Registry):
         x = arrays[0]
         if isinstance(x, Array) and x.solved_by_parts:
             try:
-                x = densify(x, self.name)._assuming(x.assumptions)
+                x = densify(x, self.name)
             except DensifyError as error:
                 self._raise(f"; its dense form was not tried:\n{error}")
             return self._run(static, [x, *arrays[1:]])

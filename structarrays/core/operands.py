@@ -55,8 +55,8 @@ def cast(x: Array, dtype) -> Array:
 
 
 def to_dense(x: Array) -> Dense:
-    """The dense form, inside a compiled call, without asking the policy."""
-    return x if type(x) is Dense else Dense._make((x._dense(),))
+    """The dense form, inside a compiled call, without asking the policy; what is assumed of the array stays."""
+    return x if type(x) is Dense else Dense._make((x._dense(),), None, x.assumptions)
 
 
 def densify(x: Array, name: str) -> Dense:

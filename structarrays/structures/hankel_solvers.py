@@ -61,7 +61,7 @@ def _as_dense(function, when):
     @function.kernel(Hankel, *others, when=when)
     def _(x, *rest):
         remark("the dense form, which is quicker at this size")
-        return function.dispatch(to_dense(x)._assuming(x.assumptions), *rest)
+        return function.dispatch(to_dense(x), *rest)
 
 
 for _function in (solve, slogdet, det):

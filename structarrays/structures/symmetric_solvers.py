@@ -35,20 +35,15 @@ def is_hermitian(x, *args, **static) -> bool:
     return x.dtype.kind != "c" or x.conjugates
 
 
-def _dense(x):
-    """The dense form, with what is assumed of it."""
-    return to_dense(x)._assuming(x.assumptions)
-
-
 @solve.kernel(Mirrored, Array)
 def _(x1, x2):
     remark("the dense form, which has as many elements; assume(x1, 'positive_definite') halves the work")
-    return solve.dispatch(_dense(x1), to_dense(x2))
+    return solve.dispatch(to_dense(x1), to_dense(x2))
 
 
 @inv.kernel(Mirrored)
 def _(x):
-    result, ok = inv.dispatch(_dense(x))
+    result, ok = inv.dispatch(to_dense(x))
     return type(x)._make((result.data,), x.lower), ok
 
 

@@ -51,7 +51,7 @@ def _by_another_form(function):
     @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_solved_as_dense(x))
     def _(x, *rest):
         remark("the dense form, which is quicker at this size")
-        return function.dispatch(to_dense(x)._assuming(x.assumptions), *rest)
+        return function.dispatch(to_dense(x), *rest)
 
     @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_narrow(x))
     def _(x, *rest):
@@ -123,7 +123,7 @@ def _(x):
     """Full and no smaller than the dense form, where it does not stay an `Inverse`."""
     if stays_inverse(x):
         return checked_inverse(x)
-    return inv.dispatch(to_dense(x)._assuming(x.assumptions))
+    return inv.dispatch(to_dense(x))
 
 
 # ---- determinants -----------------------------------------------------------------------------------------------------
