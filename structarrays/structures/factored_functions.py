@@ -105,11 +105,13 @@ def _scaled(function, x, y):
     if type(y) is not Dense or core == (1, 1):
         return None
     shape = (1,) * (2 - y.ndim) + y.shape
-    if shape[-2:] not in ((1, core[1]), (core[0], 1)) or core[0] == 1 == shape[-2] or core[1] == 1 == shape[-1]:
+    is_row = shape[-2:] == (1, core[1])
+    if not is_row and shape[-2:] != (core[0], 1) or core[0] == 1 == shape[-2] or core[1] == 1 == shape[-1]:
         return None
     data = y.data if function is multiply else 1 / y.data
-    factor = Diagonal._make((data.reshape((*shape[:-2], max(shape[-2:]))), None), (max(shape[-2:]),) * 2)
-    return matmul(x, factor) if shape[-2] == 1 else matmul(factor, x)
+    size = core[1] if is_row else core[0]
+    factor = Diagonal._make((data.reshape((*shape[:-2], size)), None), (size, size))
+    return matmul(x, factor) if is_row else matmul(factor, x)
 
 
 def _times_number(x, factor):

@@ -336,3 +336,12 @@ def test_a_number_that_makes_a_sum_as_large_as_its_dense_form():
     assert type(x) is sa.Sum and sum(leaf.size for leaf in jax.tree.leaves(x)) == 35  # of 36 elements
     for y in (-x, 2.0 * x, x / 3.0):
         assert type(y) is sa.Dense
+
+
+@pytest.mark.parametrize(
+    "shape, row", [((3, 0), (1, 0)), ((3, 0), (3, 1)), ((0, 3), (0, 1)), ((0, 3), (3,)), ((0, 0), (0,))]
+)
+def test_rows_and_columns_beside_what_has_none(shape, row):
+    m, n = shape
+    x, v = sa.LowRank(np.ones((m, 1)), np.ones((n, 1))), np.ones(row)
+    assert (x * v).shape == (v * x).shape == (x / v).shape == shape
