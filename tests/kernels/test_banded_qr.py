@@ -10,6 +10,11 @@ from structarrays.kernels import banded_qr
 
 DTYPES = (float, complex)
 
+# Compiled as they are in use, and not operation by operation.
+factor = jax.jit(banded_qr.factor, static_argnames=("offsets", "shape"))
+multiply = jax.jit(banded_qr.multiply, static_argnames=("m", "adjoint"))
+has_full_rank = jax.jit(banded_qr.has_full_rank, static_argnames=("offsets", "n"))
+
 
 def normal(*shape, seed=0, dtype=float):
     rng = np.random.default_rng(seed)
@@ -46,7 +51,7 @@ def adjoint(a):
 def factors_of_column(x):
     """Of a matrix of one column."""
     diagonals = [x[i : i + 1] for i in range(len(x))]
-    v, tau, upper = banded_qr.factor(diagonals[::-1], tuple(range(1 - len(x), 1)), (len(x), 1))
+    v, tau, upper = factor(diagonals[::-1], tuple(range(1 - len(x), 1)), (len(x), 1))
     return v[0], tau[0], upper[0, 0]
 
 
@@ -86,7 +91,7 @@ def test_zero_columns_have_no_reflector_and_no_nan(size):
     v, tau, beta = factors_of_column(x)
     assert tau == beta == 0 and np.array_equal(v, np.arange(size) == 0)
     for jacobian in (jax.jacfwd, jax.jacrev):
-        assert all(np.all(d == 0) for d in jacobian(factors_of_column)(x))
+        assert all(np.all(d == 0) for d in jax.jit(jacobian(factors_of_column))(x))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -97,19 +102,19 @@ def test_factors_and_products(kl, ku, dtype):
         diagonals, offsets = random(shape, kl, ku, dtype, batch)
         if not offsets:
             continue
-        v, tau, upper = banded_qr.factor(diagonals, offsets, shape)
+        v, tau, upper = factor(diagonals, offsets, shape)
         assert v.shape[-2] == tau.shape[-1] == upper.shape[-2] == k and v.shape[-1] <= kl + 1
         a, r = dense(diagonals, offsets, shape), triangle(np.asarray(upper), shape)
-        product = banded_qr.multiply(v, tau, jnp.asarray(r[..., :k, :]), m, False)
+        product = multiply(v, tau, jnp.asarray(r[..., :k, :]), m, False)
         np.testing.assert_allclose(product, a, atol=1e-14)
-        q = np.asarray(banded_qr.multiply(v, tau, jnp.eye(m, dtype=a.dtype), m, False))
+        q = np.asarray(multiply(v, tau, jnp.eye(m, dtype=a.dtype), m, False))
         np.testing.assert_allclose(adjoint(q) @ q, np.broadcast_to(np.eye(m), q.shape), atol=3e-15)
         np.testing.assert_allclose(np.abs(r[..., :k, :]), np.abs(np.linalg.qr(a).R), atol=1e-12)
         b = normal(m, 2, dtype=dtype)
-        np.testing.assert_allclose(banded_qr.multiply(v, tau, b, m, False), q @ b, atol=1e-14)
-        np.testing.assert_allclose(banded_qr.multiply(v, tau, b, m, True), adjoint(q) @ b, atol=1e-14)
+        np.testing.assert_allclose(multiply(v, tau, b, m, False), q @ b, atol=1e-14)
+        np.testing.assert_allclose(multiply(v, tau, b, m, True), adjoint(q) @ b, atol=1e-14)
         b = normal(2, *[1] * len(batch), m, 1, dtype=dtype)  # more matrices than those of the reflectors
-        np.testing.assert_allclose(banded_qr.multiply(v, tau, b, m, True), adjoint(q) @ b, atol=1e-14)
+        np.testing.assert_allclose(multiply(v, tau, b, m, True), adjoint(q) @ b, atol=1e-14)
 
 
 def test_mapped_and_one_by_one_are_the_same():
@@ -118,8 +123,8 @@ def test_mapped_and_one_by_one_are_the_same():
     b = normal(4, 9, 2)
 
     def product(diagonals, b):
-        v, tau, _ = banded_qr.factor(diagonals, offsets, shape)
-        return banded_qr.multiply(v, tau, b, 9, True)
+        v, tau, _ = factor(diagonals, offsets, shape)
+        return multiply(v, tau, b, 9, True)
 
     def weighted(diagonals, b):
         return jnp.sum(product(diagonals, b) * jnp.arange(18.0).reshape(9, 2))
@@ -127,9 +132,10 @@ def test_mapped_and_one_by_one_are_the_same():
     expected = np.stack([product([d[i] for d in diagonals], b[i]) for i in range(4)])
     np.testing.assert_allclose(product(diagonals, b), expected, atol=1e-15)
     np.testing.assert_allclose(jax.jit(jax.vmap(product))(diagonals, b), expected, atol=1e-15)
-    gradients = jax.vmap(jax.grad(weighted, argnums=(0, 1)))(diagonals, b)
+    gradient = jax.jit(jax.grad(weighted, argnums=(0, 1)))
+    gradients = jax.vmap(gradient)(diagonals, b)
     for i in range(4):
-        one = jax.grad(weighted, argnums=(0, 1))([d[i] for d in diagonals], b[i])
+        one = gradient([d[i] for d in diagonals], b[i])
         for g, h in zip(jax.tree.leaves(gradients), jax.tree.leaves(one), strict=True):
             np.testing.assert_allclose(g[i], h, atol=1e-13)
 
@@ -140,12 +146,13 @@ def test_second_derivatives():
     b = jnp.asarray(normal(5, 1, seed=9))
 
     def value(t):
-        v, tau, _ = banded_qr.factor([d * (1 + t * i) for i, d in enumerate(diagonals)], offsets, (5, 5))
-        return jnp.sum(banded_qr.multiply(v, tau, b, 5, True)[:-1] ** 2)
+        v, tau, _ = factor([d * (1 + t * i) for i, d in enumerate(diagonals)], offsets, (5, 5))
+        return jnp.sum(multiply(v, tau, b, 5, True)[:-1] ** 2)
 
     h = 1e-4
-    difference = (jax.grad(value)(h) - jax.grad(value)(-h)) / (2 * h)
-    np.testing.assert_allclose(jax.grad(jax.grad(value))(0.0), difference, rtol=1e-6)
+    gradient = jax.jit(jax.grad(value))
+    difference = (gradient(h) - gradient(-h)) / (2 * h)
+    np.testing.assert_allclose(jax.jit(jax.grad(gradient))(0.0), difference, rtol=1e-6)
 
 
 def test_memory_is_linear_in_the_rows():
@@ -154,8 +161,8 @@ def test_memory_is_linear_in_the_rows():
     b = jnp.zeros((n, 1))
 
     def product(diagonals, b):
-        v, tau, upper = banded_qr.factor(diagonals, offsets, (n, n))
-        return jnp.sum(banded_qr.multiply(v, tau, b, n, True) * upper[:, :1])
+        v, tau, upper = factor(diagonals, offsets, (n, n))
+        return jnp.sum(multiply(v, tau, b, n, True) * upper[:, :1])
 
     stored = sum(d.nbytes for d in diagonals)
     compiled = jax.jit(product).lower(diagonals, b).compile()
@@ -170,18 +177,18 @@ def test_the_rank_of_r(dtype):
     eps = np.finfo(float).eps
     diagonals, offsets = random((40, 40), 0, 2, dtype)
     diagonals[0] = diagonals[0] + 4 * np.sign(diagonals[0].real)
-    assert banded_qr.has_full_rank(diagonals, offsets, 40, eps)
+    assert has_full_rank(diagonals, offsets, 40, eps)
     values = np.linalg.svd(dense(diagonals, offsets, (40, 40)), compute_uv=False)
     largest = max(np.max(np.abs(d)) for d in diagonals)
     bound = 4 * len(offsets) * largest
-    assert banded_qr.has_full_rank(diagonals, offsets, 40, 0.1 * values[-1] / bound)
-    assert not banded_qr.has_full_rank(diagonals, offsets, 40, 10 * values[-1] / bound)
+    assert has_full_rank(diagonals, offsets, 40, 0.1 * values[-1] / bound)
+    assert not has_full_rank(diagonals, offsets, 40, 10 * values[-1] / bound)
     zero = [diagonals[0].copy(), *diagonals[1:]]
     zero[0][17] = 0
-    assert not banded_qr.has_full_rank(zero, offsets, 40, eps)
-    assert not banded_qr.has_full_rank([np.ones(80, dtype), np.full(79, 2, dtype)], (0, 1), 80, eps)
-    assert not banded_qr.has_full_rank([np.ones(3000, dtype), np.full(2999, 2, dtype)], (0, 1), 3000, eps)
-    assert not banded_qr.has_full_rank([np.zeros(3, dtype)], (0,), 3, eps)
-    assert banded_qr.has_full_rank([np.full(3, np.nan, dtype)], (0,), 3, eps)
+    assert not has_full_rank(zero, offsets, 40, eps)
+    assert not has_full_rank([np.ones(80, dtype), np.full(79, 2, dtype)], (0, 1), 80, eps)
+    assert not has_full_rank([np.ones(3000, dtype), np.full(2999, 2, dtype)], (0, 1), 3000, eps)
+    assert not has_full_rank([np.zeros(3, dtype)], (0,), 3, eps)
+    assert has_full_rank([np.full(3, np.nan, dtype)], (0,), 3, eps)
     both = [np.stack([a, b]) for a, b in zip(diagonals, zero, strict=True)]
-    assert np.array_equal(banded_qr.has_full_rank(both, offsets, 40, jnp.full(2, eps)), [True, False])
+    assert np.array_equal(has_full_rank(both, offsets, 40, jnp.full(2, eps)), [True, False])
