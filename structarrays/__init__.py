@@ -142,6 +142,7 @@ from .structures import banded_indexing as _banded_indexing
 from .structures import banded_products as _banded_products
 from .structures import banded_reductions as _banded_reductions
 from .structures import banded_solvers as _banded_solvers
+from .structures import banded_spectra as _banded_spectra
 from .structures import banded_triangles as _banded_triangles
 from .structures import block_banded_solvers as _block_banded_solvers
 from .structures import block_diagonal_solvers as _block_diagonal_solvers

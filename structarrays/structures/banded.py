@@ -42,6 +42,7 @@ class Banded(Array):
     times a vector                        ``O(d n)``
     times a matrix of d' diagonals        ``O(d d' n)``, the result has up to d + d' - 1
     solve, `slogdet`, `cholesky`          ``O(w**2 n)``, where w is the bandwidth
+    `eigvalsh`, `svdvals`                 ``O(w n**2)`` operations, ``O(w n)`` memory
     ====================================  ==========================================
 
     Examples

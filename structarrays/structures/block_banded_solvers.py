@@ -6,7 +6,20 @@ from ..core.array import Array
 from ..core.join import restrict
 from ..core.operands import densify
 from ..core.recording import remark
-from ..functions.linalg import cholesky, det, inv, qr, selected_inverse, slogdet, solve, solve_triangular
+from ..functions.linalg import (
+    cholesky,
+    det,
+    eigvalsh,
+    inv,
+    matrix_norm,
+    matrix_rank,
+    qr,
+    selected_inverse,
+    slogdet,
+    solve,
+    solve_triangular,
+    svdvals,
+)
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..functions.linalg_triangular import transposed
 from ..kernels import block_tridiagonal as kernel
@@ -15,6 +28,7 @@ from .banded import Banded, bands
 from .block_banded import BlockBanded, block_banded
 from .factored_solvers import solved
 from .inverse import checked_inverse
+from .singular_values import is_of_singular_values
 from .sparse_joins import to_sparse
 from .sparse_solvers import SOLVED_AS_DENSE, has_few_blocks  # and so the kernels here come before those there
 
@@ -148,12 +162,12 @@ def _by_banded_form(function):
     others = (Array,) if function is solve else ()
 
     @function.kernel(BlockBanded, *others, when=_has_few_bands)
-    def _(x, *rest):
+    def _(x, *rest, **static):
         remark(f"the banded form of the blocks, of at most {NARROW} diagonals on either side")
-        return function.dispatch(banded_form(x), *rest)
+        return function.dispatch(banded_form(x), *rest, **static)
 
 
-for _function in (solve, inv, slogdet, det):
+for _function in (solve, inv, slogdet, det, qr, eigvalsh, svdvals, matrix_rank):
     _by_banded_form(_function)
 del _function
 
@@ -177,10 +191,9 @@ def _(x):
 # ---- factors and elements ----------------------------------------------------------------------------------------------
 
 
-@qr.kernel(BlockBanded, when=_has_few_bands)
-def _(x, *, mode):
-    remark("the banded form of the blocks")
-    return qr.dispatch(banded_form(x), mode=mode)
+@matrix_norm.kernel(BlockBanded, when=lambda x, **static: _has_few_bands(x) and is_of_singular_values(x, **static))
+def _(x, *, keepdims, ord):
+    return matrix_norm.dispatch(banded_form(x), keepdims=keepdims, ord=ord)
 
 
 @cholesky.kernel(BlockBanded, when=lambda x, *, upper: _has_few_bands(x) and not _is_block_tridiagonal(x))

@@ -40,6 +40,7 @@ from .factored_solvers import logarithms
 from .kronecker_solvers import all_of
 from .ordered import in_order
 from .product import product
+from .singular_values import is_of_singular_values, norm, rank, tolerance
 
 
 def _zero_outside(x, **static) -> bool:
@@ -196,22 +197,14 @@ def _(x, *, full_matrices):
     return product(x._rebuild(tuple(u), None), order.mT), s, product(order, x._rebuild(tuple(vh), None))
 
 
-@matrix_norm.kernel(BlockDiagonal, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and _zero_outside(x))
+@matrix_norm.kernel(BlockDiagonal, when=lambda x, **static: _zero_outside(x) and is_of_singular_values(x, **static))
 def _(x, *, keepdims, ord):
-    values = svdvals.dispatch(x).data
-    norm = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](values, axis=-1)
-    return Dense._make((norm[..., None, None] if keepdims else norm,))
-
-
-def _default_tolerance(x, rtol):
-    return jnp.asarray(max(x.core_shape) * jnp.finfo(x.dtype).eps if rtol is None else rtol, real_dtype(x.dtype))
+    return norm(svdvals.dispatch(x).data, keepdims=keepdims, ord=ord)
 
 
 @matrix_rank.kernel(BlockDiagonal, when=_zero_outside)
 def _(x, *, rtol):
-    values = svdvals.dispatch(x).data
-    bound = _default_tolerance(x, rtol) * jnp.max(values, axis=-1, initial=0)
-    return Dense._make((jnp.sum(values > bound[..., None], axis=-1, dtype=int),))
+    return rank(x, svdvals.dispatch(x).data, rtol)
 
 
 @pinv.kernel(BlockDiagonal, when=_zero_outside)
@@ -219,7 +212,7 @@ def _(x, *, rtol):
     """Small is what is small beside the largest singular value of all blocks."""
     values = [lax.stop_gradient(s) for s in _singular_values(x)]
     largest = [jnp.max(s, axis=-1, initial=0) for s in values]  # of each block
-    bound = jnp.max(jnp.concatenate(largest, axis=-1), axis=-1, initial=0) * _default_tolerance(x, rtol)
+    bound = jnp.max(jnp.concatenate(largest, axis=-1), axis=-1, initial=0) * tolerance(x, rtol)
     parts = []
     for b, own in zip(x.blocks, largest, strict=True):
         relative = bound[..., None] / jnp.where(own == 0, 1, own)

@@ -20,10 +20,11 @@ from ..functions.linalg import (
     solve,
     svdvals,
 )
-from ..functions.linalg_checks import complex_dtype, real_dtype
+from ..functions.linalg_checks import complex_dtype
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import circulant as kernel
 from .circulant import Circulant
+from .singular_values import is_large, is_of_singular_values, norm, rank
 from .toeplitz_products import times_dense
 
 # ---- products and systems -----------------------------------------------------------------------------------------
@@ -75,7 +76,7 @@ def _reciprocals(x):
 @pinv.kernel(Circulant)
 def _(x, *, rtol):
     values = kernel.spectrum(x.c)
-    large = _is_large(x, jnp.abs(values), rtol)
+    large = is_large(x, jnp.abs(values), rtol)
     # NaN is not large, but does not vanish either.
     kept = large | jnp.isnan(values)
     return Circulant._make((kernel.from_spectrum(jnp.where(kept, 1 / jnp.where(kept, values, 1), 0), x.c),))
@@ -114,20 +115,11 @@ def _(x):
     return Dense._make((jnp.flip(jnp.sort(_singular_values(x), axis=-1), axis=-1),))
 
 
-@matrix_norm.kernel(Circulant, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc"))
+@matrix_norm.kernel(Circulant, when=is_of_singular_values)
 def _(x, *, keepdims, ord):
-    norm = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](_singular_values(x), axis=-1)
-    return Dense._make((norm[..., None, None] if keepdims else norm,))
-
-
-def _is_large(x, magnitudes, rtol):
-    """Which singular values count as nonzero: those above `rtol` times the largest."""
-    if rtol is None:
-        rtol = x.shape[-1] * jnp.finfo(x.dtype).eps
-    rtol = jnp.asarray(rtol, real_dtype(x.dtype))
-    return magnitudes > rtol[..., None] * jnp.max(magnitudes, axis=-1, keepdims=True, initial=0)
+    return norm(_singular_values(x), keepdims=keepdims, ord=ord)
 
 
 @matrix_rank.kernel(Circulant)
 def _(x, *, rtol):
-    return Dense._make((jnp.sum(_is_large(x, _singular_values(x), rtol), axis=-1, dtype=int),))
+    return rank(x, _singular_values(x), rtol)

@@ -7,11 +7,12 @@ import jax.numpy as jnp
 
 from ..core.dense import Dense
 from ..functions.linalg import eig, eigh, eigvals, eigvalsh, matrix_norm, matrix_rank, pinv, qr, svd, svdvals
-from ..functions.linalg_checks import complex_dtype, real_dtype
+from ..functions.linalg_checks import complex_dtype
 from .banded_products import has_structural_zeros
 from .diagonal import Diagonal, Identity
 from .ordered import in_order, rows_in_order
 from .product import product
+from .singular_values import is_large, is_of_singular_values, norm, tolerance
 
 
 def identity(scale, shape):
@@ -100,22 +101,17 @@ def _(x, *, full_matrices):
     return u, Dense._make((jnp.abs(x.diag),)), identity(_ones(x), (rows, n))
 
 
-@matrix_norm.kernel(Diagonal, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and has_structural_zeros(x))
+@matrix_norm.kernel(Diagonal, when=lambda x, **static: has_structural_zeros(x) and is_of_singular_values(x, **static))
 def _(x, *, keepdims, ord):
-    values = jnp.abs(x.diag)
-    norm = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](values, axis=-1)
-    return Dense._make((norm[..., None, None] if keepdims else norm,))
+    return norm(jnp.abs(x.diag), keepdims=keepdims, ord=ord)
 
 
 def _is_large(x, rtol):
     """Which entries count as nonzero: those above `rtol` times the largest."""
     magnitude = jnp.abs(x.entries[0])
-    if rtol is None:
-        rtol = max(x.core_shape) * jnp.finfo(x.dtype).eps
-    rtol = jnp.asarray(rtol, real_dtype(x.dtype))
     if type(x) is Identity:
-        return magnitude > rtol * magnitude
-    return magnitude > rtol[..., None] * jnp.max(magnitude, axis=-1, keepdims=True, initial=0)
+        return magnitude > tolerance(x, rtol) * magnitude
+    return is_large(x, magnitude, rtol)
 
 
 @matrix_rank.kernel(Diagonal, when=has_structural_zeros)

@@ -46,9 +46,9 @@ from .kronecker import (
     transformed,
 )
 from .low_rank import LowRank, low_rank
-from .low_rank_spectra import norm_by_singular_values, tolerance
 from .ordered import in_order
 from .product import product
+from .singular_values import is_of_singular_values, norm, rank, tolerance
 
 
 def all_of(flags):
@@ -254,16 +254,14 @@ def _(x, *, full_matrices):
     return product(kronecker(*u), order.mT), values, product(order, kronecker(*vh))
 
 
-@matrix_norm.kernel(Kronecker, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc"))
+@matrix_norm.kernel(Kronecker, when=is_of_singular_values)
 def _(x, *, keepdims, ord):
-    return norm_by_singular_values(x, keepdims=keepdims, ord=ord)
+    return norm(svdvals.dispatch(x).data, keepdims=keepdims, ord=ord)
 
 
 @matrix_rank.kernel(Kronecker)
 def _(x, *, rtol):
-    values = _singular_values(x)
-    bound = tolerance(x, rtol) * jnp.max(values, axis=-1, initial=0)
-    return Dense._make((jnp.sum(values > bound[..., None], axis=-1, dtype=int),))
+    return rank(x, _singular_values(x), rtol)
 
 
 @pinv.kernel(Kronecker)

@@ -28,6 +28,7 @@ from .circulant import Circulant
 from .fill import Fill
 from .low_rank import LowRank, constant_of_rank_one, low_rank
 from .product import Product
+from .singular_values import is_of_singular_values, norm, rank, tolerance
 from .sum import Sum, canonical
 
 low_rank_form = Registry("low_rank_form")
@@ -126,28 +127,14 @@ def _(x):
     return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]),))
 
 
-def norm_by_singular_values(x, *, keepdims, ord):
-    """The spectral norm, the smallest singular value (-2), or the sum of all (nuclear)."""
-    values = svdvals.dispatch(x).data
-    norm = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](values, axis=-1)
-    return Dense._make((norm[..., None, None] if keepdims else norm,))
-
-
-@matrix_norm.kernel(LowRank, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and _is_narrow(x))
+@matrix_norm.kernel(LowRank, when=lambda x, **static: _is_narrow(x) and is_of_singular_values(x, **static))
 def _(x, *, keepdims, ord):
-    return norm_by_singular_values(x, keepdims=keepdims, ord=ord)
-
-
-def tolerance(x, rtol):
-    """How small a singular value is, relative to the largest, that counts as zero."""
-    return jnp.asarray(max(x.shape[-2:]) * jnp.finfo(x.dtype).eps if rtol is None else rtol, real_dtype(x.dtype))
+    return norm(svdvals.dispatch(x).data, keepdims=keepdims, ord=ord)
 
 
 @matrix_rank.kernel(LowRank, when=_is_narrow)
 def _(x, *, rtol):
-    values = svdvals.dispatch(x).data
-    bound = tolerance(x, rtol) * jnp.max(values, axis=-1)
-    return Dense._make((jnp.sum(values > bound[..., None], axis=-1, dtype=int),))
+    return rank(x, svdvals.dispatch(x).data, rtol)
 
 
 @pinv.kernel(LowRank, when=lambda x, *, rtol: _is_narrow(x) and x.rank > 0)
@@ -188,12 +175,12 @@ for _function in (svdvals, matrix_rank, pinv, eigvals):
 del _function
 
 
-@matrix_norm.kernel(Product, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and is_narrow(x))
+@matrix_norm.kernel(Product, when=lambda x, **static: is_narrow(x) and is_of_singular_values(x, **static))
 def _(x, *, keepdims, ord):
     return matrix_norm.dispatch(through_narrowest(x), keepdims=keepdims, ord=ord)
 
 
-@matrix_norm.kernel(Sum, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and has_low_rank(x))
+@matrix_norm.kernel(Sum, when=lambda x, **static: has_low_rank(x) and is_of_singular_values(x, **static))
 def _(x, *, keepdims, ord):
     return matrix_norm.dispatch(of_low_rank(x), keepdims=keepdims, ord=ord)
 

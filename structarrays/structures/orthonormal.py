@@ -26,6 +26,7 @@ from ..functions.linalg_checks import real_dtype
 from .diagonal import Identity
 from .permutation import Permutation
 from .product import compose_pair, times_number
+from .singular_values import is_of_singular_values
 
 
 class Orthonormal(Factored):
@@ -101,8 +102,8 @@ def _(x, *, rtol):
     return Dense._make((jnp.full(x.shape[:-2], min(x.shape[-2:]), int),))
 
 
-@matrix_norm.kernel(Orthonormal, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and min(x.shape[-2:]) > 0)
-@matrix_norm.kernel(Permutation, when=lambda x, *, keepdims, ord: ord in (2, -2, "nuc") and min(x.shape[-2:]) > 0)
+@matrix_norm.kernel(Orthonormal, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
+@matrix_norm.kernel(Permutation, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
 def _(x, *, keepdims, ord):
     norm = ones(x, dtype=real_dtype(x.dtype)) * (min(x.shape[-2:]) if ord == "nuc" else 1)
     return Dense._make((norm[..., None, None] if keepdims else norm,))

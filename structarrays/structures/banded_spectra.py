@@ -1,0 +1,101 @@
+"""Eigenvalues of banded Hermitian matrices, and singular values of banded ones, in linear memory.
+
+Their derivatives need the eigenvectors, and hence the dense form.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from ..core.dense import Dense
+from ..core.operands import densify, to_dense
+from ..core.recording import remark
+from ..functions.linalg import eigh, eigvalsh, matrix_norm, matrix_rank, svd, svdvals
+from ..kernels import banded_spectra as kernel
+from ..kernels import sparse_direct
+from .banded import Banded, at_offsets, bands
+from .banded_products import has_structural_zeros
+from .singular_values import is_of_singular_values, norm, rank
+
+# Up to so many rows the dense form is decomposed, which is as fast.
+_DENSE = 32
+_DENSE_SINGULAR, _DENSE_SINGULAR_PER_DIAGONAL = 256, 16
+
+
+def _is_linear(x, **static) -> bool:
+    """Whether there is a way without the dense form."""
+    return has_structural_zeros(x) and sparse_direct.is_available() and min(x.core_shape) > 0
+
+
+@eigvalsh.kernel(Banded, when=_is_linear)
+def _(x):
+    w = max(map(abs, x.offsets), default=0)
+    if x.shape[-1] <= _DENSE:
+        return eigvalsh.dispatch(to_dense(x))
+    remark(f"LAPACK's routine for banded matrices; O(n**2 w) operations, O(n w) memory, w = {w}")
+    return Dense._make((_eigenvalues(x),))
+
+
+@jax.custom_jvp
+def _eigenvalues(x):
+    return kernel.eigenvalues(kernel.hermitian_storage(x.diagonal, x.shape[-1], x.offsets))
+
+
+@_eigenvalues.defjvp
+def _(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    values, vectors = (part._dense() for part in eigh.dispatch(densify(x, "the derivative of linalg.eigvalsh")))
+    return values, _change(vectors, dx, vectors)
+
+
+@svdvals.kernel(Banded, when=_is_linear)
+def _(x):
+    if not x.offsets:
+        return svdvals.dispatch(at_offsets(x, (0,)))
+    # Rows and columns beyond the diagonals are zero; a matrix and its transpose have the same singular values.
+    m, n = x.core_shape
+    x = bands(x.diagonals, x.offsets, (min(m, n - min(0, *x.offsets)), min(n, m + max(0, *x.offsets))))
+    if -x.offsets[0] > x.offsets[-1]:
+        x = x.mT
+    w = max(abs(2 * k + 1) for k in x.offsets)
+    if max(x.core_shape) <= max(_DENSE_SINGULAR, _DENSE_SINGULAR_PER_DIAGONAL * w):
+        return svdvals.dispatch(to_dense(x))
+    remark(f"eigenvalues of a banded matrix by LAPACK; O(n**2 w) operations, O(n w) memory, w = {w}")
+    return Dense._make((_singular_values(x),))
+
+
+@jax.custom_jvp
+def _singular_values(x):
+    values = kernel.eigenvalues(kernel.golub_kahan_storage(x.diagonals, x.offsets, x.core_shape))
+    # Those that are zero may come out below.
+    return jnp.maximum(jnp.flip(values, -1)[..., : min(x.core_shape)], 0)
+
+
+@_singular_values.defjvp
+def _(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    parts = svd.dispatch(densify(x, "the derivative of linalg.svdvals"), full_matrices=False)
+    u, values, vh = (part._dense() for part in parts)
+    return values, _change(u, dx, vh.mT.conj())
+
+
+def _change(u, dx, v):
+    """The real diagonal ``(..., k)`` of ``u.mT.conj() @ dx @ v``: to first order what a change of the matrix makes of its values."""
+    total = jnp.zeros((*u.shape[:-2], u.shape[-1]), u.real.dtype)
+    for k, d in zip(dx.offsets, dx.diagonals, strict=True):
+        row, column = max(0, -k), max(0, k)
+        left, right = (a[..., start : start + d.shape[-1], :] for a, start in ((u, row), (v, column)))
+        total += jnp.sum((left.conj() * d[..., None] * right).real, axis=-2)
+    return total
+
+
+# ---- what follows from them ----------------------------------------------------------------------------------------
+
+
+@matrix_norm.kernel(Banded, when=lambda x, **static: _is_linear(x) and is_of_singular_values(x, **static))
+def _(x, *, keepdims, ord):
+    return norm(svdvals.dispatch(x).data, keepdims=keepdims, ord=ord)
+
+
+@matrix_rank.kernel(Banded, when=_is_linear)
+def _(x, *, rtol):
+    return rank(x, svdvals.dispatch(x).data, rtol)

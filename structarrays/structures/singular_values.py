@@ -1,0 +1,32 @@
+"""What follows from singular values alone, in any order: norms, and which of them count as zero."""
+
+import jax.numpy as jnp
+
+from ..core.dense import Dense
+from ..functions.linalg_checks import real_dtype
+
+
+def is_of_singular_values(x, *, keepdims, ord) -> bool:
+    """Whether a matrix norm of this order is one of the singular values or their sum."""
+    return ord in (2, -2, "nuc")
+
+
+def norm(values, *, keepdims, ord) -> Dense:
+    """The spectral norm, the smallest singular value (-2), or the sum of all (nuclear), from singular values ``(..., k)``."""
+    result = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](values, axis=-1)
+    return Dense._make((result[..., None, None] if keepdims else result,))
+
+
+def tolerance(x, rtol):
+    """How small a singular value is, relative to the largest, that counts as zero: by default ``max(M, N) eps``."""
+    return jnp.asarray(max(x.shape[-2:]) * jnp.finfo(x.dtype).eps if rtol is None else rtol, real_dtype(x.dtype))
+
+
+def is_large(x, values, rtol):
+    """Which of all nonzero singular values ``(..., k)`` of `x` do not."""
+    return values > tolerance(x, rtol)[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0)
+
+
+def rank(x, values, rtol) -> Dense:
+    """How many do not."""
+    return Dense._make((jnp.sum(is_large(x, values, rtol), axis=-1, dtype=int),))
