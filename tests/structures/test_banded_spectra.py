@@ -43,9 +43,9 @@ def test_eigvalsh(offsets, dtype):
         close(values, np.linalg.eigvalsh(hermitian_part(np.asarray(x)).astype("complex128")), dtype)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("shape", [(280, 280), (290, 270), (270, 290), (400, 270), (270, 400), (7, 4), (3, 9)])
-@pytest.mark.parametrize("offsets", [(-1, 0, 1), (0, 1), (-2, 0), (1,), (-2, -1)])
+@pytest.mark.parametrize("offsets", [(-1, 0, 1), (-2, 0), (1,)])
 def test_svdvals(offsets, shape, dtype):
     x = banded(shape, offsets, dtype)
     with sa.densify("error"):
