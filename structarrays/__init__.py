@@ -138,6 +138,7 @@ from .functions.trigonometric import (
 from .functions.utility import all, any, diff
 from .interop import numpy as _numpy
 from .interop import printing as _printing
+from .interop.files import load, save
 from .structures import banded_indexing as _banded_indexing
 from .structures import banded_products as _banded_products
 from .structures import banded_reductions as _banded_reductions

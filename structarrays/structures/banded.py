@@ -10,6 +10,7 @@ from ..core.array import Array
 from ..core.dense import parameter
 from ..core.entries import elements
 from ..core.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
+from ..core.validation import validated
 from ..kernels import bands as kernel
 from .fill import Fill, core_shape
 
@@ -377,3 +378,12 @@ def missing(x: Banded, axis: int) -> np.ndarray:
         start = max(0, -k if axis == -1 else k)
         count[start : start + kernel.diagonal_length(x.core_shape, k)] -= 1
     return count
+
+
+@validated.kernel(Banded)
+def _(x):
+    m, n = x.core_shape
+    if list(x.offsets) != sorted(set(x.offsets)) or any(not -m < k < n for k in x.offsets if k != 0):
+        raise ValueError(
+            f"a {type(x).__name__} of shape {x.shape} has no diagonals with offsets {x.offsets}, or not in this order"
+        )

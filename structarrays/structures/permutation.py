@@ -9,6 +9,7 @@ from ..core.array import Array
 from ..core.dense import parameter
 from ..core.entries import elements
 from ..core.text import inline
+from ..core.validation import validated
 from ..kernels import permutations as kernel
 from ..kernels.sparse import over_batch
 from .sparse import Sparse, _integers
@@ -165,6 +166,11 @@ def _check(p, n):
         counts = np.bincount(row, minlength=n)
         if counts.max() > 1:
             raise ValueError(f"p must hold each of 0, ..., {n - 1} once, got {int(counts.argmax())} more than once")
+
+
+@validated.kernel(Permutation)
+def _(x):
+    _check(np.asarray(x.p), x.shape[-1])
 
 
 def _check_matrix(a):

@@ -1,5 +1,6 @@
 """`Sparse`: an array that stores the entries at some coordinates."""
 
+import functools
 import math
 
 import jax
@@ -10,6 +11,7 @@ from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import parameter
 from ..core.text import inline
+from ..core.validation import validated
 from ..kernels import sparse as kernel
 from ..kernels import sparse_host as host
 from .banded import batch_of
@@ -465,3 +467,24 @@ def zero_sparse(shape, dtype=None, batch=(), background=None):
     coordinates = (jnp.zeros((*batch, 0), _index_dtype(shape)) for _ in shape)
     leaves = (jnp.zeros((*batch, 0), dtype), *coordinates, background)
     return Sparse._make(leaves, (shape, tuple(range(len(shape))), False))
+
+
+@validated.kernel(Sparse)
+def _(x):
+    """Coordinates in range and in their order, each once; padding behind them."""
+    coordinates = [np.asarray(c) for c in x._keys()]
+    if any(c.shape != x.data.shape or c.dtype.kind != "i" for c in coordinates):
+        raise ValueError("the coordinates of a Sparse must be integers, one for each entry")
+    stored = functools.reduce(
+        np.logical_and, [(c >= 0) & (c < n) for c, n in zip(coordinates, x._sizes(), strict=True)]
+    )
+    unused = functools.reduce(np.logical_and, [c == n for c, n in zip(coordinates, x._sizes(), strict=True)])
+    if not np.all(stored | unused if x.padded else stored) or np.any(stored[..., 1:] & ~stored[..., :-1]):
+        raise ValueError(f"the coordinates of a Sparse of shape {x.shape} are out of range")
+    # Of two neighbours the first coordinate in which they differ is larger in the second.
+    less, equal = np.zeros(stored[..., 1:].shape, bool), np.ones(stored[..., 1:].shape, bool)
+    for c in coordinates:
+        less |= equal & (c[..., 1:] > c[..., :-1])
+        equal &= c[..., 1:] == c[..., :-1]
+    if not np.all(less | ~stored[..., 1:]):
+        raise ValueError("the coordinates of a Sparse are not in their order, or some stand twice")

@@ -1,0 +1,361 @@
+"""Arrays on disk: NumPy's ``.npz``, with a description in JSON beside it; nothing in a file is executed.
+
+A file is a ZIP archive of uncompressed members: ``structarrays.json``, and the numbers as ``0.npy``, ``1.npy``, …, which `numpy.load` reads,
+too. The description is a tree of objects of one key each, in the order of the values saved:
+
+======================================  ============================================================================
+``{"value": null}``                     ``None``, and booleans, integers, floats and strings; a complex number is
+                                        ``{"complex": [re, im]}``, a float that JSON has not ``{"float": "inf"}``
+``{"list": [...]}``, ``{"tuple": []}``    sequences
+``{"dict": [[key, node], ...]}``        a dictionary, with nodes for keys as well
+``{"result": [name, node, ...]}``       a named tuple of this library, such as the result of `linalg.qr`
+``{"jax": i}``, ``{"numpy": i}``        the numbers of ``i.npy``, as an array of JAX or of NumPy; ``[i, dtype]`` for
+                                        dtypes that NumPy has not, of which the file has the bits
+``{"structure": {...}}``                an array of this library: its ``class``, its static part ``meta``, its ``parts``, which
+                                        are nodes, and its ``assumptions``
+======================================  ============================================================================
+"""
+
+import contextlib
+import io
+import json
+import math
+import os
+import struct
+import uuid
+import zipfile
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..core.array import Array
+from ..core.validation import check_parameters
+from ..functions.linalg_factorizations import CholeskyFactor, LUFactor, LUResult
+from ..functions.linalg_indefinite import LDLResult
+from ..functions.linalg_least_squares import LstsqResult
+from ..functions.linalg_solvers import SlogdetResult
+from ..functions.linalg_spectra import EighResult, EigResult, QRResult, SVDResult
+from ..functions.set import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
+
+VERSION = 1
+_DESCRIPTION = "structarrays.json"
+_RESULTS = (
+    CholeskyFactor,
+    LUFactor,
+    LUResult,
+    LDLResult,
+    LstsqResult,
+    SlogdetResult,
+    EigResult,
+    EighResult,
+    QRResult,
+    SVDResult,
+)
+_RESULTS = {c.__name__: c for c in (*_RESULTS, UniqueAllResult, UniqueCountsResult, UniqueInverseResult)}
+_FOREIGN = {name: np.dtype(getattr(jnp, name)) for name in dir(jnp) if name.startswith(("bfloat16", "float8"))}
+"""The dtypes that NumPy has not, but JAX has."""
+
+_PACKAGE = Array.__module__.partition(".")[0]
+
+
+def save(file, tree):
+    """Write arrays, and containers of them, to a file.
+
+    Parameters
+    ----------
+    file : path or binary file object
+        What to write to. A file of that name is replaced when the new one is complete, and not before.
+    tree : array, or list, tuple, dict of such, to any depth
+        Arrays of any structure, of JAX and of NumPy; numbers, strings and None; results of functions of this library.
+
+    Raises
+    ------
+    TypeError
+        If there is something else in `tree`, a traced array, or an array of Python objects; the message says where.
+
+    See Also
+    --------
+    load
+
+    Notes
+    -----
+    The file is what NumPy calls ``.npz``, with a description in JSON: it takes as much as the arrays store. Dtype, structure, assumptions
+    and all bits come back. Arrays that are spread over devices are gathered on the host.
+
+    Examples
+    --------
+    >>> import io
+    >>> import structarrays as sa
+    >>> file = io.BytesIO()
+    >>> sa.save(file, {"precision": sa.tridiagonal([1.0], [2.0, 2.0], [1.0]), "steps": 3})
+    >>> _ = file.seek(0)
+    >>> sa.load(file)["precision"].offsets
+    (-1, 0, 1)
+    """
+    numbers: list[np.ndarray] = []
+    description = {"format": _PACKAGE, "version": VERSION, "tree": _node(tree, "tree", numbers)}
+    if hasattr(file, "write"):
+        _write(file, description, numbers)
+        return
+    path = os.path.realpath(file)
+    temporary = os.path.join(os.path.dirname(path), f".saving-{uuid.uuid4().hex}")
+    try:
+        with open(temporary, "xb") as target:
+            _write(target, description, numbers)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def load(file):
+    """Read what `save` has written.
+
+    Parameters
+    ----------
+    file : path or binary file object
+
+    Returns
+    -------
+    tree
+        As it was saved, with arrays on the default device.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or none of `save`; if it holds an array of a class that is not imported, or of a dtype that JAX has not, unless
+        ``jax_enable_x64`` is set. No code in a file is run.
+    OSError
+        If it can't be read.
+
+    See Also
+    --------
+    save
+
+    Examples
+    --------
+    >>> import io
+    >>> import structarrays as sa
+    >>> sa.load(io.BytesIO(b"anything"))
+    Traceback (most recent call last):
+        ...
+    ValueError: load: this is no file of structarrays, or it is damaged: File is not a zip file
+    """
+    if not hasattr(file, "read"):
+        with open(file, "rb") as opened:
+            return load(opened)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            members = _Members(archive)
+            description = json.loads(members.take(_DESCRIPTION))
+            if not isinstance(description, dict) or description.get("format") != _PACKAGE:
+                raise ValueError(f"{_DESCRIPTION} describes another format")
+            if description.get("version") != VERSION:
+                raise ValueError(f"its version is {description.get('version')!r}, this library reads {VERSION}")
+            return _value(description["tree"], members)
+    except _DAMAGE as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"load: this is no file of {_PACKAGE}, or it is damaged: {reason}") from error
+
+
+# What reading a file meets that is none.
+_DAMAGE = (
+    ValueError,  # among them those of JSON and Unicode
+    KeyError,
+    IndexError,
+    TypeError,
+    OverflowError,
+    RecursionError,
+    NotImplementedError,
+    EOFError,
+    OSError,  # from a place before the beginning
+    struct.error,
+    zipfile.BadZipFile,
+    MemoryError,
+)
+
+
+# ---- writing -------------------------------------------------------------------------------------------------------
+
+
+def _write(file, description, numbers):
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        archive.writestr(_DESCRIPTION, json.dumps(description, allow_nan=False))
+        for i, data in enumerate(numbers):
+            with archive.open(f"{i}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, data, allow_pickle=False)
+
+
+def _node(value, where, numbers):
+    """The description of a value; its numbers are appended to `numbers`."""
+    if isinstance(value, Array):
+        leaves, (cls, meta, assumptions) = value._value
+        parts = [_node(leaf, f"part {i} of {where}", numbers) for i, leaf in enumerate(leaves)]
+        fields = {"class": _name(cls), "meta": _static(meta, where), "parts": parts}
+        return {"structure": {**fields, "assumptions": sorted(assumptions)}}
+    if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
+        return {"value": value}
+    if type(value) is float:
+        return {"float": repr(value)}
+    if type(value) is complex:
+        return {"complex": [_node(part, where, numbers) for part in (value.real, value.imag)]}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [_node(v, f"{where}[{i}]", numbers) for i, v in enumerate(value)]}
+    if type(value) is dict:
+        items = [[_node(k, f"a key of {where}", []), _node(v, f"{where}[{k!r}]", numbers)] for k, v in value.items()]
+        return {"dict": items}
+    if _RESULTS.get(type(value).__name__) is type(value):
+        return {"result": [type(value).__name__, *(_node(v, f"{where}[{i}]", numbers) for i, v in enumerate(value))]}
+    if isinstance(value, (jax.Array, np.ndarray, np.generic)):
+        return _of_numbers(value, where, numbers)
+    raise TypeError(
+        f"save: {where} is of type {type(value).__name__}, which cannot be saved; arrays, lists, tuples, dicts and numbers can"
+    )
+
+
+def _of_numbers(value, where, numbers):
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(f"save: {where} is traced; save outside of jax.jit and the other transformations")
+    kind = "jax" if isinstance(value, jax.Array) else "numpy"
+    if jnp.issubdtype(value.dtype, jax.dtypes.extended):
+        raise TypeError(
+            f"save: {where} has the dtype {value.dtype}, which cannot be saved; take jax.random.key_data of it"
+        )
+    data = np.asarray(value)
+    place = len(numbers)
+    if data.dtype.kind in "biufc":
+        numbers.append(data)
+        return {kind: place}
+    if data.dtype.name in _FOREIGN:
+        numbers.append(data.view(np.dtype(f"u{data.dtype.itemsize}")))
+        return {kind: [place, data.dtype.name]}
+    raise TypeError(f"save: {where} has the dtype {data.dtype}, which cannot be saved; numbers and booleans can")
+
+
+def _name(cls) -> str:
+    inside = cls.__module__.partition(".")[0] == _PACKAGE
+    return cls.__name__ if inside else f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _static(meta, where):
+    """The static part of an array: what JSON has, tuples, and dtypes."""
+    if meta is None or type(meta) in (bool, int, str):
+        return meta
+    if type(meta) is tuple:
+        return [_static(m, where) for m in meta]
+    if isinstance(meta, np.dtype):
+        return {"dtype": meta.name}
+    raise TypeError(f"save: the static part of {where} holds a {type(meta).__name__}, which cannot be saved")
+
+
+# ---- reading -------------------------------------------------------------------------------------------------------
+
+
+class _Members:
+    """The members of an archive, each of which is taken once: so what is read is no larger than the file."""
+
+    def __init__(self, archive):
+        self.archive, self.left = archive, set(archive.namelist())
+
+    def take(self, name) -> bytes:
+        info = self.archive.getinfo(name)
+        if info.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(f"{name} is compressed")
+        if name not in self.left:
+            raise ValueError(f"{name} is there twice")
+        self.left.remove(name)
+        return self.archive.read(info)
+
+
+def _value(node, members):
+    if not isinstance(node, dict) or len(node) != 1:
+        raise ValueError(f"{node!r:.80} describes no value")
+    ((kind, content),) = node.items()
+    if kind == "value" and (content is None or type(content) in (bool, int, float, str)):
+        return content
+    if kind == "float" and content in ("inf", "-inf", "nan"):
+        return float(content)
+    if kind == "complex":
+        real, imag = (_value(c, members) for c in content)
+        return complex(float(real), float(imag))
+    if kind in ("list", "tuple"):
+        values = [_value(c, members) for c in _sequence(content)]
+        return values if kind == "list" else tuple(values)
+    if kind == "dict":
+        return {_value(k, members): _value(v, members) for k, v in _sequence(content)}
+    if kind == "result":
+        name, *fields = _sequence(content)
+        return _RESULTS[name](*(_value(f, members) for f in fields))
+    if kind in ("jax", "numpy"):
+        return _numbers(kind, content, members)
+    if kind == "structure":
+        return _structure(content, members)
+    raise ValueError(f"{node!r:.80} describes no value")
+
+
+def _sequence(content) -> list:
+    if not isinstance(content, list):
+        raise ValueError(f"{content!r:.80} is no list")
+    return content
+
+
+def _numbers(kind, content, members):
+    place, foreign = content if isinstance(content, list) else (content, None)
+    if type(place) is not int:
+        raise ValueError(f"{place!r:.80} is no number of a member")
+    name = f"{place}.npy"
+    data = members.take(name)
+    stream = io.BytesIO(data)
+    header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    shape, columns_first, dtype = header[np.lib.format.read_magic(stream)](stream)
+    if dtype.kind not in "biufc" or any(type(n) is not int or n < 0 for n in shape):
+        raise ValueError(f"{name} has the dtype {dtype} and the shape {shape}")
+    if math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
+        raise ValueError(
+            f"{name} has {len(data) - stream.tell()} bytes of numbers, not those of shape {shape} and dtype {dtype}"
+        )
+    array = np.frombuffer(data, dtype, offset=stream.tell()).reshape(shape, order="F" if columns_first else "C")
+    if foreign is not None:
+        array = array.view(_FOREIGN[foreign])
+    if kind == "numpy":
+        return np.array(array, order="K")
+    if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype.newbyteorder("="):
+        raise ValueError(f'{name} has the dtype {array.dtype}, which takes jax.config.update("jax_enable_x64", True)')
+    return jnp.array(array.astype(array.dtype.newbyteorder("="), copy=False))
+
+
+def _structure(content, members):
+    cls = _class(content["class"])
+    parts = tuple(_value(p, members) for p in _sequence(content["parts"]))
+    if not all(p is None or isinstance(p, (Array, jax.Array)) for p in parts):
+        raise ValueError(f"a {cls.__name__} has parts that are no arrays")
+    x = cls._make(parts, _meta(content["meta"]), frozenset(_sequence(content["assumptions"])))
+    check_parameters(x)
+    return x
+
+
+def _class(name):
+    found, waiting = {}, [Array]
+    while waiting:
+        for cls in waiting.pop().__subclasses__():
+            waiting.append(cls)
+            found[_name(cls)] = cls
+    if name in found:
+        return found[name]
+    module, colon, _ = str(name).partition(":")
+    hint = f"; import {module} before" if colon else ""
+    raise ValueError(f"it holds an array of the class {name!r}, which is not known here{hint}")
+
+
+def _meta(content):
+    if content is None or type(content) in (bool, int, str):
+        return content
+    if isinstance(content, list):
+        return tuple(map(_meta, content))
+    if isinstance(content, dict) and list(content) == ["dtype"]:
+        dtype = np.dtype(str(content["dtype"]))
+        if dtype.kind in "biufc":
+            return dtype
+    raise ValueError(f"{content!r:.80} is no static part of an array")
