@@ -138,6 +138,8 @@ from .functions.trigonometric import (
 from .functions.utility import all, any, diff
 from .interop import numpy as _numpy
 from .interop import printing as _printing
+from .interop.exports import compilation_cache
+from .interop.exports import make_exportable as _make_exportable
 from .interop.files import load, save
 from .structures import banded_indexing as _banded_indexing
 from .structures import banded_products as _banded_products
@@ -218,6 +220,8 @@ from .structures.toeplitz import Toeplitz
 from .structures.triangular import Triangular
 from .transform.calculus import grad, value_and_grad, vmap
 from .transform.structure import convert, join
+
+_make_exportable()
 
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"

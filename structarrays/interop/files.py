@@ -30,6 +30,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.array import Array
+from ..core.serialization import PACKAGE, class_of, name_of, static_node, static_part
 from ..core.validation import check_parameters
 from ..functions.linalg_factorizations import CholeskyFactor, LUFactor, LUResult
 from ..functions.linalg_indefinite import LDLResult
@@ -40,23 +41,18 @@ from ..functions.set import UniqueAllResult, UniqueCountsResult, UniqueInverseRe
 
 VERSION = 1
 _DESCRIPTION = "structarrays.json"
-_RESULTS = (
-    CholeskyFactor,
-    LUFactor,
-    LUResult,
-    LDLResult,
-    LstsqResult,
-    SlogdetResult,
-    EigResult,
-    EighResult,
-    QRResult,
-    SVDResult,
-)
-_RESULTS = {c.__name__: c for c in (*_RESULTS, UniqueAllResult, UniqueCountsResult, UniqueInverseResult)}
+RESULTS = {
+    c.__name__: c
+    for c in (
+        *(CholeskyFactor, LUFactor, LUResult, LDLResult, LstsqResult, SlogdetResult),
+        *(EigResult, EighResult, QRResult, SVDResult),
+        *(UniqueAllResult, UniqueCountsResult, UniqueInverseResult),
+    )
+}
+"""The named tuples that functions of this library return."""
+
 _FOREIGN = {name: np.dtype(getattr(jnp, name)) for name in dir(jnp) if name.startswith(("bfloat16", "float8"))}
 """The dtypes that NumPy has not, but JAX has."""
-
-_PACKAGE = Array.__module__.partition(".")[0]
 
 
 def save(file, tree):
@@ -94,7 +90,7 @@ def save(file, tree):
     (-1, 0, 1)
     """
     numbers: list[np.ndarray] = []
-    description = {"format": _PACKAGE, "version": VERSION, "tree": _node(tree, "tree", numbers)}
+    description = {"format": PACKAGE, "version": VERSION, "tree": _node(tree, "tree", numbers)}
     if hasattr(file, "write"):
         _write(file, description, numbers)
         return
@@ -150,14 +146,14 @@ def load(file):
         with zipfile.ZipFile(file) as archive:
             members = _Members(archive)
             description = json.loads(members.take(_DESCRIPTION))
-            if not isinstance(description, dict) or description.get("format") != _PACKAGE:
+            if not isinstance(description, dict) or description.get("format") != PACKAGE:
                 raise ValueError(f"{_DESCRIPTION} describes another format")
             if description.get("version") != VERSION:
                 raise ValueError(f"its version is {description.get('version')!r}, this library reads {VERSION}")
             return _value(description["tree"], members)
     except _DAMAGE as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
-        raise ValueError(f"load: this is no file of {_PACKAGE}, or it is damaged: {reason}") from error
+        raise ValueError(f"load: this is no file of {PACKAGE}, or it is damaged: {reason}") from error
 
 
 # What reading a file meets that is none.
@@ -193,7 +189,7 @@ def _node(value, where, numbers):
     if isinstance(value, Array):
         leaves, (cls, meta, assumptions) = value._value
         parts = [_node(leaf, f"part {i} of {where}", numbers) for i, leaf in enumerate(leaves)]
-        fields = {"class": _name(cls), "meta": _static(meta, where), "parts": parts}
+        fields = {"class": name_of(cls), "meta": static_node(meta, where), "parts": parts}
         return {"structure": {**fields, "assumptions": sorted(assumptions)}}
     if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
         return {"value": value}
@@ -206,7 +202,7 @@ def _node(value, where, numbers):
     if type(value) is dict:
         items = [[_node(k, f"a key of {where}", []), _node(v, f"{where}[{k!r}]", numbers)] for k, v in value.items()]
         return {"dict": items}
-    if _RESULTS.get(type(value).__name__) is type(value):
+    if RESULTS.get(type(value).__name__) is type(value):
         return {"result": [type(value).__name__, *(_node(v, f"{where}[{i}]", numbers) for i, v in enumerate(value))]}
     if isinstance(value, (jax.Array, np.ndarray, np.generic)):
         return _of_numbers(value, where, numbers)
@@ -232,22 +228,6 @@ def _of_numbers(value, where, numbers):
         numbers.append(data.view(np.dtype(f"u{data.dtype.itemsize}")))
         return {kind: [place, data.dtype.name]}
     raise TypeError(f"save: {where} has the dtype {data.dtype}, which cannot be saved; numbers and booleans can")
-
-
-def _name(cls) -> str:
-    inside = cls.__module__.partition(".")[0] == _PACKAGE
-    return cls.__name__ if inside else f"{cls.__module__}:{cls.__qualname__}"
-
-
-def _static(meta, where):
-    """The static part of an array: what JSON has, tuples, and dtypes."""
-    if meta is None or type(meta) in (bool, int, str):
-        return meta
-    if type(meta) is tuple:
-        return [_static(m, where) for m in meta]
-    if isinstance(meta, np.dtype):
-        return {"dtype": meta.name}
-    raise TypeError(f"save: the static part of {where} holds a {type(meta).__name__}, which cannot be saved")
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
@@ -287,7 +267,7 @@ def _value(node, members):
         return {_value(k, members): _value(v, members) for k, v in _sequence(content)}
     if kind == "result":
         name, *fields = _sequence(content)
-        return _RESULTS[name](*(_value(f, members) for f in fields))
+        return RESULTS[name](*(_value(f, members) for f in fields))
     if kind in ("jax", "numpy"):
         return _numbers(kind, content, members)
     if kind == "structure":
@@ -327,35 +307,10 @@ def _numbers(kind, content, members):
 
 
 def _structure(content, members):
-    cls = _class(content["class"])
+    cls = class_of(content["class"])
     parts = tuple(_value(p, members) for p in _sequence(content["parts"]))
     if not all(p is None or isinstance(p, (Array, jax.Array)) for p in parts):
         raise ValueError(f"a {cls.__name__} has parts that are no arrays")
-    x = cls._make(parts, _meta(content["meta"]), frozenset(_sequence(content["assumptions"])))
+    x = cls._make(parts, static_part(content["meta"]), frozenset(_sequence(content["assumptions"])))
     check_parameters(x)
     return x
-
-
-def _class(name):
-    found, waiting = {}, [Array]
-    while waiting:
-        for cls in waiting.pop().__subclasses__():
-            waiting.append(cls)
-            found[_name(cls)] = cls
-    if name in found:
-        return found[name]
-    module, colon, _ = str(name).partition(":")
-    hint = f"; import {module} before" if colon else ""
-    raise ValueError(f"it holds an array of the class {name!r}, which is not known here{hint}")
-
-
-def _meta(content):
-    if content is None or type(content) in (bool, int, str):
-        return content
-    if isinstance(content, list):
-        return tuple(map(_meta, content))
-    if isinstance(content, dict) and list(content) == ["dtype"]:
-        dtype = np.dtype(str(content["dtype"]))
-        if dtype.kind in "biufc":
-            return dtype
-    raise ValueError(f"{content!r:.80} is no static part of an array")

@@ -1,0 +1,77 @@
+"""Classes and static parts of arrays in JSON: for files, and for programs that `jax.export` writes.
+
+Nothing here imports or runs what a text names: a class is found among those that are defined, by its name.
+"""
+
+import numpy as np
+
+from .array import Array
+
+PACKAGE = Array.__module__.partition(".")[0]
+
+
+def name_of(cls) -> str:
+    """The name of a class of arrays: with its module, if it is not of this library."""
+    inside = cls.__module__.partition(".")[0] == PACKAGE
+    return cls.__name__ if inside else f"{cls.__module__}:{cls.__qualname__}"
+
+
+def classes():
+    """All classes of arrays that are defined."""
+    waiting = [Array]
+    while waiting:
+        found = waiting.pop().__subclasses__()
+        yield from found
+        waiting += found
+
+
+def class_of(name) -> type:
+    """The class of this name.
+
+    Raises
+    ------
+    ValueError
+        If none is known.
+    """
+    for cls in classes():
+        if name_of(cls) == name:
+            return cls
+    module, colon, _ = str(name).partition(":")
+    hint = f"; import {module} before" if colon else ""
+    raise ValueError(f"it holds an array of the class {name!r}, which is not known here{hint}")
+
+
+def static_node(meta, where: str):
+    """The static part of an array: what JSON has, tuples as lists, and dtypes.
+
+    Raises
+    ------
+    TypeError
+        If it holds anything else; `where` says in which array.
+    """
+    if meta is None or type(meta) in (bool, int, str):
+        return meta
+    if type(meta) is tuple:
+        return [static_node(m, where) for m in meta]
+    if isinstance(meta, np.dtype):
+        return {"dtype": meta.name}
+    raise TypeError(f"the static part of {where} holds a {type(meta).__name__}, which cannot be saved")
+
+
+def static_part(node):
+    """The reverse.
+
+    Raises
+    ------
+    ValueError
+        If the node is none that `static_node` makes.
+    """
+    if node is None or type(node) in (bool, int, str):
+        return node
+    if isinstance(node, list):
+        return tuple(map(static_part, node))
+    if isinstance(node, dict) and list(node) == ["dtype"]:
+        dtype = np.dtype(str(node["dtype"]))
+        if dtype.kind in "biufc":
+            return dtype
+    raise ValueError(f"{node!r:.80} is no static part of an array")

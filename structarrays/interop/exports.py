@@ -1,0 +1,90 @@
+"""Programs over structured arrays on disk: what ``jax.export`` has to know of our classes, and JAX's cache of compiled programs."""
+
+import json
+import os
+from pathlib import Path
+
+import jax
+from jax import export
+from jax.experimental.compilation_cache import compilation_cache as cache
+
+from ..core.serialization import PACKAGE, class_of, classes, name_of, static_node, static_part
+from ..functions.linalg_factorizations import CholeskyFactor
+from .files import RESULTS
+
+
+def make_exportable():
+    """Tell JAX how the static parts of all arrays and results are written; once, when all classes are defined."""
+    for cls in classes():
+        export.register_pytree_node_serialization(
+            cls, serialized_name=_name(cls), serialize_auxdata=_written, deserialize_auxdata=_read
+        )
+    for cls in RESULTS.values():
+        if cls is CholeskyFactor:
+            export.register_pytree_node_serialization(
+                cls,
+                serialized_name=_name(cls),
+                serialize_auxdata=lambda lower: json.dumps(lower).encode(),
+                deserialize_auxdata=lambda data: json.loads(bytes(data)),
+            )
+        else:
+            export.register_namedtuple_serialization(cls, serialized_name=_name(cls))
+
+
+def _name(cls) -> str:
+    return f"{PACKAGE}:{name_of(cls)}"
+
+
+def _written(aux) -> bytes:
+    cls, meta, assumptions = aux
+    return json.dumps([name_of(cls), static_node(meta, f"a {cls.__name__}"), sorted(assumptions)]).encode()
+
+
+def _read(data):
+    name, meta, assumptions = json.loads(bytes(data))
+    return class_of(name), static_part(meta), frozenset(assumptions)
+
+
+def compilation_cache(folder=None):
+    """Keep what is compiled on disk, so that the next process that needs it does not compile it again.
+
+    It is JAX's persistent compilation cache, for programs of any size: those of this library are small and many, and JAX by itself keeps
+    only those that take more than a second.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where; by default ``structarrays/jax`` in the user's folder for caches (``$XDG_CACHE_HOME``, else ``~/.cache``). Several
+        processes may use it at a time. Who can write to it can put programs there that others then run: it has to be one's own.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder, which exists now.
+
+    Raises
+    ------
+    OSError
+        If the folder can't be made.
+
+    Notes
+    -----
+    The key of a program is its text, with the version of JAX and the kind of device: after a change of either it is compiled anew, and what is
+    old stays until somebody deletes it (JAX's option ``jax_compilation_cache_max_size`` limits it). Programs that call back to the host,
+    as those with sparse systems do, are not kept.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import structarrays as sa
+    >>> folder = sa.compilation_cache(tempfile.mkdtemp())  # doctest: +SKIP
+    """
+    default = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "structarrays" / "jax"
+    folder = Path(default if folder is None else folder).expanduser().absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    # JAX decides at the first compilation whether there is a cache, and where.
+    cache.reset_cache()
+    return folder
