@@ -15,6 +15,7 @@ from ..kernels import sparse_direct
 from .banded import Banded, at_offsets, bands
 from .banded_products import has_structural_zeros
 from .singular_values import is_of_singular_values, norm, rank
+from .toeplitz import Toeplitz, at_diagonals, is_narrow
 
 # Up to so many rows the dense form is decomposed, which is as fast.
 _DENSE = 32
@@ -99,3 +100,23 @@ def _(x, *, keepdims, ord):
 @matrix_rank.kernel(Banded, when=_is_linear)
 def _(x, *, rtol):
     return rank(x, svdvals.dispatch(x).data, rtol)
+
+
+# ---- Toeplitz matrices of few diagonals ----------------------------------------------------------------------------
+
+
+def _by_banded_form(function):
+    @function.kernel(Toeplitz, when=lambda x, **static: is_narrow(x))
+    def _(x, **static):
+        remark("the banded form, of few diagonals")
+        return function.dispatch(at_diagonals(x, x.offsets), **static)
+
+
+for _function in (eigvalsh, svdvals, matrix_rank):
+    _by_banded_form(_function)
+del _function
+
+
+@matrix_norm.kernel(Toeplitz, when=lambda x, **static: is_narrow(x) and is_of_singular_values(x, **static))
+def _(x, *, keepdims, ord):
+    return matrix_norm.dispatch(at_diagonals(x, x.offsets), keepdims=keepdims, ord=ord)

@@ -136,6 +136,19 @@ def test_the_blocks_of_a_block_tridiagonal_matrix():
         assert int(sa.linalg.matrix_rank(x)) == 300
 
 
+def test_toeplitz_matrices_of_few_diagonals():
+    for shape in ((300, 300), (300, 280)):
+        x = sa.Toeplitz([2.0, -1.0], [2.0, 0.5], shape=shape)
+        a = np.asarray(x)
+        s = np.linalg.svd(a, compute_uv=False)
+        with sa.densify("error"):
+            close(sa.linalg.svdvals(x), s)
+            close(sa.linalg.matrix_norm(x, ord=2), s[0])
+            assert int(sa.linalg.matrix_rank(x)) == np.linalg.matrix_rank(a)
+            if shape[0] == shape[1]:
+                close(sa.linalg.eigvalsh(x), np.linalg.eigvalsh(hermitian_part(a)))
+
+
 def test_what_is_done_is_explained():
     x = banded((300, 300), (-1, 0, 1))
     assert "O(n**2 w)" in str(sa.explain(sa.linalg.eigvalsh, x))
