@@ -282,15 +282,15 @@ CLASSES_OF_ONE = {  # docs/structure_table.md, 1.6: Identity, Diagonal, Banded; 
     "eig": ("Dense Identity", "Dense Identity", "Dense Dense"),
     "eigh": ("Dense Identity", "Dense Permutation", "Dense Dense"),
     "eigvals": ("Dense", "Dense", "D Dense"),
-    "eigvalsh": ("Dense", "Dense", "D Dense"),
+    "eigvalsh": ("Dense", "Dense", "Dense"),
     "inv": ("Identity", "Diagonal", "Dense"),
     "matrix_norm": ("Dense", "Dense", "Dense"),
-    "matrix_rank": ("Dense", "Dense", "D Dense"),
+    "matrix_rank": ("Dense", "Dense", "Dense"),
     "pinv": ("Identity", "Diagonal", "Dense"),
     "qr": ("Identity Identity", "Identity Diagonal", "Householder Banded"),
     "slogdet": ("Dense Dense", "Dense Dense", "Dense Dense"),
     "svd": ("Identity Dense Identity", "Product Dense Permutation", "Dense Dense Dense"),
-    "svdvals": ("Dense", "Dense", "D Dense"),
+    "svdvals": ("Dense", "Dense", "Dense"),
     "trace": ("Dense", "Dense", "Dense"),
 }
 
