@@ -220,6 +220,7 @@ from .structures.toeplitz import Toeplitz
 from .structures.triangular import Triangular
 from .transform.calculus import grad, value_and_grad, vmap
 from .transform.structure import convert, join
+from .transform.structured import structured
 
 _make_exportable()
 

@@ -198,6 +198,11 @@ def _logging(log):
             RECORDING.remove(log)
 
 
+def unrecorded():
+    """A context in which nothing is logged: for code that only asks which structure would come out."""
+    return _log(None)
+
+
 @contextlib.contextmanager
 def record():
     """Log every kernel and every densification inside the ``with``.

@@ -9,6 +9,7 @@ from ..core.dense import Dense
 from ..core.dispatch import function
 from ..core.dtypes import default_dtype
 from ..core.elementwise import ElementwiseArrayFunction, elementwise, elementwise_function
+from ..core.factored import Factored
 from ..core.join import is_zero_outside, join, meet, restrict, same_pattern
 from ..core.operands import cast, densify, promote
 from ..core.registry import FUNCTIONS, Registry
@@ -344,7 +345,9 @@ def _where_rule(function, args, static):
         if type(pattern) is Dense:
             return elementwise(function, args, static)
     gathered = [
-        restrict(x, pattern).entries if x.stores_entries else pattern._gather(x._dense() if c is None else c)
+        restrict(x, pattern).entries
+        if x.stores_entries or (isinstance(x, Factored) and core == 2)
+        else pattern._gather(x._dense() if c is None else c)
         for x, c in zip(args, constants, strict=True)
     ]
     batch, behind = shape[:-core], len(pattern.batch_shape)

@@ -1,0 +1,3 @@
+from .interpreter import Interpreter
+
+__all__ = ["Interpreter"]

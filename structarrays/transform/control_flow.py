@@ -1,0 +1,238 @@
+"""Rules of `structured` for loops and conditions: what a loop carries is widened until its structure stays.
+
+The loop is built anew with JAX's own functions, on structured arrays as pytrees, so that nothing here hangs on how its equations
+are made, and derivatives, `vmap` and effects are JAX's.
+"""
+
+import contextlib
+import threading
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.extend.core import ClosedJaxpr
+
+from ..core.array import Array
+from ..core.recording import unrecorded
+from .constants import LAZY
+from .interpreter import bind
+from .rules import involved, plain, rule
+from .widening import dense_target, fixed, join_targets, key, settled, target_of, widened
+
+ROUNDS = 4
+"""After how many rounds a structure that still changes is given up for a dense array."""
+
+
+class _Found(threading.local):
+    """What has been found of programs, while a function is traced: nested loops would else be traced once for each round of each
+    loop around them. `depth` is not 0 where only structures are asked for.
+    """
+
+    depth = 0
+    differentiating = False  # whether that is within a rule for tangents: it may use its own function, without end
+
+    def __init__(self):
+        self.targets: dict = {}
+
+
+_state = _Found()
+
+
+@contextlib.contextmanager
+def remembering():
+    """Keep what is found of loops and branches until the end of this block."""
+    before, _state.targets = _state.targets, {}
+    try:
+        yield
+    finally:
+        _state.targets = before
+
+
+def differentiating() -> bool:
+    """Whether only the structures are asked for that a rule for tangents returns."""
+    return _state.differentiating
+
+
+def structures_of(interpreter, program, targets, *, tangents: bool = False):
+    """The targets of the results of a program for values with these targets, without computing; `tangents` says that it is the rule
+    for tangents of a function.
+    """
+    within = _state.differentiating
+    name = (id(program), tuple(map(key, targets)), within or tangents)
+    if name not in _state.targets:
+        _state.depth += 1
+        _state.differentiating = within or tangents
+        try:
+            with unrecorded():
+                moving, merge = apart(targets)
+                result = jax.eval_shape(
+                    lambda *values: [settled(v) for v in interpreter.run(program, *merge(values))], *moving
+                )
+        finally:
+            _state.depth -= 1
+            _state.differentiating = within
+        # The program and the constants, too, or another one might get the identity of one of them.
+        _state.targets[name] = (result, program, targets)
+    return _state.targets[name][0]
+
+
+def apart(values):
+    """The values that are not constants of the program, and a function that puts others in their places among these."""
+    moving = [v for v in values if not isinstance(v, LAZY)]
+
+    def merge(others):
+        others = iter(others)
+        return [v if isinstance(v, LAZY) else next(others) for v in values]
+
+    return moving, merge
+
+
+def _placeholders(targets):
+    """Values with these targets, where only structures are asked for."""
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), targets)
+
+
+def _fixpoint(start, step):
+    """The targets that hold the first ones and what `step` makes of them."""
+    targets = list(start)
+    for round_ in range(ROUNDS + 1):
+        after = step(targets)
+        joined = [join_targets(x, y) for x, y in zip(targets, after, strict=True)]
+        moved = [key(x) != key(y) for x, y in zip(targets, joined, strict=True)]
+        if not any(moved):
+            return targets
+        if round_ >= ROUNDS - 1:
+            joined = [dense_target(y) if m else y for m, y in zip(moved, joined, strict=True)]
+        targets = joined
+    return [dense_target(x) for x in targets]
+
+
+@rule("cond")
+def _(interpreter, equation, which, *operands):
+    branches = equation.params["branches"]
+    which = plain(which, "cond")
+    operands, merge = apart([fixed(v) for v in operands])
+    platforms = equation.params.get("branches_platforms")
+
+    inputs = merge([target_of(v) for v in operands])
+    found = [structures_of(interpreter, branch, inputs) for branch in branches]
+    targets = found[0]
+    for others in found[1:]:
+        targets = [join_targets(x, y) for x, y in zip(targets, others, strict=True)]
+    if _state.depth:
+        return _placeholders(targets)
+
+    def widening(branch):
+        return lambda *values: [
+            widened(v, t) for v, t in zip(interpreter.run(branch, *merge(values)), targets, strict=True)
+        ]
+
+    if platforms is None:
+        return lax.switch(which, [widening(b) for b in branches], *operands)
+    named = {name: widening(b) for names, b in zip(platforms, branches, strict=True) for name in names or ("default",)}
+    return lax.platform_dependent(*operands, **named)
+
+
+@rule("scan")
+def _(interpreter, equation, *operands):
+    p = equation.params
+    body, consts, carried = p["jaxpr"], p["num_consts"], p["num_carry"]
+    operands = list(operands)
+    held, init = [fixed(v) for v in operands[:consts]], [settled(v) for v in operands[consts : consts + carried]]
+    sliced = [_sliceable(v) for v in operands[consts + carried :]]
+    if not involved((*held, *init, *sliced)):
+        return bind(equation, [plain(v, "scan") for v in (*held, *init, *sliced)])
+    one = [jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), v) for v in sliced]
+    outside = [target_of(v) for v in held]
+
+    def step(targets):
+        return structures_of(interpreter, body, [*outside, *targets, *one])[:carried]
+
+    targets = _fixpoint([target_of(v) for v in init], step)
+    if _state.depth:
+        stacked = structures_of(interpreter, body, [*outside, *targets, *one])[carried:]
+        longer = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((p["length"], *leaf.shape), leaf.dtype), stacked)
+        return [*_placeholders(targets), *_placeholders(longer)]
+
+    def loop(carry, each):
+        results = interpreter.run(body, *held, *carry, *each)
+        carry = [widened(v, t) for v, t in zip(results[:carried], targets, strict=True)]
+        return carry, [settled(v) for v in results[carried:]]
+
+    start = [widened(v, t) for v, t in zip(init, targets, strict=True)]
+    carry, stacked = lax.scan(loop, start, sliced, length=p["length"], reverse=p["reverse"], unroll=p["unroll"])
+    return [*carry, *stacked]
+
+
+def _sliceable(value):
+    """What a loop runs over: of a stack of structured matrices the batch axis, of a single one its rows, which are dense."""
+    value = settled(value)
+    if isinstance(value, Array) and not value.batch_shape:
+        return plain(value, "scan")
+    return value
+
+
+@rule("while")
+def _(interpreter, equation, *operands):
+    p = equation.params
+    first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    asked, held = [fixed(v) for v in operands[:first]], [fixed(v) for v in operands[first:second]]
+    init = [settled(v) for v in operands[second:]]
+    outside = [target_of(v) for v in held]
+
+    def step(targets):
+        return structures_of(interpreter, p["body_jaxpr"], [*outside, *targets])
+
+    targets = _fixpoint([target_of(v) for v in init], step)
+    if _state.depth:
+        return _placeholders(targets)
+
+    def body(carry):
+        return [widened(v, t) for v, t in zip(interpreter.run(p["body_jaxpr"], *held, *carry), targets, strict=True)]
+
+    def goes_on(carry):
+        (answer,) = interpreter.run(p["cond_jaxpr"], *asked, *carry)
+        return plain(answer, "while")
+
+    return lax.while_loop(goes_on, body, [widened(v, t) for v, t in zip(init, targets, strict=True)])
+
+
+@rule("checkpoint", "remat2")
+def _(interpreter, equation, *operands):
+    p = equation.params
+    program = ClosedJaxpr(p["jaxpr"], ())
+
+    operands, merge = apart([fixed(v) for v in operands])
+
+    def run(*values):
+        return [settled(v) for v in interpreter.run(program, *merge(values))]
+
+    return jax.checkpoint(run, prevent_cse=p["prevent_cse"], policy=p["policy"])(*operands)
+
+
+@rule("custom_linear_solve")
+def _(interpreter, equation, *operands):
+    """A solver given by functions: they run on what they hold, and the right-hand side is dense."""
+    lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
+    held, rest = [], [settled(v) for v in operands]
+    for count in (lengths.matvec, lengths.vecmat, lengths.solve, lengths.transpose_solve):
+        held.append(rest[:count])
+        rest = rest[count:]
+    matvec, vecmat, solve, transposed = (
+        _with(interpreter, program, values) for program, values in zip(programs, held, strict=True)
+    )
+    b = [plain(v, "custom_linear_solve") for v in rest]
+    symmetric = transposed is None or (vecmat is not None and programs.vecmat is programs.matvec)
+    return lax.custom_linear_solve(
+        matvec,
+        b,
+        lambda _, right: solve(right),
+        None if transposed is None else lambda _, right: transposed(right),
+        symmetric=symmetric,
+    )
+
+
+def _with(interpreter, program, values):
+    if program is None:
+        return None
+    return lambda right: [plain(v, "custom_linear_solve") for v in interpreter.run(program, *values, *right)]

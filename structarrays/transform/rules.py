@@ -1,0 +1,77 @@
+"""The table of rules of `structured`, and what all of them use.
+
+A rule binds a primitive of JAX to the function of the namespace that does the same, so that a kernel serves both. It gets the values
+of the operands: arrays of JAX, structured arrays (never `Dense`), or constant matrices (`constants`).
+"""
+
+import jax
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.operands import densify, strip_weak
+from ..core.registry import FUNCTIONS
+from .constants import LAZY
+from .interpreter import Interpreter, bind
+
+_SPECIAL = (Array, *LAZY)
+
+
+def is_special(value) -> bool:
+    """Whether a value is none of JAX's own."""
+    return isinstance(value, _SPECIAL)
+
+
+def expanded(interpreter, equation, *values):
+    """The rule where there is no other: structured operands are expanded, and JAX does what it does."""
+    return bind(equation, [plain(value, equation.primitive.name) for value in values])
+
+
+STRUCTURED = Interpreter(special=is_special, default=expanded)
+"""The interpretation of JAX programs in which arrays have structure."""
+
+rule = STRUCTURED.rule
+
+
+def plain(value, name: str):
+    """A value as an array of JAX, expanded under the policy; `name` says by what."""
+    if isinstance(value, Array):
+        return densify(value, name).data
+    return value.dense() if isinstance(value, LAZY) else value
+
+
+def array(value) -> Array:
+    """A value as an array of the namespace, inside a compiled call."""
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, LAZY):
+        return value.array
+    return Dense._make((jnp.asarray(value),))
+
+
+def unwrapped(value):
+    """A result of the namespace as a value: what is dense is an array of JAX."""
+    if type(value) is Dense:
+        return strip_weak(value.data)
+    return value
+
+
+def involved(values) -> bool:
+    """Whether a structured array is among the values, not just constants of the program."""
+    return any(isinstance(value, Array) for value in values)
+
+
+def call(name: str, *arrays, **static):
+    """The result of a function of the namespace, as a value; of one that returns a flag beside it, the result."""
+    function = FUNCTIONS[name]
+    result = function.__wrapped__(*map(array, arrays), **static)
+    if getattr(function, "checked", None):
+        result, _ = result
+    return unwrapped(result) if isinstance(result, Array) else result
+
+
+def cast(value, dtype):
+    """A value with another dtype, unless it has it."""
+    if value.dtype == dtype:
+        return value
+    return value._cast(dtype) if isinstance(value, Array) else jax.lax.convert_element_type(value, dtype)

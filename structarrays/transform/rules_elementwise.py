@@ -1,0 +1,352 @@
+"""Rules of `structured` for elementwise primitives: the family's rule of the namespace, with the primitive itself as the formula."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Literal
+
+from ..core.array import Array
+from ..core.assumptions import carried_by_sum
+from ..core.dense import Dense
+from ..core.dispatch import active_log
+from ..core.elementwise import elementwise
+from ..core.join import is_zero_outside
+from ..core.operands import cast as cast_array
+from ..core.registry import FUNCTIONS
+from ..structures.banded import bands
+from .constants import LAZY, Constant, Counter, Triangle, compared
+from .interpreter import bind
+from .rules import array, involved, is_special, rule, unwrapped
+
+
+class _Like(NamedTuple):
+    """What is known of an elementwise primitive."""
+
+    name: str  # of the function of the namespace that it is, for numbers of an inexact dtype
+    zero: bool  # whether it maps zeros to zero
+    absorbs: tuple[int, ...] = ()  # the operands in which a structural zero absorbs
+    integers: str | None = None  # the function that it is for integers, if another one, or none ("")
+    booleans: str | None = None
+
+
+_ZERO = {
+    "abs": "abs", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh", "ceil": "ceil", "conj": "conj",
+    "expm1": "expm1", "floor": "floor", "imag": "imag", "log1p": "log1p", "neg": "negative", "real": "real",
+    "sign": "sign", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "square": "square", "tan": "tan", "tanh": "tanh",
+    "cbrt": "", "erf": "", "erf_inv": "", "bessel_i1e": "", "population_count": "", "reduce_precision": "",
+    "bitcast_convert_type": "", "copy": "positive", "copy_p": "positive", "name": "positive", "stop_gradient": "positive",
+}  # fmt: skip
+_NOT_ZERO = {
+    "acos": "acos", "acosh": "acosh", "cos": "cos", "cosh": "cosh", "exp": "exp", "is_finite": "isfinite", "log": "log",
+    "bessel_i0e": "", "clz": "", "digamma": "", "erfc": "", "exp2": "", "lgamma": "", "logistic": "", "rsqrt": "",
+}  # fmt: skip
+
+LIKE = {
+    **{primitive: _Like(name, True) for primitive, name in _ZERO.items()},
+    **{primitive: _Like(name, False) for primitive, name in _NOT_ZERO.items()},
+    "round": _Like("", True),
+    "not": _Like("", False, integers="bitwise_invert", booleans="logical_not"),
+    "add": _Like("add", True),
+    "add_any": _Like("add", True),
+    "sub": _Like("subtract", True),
+    "mul": _Like("multiply", True, (0, 1)),
+    "div": _Like("divide", False, (0,), integers=""),  # of integers: towards zero, unlike `floor_divide`
+    "max": _Like("maximum", True),
+    "min": _Like("minimum", True),
+    "atan2": _Like("atan2", True),
+    "complex": _Like("", True),
+    "pow": _Like("", False),
+    "rem": _Like("", False),
+    "nextafter": _Like("nextafter", True),
+    "eq": _Like("equal", False),
+    "ne": _Like("not_equal", True),
+    "lt": _Like("less", True),
+    "le": _Like("less_equal", False),
+    "gt": _Like("greater", True),
+    "ge": _Like("greater_equal", False),
+    "eq_to": _Like("", False),
+    "lt_to": _Like("", True),
+    "le_to": _Like("", False),
+    "and": _Like("", True, (0, 1), integers="bitwise_and", booleans="logical_and"),
+    "or": _Like("", True, integers="bitwise_or", booleans="logical_or"),
+    "xor": _Like("", True, integers="bitwise_xor", booleans="logical_xor"),
+    "shift_left": _Like("", True, integers="bitwise_left_shift"),
+    "shift_right_arithmetic": _Like("", True, integers="bitwise_right_shift"),
+    "shift_right_logical": _Like("", True),
+    "clamp": _Like("", True),
+    "igamma": _Like("", False),
+    "igammac": _Like("", False),
+    "polygamma": _Like("", False),
+    "zeta": _Like("", False),
+    "regularized_incomplete_beta": _Like("", False),
+}
+"""The elementwise primitives. That those which are said to map zeros to zero do so is tested for each."""
+
+
+class _Elementwise:
+    """A primitive with its parameters, as the family's rule sees a function of the namespace."""
+
+    exact = False
+
+    def __init__(self, equation, like: _Like, dtype):
+        self.equation, self.zero, self.absorbs = equation, like.zero, like.absorbs
+        other = {"b": like.booleans, "i": like.integers, "u": like.integers}.get(dtype.kind)
+        self.name = like.name if other is None else other
+        self.exact = dtype.kind in "biu"
+        self.literals = {}
+
+    def formula(self, *data):
+        """The primitive on plain arrays."""
+        if self.literals:
+            data = iter(data)
+            count = len(self.equation.invars)
+            data = [self.literals[i] if i in self.literals else next(data) for i in range(count)]
+        return bind(self.equation, data)
+
+    def choose(self, args):
+        """The kernel that the namespace's function has for these arrays, or None."""
+        function = FUNCTIONS.get(self.name) if self.name else None
+        return None if function is None else function.choose(args, {})
+
+
+def elementwise_rule(interpreter, equation, *values):
+    """The primitive of stored entries and background, in the join or meet of the structures."""
+    if not involved(values):
+        return _of_constants(interpreter, equation, values)
+    primitive = equation.primitive.name
+    dtype = next(v for v in values if isinstance(v, Array)).dtype
+    like = LIKE[primitive]
+    if primitive == "integer_pow":
+        like = like._replace(zero=equation.params["y"] > 0)
+    function = _Elementwise(equation, like, dtype)
+    quick = _entry_by_entry(function, equation, values)
+    if quick is not None:
+        return quick
+    triangle = _within_triangle(primitive, values)
+    if triangle is not None:
+        return triangle
+    arrays = [array(v) for v in values]
+    kernel = function.choose(arrays)
+    if kernel is not None:
+        log = active_log()
+        if log is None:
+            return unwrapped(kernel.run(*arrays))
+        with log.event(function.name, arrays, "kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
+            return unwrapped(event.finish(kernel.run(*arrays)))
+    if any(x.stores_entries for x in arrays):
+        arrays = _folded(function, equation, values, arrays)
+    function.name = function.name or primitive
+    return unwrapped(carried_by_sum(function.name, arrays, elementwise(function, arrays, {})))
+
+
+for _name in LIKE:
+    rule(_name)(elementwise_rule)
+LIKE["integer_pow"] = _Like("", True)
+rule("integer_pow")(elementwise_rule)
+
+
+def _entry_by_entry(function, equation, values):
+    """The most frequent case, in a few lines: one structured array, or several of one static pattern, and numbers."""
+    first, entries, numbers = None, [], {}
+    for i, value in enumerate(values):
+        if isinstance(value, Array):
+            if not value.stores_entries or not value.static_pattern:
+                return None
+            if first is None:
+                first = value
+            elif value._value[1][:2] != first._value[1][:2] or value.batch_shape != first.batch_shape:
+                return None
+            entries.append(value)
+        elif isinstance(value, LAZY) or jnp.ndim(value):
+            return None
+        else:
+            numbers[i] = value
+    if first.assumptions and function.name == "add":
+        return None
+    kernel = function.choose([v if isinstance(v, Array) else _NUMBER for v in values])
+    if kernel is not None or (numbers and first.batch_shape and not _literals(equation, numbers)):
+        return None
+    if not first._closed_under(function, entries):
+        return None
+    function.literals = numbers
+    mapped = tuple(function.formula(*each) for each in zip(*(x.entries for x in entries), strict=True))
+    if first._covers:
+        return first._rebuild(mapped, None)
+    places = [i for i, v in enumerate(values) if isinstance(v, Array)]
+    absorbing = any(i in function.absorbs and is_zero_outside(values[i]) for i in places) and _absorbing(function)
+    if absorbing and all(x.background is None for x in entries):
+        return first._rebuild(mapped, None)
+    if absorbing:
+        return None  # what the other stores does not matter off the pattern, but its background might
+    if all(x.background is None for x in entries) and _keeps_zero(function, equation, numbers):
+        return first._rebuild(mapped, None)
+    zeros = [jnp.zeros(first.batch_shape, x.dtype) if x.background is None else x.background for x in entries]
+    return first._rebuild(mapped, function.formula(*zeros))
+
+
+_NUMBER = Dense._make((np.zeros(()),))
+
+
+def _absorbing(function) -> bool:
+    from ..core.contexts import strong_zeros_policy
+
+    return function.exact or strong_zeros_policy.value
+
+
+def _literals(equation, numbers) -> bool:
+    return all(isinstance(equation.invars[i], Literal) for i in numbers)
+
+
+def _keeps_zero(function, equation, numbers) -> bool:
+    """Whether the primitive maps zeros to zero, beside these numbers: it is known where they stand in the program itself."""
+    if not numbers:
+        return function.zero
+    if not _literals(equation, numbers):
+        return False
+    dtypes = [atom.aval.dtype for atom in equation.invars]
+    key = tuple((i, np.asarray(v).dtype, np.asarray(v).tobytes()) for i, v in numbers.items())
+    return _zero_beside(_Program(equation), key, tuple(dtypes))
+
+
+class _Program:
+    """An equation as a key: primitive and parameters."""
+
+    def __init__(self, equation):
+        self.equation = equation
+        self.key = (equation.primitive, tuple((k, str(v)) for k, v in equation.params.items()))
+
+    def __hash__(self):
+        return hash(self.key)
+
+    def __eq__(self, other):
+        return self.key == other.key
+
+
+@functools.lru_cache(4096)
+def _zero_beside(program, numbers, dtypes) -> bool:
+    values = {i: np.frombuffer(data, dtype)[0] for i, dtype, data in numbers}
+    with jax.ensure_compile_time_eval():
+        operands = [jnp.asarray(values[i] if i in values else 0, dtype) for i, dtype in enumerate(dtypes)]
+        return not np.asarray(bind(program.equation, operands)).astype(bool)
+
+
+def _folded(function, equation, values, arrays):
+    """The operands without numbers of the program itself, which become part of the formula: so it may be known that zeros stay."""
+    numbers = {
+        i: v
+        for i, v in enumerate(values)
+        if not is_special(v) and isinstance(equation.invars[i], Literal) and not jnp.ndim(v)
+    }
+    if not numbers or len(numbers) == len(values):
+        return arrays
+    function.zero = _keeps_zero(function, equation, numbers)
+    function.literals = numbers
+    kept = [i for i in range(len(values)) if i not in numbers]
+    function.absorbs = tuple(kept.index(i) for i in function.absorbs if i in kept)
+    return [arrays[i] for i in kept]
+
+
+def _within_triangle(primitive, values):
+    """The product of an array with a triangle of ones: that triangle of it."""
+    if primitive in ("mul", "and") and any(isinstance(v, Triangle) for v in values):
+        x, y = values if isinstance(values[1], Triangle) else values[::-1]
+        if isinstance(x, Array) and x.shape[-2:] == y.shape:
+            return unwrapped(y.of(x))
+    return None
+
+
+# ---- of constants alone ----------------------------------------------------------------------------------------------
+
+
+def _of_constants(interpreter, equation, values):
+    """The primitive of constant matrices and numbers is such a matrix; beside anything else they are dense."""
+    primitive = equation.primitive.name
+    others = [v for v in values if not isinstance(v, LAZY)]
+    if all(jnp.ndim(v) == 0 for v in others):
+        if any(isinstance(v, Counter) for v in values):
+            result = _of_counters(primitive, equation, values)
+            if result is not None:
+                return result
+        elif any(isinstance(v, Triangle) for v in values):
+            if primitive == "not" and values[0].dtype.kind == "b":
+                return values[0].complement
+        else:
+            arrays = [array(v) for v in values]
+            function = _Elementwise(equation, LIKE[primitive], arrays[0].dtype)
+            result = unwrapped(elementwise(function, _folded(function, equation, values, arrays), {}))
+            return Constant(result) if isinstance(result, Array) else result
+    return bind(equation, [v.dense() if isinstance(v, LAZY) else v for v in values])
+
+
+def _of_counters(primitive, equation, values):
+    if len(values) != 2:
+        return None
+    x, y = values
+    if isinstance(x, Counter) and isinstance(y, Counter):
+        return (
+            compared(primitive, x, y)
+            if x.axis != y.axis and primitive in ("eq", "ne", "lt", "le", "gt", "ge")
+            else None
+        )
+    counter, number, atom = (x, y, equation.invars[1]) if isinstance(x, Counter) else (y, x, equation.invars[0])
+    if not isinstance(atom, Literal) or not isinstance(counter, Counter):
+        return None
+    if primitive == "add" or (primitive == "sub" and counter is x):
+        k = int(number)
+        return Counter(counter.axis, counter.shape, counter.dtype, counter.offset + (k if primitive == "add" else -k))
+    return None
+
+
+@rule("convert_element_type")
+def _(interpreter, equation, x):
+    dtype = np.dtype(equation.params["new_dtype"])
+    if isinstance(x, Array):
+        return cast_array(x, dtype)
+    if isinstance(x, Constant):
+        return Constant(cast_array(x.array, dtype))
+    if isinstance(x, Counter):
+        return Counter(x.axis, x.shape, dtype, x.offset)
+    return Triangle(x.lower, x.k, x.shape, dtype)
+
+
+@rule("select_n")
+def _(interpreter, equation, which, *cases):
+    if len(cases) != 2 or which.dtype != bool or jnp.ndim(which) == 0:
+        return NotImplemented
+    off, on = cases
+    if isinstance(which, Triangle):
+        for triangle, kept, other in ((which, on, off), (which.complement, off, on)):
+            if isinstance(kept, Array) and kept.shape[-2:] == triangle.shape and _is_zero(other):
+                return unwrapped(triangle.of(kept))
+    if not involved((which, off, on)):
+        return NotImplemented
+    choices = [_nothing(v) if _is_zero(v) else array(v) for v in (on, off)]
+    return unwrapped(FUNCTIONS["where"].dispatch(array(which), *choices))
+
+
+def _is_zero(value) -> bool:
+    """Whether a value is known to be zero everywhere."""
+    if isinstance(value, Constant):
+        (leaf, *rest) = value.array._value[0]
+        return not rest and _known_zero(leaf)
+    return False
+
+
+def _nothing(value) -> Array:
+    """The structural zero of the shape of a constant that is zero everywhere."""
+    return bands([], (), value.shape[-2:], dtype=value.dtype, batch=value.shape[:-2])
+
+
+def _known_zero(leaf) -> bool:
+    return not isinstance(leaf, jax.core.Tracer) and not np.any(np.asarray(leaf))
+
+
+@rule("iota", source=True)
+def _(interpreter, equation):
+    p = equation.params
+    if len(p["shape"]) != 2 or np.dtype(p["dtype"]).kind not in "iu":
+        return NotImplemented
+    return Counter(p["dimension"], tuple(p["shape"]), np.dtype(p["dtype"]))

@@ -1,0 +1,129 @@
+"""Rules of `structured` for linear algebra: the functions of JAX that are one equation, and the primitives below them."""
+
+from ..core.array import Array
+from ..core.operands import densify
+from ..core.registry import FUNCTIONS
+from .rules import array, call, cast, rule, unwrapped
+
+
+def _expected(equation, *results):
+    """Results in the dtypes that the program has, or NotImplemented where a shape is another one."""
+    out = []
+    for variable, result in zip(equation.outvars, results, strict=True):
+        if tuple(result.shape) != variable.aval.shape:
+            return NotImplemented
+        out.append(cast(result, variable.aval.dtype))
+    return out
+
+
+def _same(name: str):
+    """The rule for a function of JAX of arrays alone that is one of the namespace, with one result."""
+
+    def run(interpreter, equation, *values):
+        arrays = [array(v) for v in values]
+        if not isinstance(values[0], Array):
+            return NotImplemented
+        if any(v.dtype.kind not in "fc" or v.ndim == 0 for v in arrays):
+            return NotImplemented
+        return _expected(equation, call(name, *arrays))
+
+    return run
+
+
+rule("numpy.linalg.inv")(_same("linalg.inv"))
+rule("numpy.linalg.det")(_same("linalg.det"))
+rule("scipy.linalg.expm")(_same("linalg.expm"))
+rule("scipy.linalg._sqrtm")(_same("linalg.sqrtm"))
+rule("numpy.linalg.eigvalsh")(_same("linalg.eigvalsh"))
+
+
+@rule("numpy.linalg.solve", "scipy.linalg._solve")
+def _(interpreter, equation, a, b):
+    if not isinstance(a, Array) or a.dtype != b.dtype or a.dtype.kind not in "fc":
+        return NotImplemented
+    b = densify(b, "linalg.solve").data if isinstance(b, Array) and b.ndim == 1 else b
+    return _expected(equation, call("linalg.solve", a, b))
+
+
+@rule("numpy.linalg.slogdet")
+def _(interpreter, equation, a):
+    if not isinstance(a, Array) or a.dtype.kind not in "fc":
+        return NotImplemented
+    return _expected(equation, *(unwrapped(part) for part in call("linalg.slogdet", a)))
+
+
+@rule("numpy.lax_numpy.kron")
+def _(interpreter, equation, a, b):
+    from ..structures.kronecker import Kronecker
+
+    if not (isinstance(a, Array) and isinstance(b, Array)) or (a.ndim, b.ndim) != (2, 2) or a.dtype.kind == "b":
+        return NotImplemented
+    return [unwrapped(Kronecker(a, b))]
+
+
+# ---- primitives ------------------------------------------------------------------------------------------------------
+
+
+@rule("cholesky")
+def _(interpreter, equation, a):
+    return call("linalg.cholesky", a) if isinstance(a, Array) else NotImplemented
+
+
+@rule("eigh")
+def _(interpreter, equation, a):
+    """Eigenvectors come before eigenvalues in the primitive."""
+    p = equation.params
+    if not isinstance(a, Array) or p.get("subset_by_index") is not None:
+        return NotImplemented
+    values, vectors = call("linalg.eigh", a)
+    return [cast(unwrapped(vectors), a.dtype), unwrapped(values)]
+
+
+@rule("svd")
+def _(interpreter, equation, a):
+    p = equation.params
+    if not isinstance(a, Array) or p.get("subset_by_index") is not None:
+        return NotImplemented
+    if not p["compute_uv"]:
+        return [call("linalg.svdvals", a)]
+    u, s, vh = FUNCTIONS["linalg.svd"].__wrapped__(a, full_matrices=p["full_matrices"])
+    return [unwrapped(s), unwrapped(u), unwrapped(vh)]
+
+
+@rule("qr")
+def _(interpreter, equation, a):
+    p = equation.params
+    if not isinstance(a, Array) or p.get("pivoting"):
+        return NotImplemented
+    q, r = FUNCTIONS["linalg.qr"].__wrapped__(a, mode="complete" if p["full_matrices"] else "reduced")
+    return _expected(equation, unwrapped(q), unwrapped(r))
+
+
+@rule("triangular_solve")
+def _(interpreter, equation, a, b):
+    p = equation.params
+    if not isinstance(a, Array):
+        return NotImplemented
+    trans = (2 if p["conjugate_a"] else 1) if p["transpose_a"] else 0
+    if p["conjugate_a"] and not p["transpose_a"]:
+        a = array(call("conj", a))
+    b = array(b)
+    if not p["left_side"]:
+        # x a = b is a.mT x.mT = b.mT, and a function of three ways to read a has no fourth.
+        if trans == 2:
+            a, trans = array(call("conj", a)), 1
+        b, trans = array(call("matrix_transpose", b)), 1 - trans
+    x = call("linalg.solve_triangular", a, b, trans=trans, lower=p["lower"], unit_diagonal=p["unit_diagonal"])
+    return x if p["left_side"] else call("matrix_transpose", x)
+
+
+@rule("fft")
+def _(interpreter, equation, x):
+    """Transforms of whole axes; where they need a dense array the namespace says so."""
+    from jax.lax import FftType
+
+    kind, lengths = equation.params["fft_type"], tuple(equation.params["fft_lengths"])
+    if not isinstance(x, Array) or kind not in (FftType.FFT, FftType.IFFT):
+        return NotImplemented
+    axes = tuple(range(x.ndim - len(lengths), x.ndim))
+    return call("fft.fftn" if kind == FftType.FFT else "fft.ifftn", x, axes=axes)

@@ -1,0 +1,123 @@
+"""Rules of `structured` for reductions, running sums, searching and sorting."""
+
+import jax
+import jax.numpy as jnp
+
+from ..core.array import Array
+from ..core.registry import FUNCTIONS
+from .rules import array, call, cast, rule, unwrapped
+
+
+def _reduction(name: str, kinds: str):
+    """The rule of a reduction that is a function of the namespace for dtypes of these kinds."""
+
+    def run(interpreter, equation, x):
+        if not isinstance(x, Array) or x.dtype.kind not in kinds:
+            return NotImplemented
+        axes = tuple(equation.params["axes"])
+        if not axes:
+            return x
+        static = {"dtype": x.dtype} if name in ("sum", "prod") else {}
+        if name in ("max", "min") and not all(x.shape[a] for a in axes):
+            return NotImplemented
+        return call(name, x, axis=axes, **static)
+
+    return run
+
+
+rule("reduce_sum")(_reduction("sum", "iufc"))
+rule("reduce_prod")(_reduction("prod", "iufc"))
+rule("reduce_max")(_reduction("max", "iuf"))
+rule("reduce_min")(_reduction("min", "iuf"))
+rule("reduce_and")(_reduction("all", "b"))
+rule("reduce_or")(_reduction("any", "b"))
+
+
+@rule("argmax", "argmin")
+def _(interpreter, equation, x):
+    if not isinstance(x, Array) or x.dtype.kind not in "iuf" or not x.size:
+        return NotImplemented
+    (axis,) = equation.params["axes"]
+    return cast(call(equation.primitive.name, x, axis=axis), equation.params["index_dtype"])
+
+
+@rule("cumsum", "cumprod")
+def _(interpreter, equation, x):
+    axis, reverse = equation.params["axis"], equation.params["reverse"]
+    name = "cumulative_sum" if equation.primitive.name == "cumsum" else "cumulative_prod"
+    if not isinstance(x, Array) or x.dtype.kind not in "iufc":
+        return NotImplemented
+    x = array(call("flip", x, axis=axis)) if reverse else x
+    result = call(name, x, axis=axis, dtype=x.dtype)
+    return call("flip", result, axis=axis) if reverse else result
+
+
+@rule("sort")
+def _(interpreter, equation, *values):
+    p = equation.params
+    if len(values) != 1 or p["num_keys"] != 1 or values[0].dtype.kind not in "biuf":
+        return NotImplemented
+    return [call("sort", values[0], axis=p["dimension"], stable=p["is_stable"])]
+
+
+# ---- sums of products ------------------------------------------------------------------------------------------------
+
+
+@rule("dot_general")
+def _(interpreter, equation, x, y):
+    """A product of matrices, of stacks of them, or the sum of all products of elements."""
+    ((left, right), (left_batch, right_batch)) = equation.params["dimension_numbers"]
+    left, right, left_batch, right_batch = (tuple(map(int, axes)) for axes in (left, right, left_batch, right_batch))
+    kept = equation.params.get("preferred_element_type")
+    if not (isinstance(x, Array) or isinstance(y, Array)) or x.dtype.kind == "b" or y.dtype.kind == "b":
+        return NotImplemented
+    count = len(left_batch)
+    if left_batch != tuple(range(count)) or right_batch != tuple(range(count)):
+        return NotImplemented
+    if count == 0 and {len(left), len(right)} == {2} and (jnp.ndim(x), jnp.ndim(y)) == (2, 2):
+        y = y if left[0] - left[1] == right[0] - right[1] else _transposed(y)
+        result = unwrapped(FUNCTIONS["tensordot"].__wrapped__(array(x), array(y), axes=2))
+    elif len(left) == 1 and x.ndim - count <= 2 and y.ndim - count <= 2 and min(x.ndim, y.ndim) > count:
+        result = _matrix_product(x, y, left[0] - count, right[0] - count, count)
+    elif count == 0 and len(left) == 1:
+        result = _with_many_axes(x, y, left[0], right[0])
+    else:
+        return NotImplemented
+    if result is not NotImplemented and kept is not None:
+        result = cast(result, kept)
+    return result
+
+
+def _transposed(value):
+    if isinstance(value, jax.Array):
+        return jnp.matrix_transpose(value)
+    return array(call("matrix_transpose", value))
+
+
+def _matrix_product(x, y, left, right, count):
+    if x.ndim - count == 2 and left == 0:
+        x = _transposed(x)
+    if y.ndim - count == 2 and right == 1:
+        y = _transposed(y)
+    if count and x.ndim - count == 1 and y.ndim - count == 1:
+        return NotImplemented
+    if count and x.ndim - count == 1:  # a stack of vectors is a stack of rows, or of columns
+        return call("squeeze", array(call("matmul", call("expand_dims", x, axis=-2), y)), axis=-2)
+    if count and y.ndim - count == 1:
+        return call("squeeze", array(call("matmul", x, call("expand_dims", y, axis=-1))), axis=-1)
+    return call("matmul", x, y)
+
+
+def _with_many_axes(x, y, left, right):
+    """The contraction of one axis of a matrix with one of a dense array of more dimensions."""
+    if isinstance(x, Array) and not isinstance(y, Array) and x.ndim == 2:
+        columns = jnp.moveaxis(array(y).data, right, 0)
+        matrix = x if left == 1 else _transposed(x)
+        product = array(call("matmul", matrix, columns.reshape(columns.shape[0], -1)))
+        return jnp.reshape(product.data, (x.shape[1 - left], *columns.shape[1:]))
+    if isinstance(y, Array) and not isinstance(x, Array) and y.ndim == 2:
+        rows = jnp.moveaxis(array(x).data, left, -1)
+        matrix = y if right == 0 else _transposed(y)
+        product = array(call("matmul", rows.reshape(-1, rows.shape[-1]), matrix))
+        return jnp.reshape(product.data, (*rows.shape[:-1], y.shape[1 - right]))
+    return NotImplemented

@@ -1,0 +1,225 @@
+"""Rules of `structured` for primitives that move elements: shapes, joining, slices, gathering."""
+
+import numpy as np
+from jax import lax
+from jax import numpy as jnp
+from jax.lax import GatherScatterMode
+
+from ..core.array import Array
+from ..core.entries import elements_at, has_elements
+from ..core.registry import FUNCTIONS
+from ..structures.fill import Fill
+from .constants import Constant, Triangle
+from .rules import array, call, involved, is_special, plain, rule, unwrapped
+
+
+def _of_array(code):
+    """A rule for a structured array as the first operand; constants of the program are made dense."""
+
+    def run(interpreter, equation, x, *others):
+        return code(equation, x, *others) if isinstance(x, Array) else NotImplemented
+
+    return run
+
+
+@rule("broadcast_in_dim", source=True)
+def _(interpreter, equation, x, *sizes):
+    shape, places = tuple(equation.params["shape"]), equation.params["broadcast_dimensions"]
+    if sizes:
+        return NotImplemented
+    if not is_special(x):
+        # One number in a whole matrix is only worth a remark where it may meet a structured array.
+        if jnp.ndim(x) == 0 and len(shape) >= 2 and min(shape[-2:]) > 1:
+            value = np.asarray(x) if isinstance(x, (np.generic, np.ndarray, int, float, complex)) else x
+            return Constant(Fill._make((value,), shape))
+        return NotImplemented
+    if not isinstance(x, Array):
+        trailing = tuple(range(len(shape) - len(x.shape), len(shape)))
+        if isinstance(x, Constant) and tuple(places) == trailing and x.shape[-2:] == shape[-2:]:
+            return Constant(FUNCTIONS["broadcast_to"].__wrapped__(x.array, shape))
+        return NotImplemented
+    new = tuple(i for i in range(len(shape)) if i not in places)
+    x = array(call("expand_dims", x, axis=new)) if new else x
+    return call("broadcast_to", x, shape=shape) if x.shape != shape else unwrapped(x)
+
+
+@rule("transpose")
+def _(interpreter, equation, x):
+    axes = tuple(equation.params["permutation"])
+    swaps = axes == (*range(len(axes) - 2), len(axes) - 1, len(axes) - 2)
+    if isinstance(x, Triangle) and swaps:
+        return Triangle(not x.lower, -x.k, x.shape[::-1], x.dtype)
+    if isinstance(x, Constant) and swaps:
+        result = call("matrix_transpose", x.array)
+        return Constant(result) if isinstance(result, Array) else result
+    if not isinstance(x, Array):
+        return NotImplemented
+    return call("matrix_transpose", x) if swaps else call("permute_dims", x, axes=axes)
+
+
+@rule("reshape")
+@_of_array
+def _(equation, x):
+    return call("reshape", x, shape=tuple(equation.params["new_sizes"]))
+
+
+@rule("squeeze")
+@_of_array
+def _(equation, x):
+    return call("squeeze", x, axis=tuple(equation.params["dimensions"]))
+
+
+@rule("rev")
+@_of_array
+def _(equation, x):
+    return call("flip", x, axis=tuple(equation.params["dimensions"]))
+
+
+@rule("tile")
+@_of_array
+def _(equation, x):
+    return unwrapped(FUNCTIONS["tile"].__wrapped__(x, tuple(equation.params["reps"])))
+
+
+@rule("concatenate")
+def _(interpreter, equation, *values):
+    if not involved(values):
+        return NotImplemented
+    return unwrapped(FUNCTIONS["concat"].__wrapped__(tuple(map(array, values)), axis=equation.params["dimension"]))
+
+
+@rule("stack")
+def _(interpreter, equation, *values):
+    if not involved(values):
+        return NotImplemented
+    return unwrapped(FUNCTIONS["stack"].__wrapped__(tuple(map(array, values)), axis=equation.params["axis"]))
+
+
+@rule("unstack")
+@_of_array
+def _(equation, x):
+    return [unwrapped(part) for part in FUNCTIONS["unstack"](x, axis=equation.params["axis"])]
+
+
+@rule("split")
+@_of_array
+def _(equation, x):
+    axis, ends = equation.params["axis"], np.cumsum(equation.params["sizes"])
+    return [
+        _sliced(x, {axis: slice(int(end - size), int(end))})
+        for size, end in zip(equation.params["sizes"], ends, strict=True)
+    ]
+
+
+@rule("pad")
+def _(interpreter, equation, x, value):
+    """Rows and columns of zeros around, or fewer of them."""
+    widths = equation.params["padding_config"]
+    if not isinstance(x, Array) or is_special(value) or any(inner for _, _, inner in widths):
+        return NotImplemented
+    zero = isinstance(value, (np.generic, np.ndarray, float, int, complex, bool)) and not np.any(value)
+    if not zero and any(low > 0 or high > 0 for low, high, _ in widths):
+        return NotImplemented
+    kept = {
+        i: slice(max(0, -low), n - max(0, -high))
+        for i, (n, (low, high, _)) in enumerate(zip(x.shape, widths, strict=True))
+    }
+    result = array(_sliced(x, kept))
+    for axis, (low, high, _) in enumerate(widths):
+        if low > 0 or high > 0:
+            sides = [
+                Fill._make((jnp.zeros((), x.dtype),), _resized(result.shape, axis, max(0, n))) for n in (low, high)
+            ]
+            parts = [part for part in (sides[0], result, sides[1]) if part.shape[axis]]
+            result = FUNCTIONS["concat"].__wrapped__(tuple(parts), axis=axis)
+    return unwrapped(result)
+
+
+def _resized(shape, axis, n):
+    return (*shape[:axis], n, *shape[axis + 1 :])
+
+
+# ---- slices ----------------------------------------------------------------------------------------------------------
+
+
+def _sliced(x: Array, slices: dict):
+    """The array with these slices along its axes."""
+    key = tuple(slices.get(i, slice(None)) for i in range(x.ndim))
+    if all(range(*s.indices(n)) == range(n) for s, n in zip(key, x.shape, strict=True)):
+        return x
+    return unwrapped(x[key])
+
+
+@rule("slice")
+@_of_array
+def _(equation, x):
+    p = equation.params
+    strides = p["strides"] or (1,) * x.ndim
+    return _sliced(x, dict(enumerate(map(slice, p["start_indices"], p["limit_indices"], strides))))
+
+
+@rule("dynamic_slice")
+@_of_array
+def _(equation, x, *starts):
+    sizes = equation.params["slice_sizes"]
+    if len(starts) != x.ndim:
+        return NotImplemented
+    moved = [i for i, (n, size) in enumerate(zip(x.shape, sizes, strict=True)) if n != size]
+    starts = [
+        jnp.clip(plain(s, "dynamic_slice"), 0, n - size) for s, n, size in zip(starts, x.shape, sizes, strict=True)
+    ]
+    if not moved:
+        return x
+    if len(moved) == 1:
+        (axis,) = moved
+        return call("take", x, starts[axis] + lax.iota(starts[axis].dtype, sizes[axis]), axis=axis)
+    if x.ndim == 2 and x.core_ndim == 2 and has_elements(x):
+        rows, columns = (s + lax.iota(s.dtype, n) for s, n in zip(starts, sizes, strict=True))
+        return elements_at(x, (rows[:, None], columns[None, :]))
+    return NotImplemented
+
+
+@rule("gather")
+@_of_array
+def _(equation, x, indices):
+    """Single elements, and whole rows or columns of a matrix."""
+    p = equation.params
+    numbers, sizes = p["dimension_numbers"], tuple(p["slice_sizes"])
+    batched = numbers.operand_batching_dims or numbers.start_indices_batching_dims
+    if batched or is_special(indices) or x.ndim != 2 or x.core_ndim != 2 or indices.ndim < 1:
+        return NotImplemented
+    axes = tuple(map(int, numbers.start_index_map))
+    if tuple(map(int, numbers.collapsed_slice_dims)) != tuple(sorted(axes)) or any(sizes[a] != 1 for a in axes):
+        return NotImplemented
+    inside = True
+    if p["mode"] == GatherScatterMode.FILL_OR_DROP:
+        limits = jnp.asarray([x.shape[a] - 1 for a in axes], indices.dtype)
+        inside = jnp.all((indices >= 0) & (indices <= limits), axis=-1)
+    where = {a: jnp.clip(indices[..., k], 0, x.shape[a] - 1) for k, a in enumerate(axes)}
+    if len(axes) == 2 and has_elements(x):
+        return _filled(elements_at(x, (where[0], where[1])), inside, p["fill_value"])
+    if len(axes) != 1 or sizes[1 - axes[0]] != x.shape[1 - axes[0]] or inside is not True:
+        return NotImplemented
+    (axis,) = axes
+    (offset,) = map(int, numbers.offset_dims)
+    if indices.ndim == 1:
+        return call("squeeze", array(call("take", x, where[axis][None], axis=axis)), axis=axis)
+    if indices.ndim == 2 and offset == 1 - axis:
+        return call("take", x, where[axis], axis=axis)
+    return NotImplemented
+
+
+def _filled(values, inside, fill):
+    """Values, with JAX's filling where an index was out of range."""
+    if inside is True:
+        return values
+    if fill is None:
+        fill = jnp.nan if jnp.issubdtype(values.dtype, jnp.inexact) else _extreme(values.dtype)
+    return jnp.where(inside, values, jnp.asarray(fill, values.dtype))
+
+
+def _extreme(dtype):
+    if dtype.kind == "b":
+        return True
+    limits = jnp.iinfo(dtype)
+    return limits.min if limits.min else limits.max

@@ -1,0 +1,165 @@
+"""`structured`: ordinary JAX code on structured arrays (DESIGN 6)."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.recording import describe
+from . import custom_rules, rules_elementwise, rules_linalg, rules_reductions, rules_shapes  # noqa: F401 (they register rules)
+from .control_flow import remembering
+from .interpreter import trace
+from .rules import STRUCTURED, plain
+
+_ARRAYS = (Array, jax.Array, np.ndarray, np.generic)
+
+
+def structured(fun):
+    """Let a function of JAX arrays take structured arrays.
+
+    Parameters
+    ----------
+    fun : callable
+        Written with `jax.numpy` and the rest of JAX, by people who need not know of structure.
+
+    Returns
+    -------
+    callable
+        With the arguments of `fun`, in which structured arrays may stand anywhere, and its results, which are structured where
+        the structure is kept; else they are JAX's arrays.
+
+    Raises
+    ------
+    TypeError
+        When called: if `fun` uses a structured array that is not among its arguments.
+    DensifyError
+        If an array must be expanded that the policy of `densify` does not let be.
+
+    Notes
+    -----
+    The function is traced by JAX, with arrays of the same shapes and dtypes; then each step is done by the function of the namespace
+    that does the same (`explain` and `record` show which). What knows no structure expands its operands, under the policy of
+    `densify`. The table in the guide says which steps keep which structures.
+
+    As `jax.jit` it traces once for each combination of structures, shapes and dtypes, and calls compiled code; it works inside and
+    outside of JAX's transformations. Arguments that are no arrays, Python numbers among them, are static: each new value is traced
+    anew.
+
+    Structural zeros are exact: ``0 * inf`` is zero off the pattern (see `strong_zeros`). Singular systems give NaN, as under
+    `jax.jit`.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> import structarrays as sa
+    >>> @sa.structured
+    ... def damped(A, x):
+    ...     return jnp.tanh(A) @ x - x
+    >>> damped(sa.Diagonal([0.0, 1.0]), jnp.asarray([1.0, 1.0]))
+    Array([-1.        , -0.23840584], dtype=float64)
+    >>> sa.structured(jnp.exp)(sa.Diagonal([0.0, 1.0])).background
+    Array(1., dtype=float64)
+    """
+    if not callable(fun):
+        raise TypeError(f"structured: fun must be a function, got {type(fun).__name__}")
+
+    @functools.wraps(fun)
+    def on_structured(*args, **kwargs):
+        if not kwargs and all(isinstance(value, _ARRAYS) for value in args):
+            return _run(_Call(fun, True), *args)
+        leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=_is_array)
+        dynamic = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, _ARRAYS))
+        static = tuple(None if i in dynamic else (type(leaf), leaf) for i, leaf in enumerate(leaves))
+        try:
+            hash(static)
+        except TypeError:
+            bad = next(leaf for leaf in leaves if not isinstance(leaf, _ARRAYS) and not _hashable(leaf))
+            raise TypeError(
+                f"structured: arguments are arrays, or pytrees of them, or hashable, got a {type(bad).__name__}"
+            ) from None
+        return _run(_Call(fun, False, tree, static), *(leaves[i] for i in dynamic))
+
+    return on_structured
+
+
+def _is_array(value) -> bool:
+    return isinstance(value, Array)
+
+
+def _hashable(value) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+class _Call(NamedTuple):
+    """What is static of a call: the function, how its arguments are put together, and those that are no arrays."""
+
+    fun: Any
+    positional: bool  # whether all arguments are positional arrays, the fast way
+    tree: Any = None
+    static: tuple = ()
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _run(call: _Call, *values):
+    if call.positional:
+        leaves, tree = jax.tree.flatten((values, {}), is_leaf=_is_array)
+        dynamic = range(len(leaves))
+    else:
+        tree, given = call.tree, iter(values)
+        leaves = [next(given) if entry is None else entry[1] for entry in call.static]
+        dynamic = [i for i, entry in enumerate(call.static) if entry is None]
+    leaves = [leaf.data if type(leaf) is Dense else leaf for leaf in leaves]
+    try:
+        program, result = trace(call.fun, leaves, tree, dynamic)
+    except TypeError as error:
+        raise _explained(error, call.fun) from error
+    with remembering():
+        results = STRUCTURED.run(program, *(leaves[i] for i in dynamic))
+    return _put_together(result, results)
+
+
+def _put_together(tree, results):
+    """The results of a function: where it makes structured arrays itself, their parameters are arrays of JAX."""
+    shallow = jax.tree.unflatten(tree, range(tree.num_leaves))
+    inside = {
+        i for x in jax.tree.leaves(shallow, is_leaf=_is_array) if isinstance(x, Array) for i in jax.tree.leaves(x)
+    }
+    finished = [
+        x if isinstance(x, Array) and i not in inside else plain(x, "structured") for i, x in enumerate(results)
+    ]
+    return jax.tree.unflatten(tree, finished)
+
+
+def _explained(error, fun):
+    """The error of a function that hands one of our arrays to JAX: it is among what the function holds, not its arguments."""
+    text = str(error)
+    kinds = {cls.__name__ for cls in _subclasses(Array)}
+    if "structarrays" in text or any(f"'{kind}'" in text or f"{kind}(" in text or f" {kind}" in text for kind in kinds):
+        held = [v for v in _closed_over(fun) if isinstance(v, Array)]
+        which = f" (a {describe(held[0])})" if held else ""
+        return TypeError(
+            f"structured: {getattr(fun, '__name__', 'the function')} uses a structured array{which} that is not among its "
+            f"arguments; pass it as an argument, since JAX takes no structured arrays itself\n{text}"
+        )
+    return error
+
+
+def _closed_over(fun):
+    for cell in getattr(fun, "__closure__", None) or ():
+        try:
+            yield from jax.tree.leaves(cell.cell_contents, is_leaf=_is_array)
+        except ValueError:  # not filled yet
+            continue
+
+
+def _subclasses(cls):
+    for each in cls.__subclasses__():
+        yield each
+        yield from _subclasses(each)

@@ -1,0 +1,81 @@
+"""One structure for values that meet: the branches of a condition, the rounds of a loop.
+
+A *target* says of a value what structure it is to have: a structured array of `jax.ShapeDtypeStruct`, or one such for an array of
+JAX. Targets are joined until they hold whatever may come, and values are widened to them.
+"""
+
+import jax
+
+from ..core.array import Array
+from ..core.operands import strip_weak
+from ..core.registry import FUNCTIONS
+from .constants import LAZY
+from .rules import is_special, plain
+
+
+def settled(value):
+    """A value as a loop carries it: a constant of the program is dense, and nothing has JAX's weak type."""
+    if isinstance(value, Array):
+        return jax.tree.map(strip_weak, value)
+    return strip_weak(jax.numpy.asarray(value.dense() if is_special(value) else value))
+
+
+def fixed(value):
+    """A value as a loop or a branch uses it, without changing it: a constant of the program may stay one."""
+    return value if isinstance(value, LAZY) else settled(value)
+
+
+def target_of(value):
+    """The target that a value has; a constant of the program is its own."""
+    if isinstance(value, LAZY):
+        return value
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jax.numpy.shape(leaf), leaf.dtype), value)
+
+
+def dense_target(target):
+    """The target for the elements alone."""
+    return jax.ShapeDtypeStruct(target.shape, target.dtype)
+
+
+def key(target):
+    """What two targets have in common if they are the same one."""
+    if isinstance(target, LAZY):
+        return id(target), target.shape
+    leaves, tree = jax.tree.flatten(target)
+    return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+
+
+def join_targets(x, y):
+    """The target that holds two; what no structure holds is dense."""
+    if key(x) == key(y):
+        return x
+    if not (isinstance(x, Array) and isinstance(y, Array)) or x.shape != y.shape:
+        return dense_target(x)
+    forgetful = [target._assuming(x.assumptions & y.assumptions) for target in (x, y)]
+    if key(forgetful[0]) == key(forgetful[1]):
+        return forgetful[0]
+    if not (x.static_pattern and y.static_pattern):
+        return dense_target(x)
+    first, second = jax.eval_shape(_joined, *forgetful)
+    if not isinstance(first, Array) or type(first).__name__ == "Dense" or key(first) != key(second):
+        return dense_target(x)
+    return first
+
+
+def _joined(x, y):
+    return FUNCTIONS["join"].__wrapped__(x, y)
+
+
+def widened(value, target):
+    """A value in the structure of a target, which holds it."""
+    value = settled(value)
+    if not isinstance(target, Array):
+        return plain(value, "a loop or condition whose structures differ")
+    if key(target_of(value)) == key(target):
+        return value
+    value = value._assuming(target.assumptions)
+    if key(target_of(value)) == key(target):
+        return value
+    # Zeros stand for the other array: only its structure matters.
+    zeros = jax.tree.map(lambda leaf: jax.numpy.zeros(leaf.shape, leaf.dtype), target)
+    return _joined(value, zeros)[0]._assuming(target.assumptions)
