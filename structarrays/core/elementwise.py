@@ -202,7 +202,7 @@ def elementwise(function, args, static):
         return _dense_result(function, args, static, shape)  # a 1 × n structure that broadcasts against m × n
     constants = [None if x.stores_entries else x._constant(core) for x in args]
     only_constants = all(x.stores_entries or c is not None for x, c in zip(args, constants, strict=True))
-    absorbing = _absorbing(function)
+    absorbing = absorbing_operands(function)
     absorbers = [x for i, x in enumerate(args) if i in absorbing and is_zero_outside(x)]
     if absorbers:
         pattern = absorbers[0]
@@ -262,7 +262,8 @@ def _scalar_if_small(x, core):
     return Dense._make((x._dense(),)) if small else x
 
 
-def _absorbing(function):
+def absorbing_operands(function) -> tuple[int, ...]:
+    """The operands of an elementwise function in which a structural zero absorbs, as `strong_zeros` says."""
     return function.absorbs if function.exact or strong_zeros_policy.value else ()
 
 

@@ -25,6 +25,9 @@ class Registry:
     ambiguous.
     """
 
+    registrations = 0
+    """How many kernels have been registered, with all functions: what is remembered of choices is void after the next."""
+
     def __init__(self, name: str):
         self.name = name
         self.kernels: list[Kernel] = []
@@ -63,6 +66,7 @@ class Registry:
         def register(run):
             self.kernels.append(Kernel(classes, when, run))
             self._found.clear()
+            Registry.registrations += 1
             return run
 
         return register

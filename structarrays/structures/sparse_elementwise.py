@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.array import Array
-from ..core.contexts import strong_zeros_policy
-from ..core.elementwise import ElementwiseArrayFunction
+from ..core.elementwise import ElementwiseArrayFunction, absorbing_operands
 from ..core.join import is_zero_outside
 from ..core.registry import FUNCTIONS
 from ..core.sharing import complete, incomplete
@@ -57,7 +56,7 @@ def _combination(function, x, y):
             return None
     if x.core_ndim != y.core_ndim or x.shape[x.ndim - x.core_ndim :] != y.shape[y.ndim - y.core_ndim :]:
         return None
-    absorbing = function.absorbs if function.exact or strong_zeros_policy.value else ()
+    absorbing = absorbing_operands(function)
     absorbed = [i in absorbing and is_zero_outside(a) for i, a in enumerate((x, y))]
     if all(absorbed):
         return host.intersection

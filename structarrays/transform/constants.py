@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..core.array import Array
+from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from ..structures.banded import bands
 from ..structures.diagonal import Identity
@@ -92,7 +93,22 @@ class Triangle(_Matrix):
         return (data if self.lower else ~data).astype(self.dtype)
 
 
-LAZY = (Constant, Counter, Triangle)
+class LU(_Matrix):
+    """A part of the LU factorisation of a structured matrix, which is only computed where something asks for its elements: to solve
+    a system with it is to solve one with the matrix.
+    """
+
+    __slots__ = ("dtype", "matrix", "part", "shape")
+
+    def __init__(self, matrix: Array, part: int, shape, dtype):
+        self.matrix, self.part, self.shape, self.dtype = matrix, part, shape, dtype
+
+    def dense(self):
+        """The elements: 0 for both triangles, 1 for the exchanges of rows, 2 for the permutation that they make."""
+        return lax.linalg.lu(densify(self.matrix, "lu").data)[self.part]
+
+
+LAZY = (Constant, Counter, Triangle, LU)
 """The classes of such matrices."""
 
 

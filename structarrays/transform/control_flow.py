@@ -214,7 +214,7 @@ def _(interpreter, equation, *operands):
 def _(interpreter, equation, *operands):
     """A solver given by functions: they run on what they hold, and the right-hand side is dense."""
     lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
-    held, rest = [], [settled(v) for v in operands]
+    held, rest = [], [fixed(v) for v in operands]
     for count in (lengths.matvec, lengths.vecmat, lengths.solve, lengths.transpose_solve):
         held.append(rest[:count])
         rest = rest[count:]

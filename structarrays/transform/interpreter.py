@@ -7,7 +7,7 @@ operand goes to JAX as it stands.
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 from jax.extend.core import ClosedJaxpr, DropVar, Literal
@@ -41,11 +41,11 @@ class Interpreter:
     -----
     A rule is called as ``rule(interpreter, equation, *values)`` with the equation (a `jax.extend.core.JaxprEqn`: `primitive`,
     `params`, and `invars`, `outvars` with their ``aval``) and a value for each operand, special or not. It returns the result, or a
-    sequence of results for a primitive with several, or ``NotImplemented`` to leave the equation to the next rule.
+    list of the results, or ``NotImplemented`` to leave the equation to the next rule.
 
     Programs within the program (``jit``, ``checkpoint``, functions with derivatives of their own) are run in place unless there is
     a rule for them; loops and conditions need a rule, which calls `run` for the programs in their parameters. Equations whose
-    results nobody uses are left out.
+    results nobody uses are left out. The guide has two interpretations from their first line to their last.
 
     Examples
     --------
@@ -63,8 +63,7 @@ class Interpreter:
     ...     return NotImplemented
     >>> @count.otherwise
     ... def _(interpreter, equation, *values):
-    ...     shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.outvars]
-    ...     return shapes if equation.primitive.multiple_results else shapes[0]
+    ...     return [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.outvars]
     >>> count(lambda x: jnp.sum(x * x * 2.0))(jax.ShapeDtypeStruct((10,), "float32"))
     ShapeDtypeStruct(shape=(), dtype=float32)
     >>> multiplications
@@ -78,17 +77,24 @@ class Interpreter:
             if not callable(value):
                 raise TypeError(f"Interpreter: {argument} must be callable, got {type(value).__name__}")
         self.special = special
-        self.rules = {name: (code,) for name, code in (rules or {}).items()}
+        self.rules: dict[str, tuple[Callable, ...]] = {}
         self.sources: set[str] = set()
         self.default = default or _refuse
+        for name, code in (rules or {}).items():
+            self.rule(name)(code)
 
     def rule(self, *names: str, source: bool = False):
         """Register the decorated code as the rule for the primitives of these names; the one registered last is asked first.
 
         With `source` it is also asked where no operand is special, so that special values can come from the program itself.
         """
+        if not names or not all(isinstance(name, str) for name in names):
+            given = ", ".join(type(name).__name__ for name in names) or "nothing"
+            raise TypeError(f"Interpreter.rule takes names of primitives, got {given}")
 
         def register(code):
+            if not callable(code):
+                raise TypeError(f"Interpreter: the rule for {names[0]!r} must be callable, got {type(code).__name__}")
             for name in names:
                 self.rules[name] = (code, *self.rules.get(name, ()))
                 if source:
@@ -144,7 +150,7 @@ class Interpreter:
             env.update(zip(equation.outvars, results, strict=True))
         return [read(atom) if wanted else None for atom, wanted in zip(jaxpr.outvars, needed, strict=True)]
 
-    def evaluate(self, equation, values, used=None) -> list:
+    def evaluate(self, equation, values, used=None) -> Sequence:
         """The results of one equation; `used` says which of them are."""
         primitive = equation.primitive
         special = any(map(self.special, values))
@@ -159,7 +165,12 @@ class Interpreter:
                     return self.run(inner_program(equation), *values, needed=used)
         if result is NotImplemented:
             result = self.default(self, equation, *values) if special else bind(equation, values)
-        return result if primitive.multiple_results else [result]
+        results = result if isinstance(result, (list, tuple)) and not self.special(result) else (result,)
+        if len(results) != len(equation.outvars):
+            raise ValueError(
+                f"the rule for the primitive {primitive.name!r} must return {len(equation.outvars)} results, got {len(results)}"
+            )
+        return results
 
     def _rules_for(self, equation) -> tuple:
         """The rules to be asked: those of the function that the equation stands for come first."""
@@ -240,7 +251,9 @@ def function_name(equation) -> str | None:
     if equation.primitive.name != "jit":
         return None
     info = inner_program(equation).jaxpr.debug_info
-    return None if info is None else _qualified(info.func_src_info)
+    if info is None or info.arg_names is None or info.result_paths is None:
+        return None  # a derivative of the function, or the function of a whole batch: JAX keeps its name, but not its arguments
+    return _qualified(info.func_src_info)
 
 
 _SOURCE = re.compile(r"^(\S+) at .*[/\\]jax[/\\](?:_src[/\\])?(\w+(?:[/\\]\w+)*)\.py:\d+$")

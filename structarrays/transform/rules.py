@@ -4,12 +4,15 @@ A rule binds a primitive of JAX to the function of the namespace that does the s
 of the operands: arrays of JAX, structured arrays (never `Dense`), or constant matrices (`constants`).
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import densify, strip_weak
+from ..core.recording import active_log
 from ..core.registry import FUNCTIONS
 from .constants import LAZY
 from .interpreter import Interpreter, bind
@@ -63,11 +66,27 @@ def involved(values) -> bool:
 
 def call(name: str, *arrays, **static):
     """The result of a function of the namespace, as a value; of one that returns a flag beside it, the result."""
+    if name in _TRACED_ONCE and active_log() is None:
+        result = _compiled((name, tuple(static.items())), *map(array, arrays))
+    else:
+        result = _direct(name, arrays, static)
+    return unwrapped(result) if isinstance(result, Array) else result
+
+
+_TRACED_ONCE = {"matmul", "tensordot", "linalg.solve", "linalg.slogdet", "linalg.inv", "linalg.cholesky", "sum"}
+"""Functions whose kernels take long to trace, so that equal calls share what was traced."""
+
+
+def _direct(name, arrays, static):
     function = FUNCTIONS[name]
     result = function.__wrapped__(*map(array, arrays), **static)
-    if getattr(function, "checked", None):
-        result, _ = result
-    return unwrapped(result) if isinstance(result, Array) else result
+    return result[0] if getattr(function, "checked", None) else result
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _compiled(call, *arrays):
+    name, static = call
+    return _direct(name, arrays, dict(static))
 
 
 def cast(value, dtype):

@@ -10,12 +10,13 @@ from jax.extend.core import Literal
 
 from ..core.array import Array
 from ..core.assumptions import carried_by_sum
+from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
-from ..core.dispatch import active_log
-from ..core.elementwise import elementwise
-from ..core.join import is_zero_outside
+from ..core.elementwise import absorbing_operands, elementwise
+from ..core.join import is_zero_outside, structure
 from ..core.operands import cast as cast_array
-from ..core.registry import FUNCTIONS
+from ..core.recording import active_log
+from ..core.registry import FUNCTIONS, Registry
 from ..structures.banded import bands
 from .constants import LAZY, Constant, Counter, Triangle, compared
 from .interpreter import bind
@@ -77,6 +78,7 @@ LIKE = {
     "shift_right_arithmetic": _Like("", True, integers="bitwise_right_shift"),
     "shift_right_logical": _Like("", True),
     "clamp": _Like("", True),
+    "integer_pow": _Like("", True),  # of a positive power
     "igamma": _Like("", False),
     "igammac": _Like("", False),
     "polygamma": _Like("", False),
@@ -91,8 +93,11 @@ class _Elementwise:
 
     exact = False
 
-    def __init__(self, equation, like: _Like, dtype):
+    def __init__(self, equation, dtype):
+        like = LIKE[equation.primitive.name]
         self.equation, self.zero, self.absorbs = equation, like.zero, like.absorbs
+        if equation.primitive.name == "integer_pow":
+            self.zero = equation.params["y"] > 0
         other = {"b": like.booleans, "i": like.integers, "u": like.integers}.get(dtype.kind)
         self.name = like.name if other is None else other
         self.exact = dtype.kind in "biu"
@@ -117,17 +122,15 @@ def elementwise_rule(interpreter, equation, *values):
     if not involved(values):
         return _of_constants(interpreter, equation, values)
     primitive = equation.primitive.name
-    dtype = next(v for v in values if isinstance(v, Array)).dtype
-    like = LIKE[primitive]
-    if primitive == "integer_pow":
-        like = like._replace(zero=equation.params["y"] > 0)
-    function = _Elementwise(equation, like, dtype)
-    quick = _entry_by_entry(function, equation, values)
+    if primitive == "bitcast_convert_type" and values[0].dtype.itemsize != equation.outvars[0].aval.dtype.itemsize:
+        return NotImplemented  # which has one more dimension, or one less
+    quick = _entry_by_entry(equation, values)
     if quick is not None:
         return quick
     triangle = _within_triangle(primitive, values)
     if triangle is not None:
         return triangle
+    function = _Elementwise(equation, next(v for v in values if isinstance(v, Array)).dtype)
     arrays = [array(v) for v in values]
     kernel = function.choose(arrays)
     if kernel is not None:
@@ -144,56 +147,80 @@ def elementwise_rule(interpreter, equation, *values):
 
 for _name in LIKE:
     rule(_name)(elementwise_rule)
-LIKE["integer_pow"] = _Like("", True)
-rule("integer_pow")(elementwise_rule)
 
 
-def _entry_by_entry(function, equation, values):
+_SLOW, _ZERO_STAYS, _NO_BACKGROUND, _BACKGROUND = range(4)
+
+_plans: dict = {}
+"""How the most frequent equations are done, by primitive and structures: to find it out takes as long as to do it."""
+
+
+def _entry_by_entry(equation, values):
     """The most frequent case, in a few lines: one structured array, or several of one static pattern, and numbers."""
-    first, entries, numbers = None, [], {}
-    for i, value in enumerate(values):
+    kinds, arrays = [], []
+    for atom, value in zip(equation.invars, values, strict=True):
         if isinstance(value, Array):
-            if not value.stores_entries or not value.static_pattern:
-                return None
-            if first is None:
-                first = value
-            elif value._value[1][:2] != first._value[1][:2] or value.batch_shape != first.batch_shape:
-                return None
-            entries.append(value)
-        elif isinstance(value, LAZY) or jnp.ndim(value):
+            leaves, aux = value._value
+            kinds.append((aux, value.background is None, leaves[0].dtype))
+            arrays.append(value)
+        elif type(atom) is Literal:
+            kinds.append(str(value))
+        elif isinstance(value, LAZY) or value.ndim:
             return None
         else:
-            numbers[i] = value
-    if first.assumptions and function.name == "add":
+            kinds.append(None)
+    key = (equation.primitive, equation.params.get("y"), strong_zeros_policy.value, Registry.registrations, *kinds)
+    plan = _plans.get(key)
+    if plan is None:
+        if len(_plans) > 10_000:
+            _plans.clear()
+        plan = _plans[key] = _plan(equation, values, arrays)
+    first = arrays[0]
+    if plan == _SLOW or (len(arrays) + kinds.count(None) > 1 and not _one_batch(first, arrays, kinds)):
         return None
-    kernel = function.choose([v if isinstance(v, Array) else _NUMBER for v in values])
-    if kernel is not None or (numbers and first.batch_shape and not _literals(equation, numbers)):
-        return None
-    if not first._closed_under(function, entries):
-        return None
-    function.literals = numbers
-    mapped = tuple(function.formula(*each) for each in zip(*(x.entries for x in entries), strict=True))
+
+    def mapped(parts):
+        parts = iter(parts)
+        return bind(equation, [next(parts) if isinstance(value, Array) else value for value in values])
+
+    entries = tuple(map(mapped, zip(*(x.entries for x in arrays), strict=True)))
+    if plan != _BACKGROUND:
+        return first._rebuild(entries, None)
+    zeros = [jnp.zeros(first.batch_shape, x.dtype) if x.background is None else x.background for x in arrays]
+    return first._rebuild(entries, mapped(zeros))
+
+
+def _one_batch(first, arrays, kinds) -> bool:
+    """Whether all entries have one shape; a number that is computed stands beside arrays without a batch."""
+    shape = first.batch_shape
+    return all(x.batch_shape == shape for x in arrays[1:]) and not (shape and None in kinds)
+
+
+def _plan(equation, values, arrays) -> int:
+    """What becomes of the background, or that this equation is no such case."""
+    first = arrays[0]
+    for x in arrays:
+        if not x.stores_entries or not x.static_pattern or structure(x) != structure(first):
+            return _SLOW
+    function = _Elementwise(equation, first.dtype)
+    if function.name == "add" and first.assumptions:
+        return _SLOW
+    if function.choose([v if isinstance(v, Array) else _NUMBER for v in values]) is not None:
+        return _SLOW
+    if not first._closed_under(function, arrays):
+        return _SLOW
     if first._covers:
-        return first._rebuild(mapped, None)
-    places = [i for i, v in enumerate(values) if isinstance(v, Array)]
-    absorbing = any(i in function.absorbs and is_zero_outside(values[i]) for i in places) and _absorbing(function)
-    if absorbing and all(x.background is None for x in entries):
-        return first._rebuild(mapped, None)
-    if absorbing:
-        return None  # what the other stores does not matter off the pattern, but its background might
-    if all(x.background is None for x in entries) and _keeps_zero(function, equation, numbers):
-        return first._rebuild(mapped, None)
-    zeros = [jnp.zeros(first.batch_shape, x.dtype) if x.background is None else x.background for x in entries]
-    return first._rebuild(mapped, function.formula(*zeros))
+        return _NO_BACKGROUND
+    bare = all(x.background is None for x in arrays)
+    if any(
+        is_zero_outside(v) for i, v in enumerate(values) if i in absorbing_operands(function) and isinstance(v, Array)
+    ):
+        return _ZERO_STAYS if bare else _SLOW
+    numbers = {i: v for i, v in enumerate(values) if not isinstance(v, Array)}
+    return _ZERO_STAYS if bare and _keeps_zero(function, equation, numbers) else _BACKGROUND
 
 
 _NUMBER = Dense._make((np.zeros(()),))
-
-
-def _absorbing(function) -> bool:
-    from ..core.contexts import strong_zeros_policy
-
-    return function.exact or strong_zeros_policy.value
 
 
 def _literals(equation, numbers) -> bool:
@@ -265,7 +292,7 @@ def _of_constants(interpreter, equation, values):
     """The primitive of constant matrices and numbers is such a matrix; beside anything else they are dense."""
     primitive = equation.primitive.name
     others = [v for v in values if not isinstance(v, LAZY)]
-    if all(jnp.ndim(v) == 0 for v in others):
+    if all(jnp.size(v) == 1 for v in others):
         if any(isinstance(v, Counter) for v in values):
             result = _of_counters(primitive, equation, values)
             if result is not None:
@@ -275,7 +302,7 @@ def _of_constants(interpreter, equation, values):
                 return values[0].complement
         else:
             arrays = [array(v) for v in values]
-            function = _Elementwise(equation, LIKE[primitive], arrays[0].dtype)
+            function = _Elementwise(equation, arrays[0].dtype)
             result = unwrapped(elementwise(function, _folded(function, equation, values, arrays), {}))
             return Constant(result) if isinstance(result, Array) else result
     return bind(equation, [v.dense() if isinstance(v, LAZY) else v for v in values])

@@ -3,12 +3,16 @@
 from ..core.array import Array
 from ..core.operands import densify
 from ..core.registry import FUNCTIONS
+from .constants import LU
+from .interpreter import inner_program
 from .rules import array, call, cast, rule, unwrapped
 
 
 def _expected(equation, *results):
     """Results in the dtypes that the program has, or NotImplemented where a shape is another one."""
     out = []
+    if len(results) != len(equation.outvars):
+        return NotImplemented
     for variable, result in zip(equation.outvars, results, strict=True):
         if tuple(result.shape) != variable.aval.shape:
             return NotImplemented
@@ -59,6 +63,38 @@ def _(interpreter, equation, a, b):
     if not (isinstance(a, Array) and isinstance(b, Array)) or (a.ndim, b.ndim) != (2, 2) or a.dtype.kind == "b":
         return NotImplemented
     return [unwrapped(Kronecker(a, b))]
+
+
+# ---- LU factorisations -----------------------------------------------------------------------------------------------
+
+
+@rule("lu")
+def _(interpreter, equation, a):
+    """Nothing is computed before something else than a solver asks for it."""
+    if not isinstance(a, Array):
+        return NotImplemented
+    return [LU(a, i, v.aval.shape, v.aval.dtype) for i, v in enumerate(equation.outvars)]
+
+
+@rule("lu_pivots_to_permutation")
+def _(interpreter, equation, pivots):
+    if not isinstance(pivots, LU) or pivots.part != 1:
+        return NotImplemented
+    (variable,) = equation.outvars
+    return LU(pivots.matrix, 2, variable.aval.shape, variable.aval.dtype)
+
+
+@rule("lax.linalg._lu_solve")
+def _(interpreter, equation, lu, permutation, b):
+    if not (isinstance(lu, LU) and isinstance(permutation, LU) and lu.matrix is permutation.matrix):
+        return NotImplemented
+    # Whether it is a system with the transposed matrix is not among the operands, but the triangular systems tell.
+    first = next(e for e in inner_program(equation).jaxpr.eqns if e.primitive.name == "triangular_solve").params
+    a = lu.matrix
+    if first["transpose_a"]:
+        a = array(call("matrix_transpose", a))
+        a = array(call("conj", a)) if first["conjugate_a"] else a
+    return _expected(equation, call("linalg.solve", a, b))
 
 
 # ---- primitives ------------------------------------------------------------------------------------------------------

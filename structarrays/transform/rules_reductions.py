@@ -4,8 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from ..core.array import Array
-from ..core.registry import FUNCTIONS
-from .rules import array, call, cast, rule, unwrapped
+from .rules import array, call, cast, rule
 
 
 def _reduction(name: str, kinds: str):
@@ -76,7 +75,7 @@ def _(interpreter, equation, x, y):
         return NotImplemented
     if count == 0 and {len(left), len(right)} == {2} and (jnp.ndim(x), jnp.ndim(y)) == (2, 2):
         y = y if left[0] - left[1] == right[0] - right[1] else _transposed(y)
-        result = unwrapped(FUNCTIONS["tensordot"].__wrapped__(array(x), array(y), axes=2))
+        result = call("tensordot", x, y, axes=2)
     elif len(left) == 1 and x.ndim - count <= 2 and y.ndim - count <= 2 and min(x.ndim, y.ndim) > count:
         result = _matrix_product(x, y, left[0] - count, right[0] - count, count)
     elif count == 0 and len(left) == 1:

@@ -116,6 +116,9 @@ def _run(call: _Call, *values):
         leaves = [next(given) if entry is None else entry[1] for entry in call.static]
         dynamic = [i for i, entry in enumerate(call.static) if entry is None]
     leaves = [leaf.data if type(leaf) is Dense else leaf for leaf in leaves]
+    if not any(map(_is_array, leaves)):
+        args, kwargs = jax.tree.unflatten(tree, leaves)
+        return call.fun(*args, **kwargs)
     try:
         program, result = trace(call.fun, leaves, tree, dynamic)
     except TypeError as error:

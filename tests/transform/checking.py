@@ -1,0 +1,125 @@
+"""One function of JAX on one structured array, under one of JAX's transformations, against the same on the dense array."""
+
+import functools
+import zlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from functions import FUNCTIONS, function
+
+import structarrays as sa
+from structarrays.core.array import Array
+from structarrays.testing import sample
+
+WAYS = ("eager", "jit", "grad", "vmap", "jvp")
+CORE = {"": (4, 5), "square": (4, 4), "invertible": (4, 4), "positive definite": (4, 4)}
+REQUIRES = {"": "", "square": "", "invertible": "invertible", "positive definite": "positive definite"}
+
+
+@functools.cache
+def operands(structure, section, batch=()):
+    """An array of the structure and a vector; None where there is none. Their numbers hang on nothing but the names."""
+    seed = zlib.crc32(f"{structure} {section}".encode())
+    core = CORE[section]
+    A = sample(structure, core, batch=batch, requires=REQUIRES[section], seed=seed)
+    if A is None and core[0] != core[1]:
+        A = sample(structure, (4, 4), batch=batch, requires=REQUIRES[section], seed=seed)
+    if A is None:
+        return None
+    x = jnp.asarray(np.random.default_rng(seed).uniform(0.2, 1, (*batch, A.shape[-1])))
+    return A, x
+
+
+def dense(value):
+    """Results with every array in its dense form."""
+    return jax.tree.map(lambda v: v.to_jax() if isinstance(v, Array) else v, value, is_leaf=lambda v: isinstance(v, Array))
+
+
+def leaves_of(A):
+    """The parameters that have derivatives, and the function that makes the array of others."""
+    leaves, tree = jax.tree.flatten(A)
+    moving = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+
+    def rebuild(values):
+        replaced = list(leaves)
+        for i, value in zip(moving, values, strict=True):
+            replaced[i] = value
+        return jax.tree.unflatten(tree, replaced)
+
+    return [leaves[i] for i in moving], rebuild
+
+
+def smooth(values):
+    """One number of all finite results of an inexact dtype."""
+    total = 0.0
+    for v in jax.tree.leaves(values):
+        if jnp.issubdtype(v.dtype, jnp.inexact):
+            v = jnp.concatenate([jnp.real(v).ravel(), jnp.imag(v).ravel()]).astype(jnp.float64)
+            weights = 1 + jnp.arange(v.size) / (v.size + 1)
+            total = total + jnp.sum(jnp.where(jnp.isfinite(v), v, 0.0) * weights)
+    return total
+
+
+def compare(found, expected, tolerance):
+    """Raise AssertionError where results differ in number, shape, dtype or value."""
+    found, expected = jax.tree.leaves(found), jax.tree.leaves(expected)
+    assert len(found) == len(expected), f"{len(found)} results for {len(expected)}"
+    for a, b in zip(found, expected, strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.shape == b.shape, f"shape {a.shape} for {b.shape}"
+        assert a.dtype == b.dtype, f"dtype {a.dtype} for {b.dtype}"
+        if b.dtype.kind in "fc":
+            finite = np.abs(b[np.isfinite(b)])
+            scale = finite.max() if finite.size else 1.0
+            rounding = 2e-5 if b.dtype.itemsize <= (4 if b.dtype.kind == "f" else 8) else tolerance
+            np.testing.assert_allclose(a, b, rtol=rounding, atol=rounding * max(scale, 1e-3), equal_nan=True)
+        else:
+            np.testing.assert_array_equal(a, b)
+
+
+def check(structure, expression, way):
+    """Compare one function under one transformation; False where there is nothing to compare.
+
+    Raises
+    ------
+    AssertionError
+        If the results differ.
+    """
+    section = FUNCTIONS[expression]
+    plain = function(expression)
+    on_structure = sa.structured(plain)
+    given = operands(structure, section, (2,) if way == "vmap" else ())
+    if given is None:
+        return False
+    A, x = given
+    if way == "eager":
+        compare(dense(on_structure(A, x)), plain(A.to_jax(), x), 1e-9)
+    elif way == "jit":
+        compare(dense(jax.jit(on_structure)(A, x)), jax.jit(plain)(A.to_jax(), x), 1e-9)
+    elif way == "vmap":
+        found = jax.vmap(lambda A, x: dense(on_structure(A, x)))(A, x)
+        compare(found, jax.vmap(plain)(A.to_jax(), x), 1e-9)
+    else:
+        moving, rebuild = leaves_of(A)
+
+        def loss(values, x):
+            return smooth(dense(on_structure(rebuild(values), x)))
+
+        def dense_loss(values, x):
+            return smooth(plain(rebuild(values).to_jax(), x))
+
+        if way == "grad":
+            if any(word in expression for word in _NO_REVERSE):
+                return False
+            found, expected = (jax.grad(f, argnums=(0, 1))(moving, x) for f in (loss, dense_loss))
+        else:
+            tangents = [jnp.ones_like(v) * (1 + i) for i, v in enumerate(moving)]
+            found, expected = (
+                jax.jvp(f, (moving, x), (tangents, 2 * jnp.ones_like(x))) for f in (loss, dense_loss)
+            )
+        compare(found, expected, 1e-7)
+    return True
+
+
+_NO_REVERSE = ("while_loop",)
