@@ -152,7 +152,7 @@ class TestUfuncs:
     def test_without_a_counterpart(self, x):
         host = np.asarray(x)
         close(np.cbrt(x), np.cbrt(host), np.ndarray)
-        close(np.add.outer(x, [1.0, 2.0]), np.add.outer(host, [1.0, 2.0]), np.ndarray)
+        close(np.add.reduceat(x, [0, 1]), np.add.reduceat(host, [0, 1]), np.ndarray)
         close(np.add(x, 1, where=host > 2, out=host.copy()), np.where(host > 2, host + 1, host))
 
     def test_conversions_obey_the_policy(self):
@@ -287,19 +287,22 @@ KEPT = {
     "matrix_power": lambda a: np.linalg.matrix_power(a, 3),
     "fft": np.fft.fft,
     "ifftn": lambda a: np.fft.ifftn(a, axes=(0, 1)),
+    "sum with initial": lambda a: np.sum(a, initial=10.0),
+    "sum with where": lambda a: np.sum(a, where=[True, False, True]),
+    "round to decimals": lambda a: np.round(a / 3, 2),
+    "kron": lambda a: np.kron(a, np.eye(2)),
+    "hstack": lambda a: np.hstack([a, a]),
+    "lstsq": lambda a: np.linalg.lstsq(a, np.ones(3))[0],
 }
 CONVERTED = {
     "histogram": lambda a: np.histogram(a, bins=3)[0],
     "percentile": lambda a: np.percentile(a, 30),
     "median": np.median,
-    "sum with initial": lambda a: np.sum(a, initial=10.0),
-    "sum with where": lambda a: np.sum(a, where=[True, False, True]),
+    "variance with where": lambda a: np.var(a, where=[True, False, True]),
     "einsum": lambda a: np.einsum("ij,ij->i", a, a),
-    "round to decimals": lambda a: np.round(a / 3, 2),
     "interp": lambda a: np.interp(a, [0.0, 10.0], [0.0, 1.0]),
-    "kron": lambda a: np.kron(a, np.eye(2)),
-    "hstack": lambda a: np.hstack([a, a]),
-    "lstsq": lambda a: np.linalg.lstsq(a, np.ones(3))[0],
+    "nansum": np.nansum,
+    "pad": lambda a: np.pad(a, 1),
     "reshape in Fortran's order": lambda a: np.reshape(a, (9,), order="F"),
 }
 

@@ -301,7 +301,7 @@ class Array(Conveniences):
         return FUNCTIONS["interop.ufunc"](ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function, types, args, kwargs):
-        return FUNCTIONS["interop.function"](function, args, kwargs)
+        return FUNCTIONS["interop.function"](function, types, args, kwargs)
 
     def _scalar(self, kind):
         if self.shape != ():
@@ -412,13 +412,19 @@ _OPERANDS: dict[type, int] = {}
 _OPERAND_CLASSES = (Array, jax.Array, np.ndarray, np.generic, bool, int, float, complex)
 
 
+def _no_numbers(dtype) -> bool:
+    """Whether this is a dtype of objects, dates, texts, or with fields."""
+    return dtype.kind in "OMmSUT" or dtype.names is not None
+
+
 def is_operand(value) -> bool:
     """Whether an operator or a function takes this value as an array or a scalar."""
     cls = type(value)
     known = _OPERANDS.get(cls)
     if known is None:
         known = _FOREIGN
-        if isinstance(value, _OPERAND_CLASSES) and not (cls is np.ndarray and value.dtype == object):
+        foreign = isinstance(value, np.ma.MaskedArray) or (cls is np.ndarray and _no_numbers(value.dtype))
+        if isinstance(value, _OPERAND_CLASSES) and not foreign:
             # A class that need not be linear in its parameters may be that of a derivative, which operators refuse.
             fast = isinstance(value, jax.Array) or (
                 isinstance(value, Array) and cls.static_pattern and cls.linear is True

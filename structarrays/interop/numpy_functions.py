@@ -1,28 +1,29 @@
 """Which function of ours stands for which of NumPy's, and how NumPy's arguments become ours.
 
-Most differ from ours by the name, or by arguments that ours take by keyword: `_COUNTERPARTS` lists them. The
-others have an adapter here. Whatever an adapter does not know (an option of NumPy's, another meaning of ``axis=None``)
-makes it return ``NotImplemented``: then the arrays are converted, and NumPy computes.
+Most differ from ours by the name, or by arguments that ours take by keyword: `COUNTERPARTS` lists them. The others have an adapter, in
+`numpy_adapters`, or are made of several functions, in `numpy_composed`. Whatever an adapter does not know (an option of NumPy's,
+another meaning of ``axis=None``) makes it return ``NotImplemented``: then the arrays are converted, and NumPy computes.
 """
 
 import functools
 import inspect
 import math
-import operator
-import sys
 
 import jax
 import numpy as np
 
 from ..core import dtypes
 from ..core.array import Array
+from ..core.writes import link_of
+from . import numpy_adapters, numpy_composed
+from .numpy_host import as_ours, ours
 
 # ---- questions that need no elements --------------------------------------------------------------------------------
 
 
 def answer(name: str, args, kwargs):
     """The answer to a question about shape or dtype; NotImplemented for any other function."""
-    question = _QUESTIONS.get(name)
+    question = QUESTIONS.get(name)
     return NotImplemented if question is None else question(*args, **kwargs)
 
 
@@ -30,6 +31,11 @@ def _size(a, axis=None):
     if axis is None:
         return a.size
     return math.prod(a.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,)))
+
+
+def _empty(x):
+    """Something of the same shape for NumPy to look at."""
+    return np.broadcast_to(np.zeros((), x.dtype), x.shape)
 
 
 def _can_cast(from_, to, casting="safe"):
@@ -40,7 +46,30 @@ def _as_dtype(value):
     return value.dtype if isinstance(value, (Array, jax.Array, dtypes.DType)) else value
 
 
-_QUESTIONS = {
+def _share_memory(a, b, max_work=None):
+    """Whether a write to one is seen in the other: of arrays that are views of one array."""
+    if not (isinstance(a, Array) and isinstance(b, Array)):
+        return False
+    (base, of_a), (other, of_b) = _places_in_base(a), _places_in_base(b)
+    return base is other and np.intersect1d(of_a(), of_b()).size > 0
+
+
+def _places_in_base(x):
+    """The array that `x` is a view of, at last, and a function that tells which of its elements `x` has."""
+    link = link_of(x)
+    if link is None or link.base is None:
+        return x, lambda: np.arange(x.size).reshape(x.shape)
+    base, places = _places_in_base(link.base)
+    return base, lambda: np.asarray(link.get(jax.numpy.asarray(places())))
+
+
+def _may_share_memory(a, b, max_work=None):
+    if not (isinstance(a, Array) and isinstance(b, Array)):
+        return False
+    return _places_in_base(a)[0] is _places_in_base(b)[0]
+
+
+QUESTIONS = {
     "numpy.shape": lambda a: a.shape,
     "numpy.ndim": lambda a: a.ndim,
     "numpy.size": _size,
@@ -50,63 +79,80 @@ _QUESTIONS = {
     "numpy.common_type": lambda *arrays: np.result_type(np.float16, *map(_as_dtype, arrays)).type,
     "numpy.iscomplexobj": lambda x: x.dtype.kind == "c",
     "numpy.isrealobj": lambda x: x.dtype.kind != "c",
-    "numpy.may_share_memory": lambda a, b, max_work=None: False,
-    "numpy.shares_memory": lambda a, b, max_work=None: False,
+    "numpy.may_share_memory": _may_share_memory,
+    "numpy.shares_memory": _share_memory,
+    "numpy.diag_indices_from": lambda arr: np.diag_indices_from(_empty(arr)),
+    "numpy.tril_indices_from": lambda arr, k=0: np.tril_indices_from(_empty(arr), k),
+    "numpy.triu_indices_from": lambda arr, k=0: np.triu_indices_from(_empty(arr), k),
 }
 
 # ---- functions that are ours by another name ------------------------------------------------------------------------
 
 _SAME = (
-    "all", "any", "argmax", "argmin", "broadcast_arrays", "broadcast_to", "count_nonzero", "cumulative_prod",
-    "cumulative_sum", "diff", "empty_like", "expand_dims", "flip", "full_like", "imag", "isin", "matrix_transpose",
-    "max", "mean", "min", "moveaxis", "nonzero", "ones_like", "prod", "real", "repeat", "roll", "searchsorted",
-    "stack", "sum", "take_along_axis", "tensordot", "tril", "triu", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values", "unstack", "zeros_like",
+    "argmax", "argmin", "broadcast_arrays", "broadcast_to", "count_nonzero", "cumulative_prod", "cumulative_sum",
+    "expand_dims", "flip", "matrix_transpose", "moveaxis", "nonzero", "repeat", "roll", "take_along_axis", "tensordot",
+    "tril", "triu", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack",
 )  # fmt: skip
 _LINALG = (
-    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_norm", "matrix_power",
-    "matrix_rank", "outer", "pinv", "qr", "slogdet", "solve", "svdvals", "trace", "vector_norm",
+    "cross", "det", "diagonal", "eig", "eigvals", "inv", "matrix_norm", "matrix_power", "outer", "slogdet", "solve",
+    "svdvals", "trace", "vector_norm",
 )  # fmt: skip
 _FFT = ("fft", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft", "rfftn")
 
-_COUNTERPARTS = (
+COUNTERPARTS = (
     {f"numpy.{name}": name for name in _SAME}
     | {f"numpy.linalg.{name}": f"linalg.{name}" for name in _LINALG}
     | {f"numpy.linalg.{name}": name for name in ("matmul", "matrix_transpose", "tensordot", "vecdot")}
     | {f"numpy.fft.{name}": f"fft.{name}" for name in _FFT}
-    | {"numpy.amax": "max", "numpy.amin": "min", "numpy.concatenate": "concat"}
+    | {"numpy.fix": "trunc"}
 )
+"""The functions of NumPy whose arguments are ours, and the names of ours."""
+
+ADAPTERS = numpy_adapters.ADAPTERS | numpy_composed.ADAPTERS
+"""The functions of NumPy whose arguments have to be put otherwise; an adapter's parameters have NumPy's names."""
+
+# What may be given without that the result changes: our arrays have no order in memory and no subclasses, and a promise about the
+# arguments is not needed.
+_IDLE = {"order": ("C", "A", "K", None), "subok": (True, False), "device": ("cpu", None)}
 
 
 def counterpart(function, name: str, args, kwargs):
     """The result of our function for a call of NumPy's; NotImplemented if there is none, or the arguments do not fit."""
-    adapter = _ADAPTERS.get(name)
+    adapter = ADAPTERS.get(name)
+    if adapter is None and name not in COUNTERPARTS:
+        return NotImplemented
     try:
-        given = _given(function, args, kwargs)
+        given = _given(function, adapter, args, kwargs)
+        if adapter is not None:
+            bound = signature(adapter).bind(**given)
     except (TypeError, ValueError):
-        return NotImplemented  # NumPy has the right words for it
-    if adapter is not None:
-        try:
-            bound = inspect.signature(adapter).bind(**given)
-        except TypeError:
-            return NotImplemented  # an option that the adapter does not know
-        return adapter(*bound.args, **bound.kwargs)
-    return _transfer(_f(_COUNTERPARTS[name]), given) if name in _COUNTERPARTS else NotImplemented
+        return NotImplemented  # an option that the adapter does not know; or NumPy has the right words for it
+    if adapter is None:
+        return _transfer(ours(COUNTERPARTS[name]), given)
+    return adapter(*bound.args, **bound.kwargs)
 
 
 @functools.cache
-def _signature(function):
+def signature(function):
+    """The signature of a function; it takes some hundred microseconds to make."""
     return inspect.signature(function)
 
 
-def _given(function, args, kwargs) -> dict:
-    """The arguments of the call by their names in NumPy, without those that only repeat the default."""
-    signature = _signature(function)
-    bound = signature.bind(*args, **kwargs).arguments
+def _given(function, adapter, args, kwargs) -> dict:
+    """The arguments of the call by their names in NumPy, without those that only repeat the default, or change nothing."""
+    kwargs = {k: v for k, v in kwargs.items() if not (k in _IDLE and _plain(v) and v in _IDLE[k])}
+    try:
+        described = signature(function)
+    except ValueError:  # compiled functions have no signature in older versions of NumPy
+        described = signature(adapter)
     given = {}
-    for key, value in bound.items():
-        default = signature.parameters[key].default
-        if isinstance(value, Array) or not (value is default or (_plain(value) and value == default)):
+    for key, value in described.bind(*args, **kwargs).arguments.items():
+        kind, default = described.parameters[key].kind, described.parameters[key].default
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            given.update(value)
+        elif isinstance(value, Array) or not (
+            value is default or (_plain(value) and (value == default or value in _IDLE.get(key, ())))
+        ):
             given[key] = value
     return given
 
@@ -115,18 +161,18 @@ def _plain(value) -> bool:
     return value is None or isinstance(value, (bool, int, float, str))
 
 
-def _transfer(ours, given):
+def _transfer(function, given):
     """Call ours: NumPy's first arguments become our positional ones, the others go by name."""
-    parameters = list(_signature(ours).parameters.values())
+    parameters = list(signature(function).parameters.values())
     positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
     variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
     names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     given = dict(given)
     if variadic:
-        args = [_array(v) for v in given.pop(next(iter(given)), ())]
+        args = [as_ours(v) for v in given.pop(next(iter(given)), ())]
     else:
         # NumPy takes lists for arrays everywhere.
-        known = getattr(ours, "arrays", ())
+        known = getattr(function, "arrays", ())
         args = []
         for parameter in positional:
             key = next(iter(given), None)
@@ -134,201 +180,10 @@ def _transfer(ours, given):
                 break
             value = given.pop(key)
             if isinstance(value, (list, tuple)) and parameter.name in known:
-                value = _array(value)
+                value = as_ours(value)
             elif isinstance(value, (list, tuple)) and f"*{parameter.name}" in known:
-                value = [_array(v) for v in value]
+                value = [as_ours(v) for v in value]
             args.append(value)
     if set(given) - names:
         return NotImplemented
-    return ours(*args, **given)
-
-
-# ---- adapters: parameters have NumPy's names -------------------------------------------------------------------------
-
-
-def _f(name: str):
-    """The function of the namespace; those that are no `Function` are there, too."""
-    return operator.attrgetter(name)(sys.modules["structarrays"])
-
-
-def _array(x) -> Array:
-    return x if isinstance(x, Array) else _f("asarray")(x)
-
-
-def _flat(x):
-    return _f("reshape")(x, (-1,))
-
-
-def _reshape(a, shape, copy=None):
-    return _f("reshape")(a, shape if isinstance(shape, (tuple, list)) else (shape,), copy=copy)
-
-
-def _transpose(a, axes=None):
-    a = _array(a)
-    return _f("permute_dims")(a, tuple(range(a.ndim))[::-1] if axes is None else tuple(axes))
-
-
-def _swapaxes(a, axis1, axis2):
-    axes = list(range(a.ndim))
-    axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
-    return _f("permute_dims")(a, tuple(axes))
-
-
-def _squeeze(a, axis=None):
-    return _f("squeeze")(a, tuple(i for i, n in enumerate(a.shape) if n == 1) if axis is None else axis)
-
-
-def _where(condition, x=None, y=None):
-    condition = _array(condition)
-    if x is None and y is None:
-        return _f("nonzero")(condition)
-    if condition.dtype.kind != "b":
-        condition = _f("astype")(condition, bool)
-    return _f("where")(condition, x, y)
-
-
-def _clip(a, a_min=None, a_max=None, min=None, max=None):
-    low, high = a_min if min is None else min, a_max if max is None else max
-    return _f("clip")(a, low, high)
-
-
-def _take(a, indices, axis=None):
-    a, indices = _array(a), _array(indices)
-    if axis is None:
-        a, axis = _flat(a), 0
-    if indices.ndim != 1:
-        return NotImplemented
-    return _f("take")(a, indices, axis=axis)
-
-
-def _sort(a, axis=-1, kind=None, stable=True):
-    return _f("sort")(_flat(a), axis=-1) if axis is None else _f("sort")(a, axis=axis)
-
-
-def _argsort(a, axis=-1, kind=None, stable=True):
-    return _f("argsort")(_flat(a), axis=-1) if axis is None else _f("argsort")(a, axis=axis)
-
-
-def _cumulative(name):
-    def adapter(a, axis=None, dtype=None):
-        return _f(name)(_flat(a), axis=0, dtype=dtype) if axis is None else _f(name)(a, axis=axis, dtype=dtype)
-
-    return adapter
-
-
-def _spread(name):
-    def adapter(a, axis=None, ddof=0, correction=None, keepdims=False):
-        return _f(name)(a, axis=axis, correction=ddof if correction is None else correction, keepdims=keepdims)
-
-    return adapter
-
-
-def _tile(A, reps):
-    return _f("tile")(_array(A), tuple(reps) if isinstance(reps, (tuple, list)) else (reps,))
-
-
-def _dot(a, b):
-    a, b = _array(a), _array(b)
-    if a.ndim == 0 or b.ndim == 0:
-        return _f("multiply")(a, b)
-    if b.ndim <= 2:
-        return _f("matmul")(a, b)
-    return _f("tensordot")(a, b, axes=((-1,), (-2,)))
-
-
-def _vdot(a, b):
-    return _f("vecdot")(_flat(_array(a)), _flat(_array(b)))
-
-
-def _inner(a, b):
-    a, b = _array(a), _array(b)
-    if a.ndim == 0 or b.ndim == 0:
-        return _f("multiply")(a, b)
-    return _f("tensordot")(a, b, axes=((-1,), (-1,)))
-
-
-def _outer(a, b):
-    return _f("linalg.outer")(_flat(_array(a)), _flat(_array(b)))
-
-
-def _core_axes(a, axis1, axis2):
-    """The array with these two axes last."""
-    a = _array(a)
-    if (axis1 % a.ndim, axis2 % a.ndim) == (a.ndim - 2, a.ndim - 1):
-        return a
-    return _f("moveaxis")(a, (axis1, axis2), (-2, -1))
-
-
-def _trace(a, offset=0, axis1=0, axis2=1, dtype=None):
-    return _f("linalg.trace")(_core_axes(a, axis1, axis2), offset=offset, dtype=dtype)
-
-
-def _diagonal(a, offset=0, axis1=0, axis2=1):
-    return _f("linalg.diagonal")(_core_axes(a, axis1, axis2), offset=offset)
-
-
-def _norm(x, ord=None, axis=None, keepdims=False):
-    x = _array(x)
-    if axis is None and ord is None:
-        return _f("linalg.vector_norm")(x, keepdims=keepdims)
-    if axis is None:
-        axis = tuple(range(x.ndim))
-    axis = axis if isinstance(axis, tuple) else (axis,)
-    if len(axis) == 1:
-        return _f("linalg.vector_norm")(x, axis=axis[0], keepdims=keepdims, ord=2 if ord is None else ord)
-    if len(axis) != 2 or tuple(i % x.ndim for i in axis) != (x.ndim - 2, x.ndim - 1):
-        return NotImplemented
-    return _f("linalg.matrix_norm")(x, keepdims=keepdims, ord="fro" if ord is None else ord)
-
-
-def _svd(a, full_matrices=True, compute_uv=True):
-    if not compute_uv:
-        return _f("linalg.svdvals")(a)
-    return _f("linalg.svd")(a, full_matrices=full_matrices)
-
-
-def _copy(a):
-    return _f("asarray")(a, copy=True)
-
-
-def _round(a):
-    return _f("round")(a)
-
-
-def _meshgrid(xi, indexing="xy"):
-    return _f("meshgrid")(*map(_array, xi), indexing=indexing)
-
-
-def _ravel(a):
-    return _flat(a)
-
-
-_ADAPTERS = {
-    "numpy.argsort": _argsort,
-    "numpy.around": _round,
-    "numpy.clip": _clip,
-    "numpy.copy": _copy,
-    "numpy.cumprod": _cumulative("cumulative_prod"),
-    "numpy.cumsum": _cumulative("cumulative_sum"),
-    "numpy.diagonal": _diagonal,
-    "numpy.dot": _dot,
-    "numpy.inner": _inner,
-    "numpy.linalg.norm": _norm,
-    "numpy.linalg.svd": _svd,
-    "numpy.meshgrid": _meshgrid,
-    "numpy.outer": _outer,
-    "numpy.ravel": _ravel,
-    "numpy.reshape": _reshape,
-    "numpy.round": _round,
-    "numpy.sort": _sort,
-    "numpy.squeeze": _squeeze,
-    "numpy.std": _spread("std"),
-    "numpy.swapaxes": _swapaxes,
-    "numpy.take": _take,
-    "numpy.tile": _tile,
-    "numpy.trace": _trace,
-    "numpy.transpose": _transpose,
-    "numpy.var": _spread("var"),
-    "numpy.vdot": _vdot,
-    "numpy.where": _where,
-}
+    return function(*args, **given)

@@ -1,0 +1,77 @@
+"""Reductions with the options of NumPy's: ``where`` and ``initial``, which the standard's have not."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..core.array import Array
+from ..core.registry import FUNCTIONS
+
+# What an element that `where` leaves out counts as, and what joins `initial` to the result.
+_NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True, "max": None, "min": None}
+_JOIN = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
+
+
+def reduction(name: str, x: Array, *, axis=None, dtype=None, keepdims=False, initial=None, where=True):
+    """A reduction of ours with NumPy's options.
+
+    Parameters
+    ----------
+    name : str
+        ``"sum"``, ``"prod"``, ``"max"``, ``"min"``, ``"any"``, ``"all"`` or ``"mean"``.
+    x : Array
+        What is reduced.
+    axis, dtype, keepdims, initial, where
+        As of NumPy's functions; None for `initial` is none.
+
+    Returns
+    -------
+    Array
+        NotImplemented for what only NumPy has.
+    """
+    if name in ("any", "all", "max", "min") and dtype is not None:
+        return NotImplemented
+    if initial is not None and (name not in _JOIN or np.ndim(initial) != 0 or x.size == 0):
+        return NotImplemented
+    if where is not True:
+        x = _selected(name, x, where, initial)
+        if x is NotImplemented:
+            return x
+    options = {"axis": axis, "keepdims": keepdims}
+    if name in ("sum", "prod"):
+        options["dtype"] = dtype
+    result = FUNCTIONS[name](x, **options)
+    if initial is None:
+        return result
+    return FUNCTIONS[_JOIN[name]](result, FUNCTIONS["astype"](FUNCTIONS["asarray"](initial), result.dtype))
+
+
+def _selected(name, x, where, initial):
+    """The array in which the elements that `where` leaves out change nothing."""
+    where = condition_of(where)
+    if where is NotImplemented or where.ndim > x.ndim:
+        return NotImplemented
+    neutral = initial if name in ("max", "min") else _NEUTRAL[name]
+    if neutral is None:
+        return NotImplemented
+    if neutral == 0:
+        neutral = zero_like(x)
+    elif name in ("any", "all") and x.dtype.kind != "b":
+        x = FUNCTIONS["astype"](x, bool)
+    return FUNCTIONS["where"](where, x, neutral)
+
+
+def condition_of(where):
+    """The argument ``where`` as an array; NotImplemented where NumPy has an error, since it is not boolean."""
+    try:
+        where = FUNCTIONS["asarray"](where if hasattr(where, "dtype") else np.asarray(where, bool))
+    except (TypeError, ValueError):
+        return NotImplemented
+    return where if where.dtype.kind == "b" else NotImplemented
+
+
+def zero_like(x: Array):
+    """Zeros that cost no structure beside `x`: an array of the same pattern, or the number."""
+    if not (x.stores_entries and x.linear):
+        return np.zeros((), x.dtype)
+    background = None if x.background is None else jnp.zeros_like(x.background)
+    return x._rebuild(tuple(map(jnp.zeros_like, x.entries)), background)

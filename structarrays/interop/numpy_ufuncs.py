@@ -1,0 +1,282 @@
+"""NumPy's ufuncs on our arrays, with their options and methods (DESIGN 4.6).
+
+A ufunc that has a counterpart in the standard is ours, with structure kept; ``where``, ``dtype`` and ``out`` are computed around it,
+and so are ``reduce``, ``accumulate`` and ``outer``. All else NumPy computes on converted arrays.
+"""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..core import dtypes, writes
+from ..core.array import Array, is_operand
+from ..core.elementwise import KINDS
+from ..core.registry import FUNCTIONS
+from .numpy_host import into, on_host
+from .numpy_reductions import condition_of, reduction, zero_like
+
+UFUNCS = {
+    "absolute": "abs", "fabs": "abs", "power": "pow", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
+    "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "conjugate": "conj",
+    "invert": "bitwise_invert", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",
+    "rint": "round", "true_divide": "divide",
+} | {
+    name: name
+    for name in (
+        "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor",
+        "ceil", "copysign", "cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater",
+        "greater_equal", "hypot", "isfinite", "isinf", "isnan", "less", "less_equal", "log", "log10", "log1p", "log2",
+        "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "maximum", "minimum",
+        "multiply", "negative", "nextafter", "not_equal", "positive", "reciprocal", "remainder", "sign", "signbit",
+        "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "trunc", "vecdot",
+    )
+}  # fmt: skip
+"""The ufuncs that are functions of ours, by NumPy's names."""
+
+REDUCTIONS = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
+}  # fmt: skip
+ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+
+# What may be given without that the result changes: our arrays have no order in memory, and no subclasses.
+_IDLE = ("order", "subok")
+
+
+def ufunc(ufunc, method: str, inputs: tuple, kwargs: dict):
+    """What ``ufunc.method(*inputs, **kwargs)`` is where one of the arguments is our array."""
+    kwargs = {k: v for k, v in kwargs.items() if k not in _IDLE and not _is_default(k, v)}
+    out = kwargs.pop("out", None)
+    if not all(_is_ours_to_take(v) for v in (*inputs, *(out if isinstance(out, tuple) else ()))):
+        return NotImplemented
+    name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    _refuse(name, inputs)
+    if method == "at":
+        return _at(ufunc, inputs, name)
+    result = NotImplemented
+    if method == "__call__":
+        result = _with_options(ufunc, inputs, name, out, **kwargs)
+    elif method == "outer" and len(inputs) == 2:
+        result = _outer(ufunc, inputs, name, out, **kwargs)
+    elif method == "reduce" and len(inputs) == 1:
+        result = _reduce(ufunc, *inputs, **kwargs)
+    elif method == "accumulate" and len(inputs) == 1:
+        result = _accumulate(ufunc, *inputs, **kwargs)
+    if result is NotImplemented:
+        return _by_numpy(ufunc, method, inputs, kwargs, out, name)
+    if method in ("__call__", "outer") or out is None:
+        return result
+    return into(out, result, name)
+
+
+def _by_numpy(ufunc, method, inputs, kwargs, out, name):
+    """The result that NumPy has for converted arrays."""
+    if "where" in kwargs and out is not None:
+        kwargs = kwargs | {"out": out}  # whose elements stay where the condition is false
+    result = getattr(ufunc, method)(*on_host(inputs, name), **on_host(kwargs, name))
+    if out is None:
+        return result
+    # NumPy has looked at the shape and the dtype of what it filled; its casting rule holds for ours as well.
+    casting = kwargs.get("casting", "same_kind")
+    return into(out, result, name, casting=casting, broadcast=method in ("__call__", "outer"))
+
+
+def _is_ours_to_take(value) -> bool:
+    """Whether an argument is something that has no claim of its own on the call."""
+    if value is None or is_operand(value) or isinstance(value, (np.ndarray, list, tuple)):
+        return True
+    return not hasattr(value, "__array_ufunc__")
+
+
+MASKED = "an argument is a masked array, whose mask would be lost: numpy.ma has functions for it, which take numpy.asarray(x)"
+
+
+def _refuse(name, inputs):
+    """Raise TypeError for arrays of objects, dates or fields, of which NumPy would make objects, and for masked ones."""
+    for value in inputs:
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError(f"{name}: {MASKED}")
+        if isinstance(value, np.ndarray) and not (value.dtype.kind in "biufcSU" or _is_small_float(value.dtype)):
+            raise TypeError(
+                f"{name}: an operand has dtype {value.dtype}, which structarrays has not; convert it to a dtype of numbers, or let "
+                "NumPy compute, with numpy.asarray(x) for the array of structarrays"
+            )
+
+
+def _is_small_float(dtype) -> bool:
+    """Whether this is one of JAX's formats, such as bfloat16, which NumPy takes for bytes."""
+    return dtype.names is None and dtype.kind == "V" and jnp.issubdtype(dtype, jnp.floating)
+
+
+def _is_default(key, value) -> bool:
+    return (value is None and key != "axis") or (key == "where" and value is True) or (key, value) in (
+        ("keepdims", False), ("casting", "same_kind")
+    )  # fmt: skip
+
+
+# ---- calls ----------------------------------------------------------------------------------------------------------
+
+
+def _with_options(ufunc, inputs, name, out, *, where=True, dtype=None, casting="same_kind", **others):
+    """The result of our function, in `out` where there is one."""
+    if others and not (ufunc.__name__ == "vecdot" and set(others) == {"axis"}):
+        return NotImplemented
+    condition = True if where is True else condition_of(where)
+    if condition is NotImplemented:
+        return NotImplemented
+    result = _call(ufunc, inputs, **others) if dtype is None else _call_in(np.dtype(dtype), casting, ufunc, inputs)
+    if result is NotImplemented:
+        return result
+    if out is not None:
+        return into(out, result, name, where=condition, casting=casting, broadcast=True)
+    if condition is True:
+        return result
+    if isinstance(result, tuple):
+        return tuple(_where(condition, r) for r in result)
+    return _where(condition, result)
+
+
+def _where(condition, result):
+    """The result where the condition is true, zeros (in NumPy: whatever was there) where it is false."""
+    return FUNCTIONS["where"](condition, result, zero_like(result))
+
+
+def _call_in(dtype, casting, ufunc, inputs):
+    """The result where ``dtype`` says in which one is computed."""
+    inputs = [v if is_operand(v) else as_array(v) for v in inputs]
+    if any(v is NotImplemented for v in inputs):
+        return NotImplemented
+    if not all(np.can_cast(v.dtype, dtype, casting) for v in inputs if hasattr(v, "dtype")):
+        return NotImplemented  # NumPy has the right words for it
+    cast, asarray = FUNCTIONS["astype"], FUNCTIONS["asarray"]
+    result = _call(ufunc, [cast(asarray(v), dtype) if hasattr(v, "dtype") else v for v in inputs])
+    alike = result is not NotImplemented and not isinstance(result, tuple) and result.dtype == dtype
+    return result if alike else NotImplemented
+
+
+def _call(ufunc, inputs, **axis):
+    inputs = [v if is_operand(v) else as_array(v) for v in inputs]
+    if any(v is NotImplemented for v in inputs):
+        return NotImplemented
+    composed = COMPOSED.get(ufunc.__name__)
+    if composed is not None:
+        return composed(*inputs)
+    function = FUNCTIONS.get(UFUNCS.get(ufunc.__name__))
+    if function is None:
+        return NotImplemented
+    if ufunc.__name__.startswith("logical_"):  # NumPy takes any dtype for a truth value
+        inputs = [v if _dtype(v).kind == "b" else FUNCTIONS["astype"](FUNCTIONS["asarray"](v), bool) for v in inputs]
+    if ufunc.__name__ == "fabs" and any(_dtype(v).kind == "c" for v in inputs):
+        return NotImplemented  # where NumPy raises
+    allowed = KINDS.get(getattr(function, "kinds", "all"))
+    arrays = [v for v in inputs if hasattr(v, "dtype")]
+    if any(v.dtype.kind not in allowed for v in arrays if v.dtype.kind in "biufc"):
+        # Unlike the standard NumPy counts with booleans, and where there are numbers beside them so can we.
+        common = dtypes.promote(*(v.dtype for v in arrays))
+        if common.kind not in allowed:
+            return NotImplemented
+        inputs = [FUNCTIONS["astype"](v, common) if _dtype(v).kind == "b" else v for v in inputs]
+    return function(*inputs, **axis)
+
+
+def as_array(value):
+    """Any value as an array of ours, or NotImplemented."""
+    try:
+        return FUNCTIONS["asarray"](value)
+    except (TypeError, ValueError):
+        return NotImplemented
+
+
+def _dtype(value) -> np.dtype:
+    return value.dtype if hasattr(value, "dtype") else np.result_type(value)
+
+
+# ---- ufuncs that are made of several functions ------------------------------------------------------------------------
+
+
+def _divmod(x1, x2):
+    if any(_dtype(v).kind not in "iuf" for v in (x1, x2)):
+        return NotImplemented
+    return FUNCTIONS["floor_divide"](x1, x2), FUNCTIONS["remainder"](x1, x2)
+
+
+def _scaled(factor: float):
+    def scaled(x):
+        return FUNCTIONS["multiply"](x, factor) if _dtype(x).kind in "iuf" else NotImplemented
+
+    return scaled
+
+
+def _exp2(x):
+    if _dtype(x).kind not in "iuf":
+        return NotImplemented
+    x = FUNCTIONS["asarray"](x)
+    return FUNCTIONS["pow"](2.0, x)
+
+
+def _matvec(x1, x2):
+    x1, x2 = FUNCTIONS["asarray"](x1), FUNCTIONS["asarray"](x2)
+    if x1.ndim < 2 or x2.ndim < 1:
+        return NotImplemented
+    if x2.ndim == 1:
+        return FUNCTIONS["matmul"](x1, x2)
+    return FUNCTIONS["squeeze"](FUNCTIONS["matmul"](x1, FUNCTIONS["expand_dims"](x2, -1)), -1)
+
+
+def _vecmat(x1, x2):
+    x1, x2 = FUNCTIONS["conj"](FUNCTIONS["asarray"](x1)), FUNCTIONS["asarray"](x2)
+    if x1.ndim < 1 or x2.ndim < 2:
+        return NotImplemented
+    if x1.ndim == 1:
+        return FUNCTIONS["matmul"](x1, x2)
+    return FUNCTIONS["squeeze"](FUNCTIONS["matmul"](FUNCTIONS["expand_dims"](x1, -2), x2), -2)
+
+
+COMPOSED = {
+    "deg2rad": _scaled(math.pi / 180),
+    "degrees": _scaled(180 / math.pi),
+    "divmod": _divmod,
+    "exp2": _exp2,
+    "matvec": _matvec,
+    "rad2deg": _scaled(180 / math.pi),
+    "radians": _scaled(math.pi / 180),
+    "vecmat": _vecmat,
+}
+
+
+# ---- methods ----------------------------------------------------------------------------------------------------------
+
+
+def _reduce(ufunc, x, *, axis=0, **options):
+    """A reduction by a ufunc is over the first axis, if it does not say so."""
+    known = REDUCTIONS.get(ufunc.__name__)
+    if known is None or not isinstance(x, Array) or set(options) - {"dtype", "keepdims", "initial", "where"}:
+        return NotImplemented
+    return reduction(known, x, axis=axis, **options)
+
+
+def _accumulate(ufunc, x, *, axis=0, dtype=None, **options):
+    known = ACCUMULATIONS.get(ufunc.__name__)
+    if known is None or not isinstance(x, Array) or options:
+        return NotImplemented
+    return FUNCTIONS[known](x, axis=axis, dtype=dtype)
+
+
+def _outer(ufunc, inputs, name, out, **options):
+    """All pairs of elements: the first operand with as many axes behind it as the second has."""
+    x1, x2 = map(as_array, inputs)
+    if x1 is NotImplemented or x2 is NotImplemented or ufunc.signature is not None:
+        return NotImplemented
+    behind = tuple(range(x1.ndim, x1.ndim + x2.ndim))
+    if behind:
+        x1 = FUNCTIONS["expand_dims"](x1, behind)
+    return _with_options(ufunc, (x1, x2), name, out, **options)
+
+
+def _at(ufunc, inputs, name):
+    """Unbuffered operations at indices: on the host, and written back."""
+    x = inputs[0]
+    host, *others = on_host(inputs, name)
+    ufunc.at(host, *others)
+    if isinstance(x, Array):
+        writes.assign_result(x, FUNCTIONS["asarray"](host), name)

@@ -1,0 +1,130 @@
+"""NumPy's functions that write into their argument: assignments ``x[key] = values``, which our arrays take (DESIGN 4.5).
+
+A write that fits the pattern keeps the structure, one that does not gives the array the narrowest structure that can hold it, as any
+assignment does.
+"""
+
+import inspect
+
+import numpy as np
+
+from ..core.array import Array
+from ..core.registry import FUNCTIONS
+from .numpy_host import on_host
+
+
+def write(function, name: str, args, kwargs):
+    """Run a function of NumPy that writes into its first argument: one of ours by an assignment, NumPy's own by NumPy."""
+    bound = inspect.signature(WRITES[name]).bind(*args, **kwargs)  # raises for what NumPy's does not take either
+    target, *_ = bound.args
+    if not isinstance(target, Array):
+        args, kwargs = on_host(bound.args[1:], name), on_host(bound.kwargs, name)
+        return function(target, *args, **kwargs)
+    return WRITES[name](*bound.args, **bound.kwargs)
+
+
+def _copyto(dst, src, casting="same_kind", where=True):
+    src = FUNCTIONS["asarray"](src)
+    if not np.can_cast(src.dtype, dst.dtype, casting):
+        raise TypeError(f"numpy.copyto: dtype {src.dtype} cannot be cast to that of dst, {dst.dtype}, by {casting!r}")
+    dst[...] = src if where is True else FUNCTIONS["where"](where, src, dst)
+
+
+def _fill_diagonal(a, val, wrap=False):
+    if a.ndim < 2:
+        raise ValueError(f"numpy.fill_diagonal: a must have two dimensions or more, got shape {a.shape}")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError(f"numpy.fill_diagonal: all dimensions of a must be of equal length, got shape {a.shape}")
+    rows = np.arange(min(a.shape))
+    columns = rows
+    if wrap and a.ndim == 2:
+        rows, columns = np.divmod(np.arange(0, a.size, a.shape[1] + 1), a.shape[1])
+    _assign(a, (rows,) + (columns,) * (a.ndim - 1), val)
+
+
+def _put(a, ind, v, mode="raise"):
+    indices = on_host(ind, "numpy.put")
+    places = np.unravel_index(_in_range("numpy.put", np.ravel(indices), a.size, mode), a.shape)
+    _assign(a, places, v)
+
+
+def _in_range(name, indices, size, mode="raise"):
+    """Indices that are not negative."""
+    if mode == "clip":
+        return np.clip(indices, 0, size - 1)
+    wrong = (indices < -size) | (indices >= size)
+    if mode == "raise" and wrong.any():
+        raise IndexError(f"{name}: index {indices[wrong][0]} is out of range for {size} elements")
+    return indices % max(1, size)
+
+
+def _putmask(a, mask, values):
+    mask, name = FUNCTIONS["asarray"](mask), "numpy.putmask"
+    if mask.shape != a.shape:
+        raise ValueError(f"{name}: mask must have the shape of a, {a.shape}, got {mask.shape}")
+    if np.ndim(values) == 0:
+        a[FUNCTIONS["astype"](mask, bool)] = FUNCTIONS["astype"](FUNCTIONS["asarray"](values), a.dtype)
+    else:
+        repeated = np.resize(on_host(values, name), a.shape)
+        a[...] = FUNCTIONS["where"](FUNCTIONS["astype"](mask, bool), repeated.astype(a.dtype), a)
+
+
+def _place(arr, mask, vals):
+    name = "numpy.place"
+    mask = np.asarray(on_host(mask, name), bool)
+    if mask.size != arr.size:
+        raise ValueError(f"{name}: mask must have as many elements as arr, {arr.size}, got {mask.size}")
+    if not mask.any():
+        return
+    vals = np.asarray(on_host(vals, name))
+    if not vals.size:
+        raise ValueError(f"{name}: vals must not be empty")
+    _assign(arr, np.nonzero(mask.reshape(arr.shape)), vals)
+
+
+def _put_along_axis(arr, indices, values, axis):
+    name = "numpy.put_along_axis"
+    indices = np.asarray(on_host(indices, name))
+    if axis is None:
+        if indices.ndim != 1:
+            raise ValueError(f"{name}: indices must have one dimension if axis is None, got shape {indices.shape}")
+        _assign(arr, np.unravel_index(_in_range(name, indices, arr.size), arr.shape), values)
+        return
+    if indices.ndim != arr.ndim:
+        raise ValueError(f"{name}: indices must have as many dimensions as arr, {arr.ndim}, got {indices.ndim}")
+    axis = range(arr.ndim)[axis]
+    grid = list(np.ogrid[tuple(slice(n) for n in arr.shape)])
+    grid[axis] = _in_range(name, indices, arr.shape[axis])
+    places = np.broadcast_arrays(*grid)
+    values = FUNCTIONS["broadcast_to"](FUNCTIONS["asarray"](values), places[0].shape)
+    _assign(arr, tuple(p.ravel() for p in places), FUNCTIONS["reshape"](values, (-1,)))
+
+
+def _assign(x, places, values):
+    """Write values, repeated as often as it takes, to places in their order: of several values for one place the last stays."""
+    count = len(places[0])
+    values = FUNCTIONS["astype"](FUNCTIONS["asarray"](values), x.dtype, copy=False)  # NumPy casts, whatever is lost
+    if values.ndim != 0:
+        if values.size == 0:
+            return
+        flat = FUNCTIONS["reshape"](values, (-1,))
+        values = flat if flat.size == count else FUNCTIONS["take"](flat, np.arange(count) % flat.size)
+        # XLA writes to equal places in any order.
+        linear = np.ravel_multi_index(places, x.shape)
+        last = count - 1 - np.unique(linear[::-1], return_index=True)[1]
+        if len(last) < count:
+            places = tuple(p[last] for p in places)
+            values = FUNCTIONS["take"](values, last)
+    if count:
+        x[places] = values
+
+
+WRITES = {
+    "numpy.copyto": _copyto,
+    "numpy.fill_diagonal": _fill_diagonal,
+    "numpy.place": _place,
+    "numpy.put": _put,
+    "numpy.put_along_axis": _put_along_axis,
+    "numpy.putmask": _putmask,
+}
+"""By NumPy's names; the parameters are NumPy's, too."""
