@@ -141,6 +141,7 @@ from .interop import printing as _printing
 from .interop.exports import compilation_cache
 from .interop.exports import make_exportable as _make_exportable
 from .interop.files import load, save
+from .interop.host import host_function
 from .structures import banded_indexing as _banded_indexing
 from .structures import banded_products as _banded_products
 from .structures import banded_reductions as _banded_reductions
@@ -218,6 +219,7 @@ from .structures.sum import Sum
 from .structures.symmetric import Hermitian, Symmetric
 from .structures.toeplitz import Toeplitz
 from .structures.triangular import Triangular
+from .transform.batches import vmap_axes
 from .transform.calculus import grad, value_and_grad, vmap
 from .transform.structure import convert, join
 from .transform.structured import structured

@@ -1,5 +1,6 @@
 """The Python code in the README and in every page of the documentation runs, page by page, from top to bottom."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -7,16 +8,20 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^(?:<!-- needs (?P<package>\w+) -->\n)?```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def python_code(page: Path) -> str:
-    """All blocks of a page as one program, each line at the line number it has in the page."""
+    """All blocks of a page as one program, each line at the line number it has in the page; but for those below a mark that names a
+    package which is not installed.
+    """
     text = page.read_text(encoding="utf-8")
     lines = [""] * text.count("\n")
     for block in BLOCK.finditer(text):
-        first = text.count("\n", 0, block.start(1))
-        code = block[1].splitlines()
+        if block["package"] and importlib.util.find_spec(block["package"]) is None:
+            continue
+        first = text.count("\n", 0, block.start("code"))
+        code = block["code"].splitlines()
         lines[first : first + len(code)] = code
     return "\n".join(lines) + "\n"
 

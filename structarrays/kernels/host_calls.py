@@ -1,4 +1,4 @@
-"""Calls of NumPy code from compiled code.
+"""Calls of NumPy code from compiled code: for the solvers that live on the host, and beneath `structarrays.host_function`.
 
 On the CPU the host function reads and fills the buffers of the program themselves. `jax.pure_callback` would put copies of them into
 `jax.Array`s, asynchronously, and wait for these on the very threads that copy: a program whose threads are all in callbacks (on one
@@ -41,7 +41,7 @@ def on_host(function, results, *arrays):
         copied = tuple(map(np.asarray, copied))
         values = function(*copied)
         # What vmap has put in front of the arguments stands in front of the results.
-        ahead = len(np.shape(copied[0])) - len(arrays[0].shape)
+        ahead = len(np.shape(copied[0])) - len(arrays[0].shape) if arrays else 0
         batch = np.broadcast_shapes(*(a.shape[:ahead] for a in copied))
         return tuple(
             np.broadcast_to(np.asarray(value, r.dtype), batch + r.shape)
