@@ -1,6 +1,7 @@
 """What has to stand before JAX is imported, for the tests, the doctests and the code in the documentation."""
 
 import gc
+import importlib.util
 import os
 from pathlib import Path
 
@@ -20,6 +21,9 @@ os.environ.setdefault("MPLBACKEND", "agg")
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# Where an optional requirement is missing, the doctests of what needs it are left out.
+collect_ignore_glob = [] if importlib.util.find_spec("pytensor") else ["structarrays/interop/pytensor*.py"]
 
 MAPS = Path("/proc/self/maps")
 _finished = 0
