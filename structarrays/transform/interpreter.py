@@ -86,7 +86,8 @@ class Interpreter:
     def rule(self, *names: str, source: bool = False):
         """Register the decorated code as the rule for the primitives of these names; the one registered last is asked first.
 
-        With `source` it is also asked where no operand is special, so that special values can come from the program itself.
+        With `source` it is also asked where no operand is special, so that special values can come from the program itself, and from
+        functions under `jit` that it calls.
         """
         if not names or not all(isinstance(name, str) for name in names):
             given = ", ".join(type(name).__name__ for name in names) or "nothing"
@@ -163,6 +164,8 @@ class Interpreter:
             else:
                 if special and primitive.name in CALLS:
                     return self.run(inner_program(equation), *values, needed=used)
+        elif self.sources and self._brings_special(equation):
+            return self.run(inner_program(equation), *values, needed=used)
         if result is NotImplemented:
             result = self.default(self, equation, *values) if special else bind(equation, values)
         results = result if isinstance(result, (list, tuple)) and not self.special(result) else (result,)
@@ -171,6 +174,13 @@ class Interpreter:
                 f"the rule for the primitive {primitive.name!r} must return {len(equation.outvars)} results, got {len(results)}"
             )
         return results
+
+    def _brings_special(self, equation) -> bool:
+        """Whether a call on ordinary values has a source in its program. JAX's own functions of such values are left to JAX."""
+        if equation.primitive.name != "jit" or equation.invars and function_name(equation):
+            return False
+        inside = inner_program(equation).jaxpr.eqns
+        return any(each.primitive.name in self.sources or self._brings_special(each) for each in inside)
 
     def _rules_for(self, equation) -> tuple:
         """The rules to be asked: those of the function that the equation stands for come first."""

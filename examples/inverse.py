@@ -1,0 +1,289 @@
+"""The inverse of a function, found in its program: run backwards, equation by equation, by an interpretation of some rules.
+
+    python examples/inverse.py [--size 50] [--layers 20]
+
+JAX's tutorial on interpreters inverts a straight line of functions of one argument. Here the program may call, decide and loop, and one
+argument of several is the unknown. `docs/interpreter.md` explains the code; the example inverts a network of square layers.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+import structarrays as sa
+
+
+@dataclass(frozen=True, eq=False)
+class Unknown:
+    """A value that is not known yet; `undo` takes what it turns out to be to the unknown argument."""
+
+    shape: tuple
+    dtype: Any
+    undo: Callable = lambda y: y
+
+
+def is_unknown(value) -> bool:
+    return isinstance(value, Unknown)
+
+
+def step(equation, x, back, place=0) -> Unknown:
+    """The result of an equation with the unknown operand `x`, which is `back` of it; `place` says which of its results."""
+    result = equation.outvars[place].aval
+    return Unknown(result.shape, result.dtype, lambda y: x.undo(back(y).astype(x.dtype)))
+
+
+def function(back):
+    """The rule for a function of one argument with the inverse `back`."""
+    return lambda interpreter, equation, x: step(equation, x, back)
+
+
+FUNCTIONS = {
+    "asinh": jnp.sinh,
+    "atanh": jnp.tanh,
+    "cbrt": lambda y: y**3,
+    "erf": lax.erf_inv,
+    "exp": jnp.log,
+    "exp2": jnp.log2,
+    "expm1": jnp.log1p,
+    "log": jnp.exp,
+    "log1p": jnp.expm1,
+    "logistic": lambda y: jnp.log(y) - jnp.log1p(-y),
+    "neg": jnp.negative,
+    "sinh": jnp.arcsinh,
+    "sqrt": lambda y: jnp.where(y < 0, jnp.nan, y * y),
+    "tanh": jnp.arctanh,
+}
+
+inverting = sa.transform.Interpreter(
+    special=is_unknown, rules={name: function(back) for name, back in FUNCTIONS.items()}
+)
+
+
+def inverse(fun, argnum=0, like=None):
+    """The function ``g`` with ``fun(..., g(..., y, ...), ...) == y``, where `y` stands in the place of the argument `argnum`.
+
+    That argument is an array of real numbers, and so is the result, with the same number of elements; `like` has the
+    argument's shape and dtype where they are not those of the result.
+    """
+
+    def inverted(*args):
+        y = jnp.asarray(args[argnum])
+        model = y if like is None else like
+        if not jnp.issubdtype(model.dtype, jnp.floating):
+            raise TypeError(f"inverse: the unknown must be real floating-point, got {model.dtype}")
+        arguments = list(args)
+        arguments[argnum] = Unknown(model.shape, model.dtype)
+        result = inverting(fun)(*arguments)
+        if not is_unknown(result):
+            raise ValueError("inverse: the result must be one array that depends on the unknown")
+        if result.shape != y.shape:
+            raise ValueError(f"inverse: the result has the shape {result.shape}, what is given for it {y.shape}")
+        return result.undo(y.astype(result.dtype))
+
+    return inverted
+
+
+OPERATORS = {
+    "add": (lambda y, b: y - b, lambda y, a: y - a),
+    "add_any": (lambda y, b: y - b, lambda y, a: y - a),
+    "sub": (lambda y, b: y + b, lambda y, a: a - y),
+    "mul": (lambda y, b: y / b, lambda y, a: y / a),
+    "div": (lambda y, b: y * b, lambda y, a: a / y),
+}
+
+
+@inverting.rule(*OPERATORS)
+def _(interpreter, equation, a, b):
+    if is_unknown(a) == is_unknown(b):
+        return NotImplemented
+    x, known = (a, b) if is_unknown(a) else (b, a)
+    if x.shape != equation.outvars[0].aval.shape:  # one number beside an array
+        return NotImplemented
+    back = OPERATORS[equation.primitive.name][x is b]
+    return step(equation, x, lambda y: back(y, known))
+
+
+@inverting.otherwise
+def _(interpreter, equation, *values):
+    name = equation.primitive.name
+    if sum(map(is_unknown, values)) > 1:
+        raise ValueError(f"inverse: the unknown occurs in several operands of {name!r}")
+    raise NotImplementedError(f"inverse: nothing undoes this use of {name!r}")
+
+
+@inverting.rule("cond")
+def _(interpreter, equation, which, *operands):
+    if is_unknown(which) or sum(map(is_unknown, operands)) > 1:
+        return NotImplemented
+    (x,) = filter(is_unknown, operands)
+    start = Unknown(x.shape, x.dtype)
+
+    def run(branch):
+        return interpreter.run(branch, *(start if value is x else value for value in operands))
+
+    def known(branch):
+        return {i: result for i, result in enumerate(run(branch)) if not is_unknown(result)}
+
+    def each(code):
+        return [partial(code, branch) for branch in equation.params["branches"]]
+
+    if len({tuple(jax.eval_shape(code)) for code in each(known)}) > 1:
+        raise ValueError("inverse: a result depends on the unknown in some branches of a condition only")
+    results = lax.switch(which, each(known))
+
+    def back(i, y):
+        return lax.switch(which, each(lambda branch, y: run(branch)[i].undo(y)), y)
+
+    return [
+        results[i] if i in results else step(equation, x, partial(back, i), i) for i in range(len(equation.outvars))
+    ]
+
+
+@inverting.rule("scan")
+def _(interpreter, equation, *values):
+    p = equation.params
+    place = [is_unknown(value) for value in values].index(True) - p["num_consts"]
+    if sum(map(is_unknown, values)) > 1 or not 0 <= place < p["num_carry"]:
+        return NotImplemented
+    consts, carry, rows = split(values, p["num_consts"], p["num_carry"])
+    x = carry.pop(place)
+    start = Unknown(x.shape, x.dtype)
+
+    def round_of(carry, row):
+        results = interpreter.run(p["jaxpr"], *consts, *carry[:place], start, *carry[place:], *row)
+        _, after, out = split(results, 0, p["num_carry"])
+        return after.pop(place), after, out
+
+    def forwards(carry, row):  # what is known of the rounds: what each of them begins with
+        moved, after, out = round_of(carry, row)
+        if any(map(is_unknown, after)) or not is_unknown(moved):
+            raise ValueError("inverse: a loop must carry the unknown on, in one of the values that it carries")
+        return after, (carry, [None if is_unknown(value) else value for value in out])
+
+    last, (history, out) = lax.scan(forwards, carry, rows, p["length"], p["reverse"])
+
+    def backwards(y, begun):
+        moved, _, _ = round_of(*begun)
+        return moved.undo(y), None
+
+    def back(y):
+        return lax.scan(backwards, y, (history, rows), p["length"], not p["reverse"])[0]
+
+    def lost(y):
+        raise ValueError("inverse: what a loop stacks is not undone, only what it carries to its end")
+
+    last.insert(place, step(equation, x, back, place))
+    stacked = [step(equation, x, lost, i) if value is None else value for i, value in enumerate(out, p["num_carry"])]
+    return last + stacked
+
+
+def split(values, first, second):
+    """The first values, the second ones and the rest."""
+    values = list(values)
+    return values[:first], values[first : first + second], values[first + second :]
+
+
+@inverting.rule("reshape", "squeeze", "broadcast_in_dim", "convert_element_type", "copy", "stop_gradient")
+def _(interpreter, equation, x):
+    result = equation.outvars[0].aval
+    if math.prod(result.shape) != math.prod(x.shape) or not jnp.issubdtype(result.dtype, jnp.floating):
+        return NotImplemented
+    return step(equation, x, lambda y: y.reshape(x.shape))
+
+
+@inverting.rule("transpose")
+def _(interpreter, equation, x):
+    return step(equation, x, lambda y: y.transpose(np.argsort(equation.params["permutation"])))
+
+
+@inverting.rule("rev")
+def _(interpreter, equation, x):
+    return step(equation, x, lambda y: lax.rev(y, equation.params["dimensions"]))
+
+
+@inverting.rule("integer_pow")
+def _(interpreter, equation, x):
+    n = equation.params["y"]
+    return step(equation, x, lambda y: jnp.sign(y) * jnp.abs(y) ** (1 / n)) if n % 2 else NotImplemented
+
+
+@inverting.rule("pow")
+def _(interpreter, equation, base, x):
+    if is_unknown(base) or x.shape != equation.outvars[0].aval.shape:
+        return NotImplemented
+    return step(equation, x, lambda y: jnp.log(y) / jnp.log(base))
+
+
+@inverting.rule("dot_general")
+def _(interpreter, equation, a, b):
+    contracted, batch = equation.params["dimension_numbers"]
+    matrix, x = (a, b) if is_unknown(b) else (b, a)
+    own, axis = contracted if matrix is a else contracted[::-1]
+    if is_unknown(matrix) or batch != ((), ()) or len(axis) != 1 or matrix.shape != matrix.shape[:1] * 2:
+        return NotImplemented
+    square = matrix if own == (1,) else matrix.T
+
+    def back(y):  # the dimension of the result that is the matrix's comes first, or last if the matrix does
+        y = y if matrix is a else jnp.moveaxis(y, -1, 0)
+        return jnp.moveaxis(jnp.linalg.solve(square, y.reshape(len(square), -1)).reshape(y.shape), 0, axis[0])
+
+    return step(equation, x, back)
+
+
+@inverting.rule("nn.functions.softplus")
+def _(interpreter, equation, x):
+    return step(equation, x, lambda y: y + jnp.log(-jnp.expm1(-y)))
+
+
+@inverting.rule("numpy.linalg.solve")
+def _(interpreter, equation, a, b):
+    if is_unknown(a) or b.shape != equation.outvars[0].aval.shape:
+        return NotImplemented
+    return step(equation, b, lambda y: a @ y)
+
+
+def network(x, weights, biases):
+    """As many layers as there are weights ``(layers, n, n)`` and biases ``(layers, n)``, of which every other one is scaled."""
+
+    def layer(carry, parameters):
+        count, x = carry
+        weight, bias = parameters
+        x = jnp.arcsinh(weight @ x + bias)
+        return (count + 1, lax.cond(count % 2 == 0, lambda x: 2.0 * x, lambda x: x, x)), None
+
+    (_, x), _ = lax.scan(layer, (0, x), (weights, biases))
+    return jax.nn.softplus(x)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--size", type=int, default=50)
+    parser.add_argument("--layers", type=int, default=20)
+    arguments = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+
+    rng = np.random.default_rng(0)
+    n, layers = arguments.size, arguments.layers
+    weights, _ = jnp.linalg.qr(rng.normal(size=(layers, n, n)))
+    biases = jnp.asarray(rng.normal(size=(layers, n)))
+    x = jnp.asarray(rng.normal(size=n))
+
+    y = network(x, weights, biases)
+    found = jax.jit(inverse(network))(y, weights, biases)
+    error = float(jnp.max(jnp.abs(found - x)))
+    print(f"{layers} layers of {n}: the argument is found from the result to {error:.1e}")
+    print("All checks hold." if error < 1e-9 else "FAILED")
+    return error >= 1e-9
+
+
+if __name__ == "__main__":
+    sys.exit(main())
