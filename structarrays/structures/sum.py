@@ -241,17 +241,24 @@ def _added(arrays):
     return result
 
 
-def _each(function):
+def _each(function, gather=total):
     """A kernel that maps the terms."""
 
-    def kernel(x, **static):
-        return total(*(function(term, **static) for term in x.terms))
+    def kernel(x):
+        return gather(*map(function, x.terms))
 
     return kernel
 
 
-matrix_transpose.kernel(Sum)(_each(matrix_transpose))
-conj.kernel(Sum)(_each(conj))
+def _kept(*terms):
+    """The sum of terms that store what those of the argument do: who holds a sum that does not pay, such as a weight beside the low
+    rank that is trained, has a reason.
+    """
+    return canonical(terms)
+
+
+matrix_transpose.kernel(Sum)(_each(matrix_transpose, _kept))
+conj.kernel(Sum)(_each(conj, _kept))
 real.kernel(Sum)(_each(real))
 imag.kernel(Sum)(_each(imag))
 

@@ -5,6 +5,7 @@
 that needs more than that.
 """
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -37,10 +38,10 @@ class Constant(_Matrix):
     It differs from an argument in that it is no business of the user's: beside a dense operand, and as a result, it is dense.
     """
 
-    __slots__ = ("array",)
+    __slots__ = ("array", "number")
 
-    def __init__(self, array: Array):
-        self.array = array
+    def __init__(self, array: Array, number=None):
+        self.array, self.number = array, number  # the number that it is everywhere, where the program says so
 
     @property
     def shape(self):
@@ -93,23 +94,49 @@ class Triangle(_Matrix):
         return (data if self.lower else ~data).astype(self.dtype)
 
 
+@jax.tree_util.register_pytree_node_class
 class LU(_Matrix):
     """A part of the LU factorisation of a structured matrix, which is only computed where something asks for its elements: to solve
     a system with it is to solve one with the matrix.
+
+    It is no constant, but a pytree, as loops may carry it.
     """
 
-    __slots__ = ("dtype", "matrix", "part", "shape")
+    __slots__ = ("matrix", "part")
 
-    def __init__(self, matrix: Array, part: int, shape, dtype):
-        self.matrix, self.part, self.shape, self.dtype = matrix, part, shape, dtype
+    def __init__(self, matrix: Array, part: int):
+        self.matrix, self.part = matrix, part
+
+    @property
+    def shape(self):
+        """That of the part."""
+        *batch, m, n = self.matrix.shape
+        return ((*batch, m, n), (*batch, min(m, n)), (*batch, m))[self.part]
+
+    @property
+    def dtype(self):
+        """That of the part."""
+        return self.matrix.dtype if self.part == 0 else jnp.dtype("int32")
 
     def dense(self):
         """The elements: 0 for both triangles, 1 for the exchanges of rows, 2 for the permutation that they make."""
         return lax.linalg.lu(densify(self.matrix, "lu").data)[self.part]
 
+    def tree_flatten(self):
+        """The matrix, and which part it is."""
+        return (self.matrix,), self.part
 
-LAZY = (Constant, Counter, Triangle, LU)
+    @classmethod
+    def tree_unflatten(cls, part, children):
+        """The part of the factorisation of a matrix."""
+        return cls(*children, part)
+
+
+CONSTANTS = (Constant, Counter, Triangle)
 """The classes of such matrices."""
+
+LAZY = (*CONSTANTS, LU)
+"""The classes of what has no elements before something asks for them."""
 
 
 def compared(name: str, x: Counter, y: Counter):

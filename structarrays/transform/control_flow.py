@@ -14,9 +14,9 @@ from jax.extend.core import ClosedJaxpr
 
 from ..core.array import Array
 from ..core.recording import unrecorded
-from .constants import LAZY
+from .constants import CONSTANTS, LU
 from .interpreter import bind
-from .rules import involved, plain, rule
+from .rules import plain, rule
 from .widening import dense_target, fixed, join_targets, key, settled, target_of, widened
 
 ROUNDS = 4
@@ -78,11 +78,11 @@ def structures_of(interpreter, program, targets, *, tangents: bool = False):
 
 def apart(values):
     """The values that are not constants of the program, and a function that puts others in their places among these."""
-    moving = [v for v in values if not isinstance(v, LAZY)]
+    moving = [v for v in values if not isinstance(v, CONSTANTS)]
 
     def merge(others):
         others = iter(others)
-        return [v if isinstance(v, LAZY) else next(others) for v in values]
+        return [v if isinstance(v, CONSTANTS) else next(others) for v in values]
 
     return moving, merge
 
@@ -140,7 +140,7 @@ def _(interpreter, equation, *operands):
     operands = list(operands)
     held, init = [fixed(v) for v in operands[:consts]], [settled(v) for v in operands[consts : consts + carried]]
     sliced = [_sliceable(v) for v in operands[consts + carried :]]
-    if not involved((*held, *init, *sliced)):
+    if not any(isinstance(v, (Array, LU)) for v in (*held, *init, *sliced)):
         return bind(equation, [plain(v, "scan") for v in (*held, *init, *sliced)])
     one = [jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), v) for v in sliced]
     outside = [target_of(v) for v in held]

@@ -12,13 +12,15 @@ How JAX holds the rules in its equations is not documented. Where it is not as e
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr
 
 from ..core.array import Array
 from ..core.join import restrict
+from .constants import LU
 from .control_flow import differentiating, structures_of
-from .interpreter import inner_program
-from .rules import plain, rule
+from .interpreter import abstract, inner_program
+from .rules import involved, is_special, plain, rule
 from .widening import dense_target, join_targets, settled, target_of, widened
 
 FLOAT0 = jax.dtypes.float0
@@ -33,9 +35,9 @@ def _inexact(value) -> bool:
 
 def _tangent(primal, tangent):
     """The tangent of a value as a value."""
-    if not isinstance(primal, Array):
+    if not is_special(primal):
         return tangent
-    if not primal.linear:
+    if isinstance(primal, LU) or not primal.linear:
         return jax.jvp(lambda x: plain(x, "custom_jvp"), (primal,), (tangent,))[1]
     leaves, tree = jax.tree.flatten(primal)
     moved = [p if t.dtype == FLOAT0 else t for p, t in zip(leaves, jax.tree.leaves(tangent), strict=True)]
@@ -44,6 +46,8 @@ def _tangent(primal, tangent):
 
 def _tangent_leaves(tangent, primal):
     """A tangent in the structure of a primal result, as JAX takes it: with `float0` for integers."""
+    if isinstance(primal, LU):
+        raise NotImplementedError("structured: a function with a derivative of its own returns an LU factorisation")
     if not isinstance(primal, Array):
         return tangent if _inexact(primal) else np.zeros(primal.shape, FLOAT0)
     widened_tangent = widened(tangent, target_of(primal._assuming(frozenset())))._assuming(primal.assumptions)
@@ -57,51 +61,72 @@ def _(interpreter, equation, *operands):
     if differentiating():
         return interpreter.run(program, *operands)
     operands = [settled(v) for v in operands]
-    zeros = [not _inexact(v) for v in operands[consts:]]
-    jaxpr, held, zeros_out = rules.call_wrapped(*zeros)
-    derivative = ClosedJaxpr(jaxpr, held)
-    targets = _held_by_both(interpreter, program, derivative, operands, consts, zeros, zeros_out)
+    targets = _held_by_both(interpreter, program, rules, operands, consts)
 
     @jax.custom_jvp
     def function(*values):
         return [widened(v, t) for v, t in zip(interpreter.run(program, *values), targets, strict=True)]
 
-    @function.defjvp
-    def _(primals, tangents):
+    def derivative(primals, tangents):
+        primals, tangents = primals[consts:], tangents[consts:]
+        zeros = [not _inexact(x) or _is_zero(t) for x, t in zip(primals, tangents, strict=True)]
+        jaxpr, held, zeros_out = rules.call_wrapped(*zeros)
         moving = [
-            _tangent(x, t) for x, t, zero in zip(primals[consts:], tangents[consts:], zeros, strict=True) if not zero
+            _tangent(x, _instantiated(t)) for x, t, zero in zip(primals, tangents, zeros, strict=True) if not zero
         ]
-        results = interpreter.run(derivative, *primals[consts:], *moving)
+        results = interpreter.run(ClosedJaxpr(jaxpr, held), *primals, *moving)
         values = [widened(v, t) for v, t in zip(results[: len(targets)], targets, strict=True)]
         rest = iter(results[len(targets) :])
-        moved = [_zero_like(v) if zero else next(rest) for v, zero in zip(values, zeros_out, strict=True)]
-        return values, [_tangent_leaves(t, v) for t, v in zip(moved, values, strict=True)]
+        moved = [
+            _no_tangent(v) if zero else _tangent_leaves(next(rest), v)
+            for v, zero in zip(values, zeros_out, strict=True)
+        ]
+        return values, moved
 
+    function.defjvp(derivative, symbolic_zeros=p["symbolic_zeros"])
     return function(*operands)
 
 
-def _zero_like(value):
-    return jnp.zeros(value.shape, value.dtype)
+def _is_zero(tangents) -> bool:
+    """Whether JAX knows that all of these tangents or cotangents, of the parameters of one value, are zero."""
+    leaves = jax.tree.leaves(tangents)
+    return bool(leaves) and all(isinstance(leaf, SymbolicZero) for leaf in leaves)
 
 
-def _held_by_both(interpreter, program, derivative, operands, consts, zeros, zeros_out):
+def _instantiated(tangents):
+    """Tangents or cotangents of the parameters of a value, those that JAX knows to be zero among them, as arrays."""
+    return jax.tree.map(lambda t: jnp.zeros(t.shape, t.dtype) if isinstance(t, SymbolicZero) else t, tangents)
+
+
+def _no_tangent(value):
+    return jax.tree.map(lambda leaf: SymbolicZero(jax.typeof(leaf).to_tangent_aval()), value)
+
+
+def _held_by_both(interpreter, program, rules, operands, consts):
     """The targets that hold the results and their tangents."""
     inputs = [target_of(v) for v in operands]
     targets = structures_of(interpreter, program, inputs)
+    if not involved(targets):
+        return targets
+    zeros = [not _inexact(x) for x in inputs[consts:]]
     moving = [_target_of_tangent(x) for x, zero in zip(inputs[consts:], zeros, strict=True) if not zero]
-    results = structures_of(interpreter, derivative, [*inputs[consts:], *moving], tangents=True)
+    try:
+        jaxpr, held, zeros_out = rules.call_wrapped(*zeros)
+        results = structures_of(interpreter, ClosedJaxpr(jaxpr, held), [*inputs[consts:], *moving], tangents=True)
+    except Exception:  # a rule that refuses tangents: nobody asks for them yet, and who does will be told
+        return targets
     tangents = iter(results[len(targets) :])
-    held = []
+    joined = []
     for target, zero in zip(targets, zeros_out, strict=True):
         tangent = None if zero else next(tangents)
         if isinstance(target, Array) and not target.linear:
             target = dense_target(target)
         if tangent is not None and isinstance(target, Array):
             bare = target._assuming(frozenset())
-            joined = join_targets(bare, tangent)
-            target = target if joined is bare else joined
-        held.append(target)
-    return held
+            both = join_targets(bare, tangent)
+            target = target if both is bare else both
+        joined.append(target)
+    return joined
 
 
 def _target_of_tangent(target):
@@ -123,6 +148,8 @@ def _one_element_each(x) -> bool:
 
 def _cotangent(value, cotangent):
     """The cotangent of a result as a value: elements whose products with those of a tangent add up to the same number."""
+    if isinstance(value, LU):
+        raise NotImplementedError("structured: a function with a derivative of its own returns an LU factorisation")
     if not isinstance(value, Array):
         return cotangent
     leaves, tree = jax.tree.flatten(value)
@@ -132,7 +159,7 @@ def _cotangent(value, cotangent):
 
 def _cotangent_leaves(cotangent, x):
     """The cotangent of an argument from that of its elements."""
-    if not isinstance(x, Array):
+    if not is_special(x):
         return plain(cotangent, "custom_vjp") if _inexact(x) else np.zeros(x.shape, FLOAT0)
     if _one_element_each(x):
         if isinstance(cotangent, Array) and cotangent.stores_entries:
@@ -152,45 +179,63 @@ def _cotangent_leaves(cotangent, x):
 @rule("custom_vjp_call")
 def _(interpreter, equation, *operands):
     p = equation.params
-    program, consts = inner_program(equation), p["num_consts"]
+    program, consts, symbolic = inner_program(equation), p["num_consts"], p["symbolic_zeros"]
     operands = [settled(v) for v in operands]
     captured, arguments = operands[:consts], operands[consts:]
-    inputs = [target_of(v) for v in arguments]
-    results = structures_of(interpreter, program, [*map(target_of, captured), *inputs])
+    results = structures_of(interpreter, program, [target_of(v) for v in operands])
     targets = [t if _one_element_each(t) or not isinstance(t, Array) else dense_target(t) for t in results]
-    forward = ClosedJaxpr(*p["fwd_jaxpr_thunk"].call_wrapped(*(_inexact(v) for v in arguments)))
 
     @jax.custom_vjp
     def function(*values):
         return [widened(v, t) for v, t in zip(interpreter.run(program, *captured, *values), targets, strict=True)]
 
     def fwd(*values):
+        perturbed = [_inexact(v) for v in arguments]
+        if symbolic:
+            perturbed = [
+                inexact and any(leaf.perturbed for leaf in jax.tree.leaves(v))
+                for v, inexact in zip(values, perturbed, strict=True)
+            ]
+            values = tuple(jax.tree.map(lambda leaf: leaf.value, v) for v in values)
+        forward = ClosedJaxpr(*p["fwd_jaxpr_thunk"].call_wrapped(*perturbed))
         results = interpreter.run(forward, *values)
         kept, results = results[: len(results) - len(targets)], results[len(results) - len(targets) :]
         forwarded = p["out_trees"]()[2]  # residuals that are arguments are not among the results
         kept = iter(kept)
-        residuals = [settled(next(kept) if i is None else values[i - consts]) for i in forwarded]
+        residuals = [next(kept) if i is None else values[i - consts] for i in forwarded]
+        residuals = [r if _is_number(r) else settled(r) for r in residuals]
         return [widened(v, t) for v, t in zip(results, targets, strict=True)], (residuals, values)
 
     def bwd(saved, cotangents):
         residuals, values = saved
-        shapes = [jax.ShapeDtypeStruct(t.shape, t.dtype) for t in targets]
-        given = [_cotangent(t, c) if isinstance(t, Array) else c for t, c in zip(targets, cotangents, strict=True)]
-        backward = jax.make_jaxpr(lambda *inner: _instantiated(p["bwd"].call_wrapped(*inner), values))(
-            *(jax.ShapeDtypeStruct(r.shape, r.dtype) for r in residuals), *shapes
-        )
-        back = interpreter.run(backward, *residuals, *given)
-        return tuple(_cotangent_leaves(c, x) for c, x in zip(back, values, strict=True))
+        zeros = [_is_zero(c) for c in cotangents]
+        given = [_cotangent(t, _instantiated(c)) for t, c, z in zip(targets, cotangents, zeros, strict=True) if not z]
+        known = [_is_number(r) for r in residuals]  # a rule may decide by it
+        traced = [*(r for r, number in zip(residuals, known, strict=True) if not number), *given]
+        moved = None
 
-    function.defvjp(fwd, bwd)
+        def backward(*inner):
+            nonlocal moved
+            rest = iter(inner)
+            kept = [r if number else next(rest) for r, number in zip(residuals, known, strict=True)]
+            outer = [_no_tangent_of(t) if zero else next(rest) for t, zero in zip(targets, zeros, strict=True)]
+            back = p["bwd"].call_wrapped(*kept, *outer)
+            moved = [isinstance(c, jax.Array | np.ndarray) and c.dtype != FLOAT0 for c in back]
+            return [c for c, there in zip(back, moved, strict=True) if there]
+
+        back = iter(interpreter.run(jax.make_jaxpr(backward)(*map(abstract, traced)), *traced))
+        return tuple(
+            _cotangent_leaves(next(back), x) if there else None for x, there in zip(values, moved, strict=True)
+        )
+
+    function.defvjp(fwd, bwd, symbolic_zeros=symbolic)
     return function(*arguments)
 
 
-def _instantiated(cotangents, values):
-    """Cotangents as arrays: what a rule leaves out is zero."""
-    return [
-        c
-        if isinstance(c, jax.Array) or isinstance(c, np.ndarray) and c.dtype != FLOAT0
-        else jnp.zeros(x.shape, x.dtype)
-        for c, x in zip(cotangents, values, strict=True)
-    ]
+def _is_number(value) -> bool:
+    """Whether a value is a number that stands in the program itself."""
+    return isinstance(value, (bool, int, float, complex, np.generic))
+
+
+def _no_tangent_of(target):
+    return SymbolicZero(jax.core.ShapedArray(target.shape, target.dtype).to_tangent_aval())

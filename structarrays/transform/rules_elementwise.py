@@ -18,9 +18,11 @@ from ..core.operands import cast as cast_array
 from ..core.recording import active_log
 from ..core.registry import FUNCTIONS, Registry
 from ..structures.banded import bands
-from .constants import LAZY, Constant, Counter, Triangle, compared
+from ..structures.fill import Fill
+from .constants import CONSTANTS, LAZY, LU, Constant, Counter, Triangle, compared
 from .interpreter import bind
 from .rules import array, involved, is_special, rule, unwrapped
+from .widening import join_targets, settled, target_of, widened
 
 
 class _Like(NamedTuple):
@@ -38,7 +40,7 @@ _ZERO = {
     "expm1": "expm1", "floor": "floor", "imag": "imag", "log1p": "log1p", "neg": "negative", "real": "real",
     "sign": "sign", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "square": "square", "tan": "tan", "tanh": "tanh",
     "cbrt": "", "erf": "", "erf_inv": "", "bessel_i1e": "", "population_count": "", "reduce_precision": "",
-    "bitcast_convert_type": "", "copy": "positive", "copy_p": "positive", "name": "positive", "stop_gradient": "positive",
+    "bitcast_convert_type": "",
 }  # fmt: skip
 _NOT_ZERO = {
     "acos": "acos", "acosh": "acosh", "cos": "cos", "cosh": "cosh", "exp": "exp", "is_finite": "isfinite", "log": "log",
@@ -333,14 +335,28 @@ def _(interpreter, equation, x):
     if isinstance(x, Array):
         return cast_array(x, dtype)
     if isinstance(x, Constant):
-        return Constant(cast_array(x.array, dtype))
+        return Constant(cast_array(x.array, dtype), None if x.number is None else np.asarray(x.number).astype(dtype))
     if isinstance(x, Counter):
         return Counter(x.axis, x.shape, dtype, x.offset)
-    return Triangle(x.lower, x.k, x.shape, dtype)
+    return Triangle(x.lower, x.k, x.shape, dtype) if isinstance(x, Triangle) else NotImplemented
+
+
+@rule("copy", "copy_p", "name", "stop_gradient")
+def _(interpreter, equation, x):
+    """What changes no element, but means something to JAX, is done to the parameters."""
+    return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: bind(equation, [leaf]), x)
+
+
+@rule("optimization_barrier")
+def _(interpreter, equation, *values):
+    kept = jax.lax.optimization_barrier([None if isinstance(v, CONSTANTS) else v for v in values])
+    return [v if k is None else k for v, k in zip(values, kept, strict=True)]
 
 
 @rule("select_n")
 def _(interpreter, equation, which, *cases):
+    if jnp.ndim(which) == 0 and any(isinstance(v, (Array, LU)) for v in cases):
+        return one_of(equation, which, cases)
     if len(cases) != 2 or which.dtype != bool or jnp.ndim(which) == 0:
         return NotImplemented
     off, on = cases
@@ -354,12 +370,16 @@ def _(interpreter, equation, which, *cases):
     return unwrapped(FUNCTIONS["where"].dispatch(array(which), *choices))
 
 
+def one_of(equation, which, cases):
+    """One of several arrays, by a number or a condition: in the structure that holds them all."""
+    cases = [settled(v) for v in cases]
+    target = functools.reduce(join_targets, map(target_of, cases))
+    return jax.tree.map(lambda *leaves: bind(equation, [which, *leaves]), *(widened(v, target) for v in cases))
+
+
 def _is_zero(value) -> bool:
     """Whether a value is known to be zero everywhere."""
-    if isinstance(value, Constant):
-        (leaf, *rest) = value.array._value[0]
-        return not rest and _known_zero(leaf)
-    return False
+    return isinstance(value, Constant) and value.number is not None and not value.number
 
 
 def _nothing(value) -> Array:
@@ -367,8 +387,14 @@ def _nothing(value) -> Array:
     return bands([], (), value.shape[-2:], dtype=value.dtype, batch=value.shape[:-2])
 
 
-def _known_zero(leaf) -> bool:
-    return not isinstance(leaf, jax.core.Tracer) and not np.any(np.asarray(leaf))
+@rule("cond")
+def _(interpreter, equation, which, *operands):
+    """A constant beside structured arrays, such as ``jnp.eye(n)`` as a branch of its own, is a structured array, too."""
+    constants = [isinstance(v, Constant) and not isinstance(v.array, Fill) for v in operands]
+    if not any(constants) or not involved(operands):
+        return NotImplemented
+    arrays = (v.array if constant else v for v, constant in zip(operands, constants, strict=True))
+    return interpreter.evaluate(equation, [which, *arrays])
 
 
 @rule("iota", source=True)

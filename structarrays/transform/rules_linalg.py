@@ -71,22 +71,18 @@ def _(interpreter, equation, a, b):
 @rule("lu")
 def _(interpreter, equation, a):
     """Nothing is computed before something else than a solver asks for it."""
-    if not isinstance(a, Array):
-        return NotImplemented
-    return [LU(a, i, v.aval.shape, v.aval.dtype) for i, v in enumerate(equation.outvars)]
+    return [LU(a, part) for part in range(3)] if isinstance(a, Array) else NotImplemented
 
 
 @rule("lu_pivots_to_permutation")
 def _(interpreter, equation, pivots):
-    if not isinstance(pivots, LU) or pivots.part != 1:
-        return NotImplemented
-    (variable,) = equation.outvars
-    return LU(pivots.matrix, 2, variable.aval.shape, variable.aval.dtype)
+    return LU(pivots.matrix, 2) if isinstance(pivots, LU) and pivots.part == 1 else NotImplemented
 
 
 @rule("lax.linalg._lu_solve")
 def _(interpreter, equation, lu, permutation, b):
-    if not (isinstance(lu, LU) and isinstance(permutation, LU) and lu.matrix is permutation.matrix):
+    # That the parts belong together cannot be seen where they come out of a loop.
+    if not (isinstance(lu, LU) and isinstance(permutation, LU)) or (lu.part, permutation.part) != (0, 2):
         return NotImplemented
     # Whether it is a system with the transposed matrix is not among the operands, but the triangular systems tell.
     first = next(e for e in inner_program(equation).jaxpr.eqns if e.primitive.name == "triangular_solve").params

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from ..core.array import Array
+from ..structures.low_rank import LowRank
 from .rules import array, call, cast, rule
 
 
@@ -47,7 +48,14 @@ def _(interpreter, equation, x):
     if not isinstance(x, Array) or x.dtype.kind not in "iufc":
         return NotImplemented
     x = array(call("flip", x, axis=axis)) if reverse else x
-    result = call(name, x, axis=axis, dtype=x.dtype)
+    factor = axis - (x.ndim - 2)
+    if isinstance(x, LowRank) and name == "cumulative_sum" and factor >= 0:
+        # The running sums of a product are those of one factor, by the other.
+        factors = [x.u, x.v]
+        factors[factor] = array(call(name, factors[factor], axis=x.ndim - 2, dtype=x.dtype))
+        result = LowRank(*factors)
+    else:
+        result = call(name, x, axis=axis, dtype=x.dtype)
     return call("flip", result, axis=axis) if reverse else result
 
 

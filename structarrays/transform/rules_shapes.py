@@ -30,13 +30,13 @@ def _(interpreter, equation, x, *sizes):
     if not is_special(x):
         # One number in a whole matrix is only worth a remark where it may meet a structured array.
         if jnp.ndim(x) == 0 and len(shape) >= 2 and min(shape[-2:]) > 1:
-            value = np.asarray(x) if isinstance(x, (np.generic, np.ndarray, int, float, complex)) else x
-            return Constant(Fill._make((value,), shape))
+            number = np.asarray(x) if isinstance(x, (np.generic, np.ndarray, int, float, complex)) else None
+            return Constant(Fill._make((jnp.asarray(x),), shape), number)
         return NotImplemented
     if not isinstance(x, Array):
         trailing = tuple(range(len(shape) - len(x.shape), len(shape)))
         if isinstance(x, Constant) and tuple(places) == trailing and x.shape[-2:] == shape[-2:]:
-            return Constant(FUNCTIONS["broadcast_to"].__wrapped__(x.array, shape))
+            return Constant(FUNCTIONS["broadcast_to"].__wrapped__(x.array, shape), x.number)
         return NotImplemented
     new = tuple(i for i in range(len(shape)) if i not in places)
     x = array(call("expand_dims", x, axis=new)) if new else x
@@ -102,8 +102,14 @@ def _(equation, x):
 
 
 @rule("split")
+def _(interpreter, equation, x):
+    if len(equation.params["sizes"]) == 1:
+        return [x]
+    return _split(interpreter, equation, x)
+
+
 @_of_array
-def _(equation, x):
+def _split(equation, x):
     axis, ends = equation.params["axis"], np.cumsum(equation.params["sizes"])
     return [
         _sliced(x, {axis: slice(int(end - size), int(end))})

@@ -9,7 +9,7 @@ import numpy as np
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.recording import describe
-from . import custom_rules, rules_elementwise, rules_linalg, rules_reductions, rules_shapes  # noqa: F401 (they register rules)
+from . import custom_rules, rules_elementwise, rules_equinox, rules_linalg, rules_reductions, rules_shapes  # noqa: F401 (they register rules)
 from .control_flow import remembering
 from .interpreter import trace
 from .rules import STRUCTURED, plain
@@ -23,7 +23,8 @@ def structured(fun):
     Parameters
     ----------
     fun : callable
-        Written with `jax.numpy` and the rest of JAX, by people who need not know of structure.
+        Written with `jax.numpy` and the rest of JAX, by people who need not know of structure. If it is a pytree, such as a module of
+        Equinox, the structured arrays may be in it.
 
     Returns
     -------
@@ -65,6 +66,8 @@ def structured(fun):
     """
     if not callable(fun):
         raise TypeError(f"structured: fun must be a function, got {type(fun).__name__}")
+    if not jax.tree_util.all_leaves([fun]):
+        return functools.partial(structured(_called), fun)
 
     @functools.wraps(fun)
     def on_structured(*args, **kwargs):
@@ -83,6 +86,10 @@ def structured(fun):
         return _run(_Call(fun, False, tree, static), *(leaves[i] for i in dynamic))
 
     return on_structured
+
+
+def _called(fun, *args, **kwargs):
+    return fun(*args, **kwargs)
 
 
 def _is_array(value) -> bool:
@@ -116,13 +123,16 @@ def _run(call: _Call, *values):
         leaves = [next(given) if entry is None else entry[1] for entry in call.static]
         dynamic = [i for i, entry in enumerate(call.static) if entry is None]
     leaves = [leaf.data if type(leaf) is Dense else leaf for leaf in leaves]
-    if not any(map(_is_array, leaves)):
-        args, kwargs = jax.tree.unflatten(tree, leaves)
-        return call.fun(*args, **kwargs)
     try:
+        if not any(map(_is_array, leaves)):
+            args, kwargs = jax.tree.unflatten(tree, leaves)
+            return call.fun(*args, **kwargs)
         program, result = trace(call.fun, leaves, tree, dynamic)
     except TypeError as error:
-        raise _explained(error, call.fun) from error
+        explained = _explained(error, call.fun)
+        if explained is None:
+            raise
+        raise explained from error
     with remembering():
         results = STRUCTURED.run(program, *(leaves[i] for i in dynamic))
     return _put_together(result, results)
@@ -141,17 +151,18 @@ def _put_together(tree, results):
 
 
 def _explained(error, fun):
-    """The error of a function that hands one of our arrays to JAX: it is among what the function holds, not its arguments."""
+    """The error of a function that hands one of our arrays to JAX: it is among what the function holds, not its arguments.
+    None for any other error.
+    """
     text = str(error)
-    kinds = {cls.__name__ for cls in _subclasses(Array)}
-    if "structarrays" in text or any(f"'{kind}'" in text or f"{kind}(" in text or f" {kind}" in text for kind in kinds):
+    if any(str(cls) in text for cls in _subclasses(Array)):
         held = [v for v in _closed_over(fun) if isinstance(v, Array)]
         which = f" (a {describe(held[0])})" if held else ""
         return TypeError(
             f"structured: {getattr(fun, '__name__', 'the function')} uses a structured array{which} that is not among its "
             f"arguments; pass it as an argument, since JAX takes no structured arrays itself\n{text}"
         )
-    return error
+    return None
 
 
 def _closed_over(fun):

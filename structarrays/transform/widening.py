@@ -9,25 +9,25 @@ import jax
 from ..core.array import Array
 from ..core.operands import strip_weak
 from ..core.registry import FUNCTIONS
-from .constants import LAZY
+from .constants import CONSTANTS, LU
 from .rules import is_special, plain
 
 
 def settled(value):
     """A value as a loop carries it: a constant of the program is dense, and nothing has JAX's weak type."""
-    if isinstance(value, Array):
+    if isinstance(value, (Array, LU)):
         return jax.tree.map(strip_weak, value)
     return strip_weak(jax.numpy.asarray(value.dense() if is_special(value) else value))
 
 
 def fixed(value):
     """A value as a loop or a branch uses it, without changing it: a constant of the program may stay one."""
-    return value if isinstance(value, LAZY) else settled(value)
+    return value if isinstance(value, CONSTANTS) else settled(value)
 
 
 def target_of(value):
     """The target that a value has; a constant of the program is its own."""
-    if isinstance(value, LAZY):
+    if isinstance(value, CONSTANTS):
         return value
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jax.numpy.shape(leaf), leaf.dtype), value)
 
@@ -39,7 +39,7 @@ def dense_target(target):
 
 def key(target):
     """What two targets have in common if they are the same one."""
-    if isinstance(target, LAZY):
+    if isinstance(target, CONSTANTS):
         return id(target), target.shape
     leaves, tree = jax.tree.flatten(target)
     return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
@@ -49,6 +49,9 @@ def join_targets(x, y):
     """The target that holds two; what no structure holds is dense."""
     if key(x) == key(y):
         return x
+    if isinstance(x, LU) and isinstance(y, LU) and x.part == y.part:
+        matrix = join_targets(x.matrix, y.matrix)
+        return LU(matrix, x.part) if isinstance(matrix, Array) else dense_target(x)
     if not (isinstance(x, Array) and isinstance(y, Array)) or x.shape != y.shape:
         return dense_target(x)
     forgetful = [target._assuming(x.assumptions & y.assumptions) for target in (x, y)]
@@ -69,6 +72,8 @@ def _joined(x, y):
 def widened(value, target):
     """A value in the structure of a target, which holds it."""
     value = settled(value)
+    if isinstance(value, LU) and isinstance(target, LU):
+        return LU(widened(value.matrix, target.matrix), value.part)
     if not isinstance(target, Array):
         return plain(value, "a loop or condition whose structures differ")
     if key(target_of(value)) == key(target):

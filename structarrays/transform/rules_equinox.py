@@ -1,0 +1,91 @@
+"""Rules of `structured` for the primitives of Equinox and Lineax, of which the programs of Diffrax and Optimistix are made, too.
+
+Nothing of them is imported: a rule is found by the name of a primitive, and what it is called with tells the rest.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .constants import CONSTANTS
+from .interpreter import bind
+from .rules import plain, rule
+from .rules_elementwise import one_of
+
+
+@rule("nonbatchable", "nondifferentiable_backward", "nontraceable")
+def _(interpreter, equation, x):
+    """What refuses transformations of an array refuses those of its parameters."""
+    return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: bind(equation, [leaf]), x)
+
+
+@rule("select_if_vmap")
+def _(interpreter, equation, which, *cases):
+    return one_of(equation, plain(which, "select_if_vmap"), cases)
+
+
+class _Arguments:
+    """What `lineax.linear_solve` is called with, made of a list of arrays: an operator, a solver and its state, a vector, options."""
+
+    def __init__(self, equation):
+        self.tree, static = equation.params["treedef"], equation.params["static"]
+        # In the places of the arrays stands an object that is nothing else.
+        (gap,) = {id(entry): entry for entry in static if type(entry) is object}.values()
+        self.places = [i for i, entry in enumerate(static) if entry is gap]
+        self.static = static
+
+    def __call__(self, arrays):
+        leaves = list(self.static)
+        for i, array in zip(self.places, arrays, strict=True):
+            leaves[i] = array
+        return jax.tree.unflatten(self.tree, leaves)
+
+
+@rule("linear_solve")
+def _(interpreter, equation, *values):
+    """``linear_solve`` of Lineax is `jax.lax.custom_linear_solve`: the operator is what it is differentiated by, and the solver runs on
+    the structured arrays in its state.
+    """
+    arguments = _Arguments(equation)
+    avals = [jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype) for atom in equation.invars]
+    operator, _, vector, *_ = arguments(avals)
+    right, unknowns = jax.tree.structure(vector), operator.in_structure()
+    shapes = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(vector)]
+    if shapes != [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(unknowns)]:
+        return NotImplemented  # least squares
+    places, count = jax.tree.leaves(arguments(range(len(values)))[2]), len(shapes)
+
+    def program(function):
+        """The program of a function of all arrays and of a vector."""
+        traced = jax.make_jaxpr(lambda arrays, x: jax.tree.leaves(function(arrays, x)))
+        traced = traced(avals, [avals[i] for i in places])
+        return lambda x: [plain(v, "linear_solve") for v in interpreter.run(traced, *values, *x)]
+
+    def product(arrays, x):
+        return arguments(arrays)[0].mv(jax.tree.unflatten(jax.tree.structure(unknowns), x))
+
+    def solution(arrays, b):
+        moved = list(arrays)
+        for i, part in zip(places, b, strict=True):
+            moved[i] = part
+        return equation.primitive.impl(*moved, **equation.params)
+
+    def transposed_solution(arrays, b):
+        _, state, _, options, solver, _ = arguments(arrays)
+        state, options = solver.transpose(state, options)
+        return solver.compute(state, jax.tree.unflatten(right, b), options)[0]
+
+    solve, solve_transposed = program(solution), program(transposed_solution)
+
+    def solve_with_more(_, b):
+        results = solve(b)
+        return results[:count], results[count:]
+
+    x, rest = lax.custom_linear_solve(
+        program(product),
+        [plain(values[i], "linear_solve") for i in places],
+        solve_with_more,
+        lambda _, b: (solve_transposed(b), [jnp.zeros(v.aval.shape, v.aval.dtype) for v in equation.outvars[count:]]),
+        has_aux=True,
+    )
+    return [*x, *rest]
