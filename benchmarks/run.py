@@ -15,6 +15,7 @@ os.environ["JAX_ENABLE_X64"] = "1"
 
 SECTIONS = (
     "eager",
+    "structured",
     "bands",
     "blocks",
     "kronecker",

@@ -73,11 +73,11 @@ def compilation_cache(folder=None):
     old stays until somebody deletes it (JAX's option ``jax_compilation_cache_max_size`` limits it). Programs that call back to the host,
     as those with sparse systems do, are not kept.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> import structarrays as sa
-    >>> folder = sa.compilation_cache(tempfile.mkdtemp())  # doctest: +SKIP
+    It belongs into the first lines of a program, before anything is compiled::
+
+        import structarrays as sa
+
+        sa.compilation_cache()
     """
     default = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "structarrays" / "jax"
     folder = Path(default if folder is None else folder).expanduser().absolute()

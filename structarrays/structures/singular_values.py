@@ -23,10 +23,10 @@ def tolerance(x, rtol):
 
 
 def is_large(x, values, rtol):
-    """Which of all nonzero singular values ``(..., k)`` of `x` do not."""
+    """Which of all nonzero singular values ``(..., k)`` of `x` do not count as zero."""
     return values > tolerance(x, rtol)[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0)
 
 
 def rank(x, values, rtol) -> Dense:
-    """How many do not."""
+    """How many of the singular values ``(..., k)`` of `x` do not count as zero."""
     return Dense._make((jnp.sum(is_large(x, values, rtol), axis=-1, dtype=int),))

@@ -223,6 +223,14 @@ def _(interpreter, equation, *operands):
     )
     b = [plain(v, "custom_linear_solve") for v in rest]
     symmetric = transposed is None or (vecmat is not None and programs.vecmat is programs.matvec)
+    if vecmat is not None and not symmetric:
+        # JAX transposes the product, which may look at its operand first (for NaN beside a background, say): its derivative at
+        # zero is the same product, and does not.
+        product = matvec
+
+        def matvec(right):
+            return jax.jvp(product, (jax.tree.map(jnp.zeros_like, right),), (right,))[1]
+
     return lax.custom_linear_solve(
         matvec,
         b,

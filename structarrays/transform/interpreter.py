@@ -245,7 +245,8 @@ def live_equations(jaxpr, needed) -> list:
 def bind(equation, values):
     """What JAX makes of an equation."""
     with equation.ctx.manager:
-        return equation.primitive.bind(*values, **equation.primitive.get_bind_params(equation.params))
+        result = equation.primitive.bind(*values, **equation.primitive.get_bind_params(equation.params))
+    return list(result) if equation.primitive.multiple_results else result
 
 
 def inner_program(equation) -> ClosedJaxpr:

@@ -100,6 +100,8 @@ class _Elementwise:
         self.equation, self.zero, self.absorbs = equation, like.zero, like.absorbs
         if equation.primitive.name == "integer_pow":
             self.zero = equation.params["y"] > 0
+        if equation.primitive.name == "atan2" and dtype.kind == "c":
+            self.zero = False
         other = {"b": like.booleans, "i": like.integers, "u": like.integers}.get(dtype.kind)
         self.name = like.name if other is None else other
         self.exact = dtype.kind in "biu"

@@ -166,11 +166,20 @@ def _explained(error, fun):
 
 
 def _closed_over(fun):
-    for cell in getattr(fun, "__closure__", None) or ():
-        try:
-            yield from jax.tree.leaves(cell.cell_contents, is_leaf=_is_array)
-        except ValueError:  # not filled yet
-            continue
+    """What a function uses besides its arguments: of the functions around it, and of its module."""
+    held = [cell.cell_contents for cell in getattr(fun, "__closure__", None) or () if _is_filled(cell)]
+    names = getattr(getattr(fun, "__code__", None), "co_names", ())
+    held += [fun.__globals__[name] for name in names if name in fun.__globals__]
+    for value in held:
+        yield from jax.tree.leaves(value, is_leaf=_is_array)
+
+
+def _is_filled(cell) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
 
 
 def _subclasses(cls):

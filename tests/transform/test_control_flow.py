@@ -1,0 +1,307 @@
+"""`structured` through loops, conditions and functions with rules of their own, inside and outside of JAX's transformations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec
+
+import structarrays as sa
+from structarrays.transform import control_flow
+
+n = 6
+D = sa.Diagonal(jnp.arange(1.0, n + 1) / 4)
+T = sa.tridiagonal(jnp.full(n - 1, 0.3), jnp.ones(n), jnp.full(n - 1, -0.2))
+L = sa.LowRank(jnp.linspace(0, 1, 2 * n).reshape(n, 2), jnp.linspace(1, 2, 2 * n).reshape(n, 2))
+x = jnp.linspace(1.0, 2.0, n)
+
+
+def same(found, expected, tolerance=1e-10):
+    found, expected = (jax.tree.leaves(jax.tree.map(np.asarray, v, is_leaf=is_array)) for v in (found, expected))
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def is_array(value):
+    return isinstance(value, sa.Array) if hasattr(sa, "Array") else hasattr(value, "to_jax")
+
+
+def agrees(program, A, *args, gradient=True):
+    """The results of a program, and the derivatives by the parameters, are those of the dense array."""
+    found = sa.structured(program)(A, *args)
+    same(found, program(A.to_jax(), *args))
+    same(jax.jit(sa.structured(program))(A, *args), program(A.to_jax(), *args))
+
+    def loss(run, expand):
+        def number(A, *args):
+            results = jax.tree.leaves(run(expand(A), *args), is_leaf=is_array)
+            return sum(jnp.sum(jnp.sin(r.to_jax() if is_array(r) else r)) for r in results)
+
+        return number
+
+    structured, dense = loss(sa.structured(program), lambda A: A), loss(program, lambda A: A.to_jax())
+    tangents = jax.tree.map(jnp.ones_like, (A, *args))
+    same(jax.jvp(structured, (A, *args), tangents), jax.jvp(dense, (A, *args), tangents))
+    if gradient:
+        same(jax.tree.leaves(jax.grad(structured)(A, *args)), jax.tree.leaves(jax.grad(dense)(A, *args)))
+        same(
+            jax.tree.leaves(jax.linearize(structured, A, *args)[1](*tangents)),
+            jax.tree.leaves(jax.jvp(dense, (A, *args), tangents)[1]),
+        )
+    return found
+
+
+# ---- conditions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
+def test_branches_of_different_structure(A):
+    def program(A, v):
+        return lax.cond(v[0] > 0, lambda a: a * 2, lambda a: jnp.exp(a) + v, A)
+
+    agrees(program, A, x)
+
+
+def test_the_branches_are_joined():
+    found = agrees(lambda A, v: lax.cond(v[0] > 0, lambda a: a, lambda a: a @ jnp.eye(n, k=1), A), D, x)
+    assert type(found) is sa.Banded and found.offsets == (0, 1)
+    found = agrees(lambda A, v: lax.switch(1, [jnp.sin, jnp.cos, lambda a: a + 1], A), D, x)
+    assert type(found) is sa.Diagonal
+
+
+def test_a_structured_predicate():
+    agrees(lambda A, v: lax.cond(A[0, 0] > 0, lambda a: a @ v, lambda a: v, A), T, x)
+
+
+def test_platforms():
+    found = agrees(lambda A: lax.platform_dependent(A, cpu=lambda a: 2 * a, default=lambda a: a), D)
+    assert type(found) is sa.Diagonal
+
+
+# ---- loops -----------------------------------------------------------------------------------------------------------
+
+
+def test_scan_keeps_a_structure():
+    def program(A, v):
+        return lax.scan(lambda c, s: (jnp.sin(A) @ c + s, c.sum()), v, jnp.arange(3.0))
+
+    agrees(program, T, x)
+
+
+def test_scan_widens_what_it_carries():
+    def program(A, v):
+        return lax.scan(lambda c, _: (c @ T0 + A, c @ v), A, None, length=3)
+
+    T0 = T.to_jax()
+    agrees(program, D, x)
+    found = sa.structured(lambda A, B: lax.fori_loop(0, 3, lambda i, c: c + B, A))(D, T)
+    assert type(found) is sa.Banded
+    same(found, D.to_jax() + 3 * T.to_jax())
+
+
+def test_scan_gives_up_a_structure_that_never_settles():
+    agrees(lambda A: lax.fori_loop(0, 4, lambda i, c: c @ A, A), T)
+    agrees(lambda A: lax.fori_loop(0, 4, lambda i, c: c + A @ A, A), L)
+
+
+def test_scan_over_a_stack_and_stacked_results():
+    stack = sa.Diagonal(jnp.linspace(0, 1, 4 * n).reshape(4, n))
+    found = agrees(lambda S, v: lax.scan(lambda c, a: (a @ c, jnp.tanh(a)), v, S)[1], stack, x)
+    assert type(found) is sa.Diagonal and found.shape == (4, n, n)
+    found = agrees(lambda S: lax.map(lambda a: a @ a, S), stack)
+    assert type(found) is sa.Diagonal
+
+
+def test_scan_over_rows_and_backwards():
+    agrees(lambda A: lax.scan(lambda c, row: (c + row.sum(), row * c), 0.5, A, reverse=True, unroll=2), T)
+
+
+def test_scan_of_no_rounds():
+    agrees(lambda A, v: lax.scan(lambda c, _: (A @ c, c), v, None, length=0), T, x)
+
+
+def test_while_loops():
+    def program(A, v):
+        return lax.while_loop(lambda s: s[2] < 3, lambda s: (s[0] + T.to_jax() @ s[0], A @ s[1], s[2] + 1), (A, v, 0))
+
+    agrees(program, D, x, gradient=False)
+
+
+def test_a_while_loop_whose_condition_asks_the_matrix():
+    agrees(lambda A: lax.while_loop(lambda a: jnp.sum(a) < 40, lambda a: a * 2 + A, A), T, gradient=False)
+
+
+def nested(depth):
+    def program(A, v):
+        def body(level, a):
+            if level == 0:
+                return jnp.sin(a) + T.to_jax()
+            return lax.fori_loop(0, 2, lambda i, b: body(level - 1, b), a)
+
+        return body(depth, A) @ v
+
+    return program
+
+
+def test_nested_loops_are_not_traced_again_and_again(monkeypatch):
+    """The number of equations looked at grows with the depth as the program does."""
+    counts = []
+    for depth in (2, 4, 8):
+        calls = 0
+        original = control_flow.structures_of
+
+        def counting(*args, original=original, **kwargs):
+            nonlocal calls
+            calls += 1
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(control_flow, "structures_of", counting)
+        same(sa.structured(nested(depth))(D, x), nested(depth)(D.to_jax(), x))
+        monkeypatch.setattr(control_flow, "structures_of", original)
+        counts.append(calls)
+    assert counts[2] - counts[1] <= 2 * (counts[1] - counts[0]) + 4, counts
+
+
+# ---- functions with rules of their own --------------------------------------------------------------------------------
+
+
+@jax.custom_jvp
+def bent(a):
+    return jnp.tanh(a)
+
+
+@bent.defjvp
+def _(primals, tangents):
+    return bent(primals[0]), 3 * tangents[0] * primals[0]
+
+
+@jax.custom_vjp
+def halved(a, v):
+    return a * 2, v.sum()
+
+
+halved.defvjp(lambda a, v: (halved(a, v), (a, v)), lambda saved, g: (0.5 * g[0] + saved[0], g[1] * saved[1]))
+
+
+@pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
+def test_custom_jvp_is_kept(A):
+    found = agrees(lambda A, v: bent(A) @ v, A, x)
+    assert isinstance(found, jax.Array)
+
+
+def test_custom_jvp_keeps_structure():
+    assert type(sa.structured(bent)(D)) is sa.Diagonal
+    assert type(sa.structured(lambda A: jax.jvp(bent, (A,), (A,))[1])(D)) is sa.Diagonal
+
+
+@pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
+def test_custom_vjp_is_kept(A):
+    def program(A, v):
+        a, s = halved(A, v)
+        return a @ v * s
+
+    found = sa.structured(program)(A, x)
+    same(found, program(A.to_jax(), x))
+    structured, dense = (
+        jax.grad(lambda A, v, run=run, of=of: jnp.sum(jnp.sin(run(of(A), v))), argnums=(0, 1))
+        for run, of in ((sa.structured(program), lambda A: A), (program, lambda A: A.to_jax()))
+    )
+    same(jax.tree.leaves(structured(A, x)), jax.tree.leaves(dense(A, x)))
+
+
+def test_a_rule_that_uses_its_own_function():
+    agrees(lambda A: jax.nn.relu(A), D)
+    agrees(lambda A: jax.nn.relu(A), T)
+
+
+def test_custom_jvp_in_a_loop_and_a_branch():
+    agrees(lambda A, v: lax.fori_loop(0, 2, lambda i, a: bent(a) + a, A) @ v, T, x)
+    agrees(lambda A, v: lax.cond(v[0] > 0, bent, lambda a: a, A) @ v, D, x)
+
+
+def test_custom_jvp_of_integers():
+    @jax.custom_jvp
+    def scaled(a, k):
+        return a * k
+
+    scaled.defjvp(lambda p, t: (scaled(*p), t[0] * p[1]))
+    agrees(lambda A: scaled(A, jnp.asarray(3)), D)
+
+
+def test_checkpoint():
+    agrees(lambda A, v: jax.checkpoint(lambda a: jnp.sin(a) @ v)(A), T, x)
+    policy = jax.checkpoint_policies.dots_with_no_batch_dims_saveable
+    agrees(lambda A, v: jax.checkpoint(lambda a: jnp.sin(a) @ v, policy=policy)(A), T, x)
+
+
+def test_custom_linear_solve():
+    def program(A, v):
+        return lax.custom_linear_solve(
+            lambda w: A @ w, v, lambda _, b: jnp.linalg.solve(A, b), lambda _, b: jnp.linalg.solve(A.T, b)
+        )
+
+    agrees(program, T, x)
+    agrees(lambda A, v: jax.scipy.sparse.linalg.cg(lambda w: A.T @ (A @ w) + w, v, tol=1e-14)[0], T, x)
+
+
+# ---- transformations inside and outside ------------------------------------------------------------------------------
+
+
+def quadratic(A, v):
+    return v @ jnp.sin(A) @ v
+
+
+@pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
+def test_transformations_inside(A):
+    agrees(lambda A, v: jax.grad(quadratic, argnums=1)(A, v), A, x)
+    agrees(lambda A, v: jax.value_and_grad(quadratic, argnums=1)(A, v), A, x)
+    agrees(lambda A, v: jax.hessian(quadratic, argnums=1)(A, v), A, x)
+    agrees(lambda A, v: jax.vmap(lambda w: A @ w)(jnp.stack([v, -v])), A, x)
+    agrees(lambda A, v: jax.linearize(lambda w: jnp.sin(A @ w), v)[1](v), A, x)
+    agrees(lambda A, v: jax.vjp(lambda w: A @ w, v)[1](v)[0], A, x)
+    agrees(lambda A, v: jax.jit(lambda a: a @ v)(A), A, x)
+
+
+@pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
+def test_transformations_outside(A):
+    run = sa.structured(quadratic)
+
+    def dense(A, v):
+        return quadratic(A.to_jax(), v)
+
+    same(jax.hessian(run, argnums=1)(A, x), jax.hessian(dense, argnums=1)(A, x))
+    same(jax.tree.leaves(jax.hessian(run)(A, x)), jax.tree.leaves(jax.hessian(dense)(A, x)))
+    stack = jax.tree.map(lambda leaf: jnp.stack([leaf, 2 * leaf]), A)
+    same(jax.vmap(run, in_axes=(0, None))(stack, x), jax.vmap(dense, in_axes=(0, None))(stack, x))
+    same(
+        jax.vmap(jax.grad(run, argnums=1), in_axes=(None, 0))(A, jnp.eye(n)),
+        jax.vmap(jax.grad(dense, 1), (None, 0))(A, jnp.eye(n)),
+    )
+    same(
+        lax.scan(lambda c, _: (c + run(A, x), c), 0.0, None, length=2),
+        lax.scan(lambda c, _: (c + dense(A, x), c), 0.0, None, length=2),
+    )
+    same(jax.checkpoint(run)(A, x), dense(A, x))
+
+
+def test_callbacks_and_effects(capfd):
+    def program(A, v):
+        jax.debug.print("sum {}", jnp.sum(A))
+        return jax.pure_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct((n, n), A.dtype), A) @ v
+
+    same(sa.structured(program)(D, x), 2 * D.to_jax() @ x)
+    jax.effects_barrier()
+    assert f"sum {float(D.to_jax().sum())}" in capfd.readouterr().out
+
+
+def test_shard_map():
+    mesh = jax.make_mesh((1,), ("rows",))
+    everywhere = PartitionSpec()
+    inside = jax.shard_map(lambda a, v: a @ v, mesh=mesh, in_specs=(everywhere, everywhere), out_specs=everywhere)
+    same(sa.structured(lambda A, v: inside(A, v) + A @ v)(T, x), 2 * T.to_jax() @ x)
+    outside = jax.shard_map(
+        sa.structured(lambda A, v: A @ v), mesh=mesh, in_specs=(everywhere, everywhere), out_specs=everywhere
+    )
+    same(outside(T, x), T.to_jax() @ x)
