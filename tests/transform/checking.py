@@ -95,10 +95,11 @@ def check(structure, expression, way):
     if given is None:
         return False
     A, x = given
-    if way == "eager":
-        compare(dense(on_structure(A, x)), plain(A.to_jax(), x), 1e-9)
-    elif way == "jit":
-        compare(dense(jax.jit(on_structure)(A, x)), jax.jit(plain)(A.to_jax(), x), 1e-9)
+    if section in ("invertible", "positive definite") and not jnp.all(jnp.isfinite(jnp.linalg.inv(A.to_jax()))):
+        return False  # the structure has no such matrix, and what a singular one gives is NaN here, infinite there
+    if way in ("eager", "jit"):
+        turn = jax.jit if way == "jit" else lambda f: f
+        compare(dense(turn(on_structure)(A, x)), turn(plain)(A.to_jax(), x), 1e-9)
     elif way == "vmap":
         found = jax.vmap(lambda A, x: dense(on_structure(A, x)))(A, x)
         compare(found, jax.vmap(plain)(A.to_jax(), x), 1e-9)
@@ -114,12 +115,21 @@ def check(structure, expression, way):
         if way == "grad":
             if "while_loop" in expression:
                 return False
-            found, expected = (jax.grad(f, argnums=(0, 1))(moving, x) for f in (loss, dense_loss))
+
+            def derivative(f):
+                return jax.grad(f, argnums=(0, 1))(moving, x)
+
         else:
-            if "nextafter" in expression:
-                return False
             tangents = [jnp.ones_like(v) * (1 + i) for i, v in enumerate(moving)]
-            found, expected = (jax.jvp(f, (moving, x), (tangents, 2 * jnp.ones_like(x))) for f in (loss, dense_loss))
+
+            def derivative(f):
+                return jax.jvp(f, (moving, x), (tangents, 2 * jnp.ones_like(x)))
+
+        try:
+            expected = derivative(dense_loss)
+        except NotImplementedError:  # of JAX: this primitive has no derivative
+            return False
+        found = derivative(loss)
         compare(*_where_dense_is_defined(found, expected), 1e-7)
     return True
 
