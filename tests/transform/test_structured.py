@@ -304,3 +304,15 @@ def test_strong_zeros_absorb():
     with sa.strong_zeros(False):
         weak = sa.structured(lambda A: jnp.inf * A)(D)
     assert np.isnan(np.asarray(weak)[0, 1])
+
+
+def test_a_complex_number_turns_a_hermitian_matrix():
+    H = sa.Hermitian(jnp.asarray([[1.0, 2 + 1j], [2 - 1j, 3.0]]))
+
+    def program(H, c):
+        return 2j * H, 2.0 * H, H + 1j, H - 2j * H, jnp.exp(1j * H), c * H, H**2 + H
+
+    turned = sa.structured(program)(H, jnp.asarray(1 + 2j))
+    for found, expected in zip(turned, program(H.to_jax(), 1 + 2j), strict=True):
+        same(found, expected)
+    assert type(turned[1]) is sa.Hermitian
