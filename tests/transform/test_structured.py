@@ -316,3 +316,16 @@ def test_a_complex_number_turns_a_hermitian_matrix():
     for found, expected in zip(turned, program(H.to_jax(), 1 + 2j), strict=True):
         same(found, expected)
     assert type(turned[1]) is sa.Hermitian
+
+
+@pytest.mark.parametrize(
+    "A",
+    [
+        sa.LowRank(jnp.full((4, 1), 1 + 2j), jnp.full((4, 1), 3 - 1j)),
+        sa.Kronecker(jnp.full((2, 2), 1 + 2j), jnp.full((2, 2), 3 - 1j)),
+        sa.Diagonal(jnp.full(4, 1 + 2j)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_a_real_dtype_takes_the_real_part(A):
+    same(sa.structured(lambda A: A.astype("float32"))(A), A.to_jax().real.astype("float32"))
