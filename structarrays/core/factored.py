@@ -80,7 +80,7 @@ class Factored(Array):
             return Dense._make((self._dense(),))._cast(dtype)
         if self.dtype.kind == "c" and np.dtype(dtype).kind == "f":
             # The real part of a product is not that of the real parts.
-            return cast(FUNCTIONS["real"].__wrapped__(self), dtype)
+            return cast(FUNCTIONS["real"].dispatch(self), dtype)
         return self._with_parts(lambda part: cast(part, dtype))
 
     def _describe(self):

@@ -329,3 +329,22 @@ def test_a_complex_number_turns_a_hermitian_matrix():
 @pytest.mark.filterwarnings("ignore:Casting complex values to real")
 def test_a_real_dtype_takes_the_real_part(A):
     same(sa.structured(lambda A: A.astype("float32"))(A), A.to_jax().real.astype("float32"))
+
+
+def test_conjugated_systems():
+    A = sa.Triangular(jnp.asarray([[1 + 1j, 0], [2 - 1j, 3j]]))
+    b = jnp.asarray([1.0 + 0j, 2.0])
+
+    def program(A, b):
+        solve = jax.scipy.linalg.solve_triangular
+        factors = jax.scipy.linalg.lu_factor(A)
+        return (
+            solve(A, b, trans=2, lower=True),
+            jnp.conj(A) @ b,
+            [jax.scipy.linalg.lu_solve(factors, b, trans=t) for t in (0, 1, 2)],
+        )
+
+    for found, expected in zip(
+        *map(jax.tree.leaves, (sa.structured(program)(A, b), program(A.to_jax(), b))), strict=True
+    ):
+        same(found, expected)
