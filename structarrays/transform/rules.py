@@ -49,7 +49,7 @@ def array(value) -> Array:
         return value
     if isinstance(value, LAZY):
         return value.array
-    return Dense._make((jnp.asarray(value),))
+    return Dense._make((value if isinstance(value, jax.Array) else jnp.asarray(value),))
 
 
 def unwrapped(value):
