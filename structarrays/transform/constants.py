@@ -70,6 +70,18 @@ class Counter(_Matrix):
         return data + jnp.asarray(self.offset, self.dtype) if self.offset else data
 
 
+def counter(axis: int, shape: tuple[int, int], dtype, offset: int = 0) -> Counter | None:
+    """A counter, or None where its dtype is not one of numbers that are counted exactly, or does not hold all of them."""
+    if jnp.issubdtype(dtype, jnp.integer):
+        low, high = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max
+    elif jnp.issubdtype(dtype, jnp.floating):
+        high = 2 ** (jnp.finfo(dtype).nmant + 1)
+        low = -high
+    else:
+        return None
+    return Counter(axis, shape, dtype, offset) if low <= offset and offset + shape[axis] - 1 <= high else None
+
+
 class Triangle(_Matrix):
     """Ones where ``j - i <= k`` (`lower`) or ``j - i >= k``, zeros elsewhere."""
 

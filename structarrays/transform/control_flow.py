@@ -5,12 +5,13 @@ are made, and derivatives, `vmap` and effects are JAX's.
 """
 
 import contextlib
+import functools
 import threading
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from ..core.array import Array
 from ..core.recording import unrecorded
@@ -178,23 +179,47 @@ def _(interpreter, equation, *operands):
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     asked, held = [fixed(v) for v in operands[:first]], [fixed(v) for v in operands[first:second]]
     init = [settled(v) for v in operands[second:]]
+    program = p["body_jaxpr"]
+    if p["cond_jaxpr"].out_avals[0].shape:
+        program, held = _of_a_batch(p["cond_jaxpr"], program, first, second), [*asked, *held]
     outside = [target_of(v) for v in held]
 
     def step(targets):
-        return structures_of(interpreter, p["body_jaxpr"], [*outside, *targets])
+        return structures_of(interpreter, program, [*outside, *targets])
 
     targets = _fixpoint([target_of(v) for v in init], step)
     if _state.depth:
         return _placeholders(targets)
 
     def body(carry):
-        return [widened(v, t) for v, t in zip(interpreter.run(p["body_jaxpr"], *held, *carry), targets, strict=True)]
+        return [widened(v, t) for v, t in zip(interpreter.run(program, *held, *carry), targets, strict=True)]
 
     def goes_on(carry):
         (answer,) = interpreter.run(p["cond_jaxpr"], *asked, *carry)
-        return plain(answer, "while")
+        return jnp.any(plain(answer, "while"))
 
     return lax.while_loop(goes_on, body, [widened(v, t) for v, t in zip(init, targets, strict=True)])
+
+
+@functools.lru_cache(256)
+def _of_a_batch(cond, body, first, second) -> ClosedJaxpr:
+    """The body of the loop that `jax.vmap` makes of many, each with a condition of its own: those that have ended stay as they are.
+
+    A program is remembered by its identity (`structures_of`), hence the cache.
+    """
+
+    def run(*values):
+        outside, carry = values[:second], values[second:]
+        (which,) = jaxpr_as_fun(cond)(*outside[:first], *carry)
+        after = jaxpr_as_fun(body)(*outside[first:], *carry)
+        return [
+            lax.select(lax.broadcast_in_dim(which, new.shape, range(which.ndim)), new, old)
+            for new, old in zip(after, carry, strict=True)
+        ]
+
+    carried = body.in_avals[second - first :]
+    avals = [*cond.in_avals[:first], *body.in_avals[: second - first], *carried]
+    return jax.make_jaxpr(run)(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals))
 
 
 @rule("checkpoint", "remat2")

@@ -182,6 +182,7 @@ def _(interpreter, equation, *operands):
     program, consts, symbolic = inner_program(equation), p["num_consts"], p["symbolic_zeros"]
     operands = [settled(v) for v in operands]
     captured, arguments = operands[:consts], operands[consts:]
+    moving = [_inexact(v) for v in arguments]  # not asked in `fwd`, whose program would keep the arguments
     results = structures_of(interpreter, program, [target_of(v) for v in operands])
     targets = [t if _one_element_each(t) or not isinstance(t, Array) else dense_target(t) for t in results]
 
@@ -190,11 +191,11 @@ def _(interpreter, equation, *operands):
         return [widened(v, t) for v, t in zip(interpreter.run(program, *captured, *values), targets, strict=True)]
 
     def fwd(*values):
-        perturbed = [_inexact(v) for v in arguments]
+        perturbed = moving
         if symbolic:
             perturbed = [
                 inexact and any(leaf.perturbed for leaf in jax.tree.leaves(v))
-                for v, inexact in zip(values, perturbed, strict=True)
+                for v, inexact in zip(values, moving, strict=True)
             ]
             values = tuple(jax.tree.map(lambda leaf: leaf.value, v) for v in values)
         forward = ClosedJaxpr(*p["fwd_jaxpr_thunk"].call_wrapped(*perturbed))

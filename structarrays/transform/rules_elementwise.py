@@ -19,7 +19,7 @@ from ..core.recording import active_log
 from ..core.registry import FUNCTIONS, Registry
 from ..structures.banded import bands
 from ..structures.fill import Fill
-from .constants import CONSTANTS, LAZY, LU, Constant, Counter, Triangle, compared
+from .constants import CONSTANTS, LAZY, LU, Constant, Counter, Triangle, compared, counter
 from .interpreter import bind
 from .rules import array, involved, is_special, rule, unwrapped
 from .widening import join_targets, settled, target_of, widened
@@ -108,7 +108,9 @@ class _Elementwise:
         self.literals = {}
 
     def formula(self, *data):
-        """The primitive on plain arrays."""
+        """The primitive on plain arrays, which it does not broadcast itself."""
+        if len({jnp.shape(x) for x in data}) > 1:
+            data = jnp.broadcast_arrays(*data)
         if self.literals:
             data = iter(data)
             count = len(self.equation.invars)
@@ -169,7 +171,7 @@ def _entry_by_entry(equation, values):
             arrays.append(value)
         elif type(atom) is Literal:
             kinds.append(str(value))
-        elif isinstance(value, LAZY) or value.ndim:
+        elif isinstance(value, LAZY) or jnp.ndim(value):
             return None
         else:
             kinds.append(None)
@@ -335,12 +337,13 @@ def _of_counters(primitive, equation, values):
             if x.axis != y.axis and primitive in ("eq", "ne", "lt", "le", "gt", "ge")
             else None
         )
-    counter, number, atom = (x, y, equation.invars[1]) if isinstance(x, Counter) else (y, x, equation.invars[0])
-    if not isinstance(atom, Literal) or not isinstance(counter, Counter):
+    rows, number, atom = (x, y, equation.invars[1]) if isinstance(x, Counter) else (y, x, equation.invars[0])
+    if not isinstance(atom, Literal) or not isinstance(rows, Counter):
         return None
-    if primitive == "add" or (primitive == "sub" and counter is x):
-        k = int(number)
-        return Counter(counter.axis, counter.shape, counter.dtype, counter.offset + (k if primitive == "add" else -k))
+    if primitive == "add" or (primitive == "sub" and rows is x):
+        if np.isfinite(number) and number == int(number):
+            k = int(number) if primitive == "add" else -int(number)
+            return counter(rows.axis, rows.shape, rows.dtype, rows.offset + k)
     return None
 
 
@@ -352,7 +355,7 @@ def _(interpreter, equation, x):
     if isinstance(x, Constant):
         return Constant(cast_array(x.array, dtype), None if x.number is None else np.asarray(x.number).astype(dtype))
     if isinstance(x, Counter):
-        return Counter(x.axis, x.shape, dtype, x.offset)
+        return counter(x.axis, x.shape, dtype, x.offset) or bind(equation, [x.dense()])
     return Triangle(x.lower, x.k, x.shape, dtype) if isinstance(x, Triangle) else NotImplemented
 
 
@@ -417,4 +420,4 @@ def _(interpreter, equation):
     p = equation.params
     if len(p["shape"]) != 2 or np.dtype(p["dtype"]).kind not in "iu":
         return NotImplemented
-    return Counter(p["dimension"], tuple(p["shape"]), np.dtype(p["dtype"]))
+    return counter(p["dimension"], tuple(p["shape"]), np.dtype(p["dtype"])) or NotImplemented

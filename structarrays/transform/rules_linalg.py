@@ -155,7 +155,7 @@ def _(interpreter, equation, x):
     from jax.lax import FftType
 
     kind, lengths = equation.params["fft_type"], tuple(equation.params["fft_lengths"])
-    if not isinstance(x, Array) or kind not in (FftType.FFT, FftType.IFFT):
+    if not isinstance(x, Array) or not x.size or kind not in (FftType.FFT, FftType.IFFT):
         return NotImplemented
     axes = tuple(range(x.ndim - len(lengths), x.ndim))
     return call("fft.fftn" if kind == FftType.FFT else "fft.ifftn", x, axes=axes)

@@ -1,11 +1,14 @@
 """Rules of `structured` for reductions, running sums, searching and sorting."""
 
+import contextlib
+
 import jax
 import jax.numpy as jnp
+from jax.lax import Precision
 
 from ..core.array import Array
 from ..structures.low_rank import LowRank
-from .rules import array, call, cast, rule
+from .rules import array, call, cast, is_special, plain, rule
 
 
 def _reduction(name: str, kinds: str):
@@ -73,11 +76,29 @@ def _(interpreter, equation, *values):
 @rule("dot_general")
 def _(interpreter, equation, x, y):
     """A product of matrices, of stacks of them, or the sum of all products of elements."""
+    with _precision(equation.params.get("precision")):
+        return _product(equation, x, y)
+
+
+def _precision(precision):
+    """The precision of products that the program asks for, which matters on accelerators, as a context."""
+    chosen = {
+        p.name.lower()
+        for p in (precision if isinstance(precision, tuple) else (precision,))
+        if isinstance(p, Precision)
+    }
+    return jax.default_matmul_precision(chosen.pop()) if len(chosen) == 1 else contextlib.nullcontext()
+
+
+def _product(equation, x, y):
     ((left, right), (left_batch, right_batch)) = equation.params["dimension_numbers"]
     left, right, left_batch, right_batch = (tuple(map(int, axes)) for axes in (left, right, left_batch, right_batch))
     kept = equation.params.get("preferred_element_type")
     if not (isinstance(x, Array) or isinstance(y, Array)) or x.dtype.kind == "b" or y.dtype.kind == "b":
         return NotImplemented
+    if kept is not None and jnp.promote_types(jnp.promote_types(x.dtype, y.dtype), kept) == kept:
+        # The products are those of the wider dtype: cast afterwards they may have overflown.
+        x, y = (v if v.dtype == kept else cast(array(v) if is_special(v) else v, kept) for v in (x, y))
     count = len(left_batch)
     if left_batch != tuple(range(count)) or right_batch != tuple(range(count)):
         return NotImplemented
@@ -118,12 +139,12 @@ def _matrix_product(x, y, left, right, count):
 def _with_many_axes(x, y, left, right):
     """The contraction of one axis of a matrix with one of a dense array of more dimensions."""
     if isinstance(x, Array) and not isinstance(y, Array) and x.ndim == 2:
-        columns = jnp.moveaxis(array(y).data, right, 0)
+        columns = jnp.moveaxis(plain(y, "dot_general"), right, 0)
         matrix = x if left == 1 else _transposed(x)
         product = array(call("matmul", matrix, columns.reshape(columns.shape[0], -1)))
         return jnp.reshape(product.data, (x.shape[1 - left], *columns.shape[1:]))
     if isinstance(y, Array) and not isinstance(x, Array) and y.ndim == 2:
-        rows = jnp.moveaxis(array(x).data, left, -1)
+        rows = jnp.moveaxis(plain(x, "dot_general"), left, -1)
         matrix = y if right == 0 else _transposed(y)
         product = array(call("matmul", rows.reshape(-1, rows.shape[-1]), matrix))
         return jnp.reshape(product.data, (*rows.shape[:-1], y.shape[1 - right]))

@@ -60,6 +60,8 @@ def _(interpreter, equation, x):
 @rule("reshape")
 @_of_array
 def _(equation, x):
+    if equation.params["dimensions"] is not None:
+        return NotImplemented
     return call("reshape", x, shape=tuple(equation.params["new_sizes"]))
 
 
@@ -123,6 +125,8 @@ def _(interpreter, equation, x, value):
     widths = equation.params["padding_config"]
     if not isinstance(x, Array) or is_special(value) or any(inner for _, _, inner in widths):
         return NotImplemented
+    if any(min(low, high) < -n for n, (low, high, _) in zip(x.shape, widths, strict=True)):
+        return NotImplemented  # what is taken away on one side is the zeros of the other one
     zero = isinstance(value, (np.generic, np.ndarray, float, int, complex, bool)) and not np.any(value)
     if not zero and any(low > 0 or high > 0 for low, high, _ in widths):
         return NotImplemented
@@ -172,7 +176,8 @@ def _(equation, x, *starts):
         return NotImplemented
     moved = [i for i, (n, size) in enumerate(zip(x.shape, sizes, strict=True)) if n != size]
     starts = [
-        jnp.clip(plain(s, "dynamic_slice"), 0, n - size) for s, n, size in zip(starts, x.shape, sizes, strict=True)
+        jnp.clip(_index(plain(s, "dynamic_slice")), 0, n - size)
+        for s, n, size in zip(starts, x.shape, sizes, strict=True)
     ]
     if not moved:
         return x
@@ -183,6 +188,12 @@ def _(equation, x, *starts):
         rows, columns = (s + lax.iota(s.dtype, n) for s, n in zip(starts, sizes, strict=True))
         return elements_at(x, (rows[:, None], columns[None, :]))
     return NotImplemented
+
+
+def _index(numbers):
+    """Numbers of rows or columns in a dtype that holds the number of the last one."""
+    numbers = jnp.asarray(numbers)
+    return numbers.astype(jnp.int32) if numbers.dtype.itemsize < 4 else numbers
 
 
 @rule("gather")
@@ -197,7 +208,7 @@ def _(equation, x, indices):
     axes = tuple(map(int, numbers.start_index_map))
     if tuple(map(int, numbers.collapsed_slice_dims)) != tuple(sorted(axes)) or any(sizes[a] != 1 for a in axes):
         return NotImplemented
-    inside = True
+    indices, inside = _index(indices), True
     if p["mode"] == GatherScatterMode.FILL_OR_DROP:
         limits = jnp.asarray([x.shape[a] - 1 for a in axes], indices.dtype)
         inside = jnp.all((indices >= 0) & (indices <= limits), axis=-1)

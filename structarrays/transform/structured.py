@@ -75,7 +75,7 @@ def structured(fun):
             return _run(_Call(fun, True), *args)
         leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=_is_array)
         dynamic = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, _ARRAYS))
-        static = tuple(None if i in dynamic else (type(leaf), leaf) for i, leaf in enumerate(leaves))
+        static = tuple(None if i in dynamic else _static(leaf) for i, leaf in enumerate(leaves))
         try:
             hash(static)
         except TypeError:
@@ -94,6 +94,11 @@ def _called(fun, *args, **kwargs):
 
 def _is_array(value) -> bool:
     return isinstance(value, Array)
+
+
+def _static(value) -> tuple:
+    """An argument that is no array, and what tells it apart from those that are equal to it: `True`, 1 and 1.0, zeros of both signs."""
+    return type(value), value, repr(value) if isinstance(value, float | complex) else None
 
 
 def _hashable(value) -> bool:
