@@ -78,6 +78,9 @@ class Factored(Array):
         # rounded to an integer is no product any more.
         if not (self.dtype.kind in "fc" and np.dtype(dtype).kind in "fc"):
             return Dense._make((self._dense(),))._cast(dtype)
+        if self.dtype.kind == "c" and np.dtype(dtype).kind == "f":
+            # The real part of a product is not that of the real parts.
+            return cast(FUNCTIONS["real"].dispatch(self), dtype)
         return self._with_parts(lambda part: cast(part, dtype))
 
     def _describe(self):

@@ -49,7 +49,7 @@ def array(value) -> Array:
         return value
     if isinstance(value, LAZY):
         return value.array
-    return Dense._make((jnp.asarray(value),))
+    return Dense._make((value if isinstance(value, jax.Array) else jnp.asarray(value),))
 
 
 def unwrapped(value):
@@ -79,7 +79,9 @@ _TRACED_ONCE = {"matmul", "tensordot", "linalg.solve", "linalg.slogdet", "linalg
 
 def _direct(name, arrays, static):
     function = FUNCTIONS[name]
-    result = function.__wrapped__(*map(array, arrays), **static)
+    # The code of an elementwise function is a formula for what is stored; what makes it a function of arrays stands beside it.
+    define = getattr(function, "define", function.__wrapped__)
+    result = define(*map(array, arrays), **static)
     return result[0] if getattr(function, "checked", None) else result
 
 

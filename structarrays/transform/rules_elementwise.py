@@ -212,7 +212,10 @@ def _plan(equation, values, arrays) -> int:
         return _SLOW
     if function.choose([v if isinstance(v, Array) else _NUMBER for v in values]) is not None:
         return _SLOW
-    if not first._closed_under(function, arrays):
+    others = [
+        _NUMBER for atom, v in zip(equation.invars, values, strict=True) if not isinstance(v, Array) and _turns(atom, v)
+    ]
+    if not first._closed_under(function, [*arrays, *others]):
         return _SLOW
     if first._covers:
         return _NO_BACKGROUND
@@ -225,7 +228,17 @@ def _plan(equation, values, arrays) -> int:
     return _ZERO_STAYS if bare and _keeps_zero(function, equation, numbers) else _BACKGROUND
 
 
-_NUMBER = Dense._make((np.zeros(()),))
+_NUMBER = Dense._make((np.zeros((), complex),))
+"""What stands for a number where only its being there, and that it may be complex, matters."""
+
+
+def _turns(atom, value) -> bool:
+    """Whether a number may have an imaginary part."""
+    return atom.aval.dtype.kind == "c" and not (isinstance(atom, Literal) and _is_real_number(value))
+
+
+def _is_real_number(value) -> bool:
+    return not np.imag(value)
 
 
 def _literals(equation, numbers) -> bool:
@@ -270,7 +283,7 @@ def _folded(function, equation, values, arrays):
     numbers = {
         i: v
         for i, v in enumerate(values)
-        if not is_special(v) and isinstance(equation.invars[i], Literal) and not jnp.ndim(v)
+        if not is_special(v) and isinstance(equation.invars[i], Literal) and not jnp.ndim(v) and _is_real_number(v)
     }
     if not numbers or len(numbers) == len(values):
         return arrays

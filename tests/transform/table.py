@@ -1,6 +1,6 @@
 """Which functions of JAX keep which structures under `structured`: the table in the documentation.
 
-    PYTHONPATH=tests/transform python -m table > docs/structured_table.md
+PYTHONPATH=tests/transform python -m table > docs/structured_table.md
 """
 
 import functools
@@ -26,17 +26,17 @@ TITLES = {
 }
 HEAD = """# What `structured` keeps
 
-What comes out of functions and idioms of JAX under `sa.structured`, for a matrix `A` of twelve structures and a vector `x`. This page is generated
-(`tests/transform/table.py`), and a test compares samples of it with what happens.
+What comes out of functions and idioms of JAX under `sa.structured`, for a matrix `A` of twelve structures and a vector `x`. This page is
+generated (`tests/transform/table.py`), and a test compares samples of it with what happens.
 
-* A **name** is the structure of the result, of the first one if there are several; behind a plus stands a background, the value of all elements that
-  are not stored.
+* A **name** is the structure of the result, of the first one if there are several; behind it, a plus stands for a background, the value of
+  all elements that are not stored.
 * `·` says that the result is a dense array and nothing was expanded for it: a vector, a number, a product with a dense factor.
 * `dense` says that the matrix was expanded, under the policy of `sa.densify`.
-* An empty cell says that there is no such matrix of the structure.
+* An empty cell says that the structure has no such matrix, or that the function does not take its shape.
 
-The matrices are small, so a structure that stores as much as its dense form (`Triangular`) or more (`LowRank` of a 4 x 5 matrix) may be given up earlier
-than a large one would be.
+The matrices have 16 rows, so a structure that stores as much as its dense form (`Triangular`), or half as much (`LowRank`, after a sum), is
+given up earlier than a large one would be.
 """
 
 
@@ -46,7 +46,9 @@ def operand(structure, section):
     m, n = CORE[section]
     large = (4 * m, 4 * n)
     given = sample(structure, large, requires=REQUIRES[section], seed=1)
-    return given if given is not None or m == n else sample(structure, (4 * m, 4 * m), requires=REQUIRES[section], seed=1)
+    return (
+        given if given is not None or m == n else sample(structure, (4 * m, 4 * m), requires=REQUIRES[section], seed=1)
+    )
 
 
 def cell(expression, structure) -> str:
@@ -86,7 +88,12 @@ def page() -> str:
     """The whole page."""
     lines = [HEAD]
     for section in SECTIONS:
-        lines += [f"## {TITLES[section]}", "", "| | " + " | ".join(STRUCTURES) + " |", "|---" * (len(STRUCTURES) + 1) + "|"]
+        lines += [
+            f"## {TITLES[section]}",
+            "",
+            "| | " + " | ".join(STRUCTURES) + " |",
+            "|---" * (len(STRUCTURES) + 1) + "|",
+        ]
         lines += [*rows(section), ""]
     return "\n".join(lines)
 

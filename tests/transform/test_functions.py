@@ -9,24 +9,27 @@ from functions import FUNCTIONS
 
 from structarrays.testing.arrays import SAMPLERS
 
+DTYPES = ("float64", "complex128")
+
 
 def pytest_generate_tests(metafunc):
     if "expression" in metafunc.fixturenames:
         combinations = chosen(metafunc.config.getoption("--functions"))
-        metafunc.parametrize(("expression", "structure", "way"), combinations)
+        metafunc.parametrize(("expression", "structure", "way", "dtype"), combinations)
 
 
 def chosen(how_many):
-    """The combinations to be tried: structures and ways take turns, and come together with every kind of function."""
+    """The combinations to be tried: structures, ways and dtypes take turns, and come together with every kind of function."""
     if how_many == "full":
-        return [(e, s, w) for s, w, e in itertools.product(SAMPLERS, WAYS, FUNCTIONS)]
+        return [(e, s, w, d) for s, w, d, e in itertools.product(SAMPLERS, WAYS, DTYPES, FUNCTIONS)]
     turns = itertools.cycle((s, w) for w in WAYS for s in SAMPLERS)
-    combinations = [(e, *next(turns)) for e in FUNCTIONS]
+    dtypes = itertools.cycle(DTYPES)
+    combinations = [(e, *next(turns), next(dtypes)) for e in FUNCTIONS]
     return combinations if how_many == "each" else combinations[::3]
 
 
-def test_a_function_gives_what_it_gives_for_the_dense_array(expression, structure, way):
-    if not check(structure, expression, way):
+def test_a_function_gives_what_it_gives_for_the_dense_array(expression, structure, way, dtype):
+    if not check(structure, expression, way, dtype):
         # There is no such array, or no such derivative: another structure stands in.
         check("Banded", expression, "eager")
 

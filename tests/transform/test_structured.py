@@ -304,3 +304,47 @@ def test_strong_zeros_absorb():
     with sa.strong_zeros(False):
         weak = sa.structured(lambda A: jnp.inf * A)(D)
     assert np.isnan(np.asarray(weak)[0, 1])
+
+
+def test_a_complex_number_turns_a_hermitian_matrix():
+    H = sa.Hermitian(jnp.asarray([[1.0, 2 + 1j], [2 - 1j, 3.0]]))
+
+    def program(H, c):
+        return 2j * H, 2.0 * H, H + 1j, H - 2j * H, jnp.exp(1j * H), c * H, H**2 + H
+
+    turned = sa.structured(program)(H, jnp.asarray(1 + 2j))
+    for found, expected in zip(turned, program(H.to_jax(), 1 + 2j), strict=True):
+        same(found, expected)
+    assert type(turned[1]) is sa.Hermitian
+
+
+@pytest.mark.parametrize(
+    "A",
+    [
+        sa.LowRank(jnp.full((4, 1), 1 + 2j), jnp.full((4, 1), 3 - 1j)),
+        sa.Kronecker(jnp.full((2, 2), 1 + 2j), jnp.full((2, 2), 3 - 1j)),
+        sa.Diagonal(jnp.full(4, 1 + 2j)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_a_real_dtype_takes_the_real_part(A):
+    same(sa.structured(lambda A: A.astype("float32"))(A), A.to_jax().real.astype("float32"))
+
+
+def test_conjugated_systems():
+    A = sa.Triangular(jnp.asarray([[1 + 1j, 0], [2 - 1j, 3j]]))
+    b = jnp.asarray([1.0 + 0j, 2.0])
+
+    def program(A, b):
+        solve = jax.scipy.linalg.solve_triangular
+        factors = jax.scipy.linalg.lu_factor(A)
+        return (
+            solve(A, b, trans=2, lower=True),
+            jnp.conj(A) @ b,
+            [jax.scipy.linalg.lu_solve(factors, b, trans=t) for t in (0, 1, 2)],
+        )
+
+    for found, expected in zip(
+        *map(jax.tree.leaves, (sa.structured(program)(A, b), program(A.to_jax(), b))), strict=True
+    ):
+        same(found, expected)
