@@ -47,7 +47,9 @@ def _tangent(primal, tangent):
 def _tangent_leaves(tangent, primal):
     """A tangent in the structure of a primal result, as JAX takes it: with `float0` for integers."""
     if isinstance(primal, LU):
-        raise NotImplementedError("structured: a function with a derivative of its own (jax.custom_jvp) returns LU factors")
+        raise NotImplementedError(
+            "structured: a function with a derivative of its own (jax.custom_jvp) returns LU factors"
+        )
     if not isinstance(primal, Array):
         return tangent if _inexact(primal) else np.zeros(primal.shape, FLOAT0)
     widened_tangent = widened(tangent, target_of(primal._assuming(frozenset())))._assuming(primal.assumptions)

@@ -331,7 +331,10 @@ def _scaled(primitive, values) -> bool:
     if primitive != "mul" or not all(isinstance(v, Constant) or not isinstance(v, LAZY) for v in values):
         return False
     return any(
-        isinstance(x, Constant) and x.array.stores_entries and is_zero_outside(x.array) and jnp.size(y) < math.prod(x.shape)
+        isinstance(x, Constant)
+        and x.array.stores_entries
+        and is_zero_outside(x.array)
+        and jnp.size(y) < math.prod(x.shape)
         for x, y in (values, values[::-1])
     )
 
