@@ -3,10 +3,12 @@
 The function is made anew on structured arrays. A tangent of such an array is one of its parameters; where the elements are linear in
 them that is an array of the same structure, with which the rule for tangents is run. A cotangent is one of the parameters as well;
 where each of them is one element (`Diagonal`, `Banded`, `Sparse`) it is an array, too. In all other cases the elements are dense,
-under the policy.
+under the policy; but where a rule asks which cotangents are zero (`symbolic_zeros`), a result of any structure keeps it, and only
+refuses a cotangent that is not.
 
-How JAX holds the rules in its equations is not documented. Where it is not as expected the function is run without them, which
-`tests/transform/test_custom_rules.py` would notice.
+A rule is not traced before it is needed, or where results have structure, which must hold their tangents, too: some refuse to be.
+
+How JAX holds the rules in its equations is not documented; `tests/transform/test_real_programs.py` would notice a change.
 """
 
 import jax
