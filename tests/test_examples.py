@@ -125,3 +125,30 @@ def test_bad_options_of_the_gaussian_process_are_refused():
     command = [sys.executable, str(path), "--weeks", "100"]
     process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert process.returncode == 2 and "must be 400 to 2284" in process.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "checks", "words"),
+    [
+        ("lora", ("--width", "128", "--steps", "100"), 5, ("Sum(Dense, LowRank)", "of the network")),
+        ("heat_equation", ("--n", "2000", "--side", "40"), 9, ("Kvaerno5", "KroneckerSum", "jax.grad")),
+        (
+            "krylov",
+            ("--series", "2000", "--places", "5000", "--pages", "2000"),
+            5,
+            ("by_cg", "by_gmres", "0 arrays made dense", "is a Banded array"),
+        ),
+    ],
+)
+def test_programs_that_nobody_here_wrote(name, options, checks, words):
+    for library in ("diffrax", "equinox", "optax", "sklearn"):
+        pytest.importorskip(library)
+    path = ROOT / "examples" / f"{name}.py"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    command = [sys.executable, str(path), *options]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert process.stdout.count("[ok]") == checks and "FAILED" not in process.stdout
+    assert process.stdout.rstrip().endswith("All checks hold.")
+    for word in words:
+        assert word in process.stdout

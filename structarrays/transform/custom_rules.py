@@ -3,10 +3,12 @@
 The function is made anew on structured arrays. A tangent of such an array is one of its parameters; where the elements are linear in
 them that is an array of the same structure, with which the rule for tangents is run. A cotangent is one of the parameters as well;
 where each of them is one element (`Diagonal`, `Banded`, `Sparse`) it is an array, too. In all other cases the elements are dense,
-under the policy.
+under the policy; but where a rule asks which cotangents are zero (`symbolic_zeros`), a result of any structure keeps it, and only
+refuses a cotangent that is not.
 
-How JAX holds the rules in its equations is not documented. Where it is not as expected the function is run without them, which
-`tests/transform/test_custom_rules.py` would notice.
+A rule is not traced before it is needed, or where results have structure, which must hold their tangents, too: some refuse to be.
+
+How JAX holds the rules in its equations is not documented; `tests/transform/test_real_programs.py` would notice a change.
 """
 
 import jax
@@ -47,7 +49,9 @@ def _tangent(primal, tangent):
 def _tangent_leaves(tangent, primal):
     """A tangent in the structure of a primal result, as JAX takes it: with `float0` for integers."""
     if isinstance(primal, LU):
-        raise NotImplementedError("structured: a function with a derivative of its own returns an LU factorisation")
+        raise NotImplementedError(
+            "structured: a function with a derivative of its own (jax.custom_jvp) returns LU factors"
+        )
     if not isinstance(primal, Array):
         return tangent if _inexact(primal) else np.zeros(primal.shape, FLOAT0)
     widened_tangent = widened(tangent, target_of(primal._assuming(frozenset())))._assuming(primal.assumptions)
@@ -138,6 +142,11 @@ def _target_of_tangent(target):
 # ---- backward --------------------------------------------------------------------------------------------------------
 
 
+def _has_cotangents(target) -> bool:
+    """Whether the cotangent of a result can be told from those of its parameters."""
+    return _one_element_each(target) if is_special(target) else True
+
+
 def _one_element_each(x) -> bool:
     """Whether each parameter of an array is one of its elements, and all others are structural zeros."""
     if not isinstance(x, Array) or not x.linear or not x.stores_entries or x.background is not None:
@@ -148,8 +157,11 @@ def _one_element_each(x) -> bool:
 
 def _cotangent(value, cotangent):
     """The cotangent of a result as a value: elements whose products with those of a tangent add up to the same number."""
-    if isinstance(value, LU):
-        raise NotImplementedError("structured: a function with a derivative of its own returns an LU factorisation")
+    if not _has_cotangents(value):
+        raise NotImplementedError(
+            f"structured: the result of a function with a derivative of its own (jax.custom_vjp) is a {type(value).__name__}, by "
+            "which it cannot be differentiated; to_dense() of what goes into it can"
+        )
     if not isinstance(value, Array):
         return cotangent
     leaves, tree = jax.tree.flatten(value)
@@ -184,7 +196,8 @@ def _(interpreter, equation, *operands):
     captured, arguments = operands[:consts], operands[consts:]
     moving = [_inexact(v) for v in arguments]  # not asked in `fwd`, whose program would keep the arguments
     results = structures_of(interpreter, program, [target_of(v) for v in operands])
-    targets = [t if _one_element_each(t) or not isinstance(t, Array) else dense_target(t) for t in results]
+    # Where JAX says which cotangents are zero, what has none keeps its structure: Equinox's loops carry such results.
+    targets = [t if symbolic or _has_cotangents(t) else dense_target(t) for t in results]
 
     @jax.custom_vjp
     def function(*values):

@@ -1,6 +1,7 @@
 """Rules of `structured` for elementwise primitives: the family's rule of the namespace, with the primitive itself as the formula."""
 
 import functools
+import math
 from typing import NamedTuple
 
 import jax
@@ -311,7 +312,7 @@ def _of_constants(interpreter, equation, values):
     """The primitive of constant matrices and numbers is such a matrix; beside anything else they are dense."""
     primitive = equation.primitive.name
     others = [v for v in values if not isinstance(v, LAZY)]
-    if all(jnp.size(v) == 1 for v in others):
+    if all(jnp.size(v) == 1 for v in others) or _scaled(primitive, values):
         if any(isinstance(v, Counter) for v in values):
             result = _of_counters(primitive, equation, values)
             if result is not None:
@@ -325,6 +326,19 @@ def _of_constants(interpreter, equation, values):
             result = unwrapped(elementwise(function, _folded(function, equation, values, arrays), {}))
             return Constant(result) if isinstance(result, Array) else result
     return bind(equation, [v.dense() if isinstance(v, LAZY) else v for v in values])
+
+
+def _scaled(primitive, values) -> bool:
+    """Whether rows or columns of a constant with structural zeros are scaled, as in a Jacobian, a function mapped over ``jnp.eye(n)``."""
+    if primitive != "mul" or not all(isinstance(v, Constant) or not isinstance(v, LAZY) for v in values):
+        return False
+    return any(
+        isinstance(x, Constant)
+        and x.array.stores_entries
+        and is_zero_outside(x.array)
+        and jnp.size(y) < math.prod(x.shape)
+        for x, y in (values, values[::-1])
+    )
 
 
 def _of_counters(primitive, equation, values):

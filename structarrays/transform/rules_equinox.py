@@ -13,7 +13,13 @@ from .rules import plain, rule
 from .rules_elementwise import one_of
 
 
-@rule("nonbatchable", "nondifferentiable_backward", "nontraceable")
+@rule("nontraceable", source=True)
+def _(interpreter, equation, x):
+    """It stands in what JAX never transforms, the implementation of a primitive; but that is run as a program here."""
+    return x
+
+
+@rule("nonbatchable", "nondifferentiable_backward")
 def _(interpreter, equation, x):
     """What refuses transformations of an array refuses those of its parameters."""
     return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: bind(equation, [leaf]), x)

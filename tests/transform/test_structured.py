@@ -326,7 +326,7 @@ def test_a_complex_number_turns_a_hermitian_matrix():
         sa.Diagonal(jnp.full(4, 1 + 2j)),
     ],
 )
-@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+@pytest.mark.filterwarnings("ignore:Casting (complex values to real|from complex to real)")
 def test_a_real_dtype_takes_the_real_part(A):
     same(sa.structured(lambda A: A.astype("float32"))(A), A.to_jax().real.astype("float32"))
 
