@@ -1,6 +1,10 @@
 """Rules of `structured` for linear algebra: the functions of JAX that are one equation, and the primitives below them."""
 
+import jax
+import jax.numpy as jnp
+
 from ..core.array import Array
+from ..core.assumptions import is_hermitian
 from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from .constants import LU
@@ -38,13 +42,14 @@ rule("numpy.linalg.inv")(_same("linalg.inv"))
 rule("numpy.linalg.det")(_same("linalg.det"))
 rule("scipy.linalg.expm")(_same("linalg.expm"))
 rule("scipy.linalg._sqrtm")(_same("linalg.sqrtm"))
-rule("numpy.linalg.eigvalsh")(_same("linalg.eigvalsh"))
 
 
 @rule("numpy.linalg.solve", "scipy.linalg._solve")
 def _(interpreter, equation, a, b):
     if not isinstance(a, Array) or a.dtype != b.dtype or a.dtype.kind not in "fc":
         return NotImplemented
+    if "cholesky" in _primitives(inner_program(equation)):
+        return NotImplemented  # which reads one triangle: see below
     b = densify(b, "linalg.solve").data if isinstance(b, Array) and b.ndim == 1 else b
     return _expected(equation, call("linalg.solve", a, b))
 
@@ -54,6 +59,68 @@ def _(interpreter, equation, a):
     if not isinstance(a, Array) or a.dtype.kind not in "fc":
         return NotImplemented
     return _expected(equation, *(unwrapped(part) for part in call("linalg.slogdet", a)))
+
+
+# ---- functions of Hermitian matrices -----------------------------------------------------------------------------------
+
+
+def _primitives(program) -> list[str]:
+    """The names of the primitives of a program, in order, those of programs that it calls among them."""
+    names = []
+    for equation in program.jaxpr.eqns:
+        names += _primitives(inner_program(equation)) if equation.primitive.name == "jit" else [equation.primitive.name]
+    return names
+
+
+def _of_average(equation, a, primitive: str) -> bool:
+    """Whether a function of JAX takes the average of a matrix and its adjoint, as those of the namespace do. Which it does is not to
+    be seen but in its program.
+    """
+    if not isinstance(a, Array) or a.dtype.kind not in "fc":
+        return False
+    names = _primitives(inner_program(equation))
+    return primitive in names and "transpose" in names[: names.index(primitive)]
+
+
+@rule("numpy.linalg.cholesky")
+def _(interpreter, equation, a):
+    if not _of_average(equation, a, "cholesky"):
+        return NotImplemented
+    names = _primitives(inner_program(equation))
+    return _expected(equation, call("linalg.cholesky", a, upper="transpose" in names[names.index("cholesky") :]))
+
+
+@rule("numpy.linalg.eigh")
+def _(interpreter, equation, a):
+    if not _of_average(equation, a, "eigh"):
+        return NotImplemented
+    return _expected(equation, *map(unwrapped, call("linalg.eigh", a)))
+
+
+@rule("numpy.linalg.eigvalsh")
+def _(interpreter, equation, a):
+    return _expected(equation, call("linalg.eigvalsh", a)) if _of_average(equation, a, "eigh") else NotImplemented
+
+
+def _by_triangle(a: Array, lower: bool = True):
+    """A matrix for primitives that read one triangle, as one that is Hermitian; None where it would have to be expanded.
+
+    Its value is that of the triangle, its derivative that of the average of both, as JAX has it.
+    """
+    if is_hermitian(a):
+        return a
+    if not a.stores_entries or not a.static_pattern or a.background is not None or a.core_ndim != 2:
+        return None
+
+    def adjoint(x):
+        x = array(call("matrix_transpose", x))
+        return array(call("conj", x)) if x.dtype.kind == "c" else x
+
+    part = "tril" if lower else "triu"
+    mirrored = array(call("add", call(part, a, k=0), adjoint(call(part, a, k=-1 if lower else 1))))
+    average = array(call("divide", call("add", a, adjoint(a)), jnp.asarray(2, a.dtype)))
+    correction = call("subtract", mirrored, average)
+    return array(call("add", average, jax.tree.map(jax.lax.stop_gradient, correction)))
 
 
 @rule("numpy.lax_numpy.kron")
@@ -98,7 +165,8 @@ def _(interpreter, equation, lu, permutation, b):
 
 @rule("cholesky")
 def _(interpreter, equation, a):
-    return call("linalg.cholesky", a) if isinstance(a, Array) else NotImplemented
+    a = _by_triangle(a) if isinstance(a, Array) else None
+    return NotImplemented if a is None else call("linalg.cholesky", a)
 
 
 @rule("eigh")
@@ -106,6 +174,9 @@ def _(interpreter, equation, a):
     """Eigenvectors come before eigenvalues in the primitive."""
     p = equation.params
     if not isinstance(a, Array) or p.get("subset_by_index") is not None:
+        return NotImplemented
+    a = _by_triangle(a, p["lower"])
+    if a is None:
         return NotImplemented
     values, vectors = call("linalg.eigh", a)
     return [cast(unwrapped(vectors), a.dtype), unwrapped(values)]

@@ -490,10 +490,10 @@ jnp.linalg.cholesky(A, upper=True)
 jnp.linalg.cholesky(A) @ x
 jnp.linalg.eigvalsh(A).sum()
 (jnp.linalg.eigh(A)[1] * jnp.linalg.eigh(A)[0]) @ jnp.linalg.eigh(A)[1].T
-linalg.cho_solve(linalg.cho_factor(A), x)
+linalg.cho_solve(linalg.cho_factor((A + A.T.conj()) / 2), x)
 linalg.cho_solve((jnp.linalg.cholesky(A), True), x)
-linalg.solve(A, x, assume_a="pos")
-linalg.cholesky(A, lower=True)
+linalg.solve((A + A.T.conj()) / 2, x, assume_a="pos")
+linalg.cholesky((A + A.T.conj()) / 2, lower=True)
 linalg.solve_triangular(jnp.linalg.cholesky(A), x, lower=True)
 linalg.sqrtm(A)
 jax.scipy.sparse.linalg.cg(lambda v: A @ v, x)[0]

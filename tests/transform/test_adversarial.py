@@ -135,3 +135,42 @@ def test_custom_vjp_keeps_no_tracers():
     with jax.checking_leaks():
         sa.structured(doubled)(D)
         jax.grad(lambda A: jnp.sum(sa.structured(doubled)(A).diag))(D)
+
+
+T = sa.tridiagonal(jnp.ones(4), jnp.arange(6.0, 11), -2 * jnp.ones(4))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda A, x: jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(A, lower=True), x),
+        lambda A, x: jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(A), x),
+        lambda A, x: jax.scipy.linalg.cholesky(A) @ x,
+        lambda A, x: jax.scipy.linalg.cholesky(A, lower=True) @ x,
+        lambda A, x: jax.scipy.linalg.solve(A, x, assume_a="pos"),
+        lambda A, x: jax.scipy.linalg.solve(A, x, assume_a="pos", lower=True),
+        lambda A, x: jnp.linalg.cholesky(A, symmetrize_input=False) @ x,
+        lambda A, x: jnp.linalg.cholesky(A) @ x,
+        lambda A, x: jnp.linalg.cholesky(A, upper=True) @ x,
+        lambda A, x: jnp.linalg.eigvalsh(A),
+        lambda A, x: jnp.linalg.eigvalsh(A, symmetrize_input=False),
+        lambda A, x: jnp.linalg.eigvalsh(A, UPLO="U", symmetrize_input=False),
+        lambda A, x: jnp.linalg.eigh(A).eigenvalues,
+    ],
+)
+@pytest.mark.parametrize("A", [T, sa.Triangular(T.to_jax(), lower=True)], ids=["Banded", "Triangular"])
+def test_one_triangle_is_read_where_jax_reads_one(program, A):
+    x = jnp.arange(1.0, 6)
+    np.testing.assert_allclose(sa.structured(program)(A, x), program(A.to_jax(), x), rtol=1e-10)
+
+    def loss(run):
+        return lambda A: jnp.sum(jnp.sin(run(A, x)))
+
+    def symmetric(diagonal, off):  # what JAX's derivatives are made for
+        return sa.tridiagonal(off, diagonal, off)
+
+    given = T.diagonals[1], T.diagonals[0]
+    found = jax.grad(lambda parts: loss(sa.structured(program))(symmetric(*parts)))(given)
+    expected = jax.grad(lambda parts: loss(program)(symmetric(*parts).to_jax()))(given)
+    for own, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12)
