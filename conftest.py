@@ -29,6 +29,16 @@ MAPS = Path("/proc/self/maps")
 _finished = 0
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--functions",
+        default="part",
+        metavar="part|each|full",
+        help="run a third of the functions of JAX on one structure, in one way, each (the default), all of them so, or every "
+        "function on every structure in every way",
+    )
+
+
 @pytest.fixture(autouse=True)
 def bounded_memory():
     """Forget what was compiled before it is too much.

@@ -1,5 +1,6 @@
 """Arrays on disk: what is saved comes back, bit by bit; a damaged or hostile file gives an error and nothing else."""
 
+import functools
 import io
 import json
 import os
@@ -243,7 +244,10 @@ def test_compressed_members_and_numbers_that_are_none():
 
 
 @pytest.mark.parametrize("depth", [600, 100_000])
-def test_very_deep_descriptions(depth):
+def test_very_deep_descriptions(depth, request):
+    # Libraries that a test before has imported may have raised it.
+    request.addfinalizer(functools.partial(sys.setrecursionlimit, sys.getrecursionlimit()))
+    sys.setrecursionlimit(1000)
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         tree = '{"list": [' * depth + '{"value": 1}' + "]}" * depth
