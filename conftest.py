@@ -30,6 +30,7 @@ _finished = 0
 
 
 def pytest_addoption(parser):
+    """How many functions of JAX are tried on how many structures, in `tests/transform`."""
     parser.addoption(
         "--functions",
         default="part",
