@@ -176,8 +176,8 @@ def sum_duplicates(data, coordinates, sizes):
 def keep(mask, data, coordinates, sizes, bound: int):
     """The entries where a mask is true, of which there are at most `bound`, with padding behind them."""
     slot = jnp.where(mask, jnp.cumsum(mask, dtype=jnp.int32) - 1, bound)
-    return scatter(jnp.zeros(bound, data.dtype), slot, data), tuple(
-        scatter(jnp.full(bound, n, c.dtype), slot, c) for c, n in zip(coordinates, sizes, strict=True)
+    return put(jnp.zeros(bound, data.dtype), (slot,), data), tuple(
+        put(jnp.full(bound, n, c.dtype), (slot,), c) for c, n in zip(coordinates, sizes, strict=True)
     )
 
 
@@ -186,6 +186,16 @@ def scatter(start, places, data, method: str = "set", **options):
     if not start.size or not data.size:
         return start
     return getattr(start.at[places], method)(data, mode="drop", wrap_negative_indices=False, **options)
+
+
+def put(start, places, data):
+    """An array with elements put at places that are all different, those out of range, which need not be, left out.
+
+    It is linear in the elements, and JAX transposes it, which it does where no two places are the same.
+    """
+    first, *others = places
+    first = jnp.where(first < start.shape[0], first, first + lax.iota(first.dtype, first.shape[0]))
+    return scatter(start, (first, *others), data, unique_indices=True)
 
 
 def merge(x, y, sizes):

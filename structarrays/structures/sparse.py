@@ -319,11 +319,10 @@ class Sparse(Array):
     def _dense(self):
         shape = self.core_shape
 
-        def scatter(data, background, *coordinates):
-            dense = jnp.full(shape, background, self.dtype)
-            return kernel.scatter(dense, coordinates, data, unique_indices=not self.padded)
+        def put(data, background, *coordinates):
+            return kernel.put(jnp.full(shape, background, self.dtype), coordinates, data)
 
-        return self._over_batch(scatter, self.data, self._fill(), *self.coords)
+        return self._over_batch(put, self.data, self._fill(), *self.coords)
 
     def _fill(self):
         """The value of what is not stored, of batch shape."""

@@ -50,7 +50,7 @@ def _(x, *, operands, key):
             inside &= (distance >= 0) & (distance % abs(step) == 0) & (places[axis] < size)
         if len(kept) == 1:
             place = jnp.where(inside, places[kept[0]], sizes[0])
-            return kernel.scatter(jnp.full(sizes[0], fill, data.dtype), place, data)
+            return kernel.put(jnp.full(sizes[0], fill, data.dtype), (place,), data)
         keys = tuple(places[axis].astype(coordinates[0].dtype) for axis in order)
         data, keys = kernel.keep(inside, data, keys, [shape[kept.index(axis)] for axis in order], bound)
         if reversed_axes:

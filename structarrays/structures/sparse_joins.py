@@ -81,8 +81,9 @@ def _(x, y):
     def merge(data_x, fill_x, data_y, fill_y, *coordinates):
         half = len(coordinates) // 2
         merged, place_x, place_y = kernel.merge(coordinates[:half], coordinates[half:], x._sizes())
-        data_x = jnp.full(count, fill_x, data_x.dtype).at[place_x].set(data_x, mode="promise_in_bounds")
-        data_y = jnp.full(count, fill_y, data_y.dtype).at[place_y].set(data_y, mode="promise_in_bounds")
+        place_y = jnp.where(coordinates[half] < x._sizes()[0], place_y, count)  # of its padding
+        data_x = kernel.put(jnp.full(count, fill_x, data_x.dtype), (place_x,), data_x)
+        data_y = kernel.put(jnp.full(count, fill_y, data_y.dtype), (place_y,), data_y)
         return data_x, data_y, *merged
 
     data_x, data_y, *merged = x._over_batch(merge, x.data, x._fill(), y.data, y._fill(), *x._keys(), *y._keys())

@@ -313,6 +313,6 @@ def _(x, *, offset):
     def pick(data, fill, rows, columns):
         on = (columns - rows == offset) & (rows < x.core_shape[0])
         place = jnp.where(on, jnp.minimum(rows, columns), length)
-        return kernel.scatter(jnp.full(length, fill, data.dtype), place, data)
+        return kernel.put(jnp.full(length, fill, data.dtype), (place,), data)
 
     return Dense._make((x._over_batch(pick, x.data, x._fill(), *x.coords),))

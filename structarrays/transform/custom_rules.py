@@ -18,6 +18,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr
 
 from ..core.array import Array
+from ..core.dense import Dense
 from ..core.join import restrict
 from .constants import LU
 from .control_flow import differentiating, structures_of
@@ -52,10 +53,25 @@ def _tangent_leaves(tangent, primal):
         raise NotImplementedError(
             "structured: a function with a derivative of its own (jax.custom_jvp) returns LU factors"
         )
+    if not _inexact(primal):
+        return jax.tree.map(lambda p: np.zeros(p.shape, FLOAT0), primal)
     if not isinstance(primal, Array):
-        return tangent if _inexact(primal) else np.zeros(primal.shape, FLOAT0)
+        return plain(tangent, "custom_jvp")
+    if not isinstance(tangent, Array):
+        # A function within the rule made it dense, as its own tangents have less structure; its elements are what they were.
+        tangent = _restricted(tangent, primal)
     widened_tangent = widened(tangent, target_of(primal._assuming(frozenset())))._assuming(primal.assumptions)
     return jax.tree.map(lambda t, p: t if _inexact(p) else np.zeros(p.shape, FLOAT0), widened_tangent, primal)
+
+
+def _restricted(tangent, primal):
+    """A dense tangent that is known to have the structure of a result."""
+    if not primal.stores_entries or primal.background is not None:
+        raise NotImplementedError(
+            f"structured: the result of a function with a derivative of its own (jax.custom_jvp) is a {type(primal).__name__}, by "
+            "which it cannot be differentiated; to_dense() of what goes into it can"
+        )
+    return restrict(Dense._make((tangent,)), primal)
 
 
 @rule("custom_jvp_call")
@@ -123,6 +139,8 @@ def _held_by_both(interpreter, program, rules, operands, consts):
     joined = []
     for target, zero in zip(targets, zeros_out, strict=True):
         tangent = None if zero else next(tangents)
+        if not _inexact(target):
+            tangent = None  # there are no tangents of integers
         if isinstance(target, Array) and not target.linear:
             target = dense_target(target)
         if tangent is not None and isinstance(target, Array):

@@ -62,6 +62,14 @@ def test_duplicates_are_added_as_scipy_does(dtype):
     assert traced.nnz == 5 and traced.padded
 
 
+def test_the_dense_form_of_a_padded_array_can_be_transposed():
+    """It is a linear function of the entries; those out of range have no part in it."""
+    x = sa.Sparse([1.0, 2.0, 3.0], ([0, 1, 1], [2, 0, 2]), (2, 3))._padded_to(5)
+    leaves, tree = jax.tree.flatten(x)
+    back = jax.linear_transpose(lambda data: tree.unflatten([data, *leaves[1:]]).to_jax(), leaves[0])
+    np.testing.assert_array_equal(back(jnp.arange(6.0).reshape(2, 3))[0], [2.0, 3.0, 5.0, 0.0, 0.0])
+
+
 def test_coordinates_are_sorted_and_narrow():
     x = sa.Sparse([1.0, 2.0, 3.0], np.array([[1, 1], [0, 2], [1, 0]], np.int64), (2, 3))
     np.testing.assert_array_equal(x.data, [2.0, 3.0, 1.0])
