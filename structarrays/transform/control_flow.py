@@ -247,7 +247,7 @@ def _(interpreter, equation, *operands):
         _with(interpreter, program, values) for program, values in zip(programs, held, strict=True)
     )
     b = [plain(v, "custom_linear_solve") for v in rest]
-    symmetric = transposed is None or (vecmat is not None and programs.vecmat is programs.matvec)
+    symmetric = vecmat is not None and programs.vecmat is programs.matvec
     if vecmat is not None and not symmetric:
         # JAX transposes the product, which may look at its operand first (for NaN beside a background, say): its derivative at
         # zero is the same product, and does not.
@@ -256,13 +256,28 @@ def _(interpreter, equation, *operands):
         def matvec(right):
             return jax.jvp(product, (jax.tree.map(jnp.zeros_like, right),), (right,))[1]
 
-    return lax.custom_linear_solve(
+    return linear_solve(matvec, b, solve, transposed, symmetric=symmetric)
+
+
+def linear_solve(matvec, b, solve, transposed, *, symmetric: bool = False) -> list:
+    """`jax.lax.custom_linear_solve` of functions of lists of arrays; what solvers return beyond the solution is handed on."""
+
+    def with_more(solver):
+        def run(_, right):
+            results = solver(right)
+            return results[: len(b)], results[len(b) :]
+
+        return run
+
+    x, more = lax.custom_linear_solve(
         matvec,
         b,
-        lambda _, right: solve(right),
-        None if transposed is None else lambda _, right: transposed(right),
+        with_more(solve),
+        None if transposed is None else with_more(transposed),
         symmetric=symmetric,
+        has_aux=True,
     )
+    return [*x, *more]
 
 
 def _with(interpreter, program, values):

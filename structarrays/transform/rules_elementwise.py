@@ -94,8 +94,6 @@ LIKE = {
 class _Elementwise:
     """A primitive with its parameters, as the family's rule sees a function of the namespace."""
 
-    exact = False
-
     def __init__(self, equation, dtype):
         like = LIKE[equation.primitive.name]
         self.equation, self.zero, self.absorbs = equation, like.zero, like.absorbs
@@ -131,7 +129,7 @@ def elementwise_rule(interpreter, equation, *values):
     primitive = equation.primitive.name
     if primitive == "bitcast_convert_type" and values[0].dtype.itemsize != equation.outvars[0].aval.dtype.itemsize:
         return NotImplemented  # which has one more dimension, or one less
-    quick = _entry_by_entry(equation, values)
+    quick = _entry_by_entry(equation, values) if active_log() is None else None
     if quick is not None:
         return quick
     triangle = _within_triangle(primitive, values)
@@ -139,17 +137,20 @@ def elementwise_rule(interpreter, equation, *values):
         return triangle
     function = _Elementwise(equation, next(v for v in values if isinstance(v, Array)).dtype)
     arrays = [array(v) for v in values]
-    kernel = function.choose(arrays)
-    if kernel is not None:
-        log = active_log()
-        if log is None:
-            return unwrapped(kernel.run(*arrays))
-        with log.event(function.name, arrays, "kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
-            return unwrapped(event.finish(kernel.run(*arrays)))
+    if function.choose(arrays) is not None:
+        return unwrapped(FUNCTIONS[function.name].dispatch(*arrays))
     if any(x.stores_entries for x in arrays):
         arrays = _folded(function, equation, values, arrays)
     function.name = function.name or primitive
-    return unwrapped(carried_by_sum(function.name, arrays, elementwise(function, arrays, {})))
+    log = active_log()
+    if log is None:
+        return unwrapped(_by_family(function, arrays))
+    with log.event(function.name, arrays, "rule of elementwise") as event:
+        return unwrapped(event.finish(_by_family(function, arrays)))
+
+
+def _by_family(function, arrays):
+    return carried_by_sum(function.name, arrays, elementwise(function, arrays, {}))
 
 
 for _name in LIKE:

@@ -5,9 +5,9 @@ Nothing of them is imported: a rule is found by the name of a primitive, and wha
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from .constants import CONSTANTS
+from .control_flow import linear_solve
 from .interpreter import bind
 from .rules import plain, rule
 from .rules_elementwise import one_of
@@ -81,17 +81,10 @@ def _(interpreter, equation, *values):
         state, options = solver.transpose(state, options)
         return solver.compute(state, jax.tree.unflatten(right, b), options)[0]
 
-    solve, solve_transposed = program(solution), program(transposed_solution)
+    solve_transposed = program(transposed_solution)
 
-    def solve_with_more(_, b):
-        results = solve(b)
-        return results[:count], results[count:]
+    def solve_transposed_with_more(b):
+        return [*solve_transposed(b), *(jnp.zeros(v.aval.shape, v.aval.dtype) for v in equation.outvars[count:])]
 
-    x, rest = lax.custom_linear_solve(
-        program(product),
-        [plain(values[i], "linear_solve") for i in places],
-        solve_with_more,
-        lambda _, b: (solve_transposed(b), [jnp.zeros(v.aval.shape, v.aval.dtype) for v in equation.outvars[count:]]),
-        has_aux=True,
-    )
-    return [*x, *rest]
+    b = [plain(values[i], "linear_solve") for i in places]
+    return linear_solve(program(product), b, program(solution), solve_transposed_with_more)

@@ -230,6 +230,54 @@ def test_custom_jvp_of_integers():
     agrees(lambda A: scaled(A, jnp.asarray(3)), D)
 
 
+def frexp(A):
+    return jnp.frexp(A)[0]
+
+
+def test_custom_jvp_with_a_result_of_integers():
+    """It has no tangent, and stays structured, so that the tangent of the other result does."""
+    shifted = T + sa.Fill(2.0, (n, n))
+    assert type(shifted) is sa.Banded
+    for A in (D, T, shifted):
+        found = sa.structured(lambda A: jax.jvp(frexp, (A,), (A,)))(A)
+        expected = jax.jvp(frexp, (A.to_jax(),), (A.to_jax(),))
+        assert all(type(value) is type(A) for value in found)
+        same([value.to_jax() for value in found], expected)
+
+        def loss(A, run):
+            return jnp.sum(run(A) ** 2) if run is frexp else sa.sum(run(A) ** 2).data
+
+        leaves, tree = jax.tree.flatten(A)
+        found = jax.grad(lambda values: loss(tree.unflatten(values), sa.structured(frexp)))(leaves)
+        expected = jax.grad(lambda values: loss(tree.unflatten(values).to_jax(), frexp))(leaves)
+        same(found, expected)
+
+
+@jax.custom_jvp
+def spread(a):
+    return jnp.sin(a)
+
+
+spread.defjvp(lambda primals, tangents: (spread(primals[0]), tangents[0] + jnp.arange(n * n * 1.0).reshape(n, n)))
+
+
+@jax.custom_jvp
+def around(a):
+    return jnp.sin(a)
+
+
+around.defjvp(lambda primals, tangents: (around(primals[0]), tangents[0] * spread(primals[0])))
+
+
+def test_custom_jvp_whose_rule_calls_one_with_less_structure():
+    for A in (D, T):
+        found = jax.jvp(sa.structured(around), (A,), (A,))
+        same([value.to_jax() for value in found], jax.jvp(around, (A.to_jax(),), (A.to_jax(),)))
+    dense = T + sa.Fill(2.0, (n, n))
+    with pytest.raises(NotImplementedError, match=r"\(jax.custom_jvp\) is a Banded"):
+        jax.jvp(sa.structured(around), (dense,), (dense,))
+
+
 def test_checkpoint():
     agrees(lambda A, v: jax.checkpoint(lambda a: jnp.sin(a) @ v)(A), T, x)
     policy = jax.checkpoint_policies.dots_with_no_batch_dims_saveable
@@ -244,6 +292,33 @@ def test_custom_linear_solve():
 
     agrees(program, T, x)
     agrees(lambda A, v: jax.scipy.sparse.linalg.cg(lambda w: A.T @ (A @ w) + w, v, tol=1e-14)[0], T, x)
+
+
+def test_custom_linear_solve_without_a_transposed_solver():
+    """Forwards it has derivatives; backwards JAX refuses, as the matrix is not said to be symmetric."""
+
+    def program(A, v):
+        return lax.custom_linear_solve(lambda w: A @ w, v, lambda _, b: jnp.linalg.solve(A, b))
+
+    run = sa.structured(program)
+    same(run(T, x), program(T.to_jax(), x))
+    same(jax.jvp(lambda v: run(T, v), (x,), (x,)), jax.jvp(lambda v: program(T.to_jax(), v), (x,), (x,)))
+    with pytest.raises(TypeError, match="transpose_solve required"):
+        jax.grad(lambda v: jnp.sum(run(T, v)))(x)
+
+
+def test_custom_linear_solve_with_more_than_the_solution():
+    def program(A, v):
+        return lax.custom_linear_solve(
+            lambda w: A @ w,
+            v,
+            lambda _, b: (jnp.linalg.solve(A, b), {"norm": jnp.linalg.norm(b), "steps": 3}),
+            lambda _, b: (jnp.linalg.solve(A.T, b), {"norm": jnp.linalg.norm(b), "steps": 3}),
+            has_aux=True,
+        )
+
+    agrees(program, T, x)
+    agrees(lambda A, v: jax.grad(lambda w: jnp.sum(program(A, w)[0] ** 2))(v), T, x)
 
 
 # ---- transformations inside and outside ------------------------------------------------------------------------------

@@ -189,6 +189,19 @@ def test_a_kernel_registered_later_is_found():
     sa.sinh._found.clear()
 
 
+@pytest.mark.parametrize("A", [D, T], ids=["Diagonal", "Banded"])
+def test_each_step_is_recorded(A):
+    def program(A, v):
+        return (2 * jnp.sin(A) + jnp.exp(A)) @ v
+
+    with sa.record() as log:
+        sa.structured(program)(A, x)
+    steps = ["sin", "multiply", "exp", "add", "matmul"]
+    assert [event.function for event in log.kernels if event.depth == 0] == steps
+    explained = sa.explain(sa.structured(program), A, x)
+    assert [event.function for event in explained.kernels if event.depth == 0] == steps
+
+
 def test_one_kernel_serves_both_doors():
     with sa.record() as log:
         sa.structured(lambda A, B: A @ B)(D, T)
