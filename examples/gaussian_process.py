@@ -20,21 +20,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+from checks import Checks
+from scipy.optimize import minimize
+from statsmodels.datasets import co2
+from tqdm import tqdm
+
+import structarrays as sa
 
 jax.config.update("jax_enable_x64", True)
-
-import jax.numpy as jnp  # noqa: E402
-import matplotlib  # noqa: E402
-
 matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-import numpy as np  # noqa: E402
-from scipy.optimize import minimize  # noqa: E402
-from statsmodels.datasets import co2  # noqa: E402
-from tqdm import tqdm  # noqa: E402
-
-import structarrays as sa  # noqa: E402
 
 TOLERANCE = 1e-8
 APPROXIMATION = 1e-3
@@ -307,12 +305,7 @@ def main() -> int:
         parser.error("--weeks must be 400 to 2284, --years leave 300 of them or more, and --iterations be positive")
 
     sys.stdout.reconfigure(line_buffering=True)  # in step with the progress bar, also where both go to a file
-    failed = []
-
-    def check(holds, what):
-        print(f"  [{'ok' if holds else 'FAILED'}] {what}")
-        if not holds:
-            failed.append(what)
+    check = Checks()
 
     years, ppm, missing = weekly(arguments.weeks)
     print(
@@ -327,8 +320,7 @@ def main() -> int:
     mean, deviation = ahead(years, ppm, y, offset, theta, check)
     picture(arguments.output, years, ppm, mean, deviation)
     print(f"\n4. Picture of the data and the prediction: {arguments.output}")
-    print("\nAll checks hold." if not failed else f"\n{len(failed)} of the checks above failed.")
-    return bool(failed)
+    return check.finish()
 
 
 if __name__ == "__main__":

@@ -20,16 +20,16 @@ import functools
 import sys
 import time
 
+import diffrax
 import jax
+import jax.numpy as jnp
+import numpy as np
+from checks import Checks
+from scipy.integrate import solve_ivp
+
+import structarrays as sa
 
 jax.config.update("jax_enable_x64", True)
-
-import diffrax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
-from scipy.integrate import solve_ivp  # noqa: E402
-
-import structarrays as sa  # noqa: E402
 
 TOLERANCE = 1e-5  # of the results; that of the solvers is less
 
@@ -211,18 +211,12 @@ def main() -> int:
     if arguments.n < 500 or arguments.side < 30:
         parser.error("--n must be 500 or more, and --side 30 or more")
     sys.stdout.reconfigure(line_buffering=True)
-    failed = []
-
-    def check(holds, what):
-        print(f"  [{'ok' if holds else 'FAILED'}] {what}")
-        if not holds:
-            failed.append(what)
+    check = Checks()
 
     rod(arguments.n, check)
     plate(arguments.side, check)
     conductivities(arguments.n, check)
-    print("\nAll checks hold." if not failed else f"\n{len(failed)} checks failed.")
-    return bool(failed)
+    return check.finish()
 
 
 if __name__ == "__main__":

@@ -21,17 +21,17 @@ import sys
 import time
 
 import jax
+import jax.numpy as jnp
+import jax.scipy.sparse.linalg as krylov
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
+from checks import Checks
+
+import structarrays as sa
 
 jax.config.update("jax_enable_x64", True)
-
-import jax.numpy as jnp  # noqa: E402
-import jax.scipy.sparse.linalg as krylov  # noqa: E402
-import numpy as np  # noqa: E402
-import scipy.linalg  # noqa: E402
-import scipy.sparse  # noqa: E402
-import scipy.sparse.linalg  # noqa: E402
-
-import structarrays as sa  # noqa: E402
 
 TOLERANCE = 1e-8
 
@@ -146,18 +146,12 @@ def main() -> int:
     if min(arguments.series, arguments.places, arguments.pages) < 500:
         parser.error("all sizes must be 500 or more")
     sys.stdout.reconfigure(line_buffering=True)
-    failed = []
-
-    def check(holds, what):
-        print(f"  [{'ok' if holds else 'FAILED'}] {what}")
-        if not holds:
-            failed.append(what)
+    check = Checks()
 
     series(arguments.series, check)
     carried(arguments.places, check)
     pages(arguments.pages, check)
-    print("\nAll checks hold." if not failed else f"\n{len(failed)} checks failed.")
-    return bool(failed)
+    return check.finish()
 
 
 if __name__ == "__main__":

@@ -16,17 +16,17 @@ import argparse
 import sys
 import time
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from checks import Checks
+from sklearn.datasets import load_digits
+
+import structarrays as sa
 
 jax.config.update("jax_enable_x64", True)
-
-import equinox as eqx  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
-import optax  # noqa: E402
-from sklearn.datasets import load_digits  # noqa: E402
-
-import structarrays as sa  # noqa: E402
 
 TOLERANCE = 1e-10
 BATCH = 128
@@ -155,12 +155,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if min(arguments.width, arguments.rank, arguments.steps) < 1:
         parser.error("--width, --rank and --steps must be positive")
-    failed = []
-
-    def check(holds, what):
-        print(f"  [{'ok' if holds else 'FAILED'}] {what}")
-        if not holds:
-            failed.append(what)
+    check = Checks()
 
     upright, lying, labels = data()
     half = labels.size // 2
@@ -190,8 +185,7 @@ def main() -> int:
     check(same, "the weights that it had are what they were")
     print("\n3. Against the same network with merged weights, without structure")
     compare(found, lying[:half], labels[:half], check)
-    print("\nAll checks hold." if not failed else f"\n{len(failed)} checks failed.")
-    return bool(failed)
+    return check.finish()
 
 
 if __name__ == "__main__":

@@ -14,15 +14,15 @@ import sys
 import time
 
 import jax
+import numpy as np
+import scipy.sparse
+from checks import Checks
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+
+import structarrays as sa
 
 jax.config.update("jax_enable_x64", True)
-
-import numpy as np  # noqa: E402
-import scipy.sparse  # noqa: E402
-from sklearn.datasets import load_digits  # noqa: E402
-from sklearn.decomposition import PCA  # noqa: E402
-
-import structarrays as sa  # noqa: E402
 
 TOLERANCE = 1e-8
 
@@ -90,17 +90,11 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=3_000)
     arguments = parser.parse_args()
-    failed = []
-
-    def check(holds, what):
-        print(f"  [{'ok' if holds else 'FAILED'}] {what}")
-        if not holds:
-            failed.append(what)
+    check = Checks()
 
     digits(check)
     large(arguments.rows, arguments.columns, check)
-    print("\nAll checks hold." if not failed else f"\n{len(failed)} checks failed.")
-    return bool(failed)
+    return check.finish()
 
 
 if __name__ == "__main__":

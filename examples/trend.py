@@ -20,21 +20,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import jax
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+from checks import Checks
+from scipy.linalg import solveh_banded
+from statsmodels.datasets import macrodata
+from statsmodels.tsa.filters.hp_filter import hpfilter
+from tqdm import tqdm
+
+import structarrays as sa
 
 jax.config.update("jax_enable_x64", True)
-
-import matplotlib  # noqa: E402
-
 matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-import numpy as np  # noqa: E402
-from scipy.linalg import solveh_banded  # noqa: E402
-from statsmodels.datasets import macrodata  # noqa: E402
-from statsmodels.tsa.filters.hp_filter import hpfilter  # noqa: E402
-from tqdm import tqdm  # noqa: E402
-
-import structarrays as sa  # noqa: E402
 
 TOLERANCE = 1e-8
 MEMORY_FACTOR = 4.0
@@ -50,18 +48,6 @@ def second_difference(n: int) -> sa.Banded:
     """The (n - 2) x n matrix of second differences: 1, -2, 1 on its three diagonals."""
     ones = np.ones(n - 2)
     return sa.Banded((ones, -2.0 * ones, ones), (0, 1, 2), (n - 2, n))
-
-
-class Checks:
-    """What is demanded of the numbers, printed as it is checked; the program fails if one of them does not hold."""
-
-    def __init__(self) -> None:
-        self.failed: list[str] = []
-
-    def __call__(self, holds: bool, what: str) -> None:
-        print(f"  [{'ok' if holds else 'FAILED'}] {what}")
-        if not holds:
-            self.failed.append(what)
 
 
 def real_data(lam: float, check: Checks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -270,11 +256,7 @@ def main() -> int:
     million(log_gdp, arguments.n, arguments.lam, check)
     picture(arguments.output, quarters, log_gdp, smooth, arguments.lam)
     print(f"\n3. Picture of GDP, its trend and its cycle: {arguments.output}")
-    if check.failed:
-        print(f"\n{len(check.failed)} of the checks above failed.")
-        return 1
-    print("\nAll checks hold.")
-    return 0
+    return check.finish()
 
 
 if __name__ == "__main__":
