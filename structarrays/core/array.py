@@ -417,6 +417,11 @@ def _no_numbers(dtype) -> bool:
     return dtype.kind in "OMmSUT" or dtype.names is not None
 
 
+def is_array(value) -> bool:
+    """Whether a value is an array of ours, for `jax.tree` functions that are to see it whole."""
+    return isinstance(value, Array)
+
+
 def is_operand(value) -> bool:
     """Whether an operator or a function takes this value as an array or a scalar."""
     cls = type(value)

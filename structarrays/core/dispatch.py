@@ -219,7 +219,7 @@ class Function(Registry):
         try:
             hash(fixed)
         except TypeError:
-            bad = next(v for v in fixed[2:] if not _hashable(v))
+            bad = next(v for v in fixed[2:] if not is_hashable(v))
             raise TypeError(
                 f"{self.name}: a static argument has type {type(bad).__name__}, which is not allowed"
             ) from None
@@ -328,7 +328,8 @@ class Function(Registry):
         return event.finish(result)
 
 
-def _hashable(value):
+def is_hashable(value) -> bool:
+    """Whether a value can be static in a compiled call."""
     try:
         hash(value)
     except TypeError:

@@ -248,10 +248,10 @@ def explain(function, *args, **kwargs) -> Log:
     >>> print(sa.explain(sa.exp, sa.Diagonal([1.0, 2.0])).events[0].result)
     Diagonal + background (2, 2)
     """
-    from .array import Array
+    from .array import Array, is_array
 
     with _logging(Log()) as log:
-        leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=lambda v: isinstance(v, Array))
+        leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=is_array)
         dynamic = [v if isinstance(v, Array) or isinstance(v, jax.Array) else None for v in leaves]
 
         def run(values):

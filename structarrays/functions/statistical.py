@@ -465,7 +465,7 @@ def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype=None, include_
     Returns
     -------
     Array
-        Along a batch axis of the structure of `x`, along a core axis `Dense`.
+        Along a batch axis of the structure of `x`, along a core axis `Dense` (of a `LowRank` a `LowRank`).
 
     Raises
     ------

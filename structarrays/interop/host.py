@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import dtypes
-from ..core.array import Array
+from ..core.array import Array, is_array
 from ..core.dense import Dense
 from ..core.registry import FUNCTIONS
 from ..kernels.host_calls import on_host
@@ -125,18 +125,14 @@ def _wrapped(fun, call, vjp, jvp):
                 raise TypeError(
                     f"{call.name}: {', '.join(kwargs)} can only be given by keyword, but arrays are given by position"
                 )
-        leaves, tree = jax.tree.flatten(args, is_leaf=_is_array)
+        leaves, tree = jax.tree.flatten(args, is_leaf=is_array)
         data = [_plain(leaf, call.name) for leaf in leaves]
         results = run(*jax.tree.unflatten(tree, data))
-        if not any(map(_is_array, leaves)):
+        if not any(map(is_array, leaves)):
             return results
         return jax.tree.map(lambda leaf: Dense._make((leaf,)), results)
 
     return on_arrays
-
-
-def _is_array(value) -> bool:
-    return isinstance(value, Array)
 
 
 def _plain(value, name: str) -> jax.Array:

@@ -5,7 +5,6 @@ Most differ from ours by the name, or by arguments that ours take by keyword: `C
 another meaning of ``axis=None``) makes it return ``NotImplemented``: then the arrays are converted, and NumPy computes.
 """
 
-import functools
 import inspect
 import math
 
@@ -16,7 +15,7 @@ from ..core import dtypes
 from ..core.array import Array
 from ..core.writes import link_of
 from . import numpy_adapters, numpy_composed
-from .numpy_host import as_ours, ours
+from .numpy_host import as_ours, ours, signature
 
 # ---- questions that need no elements --------------------------------------------------------------------------------
 
@@ -130,12 +129,6 @@ def counterpart(function, name: str, args, kwargs):
     if adapter is None:
         return _transfer(ours(COUNTERPARTS[name]), given)
     return adapter(*bound.args, **bound.kwargs)
-
-
-@functools.cache
-def signature(function):
-    """The signature of a function; it takes some hundred microseconds to make."""
-    return inspect.signature(function)
 
 
 def _given(function, adapter, args, kwargs) -> dict:

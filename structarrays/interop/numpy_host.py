@@ -1,5 +1,7 @@
 """The way of our arrays to the host, where NumPy computes, and the way of results into the array that a call names with ``out``."""
 
+import functools
+import inspect
 import operator
 import sys
 
@@ -15,6 +17,12 @@ from ..core.registry import FUNCTIONS
 def ours(name: str):
     """The function of the namespace, ``"linalg.solve"`` say; those that are no `Function` are there, too."""
     return operator.attrgetter(name)(sys.modules["structarrays"])
+
+
+@functools.cache
+def signature(function) -> inspect.Signature:
+    """The signature of a function; it takes some hundred microseconds to make."""
+    return inspect.signature(function)
 
 
 def as_ours(x) -> Array:

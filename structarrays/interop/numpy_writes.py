@@ -4,18 +4,16 @@ A write that fits the pattern keeps the structure, one that does not gives the a
 assignment does.
 """
 
-import inspect
-
 import numpy as np
 
 from ..core.array import Array
 from ..core.registry import FUNCTIONS
-from .numpy_host import on_host
+from .numpy_host import on_host, signature
 
 
 def write(function, name: str, args, kwargs):
     """Run a function of NumPy that writes into its first argument: one of ours by an assignment, NumPy's own by NumPy."""
-    bound = inspect.signature(WRITES[name]).bind(*args, **kwargs)  # raises for what NumPy's does not take either
+    bound = signature(WRITES[name]).bind(*args, **kwargs)  # raises for what NumPy's does not take either
     target, *_ = bound.args
     if not isinstance(target, Array):
         args, kwargs = on_host(bound.args[1:], name), on_host(bound.kwargs, name)

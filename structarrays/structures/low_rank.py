@@ -23,6 +23,7 @@ from ..functions.elementwise import multiply
 from ..functions.indexing import index
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import imag, real
+from ..functions.statistical import cumulative_sum
 from ..kernels.tall import transposed_product
 from .fill import Fill
 
@@ -57,6 +58,7 @@ class LowRank(Factored):
     elementwise product of two, square         a `LowRank`: the ranks are multiplied, as long as that pays; it
                                                stores what both store, and times a vector costs ``O(r s (m + n))``
     row and column scaling, rows, columns      ``O(r (m + n))``
+    `cumulative_sum`                           a `LowRank`: that of one factor
     `sum`, `mean`                              ``O(r (m + n))``
     `var`, `std`, Frobenius norm               ``O(r**2 (m + n))``
     =========================================  =================================================================
@@ -253,6 +255,14 @@ def _side_by_side(a, b):
 def _(x, factor):
     u, v = x.parts
     return LowRank._make((factor(u), v) if stored(u) <= stored(v) else (u, factor(v)))
+
+
+@cumulative_sum.kernel(LowRank, when=lambda x, *, axis, include_initial: axis >= x.ndim - 2)
+def _(x, *, axis, include_initial):
+    parts, which = list(x.parts), axis - (x.ndim - 2)
+    factor = parts[which]
+    parts[which] = cumulative_sum.dispatch(factor, axis=factor.ndim - 2, include_initial=include_initial)
+    return LowRank._make(tuple(parts))
 
 
 def _parts_of_complex(x):

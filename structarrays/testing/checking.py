@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import jax
 import numpy as np
 
-from ..core.array import Array
+from ..core.array import Array, is_array
 from ..core.recording import explain, record
 from .arrays import SAMPLERS, sampler, with_background
 from .case import Case
@@ -258,5 +258,5 @@ def _look(findings, case, structures, arrays):
     seen = findings.densified if log.densifications else findings.kept
     if use not in seen:
         seen.append(use)
-    leaves = jax.tree.leaves(result, is_leaf=lambda v: isinstance(v, Array))
+    leaves = jax.tree.leaves(result, is_leaf=is_array)
     findings.results |= {type(x).__name__ for x in leaves if isinstance(x, Array)}

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core.array import Array
+from ..core.array import Array, is_array
 from ..core.factored import Factored
 from .case import Case
 
@@ -116,7 +116,7 @@ def _compiled(run):
     static = {}
 
     def traced(*operands):
-        leaves, tree = jax.tree.flatten(run(*operands), is_leaf=lambda v: isinstance(v, Array))
+        leaves, tree = jax.tree.flatten(run(*operands), is_leaf=is_array)
         arrays = [v for v in leaves if isinstance(v, (Array, jax.Array))]
         static["tree"], static["leaves"] = tree, [None if isinstance(v, (Array, jax.Array)) else v for v in leaves]
         return arrays
@@ -265,7 +265,7 @@ def _check_derivative(case, run, arrays, condition, direction):
         return jax.tree.unflatten(tree, [next(left) if yes else v for v, yes in zip(leaves, inexact, strict=True)])
 
     def function(parameters):
-        flat = jax.tree.leaves(run(*operands(parameters))[1], is_leaf=lambda v: isinstance(v, Array))
+        flat = jax.tree.leaves(run(*operands(parameters))[1], is_leaf=is_array)
         dense = [v.to_jax() for v in flat if isinstance(v, Array)]
         return [v for v in dense if v.dtype.kind in "fc"]
 

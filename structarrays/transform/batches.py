@@ -5,7 +5,7 @@ import operator
 import jax
 import numpy as np
 
-from ..core.array import Array
+from ..core.array import Array, is_array
 
 
 def vmap_axes(tree, batch_size: int):
@@ -61,15 +61,11 @@ def vmap_axes(tree, batch_size: int):
         raise TypeError(f"vmap_axes: batch_size must be an integer, got {batch_size!r}") from None
     if size < 0:
         raise ValueError(f"vmap_axes: batch_size must be at least 0, got {size}")
-    leaves, structure = jax.tree.flatten(tree, is_leaf=_is_array)
+    leaves, structure = jax.tree.flatten(tree, is_leaf=is_array)
     axes = [0 if _batch_of(leaf)[:1] == (size,) else None for leaf in leaves]
     if 0 not in axes:
         raise ValueError(f"vmap_axes: no array has a batch of {size} in front; {_summary(leaves)}")
     return jax.tree.unflatten(structure, axes)
-
-
-def _is_array(value) -> bool:
-    return isinstance(value, Array)
 
 
 def _batch_of(leaf) -> tuple[int, ...]:

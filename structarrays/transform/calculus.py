@@ -10,7 +10,7 @@ import operator
 import jax
 import jax.numpy as jnp
 
-from ..core.array import Array
+from ..core.array import Array, is_array
 from ..core.batch import check_axis
 from ..core.operands import densify
 from ..core.registry import FUNCTIONS
@@ -119,7 +119,7 @@ def value_and_grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool =
         for i, parameter in zip(by, parameters, strict=True):
             leaves[i] = parameter
         gradients = jax.tree.unflatten(tree, leaves)
-        for gradient in jax.tree.leaves(gradients, is_leaf=_is_array):
+        for gradient in jax.tree.leaves(gradients, is_leaf=is_array):
             if isinstance(gradient, Array) and not gradient.linear:
                 gradient._link = DERIVATIVE
         return ((value, aux) if has_aux else value), (gradients[0] if single else tuple(gradients))
@@ -194,7 +194,7 @@ def vmap(fun, in_axes=0, out_axes=0, *, axis_name=None, axis_size: int | None = 
     def mapped(*args, **kwargs):
         if isinstance(axes, tuple) and len(axes) != len(args):
             raise ValueError(f"in_axes must have one entry for each of the {len(args)} arguments, got {in_axes!r}")
-        leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=_is_array)
+        leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=is_array)
         prefix = ((axes,) * len(args) if not isinstance(axes, tuple) else axes, 0 if kwargs else {})
         places = _spread(prefix, (args, kwargs), "in_axes")
         leaves, places = zip(*map(_ready, leaves, places), strict=True) if leaves else ((), ())
@@ -211,15 +211,11 @@ def vmap(fun, in_axes=0, out_axes=0, *, axis_name=None, axis_size: int | None = 
             axis_size=axis_size,
         )
         result = run(*leaves)
-        results, result_tree = jax.tree.flatten(result, is_leaf=_is_array)
+        results, result_tree = jax.tree.flatten(result, is_leaf=is_array)
         targets = _spread(out_axes, result, "out_axes")
         return jax.tree.unflatten(result_tree, map(_moved, results, targets))
 
     return mapped
-
-
-def _is_array(value) -> bool:
-    return isinstance(value, Array)
 
 
 def _is_none(value) -> bool:
@@ -229,7 +225,7 @@ def _is_none(value) -> bool:
 def _spread(prefix, full, argument):
     """The axis of each array in a pytree, from a prefix of it."""
     try:
-        spread = jax.tree.broadcast(prefix, jax.tree.map(lambda _: 0, full, is_leaf=_is_array), is_leaf=_is_none)
+        spread = jax.tree.broadcast(prefix, jax.tree.map(lambda _: 0, full, is_leaf=is_array), is_leaf=_is_none)
     except ValueError as error:
         raise ValueError(f"{argument} must be a prefix of the pytree it describes: {error}") from None
     return jax.tree.leaves(spread, is_leaf=_is_none)

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from jax.lax import Precision
 
 from ..core.array import Array
-from ..structures.low_rank import LowRank
 from .rules import array, call, cast, is_special, plain, rule
 
 
@@ -51,14 +50,7 @@ def _(interpreter, equation, x):
     if not isinstance(x, Array) or x.dtype.kind not in "iufc":
         return NotImplemented
     x = array(call("flip", x, axis=axis)) if reverse else x
-    factor = axis - (x.ndim - 2)
-    if isinstance(x, LowRank) and name == "cumulative_sum" and factor >= 0:
-        # The running sums of a product are those of one factor, by the other.
-        factors = [x.u, x.v]
-        factors[factor] = array(call(name, factors[factor], axis=x.ndim - 2, dtype=x.dtype))
-        result = LowRank(*factors)
-    else:
-        result = call(name, x, axis=axis, dtype=x.dtype)
+    result = call(name, x, axis=axis, dtype=x.dtype)
     return call("flip", result, axis=axis) if reverse else result
 
 

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..core.array import Array
+from ..core.array import Array, is_array
 from ..core.dense import Dense
+from ..core.dispatch import is_hashable
 from ..core.recording import describe
 from . import custom_rules, rules_elementwise, rules_equinox, rules_linalg, rules_reductions, rules_shapes  # noqa: F401 (they register rules)
 from .control_flow import remembering
@@ -73,13 +74,13 @@ def structured(fun):
     def on_structured(*args, **kwargs):
         if not kwargs and all(isinstance(value, _ARRAYS) for value in args):
             return _run(_Call(fun, True), *args)
-        leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=_is_array)
+        leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=is_array)
         dynamic = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, _ARRAYS))
         static = tuple(None if i in dynamic else _static(leaf) for i, leaf in enumerate(leaves))
         try:
             hash(static)
         except TypeError:
-            bad = next(leaf for leaf in leaves if not isinstance(leaf, _ARRAYS) and not _hashable(leaf))
+            bad = next(leaf for leaf in leaves if not isinstance(leaf, _ARRAYS) and not is_hashable(leaf))
             raise TypeError(
                 f"structured: arguments are arrays, or pytrees of them, or hashable, got a {type(bad).__name__}"
             ) from None
@@ -92,21 +93,9 @@ def _called(fun, *args, **kwargs):
     return fun(*args, **kwargs)
 
 
-def _is_array(value) -> bool:
-    return isinstance(value, Array)
-
-
 def _static(value) -> tuple:
     """An argument that is no array, and what tells it apart from those that are equal to it: `True`, 1 and 1.0, zeros of both signs."""
     return type(value), value, repr(value) if isinstance(value, float | complex) else None
-
-
-def _hashable(value) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 class _Call(NamedTuple):
@@ -121,7 +110,7 @@ class _Call(NamedTuple):
 @functools.partial(jax.jit, static_argnums=0)
 def _run(call: _Call, *values):
     if call.positional:
-        leaves, tree = jax.tree.flatten((values, {}), is_leaf=_is_array)
+        leaves, tree = jax.tree.flatten((values, {}), is_leaf=is_array)
         dynamic = range(len(leaves))
     else:
         tree, given = call.tree, iter(values)
@@ -129,7 +118,7 @@ def _run(call: _Call, *values):
         dynamic = [i for i, entry in enumerate(call.static) if entry is None]
     leaves = [leaf.data if type(leaf) is Dense else leaf for leaf in leaves]
     try:
-        if not any(map(_is_array, leaves)):
+        if not any(map(is_array, leaves)):
             args, kwargs = jax.tree.unflatten(tree, leaves)
             return call.fun(*args, **kwargs)
         program, result = trace(call.fun, leaves, tree, dynamic)
@@ -146,9 +135,7 @@ def _run(call: _Call, *values):
 def _put_together(tree, results):
     """The results of a function: where it makes structured arrays itself, their parameters are arrays of JAX."""
     shallow = jax.tree.unflatten(tree, range(tree.num_leaves))
-    inside = {
-        i for x in jax.tree.leaves(shallow, is_leaf=_is_array) if isinstance(x, Array) for i in jax.tree.leaves(x)
-    }
+    inside = {i for x in jax.tree.leaves(shallow, is_leaf=is_array) if isinstance(x, Array) for i in jax.tree.leaves(x)}
     finished = [
         x if isinstance(x, Array) and i not in inside else plain(x, "structured") for i, x in enumerate(results)
     ]
@@ -176,7 +163,7 @@ def _closed_over(fun):
     names = getattr(getattr(fun, "__code__", None), "co_names", ())
     held += [fun.__globals__[name] for name in names if name in fun.__globals__]
     for value in held:
-        yield from jax.tree.leaves(value, is_leaf=_is_array)
+        yield from jax.tree.leaves(value, is_leaf=is_array)
 
 
 def _is_filled(cell) -> bool:

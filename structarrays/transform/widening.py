@@ -7,6 +7,7 @@ JAX. Targets are joined until they hold whatever may come, and values are widene
 import jax
 
 from ..core.array import Array
+from ..core.dense import Dense
 from ..core.operands import strip_weak
 from ..core.registry import FUNCTIONS
 from .constants import CONSTANTS, LU
@@ -60,7 +61,7 @@ def join_targets(x, y):
     if not (x.static_pattern and y.static_pattern):
         return dense_target(x)
     first, second = jax.eval_shape(_joined, *forgetful)
-    if not isinstance(first, Array) or type(first).__name__ == "Dense" or key(first) != key(second):
+    if not isinstance(first, Array) or type(first) is Dense or key(first) != key(second):
         return dense_target(x)
     return first
 

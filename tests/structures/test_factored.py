@@ -345,3 +345,15 @@ def test_rows_and_columns_beside_what_has_none(shape, row):
     m, n = shape
     x, v = sa.LowRank(np.ones((m, 1)), np.ones((n, 1))), np.ones(row)
     assert (x * v).shape == (v * x).shape == (x / v).shape == shape
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64", "int64"])
+@pytest.mark.parametrize(("axis", "include_initial"), [(-1, False), (-2, True), (-1, True), (1, False)])
+def test_running_sums_of_low_rank(dtype, axis, include_initial):
+    u, v = RNG.integers(-3, 4, (2, 5, 2)).astype(dtype), RNG.integers(-3, 4, (7, 2)).astype(dtype)
+    x, a = sa.LowRank(u, v), u @ v.T
+    found = sa.cumulative_sum(x, axis=axis, include_initial=include_initial)
+    expected = np.cumulative_sum(a, axis=axis, include_initial=include_initial)
+    assert type(found) is sa.LowRank and found.dtype == expected.dtype
+    np.testing.assert_allclose(dense(found), expected, rtol=1e-6)
+    assert sa.cumulative_sum(sa.LowRank(np.ones((10**6, 1)), np.ones((10**6, 1))), axis=-1).rank == 1
