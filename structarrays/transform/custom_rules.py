@@ -94,9 +94,10 @@ def _(interpreter, equation, *operands):
         moving = [
             _tangent(x, _instantiated(t)) for x, t, zero in zip(primals, tangents, zeros, strict=True) if not zero
         ]
-        results = interpreter.run(ClosedJaxpr(jaxpr, held), *primals, *moving)
-        values = [widened(v, t) for v, t in zip(results[: len(targets)], targets, strict=True)]
-        rest = iter(results[len(targets) :])
+        program = ClosedJaxpr(jaxpr, held)
+        values, tangents_out = _by_rule(interpreter, program, primals, moving, len(targets))
+        values = [widened(v, t) for v, t in zip(values, targets, strict=True)]
+        rest = iter(tangents_out)
         moved = [
             _no_tangent(v) if zero else _tangent_leaves(next(rest), v)
             for v, zero in zip(values, zeros_out, strict=True)
@@ -105,6 +106,25 @@ def _(interpreter, equation, *operands):
 
     function.defjvp(derivative, symbolic_zeros=p["symbolic_zeros"])
     return function(*operands)
+
+
+def _by_rule(interpreter, program, primals, moving, count):
+    """The results of a rule for tangents: the values, and their tangents."""
+
+    def run(moving):
+        results = interpreter.run(program, *primals, *moving)
+        return [settled(v) for v in results[count:]], results[:count]
+
+    if not involved(moving):
+        tangents, values = run(moving)
+        return values, tangents
+    # A product may look at its operands first, for NaN beside a background, say, and then JAX cannot transpose it. A rule is linear
+    # in the tangents, so that its derivative at zero is the same, and does not look at them.
+    leaves, tree = jax.tree.flatten(moving)
+    zeros = [jnp.zeros_like(v) if _inexact(v) else v for v in leaves]
+    directions = [v if _inexact(v) else np.zeros(v.shape, FLOAT0) for v in leaves]
+    at_zero, found, values = jax.jvp(run, (tree.unflatten(zeros),), (tree.unflatten(directions),), has_aux=True)
+    return values, [_tangent(x, t) for x, t in zip(at_zero, found, strict=True)]
 
 
 def _is_zero(tangents) -> bool:

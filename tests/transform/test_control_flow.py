@@ -271,6 +271,29 @@ def test_custom_jvp_whose_rule_calls_one_with_less_structure():
         jax.jvp(sa.structured(around), (dense,), (dense,))
 
 
+@jax.custom_jvp
+def squared(a):
+    return a @ a
+
+
+@squared.defjvp
+def _(primals, tangents):
+    (a,), (da,) = primals, tangents
+    return squared(a), da @ a + a @ da
+
+
+def test_custom_jvp_whose_rule_multiplies_tangents():
+    """Beside a background the product asks whether all is finite, of which JAX knows no transpose."""
+    A = sa.BlockDiagonal([jnp.asarray([[1.0, 2.0], [3.0, 4.0]]), jnp.asarray([[5.0]])]) + sa.Fill(0.5, (3, 3))
+    assert A.background is not None
+    leaves, tree = jax.tree.flatten(A)
+    found = jax.grad(lambda values: sa.sum(sa.structured(squared)(tree.unflatten(values)) ** 2).data)(leaves)
+    expected = jax.grad(
+        lambda values: jnp.sum((tree.unflatten(values).to_jax() @ tree.unflatten(values).to_jax()) ** 2)
+    )
+    same(found, expected(leaves))
+
+
 def test_checkpoint():
     agrees(lambda A, v: jax.checkpoint(lambda a: jnp.sin(a) @ v)(A), T, x)
     policy = jax.checkpoint_policies.dots_with_no_batch_dims_saveable
