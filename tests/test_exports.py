@@ -59,6 +59,21 @@ sa.save(sys.argv[1] + "/results.npz", exported.call(sa.load(sys.argv[1] + "/A.np
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-15)
 
 
+def test_a_program_over_a_class_of_a_user():
+    for _ in range(2):  # as when a cell of a notebook is run again
+
+        class Mine(sa.Diagonal):
+            __slots__ = ()
+
+        classes.append(Mine)
+    function = jax.jit(lambda x: 2 * x)
+    exported = export.deserialize(export.export(function)(classes[0]([1.0, 2.0])).serialize())
+    assert type(exported.call(classes[0]([1.0, 2.0]))) is type(function(classes[0]([1.0, 2.0])))
+
+
+classes = []  # JAX and `load` find them as long as they live
+
+
 def test_functions_over_arrays_in_a_pickle(tmp_path):
     A = sa.assume(sa.Toeplitz([2.0, -1.0, 0.0, 0.0]), "positive_definite")
     functions = [lambda b: sa.linalg.solve(A, b), jax.jit(lambda b: A @ b), sa.linalg.solve, sa.exp]

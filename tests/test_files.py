@@ -1,5 +1,6 @@
 """Arrays on disk: what is saved comes back, bit by bit; a damaged or hostile file gives an error and nothing else."""
 
+import errno
 import functools
 import io
 import json
@@ -254,6 +255,17 @@ def test_very_deep_descriptions(depth, request):
         archive.writestr("structarrays.json", '{"format": "structarrays", "version": 1, "tree": ' + tree + "}")
     with pytest.raises(ValueError, match="load:"):
         sa.load(target)
+
+
+def test_a_disk_that_fails_is_not_a_damaged_file():
+    class Failing(io.BytesIO):
+        def read(self, *args):
+            if self.tell() < 100:  # where the first array stands; the table of contents is at the end
+                raise OSError(errno.EIO, "Input/output error")
+            return super().read(*args)
+
+    with pytest.raises(OSError, match="Input/output error"):
+        sa.load(Failing(written(sa.eye(3))))
 
 
 def test_files_that_are_not_there(tmp_path):

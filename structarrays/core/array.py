@@ -27,6 +27,10 @@ dynamic_classes: set[type] = set()
 """The classes whose `static_pattern` is false: functions look for eager kernels where an argument is one of them."""
 
 
+when_defined: list = []
+"""Called with each class of arrays that is defined from now on."""
+
+
 def _unflatten(aux, leaves):
     """The array of a value; checks nothing, since the leaves may be tracers, shapes, or anything that JAX puts there."""
     x = _new(aux[0])
@@ -69,6 +73,8 @@ class Array(Conveniences):
         if not cls.static_pattern:
             dynamic_classes.add(cls)
         jax.tree_util.register_pytree_with_keys(cls, _flatten_with_keys, _unflatten, operator.attrgetter("_value"))
+        for tell in when_defined:
+            tell(cls)
 
     def __new__(cls, *args, **kwargs):
         raise TypeError(

@@ -1,5 +1,6 @@
 """Programs over structured arrays on disk: what ``jax.export`` has to know of our classes, and JAX's cache of compiled programs."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -8,17 +9,20 @@ import jax
 from jax import export
 from jax.experimental.compilation_cache import compilation_cache as cache
 
+from ..core.array import when_defined
 from ..core.serialization import PACKAGE, class_of, classes, name_of, static_node, static_part
 from ..functions.linalg_factorizations import CholeskyFactor
 from .files import RESULTS
 
 
 def make_exportable():
-    """Tell JAX how the static parts of all arrays and results are written; once, when all classes are defined."""
+    """Tell JAX how the static parts of all arrays and results are written; once, when all classes of this library are defined.
+
+    Those of others follow as they are defined.
+    """
     for cls in classes():
-        export.register_pytree_node_serialization(
-            cls, serialized_name=_name(cls), serialize_auxdata=_written, deserialize_auxdata=_read
-        )
+        _register(cls)
+    when_defined.append(_register_anew)
     for cls in RESULTS.values():
         if cls is CholeskyFactor:
             export.register_pytree_node_serialization(
@@ -29,6 +33,18 @@ def make_exportable():
             )
         else:
             export.register_namedtuple_serialization(cls, serialized_name=_name(cls))
+
+
+def _register(cls):
+    export.register_pytree_node_serialization(
+        cls, serialized_name=_name(cls), serialize_auxdata=_written, deserialize_auxdata=_read
+    )
+
+
+def _register_anew(cls):
+    # A class that is defined again, in a notebook say, cannot be exported: JAX keeps the first one of a name.
+    with contextlib.suppress(ValueError):
+        _register(cls)
 
 
 def _name(cls) -> str:

@@ -17,6 +17,7 @@ too. The description is a tree of objects of one key each, in the order of the v
 """
 
 import contextlib
+import errno
 import io
 import json
 import math
@@ -152,6 +153,8 @@ def load(file):
                 raise ValueError(f"its version is {description.get('version')!r}, this library reads {VERSION}")
             return _value(description["tree"], members)
     except _DAMAGE as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise  # the disk's fault
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
         raise ValueError(f"load: this is no file of {PACKAGE}, or it is damaged: {reason}") from error
 
@@ -166,7 +169,7 @@ _DAMAGE = (
     RecursionError,
     NotImplementedError,
     EOFError,
-    OSError,  # from a place before the beginning
+    OSError,  # with EINVAL, from a place before the beginning
     struct.error,
     zipfile.BadZipFile,
     MemoryError,

@@ -14,7 +14,7 @@ from ..kernels import banded_spectra as kernel
 from ..kernels import sparse_direct
 from .banded import Banded, at_offsets, bands
 from .banded_products import has_structural_zeros
-from .singular_values import is_of_singular_values, norm, rank
+from .singular_values import is_of_singular_values, norm_and_rank
 from .toeplitz import Toeplitz, at_diagonals, is_narrow
 
 # Up to so many rows the dense form is decomposed, which is as fast.
@@ -92,14 +92,7 @@ def _change(u, dx, v):
 # ---- what follows from them ----------------------------------------------------------------------------------------
 
 
-@matrix_norm.kernel(Banded, when=lambda x, **static: _is_linear(x) and is_of_singular_values(x, **static))
-def _(x, *, keepdims, ord):
-    return norm(svdvals.dispatch(x).data, keepdims=keepdims, ord=ord)
-
-
-@matrix_rank.kernel(Banded, when=_is_linear)
-def _(x, *, rtol):
-    return rank(x, svdvals.dispatch(x).data, rtol)
+norm_and_rank(Banded, when=_is_linear)
 
 
 # ---- Toeplitz matrices of few diagonals ----------------------------------------------------------------------------

@@ -22,8 +22,6 @@ from ..functions.linalg import (
     eigvals,
     eigvalsh,
     inv,
-    matrix_norm,
-    matrix_rank,
     pinv,
     qr,
     slogdet,
@@ -40,7 +38,7 @@ from .factored_solvers import logarithms
 from .kronecker_solvers import all_of
 from .ordered import in_order
 from .product import product
-from .singular_values import is_of_singular_values, norm, rank, tolerance
+from .singular_values import norm_and_rank, tolerance
 
 
 def _zero_outside(x, **static) -> bool:
@@ -197,14 +195,7 @@ def _(x, *, full_matrices):
     return product(x._rebuild(tuple(u), None), order.mT), s, product(order, x._rebuild(tuple(vh), None))
 
 
-@matrix_norm.kernel(BlockDiagonal, when=lambda x, **static: _zero_outside(x) and is_of_singular_values(x, **static))
-def _(x, *, keepdims, ord):
-    return norm(svdvals.dispatch(x).data, keepdims=keepdims, ord=ord)
-
-
-@matrix_rank.kernel(BlockDiagonal, when=_zero_outside)
-def _(x, *, rtol):
-    return rank(x, svdvals.dispatch(x).data, rtol)
+norm_and_rank(BlockDiagonal, when=_zero_outside)
 
 
 @pinv.kernel(BlockDiagonal, when=_zero_outside)

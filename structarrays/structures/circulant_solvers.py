@@ -12,9 +12,7 @@ from ..functions.linalg import (
     eigvalsh,
     inv,
     matmul,
-    matrix_norm,
     matrix_power,
-    matrix_rank,
     pinv,
     slogdet,
     solve,
@@ -24,7 +22,7 @@ from ..functions.linalg_checks import complex_dtype
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import circulant as kernel
 from .circulant import Circulant
-from .singular_values import is_large, is_of_singular_values, norm, rank
+from .singular_values import is_large, norm_and_rank
 from .toeplitz_products import times_dense
 
 # ---- products and systems -----------------------------------------------------------------------------------------
@@ -115,11 +113,4 @@ def _(x):
     return Dense._make((jnp.flip(jnp.sort(_singular_values(x), axis=-1), axis=-1),))
 
 
-@matrix_norm.kernel(Circulant, when=is_of_singular_values)
-def _(x, *, keepdims, ord):
-    return norm(_singular_values(x), keepdims=keepdims, ord=ord)
-
-
-@matrix_rank.kernel(Circulant)
-def _(x, *, rtol):
-    return rank(x, _singular_values(x), rtol)
+norm_and_rank(Circulant, _singular_values)

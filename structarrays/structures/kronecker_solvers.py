@@ -22,9 +22,7 @@ from ..functions.linalg import (
     eigvals,
     eigvalsh,
     inv,
-    matrix_norm,
     matrix_power,
-    matrix_rank,
     pinv,
     qr,
     selected_inverse,
@@ -48,7 +46,7 @@ from .kronecker import (
 from .low_rank import LowRank, low_rank
 from .ordered import in_order
 from .product import product
-from .singular_values import is_of_singular_values, norm, rank, tolerance
+from .singular_values import norm_and_rank, tolerance
 
 
 def all_of(flags):
@@ -254,14 +252,7 @@ def _(x, *, full_matrices):
     return product(kronecker(*u), order.mT), values, product(order, kronecker(*vh))
 
 
-@matrix_norm.kernel(Kronecker, when=is_of_singular_values)
-def _(x, *, keepdims, ord):
-    return norm(svdvals.dispatch(x).data, keepdims=keepdims, ord=ord)
-
-
-@matrix_rank.kernel(Kronecker)
-def _(x, *, rtol):
-    return rank(x, _singular_values(x), rtol)
+norm_and_rank(Kronecker)
 
 
 @pinv.kernel(Kronecker)

@@ -28,7 +28,7 @@ from .circulant import Circulant
 from .fill import Fill
 from .low_rank import LowRank, constant_of_rank_one, low_rank
 from .product import Product
-from .singular_values import is_of_singular_values, norm, rank, tolerance
+from .singular_values import is_of_singular_values, norm_and_rank, tolerance
 from .sum import Sum, canonical
 
 low_rank_form = Registry("low_rank_form")
@@ -127,14 +127,7 @@ def _(x):
     return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]),))
 
 
-@matrix_norm.kernel(LowRank, when=lambda x, **static: _is_narrow(x) and is_of_singular_values(x, **static))
-def _(x, *, keepdims, ord):
-    return norm(svdvals.dispatch(x).data, keepdims=keepdims, ord=ord)
-
-
-@matrix_rank.kernel(LowRank, when=_is_narrow)
-def _(x, *, rtol):
-    return rank(x, svdvals.dispatch(x).data, rtol)
+norm_and_rank(LowRank, when=_is_narrow)
 
 
 @pinv.kernel(LowRank, when=lambda x, *, rtol: _is_narrow(x) and x.rank > 0)

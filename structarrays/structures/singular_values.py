@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from ..core.dense import Dense
+from ..functions.linalg import matrix_norm, matrix_rank, svdvals
 from ..functions.linalg_checks import real_dtype
 
 
@@ -15,6 +16,18 @@ def norm(values, *, keepdims, ord) -> Dense:
     """The spectral norm, the smallest singular value (-2), or the sum of all (nuclear), from singular values ``(..., k)``."""
     result = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](values, axis=-1)
     return Dense._make((result[..., None, None] if keepdims else result,))
+
+
+def norm_and_rank(structure, values=lambda x: svdvals.dispatch(x).data, *, when=lambda x: True):
+    """Register matrix norms and `matrix_rank` of a structure, which follow from its singular values in any order."""
+
+    @matrix_norm.kernel(structure, when=lambda x, **static: when(x) and is_of_singular_values(x, **static))
+    def _(x, *, keepdims, ord):
+        return norm(values(x), keepdims=keepdims, ord=ord)
+
+    @matrix_rank.kernel(structure, when=lambda x, *, rtol: when(x))
+    def _(x, *, rtol):
+        return rank(x, values(x), rtol)
 
 
 def tolerance(x, rtol):

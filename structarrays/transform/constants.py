@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..core.array import Array
+from ..core.join import is_zero_outside
 from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from ..structures.banded import bands
@@ -50,6 +51,17 @@ class Constant(_Matrix):
     @property
     def dtype(self):
         return self.array.dtype
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is known to be zero everywhere."""
+        return self.number is not None and not self.number
+
+    def structured(self) -> Array | None:
+        """The array that it is where a structured one may stand in its place; None where it has no structural zeros."""
+        if self.is_zero:
+            return bands([], (), self.shape[-2:], dtype=self.dtype, batch=self.shape[:-2])
+        return self.array if is_zero_outside(self.array) else None
 
     def dense(self):
         """The elements."""

@@ -6,6 +6,7 @@ are made, and derivatives, `vmap` and effects are JAX's.
 
 import contextlib
 import functools
+import sys
 import threading
 
 import jax
@@ -14,11 +15,12 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from ..core.array import Array
+from ..core.contexts import densify
 from ..core.recording import unrecorded
 from .constants import CONSTANTS, LU
 from .interpreter import bind
 from .rules import plain, rule
-from .widening import dense_target, fixed, join_targets, key, settled, target_of, widened
+from .widening import dense_target, fixed, join_targets, key, settled, settling, target_of, widened
 
 ROUNDS = 4
 """After how many rounds a structure that still changes is given up for a dense array."""
@@ -64,10 +66,12 @@ def structures_of(interpreter, program, targets, *, tangents: bool = False):
         _state.depth += 1
         _state.differentiating = within or tangents
         try:
-            with unrecorded():
+            # Nothing is expanded here, so it may be: a constant that is structured for now may turn out to be dense.
+            with unrecorded(), densify("allow", limit=sys.maxsize):
                 moving, merge = apart(targets)
+                settle = settling(targets)
                 result = jax.eval_shape(
-                    lambda *values: [settled(v) for v in interpreter.run(program, *merge(values))], *moving
+                    lambda *values: [settle(v) for v in interpreter.run(program, *merge(values))], *moving
                 )
         finally:
             _state.depth -= 1
@@ -139,7 +143,7 @@ def _(interpreter, equation, *operands):
     p = equation.params
     body, consts, carried = p["jaxpr"], p["num_consts"], p["num_carry"]
     operands = list(operands)
-    held, init = [fixed(v) for v in operands[:consts]], [settled(v) for v in operands[consts : consts + carried]]
+    held, init = [fixed(v) for v in operands[:consts]], operands[consts : consts + carried]
     sliced = [_sliceable(v) for v in operands[consts + carried :]]
     if not any(isinstance(v, (Array, LU)) for v in (*held, *init, *sliced)):
         return bind(equation, [plain(v, "scan") for v in (*held, *init, *sliced)])
@@ -149,7 +153,7 @@ def _(interpreter, equation, *operands):
     def step(targets):
         return structures_of(interpreter, body, [*outside, *targets, *one])[:carried]
 
-    targets = _fixpoint([target_of(v) for v in init], step)
+    targets = _fixpoint([target_of(v) for v in map(settling(operands), init)], step)
     if _state.depth:
         stacked = structures_of(interpreter, body, [*outside, *targets, *one])[carried:]
         longer = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((p["length"], *leaf.shape), leaf.dtype), stacked)
@@ -178,7 +182,7 @@ def _(interpreter, equation, *operands):
     p = equation.params
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     asked, held = [fixed(v) for v in operands[:first]], [fixed(v) for v in operands[first:second]]
-    init = [settled(v) for v in operands[second:]]
+    init = operands[second:]
     program = p["body_jaxpr"]
     if p["cond_jaxpr"].out_avals[0].shape:
         program, held = _of_a_batch(p["cond_jaxpr"], program, first, second), [*asked, *held]
@@ -187,7 +191,7 @@ def _(interpreter, equation, *operands):
     def step(targets):
         return structures_of(interpreter, program, [*outside, *targets])
 
-    targets = _fixpoint([target_of(v) for v in init], step)
+    targets = _fixpoint([target_of(v) for v in map(settling(operands), init)], step)
     if _state.depth:
         return _placeholders(targets)
 

@@ -18,12 +18,10 @@ from ..core.join import is_zero_outside, structure
 from ..core.operands import cast as cast_array
 from ..core.recording import active_log
 from ..core.registry import FUNCTIONS, Registry
-from ..structures.banded import bands
-from ..structures.fill import Fill
 from .constants import CONSTANTS, LAZY, LU, Constant, Counter, Triangle, compared, counter
 from .interpreter import bind
 from .rules import array, involved, is_special, rule, unwrapped
-from .widening import join_targets, settled, target_of, widened
+from .widening import join_targets, settling, target_of, widened
 
 
 class _Like(NamedTuple):
@@ -399,35 +397,20 @@ def _(interpreter, equation, which, *cases):
                 return unwrapped(triangle.of(kept))
     if not involved((which, off, on)):
         return NotImplemented
-    choices = [_nothing(v) if _is_zero(v) else array(v) for v in (on, off)]
+    choices = [v.structured() if _is_zero(v) else array(v) for v in (on, off)]
     return unwrapped(FUNCTIONS["where"].dispatch(array(which), *choices))
 
 
 def one_of(equation, which, cases):
     """One of several arrays, by a number or a condition: in the structure that holds them all."""
-    cases = [settled(v) for v in cases]
+    cases = list(map(settling(cases), cases))
     target = functools.reduce(join_targets, map(target_of, cases))
     return jax.tree.map(lambda *leaves: bind(equation, [which, *leaves]), *(widened(v, target) for v in cases))
 
 
 def _is_zero(value) -> bool:
     """Whether a value is known to be zero everywhere."""
-    return isinstance(value, Constant) and value.number is not None and not value.number
-
-
-def _nothing(value) -> Array:
-    """The structural zero of the shape of a constant that is zero everywhere."""
-    return bands([], (), value.shape[-2:], dtype=value.dtype, batch=value.shape[:-2])
-
-
-@rule("cond")
-def _(interpreter, equation, which, *operands):
-    """A constant beside structured arrays, such as ``jnp.eye(n)`` as a branch of its own, is a structured array, too."""
-    constants = [isinstance(v, Constant) and not isinstance(v.array, Fill) for v in operands]
-    if not any(constants) or not involved(operands):
-        return NotImplemented
-    arrays = (v.array if constant else v for v, constant in zip(operands, constants, strict=True))
-    return interpreter.evaluate(equation, [which, *arrays])
+    return isinstance(value, Constant) and value.is_zero
 
 
 @rule("iota", source=True)

@@ -10,8 +10,8 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import strip_weak
 from ..core.registry import FUNCTIONS
-from .constants import CONSTANTS, LU
-from .rules import is_special, plain
+from .constants import CONSTANTS, LU, Constant
+from .rules import involved, is_special, plain
 
 
 def settled(value):
@@ -19,6 +19,18 @@ def settled(value):
     if isinstance(value, (Array, LU)):
         return jax.tree.map(strip_weak, value)
     return strip_weak(jax.numpy.asarray(value.dense() if is_special(value) else value))
+
+
+def settling(values):
+    """The function that settles what a loop or a branch makes of these values: where there are structured arrays among them, constants
+    that have structural zeros, such as ``jnp.eye(n)`` and ``jnp.zeros_like(A)``, are structured, too.
+    """
+    return _beside_arrays if involved(values) else settled
+
+
+def _beside_arrays(value):
+    found = value.structured() if isinstance(value, Constant) else None
+    return settled(value if found is None else found)
 
 
 def fixed(value):
@@ -72,7 +84,7 @@ def _joined(x, y):
 
 def widened(value, target):
     """A value in the structure of a target, which holds it."""
-    value = settled(value)
+    value = _beside_arrays(value) if isinstance(target, Array) else settled(value)
     if isinstance(value, LU) and isinstance(target, LU):
         return LU(widened(value.matrix, target.matrix), value.part)
     if not isinstance(target, Array):

@@ -101,6 +101,33 @@ def test_scan_widens_what_it_carries():
     same(found, D.to_jax() + 3 * T.to_jax())
 
 
+def test_constants_beside_structured_arrays_in_loops_and_branches():
+    for program in (
+        lambda A: lax.fori_loop(0, 3, lambda i, total: total + A, jnp.zeros_like(A)),
+        lambda A: lax.fori_loop(1, 5, lambda i, s: (s[0] + s[1], s[1] @ A / i), (jnp.zeros((n, n)), jnp.eye(n)))[0],
+        lambda A: lax.cond(A[0, 0] > 0, lambda a: a, jnp.zeros_like, A),
+        lambda A: lax.cond(A[0, 0] > 0, lambda a: jnp.eye(n), lambda a: a, A),
+        lambda A: lax.switch(2, [jnp.sin, lambda a: a * 0, lambda a: 2 * jnp.eye(n)], A),
+        lambda A: lax.scan(lambda c, s: (c * s + A, None), jnp.eye(n), jnp.arange(3.0))[0],
+        lambda A: lax.select(A[0, 0] > 0, A, jnp.eye(n)),
+    ):
+        with sa.densify("error"):
+            assert type(sa.structured(program)(D)) is sa.Diagonal
+        agrees(program, D)
+    assert type(agrees(lambda A: lax.fori_loop(0, 3, lambda i, c: c + A, jnp.zeros((n, n))), T)) is sa.Banded
+
+
+def test_constants_that_become_dense_in_a_loop():
+    """Nothing is expanded for them, whatever they were at first."""
+    for program in (
+        lambda A, v: lax.fori_loop(0, n, lambda i, c: c.at[i].set(A @ v), jnp.zeros((n, n))),
+        lambda A, v: lax.cond(v[0] > 0, lambda a: jnp.outer(a @ v, v), lambda a: jnp.eye(n), A),
+        lambda A, v: lax.scan(lambda c, s: (c + jnp.outer(A @ v, v) * s, c @ v), jnp.eye(n), v),
+    ):
+        with sa.densify("error"):
+            agrees(program, D, x, gradient=False)
+
+
 def test_scan_gives_up_a_structure_that_never_settles():
     agrees(lambda A: lax.fori_loop(0, 4, lambda i, c: c @ A, A), T)
     agrees(lambda A: lax.fori_loop(0, 4, lambda i, c: c + A @ A, A), L)
