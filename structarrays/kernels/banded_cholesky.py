@@ -1,36 +1,45 @@
 """LDL^H and Cholesky factorisation of one Hermitian positive definite banded matrix.
 
-Columns from the diagonal down are the storage, ``columns[j, k] = A[j + k, j]`` for k from 0 to w. Narrow bands have w rows and w columns of
-zeros more, (n + w, 2 w + 1), so that a slice may run over the end; wide ones are (n, w + 1).
+Columns from the diagonal down are the storage, ``columns[j, k] = A[j + k, j]`` for k from 0 to w, with a column of zeros behind the
+last one: (n + 1, w + 1). The narrowest bands have w columns and w rows of zeros more, (n + w, 2 w + 1), so that a slice may run over the end.
 """
 
 import jax.numpy as jnp
 from jax import lax
 
-from structarrays.kernels import banded_rows, bands
+from structarrays.kernels import banded_rows, bands, cyclic_reduction
+
+# Up to here one loop over all pairs of columns is a sixth faster than one over the columns with one over the next ones in it.
+_NARROWEST = 2
 
 
 def from_diagonals(diagonals, offsets, n, dtype):
     """Column storage of the lower triangle, offsets <= 0; the imaginary part of the diagonal is dropped."""
-    w = -min(offsets)
-    margin = w if banded_rows.is_narrow(w, dtype) else 0
     diagonals = [d if k else d.real.astype(dtype) for d, k in zip(diagonals, offsets, strict=True)]
     # The columns of a matrix are the rows of its transpose.
     matrix = bands.transpose(diagonals, tuple(offsets))
-    return banded_rows.from_diagonals(*matrix, n, dtype, count=n + margin, beside=margin)
+    w = -min(offsets)
+    beside = w if w <= _NARROWEST else 0
+    return banded_rows.from_diagonals(*matrix, n, dtype, count=n + max(1, beside), beside=beside)
 
 
 def ldl(columns, w):
     """Factor ``A = L D L^H`` with unit lower triangular L.
 
-    Returns ``columns`` of ``L D``, (n or more, w + 1 or more): the pivots, D, are its first entries.
+    Returns ``columns`` of ``L D``, in the same storage: the pivots, D, are its first entries.
     """
     if w == 0:
         return columns
-    if not banded_rows.is_narrow(w, columns.dtype):
-        return _ldl_by_columns(columns)
+    if w <= _NARROWEST:
+        return _ldl_by_pairs(columns, w)
+    if not cyclic_reduction.has_accelerator():
+        return _ldl_in_place(columns)
+    return lax.platform_dependent(columns, cpu=_ldl_in_place, default=_ldl_by_columns)
 
-    # One loop over the pairs of columns (j, j + k): A[j + k, :w] -= A[j, k : k + w] conj(A[j, k]) / A[j, 0].
+
+def _ldl_by_pairs(columns, w):
+    """One loop over the pairs of columns (j, j + k): A[j + k, :w] -= A[j, k : k + w] conj(A[j, k]) / A[j, 0]."""
+
     def step(t, columns):
         j, k = t // w, t % w + 1
         source, target = _entries(columns, j, k, w), _entries(columns, j + k, 0, w)
@@ -41,8 +50,36 @@ def ldl(columns, w):
     return lax.fori_loop(0, (columns.shape[0] - w) * w, step, columns)
 
 
+def _ldl_in_place(columns):
+    """Each column subtracts its multiples from the next ones, one after the other: loops that become one native loop, see `banded_rows`."""
+    rows, width = columns.shape
+    count, size = banded_rows.pieces(width - 1, columns.dtype)
+
+    def eliminate(j, state):
+        flat, column = state
+        column = banded_rows.copied(flat, column, j * width, width)
+
+        def piece(c, flat):
+            first = c * size
+
+            # A[j + k + m, j + k] -= A[j + k + m, j] conj(A[j + k, j]) / A[j, j] for `size` of m from `first` on
+            def subtract(k, flat):
+                at = (j + k) * width + first
+                factor = banded_rows.take(column, k, 1).conj() / column[0]
+                new = banded_rows.take(flat, at, size) - factor * banded_rows.take(column, k + first, size)
+                return banded_rows.put(flat, new, at)
+
+            # As far as the band and the matrix go.
+            return lax.fori_loop(1, jnp.minimum(width - first, rows - 1 - j), subtract, flat)
+
+        return lax.fori_loop(0, count, piece, flat), column
+
+    column = jnp.zeros(width + count * size, columns.dtype)
+    return lax.fori_loop(0, rows - 2, eliminate, (columns.reshape(-1), column))[0].reshape(columns.shape)
+
+
 def _ldl_by_columns(columns):
-    """The same for wide bands: a loop over the columns with a dense window of what is left of the next ones."""
+    """The same in fewer steps, for other devices: a loop over the columns with a dense window of what is left of the next ones."""
     w = columns.shape[1] - 1
 
     def step(correction, column):

@@ -7,8 +7,13 @@ of the matrix, for the ``kl`` subdiagonals, the diagonal and the ``ku`` superdia
 import jax.numpy as jnp
 from jax import lax
 
-# Bytes of a row (a column) from the diagonal on up to which XLA makes a native loop of an elimination by pairs of rows.
+# XLA makes a native loop of what touches about 1 KB in an iteration, of inner loops in one of theirs. So rows are cut to pieces, and these are
+# the bytes found to be native, for all bandwidths and dtypes: of a row from the diagonal on that may be copied and subtracted as a whole;
+# of what is subtracted at a time, with two entries more, if all of a row is; of its pieces, if not; and of the pieces of a copy.
 NATIVE_BYTES = 104
+WHOLE_BYTES = 176
+PIECE_BYTES = 64
+COPY_BYTES = 24
 
 
 def is_narrow(w, dtype):
@@ -114,6 +119,39 @@ def substitute_by_columns(coefficients, offsets, b, diagonal=None, first=0):
 
     known = jnp.zeros((len(offsets), k), b.dtype)
     return lax.scan(step, known, (jnp.arange(n), b), reverse=not down)[1]
+
+
+def pieces(length, dtype):
+    """Into how many pieces so many entries of a row are cut for a native loop, and the size of each."""
+    size = jnp.dtype(dtype).itemsize
+    count = 1 if (length + 2) * size <= WHOLE_BYTES else -(-length * size // PIECE_BYTES)
+    return count, -(-length // count)
+
+
+def copied(flat, row, start, length):
+    """`row`, the first entries of which are those of `flat` from `start` on.
+
+    What an elimination reads is then apart from what it writes, so that nothing has to wait, nor be copied as a whole.
+    """
+    narrow = length * row.dtype.itemsize <= NATIVE_BYTES
+    size = length if narrow else COPY_BYTES // row.dtype.itemsize
+
+    def piece(c, row):
+        # The last one covers part of the last but one.
+        first = jnp.minimum(c * size, length - size)
+        return put(row, take(flat, start + first, size), first)
+
+    return lax.fori_loop(0, -(-length // size), piece, row)
+
+
+def take(a, start, size):
+    """Entries of a vector from `start` on, which is not negative."""
+    return lax.dynamic_slice_in_dim(a, start, size, 0, allow_negative_indices=False)
+
+
+def put(a, entries, start):
+    """The vector with other entries from `start` on, which is not negative."""
+    return lax.dynamic_update_slice_in_dim(a, entries, start, 0, allow_negative_indices=False)
 
 
 def shifted(a, d):

@@ -322,10 +322,9 @@ def test_a_million_rows_in_linear_memory_and_native_loops(name):
 
 
 def loops(compiled):
-    """How many loops of a compiled function are native, and how many are not."""
-    text = compiled.as_text()
-    native = text.count('xla_cpu_small_call="true"')
-    return native, text.count(" while(") - native
+    """How many loops of a compiled function are native, and how many are not, without those within others."""
+    entry = compiled.as_text().split("ENTRY")[1]
+    return entry.count('xla_cpu_small_call="true"'), entry.count(" while(")
 
 
 def test_the_derivative_of_a_solution_factors_once():
@@ -377,8 +376,37 @@ def test_eliminations_are_native_up_to_their_limit(dtype):
     w = banded_rows.NATIVE_BYTES // size - 1
     rows = jax.ShapeDtypeStruct((n + w, 2 * w + 1), dtype)
     assert loops(jax.jit(lambda rows: banded_lu._eliminate_by_pairs(rows, w, w)).lower(rows).compile()) == (1, 0)
-    columns = jax.ShapeDtypeStruct((n + w, 2 * w + 1), dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("bandwidth", [1, 2, 3, "narrow", "whole", "pieces", 100])
+def test_definite_eliminations_are_native_for_all_bandwidths(bandwidth, dtype):
+    """On either side of the bandwidths where rows are cut, whose copies or which themselves are."""
+    whole = banded_rows.WHOLE_BYTES // np.dtype(dtype).itemsize - 2
+    narrow = banded_rows.NATIVE_BYTES // np.dtype(dtype).itemsize - 1
+    w = {"narrow": narrow, "whole": whole, "pieces": whole + 1}.get(bandwidth, bandwidth)
+    assert (banded_rows.pieces(w, dtype)[0] == 1) == (bandwidth not in ("pieces", 100))
+    diagonals = tuple(jax.ShapeDtypeStruct((200 - k,), dtype) for k in range(w + 1))
+    columns = jax.eval_shape(
+        lambda d: banded_cholesky.from_diagonals(d, tuple(range(0, -w - 1, -1)), 200, dtype), diagonals
+    )
     assert loops(jax.jit(lambda columns: banded_cholesky.ldl(columns, w)).lower(columns).compile()) == (1, 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize("w", [9, 10, 13, 29, 41, 60])
+def test_cholesky_of_wide_bands(w, dtype):
+    """Also where a row is cut to pieces, the last of which goes beyond it, and a band as wide as the matrix."""
+    for n in (61, 90):
+        diagonals, offsets = positive(n, tuple(range(w + 1)), dtype=dtype)
+        factors, found, ok = cholesky(diagonals, offsets, n)
+        expected = np.linalg.cholesky(dense(diagonals, offsets, n, dtype=dtype))
+        tolerance = 20 * np.finfo(dtype).eps * np.abs(expected).max()
+        assert ok and found == tuple(range(-w, 1))
+        np.testing.assert_allclose(dense(factors, found, n, dtype=dtype), expected, rtol=0, atol=tolerance)
+        b = random((n, 2), dtype)
+        x, ok = solve(diagonals, offsets, n, b, positive_definite=True)
+        assert ok and backward_error(dense(diagonals, offsets, n, dtype=dtype), np.asarray(x), b) < 100
 
 
 # ---- derivatives of determinants -------------------------------------------------------------------------------------
