@@ -310,7 +310,9 @@ def _without_patterns(function, args, static):
         core = min(len(shape), max(x.core_ndim for x in fills))
         if not any(type(x) is Dense and x.shape[-core:] == shape[-core:] for x in args):
             return _dense_result(function, args, static, shape)  # a constant matrix and a row, say
-    parts = [x.data if type(x) is Dense else x._constant_data() for x in args]
+    # Beside a dense operand a factored one counts as expanded no more than in `_dense_result`.
+    constants = [x._constant(x.core_ndim) for x in args]
+    parts = [x._dense() if c is None else c for x, c in zip(args, constants, strict=True)]
     return Dense._make((jnp.broadcast_to(function.formula(*parts, **static), shape),))
 
 
