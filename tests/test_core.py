@@ -203,6 +203,9 @@ def test_the_closest_kernel_serves():
     assert some.choose((_B(),), {"k": 1}).run == "positive"
     assert some.choose((_B(),), {"k": 0}).run == "later"
     assert some.choose((1,), {"k": 0}) is None
+    assert tie.required((_C(), _C())).run == "leftmost is nearer"
+    with pytest.raises(TypeError, match="tie has no kernel for _B, _B"):
+        tie.required((_B(), _B()))
     with pytest.raises(TypeError, match="takes array classes"):
         some.kernel("Dense")
 

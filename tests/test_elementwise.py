@@ -661,3 +661,15 @@ def test_derivative_of_pow(exponent):
 
     np.testing.assert_allclose(jax.grad(loss)(d), exponent * d ** (exponent - 1.0), rtol=1e-13)
     assert float(jax.grad(lambda v: (sa.asarray(v) ** 2).to_jax())(0.0)) == 0.0
+
+
+@pytest.mark.parametrize("lower", [np.full((1, 1), 0.5), np.full((2, 1, 1), 0.5)])
+def test_one_element_beside_a_factored_and_a_dense_array(lower):
+    u, v, y = np.ones((3, 1)), np.arange(3.0).reshape(3, 1), np.full((3, 3), 1.5)
+    small = sa.Diagonal(lower[..., 0])
+    with sa.record() as log:
+        clipped = sa.clip(sa.LowRank(u, v), small, sa.asarray(y))
+        chosen = sa.where(small > 0, sa.LowRank(u, v), sa.asarray(y))
+    np.testing.assert_array_equal(clipped, np.clip(u @ v.T, lower, y))
+    np.testing.assert_array_equal(chosen, np.where(lower > 0, u @ v.T, y))
+    assert not log.densifications  # nothing larger than the dense operand is made

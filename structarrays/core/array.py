@@ -7,10 +7,12 @@ a value of another class: whoever reads the value in one go then has a class and
 whatever another thread does.
 """
 
+from __future__ import annotations
+
 import math
 import operator
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import jax
 import numpy as np
@@ -21,26 +23,82 @@ from .entries import gather
 from .recording import RECORDING
 from .registry import FUNCTIONS
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import ModuleType
+
+    from .dense import Dense
+    from .dispatch import Function
+    from .typing import Assumptions, Aux, DTypeLike, InPlaceOperator, Leaves, Meta, Operand, Operator, Shape, Value
+
+    A = TypeVar("A", bound="Array")
+
 _new = object.__new__
 
 dynamic_classes: set[type] = set()
 """The classes whose `static_pattern` is false: functions look for eager kernels where an argument is one of them."""
 
 
-when_defined: list = []
+when_defined: list[Callable[[type[Array]], object]] = []
 """Called with each class of arrays that is defined from now on."""
 
 
-def _unflatten(aux, leaves):
+def _unflatten(aux: tuple[type[A], Meta, Assumptions], leaves: Leaves) -> A:
     """The array of a value; checks nothing, since the leaves may be tracers, shapes, or anything that JAX puts there."""
     x = _new(aux[0])
     x._value = (leaves, aux)
     return x
 
 
-def _flatten_with_keys(x):
+def _flatten_with_keys(x: Array) -> tuple[tuple[tuple[jax.tree_util.GetAttrKey, Any], ...], Aux]:
     leaves, aux = x._value
     return tuple((jax.tree_util.GetAttrKey(f"parameter{i}"), leaf) for i, leaf in enumerate(leaves)), aux
+
+
+# How an operator takes its other operand, by exact type: `_FAST` goes straight into the compiled call, `_CAREFUL`
+# through the function's own checks (a Python integer may not fit a dtype, an eager kernel may serve), `_FOREIGN` gets its turn through
+# NotImplemented. `is_operand` decides once for each type; the look-up costs a twentieth of a microsecond.
+_FAST, _CAREFUL, _FOREIGN = 1, 2, 0
+_OPERANDS: dict[type, int] = {}
+
+COMPILED: dict[str, Callable[..., Array]] = {}
+"""The bare compiled call of each function of positional arrays, for the operators."""
+
+RETRIED = (TypeError, ValueError, OverflowError)
+"""What a compiled call raises for arguments that have to be looked at more closely."""
+
+
+def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
+    """The operator, the reflected operator and the in-place operator of a function of two arrays."""
+    operands = _OPERANDS
+
+    def forward(self: Array, other: Operand) -> Array:
+        if operands.get(type(other)) == _FAST == operands.get(type(self)) and not RECORDING:
+            try:
+                return COMPILED[name](self, other)
+            except (KeyError, *RETRIED):
+                pass  # it is not compiled yet, or the function finds out what is wrong
+        writes.refuse_derivatives(name, self, other)
+        # Both are looked at, so that the next time it is known how either is taken.
+        return FUNCTIONS[name](self, other) if is_operand(self) and is_operand(other) else NotImplemented
+
+    def reflected(self: Array, other: Operand) -> Array:
+        writes.refuse_derivatives(name, self)
+        return FUNCTIONS[name](other, self) if is_operand(other) else NotImplemented
+
+    def in_place(self: Array, other: Operand) -> Any:
+        writes.refuse_derivatives(name, self, other)
+        if not is_operand(other):
+            return NotImplemented
+        writes.assign_result(self, FUNCTIONS[name](self, other), name)
+        return self
+
+    return forward, reflected, in_place
+
+
+def _comparison(name: str) -> Operator:
+    """The operator of a comparison."""
+    return _operators(name)[0]
 
 
 class Array(Conveniences):
@@ -53,46 +111,53 @@ class Array(Conveniences):
 
     __slots__ = ("__weakref__", "_link", "_owned", "_value")
 
+    _value: Value
+    _owned: Value
+    _link: writes.Link
+
     __array_priority__ = 1000
-    core_ndim = 2
+    core_ndim: int = 2
     """The number of trailing dimensions that the structure describes; the dimensions before them are batch."""
-    stores_entries = False
+    stores_entries: bool = False
     """Whether the structure stores entries of a matrix beside a background, so that functions can be mapped over them."""
-    linear = True
+    linear: bool = True
     """Whether the dense value is a linear function of the parameters (DESIGN 4.10)."""
-    full_size = False
+    full_size: bool = False
     """Whether the parameters are as large as the dense form, so that to make it expands nothing."""
-    static_pattern = True
+    static_pattern: bool = True
     """Whether class and static part say where the stored entries stand; else parameters do (coordinates, say), so that two
     arrays of one structure need not store the same places."""
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "__dict__" in cls.__dict__ or cls.__dict__.get("__slots__", None) != ():
             raise TypeError(f"class {cls.__name__} must have __slots__ = (), since a write may change an array's class")
         if not cls.static_pattern:
             dynamic_classes.add(cls)
-        jax.tree_util.register_pytree_with_keys(cls, _flatten_with_keys, _unflatten, operator.attrgetter("_value"))
+        unflatten: Any = _unflatten  # JAX says that it gives any iterable, but what it gives is a tuple
+        jax.tree_util.register_pytree_with_keys(cls, _flatten_with_keys, unflatten, operator.attrgetter("_value"))
         for tell in when_defined:
             tell(cls)
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         raise TypeError(
             f"{cls.__name__} has no constructor; use structarrays.asarray or the constructor of a structure"
         )
 
     @classmethod
-    def _make(cls, leaves: tuple, meta=None, assumptions: frozenset = frozenset()):
+    def _make(cls, leaves: Leaves, meta: Meta = None, assumptions: Assumptions = frozenset()) -> Self:
         """The array of this class with these parameters, unchecked."""
         return _unflatten((cls, meta, assumptions), leaves)
 
-    def __getattr__(self, name):
-        # Reached only when a slot is unset: a handle that owns its buffer keeps the value elsewhere until it is exposed.
-        if name == "_value":
-            return writes.expose(self)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # a type checker would take any name for an attribute
 
-    def _assuming(self, assumptions: frozenset):
+        def __getattr__(self, name):
+            # Reached only when a slot is unset: a handle that owns its buffer keeps the value elsewhere until it is exposed.
+            if name == "_value":
+                return writes.expose(self)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _assuming(self, assumptions: Assumptions) -> Array:
         """The same value with these assumptions."""
         leaves, (cls, meta, _) = self._value
         return _unflatten((cls, meta, assumptions), leaves)
@@ -100,7 +165,7 @@ class Array(Conveniences):
     # ---- what a structure defines; all on values, so that a reader never mixes two -------------------------------
 
     @staticmethod
-    def _shape(leaves, meta) -> tuple[int, ...]:
+    def _shape(leaves: Leaves, meta: Meta) -> Shape:
         """The full shape, from the parameters and the static part."""
         raise NotImplementedError
 
@@ -108,12 +173,12 @@ class Array(Conveniences):
         """The dense value, batch dimensions included."""
         raise NotImplementedError
 
-    def _map_leaves(self, function):
+    def _map_leaves(self, function: Callable[[Any], Any]) -> Array:
         """The same structure with every parameter mapped: for functions that act on the batch dimensions in front."""
         leaves, (cls, meta, _) = self._value
         return cls._make(tuple(None if leaf is None else function(leaf) for leaf in leaves), meta)
 
-    def _constant(self, core: int):
+    def _constant(self, core: int) -> jax.Array | None:
         """The data of an array that is constant over the last `core` dimensions, with ones there; else None."""
         return None
 
@@ -123,13 +188,18 @@ class Array(Conveniences):
 
     # A structure that stores entries defines these as well: `entries`, a tuple of parameters, and `background`.
 
-    background = None
+    background: jax.Array | None = None
 
-    def _rebuild(self, entries, background):
+    if TYPE_CHECKING:
+
+        @property
+        def entries(self) -> tuple[jax.Array, ...]: ...
+
+    def _rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Array:
         """The array of the same pattern with other entries and another background."""
         raise NotImplementedError
 
-    def _free(self):
+    def _free(self) -> Array:
         """The same array in a structure of the same pattern where each stored entry has a parameter of its own."""
         return self
 
@@ -138,19 +208,19 @@ class Array(Conveniences):
         """Whether the stored entries fill the whole core, so that there is no background and nothing absorbs."""
         return False
 
-    def _closed_under(self, function, args) -> bool:
+    def _closed_under(self, function: Function[Any], args: Sequence[Array]) -> bool:
         """Whether an elementwise function of operands that this structure holds has a result that it holds; not so, for
         some functions, where an entry stands at a second place with another value.
         """
         return True
 
-    def _positions(self) -> tuple:
+    def _positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         """Where the stored entries stand: for each of `entries` one integer array a core dimension, without the batch if
         `static_pattern`, else with it; the place of an entry that fills several is any of them.
         """
         raise NotImplementedError
 
-    def _gather(self, data: jax.Array) -> tuple:
+    def _gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
         """Dense data that broadcasts to the matrix, at the stored entries: one array for each of `entries`."""
         batch_ndim = 0 if self.static_pattern else len(self.batch_shape)
         return tuple(gather(data, where, batch_ndim) for where in self._positions())
@@ -163,10 +233,10 @@ class Array(Conveniences):
     @property
     def _product_cost(self) -> int:
         """Of a matrix: about how many multiplications its product with one column takes."""
-        stored = sum(leaf.size for leaf in jax.tree.leaves(self))
+        stored: int = sum(leaf.size for leaf in jax.tree.leaves(self))
         return stored // max(1, math.prod(self.shape[:-2]))
 
-    def _cast(self, dtype):
+    def _cast(self, dtype: DTypeLike) -> Array:
         """The array with another dtype."""
         convert = jax.lax.convert_element_type
         background = None if self.background is None else convert(self.background, dtype)
@@ -180,7 +250,7 @@ class Array(Conveniences):
     # ---- attributes --------------------------------------------------------------------------------------------
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         """The shape, batch dimensions first."""
         leaves, aux = self._value
         return aux[0]._shape(leaves, aux[1])
@@ -188,15 +258,16 @@ class Array(Conveniences):
     @property
     def dtype(self) -> np.dtype:
         """The dtype of the elements."""
-        return self._value[0][0].dtype
+        leaf: jax.Array = self._value[0][0]
+        return leaf.dtype
 
     @property
-    def meta(self):
+    def meta(self) -> Meta:
         """The static part of the value, such as the offsets of a banded array."""
         return self._value[1][1]
 
     @property
-    def assumptions(self) -> frozenset:
+    def assumptions(self) -> Assumptions:
         """What the user promised of this array; see `structarrays.assume`."""
         return self._value[1][2]
 
@@ -224,19 +295,19 @@ class Array(Conveniences):
         return self.dtype.itemsize
 
     @property
-    def batch_shape(self) -> tuple[int, ...]:
+    def batch_shape(self) -> Shape:
         """The dimensions before the core: the shape that every parameter carries in front."""
         shape = self.shape
         return shape[: len(shape) - self.core_ndim]
 
     @property
-    def device(self):
+    def device(self) -> jax.Device | jax.sharding.Sharding:
         """The device that holds the parameters (or JAX's sharding, where there are several)."""
         leaf = self._value[0][0]
         return jax.devices()[0] if isinstance(leaf, jax.core.Tracer) else leaf.device
 
     @property
-    def T(self):
+    def T(self) -> Array:
         """The transpose of a matrix.
 
         Raises
@@ -249,31 +320,31 @@ class Array(Conveniences):
         return FUNCTIONS["matrix_transpose"](self)
 
     @property
-    def mT(self):
+    def mT(self) -> Array:
         """The transpose of each matrix of a stack."""
         return FUNCTIONS["matrix_transpose"](self)
 
     @property
-    def real(self):
+    def real(self) -> Array:
         """The real part."""
         return FUNCTIONS["real"](self) if self.dtype.kind == "c" else self
 
     @property
-    def imag(self):
+    def imag(self) -> Array:
         """The imaginary part; zero for a real array."""
         return FUNCTIONS["imag"](self) if self.dtype.kind == "c" else FUNCTIONS["zeros_like"](self)
 
     # ---- conversions -------------------------------------------------------------------------------------------
 
-    def to_dense(self):
+    def to_dense(self) -> Dense:
         """The same array as `Dense`: an explicit request, to which the policy of `densify` does not apply."""
-        return FUNCTIONS["to_dense"](self)
+        return cast("Dense", FUNCTIONS["to_dense"](self))
 
     def to_jax(self) -> jax.Array:
         """The dense value as a `jax.Array`."""
-        return self.to_dense()._value[0][0]
+        return self.to_dense().data
 
-    def to_device(self, device, /, *, stream=None):
+    def to_device(self, device: jax.Device | jax.sharding.Sharding, /, *, stream: None = None) -> Self:
         """The same array on another device.
 
         Parameters
@@ -285,150 +356,176 @@ class Array(Conveniences):
         """
         if stream is not None:
             raise ValueError(f"to_device: stream must be None, since JAX orders its transfers itself, got {stream!r}")
-        return jax.tree.map(lambda leaf: jax.device_put(leaf, device), self)
+        moved: Self = jax.tree.map(lambda leaf: jax.device_put(leaf, device), self)
+        return moved
 
-    def __array_namespace__(self, /, *, api_version: str | None = None):
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         if api_version is not None and api_version not in API_VERSIONS:
             raise ValueError(f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}")
         return sys.modules["structarrays"]
 
-    def __dlpack_device__(self):
-        return self.to_jax().__dlpack_device__()
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        data: Any = self.to_jax()  # JAX's types leave the method out
+        device: tuple[Any, int] = data.__dlpack_device__()
+        return device
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         if max_version is not None and tuple(max_version) < (1, 0):
             max_version = None  # JAX takes only None for the protocol before 1.0
-        return self.to_jax().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        data: Any = self.to_jax()  # JAX's types leave out the keywords
+        return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
-    def __array__(self, dtype=None, copy=None):
-        return FUNCTIONS["interop.to_numpy"](self, dtype, copy)
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        return cast(np.ndarray, FUNCTIONS["interop.to_numpy"](self, dtype, copy))
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return FUNCTIONS["interop.ufunc"](ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, function, types, args, kwargs):
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         return FUNCTIONS["interop.function"](function, types, args, kwargs)
 
-    def _scalar(self, kind):
+    def _scalar(self, kind: str) -> Any:
         if self.shape != ():
             raise TypeError(f"only an array of zero dimensions can become a Python {kind}, got shape {self.shape}")
         leaf = self.to_jax()
         return leaf if isinstance(leaf, jax.core.Tracer) else np.asarray(leaf)[()]
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         if self.shape != ():
             raise ValueError(
                 f"the truth value of an array of shape {self.shape} is ambiguous; use structarrays.any or structarrays.all"
             )
         return bool(self._scalar("bool"))
 
-    def __int__(self):
+    def __int__(self) -> int:
         return int(self._real_scalar("int"))
 
-    def __float__(self):
+    def __float__(self) -> float:
         return float(self._real_scalar("float"))
 
-    def __complex__(self):
+    def __complex__(self) -> complex:
         return complex(self._scalar("complex"))
 
-    def __index__(self):
+    def __index__(self) -> int:
         if self.dtype.kind not in "iu":
             raise TypeError(f"only an integer array of zero dimensions can be an index, got dtype {self.dtype}")
         return operator.index(self._scalar("index"))
 
-    def _real_scalar(self, kind):
+    def _real_scalar(self, kind: str) -> Any:
         if self.dtype.kind == "c":
             raise TypeError(f"a complex array cannot become a Python {kind}; take xp.real(x) first")
         return self._scalar(kind)
 
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         return format(self._scalar("scalar").item(), spec) if spec and self.shape == () else format(str(self), spec)
 
-    def __repr__(self):
-        return FUNCTIONS["interop.repr"](self)
+    def __repr__(self) -> str:
+        return cast(str, FUNCTIONS["interop.repr"](self))
 
-    def __str__(self):
-        return FUNCTIONS["interop.str"](self)
+    def __str__(self) -> str:
+        return cast(str, FUNCTIONS["interop.str"](self))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Callable[..., Array], tuple[Aux, Leaves]]:
         leaves, aux = self._value
         return _unpickle, (aux, tuple(leaf if isinstance(leaf, Array | None) else np.asarray(leaf) for leaf in leaves))
 
-    def __copy__(self):
+    def __copy__(self) -> Array:
         leaves, aux = self._value
         return _unflatten(aux, leaves)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Array:
         return self.__copy__()
 
     # ---- a container -------------------------------------------------------------------------------------------
 
-    def __len__(self):
+    def __len__(self) -> int:
         shape = self.shape
         if not shape:
             raise TypeError("len() of an array of zero dimensions")
         return shape[0]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Array]:
         if not self.shape:
             raise TypeError("an array of zero dimensions cannot be iterated over")
         return (self[i] for i in range(self.shape[0]))
 
-    def __contains__(self, value):
+    def __contains__(self, value: Operand) -> bool:
         return bool(FUNCTIONS["any"](FUNCTIONS["equal"](self, value)))
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Array:
         return FUNCTIONS["getitem"](self, key)
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: Any, value: Any) -> None:
         FUNCTIONS["setitem"](self, key, value)
 
     # ---- operators ---------------------------------------------------------------------------------------------
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]  # arrays can be written to
 
-    def __neg__(self):
+    def __neg__(self) -> Array:
         writes.refuse_derivatives("negative", self)
         return FUNCTIONS["negative"](self)
 
-    def __pos__(self):
+    def __pos__(self) -> Array:
         writes.refuse_derivatives("positive", self)
         return FUNCTIONS["positive"](self)
 
-    def __abs__(self):
+    def __abs__(self) -> Array:
         writes.refuse_derivatives("abs", self)
         return FUNCTIONS["abs"](self)
 
-    def __invert__(self):
+    def __invert__(self) -> Array:
         return FUNCTIONS["bitwise_invert"](self)
+
+    __add__, __radd__, __iadd__ = _operators("add")
+    __sub__, __rsub__, __isub__ = _operators("subtract")
+    __mul__, __rmul__, __imul__ = _operators("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _operators("divide")
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _operators("floor_divide")
+    __mod__, __rmod__, __imod__ = _operators("remainder")
+    __pow__, __rpow__, __ipow__ = _operators("pow")
+    __matmul__, __rmatmul__, __imatmul__ = _operators("matmul")
+    __and__, __rand__, __iand__ = _operators("bitwise_and")
+    __or__, __ror__, __ior__ = _operators("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _operators("bitwise_xor")
+    __lshift__, __rlshift__, __ilshift__ = _operators("bitwise_left_shift")
+    __rshift__, __rrshift__, __irshift__ = _operators("bitwise_right_shift")
+    __eq__ = _comparison("equal")  # type: ignore[assignment]  # an array, where `object` has a bool
+    __ne__ = _comparison("not_equal")  # type: ignore[assignment]
+    __lt__, __le__ = _comparison("less"), _comparison("less_equal")
+    __gt__, __ge__ = _comparison("greater"), _comparison("greater_equal")
 
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
-def _unpickle(aux, leaves):
+def _unpickle(aux: Aux, leaves: Leaves) -> Array:
     return _unflatten(aux, tuple(x if isinstance(x, Array | None) else jax.numpy.asarray(x) for x in leaves))
 
 
-# How an operator takes its other operand, by exact type: `_FAST` goes straight into the compiled call, `_CAREFUL`
-# through the function's own checks (a Python integer may not fit a dtype, an eager kernel may serve), `_FOREIGN` gets its turn through
-# NotImplemented. `is_operand` decides once for each type; the look-up costs a twentieth of a microsecond.
-_FAST, _CAREFUL, _FOREIGN = 1, 2, 0
-_OPERANDS: dict[type, int] = {}
 _OPERAND_CLASSES = (Array, jax.Array, np.ndarray, np.generic, bool, int, float, complex)
 
 
-def _no_numbers(dtype) -> bool:
+def _no_numbers(dtype: np.dtype) -> bool:
     """Whether this is a dtype of objects, dates, texts, or with fields."""
     return dtype.kind in "OMmSUT" or dtype.names is not None
 
 
-def is_array(value) -> bool:
+def is_array(value: object) -> bool:
     """Whether a value is an array of ours, for `jax.tree` functions that are to see it whole."""
     return isinstance(value, Array)
 
 
-def is_operand(value) -> bool:
+def is_operand(value: Any) -> bool:
     """Whether an operator or a function takes this value as an array or a scalar."""
     cls = type(value)
     known = _OPERANDS.get(cls)
@@ -444,61 +541,3 @@ def is_operand(value) -> bool:
         if cls is not np.ndarray:
             _OPERANDS[cls] = known
     return known != _FOREIGN
-
-
-COMPILED: dict[str, Any] = {}
-"""The bare compiled call of each function of positional arrays, for the operators."""
-
-RETRIED = (TypeError, ValueError, OverflowError)
-"""What a compiled call raises for arguments that have to be looked at more closely."""
-
-
-def _operators(name):
-    """The operator, the reflected operator and the in-place operator of a function of two arrays."""
-    operands = _OPERANDS
-
-    def forward(self, other):
-        if operands.get(type(other)) == _FAST == operands.get(type(self)) and not RECORDING:
-            try:
-                return COMPILED[name](self, other)
-            except (KeyError, *RETRIED):
-                pass  # it is not compiled yet, or the function finds out what is wrong
-        writes.refuse_derivatives(name, self, other)
-        # Both are looked at, so that the next time it is known how either is taken.
-        return FUNCTIONS[name](self, other) if is_operand(self) and is_operand(other) else NotImplemented
-
-    def reflected(self, other):
-        writes.refuse_derivatives(name, self)
-        return FUNCTIONS[name](other, self) if is_operand(other) else NotImplemented
-
-    def in_place(self, other):
-        writes.refuse_derivatives(name, self, other)
-        if not is_operand(other):
-            return NotImplemented
-        writes.assign_result(self, FUNCTIONS[name](self, other), name)
-        return self
-
-    return forward, reflected, in_place
-
-
-def _comparison(name):
-    """The operator of a comparison."""
-    return _operators(name)[0]
-
-
-Array.__add__, Array.__radd__, Array.__iadd__ = _operators("add")
-Array.__sub__, Array.__rsub__, Array.__isub__ = _operators("subtract")
-Array.__mul__, Array.__rmul__, Array.__imul__ = _operators("multiply")
-Array.__truediv__, Array.__rtruediv__, Array.__itruediv__ = _operators("divide")
-Array.__floordiv__, Array.__rfloordiv__, Array.__ifloordiv__ = _operators("floor_divide")
-Array.__mod__, Array.__rmod__, Array.__imod__ = _operators("remainder")
-Array.__pow__, Array.__rpow__, Array.__ipow__ = _operators("pow")
-Array.__matmul__, Array.__rmatmul__, Array.__imatmul__ = _operators("matmul")
-Array.__and__, Array.__rand__, Array.__iand__ = _operators("bitwise_and")
-Array.__or__, Array.__ror__, Array.__ior__ = _operators("bitwise_or")
-Array.__xor__, Array.__rxor__, Array.__ixor__ = _operators("bitwise_xor")
-Array.__lshift__, Array.__rlshift__, Array.__ilshift__ = _operators("bitwise_left_shift")
-Array.__rshift__, Array.__rrshift__, Array.__irshift__ = _operators("bitwise_right_shift")
-Array.__eq__, Array.__ne__ = _comparison("equal"), _comparison("not_equal")
-Array.__lt__, Array.__le__ = _comparison("less"), _comparison("less_equal")
-Array.__gt__, Array.__ge__ = _comparison("greater"), _comparison("greater_equal")

@@ -15,10 +15,19 @@ a multiple of a `Kronecker`    of its factors: ``"symmetric"``, and for real dty
 The product ``D.mT @ D`` is not among them: that both factors come from one array is not to be seen from their values.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .array import Array
 from .registry import FUNCTIONS, Registry
 
-self_adjoint = Registry("self_adjoint")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .typing import Assumptions, Operand
+
+self_adjoint: Registry[bool] = Registry("self_adjoint")
 """``self_adjoint.kernel(A)``: ``(x)`` to whether the structure says that each matrix equals its conjugated transpose: static."""
 
 
@@ -39,7 +48,7 @@ IMPLIED = {
 """The assumptions, each with all that follow from it."""
 
 
-def assume(x: Array, /, *assumptions: str) -> Array:
+def assume(x: Operand, /, *assumptions: str) -> Array:
     """The same array, with promises about its value.
 
     Parameters
@@ -88,7 +97,7 @@ def assume(x: Array, /, *assumptions: str) -> Array:
     return x._assuming(frozenset(tags))
 
 
-def forget(x: Array, /) -> Array:
+def forget(x: Operand, /) -> Array:
     """The same array without any assumption.
 
     Parameters
@@ -109,19 +118,19 @@ def forget(x: Array, /) -> Array:
     return _array(x)._assuming(frozenset())
 
 
-def carried(x: Array, assumptions: frozenset) -> Array:
+def carried(x: Array, assumptions: Assumptions) -> Array:
     """A result with the assumptions that its function carries on."""
     return x._assuming(assumptions) if assumptions else x
 
 
-def carried_by_sum(function: str, arrays, result: Array) -> Array:
+def carried_by_sum(function: str, arrays: Sequence[Array], result: Array) -> Array:
     """The result of an elementwise function with what all operands of a sum of square matrices have in common."""
     if function != "add" or any(x.shape[-2:] != result.shape[-2:] for x in arrays):
         return result
     return carried(result, frozenset.intersection(*(x.assumptions for x in arrays)))
 
 
-def _array(x):
+def _array(x: Operand) -> Array:
     if isinstance(x, Array):
         return x
     return FUNCTIONS["asarray"](x)

@@ -7,9 +7,13 @@ structure's own. Everything else is left to the dispatcher, which densifies. See
 The rules get axes that are checked and not negative.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import jax
 import jax.numpy as jnp
@@ -22,14 +26,18 @@ from .join import join, structure
 from .operands import densify, promote, to_dense
 from .registry import FUNCTIONS, Registry
 
-concat_pair = Registry("concat_pair")
+if TYPE_CHECKING:
+    from .dispatch import Function
+    from .typing import Axes, Result, Rule, Shape, Static
+
+concat_pair: Registry[Array] = Registry("concat_pair")
 """``concat_pair.kernel(A, B)``: ``(x, y, *, axis)`` to both joined along an axis, which is counted from behind: for structures
 that keep theirs along a core axis, or whose entries stand at places of their own."""
 
 # ---- axes as arguments ------------------------------------------------------------------------------------------------
 
 
-def check_axis(function: str, axis, ndim: int, argument: str = "axis") -> int:
+def check_axis(function: str, axis: SupportsIndex, ndim: int, argument: str = "axis") -> int:
     """An axis as a number that is not negative.
 
     Raises
@@ -48,7 +56,7 @@ def check_axis(function: str, axis, ndim: int, argument: str = "axis") -> int:
     return index % ndim
 
 
-def check_axes(function: str, axes, ndim: int, argument: str = "axis") -> tuple[int, ...]:
+def check_axes(function: str, axes: Axes | list[int], ndim: int, argument: str = "axis") -> tuple[int, ...]:
     """An axis or several as a tuple of numbers that are not negative; None is all of them.
 
     Raises
@@ -66,16 +74,16 @@ def check_axes(function: str, axes, ndim: int, argument: str = "axis") -> tuple[
     return checked
 
 
-def check_shape(function: str, shape, argument: str = "shape", *, lowest: int = 0) -> tuple[int, ...]:
+def check_shape(function: str, shape: Any, argument: str = "shape", *, lowest: int = 0) -> Shape:
     """A shape as a tuple of integers, each at least `lowest`."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     try:
-        shape = tuple(map(operator.index, shape))
+        sizes: Shape = tuple(map(operator.index, shape))
     except TypeError:
         raise TypeError(f"{function}: {argument} must be a tuple of integers, got {shape!r}") from None
-    if any(n < lowest for n in shape):
-        raise ValueError(f"{function}: {argument} must not hold numbers below {lowest}, got {shape}")
-    return shape
+    if any(n < lowest for n in sizes):
+        raise ValueError(f"{function}: {argument} must not hold numbers below {lowest}, got {sizes}")
+    return sizes
 
 
 # ---- arrays that are constant over their core -------------------------------------------------------------------------
@@ -86,18 +94,18 @@ def is_constant(x: Array) -> bool:
     return x.core_ndim > 0 and x._constant(x.core_ndim) is not None
 
 
-def filled(x: Array, value, core) -> Array:
+def filled(x: Array, value: Any, core: Sequence[int]) -> Array:
     """An array like the constant `x`, with another value and core; dense where no core dimension is left."""
     return type(x)._make((value,), tuple(core)) if core else Dense._make((value,))
 
 
-def parts(x: Array):
+def parts(x: Array) -> tuple[Shape, Shape]:
     """Batch shape and core shape."""
     batch = x.batch_shape
     return batch, x.shape[len(batch) :]
 
 
-def map_elements(x: Array, formula):
+def map_elements(x: Array, formula: Callable[[Any], Any]) -> Result:
     """An array with `formula` (on plain arrays, element by element) applied to all of its elements, stored or not.
 
     The structural zero becomes a background. NotImplemented for structures that store no entries.
@@ -112,13 +120,13 @@ def map_elements(x: Array, formula):
 # ---- the rules --------------------------------------------------------------------------------------------------------
 
 
-def along_batch(act):
+def along_batch(act: Callable[..., Any]) -> Rule:
     """The rule of a function that acts along axes and gives zeros for zeros, by ``act(data, axis, **static)``.
 
     `axis` may be a number, a tuple or None; a core axis is left to the dense form.
     """
 
-    def along_batch_axes(function, args, static):
+    def along_batch_axes(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
         (x,), batch = args, args[0].batch_shape
         axes = static["axis"]
         axes = (axes,) if isinstance(axes, int) else axes
@@ -131,7 +139,7 @@ def along_batch(act):
     return along_batch_axes
 
 
-def broadcast_rule(function, args, static):
+def broadcast_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
     """`broadcast_to`."""
     (x,), shape = args, static["shape"]
     batch, core = parts(x)
@@ -144,7 +152,7 @@ def broadcast_rule(function, args, static):
     return x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, shape[:kept] + leaf.shape[len(batch) :]))
 
 
-def expand_dims_rule(function, args, static):
+def expand_dims_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
     """`expand_dims`: an axis before or right behind the batch is one of the batch."""
     (x,), axes = args, static["axis"]
     batch, core = parts(x)
@@ -155,12 +163,12 @@ def expand_dims_rule(function, args, static):
         if not is_constant(x):
             return NotImplemented
         (value,) = x._value[0]
-        core = [x.shape[old.index(axis)] if axis in old else 1 for axis in range(first_core, len(old) + len(axes))]
-        return filled(x, jnp.expand_dims(value, new_batch), core)
+        sizes = [x.shape[old.index(axis)] if axis in old else 1 for axis in range(first_core, len(old) + len(axes))]
+        return filled(x, jnp.expand_dims(value, new_batch), sizes)
     return x._map_leaves(lambda leaf: jnp.expand_dims(leaf, new_batch))
 
 
-def squeeze_rule(function, args, static):
+def squeeze_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
     """`squeeze`: of a matrix that is one column, a vector is left, which is dense."""
     (x,), axes = args, static["axis"]
     batch, core = parts(x)
@@ -176,7 +184,7 @@ def squeeze_rule(function, args, static):
     return Dense._make((jnp.squeeze(data, axes),))
 
 
-def reshape_rule(function, args, static):
+def reshape_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
     """`reshape`: of the batch alone; a constant array also of its core."""
     (x,), shape = args, static["shape"]
     batch, core = parts(x)
@@ -191,7 +199,7 @@ def reshape_rule(function, args, static):
     return NotImplemented
 
 
-def permute_rule(function, args, static):
+def permute_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
     """`permute_dims`: of the batch, and within the core; never both mixed."""
     (x,), axes = args, static["axes"]
     batch, core = parts(x)
@@ -208,7 +216,7 @@ def permute_rule(function, args, static):
     return x if behind == in_order else FUNCTIONS["matrix_transpose"](x)
 
 
-def flip_rule(function, args, static):
+def flip_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
     """`flip`: a constant core looks the same from behind."""
     (x,), axes = args, static["axis"]
     in_batch = tuple(axis for axis in axes if axis < len(x.batch_shape))
@@ -217,7 +225,7 @@ def flip_rule(function, args, static):
     return x._map_leaves(lambda leaf: jnp.flip(leaf, in_batch))
 
 
-def roll_rule(function, args, static):
+def roll_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
     """`roll`: a constant core looks the same rolled."""
     (x,), axes = args, static["axis"]
     batch = x.batch_shape
@@ -231,7 +239,7 @@ def roll_rule(function, args, static):
     return x
 
 
-def repeat_rule(function, args, static):
+def repeat_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
     """`repeat` by one number."""
     (x,), axis, repeats = args, static["axis"], static["repeats"]
     batch, core = parts(x)
@@ -246,13 +254,13 @@ def repeat_rule(function, args, static):
     return filled(x, value, (*core[:axis], core[axis] * repeats, *core[axis + 1 :]))
 
 
-def tile_rule(function, args, static):
+def tile_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
     """`tile`: the repetitions are as many as the result has dimensions."""
     (x,), repetitions = args, static["repetitions"]
     batch, core = parts(x)
     kept = len(repetitions) - len(core)
 
-    def tiled(leaf):
+    def tiled(leaf: Any) -> Any:
         leaf = leaf.reshape((1,) * (kept - len(batch)) + leaf.shape)
         return jnp.tile(leaf, repetitions[:kept] + (1,) * (leaf.ndim - kept))
 
@@ -262,13 +270,13 @@ def tile_rule(function, args, static):
     return x._map_leaves(tiled) if all(r == 1 for r in repetitions[kept:]) else NotImplemented
 
 
-def unstack_rule(function, args, static):
+def unstack_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
     """`unstack`."""
     (x,), axis = args, static["axis"]
     batch, core = parts(x)
     if axis < len(batch):
         return tuple(
-            x._map_leaves(lambda leaf, i=i: jax.lax.index_in_dim(leaf, i, axis, keepdims=False))
+            x._map_leaves(functools.partial(jax.lax.index_in_dim, index=i, axis=axis, keepdims=False))
             for i in range(batch[axis])
         )
     if not is_constant(x):
@@ -278,10 +286,10 @@ def unstack_rule(function, args, static):
     return (filled(x, value, core[:axis] + core[axis + 1 :]),) * core[axis]
 
 
-def joining(act, *, new_axis: bool):
+def joining(act: Callable[[list[Any], Any], Any], *, new_axis: bool) -> Rule:
     """The rule of `stack` and `concat`, which join by ``act(list of data, axis)``: the parameters, or dense forms."""
 
-    def join_along_axis(function, args, static):
+    def join_along_axis(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
         axis, joined = static["axis"], None
         if axis is not None:
             behind = args[0].ndim - axis - (not new_axis)
@@ -297,15 +305,15 @@ def joining(act, *, new_axis: bool):
         if joined is None:
             dense = [_dense_beside(x, args, function.name).data for x in args]
             return Dense._make((act(dense, axis),))
-        leaves = zip(*(x._value[0] for x in joined), strict=True)
-        leaves = tuple(None if group[0] is None else act(list(group), axis) for group in leaves)
+        groups = zip(*(x._value[0] for x in joined), strict=True)
+        leaves = tuple(None if group[0] is None else act(list(group), axis) for group in groups)
         cls, meta = structure(joined[0])
         return cls._make(leaves, meta)
 
     return join_along_axis
 
 
-def _leaves_fit(arrays, axis, new_axis: bool) -> bool:
+def _leaves_fit(arrays: Sequence[Array], axis: int, new_axis: bool) -> bool:
     """Whether factored arrays are alike in all of their parts, so that their parameters can be joined along a batch axis."""
     if len({jax.tree.structure(x) for x in arrays}) > 1:
         return False
@@ -315,7 +323,7 @@ def _leaves_fit(arrays, axis, new_axis: bool) -> bool:
     return all(each == shapes[0] for each in shapes)
 
 
-def _along_existing(arrays, axis, new_axis: bool):
+def _along_existing(arrays: Sequence[Array], axis: int, new_axis: bool) -> tuple[Sequence[Array], int]:
     """The arrays, with the axis along which they are joined, and its number from behind; none if it is new to a core."""
     if not new_axis:
         return arrays, axis - arrays[0].ndim
@@ -324,7 +332,7 @@ def _along_existing(arrays, axis, new_axis: bool):
     return [x._map_leaves(lambda leaf: jnp.expand_dims(leaf, axis)) for x in arrays], axis - arrays[0].ndim - 1
 
 
-def _pair_by_pair(arrays, axis):
+def _pair_by_pair(arrays: Sequence[Array], axis: int) -> Array | None:
     """The arrays joined by kernels of `concat_pair`, neighbours first, so that none is copied more than a few times; None if
     there is not a kernel for each pair.
     """
@@ -342,12 +350,12 @@ def _pair_by_pair(arrays, axis):
     return arrays[0]
 
 
-def _dense_beside(x, others, name):
+def _dense_beside(x: Array, others: Sequence[Array], name: str) -> Dense:
     """The dense form; where another operand of that shape is dense anyway, it does not count as densified."""
     return to_dense(x) if any(type(y) is Dense and y.shape == x.shape for y in others) else densify(x, name)
 
 
-def _in_one_structure(arrays, behind: int):
+def _in_one_structure(arrays: Sequence[Array], behind: int) -> list[Array] | None:
     """The arrays in the narrowest structure that holds them all, with backgrounds in all or none of them; None if that
     is dense, or has more core dimensions than there are behind the axis. Unlike `join_all` it takes any batch shapes of
     equal length.
@@ -355,25 +363,25 @@ def _in_one_structure(arrays, behind: int):
     if not all(x.static_pattern for x in arrays):
         return None  # their entries stand at different places, and may not be equally many
     core = min(behind, *(x.core_ndim for x in arrays))
-    arrays = [_narrowed(x, core) for x in arrays]
-    if any(x is None for x in arrays):
+    narrowed = [n for x in arrays if (n := _narrowed(x, core)) is not None]
+    if len(narrowed) < len(arrays):
         return None
     # The structure is found on single elements of the batch, since a join broadcasts batch shapes.
-    widest = functools.reduce(lambda one, other: join(one, other)[0], map(_without_batch, arrays))
+    widest = functools.reduce(lambda one, other: join(one, other)[0], map(_without_batch, narrowed))
     if type(widest) is Dense or not widest.static_pattern:
         return None
-    arrays = [
-        x if structure(x) == structure(widest) else join(x, _with_batch(widest, x.batch_shape))[0] for x in arrays
+    joined = [
+        x if structure(x) == structure(widest) else join(x, _with_batch(widest, x.batch_shape))[0] for x in narrowed
     ]
-    if any(x.background is not None for x in arrays):
-        arrays = [
+    if any(x.background is not None for x in joined):
+        joined = [
             x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype)) if x.stores_entries and x.background is None else x
-            for x in arrays
+            for x in joined
         ]
-    return arrays
+    return joined
 
 
-def _narrowed(x, core: int):
+def _narrowed(x: Array, core: int) -> Array | None:
     """The array with only so many core dimensions, at least one; None where that is not possible."""
     if core < 1 or (x.core_ndim > core and not is_constant(x)):
         return None
@@ -385,10 +393,10 @@ def _narrowed(x, core: int):
     return filled(x, jnp.broadcast_to(value, shape[:kept]), shape[kept:])
 
 
-def _without_batch(x):
+def _without_batch(x: Array) -> Array:
     batch = len(x.batch_shape)
     return x._map_leaves(lambda leaf: jnp.zeros(leaf.shape[batch:], leaf.dtype))
 
 
-def _with_batch(x, batch):
+def _with_batch(x: Array, batch: Shape) -> Array:
     return x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape))

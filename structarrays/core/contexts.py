@@ -4,16 +4,21 @@ All of them are *user contexts* of JAX, so that they belong to the cache key of 
 under one policy is traced again under another.
 """
 
+from __future__ import annotations
+
 import contextlib
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import jax
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class DensifyPolicy(NamedTuple):
     """What happens when a structured array must be expanded: `mode`, and the limit in bytes above which it raises."""
 
-    mode: str = "allow"
+    mode: Literal["allow", "warn", "error"] = "allow"
     limit: int = 1 << 30
 
 
@@ -23,7 +28,7 @@ linalg_errors = jax.make_user_context("raise")
 
 
 @contextlib.contextmanager
-def densify(mode: str = "allow", *, limit: int | None = None):
+def densify(mode: Literal["allow", "warn", "error"] = "allow", *, limit: int | None = None) -> Iterator[None]:
     """Say what happens where a structured array cannot keep its structure.
 
     Parameters
@@ -60,7 +65,7 @@ def densify(mode: str = "allow", *, limit: int | None = None):
 
 
 @contextlib.contextmanager
-def strong_zeros(on: bool = True):
+def strong_zeros(on: bool = True) -> Iterator[None]:
     """Say whether a structural zero absorbs NaN and infinity (DESIGN 4.3); it does unless switched off here.
 
     With ``strong_zeros(False)`` every result equals the dense one in all special cases, at the price of structure:
@@ -83,7 +88,7 @@ def strong_zeros(on: bool = True):
 
 
 @contextlib.contextmanager
-def errstate(*, linalg: str = "raise"):
+def errstate(*, linalg: Literal["raise", "nan"] = "raise") -> Iterator[None]:
     """Say what happens at a singular or indefinite matrix when a function is called eagerly.
 
     Parameters

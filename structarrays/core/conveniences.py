@@ -3,12 +3,19 @@
 They stand for the functions of the namespace; nothing is computed here.
 """
 
+from __future__ import annotations
+
 import operator
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from . import dtypes
 from .registry import FUNCTIONS
+
+if TYPE_CHECKING:
+    from .array import Array
+    from .typing import Axes, DTypeLike, Scalar, Shape
 
 
 class Conveniences:
@@ -16,74 +23,85 @@ class Conveniences:
 
     __slots__ = ()
 
+    if TYPE_CHECKING:  # what `Array` has
+
+        @property
+        def shape(self) -> Shape: ...
+        @property
+        def ndim(self) -> int: ...
+        @property
+        def size(self) -> int: ...
+        def __getitem__(self, key: Any) -> Array: ...
+
     # ---- reductions ----------------------------------------------------------------------------------------------
 
-    def sum(self, axis=None, dtype=None, *, keepdims: bool = False):
+    def sum(self, axis: Axes = None, dtype: DTypeLike | None = None, *, keepdims: bool = False) -> Array:
         """The sum; see `structarrays.sum`."""
         return FUNCTIONS["sum"](self, axis=axis, dtype=dtype, keepdims=keepdims)
 
-    def mean(self, axis=None, *, keepdims: bool = False):
+    def mean(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """The mean; see `structarrays.mean`."""
         return FUNCTIONS["mean"](self, axis=axis, keepdims=keepdims)
 
-    def min(self, axis=None, *, keepdims: bool = False):
+    def min(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """The minimum; see `structarrays.min`."""
         return FUNCTIONS["min"](self, axis=axis, keepdims=keepdims)
 
-    def max(self, axis=None, *, keepdims: bool = False):
+    def max(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """The maximum; see `structarrays.max`."""
         return FUNCTIONS["max"](self, axis=axis, keepdims=keepdims)
 
-    def any(self, axis=None, *, keepdims: bool = False):
+    def any(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """Whether any element is true; see `structarrays.any`."""
         return FUNCTIONS["any"](self, axis=axis, keepdims=keepdims)
 
-    def all(self, axis=None, *, keepdims: bool = False):
+    def all(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """Whether all elements are true; see `structarrays.all`."""
         return FUNCTIONS["all"](self, axis=axis, keepdims=keepdims)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1):
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         """The sum of a diagonal, by default over the first two axes, as in NumPy; see `structarrays.linalg.trace`."""
         x = self
         if (axis1 % x.ndim, axis2 % x.ndim) != (x.ndim - 2, x.ndim - 1):
             x = FUNCTIONS["moveaxis"](x, (axis1, axis2), (-2, -1))
         return FUNCTIONS["linalg.trace"](x, offset=offset)
 
-    def round(self, decimals: int = 0):
+    def round(self, decimals: int = 0) -> Array:
         """The elements rounded to a number of decimals, as by `numpy.round`."""
-        return np.round(self, decimals)
+        rounded: Array = np.round(cast(Any, self), decimals)
+        return rounded
 
     # ---- shapes and dtypes ---------------------------------------------------------------------------------------
 
-    def reshape(self, *shape):
+    def reshape(self, *shape: Any) -> Array:
         """The array in another shape; see `structarrays.reshape`."""
-        shape = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        return FUNCTIONS["reshape"](self, tuple(shape))
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return FUNCTIONS["reshape"](self, tuple(sizes))
 
-    def ravel(self):
+    def ravel(self) -> Array:
         """The array in one dimension: a view of a dense one."""
         return FUNCTIONS["reshape"](self, (-1,))
 
-    def flatten(self):
+    def flatten(self) -> Array:
         """A copy of the array in one dimension."""
         return FUNCTIONS["asarray"](FUNCTIONS["reshape"](self, (-1,)), copy=True)
 
-    def astype(self, dtype, *, copy: bool = True):
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Array:
         """The array with another dtype; see `structarrays.astype`."""
         return FUNCTIONS["astype"](self, dtype, copy=copy)
 
-    def copy(self):
+    def copy(self) -> Array:
         """A new array with these values; a write to one is not seen in the other."""
         return FUNCTIONS["asarray"](self, copy=True)
 
-    def view(self, dtype=None):
+    def view(self, dtype: DTypeLike | None = None) -> Array:
         """The same bytes taken for elements of another dtype, such as complex numbers for pairs of real ones.
 
         A new array and not a view: a write to it is not seen in this one.
         """
         return self.copy() if dtype is None else FUNCTIONS["view"](self, dtypes.as_dtype(dtype))
 
-    def item(self, *index):
+    def item(self, *index: Any) -> Scalar:
         """An element as a Python scalar: the only one, or that at an index."""
         if index:
             index = index[0] if len(index) == 1 else index
@@ -92,19 +110,20 @@ class Conveniences:
             return self[tuple(map(int, index))].item()
         if self.size != 1:
             raise ValueError(f"item() of an array of shape {self.shape}: only one of size 1 is a Python scalar")
-        return np.asarray(self).item()
+        scalar: Scalar = np.asarray(self).item()
+        return scalar
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """The elements as Python scalars in nested lists."""
         return np.asarray(self).tolist()
 
     # ---- products ------------------------------------------------------------------------------------------------
 
-    def dot(self, other):
+    def dot(self, other: Any) -> Any:
         """The product as in `numpy.dot`: of scalars, vectors and matrices that of ``*`` and ``@``."""
-        return np.dot(self, other)
+        return np.dot(cast(Any, self), other)
 
-    def matvec(self, vector):
+    def matvec(self, vector: Any) -> Any:
         """The product with a vector ``(n,)`` or a column ``(n, 1)``.
 
         With `rmatvec`, `matmat` and `rmatmat` it makes a matrix what `scipy.sparse.linalg` takes for a linear operator.
@@ -112,24 +131,24 @@ class Conveniences:
         """
         return _product(self, vector)
 
-    def rmatvec(self, vector):
+    def rmatvec(self, vector: Any) -> Any:
         """The product of the conjugate transpose with a vector ``(m,)`` or a column ``(m, 1)``; see `matvec`."""
         return _product(_adjoint(self), vector)
 
-    def matmat(self, matrix):
+    def matmat(self, matrix: Any) -> Any:
         """The product with a matrix; see `matvec`."""
         return _product(self, matrix)
 
-    def rmatmat(self, matrix):
+    def rmatmat(self, matrix: Any) -> Any:
         """The product of the conjugate transpose with a matrix; see `matvec`."""
         return _product(_adjoint(self), matrix)
 
 
-def _adjoint(x):
+def _adjoint(x: Any) -> Array:
     x = FUNCTIONS["matrix_transpose"](x)
     return FUNCTIONS["conj"](x) if x.dtype.kind == "c" else x
 
 
-def _product(x, other):
+def _product(x: Any, other: Any) -> Any:
     result = FUNCTIONS["matmul"](x, other)
     return np.array(result.to_jax()) if isinstance(other, np.ndarray) else result

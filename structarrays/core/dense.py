@@ -1,9 +1,16 @@
 """`Dense`: an array that stores every element. It stands in the core, since everything can become one."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax
 import jax.numpy as jnp
 
 from .array import Array
+
+if TYPE_CHECKING:
+    from .typing import DTypeLike, Leaves, Meta, Shape
 
 
 class Dense(Array):
@@ -33,7 +40,7 @@ class Dense(Array):
     __slots__ = ()
     core_ndim = 0
 
-    def __new__(cls, data):
+    def __new__(cls, data: Any) -> Dense:
         if isinstance(data, jax.core.Tracer):
             return cls._make((data,))
         from .registry import FUNCTIONS
@@ -41,11 +48,12 @@ class Dense(Array):
         return FUNCTIONS["asarray"](data).to_dense()
 
     @staticmethod
-    def _shape(leaves, meta):
-        return leaves[0].shape
+    def _shape(leaves: Leaves, meta: Meta) -> Shape:
+        shape: Shape = leaves[0].shape
+        return shape
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Shape:
         """The shape."""
         leaves, aux = self._value
         return leaves[0].shape if aux[0] is Dense else aux[0]._shape(leaves, aux[1])
@@ -53,20 +61,21 @@ class Dense(Array):
     @property
     def data(self) -> jax.Array:
         """The elements as a `jax.Array`."""
-        return self._value[0][0]
+        data: jax.Array = self._value[0][0]
+        return data
 
-    def _dense(self):
+    def _dense(self) -> jax.Array:
         return self.data
 
-    def _constant(self, core):
+    def _constant(self, core: int) -> jax.Array | None:
         data = self.data
         return data if all(n == 1 for n in data.shape[max(0, data.ndim - core) :]) else None
 
-    def _cast(self, dtype):
+    def _cast(self, dtype: DTypeLike) -> Dense:
         return Dense._make((jax.lax.convert_element_type(self.data, dtype),))
 
 
-def parameter(value, argument: str) -> jax.Array:
+def parameter(value: Any, argument: str) -> jax.Array:
     """A constructor's argument as a `jax.Array`.
 
     Raises
@@ -86,7 +95,7 @@ def parameter(value, argument: str) -> jax.Array:
         raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
 
 
-def batch_shape_of(**shapes: tuple[int, ...]) -> tuple[int, ...]:
+def batch_shape_of(**shapes: Shape) -> Shape:
     """The batch shape to which those of a constructor's arguments broadcast.
 
     Raises

@@ -12,9 +12,12 @@ search for the kernel happen when a combination of classes, shapes, dtypes and s
 time; afterwards JAX's cache of compiled calls finds them, in about four microseconds altogether.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
 import operator
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -27,11 +30,17 @@ from .dense import Dense
 from .errors import DensifyError
 from .operands import densify, lift, strip_weak, to_dense
 from .recording import RECORDING, active_log
-from .registry import FUNCTIONS, Registry
+from .registry import FUNCTIONS, Registry, Run
 from .sharing import complete, incomplete
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def _static(value):
+    from .recording import Log
+    from .typing import Result, Rule, Static
+
+
+def _static(value: Any) -> Any:
     """A static argument in hashable form."""
     if isinstance(value, (list, tuple)):
         return tuple(_static(v) for v in value)
@@ -49,7 +58,7 @@ def _array_class() -> type:
         return type(jnp.zeros(()))
 
 
-def _any_traced(values, exact: bool = False) -> bool:
+def _any_traced(values: Sequence[Any], exact: bool = False) -> bool:
     """Whether an argument, or a parameter of one, is a tracer, with `exact` one of integers or booleans (a third of the cost of
     flattening them).
     """
@@ -67,8 +76,10 @@ def _any_traced(values, exact: bool = False) -> bool:
 
 _FAILED = object()
 
+R = TypeVar("R", covariant=True)
 
-class Function(Registry):
+
+class Function(Registry[Any], Generic[R]):
     """A function of the namespace: the standard's signature and docstring, and a registry of kernels.
 
     Parameters
@@ -88,38 +99,54 @@ class Function(Registry):
     promotes = False
     """Whether the arguments are promoted to one dtype, which a Python integer among them must fit."""
 
-    def __init__(self, define, arrays: tuple[str, ...], *, checked: str | None = None, prefix: str = "", rule=None):
+    __wrapped__: Callable[..., Any]
+
+    def __init__(
+        self,
+        define: Callable[..., R],
+        arrays: tuple[str, ...],
+        *,
+        checked: str | None = None,
+        prefix: str = "",
+        rule: Rule | None = None,
+    ) -> None:
         super().__init__(prefix + define.__name__)
         functools.update_wrapper(self, define)
         self.arrays = arrays
         self.checked = checked
         self.rule = rule
-        self.eager: Registry | None = None
+        self.eager: Registry[Any] | None = None
         self.eager_of_all = False
-        self._plans: dict = {}
-        FUNCTIONS[self.name] = self
+        self._plans: dict[tuple[Any, ...], tuple[str | None, ...]] = {}
+        FUNCTIONS[self.name] = cast("Function[Array]", self)  # what the core calls gives an array
 
     @functools.cached_property
-    def __signature__(self):
+    def __signature__(self) -> inspect.Signature:
         return inspect.signature(self.__wrapped__)
 
     @functools.cached_property
-    def _jit(self):
+    def _jit(self) -> Any:
         """The compiled call; made when it is first needed, since that takes a tenth of a millisecond."""
         return jax.jit(self._compiled, static_argnums=0, inline=True)
 
-    def _compiled(self, static, *arrays):
+    def _compiled(self, static: tuple[Any, ...], *arrays: Any) -> Any:
         """What is compiled. Where parameters say where the entries stand, those that are handed through stay outside."""
         result = self._trace(static, *arrays)
         return result if dynamic_classes.isdisjoint(map(type, arrays)) else incomplete(result, arrays)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<function structarrays.{self.name}{self.__signature__}>"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Callable[[str], Function[Any]], tuple[str]]:
         return _function_by_name, (self.name,)
 
-    def eager_kernel(self, *classes: type, when=None, of_all: bool = False, traced: bool = False):
+    def eager_kernel(
+        self,
+        *classes: type,
+        when: Callable[..., bool] | None = None,
+        of_all: bool = False,
+        traced: bool = False,
+    ) -> Callable[[Run], Run]:
         """Register a kernel that runs outside of the compiled call, on the arguments as they are.
 
         For results whose shape depends on values, of structures whose pattern does (`Array.static_pattern` is false). The
@@ -141,14 +168,14 @@ class Function(Registry):
             self.eager = Registry(self.name)
         self.eager_of_all |= of_all
 
-        def serves(*arrays, **static) -> bool:
+        def serves(*arrays: Any, **static: Any) -> bool:
             return not _any_traced(arrays, exact=traced) and (when is None or when(*arrays, **static))
 
         return self.eager.kernel(*classes, when=serves)
 
-    def _eagerly(self, arrays, static):
+    def _eagerly(self, eager: Registry[Any], arrays: Sequence[Any], static: Static) -> Result:
         """The result of the eager kernel for these arguments, or NotImplemented."""
-        kernel = self.eager.choose(arrays, static)
+        kernel = eager.choose(arrays, static)
         if kernel is None:
             return NotImplemented
         log = active_log() if RECORDING else None
@@ -163,12 +190,14 @@ class Function(Registry):
 
     # ---- the call ------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
         shape = (len(args), *kwargs)
         plan = self._plans.get(shape)
         if plan is None:
             plan = self._plans[shape] = self._plan(args, kwargs)
-        static, types, arrays = [], [], []
+        static: list[Any] = []
+        types: list[type] = []
+        arrays: list[Any] = []
         for name, value in zip(plan, (*args, *kwargs.values()), strict=True):
             if name is None:
                 arrays.append(value)
@@ -176,18 +205,18 @@ class Function(Registry):
                 static.append(value)
                 types.append(type(value))
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
-            result = self._eagerly(arrays, dict(zip(filter(None, plan), static, strict=True)))
+            result: R = self._eagerly(self.eager, arrays, dict(zip(filter(None, plan), static, strict=True)))
             if result is not NotImplemented:
                 return result
         # The types belong to the key of the compiled call: 1, 1.0 and True are equal, and so are None and NumPy's
         # float64, but they are not the same argument.
         return self._run((shape, tuple(types), *static), arrays)
 
-    def _run(self, static, arrays):
+    def _run(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
         if RECORDING and active_log() is not None:
             return self._recorded(static, arrays)
         try:
-            result = complete(self._jit(static, *arrays), arrays)
+            result: Any = complete(self._jit(static, *arrays), arrays)
         except RETRIED:
             # Not repaired right here, or the error of the second call would be chained to that of the first.
             result = _FAILED
@@ -195,15 +224,16 @@ class Function(Registry):
             # Either JAX cannot take an argument as it stands, or the code raised: the second call tells.
             static, arrays = self._repair(static, arrays)
             result = complete(self._jit(static, *arrays), arrays)
-        return result if self.checked is None else self._verified(result, static, arrays)
+        whole: R = result if self.checked is None else self._verified(result, static, arrays)
+        return whole
 
-    def _plan(self, args, kwargs):
+    def _plan(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[str | None, ...]:
         """For each argument of such a call its name if it is static, None if it is an array."""
         try:
             bound = self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self.name}(): {error}; its signature is {self.name}{self.__signature__}") from None
-        plan = []
+        plan: list[str | None] = []
         parameters = self.__signature__.parameters
         arrays = {name.lstrip("*") for name in self.arrays}
         positional = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -213,7 +243,7 @@ class Function(Registry):
         del bound
         return tuple(plan)
 
-    def _repair(self, static, arrays):
+    def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
         """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""
         fixed = (*static[:2], *map(_static, static[2:]))
         try:
@@ -224,7 +254,7 @@ class Function(Registry):
                 f"{self.name}: a static argument has type {type(bad).__name__}, which is not allowed"
             ) from None
         names = [name.lstrip("*") for name in self.arrays] or ["x"]
-        good = []
+        good: list[Any] = []
         for i, value in enumerate(arrays):
             name = names[i] if i < len(names) else f"argument {i + 1}"
             if isinstance(value, (list, tuple)) and f"*{name}" in self.arrays:
@@ -236,7 +266,7 @@ class Function(Registry):
             good = [_python_integer(v, strong, self.name) if type(v) is int else v for v in good]
         return fixed, good
 
-    def _operand(self, value, argument):
+    def _operand(self, value: Any, argument: str) -> Any:
         if not is_operand(value):
             raise TypeError(
                 f"{self.name}: {argument} must be an array of structarrays, JAX or NumPy, or a Python scalar, "
@@ -244,29 +274,29 @@ class Function(Registry):
             )
         return value
 
-    def _trace(self, static, *arrays):
+    def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
         """The definition on arrays, its results without weak types."""
-        (count, *names), static = static[0], list(static[2:])
-        arrays = list(arrays)
+        count, *names = static[0]
+        next_static, next_array = iter(static[2:]), iter(arrays)
         plan = self._plans[(count, *names)]
-        args = [self._lift(arrays.pop(0)) if name is None else static.pop(0) for name in plan]
+        args = [self._lift(next(next_array)) if name is None else next(next_static) for name in plan]
         result = self.__wrapped__(*args[:count], **dict(zip(names, args[count:], strict=True)))
         return jax.tree.map(strip_weak, result)
 
-    def _lift(self, value):
+    def _lift(self, value: Any) -> Any:
         if value is None:
             return value
         if isinstance(value, (list, tuple)):
             return tuple(lift(v) for v in value)
         return lift(value)
 
-    def _verified(self, result, static, arrays):
-        result, ok = result
+    def _verified(self, result: tuple[R, Any], static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
+        whole, ok = result
         if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
             return self._once_more(static, arrays)
-        return result
+        return whole
 
-    def _once_more(self, static, arrays):
+    def _once_more(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
         """After a failed factorisation: a sum, say, may be regular although the term by which it was solved is not. So its dense
         form is tried, if the policy allows one.
 
@@ -284,19 +314,20 @@ class Function(Registry):
             return self._run(static, [x, *arrays[1:]])
         self._raise()
 
-    def _raise(self, why: str = ""):
+    def _raise(self, why: str = "") -> NoReturn:
         raise np.linalg.LinAlgError(f"{self.name}: {self.checked}{why}")
 
-    def _recorded(self, static, arrays):
+    def _recorded(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
         from .recording import recorded_call
 
         static, arrays = self._repair(static, arrays)
-        result = recorded_call(self, static, arrays)
-        return result if self.checked is None else self._verified(result, static, arrays)
+        result: Any = recorded_call(self, static, arrays)
+        whole: R = result if self.checked is None else self._verified(result, static, arrays)
+        return whole
 
     # ---- the dispatch, while tracing -----------------------------------------------------------------------------
 
-    def dispatch(self, *args: Array, **static):
+    def dispatch(self, *args: Array, **static: Any) -> Result:
         """The result of the kernel for these arrays' classes; else of the family's rule; else of the dense kernel."""
         log = active_log()
         kernel = self.choose(args, static)
@@ -306,7 +337,7 @@ class Function(Registry):
             with log.event(self.name, args, "kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
                 return event.finish(kernel.run(*args, **static))
         if self.rule is not None:
-            result = self._by_rule(log, args, static)
+            result = self._by_rule(self.rule, log, args, static)
             if result is not NotImplemented:
                 return result
         # Where another operand is dense and of the same shape, nothing larger is allocated than there is already.
@@ -317,18 +348,18 @@ class Function(Registry):
             raise TypeError(f"{self.name} has no kernel for {', '.join(type(x).__name__ for x in args)}")
         return kernel.run(*dense, **static)
 
-    def _by_rule(self, log, args, static):
+    def _by_rule(self, rule: Rule, log: Log | None, args: Sequence[Array], static: Static) -> Result:
         if log is None:
-            return self.rule(self, args, static)
-        with log.event(self.name, args, f"rule of {self.rule.__name__}") as event:
-            result = self.rule(self, args, static)
+            return rule(self, args, static)
+        with log.event(self.name, args, f"rule of {rule.__name__}") as event:
+            result = rule(self, args, static)
         if result is NotImplemented:
             log.events.remove(event)
             return result
         return event.finish(result)
 
 
-def is_hashable(value) -> bool:
+def is_hashable(value: object) -> bool:
     """Whether a value can be static in a compiled call."""
     try:
         hash(value)
@@ -337,7 +368,7 @@ def is_hashable(value) -> bool:
     return True
 
 
-def _python_integer(value: int, strong, name):
+def _python_integer(value: int, strong: Sequence[np.dtype], name: str) -> Any:
     """A Python integer that JAX cannot take as it stands, in the dtype of the arrays beside it.
 
     Raises
@@ -357,48 +388,50 @@ def _python_integer(value: int, strong, name):
     return value
 
 
-def _function_by_name(name):
+def _function_by_name(name: str) -> Function[Any]:
     return FUNCTIONS[name]
 
 
-class ArrayFunction(Function):
+class ArrayFunction(Function[R]):
     """A function of positional arrays and nothing else: the fastest call."""
 
     @functools.cached_property
-    def _fast(self):
+    def _fast(self) -> Callable[..., Any]:
         """The compiled call without static arguments, where the operators find it."""
         COMPILED[self.name] = jax.jit(functools.partial(self._compiled, ()), inline=True)
         return COMPILED[self.name]
 
-    def __call__(self, *arrays):
+    def __call__(self, *arrays: Any) -> R:
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
-            result = self._eagerly(arrays, {})
+            result: R = self._eagerly(self.eager, arrays, {})
             if result is not NotImplemented:
                 return result
         if RECORDING and active_log() is not None:
             return self._careful(*arrays)
         try:
-            return complete(self._fast(*arrays), arrays)
+            result = complete(self._fast(*arrays), arrays)
+            return result
         except RETRIED:
             pass
         return self._careful(*arrays)
 
-    def _careful(self, *arrays):
+    def _careful(self, *arrays: Any) -> R:
         self._plan(arrays, {})  # raises for a wrong number of arguments
-        _, arrays = self._repair((), arrays)
-        return self._run((), arrays)
+        _, repaired = self._repair((), arrays)
+        return self._run((), repaired)
 
-    def _trace(self, static, *arrays):
+    def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
         return jax.tree.map(strip_weak, self.__wrapped__(*map(lift, arrays)))
 
 
-class CheckedArrayFunction(ArrayFunction):
+class CheckedArrayFunction(ArrayFunction[R]):
     """A function of positional arrays whose compiled call returns a flag beside the result."""
 
-    def __call__(self, *arrays):
+    def __call__(self, *arrays: Any) -> R:
         if RECORDING and active_log() is not None:
             return self._careful(*arrays)
         try:
+            result: R
             result, ok = self._fast(*arrays)
         except RETRIED:
             ok = _FAILED
@@ -410,10 +443,12 @@ class CheckedArrayFunction(ArrayFunction):
         return result
 
 
-def function(*arrays: str, checked: str | None = None, prefix: str = "", rule=None):
+def function(
+    *arrays: str, checked: str | None = None, prefix: str = "", rule: Rule | None = None
+) -> Callable[[Callable[..., R]], Function[R]]:
     """Make the decorated code a `Function`; the arguments are those of the class."""
 
-    def decorate(define):
+    def decorate(define: Callable[..., R]) -> Function[R]:
         code = define.__code__
         names = code.co_varnames[: code.co_argcount]
         plain = code.co_posonlyargcount == code.co_argcount and not code.co_kwonlyargcount and set(names) <= set(arrays)

@@ -1,8 +1,15 @@
 """The dtypes of the namespace, their kinds and their promotion (DESIGN 4.8)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+if TYPE_CHECKING:
+    from .typing import DTypeLike
 
 
 class DType:
@@ -20,7 +27,7 @@ class DType:
 
     __slots__ = ("dtype",)
 
-    def __init__(self, name: str):
+    def __init__(self, name: str) -> None:
         self.dtype = np.dtype(name)
 
     @property
@@ -33,23 +40,23 @@ class DType:
         """The size of one element in bytes."""
         return self.dtype.itemsize
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):
             return self.dtype == other.dtype
         if isinstance(other, np.dtype) or (isinstance(other, type) and issubclass(other, np.generic)):
             return self.dtype == other
         return NotImplemented
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.dtype)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"structarrays.{self.dtype.name}"
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.dtype.name
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[DType], tuple[str]]:
         return (DType, (self.dtype.name,))
 
 
@@ -84,7 +91,8 @@ KINDS = {
 
 def x64() -> bool:
     """Whether JAX's 64-bit switch is on."""
-    return bool(jax.config.jax_enable_x64)
+    config: Any = jax.config  # which gets its options at run time
+    return bool(config.jax_enable_x64)
 
 
 def default_dtype(kind: str) -> np.dtype:
@@ -96,7 +104,15 @@ def default_dtype(kind: str) -> np.dtype:
                     {"i": "int32", "u": "uint32", "f": "float32", "c": "complex64"}[kind])  # fmt: skip
 
 
-def as_dtype(dtype, argument: str = "dtype"):
+@overload
+def as_dtype(dtype: None, argument: str = "dtype") -> None: ...
+
+
+@overload
+def as_dtype(dtype: DTypeLike, argument: str = "dtype") -> np.dtype: ...
+
+
+def as_dtype(dtype: DTypeLike | None, argument: str = "dtype") -> np.dtype | None:
     """The `numpy.dtype` that an argument names; ``None`` stays ``None``.
 
     Raises
@@ -130,16 +146,16 @@ def as_dtype(dtype, argument: str = "dtype"):
     return dtype
 
 
-def _narrow(dtype):
+def _narrow(dtype: np.dtype) -> str:
     return {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}[dtype.name]
 
 
-def canonical(dtype) -> np.dtype:
+def canonical(dtype: DTypeLike) -> np.dtype:
     """The dtype that a value of `dtype` has on the device: 64 bits become 32 where the x64 switch is off."""
     return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
 
 
-def is_kind(dtype, kind) -> bool:
+def is_kind(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     """Whether a dtype is of a kind (one of the standard's names, or a tuple of kinds or dtypes)."""
     if isinstance(kind, tuple):
         return any(is_kind(dtype, k) for k in kind)
@@ -155,7 +171,7 @@ def is_kind(dtype, kind) -> bool:
     return np.dtype(dtype) == as_dtype(kind, "kind")
 
 
-def promote(*dtypes) -> np.dtype:
+def promote(*dtypes: np.dtype) -> np.dtype:
     """The dtype of a result of operands of these (strong) dtypes, by JAX's lattice."""
     result = dtypes[0]
     for other in dtypes[1:]:
@@ -167,7 +183,7 @@ def promote(*dtypes) -> np.dtype:
 _SCALAR_KIND = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
-def promote_scalar(dtype, scalar_type) -> np.dtype:
+def promote_scalar(dtype: np.dtype, scalar_type: type) -> np.dtype:
     """The dtype of an array of `dtype` with a Python scalar of `scalar_type`: the array's, unless its kind is lower."""
     kind = _SCALAR_KIND[scalar_type]
     have = "f" if jnp.issubdtype(dtype, jnp.floating) else np.dtype(dtype).kind

@@ -4,8 +4,12 @@ An elementwise function is written as a formula on plain arrays of one dtype; it
 to structural zeros. Everything else follows here, for every structure and any number of operands.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -16,17 +20,22 @@ from .array import Array
 from .assumptions import carried_by_sum
 from .contexts import strong_zeros_policy
 from .dense import Dense
-from .dispatch import ArrayFunction
+from .dispatch import ArrayFunction, Function
 from .factored import Factored
 from .join import is_zero_outside, join_all, meet, restrict, stores_pattern
 from .operands import densify, lift, promote, strip_weak
 
-UNEXPANDED: dict = {}
+if TYPE_CHECKING:
+    from .typing import Result, Shape, Static
+
+    Unexpanded = Callable[[Function[Any], Sequence[Array], Shape], Array | None]
+
+UNEXPANDED: dict[str, Unexpanded] = {}
 """For some functions, by name, what is asked before a result becomes dense: ``(function, args, shape)`` to an array, or None. See
 `unexpanded`."""
 
 
-def unexpanded(*names: str):
+def unexpanded(*names: str) -> Callable[[Unexpanded], Unexpanded]:
     """Register the decorated code as what functions of these names ask before a result becomes dense.
 
     Raises
@@ -35,7 +44,7 @@ def unexpanded(*names: str):
         If one of them asks something already: there is no order in which two could be asked.
     """
 
-    def register(code):
+    def register(code: Unexpanded) -> Unexpanded:
         for name in names:
             if name in UNEXPANDED:
                 raise ValueError(f"unexpanded: {name} asks code of {UNEXPANDED[name].__module__} already")
@@ -45,7 +54,7 @@ def unexpanded(*names: str):
     return register
 
 
-def held_unexpanded(function, args, shape):
+def held_unexpanded(function: Function[Any], args: Sequence[Array], shape: Shape) -> Array | None:
     """The result of this shape in a structure that no rule of the function knows of; None where there is none, or it does not pay."""
     code = UNEXPANDED.get(function.name)
     return None if code is None else code(function, args, shape)
@@ -67,43 +76,43 @@ KINDS = {
 }
 
 
-class _Elementwise:
+class _Elementwise(Function[Array]):
     """What `ElementwiseFunction` and its fast sibling have in common."""
 
     promotes = True
 
-    def _declare(self, kinds, zero, absorbs, exact):
+    def _declare(self, kinds: str, zero: bool, absorbs: tuple[int, ...], exact: bool) -> None:
         self.kinds, self.zero, self.absorbs, self.exact = kinds, zero, absorbs, exact
         self.rule = elementwise
 
-    def formula(self, *data, **static):
+    def formula(self, *data: Any, **static: Any) -> Any:
         """The function on plain arrays of one dtype."""
         return self.__wrapped__(*data, **static)
 
-    def define(self, *arrays: Array, **static):
+    def define(self, *arrays: Array, **static: Any) -> Array:
         """Check, promote and dispatch; runs while a call is traced."""
-        arrays = self.prepare(*arrays)
-        return carried_by_sum(self.name, arrays, self.dispatch(*arrays, **static))
+        prepared = self.prepare(*arrays)
+        return carried_by_sum(self.name, prepared, self.dispatch(*prepared, **static))
 
-    def prepare(self, *arrays: Array):
+    def prepare(self, *arrays: Array) -> list[Array]:
         """The operands with their common dtype, of a kind that the function takes."""
         check_kinds(self, arrays)
-        arrays = [_marked_real(x, y) for x, y in zip(arrays, promote(*arrays), strict=True)]
-        if "floating" in self.kinds and arrays[0].dtype.kind in "iu":
+        prepared = [_marked_real(x, y) for x, y in zip(arrays, promote(*arrays), strict=True)]
+        if "floating" in self.kinds and prepared[0].dtype.kind in "iu":
             default = dtypes.default_dtype("f")
-            arrays = [x._cast(default) for x in arrays]
+            prepared = [x._cast(default) for x in prepared]
         try:
-            jnp.broadcast_shapes(*(x.shape for x in arrays))
+            jnp.broadcast_shapes(*(x.shape for x in prepared))
         except ValueError:
-            shapes = " and ".join(str(x.shape) for x in arrays)
+            shapes = " and ".join(str(x.shape) for x in prepared)
             raise ValueError(f"{self.name}: shapes {shapes} cannot be broadcast together") from None
-        return arrays
+        return prepared
 
 
 _REAL = "real"
 
 
-def _marked_real(x, promoted):
+def _marked_real(x: Array, promoted: Array) -> Array:
     """A promoted operand with a mark that it was real, if its dtype does not say so any more."""
     if x.dtype.kind == "c" or promoted.dtype.kind != "c":
         return promoted
@@ -115,7 +124,7 @@ def is_real(x: Array) -> bool:
     return x.dtype.kind != "c" or _REAL in x.assumptions
 
 
-def check_kinds(function, arrays):
+def check_kinds(function: _Elementwise, arrays: Sequence[Array]) -> None:
     """Raise TypeError for operands of a kind that the function does not take.
 
     A boolean beside a number is promoted to its dtype, as in NumPy and JAX; arithmetic of booleans alone is refused.
@@ -134,27 +143,27 @@ def _article(words: str) -> str:
     return "an" if words[0] in "aeiou" else "a"
 
 
-class ElementwiseArrayFunction(_Elementwise, ArrayFunction):
+class ElementwiseArrayFunction(_Elementwise, ArrayFunction[Array]):
     """An elementwise function of positional arrays only."""
 
     compares = False
 
-    def __call__(self, x, /, *others):
+    def __call__(self, x: Any, /, *others: Any) -> Array:
         # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
         if (type(x) is int and not 0 <= x < 128) or (others and type(others[-1]) is int and not 0 <= others[-1] < 128):
             return self._careful(x, *others)
         return super().__call__(x, *others)
 
-    def _repair(self, static, arrays):
+    def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
         if self.compares:
             arrays = [_comparable(v, [a.dtype for a in arrays if hasattr(a, "dtype")]) for v in arrays]
         return super()._repair(static, arrays)
 
-    def _trace(self, static, *arrays):
+    def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
         return jax.tree.map(strip_weak, self.define(*map(lift, arrays)))
 
 
-def _comparable(value, dtypes_beside):
+def _comparable(value: Any, dtypes_beside: Sequence[np.dtype]) -> Any:
     """What a comparison takes for a Python integer: one out of the range of the dtypes beside it is just beyond them."""
     if type(value) is int and dtypes_beside and (dtype := dtypes.promote(*dtypes_beside)).kind in "iu":
         limits = np.iinfo(dtype)
@@ -164,7 +173,7 @@ def _comparable(value, dtypes_beside):
 
 def elementwise_function(
     *, kinds: str, zero: bool = False, absorbs: tuple[int, ...] = (), exact: bool = False, compares: bool = False
-):
+) -> Callable[[Callable[..., Any]], ElementwiseArrayFunction]:
     """Make the decorated formula an elementwise function.
 
     Parameters
@@ -181,7 +190,7 @@ def elementwise_function(
         Whether the result has no part in the dtypes of the operands, so that a Python integer may exceed them.
     """
 
-    def decorate(formula):
+    def decorate(formula: Callable[..., Any]) -> ElementwiseArrayFunction:
         names = formula.__code__.co_varnames[: formula.__code__.co_argcount]
         function = ElementwiseArrayFunction(formula, names)
         function._declare(kinds, zero, absorbs, exact)
@@ -191,7 +200,7 @@ def elementwise_function(
     return decorate
 
 
-def elementwise(function, args, static):
+def elementwise(function: _Elementwise, args: Sequence[Array], static: Static) -> Result:
     """The family's rule: stored entries and background are mapped; structures are joined, or met where zeros absorb."""
     shape = jnp.broadcast_shapes(*(x.shape for x in args))
     core = max(x.core_ndim if x.stores_entries else 0 for x in args)
@@ -206,7 +215,7 @@ def elementwise(function, args, static):
         return _without_patterns(function, args, static)
     if any(x.shape[-core:] != shape[-core:] for x in structured):
         return _dense_result(function, args, static, shape)  # a 1 × n structure that broadcasts against m × n
-    constants = [None if x.stores_entries else x._constant(core) for x in args]
+    constants: list[Any] = [None if x.stores_entries else x._constant(core) for x in args]
     only_constants = all(x.stores_entries or c is not None for x, c in zip(args, constants, strict=True))
     absorbing = absorbing_operands(function)
     absorbers = [x for i, x in enumerate(args) if i in absorbing and is_zero_outside(x)]
@@ -242,24 +251,26 @@ def elementwise(function, args, static):
     if masks:
         stored = [functools.reduce(jnp.logical_and, each) for each in zip(*masks, strict=True)]
         # Ones in the other places, since a derivative that is infinite there would be NaN after the choice.
-        parts = [[jnp.where(m, v, jnp.ones((), v.dtype)) for m, v in zip(stored, part, strict=True)] for part in parts]
+        parts = [
+            tuple(jnp.where(m, v, jnp.ones((), v.dtype)) for m, v in zip(stored, part, strict=True)) for part in parts
+        ]
     entries = [function.formula(*values, **static) for values in zip(*parts, strict=True)]
     if masks:
         entries = [jnp.where(m, e, jnp.zeros((), e.dtype)) for m, e in zip(stored, entries, strict=True)]
     return pattern._rebuild(_with_batch(entries, pattern, shape[:-core]), background)
 
 
-def _indicator(x, pattern):
+def _indicator(x: Array, pattern: Array) -> tuple[jax.Array, ...]:
     """For each of the pattern's entries, whether `x` stores one there."""
     return restrict(x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None), pattern).entries
 
 
-def with_zero_background(x):
+def with_zero_background(x: Array) -> Array:
     """The array with its structural zero as a number: one that does not absorb."""
     return x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
 
 
-def _scalar_if_small(x, core):
+def _scalar_if_small(x: Array, core: Shape) -> Array:
     """A 1 × 1 structure beside a larger matrix is a number for each batch entry."""
     if not x.stores_entries:
         return x
@@ -268,12 +279,12 @@ def _scalar_if_small(x, core):
     return Dense._make((x._dense(),)) if small else x
 
 
-def absorbing_operands(function) -> tuple[int, ...]:
+def absorbing_operands(function: _Elementwise) -> tuple[int, ...]:
     """The operands of an elementwise function in which a structural zero absorbs, as `strong_zeros` says."""
     return function.absorbs if function.exact or strong_zeros_policy.value else ()
 
 
-def _with_batch(entries, pattern, batch):
+def _with_batch(entries: Sequence[Any], pattern: Array, batch: Shape) -> tuple[jax.Array, ...]:
     """The entries with the whole batch shape in front: an operand may have had fewer batch dimensions."""
     return tuple(
         jnp.broadcast_to(e, batch + e.shape[e.ndim - old.ndim + len(pattern.batch_shape) :])
@@ -281,7 +292,9 @@ def _with_batch(entries, pattern, batch):
     )
 
 
-def _background(function, args, constants, batch, static):
+def _background(
+    function: _Elementwise, args: Sequence[Array], constants: Sequence[Any], batch: Shape, static: Static
+) -> jax.Array | None:
     """The background of the result: None where zeros are mapped to zero, else a leaf of batch shape."""
     if function.zero and all(x.stores_entries and x.background is None for x in args):
         return None
@@ -294,7 +307,7 @@ def _background(function, args, constants, batch, static):
     return jnp.broadcast_to(function.formula(*values, **static), batch)
 
 
-def _without_patterns(function, args, static):
+def _without_patterns(function: _Elementwise, args: Sequence[Array], static: Static) -> Array:
     """Operands that are dense or filled: the formula on what is stored."""
     shape = jnp.broadcast_shapes(*(x.shape for x in args))
     fills = [x for x in args if type(x) is not Dense]
@@ -310,11 +323,13 @@ def _without_patterns(function, args, static):
         core = min(len(shape), max(x.core_ndim for x in fills))
         if not any(type(x) is Dense and x.shape[-core:] == shape[-core:] for x in args):
             return _dense_result(function, args, static, shape)  # a constant matrix and a row, say
-    parts = [x.data if type(x) is Dense else x._constant_data() for x in args]
+    # Beside a dense operand a factored one counts as expanded no more than in `_dense_result`.
+    constants = [x._constant(x.core_ndim) for x in args]
+    parts = [x._dense() if c is None else c for x, c in zip(args, constants, strict=True)]
     return Dense._make((jnp.broadcast_to(function.formula(*parts, **static), shape),))
 
 
-def _dense_result(function, args, static, shape):
+def _dense_result(function: _Elementwise, args: Sequence[Array], static: Static, shape: Shape) -> Array:
     """The formula on dense forms; only where no operand is dense of the result's shape is that a densification."""
     held = held_unexpanded(function, args, shape)
     if held is not None:

@@ -10,22 +10,31 @@ With that, single elements, rows, columns, blocks and index arrays cost what the
 structure at the pattern of another are found without a dense form.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax
 import jax.numpy as jnp
 
 from .registry import Registry
 
-elements = Registry("elements")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .array import Array
+
+elements: Registry[jax.Array] = Registry("elements")
 """``elements.kernel(S)``: ``(x, *coordinates)`` to the elements at these coordinates as a `jax.Array`: one integer array
 for each core dimension, in range and not negative, which broadcast together; the result has the batch shape in front."""
 
 
-def has_elements(x, *args, **static) -> bool:
+def has_elements(x: Array, *args: Any, **static: Any) -> bool:
     """Whether the structure can be asked for elements by their coordinates."""
     return elements.choose((x,), {}) is not None
 
 
-def elements_at(x, coordinates, batch_ndim: int = 0) -> jax.Array:
+def elements_at(x: Array, coordinates: Sequence[jax.Array], batch_ndim: int = 0) -> jax.Array:
     """The elements of `x` at coordinates that may differ for each matrix of a batch.
 
     Parameters
@@ -37,7 +46,7 @@ def elements_at(x, coordinates, batch_ndim: int = 0) -> jax.Array:
     batch_ndim : int
         How many of the coordinates' leading dimensions are batch dimensions, aligned with those of `x` from the right.
     """
-    kernel = elements.choose((x,), {}).run
+    kernel = elements.required((x,)).run
     if batch_ndim == 0:
         return kernel(x, *coordinates)
     batch = jnp.broadcast_shapes(x.batch_shape, coordinates[0].shape[:batch_ndim])
@@ -49,18 +58,18 @@ def elements_at(x, coordinates, batch_ndim: int = 0) -> jax.Array:
     return kernel(x, *coordinates)
 
 
-def element(x, i, j) -> jax.Array:
+def element(x: Array, i: jax.Array, j: jax.Array) -> jax.Array:
     """Elements of a stack of matrices of any structure, by its dense form if it cannot be asked."""
     return elements_at(x, (i, j)) if has_elements(x) else x._dense()[..., i, j]
 
 
-def gather(data: jax.Array, coordinates, batch_ndim: int = 0) -> jax.Array:
+def gather(data: jax.Array, coordinates: Sequence[jax.Array], batch_ndim: int = 0) -> jax.Array:
     """Dense data at coordinates; dimensions of `data` that are missing or 1 broadcast. See `elements_at`."""
     core = len(coordinates)
     data = data.reshape((1,) * (core - data.ndim) + data.shape)
     shape = data.shape[data.ndim - core :]
 
-    def at(matrix, *where):
+    def at(matrix: jax.Array, *where: jax.Array) -> jax.Array:
         index = (jnp.zeros_like(c) if n == 1 else c for c, n in zip(where, shape, strict=True))
         return matrix[(..., *index)]
 

@@ -6,8 +6,12 @@ products, scaling, transposes. It says what its parts make (`_shape`, `_dense`),
 all of them have in common stands in `structures.factored_functions`.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,26 +22,33 @@ from .dense import Dense
 from .operands import cast, lift
 from .registry import FUNCTIONS, Registry
 
-merge_pair = Registry("merge_pair")
+if TYPE_CHECKING:
+    import jax
+
+    from .typing import DTypeLike, Shape
+
+    T = TypeVar("T")
+
+merge_pair: Registry[Array | None] = Registry("merge_pair")
 """``merge_pair.kernel(A, B)``: the sum of two stacks of matrices of one shape as one array that is no `Sum`; any order of A and B
 serves. Where there is none, or it returns None, they stay two terms."""
 
-hadamard_pair = Registry("hadamard_pair")
+hadamard_pair: Registry[Array | None] = Registry("hadamard_pair")
 """``hadamard_pair.kernel(A, B)``: the elementwise product of two factored arrays of one shape; any order of A and B serves. Where
 there is none, or it returns None, the product is dense."""
 
-inner_pair = Registry("inner_pair")
+inner_pair: Registry[jax.Array] = Registry("inner_pair")
 """``inner_pair.kernel(A, B)``: ``(x, y, *, axes)`` to the sums of ``conj(x) * y`` over core axes (negative numbers) of two stacks of
 matrices of one shape, as a `jax.Array`."""
 
-squared_norms = Registry("squared_norms")
+squared_norms: Registry[jax.Array] = Registry("squared_norms")
 """``squared_norms.kernel(A)``: ``(x, *, axes)`` to the sums of ``abs(x)**2`` over core axes, as a `jax.Array`."""
 
-scale = Registry("scale")
+scale: Registry[Array] = Registry("scale")
 """``scale.kernel(A)``: ``(x, factor)``: the array times a number for each matrix. `factor` takes a stack of matrices, any one of which
 or more the class holds, to that times the number; it may also divide by it, or negate."""
 
-select_lines = Registry("select_lines")
+select_lines: Registry[Array] = Registry("select_lines")
 """``select_lines.kernel(A)``: ``(x, key, axis)``: the rows (axis -2) or columns (axis -1) that an item of a key of `index` selects, a
 pair ``(item, operands)``; index arrays are as they were given, of NumPy in an eager call."""
 
@@ -55,7 +66,7 @@ class Factored(Array):
         return self._value[0]
 
     @property
-    def full_size(self) -> bool:
+    def full_size(self) -> bool:  # type: ignore[override]  # of other structures it is a constant
         """Whether the parts are as large as the dense form, so that to make it expands nothing."""
         return not pays(self)
 
@@ -64,16 +75,16 @@ class Factored(Array):
         """Whether solvers may fail for a regular matrix: as soon as they may for a part."""
         return any(x.solved_by_parts for x in self.parts)
 
-    def _map_leaves(self, function):
+    def _map_leaves(self, function: Callable[[Any], Any]) -> Array:
         leaves, (cls, meta, _) = self._value
         return cls._make(tuple(part._map_leaves(function) for part in leaves), meta)
 
-    def _with_parts(self, function):
+    def _with_parts(self, function: Callable[[Array], Array]) -> Array:
         """The same structure with every part mapped."""
         leaves, (cls, meta, _) = self._value
         return cls._make(tuple(map(function, leaves)), meta)
 
-    def _cast(self, dtype):
+    def _cast(self, dtype: DTypeLike) -> Array:
         # Integers wrap around, in which their products do not agree with those of a wider dtype; and a number that is
         # rounded to an integer is no product any more.
         if not (self.dtype.kind in "fc" and np.dtype(dtype).kind in "fc"):
@@ -83,7 +94,7 @@ class Factored(Array):
             return cast(FUNCTIONS["real"].dispatch(self), dtype)
         return self._with_parts(lambda part: cast(part, dtype))
 
-    def _describe(self):
+    def _describe(self) -> tuple[list[str], bool]:
         return [f"shape={self.shape}"], False
 
 
@@ -95,7 +106,8 @@ def stored(x: Array) -> int:
     if isinstance(x, Factored):
         return sum(map(stored, x.parts))
     batch = math.prod(x.shape[:-2])
-    return sum(leaf.size for leaf in x._value[0] if leaf is not None) // max(1, batch)
+    numbers: int = sum(leaf.size for leaf in x._value[0] if leaf is not None)
+    return numbers // max(1, batch)
 
 
 def pays(*terms: Array) -> bool:
@@ -111,7 +123,7 @@ def product_cost(x: Array) -> int:
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 
-def part(value, argument: str) -> Array:
+def part(value: Any, argument: str) -> Array:
     """A constructor's argument as a stack of matrices.
 
     Raises
@@ -121,19 +133,18 @@ def part(value, argument: str) -> Array:
     ValueError
         If it has fewer than two dimensions.
     """
-    if not isinstance(value, Array):
-        try:
-            value = FUNCTIONS["asarray"](value)
-        except TypeError as error:
-            raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
-    if value.ndim < 2:
-        raise ValueError(f"{argument} must be a matrix or a stack of matrices, got shape {value.shape}")
-    if value.dtype.kind == "b":
-        raise TypeError(f"{argument} must have a numeric dtype, got {value.dtype}")
-    return value
+    try:
+        x: Array = value if isinstance(value, Array) else FUNCTIONS["asarray"](value)
+    except TypeError as error:
+        raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
+    if x.ndim < 2:
+        raise ValueError(f"{argument} must be a matrix or a stack of matrices, got shape {x.shape}")
+    if x.dtype.kind == "b":
+        raise TypeError(f"{argument} must have a numeric dtype, got {x.dtype}")
+    return x
 
 
-def unified(parts) -> tuple[Array, ...]:
+def unified(parts: Sequence[Any]) -> tuple[Array, ...]:
     """The parts in one dtype and with one batch shape.
 
     Raises
@@ -164,7 +175,7 @@ def as_matrix(x: Array) -> Array:
     return Dense._make((x._dense(),))
 
 
-def with_batch(x: Array, batch: tuple[int, ...]) -> Array:
+def with_batch(x: Array, batch: Shape) -> Array:
     """A stack of matrices with another batch shape, to which its own broadcasts."""
     if x.shape[:-2] == tuple(batch):
         return x
@@ -182,9 +193,9 @@ def common_batch(*arrays: Array) -> list[Array]:
     return [with_batch(as_matrix(x), batch) for x in arrays]
 
 
-def line_key(x: Array, item: tuple, axis: int) -> tuple:
+def line_key(x: Array, item: tuple[Any, ...], axis: int) -> tuple[tuple[Any, ...], ...]:
     """The key of `index` for what an item selects among the rows (axis -2) or columns (axis -1) of each matrix."""
-    key = [("slice", 0, n, 1) for n in x.shape]
+    key: list[tuple[Any, ...]] = [("slice", 0, n, 1) for n in x.shape]
     key[axis] = item
     return tuple(key)
 
@@ -194,7 +205,7 @@ def has_dynamic_parts(x: Array) -> bool:
     return any(map(has_dynamic_parts, x.parts)) if isinstance(x, Factored) else not x.static_pattern
 
 
-def in_either_order(registry: Registry, x: Array, y: Array) -> Array | None:
+def in_either_order(registry: Registry[Array | None], x: Array, y: Array) -> Array | None:
     """What the kernel for two arrays gives, or that for the two in the other order; None where neither gives anything."""
     for pair in ((x, y), (y, x)):
         kernel = registry.choose(pair, {})
@@ -210,6 +221,6 @@ def hadamard(x: Array, y: Array) -> Array | None:
     return in_either_order(hadamard_pair, *(common_batch(x) * 2 if x is y else common_batch(x, y)))
 
 
-def chain(function, arrays):
+def chain(function: Callable[[T, T], T], arrays: Sequence[T]) -> T:
     """The function of the first two, of that and the third, and so on."""
     return functools.reduce(function, arrays)

@@ -4,14 +4,27 @@ JAX clamps an index that is out of range; here it raises. Python integers and th
 operands of compiled calls, so that a loop over them compiles once; sizes and steps are static.
 """
 
+from __future__ import annotations
+
 import operator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .array import Array
+from .dtypes import x64
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .typing import Shape
+
+    BoxStatic = tuple[tuple[str, int, int], ...]
+    """Of a box: kind, size and step of each item."""
+    FancyStatic = tuple[str | tuple[int, int, int] | None, ...]
+    """Of a key with index arrays: ``"array"`` (an operand), a slice, None (a new axis), or ``"new axis, indexed"``."""
 
 
 class Item(NamedTuple):
@@ -25,13 +38,13 @@ class Item(NamedTuple):
     start: int = 0
     size: int = 1
     step: int = 1
-    array: object = None
+    array: Any = None
 
 
 FULL = slice(None)
 
 
-def parse(key, shape: tuple[int, ...]) -> list[Item]:
+def parse(key: Any, shape: Shape) -> list[Item]:
     """The items of a key for an array of this shape: one for each axis, and one for each new axis.
 
     Raises
@@ -72,7 +85,7 @@ def parse(key, shape: tuple[int, ...]) -> list[Item]:
     return items
 
 
-def _part(p):
+def _part(p: Any) -> Any:
     """One part of a key as None, Ellipsis, an int, a slice or an array."""
     if p is None or p is Ellipsis or isinstance(p, slice):
         return p
@@ -99,7 +112,7 @@ def _part(p):
         ) from None
 
 
-def _axes(part) -> int:
+def _axes(part: Any) -> int:
     """How many axes a part takes up."""
     if part is None or part is Ellipsis:
         return 0
@@ -112,14 +125,14 @@ def _checked(i: int, n: int, axis: int) -> int:
     return i + n if i < 0 else i
 
 
-def _slice(s: slice, n: int):
+def _slice(s: slice, n: int) -> tuple[int, int, int]:
     try:
         return s.indices(n)
     except TypeError:
         raise IndexError(f"slice indices must be integers or None, got {s}") from None
 
 
-def check_array(array, n: int, axis: int):
+def check_array(array: Any, n: int, axis: int) -> Any:
     """An index array on the host, with its range checked; a traced one as it is."""
     if array.size and n == 0:
         raise IndexError(f"an index array for axis {axis} must be empty, since that axis is; got shape {array.shape}")
@@ -132,7 +145,7 @@ def check_array(array, n: int, axis: int):
     return host
 
 
-def _mask(mask, shape, axis):
+def _mask(mask: np.ndarray | jax.Array, shape: Shape, axis: int) -> list[Item]:
     """A boolean array as the integer arrays of its true elements."""
     # A mask without elements selects none, of axes of any size: so the standard's suite has it, and NumPy.
     sizes = shape[axis : axis + mask.ndim]
@@ -153,7 +166,7 @@ def _mask(mask, shape, axis):
     return [Item("array", array=a) for a in np.nonzero(host)]
 
 
-def result_axes(items) -> list[tuple[str, int]]:
+def result_axes(items: Sequence[Item]) -> list[tuple[str, int]]:
     """The axes of what a key selects, as pairs of a kind (``"slice"``, ``"new"`` or ``"array"``) and a size.
 
     As in NumPy the axes of the index arrays, which broadcast together with the integers beside them, stand where the first of
@@ -181,9 +194,9 @@ def as_slice(start: int, size: int, step: int) -> slice:
     return slice(start, stop if stop >= 0 else None, step) if size else slice(0, 0)
 
 
-def as_key(items) -> tuple:
+def as_key(items: Sequence[Item]) -> tuple[Any, ...]:
     """The items as a key again."""
-    parts: list = []
+    parts: list[Any] = []
     for item in items:
         if item.size == -1:  # a mask without dimensions: its new axis comes with it
             parts[-1] = np.asarray(item.array.size == 1)
@@ -194,7 +207,7 @@ def as_key(items) -> tuple:
     return tuple(parts)
 
 
-def is_basic(items) -> bool:
+def is_basic(items: Sequence[Item]) -> bool:
     """Whether a key selects a box: integers, slices and new axes."""
     return all(item.kind != "array" for item in items)
 
@@ -207,16 +220,16 @@ def is_full(item: Item, n: int) -> bool:
 # ---- a box of dense data: compiled once for all starts --------------------------------------------------------------
 
 
-def box(items):
+def box(items: Sequence[Item]) -> tuple[BoxStatic, np.ndarray]:
     """The static description of a box, and its starts."""
     static = tuple((item.kind, item.size, item.step) for item in items)
     starts = [
         item.start + min(0, (item.size - 1) * item.step) if item.size else 0 for item in items if item.kind != "new"
     ]
-    return static, np.asarray(starts, dtype=np.int64 if jax.config.jax_enable_x64 else np.int32)
+    return static, np.asarray(starts, dtype=np.int64 if x64() else np.int32)
 
 
-def _cover(static):
+def _cover(static: BoxStatic) -> tuple[list[int], list[int]]:
     """The sizes of the contiguous block around a box, and the strides within."""
     sizes, strides = [], []
     for kind, size, step in static:
@@ -226,15 +239,15 @@ def _cover(static):
     return sizes, strides
 
 
-def _reversed(static):
+def _reversed(static: BoxStatic) -> list[int]:
     return [axis for axis, (_, _, step) in enumerate(s for s in static if s[0] != "new") if step < 0]
 
 
-def _result_shape(static):
+def _result_shape(static: BoxStatic) -> Shape:
     return tuple(1 if kind == "new" else size for kind, size, _ in static if kind != "int")
 
 
-def read_box(static, data, starts):
+def read_box(static: BoxStatic, data: jax.Array, starts: Any) -> jax.Array:
     """The elements of a box."""
     sizes, strides = _cover(static)
     block = jax.lax.dynamic_slice(data, [starts[i] for i in range(data.ndim)], sizes) if data.ndim else data
@@ -243,7 +256,7 @@ def read_box(static, data, starts):
     return jax.lax.rev(block, _reversed(static)).reshape(_result_shape(static))
 
 
-def write_box(static, data, starts, value):
+def write_box(static: BoxStatic, data: jax.Array, starts: Any, value: jax.Array) -> jax.Array:
     """The data with a box overwritten by a value that broadcasts to it."""
     sizes, strides = _cover(static)
     shape = _result_shape(static)
@@ -262,9 +275,10 @@ def write_box(static, data, starts, value):
 # ---- index arrays ---------------------------------------------------------------------------------------------------
 
 
-def fancy(items):
+def fancy(items: Sequence[Item]) -> tuple[FancyStatic, tuple[Any, ...]]:
     """The static description of a key with index arrays, and its dynamic operands."""
-    static, operands = [], []
+    static: list[str | tuple[int, int, int] | None] = []
+    operands: list[Any] = []
     for item in items:
         if item.kind in ("int", "array"):
             static.append("array")
@@ -272,7 +286,7 @@ def fancy(items):
         elif item.kind == "new":
             static.append(None)
         else:
-            static.append(tuple(item[1:4]))
+            static.append((item.start, item.size, item.step))
     # The marker of a zero-dimensional mask: its array indexes the new axis in front of it.
     for i, item in enumerate(items):
         if item.size == -1:
@@ -280,16 +294,16 @@ def fancy(items):
     return tuple(static), tuple(operands)
 
 
-def _numpy_key(static, operands):
-    operands = iter(operands)
+def _numpy_key(static: FancyStatic, operands: Sequence[Any]) -> tuple[Any, ...]:
+    following = iter(operands)
     return tuple(
-        next(operands) if s == "array" else None if s is None else as_slice(*s)
+        next(following) if s == "array" else None if s is None else as_slice(*s)
         for s in static
         if s != "new axis, indexed"
     )
 
 
-def _expanded(static, data):
+def _expanded(static: FancyStatic, data: jax.Array) -> jax.Array:
     """The data with the new axes that a zero-dimensional mask indexes."""
     axis = 0
     for s in static:
@@ -300,18 +314,18 @@ def _expanded(static, data):
     return data
 
 
-def read_fancy(static, data, operands):
+def read_fancy(static: FancyStatic, data: jax.Array, operands: Sequence[Any]) -> jax.Array:
     """The elements at index arrays, by NumPy's rules."""
     return _expanded(static, data)[_numpy_key(static, operands)]
 
 
-def write_fancy(static, data, operands, value):
+def write_fancy(static: FancyStatic, data: jax.Array, operands: Sequence[Any], value: jax.Array) -> jax.Array:
     """The data with the elements at index arrays overwritten."""
     expanded, key = _expanded(static, data), _numpy_key(static, operands)
     value = _without_leading_ones(value, jax.eval_shape(lambda d: d[key], expanded).ndim).astype(data.dtype)
     return expanded.at[key].set(value).reshape(data.shape)
 
 
-def _without_leading_ones(value, ndim):
+def _without_leading_ones(value: jax.Array, ndim: int) -> jax.Array:
     """A value to be written with no more dimensions than what it is written into, as NumPy allows."""
     return value.reshape(value.shape[max(0, value.ndim - ndim) :])

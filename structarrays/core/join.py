@@ -4,24 +4,33 @@ A structure registers its rules here, in its own file. The rules see only struct
 batch shapes may differ, as long as they broadcast.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .array import Array
 from .dense import Dense
 from .entries import elements_at, has_elements
 from .registry import Registry
 
-join_pair = Registry("join_pair")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .typing import Meta
+
+join_pair: Registry[tuple[Array, Array]] = Registry("join_pair")
 """``join_pair.kernel(A, B)``: both arrays in the narrowest structure that holds both; any order of A and B serves."""
 
-meet_pair = Registry("meet_pair")
+meet_pair: Registry[Array] = Registry("meet_pair")
 """``meet_pair.kernel(A, B)``: the first array, which is zero outside of its pattern, restricted to the narrowest structure that
 can hold its elementwise product with the second: to what both store, if the second `is_zero_outside`, too."""
 
-restrict_to = Registry("restrict_to")
+restrict_to: Registry[Array] = Registry("restrict_to")
 """``restrict_to.kernel(A, B)``: the entries of an A at the pattern of a B, as an array of B's structure. Where there is none,
 `entries.elements` of the A serve."""
 
 
-def structure(x: Array):
+def structure(x: Array) -> tuple[type[Array], Meta]:
     """The static part of an array: its class and meta, without shapes of batches and without assumptions."""
     return x._value[1][:2]
 
@@ -36,7 +45,7 @@ def is_zero_outside(x: Array) -> bool:
     return x.stores_entries and x.background is None and not x._covers
 
 
-holds = Registry("holds")
+holds: Registry[bool] = Registry("holds")
 """``holds.kernel(A, B)``: whether the array, which is zero outside of its pattern, stores all places of the pattern of the
 second: static. Where there is none, it is taken not to."""
 
@@ -62,7 +71,7 @@ def join(x: Array, y: Array) -> tuple[Array, Array]:
     return Dense._make((x._dense(),)), Dense._make((y._dense(),))
 
 
-def join_all(arrays) -> list[Array]:
+def join_all(arrays: Sequence[Array]) -> list[Array]:
     """All arrays in one structure that holds them all, without regard to their backgrounds."""
     if len(arrays) == 2:
         return list(join(*arrays))
@@ -117,4 +126,5 @@ def same_structure(x: Array, y: Array) -> bool:
     for argument, value in (("x", x), ("y", y)):
         if not isinstance(value, Array):
             raise TypeError(f"same_structure: {argument} must be an array of structarrays, got {type(value).__name__}")
-    return jax.tree.structure(x) == jax.tree.structure(y)
+    structures: list[Any] = [jax.tree.structure(x), jax.tree.structure(y)]  # JAX's types leave their equality out
+    return bool(structures[0] == structures[1])

@@ -1,6 +1,9 @@
 """The operands of a kernel: arrays, of one dtype, and dense where there is no kernel that keeps their structure."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +16,11 @@ from .dense import Dense
 from .errors import DensifyError, DensifyWarning
 from .recording import Event, active_log
 
+if TYPE_CHECKING:
+    from .typing import DTypeLike
 
-def lift(value, argument: str = "x"):
+
+def lift(value: Any, argument: str = "x") -> Array:
     """A value inside a compiled call as an `Array`; what JAX and NumPy have becomes `Dense`."""
     if isinstance(value, Array):
         return value
@@ -46,7 +52,7 @@ def promote(*arrays: Array) -> list[Array]:
     return [cast(x, dtype) for x in arrays]
 
 
-def cast(x: Array, dtype) -> Array:
+def cast(x: Array, dtype: DTypeLike) -> Array:
     """The array with another dtype, inside a compiled call; its structure and assumptions stay."""
     if x.dtype == dtype and not is_weak(x):
         return x
@@ -76,7 +82,7 @@ def densify(x: Array, name: str) -> Dense:
     return to_dense(x)
 
 
-def allow_dense(x: Array, name: str, size: int, *, limit: bool = True):
+def allow_dense(x: Array, name: str, size: int, *, limit: bool = True) -> None:
     """Ask the policy, and the log, whether `name` may make a dense array of so many elements of `x`.
 
     Parameters
@@ -117,7 +123,7 @@ def allow_dense(x: Array, name: str, size: int, *, limit: bool = True):
         log.add(Event(name, (kind,), "densify", f"Dense of shape {x.shape}", bytes=size, densified=True))
 
 
-def strip_weak(leaf):
+def strip_weak(leaf: Any) -> Any:
     """A leaf of a result without JAX's weak type, which must not leak out (DESIGN 4.8)."""
     if getattr(jax.typeof(leaf), "weak_type", False):
         return jax.lax.convert_element_type(leaf, leaf.dtype)

@@ -1,23 +1,35 @@
 """`record` and `explain`: which kernel ran, which structure came out, what was densified (DESIGN 4.2)."""
 
+from __future__ import annotations
+
 import contextlib
 import time
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import jax
 
-RECORDING: list = []
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from .dispatch import Function
+
+    Branch: TypeAlias = tuple["Event", list["Branch"]]
+    R = TypeVar("R")
+
+RECORDING: list[Log] = []
 """Not empty while any `record` or `explain` is active anywhere: what a function's call looks at first."""
 
 _log = jax.make_user_context(None)
 
 
-def active_log():
+def active_log() -> Log | None:
     """The log that this thread writes to, or None."""
     return _log.value if RECORDING else None
 
 
-def remark(text: str):
+def remark(text: str) -> None:
     """Say, from within a kernel that has a choice, what it chose, why, and what that costs; `explain` prints it."""
     log = active_log()
     if log is not None and log.running:
@@ -60,13 +72,13 @@ class Event:
     seconds: float | None = None
     remark: str = ""
 
-    def finish(self, result):
+    def finish(self, result: R) -> R:
         """Note what came out, and hand it on."""
         self.result = describe(result)
         return result
 
 
-def describe(value) -> str:
+def describe(value: object) -> str:
     """Class and shape of a result, in a few characters."""
     from .array import Array
 
@@ -91,24 +103,27 @@ class Log:
         The largest sum of arguments, results and temporaries of one compiled call.
     running : list of Event
         Those that have not ended, each inside of the one before.
+    result : Array, tuple of Array or None
+        Of `explain`: what would be returned, with shapes in place of data.
     """
 
-    events: list = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     peak_bytes: int = 0
-    running: list = field(default_factory=list)
+    running: list[Event] = field(default_factory=list)
+    result: Any = field(default=None, init=False)
 
     @property
     def depth(self) -> int:
         """How many calls are around what happens now."""
         return len(self.running)
 
-    def add(self, event: Event):
+    def add(self, event: Event) -> None:
         """Append an event at the present depth."""
         event.depth = self.depth
         self.events.append(event)
 
     @contextlib.contextmanager
-    def event(self, name, args, how):
+    def event(self, name: str, args: Sequence[Any], how: str) -> Iterator[Event]:
         """An event around the code inside, one level deeper."""
         event = Event(name, tuple(describe(a) for a in args), how)
         self.add(event)
@@ -119,17 +134,17 @@ class Log:
             self.running.pop()
 
     @property
-    def densifications(self) -> list:
+    def densifications(self) -> list[Event]:
         """The events that expanded a structured array."""
         return [e for e in self.events if e.densified]
 
     @property
-    def kernels(self) -> list:
+    def kernels(self) -> list[Event]:
         """The events that ran a kernel or a family's rule."""
         return [e for e in self.events if not e.densified]
 
-    def __str__(self):
-        rows = [("function", "operands", "how", "result", "times", "bytes", "time")]
+    def __str__(self) -> str:
+        rows: list[Sequence[str]] = [("function", "operands", "how", "result", "times", "bytes", "time")]
         for e, count in _lines(_tree(self.events)):
             rows.append(
                 (
@@ -159,37 +174,37 @@ class Log:
     __repr__ = __str__
 
 
-def _tree(events):
+def _tree(events: Sequence[Event]) -> list[Branch]:
     """The events without a call around them, each with its own calls: pairs ``(event, pairs)``."""
-    roots = []
+    roots: list[Branch] = []
     stack = [(-1, roots)]
     for e in events:
         while stack[-1][0] >= e.depth:
             stack.pop()
-        own = []
+        own: list[Branch] = []
         stack[-1][1].append((e, own))
         stack.append((e.depth, own))
     return roots
 
 
-def _lines(tree, count=1):
+def _lines(tree: Sequence[Branch], count: int = 1) -> Iterator[tuple[Event, int]]:
     """The events of a tree in their order, each with how often it happened: equal calls within one call stand together."""
     for e, own in tree:
         yield e, count
-        alike = {}
+        alike: dict[tuple[Any, ...], list[Branch]] = {}
         for branch in own:
             alike.setdefault(_content(branch), []).append(branch)
         for branches in alike.values():
             yield from _lines(branches[:1], count * len(branches))
 
 
-def _content(branch):
+def _content(branch: Branch) -> tuple[Any, ...]:
     e, own = branch
     return e.function, e.operands, e.how, e.result, e.densified, tuple(map(_content, own))
 
 
 @contextlib.contextmanager
-def _logging(log):
+def _logging(log: Log) -> Iterator[Log]:
     with _log(log):
         RECORDING.append(log)
         try:
@@ -198,13 +213,14 @@ def _logging(log):
             RECORDING.remove(log)
 
 
-def unrecorded():
+def unrecorded() -> AbstractContextManager[None]:
     """A context in which nothing is logged: for code that only asks which structure would come out."""
-    return _log(None)
+    context: AbstractContextManager[None] = _log(None)
+    return context
 
 
 @contextlib.contextmanager
-def record():
+def record() -> Iterator[Log]:
     """Log every kernel and every densification inside the ``with``.
 
     Eager calls are timed, with the memory of their compiled code; what a `jax.jit` inside traces is logged, too.
@@ -227,7 +243,7 @@ def record():
         yield log
 
 
-def explain(function, *args, **kwargs) -> Log:
+def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Log:
     """Say, without computing, which kernels would run for these arguments, and which structures come out.
 
     Parameters
@@ -254,7 +270,7 @@ def explain(function, *args, **kwargs) -> Log:
         leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=is_array)
         dynamic = [v if isinstance(v, Array) or isinstance(v, jax.Array) else None for v in leaves]
 
-        def run(values):
+        def run(values: Sequence[Any]) -> Any:
             merged = [v if d is not None else fixed for v, d, fixed in zip(values, dynamic, leaves, strict=True)]
             a, k = jax.tree.unflatten(tree, merged)
             return function(*a, **k)
@@ -263,11 +279,11 @@ def explain(function, *args, **kwargs) -> Log:
     return log
 
 
-def recorded_call(function, static, arrays):
+def recorded_call(function: Function[Any], static: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
     """Run one call of a function of the namespace, and log it."""
     from .sharing import complete
 
-    log = active_log()
+    log: Log = _log.value  # there is one, or else the call would not be recorded
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
         return function._trace(static, *arrays)
     first = len(log.events)

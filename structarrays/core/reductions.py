@@ -16,10 +16,12 @@ A structure joins the family by registering two kernels, in its own file:
 The functions themselves are rules for `Function.rule`: they split the axes, and compose both kinds.
 """
 
+from __future__ import annotations
+
 import math
 import operator
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +30,13 @@ import numpy as np
 from .array import Array
 from .registry import Registry
 
-reduce_core = Registry("reduce_core")
-squared_deviations = Registry("squared_deviations")
-reduce_batch = Registry("reduce_batch")
+if TYPE_CHECKING:
+    from .dispatch import Function
+    from .typing import Axes, LeafFunction, Result, Rule, Static
+
+reduce_core: Registry[Array] = Registry("reduce_core")
+squared_deviations: Registry[Array] = Registry("squared_deviations")
+reduce_batch: Registry[Array] = Registry("reduce_batch")
 
 
 class Monoid(NamedTuple):
@@ -51,17 +57,17 @@ class Monoid(NamedTuple):
         The method of ``jax.Array.at`` that combines elements, if it has a derivative; else empty.
     """
 
-    reduce: Callable
-    combine: Callable
-    repeat: Callable
-    identity: Callable
+    reduce: Callable[..., jax.Array]
+    combine: Callable[[jax.Array, jax.Array], jax.Array]
+    repeat: Callable[[jax.Array, Any], jax.Array]
+    identity: Callable[[np.dtype], Any]
     scatter: str = ""
 
-    def zero_is_identity(self, dtype) -> bool:
+    def zero_is_identity(self, dtype: np.dtype) -> bool:
         """Whether zeros change nothing."""
         return not self.identity(dtype)
 
-    def repeated(self, value, count: int):
+    def repeated(self, value: jax.Array, count: int) -> jax.Array:
         """The reduction of `count` equal values, also of none."""
         return jnp.full_like(value, self.identity(value.dtype)) if count == 0 else self.repeat(value, count)
 
@@ -69,29 +75,29 @@ class Monoid(NamedTuple):
 # ---- the rules ---------------------------------------------------------------------------------------------------
 
 
-def reduction(monoid: Monoid):
+def reduction(monoid: Monoid) -> Rule:
     """The rule of a function that is a reduction by a monoid; its static arguments are `axis` (a tuple of non-negative
     integers) and `keepdims`.
     """
 
-    def rule(function, args, static):
+    def rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
         (x,) = args
         return _fold(x, monoid, **static) if _folds(x, static["axis"]) else NotImplemented
 
     return _named(rule, "reduction")
 
 
-def averaging(total: Monoid):
+def averaging(total: Monoid) -> Rule:
     """The rule of `mean`, from the monoid of `sum`."""
 
-    def rule(function, args, static):
+    def rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
         (x,) = args
         return _mean(x, total, **static) if _folds(x, static["axis"]) else NotImplemented
 
     return _named(rule, "averaging")
 
 
-def spreading(total: Monoid, leaf: Callable, finish: Callable):
+def spreading(total: Monoid, leaf: LeafFunction, finish: Callable[[jax.Array], jax.Array]) -> Rule:
     """The rule of `var` and `std`.
 
     Parameters
@@ -104,14 +110,14 @@ def spreading(total: Monoid, leaf: Callable, finish: Callable):
         What makes the result of the variance.
     """
 
-    def rule(function, args, static):
+    def rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
         (x,) = args
         return _spread(x, total, leaf, finish, **static) if _serves(x, static["axis"]) else NotImplemented
 
     return _named(rule, "spreading")
 
 
-def along_batch(leaf: Callable, keeps_zero: Callable):
+def along_batch(leaf: LeafFunction, keeps_zero: Callable[..., bool]) -> Rule:
     """The rule of a function along one axis, such as `cumulative_sum`: leaf by leaf along batch axes, and no further.
 
     Parameters
@@ -122,7 +128,7 @@ def along_batch(leaf: Callable, keeps_zero: Callable):
         Of the static arguments: whether zeros are mapped to zeros.
     """
 
-    def rule(function, args, static):
+    def rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
         (x,) = args
         batch, core = _split(x, (static["axis"],))
         if core or not x.static_pattern or not _serves(x, batch):
@@ -132,18 +138,18 @@ def along_batch(leaf: Callable, keeps_zero: Callable):
     return _named(rule, "along_batch")
 
 
-def _named(rule, name):
+def _named(rule: Rule, name: str) -> Rule:
     rule.__name__ = name
     return rule
 
 
-def _split(x: Array, axis: tuple[int, ...]):
+def _split(x: Array, axis: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The batch axes, not negative, and the core axes, negative."""
     batch = x.ndim - x.core_ndim
     return tuple(a for a in axis if a < batch), tuple(a - x.ndim for a in axis if a >= batch)
 
 
-def _serves(x: Array, axis) -> bool:
+def _serves(x: Array, axis: tuple[int, ...]) -> bool:
     """Whether the structure is of the family: for batch axes it is enough that its parameters are entries."""
     member = reduce_core.choose((x,), {}) is not None
     batch, core = _split(x, axis)
@@ -152,7 +158,7 @@ def _serves(x: Array, axis) -> bool:
     return member or (x.stores_entries and not core)
 
 
-def _folds(x: Array, axis) -> bool:
+def _folds(x: Array, axis: tuple[int, ...]) -> bool:
     """The same for a reduction by a monoid alone."""
     batch, core = _split(x, axis)
     if batch and not core and not x.static_pattern:
@@ -160,27 +166,27 @@ def _folds(x: Array, axis) -> bool:
     return _serves(x, axis)
 
 
-def map_entries(x: Array, f: Callable) -> Array:
+def map_entries(x: Array, f: LeafFunction) -> Array:
     """The array with `f` applied to its entries and its background, if there is one; `f` may change batch dimensions."""
     if not x.stores_entries:
         return x._map_leaves(f)
     return x._rebuild(tuple(f(e) for e in x.entries), None if x.background is None else f(x.background))
 
 
-def _over_batch(x: Array, f: Callable, keeps_zero: bool) -> Array:
+def _over_batch(x: Array, f: LeafFunction, keeps_zero: bool) -> Array:
     """The same, with the structural zero as a leaf before if `f` does not map zeros to zeros."""
     if x.stores_entries and x.background is None and not keeps_zero:
         x = x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
     return map_entries(x, f)
 
 
-def _fold(x: Array, monoid: Monoid, axis, keepdims) -> Array:
+def _fold(x: Array, monoid: Monoid, axis: tuple[int, ...], keepdims: bool) -> Array:
     batch, core = _split(x, axis)
     if batch and core and not x.static_pattern:
-        x = reduce_core.choose((x,), {}).run(x, monoid=monoid, axes=core, keepdims=keepdims)
+        x = reduce_core.required((x,)).run(x, monoid=monoid, axes=core, keepdims=keepdims)
         core = ()
     if batch and not x.static_pattern:
-        return reduce_batch.choose((x,), {}).run(x, monoid=monoid, axes=batch, keepdims=keepdims)
+        return reduce_batch.required((x,)).run(x, monoid=monoid, axes=batch, keepdims=keepdims)
     if batch or not core:
         nonempty = reduced_count(x, batch) > 0
         x = _over_batch(
@@ -188,15 +194,23 @@ def _fold(x: Array, monoid: Monoid, axis, keepdims) -> Array:
             lambda data: monoid.reduce(data, axis=batch, keepdims=keepdims),
             nonempty or monoid.zero_is_identity(x.dtype),
         )
-    return reduce_core.choose((x,), {}).run(x, monoid=monoid, axes=core, keepdims=keepdims) if core else x
+    return reduce_core.required((x,)).run(x, monoid=monoid, axes=core, keepdims=keepdims) if core else x
 
 
-def _mean(x: Array, total: Monoid, axis, keepdims) -> Array:
+def _mean(x: Array, total: Monoid, axis: tuple[int, ...], keepdims: bool) -> Array:
     count = reduced_count(x, axis)
     return _over_batch(_fold(x, total, axis, keepdims), lambda data: data / float(count), count > 0)
 
 
-def _spread(x: Array, total: Monoid, leaf, finish, axis, correction, keepdims) -> Array:
+def _spread(
+    x: Array,
+    total: Monoid,
+    leaf: LeafFunction,
+    finish: Callable[[jax.Array], jax.Array],
+    axis: tuple[int, ...],
+    correction: float,
+    keepdims: bool,
+) -> Array:
     # Two passes: the textbook formula with the mean of squares cancels.
     batch, core = _split(x, axis)
     count = reduced_count(x, axis)
@@ -208,10 +222,10 @@ def _spread(x: Array, total: Monoid, leaf, finish, axis, correction, keepdims) -
             count > 0 and divisor > 0,
         )
     mean = _mean(x, total, axis, keepdims=True)
-    kernel = squared_deviations.choose((x,), {})
+    kernel = squared_deviations.required((x,))
     squares = kernel.run(x, mean=mean, monoid=total, axes=core, keepdims=keepdims)
 
-    def variance(data):
+    def variance(data: jax.Array) -> jax.Array:
         data = total.reduce(data, axis=batch, keepdims=keepdims) if batch else data
         return finish(data / divisor if divisor > 0 else jnp.full_like(data, jnp.nan))
 
@@ -233,7 +247,7 @@ def reduced_count(x: Array, axis: tuple[int, ...]) -> int:
     return math.prod(x.shape[a] for a in axis)
 
 
-def one_axis(x: Array, axis, name: str) -> int:
+def one_axis(x: Array, axis: SupportsIndex, name: str) -> int:
     """An axis as a non-negative integer.
 
     Raises
@@ -244,15 +258,15 @@ def one_axis(x: Array, axis, name: str) -> int:
         If it is no integer.
     """
     try:
-        axis = operator.index(axis)
+        index = operator.index(axis)
     except TypeError:
         raise TypeError(f"{name}: axis must be an integer, got {axis!r}") from None
-    if not -x.ndim <= axis < x.ndim:
-        raise np.exceptions.AxisError(axis, x.ndim, name)
-    return axis % x.ndim
+    if not -x.ndim <= index < x.ndim:
+        raise np.exceptions.AxisError(index, x.ndim, name)
+    return index % x.ndim
 
 
-def reduced_axes(x: Array, axis, name: str) -> tuple[int, ...]:
+def reduced_axes(x: Array, axis: Axes | list[int], name: str) -> tuple[int, ...]:
     """The argument `axis` of a reduction (None, an integer or a tuple) as increasing non-negative integers.
 
     Raises

@@ -1,22 +1,31 @@
 """The table of kernels behind a function, and how the right one is found (DESIGN 5)."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from __future__ import annotations
 
-FUNCTIONS: dict[str, Any] = {}
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from .array import Array
+    from .dispatch import Function
+
+Result = TypeVar("Result", covariant=True)
+Run = TypeVar("Run", bound=Callable[..., Any])
+
+FUNCTIONS: dict[str, Function[Array]] = {}
 """Every function of the namespace by its qualified name (``"add"``, ``"linalg.solve"``), for `Array`'s operators, which
 stand below the functions in the order of imports."""
 
 
-class Kernel(NamedTuple):
+class Kernel(NamedTuple, Generic[Result]):
     """One implementation: the classes it serves, the static condition under which it does, and the code."""
 
     classes: tuple[type, ...]
     when: Callable[..., bool] | None
-    run: Callable[..., Any]
+    run: Callable[..., Result]
 
 
-class Registry:
+class Registry(Generic[Result]):
     """Kernels by the classes of their arguments.
 
     The kernel for given classes is the one with the smallest sum of distances along the method resolution orders, then
@@ -28,12 +37,12 @@ class Registry:
     registrations = 0
     """How many kernels have been registered, with all functions: what is remembered of choices is void after the next."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.kernels: list[Kernel] = []
-        self._found: dict[tuple[type, ...], tuple[Kernel, ...]] = {}
+        self.kernels: list[Kernel[Result]] = []
+        self._found: dict[tuple[type, ...], tuple[Kernel[Result], ...]] = {}
 
-    def kernel(self, *classes: type, when: Callable[..., bool] | None = None):
+    def kernel(self, *classes: type, when: Callable[..., bool] | None = None) -> Callable[[Run], Run]:
         """Register the decorated function as the kernel for arguments of these classes and their subclasses.
 
         Parameters
@@ -63,7 +72,7 @@ class Registry:
             if not isinstance(cls, type):
                 raise TypeError(f"{self.name}.kernel takes array classes, got {cls!r}")
 
-        def register(run):
+        def register(run: Run) -> Run:
             self.kernels.append(Kernel(classes, when, run))
             self._found.clear()
             Registry.registrations += 1
@@ -71,14 +80,14 @@ class Registry:
 
         return register
 
-    def find(self, classes: tuple[type, ...]) -> tuple[Kernel, ...]:
+    def find(self, classes: tuple[type, ...]) -> tuple[Kernel[Result], ...]:
         """The kernels that can serve arguments of these classes, best first."""
         found = self._found.get(classes)
         if found is None:
             found = self._found[classes] = self._search(classes)
         return found
 
-    def _search(self, classes):
+    def _search(self, classes: tuple[type, ...]) -> tuple[Kernel[Result], ...]:
         ranked = []
         for age, kernel in enumerate(self.kernels):
             if len(kernel.classes) == len(classes) and all(map(issubclass, classes, kernel.classes)):
@@ -87,7 +96,20 @@ class Registry:
         ranked.sort(key=lambda entry: entry[:4])
         return tuple(entry[4] for entry in ranked)
 
-    def choose(self, args, static) -> Kernel | None:
+    def required(self, args: Sequence[Any]) -> Kernel[Result]:
+        """The kernel that serves these arguments, where there has to be one.
+
+        Raises
+        ------
+        TypeError
+            If there is none.
+        """
+        kernel = self.choose(args, {})
+        if kernel is None:
+            raise TypeError(f"{self.name} has no kernel for {', '.join(type(x).__name__ for x in args)}")
+        return kernel
+
+    def choose(self, args: Sequence[Any], static: dict[str, Any]) -> Kernel[Result] | None:
         """The kernel that serves these arguments, or None."""
         for kernel in self.find(tuple(map(type, args))):
             if kernel.when is None or kernel.when(*args, **static):

@@ -3,29 +3,36 @@
 Nothing here imports or runs what a text names: a class is found among those that are defined, by its name.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .array import Array
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 PACKAGE = Array.__module__.partition(".")[0]
 
 
-def name_of(cls) -> str:
+def name_of(cls: type) -> str:
     """The name of a class of arrays: with its module, if it is not of this library."""
     inside = cls.__module__.partition(".")[0] == PACKAGE
     return cls.__name__ if inside else f"{cls.__module__}:{cls.__qualname__}"
 
 
-def classes():
+def classes() -> Iterator[type[Array]]:
     """All classes of arrays that are defined."""
-    waiting = [Array]
+    waiting: list[type[Array]] = [Array]
     while waiting:
         found = waiting.pop().__subclasses__()
         yield from found
         waiting += found
 
 
-def class_of(name) -> type:
+def class_of(name: str) -> type[Array]:
     """The class of this name.
 
     Raises
@@ -41,7 +48,7 @@ def class_of(name) -> type:
     raise ValueError(f"it holds an array of the class {name!r}, which is not known here{hint}")
 
 
-def static_node(meta, where: str):
+def static_node(meta: Any, where: str) -> Any:
     """The static part of an array: what JSON has, tuples as lists, and dtypes.
 
     Raises
@@ -58,7 +65,7 @@ def static_node(meta, where: str):
     raise TypeError(f"the static part of {where} holds a {type(meta).__name__}, which cannot be saved")
 
 
-def static_part(node):
+def static_part(node: Any) -> Any:
     """The reverse.
 
     Raises

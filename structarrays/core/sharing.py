@@ -4,12 +4,20 @@ A compiled call hands back each parameter of its result, even those that it was 
 factor of an array of low rank. They are left out, and the result shares them with the argument.
 """
 
+from __future__ import annotations
+
 import functools
 import operator
+from typing import TYPE_CHECKING, Any
 
 import jax
 
 from .array import Array, _unflatten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .typing import Leaves
 
 
 class Incomplete:
@@ -17,8 +25,11 @@ class Incomplete:
 
     __slots__ = ("leaves", "static")
 
+    leaves: Leaves
+    static: tuple[tuple[int, ...], Any, bool]
 
-def _made(static, leaves):
+
+def _made(static: tuple[tuple[int, ...], Any, bool], leaves: Leaves) -> Incomplete:
     result = Incomplete()
     result.leaves, result.static = leaves, static
     return result
@@ -27,7 +38,7 @@ def _made(static, leaves):
 jax.tree_util.register_pytree_node(Incomplete, lambda result: (result.leaves, result.static), _made)
 
 
-def incomplete(result, arrays):
+def incomplete(result: Any, arrays: Sequence[Any]) -> Any:
     """A result, inside a compiled call, without the parameters that it, or a part of it, has from these arrays."""
     if not isinstance(result, Array):
         return result
@@ -44,7 +55,7 @@ def incomplete(result, arrays):
     return _made((sources, tree, flat), new)
 
 
-def complete(result, arrays):
+def complete(result: Any, arrays: Sequence[Any]) -> Any:
     """The whole result, given the arrays of the call."""
     if type(result) is not Incomplete:
         return result
@@ -54,14 +65,14 @@ def complete(result, arrays):
 
 
 @functools.cache
-def _chosen(sources):
+def _chosen(sources: tuple[int, ...]) -> Callable[[Leaves], Leaves]:
     """What picks these of a tuple, as a tuple: cheaper than a loop, in every eager call."""
     return operator.itemgetter(*sources) if len(sources) > 1 else lambda leaves: tuple(leaves[i] for i in sources)
 
 
-def _parameters(arrays, flat: bool) -> tuple:
+def _parameters(arrays: Sequence[Any], flat: bool) -> Leaves:
     """The parameters of arrays; where these hold arrays, so that they are not flat, the parameters of all of them."""
-    leaves = ()
+    leaves: Leaves = ()
     for x in arrays:
         if isinstance(x, Array):
             leaves += x._value[0] if flat else tuple(jax.tree.leaves(x))

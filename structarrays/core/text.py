@@ -1,9 +1,18 @@
 """Arrays as text: what `repr` and `str` show of a parameter, without looking at more elements than they show."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+if TYPE_CHECKING:
+    import jax
 
-def _visible(data, edge: int | None = None, threshold: int | None = None) -> tuple[np.ndarray, bool]:
+
+def _visible(
+    data: jax.Array | np.ndarray, edge: int | None = None, threshold: int | None = None
+) -> tuple[np.ndarray, bool]:
     """The elements that NumPy would show, and whether it would leave some out.
 
     Of a long axis these are the `edge` first and last ones; one more is taken, so that NumPy puts its dots there.
@@ -22,17 +31,26 @@ def _visible(data, edge: int | None = None, threshold: int | None = None) -> tup
     return np.asarray(data), True
 
 
-def array_text(data, prefix="", suffix="", *, threshold=None, edge=None, separator=", ", width=None) -> str:
+def array_text(
+    data: jax.Array | np.ndarray,
+    prefix: str = "",
+    suffix: str = "",
+    *,
+    threshold: int | None = None,
+    edge: int | None = None,
+    separator: str = ", ",
+    width: int | None = None,
+) -> str:
     """The elements in brackets, as NumPy writes them."""
     data, shortened = _visible(data, edge, threshold)
-    options = {} if edge is None else {"edgeitems": edge}
+    options: dict[str, Any] = {} if edge is None else {"edgeitems": edge}
     return np.array2string(
         data, separator=separator, prefix=prefix, suffix=suffix, max_line_width=width,
         threshold=0 if shortened else data.size + 1, **options,
     )  # fmt: skip
 
 
-def inline(data) -> tuple[str, bool]:
+def inline(data: jax.Array | np.ndarray) -> tuple[str, bool]:
     """A parameter on one line, and whether that is all of it."""
     if data.ndim == 0:
         return str(np.asarray(data)[()]), True

@@ -1,5 +1,7 @@
 """Whether the parameters of an array are such as its class makes: asked of arrays that come from outside, from a file."""
 
+from __future__ import annotations
+
 import math
 
 import jax
@@ -8,12 +10,12 @@ from .array import Array
 from .assumptions import IMPLIED
 from .registry import Registry
 
-validated = Registry("validated")
+validated: Registry[None] = Registry("validated")
 """``validated.kernel(A)``: ``(x)``, which raises `ValueError` for parameters that `check_parameters` does not see to be wrong: for indices
 out of range, say. For classes whose kernels rely on what shapes and dtypes do not say."""
 
 
-def check_parameters(x: Array):
+def check_parameters(x: Array) -> None:
     """Raise unless shapes, dtypes and the static part of an array agree, and what its class has to say of the values.
 
     Raises

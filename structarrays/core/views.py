@@ -4,24 +4,32 @@ Such a function moves elements and computes nothing, so it has an inverse. The t
 and its view, see `writes`: a write to the base is pushed through the function, a write to the view put back by the inverse.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import jax
 
+from .array import Array
 from .dense import Dense
 from .dispatch import ArrayFunction, Function, _static
 from .writes import LOCK, check_escape, make_view, store
 
+if TYPE_CHECKING:
+    from .typing import Rule
 
-class _View:
+
+class _View(Function[Array]):
     """What `ViewFunction` and its fast sibling have in common."""
 
-    def _declare(self, inverse):
+    def _declare(self, inverse: Callable[..., Any]) -> None:
         self._inverse = jax.jit(
             lambda data, shape, static: inverse(data, shape, **dict(static)), static_argnums=(1, 2), inline=True
         )
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Array:
         """The function of one array; the result is a view where the array is a `Dense` handle, unless ``copy=True``."""
         base = args[0] if args else None
         if type(base) is not Dense or (kwargs and kwargs.get("copy")):
@@ -34,26 +42,30 @@ class _View:
                 store(result, ((result._link.get(base._value[0][0]),), result._value[1]))
         return result
 
-    def _get(self, rest, kwargs, data):
-        return super().__call__(data, *rest, **kwargs)._value[0][0]
+    def _get(self, rest: tuple[Any, ...], kwargs: dict[str, Any], data: jax.Array) -> jax.Array:
+        result: jax.Array = super().__call__(data, *rest, **kwargs)._value[0][0]
+        return result
 
-    def _put(self, rest, kwargs, base, data):
+    def _put(self, rest: tuple[Any, ...], kwargs: dict[str, Any], base: Dense, data: jax.Array) -> jax.Array:
         check_escape((base,), (data,), f"a write through a view made by {self.name}")
         bound = self.__signature__.bind(base, *rest, **kwargs)
         bound.apply_defaults()
         static = tuple((name, _static(value)) for name, value in list(bound.arguments.items())[1:])
-        return self._inverse(data, base.shape, static)
+        result: jax.Array = self._inverse(data, base.shape, static)
+        return result
 
 
-class ViewFunction(_View, Function):
+class ViewFunction(_View):
     """A function of one array and static arguments whose result is a view."""
 
 
-class ViewArrayFunction(_View, ArrayFunction):
+class ViewArrayFunction(_View, ArrayFunction[Array]):
     """A function of one array and nothing else whose result is a view."""
 
 
-def view_function(array: str, *, inverse, prefix: str = "", rule=None):
+def view_function(
+    array: str, *, inverse: Callable[..., Any], prefix: str = "", rule: Rule | None = None
+) -> Callable[[Callable[..., Array]], _View]:
     """Make the decorated code a function whose result is a view of its argument.
 
     Parameters
@@ -77,7 +89,7 @@ def view_function(array: str, *, inverse, prefix: str = "", rule=None):
     ``copy=True`` it always is.
     """
 
-    def decorate(define):
+    def decorate(define: Callable[..., Array]) -> _View:
         plain = define.__code__.co_argcount == 1 and not define.__code__.co_kwonlyargcount
         made = (ViewArrayFunction if plain else ViewFunction)(define, (array,), prefix=prefix, rule=rule)
         made._declare(inverse)

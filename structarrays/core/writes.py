@@ -10,13 +10,24 @@ write through a view puts the new part into the base; a write to a base pushes t
 that never writes pays nothing for this.
 """
 
+from __future__ import annotations
+
 import threading
 import weakref
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import jax
 
 from .tracing import compiling
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .array import Array
+    from .typing import Leaves, Value
+
+    Lens = Callable[..., jax.Array]
 
 LOCK = threading.RLock()
 """The one lock of all writes. It lives in no object, so that arrays can be pickled and copied."""
@@ -27,21 +38,24 @@ class Link:
 
     __slots__ = ("base", "get", "put", "views")
 
-    def __init__(self, base=None, get: Callable | None = None, put: Callable | None = None):
-        self.base, self.get, self.put = base, get, put
-        self.views: list[weakref.ref] = []
+    def __init__(self, base: Array | None = None, get: Lens | None = None, put: Lens | None = None) -> None:
+        self.base = base
+        self.get: Any = get  # a Lens where there is a base, else None
+        self.put: Any = put
+        self.views: list[weakref.ref[Array]] = []
 
-    def live_views(self):
+    def live_views(self) -> list[Array]:
         """The views that still exist; forgets the others."""
         live = [(ref, view) for ref in self.views if (view := ref()) is not None]
         self.views = [ref for ref, _ in live]
         return [view for _, view in live]
 
 
-def link_of(x) -> Link | None:
+def link_of(x: Any) -> Link | None:
     """The link of a handle, if it has one."""
     try:
-        return x._link
+        link: Link = x._link
+        return link
     except AttributeError:
         return None
 
@@ -50,7 +64,7 @@ DERIVATIVE = Link()
 """The link of a handle that holds a derivative by parameters in which the dense value is not linear (DESIGN 4.10)."""
 
 
-def refuse_derivatives(name: str, *operands):
+def refuse_derivatives(name: str, *operands: Any) -> None:
     """Raise TypeError if an operand of an operator is such a derivative."""
     for x in operands:
         # A class that is always linear has none: a look at that is cheaper than one at the link.
@@ -63,20 +77,21 @@ def refuse_derivatives(name: str, *operands):
             )
 
 
-def expose(x):
+def expose(x: Array) -> Value:
     """The value of a handle that owned it alone; from here on it may be shared."""
     with LOCK:
         try:
-            value = object.__getattribute__(x, "_owned")
+            value: Value = object.__getattribute__(x, "_owned")
         except AttributeError:
             # Another thread has exposed it in between, or this handle never had a value.
-            return object.__getattribute__(x, "_value")
+            value = object.__getattribute__(x, "_value")
+            return value
         x._value = value
         del x._owned
         return value
 
 
-def take(x):
+def take(x: Array) -> tuple[Value, bool]:
     """The value of a handle for a write, and whether its buffers may be donated. Call it under the lock."""
     try:
         return object.__getattribute__(x, "_owned"), True
@@ -84,12 +99,12 @@ def take(x):
         return x._value, False
 
 
-def peek(x):
+def peek(x: Array) -> Value:
     """The value for a computation that is over before the next write, so that ownership lasts. Call it under the lock."""
     return take(x)[0]
 
 
-def make_view(view, base, get, put):
+def make_view(view: Array, base: Array, get: Lens, put: Lens) -> Array:
     """Make a fresh handle a view of `base`: `get` maps the base's dense value to the view's, `put` writes back."""
     with LOCK:
         link = link_of(base)
@@ -102,11 +117,11 @@ def make_view(view, base, get, put):
     return view
 
 
-def _is_traced(leaves) -> bool:
+def _is_traced(leaves: Leaves) -> bool:
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(leaves))
 
 
-def check_escape(old_leaves, new_leaves, what: str):
+def check_escape(old_leaves: Leaves, new_leaves: Leaves, what: str) -> None:
     """Refuse to put a traced value into a handle that was made outside of the function being traced."""
     if _is_traced(new_leaves) and not _is_traced(old_leaves) and compiling():
         raise RuntimeError(
@@ -115,7 +130,7 @@ def check_escape(old_leaves, new_leaves, what: str):
         )
 
 
-def store(x, value, *, owned: bool = False):
+def store(x: Array, value: Value, *, owned: bool = False) -> None:
     """Give a handle a new value. Call it under the lock.
 
     The class changes before or after the value; a reader in between is served by the class that the value names.
@@ -140,14 +155,14 @@ def store(x, value, *, owned: bool = False):
         _push(x, link)
 
 
-def _push(x, link):
+def _push(x: Array, link: Link) -> None:
     """Refresh the views of a handle, and theirs."""
     data = x._value[0][0]
     for view in link.live_views():
         store(view, ((view._link.get(data),), view._value[1]))
 
 
-def write(x, value, *, owned: bool = False):
+def write(x: Array, value: Value, *, owned: bool = False) -> None:
     """Give a handle a new value, through its base where it is a view. Call it under the lock."""
     link = link_of(x)
     if link is not None:
@@ -160,7 +175,7 @@ def write(x, value, *, owned: bool = False):
     write(base, ((link.put(data, value[0][0]),), aux[:2] + (frozenset(),)))
 
 
-def _dense_value(value):
+def _dense_value(value: Value) -> Value:
     """The value in dense form: what is tied to others by views stays dense, since a lens maps dense data."""
     from .dense import Dense
 
@@ -168,7 +183,7 @@ def _dense_value(value):
     return value if cls is Dense else cls._make(leaves, meta).to_dense()._value
 
 
-def assign_result(x, result, name: str):
+def assign_result(x: Array, result: Array, name: str) -> None:
     """Give `x` the value of an in-place operator's result, which must have its shape and a dtype of its kind."""
     if result.shape != x.shape:
         raise ValueError(
@@ -186,5 +201,5 @@ def assign_result(x, result, name: str):
         write(x, (leaves, aux))
 
 
-def _kind_rank(dtype) -> int:
+def _kind_rank(dtype: np.dtype) -> int:
     return {"b": 0, "u": 1, "i": 1, "c": 3}.get(dtype.kind, 2)
