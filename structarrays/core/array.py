@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import writes
+from . import pattern, writes
 from .conveniences import Conveniences
 from .entries import gather
 from .recording import RECORDING
@@ -159,6 +159,12 @@ class Array(Conveniences):
         """Of a matrix: ``(lower, upper)`` such that all is zero, structurally, but ``-lower <= j - i <= upper``."""
         m, n = self.shape[-2:]
         return max(0, m - 1), max(0, n - 1)
+
+    def _pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """What stands in the rectangles that intervals of rows ``(R, 2)`` and of columns ``(C, 2)`` make, none of them empty: one of
+        the kinds of `core.pattern` for each, ``(R, C)``. Ask by `pattern.pattern`.
+        """
+        return pattern.default(self, rows, columns)
 
     @property
     def _product_cost(self) -> int:
@@ -349,6 +355,9 @@ class Array(Conveniences):
 
     def __str__(self):
         return FUNCTIONS["interop.str"](self)
+
+    def _repr_html_(self):
+        return FUNCTIONS["interop.html"](self)
 
     def __reduce__(self):
         leaves, aux = self._value

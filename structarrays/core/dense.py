@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from . import pattern
 from .array import Array
 
 
@@ -57,6 +58,9 @@ class Dense(Array):
 
     def _dense(self):
         return self.data
+
+    def _pattern(self, rows, columns):
+        return pattern.everywhere(rows, columns, pattern.DENSE)
 
     def _constant(self, core):
         data = self.data

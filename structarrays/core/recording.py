@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import jax
 
+from .registry import FUNCTIONS
+
 RECORDING: list = []
 """Not empty while any `record` or `explain` is active anywhere: what a function's call looks at first."""
 
@@ -128,10 +130,16 @@ class Log:
         """The events that ran a kernel or a family's rule."""
         return [e for e in self.events if not e.densified]
 
-    def __str__(self):
-        rows = [("function", "operands", "how", "result", "times", "bytes", "time")]
-        for e, count in _lines(_tree(self.events)):
-            rows.append(
+    def lines(self):
+        """The events in their order, each with how often it happened: equal calls within one call stand once."""
+        return _lines(_tree(self.events))
+
+    def table(self):
+        """The head of a table, and for each of its lines the event and the texts; columns with nothing in them are left out."""
+        head = ("function", "operands", "how", "result", "times", "bytes", "time")
+        rows = [
+            (
+                e,
                 (
                     "  " * e.depth + e.function,
                     ", ".join(e.operands),
@@ -140,21 +148,33 @@ class Log:
                     f"{count}" if count > 1 else "",
                     f"{e.bytes:,}" if e.bytes else "",
                     "" if e.seconds is None else f"{e.seconds * 1e3:.3g} ms",
-                )
+                ),
             )
-        empty = {i for i, column in enumerate(zip(*rows, strict=True)) if i > 3 and not any(column[1:])}
-        rows = [[cell for i, cell in enumerate(row) if i not in empty] for row in rows]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+            for e, count in self.lines()
+        ]
+        kept = [i for i in range(len(head)) if i <= 3 or any(texts[i] for _, texts in rows)]
+        return tuple(head[i] for i in kept), [(e, tuple(texts[i] for i in kept)) for e, texts in rows]
+
+    def remarks(self) -> list[str]:
+        """What kernels said of their choices."""
+        said = (f"{e.function}({', '.join(e.operands)}): {e.remark}" for e in self.events if e.remark)
+        return list(dict.fromkeys(said))
+
+    def summary(self) -> str:
+        """How many kernels and densifications there were."""
+        peak = f", peak of one call {self.peak_bytes:,} bytes" if self.peak_bytes else ""
+        return f"{len(self.kernels)} kernels, {len(self.densifications)} densifications{peak}"
+
+    def __str__(self):
+        head, rows = self.table()
+        rows = [head, *(texts for _, texts in rows)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
         lines.insert(1, "  ".join("-" * w for w in widths))
-        lines.extend(
-            dict.fromkeys(f"{e.function}({', '.join(e.operands)}): {e.remark}" for e in self.events if e.remark)
-        )
-        lines.append(
-            f"{len(self.kernels)} kernels, {len(self.densifications)} densifications"
-            + (f", peak of one call {self.peak_bytes:,} bytes" if self.peak_bytes else "")
-        )
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.remarks(), self.summary()])
+
+    def _repr_html_(self):
+        return FUNCTIONS["interop.log_html"](self)
 
     __repr__ = __str__
 

@@ -1,6 +1,14 @@
 """Arrays as text: what `repr` and `str` show of a parameter, without looking at more elements than they show."""
 
+import jax
 import numpy as np
+
+
+def readable(leaf) -> bool:
+    """Whether a leaf has values that this process can look at."""
+    if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
+        return isinstance(leaf, np.ndarray)
+    return leaf.is_fully_addressable and not leaf.is_deleted()
 
 
 def _visible(data, edge: int | None = None, threshold: int | None = None) -> tuple[np.ndarray, bool]:
@@ -40,3 +48,12 @@ def inline(data) -> tuple[str, bool]:
     if len(text) > 100:
         return f"<{data.dtype}{list(data.shape)}>", False
     return " ".join(text.split("\n")).replace("  ", " ") if data.ndim > 1 else text, data.size <= 10
+
+
+def size_text(count: int) -> str:
+    """A number of bytes in at most four digits."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 10_000:
+            return f"{count} {unit}"
+        count = round(count / 1000)
+    return f"{count} TB"
