@@ -19,7 +19,8 @@ KEPT = "#cde4f5"
 DENSE = "#e4e4e4"
 LINE = "#888888"
 
-CELLS_OF_PART = 40
+CELLS, CELLS_OF_PART = 200, 20
+"""The most cells along a side: of a picture, unless it is asked for more, and of the small ones in a tree."""
 
 
 def _pyplot():
@@ -45,7 +46,7 @@ def _array(x, function: str) -> Array:
 # ---- patterns --------------------------------------------------------------------------------------------------------
 
 
-def spy(x, ax=None, *, cells: int = 200, legend: bool = True):
+def spy(x, ax=None, *, cells: int | None = None, legend: bool = True):
     """Draw where an array can have nonzero elements, by its structure: no element is computed.
 
     Parameters
@@ -54,9 +55,9 @@ def spy(x, ax=None, *, cells: int = 200, legend: bool = True):
         An array of any structure and size. Of more than two dimensions all matrices are drawn on top of each other; a vector is a row.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
-    cells : int
+    cells : int, optional
         At most so many cells are drawn along each side: of a larger matrix each stands for a rectangle of elements, and has the colour of
-        what is best seen in it.
+        what is best seen in it. By default as many as can be seen at the size of the axes, at most 200.
     legend : bool
         Whether to say below the picture what the colours mean.
 
@@ -78,7 +79,7 @@ def spy(x, ax=None, *, cells: int = 200, legend: bool = True):
     -----
     Told apart are the elements of dense blocks, stored entries, elements that are computed from several parameters (such as all of
     a `LowRank` array), and the background; where several meet in one cell, the first of these is drawn. An element that is drawn may be
-    zero by its value. Of a product or an inverse of more than 256 rows the picture may show too much, and of more than two million
+    zero by its value. Of a product or an inverse of more than 256 rows the picture may show too much, and of more than a million
     coordinates of a `Sparse` array every k-th is looked at.
 
     It takes ``O(cells**2)`` operations and memory for each part of an array, and as many as there are coordinates.
@@ -91,13 +92,16 @@ def spy(x, ax=None, *, cells: int = 200, legend: bool = True):
     >>> [float(y) for y in ax.get_ylim()]
     [999999.5, -0.5]
     """
-    if cells < 1:
+    if cells is not None and cells < 1:
         raise ValueError(f"spy: cells must be at least 1, got {cells}")
     plt = _pyplot()
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
     x = _array(x, "spy")
     ax = plt.subplots(layout="constrained")[1] if ax is None else ax
+    if cells is None:
+        points = 72 * min(ax.get_window_extent().size) / ax.figure.dpi
+        cells = max(10, min(CELLS, int(points / 1.5)))
     present = _draw_pattern(ax, x, cells, (-0.5, -0.5), matrix_shape(x)[::-1])
     m, n = matrix_shape(x)
     ax.set(xlim=(-0.5, max(n, 1) - 0.5), ylim=(max(m, 1) - 0.5, -0.5))
@@ -105,6 +109,8 @@ def spy(x, ax=None, *, cells: int = 200, legend: bool = True):
     ax.xaxis.tick_top()
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10], integer=True))
+        if max(m, n) >= 10**5:
+            axis.set_major_formatter(EngFormatter(sep=""))  # 200k
     if legend and present:
         _legend(ax, {NAMES[kind]: COLOURS[kind] for kind in present})
     return ax
@@ -119,7 +125,7 @@ def _draw_pattern(ax, x, cells, corner, size) -> list[int]:
     if pattern.kinds.size:
         ax.imshow(
             pattern.kinds, cmap=ListedColormap(["white", *COLOURS[1:]]), vmin=-0.5, vmax=len(COLOURS) - 0.5, origin="upper",
-            extent=(left, left + width, top + height, top), interpolation="nearest", aspect="auto",
+            extent=(left, left + width, top + height, top), interpolation="none", aspect="auto",
         )  # fmt: skip
     return pattern.present
 
@@ -152,7 +158,8 @@ def _outline(ax, depths, widths):
     Returns the axes, and by what the size of the text is to be multiplied, where they are smaller than they should be.
     """
     width = max(depth * INDENT + w for depth, w in zip(depths, widths))
-    if ax is None:
+    own = ax is None
+    if own:
         size = (max(width * ROW, NARROW) + 0.1, len(depths) * ROW + 0.6)
         ax = _pyplot().subplots(figsize=size, layout="constrained")[1]
     ax.set(xlim=(-0.1, max(width, NARROW / ROW)), ylim=(len(depths), 0), anchor="NW")
@@ -168,7 +175,7 @@ def _outline(ax, depths, widths):
                 [x, x, depth * INDENT], [above[depth - 1] + 0.9, row + 0.5, row + 0.5], color=LINE, lw=0.8, zorder=0
             )
         above[depth] = row
-    return ax, min(1.0, shrunk)
+    return ax, 1.0 if own else min(1.0, shrunk)
 
 
 def _said(count: int, what: str) -> str:
@@ -247,7 +254,7 @@ def _draw_thumbnail(ax, x, left, row):
 
     m, n = matrix_shape(x)
     height, width = (0.8 * max(k / max(m, n, 1), 0.25) for k in (m, n))
-    corner = (left + 0.4 - width / 2, row + 0.5 - height / 2)
+    corner = (left, row + 0.5 - height / 2)
     ax.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=LINE, linewidth=0.8))
     return _draw_pattern(ax, x, CELLS_OF_PART, corner, (width, height))
 

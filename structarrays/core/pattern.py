@@ -33,7 +33,7 @@ COLOURS = ("none", "#f0e442", "#888888", "#009e73", "#0072b2", "#e69f00")
 FINE = 256
 """So many intervals an inner dimension of a product is cut into; up to this size its pattern is exact."""
 
-MANY = 2**21
+MANY = 2**20
 """Of more coordinates than that only some are looked at, evenly spaced."""
 
 
@@ -178,8 +178,10 @@ def of_inverse(a, rows, columns) -> np.ndarray:
     """
     fine = cuts(a.shape[-1], FINE)
     reached = np.maximum(pattern(a, fine, fine), COMPUTED * np.eye(len(fine), dtype=np.uint8))
-    for _ in range(len(fine).bit_length()):
-        reached = np.maximum(reached, composed(reached, reached))
+    for _ in range(len(fine).bit_length()):  # paths of twice the length
+        before, reached = reached, np.maximum(reached, composed(reached, reached))
+        if np.array_equal(before, reached):
+            break
     met = (meets_intervals(each, fine) * np.uint8(STORED) for each in (rows, columns))
     return composed(composed(next(met), reached), next(met).T)
 

@@ -47,7 +47,7 @@ def _card(x) -> str:
     elif isinstance(x, Factored) and x.parts:
         texts.append(_branches(x, [PARTS]))
     style = "border:1px solid rgba(128,128,128,.4);border-radius:4px;padding:.5em .8em"
-    return f'<div style="{style};display:inline-block;box-sizing:border-box;max-width:100%">{"".join(texts)}</div>'
+    return f'<div class="structarrays" style="{style};display:inline-block;box-sizing:border-box;max-width:100%">{"".join(texts)}</div>'
 
 
 def _is_readable(x) -> bool:
