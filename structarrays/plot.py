@@ -148,8 +148,14 @@ ROW = 0.36
 NARROW = 2.8
 """An indent in rows; the size of the text in points; the height of a row, and the least width of a picture, in inches."""
 
-_CHARACTER = 0.56 * POINTS / 72 / ROW
-"""About the width of a character, in rows."""
+
+def _text_width(text: str, weight: str = "normal") -> float:
+    """The width of a text, in rows; a little more, since a browser may set it in another font."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    width = TextPath((0, 0), text, size=POINTS, prop=FontProperties(weight=weight)).get_extents().width
+    return 1.1 * width / 72 / ROW
 
 
 def _outline(ax, depths, widths):
@@ -158,15 +164,17 @@ def _outline(ax, depths, widths):
     Returns the axes, and by what the size of the text is to be multiplied, where they are smaller than they should be.
     """
     width = max(depth * INDENT + w for depth, w in zip(depths, widths))
-    own = ax is None
+    high, own = len(depths), ax is None
     if own:
-        size = (max(width * ROW, NARROW) + 0.1, len(depths) * ROW + 0.6)
-        ax = _pyplot().subplots(figsize=size, layout="constrained")[1]
-    ax.set(xlim=(-0.1, max(width, NARROW / ROW)), ylim=(len(depths), 0), anchor="NW")
+        width, legend, edge = max(width, NARROW / ROW), 0.5, 0.08
+        size = (width * ROW + 2 * edge, high * ROW + legend + edge)
+        figure = _pyplot().figure(figsize=size)
+        ax = figure.add_axes((edge / size[0], legend / size[1], width * ROW / size[0], high * ROW / size[1]))
+    ax.set(xlim=(0, width), ylim=(high, 0), anchor="NW")
     ax.set_aspect("equal")
     ax.axis("off")
     box = ax.get_window_extent()
-    shrunk = min(box.width / ((width + 0.1) * ROW), box.height / (len(depths) * ROW)) / ax.figure.dpi
+    shrunk = min(box.width / (width * ROW), box.height / (high * ROW)) / ax.figure.dpi
     above = {}
     for row, depth in enumerate(depths):
         if depth:
@@ -226,7 +234,7 @@ def tree(x, ax=None, *, rows: int = 60):
     texts = [_node_text(part) for _, part in nodes]
     depths = [depth for depth, _ in nodes] + [0] * bool(left)
     texts += [_said(left, "parts")] * bool(left)
-    ax, scale = _outline(ax, depths, [1.1 + _CHARACTER * len(text) for text in texts])
+    ax, scale = _outline(ax, depths, [1.1 + _text_width(text) for text in texts])
     limits, present = (ax.get_xlim(), ax.get_ylim()), set()
     for row, (depth, part) in enumerate(nodes):
         present.update(_draw_thumbnail(ax, part, depth * INDENT, row))
@@ -317,9 +325,8 @@ def flow(log: Log, ax=None, *, depth: int | None = None, rows: int = 200):
         lost = any(e.densified for e, _ in left)
         boxes.append((0, _said(len(left), "calls"), LOST if lost else DENSE))
     boxes = boxes or [(0, "nothing was recorded", DENSE)]
-    depths, texts, _ = zip(*boxes)
-    widths = [0.6 + _CHARACTER * len(text) for text in texts]
-    ax, scale = _outline(ax, depths, widths)
+    widths = [0.6 + _text_width(text, "bold" if colour == LOST else "normal") for _, text, colour in boxes]
+    ax, scale = _outline(ax, [level for level, _, _ in boxes], widths)
     for row, (level, text, colour) in enumerate(boxes):
         corner = (level * INDENT + 0.1, row + 0.18)
         box = FancyBboxPatch(

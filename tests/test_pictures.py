@@ -1,7 +1,6 @@
 """Pictures of arrays and logs: patterns against the dense values and SciPy, HTML by parsers, matplotlib's axes by what they hold."""
 
 import html.parser
-import math
 import os
 import re
 import subprocess
@@ -485,6 +484,12 @@ class TestSpy:
             sa.plot.spy(sa.eye(3), cells=0)
 
 
+def inside(one, other):
+    """Whether something is drawn within something else, from left to right."""
+    (left, right), (first, last) = (each.get_window_extent().intervalx for each in (one, other))
+    return first <= left and right <= last
+
+
 class TestTree:
     def test_nodes(self, plt):
         A = sa.Block([[sa.Kronecker(tridiagonal(3), sa.ones((2, 2))), sa.ones((6, 1))], [sa.ones((1, 6)), None]])
@@ -500,8 +505,7 @@ class TestTree:
     def test_texts_do_not_leave_the_figure(self, plt):
         ax = sa.plot.tree(sa.Sum(sa.Identity(6), sa.LowRank(sa.ones((6, 1)), sa.ones((6, 1)))))
         ax.figure.canvas.draw()
-        width = ax.figure.bbox.width
-        assert all(text.get_window_extent().x1 <= width for text in ax.texts)
+        assert all(inside(text, ax.figure) for text in (*ax.texts, ax.get_legend()))
 
     def test_many_parts(self, plt):
         B = sa.Block([[sa.Diagonal([1.0])] * 10] * 10)
@@ -534,6 +538,12 @@ class TestFlow:
         left = [box.get_x() for box in ax.patches]
         assert [sorted(set(left)).index(x) for x in left] == [e.depth for e, _ in lines]
         ax.figure.canvas.draw()
+        assert all(inside(text, box) and inside(box, ax.figure) for text, box in zip(ax.texts, ax.patches))
+
+    def test_texts_shrink_with_the_axes(self, plt):
+        ax = sa.plot.flow(a_log(), plt.subplots(figsize=(3, 3))[1])
+        ax.figure.canvas.draw()
+        assert all(inside(text, box) for text, box in zip(ax.texts, ax.patches))
 
     @pytest.mark.parametrize("depth", [0, 1, 2])
     def test_what_is_lost_is_drawn_at_any_depth(self, plt, depth):
@@ -574,6 +584,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_the_gallery_shows_what_its_code_makes(tmp_path):
+    pytest.importorskip("matplotlib")
     subprocess.run(
         [sys.executable, ROOT / "docs" / "gallery.py", tmp_path],
         check=True,
