@@ -200,6 +200,13 @@ def _factored(rng, m=12, n=15):
     yield "Kronecker + number", "symmetric", sa.Kronecker(*factors) + 1e-3 * sa.Identity(size)
     near = sa.Kronecker(*factors) - values[0] * (1 - 1e-13) * sa.Identity(size)
     yield "Kronecker + number", "symmetric, near an eigenvalue", near
+    # One factor so large that its tridiagonal form takes the place of its eigenvectors.
+    large = [_with_spectrum(np.random.default_rng(k), np.logspace(0, -5, k) * (-1.0) ** np.arange(k)) for k in (4, 140)]
+    values = np.linalg.eigvalsh(np.kron(*large))
+    wide, identity = sa.Kronecker(*map(sa.Symmetric, large)), sa.Identity(560)
+    yield "Kronecker + number", "symmetric, a large factor", wide + 1e-3 * identity
+    yield "Kronecker + number", "the same, near an eigenvalue", wide - values[0] * (1 - 1e-13) * identity
+    yield "Kronecker + number", "the same, definite", _definite(wide - 1.001 * values[0] * identity)
     yield "Kronecker + number", "not symmetric", sa.Kronecker(*pair(6)) + 1e-6 * sa.Identity(size)
     convection = [
         np.diag(np.full(k, 2.0)) + np.diag(np.full(k - 1, -1.99), -1) + np.diag(np.full(k - 1, -0.01), 1)

@@ -408,6 +408,7 @@ class TestMethods:
         close(x.dot(x), host.dot(host))
         close(x.dot(np.ones(3)), host.dot(np.ones(3)))
         close(x.copy(), host)
+        close((x / 3).round(2), (host / 3).round(2))
         assert type(x.copy()) is type(x)
         assert x.astype(sa.float32).dtype == np.float32
         assert x.tolist() == host.tolist()

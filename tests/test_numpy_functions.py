@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,12 @@ MAKERS = {
 MASK = np.array([[True, False, True], [True, True, False], [False, True, True]])
 V = np.array([1.0, -2.0, 0.5])
 F = (np.fft, np.linalg)
+
+
+def holes(a):
+    """The array with NaN for what is large."""
+    return np.where(a > 2, np.nan, a)
+
 
 # For each function at least one call for each way through its adapter, of an array of shape (3, 3).
 EXAMPLES = {
@@ -216,6 +223,33 @@ EXAMPLES = {
     "meshgrid": [lambda a: np.meshgrid(a[0], V), lambda a: np.meshgrid(a[0], [1.0, 2.0], indexing="ij")],
     "min": [lambda a: np.min(a, axis=1), lambda a: np.min(a, initial=-5.0, where=MASK)],
     "moveaxis": [lambda a: np.moveaxis(a, 0, 1), lambda a: np.moveaxis(a, [0, 1], [1, 0])],
+    "nan_to_num": [
+        lambda a: np.nan_to_num(holes(a)),
+        lambda a: np.nan_to_num(np.where(a > 2, np.inf, -holes(a)), nan=7.0, neginf=-1.0),
+        lambda a: np.nan_to_num(-np.where(a > 2, np.inf, a), posinf=2.0),
+    ],
+    "nancumprod": [lambda a: np.nancumprod(holes(a), axis=0), lambda a: np.nancumprod(holes(a))],
+    "nancumsum": [lambda a: np.nancumsum(holes(a), axis=1, dtype=np.float32), lambda a: np.nancumsum(a > 2)],
+    "nanmax": [lambda a: np.nanmax(holes(a)), lambda a: np.nanmax(holes(a), axis=0), lambda a: np.nanmax(a > 2)],
+    "nanmean": [
+        lambda a: np.nanmean(holes(a)),
+        lambda a: np.nanmean(holes(a), axis=0, keepdims=True),
+        lambda a: np.nanmean(a > 2, axis=1),
+        lambda a: np.nanmean(holes(a) * 1j, axis=(0, 1)),
+    ],
+    "nanmin": [lambda a: np.nanmin(holes(a), axis=1, keepdims=True), lambda a: np.nanmin(holes(a))],
+    "nanprod": [lambda a: np.nanprod(holes(a)), lambda a: np.nanprod(holes(a), axis=0, initial=2.0)],
+    "nanstd": [lambda a: np.nanstd(holes(a), axis=0, ddof=1), lambda a: np.nanstd(a > 2)],
+    "nansum": [
+        lambda a: np.nansum(holes(a), axis=0),
+        lambda a: np.nansum(holes(a), where=MASK, dtype=np.float32),
+        lambda a: np.nansum(holes(a) * 1j),
+    ],
+    "nanvar": [
+        lambda a: np.nanvar(holes(a)),
+        lambda a: np.nanvar(holes(a), axis=1, keepdims=True),
+        lambda a: np.nanvar(holes(a), axis=0, ddof=1),
+    ],
     "nonzero": [np.nonzero],
     "ones": [lambda a: np.ones(3, like=a), lambda a: np.ones((2, 2), np.int8, like=a)],
     "ones_like": [np.ones_like, lambda a: np.ones_like(a, dtype=np.int64, order="C", shape=(2,))],
@@ -391,6 +425,7 @@ KEEP = {
     "sin where": lambda a: np.sin(a, where=MASK),
     "multiply in single precision": lambda a: np.multiply(a, a, dtype=np.float32),
     "degrees": np.degrees,
+    "nan_to_num": lambda a: np.nan_to_num(holes(a)),
     "exp2": np.exp2,
 }
 
@@ -404,6 +439,27 @@ def test_structure_stays(structure, name):
     assert isinstance(result, sa.Banded), type(result)
     if "where" not in name or name == "where":
         same(result, KEEP[name](np.asarray(x)))
+
+
+NAN = (np.nansum, np.nanmean, np.nanvar, np.nanstd, np.nanmax, np.nanmin, np.nanprod)
+
+
+@pytest.mark.parametrize("structure", ["Diagonal", "Banded", "Sparse"])
+def test_what_leaves_nan_out_expands_nothing(structure):
+    x = MAKERS[structure]()
+    x[1, 1] = np.nan
+    assert type(x) is not sa.Dense
+    with sa.densify("error"):
+        found = [function(x, axis=axis) for function in NAN for axis in (None, 0, 1)]
+    same(found, [function(np.asarray(x), axis=axis) for function in NAN for axis in (None, 0, 1)])
+
+
+def test_where_all_is_nan():
+    x = sa.asarray([[np.nan, 1.0], [np.nan, 3.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's, that nothing is left
+        for function in (*NAN, lambda a, axis: np.nanvar(a, axis=axis, ddof=2)):
+            same(function(x, axis=0), function(np.asarray(x), axis=0))
 
 
 def test_results_with_structures_of_their_own():

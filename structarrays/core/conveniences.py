@@ -49,6 +49,10 @@ class Conveniences:
             x = FUNCTIONS["moveaxis"](x, (axis1, axis2), (-2, -1))
         return FUNCTIONS["linalg.trace"](x, offset=offset)
 
+    def round(self, decimals: int = 0):
+        """The elements rounded to a number of decimals, as by `numpy.round`."""
+        return np.round(self, decimals)
+
     # ---- shapes and dtypes ---------------------------------------------------------------------------------------
 
     def reshape(self, *shape):

@@ -125,7 +125,13 @@ def check_kinds(function, arrays):
     for i, (x, kind) in enumerate(zip(arrays, kinds, strict=True)):
         if kind not in allowed and not (kind == "b" and any(k in allowed for k in kinds)):
             name = list(function.__signature__.parameters)[i] if i < len(function.__signature__.parameters) else "x"
-            raise TypeError(f"{function.name}: {name} must have a {function.kinds} dtype, got {x.dtype}")
+            raise TypeError(
+                f"{function.name}: {name} must have {_article(function.kinds)} {function.kinds} dtype, got {x.dtype}"
+            )
+
+
+def _article(words: str) -> str:
+    return "an" if words[0] in "aeiou" else "a"
 
 
 class ElementwiseArrayFunction(_Elementwise, ArrayFunction):

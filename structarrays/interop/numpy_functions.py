@@ -1,7 +1,7 @@
 """Which function of ours stands for which of NumPy's, and how NumPy's arguments become ours.
 
 Most differ from ours by the name, or by arguments that ours take by keyword: `COUNTERPARTS` lists them. The others have an adapter, in
-`numpy_adapters`, or are made of several functions, in `numpy_composed`. Whatever an adapter does not know (an option of NumPy's,
+`numpy_adapters`, or are made of several functions, in `numpy_composed` and `numpy_nan`. Whatever an adapter does not know (an option of NumPy's,
 another meaning of ``axis=None``) makes it return ``NotImplemented``: then the arrays are converted, and NumPy computes.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.array import Array
 from ..core.writes import link_of
-from . import numpy_adapters, numpy_composed
+from . import numpy_adapters, numpy_composed, numpy_nan
 from .numpy_host import as_ours, ours, signature
 
 # ---- questions that need no elements --------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ COUNTERPARTS = (
 )
 """The functions of NumPy whose arguments are ours, and the names of ours."""
 
-ADAPTERS = numpy_adapters.ADAPTERS | numpy_composed.ADAPTERS
+ADAPTERS = numpy_adapters.ADAPTERS | numpy_composed.ADAPTERS | numpy_nan.ADAPTERS
 """The functions of NumPy whose arguments have to be put otherwise; an adapter's parameters have NumPy's names."""
 
 # What may be given without that the result changes: our arrays have no order in memory and no subclasses, and a promise about the

@@ -5,18 +5,24 @@ With Hermitian factors :math:`A_i = Q_i \Lambda_i Q_i^H` both :math:`A_1 \otimes
 a function that takes the eigenvalues of the factors, each ``(..., n_i)``, and the number c, ``(...)``, to an array
 ``(..., n_1, ..., n_k)``, linear in the eigenvalues of each factor.
 
+Systems and determinants need the eigenvectors of all factors but one: in those of the others a system falls apart into tridiagonal ones
+with the tridiagonal form of the largest factor, which is cheaper than its eigenvectors. Where there are derivatives the eigenvectors of all
+factors take its place, since that of a determinant needs them: whoever asks for both computes them once.
+
 Eigenvectors have no derivative where eigenvalues are equal, which they are all the time in such matrices; determinants and solutions
 have one, and their rules here do not go through eigenvectors.
 """
 
 import functools
 import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from structarrays.kernels import determinants, triangles
+from structarrays.kernels import determinants, triangles, tridiagonal
+from structarrays.kernels.tridiagonal_form import pivots, tridiagonal_form
 
 # ---- forming ---------------------------------------------------------------------------------------------------------
 
@@ -91,8 +97,68 @@ def eigenbasis(factor: Array, is_diagonal: bool):
     return tuple(jnp.linalg.eigh(factor))
 
 
+_SMALL = 128
+"""Up to this size eigenvectors take less than a millisecond, and the loops of tridiagonal systems more than that to compile."""
+
+
+class Bases(NamedTuple):
+    """In which bases the factors are diagonal, or one of them tridiagonal; the arrays are real but for `vectors`."""
+
+    values: tuple[Array, ...]
+    """The diagonals ``(..., n_i)``: eigenvalues."""
+    vectors: tuple[Array | None, ...]
+    """The bases ``(..., n_i, n_i)``; of a factor that is given by its diagonal None."""
+    beside: Array | None
+    """The diagonal beside that of the tridiagonal factor; None if all are diagonal."""
+
+
+def _largest(factors, diagonal) -> int | None:
+    """The factor whose tridiagonal form is worth it, if there is one; JAX has that form on CPUs, where loops over rows are fast."""
+    if jax.default_backend() != "cpu" or not all(f.size for f in factors):
+        return None
+    size, i = max((0 if d else f.shape[-1], i) for i, (f, d) in enumerate(zip(factors, diagonal, strict=True)))
+    return i if size > _SMALL else None
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def bases(factors: tuple[Array, ...], shift: Array, diagonal: tuple[bool, ...]) -> Bases:
+    """Bases that make a system easy, as constants of calculus: those for a system of which derivatives are taken, by the factors or by
+    the shift, are eigenvectors.
+    """
+    largest, beside, pairs = _largest(factors, diagonal), None, []
+    for i, (factor, is_diagonal) in enumerate(zip(factors, diagonal, strict=True)):
+        if i == largest:
+            q, values, beside = tridiagonal_form(factor)
+            pairs.append((values, q))
+        else:
+            pairs.append(eigenbasis(factor, is_diagonal))
+    return Bases(*zip(*pairs, strict=True), beside)
+
+
+@bases.defjvp
+def _(diagonal, primals, tangents):
+    factors, _ = primals
+    values, vectors = zip(*(eigenbasis(f, d) for f, d in zip(factors, diagonal, strict=True)), strict=True)
+    largest = _largest(factors, diagonal)
+    beside = None if largest is None else jnp.zeros_like(values[largest][..., 1:])
+    result = Bases(values, vectors, beside)
+    return result, jax.tree.map(jnp.zeros_like, result)
+
+
+def _tridiagonal_systems(found: Bases, spectrum, shift, largest: int):
+    """The diagonals ``(..., n)`` and ``(..., n - 1)`` of the tridiagonal systems, with the axis of the largest factor at the end."""
+    axis = largest - len(found.values)
+
+    def of_one(values):
+        return jnp.moveaxis(spectrum([*found.values[:largest], values, *found.values[largest + 1 :]], shift), axis, -1)
+
+    # A spectrum is linear in the eigenvalues of each factor, and so it is in the elements of one.
+    beside = jax.jvp(of_one, (jnp.zeros_like(found.beside),), (found.beside,))[1]
+    return of_one(found.values[largest]), beside
+
+
 def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple[bool, ...], *, positive: bool = False):
-    """Solution of a system whose matrix has Hermitian factors, and for each matrix whether no eigenvalue is zero.
+    """Solution of a system whose matrix has Hermitian factors, and whether no matrix is singular.
 
     Parameters
     ----------
@@ -109,37 +175,51 @@ def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple
     diagonal : tuple of bool
         Which factors are given by their diagonals.
     positive : bool
-        Whether an eigenvalue that is negative counts as zero.
+        Whether a matrix that is not positive definite counts as singular.
 
     Notes
     -----
-    ``(Q_1 ⊗ ...) Λ⁻¹ (Q_1 ⊗ ...)ᴴ b``, in ``O(sum(n_i**3) + N m sum(n_i))``. For Kronecker sums this is the fast diagonalisation of Lynch,
-    Rice and Thomas (1964), Numerische Mathematik 6.
+    ``(Q_1 ⊗ ...) T⁻¹ (Q_1 ⊗ ...)ᴴ b``, in ``O(sum(n_i**3) + N m sum(n_i))``, with T diagonal or a stack of tridiagonal matrices. For Kronecker
+    sums and a diagonal T this is the fast diagonalisation of Lynch, Rice and Thomas (1964), Numerische Mathematik 6.
     """
-    bases = [eigenbasis(lax.stop_gradient(f), d) for f, d in zip(factors, diagonal, strict=True)]
-    values, vectors = zip(*bases, strict=True)
-    eigenvalues, axes = spectrum(values, lax.stop_gradient(shift)), len(values)
-    core = eigenvalues.shape[eigenvalues.ndim - axes :]
-    pivots = eigenvalues.real > 0 if positive else eigenvalues != 0
-    regular = jnp.all(pivots | jnp.isnan(eigenvalues), axis=tuple(range(-axes, 0)))
-    inverse = jnp.where(spread_number(regular, axes), 1 / eigenvalues, jnp.nan)[..., None]
+    found = lax.stop_gradient(bases(tuple(factors), shift, diagonal))
+    shift, axes, largest = lax.stop_gradient(shift), len(factors), _largest(factors, diagonal)
+
+    def divided(data):
+        eigenvalues = spectrum(found.values, shift)
+        fine = eigenvalues.real > 0 if positive else eigenvalues != 0
+        regular = jnp.all(fine | jnp.isnan(eigenvalues), axis=tuple(range(-axes, 0)))
+        inverse = jnp.where(spread_number(regular, axes), 1 / eigenvalues, jnp.nan)[..., None]
+        return inverse * data, jnp.all(regular)
+
+    def eliminated(data):
+        diag, beside = _tridiagonal_systems(found, spectrum, shift, largest)
+        moved = jnp.moveaxis(data, largest - axes - 1, -2)
+        diag, beside = diag.astype(data.dtype), beside.astype(data.dtype)
+        x, ok = tridiagonal.solve(beside, diag, beside, moved, positive)
+        # Of a singular matrix nothing is solved, even where only some of the tridiagonal ones are singular.
+        bad = ~ok & jnp.any(jnp.isnan(x), axis=tuple(range(-axes - 1, -1)), keepdims=True)
+        return jnp.moveaxis(jnp.where(bad, jnp.nan, x), -2, largest - axes - 1), ok
 
     def substitute(b, *, transposed):
-        data = b.reshape(*b.shape[:-2], *core, b.shape[-1])
-        for i, q in enumerate(vectors):  # the transpose has the conjugated eigenvectors
+        data = b.reshape(*b.shape[:-2], *(v.shape[-1] for v in found.values), b.shape[-1])
+        for i, q in enumerate(found.vectors):  # the transpose has the conjugated bases
             data = apply_along(q, data, i - axes - 1, transpose=True, conjugate=not transposed)
-        data = inverse * data
-        for i, q in enumerate(vectors):
+        if found.beside is None:
+            data, ok = divided(data)
+        else:
+            data, ok = lax.cond(jnp.any(found.beside != 0), eliminated, divided, data)
+        for i, q in enumerate(found.vectors):
             data = apply_along(q, data, i - axes - 1, transpose=False, conjugate=transposed)
-        return data.reshape(b.shape)
+        return data.reshape(b.shape), ok
 
-    solution = lax.custom_linear_solve(
+    return lax.custom_linear_solve(
         matvec,
         right,
         solve=lambda _, b: substitute(b, transposed=False),
         transpose_solve=lambda _, b: substitute(b, transposed=True),
+        has_aux=True,
     )
-    return solution, regular
 
 
 def apply_along(q, data, axis, *, transpose, conjugate):
@@ -165,21 +245,39 @@ def apply_along(q, data, axis, *, transpose, conjugate):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
 def slogdet(factors: tuple[Array, ...], shift: Array, spectrum, diagonal: tuple[bool, ...]) -> tuple[Array, Array]:
-    r"""Sign and logarithm of the magnitude of the determinant; the arguments are those of `solve`.
+    """Sign and logarithm of the magnitude of the determinant; the arguments are those of `solve`.
 
     Notes
     -----
-    The logarithms of the eigenvalues are added up. The derivative is :math:`d \log \det A = \mathrm{tr}(A^{-1} dA)`, and so is that of the
-    derivative, :math:`d A^{-1} = -A^{-1} dA A^{-1}`: both are right where eigenvalues are equal. A third one goes through the
-    eigenvectors, and is NaN there.
+    The logarithms of the eigenvalues are added up, or those of the pivots of tridiagonal matrices.
+    """
+    found, largest = bases(factors, shift, diagonal), _largest(factors, diagonal)
+    if largest is None:
+        numbers = spectrum(found.values, shift)
+    else:
+        numbers = pivots(*_tridiagonal_systems(found, spectrum, shift, largest))
+    return determinants.sign_and_logarithm(numbers, tuple(range(-len(factors), 0)))
+
+
+@slogdet.defjvp
+def _(spectrum, diagonal, primals, tangents):
+    return jax.jvp(lambda *args: _by_eigenvalues(*args, spectrum, diagonal), primals, tangents)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+def _by_eigenvalues(factors, shift, spectrum, diagonal):
+    r"""`slogdet` by the eigenvalues, with derivatives.
+
+    The derivative is :math:`d \log \det A = \mathrm{tr}(A^{-1} dA)`, and so is that of the derivative, :math:`d A^{-1} = -A^{-1} dA A^{-1}`:
+    both are right where eigenvalues are equal. A third one goes through the eigenvectors, and is NaN there.
     """
     values = [eigenbasis(f, d)[0] for f, d in zip(factors, diagonal, strict=True)]
     return determinants.sign_and_logarithm(spectrum(values, shift), tuple(range(-len(values), 0)))
 
 
-@slogdet.defjvp
+@_by_eigenvalues.defjvp
 def _(spectrum, diagonal, primals, tangents):
-    sign, logabsdet = slogdet(*primals, spectrum, diagonal)
+    sign, logabsdet = _by_eigenvalues(*primals, spectrum, diagonal)
     gradients, by_shift = _gradients(*primals, spectrum, diagonal)
     changes, change = tangents
     total = by_shift * change

@@ -200,6 +200,11 @@ def _parameters(diagonals, offsets, shape, background, dtype=None, batch=()):
     return (*diagonals, background), (offsets, shape)
 
 
+def is_nothing(x) -> bool:
+    """Whether a matrix has nothing but structural zeros."""
+    return type(x) is Banded and not x.offsets and x.background is None
+
+
 def bands(diagonals, offsets, shape, background=None, *, dtype=None, batch=()):
     """The array with these diagonals, from a kernel: the narrowest class, with diagonals outside of the matrix left out.
 

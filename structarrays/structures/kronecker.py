@@ -59,7 +59,7 @@ class Kronecker(Factored):
     rows by index or mask                              a `Product` of a `Sparse` selection and the whole
     with a multiple of the identity added:             ``O(sum(n_i**3) + N sum(n_i))`` by the eigenvectors of the factors, if
     `solve`, `slogdet`, `det`, `eigh`                  these are known to be Hermitian; else the first three by their
-                                                       Schur forms, on CPUs (see `KroneckerSum`)
+                                                       Schur forms, on CPUs (see `KroneckerSum`, also for the largest factor)
     =================================================  =============================================================
 
     A factor is known to be Hermitian by its class (`Symmetric`, `Hermitian`, a real `Diagonal`) or by ``assume(factor, "symmetric")``.

@@ -1,6 +1,7 @@
 """Kronecker sums, and Kronecker products beside a multiple of the identity, by the eigenvectors of their Hermitian factors.
 
-``A ⊗ B + c I`` and ``A ⊕ B`` have the eigenvectors of ``A ⊗ B``, and the eigenvalues ``λ μ + c`` and ``λ + μ``. Where not all factors are known
+``A ⊗ B + c I`` and ``A ⊕ B`` have the eigenvectors of ``A ⊗ B``, and the eigenvalues ``λ μ + c`` and ``λ + μ``; for systems and
+determinants the tridiagonal form of one factor will do (see `kernels.kronecker`). Where not all factors are known
 to be Hermitian, systems go by the Schur forms of the factors, which JAX has on CPUs; elsewhere the array is expanded, under the policy.
 """
 
@@ -134,7 +135,10 @@ def _solved(x, data):
 
     cost = "O(sum(n_i**3) + k N sum(n_i)) for k columns"
     if _is_hermitian(x):
-        remark(f"by the eigenvectors of the factors, all of which are known to be Hermitian; {cost}")
+        remark(
+            f"by the eigenvectors of the factors, all of which are known to be Hermitian, and the tridiagonal form of the largest, where "
+            f"that is cheaper; {cost}"
+        )
         solution, regular = kernel.solve(times, right, *_parts(x), positive=POSITIVE_DEFINITE in x.assumptions)
     else:
         remark(f"by the Schur forms of the factors, not all of which are known to be Hermitian; {cost}")

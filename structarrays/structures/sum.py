@@ -38,6 +38,7 @@ from ..functions.linalg_norms import diagonal
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import conj, imag, real
 from ..functions.statistical import sum as sum_of
+from .banded import is_nothing
 from .fill import Fill
 from .low_rank import LowRank, constant_of_rank_one, line_of_rank_one
 
@@ -129,6 +130,7 @@ def canonical(terms) -> Array:
     """The sum of stacks of matrices with one shape and dtype: a single array if they can be one, else a `Sum`."""
     kept: list[Array] = []
     queue = list(itertools.chain(*(t.terms if type(t) is Sum else (t,) for t in terms)))
+    queue = [t for t in queue if not is_nothing(t)] or queue[:1]
     while queue:
         term = queue.pop(0)
         for i, other in enumerate(kept):

@@ -10,6 +10,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import strip_weak
 from ..core.registry import FUNCTIONS
+from ..structures.banded import is_nothing
 from .constants import CONSTANTS, LU, Constant
 from .rules import involved, is_special, plain
 
@@ -67,6 +68,9 @@ def join_targets(x, y):
         return LU(matrix, x.part) if isinstance(matrix, Array) else dense_target(x)
     if not (isinstance(x, Array) and isinstance(y, Array)) or x.shape != y.shape:
         return dense_target(x)
+    for one, other in ((x, y), (y, x)):
+        if is_nothing(one) and _holds_zero(other):
+            return other._assuming(frozenset())
     forgetful = [target._assuming(x.assumptions & y.assumptions) for target in (x, y)]
     if key(forgetful[0]) == key(forgetful[1]):
         return forgetful[0]
@@ -76,6 +80,11 @@ def join_targets(x, y):
     if not isinstance(first, Array) or type(first) is Dense or key(first) != key(second):
         return dense_target(x)
     return first
+
+
+def _holds_zero(x) -> bool:
+    """Whether an array is zero where all of its parameters are."""
+    return x.linear and all(jax.numpy.issubdtype(leaf.dtype, jax.numpy.inexact) for leaf in jax.tree.leaves(x))
 
 
 def _joined(x, y):
@@ -94,6 +103,8 @@ def widened(value, target):
     value = value._assuming(target.assumptions)
     if key(target_of(value)) == key(target):
         return value
-    # Zeros stand for the other array: only its structure matters.
     zeros = jax.tree.map(lambda leaf: jax.numpy.zeros(leaf.shape, leaf.dtype), target)
+    if is_nothing(value) and _holds_zero(target):
+        return zeros
+    # Zeros stand for the other array: only its structure matters.
     return _joined(value, zeros)[0]._assuming(target.assumptions)

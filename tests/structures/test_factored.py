@@ -357,3 +357,13 @@ def test_running_sums_of_low_rank(dtype, axis, include_initial):
     assert type(found) is sa.LowRank and found.dtype == expected.dtype
     np.testing.assert_allclose(dense(found), expected, rtol=1e-6)
     assert sa.cumulative_sum(sa.LowRank(np.ones((10**6, 1)), np.ones((10**6, 1))), axis=-1).rank == 1
+
+
+def test_structural_zeros_are_no_term():
+    """A diagonal that a matrix of few diagonals has not is such a matrix."""
+    nothing = sa.Banded([], (), (40, 40))
+    for x in (sa.Toeplitz(np.arange(40.0)), low_rank(40, 40)[0], sa.Kronecker(np.ones((8, 8)), np.ones((5, 5)))):
+        for total in (x + nothing, nothing + x, x - nothing):
+            assert type(total) is type(x)
+            np.testing.assert_allclose(dense(total), dense(x))
+        assert type(nothing - x + nothing) is type(-x)

@@ -117,6 +117,17 @@ def test_constants_beside_structured_arrays_in_loops_and_branches():
     assert type(agrees(lambda A: lax.fori_loop(0, 3, lambda i, c: c + A, jnp.zeros((n, n))), T)) is sa.Banded
 
 
+@pytest.mark.parametrize(
+    "A",
+    [sa.Toeplitz([1.0, 2.0, 3.0]), sa.Triangular(jnp.arange(1.0, 10).reshape(3, 3), lower=True)],
+    ids=["Toeplitz", "Triangular"],
+)
+def test_zeros_to_which_any_structure_is_added(A):
+    found = agrees(lambda A: lax.fori_loop(0, 3, lambda i, total: total + A, jnp.zeros_like(A)), A)
+    assert type(found) is type(A)
+    assert type(sa.structured(lambda A: lax.cond(A[0, 0] > 0, lambda a: a, jnp.zeros_like, A))(A)) is type(A)
+
+
 def test_constants_that_become_dense_in_a_loop():
     """Nothing is expanded for them, whatever they were at first."""
     for program in (
