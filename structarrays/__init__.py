@@ -1,5 +1,6 @@
 """structarrays: one Array API namespace (standard 2025.12) on JAX whose arrays know their structure."""
 
+from . import plot
 from .core.array import Array
 from .core.assumptions import assume, forget
 from .core.contexts import densify, errstate, strong_zeros
@@ -136,6 +137,7 @@ from .functions.trigonometric import (
     tanh,
 )
 from .functions.utility import all, any, diff
+from .interop import html as _html
 from .interop import numpy as _numpy
 from .interop import printing as _printing
 from .interop.exports import compilation_cache

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 import jax
 import numpy as np
 
-from . import writes
+from . import pattern, writes
 from .conveniences import Conveniences
 from .entries import gather
 from .recording import RECORDING
@@ -230,6 +230,12 @@ class Array(Conveniences):
         m, n = self.shape[-2:]
         return max(0, m - 1), max(0, n - 1)
 
+    def _pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """What stands in the rectangles that intervals of rows ``(R, 2)`` and of columns ``(C, 2)`` make, none of them empty: one of
+        the kinds of `core.pattern` for each, ``(R, C)``. Ask by `pattern.pattern`.
+        """
+        return pattern.default(self, rows, columns)
+
     @property
     def _product_cost(self) -> int:
         """Of a matrix: about how many multiplications its product with one column takes."""
@@ -433,6 +439,9 @@ class Array(Conveniences):
 
     def __str__(self) -> str:
         return cast(str, FUNCTIONS["interop.str"](self))
+
+    def _repr_html_(self) -> str:
+        return cast(str, FUNCTIONS["interop.html"](self))
 
     def __reduce__(self) -> tuple[Callable[..., Array], tuple[Aux, Leaves]]:
         leaves, aux = self._value

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from . import pattern
 from .array import Array
 
 if TYPE_CHECKING:
@@ -66,6 +68,9 @@ class Dense(Array):
 
     def _dense(self) -> jax.Array:
         return self.data
+
+    def _pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return pattern.everywhere(rows, columns, pattern.DENSE)
 
     def _constant(self, core: int) -> jax.Array | None:
         data = self.data

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import jax
+
+from .registry import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -143,10 +145,16 @@ class Log:
         """The events that ran a kernel or a family's rule."""
         return [e for e in self.events if not e.densified]
 
-    def __str__(self) -> str:
-        rows: list[Sequence[str]] = [("function", "operands", "how", "result", "times", "bytes", "time")]
-        for e, count in _lines(_tree(self.events)):
-            rows.append(
+    def lines(self) -> Iterator[tuple[Event, int]]:
+        """The events in their order, each with how often it happened: equal calls within one call stand once."""
+        return _lines(_tree(self.events))
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[Event, tuple[str, ...]]]]:
+        """The head of a table, and for each of its lines the event and the texts; columns with nothing in them are left out."""
+        head = ("function", "operands", "how", "result", "times", "bytes", "time")
+        rows = [
+            (
+                e,
                 (
                     "  " * e.depth + e.function,
                     ", ".join(e.operands),
@@ -155,21 +163,33 @@ class Log:
                     f"{count}" if count > 1 else "",
                     f"{e.bytes:,}" if e.bytes else "",
                     "" if e.seconds is None else f"{e.seconds * 1e3:.3g} ms",
-                )
+                ),
             )
-        empty = {i for i, column in enumerate(zip(*rows, strict=True)) if i > 3 and not any(column[1:])}
-        rows = [[cell for i, cell in enumerate(row) if i not in empty] for row in rows]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+            for e, count in self.lines()
+        ]
+        kept = [i for i in range(len(head)) if i <= 3 or any(texts[i] for _, texts in rows)]
+        return tuple(head[i] for i in kept), [(e, tuple(texts[i] for i in kept)) for e, texts in rows]
+
+    def remarks(self) -> list[str]:
+        """What kernels said of their choices."""
+        said = (f"{e.function}({', '.join(e.operands)}): {e.remark}" for e in self.events if e.remark)
+        return list(dict.fromkeys(said))
+
+    def summary(self) -> str:
+        """How many kernels and densifications there were."""
+        peak = f", peak of one call {self.peak_bytes:,} bytes" if self.peak_bytes else ""
+        return f"{len(self.kernels)} kernels, {len(self.densifications)} densifications{peak}"
+
+    def __str__(self) -> str:
+        head, rows = self.table()
+        texts = [head, *(row for _, row in rows)]
+        widths = [max(len(row[i]) for row in texts) for i in range(len(head))]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in texts]
         lines.insert(1, "  ".join("-" * w for w in widths))
-        lines.extend(
-            dict.fromkeys(f"{e.function}({', '.join(e.operands)}): {e.remark}" for e in self.events if e.remark)
-        )
-        lines.append(
-            f"{len(self.kernels)} kernels, {len(self.densifications)} densifications"
-            + (f", peak of one call {self.peak_bytes:,} bytes" if self.peak_bytes else "")
-        )
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.remarks(), self.summary()])
+
+    def _repr_html_(self) -> str:
+        return cast(str, FUNCTIONS["interop.log_html"](self))
 
     __repr__ = __str__
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax
 import numpy as np
 
-if TYPE_CHECKING:
-    import jax
+
+def readable(leaf: Any) -> bool:
+    """Whether a leaf has values that this process can look at."""
+    if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
+        return isinstance(leaf, np.ndarray)
+    return leaf.is_fully_addressable and not leaf.is_deleted()
 
 
 def _visible(
@@ -58,3 +63,12 @@ def inline(data: jax.Array | np.ndarray) -> tuple[str, bool]:
     if len(text) > 100:
         return f"<{data.dtype}{list(data.shape)}>", False
     return " ".join(text.split("\n")).replace("  ", " ") if data.ndim > 1 else text, data.size <= 10
+
+
+def size_text(count: int) -> str:
+    """A number of bytes in at most four digits."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 10_000:
+            return f"{count} {unit}"
+        count = round(count / 1000)
+    return f"{count} TB"

@@ -7,7 +7,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.factored import Factored
 from ..core.registry import FUNCTIONS
-from ..core.text import array_text, inline
+from ..core.text import array_text, inline, readable, size_text
 
 _SMALL = 12
 """Structured matrices up to this size are shown by `str` entry by entry."""
@@ -18,7 +18,7 @@ def to_repr(x: Array) -> str:
     if type(x) is Dense:
         return _dense_repr(x)
     name = type(x).__name__
-    if not all(map(_readable, _leaves(x))):
+    if not all(map(readable, _leaves(x))):
         shapes = ", ".join(_unread(leaf) for leaf in _leaves(x))
         return f"{name}({shapes})"
     texts, complete = x._describe()
@@ -28,8 +28,8 @@ def to_repr(x: Array) -> str:
     if x.assumptions:
         texts.append("assumed " + " and ".join(sorted(map(str, x.assumptions))))
     if not complete:
-        dense = _bytes(x.size * x.itemsize)
-        texts.append(f"stores {_stored(x)} of {x.size} entries, {_bytes(x.nbytes)} of {dense} dense")
+        dense = size_text(x.size * x.itemsize)
+        texts.append(f"stores {_stored(x)} of {x.size} entries, {size_text(x.nbytes)} of {dense} dense")
     if isinstance(x, Factored):
         return f"{name}({', '.join(texts)}{_tree(x)})"
     return f"{name}({', '.join(texts)})"
@@ -49,7 +49,7 @@ def _tree(x) -> str:
 
 def _part(x) -> str:
     """A part of a factored array; of a dense one only what fits a line."""
-    if type(x) is not Dense or not _readable(x._value[0][0]):
+    if type(x) is not Dense or not readable(x._value[0][0]):
         return to_repr(x)
     text = " ".join(inline(x._value[0][0])[0].split())
     return f"Dense({text if x.size <= 10 else f'shape={x.shape}'})"
@@ -57,13 +57,6 @@ def _part(x) -> str:
 
 def _leaves(x):
     return jax.tree.leaves(x)
-
-
-def _readable(leaf) -> bool:
-    """Whether a leaf has values that this process can look at."""
-    if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
-        return isinstance(leaf, np.ndarray)
-    return leaf.is_fully_addressable and not leaf.is_deleted()
 
 
 def _unread(leaf) -> str:
@@ -75,20 +68,12 @@ def _unread(leaf) -> str:
     return repr(leaf)
 
 
-def _bytes(count: int) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 10_000:
-            return f"{count} {unit}"
-        count = round(count / 1000)
-    return f"{count} TB"
-
-
 # ---- dense ----------------------------------------------------------------------------------------------------------
 
 
 def _dense_repr(x) -> str:
     (data,) = x._value[0]
-    if not _readable(data):
+    if not readable(data):
         return f"Dense({_unread(data)})"
     prefix, suffix = "Dense(", f", dtype={data.dtype})"
     if data.size == 0:
@@ -111,7 +96,7 @@ def _assumed(x) -> str:
 
 def to_str(x: Array) -> str:
     """The numbers alone; in a small structured matrix a dot stands for a structural zero."""
-    if not all(map(_readable, _leaves(x))):
+    if not all(map(readable, _leaves(x))):
         return to_repr(x)
     if type(x) is Dense:
         data = x._value[0][0]

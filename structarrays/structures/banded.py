@@ -5,7 +5,7 @@ import operator
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, pattern
 from ..core.array import Array
 from ..core.dense import parameter
 from ..core.entries import elements
@@ -137,6 +137,9 @@ class Banded(Array):
         lengths = [kernel.diagonal_length(self.core_shape, k) for k in self.offsets]
         along = [jnp.arange(n) for n in lengths]
         return tuple((i + max(0, -k), i + max(0, k)) for i, k in zip(along, self.offsets, strict=True))
+
+    def _pattern(self, rows, columns):
+        return pattern.stored(self, pattern.meets_diagonals(rows, columns, self.offsets))
 
     def _bandwidths(self):
         return max(0, *(-k for k in self.offsets), 0), max(0, *self.offsets, 0)

@@ -3,8 +3,10 @@
 import math
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from ..core import pattern
 from ..core.array import Array
 from ..core.batch import concat_pair
 from ..core.dense import Dense
@@ -144,6 +146,16 @@ class Block(Factored):
     def _dense(self):
         rows = [jnp.concatenate([b._dense() for b in row], axis=-1) for row in self.blocks]
         return jnp.concatenate(rows, axis=-2)
+
+    def _pattern(self, rows, columns):
+        kinds = pattern.everywhere(rows, columns, pattern.ZERO)
+        for row, top in zip(self.blocks, starts(self.heights), strict=True):
+            for b, left in zip(row, starts(self.widths), strict=True):
+                inside = (
+                    np.clip(each - begin, 0, n) for each, begin, n in zip((rows, columns), (top, left), b.shape[-2:])
+                )
+                kinds = np.maximum(kinds, pattern.pattern(b, *inside))
+        return kinds
 
     def _cast(self, dtype):
         return self._with_parts(lambda b: b._cast(dtype))  # each element is one of one block

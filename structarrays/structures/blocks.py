@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from ..core import pattern
 from ..core.array import Array
 from ..core.entries import elements
 from ..kernels import blocks as kernel
@@ -51,6 +52,18 @@ class Run(NamedTuple):
         i = self.row + t * self.height + jnp.arange(self.height)[:, None]
         j = self.column + t * self.width + jnp.arange(self.width)
         return i, j
+
+    def meets(self, rows, columns) -> np.ndarray:
+        """Which of the rectangles of intervals of rows and of columns have some of its entries, if it has any."""
+        first_row, last_row = _blocks_met(rows, self.row, self.height, self.count)
+        first_column, last_column = _blocks_met(columns, self.column, self.width, self.count)
+        return np.maximum(first_row[:, None], first_column) <= np.minimum(last_row[:, None], last_column)
+
+
+def _blocks_met(intervals, start, size, count):
+    """The numbers of the first and the last of some pieces of a line that each interval meets."""
+    first, last = (intervals[:, 0] - start) // size, (intervals[:, 1] - 1 - start) // size
+    return np.maximum(first, 0), np.minimum(last, count - 1)
 
 
 class Blocks(Array):
@@ -115,6 +128,13 @@ class Blocks(Array):
             region = kernel.spread(blocks, self.background)
             dense = region if region.shape == self.shape else dense.at[..., run.rows, run.columns].set(region)
         return dense
+
+    def _pattern(self, rows, columns):
+        hit = np.zeros((len(rows), len(columns)), bool)
+        for run in self.runs:
+            if run.size:
+                hit |= run.meets(rows, columns)
+        return np.where(hit, pattern.DENSE, pattern.stored(self, hit)).astype(np.uint8)
 
     def _bandwidths(self):
         distances = [(0, 0), *(run.distances for run in self.runs if run.size)]

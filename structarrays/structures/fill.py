@@ -4,6 +4,7 @@ import operator
 
 import jax.numpy as jnp
 
+from ..core import pattern
 from ..core.array import Array
 from ..core.dense import parameter
 from ..core.text import inline
@@ -56,6 +57,9 @@ class Fill(Array):
 
     def _describe(self):
         return [inline(self.value)[0], f"{self.meta}"], True  # one number says it all, however large the array is
+
+    def _pattern(self, rows, columns):
+        return pattern.everywhere(rows, columns, pattern.BACKGROUND)
 
     def _constant_data(self):
         """The value with ones for the core dimensions."""

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, pattern
 from ..core.dense import Dense, batch_shape_of, parameter
 from ..core.entries import elements
 from ..core.recording import remark
@@ -125,6 +125,20 @@ class Householder(Orthonormal):
     def _dense(self):
         n = self.shape[-1]
         return _times(self, jnp.eye(n, dtype=self.dtype))
+
+    def _pattern(self, rows, columns):
+        """A column is that of the identity until a reflector meets it, and filled from the top to the end of the first that does, since
+        all before that follow.
+        """
+        if self.adjoint:
+            rows, columns = columns, rows
+        k, w = self._value[0][0].shape[-2:]
+        hit = pattern.meets_band(rows, columns, 0, 0)
+        if k and w > 1:
+            last = np.minimum(columns[:, 1] - 1, k + w - 2)  # the last of the columns that a reflector meets
+            hit |= (rows[:, :1] < np.minimum(last, k - 1) + w) & (last >= columns[:, 0])
+        kinds = np.where(hit, pattern.COMPUTED, pattern.ZERO).astype(np.uint8)
+        return kinds.T if self.adjoint else kinds
 
     def _adjoint(self):
         m, c, adjoint = self.meta

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from ..core import dtypes
+from ..core import dtypes, pattern
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.entries import elements
@@ -89,6 +89,9 @@ class Inverse(Factored):
     @property
     def _product_cost(self):
         return 4 * self.a._product_cost
+
+    def _pattern(self, rows, columns):
+        return pattern.of_inverse(self.a, rows, columns)
 
     def _dense(self):
         n = self.shape[-1]

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..core import pattern
 from ..core.dense import Dense
 from ..core.entries import elements, elements_at, has_elements
 from ..core.factored import Factored, hadamard_pair, scale, select_lines, stored
@@ -12,6 +13,7 @@ from ..functions.indexing import index
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import imag, real
 from ..kernels.tall import transposed_product
+from .kronecker import pieces
 from .low_rank import LowRank, low_rank
 from .selections import by_products, selected_lines
 
@@ -61,6 +63,16 @@ class KhatriRao(Factored):
     def _dense(self):
         data = _row_by_row(*(p._dense() for p in self.parts))
         return data.mT if self.transposed else data
+
+    def _pattern(self, rows, columns):
+        """By the pieces of the intervals of its columns, see `kronecker_pattern`."""
+        if self.transposed:
+            rows, columns = columns, rows
+        a, b = self.parts
+        outer, inner = pieces(columns, b.shape[-1])
+        kinds = pattern.both(pattern.pattern(a, rows, outer), pattern.pattern(b, rows, inner))
+        kinds = kinds.reshape(len(rows), len(columns), 3).max(axis=2)
+        return kinds.T if self.transposed else kinds
 
     @property
     def _product_cost(self):

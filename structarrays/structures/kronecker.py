@@ -3,7 +3,9 @@
 import math
 
 import jax.numpy as jnp
+import numpy as np
 
+from ..core import pattern
 from ..core.array import Array
 from ..core.assumptions import is_hermitian, self_adjoint
 from ..core.dense import Dense
@@ -104,12 +106,58 @@ class Kronecker(Factored):
     def _dense(self):
         return chain(kernel.kron, [f._dense() for f in self.factors])
 
+    def _pattern(self, rows, columns):
+        return kronecker_pattern(self.factors, rows, columns)
+
     @property
     def _product_cost(self):
         return _cost_of_modes(self.factors)
 
     def _cast(self, dtype):
         return super(Kronecker, with_marks(self))._cast(dtype)
+
+
+def kronecker_pattern(factors, rows, columns):
+    """The pattern of a Kronecker product, exactly.
+
+    An interval of its rows is that of at most three pieces, each with all pairs of some rows of the first factor and some of the
+    rest: the end of a block, whole blocks, and the beginning of one.
+    """
+    first, *rest = factors
+    if not rest:
+        return pattern.pattern(first, rows, columns)
+    sides = [pieces(each, math.prod(f.shape[axis] for f in rest)) for each, axis in ((rows, -2), (columns, -1))]
+    (outer_rows, inner_rows), (outer_columns, inner_columns) = sides
+    (inner_rows, which_rows), (inner_columns, which_columns) = map(_distinct, (inner_rows, inner_columns))
+    inner = kronecker_pattern(rest, inner_rows, inner_columns)[np.ix_(which_rows, which_columns)]
+    kinds = pattern.both(pattern.pattern(first, outer_rows, outer_columns), inner)
+    return kinds.reshape(len(rows), 3, len(columns), 3).max(axis=(1, 3))
+
+
+def pieces(intervals, size):
+    """Three pieces of each interval, with the numbers of the first factor and those of the rest, which has so many; some are empty."""
+    outer, inner = [], []
+    for start, stop in intervals.tolist():
+        a, b = start // max(size, 1), (stop - 1) // max(size, 1)
+        if start >= stop:
+            outer += [(0, 0)] * 3
+            inner += [(0, 0)] * 3
+        elif a == b:
+            outer += [(a, a + 1), (0, 0), (0, 0)]
+            inner += [(start - a * size, stop - a * size), (0, 0), (0, 0)]
+        else:
+            outer += [(a, a + 1), (a + 1, b), (b, b + 1)]
+            inner += [(start - a * size, size), (0, size), (0, stop - b * size)]
+    return pattern.intervals(outer), pattern.intervals(inner)
+
+
+def _distinct(intervals):
+    """The different ones of some intervals, and for each the number of its equal among them: pieces are alike, so that they do not
+    multiply with the factors.
+    """
+    numbers = {}
+    which = [numbers.setdefault(pair, len(numbers)) for pair in map(tuple, intervals.tolist())]
+    return pattern.intervals(numbers), which
 
 
 def with_marks(x):

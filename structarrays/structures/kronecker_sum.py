@@ -3,6 +3,7 @@
 import math
 
 import jax.numpy as jnp
+import numpy as np
 
 from ..core.array import Array
 from ..core.assumptions import is_hermitian, self_adjoint
@@ -30,7 +31,16 @@ from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import imag, real
 from ..kernels import kronecker as kernel
 from .diagonal import Diagonal, Identity
-from .kronecker import Kronecker, along, is_scaled_identity, same_factor_shapes, scaled, unravel, with_marks
+from .kronecker import (
+    Kronecker,
+    along,
+    is_scaled_identity,
+    kronecker_pattern,
+    same_factor_shapes,
+    scaled,
+    unravel,
+    with_marks,
+)
 from .sum import Sum, inner, total
 
 
@@ -125,6 +135,15 @@ class KroneckerSum(Factored):
 
     def _dense(self):
         return chain(kernel.kron_sum, [f._dense() for f in self.factors])
+
+    def _pattern(self, rows, columns):
+        """That of the sum of the products of one factor each with identities."""
+        identities = [Identity._make((np.ones(()), None), f.shape[-2:]) for f in self.factors]
+        terms = [
+            kronecker_pattern([*identities[:k], f, *identities[k + 1 :]], rows, columns)
+            for k, f in enumerate(self.factors)
+        ]
+        return np.maximum.reduce(terms)
 
     @property
     def _product_cost(self):

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from ..core import pattern
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.entries import elements, elements_at, has_elements
@@ -105,6 +106,10 @@ class LowRank(Factored):
 
     def _dense(self):
         return matmul(self.u, matrix_transpose(self.v))._dense()
+
+    def _pattern(self, rows, columns):
+        inner = pattern.cuts(self.rank, pattern.FINE)
+        return pattern.composed(pattern.pattern(self.u, rows, inner), pattern.pattern(self.v, columns, inner).T)
 
     @property
     def _product_cost(self):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, pattern
 from ..core.array import Array
 from ..core.dense import parameter
 from ..core.entries import elements
@@ -119,6 +119,10 @@ class Permutation(Array):
 
     def _describe(self):
         return [inline(self.p)[0], f"shape={self.shape}"], self.size <= 1
+
+    def _pattern(self, rows, columns):
+        along = np.broadcast_to(np.arange(self.p.shape[-1]), self.p.shape)
+        return pattern.of_coordinates(self, (along, self.p), rows, columns)
 
     def _positions(self):
         return (self._coordinates(),)

@@ -5,6 +5,7 @@ import math
 import jax.numpy as jnp
 from jax import lax
 
+from ..core import pattern
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.elementwise import unexpanded
@@ -99,6 +100,9 @@ class Product(Factored):
     @property
     def _product_cost(self):
         return sum(f._product_cost for f in self.factors)
+
+    def _pattern(self, rows, columns):
+        return pattern.of_product(self.factors, rows, columns)
 
     def _dense(self):
         return chain(self.factors)._dense()

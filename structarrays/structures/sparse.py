@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, pattern
 from ..core.array import Array
 from ..core.dense import parameter
 from ..core.text import inline
@@ -297,6 +297,9 @@ class Sparse(Array):
         if self.data.shape == data.shape:
             return self.coords
         return tuple(jnp.broadcast_to(c, data.shape) for c in self.coords)
+
+    def _pattern(self, rows, columns):
+        return pattern.of_coordinates(self, self.coords, rows, columns)
 
     def _positions(self):
         return (self.coords,)

@@ -5,7 +5,9 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from ..core import pattern
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.elementwise import unexpanded
@@ -115,6 +117,9 @@ class Sum(Factored):
         for term in self.terms[1:]:
             total = total + term._dense()
         return total
+
+    def _pattern(self, rows, columns):
+        return np.maximum.reduce([pattern.pattern(term, rows, columns) for term in self.terms])
 
     @property
     def _product_cost(self):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, pattern
 from ..core.array import Array
 from ..core.dense import Dense, batch_shape_of, parameter
 from ..core.entries import elements
@@ -221,6 +221,9 @@ class Toeplitz(Array):
         data = jnp.broadcast_to(data, data.shape[:-2] + self.core_shape)
         start = self.first - kernel.full_range(self.core_shape)[0]
         return (first_row_and_column(data)[..., start : start + self.values.shape[-1]],)
+
+    def _pattern(self, rows, columns):
+        return pattern.stored(self, pattern.meets_band(rows, columns, self.first, self.last))
 
     def _bandwidths(self):
         return max(0, -self.first), max(0, self.last)

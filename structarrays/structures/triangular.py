@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..core import pattern
 from ..core.array import Array
 from ..core.dense import parameter
 from ..core.entries import elements
@@ -167,6 +168,10 @@ class Triangular(Array):
         inside = (i, jnp.minimum(i, j)) if self.lower else (jnp.minimum(i, j), j)
         along = jnp.arange(min(self.shape[-2:]))
         return (inside, (along, along)) if self.unit_diagonal else (inside,)
+
+    def _pattern(self, rows, columns):
+        below, above = self._bandwidths()
+        return pattern.stored(self, pattern.meets_band(rows, columns, -below, above))
 
     def _bandwidths(self):
         m, n = (max(0, size - 1) for size in self.shape[-2:])

@@ -1,0 +1,29 @@
+"""Make the pictures of the page ``gallery.md`` by its code: ``python docs/gallery.py [FOLDER]``. Needs matplotlib."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def make(folder: Path) -> None:
+    """Run the page's code in a folder, so that its files are the same on each run of one version of matplotlib."""
+    import jax
+    import matplotlib
+
+    jax.config.update("jax_enable_x64", True)
+    matplotlib.use("Agg")
+    # Text stays text, and nothing in a file depends on chance or on the day.
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "structarrays", "font.size": 9})
+    os.environ["SOURCE_DATE_EPOCH"] = "0"
+    page = (HERE / "gallery.md").read_text(encoding="utf-8")
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)
+    exec(compile("\n".join(BLOCK.findall(page)), "gallery.md", "exec"), {"__name__": "__main__"})
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "pictures")

@@ -1,0 +1,354 @@
+"""Pictures of arrays and logs by matplotlib, which the extra ``plot`` brings: `spy`, `tree` and `flow`.
+
+matplotlib is imported by the first picture, not with the library. Colours are those of Okabe and Ito, which all can tell apart.
+"""
+
+import math
+
+from .core.array import Array
+from .core.factored import Factored
+from .core.pattern import COLOURS, NAMES, grid, matrix_shape
+from .core.recording import Log
+from .core.registry import FUNCTIONS
+from .core.text import size_text
+
+__all__ = ["flow", "spy", "tree"]
+
+LOST = "#d55e00"
+KEPT = "#cde4f5"
+DENSE = "#e4e4e4"
+LINE = "#888888"
+
+CELLS, CELLS_OF_PART = 200, 20
+"""The most cells along a side: of a picture, unless it is asked for more, and of the small ones in a tree."""
+
+
+def _pyplot():
+    try:
+        import matplotlib.pyplot
+    except ImportError as error:
+        raise ImportError(
+            "structarrays.plot needs matplotlib, which is not installed: pip install 'structarrays[plot]'"
+        ) from error
+    return matplotlib.pyplot
+
+
+def _array(x, function: str) -> Array:
+    """The argument as an array."""
+    if isinstance(x, Array):
+        return x
+    try:
+        return FUNCTIONS["asarray"](x)
+    except TypeError as error:
+        raise TypeError(f"{function}: x must be an array or what asarray takes, got {type(x).__name__}") from error
+
+
+# ---- patterns --------------------------------------------------------------------------------------------------------
+
+
+def spy(x, ax=None, *, cells: int | None = None, legend: bool = True):
+    """Draw where an array can have nonzero elements, by its structure: no element is computed.
+
+    Parameters
+    ----------
+    x : array_like
+        An array of any structure and size. Of more than two dimensions all matrices are drawn on top of each other; a vector is a row.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+    cells : int, optional
+        At most so many cells are drawn along each side: of a larger matrix each stands for a rectangle of elements, and has the colour of
+        what is best seen in it. By default as many as can be seen at the size of the axes, at most 200.
+    legend : bool
+        Whether to say below the picture what the colours mean.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With rows and columns as coordinates, as those of `matplotlib.pyplot.spy`.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed; the extra ``plot`` brings it.
+    TypeError
+        If `x` is nothing that `asarray` takes.
+    ValueError
+        If `cells` is not positive.
+
+    Notes
+    -----
+    Told apart are the elements of dense blocks, stored entries, elements that are computed from several parameters (such as all of
+    a `LowRank` array), and the background; where several meet in one cell, the first of these is drawn. An element that is drawn may be
+    zero by its value. Of a product or an inverse of more than 256 rows the picture may show too much, and of more than a million
+    coordinates of a `Sparse` array every k-th is looked at.
+
+    It takes ``O(cells**2)`` operations and memory for each part of an array, and as many as there are coordinates.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> K = sa.KroneckerSum(sa.tridiagonal([1.0] * 999, [2.0] * 1000, [1.0] * 999), sa.Identity(1000))
+    >>> ax = sa.plot.spy(K)
+    >>> [float(y) for y in ax.get_ylim()]
+    [999999.5, -0.5]
+    """
+    if cells is not None and cells < 1:
+        raise ValueError(f"spy: cells must be at least 1, got {cells}")
+    plt = _pyplot()
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
+    x = _array(x, "spy")
+    ax = plt.subplots(layout="constrained")[1] if ax is None else ax
+    if cells is None:
+        points = 72 * min(ax.get_window_extent().size) / ax.figure.dpi
+        cells = max(10, min(CELLS, int(points / 1.5)))
+    present = _draw_pattern(ax, x, cells, (-0.5, -0.5), matrix_shape(x)[::-1])
+    m, n = matrix_shape(x)
+    ax.set(xlim=(-0.5, max(n, 1) - 0.5), ylim=(max(m, 1) - 0.5, -0.5))
+    ax.set_aspect("equal" if max(m, n) <= 8 * min(m, n) else "auto")
+    ax.xaxis.tick_top()
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10], integer=True))
+        if max(m, n) >= 10**5:
+            axis.set_major_formatter(EngFormatter(sep=""))  # 200k
+    if legend and present:
+        _legend(ax, {NAMES[kind]: COLOURS[kind] for kind in present})
+    return ax
+
+
+def _draw_pattern(ax, x, cells, corner, size) -> list[int]:
+    """Draw a pattern as an image with its upper left corner and its width and height in coordinates; the kinds that it has."""
+    from matplotlib.colors import ListedColormap
+
+    pattern = grid(x, cells)
+    (left, top), (width, height) = corner, size
+    if pattern.kinds.size:
+        ax.imshow(
+            pattern.kinds, cmap=ListedColormap(["white", *COLOURS[1:]]), vmin=-0.5, vmax=len(COLOURS) - 0.5, origin="upper",
+            extent=(left, left + width, top + height, top), interpolation="none", aspect="auto",
+        )  # fmt: skip
+    return pattern.present
+
+
+def _legend(ax, colours: dict[str, str], *, columns: int = 3):
+    from matplotlib.patches import Patch
+
+    handles = [Patch(facecolor=colour, edgecolor=LINE, linewidth=0.6, label=name) for name, colour in colours.items()]
+    ax.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=0.4, borderpad=0, ncols=columns, frameon=False,
+        fontsize=8, handlelength=1, handleheight=1, columnspacing=1.2,
+    )  # fmt: skip
+
+
+# ---- one line below the other, indented ------------------------------------------------------------------------------
+
+INDENT = 0.9
+POINTS = 9
+ROW = 0.36
+NARROW = 2.8
+"""An indent in rows; the size of the text in points; the height of a row, and the least width of a picture, in inches."""
+
+
+def _text_width(text: str, weight: str = "normal") -> float:
+    """The width of a text, in rows; a little more, since a browser may set it in another font."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    width = TextPath((0, 0), text, size=POINTS, prop=FontProperties(weight=weight)).get_extents().width
+    return 1.1 * width / 72 / ROW
+
+
+def _outline(ax, depths, widths):
+    """Axes with one row below the other, in which one is a unit high, and lines from each to those inside of it.
+
+    Returns the axes, and by what the size of the text is to be multiplied, where they are smaller than they should be.
+    """
+    width = max(depth * INDENT + w for depth, w in zip(depths, widths))
+    high, own = len(depths), ax is None
+    if own:
+        width, legend, edge = max(width, NARROW / ROW), 0.5, 0.08
+        size = (width * ROW + 2 * edge, high * ROW + legend + edge)
+        figure = _pyplot().figure(figsize=size)
+        ax = figure.add_axes((edge / size[0], legend / size[1], width * ROW / size[0], high * ROW / size[1]))
+    ax.set(xlim=(0, width), ylim=(high, 0), anchor="NW")
+    ax.set_aspect("equal")
+    ax.axis("off")
+    box = ax.get_window_extent()
+    shrunk = min(box.width / (width * ROW), box.height / (high * ROW)) / ax.figure.dpi
+    above = {}
+    for row, depth in enumerate(depths):
+        if depth:
+            x = (depth - 1) * INDENT + 0.35
+            ax.plot(
+                [x, x, depth * INDENT], [above[depth - 1] + 0.9, row + 0.5, row + 0.5], color=LINE, lw=0.8, zorder=0
+            )
+        above[depth] = row
+    return ax, 1.0 if own else min(1.0, shrunk)
+
+
+def _said(count: int, what: str) -> str:
+    return f"… {count} more {what}"
+
+
+# ---- trees of arrays -------------------------------------------------------------------------------------------------
+
+
+def tree(x, ax=None, *, rows: int = 60):
+    """Draw the tree of an array that holds others: each with its pattern, its shape, and what it stores.
+
+    Parameters
+    ----------
+    x : array_like
+        Mostly a factored array, such as a `Kronecker` or a `Sum`; any other is a tree of one node.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure of a fitting size.
+    rows : int
+        At most so many nodes are drawn.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With the nodes one below the other, from the top downwards; parts stand below what holds them, farther to the right.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed; the extra ``plot`` brings it.
+    TypeError
+        If `x` is nothing that `asarray` takes.
+    ValueError
+        If `rows` is not positive.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.Sum(sa.Identity(6), sa.Kronecker(sa.ones((2, 2)), sa.Diagonal([1.0, 2.0, 3.0])))
+    >>> [text.get_text().split(" ")[0] for text in sa.plot.tree(A).texts]
+    ['Sum', 'Identity', 'Kronecker', 'Dense', 'Diagonal']
+    """
+    if rows < 1:
+        raise ValueError(f"tree: rows must be at least 1, got {rows}")
+    _pyplot()
+    nodes = list(_nodes(_array(x, "tree"), 0))
+    nodes, left = nodes[:rows], len(nodes[rows:])
+    texts = [_node_text(part) for _, part in nodes]
+    depths = [depth for depth, _ in nodes] + [0] * bool(left)
+    texts += [_said(left, "parts")] * bool(left)
+    ax, scale = _outline(ax, depths, [1.1 + _text_width(text) for text in texts])
+    limits, present = (ax.get_xlim(), ax.get_ylim()), set()
+    for row, (depth, part) in enumerate(nodes):
+        present.update(_draw_thumbnail(ax, part, depth * INDENT, row))
+    ax.set(xlim=limits[0], ylim=limits[1], aspect="equal")  # images change them
+    for row, (depth, text) in enumerate(zip(depths, texts)):
+        ax.text(depth * INDENT + 1, row + 0.5, text, va="center", fontsize=POINTS * scale)
+    _legend(ax, {NAMES[kind]: COLOURS[kind] for kind in sorted(present)}, columns=2)
+    return ax
+
+
+def _nodes(x, depth):
+    yield depth, x
+    if isinstance(x, Factored):
+        for part in x.parts:
+            yield from _nodes(part, depth + 1)
+
+
+def _node_text(x) -> str:
+    return f"{type(x).__name__} {x.shape} · {size_text(x.nbytes)}"
+
+
+def _draw_thumbnail(ax, x, left, row):
+    """The pattern of a part, in the square at the beginning of its row (a long one less long); the kinds that it has."""
+    from matplotlib.patches import Rectangle
+
+    m, n = matrix_shape(x)
+    height, width = (0.8 * max(k / max(m, n, 1), 0.25) for k in (m, n))
+    corner = (left, row + 0.5 - height / 2)
+    ax.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=LINE, linewidth=0.8))
+    return _draw_pattern(ax, x, CELLS_OF_PART, corner, (width, height))
+
+
+# ---- flows -----------------------------------------------------------------------------------------------------------
+
+
+def flow(log: Log, ax=None, *, depth: int | None = None, rows: int = 200):
+    """Draw what a log recorded: call after call, what came out of each, and in red where structure was lost.
+
+    Parameters
+    ----------
+    log : Log
+        What `record` and `explain` give.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure of a fitting size.
+    depth : int, optional
+        How many levels of calls inside of calls are drawn (0: none), beside what lost its structure; by default all.
+    rows : int
+        At most so many calls are drawn.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        With a box for each line of the printed log, in the same order: calls inside of another stand below it, farther to the right. The
+        boxes are the axes' patches.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed; the extra ``plot`` brings it.
+    TypeError
+        If `log` is no log.
+    ValueError
+        If `rows` is not positive, or `depth` is negative.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> D = sa.Diagonal([1.0, 2.0, 3.0])
+    >>> with sa.record() as log:
+    ...     y = sa.sort(D @ D)
+    >>> [text.get_text() for text in sa.plot.flow(log).texts]
+    ['matmul → Diagonal (3, 3)', 'multiply → Diagonal (3, 3)', 'sort: Diagonal (3, 3) becomes dense, 72 B']
+    """
+    if not isinstance(log, Log):
+        raise TypeError(f"flow: log must be what record() or explain() gives, got {type(log).__name__}")
+    if rows < 1:
+        raise ValueError(f"flow: rows must be at least 1, got {rows}")
+    if depth is not None and depth < 0:
+        raise ValueError(f"flow: depth must not be negative, got {depth}")
+    _pyplot()
+    from matplotlib.patches import FancyBboxPatch
+
+    lines = [(e, count) for e, count in log.lines() if depth is None or e.depth <= depth or e.densified]
+    lines, left = lines[:rows], lines[rows:]
+    deepest = math.inf if depth is None else depth + 1  # of a densification in a call that is not drawn
+    boxes = [(min(e.depth, deepest), _event_text(e, count), _event_colour(e)) for e, count in lines]
+    if left:
+        lost = any(e.densified for e, _ in left)
+        boxes.append((0, _said(len(left), "calls"), LOST if lost else DENSE))
+    boxes = boxes or [(0, "nothing was recorded", DENSE)]
+    widths = [0.6 + _text_width(text, "bold" if colour == LOST else "normal") for _, text, colour in boxes]
+    ax, scale = _outline(ax, [level for level, _, _ in boxes], widths)
+    for row, (level, text, colour) in enumerate(boxes):
+        corner = (level * INDENT + 0.1, row + 0.18)
+        box = FancyBboxPatch(
+            corner, widths[row] - 0.3, 0.64, boxstyle="round,pad=0.06", facecolor=colour, edgecolor=LINE, linewidth=0.6
+        )
+        ax.add_patch(box)
+        style = {"color": "white", "fontweight": "bold"} if colour == LOST else {"color": "black"}
+        ax.text(corner[0] + 0.12, row + 0.5, text, va="center", fontsize=POINTS * scale, **style)
+    _legend(ax, {"structured result": KEPT, "dense result": DENSE, "structure is lost": LOST}, columns=2)
+    return ax
+
+
+def _event_text(event, count: int) -> str:
+    times = f"  × {count}" if count > 1 else ""
+    if event.densified:
+        operands = ", ".join(event.operands).replace(" of shape", "")
+        return f"{event.function}: {operands} becomes dense, {size_text(event.bytes)}{times}"
+    return f"{event.function} → {event.result or 'no array'}{times}"
+
+
+def _event_colour(event) -> str:
+    if event.densified:
+        return LOST
+    structured = any(not text.startswith("Dense ") for text in event.result.split("), ") if text)
+    return KEPT if structured else DENSE
