@@ -293,12 +293,13 @@ class Array(Conveniences):
         return sys.modules["structarrays"]
 
     def __dlpack_device__(self):
-        return self.to_jax().__dlpack_device__()
+        return jax.tree.leaves(self)[0].__dlpack_device__()
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         if max_version is not None and tuple(max_version) < (1, 0):
             max_version = None  # JAX takes only None for the protocol before 1.0
-        return self.to_jax().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        dense = FUNCTIONS["densified"](self, "__dlpack__")  # nobody asked for the dense form by name
+        return dense.to_jax().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __array__(self, dtype=None, copy=None):
         return FUNCTIONS["interop.to_numpy"](self, dtype, copy)
@@ -465,11 +466,12 @@ def _operators(name):
                 pass  # it is not compiled yet, or the function finds out what is wrong
         writes.refuse_derivatives(name, self, other)
         # Both are looked at, so that the next time it is known how either is taken.
-        return FUNCTIONS[name](self, other) if is_operand(self) and is_operand(other) else NotImplemented
+        known = is_operand(self) and is_operand(other)
+        return FUNCTIONS[name](self, other) if known else FUNCTIONS["interop.combine"](name, self, other)
 
     def reflected(self, other):
         writes.refuse_derivatives(name, self)
-        return FUNCTIONS[name](other, self) if is_operand(other) else NotImplemented
+        return FUNCTIONS[name](other, self) if is_operand(other) else FUNCTIONS["interop.combine"](name, other, self)
 
     def in_place(self, other):
         writes.refuse_derivatives(name, self, other)
