@@ -23,7 +23,11 @@ settings.register_profile("explore", max_examples=1000, deadline=None, print_blo
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # Where an optional requirement is missing, the doctests of what needs it are left out.
-collect_ignore_glob = [] if importlib.util.find_spec("pytensor") else ["structarrays/interop/pytensor*.py"]
+collect_ignore_glob = [
+    f"structarrays/interop/{pattern}"
+    for package, pattern in (("pytensor", "pytensor*.py"), ("lineax", "lineax.py"), ("sparse", "pydata_sparse.py"))
+    if importlib.util.find_spec(package) is None
+]
 
 MAPS = Path("/proc/self/maps")
 _finished = 0

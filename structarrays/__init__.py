@@ -138,6 +138,7 @@ from .functions.trigonometric import (
 )
 from .functions.utility import all, any, diff
 from .interop import html as _html
+from .interop import linear_operators as _linear_operators
 from .interop import numpy as _numpy
 from .interop import printing as _printing
 from .interop.exports import compilation_cache

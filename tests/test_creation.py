@@ -378,6 +378,15 @@ class TestDlpack:
         y[0] = 5.0
         assert float(x[0]) == 1.0
 
+    def test_structured_arrays_are_expanded_under_the_policy(self):
+        for x in (sa.Diagonal([1.0, 2.0]), sa.Kronecker(np.eye(2), sa.Diagonal([1.0, 2.0]))):
+            assert x.__dlpack_device__() == sa.ones(2).__dlpack_device__()
+            np.testing.assert_array_equal(np.from_dlpack(x), np.asarray(x))
+            with sa.densify("error"):
+                assert x.__dlpack_device__() == sa.ones(2).__dlpack_device__()
+                with pytest.raises(sa.DensifyError, match="__dlpack__ would expand"):
+                    np.from_dlpack(x)
+
     def test_what_has_no_dlpack(self):
         with pytest.raises(AttributeError, match="__dlpack__"):
             sa.from_dlpack([1, 2])

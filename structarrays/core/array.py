@@ -80,11 +80,12 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
                 pass  # it is not compiled yet, or the function finds out what is wrong
         writes.refuse_derivatives(name, self, other)
         # Both are looked at, so that the next time it is known how either is taken.
-        return FUNCTIONS[name](self, other) if is_operand(self) and is_operand(other) else NotImplemented
+        known = is_operand(self) and is_operand(other)
+        return FUNCTIONS[name](self, other) if known else FUNCTIONS["interop.combine"](name, self, other)
 
     def reflected(self: Array, other: Operand) -> Array:
         writes.refuse_derivatives(name, self)
-        return FUNCTIONS[name](other, self) if is_operand(other) else NotImplemented
+        return FUNCTIONS[name](other, self) if is_operand(other) else FUNCTIONS["interop.combine"](name, other, self)
 
     def in_place(self: Array, other: Operand) -> Any:
         writes.refuse_derivatives(name, self, other)
@@ -371,7 +372,7 @@ class Array(Conveniences):
         return sys.modules["structarrays"]
 
     def __dlpack_device__(self) -> tuple[Any, int]:
-        data: Any = self.to_jax()  # JAX's types leave the method out
+        data: Any = jax.tree.leaves(self)[0]  # JAX's types leave the method out
         device: tuple[Any, int] = data.__dlpack_device__()
         return device
 
@@ -385,7 +386,8 @@ class Array(Conveniences):
     ) -> Any:
         if max_version is not None and tuple(max_version) < (1, 0):
             max_version = None  # JAX takes only None for the protocol before 1.0
-        data: Any = self.to_jax()  # JAX's types leave out the keywords
+        # Nobody asked for the dense form by name. (JAX's types leave out the keywords.)
+        data: Any = FUNCTIONS["densified"](self, "__dlpack__").to_jax()
         return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:

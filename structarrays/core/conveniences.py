@@ -124,31 +124,21 @@ class Conveniences:
         return np.dot(cast(Any, self), other)
 
     def matvec(self, vector: Any) -> Any:
-        """The product with a vector ``(n,)`` or a column ``(n, 1)``.
+        """The product of a matrix with a vector ``(n,)`` or a column ``(n, 1)``.
 
-        With `rmatvec`, `matmat` and `rmatmat` it makes a matrix what `scipy.sparse.linalg` takes for a linear operator.
-        A NumPy array gives a NumPy array.
+        With `rmatvec`, `matmat` and `rmatmat` it makes a matrix what `scipy.sparse.linalg` takes for a linear operator. A NumPy array
+        gives a NumPy array, which can be written to; any other gives one of this namespace. Stacks of matrices raise.
         """
-        return _product(self, vector)
+        return FUNCTIONS["interop.product"](self, vector, "matvec")
 
     def rmatvec(self, vector: Any) -> Any:
         """The product of the conjugate transpose with a vector ``(m,)`` or a column ``(m, 1)``; see `matvec`."""
-        return _product(_adjoint(self), vector)
+        return FUNCTIONS["interop.product"](self, vector, "rmatvec")
 
     def matmat(self, matrix: Any) -> Any:
-        """The product with a matrix; see `matvec`."""
-        return _product(self, matrix)
+        """The product with a matrix ``(n, k)``; see `matvec`."""
+        return FUNCTIONS["interop.product"](self, matrix, "matmat")
 
     def rmatmat(self, matrix: Any) -> Any:
-        """The product of the conjugate transpose with a matrix; see `matvec`."""
-        return _product(_adjoint(self), matrix)
-
-
-def _adjoint(x: Any) -> Array:
-    x = FUNCTIONS["matrix_transpose"](x)
-    return FUNCTIONS["conj"](x) if x.dtype.kind == "c" else x
-
-
-def _product(x: Any, other: Any) -> Any:
-    result = FUNCTIONS["matmul"](x, other)
-    return np.array(result.to_jax()) if isinstance(other, np.ndarray) else result
+        """The product of the conjugate transpose with a matrix ``(m, k)``; see `matvec`."""
+        return FUNCTIONS["interop.product"](self, matrix, "rmatmat")

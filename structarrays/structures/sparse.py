@@ -203,7 +203,7 @@ class Sparse(Array):
                 f"to_scipy: an array of scipy.sparse has no background, got {self.background}: all entries that are not stored "
                 "have this value"
             )
-        leaves = [np.asarray(leaf) for leaf in (self.data, *self.coords)]
+        leaves = [np.array(leaf) for leaf in (self.data, *self.coords)]  # JAX's own memory is read-only
         if self.padded:
             stored = leaves[1] < self.core_shape[0]
             leaves = [leaf[stored] for leaf in leaves]

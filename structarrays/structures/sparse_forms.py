@@ -10,7 +10,7 @@ from ..kernels import sparse as kernel
 from .blocks import Blocks
 from .sparse import Sparse, _index_dtype
 from .sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
-from .toeplitz import Toeplitz
+from .toeplitz import Toeplitz, at_diagonals
 
 
 def _stores_few(x) -> bool:
@@ -41,7 +41,8 @@ def _is_narrow(x) -> bool:
 
 @sparse_form.kernel(Toeplitz, when=_is_narrow)
 def _(x):
-    return to_sparse(x._free())
+    # Not `_free`: that of a matrix all of whose places below the diagonal are stored is triangular, although few are below in a wide one.
+    return to_sparse(at_diagonals(x, x.offsets))
 
 
 def _have_sparse_forms(x, y) -> bool:

@@ -629,3 +629,14 @@ def test_vecdot_has_no_dense_form():
     with sa.densify("error"):
         for x in (sa.Toeplitz(v), sa.Circulant(v), sa.Hankel(v, v)):
             assert abs(float(sa.vecdot(x, v)[7]) - n) < 1e-6 * n
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_a_wide_triangular_one_beside_a_sparse_one(upper):
+    x = sa.Toeplitz([1.0, 2.0, 3.0], np.zeros(8) + np.eye(8)[0])
+    sparse = sa.Sparse([5.0, 7.0], ([0, 2], [7, 1]), (3, 8))
+    x, sparse = (x.mT, sparse.mT) if upper else (x, sparse)
+    with sa.densify("error"):
+        total, product = x + sparse, x * sparse
+    np.testing.assert_array_equal(np.asarray(total), np.asarray(x) + np.asarray(sparse))
+    np.testing.assert_array_equal(np.asarray(product), np.asarray(x) * np.asarray(sparse))

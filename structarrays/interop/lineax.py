@@ -1,0 +1,313 @@
+"""Lineax: matrices of any structure as its linear operators, with tags, and its operators as structured arrays.
+
+Needs Lineax, ``pip install structarrays[lineax]``. Import it by name, ``structarrays.interop.lineax``: nothing else of this library
+imports Lineax.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+try:
+    import equinox as eqx
+    import lineax as lx
+except ImportError as error:
+    raise ImportError(
+        f"structarrays.interop.lineax needs Lineax: pip install structarrays[lineax] ({error})"
+    ) from error
+
+from ..core import dtypes
+from ..core.array import Array
+from ..core.assumptions import assume, is_hermitian
+from ..core.dense import Dense
+from ..core.join import is_zero_outside
+from ..core.registry import FUNCTIONS
+from ..functions.data_type import astype
+from ..functions.linear_algebra import matmul, matrix_transpose
+from ..functions.rounding_and_parts import conj
+from ..structures.banded import Banded, tridiagonal
+from ..structures.diagonal import Diagonal
+from ..structures.symmetric import Symmetric
+from ..structures.triangular import Triangular
+
+__all__ = ["StructuredLinearOperator", "from_operator", "operator"]
+
+
+def operator(x: Array, /, tags=()) -> "StructuredLinearOperator":
+    """A matrix as a `lineax.AbstractLinearOperator`.
+
+    Parameters
+    ----------
+    x : array, (M, N)
+        Of any structure. Integers and booleans become floating-point numbers.
+    tags : object or iterable of objects
+        What holds beside that which structure and assumptions tell, such as ``lineax.positive_semidefinite_tag``. As in Lineax it is
+        not verified.
+
+    Returns
+    -------
+    StructuredLinearOperator
+        Its tags are those that hold for a square matrix whatever its values are: from the bandwidths ``diagonal_tag``,
+        ``tridiagonal_tag``, ``lower_triangular_tag`` and ``upper_triangular_tag``, from a `Triangular` ``unit_diagonal_tag``, and from
+        structure and assumptions (see `structarrays.assume`) ``symmetric_tag`` and ``positive_semidefinite_tag``.
+
+    Raises
+    ------
+    TypeError
+        If `x` is no array of this namespace.
+    ValueError
+        If it is no single matrix.
+
+    Notes
+    -----
+    What Lineax's solvers ask of an operator:
+
+    ===============================================  ============================================================
+    `CG`, `GMRES`, `BiCGStab`, `LSMR`, `NormalCG`    products with the matrix and its transpose: no dense form
+    `Diagonal`, `Tridiagonal`                        these diagonals: no dense form
+    `LU`, `QR`, `SVD`, `Cholesky`, `Triangular`      ``as_matrix()``: the dense form, under the policy of `densify`
+    ===============================================  ============================================================
+
+    `AutoLinearSolver`, the default of `lineax.linear_solve`, selects among them by the tags.
+
+    Examples
+    --------
+    >>> import lineax
+    >>> import structarrays as sa
+    >>> A = sa.assume(sa.tridiagonal([1.0], [2.0, 2.0], [1.0]), "positive_definite")
+    >>> L = sa.interop.lineax.operator(A)
+    >>> lineax.is_tridiagonal(L), lineax.is_positive_semidefinite(L)
+    (True, True)
+    >>> lineax.linear_solve(L, sa.asarray([3.0, 3.0]).to_jax()).value
+    Array([1., 1.], dtype=float64)
+    """
+    if not isinstance(x, Array):
+        raise TypeError(f"operator: x must be an array of structarrays, got {type(x).__name__}")
+    if x.ndim != 2:
+        raise ValueError(f"operator: x must be a matrix, (M, N), got shape {x.shape}; jax.vmap maps over stacks")
+    if x.dtype.kind not in "fc":
+        x = astype(x, dtypes.default_dtype("f"))
+    given = frozenset(tags) if hasattr(tags, "__iter__") else frozenset((tags,))
+    return StructuredLinearOperator(x, given | _tags(x))
+
+
+def _tags(x: Array) -> frozenset:
+    """What is known of a matrix from its type and its assumptions."""
+    if x.shape[0] != x.shape[1]:
+        return frozenset()
+    is_real = x.dtype.kind != "c"
+    known = {
+        lx.symmetric_tag: (
+            "symmetric" in x.assumptions or isinstance(x, Symmetric | Diagonal) or (is_real and is_hermitian(x))
+        ),
+        lx.positive_semidefinite_tag: "positive_semidefinite" in x.assumptions,
+        lx.unit_diagonal_tag: isinstance(x, Triangular) and x.unit_diagonal,
+    }
+    if is_zero_outside(x):
+        below, above = x._bandwidths()
+        known |= {
+            lx.diagonal_tag: below == above == 0,
+            lx.tridiagonal_tag: max(below, above) <= 1,
+            lx.lower_triangular_tag: above == 0,
+            lx.upper_triangular_tag: below == 0,
+        }
+    return frozenset(tag for tag, holds in known.items() if holds)
+
+
+class StructuredLinearOperator(lx.AbstractLinearOperator):
+    """The operator of a structured matrix; made by `operator`.
+
+    Attributes
+    ----------
+    array : Array
+        The matrix. Derivatives by the operator have its structure.
+    tags : frozenset
+        The tags of Lineax.
+    """
+
+    array: Any
+    tags: frozenset = eqx.field(static=True)
+
+    def mv(self, vector):
+        """The product with a vector, by the structure."""
+        return matmul(self.array, vector).to_jax()
+
+    def as_matrix(self):
+        """The dense form, under the policy of `structarrays.densify`."""
+        return FUNCTIONS["densified"](self.array, "lineax: as_matrix").to_jax()
+
+    def transpose(self):
+        """The operator of the transpose."""
+        return StructuredLinearOperator(matrix_transpose(self.array), lx.transpose_tags(self.tags))
+
+    def in_structure(self):
+        """The shape and the dtype of the vectors that it takes."""
+        return jax.ShapeDtypeStruct(self.array.shape[1:], self.array.dtype)
+
+    def out_structure(self):
+        """The shape and the dtype of the vectors that it gives."""
+        return jax.ShapeDtypeStruct(self.array.shape[:1], self.array.dtype)
+
+
+# ---- what Lineax asks -------------------------------------------------------------------------------------------------
+
+
+@lx.linearise.register(StructuredLinearOperator)
+def _(operator):
+    return operator
+
+
+@lx.materialise.register(StructuredLinearOperator)
+def _(operator):
+    if lx.is_diagonal(operator):
+        narrow = lx.DiagonalLinearOperator(lx.diagonal(operator))
+    elif lx.is_tridiagonal(operator):
+        narrow = lx.TridiagonalLinearOperator(*lx.tridiagonal(operator))
+    else:
+        return lx.MatrixLinearOperator(operator.as_matrix(), operator.tags)
+    return lx.TaggedLinearOperator(narrow, operator.tags)
+
+
+@lx.diagonal.register(StructuredLinearOperator)
+def _(operator):
+    return FUNCTIONS["linalg.diagonal"](operator.array).to_jax()
+
+
+@lx.tridiagonal.register(StructuredLinearOperator)
+def _(operator):
+    return tuple(FUNCTIONS["linalg.diagonal"](operator.array, offset=k).to_jax() for k in (0, -1, 1))
+
+
+@lx.conj.register(StructuredLinearOperator)
+def _(operator):
+    return StructuredLinearOperator(conj(operator.array), operator.tags)
+
+
+@lx.is_symmetric.register(StructuredLinearOperator)
+def _(operator):
+    if operator.tags & {lx.symmetric_tag, lx.diagonal_tag}:
+        return True
+    semidefinite = operator.tags & {lx.positive_semidefinite_tag, lx.negative_semidefinite_tag}
+    return bool(semidefinite) and operator.array.dtype.kind != "c"
+
+
+def _tagged(ask, *tags):
+    """Answer a question of Lineax by the tags of the operator."""
+    ask.register(StructuredLinearOperator, lambda operator: not operator.tags.isdisjoint(tags))
+
+
+_tagged(lx.is_diagonal, lx.diagonal_tag)
+_tagged(lx.is_tridiagonal, lx.tridiagonal_tag, lx.diagonal_tag)
+_tagged(lx.is_lower_triangular, lx.lower_triangular_tag, lx.diagonal_tag)
+_tagged(lx.is_upper_triangular, lx.upper_triangular_tag, lx.diagonal_tag)
+_tagged(lx.has_unit_diagonal, lx.unit_diagonal_tag)
+_tagged(lx.is_positive_semidefinite, lx.positive_semidefinite_tag)
+_tagged(lx.is_negative_semidefinite, lx.negative_semidefinite_tag)
+
+
+# ---- from Lineax's operators ------------------------------------------------------------------------------------------
+
+
+def from_operator(operator, /) -> Array:
+    """The structured array of one of Lineax's linear operators.
+
+    Parameters
+    ----------
+    operator : lineax.AbstractLinearOperator
+        Of any class. Operators on pytrees become matrices of the concatenated leaves, as ``as_matrix()`` does.
+
+    Returns
+    -------
+    array, (M, N)
+        A `Diagonal` or a tridiagonal `Banded` where `operator` is known to be one, by its class or by tags; sums, multiples and
+        compositions of what their parts are; else what ``as_matrix()`` gives, as a `Triangular` or a `Dense`. Tags that say
+        symmetric or positive semidefinite become assumptions, where the structure does not say so.
+
+    Raises
+    ------
+    TypeError
+        If `operator` is none.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> import lineax
+    >>> import structarrays as sa
+    >>> L = lineax.TridiagonalLinearOperator(jnp.ones(3), jnp.ones(2), jnp.ones(2))
+    >>> sa.interop.lineax.from_operator(2.0 * L).offsets
+    (-1, 0, 1)
+    """
+    if not isinstance(operator, lx.AbstractLinearOperator):
+        raise TypeError(
+            f"from_operator: operator must be a lineax.AbstractLinearOperator, got {type(operator).__name__}"
+        )
+    x = _converted(operator)
+    if operator.in_size() != operator.out_size():
+        return x
+    if type(x) is Dense and (lx.is_lower_triangular(operator) or lx.is_upper_triangular(operator)):
+        lower = lx.is_lower_triangular(operator)
+        x = Triangular(x.data, lower=lower, unit_diagonal=lx.has_unit_diagonal(operator))
+    asked = (
+        ("symmetric", lx.is_symmetric, lx.symmetric_tag),
+        ("positive_semidefinite", lx.is_positive_semidefinite, lx.positive_semidefinite_tag),
+    )
+    told = _tags(x)
+    known = [name for name, ask, tag in asked if tag not in told and ask(operator)]
+    return assume(x, *known) if known else x
+
+
+def _converted(operator):
+    """The array of an operator that is known to have few diagonals, or else of its class."""
+    if isinstance(operator, StructuredLinearOperator):
+        return operator.array
+    if operator.in_size() == operator.out_size():
+        if lx.is_diagonal(operator):
+            return Diagonal(lx.diagonal(operator))
+        if lx.is_tridiagonal(operator) and operator.in_size() > 1:
+            diagonal, lower, upper = lx.tridiagonal(operator)
+            return tridiagonal(lower, diagonal, upper)
+    return _by_class(operator)
+
+
+@functools.singledispatch
+def _by_class(operator) -> Array:
+    return Dense._make((operator.as_matrix(),))
+
+
+@_by_class.register
+def _(operator: lx.IdentityLinearOperator):
+    shape = operator.out_size(), operator.in_size()
+    dtype = jnp.result_type(*jax.tree.leaves(operator.in_structure()))
+    return Banded([jnp.ones(min(shape), dtype)], (0,), shape)
+
+
+@_by_class.register
+def _(operator: lx.TaggedLinearOperator):
+    return from_operator(operator.operator)
+
+
+@_by_class.register
+def _(operator: lx.AddLinearOperator):
+    return from_operator(operator.operator1) + from_operator(operator.operator2)
+
+
+@_by_class.register
+def _(operator: lx.ComposedLinearOperator):
+    return from_operator(operator.operator1) @ from_operator(operator.operator2)
+
+
+@_by_class.register
+def _(operator: lx.NegLinearOperator):
+    return -from_operator(operator.operator)
+
+
+@_by_class.register
+def _(operator: lx.MulLinearOperator):
+    return from_operator(operator.operator) * operator.scalar
+
+
+@_by_class.register
+def _(operator: lx.DivLinearOperator):
+    return from_operator(operator.operator) / operator.scalar

@@ -1,0 +1,213 @@
+"""SciPy: matrices of any structure as its linear operators, and conversions from and to its sparse arrays.
+
+`scipy.sparse.linalg` takes most arrays as they are, since they have the methods of a linear operator. What `operator` gives is one by
+class, which the rest of it asks for, and which multiplies all columns of a matrix in one call.
+"""
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.linalg import LinearOperator
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..structures.banded import Banded, from_dia
+from ..structures.block_diagonal import BlockDiagonal
+from ..structures.sparse import Sparse
+from .sparse_arrays import as_sparse
+
+__all__ = ["StructuredOperator", "from_sparse", "operator", "to_sparse"]
+
+FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
+
+
+def operator(x: Array, /) -> "StructuredOperator":
+    """A matrix as a `scipy.sparse.linalg.LinearOperator`.
+
+    Parameters
+    ----------
+    x : array, (M, N)
+        Of any structure.
+
+    Returns
+    -------
+    StructuredOperator
+
+    Raises
+    ------
+    TypeError
+        If `x` is no array of this namespace.
+    ValueError
+        If it is no single matrix.
+
+    See Also
+    --------
+    scipy.sparse.linalg.aslinearoperator
+
+    Notes
+    -----
+    `scipy.sparse.linalg.aslinearoperator` takes an array, too, but multiplies a matrix by it column by column. `lobpcg` and
+    `expm_multiply` take operators by class only.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> import structarrays as sa
+    >>> L = sa.interop.scipy.operator(sa.Toeplitz([2.0, -1.0, 0.0]))
+    >>> L
+    <3x3 StructuredOperator with dtype=float64>
+    >>> (2 * L.T + sa.eye(3)) @ numpy.ones(3)
+    array([3., 1., 3.])
+    """
+    if not isinstance(x, Array):
+        raise TypeError(f"operator: x must be an array of structarrays, got {type(x).__name__}")
+    if x.ndim != 2:
+        raise ValueError(f"operator: x must be a matrix, (M, N), got shape {x.shape}")
+    return StructuredOperator(x)
+
+
+class StructuredOperator(LinearOperator):
+    """The linear operator of a matrix; made by `operator`.
+
+    Attributes
+    ----------
+    array : Array
+        The matrix.
+    """
+
+    def __init__(self, array):
+        super().__init__(array.dtype, array.shape)
+        self.array = array
+        self.args = (array,)
+
+    def _matvec(self, x):
+        return self.array.matvec(x)
+
+    def _rmatvec(self, x):
+        return self.array.rmatvec(x)
+
+    def _matmat(self, x):
+        return self.array.matmat(x)
+
+    def _rmatmat(self, x):
+        return self.array.rmatmat(x)
+
+    def _transpose(self):
+        return super()._transpose() if self.dtype.kind == "c" else self._adjoint()
+
+    # SciPy takes whatever is no operator by class for a dense matrix.
+
+    def __add__(self, x):
+        return super().__add__(_as_operator(x))
+
+    def dot(self, x):
+        return super().dot(x if type(x) is Dense else _as_operator(x))
+
+    def _rdot(self, x):
+        return super()._rdot(x if type(x) is Dense else _as_operator(x))
+
+
+def _as_operator(x):
+    return StructuredOperator(x) if isinstance(x, Array) and x.ndim == 2 else x
+
+
+# ---- sparse arrays ----------------------------------------------------------------------------------------------------
+
+
+def to_sparse(x: Array, /, format: str | None = None):
+    """An array as one of `scipy.sparse`.
+
+    Parameters
+    ----------
+    x : array, (M, N)
+        Of any structure, without a batch and a background. (Sparse arrays of other numbers of dimensions have the format ``"coo"``.)
+    format : str, optional
+        ``"bsr"``, ``"coo"``, ``"csc"``, ``"csr"``, ``"dia"``, ``"dok"`` or ``"lil"``. By default ``"dia"`` of a `Banded` matrix,
+        ``"csr"`` of other matrices.
+
+    Returns
+    -------
+    scipy.sparse.sparray
+        With the entries that `x` stores, zeros among them. Its memory is its own.
+
+    Raises
+    ------
+    TypeError
+        If `x` is no array of this namespace.
+    ValueError
+        If `format` is unknown, or if `x` has a batch, a background, or no dimension.
+    DensifyError
+        If the structure stores no entries, such as `LowRank`, and the policy forbids to make its dense form.
+
+    See Also
+    --------
+    from_sparse, Sparse.to_scipy
+
+    Notes
+    -----
+    The diagonals of a `Banded` matrix become those of a `scipy.sparse.dia_array`, and blocks of equal size the blocks of a
+    `scipy.sparse.bsr_array`. `Kronecker`, `KroneckerSum`, `Sum`, `Product` and `Block` of sparse parts are multiplied out, which takes as
+    much memory as there are entries. Of other structures the nonzero elements of the dense form are taken.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.interop.scipy.to_sparse(sa.tridiagonal([1.0], [2.0, 3.0], [4.0])).format
+    'dia'
+    """
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"to_sparse: format must be one of {', '.join(map(repr, FORMATS))}, got {format!r}")
+    if isinstance(x, Banded) and x.background is None and x.ndim == 2 and format in (None, "dia"):
+        return _to_dia(x)
+    found = as_sparse(x, "to_sparse", without_background="scipy.sparse").to_scipy()
+    if found.ndim != 2:
+        return found.asformat(format or "coo")
+    if format == "bsr" and type(x) is BlockDiagonal and len(x.blocks) == 1:
+        return found.tobsr(blocksize=x.blocks[0].shape[-2:])
+    return found.asformat(format or "csr")
+
+
+def _to_dia(x: Banded):
+    data = np.zeros((len(x.offsets), x.shape[1]), x.dtype)
+    for row, k, diagonal in zip(data, x.offsets, x.diagonals, strict=True):
+        row[max(0, k) : max(0, k) + diagonal.shape[-1]] = diagonal
+    return scipy.sparse.dia_array((data, np.asarray(x.offsets, np.int32)), shape=x.shape)
+
+
+def from_sparse(x, /) -> Array:
+    """The array of one of `scipy.sparse`.
+
+    Parameters
+    ----------
+    x : scipy.sparse.sparray or scipy.sparse.spmatrix
+        Of any format.
+
+    Returns
+    -------
+    Banded or Sparse
+        `Banded` for the format ``"dia"``, `Sparse` for all others. Explicit zeros stay entries, duplicates are added.
+
+    Raises
+    ------
+    TypeError
+        If `x` is none.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> import structarrays as sa
+    >>> sa.interop.scipy.from_sparse(scipy.sparse.eye_array(3, 4, k=1)).offsets
+    (1,)
+    """
+    if not scipy.sparse.issparse(x):
+        raise TypeError(f"from_sparse: x must be an array of scipy.sparse, got {type(x).__name__}")
+    return _from_dia(x) if x.format == "dia" else Sparse.from_scipy(x)
+
+
+def _from_dia(x) -> Banded:
+    m, n = x.shape
+    inside = [i for i, k in enumerate(x.offsets) if -m < k < n]
+    # SciPy lets the data end early, and the matrix is zero from there on.
+    data = np.zeros((len(inside), n), x.dtype)
+    width = min(n, x.data.shape[1])
+    data[:, :width] = x.data[inside, :width]
+    return from_dia(data, [int(x.offsets[i]) for i in inside], x.shape)

@@ -1,0 +1,143 @@
+"""Arrays of any structure as `Sparse`, which is what all libraries of sparse arrays are converted from and to."""
+
+import numpy as np
+
+from ..core.array import Array
+from ..core.registry import FUNCTIONS, Registry
+from ..structures.block import Block
+from ..structures.diagonal import Identity
+from ..structures.kronecker import Kronecker
+from ..structures.kronecker_sum import KroneckerSum
+from ..structures.product import Product
+from ..structures.sparse import Sparse, zero_sparse
+from ..structures.sparse_elementwise import _as_sparse, trimmed
+from ..structures.sparse_joins import has_sparse_form
+from ..structures.sum import Sum
+from .numpy_host import is_traced
+
+expanded = Registry("expanded")
+"""``expanded.kernel(F)``: ``(x, name)`` to the `Sparse` of one matrix that is made of others."""
+
+
+def as_sparse(x, name: str, *, without_background: str | None = None) -> Sparse:
+    """An array as `Sparse`.
+
+    Structures that store few entries give these. A sum, a product or an arrangement of matrices is made of theirs, as long as these are few.
+    Of any other the nonzero elements of the dense form are taken, under the policy of `densify`.
+
+    Parameters
+    ----------
+    x : Array
+        Of at least one dimension.
+    name : str
+        The function that asks, for errors.
+    without_background : str, optional
+        A library whose arrays have no background, so that an array with one raises.
+
+    Returns
+    -------
+    Sparse
+        Without padding in an eager call, if there is no batch.
+
+    Raises
+    ------
+    TypeError
+        If `x` is no array of this namespace.
+    ValueError
+        If it has no dimension, or a background that is not wanted; if it is traced, and how many entries there are depends on values.
+    DensifyError
+        If the policy forbids to make the dense form.
+    """
+    if not isinstance(x, Array):
+        raise TypeError(f"{name}: x must be an array of structarrays, got {type(x).__name__}")
+    if x.ndim == 0:
+        raise ValueError(f"{name}: x must have at least one dimension, got a 0-d array")
+    if without_background and x.stores_entries and x.background is not None:
+        raise ValueError(
+            f"{name}: arrays of {without_background} have no background, got {x.background}: all entries that are not stored have this "
+            "value; x.to_dense() has it at all of them"
+        )
+    if type(x) is Sparse or has_sparse_form(x):
+        return trimmed(_as_sparse(x))
+    if is_traced(x):
+        raise ValueError(
+            f"{name}: x is traced, and how many nonzero elements a {type(x).__name__} has is known from values only; convert it "
+            "outside of the transformation"
+        )
+    kernel = expanded.choose((x,), {}) if x.ndim == 2 and _is_sparse(x) else None
+    if kernel is not None:
+        return trimmed(kernel.run(x, name))
+    return Sparse.from_dense(FUNCTIONS["densified"](x, name), core_ndim=min(2, x.ndim))
+
+
+def _is_sparse(x) -> bool:
+    """Whether a matrix is zero at most places for what it is made of."""
+    if type(x) is Sparse or has_sparse_form(x):
+        return x.background is None
+    if isinstance(x, Sum):
+        return all(map(_is_sparse, x.terms))
+    if isinstance(x, Product):
+        return all(map(_is_sparse, x.factors))
+    if isinstance(x, Kronecker):
+        return any(map(_is_sparse, x.factors))
+    if isinstance(x, Block):
+        return any(_is_sparse(block) for row in x.blocks for block in row)
+    return isinstance(x, KroneckerSum) and len(x.factors) > 1
+
+
+@expanded.kernel(Sum)
+def _(x, name):
+    total = zero_sparse(x.shape, x.dtype)
+    for term in x.terms:
+        total = total + as_sparse(term, name)
+    return total
+
+
+@expanded.kernel(Product)
+def _(x, name):
+    first, *others = (as_sparse(factor, name) for factor in x.factors)
+    for factor in others:
+        first = as_sparse(first @ factor, name)
+    return first
+
+
+@expanded.kernel(Kronecker)
+def _(x, name):
+    first, *others = (as_sparse(factor, name) for factor in x.factors)
+    for factor in others:
+        first = _kronecker(first, factor)
+    return first
+
+
+@expanded.kernel(KroneckerSum)
+def _(x, name):
+    sizes = [factor.shape[0] for factor in x.factors]
+    total = zero_sparse(x.shape, x.dtype)
+    for i, factor in enumerate(x.factors):
+        before, behind = (as_sparse(Identity(int(np.prod(n))), name) for n in (sizes[:i], sizes[i + 1 :]))
+        total = total + _kronecker(_kronecker(before, as_sparse(factor, name)), behind)
+    return total
+
+
+def _kronecker(x: Sparse, y: Sparse) -> Sparse:
+    """The Kronecker product: each entry of `x` times `y`."""
+    data = x.data[:, None] * y.data
+    indices = (
+        np.asarray(i)[:, None].astype(np.int64) * n + np.asarray(j) for i, j, n in zip(x.coords, y.coords, y.shape)
+    )
+    shape = tuple(m * n for m, n in zip(x.shape, y.shape, strict=True))
+    return Sparse(data.ravel(), tuple(i.ravel() for i in indices), shape)
+
+
+@expanded.kernel(Block)
+def _(x, name):
+    data, rows, columns = [], [], []
+    below = np.cumsum([0, *x.heights])
+    right = np.cumsum([0, *x.widths])
+    for i, row in enumerate(x.blocks):
+        for j, block in enumerate(row):
+            part = as_sparse(block, name)
+            data.append(np.asarray(part.data))
+            rows.append(np.asarray(part.coords[0]).astype(np.int64) + below[i])
+            columns.append(np.asarray(part.coords[1]).astype(np.int64) + right[j])
+    return Sparse(np.concatenate(data).astype(x.dtype), (np.concatenate(rows), np.concatenate(columns)), x.shape)
