@@ -20,7 +20,8 @@ import numpy as np
 from . import pattern, writes
 from .conveniences import Conveniences
 from .entries import gather
-from .recording import RECORDING
+from .errors import StructureError
+from .recording import RECORDING, describe
 from .registry import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -350,6 +351,25 @@ class Array(Conveniences):
     def to_jax(self) -> jax.Array:
         """The dense value as a `jax.Array`."""
         return self.to_dense().data
+
+    def to_banded(self) -> Array:
+        """The same array as a `Banded` (which a `Diagonal` is), where its class and the shapes and offsets of its parts say that it is one.
+
+        Raises
+        ------
+        StructureError
+            If they don't.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> A = sa.tridiagonal([1.0], [2.0, 3.0], [4.0])
+        >>> sa.Kronecker(A, sa.eye(2)).to_banded().offsets
+        (-2, 0, 2)
+        """
+        raise StructureError(
+            f"to_banded: a {describe(self)} stores no diagonals, and is no Kronecker product or sum of such arrays"
+        )
 
     def to_device(self, device: jax.Device | jax.sharding.Sharding, /, *, stream: None = None) -> Self:
         """The same array on another device.

@@ -105,6 +105,21 @@ def to_dense(diagonals, offsets, shape, background=None, dtype=None, batch=()):
     return dense
 
 
+def by_columns(diagonals, offsets, shape):
+    """The diagonals as rows of one array, aligned by columns and padded by zeros.
+
+    Returns
+    -------
+    jax.Array, (*batch, len(offsets), n)
+        Entry ``[..., i, j]`` is ``A[j - offsets[i], j]``.
+    """
+    n = shape[1]
+    if not offsets:
+        return jnp.zeros((0, n))
+    rows = [_pad_axis(d, max(0, k), n - max(0, k) - d.shape[-1], -1) for d, k in zip(diagonals, offsets, strict=True)]
+    return jnp.stack(rows, axis=-2)
+
+
 def matmul_dense(diagonals, offsets, shape, x):
     """``A @ x`` for a matrix ``A`` and a dense `x` of shape (..., n, k); batches broadcast."""
     return _apply([d[..., None] for d in diagonals], offsets, shape, x, -2)
@@ -150,6 +165,32 @@ def band_matmul(diagonals1, offsets1, shape1, diagonals2, offsets2, shape2):
             a = lax.slice_in_dim(d1, start - row1, stop - row1, axis=-1)
             b = lax.slice_in_dim(d2, start + k1 - row2, stop + k1 - row2, axis=-1)
             terms.setdefault(k, []).append(_pad_axis(a * b, start - first, last - stop, -1))
+    offsets = tuple(sorted(terms))
+    return tuple(_sum(terms[k]) for k in offsets), offsets
+
+
+def kron(diagonals1, offsets1, shape1, diagonals2, offsets2, n):
+    """Kronecker product of a banded matrix with a square one of size `n`.
+
+    ``C[i n + p, j n + q] = A[i, j] B[p, q]``, so that the diagonals at ``k`` and ``l`` meet in one: that at ``k n + l``.
+
+    Returns
+    -------
+    diagonals, offsets
+        Of the product. Two pairs of diagonals may share one of it; their entries lie at different places.
+    """
+    m1, n1 = shape1
+    shape = (m1 * n, n1 * n)
+    terms = {}
+    for d1, k1 in zip(diagonals1, offsets1, strict=True):
+        for d2, k2 in zip(diagonals2, offsets2, strict=True):
+            k, row1 = k1 * n + k2, max(0, -k1)
+            first, length = max(0, -k), diagonal_length(shape, k)
+            # Row for row, with zeros (which are structural: nothing has been multiplied by them) where B has no entry.
+            rows = _pad_axis(d1[..., :, None] * d2[..., None, :], max(0, -k2), max(0, k2), -1)
+            rows = rows.reshape(*rows.shape[:-2], rows.shape[-2] * n)
+            before, after = row1 * n - first, first + length - row1 * n - rows.shape[-1]
+            terms.setdefault(k, []).append(_pad_axis(rows, before, after, -1))
     offsets = tuple(sorted(terms))
     return tuple(_sum(terms[k]) for k in offsets), offsets
 

@@ -2,6 +2,7 @@
 
 import operator
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -157,6 +158,45 @@ class Banded(Array):
         fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None]
         return jnp.broadcast_to(fill, (*self.batch_shape, length))
 
+    def to_banded(self):
+        """The array itself.
+
+        Raises
+        ------
+        StructureError
+            If it has a background, which diagonals cannot hold.
+        """
+        return self if self.background is None else super().to_banded()
+
+    def to_dia(self) -> tuple[jax.Array, tuple[int, ...]]:
+        """The layout of `scipy.sparse.dia_array` (and dynamiqs), aligned by columns and padded by zeros; `from_dia` reads it.
+
+        Returns
+        -------
+        data : jax.Array, (..., d, n)
+            The d diagonals: ``data[..., i, j]`` is ``A[..., j - offsets[i], j]``.
+        offsets : tuple of int
+            The d offsets, increasing.
+
+        Raises
+        ------
+        ValueError
+            If the array has a background.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> data, offsets = sa.tridiagonal([1.0], [2.0, 3.0], [4.0]).to_dia()
+        >>> data.tolist(), offsets
+        ([[1.0, 0.0], [2.0, 3.0], [0.0, 4.0]], (-1, 0, 1))
+        """
+        if self.background is not None:
+            raise ValueError(
+                f"to_dia: the layout has no background, got {self.background}: all entries that are not stored have this value"
+            )
+        data = kernel.by_columns(self.diagonals, self.offsets, self.core_shape)
+        return (data if self.offsets else jnp.zeros((*self.batch_shape, *data.shape), self.dtype)), self.offsets
+
 
 def _matrix(data):
     """Data of at least two dimensions: vectors broadcast as rows."""
@@ -293,6 +333,11 @@ def from_dia(data, offsets, shape) -> Banded:
     shape : tuple of int
         The core shape ``(m, n)``.
 
+    Returns
+    -------
+    Banded
+        A `Diagonal` if the only offset is 0. `Banded.to_dia` is the way back.
+
     Raises
     ------
     ValueError
@@ -319,7 +364,8 @@ def from_dia(data, offsets, shape) -> Banded:
         diagonals.append(data[..., i, start : start + length])
     if not offsets:
         return Banded._make(*_parameters([], (), shape, None, data.dtype, data.shape[:-2]))
-    return Banded(diagonals, offsets, shape)
+    x = Banded(diagonals, offsets, shape)
+    return bands(x.diagonals, x.offsets, shape)
 
 
 # ---- the join, the meet, the restriction (Julia's BandedMatrices: bandwidths are joined and met) ------------------

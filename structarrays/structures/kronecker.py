@@ -10,10 +10,13 @@ from ..core.array import Array
 from ..core.assumptions import is_hermitian, self_adjoint
 from ..core.dense import Dense
 from ..core.entries import element, elements
+from ..core.errors import StructureError
 from ..core.factored import Factored, chain, common_batch, merge_pair, part, scale, stored, unified, with_batch
 from ..functions.elementwise import add
 from ..functions.linear_algebra import matmul, matrix_transpose
+from ..kernels import bands as bands_kernel
 from ..kernels import kronecker as kernel
+from .banded import bands
 from .diagonal import Diagonal, Identity
 from .product import compose_pair
 from .symmetric import Hermitian, Symmetric
@@ -109,6 +112,16 @@ class Kronecker(Factored):
     def _pattern(self, rows, columns):
         return kronecker_pattern(self.factors, rows, columns)
 
+    def to_banded(self):
+        """The product of banded factors as one `Banded` with all its entries: ``O(d N)`` of them for d pairs of diagonals and N rows.
+
+        Raises
+        ------
+        StructureError
+            If a factor is not banded, or one but the first is not square: its diagonals would not become diagonals.
+        """
+        return chain(banded_product, [f.to_banded() for f in self.factors])
+
     @property
     def _product_cost(self):
         return _cost_of_modes(self.factors)
@@ -183,6 +196,16 @@ def canonical(factors) -> Array:
 def is_scaled_identity(x) -> bool:
     """Whether the class says that each matrix is a number times the identity."""
     return type(x) is Identity and x.background is None and x.shape[-2] == x.shape[-1]
+
+
+def banded_product(a, b):
+    """The Kronecker product of a banded array and a square one, as a banded array."""
+    (m, k), (p, n) = a.core_shape, b.core_shape
+    if p != n:
+        raise StructureError(f"to_banded: all factors but the first must be square, got one of shape {b.shape}")
+    diagonals, offsets = bands_kernel.kron(a.diagonals, a.offsets, a.core_shape, b.diagonals, b.offsets, n)
+    batch = jnp.broadcast_shapes(a.batch_shape, b.batch_shape)
+    return bands(diagonals, offsets, (m * n, k * n), dtype=a.dtype, batch=batch)
 
 
 def kronecker(*factors) -> Array:

@@ -34,6 +34,7 @@ from .diagonal import Diagonal, Identity
 from .kronecker import (
     Kronecker,
     along,
+    banded_product,
     is_scaled_identity,
     kronecker_pattern,
     same_factor_shapes,
@@ -133,6 +134,16 @@ class KroneckerSum(Factored):
         n = math.prod(f.shape[-1] for f in leaves)
         return (*leaves[0].shape[:-2], n, n)
 
+    def to_banded(self):
+        """The sum of banded factors as one `Banded` with all its entries.
+
+        Raises
+        ------
+        StructureError
+            If a factor is not banded.
+        """
+        return chain(_banded_sum, [f.to_banded() for f in self.factors])
+
     def _dense(self):
         return chain(kernel.kron_sum, [f._dense() for f in self.factors])
 
@@ -152,6 +163,12 @@ class KroneckerSum(Factored):
 
     def _cast(self, dtype):
         return super(KroneckerSum, with_marks(self))._cast(dtype)
+
+
+def _banded_sum(a, b):
+    """The Kronecker sum of two square banded arrays, as a banded array."""
+    left, right = (Identity._make((jnp.ones((), x.dtype), None), x.core_shape) for x in (a, b))
+    return banded_product(a, right) + banded_product(left, b)
 
 
 def canonical(factors) -> Array:
