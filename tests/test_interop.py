@@ -291,6 +291,7 @@ KEPT = {
     "sum with where": lambda a: np.sum(a, where=[True, False, True]),
     "round to decimals": lambda a: np.round(a / 3, 2),
     "kron": lambda a: np.kron(a, np.eye(2)),
+    "nansum": np.nansum,
     "hstack": lambda a: np.hstack([a, a]),
     "lstsq": lambda a: np.linalg.lstsq(a, np.ones(3))[0],
 }
@@ -301,7 +302,6 @@ CONVERTED = {
     "variance with where": lambda a: np.var(a, where=[True, False, True]),
     "einsum": lambda a: np.einsum("ij,ij->i", a, a),
     "interp": lambda a: np.interp(a, [0.0, 10.0], [0.0, 1.0]),
-    "nansum": np.nansum,
     "pad": lambda a: np.pad(a, 1),
     "reshape in Fortran's order": lambda a: np.reshape(a, (9,), order="F"),
 }
