@@ -206,7 +206,7 @@ from .structures.block import Block
 from .structures.block_banded import BlockBanded, block_tridiagonal
 from .structures.block_diagonal import BlockDiagonal
 from .structures.circulant import Circulant
-from .structures.diagonal import Diagonal, Identity
+from .structures.diagonal import Diagonal, Identity, diag
 from .structures.fill import Fill
 from .structures.fourier import Fourier
 from .structures.hankel import Hankel

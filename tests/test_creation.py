@@ -390,3 +390,22 @@ class TestDlpack:
     def test_what_has_no_dlpack(self):
         with pytest.raises(AttributeError, match="__dlpack__"):
             sa.from_dlpack([1, 2])
+
+
+def test_diag_is_numpys():
+    """Code for the Array API calls it, although it is not in the standard (`scipy.interpolate.RBFInterpolator`)."""
+    vector, matrix = np.array([1.0, 2.0, 3.0]), np.arange(12.0).reshape(3, 4)
+    for k in (0, 1, -2, 5):
+        for v in (vector, matrix):
+            got = sa.diag(sa.asarray(v), k)
+            np.testing.assert_array_equal(np.asarray(got), np.diag(v, k))
+    assert type(sa.diag(vector)) is sa.Diagonal and type(sa.diag(vector, -1)) is sa.Banded
+    with sa.densify("error"):
+        n = 1_000_000
+        line = sa.diag(sa.tridiagonal(np.ones(n - 1), np.arange(n) * 1.0, np.ones(n - 1)))
+        assert line.shape == (n,) and float(line[7]) == 7.0
+    np.testing.assert_array_equal(sa.ones((3, 3)) + sa.diag(vector), np.ones((3, 3)) + np.diag(vector))
+    with pytest.raises(ValueError, match=r"diag: v must have one dimension or two, got shape \(\)"):
+        sa.diag(1.0)
+    with pytest.raises(TypeError, match="diag: k"):
+        sa.diag(vector, 0.5)

@@ -1,6 +1,7 @@
 """The Python code in the README and in every page of the documentation runs, page by page, from top to bottom."""
 
 import importlib.util
+import os
 import re
 from pathlib import Path
 
@@ -33,6 +34,7 @@ WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf
 def test_code_of_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(ROOT / "examples")  # which pages import from
+    monkeypatch.setenv("SCIPY_ARRAY_API", os.environ.get("SCIPY_ARRAY_API", ""))  # a page sets it: undone afterwards
     code = compile(python_code(page), str(page), "exec")
     exec(code, {"__name__": "__main__"})
 

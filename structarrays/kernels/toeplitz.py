@@ -172,20 +172,26 @@ def _with_special_values(first, shape, values, x, stored):
         part = functools.partial(_with_special_values, first, shape)
         (a, b), (c, d) = (values.real, values.imag), (x.real, x.imag)
         return lax.complex(part(a, c, stored) - part(b, d, stored), part(a, d, stored) + part(b, c, stored))
-    kinds_of_values, kinds_of_x = _kinds(values), jnp.where(stored, _kinds(x), _ABSENT)
+    kinds_of_values, kinds_of_x = kinds_of(values), jnp.where(stored, kinds_of(x), _ABSENT)
 
     # XLA sets aside the storage of this branch in every call, and whatever is above 32 MB the allocator maps anew each
     # time, which takes as long as a transform. So the pairs are counted one after the other, with transforms that need
     # little of it, and the finite part (hence its odd condition) follows.
     def count(step, found):
-        left, right, outcome = (_entry(column, step) for column in zip(*_SPECIAL_PAIRS, strict=True))
+        left, right, outcome = (entry_of(column, step) for column in zip(*SPECIAL_PAIRS, strict=True))
         pair = (((mask >> kinds) & 1).astype(x.dtype) for mask, kinds in ((left, kinds_of_values), (right, kinds_of_x)))
         return found | jnp.where(convolved(first, shape, *pair, by_one_transform) > 0.5, outcome, jnp.int8(0))
 
-    found = lax.fori_loop(0, len(_SPECIAL_PAIRS), count, jnp.zeros((*x.shape[:-1], shape[0]), jnp.int8))
+    found = lax.fori_loop(0, len(SPECIAL_PAIRS), count, jnp.zeros((*x.shape[:-1], shape[0]), jnp.int8))
     done = found[..., :1] >= 0
-    finite = convolved(first, shape, *(jnp.where(jnp.isfinite(p) & done, p, 0) for p in (values, x)))
-    # Bits 1, 2 and 4 stand for +inf, -inf and NaN among the terms; both infinities add up to NaN.
+    return with_outcomes(
+        found, convolved(first, shape, *(jnp.where(jnp.isfinite(p) & done, p, 0) for p in (values, x)))
+    )
+
+
+def with_outcomes(found, finite):
+    """Sums, given those of the finite terms, and bits for +inf (1), -inf (2) and NaN (4) among the terms."""
+    # Both infinities add up to NaN.
     result = jnp.where(found == 1, jnp.inf, jnp.where(found == 2, -jnp.inf, finite))
     return jnp.where(found >= 3, jnp.nan, result)
 
@@ -193,14 +199,14 @@ def _with_special_values(first, shape, values, x, stored):
 _ZERO, _POSITIVE, _NEGATIVE, _PLUS, _MINUS, _NAN, _ABSENT = range(7)
 
 
-def _kinds(x):
+def kinds_of(x):
     """What kind of number each is, of those above."""
     signed = jnp.where(x > 0, _POSITIVE, jnp.where(x < 0, _NEGATIVE, _ZERO))
     infinite = jnp.where(x > 0, _PLUS, _MINUS)
     return jnp.where(jnp.isnan(x), _NAN, jnp.where(jnp.isinf(x), infinite, signed)).astype(jnp.int8)
 
 
-def _entry(numbers, index):
+def entry_of(numbers, index):
     """An entry of a short list of small integers.
 
     It is no array: JAX hoists arrays out of loops and branches, a mapped branch maps them too, and `custom_vmap` refuses that.
@@ -216,7 +222,7 @@ _ANY = _bits(_ZERO, _POSITIVE, _NEGATIVE, _PLUS, _MINUS, _NAN)
 _ABOVE, _BELOW, _INFINITE = _bits(_POSITIVE, _PLUS), _bits(_NEGATIVE, _MINUS), _bits(_PLUS, _MINUS)
 
 # Which kinds of entries and of elements of x make a term that is special, and its bit: 1 for +inf, 2 for -inf, 4 for NaN.
-_SPECIAL_PAIRS = (
+SPECIAL_PAIRS = (
     (_bits(_PLUS), _ABOVE, 1),
     (_bits(_MINUS), _BELOW, 1),
     (_ABOVE, _bits(_PLUS), 1),

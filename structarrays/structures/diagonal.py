@@ -2,8 +2,11 @@
 
 import jax.numpy as jnp
 
-from ..core.dense import parameter
+from ..core.array import Array
+from ..core.dense import Dense, parameter
+from ..core.registry import FUNCTIONS
 from ..core.text import inline
+from ..functions.linalg_checks import integer
 from .banded import Banded, batch_of, matrix_shape
 from .fill import core_shape
 
@@ -132,3 +135,44 @@ class Identity(Diagonal):
 
     def _gather(self, data):
         return (data[..., 0, 0] if data.ndim >= 2 else data.reshape(()),)
+
+
+def diag(v, k: int = 0, /):
+    """The matrix with a vector on a diagonal, or a diagonal of a matrix: `numpy.diag`, which code for the Array API is found to call.
+
+    Parameters
+    ----------
+    v : array_like, (n,) or (m, n)
+        A vector or a matrix. (`Diagonal` and `Banded` take batches of vectors, `linalg.diagonal` batches of matrices.)
+    k : int
+        Which diagonal: 0 the main one, positive above, negative below.
+
+    Returns
+    -------
+    Diagonal, Banded or Dense
+        Of a vector the square matrix with ``n + abs(k)`` rows, with the one offset `k`; of a matrix the vector ``(p,)``.
+
+    Raises
+    ------
+    ValueError
+        If `v` has neither one nor two dimensions.
+    TypeError
+        If `k` is no integer.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.diag([1.0, 2.0])
+    Diagonal([1., 2.], shape=(2, 2), dtype=float64)
+    >>> sa.diag(sa.tridiagonal([1.0], [2.0, 3.0], [4.0]), 1)
+    Dense([4.], dtype=float64)
+    """
+    k = integer("diag", k, "k")
+    if not isinstance(v, Array):
+        v = Dense._make((parameter(v, "v"),))
+    if v.ndim == 2:
+        return FUNCTIONS["linalg.diagonal"](v, offset=k)
+    if v.ndim != 1:
+        raise ValueError(f"diag: v must have one dimension or two, got shape {v.shape}")
+    n = v.shape[0] + abs(k)
+    return Diagonal(v) if k == 0 else Banded([v], (k,), (n, n))

@@ -82,7 +82,7 @@ def _multiplied(x, y, *args):
     if scaled is not None:
         return scaled
     if x.shape[-2:] == y.shape[-2:] and type(y) is not Dense:
-        if isinstance(y, Factored):
+        if isinstance(y, Factored) or (y._covers and not y.full_size):
             product = hadamard(x, y)
             if product is not None:
                 return product

@@ -36,6 +36,7 @@ from .low_rank import LowRank, lines
 from .product import product
 from .selections import selected_lines
 from .sum import inner, total
+from .toeplitz import Toeplitz
 
 # ---- products of sparse factors ----------------------------------------------------------------------------------------
 
@@ -58,6 +59,7 @@ def _(x, y):
 
 @hadamard_pair.kernel(LowRank, Kronecker)
 @hadamard_pair.kernel(LowRank, KroneckerSum)
+@hadamard_pair.kernel(LowRank, Toeplitz)
 def _(x, y):
     """``(u vᵀ) * A = diag(u) A diag(v)``, for each pair of columns: what the square of centred data needs."""
     m, n = x.shape[-2:]

@@ -6,6 +6,7 @@ from ..core.dense import Dense
 from ..core.operands import densify
 from ..functions.linalg import matmul
 from ..kernels import toeplitz as kernel
+from ..kernels import toeplitz_products
 from .banded import Banded
 from .hankel import Hankel
 from .toeplitz import MANY_DIAGONALS, Toeplitz, at_diagonals, is_narrow, toeplitz
@@ -44,6 +45,21 @@ def _(x1, x2):
         stored = jnp.broadcast_to(inside, x2.core_shape)
     data = densify(x2, "matmul").data
     return Dense._make((kernel.matmul(x1.values, x1.first, x1.core_shape, data, stored),))
+
+
+def _are_large(x1, x2) -> bool:
+    """Whether the dense form of `x2` would take longer than what is known of the product without it."""
+    inexact = x1.dtype.kind in "fc" and x1.dtype == x2.dtype
+    stored = x1.values.shape[-1] and x2.values.shape[-1]
+    return bool(inexact and stored) and x2.core_shape[0] * x2.core_shape[1] > kernel.SMALL**2
+
+
+@matmul.kernel(Toeplitz, Toeplitz, when=_are_large)
+def _(x1, x2):
+    """Dense, from its first row and its first column."""
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    values = (jnp.broadcast_to(x.values, (*batch, x.values.shape[-1])) for x in (x1, x2))
+    return Dense._make((toeplitz_products.product(x1.first, x1.core_shape, x2.first, x2.core_shape, *values),))
 
 
 def _are_narrow(x1, x2) -> bool:

@@ -61,7 +61,17 @@ def banded(rows, columns):
     return tuple(RNG.normal(size=n) for n in lengths), make, dense
 
 
-KINDS = {"sparse": sparse, "low rank": low_rank, "kronecker": kronecker, "banded": banded}
+def toeplitz(rows, columns):
+    def dense(c, r):
+        offsets = jnp.arange(columns) - jnp.arange(rows)[:, None]
+        return jnp.concatenate([c[::-1], r[1:]])[offsets + rows - 1]
+
+    c, r = RNG.normal(size=rows), RNG.normal(size=columns)
+    r[0] = c[0]
+    return (c, r), sa.Toeplitz, dense
+
+
+KINDS = {"sparse": sparse, "low rank": low_rank, "kronecker": kronecker, "banded": banded, "toeplitz": toeplitz}
 
 
 def standardised(x, xp):

@@ -1,0 +1,113 @@
+"""Products of two Toeplitz matrices that are given by their first row and column, against the dense ones."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+
+import structarrays as sa
+from structarrays.kernels import toeplitz as layout
+from structarrays.kernels.toeplitz_products import product
+
+RNG = np.random.default_rng(0)
+
+
+def parts(m, n, which, dtype=float):
+    """Which diagonals are stored, their values, and the dense matrix."""
+    low, high = 1 - m, n - 1
+    first, last = {"all": (low, high), "lower": (low, 0), "upper": (0, high), "inner": (low // 2, high // 2)}[which]
+    values = RNG.normal(size=last - first + 1).astype(dtype)
+    if dtype is complex:
+        values = values + 1j * RNG.normal(size=values.shape)
+    return first, values
+
+
+def dense(first, values, shape, background=0.0):
+    offsets = np.arange(shape[1]) - np.arange(shape[0])[:, None] - first
+    inside = (offsets >= 0) & (offsets < values.size)
+    return np.where(inside, values[np.clip(offsets, 0, values.size - 1)], background), inside
+
+
+@pytest.mark.parametrize(
+    ("shape", "kinds", "dtype"),
+    [
+        ((5, 7, 4), ("all", "all"), float),
+        ((5, 7, 4), ("all", "lower"), complex),
+        ((4, 9, 6), ("lower", "all"), np.float32),
+        ((4, 9, 6), ("inner", "lower"), float),
+        ((1, 6, 3), ("all", "upper"), float),
+        ((3, 1, 5), ("all", "all"), float),
+        ((6, 4, 1), ("upper", "inner"), complex),
+        ((1, 1, 1), ("all", "all"), float),
+        ((30, 200, 25), ("all", "all"), float),
+    ],
+)
+def test_product(shape, kinds, dtype):
+    m, n, p = shape
+    (first_a, a), (first_b, b) = parts(m, n, kinds[0], dtype), parts(n, p, kinds[1], dtype)
+    got = product(first_a, (m, n), first_b, (n, p), jnp.asarray(a), jnp.asarray(b))
+    want = dense(first_a, a, (m, n))[0] @ dense(first_b, b, (n, p))[0]
+    assert got.shape == want.shape
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(got, want, rtol=0, atol=64 * eps * np.linalg.norm(a) * np.linalg.norm(b))
+
+
+@pytest.mark.parametrize("kinds", [("all", "all"), ("lower", "inner")])
+def test_nan_and_infinity_stay_where_they_belong(kinds):
+    """The displacements would spread them along the diagonals; structural zeros absorb them."""
+    m, n, p = 9, 40, 12
+    for special in (np.nan, np.inf, -np.inf, 0.0):
+        (first_a, a), (first_b, b) = parts(m, n, kinds[0]), parts(n, p, kinds[1])
+        a[7], b[[1, b.size // 2]] = special, (np.inf, 0.0)
+        (A, in_a), (B, in_b) = dense(first_a, a, (m, n)), dense(first_b, b, (n, p))
+        with np.errstate(all="ignore"):
+            terms = np.where(in_a[:, :, None] & in_b, A[:, :, None] * B, 0.0)
+            want = terms.sum(1)
+        of_values = functools.partial(product, first_a, (m, n), first_b, (n, p))
+        np.testing.assert_allclose(of_values(jnp.asarray(a), jnp.asarray(b)), want, rtol=1e-12, atol=1e-12)
+        both = jax.vmap(of_values, (0, None))(jnp.stack([a, 2 * a]), jnp.asarray(b))
+        np.testing.assert_allclose(both[0], want, rtol=1e-12, atol=1e-12)
+
+
+def test_derivatives():
+    """Those of the dense formula, forward and backward."""
+    m, n, p = 8, 30, 10
+    (first_a, a), (first_b, b) = parts(m, n, "all"), parts(n, p, "all")
+    weights = RNG.normal(size=(m, p))
+
+    def structured(a, b):
+        return jnp.sum(product(first_a, (m, n), first_b, (n, p), a, b) ** 2 * weights)
+
+    def plain(a, b):
+        A, B = layout.to_dense(a, first_a, (m, n)), layout.to_dense(b, first_b, (n, p))
+        return jnp.sum((A @ B) ** 2 * weights)
+
+    for derivative in (jax.grad, jax.jacfwd):
+        got, want = (derivative(f, argnums=(0, 1))(jnp.asarray(a), jnp.asarray(b)) for f in (structured, plain))
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_gram_matrix_of_a_tall_design(batch):
+    """What least squares and principal components ask for first."""
+    c, r = RNG.normal(size=(*batch, 900)), RNG.normal(size=(*batch, 30))
+    with sa.densify("error"):
+        x = sa.Toeplitz(c, r)
+        got = x.mT @ x
+        outer = x @ x.mT
+    for i in np.ndindex(batch):
+        a = scipy.linalg.toeplitz(c[i], r[i])
+        np.testing.assert_allclose(np.asarray(got)[i], a.T @ a, atol=1e-11)
+        np.testing.assert_allclose(np.asarray(outer)[i], a @ a.T, atol=1e-11)
+
+
+def test_a_large_design_is_not_expanded():
+    """8 GB, if it were."""
+    rows, columns = 2_000_000, 500
+    x = sa.Toeplitz(RNG.normal(size=rows), RNG.normal(size=columns))
+    compiled = jax.jit(lambda x: (x.mT @ x).to_jax()).lower(x).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < 1e9
