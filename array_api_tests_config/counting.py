@@ -59,8 +59,8 @@ class Counter:
 
         run_eagerly = dispatch.Function._eagerly
 
-        def eagerly(function, arrays, static):
-            result = run_eagerly(function, arrays, static)
+        def eagerly(function, kernels, arrays, static):
+            result = run_eagerly(function, kernels, arrays, static)
             if result is not NotImplemented and any(type(a) is counter.cls for a in arrays):
                 counter.served.setdefault(counter.test, set()).add(function.name)
             return result
