@@ -127,6 +127,18 @@ def test_bad_options_of_the_gaussian_process_are_refused():
     assert process.returncode == 2 and "must be 400 to 2284" in process.stderr
 
 
+def test_estimators_on_a_large_design(tmp_path):
+    path = ROOT / "examples" / "large_design.py"
+    picture = tmp_path / "picture.png"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    command = [sys.executable, str(path), "--side", "120", "--rounds", "2", "--output", str(picture)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert process.stdout.count("[ok]") == 5 and "14,400 x 2,000" in process.stdout
+    assert "2/2" in process.stderr  # the progress
+    assert picture.read_bytes().startswith(PNG_SIGNATURE)
+
+
 @pytest.mark.parametrize(
     ("name", "options", "checks", "words"),
     [
