@@ -7,9 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 
-pytest.importorskip("sklearn")
-
-from consumers.estimators import CASES, DESIGNS, compared, densified_in_the_page  # noqa: E402
+estimators = pytest.importorskip("consumers.estimators", reason="scikit-learn is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -28,11 +26,11 @@ def elsewhere():
             os.environ["SCIPY_ARRAY_API"] = before
 
 
-@pytest.mark.parametrize("design", DESIGNS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("design", estimators.DESIGNS)
+@pytest.mark.parametrize("name", estimators.CASES)
 def test_estimator(name, design, elsewhere):
     """It computes what it does with NumPy's arrays, and makes the design dense as often as the documentation says."""
-    results, densified = elsewhere.submit(compared, name, design).result()
+    results, densified = elsewhere.submit(estimators.compared, name, design).result()
     for what, (got, want) in results.items():
         np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-8, err_msg=what)
-    assert densified == densified_in_the_page()[name, design]
+    assert densified == estimators.densified_in_the_page()[name, design]

@@ -8,7 +8,7 @@ from jax.experimental.sparse import BCOO, BCSR
 from ..core.array import Array
 from ..core.dense import Dense
 from ..structures.sparse import Sparse
-from .sparse_arrays import as_sparse
+from .sparse_arrays import as_sparse, check_format
 
 __all__ = ["from_sparse", "to_sparse"]
 
@@ -47,8 +47,7 @@ def to_sparse(x: Array, /, format: str = "bcoo"):
     >>> sa.interop.jax_sparse.to_sparse(sa.tridiagonal([1.0], [2.0, 3.0], [4.0]))
     BCOO(float64[2, 2], nse=4)
     """
-    if format not in FORMATS:
-        raise ValueError(f"to_sparse: format must be one of {', '.join(map(repr, FORMATS))}, got {format!r}")
+    check_format(format, FORMATS)
     x = as_sparse(x, "to_sparse", without_background="jax.experimental.sparse")
     if format == "bcsr" and x.core_ndim != 2:
         raise ValueError(f"to_sparse: the format 'bcsr' is for matrices, got {x.core_ndim} core dimensions")

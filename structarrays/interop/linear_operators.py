@@ -85,6 +85,14 @@ def _data(x: Array) -> jax.Array:
     return x._value[0][0] if type(x) is Dense else x.to_jax()
 
 
+def check_matrix(x):
+    """Raise for what is no operator of another library: TypeError for no array of ours, ValueError for no single matrix."""
+    if not isinstance(x, Array):
+        raise TypeError(f"operator: x must be an array of structarrays, got {type(x).__name__}")
+    if x.ndim != 2:
+        raise ValueError(f"operator: x must be a matrix, (M, N), got shape {x.shape}")
+
+
 # ---- operators beside SciPy's -----------------------------------------------------------------------------------------
 
 

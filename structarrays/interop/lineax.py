@@ -31,6 +31,7 @@ from ..structures.banded import Banded, tridiagonal
 from ..structures.diagonal import Diagonal
 from ..structures.symmetric import Symmetric
 from ..structures.triangular import Triangular
+from .linear_operators import check_matrix
 
 __all__ = ["StructuredLinearOperator", "from_operator", "operator"]
 
@@ -83,10 +84,7 @@ def operator(x: Array, /, tags=()) -> "StructuredLinearOperator":
     >>> lineax.linear_solve(L, sa.asarray([3.0, 3.0]).to_jax()).value
     Array([1., 1.], dtype=float64)
     """
-    if not isinstance(x, Array):
-        raise TypeError(f"operator: x must be an array of structarrays, got {type(x).__name__}")
-    if x.ndim != 2:
-        raise ValueError(f"operator: x must be a matrix, (M, N), got shape {x.shape}; jax.vmap maps over stacks")
+    check_matrix(x)
     if x.dtype.kind not in "fc":
         x = astype(x, dtypes.default_dtype("f"))
     given = frozenset(tags) if hasattr(tags, "__iter__") else frozenset((tags,))

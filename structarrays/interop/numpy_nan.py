@@ -90,7 +90,7 @@ def _spread(name):
         whole = _filled(a)
         mean = ours("sum")(whole, axis=axis, keepdims=True) / ours("where")(left > 0, left, 1)
         spread = ours("var")(whole + absent * mean, axis=axis, keepdims=keepdims)
-        left = left if keepdims else _count(a, axis, False)
+        left = ours("reshape")(left, spread.shape)
         everything = a.size // max(1, left.size)
         free = left - ddof
         result = spread * (everything / ours("where")(free > 0, free, np.nan))

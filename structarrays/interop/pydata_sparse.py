@@ -16,7 +16,7 @@ except ImportError as error:
 
 from ..core.array import Array
 from ..structures.sparse import Sparse
-from .sparse_arrays import as_sparse
+from .sparse_arrays import as_sparse, check_format
 
 __all__ = ["from_sparse", "to_sparse"]
 
@@ -54,8 +54,7 @@ def to_sparse(x: Array, /, format: str = "coo"):
     >>> A.nnz, float(A.fill_value)
     (2, 1.0)
     """
-    if format not in FORMATS:
-        raise ValueError(f"to_sparse: format must be one of {', '.join(map(repr, FORMATS))}, got {format!r}")
+    check_format(format, FORMATS)
     x = as_sparse(x, "to_sparse")
     fill = x.dtype.type(0)
     if x.background is not None:

@@ -13,7 +13,8 @@ from ..core.dense import Dense
 from ..structures.banded import Banded, from_dia
 from ..structures.block_diagonal import BlockDiagonal
 from ..structures.sparse import Sparse
-from .sparse_arrays import as_sparse
+from .linear_operators import check_matrix
+from .sparse_arrays import as_sparse, check_format
 
 __all__ = ["StructuredOperator", "from_sparse", "operator", "to_sparse"]
 
@@ -58,10 +59,7 @@ def operator(x: Array, /) -> "StructuredOperator":
     >>> (2 * L.T + sa.eye(3)) @ numpy.ones(3)
     array([3., 1., 3.])
     """
-    if not isinstance(x, Array):
-        raise TypeError(f"operator: x must be an array of structarrays, got {type(x).__name__}")
-    if x.ndim != 2:
-        raise ValueError(f"operator: x must be a matrix, (M, N), got shape {x.shape}")
+    check_matrix(x)
     return StructuredOperator(x)
 
 
@@ -154,23 +152,17 @@ def to_sparse(x: Array, /, format: str | None = None):
     >>> sa.interop.scipy.to_sparse(sa.tridiagonal([1.0], [2.0, 3.0], [4.0])).format
     'dia'
     """
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"to_sparse: format must be one of {', '.join(map(repr, FORMATS))}, got {format!r}")
+    if format is not None:
+        check_format(format, FORMATS)
     if isinstance(x, Banded) and x.background is None and x.ndim == 2 and format in (None, "dia"):
-        return _to_dia(x)
+        data, offsets = x.to_dia()
+        return scipy.sparse.dia_array((np.array(data), np.asarray(offsets, np.int32)), shape=x.shape)
     found = as_sparse(x, "to_sparse", without_background="scipy.sparse").to_scipy()
     if found.ndim != 2:
         return found.asformat(format or "coo")
     if format == "bsr" and type(x) is BlockDiagonal and len(x.blocks) == 1:
         return found.tobsr(blocksize=x.blocks[0].shape[-2:])
     return found.asformat(format or "csr")
-
-
-def _to_dia(x: Banded):
-    data = np.zeros((len(x.offsets), x.shape[1]), x.dtype)
-    for row, k, diagonal in zip(data, x.offsets, x.diagonals, strict=True):
-        row[max(0, k) : max(0, k) + diagonal.shape[-1]] = diagonal
-    return scipy.sparse.dia_array((data, np.asarray(x.offsets, np.int32)), shape=x.shape)
 
 
 def from_sparse(x, /) -> Array:

@@ -16,7 +16,14 @@ from ..structures.sum import Sum
 from .numpy_host import is_traced
 
 expanded = Registry("expanded")
-"""``expanded.kernel(F)``: ``(x, name)`` to the `Sparse` of one matrix that is made of others."""
+"""``expanded.kernel(F)``: ``(x, name)`` to the `Sparse` of one matrix that is made of others, where that is zero at most places for
+what it is made of."""
+
+
+def check_format(format: str, formats: tuple[str, ...]):
+    """Raise ValueError for a format that a library has not."""
+    if format not in formats:
+        raise ValueError(f"to_sparse: format must be one of {', '.join(map(repr, formats))}, got {format!r}")
 
 
 def as_sparse(x, name: str, *, without_background: str | None = None) -> Sparse:
@@ -64,7 +71,7 @@ def as_sparse(x, name: str, *, without_background: str | None = None) -> Sparse:
             f"{name}: x is traced, and how many nonzero elements a {type(x).__name__} has is known from values only; convert it "
             "outside of the transformation"
         )
-    kernel = expanded.choose((x,), {}) if x.ndim == 2 and _is_sparse(x) else None
+    kernel = expanded.choose((x,), {}) if x.ndim == 2 else None
     if kernel is not None:
         return trimmed(kernel.run(x, name))
     return Sparse.from_dense(FUNCTIONS["densified"](x, name), core_ndim=min(2, x.ndim))
@@ -74,18 +81,10 @@ def _is_sparse(x) -> bool:
     """Whether a matrix is zero at most places for what it is made of."""
     if type(x) is Sparse or has_sparse_form(x):
         return x.background is None
-    if isinstance(x, Sum):
-        return all(map(_is_sparse, x.terms))
-    if isinstance(x, Product):
-        return all(map(_is_sparse, x.factors))
-    if isinstance(x, Kronecker):
-        return any(map(_is_sparse, x.factors))
-    if isinstance(x, Block):
-        return any(_is_sparse(block) for row in x.blocks for block in row)
-    return isinstance(x, KroneckerSum) and len(x.factors) > 1
+    return expanded.choose((x,), {}) is not None
 
 
-@expanded.kernel(Sum)
+@expanded.kernel(Sum, when=lambda x: all(map(_is_sparse, x.terms)))
 def _(x, name):
     total = zero_sparse(x.shape, x.dtype)
     for term in x.terms:
@@ -93,7 +92,7 @@ def _(x, name):
     return total
 
 
-@expanded.kernel(Product)
+@expanded.kernel(Product, when=lambda x: all(map(_is_sparse, x.factors)))
 def _(x, name):
     first, *others = (as_sparse(factor, name) for factor in x.factors)
     for factor in others:
@@ -101,7 +100,7 @@ def _(x, name):
     return first
 
 
-@expanded.kernel(Kronecker)
+@expanded.kernel(Kronecker, when=lambda x: any(map(_is_sparse, x.factors)))
 def _(x, name):
     first, *others = (as_sparse(factor, name) for factor in x.factors)
     for factor in others:
@@ -109,7 +108,7 @@ def _(x, name):
     return first
 
 
-@expanded.kernel(KroneckerSum)
+@expanded.kernel(KroneckerSum, when=lambda x: len(x.factors) > 1)
 def _(x, name):
     sizes = [factor.shape[0] for factor in x.factors]
     total = zero_sparse(x.shape, x.dtype)
@@ -129,7 +128,7 @@ def _kronecker(x: Sparse, y: Sparse) -> Sparse:
     return Sparse(data.ravel(), tuple(i.ravel() for i in indices), shape)
 
 
-@expanded.kernel(Block)
+@expanded.kernel(Block, when=lambda x: any(_is_sparse(block) for row in x.blocks for block in row))
 def _(x, name):
     data, rows, columns = [], [], []
     below = np.cumsum([0, *x.heights])
