@@ -28,8 +28,8 @@ def is_installed(package: str | None) -> bool:
 
 def run(page: Path, text: str) -> None:
     """Run the blocks of a page in one namespace, each with the line numbers that it has in the page; but for those below a mark that names
-    a package which is not installed. Where a block of ``text`` stands right below one, it is what that one prints, in which ``...`` is
-    anything. Below a mark, both columns of a table are code that gives the same, or the second one is code.
+    a package which is not installed. Where a block of ``text`` stands right below one that prints, it is what that one prints, in which
+    ``...`` is anything. Below a mark, both columns of a table are code that gives the same, or the second one is code.
     """
     namespace = {"__name__": "__main__"}
     for part in sorted([*BLOCK.finditer(text), *TABLE.finditer(text)], key=lambda part: part.start()):
@@ -42,7 +42,8 @@ def run(page: Path, text: str) -> None:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(code, str(page), "exec"), namespace)
-        if shown := OUTPUT.match(text, part.end()):
+        shown = OUTPUT.match(text, part.end())
+        if shown and printed.getvalue():
             same = doctest.OutputChecker().check_output(shown["text"], printed.getvalue(), doctest.ELLIPSIS)
             assert same, f"{page}: a block prints\n{printed.getvalue()}\nand the page says\n{shown['text']}"
 
