@@ -303,6 +303,18 @@ def test_equal_calls_within_one_call_are_printed_once():
     assert "times" not in str(sa.explain(sa.add, x, x))
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("f", [lambda x: 2 * x, lambda x: x / 2, lambda x: x - 1, lambda x: sa.multiply(x, 2)])
+def test_a_log_changes_no_class(f, dtype):
+    """A Python integer stays a real number beside a complex array, which is what keeps this one Hermitian."""
+    x = sa.Hermitian(np.asarray([[2.0, 0.0], [1.0j, 2.0]], dtype))
+    with sa.record():
+        logged = f(x)
+    assert type(f(x)) is type(logged) is type(sa.explain(f, x).result) is sa.Hermitian
+    assert logged.dtype == dtype
+    np.testing.assert_array_equal(dense(logged), dense(f(sa.asarray(dense(x)))))
+
+
 # ---- the first operation of a class in a process ----------------------------------------------------------------------
 
 

@@ -393,7 +393,7 @@ def _python_integer(value: int, strong: Sequence[np.dtype], name: str) -> Any:
             except OverflowError:
                 raise OverflowError(f"{name}: the Python integer {value} does not fit into {dtype}") from None
         if dtype.kind in "fc":
-            return dtype.type(value)
+            return dtype.type(value).real  # a real number beside complex ones, too: what is Hermitian stays so
     return value
 
 

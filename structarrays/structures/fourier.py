@@ -5,6 +5,7 @@ import operator
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from ..core import dtypes
 from ..core.array import Array
@@ -140,7 +141,10 @@ def _transformed(data, conjugated, axis):
     """The unitary transform, or its inverse, along an axis."""
     if data.size == 0:
         return data
-    return (jnp.fft.ifft if conjugated else jnp.fft.fft)(data, axis=axis, norm="ortho")
+    result = (jnp.fft.ifft if conjugated else jnp.fft.fft)(data, axis=axis, norm="ortho")
+    # On a CPU XLA compiles no transform whose result it lays out by columns, as LAPACK's routines want their matrices
+    # (`jit(lambda x: cholesky(fft(x)))` is an internal error): a vector has one layout, behind which they may have theirs.
+    return lax.optimization_barrier(result.reshape(-1)).reshape(result.shape)
 
 
 def _like(x, batch):

@@ -53,7 +53,7 @@ class LowRank(Factored):
     =========================================  =================================================================
     stores                                     ``r (m + n)``
     times a vector                             ``O(r (m + n))``
-    times any matrix                           a `LowRank`: one factor is multiplied
+    times a matrix of another structure        a `LowRank`: one factor is multiplied; a dense one: dense
     sum of two, with a row, a column           a `LowRank`: the ranks are added, as long as that pays; rows that
                                                are added to a row are one row
     elementwise product of two, square         a `LowRank`: the ranks are multiplied, as long as that pays; it

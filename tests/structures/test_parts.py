@@ -511,6 +511,17 @@ def test_fourier_batches_dtypes_and_bad_arguments():
             sa.Fourier(**arguments)
 
 
+def test_a_large_fourier_matrix_is_factorised_like_any_other():
+    """LAPACK's routines want their matrices by columns; XLA's Fourier transforms on CPUs know rows alone."""
+    n = 300
+    F, matrix, b = sa.Fourier(n), scipy.linalg.dft(n, scale="sqrtn"), normal(n, n)
+    check(sa.linalg.eigvalsh(F), np.linalg.eigvalsh((matrix + matrix.conj().T) / 2))
+    definite = jax.jit(lambda F, b: sa.linalg.cholesky(F @ (b @ b.mT) @ sa.conj(F) + sa.eye(n)))(F, sa.asarray(b))
+    check(definite, np.linalg.cholesky(matrix @ (b @ b.T) @ matrix.conj() + np.eye(n)))
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        sa.linalg.cholesky(F)
+
+
 @pytest.mark.parametrize("n", [1, 6, 9])
 def test_eigenvectors_of_circulant_matrices(n):
     x = sa.Circulant(normal(2, n))

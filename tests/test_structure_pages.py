@@ -1,0 +1,115 @@
+"""The pages of the structures, `docs/structures`: what they print, claim and show, against what happens."""
+
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import structarrays as sa
+from structarrays.core.pattern import NAMES, ZERO, grid
+from structarrays.core.recording import describe
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "structures"
+INDEX = FOLDER / "index.md"
+PAGES = sorted(page for page in FOLDER.glob("*.md") if page != INDEX)
+CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FIRST = re.compile(r"^```python\n.*?^```\n+```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TABLE = re.compile(r"^\| what \| result \| (?:cost|note) \|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
+ROW = re.compile(r"\| `(.*)` \| ([^|]*) \|([^|]*)\|")
+COLOURS = dict(zip(NAMES[2:], ("grey", "green", "blue", "orange")))
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+def text(page):
+    return page.read_text(encoding="utf-8")
+
+
+def names_after(blocks, page):
+    """What the code defines, run block by block."""
+    names = {"__name__": "__main__"}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)
+    return names
+
+
+def outcome(code, names):
+    """What the cell of a row says: the classes of the result (of a write: of the array after it), without their shapes, and whether
+    anything was made dense on the way; and the log.
+    """
+    with sa.record() as log:
+        try:
+            expression = compile(code, code, "eval")
+        except SyntaxError:
+            written = re.match(r"\w+", code)[0]
+            names = {**names, written: sa.asarray(names[written], copy=True)}
+            exec(code, names)
+            result = names[written]
+        else:
+            try:
+                result = eval(expression, names)
+            except np.linalg.LinAlgError:
+                return "error", log
+    classes = re.sub(r" \([^()]*\)", "", describe(result))
+    if not log.densifications:
+        return classes, log
+    return ("densifies" if set(classes.split(", ")) == {"Dense"} else f"{classes} (densifies)"), log
+
+
+@every_page
+def test_the_tables_say_what_happens(page):
+    names = names_after(CODE.findall(text(page)), page)
+    tables = TABLE.findall(text(page))
+    assert len(tables) >= 2  # of what it costs, and of what keeps it
+    wrong = []
+    for line in "".join(tables).splitlines():
+        row = ROW.fullmatch(line)
+        assert row, f"{page}: {line}"
+        code, said, cost = row.groups()
+        found, log = outcome(code, names)
+        if found != said:
+            wrong.append(f"{code}: {said}, but it is {found}")
+        elif not re.search("densifies|error", said) and not re.search("[nmN]²|[nmN]³", cost):
+            if log.peak_bytes > 0.6 * dense_bytes(names["A"]):
+                wrong.append(f"{code}: {cost}, but one call takes {log.peak_bytes} bytes")
+    assert not wrong, "\n".join([str(page), *wrong])
+
+
+def dense_bytes(x):
+    return x.size * x.itemsize
+
+
+@every_page
+def test_the_first_block_makes_the_array_that_is_printed_and_drawn(page):
+    A = names_after(CODE.findall(text(page))[:1], page)["A"]
+    assert FIRST.search(text(page))[1].rstrip() == repr(A)
+    present = [NAMES[kind] for kind in grid(A, 200).present if kind != ZERO]
+    caption = re.search(r"^\*(?:Blue|Orange|Green|Grey|White): .*$", text(page), re.MULTILINE)[0].lower()
+    assert present and set(re.findall(r"(blue|orange|green|grey):", caption)) == {COLOURS[name] for name in present}
+
+
+def test_every_structure_has_a_page_in_the_index_and_in_the_site():
+    titles = "\n".join(text(page).partition("\n")[0] for page in PAGES)
+    public = {name for name, c in vars(sa).items() if isinstance(c, type) and issubclass(c, sa.Array)} - {"Array"}
+    assert set(re.findall(r"[A-Z]\w+", titles)) == public
+    rows = re.findall(r"^\| !\[.*?\]\(pictures/(\w+)\.svg\)\S* \| .*?\((\w+)\.md\)", text(INDEX), re.MULTILINE)
+    assert sorted(rows) == [(page.stem, page.stem) for page in PAGES]
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"structures/(\w+)\.md", site)) == sorted(page.stem for page in [*PAGES, INDEX])
+
+
+def test_the_pictures_are_those_that_the_code_draws(tmp_path):
+    pytest.importorskip("matplotlib")
+    script = FOLDER / "pictures.py"
+    subprocess.run([sys.executable, script, tmp_path], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    made, kept = ({path.name for path in folder.iterdir()} for folder in (tmp_path, FOLDER / "pictures"))
+    assert made == kept == {f"{page.stem}.svg" for page in PAGES}
+    for name in kept:
+        content = (FOLDER / "pictures" / name).read_bytes()
+        ElementTree.fromstring(content)
+        assert len(content) < 30_000
