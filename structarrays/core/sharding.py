@@ -11,6 +11,7 @@ compiled call makes of such an array is padded again before it leaves, so that i
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -94,8 +95,15 @@ def of_factors(factors: Sequence[Array], spec: Spec, divides: Callable[[int, Any
     )
 
 
+@functools.cache
+def _several_devices() -> bool:
+    return jax.device_count() > 1
+
+
 def on_mesh(arrays: Iterable[Any]) -> list[jax.Array]:
     """The parameters of arrays that lie on a mesh and have values (what is traced has none)."""
+    if not _several_devices():  # asked in every eager call
+        return []
     return [
         leaf
         for leaf in jax.tree.leaves(arrays)
