@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import jax
 import numpy as np
+from jax.sharding import NamedSharding
 
+from ..kernels.devices import device_of
 from . import pattern, writes
 from .conveniences import Conveniences
 from .entries import gather
@@ -30,7 +32,19 @@ if TYPE_CHECKING:
 
     from .dense import Dense
     from .dispatch import Function
-    from .typing import Assumptions, Aux, DTypeLike, InPlaceOperator, Leaves, Meta, Operand, Operator, Shape, Value
+    from .typing import (
+        Assumptions,
+        Aux,
+        DTypeLike,
+        InPlaceOperator,
+        Leaves,
+        Meta,
+        Operand,
+        Operator,
+        Shape,
+        Spec,
+        Value,
+    )
 
     A = TypeVar("A", bound="Array")
 
@@ -184,6 +198,31 @@ class Array(Conveniences):
         """The data of an array that is constant over the last `core` dimensions, with ones there; else None."""
         return None
 
+    pieces: int = 1
+    """For how many pieces of one size the parameters are padded; more than 1 on several devices, see `core.sharding`."""
+
+    def _padded_for(self, pieces: int) -> Array:
+        """The same array with parameters that divide into this many pieces, with padding behind the end where needed; with 1
+        without any.
+        """
+        return self
+
+    def _specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
+        """How the parameters lie on a mesh: for each, along which axes its dimensions are divided (shorter ones stand for None behind).
+
+        Parameters
+        ----------
+        spec : tuple
+            The same of the dimensions of the array.
+        divides : callable
+            Whether a dimension of this size divides evenly along these axes.
+        """
+        return (self._batch_spec(spec),) * len(self._value[0])
+
+    def _batch_spec(self, spec: Spec) -> Spec:
+        """What of a specification speaks of the batch."""
+        return spec[: len(spec) - self.core_ndim]
+
     def _describe(self) -> tuple[list[str], bool]:
         """What `repr` shows of the parameters: texts, among them the shape, and whether that is all there is to know."""
         return [f"shape={self.shape}"], False
@@ -310,9 +349,14 @@ class Array(Conveniences):
 
     @property
     def device(self) -> jax.Device | jax.sharding.Sharding:
-        """The device that holds the parameters (or JAX's sharding, where there are several)."""
+        """The device that holds the parameters; for an array on a mesh all devices of the mesh, as the sharding that gives each of
+        them the whole array: that is where an array of any shape can be put beside this one.
+        """
         leaf = self._value[0][0]
-        return jax.devices()[0] if isinstance(leaf, jax.core.Tracer) else leaf.device
+        if isinstance(leaf, jax.core.Tracer):
+            return jax.devices()[0]
+        found: jax.Device | jax.sharding.Sharding = leaf.device if isinstance(leaf, Array) else device_of(leaf)
+        return found
 
     @property
     def T(self) -> Array:
@@ -372,18 +416,38 @@ class Array(Conveniences):
         )
 
     def to_device(self, device: jax.Device | jax.sharding.Sharding, /, *, stream: None = None) -> Self:
-        """The same array on another device.
+        """The same array on another device, or divided among several.
 
         Parameters
         ----------
         device : jax.Device or jax.sharding.Sharding
-            Where to.
+            Where to. A `jax.sharding.NamedSharding` says for each dimension of the array along which axes of a mesh it is divided;
+            the parameters follow as their structure lets them.
         stream : None
             JAX has no streams; anything but None raises.
+
+        Raises
+        ------
+        ValueError
+            If a dimension cannot be divided into equal pieces, or the mesh has axes of a type other than ``Auto``.
+
+        Examples
+        --------
+        >>> import jax
+        >>> from jax.sharding import AxisType, NamedSharding, PartitionSpec
+        >>> import structarrays as sa
+        >>> mesh = jax.make_mesh((1,), ("rows",), axis_types=(AxisType.Auto,))  # one device here, any number elsewhere
+        >>> A = sa.tridiagonal([1.0], [2.0, 3.0], [4.0]).to_device(NamedSharding(mesh, PartitionSpec("rows", None)))
+        >>> A @ sa.ones(2)
+        Dense([6., 4.], dtype=float64)
         """
         if stream is not None:
             raise ValueError(f"to_device: stream must be None, since JAX orders its transfers itself, got {stream!r}")
-        moved: Self = jax.tree.map(lambda leaf: jax.device_put(leaf, device), self)
+        from . import sharding  # which stands on this module
+
+        if isinstance(device, NamedSharding):
+            return cast("Self", sharding.placed(self, device))
+        moved: Self = jax.tree.map(lambda leaf: jax.device_put(leaf, device), sharding.padded_for(self, 1))
         return moved
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
@@ -466,7 +530,7 @@ class Array(Conveniences):
         return cast(str, FUNCTIONS["interop.html"](self))
 
     def __reduce__(self) -> tuple[Callable[..., Array], tuple[Aux, Leaves]]:
-        leaves, aux = self._value
+        leaves, aux = self._padded_for(1)._value  # it may be read where there is another number of devices
         return _unpickle, (aux, tuple(leaf if isinstance(leaf, Array | None) else np.asarray(leaf) for leaf in leaves))
 
     def __copy__(self) -> Array:

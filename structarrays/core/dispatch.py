@@ -31,6 +31,7 @@ from .errors import DensifyError
 from .operands import densify, lift, strip_weak, to_dense
 from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry, Run
+from .sharding import beside, on_mesh, padded_for, pieces
 from .sharing import complete, incomplete
 
 if TYPE_CHECKING:
@@ -132,6 +133,9 @@ class Function(Registry[Any], Generic[R]):
     def _compiled(self, static: tuple[Any, ...], *arrays: Any) -> Any:
         """What is compiled. Where parameters say where the entries stand, those that are handed through stay outside."""
         result = self._trace(static, *arrays)
+        count = pieces(arrays)
+        if count > 1:
+            result = padded_for(result, count)
         return result if dynamic_classes.isdisjoint(map(type, arrays)) else incomplete(result, arrays)
 
     def __repr__(self) -> str:
@@ -175,18 +179,23 @@ class Function(Registry[Any], Generic[R]):
 
     def _eagerly(self, eager: Registry[Any], arrays: Sequence[Any], static: Static) -> Result:
         """The result of the eager kernel for these arguments, or NotImplemented."""
+        shared = on_mesh(arrays)
+        if not all(leaf.is_fully_addressable for leaf in shared):
+            return NotImplemented  # no process has all of the values
         kernel = eager.choose(arrays, static)
         if kernel is None:
             return NotImplemented
         log = active_log() if RECORDING else None
         if log is None:
-            return kernel.run(*arrays, **static)
-        with log.event(self.name, arrays, "eager kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
             result = kernel.run(*arrays, **static)
-        if result is NotImplemented:
-            log.events.remove(event)
-            return result
-        return event.finish(result)
+        else:
+            with log.event(self.name, arrays, "eager kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
+                result = kernel.run(*arrays, **static)
+            if result is NotImplemented:
+                log.events.remove(event)
+            else:
+                result = event.finish(result)
+        return beside(result, shared) if shared and result is not NotImplemented else result
 
     # ---- the call ------------------------------------------------------------------------------------------------
 

@@ -27,6 +27,9 @@ Axes: TypeAlias = int | tuple[int, ...] | None
 Leaves: TypeAlias = tuple[Any, ...]
 """The parameters of an array: each is a `jax.Array`, an `Array`, None, or whatever JAX puts there (`object()`, say)."""
 
+Spec: TypeAlias = tuple[Any, ...]
+"""For each dimension of an array the axes of a mesh along which it is divided, as in `jax.sharding.PartitionSpec`."""
+
 Meta: TypeAlias = Any
 """The static part of a value, which each class defines for itself: hashable."""
 

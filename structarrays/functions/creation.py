@@ -362,12 +362,17 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype=None, de
     k = integer(k, "eye", "k")
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype)
     length = max(0, min(shape[0] + min(k, 0), shape[1] - max(k, 0)))
-    one = ones(() if k == 0 and shape[0] == shape[1] else (length,), dtype=dtype, device=device).data
+    on_mesh = isinstance(device, jax.sharding.NamedSharding)  # it speaks of the matrix, and no parameter is one
+    one = ones(
+        () if k == 0 and shape[0] == shape[1] else (length,), dtype=dtype, device=None if on_mesh else device
+    ).data
     if k == 0:
-        return (Identity if one.ndim == 0 else Diagonal)._make((one, None), shape)
-    if length == 0:
-        return bands([], (), shape, dtype=dtype)
-    return bands([one], (k,), shape)
+        x = (Identity if one.ndim == 0 else Diagonal)._make((one, None), shape)
+    elif length == 0:
+        x = bands([], (), shape, dtype=dtype)
+    else:
+        x = bands([one], (k,), shape)
+    return x.to_device(device) if on_mesh else x
 
 
 @function("x")

@@ -190,7 +190,7 @@ def _write(file, description, numbers):
 def _node(value, where, numbers):
     """The description of a value; its numbers are appended to `numbers`."""
     if isinstance(value, Array):
-        leaves, (cls, meta, assumptions) = value._value
+        leaves, (cls, meta, assumptions) = value._padded_for(1)._value
         parts = [_node(leaf, f"part {i} of {where}", numbers) for i, leaf in enumerate(leaves)]
         fields = {"class": name_of(cls), "meta": static_node(meta, where), "parts": parts}
         return {"structure": {**fields, "assumptions": sorted(assumptions)}}

@@ -120,26 +120,34 @@ def by_columns(diagonals, offsets, shape):
     return jnp.stack(rows, axis=-2)
 
 
-def matmul_dense(diagonals, offsets, shape, x):
-    """``A @ x`` for a matrix ``A`` and a dense `x` of shape (..., n, k); batches broadcast."""
-    return _apply([d[..., None] for d in diagonals], offsets, shape, x, -2)
+def padded(x, length, axis=-1):
+    """An array with zeros behind the end of an axis, whose size is then `length`."""
+    return _pad_axis(x, 0, length - x.shape[axis], axis)
 
 
-def matvec(diagonals, offsets, shape, x):
+def matmul_dense(diagonals, offsets, shape, x, divided=False):
+    """``A @ x`` for a matrix ``A`` and a dense `x` of shape (..., n, k); batches broadcast.
+
+    `divided` is whether the rows are divided among devices, which then send each other no more than they have to.
+    """
+    return _apply([d[..., None] for d in diagonals], offsets, shape, x, -2, divided)
+
+
+def matvec(diagonals, offsets, shape, x, divided=False):
     """``A @ x`` for a matrix ``A`` and vectors `x` of shape (..., n); batches broadcast."""
     # XLA shares out the rows of a column better between threads than those of a vector (a fifth faster).
-    return matmul_dense(diagonals, offsets, shape, x[..., None])[..., 0]
+    return matmul_dense(diagonals, offsets, shape, x[..., None], divided)[..., 0]
 
 
-def dense_matmul(x, diagonals, offsets, shape):
+def dense_matmul(x, diagonals, offsets, shape, divided=False):
     """``x @ A`` for a dense `x` of shape (..., p, m); batches broadcast."""
     diagonals, offsets = transpose([d[..., None, :] for d in diagonals], offsets)
-    return _apply(diagonals, offsets, shape[::-1], x, -1)
+    return _apply(diagonals, offsets, shape[::-1], x, -1, divided)
 
 
-def vecmat(x, diagonals, offsets, shape):
+def vecmat(x, diagonals, offsets, shape, divided=False):
     """``x @ A`` for vectors `x` of shape (..., m); batches broadcast."""
-    return matvec(*transpose(diagonals, offsets), shape[::-1], x)
+    return matvec(*transpose(diagonals, offsets), shape[::-1], x, divided)
 
 
 def band_matmul(diagonals1, offsets1, shape1, diagonals2, offsets2, shape2):
@@ -195,12 +203,13 @@ def kron(diagonals1, offsets1, shape1, diagonals2, offsets2, n):
     return tuple(_sum(terms[k]) for k in offsets), offsets
 
 
-def _apply(diagonals, offsets, shape, x, axis):
+def _apply(diagonals, offsets, shape, x, axis, divided):
     """Sum over k of ``diagonal_k * x`` shifted by k along `axis`; the diagonals broadcast against `x`.
 
     Rows in which every diagonal has an entry are one fused expression of static slices; the few rows above and below
     are padded expressions of their own, and the three parts are concatenated. (Padding or masking all rows costs up
-    to twice the time, gathers and scatters 25 times.)
+    to twice the time, gathers and scatters 25 times.) If the rows are `divided` among devices, all are one padded expression:
+    to concatenate the parts each device would have to send all that it has.
     """
     m, n = shape
     dtype = jnp.result_type(x, *diagonals)
@@ -225,7 +234,7 @@ def _apply(diagonals, offsets, shape, x, axis):
 
     top = min(m, max(0, -min(k for _, k in pairs)))
     bottom = min(m, max(0, n - max(k for _, k in pairs)))
-    if top >= bottom:
+    if divided or top >= bottom:
         return rows(0, m)
     parts = [rows(*part) for part in ((0, top), (top, bottom), (bottom, m)) if part[0] < part[1]]
     parts = [jnp.broadcast_to(p, _broadcast_shapes((x, *diagonals), axis, p.shape[axis])) for p in parts]

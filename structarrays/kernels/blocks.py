@@ -126,7 +126,7 @@ def band_matmul(blocks1, offsets1, grid1, blocks2, offsets2, grid2):
     return {k: functools.reduce(jnp.add, products) for k, products in terms.items()}
 
 
-def layers(parts, length, fill, axis):
+def layers(parts, length, fill, axis, divided=False):
     """Arrays that stand at places along an axis, side by side in as few arrays of the whole length as possible.
 
     Parameters
@@ -138,11 +138,16 @@ def layers(parts, length, fill, axis):
     fill : scalar
         What stands between them.
     axis : int
+    divided : bool
+        Whether the axis is divided among devices: then each array gets a layer of its own, since to put arrays side by side each
+        device would have to send all that it has.
 
     Returns
     -------
     list of jax.Array
     """
+    if divided:
+        return [_padded(part, start, length - start - part.shape[axis], fill, axis) for start, part in parts]
     rows: list[tuple[int, list]] = []
     for start, part in parts:
         end = start + part.shape[axis]
@@ -156,6 +161,12 @@ def layers(parts, length, fill, axis):
         lax.concatenate([*pieces, *_gap(pieces[-1], length - end, fill, axis)], pieces[-1].ndim + axis)
         for end, pieces in rows
     ]
+
+
+def _padded(x, before, after, fill, axis):
+    widths = [(0, 0, 0)] * x.ndim
+    widths[axis] = (before, after, 0)
+    return lax.pad(x, jnp.asarray(fill, x.dtype), widths)
 
 
 def _gap(like, size, fill, axis):

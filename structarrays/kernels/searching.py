@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy
 from jax import Array
 
+from structarrays.kernels.devices import device_of
 from structarrays.kernels.statistical import Axis
 
 
@@ -27,7 +28,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     """Indices of the nonzero elements, an array a dimension. Eager: the shapes depend on the data."""
     # On the host, since every new count would compile anew.
     integer = jnp.result_type(int)
-    return tuple(jax.device_put(index.astype(integer), x.sharding) for index in numpy.nonzero(numpy.asarray(x)))
+    return tuple(jax.device_put(index.astype(integer), device_of(x)) for index in numpy.nonzero(numpy.asarray(x)))
 
 
 def searchsorted(x1: Array, x2: Array, /, *, side: str = "left", sorter: Array | None = None) -> Array:

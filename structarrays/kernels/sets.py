@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy
 from jax import Array
 
+from structarrays.kernels.devices import device_of
+
 
 def _unique(x: Array, **wanted: bool):
     """``numpy.unique`` with the results back on the device of ``x``, indices in the default integer dtype."""
     values, *indices = numpy.unique(numpy.asarray(x), return_index=True, equal_nan=False, **wanted)
     integer = jnp.result_type(int)
-    return tuple(jax.device_put(a, x.sharding) for a in (values, *(i.astype(integer) for i in indices)))
+    return tuple(jax.device_put(a, device_of(x)) for a in (values, *(i.astype(integer) for i in indices)))
 
 
 def unique_all(x: Array, /) -> tuple[Array, Array, Array, Array]:

@@ -30,8 +30,8 @@ def over_batch(function, ndim: int):
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(5, 6, 7))
-def multiply(data, rows, columns, x, stored, m: int, in_bounds: bool, in_order: bool):
+@functools.partial(jax.custom_jvp, nondiff_argnums=(5, 6, 7, 8))
+def multiply(data, rows, columns, x, stored, m: int, in_bounds: bool, in_order: bool, divided: bool = False):
     """The product of a matrix of `m` rows with a vector ``(n,)`` or a matrix ``(n, p)``.
 
     Parameters
@@ -46,11 +46,13 @@ def multiply(data, rows, columns, x, stored, m: int, in_bounds: bool, in_order: 
         The number of rows.
     in_bounds, in_order : bool
         Whether there is no padding; whether the rows are sorted.
+    divided : bool
+        Whether the entries are divided among devices, each of which then adds up its own.
     """
     piece = max(1 << 10, _PIECE // math.prod(x.shape[1:]) if x.size else 1)
     start = jnp.zeros((m, *x.shape[1:]), data.dtype)
     count, rest = divmod(data.shape[0], piece)
-    if count < 2:
+    if divided or count < 2:
         return _add_products(start, data, rows, columns, x, stored, in_bounds, in_order)
 
     def add_piece(i, result):
@@ -76,14 +78,14 @@ def _add_products(result, data, rows, columns, x, stored, in_bounds, in_order):
 
 
 @multiply.defjvp
-def _(m, in_bounds, in_order, primals, tangents):
+def _(m, in_bounds, in_order, divided, primals, tangents):
     # The product is linear in either factor; in one piece, since the transpose of the loop would sum whole arrays.
     data, rows, columns, x, stored = primals
     data_dot, _, _, x_dot, _ = tangents
     tangent = jnp.zeros((m, *x.shape[1:]), data.dtype)
     for d, v in ((data_dot, x), (data, x_dot)):
         tangent = _add_products(tangent, d, rows, columns, v, stored, in_bounds, in_order)
-    return multiply(data, rows, columns, x, stored, m, in_bounds, in_order), tangent
+    return multiply(data, rows, columns, x, stored, m, in_bounds, in_order, divided), tangent
 
 
 # ---- look-ups -------------------------------------------------------------------------------------------------------

@@ -104,12 +104,21 @@ class Banded(Array):
     @property
     def diagonals(self) -> tuple:
         """The stored diagonals, one for each offset."""
-        return self._value[0][: len(self.offsets)]
+        stored = self._value[0][: len(self.offsets)]
+        if self.pieces == 1:
+            return stored
+        lengths = (kernel.diagonal_length(self.core_shape, k) for k in self.offsets)
+        return tuple(d[..., :length] for d, length in zip(stored, lengths, strict=True))
 
     @property
     def entries(self) -> tuple:
         """The parameters that hold entries (a banded array without diagonals carries a scalar for its batch)."""
-        return self._value[0][:-1]
+        return self.diagonals or self._value[0][:-1]
+
+    @property
+    def pieces(self) -> int:
+        """For how many pieces of one size the diagonals are padded."""
+        return self.meta[2] if len(self.meta) > 2 else 1
 
     @property
     def background(self):
@@ -121,7 +130,21 @@ class Banded(Array):
         return batch_of(leaves[0].shape, 1 if meta[0] else 0) + meta[1]
 
     def _rebuild(self, entries, background):
-        return Banded._make((*entries, background), self.meta)
+        return Banded._make((*entries, background), self.meta[:2])._padded_for(self.pieces)
+
+    def _padded_for(self, pieces):
+        if pieces == self.pieces or not self.offsets:
+            return self
+        length = min(self.core_shape)
+        diagonals = [kernel.padded(d, length + -length % pieces if pieces > 1 else d.shape[-1]) for d in self.diagonals]
+        meta = (*self.meta[:2], pieces) if pieces > 1 else self.meta[:2]
+        return Banded._make((*diagonals, self.background), meta, self.assumptions)
+
+    def _specs(self, spec, divides):
+        batch = self._batch_spec(spec)
+        along = spec[-2] if spec[-2] is not None else spec[-1]
+        entries = (*batch, along) if self.offsets else batch
+        return (entries,) * (len(self._value[0]) - 1) + (batch,)
 
     def _gather(self, data):
         if not self.offsets:

@@ -109,4 +109,4 @@ def _(x, items, value, owned):
     if not owned:
         # From here on the handle owns all of its parameters, so none may be another array's.
         diagonals = [d if offsets[a] in needed else jnp.copy(d) for a, d in enumerate(diagonals)]
-    return type(x)._make((*diagonals, None), x.meta)
+    return x._rebuild(diagonals, None)

@@ -29,9 +29,9 @@ def _(x1, x2):
     if x1.background is not None:
         x1 = _contiguous(x1)
     if x2.ndim == 1:
-        product = kernel.matvec(x1.diagonals, x1.offsets, x1.core_shape, x2.data)
+        product = kernel.matvec(x1.diagonals, x1.offsets, x1.core_shape, x2.data, x1.pieces > 1)
     else:
-        product = kernel.matmul_dense(x1.diagonals, x1.offsets, x1.core_shape, x2.data)
+        product = kernel.matmul_dense(x1.diagonals, x1.offsets, x1.core_shape, x2.data, x1.pieces > 1)
     if x1.background is not None:
         axis = -min(x2.ndim, 2)
         product = product + _background_product(x1, x2.data, axis)
@@ -45,9 +45,9 @@ def _(x1, x2):
     if x2.background is not None:
         x2 = _contiguous(x2)
     if x1.ndim == 1:
-        product = kernel.vecmat(x1.data, x2.diagonals, x2.offsets, x2.core_shape)
+        product = kernel.vecmat(x1.data, x2.diagonals, x2.offsets, x2.core_shape, x2.pieces > 1)
     else:
-        product = kernel.dense_matmul(x1.data, x2.diagonals, x2.offsets, x2.core_shape)
+        product = kernel.dense_matmul(x1.data, x2.diagonals, x2.offsets, x2.core_shape, x2.pieces > 1)
     if x2.background is not None:
         transposed = matrix_transpose.dispatch(x2)
         if x1.ndim > 1:  # the rows of x1 are one more batch dimension

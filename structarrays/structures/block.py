@@ -118,6 +118,9 @@ class Block(Factored):
         parts, (p, q) = self._value[0], self.meta
         return tuple(parts[i * q : (i + 1) * q] for i in range(p))
 
+    def _specs(self, spec, divides):
+        return (spec,) * len(self.parts)
+
     @property
     def heights(self) -> tuple[int, ...]:
         """The numbers of rows of the blocks, from above."""

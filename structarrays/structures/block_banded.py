@@ -115,9 +115,34 @@ class BlockBanded(Blocks):
         return self.meta[2]
 
     @property
+    def pieces(self) -> int:
+        """For how many pieces of one size the block diagonals are padded."""
+        return self.meta[3] if len(self.meta) > 3 else 1
+
+    @property
+    def blocks(self) -> tuple:
+        """The stored blocks, an array ``(..., k, bm, bn)`` for each block diagonal."""
+        stored = self._value[0][:-1]
+        if self.pieces == 1:
+            return stored
+        return tuple(b[..., : run.count, :, :] for b, run in zip(stored, self.runs, strict=True))
+
+    @property
     def runs(self) -> tuple[Run, ...]:
         """Where the blocks of each parameter stand."""
         return _runs(self.meta)
+
+    def _rebuild(self, entries, background):
+        return BlockBanded._make((*entries, background), self.meta[:3])._padded_for(self.pieces)
+
+    def _padded_for(self, pieces):
+        if pieces == self.pieces:
+            return self
+        count = min(self.grid)
+        length = count + -count % pieces
+        blocks = [band_kernel.padded(b, length, -3) if pieces > 1 else b for b in self.blocks]
+        meta = (*self.meta[:3], pieces) if pieces > 1 else self.meta[:3]
+        return BlockBanded._make((*blocks, self.background), meta, self.assumptions)
 
     @property
     def core_shape(self) -> tuple[int, int]:
@@ -271,7 +296,7 @@ class BlockBanded(Blocks):
 
 @functools.lru_cache(maxsize=1024)
 def _runs(meta) -> tuple[Run, ...]:
-    offsets, grid, (height, width) = meta
+    offsets, grid, (height, width) = meta[:3]
     return tuple(
         Run(max(0, -k) * height, max(0, k) * width, band_kernel.diagonal_length(grid, k), height, width)
         for k in offsets
@@ -279,7 +304,7 @@ def _runs(meta) -> tuple[Run, ...]:
 
 
 def _core_shape(meta) -> tuple[int, int]:
-    _, (rows, columns), (height, width) = meta
+    _, (rows, columns), (height, width) = meta[:3]
     return rows * height, columns * width
 
 

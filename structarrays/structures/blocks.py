@@ -93,7 +93,7 @@ class Blocks(Array):
     @property
     def entries(self) -> tuple:
         """The same: the parameters that hold entries."""
-        return self._value[0][:-1]
+        return self.blocks
 
     @property
     def background(self):
@@ -107,6 +107,11 @@ class Blocks(Array):
 
     def _rebuild(self, entries, background):
         return type(self)._make((*entries, background), self.meta)
+
+    def _specs(self, spec, divides):
+        batch = self._batch_spec(spec)
+        along = spec[-2] if spec[-2] is not None else spec[-1]
+        return ((*batch, along),) * len(self.runs) + (batch,)
 
     def _gather(self, data):
         m, n = self.core_shape

@@ -161,7 +161,7 @@ def _(x, y):
     return restrict(x, y) if is_zero_outside(y) and _stored(y) < _stored(x) else x
 
 
-@meet_pair.kernel(BlockBanded, BlockBanded, when=lambda x, y: x.meta[1:] == y.meta[1:] and is_zero_outside(y))
+@meet_pair.kernel(BlockBanded, BlockBanded, when=lambda x, y: x.meta[1:3] == y.meta[1:3] and is_zero_outside(y))
 def _(x, y):
     return at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
 

@@ -33,7 +33,7 @@ def _(x1, x2):
         for run, blocks in zip(x1.runs, x1.blocks, strict=True)
         if run.size
     ]
-    product = _sum_of(parts, shape, -2, x1.dtype)
+    product = _sum_of(parts, shape, -2, x1)
     return Dense._make((product[..., 0] if vector else product,))
 
 
@@ -47,14 +47,14 @@ def _(x1, x2):
         for run, blocks in zip(x2.runs, x2.blocks, strict=True)
         if run.size
     ]
-    product = _sum_of(parts, shape, -1, x2.dtype)
+    product = _sum_of(parts, shape, -1, x2)
     return Dense._make((product[..., 0, :] if vector else product,))
 
 
-def _sum_of(parts, shape, axis, dtype):
+def _sum_of(parts, shape, axis, x):
     """The products with all runs, side by side where they do not share rows (columns), and added where they do."""
     parts = [(start, jnp.broadcast_to(p, shape[:-2] + p.shape[-2:])) for start, p in parts]
-    terms = kernel.layers(parts, shape[axis], 0, axis) or [jnp.zeros(shape, dtype)]
+    terms = kernel.layers(parts, shape[axis], 0, axis, x.pieces > 1) or [jnp.zeros(shape, x.dtype)]
     return functools.reduce(jnp.add, terms)
 
 

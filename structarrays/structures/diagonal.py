@@ -70,6 +70,16 @@ class Diagonal(Banded):
         """The one diagonal."""
         return (self.diag,)
 
+    @property
+    def entries(self) -> tuple:
+        """The one parameter that holds entries."""
+        return self._value[0][:-1]
+
+    pieces = 1  # the one diagonal is as long as the matrix
+
+    def _padded_for(self, pieces):
+        return self
+
     @staticmethod
     def _shape(leaves, meta):
         return batch_of(leaves[0].shape, 1) + meta
@@ -125,6 +135,9 @@ class Identity(Diagonal):
 
     def _rebuild(self, entries, background):
         return Identity._make((*entries, background), self.meta)
+
+    def _specs(self, spec, divides):
+        return Array._specs(self, spec, divides)
 
     def _free(self):
         return Diagonal._make((self.diag, self.background), self.meta)

@@ -93,6 +93,9 @@ class Inverse(Factored):
     def _pattern(self, rows, columns):
         return pattern.of_inverse(self.a, rows, columns)
 
+    def _specs(self, spec, divides):
+        return (spec,)
+
     def _dense(self):
         n = self.shape[-1]
         identity = Dense._make((jnp.eye(n, dtype=self.dtype),))

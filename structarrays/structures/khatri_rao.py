@@ -60,6 +60,10 @@ class KhatriRao(Factored):
         rows, width = a.shape[-2], a.shape[-1] * b.shape[-1]
         return (*a.shape[:-2], width, rows) if meta else (*a.shape[:-2], rows, width)
 
+    def _specs(self, spec, divides):
+        *batch, rows, columns = spec
+        return ((*batch, columns if self.transposed else rows, None),) * 2
+
     def _dense(self):
         data = _row_by_row(*(p._dense() for p in self.parts))
         return data.mT if self.transposed else data

@@ -12,6 +12,7 @@ from ..core.dense import Dense
 from ..core.entries import element, elements
 from ..core.errors import StructureError
 from ..core.factored import Factored, chain, common_batch, merge_pair, part, scale, stored, unified, with_batch
+from ..core.sharding import of_factors
 from ..functions.elementwise import add
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..kernels import bands as bands_kernel
@@ -105,6 +106,9 @@ class Kronecker(Factored):
     def _shape(leaves, meta):
         m, n = (math.prod(f.shape[axis] for f in leaves) for axis in (-2, -1))
         return (*leaves[0].shape[:-2], m, n)
+
+    def _specs(self, spec, divides):
+        return of_factors(self.factors, spec, divides)
 
     def _dense(self):
         return chain(kernel.kron, [f._dense() for f in self.factors])

@@ -23,6 +23,7 @@ from ..core.factored import (
     with_batch,
 )
 from ..core.registry import FUNCTIONS
+from ..core.sharding import of_factors
 from ..functions.creation import tril, triu
 from ..functions.elementwise import abs as absolute
 from ..functions.elementwise import multiply
@@ -133,6 +134,9 @@ class KroneckerSum(Factored):
     def _shape(leaves, meta):
         n = math.prod(f.shape[-1] for f in leaves)
         return (*leaves[0].shape[:-2], n, n)
+
+    def _specs(self, spec, divides):
+        return of_factors(self.factors, spec, divides)
 
     def to_banded(self):
         """The sum of banded factors as one `Banded` with all its entries.

@@ -111,6 +111,10 @@ class LowRank(Factored):
         inner = pattern.cuts(self.rank, pattern.FINE)
         return pattern.composed(pattern.pattern(self.u, rows, inner), pattern.pattern(self.v, columns, inner).T)
 
+    def _specs(self, spec, divides):
+        *batch, rows, columns = spec
+        return (*batch, rows, None), (*batch, columns, None)
+
     @property
     def _product_cost(self):
         return self.u._product_cost + self.v._product_cost

@@ -104,6 +104,15 @@ class Product(Factored):
     def _pattern(self, rows, columns):
         return pattern.of_product(self.factors, rows, columns)
 
+    def _specs(self, spec, divides):
+        """The rows of the first factor, and of those behind it as long as all before are square; the columns likewise from the right."""
+        *batch, rows, columns = spec
+        square = [f.shape[-1] == f.shape[-2] for f in self.factors]
+        return tuple(
+            (*batch, rows if all(square[:i]) else None, columns if all(square[i + 1 :]) else None)
+            for i in range(len(square))
+        )
+
     def _dense(self):
         return chain(self.factors)._dense()
 

@@ -289,6 +289,23 @@ class Sparse(Array):
             data = self._without_padding(data)
         return Sparse._make((data, *self._like(data), background), self.meta)
 
+    @property
+    def pieces(self) -> int:
+        """Into how many pieces of one size the entries divide."""
+        return self.meta[3] if len(self.meta) > 3 else 1
+
+    def _padded_for(self, pieces):
+        if pieces == self.pieces:
+            return self
+        leaves, (_, meta, _) = self._padded_to(self.nnz + -self.nnz % pieces)._value
+        return Sparse._make(leaves, (*meta[:3], pieces) if pieces > 1 else meta[:3], self.assumptions)
+
+    def _specs(self, spec, divides):
+        """The entries, along the axes of the first dimension that is divided."""
+        batch = self._batch_spec(spec)
+        along = next((a for a in spec[len(batch) :] if a is not None), None)
+        return ((*batch, along),) * (1 + self.core_ndim) + (batch,)
+
     def _without_padding(self, data):
         return jnp.where(self.coords[0] < self.core_shape[0], data, jnp.zeros((), data.dtype))
 

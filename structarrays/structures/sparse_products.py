@@ -65,7 +65,7 @@ def _times(x1, data, stored=None):
 
 def _multiply(x1, entries, rows, columns, data, stored=None):
     m, in_bounds, in_order = x1.core_shape[0], not x1.padded, x1.order[0] == 0
-    return kernel.multiply(entries, rows, columns, data, stored, m, in_bounds, in_order)
+    return kernel.multiply(entries, rows, columns, data, stored, m, in_bounds, in_order, x1.pieces > 1)
 
 
 # ---- times sparse -----------------------------------------------------------------------------------------------------

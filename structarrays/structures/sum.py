@@ -112,6 +112,9 @@ class Sum(Factored):
     def _shape(leaves, meta):
         return leaves[0].shape
 
+    def _specs(self, spec, divides):
+        return (spec,) * len(self.terms)
+
     def _dense(self):
         total = self.terms[0]._dense()
         for term in self.terms[1:]:

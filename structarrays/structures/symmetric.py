@@ -99,6 +99,9 @@ class Mirrored(Array):
         batch_of(leaves[0].shape, 2)
         return leaves[0].shape
 
+    def _specs(self, spec, divides):
+        return (spec,)
+
     def _rebuild(self, entries, background):
         return type(self)._make(tuple(entries), self.lower)
 

@@ -148,6 +148,9 @@ class Triangular(Array):
         batch_of(leaves[0].shape, 2)
         return leaves[0].shape
 
+    def _specs(self, spec, divides):
+        return spec, self._batch_spec(spec)
+
     def _rebuild(self, entries, background):
         data = triangles.with_diagonal(*entries) if self.unit_diagonal else entries[0]
         return Triangular._make((data, background), (self.lower, False))

@@ -1,0 +1,10 @@
+"""Where arrays lie."""
+
+import jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+
+def device_of(x: jax.Array) -> jax.Device | jax.sharding.Sharding:
+    """Where an array of any shape can be put beside this one: its device, or on a mesh whole on each of the devices."""
+    device = x.device
+    return NamedSharding(device.mesh, PartitionSpec()) if isinstance(device, NamedSharding) else device

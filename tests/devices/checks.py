@@ -1,0 +1,137 @@
+"""What is run in a process with eight devices: see tests/test_many_devices.py."""
+
+import jax
+import numpy as np
+
+import structarrays as sa
+from devices.arrays import N, sharding, structures
+from devices.communication import PROGRAMS, collectives
+
+x = np.random.default_rng(1).normal(size=N)
+
+FUNCTIONS = {
+    "A @ x": lambda A, x: A @ x,
+    "A @ A": lambda A, x: A @ A,
+    "A * A": lambda A, x: A * A,
+    "A - 1": lambda A, x: A - 1.0,
+    "x[:, None] * A": lambda A, x: x[:, None] * A,
+    "exp(A)": lambda A, x: sa.exp(A),
+    "A.mT": lambda A, x: A.mT,
+    "A[3, 5]": lambda A, x: A[3, 5],
+    "A[8:16]": lambda A, x: A[8:16],
+    "concat": lambda A, x: sa.concat([A, A]),
+    "sum(A)": lambda A, x: sa.sum(A),
+    "sum(A, axis=0)": lambda A, x: sa.sum(A, axis=0),
+    "var(A, axis=0)": lambda A, x: sa.var(A, axis=0),
+    "max(A, axis=1)": lambda A, x: sa.max(A, axis=1),
+    "cumulative_sum": lambda A, x: sa.cumulative_sum(A, axis=0),
+    "diagonal(A)": lambda A, x: sa.linalg.diagonal(A),
+    "solve(A, x)": lambda A, x: sa.linalg.solve(A, x),
+    "slogdet(A)": lambda A, x: sa.linalg.slogdet(A)[1],
+    "unique_values(A)": lambda A, x: sa.unique_values(A),
+}
+"""Functions of a matrix and a vector."""
+
+
+def compared(name: str) -> dict:
+    """For a structure, under each function: what eight devices give, and what the dense array gives on one."""
+    A = structures()[name]
+    dense = sa.asarray(np.asarray(A))
+    divided, vector = A.to_device(sharding("rows", None)), sa.asarray(x).to_device(sharding("rows"))
+    regular = [key for key in FUNCTIONS if name != "LowRank" or key not in ("solve(A, x)", "slogdet(A)")]
+    return {
+        key: tuple(np.asarray(FUNCTIONS[key](*args)) for args in ((divided, vector), (dense, sa.asarray(x))))
+        for key in regular
+    }
+
+
+def kept(name: str) -> dict:
+    """The classes of what functions that know the structure make of it on eight devices, and on one."""
+    A = structures()[name]
+    divided, vector = A.to_device(sharding("rows", None)), sa.asarray(x).to_device(sharding("rows"))
+    keys = ("A @ x", "A @ A", "A * A", "A - 1", "exp(A)", "A.mT")
+    return {
+        key: tuple(type(FUNCTIONS[key](*args)).__name__ for args in ((divided, vector), (A, sa.asarray(x))))
+        for key in keys
+    }
+
+
+def transformed(name: str) -> dict:
+    """The same of programs under JAX's transformations: what eight devices give, and what one does."""
+    A = structures()[name]
+    scale = sa.reshape(sa.arange(1.0, 9.0), (8, 1, 1))
+
+    def loss(A, x):
+        return sa.sum((A @ x) ** 2).to_jax()
+
+    def iterated(A, x):
+        def step(carry, _):
+            A, x = carry
+            return (A, A @ x), sa.sum(x).to_jax()
+
+        (A, x), sums = jax.lax.scan(step, (A, x), None, length=3)
+        return (A @ x).to_jax(), sums
+
+    programs = {
+        "jit": lambda A, stack, x: jax.jit(loss)(A, x),
+        "grad": lambda A, stack, x: np.asarray(sa.grad(loss)(A, x)),
+        "vmap": lambda A, stack, x: jax.vmap(loss, (0, None))(stack, x),
+        "scan": lambda A, stack, x: np.concatenate([np.ravel(part) for part in iterated(A, x)]),
+    }
+    alone = A, A * scale, sa.asarray(x)
+    divided = (
+        A.to_device(sharding("rows", None)),
+        (A * scale).to_device(sharding("rows")),
+        alone[2].to_device(sharding("rows")),
+    )
+    if name == "Permutation":
+        del programs["grad"]  # it has nothing to differentiate by
+    return {key: (np.asarray(f(*divided)), np.asarray(f(*alone))) for key, f in programs.items()}
+
+
+def shares(name: str) -> list:
+    """For each parameter of a matrix on eight devices, and of what exp makes of it, its size and that of its largest piece."""
+    A = structures()[name].to_device(sharding("rows", None))
+    leaves = jax.tree.leaves((A, A * 2.0))
+    return [(leaf.size, max(piece.data.size for piece in leaf.addressable_shards)) for leaf in leaves]
+
+
+def moved(program: str, n: int) -> list:
+    """What the devices send each other: for each collective operation its name and the bytes that a device gets."""
+    return collectives(PROGRAMS[program], n)
+
+
+def round_trip() -> tuple:
+    """An array on the mesh and back on one device; arrays made beside it."""
+    A = structures()["Banded"]
+    back = A.to_device(sharding("rows", None)).to_device(jax.devices()[0])
+    beside = A.to_device(sharding("rows", None)).device
+    made = [
+        sa.eye(N, device=sharding("rows", None)),
+        sa.zeros((N, 2), device=sharding("rows")),
+        sa.ones(3, device=beside),
+    ]
+    made += [
+        sa.asarray([1.0, 2.0, 3.0], device=beside),
+        sa.eye(N, k=1, device=sharding("rows", None)),
+        sa.zeros_like(A.to_device(sharding("rows"))),
+    ]
+    return (
+        jax.tree.structure(back) == jax.tree.structure(A),
+        bool(sa.all(back.to_dense() == A.to_dense())),
+        [len(leaf.sharding.device_set) for x in made for leaf in jax.tree.leaves(x)],
+    )
+
+
+def error(spec: tuple, shape: tuple, explicit: bool = False) -> str:
+    """What is said of a specification that does not do."""
+    where = sharding(*spec)
+    if explicit:
+        where = jax.sharding.NamedSharding(
+            jax.make_mesh((8,), ("rows",), axis_types=(jax.sharding.AxisType.Explicit,)), where.spec
+        )
+    try:
+        sa.Diagonal(np.ones(shape)).to_device(where)
+    except ValueError as raised:
+        return str(raised)
+    return "nothing raised"

@@ -1,0 +1,145 @@
+"""Arrays divided among eight devices, which the processor plays, and among the devices of two processes."""
+
+import multiprocessing
+import os
+import re
+import socket
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from devices import checks
+from devices.arrays import structures
+from devices.communication import PROGRAMS, table
+
+import structarrays as sa
+
+ROOT = Path(__file__).parents[1]
+FLAGS = "--xla_cpu_collective_call_terminate_timeout_seconds=600"  # eight devices on one processor wait for each other
+EIGHT = f"--xla_force_host_platform_device_count=8 {FLAGS}"
+NAMES = list(structures())
+
+
+@pytest.fixture(scope="module")
+def eight():
+    """A process with eight devices, whose number is settled when JAX starts."""
+    before = os.environ.get("XLA_FLAGS")
+    os.environ["XLA_FLAGS"] = f"{before or ''} {EIGHT}"
+    try:
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            assert pool.submit(jax.device_count).result() == 8
+            yield pool
+    finally:
+        if before is None:
+            del os.environ["XLA_FLAGS"]
+        else:
+            os.environ["XLA_FLAGS"] = before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_of_divided_arrays(name, eight):
+    """The values of dense arrays on one device, to 1e-12."""
+    for function, (got, want) in eight.submit(checks.compared, name).result().items():
+        np.testing.assert_allclose(
+            got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want), initial=1), err_msg=function
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_structure_of_divided_arrays(name, eight):
+    for function, (got, want) in eight.submit(checks.kept, name).result().items():
+        assert got == want, function
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_transformations_of_divided_arrays(name, eight):
+    for program, (got, want) in eight.submit(checks.transformed, name).result().items():
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want)), err_msg=program)
+
+
+@pytest.mark.parametrize(
+    "name", ["Diagonal", "Banded", "BlockDiagonal", "BlockBanded", "Sparse", "Dense", "Symmetric", "Triangular"]
+)
+def test_each_device_holds_its_part(name, eight):
+    """An eighth of each parameter, and so of what a function makes of it, though diagonals have lengths that eight does not divide."""
+    for size, piece in eight.submit(checks.shares, name).result():
+        assert piece == -(-size // 8)
+
+
+@pytest.mark.parametrize("program", [p for p in PROGRAMS if not p.startswith(("`solve", "`K", "`S"))])
+def test_no_body_is_sent(program, eight):
+    """What the devices send does not grow with the number of rows: edges, or a sum."""
+    few, many = (eight.submit(checks.moved, program, n).result() for n in (1 << 10, 1 << 14))
+    assert few == many
+    assert sum(size for _, size in many) <= 256
+
+
+def test_banded_matvec_sends_its_edges(eight):
+    """A number from either neighbour for a tridiagonal matrix."""
+    assert eight.submit(checks.moved, "`A @ x`, A tridiagonal", 1 << 14).result() == [("collective-permute", 8)] * 2
+
+
+def test_documented_communication(eight):
+    """The table of docs/scaling.md is what the compiled programs say."""
+    page = (ROOT / "docs/scaling.md").read_text()
+    assert eight.submit(table, 1 << 20).result() in page
+
+
+def test_round_trip(eight):
+    """On one device again, the array is what it was; what is made beside an array on a mesh lies on the mesh."""
+    same_structure, same_values, devices = eight.submit(checks.round_trip).result()
+    assert same_structure and same_values
+    assert set(devices) == {8}
+
+
+@pytest.mark.parametrize(
+    ("spec", "shape", "explicit", "message"),
+    [
+        (("rows", None), (20,), False, "dimension 0 of an array of shape (20, 20) must be a multiple of 8"),
+        ((None, None, "rows"), (16,), False, "the array has 2 dimensions, but"),
+        (("rows", None), (16,), True, "must be of the type Auto"),
+    ],
+)
+def test_errors(spec, shape, explicit, message, eight):
+    assert message in eight.submit(checks.error, spec, shape, explicit).result()
+
+
+def test_two_processes():
+    """Two processes with four devices each, which find each other on the loopback address, compute what one does."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **os.environ,
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count=4 {FLAGS}",
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
+    }
+    command = [sys.executable, "-m", "devices.two_processes", f"127.0.0.1:{port}"]
+    processes = [
+        subprocess.Popen(
+            [*command, str(i)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        for i in (0, 1)
+    ]
+    outputs = [process.communicate(timeout=300)[0] for process in processes]
+    for process, output in zip(processes, outputs, strict=True):
+        assert process.returncode == 0, output
+        assert "8 devices, 4 of them here" in output
+        errors = [float(e) for e in re.findall(r"error (\S+)", output)]
+        assert len(errors) >= 10
+        assert max(errors) < 1e-12
+
+
+def test_one_device_is_a_mesh_too():
+    """On a mesh of one device an array is held, and computes, as without."""
+    where = jax.sharding.NamedSharding(
+        jax.make_mesh((1,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,)), jax.sharding.PartitionSpec("rows")
+    )
+    A = sa.tridiagonal([1.0], [2.0, 3.0], [4.0])
+    B = A.to_device(where)
+    assert jax.tree.structure(B) == jax.tree.structure(A)
+    assert sa.all(B @ B == A @ A)
