@@ -112,6 +112,18 @@ def test_densify():
             pass
 
 
+@pytest.mark.parametrize(
+    ("f", "n"),  # a warning is given when a call is traced, so once for each size
+    [(lambda x: sa.sort(x), 41), (jax.jit(lambda x: sa.sort(x)), 42), (sa.structured(lambda x: jnp.sort(x)), 43)],
+    ids=["eager", "jit", "structured"],
+)
+def test_densify_warns_at_the_line_of_the_caller(f, n):
+    x = sa.Diagonal(np.ones(n))
+    with sa.densify("warn"), pytest.warns(sa.DensifyWarning, match="sort expands Diagonal") as caught:
+        f(x)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
 def test_policies_belong_to_the_cache_of_jit():
     traced = []
 

@@ -1,30 +1,70 @@
 """The Python code in the README and in every page of the documentation runs, page by page, from top to bottom."""
 
+import contextlib
+import doctest
 import importlib.util
+import io
 import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import structarrays as sa
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^(?:<!-- needs (?P<package>\w+) -->\n)?```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+TABLE = re.compile(
+    r"^<!-- the (?P<what>same|second runs)(?:, needs (?P<package>\w+))? -->\n\n(?P<table>(?:^\|.*\n)+)", re.MULTILINE
+)
+OUTPUT = re.compile(r"\n\n```text\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def python_code(page: Path) -> str:
-    """All blocks of a page as one program, each line at the line number it has in the page; but for those below a mark that names a
-    package which is not installed.
+def is_installed(package: str | None) -> bool:
+    return package is None or importlib.util.find_spec(package) is not None
+
+
+def run(page: Path, text: str) -> None:
+    """Run the blocks of a page in one namespace, each with the line numbers that it has in the page; but for those below a mark that names
+    a package which is not installed. Where a block of ``text`` stands right below one that prints, it is what that one prints, in which
+    ``...`` is anything. Below a mark, both columns of a table are code that gives the same, or the second one is code.
     """
-    text = page.read_text(encoding="utf-8")
-    lines = [""] * text.count("\n")
-    for block in BLOCK.finditer(text):
-        if block["package"] and importlib.util.find_spec(block["package"]) is None:
+    namespace = {"__name__": "__main__"}
+    for part in sorted([*BLOCK.finditer(text), *TABLE.finditer(text)], key=lambda part: part.start()):
+        if part.re is TABLE:
+            compare(part["table"], namespace, part["what"] == "same" and is_installed(part["package"]))
             continue
-        first = text.count("\n", 0, block.start("code"))
-        code = block["code"].splitlines()
-        lines[first : first + len(code)] = code
-    return "\n".join(lines) + "\n"
+        if not is_installed(part["package"]):
+            continue
+        code = "\n" * text.count("\n", 0, part.start("code")) + part["code"]
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, str(page), "exec"), namespace)
+        shown = OUTPUT.match(text, part.end())
+        if shown and printed.getvalue():
+            same = doctest.OutputChecker().check_output(shown["text"], printed.getvalue(), doctest.ELLIPSIS)
+            assert same, f"{page}: a block prints\n{printed.getvalue()}\nand the page says\n{shown['text']}"
+
+
+def compare(table: str, namespace: dict, both: bool) -> None:
+    """Evaluate the code in the second cell of each row, and, if asked for both, compare it with that in the first."""
+    for row in table.splitlines()[2:]:
+        theirs, ours = (re.findall(r"`([^`]+)`", cell) for cell in row.strip("|").split("|")[:2])
+        values = [eval(code, namespace) for code in ours]
+        if theirs and both:
+            for code, value in zip(theirs, values, strict=True):
+                expected = dense(eval(code, namespace))
+                np.testing.assert_allclose(dense(value), expected, rtol=1e-9, atol=1e-9, err_msg=row)
+
+
+def dense(x) -> np.ndarray:
+    """The elements of an array of any library."""
+    for name in () if isinstance(x, sa.Array) else ("toarray", "to_dense", "as_matrix", "materialise", "to_jax"):
+        if hasattr(x, name):
+            return np.asarray(getattr(x, name)())
+    return np.asarray(x)
 
 
 WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
@@ -35,13 +75,36 @@ def test_code_of_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(ROOT / "examples")  # which pages import from
     monkeypatch.setenv("SCIPY_ARRAY_API", os.environ.get("SCIPY_ARRAY_API", ""))  # a page sets it: undone afterwards
-    code = compile(python_code(page), str(page), "exec")
-    exec(code, {"__name__": "__main__"})
+    run(page, page.read_text(encoding="utf-8"))
+
+
+def test_shown_output_is_compared(tmp_path):
+    page = "```python\nprint(1 + 1)\nprint(0.1)\n```\n\n```text\n{}\n...\n```\n"
+    run(tmp_path / "page.md", page.format(2))
+    with pytest.raises(AssertionError, match="a block prints"):
+        run(tmp_path / "page.md", page.format(3))
+
+
+def test_rows_of_tables_are_compared(tmp_path):
+    page = (
+        "<!-- the same -->\n\n| theirs | ours | |\n|---|---|---|\n| `1 + 1`, `3` | `2`, `{}` | of `x` |\n| – | `4` |\n"
+    )
+    run(tmp_path / "page.md", page.format(3))
+    with pytest.raises(AssertionError, match="Not equal"):
+        run(tmp_path / "page.md", page.format(5))
+    with pytest.raises(NameError):
+        run(tmp_path / "page.md", page.format("unknown"))
+    for mark in "the same, needs no_such_package", "the second runs":  # ours alone is run
+        other = page.replace("the same", mark)
+        run(tmp_path / "page.md", other.format(5))
+        with pytest.raises(NameError):
+            run(tmp_path / "page.md", other.format("unknown"))
 
 
 def test_there_is_code_to_run():
     names = {page.name for page in WITH_CODE}
     assert {"README.md", "index.md", "semantics.md", "extending.md"} <= names
+    assert {page.parent.name for page in WITH_CODE} >= {"docs", "how_to", "coming_from"}
 
 
 def test_the_commands_that_ci_runs_are_in_the_readme():

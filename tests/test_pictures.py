@@ -583,17 +583,18 @@ class TestFlow:
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_gallery_shows_what_its_code_makes(tmp_path):
+def test_pages_show_what_their_code_makes(tmp_path):
     pytest.importorskip("matplotlib")
     subprocess.run(
         [sys.executable, ROOT / "docs" / "gallery.py", tmp_path],
         check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
-    shown = {*re.findall(r"\]\(pictures/(.*?)\)", page), *re.findall(r'^--8<-- "(.*?)"$', page, re.MULTILINE)}
+    pages = "".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("gallery", "tutorial"))
+    shown = {*re.findall(r"\]\(pictures/(.*?)\)", pages), *re.findall(r'^--8<-- "(.*?)"$', pages, re.MULTILINE)}
     made = {path.name for path in tmp_path.iterdir()}
-    assert made == shown == {path.name for path in (ROOT / "docs" / "pictures").glob("gallery_*")}
+    kept = {path.name for pattern in ("gallery_*", "tutorial_*") for path in (ROOT / "docs" / "pictures").glob(pattern)}
+    assert made == shown == kept
     for name in made:
         kept = (ROOT / "docs" / "pictures" / name).read_text(encoding="utf-8")
         if name.endswith(".html"):  # what else they hold depends on the version of matplotlib

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -117,10 +118,21 @@ def allow_dense(x: Array, name: str, size: int, *, limit: bool = True) -> None:
             f'or with sa.densify("allow", limit=…)'
         )
     if policy.mode == "warn" or size > policy.limit:
-        warnings.warn(f"{name} expands {kind} to its dense form ({size} bytes)", DensifyWarning, stacklevel=4)
+        text = f"{name} expands {kind} to its dense form ({size} bytes)"
+        warnings.warn(text, DensifyWarning, stacklevel=_level_of_caller())
     log = active_log()
     if log is not None:
         log.add(Event(name, (kind,), "densify", f"Dense of shape {x.shape}", bytes=size, densified=True))
+
+
+def _level_of_caller() -> int:
+    """The `stacklevel`, for a warning by the function that asks, of the line that called this library, under a transformation of JAX or not."""
+    frame = sys._getframe(1)
+    level = 1
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("structarrays", "jax"):
+        frame = frame.f_back
+        level += 1
+    return level
 
 
 def strip_weak(leaf: Any) -> Any:
