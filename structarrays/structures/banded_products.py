@@ -5,14 +5,12 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.join import is_zero_outside
-from ..core.operands import densify, to_dense
+from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from ..functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
 from ..kernels import bands as kernel
 from .banded import Banded, at_offsets, bands
 from .diagonal import Diagonal, Identity
-from .fill import Fill
-from .fill_products import is_narrow
 
 
 def has_structural_zeros(x, *args, **static) -> bool:
@@ -106,16 +104,6 @@ def _(x1, x2):
     )
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     return bands(diagonals, offsets, (x1.shape[-2], x2.shape[-1]), dtype=x1.dtype, batch=batch)
-
-
-@matmul.kernel(Banded, Fill)
-def _(x1, x2):
-    return matmul.dispatch(x1, to_dense(x2) if is_narrow(x2, -1) else densify(x2, "matmul"))
-
-
-@matmul.kernel(Fill, Banded)
-def _(x1, x2):
-    return matmul.dispatch(to_dense(x1) if is_narrow(x1, -2) else densify(x1, "matmul"), x2)
 
 
 def _scales(x) -> bool:

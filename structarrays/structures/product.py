@@ -32,7 +32,7 @@ from ..functions.statistical import sum as sum_of
 from .banded import Banded
 from .diagonal import Diagonal, Identity
 from .fill import Fill
-from .low_rank import LowRank, constant_of_rank_one, lines
+from .low_rank import LowRank, lines
 from .permutation import Permutation
 
 compose_pair = Registry("compose_pair")
@@ -149,12 +149,19 @@ def _(x, y):
 
 @compose_pair.kernel(Fill, Array)
 def _(x, y):
-    return matmul.dispatch(constant_of_rank_one(x), y)
+    return matrix_transpose(_of_equal_columns(matrix_transpose(y), matrix_transpose(x)))
 
 
 @compose_pair.kernel(Array, Fill)
 def _(x, y):
-    return matmul.dispatch(x, constant_of_rank_one(y))
+    return _of_equal_columns(x, y)
+
+
+def _of_equal_columns(x, y):
+    """A matrix times a constant one, whose number goes into the sums: there a structural zero makes a zero of NaN, too."""
+    number = jnp.broadcast_to(y.value[..., None, None], (*y.shape[:-1], 1))
+    ones = jnp.ones((*y.shape[:-2], y.shape[-1], 1), y.dtype)
+    return LowRank._make(tuple(common_batch(matmul.dispatch(x, Dense._make((number,))), Dense._make((ones,)))))
 
 
 def _is_square(x) -> bool:

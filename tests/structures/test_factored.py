@@ -367,3 +367,24 @@ def test_structural_zeros_are_no_term():
             assert type(total) is type(x)
             np.testing.assert_allclose(dense(total), dense(x))
         assert type(nothing - x + nothing) is type(-x)
+
+
+@pytest.mark.parametrize("value", [2.0, 0.0, np.inf, np.nan])
+@pytest.mark.parametrize("name", ["Diagonal", "Banded", "background", "no offsets", "rectangular"])
+def test_a_constant_times_a_banded_matrix_has_rank_one(name, value):
+    """Nothing is expanded, and infinity and NaN do what they do in the dense product."""
+    band = sa.tridiagonal([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, np.inf, 4.0, 5.0, 6.0], [1.0, -1.0, 1.0, 1.0, 1.0])
+    matrices = {
+        "Diagonal": sa.Diagonal(np.arange(6.0)),
+        "Banded": band,
+        "background": sa.exp(sa.Diagonal(np.arange(6.0))),
+        "no offsets": sa.Banded([], (), (6, 6)),
+        "rectangular": sa.Banded([np.arange(5.0)], (1,), (8, 6)),
+    }
+    A = matrices[name]
+    left, right = sa.Fill(value, (7, A.shape[0])), sa.Fill(value, (A.shape[1], 7))
+    with sa.densify("error"):
+        products = left @ A, A @ right
+    for product, expected in zip(products, (left.to_dense() @ A, A @ right.to_dense()), strict=True):
+        assert type(product) is sa.LowRank and product.rank == 1
+        np.testing.assert_array_equal(np.asarray(product), np.asarray(expected))
