@@ -118,15 +118,15 @@ def _(x, where, axis):
 
 
 def _in_blocks(x, reduce, axis):
-    """Each column (axis -2) or row (axis -1) reduced to a number, as many of them together as `IN_ONE_GO` allows: ``(..., n)``."""
+    """Each column (axis -2) or row (axis -1) reduced to a number, ``(..., n)``: as many of them together as `IN_ONE_GO` allows, and no more
+    than an eighth of all.
+    """
     length, count = x.shape[axis], x.shape[-3 - axis]
-    at_once = max(1, IN_ONE_GO // max(1, length * math.prod(x.shape[:-2])))
+    at_once = max(1, min(IN_ONE_GO // max(1, length * math.prod(x.shape[:-2])), -(-count // 8)))
 
     def of_lines(where):
         return reduce(_lines(x, where, -3 - axis), axis=(-1,), keepdims=False)
 
-    if count <= at_once:
-        return of_lines(jnp.arange(count))
     blocks = -(-count // at_once)
     where = jnp.minimum(jnp.arange(blocks * at_once), count - 1).reshape(blocks, at_once)
     # Derivatives compute each block once more: all of them together are as large as the dense form.
