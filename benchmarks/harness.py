@@ -71,8 +71,8 @@ class Report:
     verdicts: list[Verdict] = field(default_factory=list)
 
     def rounds(self, count: int) -> int:
-        """The number of rounds: a tenth of `count`, and at least 5, of a quick run."""
-        return max(5, count // 10) if self.quick else count
+        """The number of rounds: of a quick run a tenth of `count`, and at least 5 where there are so many."""
+        return min(count, max(5, count // 10)) if self.quick else count
 
     def section(self, title: str) -> None:
         print(f"\n== {title} ==", flush=True)
@@ -85,6 +85,7 @@ class Report:
         absent: Mapping[str, str] | None = None,
         rounds: int = 60,
         inner: int = 1,
+        warm_up: int = 3,
     ) -> dict[str, Timing]:
         """Time the candidates of one case, print them and judge the bars.
 
@@ -100,8 +101,10 @@ class Report:
             Peers that cannot be compared, and why.
         rounds, inner
             Rounds, and calls in each round (many, for calls of microseconds).
+        warm_up
+            Calls of each candidate before the first round.
         """
-        timings = interleave(candidates, self.rounds(rounds), inner)
+        timings = interleave(candidates, self.rounds(rounds), inner, warm_up)
         print(f"\n{case}")
         print(f"  {'':36}{'minimum':>11}{'median':>11}{'ours/this':>11}{'(medians)':>11}")
         ours = timings.get(OURS)
@@ -160,10 +163,12 @@ class Report:
         print(f"written to {path}")
 
 
-def interleave(candidates: Mapping[str, Callable[[], object]], rounds: int, inner: int = 1) -> dict[str, Timing]:
+def interleave(
+    candidates: Mapping[str, Callable[[], object]], rounds: int, inner: int = 1, warm_up: int = 3
+) -> dict[str, Timing]:
     """Time functions of no arguments in alternation; results are awaited, and compilation is not counted."""
     for function in candidates.values():
-        for _ in range(3):
+        for _ in range(warm_up):
             jax.block_until_ready(function())
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     order = list(candidates.items())

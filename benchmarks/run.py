@@ -8,10 +8,12 @@ import platform
 import sys
 from pathlib import Path
 
-# Both before numpy and jax are imported. jaxlib calls the OpenBLAS that scipy brings; its threads beside XLA's own on
+# Before numpy and jax are imported. jaxlib calls the OpenBLAS that scipy brings; its threads beside XLA's own on
 # few cores slow every LAPACK call down, up to ten times, so all peers run with one.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["JAX_ENABLE_X64"] = "1"
+# Before scipy is, too: scikit-learn asks for it where it is given arrays that are not NumPy's.
+os.environ["SCIPY_ARRAY_API"] = "1"
 
 SECTIONS = (
     "eager",
@@ -27,6 +29,7 @@ SECTIONS = (
     "banded",
     "low_rank",
     "standardise",
+    "estimators",
     "libraries",
     "accuracy",
     "compiled",
@@ -38,6 +41,7 @@ PACKAGES = (
     "jaxlib",
     "numpy",
     "scipy",
+    "scikit-learn",
     "lineax",
     "quax",
     "linear_operator",

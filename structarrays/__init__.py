@@ -159,6 +159,7 @@ from .structures import blocks_joins as _blocks_joins
 from .structures import blocks_products as _blocks_products
 from .structures import blocks_reductions as _blocks_reductions
 from .structures import circulant_solvers as _circulant_solvers
+from .structures import extremes as _extremes
 from .structures import factored_batches as _factored_batches
 from .structures import factored_functions as _factored_functions
 from .structures import factored_solvers as _factored_solvers
@@ -176,6 +177,7 @@ from .structures import low_rank_spectra as _low_rank_spectra
 from .structures import matrix_functions as _matrix_functions
 from .structures import permutation_products as _permutation_products
 from .structures import selections as _selections
+from .structures import singular_vectors as _singular_vectors
 from .structures import sparse_batch_writes as _sparse_batch_writes
 from .structures import sparse_elementwise as _sparse_elementwise
 from .structures import sparse_forms as _sparse_forms
@@ -201,6 +203,7 @@ from .structures import triangular_products as _triangular_products
 from .structures import triangular_reductions as _triangular_reductions
 from .structures import triangular_solvers as _triangular_solvers
 from .structures import via_sparse as _via_sparse
+from .structures import where_nan as _where_nan
 from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
 from .structures.block import Block
 from .structures.block_banded import BlockBanded, block_tridiagonal

@@ -392,7 +392,8 @@ def isinf(x: Array, /) -> Array:
 
     Notes
     -----
-    Structural zeros stay.
+    Structural zeros stay. Of factored arrays (`LowRank`, `Kronecker`, `Sum`, `Product`) the result is `Sparse` in an eager call, and has
+    no entries if their parameters are finite, and so small that no product of them overflows.
 
     Examples
     --------
@@ -424,7 +425,8 @@ def isnan(x: Array, /) -> Array:
 
     Notes
     -----
-    Structural zeros stay.
+    Structural zeros stay. Of factored arrays (`LowRank`, `Kronecker`, `Sum`, `Product`) the result is `Sparse` in an eager call, and has
+    no entries if their parameters are finite, and so small that no product of them overflows.
 
     Examples
     --------

@@ -6,9 +6,11 @@ through these: a QR factorisation has none where columns depend on each other.
 """
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from structarrays.kernels.linalg_dense import qr
 
@@ -108,3 +110,35 @@ def _(rank, primals, tangents):
     rest = on_u - vk @ (_adjoint(vk) @ on_u) + vd @ _adjoint(kept_change)
     d_right = (rest / jnp.where(sk == 0, jnp.nan, sk)[..., None, :]).conj()
     return ((uk * sk[..., None, :]), vk.conj()), (d_left, d_right)
+
+
+# ---- orthonormal columns ---------------------------------------------------------------------------------------------------
+
+
+def reflectors(q):
+    """Orthonormal columns ``q`` (..., m, r) as those of Householder reflectors, each times a number of magnitude 1.
+
+    Returns the vectors (..., r, m), the j-th from its element j on, the factors tau (..., r) and the numbers (..., r): the diagonal of R,
+    which has nothing else, in LAPACK's QR factorisation of q.
+    """
+    (m, r), batch = q.shape[-2:], q.shape[:-2]
+    # The transpose of what LAPACK has: a vector below the diagonal of R in each row.
+    packed, tau = jnp.linalg.qr(q, mode="raw")
+    signs = jnp.diagonal(packed, axis1=-2, axis2=-1)
+    places = np.arange(r)[:, None] + np.arange(m)
+    below = jnp.pad(packed, [(0, 0)] * len(batch) + [(0, 0), (0, r)])[..., np.arange(r)[:, None], places]
+    return below.at[..., 0].set(1), tau, signs / jnp.abs(signs)
+
+
+def orthonormal_beside(project, u):
+    """Orthonormal columns (..., m, r), orthogonal to those onto whose span `project` projects, which span with them what u (..., m, r) does.
+
+    Where the columns of u are in that span already, to rounding, theirs are any; a little noise makes sure that there are some.
+    """
+    noise = jax.random.normal(jax.random.key(0), u.shape[-2:], u.real.dtype)
+    scale = jnp.finfo(u.dtype).eps * jnp.linalg.norm(u, axis=(-2, -1), keepdims=True) / math.sqrt(u.shape[-2])
+    new = u - project(u)
+    new = new - project(new) + jnp.where(scale == 0, 1, scale) * noise
+    for _ in range(2):  # twice is enough: B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9
+        new, _ = qr(new - project(new))
+    return new

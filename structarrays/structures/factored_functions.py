@@ -18,6 +18,7 @@ from ..core.factored import (
     with_batch,
 )
 from ..core.join import is_zero_outside
+from ..core.operands import densify
 from ..functions.elementwise import divide, multiply, negative, positive, square, subtract
 from ..functions.indexing import index
 from ..functions.linalg_norms import diagonal, vector_norm
@@ -88,6 +89,8 @@ def _multiplied(x, y, *args):
                 return product
         elif y.stores_entries and not is_zero_outside(y) and not y._covers and y.core_ndim == 2:
             return total(*(multiply.dispatch(x, term) for term in beside_constant(y)))
+    if x is y:  # expanded once
+        args = [densify(x, "multiply")] * 2
     return elementwise(multiply, args, {})
 
 

@@ -59,7 +59,7 @@ class Kronecker(Factored):
     `det`, `slogdet`, `matrix_rank`                    ``O(sum(n_i**3))``; a rank takes ``O(N)`` besides
     `eigh`, `svd`                                      ``O(sum(n_i**3) + N log N)``: a `Product` of a `Kronecker` and the
                                                        `Permutation` that sorts
-    `sum`, `mean`, `var`, norms, diagonal              ``O(sum(n_i**2))`` and the size of the result
+    `sum`, `mean`, `var`, `max`, norms, diagonal       ``O(sum(n_i**2))`` and the size of the result
     rows by index or mask                              a `Product` of a `Sparse` selection and the whole
     with a multiple of the identity added:             ``O(sum(n_i**3) + N sum(n_i))`` by the eigenvectors of the factors, if
     `solve`, `slogdet`, `det`, `eigh`                  these are known to be Hermitian; else the first three by their

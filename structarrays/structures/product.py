@@ -25,6 +25,7 @@ from ..core.factored import (
 from ..core.join import is_zero_outside
 from ..core.operands import to_dense
 from ..core.registry import Registry
+from ..functions.elementwise import abs as absolute
 from ..functions.elementwise import multiply
 from ..functions.indexing import index
 from ..functions.linear_algebra import expanded_product, matmul, matrix_transpose
@@ -401,6 +402,21 @@ def _(x, y):
     for factor in (*right, *further):
         result = matmul(result, factor)
     return result
+
+
+def _keeps_magnitudes(x) -> bool:
+    """Whether the structure of what stands between two scalings is that of its magnitudes."""
+    if x.dtype.kind not in "fc" or not _is_scaled(x):  # that of an integer that has wrapped around is no product
+        return False
+    _, middle, _ = _unscaled(x)
+    return middle.stores_entries or (isinstance(middle, Factored) and absolute.choose((middle,), {}) is not None)
+
+
+@absolute.kernel(Product, when=_keeps_magnitudes)
+def _(x):
+    """``|D A E| = |D| |A| |E|`` for diagonal D and E."""
+    left, middle, right = _unscaled(x)
+    return product(*map(absolute.dispatch, (*left, middle, *right)))
 
 
 @select_lines.kernel(Product)

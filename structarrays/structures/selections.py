@@ -73,8 +73,10 @@ def _by_elements(x, where, axis):
     return elements_at(x, (where[:, None], along) if axis == -2 else (along, where[:, None]))
 
 
-def _pays(x, *, operands, key) -> bool:
-    """Whether a key asks for rows or for columns of a full matrix with few parameters, and more of them than it has such."""
+def _selects_lines(x, *, operands, key) -> bool:
+    """Whether a key asks for rows or for columns of a full matrix with few parameters: at an index array, or more of them than it has
+    such.
+    """
     kinds = sorted(k[0] for k in key)
     if (
         x.core_ndim != 2
@@ -86,10 +88,11 @@ def _pays(x, *, operands, key) -> bool:
     sizes = [k[2] if k[0] == "slice" else operands[0].size for k in key]
     whole = [k == ("slice", 0, n, 1) for k, n in zip(key, x.shape[-2:], strict=True)]
     one_axis = sum(whole) == 1 and all(o.ndim == 1 for o in operands)
-    return one_axis and 2 * (3 * sizes[whole.index(False)] + stored(x)) < sizes[0] * sizes[1]
+    # Lines at an index array that do not pay are dense, and hardly more than is stored.
+    return one_axis and (kinds[0] == "array" or 2 * (3 * sizes[whole.index(False)] + stored(x)) < sizes[0] * sizes[1])
 
 
-@index.kernel(Array, when=_pays)
+@index.kernel(Array, when=_selects_lines)
 def _(x, *, operands, key):
     axis = -2 if key[1] == ("slice", 0, x.shape[-1], 1) else -1
     chosen = tuple(Dense._make((o,)) for o in operands)

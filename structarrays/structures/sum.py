@@ -17,6 +17,7 @@ from ..core.factored import (
     common_batch,
     hadamard,
     hadamard_pair,
+    has_dynamic_parts,
     in_either_order,
     inner_pair,
     line_key,
@@ -298,6 +299,16 @@ def _(x1, x2):
     return total(*(matmul(x1, term) for term in _factors(x2)))
 
 
+@matmul.eager_kernel(Sum, Array)
+@matmul.eager_kernel(Array, Sum)
+def _(x1, x2):
+    """Term by term outside of the compiled call, where the product of two sparse terms has as many entries as there are."""
+    if min(x1.ndim, x2.ndim) < 2 or x1.shape[-1] != x2.shape[-2] or not all(map(has_dynamic_parts, (x1, x2))):
+        return NotImplemented
+    left, right = (_factors(x) if type(x) is Sum else [x] for x in (x1, x2))
+    return total(*(matmul(s, t) for s in left for t in right))
+
+
 @scale.kernel(Sum)
 def _(x, factor):
     return x._with_parts(factor)
@@ -322,16 +333,34 @@ def _(x, *, axis, keepdims):
 
 @hadamard_pair.kernel(Sum, Factored)
 def _(x, y):
-    return total(*(multiply.dispatch(term, y) for term in x.terms))
+    products = _each_times([(term, y) for term in x.terms])
+    return None if products is None else total(*products)
 
 
 @hadamard_pair.kernel(Sum, Sum)
 def _(x, y):
     if x is not y:
-        return total(*(multiply.dispatch(s, t) for s in x.terms for t in y.terms))
-    mixed = [multiply.dispatch(s, t) for s, t in itertools.combinations(x.terms, 2)]
+        products = _each_times(itertools.product(x.terms, y.terms))
+        return None if products is None else total(*products)
+    squares, mixed = _each_times((t, t) for t in x.terms), _each_times(itertools.combinations(x.terms, 2))
+    if squares is None or mixed is None:
+        return None
     two = Dense._make((jnp.full((1, 1), 2, x.dtype),))
-    return total(*(multiply.dispatch(t, t) for t in x.terms), *(multiply.dispatch(two, m) for m in mixed))
+    return total(*squares, *(multiply.dispatch(two, m) for m in mixed))
+
+
+def _each_times(pairs):
+    """The elementwise products of pairs of terms; None where one of two factored terms has no structure, as then the whole is expanded,
+    once.
+    """
+    products = []
+    for x, y in pairs:
+        both = isinstance(x, Factored) and isinstance(y, Factored)
+        product = hadamard(x, y) if both else multiply.dispatch(x, y)
+        if product is None:
+            return None
+        products.append(product)
+    return products
 
 
 # ---- norms ------------------------------------------------------------------------------------------------------------------

@@ -283,6 +283,164 @@ def test_spreads_of_constants_in_a_sum_are_not_expanded():
         assert is_small(use, x)
 
 
+# ---- magnitudes, extremes, and where nothing is NaN ---------------------------------------------------------------------------------
+
+
+def kronecker(m, n):
+    a, b = RNG.normal(size=(m // 6, n // 4)), RNG.normal(size=(6, 4))
+    return sa.Kronecker(a, b), np.kron(a, b)
+
+
+def scaled(make, rows=True, columns=False):
+    def scaled(m, n):
+        x, a = make(m, n)
+        for wanted, numbers in ((rows, RNG.normal(size=(m, 1))), (columns, RNG.normal(size=n))):
+            if wanted:
+                x, a = x * numbers, a * numbers
+        assert type(x) is sa.Product
+        return x, a
+
+    return scaled
+
+
+def centred(make):
+    def centred(m, n):
+        x, a = make(m, n)
+        return x - sa.mean(x, axis=0), a - a.mean(0)
+
+    return centred
+
+
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("make", [kronecker, toeplitz], ids=["kronecker", "toeplitz"])
+def test_magnitudes_of_what_is_scaled(make, columns):
+    x, a = scaled(make, columns=columns)(60, 40)
+    with sa.densify("error"):
+        y = abs(x)
+    assert type(y) is sa.Product and [type(f) for f in y.factors] == [type(f) for f in x.factors]
+    np.testing.assert_allclose(dense(y), np.abs(a), rtol=1e-14)
+    complex_scaled = x * (1 + 1j * RNG.normal(size=(60, 1)))
+    with sa.densify("error"):
+        y = abs(complex_scaled)
+    assert y.dtype == np.float64
+    np.testing.assert_allclose(dense(y), np.abs(dense(complex_scaled)), rtol=1e-13)
+
+
+def test_magnitudes_of_integers_that_wrap_around():
+    a = np.full((30, 30), 2**31, np.int64)
+    x = sa.Product(sa.Diagonal(np.full(30, 2**31)), sa.Toeplitz(a[0], a[0]))
+    np.testing.assert_array_equal(dense(abs(x)), np.abs(2**31 * a))
+
+
+EXTREMES = {
+    "low rank": low_rank,
+    "kronecker": kronecker,
+    "centred kronecker": centred(kronecker),
+    "centred toeplitz": centred(toeplitz),
+    "scaled kronecker": scaled(kronecker),
+    "scaled toeplitz": scaled(toeplitz, columns=True),
+}
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("size", [(60, 40), (1200, 1000)], ids=["one block", "many blocks"])
+@pytest.mark.parametrize("kind", EXTREMES)
+def test_extremes(kind, size, jit):
+    x, a = EXTREMES[kind](*size)
+    for ours, theirs in ((sa.max, np.max), (sa.min, np.min)):
+        for axis in (0, 1, None):
+            for keepdims in (False, True):
+
+                def use(x, ours=ours, axis=axis, keepdims=keepdims):
+                    return ours(x, axis=axis, keepdims=keepdims)
+
+                with sa.densify("error"):
+                    got = (jax.jit(use) if jit else use)(x)
+                np.testing.assert_allclose(dense(got), theirs(a, axis=axis, keepdims=keepdims), rtol=1e-13, atol=1e-13)
+
+
+def test_extremes_of_batches():
+    x, a = low_rank(9, 7, batch=(3,))
+    for axis in (0, (0, 1), (1, 2), (0, 1, 2)):
+        np.testing.assert_allclose(dense(sa.max(x, axis=axis)), a.max(axis), rtol=1e-13)
+
+
+def test_extremes_hold_a_block_at_a_time():
+    x, a = low_rank(4000, 3000)
+    for axis in (0, 1, None):
+        assert is_small(lambda x, axis=axis: sa.max(x, axis=axis), x)
+    derivative = jax.grad(lambda x: jnp.sum(sa.max(x, axis=0).to_jax()))
+    assert jax.jit(derivative).lower(x).compile().memory_analysis().temp_size_in_bytes < x.size * x.itemsize / 2
+    got, places = derivative(x), a.argmax(0)
+    want = np.zeros((4000, 2))
+    np.add.at(want, places, dense(x.v))
+    np.testing.assert_allclose(dense(got.u), want, atol=1e-12)
+
+
+def test_extremes_of_integers_and_nan():
+    u = RNG.integers(-4, 5, (9, 2))
+    np.testing.assert_array_equal(dense(sa.min(sa.LowRank(u, u), axis=0)), (u @ u.T).min(0))
+    v = np.ones((9, 2))
+    v[3, 1] = np.nan
+    np.testing.assert_array_equal(dense(sa.max(sa.LowRank(v, np.ones((7, 2))), axis=1)), (v @ np.ones((2, 7))).max(1))
+
+
+NOWHERE = {**EXTREMES, "centred sparse": centred(sparse), "product": product}
+
+
+@pytest.mark.parametrize("kind", NOWHERE)
+def test_nothing_is_nan(kind):
+    x, a = NOWHERE[kind](60, 40)
+    with sa.densify("error"):
+        for function in (sa.isnan, sa.isinf):
+            nowhere = function(x)
+            assert type(nowhere) is sa.Sparse and nowhere.data.shape == (0,) and nowhere.dtype == np.bool_
+            assert not bool(sa.any(nowhere)) and nowhere.shape == x.shape
+        for other in (np.inf, sa.ones((40,)), sa.ones((60, 40))):
+            assert type(sa.where(nowhere, other, x)) is type(x)
+        np.testing.assert_array_equal(dense(sa.sum(sa.astype(~nowhere, sa.float64), axis=0)), np.full(40, 60.0))
+    np.testing.assert_allclose(dense(sa.where(nowhere, np.inf, x)), a, atol=1e-12)
+    assert type(jax.jit(sa.isnan)(x)) is sa.Dense
+
+
+def test_nothing_is_nan_in_batches():
+    x, a = low_rank(9, 7, batch=(3,))
+    nowhere = sa.isnan(x)
+    assert nowhere.shape == x.shape
+    wider = sa.where(nowhere, sa.zeros((2, 1, 1, 1)), x)
+    assert type(wider) is sa.LowRank
+    np.testing.assert_allclose(dense(wider), np.broadcast_to(a, (2, 3, 9, 7)), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("u", "v"),
+    [
+        ([[1.0, np.nan]], [[1.0, 2.0]]),
+        ([[1.0, np.inf]], [[1.0, 0.0]]),
+        ([[1e200, 1e200]], [[1e200, -1e200]]),  # what is finite overflows
+        ([[1e200]], [[1e108]]),
+    ],
+)
+def test_what_is_nan_or_infinite_is_found(u, v):
+    k = np.shape(u)[1]
+    u, v = np.concatenate([u, np.ones((9, k))]), np.concatenate([v, np.full((5, k), 2.0), np.zeros((4, k))])
+    x = sa.LowRank(u, v)
+    for ours, theirs in ((sa.isnan, np.isnan), (sa.isinf, np.isinf)):
+        got = ours(x)
+        assert type(got) is sa.Sparse
+        np.testing.assert_array_equal(dense(got), theirs(dense(x)))
+        np.testing.assert_array_equal(dense(sa.where(got, 7.0, x)), np.where(theirs(dense(x)), 7.0, dense(x)))
+        with pytest.raises(sa.DensifyError), sa.densify("error"):
+            ours(x)
+
+
+def test_what_overflows_in_a_narrow_dtype():
+    for dtype in ("float32", "complex64"):
+        x = sa.Kronecker(np.full((2, 2), 1e20, dtype), np.full((3, 3), 1e20, dtype), np.full((2, 2), 1e-30, dtype))
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(dense(sa.isinf(x)), np.isinf(dense(x)))
+
+
 # ---- derivatives -------------------------------------------------------------------------------------------------------------------
 
 

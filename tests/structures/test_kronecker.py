@@ -364,6 +364,50 @@ def test_reductions(axis, dtype, kind):
         close(la.matrix_norm(x), np.linalg.norm(dense, axis=(-2, -1)))
 
 
+@pytest.mark.parametrize("shapes", [[(3, 4), (2, 5)], [(2, 3), (3, 1), (2, 4)]], ids=str)
+@pytest.mark.parametrize("axis", [-2, -1, (-2, -1), (0, 1), None], ids=str)
+def test_extremes(axis, shapes):
+    x = sa.Kronecker(*factors(shapes, batch=(2,)))
+    dense = full(x)
+    with sa.densify("error"):
+        for ours, theirs in ((sa.max, np.max), (sa.min, np.min)):
+            for keepdims in (False, True):
+                close(ours(x, axis=axis, keepdims=keepdims), theirs(dense, axis=axis, keepdims=keepdims))
+
+
+def test_extremes_cost_what_the_factors_have():
+    a, b = factors([(500, 20), (400, 30)])
+    compiled = jax.jit(lambda x: sa.max(x, axis=0)).lower(sa.Kronecker(a, b)).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < 100_000
+    want = np.max([np.kron(a[i], b).max(0) for i in range(500)], axis=0)
+    close(sa.max(sa.Kronecker(a, b), axis=0), want)
+
+
+def test_extremes_of_special_values():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        a, b = (rng.choice([0.0, 1.0, -1.0, 2.0, np.inf, -np.inf, np.nan], size=s) for s in ((3, 2), (2, 3)))
+        with np.errstate(invalid="ignore"):
+            dense = np.kron(a, b)
+        for ours, theirs in ((sa.max, np.max), (sa.min, np.min)):
+            for axis in (0, 1, None):
+                np.testing.assert_array_equal(np.asarray(ours(sa.Kronecker(a, b), axis=axis)), theirs(dense, axis=axis))
+
+
+def test_derivatives_of_extremes():
+    a, b = map(jnp.asarray, factors([(5, 3), (4, 2)]))
+
+    def total(function):
+        return jax.grad(lambda a, b: jnp.sum(function(a, b) ** 2), argnums=(0, 1))
+
+    ours, theirs = (
+        total(lambda a, b: sa.max(sa.Kronecker(a, b), axis=0).to_jax()),
+        total(lambda a, b: jnp.max(jnp.kron(a, b), axis=0)),
+    )
+    for got, want in zip(ours(a, b), theirs(a, b), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
 def test_variance_does_not_cancel():
     rng = np.random.default_rng(0)
     a, b = (1e6 + rng.normal(size=s) for s in ((40, 3), (50, 2)))

@@ -183,6 +183,30 @@ def test_the_sum_of_squares_is_constant(kind):
 # ---- a repeated centring, and constants ----------------------------------------------------------------------------------------------
 
 
+def test_products_of_centred_sparse_matrices():
+    """Term by term, the product of the sparse ones with as many entries as there are."""
+    parameters, make, of_parameters = sparse(300, 40)
+    x, a = make(*parameters), np.asarray(of_parameters(*parameters))
+    z, centred = standardised(x, sa), standardised(a, np)
+    assert [type(t) for t in z.terms] == [sa.Sparse, sa.LowRank]
+    with sa.densify("error"):
+        for got, want in (
+            (z.mT @ z, centred.T @ centred),
+            (x.mT @ z, a.T @ centred),
+            (z.mT @ x, centred.T @ a),
+            (z @ z.mT, centred @ centred.T),
+        ):
+            np.testing.assert_allclose(np.asarray(got.to_jax()), want, atol=1e-12 * np.max(np.abs(want)))
+    with pytest.raises(ValueError, match="matmul"):
+        z @ z
+    inside = jax.jit(lambda z: (z.mT @ z).to_jax())(z)
+    np.testing.assert_allclose(inside, centred.T @ centred, atol=1e-11)
+    derivative = jax.grad(lambda z: jnp.sum((z.mT @ z).to_jax() ** 2), allow_int=True)(z)
+    np.testing.assert_allclose(
+        derivative.terms[0].data, (4 * centred @ centred.T @ centred)[tuple(map(np.asarray, x.coords))], rtol=1e-9
+    )
+
+
 def test_rows_and_constants_stay_one_row():
     (data,), make, dense = sparse(200, 30)
     a = np.asarray(dense(data))

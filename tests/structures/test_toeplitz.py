@@ -640,3 +640,24 @@ def test_a_wide_triangular_one_beside_a_sparse_one(upper):
         total, product = x + sparse, x * sparse
     np.testing.assert_array_equal(np.asarray(total), np.asarray(x) + np.asarray(sparse))
     np.testing.assert_array_equal(np.asarray(product), np.asarray(x) * np.asarray(sparse))
+
+
+@pytest.mark.parametrize(
+    "make", [sa.Toeplitz, sa.Hankel, lambda c, r: sa.Circulant(c)], ids=["Toeplitz", "Hankel", "Circulant"]
+)
+def test_few_lines_in_any_order(make):
+    """Dense, and no more than they are."""
+    rng = np.random.default_rng(0)
+    x = make(rng.normal(size=60), rng.normal(size=30))
+    a, where = dense(x), np.array([5, -1])
+    with sa.densify("error"):
+        for got, want in (
+            (x[where], a[where]),
+            (x[:, where], a[:, where]),
+            (sa.take(x, sa.asarray(where % 30), axis=1), a[:, where % 30]),
+        ):
+            assert type(got) is sa.Dense
+            same(got, want)
+    many = np.tile(where, 100)
+    assert type(x[many]) is sa.Product
+    same(x[many], a[many])
