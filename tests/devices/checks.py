@@ -1,5 +1,8 @@
 """What is run in a process with eight devices: see tests/test_many_devices.py."""
 
+import io
+import pickle
+
 import jax
 import numpy as np
 
@@ -102,9 +105,13 @@ def moved(program: str, n: int) -> list:
 
 
 def round_trip() -> tuple:
-    """An array on the mesh and back on one device; arrays made beside it."""
+    """An array on the mesh and back on one device, also by a pickle and a file; arrays made beside it."""
     A = structures()["Banded"]
-    back = A.to_device(sharding("rows", None)).to_device(jax.devices()[0])
+    divided = A.to_device(sharding("rows", None))
+    file = io.BytesIO()
+    sa.save(file, divided)
+    file.seek(0)
+    back = [divided.to_device(jax.devices()[0]), pickle.loads(pickle.dumps(divided)), sa.load(file)]
     beside = A.to_device(sharding("rows", None)).device
     made = [
         sa.eye(N, device=sharding("rows", None)),
@@ -117,8 +124,8 @@ def round_trip() -> tuple:
         sa.zeros_like(A.to_device(sharding("rows"))),
     ]
     return (
-        jax.tree.structure(back) == jax.tree.structure(A),
-        bool(sa.all(back.to_dense() == A.to_dense())),
+        all(jax.tree.structure(x) == jax.tree.structure(A) for x in back),
+        all(bool(sa.all(x.to_dense() == A.to_dense())) for x in back),
         [len(leaf.sharding.device_set) for x in made for leaf in jax.tree.leaves(x)],
     )
 
@@ -135,3 +142,16 @@ def error(spec: tuple, shape: tuple, explicit: bool = False) -> str:
     except ValueError as raised:
         return str(raised)
     return "nothing raised"
+
+
+def two_axes(name: str) -> list:
+    """A stack of matrices on a mesh of two by four devices, divided along the batch and the rows, or rows and columns, beside one device."""
+    grid = jax.make_mesh((2, 4), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    A = structures()[name]
+    stack = A * sa.reshape(sa.arange(1.0, 3.0), (2, 1, 1))
+    results = []
+    for matrix, spec in ((stack, ("a", "b")), (stack, (None, "a", "b")), (A, ("a", "b")), (A, (("a", "b"),)), (A, (None, "b"))):
+        divided = matrix.to_device(jax.sharding.NamedSharding(grid, jax.sharding.PartitionSpec(*spec)))
+        for function in (lambda M: M @ x, lambda M: sa.sum(sa.exp(M), axis=-1), lambda M: (M @ M) @ x):
+            results.append((np.asarray(function(divided)), np.asarray(function(matrix))))
+    return results

@@ -33,4 +33,5 @@ def main():
         print(repr(divided))
 
 
-main()
+if __name__ == "__main__":
+    main()
