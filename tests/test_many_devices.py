@@ -89,7 +89,9 @@ def test_documented_communication(eight):
     assert eight.submit(table, 1 << 20).result() in page
 
 
-@pytest.mark.parametrize("name", ["Dense", "Diagonal", "Banded", "BlockDiagonal", "Sparse", "LowRank", "Kronecker", "Product"])
+@pytest.mark.parametrize(
+    "name", ["Dense", "Diagonal", "Banded", "BlockDiagonal", "Sparse", "LowRank", "Kronecker", "Product"]
+)
 def test_meshes_of_two_axes(name, eight):
     for got, want in eight.submit(checks.two_axes, name).result():
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want)))

@@ -150,7 +150,13 @@ def two_axes(name: str) -> list:
     A = structures()[name]
     stack = A * sa.reshape(sa.arange(1.0, 3.0), (2, 1, 1))
     results = []
-    for matrix, spec in ((stack, ("a", "b")), (stack, (None, "a", "b")), (A, ("a", "b")), (A, (("a", "b"),)), (A, (None, "b"))):
+    for matrix, spec in (
+        (stack, ("a", "b")),
+        (stack, (None, "a", "b")),
+        (A, ("a", "b")),
+        (A, (("a", "b"),)),
+        (A, (None, "b")),
+    ):
         divided = matrix.to_device(jax.sharding.NamedSharding(grid, jax.sharding.PartitionSpec(*spec)))
         for function in (lambda M: M @ x, lambda M: sa.sum(sa.exp(M), axis=-1), lambda M: (M @ M) @ x):
             results.append((np.asarray(function(divided)), np.asarray(function(matrix))))
