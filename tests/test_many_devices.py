@@ -97,6 +97,26 @@ def test_meshes_of_two_axes(name, eight):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want)))
 
 
+def test_the_page_runs_on_eight_devices():
+    """As it does on one with the other pages; in a process where nothing ran before."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "tests/test_documentation.py",
+        "-k",
+        "scaling",
+    ]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | {
+        "XLA_FLAGS": EIGHT
+    }
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_round_trip(eight):
     """On one device again, the array is what it was; what is made beside an array on a mesh lies on the mesh."""
     same_structure, same_values, devices = eight.submit(checks.round_trip).result()

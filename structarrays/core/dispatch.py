@@ -52,11 +52,18 @@ def _static(value: Any) -> Any:
     return value
 
 
-@functools.cache
+_array_classes: list[type] = []
+
+
 def _array_class() -> type:
     """The class of a concrete `jax.Array`: a look at the type is cheaper than an `isinstance` in every eager call."""
-    with jax.ensure_compile_time_eval():  # the first call may be inside a trace
-        return type(jnp.zeros(()))
+    if not _array_classes:
+        with jax.ensure_compile_time_eval():  # the first call may be inside a trace
+            found = type(jnp.zeros(()))
+        if issubclass(found, jax.core.Tracer):  # that of an eager `shard_map` cannot be left
+            return type(None)
+        _array_classes.append(found)
+    return _array_classes[0]
 
 
 def _any_traced(values: Sequence[Any], exact: bool = False) -> bool:
