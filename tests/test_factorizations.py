@@ -448,6 +448,8 @@ A, B = sa.eye(3).to_dense(), sa.ones((3, 2))
         (lambda: sa.linalg.solve_banded((1, 1), A, sa.ones(4)), ValueError, "M = 3 for ab"),
         (lambda: sa.linalg.lstsq(A, sa.ones(4)), ValueError, "M = 3 for a"),
         (lambda: sa.linalg.lstsq(A, B, 1j), TypeError, "cond must be real"),
+        (lambda: sa.linalg.lstsq(A, B, rcond=1j), TypeError, "rcond must be real"),
+        (lambda: sa.linalg.lstsq(A, B, 0.1, rcond=0.1), TypeError, "cond and rcond are two names of one argument"),
         (lambda: sa.linalg.logdet(sa.ones((2, 3))), ValueError, "logdet: x must be square"),
     ],
 )  # fmt: skip

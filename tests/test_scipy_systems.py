@@ -74,6 +74,19 @@ def test_least_squares_of_low_rank(dtype):
     close(jax.grad(norm)(1.0), (norm(1 + h) - norm(1 - h)) / (2 * h), 1e-6)
 
 
+def test_least_squares_under_numpys_name_of_the_tolerance():
+    """Which code for several namespaces writes: NumPy, JAX and PyTorch call it rcond."""
+    a, b = random(6, 4), random(6, seed=1)
+    a[:, 3] = a[:, 0] + 1e-6 * a[:, 1]
+    for rcond in (1e-3, 1e-12):
+        expected = np.linalg.lstsq(a, b, rcond=rcond)
+        for f in (sa.linalg.lstsq, jax.jit(sa.linalg.lstsq)):
+            x, _, rank, s = f(sa.asarray(a), sa.asarray(b), rcond=rcond)
+            close(x, expected[0], 1e-6)
+            close(s, expected[3])
+            assert int(rank) == expected[2]
+
+
 # ---- logarithms of determinants -----------------------------------------------------------------------------------------
 
 

@@ -32,8 +32,8 @@ DEFICIENT = (
 )
 
 
-@function("a", "b", "cond", checked=DEFICIENT, prefix="linalg.")
-def lstsq(a: Array, b: Array, cond: float | Array | None = None) -> LstsqResult:
+@function("a", "b", "cond", "rcond", checked=DEFICIENT, prefix="linalg.")
+def lstsq(a: Array, b: Array, cond: float | Array | None = None, *, rcond: float | Array | None = None) -> LstsqResult:
     r"""Least-squares solutions of ``a @ x = b``: those that minimise ``norm(b - a @ x)``, and among them ``norm(x)``.
 
     Parameters
@@ -44,6 +44,8 @@ def lstsq(a: Array, b: Array, cond: float | Array | None = None) -> LstsqResult:
         The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
     cond : float or array, (...), optional
         Singular values up to ``cond`` times the largest count as zero. By default the precision.
+    rcond : float or array, (...), optional
+        The same by the name that NumPy, JAX and PyTorch give it.
 
     Returns
     -------
@@ -64,7 +66,7 @@ def lstsq(a: Array, b: Array, cond: float | Array | None = None) -> LstsqResult:
     ValueError
         If `a` has fewer than two dimensions, the dimensions M differ, or the batch shapes do not broadcast.
     TypeError
-        If an argument is boolean, or `cond` is complex.
+        If an argument is boolean, `cond` is complex, or both `cond` and `rcond` are given.
 
     See Also
     --------
@@ -103,7 +105,13 @@ def lstsq(a: Array, b: Array, cond: float | Array | None = None) -> LstsqResult:
     name = "linalg.lstsq"
     check.matrix(name, a, "a")
     a, b = check.right_hand_side(name, check.floating(name, a, "a"), b, "a", axis=-2)
-    cond = tolerance(name, a, cond, arguments=("a", "cond"))
+    if cond is not None and rcond is not None:
+        raise TypeError(f"{name}: cond and rcond are two names of one argument, give one of them")
+    cond = (
+        tolerance(name, a, cond, arguments=("a", "cond"))
+        if rcond is None
+        else tolerance(name, a, rcond, arguments=("a", "rcond"))
+    )
     cond = jnp.asarray(jnp.finfo(a.dtype).eps if cond is None else cond, check.real_dtype(a.dtype))
     (x, residues, rank, s), ok = lstsq.dispatch(a, check.columns(b), cond=cond)
     if a.shape[-2] > a.shape[-1]:
