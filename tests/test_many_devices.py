@@ -1,12 +1,10 @@
 """Arrays divided among eight devices, which the processor plays, and among the devices of two processes."""
 
-import multiprocessing
 import os
 import re
 import socket
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import jax
@@ -15,6 +13,7 @@ import pytest
 from devices import checks
 from devices.arrays import structures
 from devices.communication import PROGRAMS, table
+from elsewhere import process
 
 import structarrays as sa
 
@@ -27,22 +26,14 @@ NAMES = list(structures())
 @pytest.fixture(scope="module")
 def eight():
     """A process with eight devices, whose number is settled when JAX starts."""
-    before = os.environ.get("XLA_FLAGS")
-    os.environ["XLA_FLAGS"] = f"{before or ''} {EIGHT}"
-    try:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            assert pool.submit(jax.device_count).result() == 8
-            yield pool
-    finally:
-        if before is None:
-            del os.environ["XLA_FLAGS"]
-        else:
-            os.environ["XLA_FLAGS"] = before
+    with process("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} {EIGHT}") as pool:
+        assert pool.submit(jax.device_count).result() == 8
+        yield pool
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_functions_of_divided_arrays(name, eight):
-    """The values of dense arrays on one device, to 1e-12."""
+    """The values that NumPy has, to 1e-12."""
     for function, (got, want) in eight.submit(checks.compared, name).result().items():
         np.testing.assert_allclose(
             got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want), initial=1), err_msg=function
@@ -153,9 +144,9 @@ def test_two_processes():
         )
         for i in (0, 1)
     ]
-    outputs = [process.communicate(timeout=300)[0] for process in processes]
-    for process, output in zip(processes, outputs, strict=True):
-        assert process.returncode == 0, output
+    outputs = [each.communicate(timeout=300)[0] for each in processes]
+    for each, output in zip(processes, outputs, strict=True):
+        assert each.returncode == 0, output
         assert "8 devices, 4 of them here" in output
         errors = [float(e) for e in re.findall(r"error (\S+)", output)]
         assert len(errors) >= 10

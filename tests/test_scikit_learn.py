@@ -1,11 +1,8 @@
 """scikit-learn's estimators, as they are, on structured designs."""
 
-import multiprocessing
-import os
-from concurrent.futures import ProcessPoolExecutor
-
 import numpy as np
 import pytest
+from elsewhere import process
 
 estimators = pytest.importorskip("consumers.estimators", reason="scikit-learn is not installed")
 
@@ -13,17 +10,8 @@ estimators = pytest.importorskip("consumers.estimators", reason="scikit-learn is
 @pytest.fixture(scope="module")
 def elsewhere():
     """A process in which SciPy is imported with its support of the Array API, which cannot be turned on later."""
-    before = os.environ.get("SCIPY_ARRAY_API")
-    os.environ["SCIPY_ARRAY_API"] = "1"
-    try:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            pool.submit(os.getpid).result()  # it is started, and has the environment
-            yield pool
-    finally:
-        if before is None:
-            del os.environ["SCIPY_ARRAY_API"]
-        else:
-            os.environ["SCIPY_ARRAY_API"] = before
+    with process("SCIPY_ARRAY_API", "1") as pool:
+        yield pool
 
 
 @pytest.mark.parametrize("design", estimators.DESIGNS)

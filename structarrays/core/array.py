@@ -223,6 +223,11 @@ class Array(Conveniences):
         """What of a specification speaks of the batch."""
         return spec[: len(spec) - self.core_ndim]
 
+    def _entries_spec(self, spec: Spec) -> Spec:
+        """That of entries in a row behind the batch: divided as the first dimension of the core that is."""
+        batch = self._batch_spec(spec)
+        return (*batch, next((along for along in spec[len(batch) :] if along is not None), None))
+
     def _describe(self) -> tuple[list[str], bool]:
         """What `repr` shows of the parameters: texts, among them the shape, and whether that is all there is to know."""
         return [f"shape={self.shape}"], False

@@ -358,21 +358,18 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype=None, de
     from ..structures.banded import bands
     from ..structures.diagonal import Diagonal, Identity
 
-    shape = _shape((n_rows, n_rows if n_cols is None else n_cols), "eye")
+    shape, device = _shape((n_rows, n_rows if n_cols is None else n_cols), "eye"), check_device(device, "eye")
     k = integer(k, "eye", "k")
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype)
     length = max(0, min(shape[0] + min(k, 0), shape[1] - max(k, 0)))
-    on_mesh = isinstance(device, jax.sharding.NamedSharding)  # it speaks of the matrix, and no parameter is one
-    one = ones(
-        () if k == 0 and shape[0] == shape[1] else (length,), dtype=dtype, device=None if on_mesh else device
-    ).data
+    one = ones(() if k == 0 and shape[0] == shape[1] else (length,), dtype=dtype).data
     if k == 0:
         x = (Identity if one.ndim == 0 else Diagonal)._make((one, None), shape)
     elif length == 0:
         x = bands([], (), shape, dtype=dtype)
     else:
         x = bands([one], (k,), shape)
-    return x.to_device(device) if on_mesh else x
+    return x if device is None else x.to_device(device)  # a sharding speaks of the matrix, not of its parameter
 
 
 @function("x")

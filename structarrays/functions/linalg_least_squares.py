@@ -107,11 +107,8 @@ def lstsq(a: Array, b: Array, cond: float | Array | None = None, *, rcond: float
     a, b = check.right_hand_side(name, check.floating(name, a, "a"), b, "a", axis=-2)
     if cond is not None and rcond is not None:
         raise TypeError(f"{name}: cond and rcond are two names of one argument, give one of them")
-    cond = (
-        tolerance(name, a, cond, arguments=("a", "cond"))
-        if rcond is None
-        else tolerance(name, a, rcond, arguments=("a", "rcond"))
-    )
+    argument, given = ("cond", cond) if rcond is None else ("rcond", rcond)
+    cond = tolerance(name, a, given, arguments=("a", argument))
     cond = jnp.asarray(jnp.finfo(a.dtype).eps if cond is None else cond, check.real_dtype(a.dtype))
     (x, residues, rank, s), ok = lstsq.dispatch(a, check.columns(b), cond=cond)
     if a.shape[-2] > a.shape[-1]:

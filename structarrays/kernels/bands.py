@@ -100,7 +100,7 @@ def to_dense(diagonals, offsets, shape, background=None, dtype=None, batch=()):
         if length == 0:
             continue
         # Aligned with the rows: entry i of `rows` is A[i, i + k].
-        rows = _pad_axis(d.astype(dtype), max(0, -k), m - max(0, -k) - length, -1)
+        rows = pad_axis(d.astype(dtype), max(0, -k), m - max(0, -k) - length, -1)
         dense = jnp.where(distance == k, rows[..., :, None], dense)
     return dense
 
@@ -116,13 +116,8 @@ def by_columns(diagonals, offsets, shape):
     n = shape[1]
     if not offsets:
         return jnp.zeros((0, n))
-    rows = [_pad_axis(d, max(0, k), n - max(0, k) - d.shape[-1], -1) for d, k in zip(diagonals, offsets, strict=True)]
+    rows = [pad_axis(d, max(0, k), n - max(0, k) - d.shape[-1], -1) for d, k in zip(diagonals, offsets, strict=True)]
     return jnp.stack(rows, axis=-2)
-
-
-def padded(x, length, axis=-1):
-    """An array with zeros behind the end of an axis, whose size is then `length`."""
-    return _pad_axis(x, 0, length - x.shape[axis], axis)
 
 
 def matmul_dense(diagonals, offsets, shape, x, divided=False):
@@ -172,7 +167,7 @@ def band_matmul(diagonals1, offsets1, shape1, diagonals2, offsets2, shape2):
             row1, row2 = max(0, -k1), max(0, -k2)
             a = lax.slice_in_dim(d1, start - row1, stop - row1, axis=-1)
             b = lax.slice_in_dim(d2, start + k1 - row2, stop + k1 - row2, axis=-1)
-            terms.setdefault(k, []).append(_pad_axis(a * b, start - first, last - stop, -1))
+            terms.setdefault(k, []).append(pad_axis(a * b, start - first, last - stop, -1))
     offsets = tuple(sorted(terms))
     return tuple(_sum(terms[k]) for k in offsets), offsets
 
@@ -195,10 +190,10 @@ def kron(diagonals1, offsets1, shape1, diagonals2, offsets2, n):
             k, row1 = k1 * n + k2, max(0, -k1)
             first, length = max(0, -k), diagonal_length(shape, k)
             # Row for row, with zeros (which are structural: nothing has been multiplied by them) where B has no entry.
-            rows = _pad_axis(d1[..., :, None] * d2[..., None, :], max(0, -k2), max(0, k2), -1)
+            rows = pad_axis(d1[..., :, None] * d2[..., None, :], max(0, -k2), max(0, k2), -1)
             rows = rows.reshape(*rows.shape[:-2], rows.shape[-2] * n)
             before, after = row1 * n - first, first + length - row1 * n - rows.shape[-1]
-            terms.setdefault(k, []).append(_pad_axis(rows, before, after, -1))
+            terms.setdefault(k, []).append(pad_axis(rows, before, after, -1))
     offsets = tuple(sorted(terms))
     return tuple(_sum(terms[k]) for k in offsets), offsets
 
@@ -227,7 +222,7 @@ def _apply(diagonals, offsets, shape, x, axis, divided):
             if begin < end:
                 a = lax.slice_in_dim(d, begin - row, end - row, axis=axis)
                 b = lax.slice_in_dim(x, begin + k, end + k, axis=axis)
-                terms.append(_pad_axis(a * b, begin - start, stop - end, axis))
+                terms.append(pad_axis(a * b, begin - start, stop - end, axis))
         if terms:
             return _sum(terms)
         return jnp.zeros(_broadcast_shapes((x, *diagonals), axis, stop - start), dtype)
@@ -247,9 +242,9 @@ def _apply_by_loop(pairs, shape, x, axis):
     offsets = [k for _, k in pairs]
     low, high = max(0, -min(offsets)), max(0, max(offsets))
     # Row i of every diagonal meets entry i + k of x, so all are padded to m rows and x to what they can reach.
-    rows = [_pad_axis(d, max(0, -k), m - max(0, -k) - diagonal_length(shape, k), axis) for d, k in pairs]
+    rows = [pad_axis(d, max(0, -k), m - max(0, -k) - diagonal_length(shape, k), axis) for d, k in pairs]
     stacked = jnp.stack(jnp.broadcast_arrays(*rows))
-    padded = _pad_axis(x, low, max(0, m + high - n), axis)
+    padded = pad_axis(x, low, max(0, m + high - n), axis)
     index = lax.broadcasted_iota(jnp.int32, (m, *(1,) * (-axis - 1)), 0)
 
     @jax.checkpoint  # else the derivative would keep every shifted copy of x
@@ -269,12 +264,13 @@ def _sum(terms):
     return total
 
 
-def _pad_axis(x, before, after, axis):
+def pad_axis(x, before, after, axis, fill=0):
+    """An array with as many more elements at either end of an axis."""
     if before == 0 and after == 0:
         return x
     widths = [(0, 0, 0)] * x.ndim
     widths[axis] = (before, after, 0)
-    return lax.pad(x, jnp.zeros((), x.dtype), widths)
+    return lax.pad(x, jnp.asarray(fill, x.dtype), widths)
 
 
 def _broadcast_shapes(arrays, axis, size):

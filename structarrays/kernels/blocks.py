@@ -9,7 +9,7 @@ import functools
 import jax.numpy as jnp
 from jax import lax
 
-from .bands import diagonal_length
+from .bands import diagonal_length, pad_axis
 
 
 def spread(blocks, background=None):
@@ -147,7 +147,7 @@ def layers(parts, length, fill, axis, divided=False):
     list of jax.Array
     """
     if divided:
-        return [_padded(part, start, length - start - part.shape[axis], fill, axis) for start, part in parts]
+        return [pad_axis(part, start, length - start - part.shape[axis], axis, fill) for start, part in parts]
     rows: list[tuple[int, list]] = []
     for start, part in parts:
         end = start + part.shape[axis]
@@ -161,12 +161,6 @@ def layers(parts, length, fill, axis, divided=False):
         lax.concatenate([*pieces, *_gap(pieces[-1], length - end, fill, axis)], pieces[-1].ndim + axis)
         for end, pieces in rows
     ]
-
-
-def _padded(x, before, after, fill, axis):
-    widths = [(0, 0, 0)] * x.ndim
-    widths[axis] = (before, after, 0)
-    return lax.pad(x, jnp.asarray(fill, x.dtype), widths)
 
 
 def _gap(like, size, fill, axis):

@@ -106,7 +106,7 @@ def _by_loop(values, first, shape, x):
     m, n = shape
     d = values.shape[-1]
     before, after = max(0, -first), max(0, m + first + d - 1 - n)
-    padded = bands._pad_axis(x, before, after, -2)
+    padded = bands.pad_axis(x, before, after, -2)
 
     def add(index, total):
         value = lax.dynamic_index_in_dim(values, index, -1)[..., None]
@@ -159,7 +159,7 @@ def convolved(first, shape, values, x, cyclic=cyclic):
         return cyclic(values, x, n)
     last = first + values.shape[-1] - 1
     if last < 0:  # rows above the first diagonal
-        values, last = bands._pad_axis(values, 0, -last, -1), 0
+        values, last = bands.pad_axis(values, 0, -last, -1), 0
     # Element i of the product is element i + last of the convolution. Of a cyclic one it must be no sum of two: the
     # entries at the offset `first` meet the end of x before they come around to row 0, those at `last` likewise.
     length = fast_length(max(m + last, n - first, values.shape[-1], n))

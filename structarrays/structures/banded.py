@@ -135,15 +135,17 @@ class Banded(Array):
     def _padded_for(self, pieces):
         if pieces == self.pieces or not self.offsets:
             return self
-        length = min(self.core_shape)
-        diagonals = [kernel.padded(d, length + -length % pieces if pieces > 1 else d.shape[-1]) for d in self.diagonals]
-        meta = (*self.meta[:2], pieces) if pieces > 1 else self.meta[:2]
+        diagonals, meta = self.diagonals, self.meta[:2]
+        if pieces > 1:
+            count = min(self.core_shape)
+            length = count + -count % pieces
+            diagonals = [kernel.pad_axis(d, 0, length - d.shape[-1], -1) for d in diagonals]
+            meta = (*meta, pieces)
         return Banded._make((*diagonals, self.background), meta, self.assumptions)
 
     def _specs(self, spec, divides):
         batch = self._batch_spec(spec)
-        along = spec[-2] if spec[-2] is not None else spec[-1]
-        entries = (*batch, along) if self.offsets else batch
+        entries = self._entries_spec(spec) if self.offsets else batch
         return (entries,) * (len(self._value[0]) - 1) + (batch,)
 
     def _gather(self, data):

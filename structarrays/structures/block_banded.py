@@ -138,10 +138,12 @@ class BlockBanded(Blocks):
     def _padded_for(self, pieces):
         if pieces == self.pieces:
             return self
-        count = min(self.grid)
-        length = count + -count % pieces
-        blocks = [band_kernel.padded(b, length, -3) if pieces > 1 else b for b in self.blocks]
-        meta = (*self.meta[:3], pieces) if pieces > 1 else self.meta[:3]
+        blocks, meta = self.blocks, self.meta[:3]
+        if pieces > 1:
+            count = min(self.grid)
+            length = count + -count % pieces
+            blocks = [band_kernel.pad_axis(b, 0, length - b.shape[-3], -3) for b in blocks]
+            meta = (*meta, pieces)
         return BlockBanded._make((*blocks, self.background), meta, self.assumptions)
 
     @property

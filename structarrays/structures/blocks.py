@@ -109,9 +109,7 @@ class Blocks(Array):
         return type(self)._make((*entries, background), self.meta)
 
     def _specs(self, spec, divides):
-        batch = self._batch_spec(spec)
-        along = spec[-2] if spec[-2] is not None else spec[-1]
-        return ((*batch, along),) * len(self.runs) + (batch,)
+        return (self._entries_spec(spec),) * len(self.runs) + (self._batch_spec(spec),)
 
     def _gather(self, data):
         m, n = self.core_shape

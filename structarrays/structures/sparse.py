@@ -301,10 +301,7 @@ class Sparse(Array):
         return Sparse._make(leaves, (*meta[:3], pieces) if pieces > 1 else meta[:3], self.assumptions)
 
     def _specs(self, spec, divides):
-        """The entries, along the axes of the first dimension that is divided."""
-        batch = self._batch_spec(spec)
-        along = next((a for a in spec[len(batch) :] if a is not None), None)
-        return ((*batch, along),) * (1 + self.core_ndim) + (batch,)
+        return (self._entries_spec(spec),) * (1 + self.core_ndim) + (self._batch_spec(spec),)
 
     def _without_padding(self, data):
         return jnp.where(self.coords[0] < self.core_shape[0], data, jnp.zeros((), data.dtype))

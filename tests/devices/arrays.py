@@ -1,4 +1,4 @@
-"""Arrays of every structure, with the same values on one device and on a mesh."""
+"""Arrays of many structures, and the mesh that they are divided on."""
 
 import jax
 import numpy as np
@@ -44,7 +44,7 @@ def structures(n: int = N, seed: int = 0) -> dict:
         "Banded + background": sa.exp(b),
         "Symmetric": sa.Symmetric(rng.normal(size=(n, n)) / n + 2 * np.eye(n)),
         "Triangular": sa.Triangular(rng.normal(size=(n, n)) / n + 2 * np.eye(n), lower=True),
-        "Toeplitz": sa.Toeplitz(row + 4 * (np.arange(n) == 0), row[::1] + 4 * (np.arange(n) == 0)),
+        "Toeplitz": sa.Toeplitz(row + 4 * (np.arange(n) == 0), row[::-1] / 8 + 4 * (np.arange(n) == 0)),
         "Circulant": sa.Circulant(row + 4 * (np.arange(n) == 0)),
         "Permutation": sa.Permutation(rng.permutation(n)),
         "BlockDiagonal": sa.BlockDiagonal(main),

@@ -13,50 +13,50 @@ from devices.communication import PROGRAMS, collectives
 x = np.random.default_rng(1).normal(size=N)
 
 FUNCTIONS = {
-    "A @ x": lambda A, x: A @ x,
-    "A @ A": lambda A, x: A @ A,
-    "A * A": lambda A, x: A * A,
-    "A - 1": lambda A, x: A - 1.0,
-    "x[:, None] * A": lambda A, x: x[:, None] * A,
-    "exp(A)": lambda A, x: sa.exp(A),
-    "A.mT": lambda A, x: A.mT,
-    "A[3, 5]": lambda A, x: A[3, 5],
-    "A[8:16]": lambda A, x: A[8:16],
-    "concat": lambda A, x: sa.concat([A, A]),
-    "sum(A)": lambda A, x: sa.sum(A),
-    "sum(A, axis=0)": lambda A, x: sa.sum(A, axis=0),
-    "var(A, axis=0)": lambda A, x: sa.var(A, axis=0),
-    "max(A, axis=1)": lambda A, x: sa.max(A, axis=1),
-    "cumulative_sum": lambda A, x: sa.cumulative_sum(A, axis=0),
-    "diagonal(A)": lambda A, x: sa.linalg.diagonal(A),
-    "solve(A, x)": lambda A, x: sa.linalg.solve(A, x),
-    "slogdet(A)": lambda A, x: sa.linalg.slogdet(A)[1],
-    "unique_values(A)": lambda A, x: sa.unique_values(A),
+    "A @ x": lambda xp, A, x: A @ x,
+    "A @ A": lambda xp, A, x: A @ A,
+    "A * A": lambda xp, A, x: A * A,
+    "A - 1": lambda xp, A, x: A - 1.0,
+    "x[:, None] * A": lambda xp, A, x: x[:, None] * A,
+    "exp(A)": lambda xp, A, x: xp.exp(A),
+    "A.mT": lambda xp, A, x: A.mT,
+    "A[3, 5]": lambda xp, A, x: A[3, 5],
+    "A[8:16]": lambda xp, A, x: A[8:16],
+    "concat": lambda xp, A, x: xp.concat([A, A]),
+    "sum(A)": lambda xp, A, x: xp.sum(A),
+    "sum(A, axis=0)": lambda xp, A, x: xp.sum(A, axis=0),
+    "var(A, axis=0)": lambda xp, A, x: xp.var(A, axis=0),
+    "max(A, axis=1)": lambda xp, A, x: xp.max(A, axis=1),
+    "cumulative_sum": lambda xp, A, x: xp.cumulative_sum(A, axis=0),
+    "diagonal(A)": lambda xp, A, x: xp.linalg.diagonal(A),
+    "solve(A, x)": lambda xp, A, x: xp.linalg.solve(A, x),
+    "slogdet(A)": lambda xp, A, x: xp.linalg.slogdet(A)[1],
+    "unique_values(A)": lambda xp, A, x: xp.unique_values(A),
 }
-"""Functions of a matrix and a vector."""
+"""Functions of a namespace, a matrix and a vector."""
 
 
 def compared(name: str) -> dict:
-    """For a structure, under each function: what eight devices give, and what the dense array gives on one."""
+    """For a structure, under each function: what eight devices give, and what NumPy does."""
     A = structures()[name]
-    dense = sa.asarray(np.asarray(A))
-    divided, vector = A.to_device(sharding("rows", None)), sa.asarray(x).to_device(sharding("rows"))
-    regular = [key for key in FUNCTIONS if name != "LowRank" or key not in ("solve(A, x)", "slogdet(A)")]
+    divided, vector = _divided(A)
+    keys = [key for key in FUNCTIONS if name != "LowRank" or key not in ("solve(A, x)", "slogdet(A)")]
     return {
-        key: tuple(np.asarray(FUNCTIONS[key](*args)) for args in ((divided, vector), (dense, sa.asarray(x))))
-        for key in regular
+        key: (np.asarray(FUNCTIONS[key](sa, divided, vector)), FUNCTIONS[key](np, np.asarray(A), x)) for key in keys
     }
 
 
 def kept(name: str) -> dict:
     """The classes of what functions that know the structure make of it on eight devices, and on one."""
     A = structures()[name]
-    divided, vector = A.to_device(sharding("rows", None)), sa.asarray(x).to_device(sharding("rows"))
     keys = ("A @ x", "A @ A", "A * A", "A - 1", "exp(A)", "A.mT")
-    return {
-        key: tuple(type(FUNCTIONS[key](*args)).__name__ for args in ((divided, vector), (A, sa.asarray(x))))
-        for key in keys
-    }
+    operands = _divided(A), (A, sa.asarray(x))
+    return {key: tuple(type(FUNCTIONS[key](sa, *args)).__name__ for args in operands) for key in keys}
+
+
+def _divided(A) -> tuple:
+    """A matrix and the vector on eight devices."""
+    return A.to_device(sharding("rows", None)), sa.asarray(x).to_device(sharding("rows"))
 
 
 def transformed(name: str) -> dict:
@@ -82,18 +82,15 @@ def transformed(name: str) -> dict:
         "scan": lambda A, stack, x: np.concatenate([np.ravel(part) for part in iterated(A, x)]),
     }
     alone = A, A * scale, sa.asarray(x)
-    divided = (
-        A.to_device(sharding("rows", None)),
-        (A * scale).to_device(sharding("rows")),
-        alone[2].to_device(sharding("rows")),
-    )
+    matrix, vector = _divided(A)
+    divided = matrix, (A * scale).to_device(sharding("rows")), vector
     if name == "Permutation":
         del programs["grad"]  # it has nothing to differentiate by
     return {key: (np.asarray(f(*divided)), np.asarray(f(*alone))) for key, f in programs.items()}
 
 
 def shares(name: str) -> list:
-    """For each parameter of a matrix on eight devices, and of what exp makes of it, its size and that of its largest piece."""
+    """For each parameter of a matrix on eight devices, and of twice the matrix, its size and that of its largest piece."""
     A = structures()[name].to_device(sharding("rows", None))
     leaves = jax.tree.leaves((A, A * 2.0))
     return [(leaf.size, max(piece.data.size for piece in leaf.addressable_shards)) for leaf in leaves]
