@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding
 
-from ..kernels.devices import device_of
 from . import pattern, writes
 from .conveniences import Conveniences
 from .entries import gather
 from .errors import StructureError
+from .placement import Placement
 from .recording import RECORDING, describe
 from .registry import FUNCTIONS
 
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
         Operand,
         Operator,
         Shape,
-        Spec,
         Value,
     )
 
@@ -117,7 +115,7 @@ def _comparison(name: str) -> Operator:
     return _operators(name)[0]
 
 
-class Array(Conveniences):
+class Array(Conveniences, Placement):
     """The base class of all arrays of the namespace.
 
     It cannot be instantiated; `asarray` makes arrays from what NumPy and JAX have, and each structure has a constructor
@@ -197,36 +195,6 @@ class Array(Conveniences):
     def _constant(self, core: int) -> jax.Array | None:
         """The data of an array that is constant over the last `core` dimensions, with ones there; else None."""
         return None
-
-    pieces: int = 1
-    """For how many pieces of one size the parameters are padded; more than 1 on several devices, see `core.sharding`."""
-
-    def _padded_for(self, pieces: int) -> Array:
-        """The same array with parameters that divide into this many pieces, with padding behind the end where needed; with 1
-        without any.
-        """
-        return self
-
-    def _specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
-        """How the parameters lie on a mesh: for each, along which axes its dimensions are divided (shorter ones stand for None behind).
-
-        Parameters
-        ----------
-        spec : tuple
-            The same of the dimensions of the array.
-        divides : callable
-            Whether a dimension of this size divides evenly along these axes.
-        """
-        return (self._batch_spec(spec),) * len(self._value[0])
-
-    def _batch_spec(self, spec: Spec) -> Spec:
-        """What of a specification speaks of the batch."""
-        return spec[: len(spec) - self.core_ndim]
-
-    def _entries_spec(self, spec: Spec) -> Spec:
-        """That of entries in a row behind the batch: divided as the first dimension of the core that is."""
-        batch = self._batch_spec(spec)
-        return (*batch, next((along for along in spec[len(batch) :] if along is not None), None))
 
     def _describe(self) -> tuple[list[str], bool]:
         """What `repr` shows of the parameters: texts, among them the shape, and whether that is all there is to know."""
@@ -353,17 +321,6 @@ class Array(Conveniences):
         return shape[: len(shape) - self.core_ndim]
 
     @property
-    def device(self) -> jax.Device | jax.sharding.Sharding:
-        """The device that holds the parameters; for an array on a mesh all devices of the mesh, as the sharding that gives each of
-        them the whole array: that is where an array of any shape can be put beside this one.
-        """
-        leaf = self._value[0][0]
-        if isinstance(leaf, jax.core.Tracer):
-            return jax.devices()[0]
-        found: jax.Device | jax.sharding.Sharding = leaf.device if isinstance(leaf, Array) else device_of(leaf)
-        return found
-
-    @property
     def T(self) -> Array:
         """The transpose of a matrix.
 
@@ -420,64 +377,10 @@ class Array(Conveniences):
             f"to_banded: a {describe(self)} stores no diagonals, and is no Kronecker product or sum of such arrays"
         )
 
-    def to_device(self, device: jax.Device | jax.sharding.Sharding, /, *, stream: None = None) -> Self:
-        """The same array on another device, or divided among several.
-
-        Parameters
-        ----------
-        device : jax.Device or jax.sharding.Sharding
-            Where to. A `jax.sharding.NamedSharding` says for each dimension of the array along which axes of a mesh it is divided;
-            the parameters follow as their structure lets them.
-        stream : None
-            JAX has no streams; anything but None raises.
-
-        Raises
-        ------
-        ValueError
-            If a dimension cannot be divided into equal pieces, or the mesh has axes of a type other than ``Auto``.
-
-        Examples
-        --------
-        >>> import jax
-        >>> from jax.sharding import AxisType, NamedSharding, PartitionSpec
-        >>> import structarrays as sa
-        >>> mesh = jax.make_mesh((1,), ("rows",), axis_types=(AxisType.Auto,))  # one device here, any number elsewhere
-        >>> A = sa.tridiagonal([1.0], [2.0, 3.0], [4.0]).to_device(NamedSharding(mesh, PartitionSpec("rows", None)))
-        >>> A @ sa.ones(2)
-        Dense([6., 4.], dtype=float64)
-        """
-        if stream is not None:
-            raise ValueError(f"to_device: stream must be None, since JAX orders its transfers itself, got {stream!r}")
-        from . import sharding  # which stands on this module
-
-        if isinstance(device, NamedSharding):
-            return cast("Self", sharding.placed(self, device))
-        moved: Self = jax.tree.map(lambda leaf: jax.device_put(leaf, device), sharding.padded_for(self, 1))
-        return moved
-
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         if api_version is not None and api_version not in API_VERSIONS:
             raise ValueError(f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}")
         return sys.modules["structarrays"]
-
-    def __dlpack_device__(self) -> tuple[Any, int]:
-        data: Any = jax.tree.leaves(self)[0]  # JAX's types leave the method out
-        device: tuple[Any, int] = data.__dlpack_device__()
-        return device
-
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[Any, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        if max_version is not None and tuple(max_version) < (1, 0):
-            max_version = None  # JAX takes only None for the protocol before 1.0
-        # Nobody asked for the dense form by name. (JAX's types leave out the keywords.)
-        data: Any = FUNCTIONS["densified"](self, "__dlpack__").to_jax()
-        return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return cast(np.ndarray, FUNCTIONS["interop.to_numpy"](self, dtype, copy))
