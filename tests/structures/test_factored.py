@@ -532,17 +532,20 @@ def test_structural_zeros_are_no_term():
 def test_a_constant_times_a_banded_matrix_has_rank_one(name, value):
     """Nothing is expanded, and infinity and NaN do what they do in the dense product."""
     band = sa.tridiagonal([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, np.inf, 4.0, 5.0, 6.0], [1.0, -1.0, 1.0, 1.0, 1.0])
-    matrices = {
-        "Diagonal": sa.Diagonal(np.arange(6.0)),
-        "Banded": band,
-        "background": sa.exp(sa.Diagonal(np.arange(6.0))),
-        "no offsets": sa.Banded([], (), (6, 6)),
-        "rectangular": sa.Banded([np.arange(5.0)], (1,), (8, 6)),
+    matrices = {  # each with the places that are no structural zeros
+        "Diagonal": (sa.Diagonal(np.arange(6.0)), np.eye(6)),
+        "Banded": (band, np.eye(6) + np.eye(6, k=1) + np.eye(6, k=-1)),
+        "background": (sa.exp(sa.Diagonal(np.arange(6.0))), np.ones((6, 6))),
+        "no offsets": (sa.Banded([], (), (6, 6)), np.zeros((6, 6))),
+        "rectangular": (sa.Banded([np.arange(5.0)], (1,), (8, 6)), np.eye(8, 6, k=1)),
     }
-    A = matrices[name]
-    left, right = sa.Fill(value, (7, A.shape[0])), sa.Fill(value, (A.shape[1], 7))
+    A, stored = matrices[name]
+    m, n = A.shape
+    with np.errstate(invalid="ignore"):
+        terms = np.where(stored != 0, value * np.asarray(A), 0.0)
+        columns, rows = terms.sum(axis=0), terms.sum(axis=1, keepdims=True)
     with sa.densify("error"):
-        products = left @ A, A @ right
-    for product, expected in zip(products, (left.to_dense() @ A, A @ right.to_dense()), strict=True):
+        products = sa.Fill(value, (7, m)) @ A, A @ sa.Fill(value, (n, 7))
+    for product, expected in zip(products, (np.tile(columns, (7, 1)), np.tile(rows, 7)), strict=True):
         assert type(product) is sa.LowRank and product.rank == 1
-        np.testing.assert_array_equal(np.asarray(product), np.asarray(expected))
+        np.testing.assert_allclose(np.asarray(product), expected, rtol=1e-14)
