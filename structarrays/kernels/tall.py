@@ -28,7 +28,8 @@ def transposed_product(v, x, weights):
     jax.Array, (..., k, p)
     """
     if x.shape[-1] == 1:
-        return jnp.sum(v * (weights[..., None] * x), axis=-2)[..., None]
+        product = v * (weights[..., None] * x)
+        return jnp.sum(product, axis=-2, dtype=product.dtype)[..., None]
     n = v.shape[-2]
     tall = n >= _MANY and n >= 8 * max(v.shape[-1], x.shape[-1])
     if not tall or v.ndim > 2 or x.ndim > 2 or weights.ndim > 1 or jax.default_backend() != "cpu":

@@ -130,7 +130,8 @@ def _(x1, x2):
 
     def times(column):
         middle = Dense._make((column.reshape((*column.shape[:-1], r, s)),))
-        return jnp.sum(matmul(a, middle)._dense() * b.data, axis=-1)
+        product = matmul(a, middle)._dense() * b.data
+        return jnp.sum(product, axis=-1, dtype=product.dtype)  # integers stay as narrow as they are
 
     def transposed_times(column):
         if type(a) is Dense:

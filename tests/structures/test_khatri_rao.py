@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 import structarrays as sa
+from structarrays.kernels.tall import transposed_product
 from structarrays.structures.khatri_rao import KhatriRao
+from structarrays.testing import check_structure
+from structarrays.testing.arrays import SAMPLERS
 
+FUNCTIONS = "matmul matrix_transpose multiply sum __getitem__ conj concat linalg.diagonal".split()
 RNG = np.random.default_rng(0)
 
 
@@ -131,3 +135,28 @@ def test_systems_with_such_a_term():
     np.testing.assert_allclose([float(sign), float(log)], np.linalg.slogdet(matrix), rtol=1e-10)
     want = np.linalg.svd(values(x**2 + y), compute_uv=False)
     np.testing.assert_allclose(values(singular_values), want, atol=1e-12)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_law(transposed):
+    def drawn(draw, batch, core, requires):
+        (rows, columns), width = core[::-1] if transposed else core, 2
+        if requires or columns % width or draw.dtype.kind == "b":
+            return None
+        parts = draw((*batch, rows, width)), draw((*batch, rows, columns // width))
+        return KhatriRao._make(tuple(map(sa.asarray, parts)), transposed)
+
+    try:
+        report = check_structure(KhatriRao, drawn, functions=FUNCTIONS, modes=("eager", "jit"))
+    finally:
+        del SAMPLERS["KhatriRao"]
+    report.raise_if_wrong()
+    assert sum(f.checks for f in report.findings.values()) > 50
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_products_of_the_transpose_keep_the_dtype_of_integers(columns):
+    v, x, weights = np.ones((5, 2), "int16"), np.ones((5, columns), "int16"), np.arange(5, dtype="int16")
+    product = transposed_product(v, x, weights)
+    np.testing.assert_array_equal(product, np.full((2, columns), 10))
+    assert product.dtype == "int16"
