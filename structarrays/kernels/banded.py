@@ -322,7 +322,7 @@ def _batched(rows, **static):
 
 def _determinant(rows, kl, ku, gradient):
     """Sign, logarithm and (`gradient`) the derivative of the logarithm, of one matrix."""
-    one = jnp.ones((), rows.dtype)
+    n, one = rows.shape[0], jnp.ones((), rows.dtype)
 
     def from_pivots(pivots, sign, derivative):
         product, logarithm = determinants.sign_and_logarithm(pivots, -1)
@@ -335,18 +335,20 @@ def _determinant(rows, kl, ku, gradient):
         return from_pivots(
             upper[:, 0],
             jnp.where(odd, -one, one),
-            lambda: banded_lu.logdet_gradient_pivoted(upper, multipliers, pivots, kl),
+            lambda: jnp.pad(banded_lu.logdet_gradient_pivoted(upper, multipliers, pivots, kl), below),
         )
 
     if kl == 0 or ku == 0:
         return from_pivots(rows[:, kl], one, lambda: jnp.zeros_like(rows).at[:, kl].set(1 / rows[:, kl]))
     factors, stable = banded_lu.eliminate(jnp.pad(rows, ((0, kl), (0, 0))), kl, ku, jnp.max(jnp.abs(rows)))
-    factors = factors[: rows.shape[0]]
-    return lax.cond(
+    below = ((0, factors.shape[0] - n), (0, 0))
+    results = lax.cond(
         stable,
-        lambda: from_pivots(factors[:, kl], one, lambda: banded_lu.logdet_gradient(factors, kl, ku)),
+        lambda: from_pivots(factors[:n, kl], one, lambda: banded_lu.logdet_gradient(factors, n, kl, ku)),
         pivoted,
     )
+    # What is below the matrix is left out here, where no copy is made for it.
+    return (*results[:2], *(derivative[:n] for derivative in results[2:]))
 
 
 # Cholesky

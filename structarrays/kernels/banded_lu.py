@@ -19,6 +19,9 @@ from structarrays.kernels import banded_rows
 # its backward error is below the precision times this. Partial pivoting promises no less.
 _GROWTH = 16
 
+# What stands right of the diagonal in a row of U is no longer than this where the loops of the derivative are native (see `banded_rows`).
+_GRADIENT_BYTES = 40
+
 
 def eliminate(rows, kl, ku, largest):
     """Factor a matrix without pivoting.
@@ -181,20 +184,54 @@ def apart(rows, kl):
     return rows[:kl], jnp.pad(rows[kl:], ((0, kl), (0, 0)))
 
 
-def logdet_gradient(factors, kl, ku):
-    """Derivative of log det A by the entries of A, in row storage: its entry (i, j) is ``inv(A)[j, i]``. From what `eliminate` returns.
+def logdet_gradient(factors, n, kl, ku):
+    """Derivative of log det A by the entries of A, in row storage: its entry (i, j) is ``inv(A)[j, i]``. From what `eliminate` returns, with as
+    many rows.
 
     With Z the inverse, ``Z = D^{-1} L^{-1} + (I - U) Z`` and ``Z = U^{-1} D^{-1} + Z (I - L)``, of ``A = L D U`` with unit triangular factors,
     give row and column j of Z, next to the diagonal, from those of its elements next to the diagonal that come after j (K. Takahashi, J.
     Fagan and M.-S. Chin, "Formation of a sparse bus impedance matrix and its application to short circuit study", 8th PICA
     Conference, 1973). O(n kl ku) operations.
     """
-    n = factors.shape[0]
+    narrow = ku * factors.dtype.itemsize <= _GRADIENT_BYTES
+    return _gradient_by_pairs(factors, n, kl, ku) if narrow else _gradient_by_windows(factors, n, kl, ku)
+
+
+def _gradient_by_pairs(factors, n, kl, ku):
+    """In loops over the rows and over those below; G, the transpose of Z, is written once, in its final place."""
+    width = factors.shape[1]
+    flat_factors = factors.reshape(-1)
+
+    def eliminate(t, flat):
+        j = n - 1 - t
+        row = j * width + kl + 1  # of what is right of the diagonal in row j
+
+        # G[j, j + m] -= L[j + b, j] G[j + b, j + m] for m from 1 to ku
+        def subtract(b, flat):
+            at = (j + b) * width + kl - b
+            own, other = banded_rows.take(flat, row, ku), banded_rows.take(flat, at + 1, ku)
+            return banded_rows.put(flat, own - banded_rows.take(flat_factors, at, 1) * other, row)
+
+        # U[j, j] G[j + b, j] = (b == 0) - sum_m U[j, j + m] G[j + b, j + m]
+        def multiply(b, flat):
+            at = (j + b) * width + kl - b
+            upper, other = banded_rows.take(flat_factors, row, ku), banded_rows.take(flat, at + 1, ku)
+            new = (b == 0) - jnp.sum(upper * other, keepdims=True)
+            return banded_rows.put(flat, new / banded_rows.take(flat_factors, row - 1, 1), at)
+
+        return lax.fori_loop(0, kl + 1, multiply, lax.fori_loop(1, kl + 1, subtract, flat))
+
+    flat = lax.fori_loop(0, n, eliminate, jnp.zeros_like(flat_factors))
+    return flat.reshape(factors.shape)
+
+
+def _gradient_by_windows(factors, n, kl, ku):
+    """In a loop over the rows, which carries the elements of Z next to the diagonal."""
+    below, factors = factors.shape[0] - n, factors[:n]
     reciprocals = 1 / factors[:, kl]
     lower = multipliers_by_columns(factors, kl, ku)
     upper = factors[:, kl + 1 :] * reciprocals[:, None]
 
-    # One array of results and three of inputs: so the loop is native up to three diagonals on either side, and quick beyond.
     def step(window, row):
         # window[a, b] = Z[j + 1 + a, j + 1 + b]
         l, u, reciprocal = row
@@ -209,7 +246,7 @@ def logdet_gradient(factors, kl, ku):
     around = lax.scan(step, zero, (lower, upper, reciprocals), reverse=True)[1]
     # Entry (j + d, j) is Z[j, j + d], which stands in row j.
     left = [jnp.pad(around[: max(0, n - d), kl - d], (min(d, n), 0)) for d in range(kl, 0, -1)]
-    return jnp.concatenate([jnp.stack(left, 1), around[:, kl:]], 1)
+    return jnp.pad(jnp.concatenate([jnp.stack(left, 1), around[:, kl:]], 1), ((0, below), (0, 0)))
 
 
 def logdet_gradient_pivoted(upper, multipliers, pivots, kl):

@@ -4,6 +4,9 @@ Algorithms that go down a matrix keep it by rows: ``rows[i, c] = A[i, i - kl + c
 of the matrix, for the ``kl`` subdiagonals, the diagonal and the ``ku`` superdiagonals.
 """
 
+import functools
+
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -14,6 +17,9 @@ NATIVE_BYTES = 104
 WHOLE_BYTES = 176
 PIECE_BYTES = 64
 COPY_BYTES = 24
+
+# So many diagonals are stored at a time, in place: the fewer times, the quicker, but of all of them XLA would hold another copy.
+_TOGETHER = 8
 
 
 def is_narrow(w, dtype):
@@ -31,17 +37,47 @@ def from_diagonals(diagonals, offsets, n, dtype, first=0, count=None, beside=0):
 
     It begins with row `first`, and has n rows unless `count` says otherwise; rows below the matrix, and columns beside it, are zero.
     """
-    kl, ku = bandwidths(offsets)
-    count = n if count is None else count
-    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
-    rows = jnp.zeros((*batch, count, kl + ku + 1 + beside), dtype)
-    # One update in place for each diagonal: to stack them, XLA would hold another copy of all.
-    for d, k in zip(diagonals, offsets, strict=True):
-        start = max(0, -k) - first
-        d = d[..., max(0, -start) : count - start, None]
-        d = jnp.broadcast_to(d, (*batch, *d.shape[-2:])).astype(dtype)
-        rows = lax.dynamic_update_slice(rows, d, (*(0,) * len(batch), max(0, start), kl + k))
+    return _from_diagonals(tuple(offsets), first, n if count is None else count, beside, dtype, tuple(diagonals))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2, 3, 4))
+def _from_diagonals(offsets, first, count, beside, dtype, diagonals):
+    shape, columns = _columns(offsets, first, count, beside, dtype, diagonals)
+    rows = jnp.zeros(shape, dtype)
+    while columns:
+        start = columns[0][0]
+        together = [c for i, (at, c) in enumerate(columns[:_TOGETHER]) if at == start + i]
+        rows = lax.dynamic_update_slice(rows, jnp.concatenate(together, -1), (*(0,) * (rows.ndim - 1), start))
+        columns = columns[len(together) :]
     return rows
+
+
+@_from_diagonals.defjvp
+def _(offsets, first, count, beside, dtype, primals, tangents):
+    """All at once: the transpose of that takes slices, where that of an update in place copies everything, each time."""
+    shape, columns = _columns(offsets, first, count, beside, dtype, *tangents)
+    blocks, end = [], 0
+    for at, column in columns:
+        blocks += [jnp.zeros((*shape[:-1], at - end), dtype), column]
+        end = at + 1
+    blocks.append(jnp.zeros((*shape[:-1], shape[-1] - end), dtype))
+    change = jnp.concatenate([block for block in blocks if block.shape[-1]], -1)
+    return _from_diagonals(offsets, first, count, beside, dtype, *primals), change
+
+
+def _columns(offsets, first, count, beside, dtype, diagonals):
+    """The shape of the storage, and in order the place of each diagonal in it and its column (..., count, 1)."""
+    kl, ku = bandwidths(offsets)
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    columns = []
+    for d, k in sorted(zip(diagonals, offsets, strict=True), key=lambda pair: pair[1]):
+        start = max(0, -k) - first
+        d = d[..., max(0, -start) : count - start]
+        d = jnp.broadcast_to(d, (*batch, *d.shape[-1:])).astype(dtype)
+        start = max(0, start)
+        widths = [(0, 0, 0)] * len(batch) + [(start, count - start - d.shape[-1], 0)]
+        columns.append((kl + k, lax.pad(d, jnp.zeros((), dtype), widths)[..., None]))
+    return (*batch, count, kl + ku + 1 + beside), columns
 
 
 def aligned(diagonal, offset, n):

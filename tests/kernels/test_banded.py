@@ -467,8 +467,36 @@ def test_second_derivatives_and_maps_of_slogdet():
         np.testing.assert_allclose(g, wanted, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("w", [1, 2, 3])
+@pytest.mark.parametrize("w", [1, 2, 3, 4, 5])
 def test_the_derivative_of_slogdet_is_a_native_loop(w):
     diagonals, offsets, _ = _random(50, w, w, 20, "float64")
     gradient = jax.jit(jax.grad(lambda d: banded.slogdet(d, offsets, 50)[1]))
-    assert gradient.lower(diagonals).compile().as_text().count('xla_cpu_small_call="true"') >= 2
+    # Two of the elimination, three of the derivative.
+    assert gradient.lower(diagonals).compile().as_text().count('xla_cpu_small_call="true"') >= 5
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, None), (0, 12), (3, None), (0, 3)])
+@pytest.mark.parametrize("offsets", [(-2, -1, 0, 1), (-3, 1), (0,), (2, 0)])
+def test_derivatives_of_the_storage_by_rows_neither_copy_nor_update_it(offsets, first, count):
+    """Linear: the derivative stores the tangents, and its transpose takes them out again, every element once."""
+    n, batch = 9, (2,)
+    rng = np.random.default_rng(0)
+    diagonals, tangents = (tuple(rng.normal(size=(*batch, n - abs(k))) for k in offsets) for _ in range(2))
+
+    def stored(diagonals):
+        return banded_rows.from_diagonals(diagonals, offsets, n, np.dtype("float64"), first, count, beside=1)
+
+    kl, rows = max(0, -min(offsets)), n if count is None else count
+    expected = np.zeros((*batch, rows, kl + max(0, *offsets) + 2))
+    for d, k in zip(tangents, offsets, strict=True):
+        for i in range(first, min(n, first + rows)):
+            if 0 <= i + k < n:
+                expected[:, i - first, kl + k] = d[:, min(i, i + k)]
+    found = jax.jvp(stored, (diagonals,), (tangents,))[1]
+    np.testing.assert_array_equal(found, expected)
+    weights = rng.normal(size=expected.shape)
+    transposed = jax.jit(lambda d, w: jax.vjp(stored, d)[1](w)[0])
+    product = sum(np.vdot(t, c) for t, c in zip(tangents, transposed(diagonals, weights), strict=True))
+    np.testing.assert_allclose(product, np.vdot(expected, weights), rtol=1e-13)
+    text = transposed.lower(diagonals, weights).compile().as_text()
+    assert "dynamic-update-slice" not in text and " copy(" not in text
