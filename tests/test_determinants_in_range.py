@@ -66,3 +66,35 @@ def test_a_part_below_range_is_not_singular():
         value = float(sa.linalg.det(make(a * 1e154, b * 1e-158)))
         expected = np.linalg.det(np.asarray(make(a, b)))
         np.testing.assert_allclose(value, expected * (1e-16 if make is sa.Kronecker else 1e-8), rtol=1e-9)
+
+
+def test_a_circulant_whose_partial_products_leave_the_range():
+    """Its eigenvalues go from 100 to 0.01, the large ones first: the product of half of them is too large for a number."""
+    size = np.logspace(2, -2, 401)
+    for eigenvalues in (np.r_[size, size[:0:-1]], np.r_[size, size[::-1]] * np.exp(1j * np.arange(802.0))):
+        c = np.fft.ifft(eigenvalues)
+        c = c.real if len(c) % 2 else c
+        found = np.fft.fft(c)
+        expected = np.prod(found / np.abs(found)) * np.exp(np.sum(np.log(np.abs(found))))
+        value = sa.linalg.det(sa.Circulant(c)).to_jax()
+        np.testing.assert_allclose(value, expected if np.iscomplexobj(c) else expected.real, rtol=1e-9)
+        change = jax.jvp(lambda c: sa.linalg.det(sa.Circulant(c)).to_jax(), (c,), (c,))[1]  # homogeneous of degree n
+        np.testing.assert_allclose(change, len(c) * value, rtol=1e-9)
+
+
+def test_a_sum_whose_parts_are_out_of_range():
+    """``det(D + U V^T) = det(D) det(I + V^T D^-1 U)``: the first is too small for a number, and the second is large."""
+    rng = np.random.default_rng(1)
+    d = 10**-1.7 * rng.choice([1.0, -1.0], 200)
+    u = 1e3 * np.linalg.qr(rng.normal(size=(200, 50)))[0]
+
+    def det(d, u):
+        return sa.linalg.det(sa.Sum(sa.Diagonal(d), sa.LowRank(u, u / 50))).to_jax()
+
+    expected = np.linalg.det(np.diag(d) + u @ u.T / 50)
+    assert 1e-70 < abs(expected) < 1e-60
+    value, (by_d, by_u) = jax.jit(jax.value_and_grad(det, argnums=(0, 1)))(d, u)
+    np.testing.assert_allclose(value, expected, rtol=1e-9)
+    inverse = np.linalg.inv(np.diag(d) + u @ u.T / 50)
+    np.testing.assert_allclose(by_d, expected * np.diag(inverse), rtol=1e-7)
+    np.testing.assert_allclose(by_u, expected * 2 / 50 * inverse @ u, atol=1e-4 * np.max(np.abs(by_u)))
