@@ -98,3 +98,48 @@ def test_a_sum_whose_parts_are_out_of_range():
     inverse = np.linalg.inv(np.diag(d) + u @ u.T / 50)
     np.testing.assert_allclose(by_d, expected * np.diag(inverse), rtol=1e-7)
     np.testing.assert_allclose(by_u, expected * 2 / 50 * inverse @ u, atol=1e-4 * np.max(np.abs(by_u)))
+
+
+def test_derivatives_of_a_determinant_whose_partial_products_leave_the_range():
+    """Half of the pivots multiply to 1e350; the derivative is ``det * A^-T``, and of a singular matrix the adjugate."""
+    rng = np.random.default_rng(2)
+    scales = np.r_[np.full(50, 1e7), np.full(50, 1e-7)]
+    core = rng.normal(size=(100, 100)) / 20 + np.eye(100)
+    expected = np.linalg.det(core)
+    for left, right in ((scales, 1.0), (1.0, scales[::-1])):
+        a = core * np.reshape(left, (-1, 1)) * right
+        value, gradient = jax.value_and_grad(lambda a: sa.linalg.det(a).to_jax())(sa.asarray(a))
+        np.testing.assert_allclose(value, expected, rtol=1e-9)
+        adjugate = expected * np.linalg.inv(core).T
+        np.testing.assert_allclose(
+            gradient.to_jax() * np.reshape(left, (-1, 1)) * right, adjugate, atol=1e-9 * np.max(np.abs(adjugate))
+        )
+    a = rng.normal(size=(4, 4))
+    a[3] = a[0] = [1.0, 2.0, 0.0, 0.0]
+    stack = np.stack([a, core[:4, :4]])
+    cofactors = [[[_cofactor(a, i, j) for j in range(4)] for i in range(4)] for a in stack]
+    for det in (lambda a: sa.linalg.det(a).to_jax(), jax.vmap(lambda a: sa.linalg.det(a).to_jax())):
+        gradient = jax.grad(lambda a, det=det: det(a).sum())(stack)
+        np.testing.assert_allclose(gradient, cofactors, rtol=1e-12, atol=1e-12)
+
+
+def _cofactor(a, i, j):
+    return (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1))
+
+
+@pytest.mark.parametrize(
+    "make", [sa.Diagonal, sa.Circulant, lambda d: sa.BlockDiagonal([d[:, None] + jnp.diag(d), d[None, :1]])]
+)
+def test_gradients_of_mapped_determinants(make):
+    """The reverse mode through ``vmap``, where one determinant of the stack is zero, as that of each alone."""
+    d = np.random.default_rng(3).normal(size=(2, 4)) + 3
+    d[0] = [1.0, 2.0, 0.0, -1.0]
+
+    def det(d):
+        return sa.linalg.det(make(d)).to_jax()
+
+    together = jax.jit(jax.grad(lambda d: jnp.sum(jax.vmap(det)(d))))(d)
+    alone = [jax.grad(lambda d: jnp.linalg.det(make(d).to_jax()))(each) for each in d]
+    np.testing.assert_allclose(together[1], alone[1], rtol=1e-9)
+    if make is sa.Diagonal:
+        np.testing.assert_allclose(together[0], [0.0, 0.0, -2.0, 0.0], atol=1e-12)
