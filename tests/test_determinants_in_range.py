@@ -66,3 +66,80 @@ def test_a_part_below_range_is_not_singular():
         value = float(sa.linalg.det(make(a * 1e154, b * 1e-158)))
         expected = np.linalg.det(np.asarray(make(a, b)))
         np.testing.assert_allclose(value, expected * (1e-16 if make is sa.Kronecker else 1e-8), rtol=1e-9)
+
+
+def test_a_circulant_whose_partial_products_leave_the_range():
+    """Its eigenvalues go from 100 to 0.01, the large ones first: the product of half of them is too large for a number."""
+    size = np.logspace(2, -2, 401)
+    for eigenvalues in (np.r_[size, size[:0:-1]], np.r_[size, size[::-1]] * np.exp(1j * np.arange(802.0))):
+        c = np.fft.ifft(eigenvalues)
+        c = c.real if len(c) % 2 else c
+        found = np.fft.fft(c)
+        expected = np.prod(found / np.abs(found)) * np.exp(np.sum(np.log(np.abs(found))))
+        value = sa.linalg.det(sa.Circulant(c)).to_jax()
+        np.testing.assert_allclose(value, expected if np.iscomplexobj(c) else expected.real, rtol=1e-9)
+        change = jax.jvp(lambda c: sa.linalg.det(sa.Circulant(c)).to_jax(), (c,), (c,))[1]  # homogeneous of degree n
+        np.testing.assert_allclose(change, len(c) * value, rtol=1e-9)
+
+
+def test_a_sum_whose_parts_are_out_of_range():
+    """``det(D + U V^T) = det(D) det(I + V^T D^-1 U)``: the first is too small for a number, and the second is large."""
+    rng = np.random.default_rng(1)
+    d = 10**-1.7 * rng.choice([1.0, -1.0], 200)
+    u = 1e3 * np.linalg.qr(rng.normal(size=(200, 50)))[0]
+
+    def det(d, u):
+        return sa.linalg.det(sa.Sum(sa.Diagonal(d), sa.LowRank(u, u / 50))).to_jax()
+
+    expected = np.linalg.det(np.diag(d) + u @ u.T / 50)
+    assert 1e-70 < abs(expected) < 1e-60
+    value, (by_d, by_u) = jax.jit(jax.value_and_grad(det, argnums=(0, 1)))(d, u)
+    np.testing.assert_allclose(value, expected, rtol=1e-9)
+    inverse = np.linalg.inv(np.diag(d) + u @ u.T / 50)
+    np.testing.assert_allclose(by_d, expected * np.diag(inverse), rtol=1e-7)
+    np.testing.assert_allclose(by_u, expected * 2 / 50 * inverse @ u, atol=1e-4 * np.max(np.abs(by_u)))
+
+
+def test_derivatives_of_a_determinant_whose_partial_products_leave_the_range():
+    """Half of the pivots multiply to 1e350; the derivative is ``det * A^-T``, and of a singular matrix the adjugate."""
+    rng = np.random.default_rng(2)
+    scales = np.r_[np.full(50, 1e7), np.full(50, 1e-7)]
+    core = rng.normal(size=(100, 100)) / 20 + np.eye(100)
+    expected = np.linalg.det(core)
+    for left, right in ((scales, 1.0), (1.0, scales[::-1])):
+        a = core * np.reshape(left, (-1, 1)) * right
+        value, gradient = jax.value_and_grad(lambda a: sa.linalg.det(a).to_jax())(sa.asarray(a))
+        np.testing.assert_allclose(value, expected, rtol=1e-9)
+        adjugate = expected * np.linalg.inv(core).T
+        np.testing.assert_allclose(
+            gradient.to_jax() * np.reshape(left, (-1, 1)) * right, adjugate, atol=1e-9 * np.max(np.abs(adjugate))
+        )
+    a = rng.normal(size=(4, 4))
+    a[3] = a[0] = [1.0, 2.0, 0.0, 0.0]
+    stack = np.stack([a, core[:4, :4]])
+    cofactors = [[[_cofactor(a, i, j) for j in range(4)] for i in range(4)] for a in stack]
+    for det in (lambda a: sa.linalg.det(a).to_jax(), jax.vmap(lambda a: sa.linalg.det(a).to_jax())):
+        gradient = jax.grad(lambda a, det=det: det(a).sum())(stack)
+        np.testing.assert_allclose(gradient, cofactors, rtol=1e-12, atol=1e-12)
+
+
+def _cofactor(a, i, j):
+    return (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1))
+
+
+@pytest.mark.parametrize(
+    "make", [sa.Diagonal, sa.Circulant, lambda d: sa.BlockDiagonal([d[:, None] + jnp.diag(d), d[None, :1]])]
+)
+def test_gradients_of_mapped_determinants(make):
+    """The reverse mode through ``vmap``, where one determinant of the stack is zero, as that of each alone."""
+    d = np.random.default_rng(3).normal(size=(2, 4)) + 3
+    d[0] = [1.0, 2.0, 0.0, -1.0]
+
+    def det(d):
+        return sa.linalg.det(make(d)).to_jax()
+
+    together = jax.jit(jax.grad(lambda d: jnp.sum(jax.vmap(det)(d))))(d)
+    alone = [jax.grad(lambda d: jnp.linalg.det(make(d).to_jax()))(each) for each in d]
+    np.testing.assert_allclose(together[1], alone[1], rtol=1e-9)
+    if make is sa.Diagonal:
+        np.testing.assert_allclose(together[0], [0.0, 0.0, -2.0, 0.0], atol=1e-12)

@@ -72,7 +72,11 @@ def slogdet(c):
 
 
 def det(c):
-    """The determinant."""
+    """The determinant; the product of some of the eigenvalues may be too large or too small for a number where that of all is not."""
+    return determinants.of_parts(_product, slogdet, c)
+
+
+def _product(c):
     values, n = spectrum(c), c.shape[-1]
     if jnp.iscomplexobj(c):
         return jnp.prod(values, axis=-1)

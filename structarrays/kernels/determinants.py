@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.custom_batching import custom_vmap
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -28,7 +29,7 @@ def of_parts(multiplied, logarithms, parts) -> Array:
     jax.Array, (...)
     """
     value = multiplied(parts)
-    return lax.cond(_any_lost(value), lambda: _exponential(*logarithms(parts), value.dtype), lambda: value)
+    return lax.cond(any_of_all(_is_lost(value)), lambda: _exponential(*logarithms(parts), value.dtype), lambda: value)
 
 
 @of_parts.defjvp
@@ -45,14 +46,33 @@ def _(multiplied, logarithms, primals, tangents):
 
     def carefully():
         singular = logarithms(fixed)[0] == 0  # of such a matrix the logarithm has no derivative
-        return lax.cond(jnp.any(singular & (value == 0)), by_product, by_logarithms)
+        return lax.cond(any_of_all(singular & (value == 0)), by_product, by_logarithms)
 
-    return lax.cond(_any_lost(value), carefully, by_product)
+    return lax.cond(any_of_all(_is_lost(value)), carefully, by_product)
 
 
-def _any_lost(value):
-    """Whether a product may have left the range; all of a stack at once, so that a branch has a derivative of its own."""
-    return jnp.any(~jnp.isfinite(value) | (value == 0))
+def _is_lost(value):
+    """Whether a product may have left the range."""
+    return ~jnp.isfinite(value) | (value == 0)
+
+
+def any_of_all(flags) -> Array:
+    """Whether any flag of a stack is true, and of all stacks under ``vmap``: the condition of a `lax.cond` that stays one.
+
+    With a condition for each of a batch, ``vmap`` makes a selection of it, in which JAX (0.10) stops derivatives with a primitive
+    that it cannot transpose: the rules of derivatives, in which these conditions stand, are linear in tangents.
+    """
+    return _together(jnp.any(flags))
+
+
+@custom_vmap
+def _together(flag):
+    return flag
+
+
+@_together.def_vmap
+def _(axis_size, in_batched, flags):
+    return _together(jnp.any(flags)), False
 
 
 def _exponential(sign, logabsdet, dtype):

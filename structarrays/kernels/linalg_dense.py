@@ -109,7 +109,36 @@ def qr(x: Array, /, *, mode: str = "reduced") -> tuple[Array, Array]:
 
 def det(x: Array, /) -> Array:
     """Determinant."""
+    return jnp.linalg.det(x) if x.shape[-1] <= 3 else _det(x)
+
+
+@jax.custom_jvp
+def _det(x):
     return jnp.linalg.det(x)
+
+
+@_det.defjvp
+def _(primals, tangents):
+    """JAX (0.10) multiplies pivots up to each row, which may leave the range of numbers where the determinant does not; so its
+    derivative serves for singular matrices alone.
+    """
+    singular = slogdet(lax.stop_gradient(primals[0]))[0] == 0
+
+    def chosen(x, where):
+        """These matrices, and the identity in place of the others, which has a derivative by either way."""
+        return jnp.where(where[..., None, None], x, jnp.eye(x.shape[-1], dtype=x.dtype))
+
+    def regular(x):
+        sign, logabsdet = slogdet(chosen(x, ~singular))
+        return sign * jnp.exp(logabsdet).astype(x.dtype)
+
+    def some_singular(x):
+        return jnp.where(singular, jnp.linalg.det(chosen(x, singular)), regular(x))
+
+    def derivative(function):
+        return lambda: jax.jvp(function, primals, tangents)
+
+    return lax.cond(determinants.any_of_all(singular), derivative(some_singular), derivative(regular))
 
 
 def slogdet(x: Array, /) -> tuple[Array, Array]:

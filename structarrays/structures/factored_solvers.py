@@ -107,13 +107,20 @@ def by_equation(x1: Array, b: jax.Array, solution, transposed):
     solution, transposed : callable
         Of right-hand sides like `b`: solutions for `x1` and for its transpose, and a flag.
     """
+    return lax.custom_linear_solve(
+        linear_product(x1), b, lambda _, b: solution(b), lambda _, b: transposed(b), has_aux=True
+    )
+
+
+def linear_product(a: Array):
+    """The function ``x -> a @ x`` of data, which JAX can transpose."""
 
     def matvec(x):
         # The product's derivative by `x`, at any place: products by Fourier transforms look whether their operand is finite, and
         # only their derivatives are linear to the eyes of JAX.
-        return jax.jvp(lambda y: matmul.dispatch(x1, Dense._make((y,)))._dense(), (jnp.zeros_like(x),), (x,))[1]
+        return jax.jvp(lambda y: times(a, y), (jnp.zeros_like(x),), (x,))[1]
 
-    return lax.custom_linear_solve(matvec, b, lambda _, b: solution(b), lambda _, b: transposed(b), has_aux=True)
+    return matvec
 
 
 def without_derivatives(x):

@@ -19,10 +19,10 @@ from ..core.recording import remark
 from ..core.registry import Registry
 from ..functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
-from ..functions.linear_algebra import matmul
 from ..kernels import kronecker as kernel
 from ..kernels import kronecker_schur
 from .diagonal import Diagonal, Identity
+from .factored_solvers import linear_product
 from .fill import Fill
 from .inverse import checked_inverse, stays_inverse
 from .kronecker import Kronecker, has_hermitian_factors, has_square_factors, is_scaled_identity, kronecker
@@ -130,9 +130,7 @@ def _solved(x, data):
     right = jnp.broadcast_to(right, batch + right.shape[-2:])
     x = with_batch(x, batch) if x.ndim > 2 else x
 
-    def times(v):
-        return matmul(x, Dense._make((v,)))._dense()
-
+    times = linear_product(x)
     cost = "O(sum(n_i**3) + k N sum(n_i)) for k columns"
     if _is_hermitian(x):
         remark(

@@ -19,7 +19,7 @@ from ..core.operands import to_dense
 from ..core.recording import remark
 from ..core.registry import Registry
 from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
-from ..kernels import linalg_dense
+from ..kernels import determinants, linalg_dense
 from ..kernels.tall import transposed_product
 from .diagonal import Diagonal
 from .factored_solvers import (
@@ -29,6 +29,7 @@ from .factored_solvers import (
     generically_regular,
     is_inverse,
     is_regular,
+    logarithms,
     signs,
     solution,
     solved,
@@ -198,12 +199,23 @@ def _checked_capacitance(x):
 @_by_dense_form_if_small(det)
 def _(x):
     base, c, fine = _checked_capacitance(x)
-    return Dense._make((det.dispatch(base)._dense() * jnp.where(fine, linalg_dense.det(c), jnp.nan),))
+    value = determinants.of_parts(_multiplied, _logarithms, (base, c))
+    return Dense._make((jnp.where(fine, value, jnp.nan),))
 
 
 @_by_dense_form_if_small(slogdet)
 def _(x):
     base, c, fine = _checked_capacitance(x)
-    sign, logabsdet = (p._dense() for p in slogdet.dispatch(base))
-    more, further = (jnp.where(fine, part, jnp.nan) for part in linalg_dense.slogdet(c))
-    return Dense._make((sign * more,)), Dense._make((logabsdet + further,))
+    return tuple(Dense._make((jnp.where(fine, part, jnp.nan),)) for part in _logarithms((base, c)))
+
+
+def _multiplied(parts):
+    base, c = parts
+    return det.dispatch(base)._dense() * linalg_dense.det(c)
+
+
+def _logarithms(parts):
+    base, c = parts
+    sign, logabsdet = logarithms(base)
+    more, further = linalg_dense.slogdet(c)
+    return sign * more, logabsdet + further

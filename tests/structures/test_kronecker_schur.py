@@ -142,3 +142,27 @@ def test_large_inverses_stay_inverses_and_nothing_is_expanded():
     np.testing.assert_allclose(product.to_jax(), 1, rtol=1e-8)
     compiled = jax.jit(sa.linalg.solve).lower(x, sa.ones(4800)).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < 4800 * 4800
+
+
+def test_factors_whose_products_look_at_their_operand():
+    """A product with a large Toeplitz factor, or beside a background, looks whether its operand is finite; JAX transposes it all the same."""
+    rng = np.random.default_rng(7)
+    toeplitz = sa.Toeplitz(np.r_[4.0, rng.normal(size=139) / 20], np.r_[4.0, rng.normal(size=139) / 20])
+    background = sa.exp(sa.Diagonal(rng.normal(size=3) + 2))
+    for hermitian in (False, True):
+        if hermitian:
+            toeplitz = sa.assume(toeplitz + toeplitz.mT, "positive_definite")
+            background = sa.assume(background, "positive_definite")
+        factors = background, toeplitz
+        dense = [f.to_jax() for f in factors]
+        for x, matrix in (
+            (sa.KroneckerSum(*factors), _dense_sum(dense)),
+            (sa.Kronecker(*factors) + 9 * sa.Identity(420), _dense_product(dense) + 9 * np.eye(420)),
+        ):
+            right = rng.normal(size=420)
+            expected = np.linalg.solve(matrix, right)
+            np.testing.assert_allclose(sa.linalg.solve(x, right).to_jax(), expected, rtol=1e-9, atol=1e-12)
+            gradient = jax.grad(lambda b, x=x: sa.sum(sa.linalg.solve(x, b)).to_jax())(sa.asarray(right))
+            np.testing.assert_allclose(
+                gradient.to_jax(), np.linalg.solve(matrix.T, np.ones(420)), rtol=1e-9, atol=1e-12
+            )
