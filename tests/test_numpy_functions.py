@@ -158,7 +158,12 @@ EXAMPLES = {
     ],
     "linalg.matmul": [lambda a: np.linalg.matmul(a, V)],
     "linalg.matrix_norm": [np.linalg.matrix_norm, lambda a: np.linalg.matrix_norm(a, ord=1, keepdims=True)],
-    "linalg.matrix_power": [lambda a: np.linalg.matrix_power(a, 3), lambda a: np.linalg.matrix_power(a, -1)],
+    "linalg.matrix_power": [
+        lambda a: np.linalg.matrix_power(a, 3),
+        lambda a: np.linalg.matrix_power(a, -1),
+        lambda a: np.linalg.matrix_power(np.astype(a, int), 5),
+        lambda a: np.linalg.matrix_power(np.astype(a, int), 0),
+    ],
     "linalg.matrix_rank": [
         np.linalg.matrix_rank,
         lambda a: np.linalg.matrix_rank(a, 2.5),

@@ -239,6 +239,23 @@ def _over_two_axes(name):
     return adapter
 
 
+def _matrix_power(a, n):
+    """Unlike ours, those of integers are integers, but for inverses."""
+    a = as_ours(a)
+    if a.dtype.kind not in "iu" or not isinstance(n, (int, np.integer)) or n < 1:
+        power = ours("linalg.matrix_power")(a, n)
+        return ours("astype")(power, a.dtype) if n == 0 else power
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        return NotImplemented  # where NumPy raises
+    power, matmul = None, ours("matmul")
+    while n:
+        if n & 1:
+            power = a if power is None else matmul(power, a)
+        n >>= 1
+        a = matmul(a, a) if n else a
+    return power
+
+
 ADAPTERS = {
     "numpy.append": _append,
     "numpy.argwhere": _argwhere,
@@ -264,6 +281,7 @@ ADAPTERS = {
     "numpy.kron": _kron,
     "numpy.linalg.cond": _cond,
     "numpy.linalg.lstsq": _lstsq,
+    "numpy.linalg.matrix_power": _matrix_power,
     "numpy.linalg.multi_dot": _multi_dot,
     "numpy.ptp": _ptp,
     "numpy.rollaxis": _rollaxis,

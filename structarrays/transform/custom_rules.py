@@ -3,19 +3,23 @@
 The function is made anew on structured arrays. A tangent of such an array is one of its parameters; where the elements are linear in
 them that is an array of the same structure, with which the rule for tangents is run. A cotangent is one of the parameters as well;
 where each of them is one element (`Diagonal`, `Banded`, `Sparse`) it is an array, too. In all other cases the elements are dense,
-under the policy; but where a rule asks which cotangents are zero (`symbolic_zeros`), a result of any structure keeps it, and only
-refuses a cotangent that is not.
+under the policy; but where a rule asks which cotangents are zero (`symbolic_zeros`), a result of any structure keeps it, and a
+cotangent that is not zero is made dense, by least squares: many elements, such as those of a diagonal of a `Toeplitz`, have one parameter.
 
 A rule is not traced before it is needed, or where results have structure, which must hold their tangents, too: some refuse to be.
 
 How JAX holds the rules in its equations is not documented; `tests/transform/test_real_programs.py` would notice a change.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr
+from jax.scipy.sparse.linalg import cg
 
 from ..core.array import Array
 from ..core.dense import Dense
@@ -49,29 +53,20 @@ def _tangent(primal, tangent):
 
 def _tangent_leaves(tangent, primal):
     """A tangent in the structure of a primal result, as JAX takes it: with `float0` for integers."""
-    if isinstance(primal, LU):
-        raise NotImplementedError(
-            "structured: a function with a derivative of its own (jax.custom_jvp) returns LU factors"
-        )
+    if not is_special(primal):
+        return plain(tangent, "custom_jvp") if _inexact(primal) else np.zeros(primal.shape, FLOAT0)
     if not _inexact(primal):
-        return jax.tree.map(lambda p: np.zeros(p.shape, FLOAT0), primal)
-    if not isinstance(primal, Array):
-        return plain(tangent, "custom_jvp")
-    if not isinstance(tangent, Array):
-        # A function within the rule made it dense, as its own tangents have less structure; its elements are what they were.
-        tangent = _restricted(tangent, primal)
-    widened_tangent = widened(tangent, target_of(primal._assuming(frozenset())))._assuming(primal.assumptions)
-    return jax.tree.map(lambda t, p: t if _inexact(p) else np.zeros(p.shape, FLOAT0), widened_tangent, primal)
-
-
-def _restricted(tangent, primal):
-    """A dense tangent that is known to have the structure of a result."""
-    if not primal.stores_entries or primal.background is not None:
-        raise NotImplementedError(
-            f"structured: the result of a function with a derivative of its own (jax.custom_jvp) is a {type(primal).__name__}, by "
-            "which it cannot be differentiated; to_dense() of what goes into it can"
-        )
-    return restrict(Dense._make((tangent,)), primal)
+        return jax.tree.map(lambda p: jnp.zeros_like(p) if _inexact(p) else np.zeros(p.shape, FLOAT0), primal)
+    if isinstance(primal, LU):
+        moved = _parameters_of(plain(tangent, "custom_jvp"), primal)
+    else:
+        if not isinstance(tangent, Array):
+            # A function within the rule made it dense, as its own tangents have less structure; its elements are what they were.
+            simple = primal.stores_entries and primal.background is None
+            tangent = restrict(Dense._make((tangent,)), primal) if simple else _parameters_of(tangent, primal)
+            tangent = tangent._assuming(frozenset())
+        moved = widened(tangent, target_of(primal._assuming(frozenset())))._assuming(primal.assumptions)
+    return jax.tree.map(lambda t, p: t if _inexact(p) else np.zeros(p.shape, FLOAT0), moved, primal)
 
 
 @rule("custom_jvp_call")
@@ -182,26 +177,28 @@ def _target_of_tangent(target):
 
 def _has_cotangents(target) -> bool:
     """Whether the cotangent of a result can be told from those of its parameters."""
-    return _one_element_each(target) if is_special(target) else True
+    return not is_special(target) or _one_element_each(target)
 
 
 def _one_element_each(x) -> bool:
     """Whether each parameter of an array is one of its elements, and all others are structural zeros."""
-    if not isinstance(x, Array) or not x.linear or not x.stores_entries or x.background is not None:
+    if not isinstance(x, Array) or not x.linear or not x.stores_entries or x.background is not None or x._covers:
         return False
     free = jax.eval_shape(lambda value: value._free(), x)
     return type(free) is type(x) and free.meta == x.meta
 
 
+def _is_needed(result) -> bool:
+    """Whether the cotangent of a result hangs on more than its structure: on indices, or on parameters that are no elements."""
+    return is_special(result) and not (_has_cotangents(result) and all(map(_inexact, jax.tree.leaves(result))))
+
+
 def _cotangent(value, cotangent):
     """The cotangent of a result as a value: elements whose products with those of a tangent add up to the same number."""
-    if not _has_cotangents(value):
-        raise NotImplementedError(
-            f"structured: the result of a function with a derivative of its own (jax.custom_vjp) is a {type(value).__name__}, by "
-            "which it cannot be differentiated; to_dense() of what goes into it can"
-        )
-    if not isinstance(value, Array):
+    if not is_special(value):
         return cotangent
+    if not _one_element_each(value):
+        return _elements_of(cotangent, value)
     leaves, tree = jax.tree.flatten(value)
     given = [p if c.dtype == FLOAT0 else c for p, c in zip(leaves, jax.tree.leaves(cotangent), strict=True)]
     return jax.tree.unflatten(tree, given)._assuming(frozenset())
@@ -224,6 +221,54 @@ def _cotangent_leaves(cotangent, x):
         )
     (given,) = jax.vjp(lambda value: plain(value, "custom_vjp"), x)[1](plain(cotangent, "custom_vjp"))
     return given
+
+
+# ---- between elements and parameters ---------------------------------------------------------------------------------
+
+
+class _Elements:
+    """The derivative J of the elements of a value by its parameters of an inexact dtype, and the solution of J^T conj(J) w = g."""
+
+    def __init__(self, value):
+        self.leaves, self.tree = jax.tree.flatten(value)
+        self.moving = [i for i, leaf in enumerate(self.leaves) if _inexact(leaf)]
+        given = [self.leaves[i] for i in self.moving]
+        _, self.push = jax.linearize(lambda parameters: plain(self.rebuilt(parameters), "custom_jvp"), given)
+        self.pull = jax.linear_transpose(self.push, given)
+
+    def rebuilt(self, parameters):
+        """The value with these parameters."""
+        leaves = list(self.leaves)
+        for i, parameter in zip(self.moving, parameters, strict=True):
+            leaves[i] = parameter
+        return jax.tree.unflatten(self.tree, leaves)
+
+    def solve(self, g):
+        """Of parameters that several elements depend on; `g` is J^T times something, so that there is a solution."""
+        conj = functools.partial(jax.tree.map, jnp.conj)
+        tolerance = 10 * max(jnp.finfo(v.dtype).eps for v in g)
+        # `cg` by itself has no transpose where only its right-hand side is differentiated.
+        return lax.custom_linear_solve(
+            lambda w: self.pull(conj(self.push(conj(w))))[0],
+            g,
+            lambda product, g: cg(product, g, tol=tolerance)[0],
+            symmetric=True,
+        )
+
+
+def _parameters_of(tangent, primal):
+    """A dense tangent that is known to have the structure of a result, in this structure."""
+    elements = _Elements(primal)
+    (g,) = elements.pull(jnp.conj(tangent))
+    return elements.rebuilt(jax.tree.map(jnp.conj, elements.solve(g)))
+
+
+def _elements_of(cotangent, value):
+    """The smallest cotangent of the elements that gives this one of the parameters."""
+    elements = _Elements(value)
+    given = jax.tree.leaves(cotangent)
+    w = elements.solve([given[i] for i in elements.moving])
+    return jnp.conj(elements.push(jax.tree.map(jnp.conj, w)))
 
 
 @rule("custom_vjp_call")
@@ -256,12 +301,15 @@ def _(interpreter, equation, *operands):
         kept = iter(kept)
         residuals = [next(kept) if i is None else values[i - consts] for i in forwarded]
         residuals = [r if _is_number(r) else settled(r) for r in residuals]
-        return [widened(v, t) for v, t in zip(results, targets, strict=True)], (residuals, values)
+        results = [widened(v, t) for v, t in zip(results, targets, strict=True)]
+        held = [v if _is_needed(v) else None for v in results]
+        return results, (residuals, values, held)
 
     def bwd(saved, cotangents):
-        residuals, values = saved
+        residuals, values, held = saved
         zeros = [_is_zero(c) for c in cotangents]
-        given = [_cotangent(t, _instantiated(c)) for t, c, z in zip(targets, cotangents, zeros, strict=True) if not z]
+        results = [t if v is None else v for t, v in zip(targets, held, strict=True)]
+        given = [_cotangent(v, _instantiated(c)) for v, c, z in zip(results, cotangents, zeros, strict=True) if not z]
         known = [_is_number(r) for r in residuals]  # a rule may decide by it
         traced = [*(r for r, number in zip(residuals, known, strict=True) if not number), *given]
         moved = None

@@ -52,14 +52,19 @@ def leaves_of(A):
     return [leaves[i] for i in moving], rebuild
 
 
-def smooth(values):
-    """One number of all finite results of an inexact dtype."""
+def inexact(values):
+    """The results of an inexact dtype: those that have derivatives."""
+    return [v for v in jax.tree.leaves(values) if jnp.issubdtype(v.dtype, jnp.inexact)]
+
+
+def smooth(values, finite):
+    """One number of all results of an inexact dtype, where `finite` says of each of their elements whether it counts."""
     total = 0.0
-    for v in jax.tree.leaves(values):
-        if jnp.issubdtype(v.dtype, jnp.inexact):
-            v = jnp.concatenate([jnp.real(v).ravel(), jnp.imag(v).ravel()]).astype(jnp.float64)
-            weights = 1 + jnp.arange(v.size) / (v.size + 1)
-            total = total + jnp.sum(jnp.where(jnp.isfinite(v), v, 0.0) * weights)
+    for v, counts in zip(inexact(values), finite, strict=True):
+        v = jnp.where(counts, v, 0)
+        v = jnp.concatenate([jnp.real(v).ravel(), jnp.imag(v).ravel()]).astype(jnp.float64)
+        weights = 1 + jnp.arange(v.size) / (v.size + 1)
+        total = total + jnp.sum(v * weights)
     return total
 
 
@@ -83,6 +88,9 @@ def compare(found, expected, tolerance):
 def check(structure, expression, way, dtype="float64"):
     """Compare one function under one transformation; False where there is nothing to compare.
 
+    That is so where there is no such array, no such invertible matrix, or no such derivative in JAX. What JAX refuses of the dense array
+    is refused of the structured one by the same error.
+
     Raises
     ------
     AssertionError
@@ -97,43 +105,61 @@ def check(structure, expression, way, dtype="float64"):
     if section in ("invertible", "positive definite") and not jnp.all(jnp.isfinite(jnp.linalg.inv(A.to_jax()))):
         return False  # the structure has no such matrix, and what a singular one gives is NaN here, infinite there
     if way == "grad" and "while_loop" in expression:
-        return False
-    moving, rebuild = leaves_of(A)
+        return False  # JAX has no such derivative
+    valid = dtype == "float64" and A.shape[-2:] == CORE[section]
 
     def result(run, expand):
         """What `run` gives for the array that `expand` hands it."""
-        if way == "eager":
-            return dense(run(expand(A), x))
-        if way == "jit":
-            return jax.jit(lambda A, x: dense(run(expand(A), x)))(A, x)
-        if way == "vmap":
-            return jax.vmap(lambda A, x: dense(run(expand(A), x)))(A, x)
+        if way in ("jit", "vmap"):
+            transform = {"jit": jax.jit, "vmap": jax.vmap}[way]
+            return transform(lambda A, x: dense(run(expand(A), x)))(A, x)
+        return dense(run(expand(A), x))
 
-        def loss(values, x):
-            return smooth(dense(run(expand(rebuild(values)), x)))
+    of_dense, of_structured = (plain, lambda A: A.to_jax()), (sa.structured(plain), lambda A: A)
+    try:
+        expected = result(*of_dense)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        if valid:
+            raise
+        # JAX has it not for numbers of this dtype, or matrices of this shape.
+        try:
+            result(*of_structured)
+        except type(error):
+            return True
+        raise AssertionError(f"the dense program raises {error!r}, the structured one does not") from error
+    compare(result(*of_structured), expected, 1e-9)
+    if way not in ("grad", "jvp"):
+        return True
+
+    moving, rebuild = leaves_of(A)
+    finite = [np.isfinite(v) for v in inexact(expected)]
+    single = any(jnp.finfo(v.dtype).bits == 32 for v in inexact(expected))  # through which derivatives have gone, too
+
+    def derivatives(run, expand):
+        def results(parameters, x):
+            return inexact(dense(run(expand(rebuild(parameters)), x)))
 
         if way == "grad":
-            return jax.grad(loss, argnums=(0, 1))(moving, x)
+            return jax.grad(lambda parameters, x: smooth(results(parameters, x), finite), argnums=(0, 1))(moving, x)
         tangents = [jnp.ones_like(v) * (1 + i) for i, v in enumerate(moving)]
-        return jax.jvp(loss, (moving, x), (tangents, 2 * jnp.ones_like(x)))
+        return jax.jvp(results, (moving, x), (tangents, 2 * jnp.ones_like(x)))[1]
 
+    if not finite:
+        return True  # numbers that are counted or compared have no derivatives
     try:
-        expected = result(plain, lambda A: A.to_jax())
-    except (TypeError, ValueError, NotImplementedError):
-        if dtype == "float64" and A.shape[-2:] == CORE[section] and way in ("eager", "jit"):
-            raise
-        return False  # JAX has it not for numbers of this dtype, or matrices of this shape, or it has no derivative
-    found = result(sa.structured(plain), lambda A: A)
-    if way in ("grad", "jvp"):
+        expected = derivatives(*of_dense)
+    except NotImplementedError as error:
+        assert str(error).startswith("Differentiation rule"), error
+        return False
+    found = derivatives(*of_structured)
+    if jnp.any(A.to_jax() == 0):
         found, expected = _where_dense_is_defined(found, expected)
-    compare(found, expected, 1e-9 if way in ("eager", "jit", "vmap") else 1e-7)
+    compare(found, expected, 2e-5 if single else 1e-7)
     return True
 
 
 def _where_dense_is_defined(found, expected):
     """Derivatives without those that are NaN for the dense array: at a zero that is structural there is nothing to differentiate."""
-    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
-    return zip(
-        *((jnp.where(jnp.isnan(e), 0, f), jnp.nan_to_num(e, posinf=jnp.inf, neginf=-jnp.inf)) for f, e in pairs),
-        strict=True,
-    )
+    pairs = list(zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True))
+    assert not any(np.any(np.isinf(f) & np.isnan(e)) for f, e in pairs), "infinite where the dense derivative is NaN"
+    return zip(*((np.where(np.isnan(e), e, f), e) for f, e in pairs), strict=True)

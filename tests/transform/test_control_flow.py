@@ -289,7 +289,10 @@ def spread(a):
     return jnp.sin(a)
 
 
-spread.defjvp(lambda primals, tangents: (spread(primals[0]), tangents[0] + jnp.arange(n * n * 1.0).reshape(n, n)))
+@spread.defjvp
+def _(primals, tangents):
+    (a,), (da,) = primals, tangents
+    return spread(a), da + jnp.arange(a.size, dtype=a.dtype).reshape(a.shape)
 
 
 @jax.custom_jvp
@@ -301,12 +304,63 @@ around.defjvp(lambda primals, tangents: (around(primals[0]), tangents[0] * sprea
 
 
 def test_custom_jvp_whose_rule_calls_one_with_less_structure():
-    for A in (D, T):
+    for A in (D, T, T + sa.Fill(2.0, (n, n)), sa.Toeplitz(x), sa.Fill(2.0, (n, n))):
         found = jax.jvp(sa.structured(around), (A,), (A,))
         same([value.to_jax() for value in found], jax.jvp(around, (A.to_jax(),), (A.to_jax(),)))
-    dense = T + sa.Fill(2.0, (n, n))
-    with pytest.raises(NotImplementedError, match=r"\(jax.custom_jvp\) is a Banded"):
-        jax.jvp(sa.structured(around), (dense,), (dense,))
+        assert type(found[0]) is type(A)
+
+
+@jax.custom_jvp
+def twice(a):
+    return 2 * a
+
+
+@jax.custom_jvp
+def doubled(a):
+    return 2 * a
+
+
+twice.defjvp(lambda primals, tangents: (twice(primals[0]), 2 * tangents[0] + jnp.sin(primals[0])))
+doubled.defjvp(lambda primals, tangents: (doubled(primals[0]), twice(tangents[0])))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_custom_jvp_with_a_dense_tangent_of_a_sum_of_kronecker_products(dtype):
+    numbers = np.random.default_rng(0).normal(size=(2, 3, 3)).astype(dtype) * (1 if dtype == "float64" else 1 + 2j)
+    A = sa.KroneckerSum(*map(sa.asarray, numbers))
+    found = jax.jvp(sa.structured(doubled), (A,), (A,))
+    same([value.to_jax() for value in found], [2 * A.to_jax()] * 2)
+    leaves, tree = jax.tree.flatten(A)
+
+    def loss(run, expand):
+        return lambda leaves: jnp.sum(jnp.abs(expand(run(tree.unflatten(leaves)))) ** 4)
+
+    found = jax.grad(loss(sa.structured(doubled), lambda v: v.to_jax()))(leaves)
+    same(found, jax.grad(loss(lambda v: 2 * v.to_jax(), lambda v: v))(leaves))
+
+
+@jax.custom_jvp
+def factors(a):
+    return jax.scipy.linalg.lu_factor(a)
+
+
+@factors.defjvp
+def _(primals, tangents):
+    (lu, pivots), (moved, _) = jax.jvp(jax.scipy.linalg.lu_factor, primals, tangents)
+    return (lu, pivots), (moved, np.zeros(pivots.shape, jax.dtypes.float0))
+
+
+def test_custom_jvp_that_returns_factors():
+    def solve(A):
+        return jax.scipy.linalg.lu_solve(factors(A), x)
+
+    A = T + 3 * sa.eye(n)
+    agrees(solve, A)
+    leaves, tree = jax.tree.flatten(A)
+    found = jax.grad(lambda leaves: jnp.sum(sa.structured(solve)(tree.unflatten(leaves)) ** 2))(leaves)
+    expected = jax.grad(lambda leaves: jnp.sum(jnp.linalg.solve(tree.unflatten(leaves).to_jax(), x) ** 2))(leaves)
+    same(found, expected, 1e-9)
+    same(jax.jvp(sa.structured(solve), (A,), (A,)), jax.jvp(solve, (A.to_jax(),), (A.to_jax(),)), 1e-9)
 
 
 @jax.custom_jvp
@@ -330,6 +384,100 @@ def test_custom_jvp_whose_rule_multiplies_tangents():
         lambda values: jnp.sum((tree.unflatten(values).to_jax() @ tree.unflatten(values).to_jax()) ** 2)
     )
     same(found, expected(leaves))
+
+
+@jax.custom_vjp
+def both(a, v):
+    return jnp.sin(a), jnp.sin(v)
+
+
+def both_forward(a, v):
+    return (jnp.sin(a.value), jnp.sin(v.value)), (a.value, v.value)
+
+
+def both_backward(kept, cotangents):
+    zero = [isinstance(c, jax.custom_derivatives.SymbolicZero) for c in cotangents]
+    return tuple(None if z else c * jnp.cos(v) for v, c, z in zip(kept, cotangents, zero, strict=True))
+
+
+both.defvjp(both_forward, both_backward, symbolic_zeros=True)
+
+OF_MANY = {
+    "Toeplitz": sa.Toeplitz(x, jnp.flip(x).at[0].set(x[0])),
+    "Symmetric": sa.Symmetric(jnp.outer(x, x) + jnp.arange(n * n).reshape(n, n)),
+    "Hermitian": sa.Hermitian(jnp.outer(x, x) * (1 + 2j)),
+    "Fill": sa.Fill(2.0, (n, n)),
+    "Banded + background": T + sa.Fill(2.0, (n, n)),
+    "Sparse + background": sa.cos(sa.Sparse([1.0, 2.0], [[0, 1], [1, 2]], (n, n))),
+}
+
+
+@pytest.mark.parametrize("A", OF_MANY.values(), ids=OF_MANY)
+def test_custom_vjp_that_is_told_of_zeros_with_a_result_of_few_parameters(A):
+    """It keeps its structure, in which many elements have one parameter; the cotangent is any that has the same products."""
+    leaves, tree = jax.tree.flatten(A)
+    moving = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+
+    def loss(run, expand, values):
+        own = list(leaves)
+        for i, value in zip(moving, values, strict=True):
+            own[i] = value
+        return jnp.sum(jnp.abs(run(expand(tree.unflatten(own)), x)[0]) ** 3)
+
+    assert type(sa.structured(both)(A, x)[0]) is type(A)
+    given = [leaves[i] for i in moving]
+    found = jax.grad(lambda v: loss(lambda a, x: [sa.structured(both)(a, x)[0].to_jax()], lambda a: a, v))(given)
+    expected = jax.grad(lambda v: loss(both, lambda a: a.to_jax(), v))(given)
+    same(found, expected)
+    with sa.densify("error"):
+        found = jax.grad(lambda v: jnp.sum(sa.structured(both)(A, v)[1]))(x)
+    same(found, jnp.cos(x))
+
+
+@jax.custom_vjp
+def scaled(a, s):
+    return s * a
+
+
+scaled.defvjp(lambda a, s: (s * a, (a, s)), lambda kept, c: (c * kept[1], jnp.sum(c * kept[0])))
+
+
+@jax.custom_vjp
+def product(a, v):
+    return a @ v
+
+
+product.defvjp(lambda a, v: (a @ v, (a, v)), lambda kept, c: (jnp.outer(c, kept[1]), c @ kept[0]))
+
+
+@jax.custom_vjp
+def same_twice(a):
+    return 2 * a
+
+
+same_twice.defvjp(lambda a: (2 * a.value, None), lambda _, c: (2 * c,), symbolic_zeros=True)
+
+
+@pytest.mark.parametrize(
+    "A", [L, sa.KroneckerSum(sa.asarray([[1.0, 2], [3, 4]]), sa.Diagonal([1.0, 2]))], ids=["LowRank", "KroneckerSum"]
+)
+def test_custom_vjp_that_is_told_of_zeros_with_a_result_that_stores_no_elements(A):
+    assert type(sa.structured(same_twice)(A)) is type(A)
+    leaves, tree = jax.tree.flatten(A)
+    found = jax.grad(lambda v: jnp.sum(jnp.sin(sa.structured(same_twice)(tree.unflatten(v)).to_jax())))(leaves)
+    same(found, jax.grad(lambda v: jnp.sum(jnp.sin(2 * tree.unflatten(v).to_jax())))(leaves))
+
+
+def test_custom_vjp_counts_an_element_that_stands_at_two_places_twice():
+    S = OF_MANY["Symmetric"]
+    for function, other in ((scaled, jnp.asarray(2.0)), (product, x)):
+
+        def loss(run, expand):
+            return lambda A, v: jnp.sum(jnp.sin(run(A if expand is None else expand(A), v)))  # noqa: B023
+
+        run = lambda A, v: sa.asarray(sa.structured(function)(A, v)).to_jax()  # noqa: B023, E731
+        found = jax.grad(loss(run, None), argnums=(0, 1))(S, other)
+        same(found, jax.grad(loss(function, lambda A: A.to_jax()), argnums=(0, 1))(S, other))
 
 
 def test_checkpoint():

@@ -31,21 +31,45 @@ def chosen(how_many):
 def test_a_function_gives_what_it_gives_for_the_dense_array(expression, structure, way, dtype):
     if not check(structure, expression, way, dtype):
         # There is no such array, or no such derivative: another structure stands in.
-        check("Banded", expression, "eager")
+        assert check("Banded", expression, "eager")
 
 
 def test_there_are_three_hundred_functions():
     assert len(FUNCTIONS) >= 300
 
 
-def test_the_check_notices_a_wrong_value(monkeypatch):
+def noticed(monkeypatch, primitive, mistake, expression, way):
+    """Whether the check raises where the rule of a primitive makes a mistake."""
     from structarrays.transform import rules
 
-    rule = rules.STRUCTURED.rules["sin"]
-    monkeypatch.setitem(
-        rules.STRUCTURED.rules, "sin", (lambda interpreter, equation, x: 2 * rule[0](interpreter, equation, x),)
-    )
+    rule = rules.STRUCTURED.rules[primitive]
+    wrong = (lambda interpreter, equation, x: mistake(rule[0](interpreter, equation, x)),)
+    monkeypatch.setitem(rules.STRUCTURED.rules, primitive, wrong)
     jax.clear_caches()
-    with pytest.raises(AssertionError):
-        check("Diagonal", "jnp.sin(A)", "eager")
-    jax.clear_caches()
+    try:
+        check("Diagonal", expression, way)
+    except AssertionError:
+        return True
+    finally:
+        jax.clear_caches()
+    return False
+
+
+def test_the_check_notices_a_wrong_value(monkeypatch):
+    assert noticed(monkeypatch, "sin", lambda y: 2 * y, "jnp.sin(A)", "eager")
+
+
+def moved_twice(y):
+    """The same value, with twice the derivative."""
+    return jax.tree.map(lambda v: 2 * v - jax.lax.stop_gradient(v), y)
+
+
+@pytest.mark.parametrize("way", ["grad", "jvp"])
+def test_the_check_notices_a_wrong_derivative_beside_one_that_is_not_defined(monkeypatch, way):
+    """That of a cubic root at the structural zeros."""
+    assert not noticed(monkeypatch, "cbrt", lambda y: y, "jnp.cbrt(A)", way)
+    assert noticed(monkeypatch, "cbrt", moved_twice, "jnp.cbrt(A)", way)
+
+
+def test_the_check_notices_what_the_dense_array_refuses():
+    assert check("Diagonal", "jnp.floor(A)", "eager", "complex128")  # an error, the same for both
