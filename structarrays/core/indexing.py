@@ -85,6 +85,11 @@ def parse(key: Any, shape: Shape) -> list[Item]:
     return items
 
 
+def has_ellipsis(key: Any) -> bool:
+    """Whether a key has an ellipsis; with one, what is left is a view even if it has no dimensions."""
+    return any(part is Ellipsis for part in (key if isinstance(key, tuple) else (key,)))
+
+
 def _part(p: Any) -> Any:
     """One part of a key as None, Ellipsis, an int, a slice or an array."""
     if p is None or p is Ellipsis or isinstance(p, slice):

@@ -35,11 +35,16 @@ def _trailing(mask, ndim):
 
 
 def getitem(x: Array, key):
-    """``x[key]``: a view of a `Dense` array for a basic key, a new array otherwise."""
+    """``x[key]``: a view of a `Dense` array for a basic key, a new array otherwise, for a single element, too."""
     items = indexing.parse(key, x.shape)
     if type(x) is not Dense:
         return _read_structured(x, items)
     if indexing.is_basic(items):
+        if all(item.kind == "int" for item in items) and not indexing.has_ellipsis(key):
+            # As in NumPy, whose elements are numbers: `x[i], x[j] = x[j], x[i]` has to exchange them.
+            static, starts = indexing.box(items)
+            with writes.LOCK:
+                return Dense._make((_read_box(static, writes.peek(x)[0][0], starts),))
         return _view(x, *indexing.box(items))
     with writes.LOCK:
         data = writes.peek(x)[0][0]
