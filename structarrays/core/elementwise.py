@@ -148,11 +148,14 @@ class ElementwiseArrayFunction(_Elementwise, ArrayFunction[Array]):
 
     compares = False
 
-    def __call__(self, x: Any, /, *others: Any) -> Array:
+    def __call__(self, *arrays: Any, **unknown: Any) -> Array:
+        if not arrays:
+            self._plan(arrays, unknown)  # raises
         # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
-        if (type(x) is int and not 0 <= x < 128) or (others and type(others[-1]) is int and not 0 <= others[-1] < 128):
-            return self._careful(x, *others)
-        return super().__call__(x, *others)
+        x, y = arrays[0], arrays[-1]
+        if (type(x) is int and not 0 <= x < 128) or (type(y) is int and not 0 <= y < 128):
+            return self._careful(*arrays)
+        return super().__call__(*arrays, **unknown)
 
     def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
         if self.compares:

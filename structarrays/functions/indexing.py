@@ -10,6 +10,7 @@ from ..core import indexing, writes
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import Function, function
+from ..core.dtypes import native
 from ..core.entries import elements_at, has_elements
 from ..core.operands import allow_dense, densify
 from ..core.registry import FUNCTIONS, Registry
@@ -241,7 +242,7 @@ def _value(value, dtype):
     elif isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
         value = np.asarray(dtype.type(value))  # raises OverflowError where it does not fit
     else:
-        value = np.asarray(value)
+        value = native(np.asarray(value))
         if value.dtype.kind not in "biufc":
             raise TypeError(f"x[key] = value: value must be numeric or boolean, got {value.dtype}")
         if value.dtype.kind == "f" and value.ndim == 0 and dtype.kind in "fc":
