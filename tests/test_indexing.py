@@ -323,9 +323,62 @@ def test_views_of_boxes():
     for r in x:
         r[...] = 2.0
     assert float(sa.sum(x)) == 24.0
-    element = x[2, 3]
+    element = x[2, 3, ...]
     element[...] = 9.0
     assert float(x[2, 3]) == 9.0
+
+
+def exchange(x):
+    x[0], x[1] = x[1], x[0]
+    return x
+
+
+def keep_one(x):
+    kept, x[0] = x[0], 9.0
+    return kept
+
+
+def keep_one_of_a_matrix(x):
+    x = x.reshape(2, 3)
+    kept = x[1, np.asarray(-1)]
+    x[1, 2] = 9.0
+    return kept
+
+
+def keep_all(x):
+    elements = list(x)
+    x[0] = 9.0
+    return np.asarray([float(e) for e in elements])
+
+
+def keep_the_largest(x):
+    largest = max(x)
+    x[...] = 0.0
+    return largest
+
+
+def keep_a_number(x):
+    x = x.reshape(2, 3)[1, 1, ...]
+    kept = x[()]
+    x[...] = 9.0
+    return kept
+
+
+def with_ellipsis(x):
+    seen = x[1, ...]
+    x[1] = 9.0
+    return seen
+
+
+@pytest.mark.parametrize(
+    "program", [exchange, keep_one, keep_one_of_a_matrix, keep_all, keep_the_largest, keep_a_number, with_ellipsis]
+)
+def test_an_element_is_a_number_and_no_view(program):
+    start = np.asarray([3.0, 1.0, 4.0, 1.5, 5.0, 2.0])
+    expected = program(start.copy())
+    np.testing.assert_array_equal(np.asarray(program(sa.asarray(start))), expected)
+    if program is not keep_all and program is not keep_the_largest:
+        np.testing.assert_array_equal(np.asarray(jax.jit(program)(sa.asarray(start))), expected)
 
 
 def test_threads_lose_no_write():

@@ -604,3 +604,13 @@ class TestPrinting:
         with sa.densify("error"):
             repr(sa.Identity(10**8))
             str(sa.Identity(10**8))
+
+
+def test_batches_are_written_with_dots_where_nothing_is_stored():
+    D = sa.Diagonal(np.asarray([[1.0, 2.5], [3.0, 4.0]]))
+    assert str(D) == "[[[1.    .]\n  [  . 2.5]]\n\n [[3.    .]\n  [  . 4. ]]]"
+    S = sa.Sparse([7], ([1], [0], [1]), (2, 1, 2))
+    assert str(S) == "[[[. .]]\n\n [[. 7]]]"
+    # Brackets, lines and indents are those of NumPy.
+    for x in (sa.Diagonal(np.ones((2, 1, 3))), sa.tridiagonal(np.ones((2, 1)), np.full((2, 2), 4.0), np.ones((2, 1)))):
+        assert str(x).replace(" .", "0.") == str(np.asarray(x))

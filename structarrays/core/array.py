@@ -77,6 +77,8 @@ _OPERANDS: dict[type, int] = {}
 COMPILED: dict[str, Callable[..., Array]] = {}
 """The bare compiled call of each function of positional arrays, for the operators."""
 
+_EQUALITY = ("equal", "not_equal")
+
 RETRIED = (TypeError, ValueError, OverflowError)
 """What a compiled call raises for arguments that have to be looked at more closely."""
 
@@ -94,6 +96,11 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
         writes.refuse_derivatives(name, self, other)
         # Both are looked at, so that the next time it is known how either is taken.
         known = is_operand(self) and is_operand(other)
+        if not known and name in _EQUALITY and isinstance(other, (list, tuple)):
+            # Python would say that they differ, whatever is in them.
+            raise TypeError(
+                f"{name}: x2 must be an array or a number, got {type(other).__name__}; use structarrays.asarray"
+            )
         return FUNCTIONS[name](self, other) if known else FUNCTIONS["interop.combine"](name, self, other)
 
     def reflected(self: Array, other: Operand) -> Array:
@@ -426,7 +433,15 @@ class Array(Conveniences, Placement):
         return self._scalar(kind)
 
     def __format__(self, spec: str) -> str:
-        return format(self._scalar("scalar").item(), spec) if spec and self.shape == () else format(str(self), spec)
+        if spec and self.shape == ():
+            return format(self._scalar("scalar").item(), spec)
+        try:
+            return format(str(self), spec)
+        except ValueError:
+            raise TypeError(
+                f"an array of shape {self.shape} cannot be written in the format {spec!r}, which is one for a number; "
+                "numpy.array2string(x, precision=2) writes arrays"
+            ) from None
 
     def __repr__(self) -> str:
         return cast(str, FUNCTIONS["interop.repr"](self))
@@ -488,6 +503,15 @@ class Array(Conveniences, Placement):
 
     def __invert__(self) -> Array:
         return FUNCTIONS["bitwise_invert"](self)
+
+    def __round__(self, ndigits: int | None = None) -> Array:
+        return self.round(0 if ndigits is None else ndigits)
+
+    def __divmod__(self, other: Operand) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Operand) -> tuple[Any, Any]:
+        return other // self, other % self
 
     __add__, __radd__, __iadd__ = _operators("add")
     __sub__, __rsub__, __isub__ = _operators("subtract")

@@ -43,6 +43,8 @@ def densify(mode: Literal["allow", "warn", "error"] = "allow", *, limit: int | N
     ------
     ValueError
         If `mode` is none of the three, or `limit` is negative.
+    TypeError
+        If `limit` is no number.
 
     Examples
     --------
@@ -58,7 +60,9 @@ def densify(mode: Literal["allow", "warn", "error"] = "allow", *, limit: int | N
         raise ValueError(f'mode must be "allow", "warn" or "error", got {mode!r}')
     if limit is None:
         limit = DensifyPolicy().limit
-    elif limit < 0:
+    elif not isinstance(limit, (int, float)):
+        raise TypeError(f"limit must be a number of bytes, got {limit!r}")
+    elif not limit >= 0:
         raise ValueError(f"limit must be a number of bytes, at least 0, got {limit}")
     with densify_policy(DensifyPolicy(mode, int(limit))):
         yield

@@ -26,7 +26,7 @@ class Dense(Array):
     Notes
     -----
     Basic indexing, iteration, transposition, `reshape`, `squeeze`, `expand_dims`, `moveaxis` and `flip` give views, as in
-    NumPy: a write through either is seen by both.
+    NumPy: a write through either is seen by both. A single element is an array of its own.
 
     Examples
     --------

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import re
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 import jax
@@ -126,6 +127,7 @@ class Function(Registry[Any], Generic[R]):
         self.eager: Registry[Any] | None = None
         self.eager_of_all = False
         self._plans: dict[tuple[Any, ...], tuple[str | None, ...]] = {}
+        self._operands: dict[tuple[Any, ...], tuple[str, ...]] = {}
         FUNCTIONS[self.name] = cast("Function[Array]", self)  # what the core calls gives an array
 
     @functools.cached_property
@@ -146,7 +148,7 @@ class Function(Registry[Any], Generic[R]):
         return result if dynamic_classes.isdisjoint(map(type, arrays)) else incomplete(result, arrays)
 
     def __repr__(self) -> str:
-        return f"<function structarrays.{self.name}{self.__signature__}>"
+        return f"<function structarrays.{self.name}{self._signature_text()}>"
 
     def __reduce__(self) -> tuple[Callable[[str], Function[Any]], tuple[str]]:
         return _function_by_name, (self.name,)
@@ -246,18 +248,21 @@ class Function(Registry[Any], Generic[R]):
     def _plan(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[str | None, ...]:
         """For each argument of such a call its name if it is static, None if it is an array."""
         try:
-            bound = self.__signature__.bind(*args, **kwargs)
+            self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{self.name}(): {error}; its signature is {self.name}{self.__signature__}") from None
-        plan: list[str | None] = []
+            raise TypeError(f"{self.name}(): {error}; its signature is {self.name}{self._signature_text()}") from None
         parameters = self.__signature__.parameters
         arrays = {name.lstrip("*") for name in self.arrays}
-        positional = [p for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        for i in range(len(args)):
-            plan.append(positional[i].name if i < len(positional) else None)
-        plan = [None if name in arrays else name for name in (*plan, *kwargs)]
-        del bound
-        return tuple(plan)
+        positional = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        more = (f"argument {i + 1}" for i in range(len(positional), len(args)))  # of ``*args``, all arrays
+        names = (*positional[: len(args)], *more, *kwargs)
+        static = [name for name in names if name in parameters and name not in arrays]
+        self._operands[(len(args), *kwargs)] = tuple(name for name in names if name not in static)
+        return tuple(name if name in static else None for name in names)
+
+    def _signature_text(self) -> str:
+        """The signature, with the classes of the namespace by their names alone."""
+        return re.sub(r"\bstructarrays\.[\w.]*\.", "", str(self.__signature__))
 
     def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
         """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""
@@ -269,18 +274,25 @@ class Function(Registry[Any], Generic[R]):
             raise TypeError(
                 f"{self.name}: a static argument has type {type(bad).__name__}, which is not allowed"
             ) from None
-        names = [name.lstrip("*") for name in self.arrays] or ["x"]
+        names = (self._operands.get(static[0]) if static else None) or [name.lstrip("*") for name in self.arrays]
         good: list[Any] = []
         for i, value in enumerate(arrays):
             name = names[i] if i < len(names) else f"argument {i + 1}"
-            if isinstance(value, (list, tuple)) and f"*{name}" in self.arrays:
+            if isinstance(value, (list, tuple)) and self._takes_sequence(name):
                 good.append(tuple(self._operand(v, f"{name}[{j}]") for j, v in enumerate(value)))
             else:
-                good.append(value if value is None else self._operand(value, name))
+                good.append(value if value is None and self._is_optional(name) else self._operand(value, name))
         if self.promotes:
             strong = [v.dtype for v in good if hasattr(v, "dtype")]
             good = [_python_integer(v, strong, self.name) if type(v) is int else v for v in good]
         return fixed, good
+
+    def _takes_sequence(self, name: str) -> bool:
+        return f"*{name}" in self.arrays
+
+    def _is_optional(self, name: str) -> bool:
+        parameter = self.__signature__.parameters.get(name)
+        return parameter is not None and parameter.default is None
 
     def _operand(self, value: Any, argument: str) -> Any:
         if not is_operand(value):
@@ -288,23 +300,24 @@ class Function(Registry[Any], Generic[R]):
                 f"{self.name}: {argument} must be an array of structarrays, JAX or NumPy, or a Python scalar, "
                 f"got {type(value).__name__}"
             )
-        return value
+        return dtypes.native(value)
 
     def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
         """The definition on arrays, its results without weak types."""
         count, *names = static[0]
         next_static, next_array = iter(static[2:]), iter(arrays)
+        operands = iter(self._operands[static[0]])
         plan = self._plans[(count, *names)]
-        args = [self._lift(next(next_array)) if name is None else next(next_static) for name in plan]
+        args = [self._lift(next(next_array), next(operands)) if name is None else next(next_static) for name in plan]
         result = self.__wrapped__(*args[:count], **dict(zip(names, args[count:], strict=True)))
         return jax.tree.map(strip_weak, result)
 
-    def _lift(self, value: Any) -> Any:
-        if value is None:
+    def _lift(self, value: Any, name: str) -> Any:
+        if value is None and self._is_optional(name):
             return value
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, (list, tuple)) and self._takes_sequence(name):
             return tuple(lift(v) for v in value)
-        return lift(value)
+        return lift(value, name)  # raises for a list of numbers, of which JAX makes a tuple of scalars
 
     def _verified(self, result: tuple[R, Any], static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
         whole, ok = result
@@ -417,7 +430,9 @@ class ArrayFunction(Function[R]):
         COMPILED[self.name] = jax.jit(functools.partial(self._compiled, ()), inline=True)
         return COMPILED[self.name]
 
-    def __call__(self, *arrays: Any) -> R:
+    def __call__(self, *arrays: Any, **unknown: Any) -> R:
+        if unknown:
+            self._plan(arrays, unknown)  # raises: there are none by name
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
             result: R = self._eagerly(self.eager, arrays, {})
             if result is not NotImplemented:
@@ -443,7 +458,9 @@ class ArrayFunction(Function[R]):
 class CheckedArrayFunction(ArrayFunction[R]):
     """A function of positional arrays whose compiled call returns a flag beside the result."""
 
-    def __call__(self, *arrays: Any) -> R:
+    def __call__(self, *arrays: Any, **unknown: Any) -> R:
+        if unknown:
+            self._plan(arrays, unknown)
         if RECORDING and active_log() is not None:
             return self._careful(*arrays)
         try:

@@ -171,6 +171,12 @@ def is_kind(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     return np.dtype(dtype) == as_dtype(kind, "kind")
 
 
+def native(value: Any) -> Any:
+    """An array of NumPy in the byte order of this machine, which JAX wants: files may have the other one. Else what it was."""
+    foreign = isinstance(value, np.ndarray) and not value.dtype.isnative
+    return value.astype(value.dtype.newbyteorder("=")) if foreign else value
+
+
 def promote(*dtypes: np.dtype) -> np.dtype:
     """The dtype of a result of operands of these (strong) dtypes, by JAX's lattice."""
     result = dtypes[0]

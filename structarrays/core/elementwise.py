@@ -143,12 +143,17 @@ def _article(words: str) -> str:
     return "an" if words[0] in "aeiou" else "a"
 
 
+_MISSING: Any = object()
+
+
 class ElementwiseArrayFunction(_Elementwise, ArrayFunction[Array]):
     """An elementwise function of positional arrays only."""
 
     compares = False
 
-    def __call__(self, x: Any, /, *others: Any) -> Array:
+    def __call__(self, x: Any = _MISSING, /, *others: Any, **unknown: Any) -> Array:
+        if unknown or x is _MISSING:
+            self._plan(() if x is _MISSING else (x, *others), unknown)  # raises
         # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
         if (type(x) is int and not 0 <= x < 128) or (others and type(others[-1]) is int and not 0 <= others[-1] < 128):
             return self._careful(x, *others)

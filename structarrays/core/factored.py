@@ -144,6 +144,23 @@ def part(value: Any, argument: str) -> Array:
     return x
 
 
+def parts_of(values: Sequence[Any], name: str, word: str) -> list[Array]:
+    """The arguments of the constructor `name`, a `word` each, as stacks of matrices.
+
+    Raises
+    ------
+    TypeError
+        If one is no array, or boolean; if the only one is a list of matrices.
+    ValueError
+        If there are none, or one has fewer than two dimensions.
+    """
+    if not values:
+        raise ValueError(f"{name} takes at least one {word}, got none")
+    if len(values) == 1 and isinstance(values[0], (list, tuple)) and any(getattr(x, "ndim", 0) > 1 for x in values[0]):
+        raise TypeError(f"{name} takes each {word} as an argument, {name}(a, b, ...), got a {type(values[0]).__name__}")
+    return [part(value, f"{word} {i + 1}") for i, value in enumerate(values)]
+
+
 def unified(parts: Sequence[Any]) -> tuple[Array, ...]:
     """The parts in one dtype and with one batch shape.
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .array import Array
-from .dtypes import x64
+from .dtypes import native, x64
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,31 @@ def parse(key: Any, shape: Shape) -> list[Item]:
         else:
             items.append(Item("array", array=check_array(part, n, axis)))
         axis += 1
+    _block(items)
     return items
+
+
+def _block(items: Sequence[Item]) -> Shape:
+    """The shape to which the index arrays broadcast.
+
+    Raises
+    ------
+    IndexError
+        If they do not.
+    """
+    shapes = [item.array.shape for item in items if item.kind == "array"]
+    if len(shapes) < 2:
+        return shapes[0] if shapes else ()
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        named = ", ".join(map(str, shapes))
+        raise IndexError(f"index arrays of shapes {named} cannot be broadcast together") from None
+
+
+def has_ellipsis(key: Any) -> bool:
+    """Whether a key has an ellipsis; with one, what is left is a view even if it has no dimensions."""
+    return any(part is Ellipsis for part in (key if isinstance(key, tuple) else (key,)))
 
 
 def _part(p: Any) -> Any:
@@ -98,6 +122,7 @@ def _part(p: Any) -> Any:
     elif isinstance(p, (list, tuple)):
         p = np.asarray(p, dtype=None if len(p) else np.int64)
     if isinstance(p, (np.ndarray, jax.Array)):
+        p = native(p)
         if p.dtype.kind not in "biu":
             raise IndexError(f"arrays used as indices must be of integer or boolean dtype, got {p.dtype}")
         if p.ndim == 0 and p.dtype.kind in "iu" and not isinstance(p, jax.core.Tracer):
@@ -176,11 +201,7 @@ def result_axes(items: Sequence[Item]) -> list[tuple[str, int]]:
     advanced = [i for i, item in enumerate(items) if item.kind in ("int", "array")]
     if is_basic(items):
         return [axis for axis in kept if axis[0] != "int"]
-    try:
-        block = np.broadcast_shapes(*(item.array.shape for item in items if item.kind == "array"))
-    except ValueError:
-        shapes = ", ".join(str(item.array.shape) for item in items if item.kind == "array")
-        raise IndexError(f"index arrays of shapes {shapes} cannot be broadcast together") from None
+    block = _block(items)
     together = advanced[-1] - advanced[0] + 1 == len(advanced)
     place = advanced[0] if together else 0
     ahead = [axis for i, axis in enumerate(kept) if i < place and i not in advanced]

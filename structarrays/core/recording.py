@@ -278,6 +278,11 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Log:
     Log
         The events, and in `result` the structure of what would be returned.
 
+    Raises
+    ------
+    TypeError
+        If `function` is none; and what it raises itself for these arguments.
+
     Examples
     --------
     >>> import structarrays as sa
@@ -286,6 +291,8 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Log:
     """
     from .array import Array, is_array
 
+    if not callable(function):
+        raise TypeError(f"explain: function must be a function, then come its arguments; got {type(function).__name__}")
     with _logging(Log()) as log:
         leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=is_array)
         dynamic = [v if isinstance(v, Array) or isinstance(v, jax.Array) else None for v in leaves]

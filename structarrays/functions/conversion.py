@@ -166,6 +166,7 @@ def _checked(obj, kinds, dtype) -> np.ndarray:
         raise OverflowError(f"asarray: a Python integer in {_short(obj)} does not fit into {dtype}") from None
     except ValueError as error:
         raise ValueError(f"asarray: obj is {_short(obj)}: {error}") from None
+    host = dtypes.native(host)
     kind = host.dtype.kind
     if python_integers and (kind not in "bi" if dtype is None else kind == "O"):
         # NumPy would go on with uint64, float64 or objects.

@@ -10,6 +10,7 @@ from ..core import indexing, writes
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import Function, function
+from ..core.dtypes import native
 from ..core.entries import elements_at, has_elements
 from ..core.operands import allow_dense, densify
 from ..core.registry import FUNCTIONS, Registry
@@ -35,11 +36,16 @@ def _trailing(mask, ndim):
 
 
 def getitem(x: Array, key):
-    """``x[key]``: a view of a `Dense` array for a basic key, a new array otherwise."""
+    """``x[key]``: a view of a `Dense` array for a basic key, a new array otherwise, for a single element, too."""
     items = indexing.parse(key, x.shape)
     if type(x) is not Dense:
         return _read_structured(x, items)
     if indexing.is_basic(items):
+        if all(item.kind == "int" for item in items) and not indexing.has_ellipsis(key):
+            # As in NumPy, whose elements are numbers: `x[i], x[j] = x[j], x[i]` has to exchange them.
+            static, starts = indexing.box(items)
+            with writes.LOCK:
+                return Dense._make((_read_box(static, writes.peek(x)[0][0], starts),))
         return _view(x, *indexing.box(items))
     with writes.LOCK:
         data = writes.peek(x)[0][0]
@@ -236,7 +242,7 @@ def _value(value, dtype):
     elif isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
         value = np.asarray(dtype.type(value))  # raises OverflowError where it does not fit
     else:
-        value = np.asarray(value)
+        value = native(np.asarray(value))
         if value.dtype.kind not in "biufc":
             raise TypeError(f"x[key] = value: value must be numeric or boolean, got {value.dtype}")
         if value.dtype.kind == "f" and value.ndim == 0 and dtype.kind in "fc":

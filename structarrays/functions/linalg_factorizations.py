@@ -64,8 +64,9 @@ class OfCholeskyFactor(Function):
                 "pass on what cho_factor returns, of which it is a static part"
             ) from None
 
-    def _lift(self, value):
-        return CholeskyFactor(lift(value.c), value.lower) if type(value) is CholeskyFactor else super()._lift(value)
+    def _lift(self, value, name):
+        whole = type(value) is CholeskyFactor
+        return CholeskyFactor(lift(value.c), value.lower) if whole else super()._lift(value, name)
 
     def _operand(self, value, argument):
         return value if type(value) is CholeskyFactor else super()._operand(value, argument)

@@ -61,7 +61,10 @@ class Power(ElementwiseArrayFunction):
         self._declare("numeric", zero=False, absorbs=(), exact=False)
         self.rule = elementwise_power
 
-    def __call__(self, x1, x2, /):
+    def __call__(self, *arrays, **unknown):
+        if len(arrays) != 2 or unknown:
+            self._plan(arrays, unknown)  # raises for what is missing, or too much
+        x1, x2 = arrays
         exponent = Exponent.of(x2) if type(x2) is int or type(x2) is float else None
         if exponent is None:
             return super().__call__(x1, x2)

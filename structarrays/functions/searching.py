@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from ..core.array import Array
+from ..core.array import Array, is_operand
 from ..core.batch import along_batch, check_axis, filled, is_constant, map_elements, parts
 from ..core.dense import Dense
 from ..core.dispatch import function
@@ -171,9 +171,12 @@ def known_values(x, name: str) -> jax.Array:
 
     Raises
     ------
+    TypeError
+        If it is no array.
     jax.errors.ConcretizationTypeError
         If the array is traced, so that its values are not known.
     """
+    _check_operand(x, name)
     data = _values(x, name=name).data
     if isinstance(data, jax.core.Tracer):
         raise jax.errors.ConcretizationTypeError(
@@ -182,6 +185,14 @@ def known_values(x, name: str) -> jax.Array:
             f"call {name} outside of the transformed function",
         )
     return data
+
+
+def _check_operand(x, name: str) -> None:
+    """Raise TypeError for what is no array."""
+    if not is_operand(x):
+        raise TypeError(
+            f"{name}: x must be an array of structarrays, JAX or NumPy, or a Python scalar, got {type(x).__name__}"
+        )
 
 
 nonzero_kernels = Registry("nonzero")
@@ -215,6 +226,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     >>> sa.nonzero(sa.asarray([0, 5, 0, 7]))
     (Dense([1, 3], dtype=int64),)
     """
+    _check_operand(x, "nonzero")
     if getattr(x, "shape", ()) == ():
         raise ValueError("nonzero: x must have at least one dimension, got shape ()")
     exact = nonzero_kernels.choose((x,), {})
@@ -295,11 +307,11 @@ def _(x1, x2, *, side):
 class _Where(ElementwiseArrayFunction):
     """`where`: its condition is boolean and takes no part in the promotion."""
 
-    def __call__(self, condition, x1, x2, /):
+    def __call__(self, *arrays, **unknown):
         # As in `ArrayFunction`: a Python integer may not fit the dtype of the array beside it.
-        if type(x1) is int and not 0 <= x1 < 128:
-            return self._careful(condition, x1, x2)
-        return super().__call__(condition, x1, x2)
+        if len(arrays) == 3 and type(arrays[1]) is int and not 0 <= arrays[1] < 128:
+            return self._careful(*arrays)
+        return super().__call__(*arrays, **unknown)
 
     def prepare(self, condition, x1, x2):
         if condition.dtype.kind != "b":

@@ -69,7 +69,10 @@ def save(file, tree):
     Raises
     ------
     TypeError
-        If there is something else in `tree`, a traced array, or an array of Python objects; the message says where.
+        If there is something else in `tree`, a traced array, or an array of Python objects; the message says where. If `file` is neither
+        a path nor a file.
+    FileNotFoundError
+        If the directory does not exist.
 
     See Also
     --------
@@ -95,7 +98,9 @@ def save(file, tree):
     if hasattr(file, "write"):
         _write(file, description, numbers)
         return
-    path = os.path.realpath(file)
+    path = os.path.realpath(_path("save", file))
+    if not os.path.isdir(os.path.dirname(path)):
+        raise FileNotFoundError(errno.ENOENT, "save: there is no such directory", os.path.dirname(path))
     temporary = os.path.join(os.path.dirname(path), f".saving-{uuid.uuid4().hex}")
     try:
         with open(temporary, "xb") as target:
@@ -105,6 +110,13 @@ def save(file, tree):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def _path(function, file):
+    """A path; a number would be taken for an open file."""
+    if not isinstance(file, (str, bytes, os.PathLike)):
+        raise TypeError(f"{function}: file must be a path or a binary file object, got {type(file).__name__}")
+    return file
 
 
 def load(file):
@@ -126,6 +138,8 @@ def load(file):
         ``jax_enable_x64`` is set. No code in a file is run.
     OSError
         If it can't be read.
+    TypeError
+        If `file` is neither a path nor a file.
 
     See Also
     --------
@@ -141,7 +155,7 @@ def load(file):
     ValueError: load: this is no file of structarrays, or it is damaged: File is not a zip file
     """
     if not hasattr(file, "read"):
-        with open(file, "rb") as opened:
+        with open(_path("load", file), "rb") as opened:
             return load(opened)
     try:
         with zipfile.ZipFile(file) as archive:
@@ -152,11 +166,17 @@ def load(file):
             if description.get("version") != VERSION:
                 raise ValueError(f"its version is {description.get('version')!r}, this library reads {VERSION}")
             return _value(description["tree"], members)
+    except _NeedsX64:
+        raise
     except _DAMAGE as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise  # the disk's fault
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
         raise ValueError(f"load: this is no file of {PACKAGE}, or it is damaged: {reason}") from error
+
+
+class _NeedsX64(ValueError):
+    """The file is sound, but JAX has no dtype for what it holds."""
 
 
 # What reading a file meets that is none.
@@ -305,7 +325,10 @@ def _numbers(kind, content, members):
     if kind == "numpy":
         return np.array(array, order="K")
     if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype.newbyteorder("="):
-        raise ValueError(f'{name} has the dtype {array.dtype}, which takes jax.config.update("jax_enable_x64", True)')
+        raise _NeedsX64(
+            f"load: the file holds {array.dtype}, which needs JAX's 64-bit mode, which is off; switch it on with "
+            'jax.config.update("jax_enable_x64", True)'
+        )
     return jnp.array(array.astype(array.dtype.newbyteorder("="), copy=False))
 
 

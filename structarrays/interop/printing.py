@@ -104,7 +104,7 @@ def to_str(x: Array) -> str:
     if x.size > _SMALL**2 or (x.ndim >= 2 and max(x.shape[-2:]) > _SMALL):
         return to_repr(x)
     dense = np.asarray(x.to_jax())
-    if x.ndim != 2 or not x.stores_entries or x.background is not None or x.size == 0:
+    if x.ndim < 2 or not x.stores_entries or x.background is not None or x.size == 0:
         return to_str(Dense._make((dense,)))
     ones = tuple(np.ones_like(e) for e in x.entries)
     stored = np.asarray(x._rebuild(ones, None).to_jax()) != 0
@@ -112,16 +112,20 @@ def to_str(x: Array) -> str:
 
 
 def _dotted(dense, stored) -> str:
-    """A matrix with dots in the place of what is not stored."""
+    """Matrices with dots in the place of what is not stored."""
     values = dense[stored]
     texts = np.array2string(values, separator="|", max_line_width=10**6, threshold=values.size + 1)[1:-1].split("|")
     texts = [t.strip(" ") if values.dtype.kind not in "fc" else t for t in texts]
     width = max(map(len, texts), default=1)
     remaining = iter(texts)
-    rows = [
-        " ".join(next(remaining).rjust(width) if kept else ".".rjust(width) for kept in row) for row in stored.tolist()
-    ]
-    return "[[" + "]\n [".join(rows) + "]]"
+
+    def lines(stored, depth):
+        if stored.ndim == 1:
+            return "[" + " ".join((next(remaining) if kept else ".").rjust(width) for kept in stored.tolist()) + "]"
+        separator = "\n" * (stored.ndim - 1) + " " * (depth + 1)
+        return "[" + separator.join(lines(part, depth + 1) for part in stored) + "]"
+
+    return lines(stored, 0)
 
 
 FUNCTIONS.update({"interop.repr": to_repr, "interop.str": to_str})

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core import dtypes, pattern
 from ..core.array import Array
-from ..core.dense import parameter
+from ..core.dense import batch_shape_of, parameter
 from ..core.entries import elements
 from ..core.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..core.validation import validated
@@ -59,18 +59,18 @@ class Banded(Array):
     stores_entries = True
 
     def __new__(cls, diagonals, offsets, shape=None):
-        diagonals = [parameter(d, f"diagonals[{i}]") for i, d in enumerate(diagonals)]
-        try:
-            offsets = [operator.index(k) for k in offsets]
-        except TypeError:
-            raise TypeError(f"offsets must be a sequence of integers, got {offsets!r}") from None
+        diagonals = vectors(diagonals, "diagonals")
+        offsets = integers(offsets, "offsets")
         if len(diagonals) != len(offsets):
             raise ValueError(f"diagonals and offsets must be as many, got {len(diagonals)} and {len(offsets)}")
         if len(set(offsets)) != len(offsets):
             raise ValueError(f"offsets must differ from each other, got {tuple(offsets)}")
         for i, d in enumerate(diagonals):
             if d.ndim < 1:
-                raise ValueError(f"diagonals[{i}] must have at least one dimension, got a scalar")
+                raise ValueError(
+                    f"diagonals[{i}] must have at least one dimension, got a scalar; np.full(length, value) is a constant "
+                    "diagonal, and Toeplitz stores one as one number"
+                )
         if shape is None:
             if not offsets:
                 raise ValueError("shape must be given where there are no diagonals")
@@ -79,12 +79,13 @@ class Banded(Array):
         shape = matrix_shape(shape, "shape")
         for d, k in zip(diagonals, offsets, strict=True):
             length = kernel.diagonal_length(shape, k)
-            if not -shape[0] < k < shape[1]:
+            if not -shape[0] < k < shape[1] and k != 0:  # a matrix without rows or columns has an empty main diagonal
                 raise ValueError(f"offsets must lie inside of a matrix of shape {shape}, got {k}")
             if d.shape[-1] != length:
                 raise ValueError(
                     f"the diagonal with offset {k} of a matrix of shape {shape} has length {length}, got {d.shape[-1]}"
                 )
+        batch_shape_of(**{f"diagonals[{i}]": d.shape[:-1] for i, d in enumerate(diagonals)})
         order = sorted(range(len(offsets)), key=offsets.__getitem__)
         diagonals = [diagonals[i] for i in order]
         return cls._make(*_parameters(diagonals, tuple(offsets[i] for i in order), shape, None))
@@ -175,7 +176,7 @@ class Banded(Array):
             self.diagonals, self.offsets, self.core_shape, self.background, self.dtype, self.batch_shape
         )
 
-    def diagonal(self, offset: int):
+    def diagonal(self, offset: int = 0):
         """The diagonal with this offset as a `jax.Array`, whether it is stored or not."""
         if offset in self.offsets:
             return self.diagonals[self.offsets.index(offset)]
@@ -252,6 +253,37 @@ def matrix_shape(shape, argument: str) -> tuple[int, int]:
     return shape
 
 
+def vectors(values, argument: str) -> list:
+    """A constructor's sequence of arrays, each as a `jax.Array`.
+
+    Raises
+    ------
+    TypeError
+        If it is no sequence; if an element is nothing that `asarray` takes.
+    """
+    try:
+        each = None if isinstance(values, (str, bytes, dict)) else list(values)
+    except TypeError:
+        each = None
+    if each is None:
+        raise TypeError(f"{argument} must be a sequence of arrays, got {type(values).__name__}")
+    return [parameter(value, f"{argument}[{i}]") for i, value in enumerate(each)]
+
+
+def integers(values, argument: str) -> tuple[int, ...]:
+    """A constructor's sequence of integers.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    try:
+        return tuple(operator.index(k) for k in values)
+    except TypeError:
+        raise TypeError(f"{argument} must be a sequence of integers, got {values!r}") from None
+
+
 def _parameters(diagonals, offsets, shape, background, dtype=None, batch=()):
     """Leaves and meta of a banded array: one dtype, and the whole batch shape in front of each."""
     if offsets:
@@ -302,7 +334,12 @@ def tridiagonal(lower, diag, upper) -> Banded:
     Returns
     -------
     Banded
-        With offsets ``(-1, 0, 1)``.
+        With offsets ``(-1, 0, 1)``; with fewer than two rows ``(0,)``, and `lower` and `upper` are empty.
+
+    Raises
+    ------
+    ValueError
+        If `lower` or `upper` is not one shorter than `diag`, or the batch shapes do not broadcast.
 
     Examples
     --------
@@ -311,10 +348,7 @@ def tridiagonal(lower, diag, upper) -> Banded:
     Dense([[2., 4.],
            [1., 3.]], dtype=float64)
     """
-    n = parameter(diag, "diag").shape[-1:]
-    if n and n[0] < 2:
-        return Banded([diag], (0,), n * 2)
-    return Banded([lower, diag, upper], (-1, 0, 1), n * 2)
+    return _beside(diag, ("lower", -1, lower), ("upper", 1, upper))
 
 
 def bidiagonal(diag, off, *, lower: bool = True) -> Banded:
@@ -330,7 +364,12 @@ def bidiagonal(diag, off, *, lower: bool = True) -> Banded:
     Returns
     -------
     Banded
-        With offsets ``(-1, 0)`` or ``(0, 1)``.
+        With offsets ``(-1, 0)`` or ``(0, 1)``; with fewer than two rows ``(0,)``, and `off` is empty.
+
+    Raises
+    ------
+    ValueError
+        If `off` is not one shorter than `diag`, or the batch shapes do not broadcast.
 
     Examples
     --------
@@ -339,10 +378,30 @@ def bidiagonal(diag, off, *, lower: bool = True) -> Banded:
     Dense([[2., 0.],
            [1., 3.]], dtype=float64)
     """
-    n = parameter(diag, "diag").shape[-1:]
-    if n and n[0] < 2:
-        return Banded([diag], (0,), n * 2)
-    return Banded([off, diag] if lower else [diag, off], (-1, 0) if lower else (0, 1), n * 2)
+    return _beside(diag, ("off", -1 if lower else 1, off))
+
+
+def _beside(diag, *others) -> Banded:
+    """The square matrix with this main diagonal, and `others` right beside it: ``(argument, offset, diagonal)`` each.
+
+    With fewer than two rows there is no place for these, and their dtypes and batch shapes are all that is left of them.
+    """
+    diag = parameter(diag, "diag")
+    if diag.ndim < 1:
+        raise ValueError("diag must have at least one dimension, (..., n), got a scalar")
+    n = diag.shape[-1]
+    stored, batches = {0: diag}, {"diag": diag.shape[:-1]}
+    for argument, offset, value in others:
+        stored[offset] = vector = parameter(value, argument)
+        if vector.shape[-1:] != (max(0, n - 1),):
+            raise ValueError(
+                f"{argument} must be (..., {max(0, n - 1)}), as diag has {n} elements, got shape {vector.shape}"
+            )
+        batches[argument] = vector.shape[:-1]
+    batch_shape_of(**batches)
+    offsets = tuple(sorted(stored))
+    leaves, meta = _parameters([stored[k] for k in offsets], offsets, (n, n), None)
+    return Banded._make(leaves, meta) if n > 1 else Banded._make((leaves[offsets.index(0)], None), ((0,), (n, n)))
 
 
 def from_dia(data, offsets, shape) -> Banded:
@@ -375,7 +434,7 @@ def from_dia(data, offsets, shape) -> Banded:
     (0, 1)
     """
     data = parameter(data, "data")
-    offsets = tuple(operator.index(k) for k in offsets)
+    offsets = integers(offsets, "offsets")
     shape = matrix_shape(shape, "shape")
     if data.ndim < 2 or data.shape[-2] != len(offsets):
         raise ValueError(f"data must be (..., {len(offsets)}, width) for {len(offsets)} offsets, got {data.shape}")

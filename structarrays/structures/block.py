@@ -169,8 +169,13 @@ class Block(Factored):
 
 def _checked_grid(blocks):
     """The rows of blocks as lists of stacks of matrices and None, of which every row and column has one that is not None."""
-    if not isinstance(blocks, (list, tuple)) or not all(isinstance(row, (list, tuple)) for row in blocks):
-        raise TypeError(f"blocks must be a sequence of sequences of matrices, got {type(blocks).__name__}")
+    if not isinstance(blocks, (list, tuple)):
+        raise TypeError(f"blocks must be a list of rows, each a list of matrices, got {type(blocks).__name__}")
+    for i, row in enumerate(blocks):
+        if not isinstance(row, (list, tuple)):
+            raise TypeError(
+                f"blocks must be a list of rows, each a list of matrices, [[a, b], [c, d]]; blocks[{i}] is {type(row).__name__}"
+            )
     if not blocks or not all(blocks):
         raise ValueError(f"blocks must have at least one row and one column, got {len(blocks)} rows")
     counts = [len(row) for row in blocks]

@@ -12,7 +12,7 @@ from ..core import dtypes
 from ..core.dense import parameter
 from ..core.join import restrict
 from ..kernels import bands as band_kernel
-from .banded import Banded, bands, matrix_shape
+from .banded import Banded, bands, integers, matrix_shape, vectors
 from .block_diagonal import BlockDiagonal, _block_shape, _check_rest
 from .blocks import Blocks, Run, batch_of_blocks, grid_offsets
 
@@ -60,11 +60,8 @@ class BlockBanded(Blocks):
     __slots__ = ()
 
     def __new__(cls, blocks, offsets, shape=None):
-        blocks = [parameter(b, f"blocks[{i}]") for i, b in enumerate(blocks)]
-        try:
-            offsets = [operator.index(k) for k in offsets]
-        except TypeError:
-            raise TypeError(f"offsets must be a sequence of integers, got {offsets!r}") from None
+        blocks = vectors(blocks, "blocks")
+        offsets = integers(offsets, "offsets")
         if len(blocks) != len(offsets):
             raise ValueError(f"blocks and offsets must be as many, got {len(blocks)} and {len(offsets)}")
         if not blocks:
@@ -88,7 +85,7 @@ class BlockBanded(Blocks):
             raise ValueError(f"shape must be multiples of the block shape {block}, got {shape}")
         grid = (shape[0] // block[0], shape[1] // block[1])
         for b, k in zip(blocks, offsets, strict=True):
-            if not -grid[0] < k < grid[1]:
+            if not -grid[0] < k < grid[1] and k != 0:
                 raise ValueError(f"offsets must lie inside of a matrix of {grid} blocks, got {k}")
             length = band_kernel.diagonal_length(grid, k)
             if b.shape[-3] != length:
@@ -362,11 +359,18 @@ def block_tridiagonal(lower, diag, upper) -> BlockBanded:
     diag = parameter(diag, "diag")
     if diag.ndim < 3:
         raise ValueError(f"diag must be (..., k, m, m), got shape {diag.shape}")
-    if diag.shape[-3] < 2:
+    k, *block = diag.shape[-3:]
+    beside = (max(0, k - 1), *block)
+    lower, upper = parameter(lower, "lower"), parameter(upper, "upper")
+    for argument, blocks in (("lower", lower), ("upper", upper)):
+        if blocks.shape[-3:] != beside:
+            expected = ", ".join(map(str, beside))
+            raise ValueError(
+                f"{argument} must be (..., {expected}), as diag has shape {diag.shape}, got shape {blocks.shape}"
+            )
+    if k < 2:
         return BlockBanded([diag], (0,))
-    return BlockBanded(
-        [lower, diag, upper], (-1, 0, 1), (diag.shape[-3] * diag.shape[-2], diag.shape[-3] * diag.shape[-1])
-    )
+    return BlockBanded([lower, diag, upper], (-1, 0, 1), (k * block[0], k * block[1]))
 
 
 # ---- other structures on a grid of blocks -------------------------------------------------------------------------

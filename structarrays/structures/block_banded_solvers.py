@@ -45,7 +45,7 @@ def has_near_blocks(x: BlockBanded, *args, **static) -> bool:
     """Whether a matrix of square blocks has a block-tridiagonal form without many zeros inside of the blocks (static)."""
     square = x.grid[0] == x.grid[1] and x.block_shape[0] == x.block_shape[1]
     width = _width(x)
-    return square and x.background is None and (width == 1 or width * x.block_shape[0] <= LARGEST)
+    return square and x.grid[0] > 0 and x.background is None and (width == 1 or width * x.block_shape[0] <= LARGEST)
 
 
 def is_solved_by_blocks(x: BlockBanded, *args) -> bool:

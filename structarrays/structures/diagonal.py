@@ -150,7 +150,7 @@ class Identity(Diagonal):
         return (data[..., 0, 0] if data.ndim >= 2 else data.reshape(()),)
 
 
-def diag(v, k: int = 0, /):
+def diag(v, k: int = 0):
     """The matrix with a vector on a diagonal, or a diagonal of a matrix: `numpy.diag`, which code for the Array API is found to call.
 
     Parameters

@@ -11,7 +11,7 @@ from ..core.assumptions import is_hermitian, self_adjoint
 from ..core.dense import Dense
 from ..core.entries import element, elements
 from ..core.errors import StructureError
-from ..core.factored import Factored, chain, common_batch, merge_pair, part, scale, stored, unified, with_batch
+from ..core.factored import Factored, chain, common_batch, merge_pair, parts_of, scale, stored, unified, with_batch
 from ..core.sharding import of_factors
 from ..functions.elementwise import add
 from ..functions.linear_algebra import matmul, matrix_transpose
@@ -90,9 +90,7 @@ class Kronecker(Factored):
     __slots__ = ()
 
     def __new__(cls, *factors):
-        if not factors:
-            raise ValueError("Kronecker takes at least one factor, got none")
-        factors = [part(f, f"factor {i + 1}") for i, f in enumerate(factors)]
+        factors = parts_of(factors, "Kronecker", "factor")
         common = frozenset.intersection(*(f.assumptions for f in factors))
         result = canonical(unified(factors))
         return result._assuming(result.assumptions | common)

@@ -16,7 +16,7 @@ from ..core.factored import (
     hadamard_pair,
     inner_pair,
     merge_pair,
-    part,
+    parts_of,
     scale,
     squared_norms,
     unified,
@@ -110,9 +110,7 @@ class KroneckerSum(Factored):
     __slots__ = ()
 
     def __new__(cls, *factors):
-        if not factors:
-            raise ValueError("KroneckerSum takes at least one factor, got none")
-        factors = [part(f, f"factor {i + 1}") for i, f in enumerate(factors)]
+        factors = parts_of(factors, "KroneckerSum", "factor")
         for i, f in enumerate(factors):
             if f.shape[-1] != f.shape[-2]:
                 raise ValueError(f"factor {i + 1} must be square in its last two dimensions, got shape {f.shape}")

@@ -16,7 +16,7 @@ from ..core.factored import (
     hadamard,
     hadamard_pair,
     line_key,
-    part,
+    parts_of,
     scale,
     select_lines,
     stored,
@@ -81,9 +81,7 @@ class Product(Factored):
     __slots__ = ()
 
     def __new__(cls, *factors):
-        if not factors:
-            raise ValueError("Product takes at least one factor, got none")
-        factors = [part(f, f"factor {i + 1}") for i, f in enumerate(factors)]
+        factors = parts_of(factors, "Product", "factor")
         for i, (a, b) in enumerate(zip(factors, factors[1:])):
             if a.shape[-1] != b.shape[-2]:
                 raise ValueError(f"factors {i + 1} and {i + 2} do not fit: their shapes are {a.shape} and {b.shape}")

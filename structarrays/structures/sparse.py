@@ -404,7 +404,10 @@ def _integers(value, name):
     if isinstance(value, Array):
         value = value.to_jax()
     if not isinstance(value, jax.core.Tracer):
-        value = np.asarray(value)
+        try:
+            value = np.asarray(value)
+        except ValueError as error:
+            raise ValueError(f"{name} must be integers: {error}") from None
         if value.size == 0 and value.dtype.kind == "f":
             value = value.astype(np.int32)  # an empty list
     if value.dtype.kind not in "iu":

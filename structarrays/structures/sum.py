@@ -22,7 +22,7 @@ from ..core.factored import (
     inner_pair,
     line_key,
     merge_pair,
-    part,
+    parts_of,
     pays,
     scale,
     select_lines,
@@ -89,9 +89,7 @@ class Sum(Factored):
     __slots__ = ()
 
     def __new__(cls, *terms):
-        if not terms:
-            raise ValueError("Sum takes at least one term, got none")
-        terms = [part(t, f"term {i + 1}") for i, t in enumerate(terms)]
+        terms = parts_of(terms, "Sum", "term")
         cores = {t.shape[-2:] for t in terms}
         if len(cores) > 1:
             raise ValueError(f"the terms must have the same shape, got {' and '.join(str(t.shape) for t in terms)}")

@@ -444,7 +444,7 @@ def test_rectangular_empty_and_integer_blocks():
 @pytest.mark.parametrize(
     ("blocks", "error", "message"),
     [
-        (3, TypeError, "blocks must be a sequence of sequences of matrices, got int"),
+        (3, TypeError, "blocks must be a list of rows, each a list of matrices, got int"),
         ([], ValueError, "blocks must have at least one row and one column"),
         ([[1.0]], ValueError, "blocks[0][0] must be a matrix or a stack of matrices, got shape ()"),
         ([[np.eye(2), np.eye(3)]], ValueError, "the blocks of row 0 must have equally many rows"),
