@@ -154,7 +154,8 @@ def check(structure, expression, way, dtype="float64"):
     found = derivatives(*of_structured)
     if jnp.any(A.to_jax() == 0):
         found, expected = _where_dense_is_defined(found, expected)
-    compare(found, expected, 2e-5 if single else 1e-7)
+    # Of ten bits the sum of cotangents is rounded here, and their terms are there.
+    compare(found, expected, 1e-3 if "reduce_precision" in expression else 2e-5 if single else 1e-7)
     return True
 
 
