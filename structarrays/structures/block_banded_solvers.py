@@ -30,7 +30,7 @@ from .factored_solvers import solved
 from .inverse import checked_inverse
 from .singular_values import is_of_singular_values
 from .sparse_joins import to_sparse
-from .sparse_solvers import SOLVED_AS_DENSE, has_few_blocks  # and so the kernels here come before those there
+from .sparse_solvers import has_few_blocks, is_large  # and so the kernels here come before those there
 
 SMALLEST, LARGEST = 5, 64
 """Blocks of fewer rows are solved sooner as bands; block rows are put together to no larger blocks, since these have zeros inside."""
@@ -50,8 +50,7 @@ def has_near_blocks(x: BlockBanded, *args, **static) -> bool:
 
 def is_solved_by_blocks(x: BlockBanded, *args) -> bool:
     """Whether systems are solved by elimination in that form (static)."""
-    large = x.shape[-1] > SOLVED_AS_DENSE and x.block_shape[0] * _width(x) >= SMALLEST
-    return large and has_near_blocks(x)
+    return is_large(x.shape[-1]) and x.block_shape[0] * _width(x) >= SMALLEST and has_near_blocks(x)
 
 
 def _solution(x, b):
@@ -140,8 +139,8 @@ NARROW = 32
 
 def _has_few_bands(x, *args, **static) -> bool:
     """Whether a matrix has few bands, and so many rows that these are worth a program as large as they need."""
-    square = x.shape[-2] == x.shape[-1] > SOLVED_AS_DENSE
-    return square and x.background is None and max(x._bandwidths()) <= NARROW
+    square = x.shape[-2] == x.shape[-1]
+    return square and is_large(x.shape[-1]) and x.background is None and max(x._bandwidths()) <= NARROW
 
 
 def banded_form(x) -> Banded:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.array import Array
+from ..core.contexts import densify_policy
 from ..core.dense import Dense
 from ..core.recording import remark
 from ..functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
@@ -29,14 +30,25 @@ from .sparse_joins import has_sparse_form, to_sparse
 SOLVED_AS_DENSE = 256
 """Up to this size the dense form is solved faster than the first system with a matrix."""
 
+
 FEW = 16
 """A matrix is solved directly if at most one in so many of its elements is stored: of others the factors are nearly full."""
+
+
+def is_large(n: int) -> bool:
+    """Whether systems of n rows are solved in their structure (static): large ones, and all where nothing is to be expanded."""
+    return n > SOLVED_AS_DENSE or (n > 0 and _keeps_structure())
+
+
+def _keeps_structure() -> bool:
+    return densify_policy.value.mode != "allow"
 
 
 def _pays(n: int, entries: int, dtype) -> bool:
     """Whether a direct solver of sparse systems takes n × n matrices with so many entries, and is worth it."""
     fits = max(n, entries) < np.iinfo(np.int32).max and str(dtype) in sparse_direct.PRECISIONS
-    return fits and n > SOLVED_AS_DENSE and FEW * entries <= n * n and sparse_direct.is_available()
+    few = FEW * entries <= n * n or _keeps_structure()
+    return fits and is_large(n) and few and sparse_direct.is_available()
 
 
 def is_solved_directly(x: Sparse, *args) -> bool:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.structures import block_banded_solvers
+from structarrays.structures import block_banded_solvers, sparse_solvers
 
 
 @pytest.fixture(autouse=True)
 def small_matrices_too(monkeypatch):
-    monkeypatch.setattr(block_banded_solvers, "SOLVED_AS_DENSE", 0)
+    monkeypatch.setattr(sparse_solvers, "SOLVED_AS_DENSE", 0)
     monkeypatch.setattr(block_banded_solvers, "SMALLEST", 1)
 
 
@@ -226,3 +226,17 @@ def test_in_banded_form():
     assert isinstance(elements, sa.BlockBanded) and elements.offsets == x.offsets
     kept = np.asarray(sa.BlockBanded([np.ones((k, 2, 2)) for k in (19, 20, 19)], (-1, 0, 1)).to_dense()) == 1
     np.testing.assert_allclose(np.asarray(elements.to_dense()), np.where(kept, np.linalg.inv(a), 0), atol=1e-12)
+
+
+def test_small_systems_keep_their_structure_where_nothing_may_be_expanded(monkeypatch):
+    """They are solved sooner as dense ones, but not under a policy that forbids it or warns of it."""
+    monkeypatch.setattr(sparse_solvers, "SOLVED_AS_DENSE", 256)
+    x = block_banded(6, 3, (-1, 0, 1))
+    b, dense = normal(18, seed=9), np.asarray(x)
+    for matrix in (x, sa.Sparse.from_dense(dense)):
+        with sa.record() as log:
+            sa.linalg.solve(matrix, b)
+        assert log.densifications
+        with sa.densify("error"):
+            np.testing.assert_allclose(sa.linalg.solve(matrix, b), np.linalg.solve(dense, b), rtol=1e-10)
+            np.testing.assert_allclose(sa.linalg.det(matrix), np.linalg.det(dense), rtol=1e-10)

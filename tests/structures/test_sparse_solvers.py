@@ -191,20 +191,25 @@ def test_wide_indices():
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
-def test_small_matrices_are_dense(n):
+def test_small_matrices_are_dense_unless_that_is_forbidden(n):
     a = sa.Sparse(np.full(n, 2.0), (np.arange(n), np.arange(n)), (n, n))
-    assert not sparse_solvers.is_solved_directly(a)
-    with sa.densify("allow"):
-        np.testing.assert_allclose(sa.linalg.solve(a, sa.ones(n)), np.full(n, 0.5))
-        np.testing.assert_allclose(float(sa.linalg.det(a)), 2.0**n)
+    for mode in ("allow", "error") if n else ("allow",):
+        with sa.densify(mode):
+            assert sparse_solvers.is_solved_directly(a) == (mode == "error")
+            np.testing.assert_allclose(sa.linalg.solve(a, sa.ones(n)), np.full(n, 0.5))
+            np.testing.assert_allclose(sa.linalg.inv(a) @ sa.ones(n), np.full(n, 0.5))
+            np.testing.assert_allclose(float(sa.linalg.det(a)), 2.0**n)
 
 
 def test_what_is_solved_directly():
     directly = sparse_solvers.is_solved_directly
-    assert directly(sa.Sparse.from_scipy(random_matrix()))
-    assert not directly(sa.Sparse.from_scipy(random_matrix(row=N / 10)))
-    assert not directly(sa.Sparse.from_scipy(random_matrix(100)))
-    assert not directly(sa.exp(sa.Sparse.from_scipy(random_matrix())))
+    few, many, small = (
+        sa.Sparse.from_scipy(m) for m in (random_matrix(), random_matrix(row=N / 10), random_matrix(100))
+    )
+    with sa.densify("allow"):
+        assert directly(few) and not directly(many) and not directly(small)
+    assert directly(few) and directly(many) and directly(small)  # where nothing may be expanded
+    assert not directly(sa.exp(few))
 
 
 def test_without_scipy(monkeypatch):
