@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from structarrays.kernels import bands
+
 # XLA makes a native loop of what touches about 1 KB in an iteration, of inner loops in one of theirs. So rows are cut to pieces, and these are
 # the bytes found to be native, for all bandwidths and dtypes: of a row from the diagonal on that may be copied and subtracted as a whole;
 # of what is subtracted at a time, with two entries more, if all of a row is; of its pieces, if not; and of the pieces of a copy.
@@ -75,16 +77,14 @@ def _columns(offsets, first, count, beside, dtype, diagonals):
         d = d[..., max(0, -start) : count - start]
         d = jnp.broadcast_to(d, (*batch, *d.shape[-1:])).astype(dtype)
         start = max(0, start)
-        widths = [(0, 0, 0)] * len(batch) + [(start, count - start - d.shape[-1], 0)]
-        columns.append((kl + k, lax.pad(d, jnp.zeros((), dtype), widths)[..., None]))
+        columns.append((kl + k, bands.pad_axis(d, start, count - start - d.shape[-1], -1)[..., None]))
     return (*batch, count, kl + ku + 1 + beside), columns
 
 
 def aligned(diagonal, offset, n):
     """The diagonal at `offset` with entry ``A[i, i + offset]`` at position i of n, padded by zeros."""
     before = max(0, -offset)
-    widths = [(0, 0, 0)] * (diagonal.ndim - 1) + [(before, n - before - diagonal.shape[-1], 0)]
-    return lax.pad(diagonal, jnp.zeros((), diagonal.dtype), widths)
+    return bands.pad_axis(diagonal, before, n - before - diagonal.shape[-1], -1)
 
 
 def substitute(coefficients, offsets, b, diagonal=None, first=0):

@@ -30,7 +30,6 @@ from .sparse_joins import has_sparse_form, to_sparse
 SOLVED_AS_DENSE = 256
 """Up to this size the dense form is solved faster than the first system with a matrix."""
 
-
 FEW = 16
 """A matrix is solved directly if at most one in so many of its elements is stored: of others the factors are nearly full."""
 
