@@ -53,6 +53,8 @@ MAKE = {
     "tridiagonal": lambda dtype: banded((-1, 0, 1), (5, 5), (2, 3), dtype),
     "banded wide": lambda dtype: banded((-3, 0, 2), (4, 6), (2,), dtype),
     "banded tall": lambda dtype: with_background(banded((-4, -1, 1), (6, 4), (2, 3), dtype)),
+    "banded very tall": lambda dtype: with_background(banded((-19, -5, -1, 0), (21, 3), (2,), dtype)),
+    "banded very wide": lambda dtype: banded((0, 1, 9, 19), (2, 20), (), dtype),
     "banded full": lambda dtype: with_background(banded((-1, 0, 1), (2, 2), (3,), dtype)),
     "banded row": lambda dtype: with_background(banded((1, 3), (1, 5), (), dtype)),
     "banded zero": lambda dtype: banded((), (3, 4), (2,), dtype),

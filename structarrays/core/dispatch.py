@@ -18,18 +18,18 @@ import functools
 import inspect
 import operator
 import re
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from . import dtypes
-from .array import COMPILED, RETRIED, Array, dynamic_classes, is_operand
+from .array import COMPILED, RETRIED, Array, dynamic_classes
 from .contexts import linalg_errors
 from .dense import Dense
 from .errors import DensifyError
-from .operands import densify, lift, strip_weak, to_dense
+from .operands import check_operand, densify, lift, strip_weak, to_dense
 from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry, Run
 from .sharding import beside, on_mesh, padded_for, pieces
@@ -83,6 +83,15 @@ def _any_traced(values: Sequence[Any], exact: bool = False) -> bool:
     return False
 
 
+class _Plan(NamedTuple):
+    """The arguments of a call with so many positional ones and such keywords."""
+
+    static: tuple[str | None, ...]
+    """For each its name if it is static, None if it is an array."""
+    arrays: tuple[str, ...]
+    """The names of those that are arrays."""
+
+
 _FAILED = object()
 
 R = TypeVar("R", covariant=True)
@@ -126,8 +135,7 @@ class Function(Registry[Any], Generic[R]):
         self.rule = rule
         self.eager: Registry[Any] | None = None
         self.eager_of_all = False
-        self._plans: dict[tuple[Any, ...], tuple[str | None, ...]] = {}
-        self._operands: dict[tuple[Any, ...], tuple[str, ...]] = {}
+        self._plans: dict[tuple[Any, ...], _Plan] = {}
         FUNCTIONS[self.name] = cast("Function[Array]", self)  # what the core calls gives an array
 
     @functools.cached_property
@@ -216,14 +224,14 @@ class Function(Registry[Any], Generic[R]):
         static: list[Any] = []
         types: list[type] = []
         arrays: list[Any] = []
-        for name, value in zip(plan, (*args, *kwargs.values()), strict=True):
+        for name, value in zip(plan.static, (*args, *kwargs.values()), strict=True):
             if name is None:
                 arrays.append(value)
             else:
                 static.append(value)
                 types.append(type(value))
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
-            result: R = self._eagerly(self.eager, arrays, dict(zip(filter(None, plan), static, strict=True)))
+            result: R = self._eagerly(self.eager, arrays, dict(zip(filter(None, plan.static), static, strict=True)))
             if result is not NotImplemented:
                 return result
         # The types belong to the key of the compiled call: 1, 1.0 and True are equal, and so are None and NumPy's
@@ -245,8 +253,7 @@ class Function(Registry[Any], Generic[R]):
         whole: R = result if self.checked is None else self._verified(result, static, arrays)
         return whole
 
-    def _plan(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[str | None, ...]:
-        """For each argument of such a call its name if it is static, None if it is an array."""
+    def _plan(self, args: Sequence[Any], kwargs: dict[str, Any]) -> _Plan:
         try:
             self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
@@ -257,8 +264,8 @@ class Function(Registry[Any], Generic[R]):
         more = (f"argument {i + 1}" for i in range(len(positional), len(args)))  # of ``*args``, all arrays
         names = (*positional[: len(args)], *more, *kwargs)
         static = [name for name in names if name in parameters and name not in arrays]
-        self._operands[(len(args), *kwargs)] = tuple(name for name in names if name not in static)
-        return tuple(name if name in static else None for name in names)
+        arguments = tuple(name for name in names if name not in static)
+        return _Plan(tuple(name if name in static else None for name in names), arguments)
 
     def _signature_text(self) -> str:
         """The signature, with the classes of the namespace by their names alone."""
@@ -274,7 +281,8 @@ class Function(Registry[Any], Generic[R]):
             raise TypeError(
                 f"{self.name}: a static argument has type {type(bad).__name__}, which is not allowed"
             ) from None
-        names = (self._operands.get(static[0]) if static else None) or [name.lstrip("*") for name in self.arrays]
+        plan = self._plans.get(static[0]) if static else None
+        names = plan.arrays if plan else [name.lstrip("*") for name in self.arrays]
         good: list[Any] = []
         for i, value in enumerate(arrays):
             name = names[i] if i < len(names) else f"argument {i + 1}"
@@ -295,20 +303,18 @@ class Function(Registry[Any], Generic[R]):
         return parameter is not None and parameter.default is None
 
     def _operand(self, value: Any, argument: str) -> Any:
-        if not is_operand(value):
-            raise TypeError(
-                f"{self.name}: {argument} must be an array of structarrays, JAX or NumPy, or a Python scalar, "
-                f"got {type(value).__name__}"
-            )
+        check_operand(value, self.name, argument)
         return dtypes.native(value)
 
     def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
         """The definition on arrays, its results without weak types."""
         count, *names = static[0]
         next_static, next_array = iter(static[2:]), iter(arrays)
-        operands = iter(self._operands[static[0]])
-        plan = self._plans[(count, *names)]
-        args = [self._lift(next(next_array), next(operands)) if name is None else next(next_static) for name in plan]
+        plan = self._plans[static[0]]
+        operands = iter(plan.arrays)
+        args = [
+            self._lift(next(next_array), next(operands)) if name is None else next(next_static) for name in plan.static
+        ]
         result = self.__wrapped__(*args[:count], **dict(zip(names, args[count:], strict=True)))
         return jax.tree.map(strip_weak, result)
 

@@ -32,6 +32,15 @@ def lift(value: Any, argument: str = "x") -> Array:
     raise TypeError(f"{argument} must be an array, got {type(value).__name__}: {str(value)[:60]}")
 
 
+def check_operand(value: Any, function: str, argument: str) -> None:
+    """Raise TypeError for what is no array, in the words of the function that got it."""
+    if not is_operand(value):
+        raise TypeError(
+            f"{function}: {argument} must be an array of structarrays, JAX or NumPy, or a Python scalar, "
+            f"got {type(value).__name__}"
+        )
+
+
 def is_weak(x: Array) -> bool:
     """Whether an array inside a compiled call stands for a Python scalar."""
     return type(x) is Dense and getattr(jax.typeof(x._value[0][0]), "weak_type", False)
@@ -69,7 +78,8 @@ def to_dense(x: Array) -> Dense:
 def densify(x: Array, name: str) -> Dense:
     """The dense form of an operand that `name` has no kernel for, under the policy (DESIGN 4.2).
 
-    An operand that stores as many numbers as its dense form has (a triangular one) is not expanded by that.
+    An operand that stores as many numbers as its dense form has (a triangular one) is not expanded by that, nor is one without
+    elements.
 
     Raises
     ------
@@ -78,7 +88,7 @@ def densify(x: Array, name: str) -> Dense:
     """
     if type(x) is Dense:
         return x
-    if not x.full_size:
+    if not x.full_size and x.size:
         allow_dense(x, name, x.size)
     return to_dense(x)
 

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from ..core.array import Array, is_operand
+from ..core.array import Array
 from ..core.batch import along_batch, check_axis, filled, is_constant, map_elements, parts
 from ..core.dense import Dense
 from ..core.dispatch import function
@@ -11,7 +11,7 @@ from ..core.dtypes import default_dtype
 from ..core.elementwise import ElementwiseArrayFunction, elementwise, elementwise_function
 from ..core.factored import Factored
 from ..core.join import is_zero_outside, join, meet, restrict, same_pattern
-from ..core.operands import cast, densify, promote
+from ..core.operands import cast, check_operand, densify, promote
 from ..core.registry import FUNCTIONS, Registry
 from ..kernels import searching as kernel
 
@@ -176,7 +176,7 @@ def known_values(x, name: str) -> jax.Array:
     jax.errors.ConcretizationTypeError
         If the array is traced, so that its values are not known.
     """
-    _check_operand(x, name)
+    check_operand(x, name, "x")
     data = _values(x, name=name).data
     if isinstance(data, jax.core.Tracer):
         raise jax.errors.ConcretizationTypeError(
@@ -185,14 +185,6 @@ def known_values(x, name: str) -> jax.Array:
             f"call {name} outside of the transformed function",
         )
     return data
-
-
-def _check_operand(x, name: str) -> None:
-    """Raise TypeError for what is no array."""
-    if not is_operand(x):
-        raise TypeError(
-            f"{name}: x must be an array of structarrays, JAX or NumPy, or a Python scalar, got {type(x).__name__}"
-        )
 
 
 nonzero_kernels = Registry("nonzero")
@@ -226,7 +218,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     >>> sa.nonzero(sa.asarray([0, 5, 0, 7]))
     (Dense([1, 3], dtype=int64),)
     """
-    _check_operand(x, "nonzero")
+    check_operand(x, "nonzero", "x")
     if getattr(x, "shape", ()) == ():
         raise ValueError("nonzero: x must have at least one dimension, got shape ()")
     exact = nonzero_kernels.choose((x,), {})

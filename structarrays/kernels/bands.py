@@ -273,6 +273,12 @@ def pad_axis(x, before, after, axis, fill=0):
     return lax.pad(x, jnp.asarray(fill, x.dtype), widths)
 
 
+def divisible(diagonals, count, pieces, axis):
+    """Diagonals of at most `count` entries along an axis, padded to one length that so many devices can share out evenly."""
+    length = count + -count % pieces
+    return [pad_axis(d, 0, length - d.shape[axis], axis) for d in diagonals]
+
+
 def _broadcast_shapes(arrays, axis, size):
     """Common shape of arrays, but for `axis`, which gets the given size."""
     shapes = [list(a.shape) for a in arrays]

@@ -110,12 +110,16 @@ def lines(sorted_coordinate, wanted, size):
     if size > 4 * (len(sorted_coordinate) + len(wanted)):
         first = np.searchsorted(sorted_coordinate, wanted)  # without an array of all lines
         return first, np.searchsorted(sorted_coordinate, wanted, "right") - first
-    first, counts = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    if len(sorted_coordinate):
-        begins = np.concatenate([[0], np.flatnonzero(sorted_coordinate[1:] != sorted_coordinate[:-1]) + 1])
+    begins = np.flatnonzero(
+        np.concatenate([[len(sorted_coordinate) > 0], sorted_coordinate[1:] != sorted_coordinate[:-1]])
+    )
+    found = np.diff(begins, append=len(sorted_coordinate))
+    if len(begins) < size:  # some lines are empty
         present = sorted_coordinate[begins]
-        first[present], counts[present] = begins, np.diff(begins, append=len(sorted_coordinate))
-    return first[wanted], counts[wanted]
+        first, counts = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        first[present], counts[present] = begins, found
+        begins, found = first, counts
+    return begins[wanted], found[wanted]
 
 
 def product(x, y, shape):

@@ -138,9 +138,7 @@ class Banded(Array):
             return self
         diagonals, meta = self.diagonals, self.meta[:2]
         if pieces > 1:
-            count = min(self.core_shape)
-            length = count + -count % pieces
-            diagonals = [kernel.pad_axis(d, 0, length - d.shape[-1], -1) for d in diagonals]
+            diagonals = kernel.divisible(diagonals, min(self.core_shape), pieces, -1)
             meta = (*meta, pieces)
         return Banded._make((*diagonals, self.background), meta, self.assumptions)
 

@@ -49,10 +49,14 @@ def _(x, operands, *, key):
     """Rows in any order: from each diagonal the entries that stand in them, at ``column = row + k``."""
     (m, n), places = x.core_shape, np.asarray(operands[0])
     places, x = np.where(places < 0, places + m, places), x._free()
+    increasing = bool(np.all(places[1:] >= places[:-1]))
     parts = [(np.zeros(0, x.dtype), np.zeros(0, np.int64), np.zeros(0, np.int64))]
     for k, d in zip(x.offsets, x.diagonals, strict=True):
         above = max(0, -k)
-        rows = np.flatnonzero((places >= above) & (places < above + d.shape[-1]))
+        if increasing:  # as those of a mask are
+            rows = np.arange(*np.searchsorted(places, (above, above + d.shape[-1])))
+        else:
+            rows = np.flatnonzero((places >= above) & (places < above + d.shape[-1]))
         parts.append((np.asarray(d)[places[rows] - above], rows, places[rows] + k))
     data, rows, columns = map(np.concatenate, zip(*parts, strict=True))
     # Within a row the diagonals are sorted already.

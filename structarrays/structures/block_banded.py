@@ -137,9 +137,7 @@ class BlockBanded(Blocks):
             return self
         blocks, meta = self.blocks, self.meta[:3]
         if pieces > 1:
-            count = min(self.grid)
-            length = count + -count % pieces
-            blocks = [band_kernel.pad_axis(b, 0, length - b.shape[-3], -3) for b in blocks]
+            blocks = band_kernel.divisible(blocks, min(self.grid), pieces, -3)
             meta = (*meta, pieces)
         return BlockBanded._make((*blocks, self.background), meta, self.assumptions)
 

@@ -122,7 +122,8 @@ def _selected(leaves, axis, n, places, shape, order):
     by = None if order[0] == axis else np.argsort(coordinates[axis], kind="stable")
     first, counts = host.lines(coordinates[axis] if by is None else coordinates[axis][by], places, n)
     new = np.repeat(np.arange(len(places), dtype=_index_dtype(shape)), counts)
-    chosen = np.arange(len(new)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+    chosen = np.repeat(first - (np.cumsum(counts) - counts), counts)
+    chosen += np.arange(len(new))
     chosen = chosen if by is None else by[chosen]
     leaves = [data.take(chosen), *(new if i == axis else c.take(chosen) for i, c in enumerate(coordinates))]
     if by is None:

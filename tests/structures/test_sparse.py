@@ -331,6 +331,8 @@ def test_parts():
             np.testing.assert_array_equal(dense(x[key]), a[key])
         mask = a.sum(1) > 0
         np.testing.assert_array_equal(dense(x[mask]), a[mask])
+        full = sa.Sparse.from_dense(np.maximum(a, 1) + np.eye(8, 6))  # no row is empty
+        np.testing.assert_array_equal(dense(full[mask]), dense(full)[mask])
         np.testing.assert_array_equal(dense(sa.take(x, sa.asarray([1, -1, 0]), axis=1)), a[:, [1, -1, 0]])
         for k in (-2, 0, 1):
             np.testing.assert_array_equal(dense(sa.tril(x, k=k)), np.tril(a, k))

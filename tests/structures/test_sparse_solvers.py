@@ -566,6 +566,13 @@ def test_threads(made):
     assert len(made) == 3
 
 
+def test_systems_without_rows_expand_nothing():
+    a = sa.Sparse(np.zeros(0), (np.zeros(0, int), np.zeros(0, int)), (0, 0))
+    with sa.densify("error"):
+        assert sa.linalg.solve(a, sa.zeros((0, 2))).shape == (0, 2)
+        assert float(sa.linalg.det(a)) == 1.0
+
+
 # ---- large --------------------------------------------------------------------------------------------------------------
 
 

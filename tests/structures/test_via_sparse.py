@@ -147,6 +147,18 @@ def test_no_dense_form_of_a_large_matrix(name):
         assert type(x) is sa.Sparse and float(sa.sum(x[5])) == 2.0 * N
 
 
+@pytest.mark.parametrize("offsets", [(-6, -2, 0, 1), (0,)])
+def test_rows_of_a_banded_matrix_in_any_order(offsets):
+    rng = np.random.default_rng(0)
+    x = sa.Banded([rng.uniform(1, 2, max(0, min(9, 7 - k) - max(0, -k))) for k in offsets], offsets, (9, 7))
+    a = dense(x)
+    with sa.densify("error"):
+        for places in ([0, 3, 4, 8], [8, 0, 3, 3, -2], [5, 5, 6], []):
+            got = x[np.asarray(places, int)]
+            np.testing.assert_array_equal(dense(got), a[np.asarray(places, int)])
+            assert isinstance(got, sa.Sparse) and got.nnz == np.count_nonzero(dense(got))
+
+
 # ---- permutations -------------------------------------------------------------------------------------------------------
 
 
