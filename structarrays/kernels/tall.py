@@ -2,7 +2,8 @@
 
 XLA's CPU backend takes several times as long as BLAS for ``v.mT @ x`` where both have far more rows than columns, and twenty
 times for a single column, since it walks down the columns. Here a single column is a sum over rows, and for several the rows go
-through the cache in pieces, the transposes of which are written out.
+through the cache in pieces, the transposes of which are written out. XLA shares out the product of two large pieces among
+threads, and of small ones only several at a time.
 """
 
 import jax
@@ -11,6 +12,7 @@ from jax import lax
 
 _PIECE = 400
 _MANY = 10 * _PIECE
+_FEW_COLUMNS, _TOGETHER = 64, 25
 
 
 @jax.custom_jvp
@@ -34,14 +36,18 @@ def transposed_product(v, x, weights):
     tall = n >= _MANY and n >= 8 * max(v.shape[-1], x.shape[-1])
     if not tall or v.ndim > 2 or x.ndim > 2 or weights.ndim > 1 or jax.default_backend() != "cpu":
         return v.mT @ (weights[..., None] * x)
-    count = n // _PIECE
+    together = _TOGETHER if max(v.shape[-1], x.shape[-1]) <= _FEW_COLUMNS else 1
+    count = -(-n // (_PIECE * together))
+    piece = n // (count * together)
 
     def add(i, total):
         # Without the barriers XLA would fuse what is written out here with the product, which is slower than both.
-        left, right, w = (lax.dynamic_slice_in_dim(a, i * _PIECE, _PIECE) for a in (v, x, weights))
-        return total + lax.optimization_barrier(left.T) @ lax.optimization_barrier(w[:, None] * right)
+        size = piece * together
+        left, right, w = (lax.dynamic_slice_in_dim(a, i * size, size) for a in (v, x, weights))
+        left, right = (a.reshape(together, piece, a.shape[-1]) for a in (left, w[:, None] * right))
+        return total + jnp.sum(lax.optimization_barrier(left.mT) @ lax.optimization_barrier(right), axis=0)
 
-    left, right, w = (a[count * _PIECE :] for a in (v, x, weights))
+    left, right, w = (a[count * together * piece :] for a in (v, x, weights))
     return lax.fori_loop(0, count, add, left.T @ (w[:, None] * right))
 
 

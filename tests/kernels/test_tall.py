@@ -1,0 +1,36 @@
+"""Products of the transposes of tall matrices, in pieces, against NumPy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+
+from structarrays.kernels.tall import transposed_product
+
+RNG = np.random.default_rng(3)
+
+
+def values(shape, dtype):
+    data = RNG.normal(size=shape)
+    return (data + 1j * RNG.normal(size=shape) if np.dtype(dtype).kind == "c" else data).astype(dtype)
+
+
+# Few rows and many, a number of them that no pieces divide, columns up to the number at which several pieces are multiplied together
+# and beyond it, one column, none.
+@pytest.mark.parametrize("n", [0, 3, 3999, 4000, 10_000, 10_007, 23_456])
+@pytest.mark.parametrize(("k", "p"), [(5, 5), (3, 1), (64, 2), (65, 3), (0, 2), (2, 0)])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_transposed_product(n, k, p, dtype):
+    v, x, weights = values((n, k), dtype), values((n, p), dtype), values((n,), dtype)
+    got = jax.jit(transposed_product)(v, x, weights)
+    assert got.dtype == dtype
+    tolerance = 1e-3 if dtype == "float32" else 1e-10
+    np.testing.assert_allclose(got, v.T @ (weights[:, None] * x), rtol=tolerance, atol=tolerance * max(1, n) ** 0.5)
+
+
+def test_batches_and_derivatives():
+    v, x, weights = values((2, 1, 4100, 3), "float64"), values((3, 4100, 2), "float64"), values((4100,), "float64")
+    got = transposed_product(jnp.asarray(v), jnp.asarray(x), jnp.asarray(weights))
+    np.testing.assert_allclose(got, v.mT @ (weights[:, None] * x), rtol=1e-9, atol=1e-9)
+    check_grads(transposed_product, (v[0, 0] / 64, x[0] / 64, weights), order=2, atol=1e-3, rtol=1e-3)
