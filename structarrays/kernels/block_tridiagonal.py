@@ -19,7 +19,7 @@ import functools
 import jax.numpy as jnp
 from jax import lax
 
-from structarrays.kernels import banded_lu, banded_systems, cyclic_reduction
+from structarrays.kernels import banded_lu, banded_systems, cyclic_reduction, determinants
 
 # Rows of a block up to which the loop over the columns is faster than LAPACK's elimination with exchanges, or its Cholesky factor.
 _SMALL = 24
@@ -107,6 +107,29 @@ def cholesky(diagonal, upper):
     every = jnp.vectorize(functools.partial(_factor_definite, None), signature="(n,m,m),(n,m,m)->(n,m,m),(n,m,m)")
     factors, right = every(diagonal, upper)
     return cyclic_reduction.shifted(right, 1).mT.conj(), factors
+
+
+def slogdet(lower, diagonal, upper, positive_definite=False):
+    """Sign (phase) of the determinant and logarithm of its magnitude, (...); 0 and -inf for a singular matrix.
+
+    With exchanges, or by the Cholesky factor of the Hermitian part, NaN for one that has none. Derivatives go through the loop over the block
+    rows, and keep its factors.
+    """
+    one = _slogdet_definite if positive_definite else _slogdet_pivoted
+    in_order = jnp.vectorize(one, signature="(n,m,m),(n,m,m),(n,m,m)->(),()")
+
+    def log_depth(*blocks):
+        levels, regular = cyclic_reduction.reduce(*blocks, positive_definite)
+        factors = jnp.concatenate([level.factors for level in levels], -2)
+        trusted = regular & cyclic_reduction.is_stable(levels, blocks)
+        return determinants.sign_and_logarithm(factors, (-2, -1)), trusted
+
+    return cyclic_reduction.or_in_order(in_order, log_depth)(lower, diagonal, upper)
+
+
+def hermitian_part(lower, diagonal, upper):
+    """The blocks of ``(A + A^H) / 2`` on the diagonal and to the right of it."""
+    return (diagonal + diagonal.mT.conj()) / 2, (upper + cyclic_reduction.shifted(lower, -1).mT.conj()) / 2
 
 
 def explanation(m, positive_definite=False):
@@ -221,6 +244,12 @@ def _factor_definite(lower, diagonal, upper):
     return lax.scan(step, diagonal[0], (upper, following))[1]
 
 
+def _slogdet_definite(lower, diagonal, upper):
+    factors, _ = _factor_definite(None, *hermitian_part(lower, diagonal, upper))
+    sign, logarithm = determinants.sign_and_logarithm(cyclic_reduction.main_diagonals(factors), (-2, -1))
+    return sign, 2 * logarithm
+
+
 def _solve_definite(lower, diagonal, upper, factors, right, b, transposed):
     if transposed:
         factors, right = factors.conj(), right.conj()
@@ -251,16 +280,30 @@ def _solve_definite(lower, diagonal, upper, factors, right, b, transposed):
 
 
 def _factor_pivoted(lower, diagonal, upper):
-    """For each block row the factors of its block column (N, 2 m, m), the exchanges (N, 2 m), and the two blocks of U to the right."""
+    """For each block row the factors of its block column (N, 2 m, m), the order of its rows (N, 2 m), and the two blocks of U to the right."""
+    factors, _, order, right = _eliminate_pivoted(lower, diagonal, upper)
+    return factors, order, right
+
+
+def _slogdet_pivoted(lower, diagonal, upper):
+    m = diagonal.shape[-1]
+    factors, exchanges, *_ = _eliminate_pivoted(lower, diagonal, upper)
+    odd = jnp.sum(exchanges != jnp.arange(m, dtype=exchanges.dtype)) % 2
+    sign, logarithm = determinants.sign_and_logarithm(cyclic_reduction.main_diagonals(factors[:, :m]), (-2, -1))
+    return jnp.where(odd == 1, -sign, sign), logarithm
+
+
+def _eliminate_pivoted(lower, diagonal, upper):
+    """`_factor_pivoted`, and for each of m rows the one that it was exchanged with (N, m)."""
     count, m, _ = diagonal.shape
 
     def step(rows, following):
         # The rows of block row i, from block column i on, as they are left, and those of the next one.
         panel = jnp.concatenate([jnp.pad(rows, ((0, 0), (0, m))), following])
-        factors, _, order = lax.linalg.lu(panel[:, :m])
+        factors, exchanges, order = lax.linalg.lu(panel[:, :m])
         rest = panel[order, m:]
         right = _triangular(factors[:m], rest[:m], lower=True, unit_diagonal=True)
-        return rest[m:] - factors[m:] @ right, (factors, order, right)
+        return rest[m:] - factors[m:] @ right, (factors, exchanges, order, right)
 
     rows = jnp.concatenate([diagonal, upper], -1)
     following = jnp.concatenate([lower, rows], -1)[1:]

@@ -1,8 +1,10 @@
 """Linear systems with block-banded matrices, and their Cholesky factors, in the blocks themselves; what is left to their banded form."""
 
+import jax
 import jax.numpy as jnp
 
 from ..core.array import Array
+from ..core.dense import Dense
 from ..core.join import restrict
 from ..core.operands import densify
 from ..core.recording import remark
@@ -23,7 +25,7 @@ from ..functions.linalg import (
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..functions.linalg_triangular import transposed
 from ..kernels import block_tridiagonal as kernel
-from ..kernels.cyclic_reduction import rows_of_blocks, shifted
+from ..kernels.cyclic_reduction import rows_of_blocks
 from .banded import Banded, bands
 from .block_banded import BlockBanded, block_banded
 from .factored_solvers import solved
@@ -34,6 +36,9 @@ from .sparse_solvers import has_few_blocks, is_large  # and so the kernels here 
 
 SMALLEST, LARGEST = 5, 64
 """Blocks of fewer rows are solved sooner as bands; block rows are put together to no larger blocks, since these have zeros inside."""
+
+SMALLEST_OF_DETERMINANTS = 8
+"""The same for determinants and selected inverses."""
 
 
 def _width(x: BlockBanded) -> int:
@@ -51,6 +56,10 @@ def has_near_blocks(x: BlockBanded, *args, **static) -> bool:
 def is_solved_by_blocks(x: BlockBanded, *args) -> bool:
     """Whether systems are solved by elimination in that form (static)."""
     return is_large(x.shape[-1]) and x.block_shape[0] * _width(x) >= SMALLEST and has_near_blocks(x)
+
+
+def _has_determinant_by_blocks(x) -> bool:
+    return is_solved_by_blocks(x) and x.block_shape[0] * _width(x) >= SMALLEST_OF_DETERMINANTS
 
 
 def _solution(x, b):
@@ -103,7 +112,7 @@ def _is_block_tridiagonal(x, **static) -> bool:
 def _(x, *, upper):
     """A block bidiagonal matrix, of the Hermitian part."""
     lower, diagonal, above = tridiagonal_form(x)
-    diagonal, above = (diagonal + _adjoint(diagonal)) / 2, (above + _adjoint(shifted(lower, -1))) / 2
+    diagonal, above = kernel.hermitian_part(lower, diagonal, above)
     beside, factors = kernel.cholesky(diagonal, above)
     ok = ~jnp.any(jnp.isnan(factors)) | jnp.any(jnp.isnan(diagonal)) | jnp.any(jnp.isnan(above))
     blocks = {0: _adjoint(factors) if upper else factors}
@@ -134,7 +143,7 @@ def _(a, b, *, trans, lower, unit_diagonal):
 
 
 NARROW = 32
-"""Up to so many diagonals on either side determinants, QR decompositions and selected inverses are those of the banded form."""
+"""Up to so many diagonals on either side QR decompositions and spectra are those of the banded form, and what small blocks have."""
 
 
 def _has_few_bands(x, *args, **static) -> bool:
@@ -187,6 +196,22 @@ def _(x):
     return checked_inverse(x)
 
 
+def _slogdet(x):
+    return kernel.slogdet(*tridiagonal_form(x), POSITIVE_DEFINITE in x.assumptions)
+
+
+@slogdet.kernel(BlockBanded, when=_has_determinant_by_blocks)
+def _(x):
+    remark("elimination of blocks, with pivots if nothing is assumed; O(n m**2) for blocks of m rows")
+    return tuple(Dense._make((part,)) for part in _slogdet(x))
+
+
+@det.kernel(BlockBanded, when=_has_determinant_by_blocks)
+def _(x):
+    sign, logabsdet = (part._dense() for part in slogdet.dispatch(x))
+    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
+
+
 # ---- factors and elements ----------------------------------------------------------------------------------------------
 
 
@@ -217,6 +242,26 @@ def _(x):
 def _(x):
     remark("the banded form of the blocks")
     return _restricted(banded_form(x), x)
+
+
+@selected_inverse.kernel(BlockBanded, when=_has_determinant_by_blocks)
+def _(x):
+    """The transpose of the derivative of the logarithm of the determinant."""
+    remark("the derivative of the determinant, by elimination of blocks")
+    stored, (m, n) = dict(zip(x.offsets, x.blocks, strict=True)), x.block_shape
+    blocks = {}
+    for k in sorted({*x.offsets, *(-k for k in x.offsets)}):
+        blocks[k] = stored.get(k, jnp.zeros((*x.batch_shape, x.grid[0] - abs(k), m, n), x.dtype))
+
+    def logarithm(blocks):
+        sign, logabsdet = _slogdet(block_banded(blocks, x.grid, x.block_shape)._assuming(x.assumptions))
+        return jnp.sum(logabsdet), (sign, logabsdet)
+
+    elements, (sign, logabsdet) = jax.grad(logarithm, has_aux=True)(blocks)
+    given = sum(jnp.sum(b, (-3, -2, -1)) for b in x.blocks)  # NaN where a matrix has one
+    bad = (sign == 0) | (jnp.isnan(logabsdet) & ~jnp.isnan(given))
+    inverse = {k: jnp.where(bad[..., None, None, None], jnp.nan, elements[-k].mT) for k in x.offsets}
+    return block_banded(inverse, x.grid, x.block_shape), ~jnp.any(bad)
 
 
 def _restricted(form, x):

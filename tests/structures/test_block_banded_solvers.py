@@ -15,6 +15,7 @@ from structarrays.structures import block_banded_solvers, sparse_solvers
 def small_matrices_too(monkeypatch):
     monkeypatch.setattr(sparse_solvers, "SOLVED_AS_DENSE", 0)
     monkeypatch.setattr(block_banded_solvers, "SMALLEST", 1)
+    monkeypatch.setattr(block_banded_solvers, "SMALLEST_OF_DETERMINANTS", 1)
 
 
 def normal(*shape, seed=0, dtype=float):
@@ -215,7 +216,105 @@ def test_the_selected_inverse_has_the_structure_of_the_matrix(count, size):
     np.testing.assert_allclose(np.asarray(elements.to_dense()), np.where(kept, inverse, 0), atol=1e-12)
 
 
-def test_in_banded_form():
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("definite", [False, True])
+@pytest.mark.parametrize(
+    "count, size, offsets", [(5, 3, (-1, 0, 1)), (1, 2, (0,)), (7, 2, (-2, -1, 0, 1, 2)), (4, 9, (-1, 0, 1))]
+)
+def test_determinants_and_selected_inverses(count, size, offsets, definite, dtype):
+    for batch in ((), (2,)):
+        x = block_banded(count, size, offsets, dtype, batch)
+        if definite:
+            x = sa.assume(x + sa.conj(x).mT, "positive_definite")
+        a = np.asarray(x)
+        with sa.densify("error"):
+            sign, logabsdet = sa.linalg.slogdet(x)
+            det, elements = sa.linalg.det(x), sa.linalg.selected_inverse(x)
+            compiled = jax.jit(sa.linalg.slogdet)(x)
+        for got in (sa.linalg.slogdet(x), compiled):
+            np.testing.assert_allclose(got[0], np.linalg.slogdet(a)[0], rtol=1e-12)
+            np.testing.assert_allclose(got[1], np.linalg.slogdet(a)[1], rtol=1e-12)
+        np.testing.assert_allclose(det, np.linalg.det(a), rtol=1e-10)
+        kept = np.asarray(sa.BlockBanded([np.ones((count - abs(k), size, size)) for k in offsets], offsets)) == 1
+        np.testing.assert_allclose(np.asarray(elements), np.where(kept, np.linalg.inv(a), 0), atol=1e-13)
+        assert (sign.dtype, logabsdet.dtype, det.dtype) == (x.dtype, np.float64, x.dtype)
+        assert isinstance(elements, sa.BlockBanded) and elements.offsets == offsets
+
+
+@pytest.mark.parametrize("offsets", [(-1, 0), (0, 1), (-2, 0, 1)])
+def test_selected_inverses_of_one_side(offsets):
+    x = block_banded(6, 2, offsets)
+    elements = sa.linalg.selected_inverse(x)
+    kept = np.asarray(sa.BlockBanded([np.ones((6 - abs(k), 2, 2)) for k in offsets], offsets)) == 1
+    np.testing.assert_allclose(np.asarray(elements), np.where(kept, np.linalg.inv(np.asarray(x)), 0), atol=1e-14)
+
+
+def test_determinants_that_need_exchanges_of_block_rows():
+    """All blocks on the diagonal are zero, so that no block can be eliminated by its own rows."""
+    x = sa.BlockBanded([normal(5, 3, 3), np.zeros((6, 3, 3)), normal(5, 3, 3, seed=1)], (-1, 0, 1))
+    a = np.asarray(x)
+    with sa.densify("error"):
+        np.testing.assert_allclose(sa.linalg.slogdet(x), np.linalg.slogdet(a), rtol=1e-12)
+        elements, (sign, logabsdet) = sa.linalg.selected_inverse(x), sa.linalg.slogdet(x * 0)
+    kept = np.asarray(sa.BlockBanded([np.ones((k, 3, 3)) for k in (5, 6, 5)], (-1, 0, 1))) == 1
+    np.testing.assert_allclose(np.asarray(elements), np.where(kept, np.linalg.inv(a), 0), atol=1e-12)
+    assert float(sign) == 0 and float(logabsdet) == -np.inf and float(sa.linalg.det(x * 0)) == 0
+
+
+def test_selected_inverses_that_do_not_exist():
+    x = block_banded(6, 2, (-1, 0, 1))
+    singular, indefinite = x * 0, sa.assume(x + x.mT - 100 * sa.eye(12), "positive_definite")
+    for bad in (singular, indefinite):
+        with pytest.raises(np.linalg.LinAlgError):
+            sa.linalg.selected_inverse(bad)
+        assert np.all(np.isnan(jax.jit(sa.linalg.selected_inverse)(bad).blocks[1]))
+    assert np.isnan(float(sa.linalg.slogdet(indefinite).logabsdet))
+    given = x + np.nan * sa.eye(12)
+    assert np.any(
+        np.isnan(sa.linalg.selected_inverse(given).blocks[1])
+    )  # as all functions do with NaN, without an error
+
+
+@pytest.mark.parametrize("definite", [False, True])
+def test_derivatives_of_determinants(definite):
+    x = block_banded(5, 2, (-1, 0, 1))
+    if definite:
+        x = sa.assume(x + x.mT, "positive_definite")
+
+    def value(slogdet, x):
+        return slogdet(x)[1] ** 2
+
+    def ours(x):
+        return value(lambda x: [part.to_jax() for part in sa.linalg.slogdet(x)], x)
+
+    def dense(x):
+        return value(lambda x: jnp.linalg.slogdet(x.to_jax()), x)
+
+    direction = jax.tree.map(jnp.ones_like, x)
+    with sa.densify("error"):
+        gradient = jax.jit(jax.grad(ours))(x)
+        second = jax.jvp(jax.grad(ours), (x,), (direction,))[1]
+        mapped = jax.vmap(jax.grad(ours))(jax.tree.map(lambda a: jnp.stack([a, 2 * a]), x))
+    expected = jax.jvp(jax.grad(dense), (x,), (direction,))
+    for got, further, batch, want, more in zip(*(t.blocks for t in (gradient, second, mapped, *expected)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(further, more, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(batch[0], want, rtol=1e-10, atol=1e-12)
+
+
+def test_derivatives_of_determinants_take_no_more_than_their_factors():
+    count, size = 2000, 40
+    blocks = [jax.ShapeDtypeStruct((k, size, size), float) for k in (count - 1, count, count - 1)]
+
+    def logarithm(lower, diagonal, upper):
+        return sa.linalg.slogdet(sa.block_tridiagonal(lower, diagonal, upper)).logabsdet.to_jax()
+
+    memory = jax.jit(jax.grad(logarithm, (0, 1, 2))).lower(*blocks).compile().memory_analysis()
+    assert memory.temp_size_in_bytes < 30 * 3 * count * size**2 * 8
+
+
+def test_in_banded_form(monkeypatch):
+    monkeypatch.setattr(block_banded_solvers, "SMALLEST_OF_DETERMINANTS", 8)
     x = block_banded(20, 2, (-1, 0, 1))
     a = np.asarray(x.to_dense())
     with sa.densify("error"):
