@@ -269,13 +269,16 @@ def lu_factor(a: Array) -> LUFactor:
     `Banded`, square, kl lower, ku upper        `Banded`, kl lower and    ``O(M kl (kl + ku))``,
     diagonals                                   kl + ku upper diagonals   ``O(M (kl + ku))``
     `BlockDiagonal` of square blocks b × b      `BlockDiagonal`           ``O(M b**2)``, ``O(M b)``
+    `BlockBanded`, block-tridiagonal            `BlockBanded`, 1 lower    ``O(M b**2)``, ``O(M b)``
+                                                and 2 upper diagonals
     upper `Triangular`                          the same                  ``O(1)``, ``M**2``
     `Dense`, and any other                      `Dense`                   ``2 M**3 / 3``, ``2 M**2``
     ==========================================  ========================  =========================================
 
-    The lower diagonals of a `Banded` factor are the multipliers as LAPACK's ``gbtrf`` leaves them, which later exchanges do not move. So
-    its dense form is not what comes of a dense matrix, and is no argument for `lu_solve`. Its rows are exchanged, as ``gbtrf`` does it,
-    only if elimination without exchanges turns out unstable, as in `linalg.solve`: it takes ten times as long.
+    The lower diagonals of a `Banded` or `BlockBanded` factor are the multipliers as LAPACK's ``gbtrf`` leaves them, which later exchanges do
+    not move. So its dense form is not what comes of a dense matrix, and is no argument for `lu_solve`. The rows of a `Banded` matrix are
+    exchanged, as ``gbtrf`` does it, only if elimination without exchanges turns out unstable, as in `linalg.solve`: it takes ten times as
+    long. Those of a `BlockBanded` one are, within their block row and the next.
 
     Examples
     --------

@@ -127,6 +127,43 @@ def slogdet(lower, diagonal, upper, positive_definite=False):
     return cyclic_reduction.or_in_order(in_order, log_depth)(lower, diagonal, upper)
 
 
+def lu(lower, diagonal, upper):
+    """LU factors with partial pivoting, as they are described above.
+
+    Returns
+    -------
+    factors : jax.Array, (..., N, 2 m, m)
+        Those of each block column: U and the multipliers of the block row, and below them the multipliers of the next one.
+    exchanges : jax.Array, (..., N, m)
+        For each row of a block row the one of these 2 m that it was exchanged with.
+    right : jax.Array, (..., N, m, 2 m)
+        The two blocks of U beside them.
+    """
+    every = jnp.vectorize(_eliminate_pivoted, signature="(n,m,m),(n,m,m),(n,m,m)->(n,p,m),(n,m),(n,p),(n,m,p)")
+    factors, exchanges, _, right = every(lower, diagonal, upper)
+    return factors, exchanges, right
+
+
+def lu_solve(factors, exchanges, right, b, transposed: bool):
+    """Solve ``A x = b``, or `transposed` ``A^T x = b``, by the factors that `lu` returns; b and x are (..., N m, k).
+
+    Returns
+    -------
+    x : jax.Array, (..., N m, k)
+        NaN where a pivot is zero.
+    ok : jax.Array, bool scalar
+        Whether none is.
+    """
+    m = factors.shape[-1]
+    order = lax.linalg.lu_pivots_to_permutation(exchanges, 2 * m)
+    steps = jnp.vectorize(
+        _transposed_steps if transposed else _steps, signature="(n,p,m),(n,p),(n,m,p),(n,m,k)->(n,m,k)"
+    )
+    x = steps(factors, order, right, _in_blocks(b, m))
+    regular = jnp.all(cyclic_reduction.main_diagonals(factors[..., :m, :]) != 0, (-2, -1))
+    return jnp.where(regular[..., None, None], x.reshape(*x.shape[:-3], *b.shape[-2:]), jnp.nan), jnp.all(regular)
+
+
 def hermitian_part(lower, diagonal, upper):
     """The blocks of ``(A + A^H) / 2`` on the diagonal and to the right of it."""
     return (diagonal + diagonal.mT.conj()) / 2, (upper + cyclic_reduction.shifted(lower, -1).mT.conj()) / 2

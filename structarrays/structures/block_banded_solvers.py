@@ -13,6 +13,8 @@ from ..functions.linalg import (
     det,
     eigvalsh,
     inv,
+    lu_factor,
+    lu_solve,
     matrix_norm,
     matrix_rank,
     qr,
@@ -123,6 +125,45 @@ def _(x, *, upper):
 
 def _adjoint(blocks):
     return blocks.mT.conj()
+
+
+def _is_factored_by_blocks(x, *others, **static) -> bool:
+    return _is_block_tridiagonal(x) and x.grid[0] > 1
+
+
+@lu_factor.kernel(BlockBanded, when=_is_factored_by_blocks)
+def _(a):
+    factors, exchanges, right = kernel.lu(*tridiagonal_form(a))
+    count, m = a.grid[0], a.block_shape[0]
+    blocks = {-1: factors[..., m:, :], 0: factors[..., :m, :], 1: right[..., :m], 2: right[..., m:]}
+    blocks = {k: b[..., : count - abs(k), :, :] for k, b in blocks.items() if abs(k) < count}
+    first = m * jnp.arange(count, dtype=exchanges.dtype)[:, None]
+    piv = (exchanges + first).reshape(*exchanges.shape[:-2], -1)
+    return block_banded(blocks, a.grid, a.block_shape), Dense._make((piv,))
+
+
+def _is_block_factor(a, *others, **static) -> bool:
+    square = a.grid[0] == a.grid[1] and a.block_shape[0] == a.block_shape[1]
+    return square and a.background is None and set(a.offsets) <= {-1, 0, 1, 2}
+
+
+@lu_solve.kernel(BlockBanded, Array, Array, when=_is_block_factor)
+def _(a, piv, b, *, trans):
+    count, m = a.grid[0], a.block_shape[0]
+    stored = dict(zip(a.offsets, a.blocks, strict=True))
+
+    def at(k):
+        """The blocks with offset k, with zeros behind the last one."""
+        blocks = stored.get(k, jnp.zeros((*a.batch_shape, 0, m, m), a.dtype))
+        return jnp.pad(blocks, [(0, 0)] * len(a.batch_shape) + [(0, count - blocks.shape[-3]), (0, 0), (0, 0)])
+
+    factors, right = jnp.concatenate([at(0), at(-1)], -2), jnp.concatenate([at(1), at(2)], -1)
+    exchanges = piv._dense()
+    exchanges = exchanges.reshape(*exchanges.shape[:-1], count, m)
+    exchanges = exchanges - m * jnp.arange(count, dtype=exchanges.dtype)[:, None]
+    b = densify(b, "linalg.lu_solve").data
+    x, ok = kernel.lu_solve(factors, exchanges, right, b.conj() if trans == 2 else b, bool(trans))
+    return Dense._make((x.conj() if trans == 2 else x,)), ok
 
 
 @solve_triangular.kernel(BlockBanded, Array, when=has_near_blocks)

@@ -339,3 +339,52 @@ def test_small_systems_keep_their_structure_where_nothing_may_be_expanded(monkey
         with sa.densify("error"):
             np.testing.assert_allclose(sa.linalg.solve(matrix, b), np.linalg.solve(dense, b), rtol=1e-10)
             np.testing.assert_allclose(sa.linalg.det(matrix), np.linalg.det(dense), rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("count, size", [(2, 4), (6, 3)])
+def test_lu_factors(count, size, dtype):
+    """In the blocks, with exchanges that stay within neighbouring block rows; nothing is dominant here."""
+    for batch in ((), (2,)):
+        shapes = [(*batch, count - abs(k), size, size) for k in (-1, 0, 1)]
+        x = sa.BlockBanded([normal(*s, seed=i, dtype=dtype) for i, s in enumerate(shapes)], (-1, 0, 1))
+        a, b = np.asarray(x), normal(*batch, count * size, 2, seed=5, dtype=dtype)
+        with sa.densify("error"):
+            factors = jax.jit(sa.linalg.lu_factor)(x)
+            solutions = [sa.linalg.lu_solve(factors, b, trans=trans) for trans in "NTC"]
+        assert isinstance(factors.lu, sa.BlockBanded) and factors.lu.offsets == (-1, 0, 1, 2)[: 2 + min(2, count - 1)]
+        assert factors.piv.shape == (*batch, count * size)
+        for got, matrix in zip(solutions, (a, a.mT, a.mT.conj()), strict=True):
+            np.testing.assert_allclose(got, np.linalg.solve(matrix, b), rtol=1e-10, atol=1e-12)
+        pivots = np.diagonal(np.asarray(factors.lu), 0, -2, -1)
+        np.testing.assert_allclose(np.abs(np.prod(pivots, -1)), np.abs(np.linalg.det(a)), rtol=1e-10)
+
+
+def test_lu_factors_of_block_diagonal_and_one_sided_matrices():
+    for offsets in ((0, 1), (-1, 0)):
+        x, b = block_banded(5, 3, offsets), normal(15)
+        with sa.densify("error"):
+            got = sa.linalg.lu_solve(sa.linalg.lu_factor(x), b)
+        np.testing.assert_allclose(got, np.linalg.solve(np.asarray(x), b), rtol=1e-12)
+    with pytest.raises(np.linalg.LinAlgError):
+        sa.linalg.lu_solve(sa.linalg.lu_factor(x * 0), b)
+    assert np.all(np.isnan(jax.jit(lambda x: sa.linalg.lu_solve(sa.linalg.lu_factor(x), b).to_jax())(x * 0)))
+
+
+def test_derivatives_by_lu_factors():
+    x, b = block_banded(5, 2, (-1, 0, 1)), normal(10)
+
+    def ours(x, b):
+        return jnp.sum(sa.linalg.lu_solve(sa.linalg.lu_factor(x), b, trans=1).to_jax() ** 2)
+
+    def dense(x, b):
+        return jnp.sum(jnp.linalg.solve(x.to_jax().T, b) ** 2)
+
+    with sa.densify("error"):
+        got, right = jax.grad(ours, (0, 1))(x, b)
+        mapped = jax.vmap(jax.grad(ours), (None, 0))(x, jnp.stack([b, 2 * b]))
+    want, expected = jax.grad(dense, (0, 1))(x, b)
+    np.testing.assert_allclose(right, expected, rtol=1e-10)
+    for g, h, m in zip(got.blocks, want.blocks, mapped.blocks, strict=True):
+        np.testing.assert_allclose(g, h, rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(m[1], 4 * h, rtol=1e-10, atol=1e-13)
