@@ -184,13 +184,20 @@ def _(a, b, *, trans, lower, unit_diagonal):
 
 
 NARROW = 32
-"""Up to so many diagonals on either side QR decompositions and spectra are those of the banded form, and what small blocks have."""
+"""Up to so many diagonals on either side QR decompositions are those of the banded form, and what small blocks have."""
+
+NARROW_ON_THE_HOST = 128
+"""The same for spectra, which come from a call of LAPACK of any number of diagonals."""
 
 
-def _has_few_bands(x, *args, **static) -> bool:
+def _has_few_bands(x, *args, limit=NARROW, **static) -> bool:
     """Whether a matrix has few bands, and so many rows that these are worth a program as large as they need."""
     square = x.shape[-2] == x.shape[-1]
-    return square and is_large(x.shape[-1]) and x.background is None and max(x._bandwidths()) <= NARROW
+    return square and is_large(x.shape[-1]) and x.background is None and max(x._bandwidths()) <= limit
+
+
+def _has_spectrum_by_bands(x, **static) -> bool:
+    return _has_few_bands(x, limit=min(NARROW_ON_THE_HOST, max(NARROW, x.shape[-1] // 8)))
 
 
 def banded_form(x) -> Banded:
@@ -206,18 +213,20 @@ def banded_form(x) -> Banded:
     return bands(diagonals, offsets, x.core_shape)._assuming(x.assumptions)
 
 
-def _by_banded_form(function):
-    """Register for a solver that large matrices of few bands leave it to these, unless it has a kernel for blocks."""
+def _by_banded_form(function, when):
+    """Register for a function that matrices of few bands leave it to these, unless it has a kernel for blocks."""
     others = (Array,) if function is solve else ()
 
-    @function.kernel(BlockBanded, *others, when=_has_few_bands)
+    @function.kernel(BlockBanded, *others, when=when)
     def _(x, *rest, **static):
-        remark(f"the banded form of the blocks, of at most {NARROW} diagonals on either side")
+        remark("the banded form of the blocks")
         return function.dispatch(banded_form(x), *rest, **static)
 
 
-for _function in (solve, inv, slogdet, det, qr, eigvalsh, svdvals, matrix_rank):
-    _by_banded_form(_function)
+for _function in (solve, inv, slogdet, det, qr):
+    _by_banded_form(_function, _has_few_bands)
+for _function in (eigvalsh, svdvals, matrix_rank):
+    _by_banded_form(_function, _has_spectrum_by_bands)
 del _function
 
 
@@ -256,7 +265,9 @@ def _(x):
 # ---- factors and elements ----------------------------------------------------------------------------------------------
 
 
-@matrix_norm.kernel(BlockBanded, when=lambda x, **static: _has_few_bands(x) and is_of_singular_values(x, **static))
+@matrix_norm.kernel(
+    BlockBanded, when=lambda x, **static: _has_spectrum_by_bands(x) and is_of_singular_values(x, **static)
+)
 def _(x, *, keepdims, ord):
     return matrix_norm.dispatch(banded_form(x), keepdims=keepdims, ord=ord)
 

@@ -388,3 +388,15 @@ def test_derivatives_by_lu_factors():
     for g, h, m in zip(got.blocks, want.blocks, mapped.blocks, strict=True):
         np.testing.assert_allclose(g, h, rtol=1e-10, atol=1e-13)
         np.testing.assert_allclose(m[1], 4 * h, rtol=1e-10, atol=1e-13)
+
+
+def test_spectra_of_large_blocks():
+    """Of more diagonals than a program is written out for: LAPACK takes any number of them."""
+    blocks = [normal(k, 20, 20, seed=k) for k in (15, 16)]
+    x = sa.BlockBanded([blocks[0].mT, blocks[1] + blocks[1].mT, blocks[0]], (-1, 0, 1))
+    values = np.linalg.eigvalsh(np.asarray(x))
+    with sa.densify("error"):
+        np.testing.assert_allclose(sa.linalg.eigvalsh(x), values, rtol=1e-10, atol=1e-11)
+        np.testing.assert_allclose(sa.linalg.svdvals(x), np.sort(np.abs(values))[::-1], rtol=1e-10, atol=1e-11)
+        assert int(sa.linalg.matrix_rank(x)) == 320
+        np.testing.assert_allclose(sa.linalg.matrix_norm(x, ord=2), np.abs(values).max(), rtol=1e-12)
