@@ -143,3 +143,18 @@ def test_gradients_of_mapped_determinants(make):
     np.testing.assert_allclose(together[1], alone[1], rtol=1e-9)
     if make is sa.Diagonal:
         np.testing.assert_allclose(together[0], [0.0, 0.0, -2.0, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("scales", [[1e-200, 1e-200, 1e250], [1e200, 1e200, 1e-250], [1e-150, 1e200]])
+def test_small_dense_matrices(scales):
+    """Whose determinant is a sum of products of elements, in the order of the rows."""
+    n = len(scales)
+    a = RNG.normal(size=(n, n)) + 2 * np.eye(n)
+    expected = np.linalg.det(a) * np.exp(np.sum(np.log(scales)))
+    value, gradient = jax.jit(jax.value_and_grad(lambda x: sa.linalg.det(x).to_jax()))(a * np.array(scales)[:, None])
+    np.testing.assert_allclose(value, expected, rtol=1e-9)
+    by_rows = (gradient * np.array(scales)[:, None])[:-1]  # that by the last row is the product of the others, and out of range
+    np.testing.assert_allclose(by_rows, expected * np.linalg.inv(a).T[:-1], rtol=1e-9)
+    singular = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]])
+    by_cofactors = np.array([[4.0, 4.0, -4.0], [-2.0, -2.0, 2.0], [0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(jax.grad(lambda x: sa.linalg.det(x).to_jax())(singular), by_cofactors, atol=1e-14)

@@ -109,7 +109,28 @@ def qr(x: Array, /, *, mode: str = "reduced") -> tuple[Array, Array]:
 
 def det(x: Array, /) -> Array:
     """Determinant."""
-    return jnp.linalg.det(x) if x.shape[-1] <= 3 else _det(x)
+    if x.shape[-1] > 3:
+        return _det(x)
+    return jnp.linalg.det(x) if x.shape[-1] < 2 or x.size == 0 else _det_of_few_rows(x)
+
+
+def _det_of_few_rows(x):
+    """A sum of products, which could leave the range of numbers where the determinant does not: rows and columns are scaled by powers of
+    two, which changes no digit.
+    """
+    fixed, total = lax.stop_gradient(x), 0
+    largest = jnp.finfo(x.dtype).maxexp - 24  # a power that has an inverse, also times a few numbers below one
+    for axis in (-1, -2):
+        size = jnp.max(jnp.abs(fixed), axis, keepdims=True)
+        _, exponent = jnp.frexp(jnp.where(jnp.isfinite(size), size, 0))
+        exponent = jnp.clip(exponent, -largest, largest)
+        scale = jnp.ldexp(jnp.ones_like(size), -exponent)
+        x, fixed, total = x * scale, fixed * scale, total + jnp.sum(exponent, (-2, -1))
+    half = total // 2
+    value = jnp.linalg.det(x)
+    for power in (half, total - half):
+        value = value * jnp.ldexp(jnp.ones((), value.real.dtype), jnp.clip(power, -largest, largest))
+    return value
 
 
 @jax.custom_jvp
