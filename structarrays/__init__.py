@@ -172,6 +172,7 @@ from .structures import khatri_rao as _khatri_rao
 from .structures import kronecker_functions as _kronecker_functions
 from .structures import kronecker_solvers as _kronecker_solvers
 from .structures import kronecker_spectra as _kronecker_spectra
+from .structures import kronecker_transforms as _kronecker_transforms
 from .structures import least_squares as _least_squares
 from .structures import low_rank_spectra as _low_rank_spectra
 from .structures import matrix_functions as _matrix_functions

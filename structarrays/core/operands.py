@@ -75,6 +75,9 @@ def to_dense(x: Array) -> Dense:
     return x if type(x) is Dense else Dense._make((x._dense(),), None, x.assumptions)
 
 
+NO_KERNEL = "It has no kernel that keeps the structure of these operands."
+
+
 def densify(x: Array, name: str) -> Dense:
     """The dense form of an operand that `name` has no kernel for, under the policy (DESIGN 4.2).
 
@@ -93,7 +96,7 @@ def densify(x: Array, name: str) -> Dense:
     return to_dense(x)
 
 
-def allow_dense(x: Array, name: str, size: int, *, limit: bool = True) -> None:
+def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: str = NO_KERNEL) -> None:
     """Ask the policy, and the log, whether `name` may make a dense array of so many elements of `x`.
 
     Parameters
@@ -106,6 +109,8 @@ def allow_dense(x: Array, name: str, size: int, *, limit: bool = True) -> None:
         The number of elements.
     limit : bool
         Whether more than the limit raises; else it only warns, as a write does.
+    reason : str
+        A sentence that says why the structure is lost.
 
     Raises
     ------
@@ -123,7 +128,7 @@ def allow_dense(x: Array, name: str, size: int, *, limit: bool = True) -> None:
         )
         raise DensifyError(
             f"{name} would expand {kind} to its dense form ({size} bytes), {why}\n"
-            f"It has no kernel that keeps the structure of these operands. Ways out: a function that keeps it "
+            f"{reason} Ways out: a function that keeps it "
             f"(sa.explain tells what runs), x.to_dense() where the dense form is wanted, "
             f'or with sa.densify("allow", limit=…)'
         )

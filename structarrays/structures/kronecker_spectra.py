@@ -59,10 +59,10 @@ class Spectral(NamedTuple):
     diagonal: tuple[bool, ...]
 
 
-def _spectral(factors, shift, spectrum) -> Spectral:
-    """The factors as dense matrices, or as their diagonals."""
+def _spectral(factors, shift, spectrum, name) -> Spectral:
+    """The factors as dense matrices, for the function of this name, or as their diagonals."""
     data = [_diagonal(f) for f in factors]
-    dense = [densify(f, "linalg.solve").data if d is None else d for f, d in zip(factors, data, strict=True)]
+    dense = [densify(f, name).data if d is None else d for f, d in zip(factors, data, strict=True)]
     return Spectral(tuple(dense), shift, spectrum, tuple(d is not None for d in data))
 
 
@@ -107,11 +107,11 @@ def _is_solved(x, *args) -> bool:
     return _is_hermitian(x) or _has_schur()
 
 
-def _parts(x) -> Spectral:
+def _parts(x, name) -> Spectral:
     if type(x) is Sum:
         product, number = _terms(x)
-        return _spectral(product.factors, number.scale, kernel.product_spectrum)
-    return _spectral(x.factors, jnp.zeros(x.shape[:-2], x.dtype), kernel.sum_spectrum)
+        return _spectral(product.factors, number.scale, kernel.product_spectrum, name)
+    return _spectral(x.factors, jnp.zeros(x.shape[:-2], x.dtype), kernel.sum_spectrum, name)
 
 
 # ---- systems and determinants ------------------------------------------------------------------------------------------
@@ -137,10 +137,12 @@ def _solved(x, data):
             f"by the eigenvectors of the factors, all of which are known to be Hermitian, and the tridiagonal form of the largest, where "
             f"that is cheaper; {cost}"
         )
-        solution, regular = kernel.solve(times, right, *_parts(x), positive=POSITIVE_DEFINITE in x.assumptions)
+        solution, regular = kernel.solve(
+            times, right, *_parts(x, "linalg.solve"), positive=POSITIVE_DEFINITE in x.assumptions
+        )
     else:
         remark(f"by the Schur forms of the factors, not all of which are known to be Hermitian; {cost}")
-        solution, regular = kronecker_schur.solve(times, right, *_parts(x))
+        solution, regular = kronecker_schur.solve(times, right, *_parts(x, "linalg.solve"))
     return Dense._make((solution[..., 0] if data.ndim == 1 else solution,)), jnp.all(regular)
 
 
@@ -158,7 +160,7 @@ def _(x):
 @slogdet.kernel(KroneckerSum, when=_is_solved)
 def _(x):
     run = kernel.slogdet if _is_hermitian(x) else kronecker_schur.slogdet
-    factors, shift, spectrum, diagonal = _parts(x)
+    factors, shift, spectrum, diagonal = _parts(x, "linalg.slogdet")
     return tuple(Dense._make((part,)) for part in run(factors, shift, spectrum, diagonal))
 
 

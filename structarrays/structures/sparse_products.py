@@ -167,6 +167,12 @@ def _(x, n):
     return power(x if x.dtype.kind in "fc" else x.astype(dtypes.default_dtype("f")), n)
 
 
+_TRACED = (
+    "While JAX traces, it is not known how many entries the product of two sparse matrices has, and as many as there can be take too "
+    "much: outside of jit it is Sparse, and sa.Product(x1, x2) holds both factors."
+)
+
+
 @matmul.kernel(Sparse, Sparse, when=_both_plain)
 def _of_static_size(x1, x2):
     """With static sizes: each entry meets at most a row of the other factor, or all of its entries.
@@ -182,12 +188,12 @@ def _of_static_size(x1, x2):
     numbers = entries * (itemsize + 2 * np.dtype(_index_dtype((m, p))).itemsize) // itemsize
     if numbers < m * p:
         if batch * numbers * itemsize > densify_policy.value.limit:
-            allow_dense(x1, "matmul", batch * numbers)
+            allow_dense(x1, "matmul", batch * numbers, reason=_TRACED)
         if by_columns:
             return matrix_transpose.dispatch(_expanded_product(*map(matrix_transpose.dispatch, (x2, x1))))
         return _expanded_product(x1, x2)
     sizes = (x2.core_shape[0] * p, m * x1.core_shape[1])
-    allow_dense(x1, "matmul", batch * max(m * p, min(sizes)))
+    allow_dense(x1, "matmul", batch * max(m * p, min(sizes)), reason=_TRACED)
     if sizes[0] <= sizes[1]:
         return Dense._make((_times(x1, x2._dense(), _is_stored(x2)),))
     x1, x2 = matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1)

@@ -166,3 +166,11 @@ def test_factors_whose_products_look_at_their_operand():
             np.testing.assert_allclose(
                 gradient.to_jax(), np.linalg.solve(matrix.T, np.ones(420)), rtol=1e-9, atol=1e-12
             )
+
+
+def test_the_error_names_the_function_that_expands_a_factor():
+    second = sa.tridiagonal(-np.ones(4), 2 * np.ones(5), -np.ones(4))
+    for function in (sa.linalg.slogdet, lambda x: sa.linalg.solve(x, sa.ones(25))):
+        name = "linalg.slogdet" if function is sa.linalg.slogdet else "linalg.solve"
+        with sa.densify("error"), pytest.raises(sa.DensifyError, match=f"^{name} would expand Banded of shape"):
+            function(sa.KroneckerSum(second, second))

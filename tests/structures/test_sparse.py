@@ -538,3 +538,12 @@ def test_rows_that_stand_together(key, order):
         assert part.nnz == np.count_nonzero(dense[key])
         np.testing.assert_array_equal(np.asarray(part.to_dense()), dense[key])
         np.testing.assert_array_equal(np.asarray(jax.jit(lambda y: y[key].to_dense().to_jax())(y)), dense[key])
+
+
+def test_the_error_of_a_traced_product_says_what_keeps_the_structure():
+    design = sa.Sparse(np.ones(40), (np.arange(40), np.arange(40) % 10), (40, 10))
+    with sa.densify("error"):
+        with pytest.raises(sa.DensifyError, match="outside of jit it is Sparse, and sa.Product.* holds both"):
+            jax.jit(sa.matmul)(design.mT, design)
+        assert type(design.mT @ design) is sa.Sparse
+        assert type(jax.jit(sa.Product)(design.mT, design)) is sa.Product

@@ -1,0 +1,205 @@
+"""Sums of Kronecker products and Kronecker sums of circulant and diagonal factors, by Fourier transforms along their axes.
+
+The matrices that act on one axis have common eigenvectors if all of them are circulant (those of the Fourier transform), or all
+diagonal (the unit vectors). So ``A ⊗ B + c I``, ``A ⊕ B`` and ``A ⊗ B + C ⊕ D`` of such factors are diagonal after a transform along
+each circulant axis; a block-circulant matrix with circulant blocks is one of them (Davis, *Circulant Matrices*, 1979, chapter 5).
+"""
+
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..core.array import Array
+from ..core.dense import Dense
+from ..core.operands import allow_dense, densify, to_dense
+from ..core.recording import remark
+from ..core.registry import Registry
+from ..functions.linalg import inv, slogdet, solve
+from ..functions.linalg_solvers import POSITIVE_DEFINITE
+from ..kernels import circulant, determinants
+from ..kernels import kronecker as kernel
+from .circulant import Circulant
+from .diagonal import Diagonal
+from .inverse import checked_inverse, stays_inverse
+from .kronecker import Kronecker, has_square_factors, is_scaled_identity
+from .kronecker_spectra import diagonal_of
+from .kronecker_sum import KroneckerSum
+from .sum import Sum
+
+# ---- which arrays these are --------------------------------------------------------------------------------------------
+
+axes_of = Registry("axes_of")
+"""``axes_of.kernel(A)``: ``((n, kind), …)``: the axes on which a matrix acts, and what is diagonal there (static); or None.
+
+A kind is `Circulant`, `Diagonal`, or None for a multiple of the identity, which is diagonal in every basis.
+"""
+
+
+@axes_of.kernel(Array)
+def _(x):
+    return None
+
+
+@axes_of.kernel(Circulant)
+def _(x):
+    return ((x.shape[-1], Circulant),) if x.shape[-1] else None
+
+
+@axes_of.kernel(Diagonal)
+def _(x):
+    if diagonal_of.choose((x,), {}) is None or not x.shape[-1]:
+        return None
+    return ((x.shape[-1], None if is_scaled_identity(x) else Diagonal),)
+
+
+@axes_of.kernel(KroneckerSum)
+@axes_of.kernel(Kronecker, when=has_square_factors)
+def _(x):
+    axes = [_axes(f) for f in x.factors]
+    return None if None in axes else tuple(axis for own in axes for axis in own)
+
+
+@axes_of.kernel(Sum)
+def _(x):
+    """Those of all terms, a multiple of the identity aside, which may be taken for one on any axes."""
+    axes = [_axes(t) for t in x.terms if not is_scaled_identity(t)]
+    return functools.reduce(_common, axes) if axes else None
+
+
+def _common(a, b):
+    if a is None or b is None or [n for n, _ in a] != [n for n, _ in b]:
+        return None
+    kinds = [{p, q} - {None} for (_, p), (_, q) in zip(a, b, strict=True)]
+    if any(len(k) > 1 for k in kinds):
+        return None
+    return tuple((n, k.pop() if k else None) for (n, _), k in zip(a, kinds, strict=True))
+
+
+def _axes(x):
+    return axes_of.required((x,)).run(x)
+
+
+def _is_transformed(x, *args) -> bool:
+    """Whether a matrix is diagonal after Fourier transforms along some of the axes on which it acts."""
+    axes = _axes(x)
+    return axes is not None and any(kind is Circulant for _, kind in axes)
+
+
+# ---- eigenvalues -------------------------------------------------------------------------------------------------------
+
+spectrum_of = Registry("spectrum_of")
+"""``spectrum_of.kernel(A)``: all eigenvalues ``(..., N)`` of a matrix that has `axes_of`, in the order of the axes."""
+
+
+@spectrum_of.kernel(Circulant)
+def _(x):
+    return circulant.full_spectrum(x.c)
+
+
+@spectrum_of.kernel(Diagonal)
+def _(x):
+    return x.diag
+
+
+@spectrum_of.kernel(Kronecker)
+def _(x):
+    return kernel.products(map(_spectrum, x.factors))
+
+
+@spectrum_of.kernel(KroneckerSum)
+def _(x):
+    return kernel.sums(map(_spectrum, x.factors))
+
+
+@spectrum_of.kernel(Sum)
+def _(x):
+    return functools.reduce(jnp.add, map(_spectrum, x.terms))
+
+
+def _spectrum(x):
+    return spectrum_of.required((x,)).run(x)
+
+
+# ---- transforms --------------------------------------------------------------------------------------------------------
+
+
+class Transform:
+    """The Fourier transform along the circulant axes of a tensor, in its last dimension in row-major order.
+
+    Parameters
+    ----------
+    axes : tuple of (int, type or None)
+        As of `axes_of`.
+    is_real : bool
+        Whether all data are real: of the last of these axes one half suffices then.
+    """
+
+    def __init__(self, axes, is_real: bool) -> None:
+        self.sizes = tuple(n for n, _ in axes)
+        *self.others, self.last = (i - len(axes) for i, (_, kind) in enumerate(axes) if kind is Circulant)
+        self.is_real = is_real
+
+    def of_spectrum(self, values):
+        """The eigenvalues ``(..., N)`` beside transformed data: ``(..., n_1, …, n_k)``."""
+        values = self._spread(values)
+        return jnp.take(values, np.arange(values.shape[self.last] // 2 + 1), axis=self.last) if self.is_real else values
+
+    def forward(self, data):
+        """From ``(..., N)`` to ``(..., n_1, …, n_k)``."""
+        data = (jnp.fft.rfft if self.is_real else jnp.fft.fft)(self._spread(data), axis=self.last)
+        return functools.reduce(lambda d, axis: jnp.fft.fft(d, axis=axis), self.others, data)
+
+    def back(self, data):
+        """From ``(..., n_1, …, n_k)`` to ``(..., N)``."""
+        data = functools.reduce(lambda d, axis: jnp.fft.ifft(d, axis=axis), self.others, data)
+        if self.is_real:
+            data = jnp.fft.irfft(data, self.sizes[self.last], axis=self.last)
+        else:
+            data = jnp.fft.ifft(data, axis=self.last)
+        return data.reshape(*data.shape[: data.ndim - len(self.sizes)], -1)
+
+    def _spread(self, data):
+        return data.reshape(*data.shape[:-1], *self.sizes)
+
+
+# ---- systems and determinants ------------------------------------------------------------------------------------------
+
+
+@solve.kernel(Sum, Array, when=_is_transformed)
+@solve.kernel(KroneckerSum, Array, when=_is_transformed)
+def _(x1, x2):
+    return _solved(x1, to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data)
+
+
+def _solved(x, data):
+    remark("Fourier transforms along the axes of the circulant factors; O(N log N) for each column")
+    values = _spectrum(x)
+    bad = values.real <= 0 if POSITIVE_DEFINITE in x.assumptions else values == 0
+    bad = jnp.any(bad, axis=-1, keepdims=True)
+    reciprocals = jnp.where(bad, jnp.nan, 1 / jnp.where(bad, 1, values))
+
+    transform = Transform(_axes(x), x.dtype.kind != "c" and data.dtype.kind != "c")
+    rows = data.mT if data.ndim > 1 else data[None]  # one for each right-hand side
+    result = transform.back(transform.forward(rows) * transform.of_spectrum(reciprocals[..., None, :]))
+    result = result.mT if data.ndim > 1 else result[..., 0, :]
+    return Dense._make((result.astype(jnp.result_type(x.dtype, data.dtype)),)), ~jnp.any(bad)
+
+
+@inv.kernel(Sum, when=_is_transformed)
+@inv.kernel(KroneckerSum, when=_is_transformed)
+def _(x):
+    """A full matrix, about which the policy is asked, where it does not stay an `Inverse`."""
+    if stays_inverse(x):
+        return checked_inverse(x)
+    allow_dense(x, "linalg.inv", x.size)
+    return _solved(x, jnp.eye(x.shape[-1], dtype=x.dtype))
+
+
+@slogdet.kernel(Sum, when=_is_transformed)
+@slogdet.kernel(KroneckerSum, when=_is_transformed)
+def _(x):
+    sign, logabsdet = determinants.sign_and_logarithm(_spectrum(x), -1)
+    if x.dtype.kind != "c":
+        sign = jnp.sign(sign.real)  # eigenvalues come in conjugate pairs
+    return Dense._make((sign.astype(x.dtype),)), Dense._make((logabsdet,))
