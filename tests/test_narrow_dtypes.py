@@ -94,6 +94,19 @@ def test_a_large_sparse_matrix_in_another_shape(narrow, shape):
             np.testing.assert_array_equal(np.asarray(y.data), np.asarray(x.data))
 
 
+def test_elements_of_a_large_fourier_matrix(narrow):
+    """Which are powers of a root of unity whose exponents 32 bits do not hold."""
+    rows = np.array([0, 1, N // 2 + 1, N - 1])
+    columns = np.array([7, N - 1, N - 3, N - 1])
+    x = sa.Fourier(N)
+    with sa.densify("error"):
+        chosen, row = x[rows, columns], x[N - 2]
+    assert chosen.dtype == row.dtype == np.complex64
+    for found, exponents in ((chosen, rows * columns % N), (row, (N - 2) * np.arange(N) % N)):
+        expected = np.exp(-2j * np.pi * exponents / N) / math.sqrt(N)
+        np.testing.assert_allclose(np.asarray(found), expected, atol=1e-6 / math.sqrt(N))
+
+
 # ---- masks with structure ----------------------------------------------------------------------------------------------
 
 
