@@ -76,7 +76,7 @@ def _any_traced(values: Sequence[Any], exact: bool = False) -> bool:
             if _any_traced(value._value[0], exact):
                 return True
         elif isinstance(value, jax.core.Tracer):
-            if not (exact and value.dtype.kind in "fc"):
+            if not (exact and value.dtype.kind not in "biu"):
                 return True
         elif isinstance(value, (tuple, list)) and _any_traced(value, exact):
             return True
@@ -418,7 +418,7 @@ def _python_integer(value: int, strong: Sequence[np.dtype], name: str) -> Any:
                 return dtype.type(value)
             except OverflowError:
                 raise OverflowError(f"{name}: the Python integer {value} does not fit into {dtype}") from None
-        if dtype.kind in "fc":
+        if dtype.kind not in "b":
             return dtype.type(value).real  # a real number beside complex ones, too: what is Hermitian stays so
     return value
 

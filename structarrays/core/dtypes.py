@@ -155,6 +155,11 @@ def canonical(dtype: DTypeLike) -> np.dtype:
     return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
 
 
+def kind_of(dtype: np.dtype) -> str:
+    """One letter of ``"biufc"``, as `numpy.dtype.kind`, which is another one for bfloat16 and JAX's smaller formats."""
+    return dtype.kind if dtype.kind in "biufc" else "f"
+
+
 def is_kind(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     """Whether a dtype is of a kind (one of the standard's names, or a tuple of kinds or dtypes)."""
     if isinstance(kind, tuple):

@@ -130,7 +130,7 @@ def check_kinds(function: _Elementwise, arrays: Sequence[Array]) -> None:
     A boolean beside a number is promoted to its dtype, as in NumPy and JAX; arithmetic of booleans alone is refused.
     """
     allowed = KINDS[function.kinds]
-    kinds = [x.dtype.kind if x.dtype.kind in "biufc" else "f" for x in arrays]
+    kinds = [dtypes.kind_of(x.dtype) for x in arrays]
     for i, (x, kind) in enumerate(zip(arrays, kinds, strict=True)):
         if kind not in allowed and not (kind == "b" and any(k in allowed for k in kinds)):
             name = list(function.__signature__.parameters)[i] if i < len(function.__signature__.parameters) else "x"

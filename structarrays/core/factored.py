@@ -87,9 +87,10 @@ class Factored(Array):
     def _cast(self, dtype: DTypeLike) -> Array:
         # Integers wrap around, in which their products do not agree with those of a wider dtype; and a number that is
         # rounded to an integer is no product any more.
-        if not (self.dtype.kind in "fc" and np.dtype(dtype).kind in "fc"):
+        dtype = np.dtype(dtype)
+        if self.dtype.kind in "biu" or dtype.kind in "biu":
             return Dense._make((self._dense(),))._cast(dtype)
-        if self.dtype.kind == "c" and np.dtype(dtype).kind == "f":
+        if self.dtype.kind == "c" and dtype.kind != "c":
             # The real part of a product is not that of the real parts.
             return cast(FUNCTIONS["real"].dispatch(self), dtype)
         return self._with_parts(lambda part: cast(part, dtype))

@@ -14,7 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .array import Array
+from .dense import Dense
 from .dtypes import native, x64
+from .registry import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +120,9 @@ def _part(p: Any) -> Any:
     if isinstance(p, (int, np.integer)):
         return int(p)
     if isinstance(p, Array):
-        p = p.to_jax()
+        if type(p) is not Dense and p.dtype.kind == "b":
+            return p  # of which only the true elements are needed
+        p = p.to_jax() if type(p) is Dense else FUNCTIONS["densified"](p, "an index").to_jax()
     elif isinstance(p, (list, tuple)):
         p = np.asarray(p, dtype=None if len(p) else np.int64)
     if isinstance(p, (np.ndarray, jax.Array)):
@@ -141,7 +145,7 @@ def _axes(part: Any) -> int:
     """How many axes a part takes up."""
     if part is None or part is Ellipsis:
         return 0
-    return part.ndim if isinstance(part, (np.ndarray, jax.Array)) and part.dtype.kind == "b" else 1
+    return part.ndim if isinstance(part, (np.ndarray, jax.Array, Array)) and part.dtype.kind == "b" else 1
 
 
 def _checked(i: int, n: int, axis: int) -> int:
@@ -170,7 +174,7 @@ def check_array(array: Any, n: int, axis: int) -> Any:
     return host
 
 
-def _mask(mask: np.ndarray | jax.Array, shape: Shape, axis: int) -> list[Item]:
+def _mask(mask: np.ndarray | jax.Array | Array, shape: Shape, axis: int) -> list[Item]:
     """A boolean array as the integer arrays of its true elements."""
     # A mask without elements selects none, of axes of any size: so the standard's suite has it, and NumPy.
     sizes = shape[axis : axis + mask.ndim]
@@ -179,11 +183,13 @@ def _mask(mask: np.ndarray | jax.Array, shape: Shape, axis: int) -> list[Item]:
             f"a boolean index of shape {mask.shape} does not fit axes {axis} to {axis + mask.ndim - 1} "
             f"of an array of shape {shape}"
         )
-    if isinstance(mask, jax.core.Tracer):
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(mask)):
         raise IndexError(
             "the number of elements that a boolean index selects must be known, but the index is traced (under jit, "
             "grad or vmap); use xp.where(mask, a, b), or x[mask] = value with a scalar value"
         )
+    if isinstance(mask, Array):
+        return [Item("array", array=np.asarray(a)) for a in FUNCTIONS["nonzero"](mask)]
     host = np.asarray(mask)
     if host.ndim == 0:
         # As in NumPy: a new axis with one element or none.

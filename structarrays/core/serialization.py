@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from .array import Array
@@ -79,6 +80,6 @@ def static_part(node: Any) -> Any:
         return tuple(map(static_part, node))
     if isinstance(node, dict) and list(node) == ["dtype"]:
         dtype = np.dtype(str(node["dtype"]))
-        if dtype.kind in "biufc":
+        if dtype.kind in "biufc" or jnp.issubdtype(dtype, jnp.floating):
             return dtype
     raise ValueError(f"{node!r:.80} is no static part of an array")

@@ -50,6 +50,6 @@ def with_background(product, x, data):
     if terms.dtype.kind == "c":
         rest = jax.lax.complex(guarded(terms.real), guarded(terms.imag))
     else:
-        rest = guarded(terms) if terms.dtype.kind == "f" else plain(terms)
+        rest = plain(terms) if terms.dtype.kind in "biu" else guarded(terms)
     result = product(zeros, own) + rest
     return Dense._make((result if data.ndim > 1 else result[..., 0],))

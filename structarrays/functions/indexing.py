@@ -243,9 +243,9 @@ def _value(value, dtype):
         value = np.asarray(dtype.type(value))  # raises OverflowError where it does not fit
     else:
         value = native(np.asarray(value))
-        if value.dtype.kind not in "biufc":
+        if value.dtype.kind not in "biufc" and not jnp.issubdtype(value.dtype, jnp.floating):
             raise TypeError(f"x[key] = value: value must be numeric or boolean, got {value.dtype}")
-        if value.dtype.kind == "f" and value.ndim == 0 and dtype.kind in "fc":
+        if value.dtype.kind == "f" and value.ndim == 0 and dtype.kind not in "biu":
             value = value.astype(dtype)
     if value.dtype.kind == "c" and dtype.kind != "c":
         raise TypeError(f"x[key] = value: a value of dtype {value.dtype} cannot be written into an array of {dtype}")

@@ -76,7 +76,8 @@ def _(x, *, axis, keepdims, ord):
     if math.isinf(ord):
         return f["max" if ord > 0 else "min"](magnitude, **options)
     if ord == 0:
-        return f["astype"](f["count_nonzero"](x, **options), magnitude.dtype)
+        # As numbers of floating point: there may be more of them than integers of 32 bits can count.
+        return f["sum"](f["astype"](f["not_equal"](x, 0), magnitude.dtype), **options)
     if ord == 1:
         return f["sum"](magnitude, **options)
     return _root(f["sum"](f["pow"](magnitude, float(ord)), **options), ord)

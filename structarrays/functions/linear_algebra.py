@@ -68,7 +68,7 @@ def expanded_product(function, x1, x2, expand=densify, *, smaller: bool = False)
 
 def product_with_expanded(function, pair, structured, expanded):
     """The product of a pair, one factor of which has been expanded: its zeros still absorb what is not finite."""
-    if not is_zero_outside(structured[expanded]) or pair[0].dtype.kind not in "fc":
+    if not is_zero_outside(structured[expanded]) or pair[0].dtype.kind in "biu":
         return function.dispatch(*pair)
     kept = structured[1 - expanded]
     finite = jnp.array(True)

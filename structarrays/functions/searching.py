@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..core.array import Array
 from ..core.batch import along_batch, check_axis, filled, is_constant, map_elements, parts
@@ -145,7 +146,8 @@ def count_nonzero(x: Array, /, *, axis: int | tuple[int, ...] | None = None, kee
     Returns
     -------
     Array
-        The counts, of the default integer dtype; computed from what is stored.
+        The counts, of the default integer dtype; computed from what is stored. As sums of integers they wrap around: without JAX's 64-bit
+        mode from 2**31 on, for which ``linalg.vector_norm(x, ord=0)`` counts in floating point.
 
     Raises
     ------
@@ -221,9 +223,12 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     check_operand(x, "nonzero", "x")
     if getattr(x, "shape", ()) == ():
         raise ValueError("nonzero: x must have at least one dimension, got shape ()")
-    exact = nonzero_kernels.choose((x,), {})
-    if exact is not None and not any(isinstance(leaf, jax.core.Tracer) for leaf in x._value[0]):
-        return tuple(Dense._make((index,)) for index in exact.run(x))
+    if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x)):
+        if x.stores_entries and x.background is not None and not np.any(np.asarray(x.background)):
+            x = x._rebuild(x.entries, None)  # a number that is known to be zero, as that of ``x > 1`` is
+        exact = nonzero_kernels.choose((x,), {})
+        if exact is not None:
+            return tuple(Dense._make((index,)) for index in exact.run(x))
     return tuple(Dense._make((index,)) for index in kernel.nonzero(known_values(x, "nonzero")))
 
 
@@ -406,3 +411,6 @@ def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Arra
 @where.kernel(Dense, Dense, Dense)
 def _(condition, x1, x2):
     return Dense._make((kernel.where(condition.data, x1.data, x2.data),))
+
+
+FUNCTIONS.update(nonzero=nonzero)

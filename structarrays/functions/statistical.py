@@ -33,6 +33,8 @@ def _times(value, count):
         return jax.lax.complex(_times(value.real, count), _times(value.imag, count))
     if dtype.kind in "iu" and isinstance(count, builtins.int):
         count = np.array(count % 2**64, np.uint64).astype(dtype)
+    if dtype.itemsize < 4 and dtype.kind not in "iu":  # a number of 16 bits may not be as large as the count
+        return (value.astype(jnp.float32) * jnp.asarray(count, jnp.float32)).astype(dtype)
     return value * jnp.asarray(count, dtype)
 
 
@@ -94,6 +96,14 @@ def _accumulating(x: Array, dtype, name: str) -> Array:
 def _floating(x: Array) -> Array:
     """The array in a floating dtype: integers and booleans in the default one, as in NumPy and JAX."""
     return cast(x, dtypes.default_dtype("f")) if x.dtype.kind in "biu" else x
+
+
+def _averaged(function, x: Array, **static) -> Array:
+    """`mean`, `var` or `std` of an array, of 16 bits in 32 as in NumPy and JAX: its sums, and the number of its elements, are large."""
+    x = _floating(x)
+    if x.dtype.itemsize < 4:
+        return cast(function.dispatch(cast(x, np.dtype("float32")), **static), x.dtype)
+    return function.dispatch(x, **static)
 
 
 def _ordered(x: Array, axis, name: str) -> tuple[int, ...]:
@@ -332,7 +342,7 @@ def mean(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
     Dense([0.33333333, 0.66666667, 1.        ], dtype=float64)
     """
     axes = reduced_axes(x, axis, "mean")
-    return mean.dispatch(_floating(x), axis=axes, keepdims=keepdims)
+    return _averaged(mean, x, axis=axes, keepdims=keepdims)
 
 
 @mean.kernel(Dense)
@@ -377,7 +387,7 @@ def var(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool
     Dense([1., 4.], dtype=float64)
     """
     axes = reduced_axes(x, axis, "var")
-    return var.dispatch(_floating(x), axis=axes, correction=_correction(correction, "var"), keepdims=keepdims)
+    return _averaged(var, x, axis=axes, correction=_correction(correction, "var"), keepdims=keepdims)
 
 
 @var.kernel(Dense)
@@ -422,7 +432,7 @@ def std(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool
     Dense([1., 2.], dtype=float64)
     """
     axes = reduced_axes(x, axis, "std")
-    return std.dispatch(_floating(x), axis=axes, correction=_correction(correction, "std"), keepdims=keepdims)
+    return _averaged(std, x, axis=axes, correction=_correction(correction, "std"), keepdims=keepdims)
 
 
 @std.kernel(Dense)

@@ -139,7 +139,7 @@ def _reduced_in(name):
 
 def _mean(a, axis=None, dtype=None, keepdims=False, where=True):
     a = as_ours(a) if dtype is None else ours("astype")(as_ours(a), dtype)
-    if a.dtype.kind not in "fc":
+    if a.dtype.kind in "biu":
         a = ours("astype")(a, float)
     if where is True:
         return ours("mean")(a, axis=axis, keepdims=keepdims)
@@ -179,7 +179,7 @@ def _round(a, decimals=0):
     a = as_ours(a)
     if decimals == 0 or (a.dtype.kind in "iu" and decimals > 0):
         return ours("round")(a)
-    if a.dtype.kind not in "fc":
+    if a.dtype.kind in "biu":
         return NotImplemented
     scale = 10.0 ** abs(operator.index(decimals))
     if not math.isfinite(scale):
@@ -268,7 +268,7 @@ def _unique(ar, return_index=False, return_inverse=False, return_counts=False, a
 
 def _without_nans(values) -> int:
     """How many different values there are if all NaN, which stand last, count as one."""
-    if values.dtype.kind not in "fc":
+    if values.dtype.kind in "biu":
         return values.shape[0]
     nans = int(np.count_nonzero(np.isnan(on_host(values, "numpy.unique"))))
     return values.shape[0] - max(0, nans - 1)

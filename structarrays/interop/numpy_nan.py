@@ -12,7 +12,7 @@ from .numpy_reductions import reduction
 
 def _has_nan(x) -> bool:
     """Whether numbers of this dtype may be NaN."""
-    return x.dtype.kind in "fc"
+    return x.dtype.kind not in "biu"
 
 
 def _filled(x, value=0):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from structarrays.kernels import determinants, toeplitz
-from structarrays.kernels.convolution import is_fast
+from structarrays.kernels.convolution import is_fast, widened
 
 
 def matmul(c, x):
@@ -27,12 +27,13 @@ def spectrum(c):
     """The eigenvalues, (..., n), or of a real matrix ``n // 2 + 1`` of them."""
     if c.shape[-1] == 0:
         return jnp.zeros(c.shape, jnp.result_type(c, np.complex64))
+    c = widened(c)
     return jnp.fft.fft(c) if jnp.iscomplexobj(c) else jnp.fft.rfft(c)
 
 
 def full_spectrum(c):
     """All eigenvalues, (..., n)."""
-    return jnp.fft.fft(c) if c.shape[-1] else spectrum(c)
+    return jnp.fft.fft(widened(c)) if c.shape[-1] else spectrum(c)
 
 
 def from_spectrum(values, like):
@@ -40,7 +41,7 @@ def from_spectrum(values, like):
     n = like.shape[-1]
     if n == 0:
         return like
-    return jnp.fft.ifft(values) if jnp.iscomplexobj(like) else jnp.fft.irfft(values, n)
+    return (jnp.fft.ifft(values) if jnp.iscomplexobj(like) else jnp.fft.irfft(values, n)).astype(like.dtype)
 
 
 def apply_spectrum(values, x):

@@ -82,6 +82,12 @@ def on_each_platform(function, n: int, *args, large: int = _LARGE):
     return lax.platform_dependent(*args, cpu=cpu, default=default)
 
 
+def widened(x):
+    """Numbers in a dtype that has transforms: those of 16 bits in 32."""
+    half = x.dtype.itemsize < 4 and jnp.issubdtype(x.dtype, jnp.floating)
+    return x.astype(jnp.float32) if half else x
+
+
 def transforms(n: int, is_complex: bool, split: bool):
     """A Fourier transform of length `n` and its inverse, for products of spectra: as two functions.
 

@@ -245,6 +245,24 @@ def flat_index(coordinates, sizes):
     return jnp.where(outside, total, result)
 
 
+def divided(a, b: int, c, d: int):
+    """Quotient and remainder of ``a * b + c`` by `d`, all of them and the quotient below ``2**31``: in 32 bits, binary digit by digit of `b`."""
+    a, c = (x.astype(jnp.uint32) for x in (a, c))
+    d = np.uint32(d)
+    each, left = a // d, a % d
+
+    def carried(quotient, rest):
+        over = rest >= d
+        return quotient + over.astype(jnp.uint32), jnp.where(over, rest - d, rest)
+
+    quotient, rest = jnp.zeros_like(a), jnp.zeros_like(a)
+    for digit in bin(b)[2:]:
+        quotient, rest = carried(2 * quotient, 2 * rest)
+        if digit == "1":
+            quotient, rest = carried(quotient + each, rest + left)
+    return carried(quotient + c // d, rest + c % d)
+
+
 # ---- reductions -----------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from jax import lax
 
 from structarrays.kernels import bands
 from structarrays.kernels.banded_systems import mapped_together
-from structarrays.kernels.convolution import by_one_transform, cyclic, fast_length
+from structarrays.kernels.convolution import by_one_transform, cyclic, fast_length, widened
 
 SMALL = 128
 """Up to this size of a square matrix a product with the dense form is as fast as transforms (with one right-hand side)."""
@@ -123,7 +123,8 @@ def _by_columns(first, shape, values, x, stored=None):
     columns = jnp.broadcast_to(x.mT, (*batch, *x.shape[:-3:-1]))
     values = jnp.broadcast_to(values, (*batch, values.shape[-1]))[..., None, :]
     stored = jnp.ones((1, 1), bool) if stored is None else stored.mT
-    return _by_transforms(first, shape, values, columns, jnp.broadcast_to(stored, columns.shape)).mT
+    values, columns = widened(values), widened(columns)
+    return _by_transforms(first, shape, values, columns, jnp.broadcast_to(stored, columns.shape)).mT.astype(x.dtype)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))

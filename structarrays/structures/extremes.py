@@ -50,7 +50,7 @@ def _of_product(a, b):
 
 def _is_real(x, *, axis, keepdims) -> bool:
     """Whether the elements are real numbers, and products of them no others: integers wrap around."""
-    return x.dtype.kind == "f" and has_core(x, axis=axis) and x.size > 0
+    return x.dtype.kind not in "biuc" and has_core(x, axis=axis) and x.size > 0
 
 
 def _register_products(function, which):

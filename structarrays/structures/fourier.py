@@ -194,10 +194,27 @@ def _(x):
     return x._adjoint()
 
 
-@elements.kernel(Fourier, when=lambda x: x.n**2 <= jnp.iinfo(dtypes.default_dtype("i")).max)
+@elements.kernel(Fourier, when=lambda x: x.n < 2**31)
 def _(x, i, j):
-    value = _roots(x, jnp.asarray(i, int) * jnp.asarray(j, int) % max(1, x.n))
+    value = _roots(x, _product_modulo(jnp.asarray(i, int), jnp.asarray(j, int), max(1, x.n)))
     return jnp.broadcast_to(value, (*x.shape[:-2], *value.shape))
+
+
+def _product_modulo(i, j, n):
+    """``i * j % n``; where integers do not hold the product, by the binary digits of the one factor."""
+    if n**2 <= jnp.iinfo(i.dtype).max:
+        return i * j % n
+    i, j = ((v % n).astype(jnp.uint32) for v in (i, j))
+    result = jnp.zeros(jnp.broadcast_shapes(i.shape, j.shape), jnp.uint32)
+    for digit in reversed(range(n.bit_length())):
+        result = _reduced(2 * result, n)
+        result = jnp.where((j >> digit) & 1 == 1, _reduced(result + i, n), result)
+    return result
+
+
+def _reduced(x, n):
+    """Numbers less than ``2 * n`` modulo n."""
+    return jnp.where(x >= n, x - jnp.uint32(n), x)
 
 
 SMALL = 256

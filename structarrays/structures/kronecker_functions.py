@@ -92,7 +92,7 @@ def _(x1, x2, *, exponent):
 
 
 def _inexact(x) -> bool:
-    return x.dtype.kind in "fc"  # the magnitude of an integer that has wrapped around is no product
+    return x.dtype.kind not in "biu"  # the magnitude of an integer that has wrapped around is no product
 
 
 @absolute.kernel(Kronecker, when=_inexact)

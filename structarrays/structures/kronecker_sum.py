@@ -343,7 +343,9 @@ def _(x, *, offset):
     return Dense._make((kernel.sums(diagonal(f)._dense() for f in x.factors),))
 
 
-@trace.kernel(KroneckerSum, when=lambda x, *, offset, dtype: offset == 0 and dtype is None and x.dtype.kind in "fc")
+@trace.kernel(
+    KroneckerSum, when=lambda x, *, offset, dtype: offset == 0 and dtype is None and x.dtype.kind not in "biu"
+)
 def _(x, *, offset, dtype):
     n = x.shape[-1]
     traces = [trace(f)._dense() * float(n // max(1, f.shape[-1])) for f in x.factors]

@@ -404,7 +404,7 @@ def _(x, y):
 
 def _keeps_magnitudes(x) -> bool:
     """Whether the structure of what stands between two scalings is that of its magnitudes."""
-    if x.dtype.kind not in "fc" or not _is_scaled(x):  # that of an integer that has wrapped around is no product
+    if x.dtype.kind in "biu" or not _is_scaled(x):  # that of an integer that has wrapped around is no product
         return False
     _, middle, _ = _unscaled(x)
     return middle.stores_entries or (isinstance(middle, Factored) and absolute.choose((middle,), {}) is not None)

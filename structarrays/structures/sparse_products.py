@@ -164,7 +164,7 @@ def _(x, n):
     square = x.ndim > 1 and x.shape[-1] == x.shape[-2] and x.dtype.kind != "b"
     if not square or not isinstance(n, int) or n < 1:
         return NotImplemented
-    return power(x if x.dtype.kind in "fc" else x.astype(dtypes.default_dtype("f")), n)
+    return power(x.astype(dtypes.default_dtype("f")) if x.dtype.kind in "iu" else x, n)
 
 
 _TRACED = (

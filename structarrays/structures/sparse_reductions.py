@@ -80,10 +80,19 @@ def _with_missing(result, count, background, x, size, monoid, shape, in_segments
     if not in_segments and not x.padded:
         missing = size - x.nnz  # static
         return monoid.combine(result, monoid.repeat(background, missing)) if missing else result
-    dtype = jnp.int32 if size < 2**31 else jnp.result_type(int)
-    missing = size - count.astype(dtype).reshape((*x.batch_shape, *shape))
-    repeated = monoid.repeat(background, missing)
-    return jnp.where(missing > 0, monoid.combine(result, repeated), result)
+    return _completed(result, background, monoid, size, x.nnz, count.reshape((*x.batch_shape, *shape)))
+
+
+def _completed(result, background, monoid, size, most, count):
+    """The reduction of `count` entries (of `most` at the most), and of the background for those that `size` has more.
+
+    So many are missing for sure: their number is static and may be any. What is missing besides is counted in 32 bits.
+    """
+    sure = max(0, size - most)
+    if sure:
+        result = monoid.combine(result, monoid.repeat(background, sure))
+    missing = size - sure - count
+    return jnp.where(missing > 0, monoid.combine(result, monoid.repeat(background, missing)), result)
 
 
 # ---- what keeps two dimensions or more is sparse --------------------------------------------------------------------------
@@ -102,8 +111,8 @@ def _merged(x, monoid, axes, keepdims):
         slot = kernel.slots(keys)
         data = kernel.reduce_segments(data, slot, x.nnz, monoid.combine, monoid.identity(data.dtype))
         if not neutral:
-            missing = size - kernel.scatter(jnp.zeros(x.nnz, slot.dtype), slot, jnp.ones_like(slot), "add")
-            data = jnp.where(missing > 0, monoid.combine(data, monoid.repeat(fill, missing)), data)
+            count = kernel.scatter(jnp.zeros(x.nnz, slot.dtype), slot, jnp.ones_like(slot), "add")
+            data = _completed(data, fill, monoid, size, x.nnz, count)
         keys = (jnp.full_like(c, n).at[slot].set(c) for c, n in zip(keys, shape, strict=True))
         return data[:bound], *(c[:bound] for c in keys)
 

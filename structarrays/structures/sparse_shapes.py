@@ -82,9 +82,19 @@ def split_shape(x, shape) -> int | None:
 
 
 def can_reshape(x, *, shape) -> bool:
-    """Whether the coordinates of a new shape can be computed: from the place in the flat array, if integers hold that."""
-    fits = math.prod(x.shape[len(x.batch_shape) :]) < np.iinfo(np.dtype(jnp.result_type(int))).max
-    return fits and split_shape(x, shape) is not None
+    """Whether the coordinates of a new shape can be computed: from the place in the flat array, if integers hold that, and of a matrix
+    into a matrix without it.
+    """
+    kept = split_shape(x, shape)
+    if kept is None:
+        return False
+    matrices = x.core_ndim == len(shape) - kept == 2 and max(*x.core_shape, *shape[kept:]) < 2**31 - 1
+    return matrices or not _is_too_large(x)
+
+
+def _is_too_large(x) -> bool:
+    """Whether there are more places than the default integers count (static)."""
+    return math.prod(x.shape[len(x.batch_shape) :]) >= np.iinfo(np.dtype(jnp.result_type(int))).max
 
 
 def changes_core(x, shape) -> bool:
@@ -103,12 +113,15 @@ def _(x, *, shape):
 
 
 def _with_core_shape(x, shape):
-    flat = kernel.flat_index(x.coords, x.core_shape)
-    outside, coordinates, dtype = x.coords[0] >= x.core_shape[0], [], _index_dtype(shape)
-    for n in shape[:0:-1]:
-        flat, place = jnp.divmod(flat, max(1, n))
-        coordinates.append(place)
-    coordinates = [flat, *coordinates[::-1]]
+    outside, dtype = x.coords[0] >= x.core_shape[0], _index_dtype(shape)
+    if _is_too_large(x):
+        coordinates = kernel.divided(x.coords[0], x.core_shape[1], x.coords[1], shape[1])
+    else:
+        flat, behind = kernel.flat_index(x.coords, x.core_shape), []
+        for n in shape[:0:-1]:
+            flat, place = jnp.divmod(flat, max(1, n))
+            behind.append(place)
+        coordinates = [flat, *behind[::-1]]
     coordinates = (jnp.where(outside, n, c).astype(dtype) for c, n in zip(coordinates, shape, strict=True))
     return Sparse._make((x.data, *coordinates, x.background), (shape, tuple(range(len(shape))), x.padded))
 

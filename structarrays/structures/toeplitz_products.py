@@ -49,7 +49,7 @@ def _(x1, x2):
 
 def _are_large(x1, x2) -> bool:
     """Whether the dense form of `x2` would take longer than what is known of the product without it."""
-    inexact = x1.dtype.kind in "fc" and x1.dtype == x2.dtype
+    inexact = x1.dtype.kind in "fc" and x1.dtype.itemsize >= 4 and x1.dtype == x2.dtype
     stored = x1.values.shape[-1] and x2.values.shape[-1]
     return bool(inexact and stored) and x2.core_shape[0] * x2.core_shape[1] > kernel.SMALL**2
 

@@ -92,7 +92,7 @@ def _is_finite(x):
 
 
 def _register(function):
-    @function.eager_kernel(Factored, when=lambda x: x.dtype.kind in "fc")
+    @function.eager_kernel(Factored, when=lambda x: x.dtype.kind not in "biu")
     def _(x):
         if magnitude_bound.find((type(x),))[0].run is _unknown:
             return NotImplemented

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.lax import Precision
 
 from ..core.array import Array
+from ..core.dtypes import kind_of
 from .rules import array, call, cast, is_special, plain, rule
 
 
@@ -14,7 +15,7 @@ def _reduction(name: str, kinds: str):
     """The rule of a reduction that is a function of the namespace for dtypes of these kinds."""
 
     def run(interpreter, equation, x):
-        if not isinstance(x, Array) or x.dtype.kind not in kinds:
+        if not isinstance(x, Array) or kind_of(x.dtype) not in kinds:
             return NotImplemented
         axes = tuple(equation.params["axes"])
         if not axes:
@@ -37,7 +38,7 @@ rule("reduce_or")(_reduction("any", "b"))
 
 @rule("argmax", "argmin")
 def _(interpreter, equation, x):
-    if not isinstance(x, Array) or x.dtype.kind not in "iuf" or not x.size:
+    if not isinstance(x, Array) or kind_of(x.dtype) not in "iuf" or not x.size:
         return NotImplemented
     (axis,) = equation.params["axes"]
     return cast(call(equation.primitive.name, x, axis=axis), equation.params["index_dtype"])
@@ -47,7 +48,7 @@ def _(interpreter, equation, x):
 def _(interpreter, equation, x):
     axis, reverse = equation.params["axis"], equation.params["reverse"]
     name = "cumulative_sum" if equation.primitive.name == "cumsum" else "cumulative_prod"
-    if not isinstance(x, Array) or x.dtype.kind not in "iufc":
+    if not isinstance(x, Array) or kind_of(x.dtype) not in "iufc":
         return NotImplemented
     x = array(call("flip", x, axis=axis)) if reverse else x
     result = call(name, x, axis=axis, dtype=x.dtype)
@@ -57,7 +58,7 @@ def _(interpreter, equation, x):
 @rule("sort")
 def _(interpreter, equation, *values):
     p = equation.params
-    if len(values) != 1 or p["num_keys"] != 1 or values[0].dtype.kind not in "biuf":
+    if len(values) != 1 or p["num_keys"] != 1 or kind_of(values[0].dtype) not in "biuf":
         return NotImplemented
     return [call("sort", values[0], axis=p["dimension"], stable=p["is_stable"])]
 
