@@ -153,7 +153,9 @@ def test_small_dense_matrices(scales):
     expected = np.linalg.det(a) * np.exp(np.sum(np.log(scales)))
     value, gradient = jax.jit(jax.value_and_grad(lambda x: sa.linalg.det(x).to_jax()))(a * np.array(scales)[:, None])
     np.testing.assert_allclose(value, expected, rtol=1e-9)
-    by_rows = (gradient * np.array(scales)[:, None])[:-1]  # that by the last row is the product of the others, and out of range
+    by_rows = (gradient * np.array(scales)[:, None])[
+        :-1
+    ]  # that by the last row is the product of the others, and out of range
     np.testing.assert_allclose(by_rows, expected * np.linalg.inv(a).T[:-1], rtol=1e-9)
     singular = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]])
     by_cofactors = np.array([[4.0, 4.0, -4.0], [-2.0, -2.0, 2.0], [0.0, 0.0, 0.0]])

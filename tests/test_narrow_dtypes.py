@@ -240,3 +240,19 @@ def test_products_by_fourier_transforms(dtype):
     assert product.dtype == dtype
     dense = [np.asarray(sa.Circulant(v)).astype(float) for v in (c, b)]
     np.testing.assert_allclose(np.asarray(product).astype(float), dense[0] @ dense[1], atol=0.02 * n)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_what_has_no_routines_of_16_bits_says_so(dtype):
+    a, b = sa.asarray(jnp.eye(3, dtype=dtype)), sa.asarray(jnp.ones(3, dtype))
+    for name in ("inv", "det", "cholesky", "eigh", "svd", "qr", "lu_factor", "expm"):
+        with pytest.raises(
+            TypeError, match=f"linalg.{name}: .* has dtype {dtype}, for which LAPACK has no routines; cast it"
+        ):
+            getattr(sa.linalg, name)(a)
+    with pytest.raises(TypeError, match="linalg.solve: x1 has dtype"):
+        sa.linalg.solve(a, b)
+    with pytest.raises(TypeError, match="fft.rfft: there are no transforms of"):
+        sa.fft.rfft(b)
+    assert float(sa.linalg.matrix_norm(a)) == pytest.approx(3**0.5, rel=1e-2)
+    assert sa.linalg.solve(sa.Diagonal(b), b).dtype == dtype  # needs no routine

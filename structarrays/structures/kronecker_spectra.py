@@ -5,6 +5,7 @@ determinants the tridiagonal form of one factor will do (see `kernels.kronecker`
 to be Hermitian, systems go by the Schur forms of the factors, which JAX has on CPUs; elsewhere the array is expanded, under the policy.
 """
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -60,9 +61,17 @@ class Spectral(NamedTuple):
 
 
 def _spectral(factors, shift, spectrum, name) -> Spectral:
-    """The factors as dense matrices, for the function of this name, or as their diagonals."""
+    """The factors as dense matrices, for the function of this name, or as their diagonals.
+
+    The policy is asked about those that are larger than a vector that the whole acts on: the others expand nothing that was small.
+    """
     data = [_diagonal(f) for f in factors]
-    dense = [densify(f, name).data if d is None else d for f, d in zip(factors, data, strict=True)]
+    rows = math.prod(f.shape[-1] for f in factors)
+
+    def dense_form(factor):
+        return (to_dense(factor) if factor.shape[-1] ** 2 <= rows else densify(factor, name)).data
+
+    dense = [dense_form(f) if d is None else d for f, d in zip(factors, data, strict=True)]
     return Spectral(tuple(dense), shift, spectrum, tuple(d is not None for d in data))
 
 
