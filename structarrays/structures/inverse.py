@@ -7,7 +7,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.entries import elements
 from ..core.factored import Factored, as_matrix, part, scale, stored
-from ..core.operands import cast, densify, to_dense
+from ..core.operands import allow_dense, cast, densify, to_dense
 from ..core.recording import remark
 from ..functions.linalg import det, inv, matmul, matrix_transpose, selected_inverse, slogdet, solve
 from .banded import Banded
@@ -200,6 +200,14 @@ def checked_inverse(x):
     x_ = without_derivatives(x)
     _, ok = solve.dispatch(x_, Dense._make((signs(x_),)))
     return Inverse._make((x,)), ok
+
+
+def inverse_by(solved, x):
+    """By a solver, ``solved(x, data)``: a full matrix, about which the policy is asked, where it does not stay an `Inverse`."""
+    if stays_inverse(x):
+        return checked_inverse(x)
+    allow_dense(x, "linalg.inv", x.size)
+    return solved(x, jnp.eye(x.shape[-1], dtype=x.dtype))
 
 
 @inv.kernel(Banded, when=lambda x: has_structural_zeros(x) and stays_inverse(x))

@@ -15,7 +15,7 @@ from ..core.array import Array
 from ..core.assumptions import is_hermitian, self_adjoint
 from ..core.dense import Dense
 from ..core.factored import with_batch
-from ..core.operands import allow_dense, densify, to_dense
+from ..core.operands import densify, to_dense
 from ..core.recording import remark
 from ..core.registry import Registry
 from ..functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve
@@ -25,7 +25,7 @@ from ..kernels import kronecker_schur
 from .diagonal import Diagonal, Identity
 from .factored_solvers import linear_product
 from .fill import Fill
-from .inverse import checked_inverse, stays_inverse
+from .inverse import inverse_by
 from .kronecker import Kronecker, has_hermitian_factors, has_square_factors, is_scaled_identity, kronecker
 from .kronecker_sum import KroneckerSum
 from .ordered import in_order
@@ -158,11 +158,7 @@ def _solved(x, data):
 @inv.kernel(Sum, when=_is_solved)
 @inv.kernel(KroneckerSum, when=_is_solved)
 def _(x):
-    """A full matrix, about which the policy is asked, where it does not stay an `Inverse`."""
-    if stays_inverse(x):
-        return checked_inverse(x)
-    allow_dense(x, "linalg.inv", x.size)
-    return _solved(x, jnp.eye(x.shape[-1], dtype=x.dtype))
+    return inverse_by(_solved, x)
 
 
 @slogdet.kernel(Sum, when=_is_solved)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.operands import allow_dense, densify, to_dense
+from ..core.operands import densify, to_dense
 from ..core.recording import remark
 from ..core.registry import Registry
 from ..functions.linalg import inv, slogdet, solve
@@ -21,7 +21,7 @@ from ..kernels import circulant, determinants
 from ..kernels import kronecker as kernel
 from .circulant import Circulant
 from .diagonal import Diagonal
-from .inverse import checked_inverse, stays_inverse
+from .inverse import inverse_by
 from .kronecker import Kronecker, has_square_factors, is_scaled_identity
 from .kronecker_spectra import diagonal_of
 from .kronecker_sum import KroneckerSum
@@ -189,11 +189,7 @@ def _solved(x, data):
 @inv.kernel(Sum, when=_is_transformed)
 @inv.kernel(KroneckerSum, when=_is_transformed)
 def _(x):
-    """A full matrix, about which the policy is asked, where it does not stay an `Inverse`."""
-    if stays_inverse(x):
-        return checked_inverse(x)
-    allow_dense(x, "linalg.inv", x.size)
-    return _solved(x, jnp.eye(x.shape[-1], dtype=x.dtype))
+    return inverse_by(_solved, x)
 
 
 @slogdet.kernel(Sum, when=_is_transformed)
