@@ -11,6 +11,7 @@ from ..core import dtypes
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.entries import elements
+from ..core.factored import select_lines
 from ..functions.linalg import eig, eigh, eigvals, matmul, matrix_transpose
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from ..functions.rounding_and_parts import conj
@@ -21,6 +22,7 @@ from .ordered import in_order
 from .orthonormal import Orthonormal
 from .permutation import Permutation
 from .product import compose_pair, product
+from .selections import by_elements, selected_lines
 
 
 class Fourier(Orthonormal):
@@ -200,6 +202,12 @@ def _(x, i, j):
     return jnp.broadcast_to(value, (*x.shape[:-2], *value.shape))
 
 
+@select_lines.kernel(Fourier)
+def _(x, key, axis):
+    """Where they are dense, by the elements: a transform rounds otherwise, and one element should be one number."""
+    return selected_lines(x, key, axis, by_elements)
+
+
 def _product_modulo(i, j, n):
     """``i * j % n``; where integers do not hold the product, by the binary digits of the one factor."""
     if n**2 <= jnp.iinfo(i.dtype).max:
@@ -225,7 +233,9 @@ def _roots(x, powers):
     """The roots of unity that the elements are, divided by ``sqrt(n)``."""
     n, sign = max(1, x.n), 1 if x.conjugated else -1
     if n <= SMALL:
-        table = np.exp(sign * 2j * np.pi * np.arange(n) / n) / math.sqrt(n)
+        unit = np.zeros(n)
+        unit[sign % n] = n  # of which the inverse transform has the roots of unity to the last digit
+        table = np.fft.ifft(unit) / math.sqrt(n)
         return jnp.asarray(table.astype(x.dtype))[powers]
     angle = ((2 * np.pi / n) * powers).astype(real_dtype(x.dtype)) * sign
     return (jnp.cos(angle) + 1j * jnp.sin(angle)).astype(x.dtype) / math.sqrt(n)

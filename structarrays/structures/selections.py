@@ -68,7 +68,8 @@ def _(x, key, axis):
 # ---- structures that store entries everywhere ---------------------------------------------------------------------------------
 
 
-def _by_elements(x, where, axis):
+def by_elements(x, where, axis):
+    """Lines element by element."""
     along = jnp.arange(x.shape[-3 - axis])
     return elements_at(x, (where[:, None], along) if axis == -2 else (along, where[:, None]))
 
@@ -96,4 +97,4 @@ def _selects_lines(x, *, operands, key) -> bool:
 def _(x, *, operands, key):
     axis = -2 if key[1] == ("slice", 0, x.shape[-1], 1) else -1
     chosen = tuple(Dense._make((o,)) for o in operands)
-    return selected_lines(as_matrix(x), (key[axis], chosen), axis, _by_elements)
+    return selected_lines(as_matrix(x), (key[axis], chosen), axis, by_elements)

@@ -4,6 +4,7 @@ import re
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
@@ -509,6 +510,28 @@ def test_fourier_batches_dtypes_and_bad_arguments():
     ]:
         with pytest.raises(error, match=re.escape(message)):
             sa.Fourier(**arguments)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
+def test_an_element_of_a_fourier_matrix_is_one_number(n):
+    """However it is asked for."""
+    for x in (sa.Fourier(n), sa.conj(sa.Fourier(n))):
+        a = dense(x)
+        exact = [
+            [complex(mpmath.expjpi(mpmath.mpf(2 * i * j if x.conjugated else -2 * i * j) / n)) for j in range(n)]
+            for i in range(n)
+        ]
+        np.testing.assert_allclose(a, np.array(exact) / np.sqrt(n), rtol=0, atol=1e-15)
+        for key in (
+            np.s_[[0, n - 1], :],
+            np.s_[:, [n - 1]],
+            np.s_[n - 1 :],
+            np.s_[:, ::-1],
+            np.s_[n - 1],
+            np.s_[[n - 1], [n - 1]],
+        ):
+            np.testing.assert_array_equal(dense(x[key]), a[key])
+        np.testing.assert_array_equal(dense(sa.repeat(x, 2, axis=0)), np.repeat(a, 2, axis=0))
 
 
 def test_a_large_fourier_matrix_is_factorised_like_any_other():
