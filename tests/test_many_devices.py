@@ -18,15 +18,21 @@ from elsewhere import process
 import structarrays as sa
 
 ROOT = Path(__file__).parents[1]
-FLAGS = "--xla_cpu_collective_call_terminate_timeout_seconds=600"  # eight devices on one processor wait for each other
-EIGHT = f"--xla_force_host_platform_device_count=8 {FLAGS}"
 NAMES = list(structures())
+
+
+def played(devices: int) -> dict[str, str]:
+    """The environment in which a processor plays so many devices. They wait for each other, each in a thread for every collective
+    operation that it has begun; where all threads wait (as many as there are cores, or devices) they wait forever.
+    """
+    flags = f"--xla_force_host_platform_device_count={devices} --xla_cpu_collective_call_terminate_timeout_seconds=600"
+    return {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}", "PJRT_NPROC": str(16 * devices)}
 
 
 @pytest.fixture(scope="module")
 def eight():
     """A process with eight devices, whose number is settled when JAX starts."""
-    with process("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} {EIGHT}") as pool:
+    with process(**played(8)) as pool:
         assert pool.submit(jax.device_count).result() == 8
         yield pool
 
@@ -101,9 +107,7 @@ def test_the_page_runs_on_eight_devices():
         "-k",
         "scaling",
     ]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | {
-        "XLA_FLAGS": EIGHT
-    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | played(8)
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
 
@@ -132,11 +136,7 @@ def test_two_processes():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count=4 {FLAGS}",
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}",
-    }
+    environment = {**os.environ, **played(4), "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
     command = [sys.executable, "-m", "devices.two_processes", f"127.0.0.1:{port}"]
     processes = [
         subprocess.Popen(

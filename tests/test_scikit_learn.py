@@ -10,7 +10,7 @@ estimators = pytest.importorskip("consumers.estimators", reason="scikit-learn is
 @pytest.fixture(scope="module")
 def elsewhere():
     """A process in which SciPy is imported with its support of the Array API, which cannot be turned on later."""
-    with process("SCIPY_ARRAY_API", "1") as pool:
+    with process(SCIPY_ARRAY_API="1") as pool:
         yield pool
 
 
