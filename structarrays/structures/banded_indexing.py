@@ -47,9 +47,10 @@ def _selects_rows(x, operands, *, key) -> bool:
 @index.eager_kernel(Banded, tuple, when=_selects_rows)
 def _(x, operands, *, key):
     """Rows in any order: from each diagonal the entries that stand in them, at ``column = row + k``."""
-    (m, n), places = x.core_shape, np.asarray(operands[0])
-    places, x = np.where(places < 0, places + m, places), x._free()
-    increasing = bool(np.all(places[1:] >= places[:-1]))
+    (m, n), places, x = x.core_shape, np.asarray(operands[0]), x._free()
+    increasing = bool(np.all(places[1:] >= places[:-1])) and not np.any(places[:1] < 0)
+    if not increasing:
+        places = np.where(places < 0, places + m, places)
     parts = [(np.zeros(0, x.dtype), np.zeros(0, np.int64), np.zeros(0, np.int64))]
     for k, d in zip(x.offsets, x.diagonals, strict=True):
         above = max(0, -k)

@@ -94,13 +94,18 @@ def selected(x, axis, places):
     places = np.where(places < 0, places + n, places)
     shape = tuple(len(places) if i == axis else m for i, m in enumerate(x.core_shape))
     leaves = [np.asarray(leaf) for leaf in (x.data, *x.coords)]
-    parts = []
-    for b in np.ndindex(*x.batch_shape):
+    parts, is_sorted = [], x.order[0] == axis
+    if not x.batch_shape and not x.padded and n <= 4 * (x.nnz + len(places)):
+        by, first, counts = host.kept_lines(x.coords[axis], n, is_sorted)
+        parts.append(_selected(leaves, axis, by, first[places], counts[places], shape, x.order))
+    for b in np.ndindex(*x.batch_shape) if not parts else ():
         part = [leaf[b] for leaf in leaves]
         if x.padded:
             inside = part[1] < x.core_shape[0]
             part = [leaf[inside] for leaf in part]
-        parts.append(_selected(part, axis, n, places, shape, x.order))
+        by = None if is_sorted else np.argsort(part[1 + axis], kind="stable")
+        first, counts = host.lines(part[1 + axis] if by is None else part[1 + axis][by], places, n)
+        parts.append(_selected(part, axis, by, first, counts, shape, x.order))
     total = max((len(part[0]) for part in parts), default=0)
     padded = any(len(part[0]) < total for part in parts)
     kinds, fills = (x.dtype, *[_index_dtype(shape)] * len(shape)), (0, *shape)
@@ -116,12 +121,12 @@ def selected(x, axis, places):
     return Sparse._make((*map(jnp.asarray, result), x.background), (shape, x.order, padded))
 
 
-def _selected(leaves, axis, n, places, shape, order):
-    """Data and coordinates of the selection from one array without padding."""
+def _selected(leaves, axis, by, first, counts, shape, order):
+    """Data and coordinates of the selection from one array without padding: where each line begins, and what it has, among
+    the entries sorted by `by`.
+    """
     data, *coordinates = leaves
-    by = None if order[0] == axis else np.argsort(coordinates[axis], kind="stable")
-    first, counts = host.lines(coordinates[axis] if by is None else coordinates[axis][by], places, n)
-    new = np.repeat(np.arange(len(places), dtype=_index_dtype(shape)), counts)
+    new = np.repeat(np.arange(len(counts), dtype=_index_dtype(shape)), counts)
     chosen = np.repeat(first - (np.cumsum(counts) - counts), counts)
     chosen += np.arange(len(new))
     chosen = chosen if by is None else by[chosen]

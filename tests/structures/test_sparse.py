@@ -1,5 +1,7 @@
 """Sparse arrays: construction, conversions, products, joins, writes; what is exact in eager calls, and what is static under jit."""
 
+import gc
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 import scipy.sparse
 
 import structarrays as sa
+from structarrays.kernels import sparse_host
 
 RNG = np.random.default_rng(0)
 N = 10**6
@@ -505,6 +508,22 @@ def test_a_product_over_a_huge_dimension_takes_no_memory_for_it():
 def test_rows_of_a_huge_dimension_take_no_memory_for_it():
     x = sa.Sparse([1.0, 2.0], ([5, 2**33], [0, 1]), (2**34, 2))
     np.testing.assert_array_equal(dense(x[np.array([2**33, 7, 5])]), [[0.0, 2.0], [0.0, 0.0], [1.0, 0.0]])
+
+
+def test_where_the_lines_of_a_matrix_are_is_kept_as_long_as_it():
+    x, expected = both(60, 40, 0.1)
+    rng = np.random.default_rng(1)
+    before = len(sparse_host._LINES)
+    for _ in range(3):
+        rows, columns = rng.random(60) < 0.4, rng.integers(0, 40, 50)
+        for array in (x, 2 * x):  # the product shares the coordinates
+            factor = 1 if array is x else 2
+            np.testing.assert_array_equal(dense(array[rows]), factor * expected[rows])
+            np.testing.assert_array_equal(dense(array[:, columns]), factor * expected[:, columns])
+    assert len(sparse_host._LINES) == before + 2
+    del x, array
+    gc.collect()
+    assert len(sparse_host._LINES) == before
 
 
 def test_powers_of_integers_are_floating_and_exact():
