@@ -6,16 +6,17 @@ through the cache in pieces, the transposes of which are written out. XLA shares
 threads, and of small ones only several at a time.
 """
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-_PIECE = 400
-_MANY = 10 * _PIECE
-_FEW_COLUMNS, _TOGETHER = 64, 25
+_MANY, _FEW_COLUMNS = 4000, 100
+_NUMBERS = 240_000
+"""How many numbers of a factor are multiplied together: two MB, which the caches hold."""
 
 
-@jax.custom_jvp
 def transposed_product(v, x, weights):
     """``v.mT @ (weights * x)``.
 
@@ -29,30 +30,61 @@ def transposed_product(v, x, weights):
     -------
     jax.Array, (..., k, p)
     """
-    if x.shape[-1] == 1:
-        product = v * (weights[..., None] * x)
-        return jnp.sum(product, axis=-2, dtype=product.dtype)[..., None]
-    n = v.shape[-2]
-    tall = n >= _MANY and n >= 8 * max(v.shape[-1], x.shape[-1])
-    if not tall or v.ndim > 2 or x.ndim > 2 or weights.ndim > 1 or jax.default_backend() != "cpu":
+    return transposed_products(v, (x,), weights)[0]
+
+
+@jax.custom_jvp
+def transposed_products(v, xs, weights):
+    """``v.mT @ (weights * x)`` for each of several `xs`, with one look at `v` if they have few columns; see `transposed_product`."""
+    columns = sum(x.shape[-1] for x in xs)
+    if len(xs) > 1 and (columns > _FEW_COLUMNS or len({x.dtype for x in xs}) > 1):
+        return tuple(transposed_product(v, x, weights) for x in xs)
+    n, flat = v.shape[-2], v.ndim == 2 and weights.ndim == 1 and all(x.ndim == 2 for x in xs)
+    tall = n >= _MANY and n >= 8 * max(v.shape[-1], columns)
+    if columns > 1 and flat and tall and jax.default_backend() == "cpu":
+        cuts = list(itertools.accumulate(x.shape[-1] for x in xs))[:-1]
+        return tuple(jnp.split(_in_pieces(v, xs, weights), cuts, axis=-1))
+    return tuple(_at_once(v, x, weights) for x in xs)
+
+
+def _at_once(v, x, weights):
+    if x.shape[-1] != 1:
         return v.mT @ (weights[..., None] * x)
-    together = _TOGETHER if max(v.shape[-1], x.shape[-1]) <= _FEW_COLUMNS else 1
-    count = -(-n // (_PIECE * together))
-    piece = n // (count * together)
+    product = v * (weights[..., None] * x)
+    return jnp.sum(product, axis=-2, dtype=product.dtype)[..., None]
 
-    def add(i, total):
+
+def _in_pieces(v, xs, weights):
+    n, widest = v.shape[0], max(v.shape[1], sum(x.shape[1] for x in xs))
+    piece, together = _pieces(widest)
+    together = min(together, n // piece)
+
+    def product(start, count):
         # Without the barriers XLA would fuse what is written out here with the product, which is slower than both.
-        size = piece * together
-        left, right, w = (lax.dynamic_slice_in_dim(a, i * size, size) for a in (v, x, weights))
-        left, right = (a.reshape(together, piece, a.shape[-1]) for a in (left, w[:, None] * right))
-        return total + jnp.sum(lax.optimization_barrier(left.mT) @ lax.optimization_barrier(right), axis=0)
+        left, w, *right = (lax.dynamic_slice_in_dim(a, start, count * piece) for a in (v, weights, *xs))
+        right = w[:, None] * jnp.concatenate(right, axis=-1)
+        left, right = (a.reshape(count, piece, a.shape[-1]) for a in (left, right))
+        return jnp.sum(lax.optimization_barrier(left.mT) @ lax.optimization_barrier(right), axis=0)
 
-    left, right, w = (a[count * together * piece :] for a in (v, x, weights))
-    return lax.fori_loop(0, count, add, left.T @ (w[:, None] * right))
+    step = together * piece
+    rest = n // step * step
+    last = n // piece * piece
+    left, w, *right = (a[last:] for a in (v, weights, *xs))
+    total = left.T @ (w[:, None] * jnp.concatenate(right, axis=-1)) + product(rest, (last - rest) // piece)
+    return lax.fori_loop(0, n // step, lambda i, total: total + product(i * step, together), total)
 
 
-@transposed_product.defjvp
+def _pieces(columns):
+    """How many rows a piece has, and how many pieces are multiplied together: the fastest of those that were tried."""
+    if columns > _FEW_COLUMNS:
+        return 400, 1
+    piece = 400 if columns <= 32 else 200
+    return piece, max(1, min(25, _NUMBERS // (max(1, columns) * piece)))
+
+
+@transposed_products.defjvp
 def _(primals, tangents):
-    (v, x, weights), (dv, dx, dw) = primals, tangents
+    (v, xs, weights), (dv, dxs, dw) = primals, tangents
     w = weights[..., None]
-    return transposed_product(v, x, weights), dv.mT @ (w * x) + v.mT @ (w * dx + dw[..., None] * x)
+    moved = tuple(dv.mT @ (w * x) + v.mT @ (w * dx + dw[..., None] * x) for x, dx in zip(xs, dxs, strict=True))
+    return transposed_products(v, xs, weights), moved

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from structarrays.kernels.tall import transposed_product
+from structarrays.kernels.tall import transposed_product, transposed_products
 
 RNG = np.random.default_rng(3)
 
@@ -19,7 +19,7 @@ def values(shape, dtype):
 # Few rows and many, a number of them that no pieces divide, columns up to the number at which several pieces are multiplied together
 # and beyond it, one column, none.
 @pytest.mark.parametrize("n", [0, 3, 3999, 4000, 10_000, 10_007, 23_456])
-@pytest.mark.parametrize(("k", "p"), [(5, 5), (3, 1), (64, 2), (65, 3), (0, 2), (2, 0)])
+@pytest.mark.parametrize(("k", "p"), [(5, 5), (3, 1), (32, 2), (64, 3), (100, 2), (101, 3), (0, 2), (2, 0)])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_transposed_product(n, k, p, dtype):
     v, x, weights = values((n, k), dtype), values((n, p), dtype), values((n,), dtype)
@@ -27,6 +27,23 @@ def test_transposed_product(n, k, p, dtype):
     assert got.dtype == dtype
     tolerance = 1e-3 if dtype == "float32" else 1e-10
     np.testing.assert_allclose(got, v.T @ (weights[:, None] * x), rtol=tolerance, atol=tolerance * max(1, n) ** 0.5)
+
+
+@pytest.mark.parametrize("n", [30, 4000, 10_007])
+@pytest.mark.parametrize("p", [1, 99])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_several_products_at_once(n, p, dtype):
+    v, x, y, weights = (values(shape, "float64") for shape in ((n, 5), (n, 3), (n, p), (n,)))
+    y = y.astype(dtype)
+    got = jax.jit(transposed_products)(v, (x, y), weights)
+    for one, right in zip(got, (x, y), strict=True):
+        assert one.dtype == right.dtype
+        np.testing.assert_allclose(one, v.T @ (weights[:, None] * right), rtol=1e-10, atol=1e-10 * n**0.5)
+
+
+def test_derivatives_of_several_products():
+    parts = values((4100, 3), "float64") / 64, values((4100, 2), "float64") / 64, values((4100, 1), "float64")
+    check_grads(lambda v, x, y: transposed_products(v, (x, y), x[:, 0]), parts, order=2, atol=1e-3, rtol=1e-3)
 
 
 def test_batches_and_derivatives():
