@@ -1,6 +1,7 @@
 """Fourier transforms against NumPy, and their errors."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -116,3 +117,35 @@ def test_errors(call, error):
 def test_empty_axes_are_padded():
     check(sa.fft.irfft(np.zeros((0, 3), complex), n=5, axis=0), np.zeros((5, 3)), np.float64)
     check(sa.fft.fftn(np.zeros((0, 3)), s=(2, 3)), np.zeros((2, 3), complex), np.float64)
+
+
+# On a CPU XLA compiles no transform whose result it lays out by columns, as LAPACK's routines want their matrices.
+
+
+@pytest.mark.parametrize("name", ONE_AXIS + SEVERAL_AXES)
+@pytest.mark.parametrize("compile", [lambda f: f, jax.jit])
+def test_derivatives_through_an_inverse(name, compile):
+    x = np.eye(4) + signal("rfft", (4, 4), np.float64) / 8
+
+    def size(transform, x):
+        return jnp.sum(jnp.abs(transform(jnp.linalg.inv(x))) ** 2)
+
+    expected = jax.grad(lambda x: size(getattr(jnp.fft, name), x))(x)  # not compiled as a whole
+    got = compile(jax.grad(lambda x: size(lambda y: getattr(sa.fft, name)(y).to_jax(), x)))(x)
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("structure", ["Toeplitz", "Circulant", "Hankel", "Fourier"])
+@pytest.mark.parametrize("n", [6, 700])
+def test_derivatives_of_structured_products_through_an_inverse(structure, n):
+    rng = np.random.default_rng(n)
+    a = sa.Fourier(n) if structure == "Fourier" else getattr(sa, structure)(rng.normal(size=n))
+    x, dense = 4 * np.sqrt(n) * np.eye(n) + rng.normal(size=(n, n)), a.to_jax()
+
+    def size(x, a, multiply):
+        return jnp.sum(jnp.abs(multiply(jnp.linalg.inv(x), a)) ** 2)
+
+    for multiply in (lambda y, a: y @ a, lambda y, a: a @ y):
+        expected = jax.grad(size)(x, dense, multiply)
+        got = jax.jit(jax.grad(lambda x, m=multiply: size(x, a, lambda y, a: m(sa.asarray(y), a).to_jax())))(x)
+        np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9 * np.max(np.abs(expected)))

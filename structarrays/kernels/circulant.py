@@ -7,7 +7,7 @@ Their eigenvalues are the discrete Fourier transform of ``c``. Of a real matrix 
 import jax.numpy as jnp
 import numpy as np
 
-from structarrays.kernels import determinants, toeplitz
+from structarrays.kernels import determinants, fft, toeplitz
 from structarrays.kernels.convolution import is_fast, widened
 
 
@@ -28,12 +28,12 @@ def spectrum(c):
     if c.shape[-1] == 0:
         return jnp.zeros(c.shape, jnp.result_type(c, np.complex64))
     c = widened(c)
-    return jnp.fft.fft(c) if jnp.iscomplexobj(c) else jnp.fft.rfft(c)
+    return fft.fft(c) if jnp.iscomplexobj(c) else fft.rfft(c)
 
 
 def full_spectrum(c):
     """All eigenvalues, (..., n)."""
-    return jnp.fft.fft(widened(c)) if c.shape[-1] else spectrum(c)
+    return fft.fft(widened(c)) if c.shape[-1] else spectrum(c)
 
 
 def from_spectrum(values, like):
@@ -41,7 +41,7 @@ def from_spectrum(values, like):
     n = like.shape[-1]
     if n == 0:
         return like
-    return (jnp.fft.ifft(values) if jnp.iscomplexobj(like) else jnp.fft.irfft(values, n)).astype(like.dtype)
+    return (fft.ifft(values) if jnp.iscomplexobj(like) else fft.irfft(values, n=n)).astype(like.dtype)
 
 
 def apply_spectrum(values, x):

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from structarrays.kernels import fft
+
 # From this length on many short transforms take the place of one.
 _LARGE = 100_000
 
@@ -109,7 +111,7 @@ def transforms(n: int, is_complex: bool, split: bool):
             functools.partial(_transform, shape=shape),
             functools.partial(_inverse_transform, shape=shape, real=not is_complex),
         )
-    forward, inverse = (jnp.fft.fft, jnp.fft.ifft) if is_complex else (jnp.fft.rfft, jnp.fft.irfft)
+    forward, inverse = (fft.fft, fft.ifft) if is_complex else (fft.rfft, fft.irfft)
     return functools.partial(forward, n=n), functools.partial(inverse, n=n)
 
 
@@ -132,15 +134,15 @@ def _transform(x, shape):
     (n1, n2), axis = shape, x.ndim - 1
     widths = [(0, 0, 0)] * axis + [(0, n1 * n2 - x.shape[-1], 0)]
     columns = lax.pad(x, jnp.zeros((), x.dtype), widths).reshape(*x.shape[:-1], n1, n2).mT
-    spectra = jnp.fft.fft(columns) if jnp.iscomplexobj(x) else jnp.fft.rfft(columns)
-    return jnp.fft.fft((spectra * _twiddle(n2, spectra.shape[-1], n1 * n2, spectra.dtype)).mT)
+    spectra = fft.fft(columns) if jnp.iscomplexobj(x) else fft.rfft(columns)
+    return fft.fft((spectra * _twiddle(n2, spectra.shape[-1], n1 * n2, spectra.dtype)).mT)
 
 
 def _inverse_transform(spectra, shape, real):
     n1, n2 = shape
-    columns = jnp.fft.ifft(spectra).mT
+    columns = fft.ifft(spectra).mT
     columns = columns * _twiddle(n2, columns.shape[-1], n1 * n2, columns.dtype).conj()
-    columns = jnp.fft.irfft(columns, n1) if real else jnp.fft.ifft(columns)
+    columns = fft.irfft(columns, n=n1) if real else fft.ifft(columns)
     return columns.mT.reshape(*spectra.shape[:-2], n1 * n2)
 
 

@@ -1,12 +1,38 @@
 """The standard's Fourier transforms, on plain JAX arrays. All keyword arguments are static.
 
 ``norm`` is ``"backward"``, ``"ortho"`` or ``"forward"``; the precision of the result is that of the argument.
+
+On a CPU XLA (of jaxlib 0.10) compiles no transform whose result it lays out by columns, as LAPACK's routines want their matrices: both
+``jit(lambda x: cholesky(fft(x)))`` and ``jit(grad(lambda x: f(fft(inv(x)))))`` are internal errors. A vector has one layout, behind which
+they may have theirs; but to write one out is a copy, so all transforms here do it where derivatives are taken, and only there.
 """
 
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
+
+
+def by_rows(x: Array) -> Array:
+    """The same array, laid out row by row."""
+    return lax.optimization_barrier(x.reshape(-1)).reshape(x.shape)
+
+
+@jax.custom_jvp
+def _guarded(x):
+    return x
+
+
+@_guarded.defjvp
+def _(primals, tangents):
+    return _guarded(*primals), by_rows(*tangents)
+
+
+def between(transform, x: Array, **how) -> Array:
+    """A transform whose argument and result have derivatives `by_rows`."""
+    x = jnp.asarray(x)
+    return _guarded(transform(_guarded(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x, **how))
 
 
 def _sizes(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None) -> Sequence[int] | None:
@@ -18,60 +44,60 @@ def _sizes(x: Array, s: Sequence[int] | None, axes: Sequence[int] | None) -> Seq
 
 def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Discrete Fourier transform along an axis."""
-    return jnp.fft.fft(x, n=n, axis=axis, norm=norm)
+    return between(jnp.fft.fft, x, n=n, axis=axis, norm=norm)
 
 
 def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Inverse of `fft`."""
-    return jnp.fft.ifft(x, n=n, axis=axis, norm=norm)
+    return between(jnp.fft.ifft, x, n=n, axis=axis, norm=norm)
 
 
 def fftn(
     x: Array, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Array:
     """Discrete Fourier transform along several axes."""
-    return jnp.fft.fftn(x, s=_sizes(x, s, axes), axes=axes, norm=norm)
+    return between(jnp.fft.fftn, x, s=_sizes(x, s, axes), axes=axes, norm=norm)
 
 
 def ifftn(
     x: Array, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Array:
     """Inverse of `fftn`."""
-    return jnp.fft.ifftn(x, s=_sizes(x, s, axes), axes=axes, norm=norm)
+    return between(jnp.fft.ifftn, x, s=_sizes(x, s, axes), axes=axes, norm=norm)
 
 
 def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Transform of a real signal: its nonnegative frequencies."""
-    return jnp.fft.rfft(x, n=n, axis=axis, norm=norm)
+    return between(jnp.fft.rfft, x, n=n, axis=axis, norm=norm)
 
 
 def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Inverse of `rfft`; ``n`` is the length of the real signal."""
-    return jnp.fft.irfft(x, n=n, axis=axis, norm=norm)
+    return between(jnp.fft.irfft, x, n=n, axis=axis, norm=norm)
 
 
 def rfftn(
     x: Array, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Array:
     """Transform of a real signal along several axes, `rfft` along the last of them."""
-    return jnp.fft.rfftn(x, s=_sizes(x, s, axes), axes=axes, norm=norm)
+    return between(jnp.fft.rfftn, x, s=_sizes(x, s, axes), axes=axes, norm=norm)
 
 
 def irfftn(
     x: Array, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Array:
     """Inverse of `rfftn`."""
-    return jnp.fft.irfftn(x, s=_sizes(x, s, axes), axes=axes, norm=norm)
+    return between(jnp.fft.irfftn, x, s=_sizes(x, s, axes), axes=axes, norm=norm)
 
 
 def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Transform of a signal with Hermitian symmetry, which is real."""
-    return jnp.fft.hfft(x, n=n, axis=axis, norm=norm)
+    return between(jnp.fft.hfft, x, n=n, axis=axis, norm=norm)
 
 
 def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Inverse of `hfft`."""
-    return jnp.fft.ihfft(x, n=n, axis=axis, norm=norm)
+    return between(jnp.fft.ihfft, x, n=n, axis=axis, norm=norm)
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype, device=None) -> Array:

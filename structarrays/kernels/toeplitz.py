@@ -14,6 +14,7 @@ from jax import lax
 from structarrays.kernels import bands
 from structarrays.kernels.banded_systems import mapped_together
 from structarrays.kernels.convolution import by_one_transform, cyclic, fast_length, widened
+from structarrays.kernels.fft import by_rows
 
 SMALL = 128
 """Up to this size of a square matrix a product with the dense form is as fast as transforms (with one right-hand side)."""
@@ -136,8 +137,8 @@ def _by_transforms(first, shape, values, x, stored):
 @_by_transforms.defjvp
 def _(first, shape, primals, tangents):
     (values, x, stored), (values_dot, x_dot, _) = primals, tangents
-    tangent = convolved(first, shape, values_dot, x) + convolved(first, shape, values, x_dot)
-    return _by_transforms(first, shape, values, x, stored), tangent
+    tangent = convolved(first, shape, values_dot, x) + convolved(first, shape, values, by_rows(x_dot))
+    return _by_transforms(first, shape, values, x, stored), by_rows(tangent)
 
 
 def _decide(first, shape, values, x, stored):

@@ -5,7 +5,6 @@ import operator
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from ..core import dtypes
 from ..core.array import Array
@@ -16,6 +15,7 @@ from ..functions.linalg import eig, eigh, eigvals, matmul, matrix_transpose
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from ..functions.rounding_and_parts import conj
 from ..kernels import circulant as circulant_kernel
+from ..kernels import fft
 from .circulant import Circulant
 from .diagonal import Identity
 from .ordered import in_order
@@ -143,10 +143,8 @@ def _transformed(data, conjugated, axis):
     """The unitary transform, or its inverse, along an axis."""
     if data.size == 0:
         return data
-    result = (jnp.fft.ifft if conjugated else jnp.fft.fft)(data, axis=axis, norm="ortho")
-    # On a CPU XLA compiles no transform whose result it lays out by columns, as LAPACK's routines want their matrices
-    # (`jit(lambda x: cholesky(fft(x)))` is an internal error): a vector has one layout, behind which they may have theirs.
-    return lax.optimization_barrier(result.reshape(-1)).reshape(result.shape)
+    # What asks for the dense form may be a routine of LAPACK, in the same compiled call.
+    return fft.by_rows((fft.ifft if conjugated else fft.fft)(data, axis=axis, norm="ortho"))
 
 
 def _like(x, batch):

@@ -17,7 +17,7 @@ from ..core.recording import remark
 from ..core.registry import Registry
 from ..functions.linalg import inv, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
-from ..kernels import circulant, determinants
+from ..kernels import circulant, determinants, fft
 from ..kernels import kronecker as kernel
 from .circulant import Circulant
 from .diagonal import Diagonal
@@ -147,16 +147,16 @@ class Transform:
 
     def forward(self, data):
         """From ``(..., N)`` to ``(..., n_1, …, n_k)``."""
-        data = (jnp.fft.rfft if self.is_real else jnp.fft.fft)(self._spread(data), axis=self.last)
-        return functools.reduce(lambda d, axis: jnp.fft.fft(d, axis=axis), self.others, data)
+        data = (fft.rfft if self.is_real else fft.fft)(self._spread(data), axis=self.last)
+        return functools.reduce(lambda d, axis: fft.fft(d, axis=axis), self.others, data)
 
     def back(self, data):
         """From ``(..., n_1, …, n_k)`` to ``(..., N)``."""
-        data = functools.reduce(lambda d, axis: jnp.fft.ifft(d, axis=axis), self.others, data)
+        data = functools.reduce(lambda d, axis: fft.ifft(d, axis=axis), self.others, data)
         if self.is_real:
-            data = jnp.fft.irfft(data, self.sizes[self.last], axis=self.last)
+            data = fft.irfft(data, n=self.sizes[self.last], axis=self.last)
         else:
-            data = jnp.fft.ifft(data, axis=self.last)
+            data = fft.ifft(data, axis=self.last)
         return data.reshape(*data.shape[: data.ndim - len(self.sizes)], -1)
 
     def _spread(self, data):

@@ -7,9 +7,10 @@ from ..core.array import Array
 from ..core.assumptions import is_hermitian
 from ..core.operands import densify
 from ..core.registry import FUNCTIONS
+from ..kernels.fft import between
 from .constants import LU
-from .interpreter import inner_program
-from .rules import array, call, cast, rule, unwrapped
+from .interpreter import bind, inner_program
+from .rules import array, call, cast, plain, rule, unwrapped
 
 
 def _expected(equation, *results):
@@ -226,7 +227,9 @@ def _(interpreter, equation, x):
     from jax.lax import FftType
 
     kind, lengths = equation.params["fft_type"], tuple(equation.params["fft_lengths"])
-    if not isinstance(x, Array) or not x.size or kind not in (FftType.FFT, FftType.IFFT):
+    if not isinstance(x, Array):
         return NotImplemented
+    if not x.size or kind not in (FftType.FFT, FftType.IFFT):
+        return between(lambda v: bind(equation, [v]), plain(x, "fft"))
     axes = tuple(range(x.ndim - len(lengths), x.ndim))
     return call("fft.fftn" if kind == FftType.FFT else "fft.ifftn", x, axes=axes)
