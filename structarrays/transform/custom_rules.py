@@ -110,7 +110,7 @@ def _by_rule(interpreter, program, primals, moving, count):
         results = interpreter.run(program, *primals, *moving)
         return [settled(v) for v in results[count:]], results[:count]
 
-    if not involved(moving):
+    if not involved((*primals, *moving)):
         tangents, values = run(moving)
         return values, tangents
     # A product may look at its operands first, for NaN beside a background, say, and then JAX cannot transpose it. A rule is linear

@@ -104,6 +104,8 @@ def check(structure, expression, way, dtype="float64"):
     A, x = given
     if section in ("invertible", "positive definite") and not jnp.all(jnp.isfinite(jnp.linalg.inv(A.to_jax()))):
         return False  # the structure has no such matrix, and what a singular one gives is NaN here, infinite there
+    if "solve_triangular" in expression and jnp.any(jnp.linalg.diagonal(A.to_jax()) == 0):
+        return False  # the matrix is invertible, its triangle is not
     if way == "grad" and "while_loop" in expression:
         return False  # JAX has no such derivative
     valid = dtype == "float64" and A.shape[-2:] == CORE[section]

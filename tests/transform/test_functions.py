@@ -73,3 +73,14 @@ def test_the_check_notices_a_wrong_derivative_beside_one_that_is_not_defined(mon
 
 def test_the_check_notices_what_the_dense_array_refuses():
     assert check("Diagonal", "jnp.floor(A)", "eager", "complex128")  # an error, the same for both
+
+
+def test_the_rule_of_a_derivative_multiplies_structured_values_by_dense_tangents():
+    """The product looks whether its operand is finite, which JAX cannot transpose; a unit diagonal has no tangents of its structure."""
+    assert check("Triangular, unit diagonal", "jnp.linalg.pinv(A) @ A", "grad")
+
+
+@pytest.mark.parametrize("transform", ["jnp.fft.fftn(A)", "jnp.fft.hfft(A)"])
+def test_a_transform_of_an_inverse_has_derivatives(transform):
+    """XLA compiles no transform whose result it lays out as LAPACK wants it."""
+    assert check("Inverse", transform, "grad")
