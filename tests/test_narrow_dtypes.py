@@ -254,5 +254,12 @@ def test_what_has_no_routines_of_16_bits_says_so(dtype):
         sa.linalg.solve(a, b)
     with pytest.raises(TypeError, match="fft.rfft: there are no transforms of"):
         sa.fft.rfft(b)
+    for name, call in (
+        ("matrix_norm", lambda: sa.linalg.matrix_norm(a, ord=2)),
+        ("matrix_power", lambda: sa.linalg.matrix_power(a, -1)),
+    ):
+        with pytest.raises(TypeError, match=f"linalg.{name}: x has dtype {dtype}, for which LAPACK has no routines"):
+            call()
     assert float(sa.linalg.matrix_norm(a)) == pytest.approx(3**0.5, rel=1e-2)
+    assert sa.linalg.matrix_power(2 * a, 3)[0, 0] == 8
     assert sa.linalg.solve(sa.Diagonal(b), b).dtype == dtype  # needs no routine

@@ -34,10 +34,10 @@ def numeric(name: str, *arrays: Array):
 def floating(name: str, x: Array, argument: str = "x") -> Array:
     """The array with a floating-point dtype: integers become the default one, booleans raise.
 
-    So do dense arrays of 16 bits, but for norms and powers: LAPACK has no routines for them. Some structures need none.
+    So do dense arrays of 16 bits: LAPACK has no routines for them. Some structures need none.
     """
     narrow = x.dtype.kind not in "biu" and x.dtype.itemsize < 4
-    if narrow and type(x) is Dense and not name.endswith(("norm", "power")):
+    if narrow and type(x) is Dense:
         raise TypeError(
             f"{name}: {argument} has dtype {x.dtype}, for which LAPACK has no routines; cast it, as by sa.astype({argument}, sa.float32)"
         )
@@ -45,7 +45,7 @@ def floating(name: str, x: Array, argument: str = "x") -> Array:
 
 
 def inexact(name: str, x: Array, argument: str = "x") -> Array:
-    """The same for arrays that need no routine, such as right-hand sides."""
+    """The same where no routine is called for: right-hand sides, norms, powers."""
     if x.dtype.kind == "b":
         raise TypeError(f"{name}: {argument} must have a floating-point dtype (or integers), got bool")
     return cast(x, dtypes.default_dtype("f")) if x.dtype.kind in "iu" else cast(x, x.dtype)

@@ -54,7 +54,7 @@ def vector_norm(
     >>> float(sa.linalg.vector_norm(sa.Diagonal([3.0, 4.0])))
     5.0
     """
-    x = check.floating("linalg.vector_norm", x)
+    x = check.inexact("linalg.vector_norm", x)
     axes = check_axes("linalg.vector_norm", axis, x.ndim)
     if not isinstance(ord, numbers.Real) or math.isnan(ord):
         raise TypeError(f"linalg.vector_norm: ord must be a real number, got {ord!r}")
@@ -132,7 +132,9 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: int | float | str |
     check.matrix("linalg.matrix_norm", x)
     if ord not in _MATRIX_ORDERS:
         raise ValueError(f'linalg.matrix_norm: ord must be "fro", "nuc", 1, -1, 2, -2, inf or -inf, got {ord!r}')
-    return matrix_norm.dispatch(check.floating("linalg.matrix_norm", x), keepdims=bool(keepdims), ord=ord)
+    by_singular_values = ord in ("nuc", 2, -2)
+    x = (check.floating if by_singular_values else check.inexact)("linalg.matrix_norm", x)
+    return matrix_norm.dispatch(x, keepdims=bool(keepdims), ord=ord)
 
 
 @matrix_norm.kernel(Dense)

@@ -10,7 +10,7 @@ from ..core.dense import Dense
 from ..core.dispatch import function
 from ..core.operands import to_dense
 from ..core.recording import remark
-from ..kernels import linalg_dense, positive_definite, pseudo_inverse
+from ..kernels import determinants, linalg_dense, positive_definite, pseudo_inverse
 from . import linalg_checks as check
 from .linear_algebra import matmul
 
@@ -251,6 +251,16 @@ def _(x):
     return tuple(Dense._make((data,)) for data in linalg_dense.slogdet(x.data))
 
 
+def logarithms(x: Array):
+    """The sign of the determinant, and the logarithm of its magnitude, as data."""
+    return tuple(part._dense() for part in slogdet.dispatch(x))
+
+
+def det_by_slogdet(x: Array) -> Dense:
+    """The determinants by their logarithms: a product of the numbers that make them could leave the range on its way."""
+    return Dense._make((determinants.exponential(*logarithms(x), x.dtype),))
+
+
 @function("x", "rtol", prefix="linalg.")
 def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     """Moore–Penrose pseudo-inverse of each matrix of a stack.
@@ -378,7 +388,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     """
     check.square("linalg.matrix_power", x)
     n = check.integer("linalg.matrix_power", n, "n")
-    x = check.floating("linalg.matrix_power", x)
+    x = (check.floating if n < 0 else check.inexact)("linalg.matrix_power", x)
     ok = jnp.array(True)
     if n < 0:
         x, ok = inv.dispatch(x)

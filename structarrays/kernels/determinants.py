@@ -29,7 +29,7 @@ def of_parts(multiplied, logarithms, parts) -> Array:
     jax.Array, (...)
     """
     value = multiplied(parts)
-    return lax.cond(any_of_all(_is_lost(value)), lambda: _exponential(*logarithms(parts), value.dtype), lambda: value)
+    return lax.cond(any_of_all(_is_lost(value)), lambda: exponential(*logarithms(parts), value.dtype), lambda: value)
 
 
 @of_parts.defjvp
@@ -42,7 +42,7 @@ def _(multiplied, logarithms, primals, tangents):
 
     # The determinants once more, within the branch: where one is out of range its derivative is no number, and zero times that is none.
     by_product = derivative(multiplied)
-    by_logarithms = derivative(lambda parts: _exponential(*logarithms(parts), value.dtype))
+    by_logarithms = derivative(lambda parts: exponential(*logarithms(parts), value.dtype))
 
     def carefully():
         singular = logarithms(fixed)[0] == 0  # of such a matrix the logarithm has no derivative
@@ -75,7 +75,8 @@ def _(axis_size, in_batched, flags):
     return _together(jnp.any(flags)), False
 
 
-def _exponential(sign, logabsdet, dtype):
+def exponential(sign, logabsdet, dtype) -> Array:
+    """A determinant by its sign and the logarithm of its magnitude."""
     return sign * jnp.exp(logabsdet).astype(dtype)
 
 

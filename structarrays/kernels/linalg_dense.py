@@ -150,8 +150,7 @@ def _(primals, tangents):
         return jnp.where(where[..., None, None], x, jnp.eye(x.shape[-1], dtype=x.dtype))
 
     def regular(x):
-        sign, logabsdet = slogdet(chosen(x, ~singular))
-        return sign * jnp.exp(logabsdet).astype(x.dtype)
+        return determinants.exponential(*slogdet(chosen(x, ~singular)), x.dtype)
 
     def some_singular(x):
         return jnp.where(singular, jnp.linalg.det(chosen(x, singular)), regular(x))

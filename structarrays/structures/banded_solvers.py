@@ -14,7 +14,7 @@ from ..core.recording import remark
 from ..core.registry import FUNCTIONS
 from ..functions.linalg import cholesky, det, eig, eigh, inv, pinv, selected_inverse, slogdet, solve, svd
 from ..functions.linalg_checks import real_dtype
-from ..functions.linalg_solvers import POSITIVE_DEFINITE
+from ..functions.linalg_solvers import POSITIVE_DEFINITE, det_by_slogdet
 from ..kernels import banded as kernel
 from ..kernels import determinants
 from .banded import Banded, at_offsets, bands
@@ -133,10 +133,7 @@ def _(x):
     return Dense._make((determinants.phase(x.scale) ** n,)), Dense._make((logabsdet,))
 
 
-@det.kernel(Banded, when=has_structural_zeros)
-def _(x):
-    sign, logabsdet = (part.data for part in slogdet.dispatch(x))
-    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
+det.kernel(Banded, when=has_structural_zeros)(det_by_slogdet)
 
 
 @det.kernel(Diagonal, when=has_structural_zeros)

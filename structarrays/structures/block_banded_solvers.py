@@ -24,7 +24,7 @@ from ..functions.linalg import (
     solve_triangular,
     svdvals,
 )
-from ..functions.linalg_solvers import POSITIVE_DEFINITE
+from ..functions.linalg_solvers import POSITIVE_DEFINITE, det_by_slogdet
 from ..functions.linalg_triangular import transposed
 from ..kernels import block_tridiagonal as kernel
 from ..kernels.cyclic_reduction import rows_of_blocks
@@ -256,10 +256,7 @@ def _(x):
     return tuple(Dense._make((part,)) for part in _slogdet(x))
 
 
-@det.kernel(BlockBanded, when=_has_determinant_by_blocks)
-def _(x):
-    sign, logabsdet = (part._dense() for part in slogdet.dispatch(x))
-    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
+det.kernel(BlockBanded, when=_has_determinant_by_blocks)(det_by_slogdet)
 
 
 # ---- factors and elements ----------------------------------------------------------------------------------------------

@@ -30,11 +30,11 @@ from ..functions.linalg import (
     svdvals,
 )  # fmt: skip
 from ..functions.linalg_checks import real_dtype
+from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants, pseudo_inverse
 from .block_diagonal import BlockDiagonal, block_diagonal, has_square_blocks, regroup, side_by_side, stacks
 from .blocks_products import common_cuts, multiply_by_blocks
 from .diagonal import Diagonal
-from .factored_solvers import logarithms
 from .kronecker_solvers import all_of
 from .ordered import in_order
 from .product import product

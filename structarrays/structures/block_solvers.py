@@ -10,6 +10,7 @@ from ..core.operands import allow_dense, to_dense
 from ..core.recording import remark
 from ..functions.elementwise import negative
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
+from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
 from .block import Block, cut, is_zero
 from .factored_solvers import (
@@ -19,7 +20,6 @@ from .factored_solvers import (
     can_solve,
     checked,
     is_regular,
-    logarithms,
     signs,
     solution,
     solved,

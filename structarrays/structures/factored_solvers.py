@@ -19,6 +19,7 @@ from ..core.operands import densify, to_dense
 from ..core.recording import remark
 from ..core.registry import Registry
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
+from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
 from .banded import Banded
 from .low_rank_spectra import has_low_rank, of_low_rank, rank_bound, through_narrowest
@@ -237,11 +238,6 @@ def solution(a, data):
     """The solution of a system as data, and whether there is one."""
     x, ok = solve.dispatch(a, Dense._make((data,)))
     return x._dense(), ok
-
-
-def logarithms(x):
-    """The sign of the determinant, and the logarithm of its magnitude, as data."""
-    return tuple(part._dense() for part in slogdet.dispatch(x))
 
 
 # ---- products: factor by factor -------------------------------------------------------------------------------------

@@ -4,14 +4,13 @@ Upside down a Hankel matrix is a Toeplitz matrix: ``J H = T`` with the exchange 
 is ``T x = J b``, and ``det(H) = det(J) det(T)``.
 """
 
-import jax.numpy as jnp
-
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import to_dense
 from ..core.recording import remark
 from ..functions.linalg import det, inv, slogdet, solve
-from .factored_solvers import logarithms, solved
+from ..functions.linalg_solvers import det_by_slogdet, logarithms
+from .factored_solvers import solved
 from .hankel import Hankel
 from .inverse import checked_inverse, stays_inverse
 from .toeplitz import Toeplitz, toeplitz
@@ -45,10 +44,7 @@ def _(x):
     return Dense._make((-sign if odd else sign,)), Dense._make((logabsdet,))
 
 
-@det.kernel(Hankel)
-def _(x):
-    sign, logabsdet = logarithms(x)
-    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
+det.kernel(Hankel)(det_by_slogdet)
 
 
 # ---- what the dense form does -----------------------------------------------------------------------------------------

@@ -10,10 +10,11 @@ from ..core.factored import Factored, as_matrix, part, scale, stored
 from ..core.operands import allow_dense, cast, densify, to_dense
 from ..core.recording import remark
 from ..functions.linalg import det, inv, matmul, matrix_transpose, selected_inverse, slogdet, solve
+from ..functions.linalg_solvers import det_by_slogdet, logarithms
 from .banded import Banded
 from .banded_products import has_structural_zeros
 from .diagonal import Identity
-from .factored_solvers import can_solve, logarithms, signs, without_derivatives
+from .factored_solvers import can_solve, signs, without_derivatives
 from .product import compose_pair, times_number
 
 
@@ -133,10 +134,7 @@ def _(x):
     return x.a, jnp.array(True)
 
 
-@det.kernel(Inverse)
-def _(x):
-    sign, logabsdet = logarithms(x)  # the determinant of `a` may be too small for a number
-    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
+det.kernel(Inverse)(det_by_slogdet)  # the determinant of `a` may be too small for a number
 
 
 @slogdet.kernel(Inverse)

@@ -32,9 +32,9 @@ from ..functions.linalg import (
     svdvals,
 )  # fmt: skip
 from ..functions.linalg_checks import real_dtype
+from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
 from ..kernels import kronecker as kernel
-from .factored_solvers import logarithms
 from .kronecker import (
     Kronecker,
     factors_fit,

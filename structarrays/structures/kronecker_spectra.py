@@ -19,7 +19,7 @@ from ..core.operands import densify, to_dense
 from ..core.recording import remark
 from ..core.registry import Registry
 from ..functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve
-from ..functions.linalg_solvers import POSITIVE_DEFINITE
+from ..functions.linalg_solvers import POSITIVE_DEFINITE, det_by_slogdet
 from ..kernels import kronecker as kernel
 from ..kernels import kronecker_schur
 from .diagonal import Diagonal, Identity
@@ -169,11 +169,8 @@ def _(x):
     return tuple(Dense._make((part,)) for part in run(factors, shift, spectrum, diagonal))
 
 
-@det.kernel(Sum, when=_is_solved)
-@det.kernel(KroneckerSum, when=_is_solved)
-def _(x):
-    sign, logabsdet = (part.data for part in slogdet.dispatch(x))
-    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
+det.kernel(Sum, when=_is_solved)(det_by_slogdet)
+det.kernel(KroneckerSum, when=_is_solved)(det_by_slogdet)
 
 
 # ---- eigenvalues -------------------------------------------------------------------------------------------------------

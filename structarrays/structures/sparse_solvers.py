@@ -15,7 +15,7 @@ from ..core.contexts import densify_policy
 from ..core.dense import Dense
 from ..core.recording import remark
 from ..functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
-from ..functions.linalg_solvers import POSITIVE_DEFINITE
+from ..functions.linalg_solvers import POSITIVE_DEFINITE, det_by_slogdet
 from ..kernels import sparse as pattern_kernel
 from ..kernels import sparse_direct
 from ..kernels import sparse_systems as kernel
@@ -123,10 +123,7 @@ def _(x):
     return tuple(Dense._make((part,)) for part in x._over_batch(logarithms, x.data, *x._keys()))
 
 
-@det.kernel(Sparse, when=is_solved_directly)
-def _(x):
-    sign, logabsdet = (part.data for part in slogdet.dispatch(x))
-    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
+det.kernel(Sparse, when=is_solved_directly)(det_by_slogdet)
 
 
 # ---- structures that are solved by their sparse form --------------------------------------------------------------------

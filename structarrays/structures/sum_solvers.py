@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from ..core.array import Array
 from ..core.dense import Dense
@@ -19,8 +20,9 @@ from ..core.operands import to_dense
 from ..core.recording import remark
 from ..core.registry import Registry
 from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
+from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants, linalg_dense
-from ..kernels.tall import transposed_product
+from ..kernels.tall import transposed_products
 from .diagonal import Diagonal
 from .factored_solvers import (
     SMALL,
@@ -29,7 +31,6 @@ from .factored_solvers import (
     generically_regular,
     is_inverse,
     is_regular,
-    logarithms,
     signs,
     solution,
     solved,
@@ -102,22 +103,23 @@ class Capacitance(NamedTuple):
     regular: jax.Array
 
 
-def _capacitance(base, u, v):
+def _capacitance(base, u, v, *right):
+    """The `Capacitance`, and ``V^T A^{-1} b`` for right-hand sides: with a diagonal A by the same look at V."""
     rule = row_factors.choose((base,), {})
     if rule is not None and type(v) is Dense:
         factors, regular = rule.run(base)
-        inner, c = None, transposed_product(v.data, to_dense(u).data, factors)
+        inner, (c, *reduced) = None, transposed_products(v.data, (to_dense(u).data, *right), factors)
     else:
         inner, regular = solution(base, to_dense(u).data)
-        c = transposed_times(v, inner)
-    return Capacitance(inner, c + jnp.eye(c.shape[-1], dtype=c.dtype), regular)
+        c, *reduced = (transposed_times(v, part) for part in (inner, *(solution(base, b)[0] for b in right)))
+    return Capacitance(inner, c + jnp.eye(c.shape[-1], dtype=c.dtype), regular), *reduced
 
 
-def _once(base, u, v, capacitance, b):
+def _once(base, u, v, capacitance, b, reduced=transposed_times):
     """The solution by the formula, that for the base alone, and whether the pivots are regular."""
     inner, c, regular = capacitance
     first, ok1 = solution(base, b)
-    small, ok2 = linalg_dense.solve(c, transposed_times(v, first))
+    small, ok2 = linalg_dense.solve(c, reduced(v, first))
     second = inner @ small if inner is not None else solution(base, times(u, small))[0]
     return first - second, first, ok1 & ok2 & regular
 
@@ -132,11 +134,16 @@ def _woodbury(x1, b):
         f"Woodbury's formula, with {type(base).__name__} for a base and rank {low.rank}, and a look at the residual; a system with the base "
         f"for {low.rank} columns and each of x2, and O(n r**2)"
     )
-    capacitance = _capacitance(base, u, v)
+    given = lax.stop_gradient(b)
+    capacitance, known = _capacitance(base, u, v, given)
     flipped = matrix_transpose.dispatch(base)
 
     def approximate(b):
-        return _once(base, u, v, capacitance, b)[::2]
+        def reduced(v, first):
+            changed = determinants.any_of_all(b != given)  # so it is for derivatives and refinement
+            return lax.cond(changed, lambda: transposed_times(v, first), lambda: known)
+
+        return _once(base, u, v, capacitance, b, reduced)[::2]
 
     def transposed(b):
         other = Capacitance(None, capacitance.c.mT, capacitance.regular)
@@ -172,7 +179,7 @@ def _(x1, x2):
 def _(x):
     base, low = _split(x)
     u, v = (to_dense(p) for p in low.parts)
-    _, c, regular = _capacitance(base, u, v)
+    ((_, c, regular),) = _capacitance(base, u, v)
     inner, _ = solve.dispatch(base, u)
     left, fine = linalg_dense.solve(c.mT, inner._dense().mT)
     right, _ = solve.dispatch(matrix_transpose.dispatch(base), v)
@@ -189,10 +196,12 @@ def _checked_capacitance(x):
     on one system. It does where the base is near to a singular matrix and the sum is not.
     """
     base, low = _split(x)
-    capacitance = _capacitance(base, *low.parts)
-    held, (u, v), known = without_derivatives((base, low.parts, capacitance))
-    b = signs(x)
-    whole, alone = (jnp.max(jnp.abs(part), axis=(-2, -1)) for part in _once(held, u, v, known, b)[:2])
+    b = jnp.broadcast_to(signs(x), (*x.shape[:-1], 1))
+    capacitance, reduced = _capacitance(base, *low.parts, b)
+    held, (u, v), known, reduced = without_derivatives((base, low.parts, capacitance, reduced))
+    whole, alone = (
+        jnp.max(jnp.abs(part), axis=(-2, -1)) for part in _once(held, u, v, known, b, lambda *_: reduced)[:2]
+    )
     return base, capacitance.c, alone <= whole / jnp.finfo(x.dtype).eps ** (1 / 3)
 
 

@@ -17,7 +17,7 @@ from ..core.dense import Dense
 from ..core.operands import to_dense
 from ..core.recording import remark
 from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
-from ..functions.linalg_solvers import POSITIVE_DEFINITE
+from ..functions.linalg_solvers import POSITIVE_DEFINITE, det_by_slogdet
 from ..kernels import toeplitz_solvers as kernel
 from ..kernels.banded_systems import mapped_together
 from ..kernels.toeplitz_iterations import LARGE
@@ -158,10 +158,7 @@ def _(definite, primals, tangents):
     return factors, still._replace(logabsdet=relative.real)
 
 
-@det.kernel(Toeplitz)
-def _(x):
-    sign, logabsdet = (part.data for part in slogdet.dispatch(x))
-    return Dense._make((sign * jnp.exp(logabsdet).astype(x.dtype),))
+det.kernel(Toeplitz)(det_by_slogdet)
 
 
 for _function in (solve, inv, slogdet, det):
