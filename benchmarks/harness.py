@@ -28,20 +28,15 @@ class Timing:
 
 @dataclass(frozen=True)
 class Bar:
-    """`subject` may take `factor` times as long as the fastest of `references`, and `plus` seconds."""
+    """`subject` may take `factor` times as long as `reference`, and `plus` seconds."""
 
-    references: str | Sequence[str]
+    reference: str
     factor: float = 1.0
     plus: float = 0.0
     subject: str = OURS
 
-    def names(self) -> tuple[str, ...]:
-        return (self.references,) if isinstance(self.references, str) else tuple(self.references)
-
     def __str__(self) -> str:
-        text = " or ".join(self.names())
-        if self.factor != 1.0:
-            text = f"{self.factor:g} x {text}"
+        text = self.reference if self.factor == 1.0 else f"{self.factor:g} x {self.reference}"
         return f"{text} + {self.plus * 1e6:.1f} us" if self.plus else text
 
 
@@ -119,12 +114,11 @@ class Report:
             {"case": case, "seconds": {k: asdict(v) for k, v in timings.items()}, "absent": dict(absent or {})}
         )
         for bar in bars:
-            present = [name for name in bar.names() if name in timings]
             subject = timings[bar.subject].minimum
-            if not present:
+            if bar.reference not in timings:
                 self.judge(case, bar.subject, f"<= {bar}", duration(subject), None)
                 continue
-            reference = min(timings[name].minimum for name in present)
+            reference = timings[bar.reference].minimum
             met = subject <= bar.factor * reference + bar.plus
             if bar.plus:
                 over = f"{(subject - bar.factor * reference) * 1e6:+.2f} us"

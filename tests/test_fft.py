@@ -149,3 +149,17 @@ def test_derivatives_of_structured_products_through_an_inverse(structure, n):
         expected = jax.grad(size)(x, dense, multiply)
         got = jax.jit(jax.grad(lambda x, m=multiply: size(x, a, lambda y, a: m(sa.asarray(y), a).to_jax())))(x)
         np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9 * np.max(np.abs(expected)))
+
+
+@pytest.mark.parametrize("matrix", ["solution", "its transpose"])
+def test_a_circulant_system_beside_an_inverse(matrix):
+    rng = np.random.default_rng(0)
+    c, b = 9 * np.eye(9)[0] + rng.normal(size=9) / 9, rng.normal(size=(9, 9))
+
+    def both(solve, b):
+        x = solve(b.T)
+        return jnp.linalg.inv(x.T if matrix == "its transpose" else x)
+
+    expected = both(lambda b: jnp.linalg.solve(sa.Circulant(c).to_jax(), b), b)
+    got = jax.jit(lambda b: both(lambda b: sa.linalg.solve(sa.Circulant(c), sa.asarray(b)).to_jax(), b))(b)
+    np.testing.assert_allclose(got, expected, rtol=1e-9)

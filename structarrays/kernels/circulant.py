@@ -47,10 +47,8 @@ def from_spectrum(values, like):
 def apply_spectrum(values, x):
     """The matrix with these eigenvalues (as of `spectrum`) times a dense `x` (..., n, p); batches broadcast."""
     columns = x.mT
-    return jnp.broadcast_to(
-        from_spectrum(values[..., None, :] * spectrum(columns), columns).mT,
-        (*jnp.broadcast_shapes(values.shape[:-1], x.shape[:-2]), *x.shape[-2:]),
-    )
+    result = fft.by_rows(from_spectrum(values[..., None, :] * spectrum(columns), columns).mT)
+    return jnp.broadcast_to(result, (*jnp.broadcast_shapes(values.shape[:-1], x.shape[:-2]), *x.shape[-2:]))
 
 
 def _once_and_twice(values, n):

@@ -31,7 +31,6 @@ def _(primals, tangents):
 
 def between(transform, x: Array, **how) -> Array:
     """A transform whose argument and result have derivatives `by_rows`."""
-    x = jnp.asarray(x)
     return _guarded(transform(_guarded(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x, **how))
 
 

@@ -95,16 +95,18 @@ def selected(x, axis, places):
     shape = tuple(len(places) if i == axis else m for i, m in enumerate(x.core_shape))
     leaves = [np.asarray(leaf) for leaf in (x.data, *x.coords)]
     parts, is_sorted = [], x.order[0] == axis
-    if not x.batch_shape and not x.padded and n <= 4 * (x.nnz + len(places)):
-        by, first, counts = host.kept_lines(x.coords[axis], n, is_sorted)
-        parts.append(_selected(leaves, axis, by, first[places], counts[places], shape, x.order))
-    for b in np.ndindex(*x.batch_shape) if not parts else ():
+    keeps = not x.batch_shape and not x.padded and n <= 4 * (x.nnz + len(places))
+    for b in np.ndindex(*x.batch_shape):
         part = [leaf[b] for leaf in leaves]
         if x.padded:
             inside = part[1] < x.core_shape[0]
             part = [leaf[inside] for leaf in part]
-        by = None if is_sorted else np.argsort(part[1 + axis], kind="stable")
-        first, counts = host.lines(part[1 + axis] if by is None else part[1 + axis][by], places, n)
+        if keeps:
+            by, first, counts = host.kept_lines(x.coords[axis], n, is_sorted)
+            first, counts = first[places], counts[places]
+        else:
+            by = None if is_sorted else np.argsort(part[1 + axis], kind="stable")
+            first, counts = host.lines(part[1 + axis] if by is None else part[1 + axis][by], places, n)
         parts.append(_selected(part, axis, by, first, counts, shape, x.order))
     total = max((len(part[0]) for part in parts), default=0)
     padded = any(len(part[0]) < total for part in parts)

@@ -96,30 +96,43 @@ def _(x):
 
 
 class Capacitance(NamedTuple):
-    """``A^{-1} U`` (or None, where it is not held: of a diagonal A), ``C``, and whether the base is regular."""
+    """``A^{-1} U`` (None where it is not held: of a diagonal A), ``C``, whether the base is regular, and of one right-hand side b
+    ``(b, V^T A^{-1} b)`` (None where that is not had by the same look at V).
+    """
 
     inner: jax.Array | None
     c: jax.Array
     regular: jax.Array
+    known: tuple[jax.Array, jax.Array] | None = None
 
 
-def _capacitance(base, u, v, *right):
-    """The `Capacitance`, and ``V^T A^{-1} b`` for right-hand sides: with a diagonal A by the same look at V."""
+def _capacitance(base, u, v, b=None):
+    """The `Capacitance`, and what a diagonal A makes of right-hand sides."""
     rule = row_factors.choose((base,), {})
     if rule is not None and type(v) is Dense:
         factors, regular = rule.run(base)
-        inner, (c, *reduced) = None, transposed_products(v.data, (to_dense(u).data, *right), factors)
+        c, *of_b = transposed_products(v.data, (to_dense(u).data, *([] if b is None else [b])), factors)
+        inner, known = None, (b, *of_b) if of_b else None
     else:
         inner, regular = solution(base, to_dense(u).data)
-        c, *reduced = (transposed_times(v, part) for part in (inner, *(solution(base, b)[0] for b in right)))
-    return Capacitance(inner, c + jnp.eye(c.shape[-1], dtype=c.dtype), regular), *reduced
+        c, known = transposed_times(v, inner), None
+    return Capacitance(inner, c + jnp.eye(c.shape[-1], dtype=c.dtype), regular, known)
 
 
-def _once(base, u, v, capacitance, b, reduced=transposed_times):
+def _once(base, u, v, capacitance, b):
     """The solution by the formula, that for the base alone, and whether the pivots are regular."""
-    inner, c, regular = capacitance
+    inner, c, regular, known = capacitance
     first, ok1 = solution(base, b)
-    small, ok2 = linalg_dense.solve(c, reduced(v, first))
+
+    def reduced():
+        return transposed_times(v, first)
+
+    if known is None:
+        right = reduced()
+    else:
+        given, of_given = known  # others come from derivatives and from refinement
+        right = lax.cond(determinants.any_of_all(b != given), reduced, lambda: of_given)
+    small, ok2 = linalg_dense.solve(c, right)
     second = inner @ small if inner is not None else solution(base, times(u, small))[0]
     return first - second, first, ok1 & ok2 & regular
 
@@ -134,20 +147,14 @@ def _woodbury(x1, b):
         f"Woodbury's formula, with {type(base).__name__} for a base and rank {low.rank}, and a look at the residual; a system with the base "
         f"for {low.rank} columns and each of x2, and O(n r**2)"
     )
-    given = lax.stop_gradient(b)
-    capacitance, known = _capacitance(base, u, v, given)
+    capacitance = _capacitance(base, u, v, lax.stop_gradient(b))
     flipped = matrix_transpose.dispatch(base)
 
     def approximate(b):
-        def reduced(v, first):
-            changed = determinants.any_of_all(b != given)  # so it is for derivatives and refinement
-            return lax.cond(changed, lambda: transposed_times(v, first), lambda: known)
-
-        return _once(base, u, v, capacitance, b, reduced)[::2]
+        return _once(base, u, v, capacitance, b)[::2]
 
     def transposed(b):
-        other = Capacitance(None, capacitance.c.mT, capacitance.regular)
-        return _once(flipped, v, u, other, b)[::2]
+        return _once(flipped, v, u, Capacitance(None, capacitance.c.mT, capacitance.regular), b)[::2]
 
     return checked(x1, b, approximate, transposed)
 
@@ -179,7 +186,7 @@ def _(x1, x2):
 def _(x):
     base, low = _split(x)
     u, v = (to_dense(p) for p in low.parts)
-    ((_, c, regular),) = _capacitance(base, u, v)
+    _, c, regular, _ = _capacitance(base, u, v)
     inner, _ = solve.dispatch(base, u)
     left, fine = linalg_dense.solve(c.mT, inner._dense().mT)
     right, _ = solve.dispatch(matrix_transpose.dispatch(base), v)
@@ -197,11 +204,9 @@ def _checked_capacitance(x):
     """
     base, low = _split(x)
     b = jnp.broadcast_to(signs(x), (*x.shape[:-1], 1))
-    capacitance, reduced = _capacitance(base, *low.parts, b)
-    held, (u, v), known, reduced = without_derivatives((base, low.parts, capacitance, reduced))
-    whole, alone = (
-        jnp.max(jnp.abs(part), axis=(-2, -1)) for part in _once(held, u, v, known, b, lambda *_: reduced)[:2]
-    )
+    capacitance = _capacitance(base, *low.parts, b)
+    held, (u, v), fixed = without_derivatives((base, low.parts, capacitance))
+    whole, alone = (jnp.max(jnp.abs(part), axis=(-2, -1)) for part in _once(held, u, v, fixed, b)[:2])
     return base, capacitance.c, alone <= whole / jnp.finfo(x.dtype).eps ** (1 / 3)
 
 
