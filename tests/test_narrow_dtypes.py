@@ -263,3 +263,25 @@ def test_what_has_no_routines_of_16_bits_says_so(dtype):
     assert float(sa.linalg.matrix_norm(a)) == pytest.approx(3**0.5, rel=1e-2)
     assert sa.linalg.matrix_power(2 * a, 3)[0, 0] == 8
     assert sa.linalg.solve(sa.Diagonal(b), b).dtype == dtype  # needs no routine
+
+
+NARROW = {
+    "Banded": lambda ones: sa.tridiagonal(ones[1:], 4 * ones, ones[1:]),
+    "Toeplitz": lambda ones: sa.Toeplitz(ones / jnp.arange(1, 41, dtype=ones.dtype)),
+    "Sparse": lambda ones: sa.Sparse(ones, (jnp.arange(40), jnp.arange(40)), (40, 40)),
+    "BlockDiagonal": lambda ones: sa.BlockDiagonal(jnp.eye(4, dtype=ones.dtype)[None] * ones[:10, None, None]),
+    "Sum": lambda ones: sa.Diagonal(2 * ones) + sa.LowRank(ones[:, None], ones[:, None]),
+}
+
+
+@pytest.mark.parametrize("structure", NARROW)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_what_has_no_routines_of_16_bits_says_so_of_structures(structure, dtype):
+    """Which they need hangs on the structure; what JAX says where LAPACK has none names no argument."""
+    a, b = NARROW[structure](jnp.ones(40, dtype)), jnp.ones(40, dtype)
+    with pytest.raises(
+        TypeError, match=f"linalg.solve: x1 has dtype {dtype}, for which LAPACK has no routines; cast it"
+    ):
+        sa.linalg.solve(a, b)
+    with pytest.raises(TypeError, match=f"linalg.pinv: x has dtype {dtype}, for which LAPACK"):
+        sa.linalg.pinv(a)

@@ -79,7 +79,7 @@ COMPILED: dict[str, Callable[..., Array]] = {}
 
 _EQUALITY = ("equal", "not_equal")
 
-RETRIED = (TypeError, ValueError, OverflowError)
+RETRIED = (TypeError, ValueError, OverflowError, NotImplementedError)
 """What a compiled call raises for arguments that have to be looked at more closely."""
 
 

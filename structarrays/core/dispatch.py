@@ -29,7 +29,7 @@ from .array import COMPILED, RETRIED, Array, dynamic_classes
 from .contexts import linalg_errors
 from .dense import Dense
 from .errors import DensifyError
-from .operands import check_operand, densify, lift, strip_weak, to_dense
+from .operands import check_operand, densify, lift, strip_weak, to_dense, unsupported
 from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry, Run
 from .sharding import beside, on_mesh, padded_for, pieces
@@ -249,7 +249,11 @@ class Function(Registry[Any], Generic[R]):
         if result is _FAILED:
             # Either JAX cannot take an argument as it stands, or the code raised: the second call tells.
             static, arrays = self._repair(static, arrays)
-            result = complete(self._jit(static, *arrays), arrays)
+            try:
+                result = complete(self._jit(static, *arrays), arrays)
+            except NotImplementedError as error:
+                self._explain(error, static, arrays)
+                raise
         whole: R = result if self.checked is None else self._verified(result, static, arrays)
         return whole
 
@@ -281,11 +285,8 @@ class Function(Registry[Any], Generic[R]):
             raise TypeError(
                 f"{self.name}: a static argument has type {type(bad).__name__}, which is not allowed"
             ) from None
-        plan = self._plans.get(static[0]) if static else None
-        names = plan.arrays if plan else [name.lstrip("*") for name in self.arrays]
         good: list[Any] = []
-        for i, value in enumerate(arrays):
-            name = names[i] if i < len(names) else f"argument {i + 1}"
+        for name, value in zip(self._names(static, len(arrays)), arrays, strict=True):
             if isinstance(value, (list, tuple)) and self._takes_sequence(name):
                 good.append(tuple(self._operand(v, f"{name}[{j}]") for j, v in enumerate(value)))
             else:
@@ -294,6 +295,22 @@ class Function(Registry[Any], Generic[R]):
             strong = [v.dtype for v in good if hasattr(v, "dtype")]
             good = [_python_integer(v, strong, self.name) if type(v) is int else v for v in good]
         return fixed, good
+
+    def _names(self, static: tuple[Any, ...], count: int) -> list[str]:
+        """What so many operands are called in messages."""
+        plan = self._plans.get(static[0]) if static else None
+        names = list(plan.arrays) if plan else [name.lstrip("*") for name in self.arrays]
+        return [*names[:count], *(f"argument {i + 1}" for i in range(len(names), count))]
+
+    def _explain(self, error: NotImplementedError, static: tuple[Any, ...], arrays: Sequence[Any]) -> None:
+        """Raise the error that names the operand, where LAPACK has no routine for its dtype."""
+        for name, value in zip(self._names(static, len(arrays)), arrays, strict=True):
+            if (
+                isinstance(value, Array | jax.Array)
+                and dtypes.is_half(value.dtype)
+                and "Unsupported dtype" in str(error)
+            ):
+                raise unsupported(self.name, name, value.dtype) from error
 
     def _takes_sequence(self, name: str) -> bool:
         return f"*{name}" in self.arrays

@@ -176,6 +176,11 @@ def is_kind(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     return np.dtype(dtype) == as_dtype(kind, "kind")
 
 
+def is_half(dtype: np.dtype) -> bool:
+    """Whether a dtype is of inexact numbers of at most 16 bits: too few for LAPACK, for transforms, and for counts."""
+    return dtype.itemsize < 4 and jnp.issubdtype(dtype, jnp.inexact)
+
+
 def native(value: Any) -> Any:
     """An array of NumPy in the byte order of this machine, which JAX wants: files may have the other one. Else what it was."""
     foreign = isinstance(value, np.ndarray) and not value.dtype.isnative

@@ -32,6 +32,13 @@ def lift(value: Any, argument: str = "x") -> Array:
     raise TypeError(f"{argument} must be an array, got {type(value).__name__}: {str(value)[:60]}")
 
 
+def unsupported(function: str, argument: str, dtype: np.dtype) -> TypeError:
+    """The error for an argument of a dtype that LAPACK has no routines for: one of 16 bits."""
+    return TypeError(
+        f"{function}: {argument} has dtype {dtype}, for which LAPACK has no routines; cast it, as by sa.astype({argument}, sa.float32)"
+    )
+
+
 def check_operand(value: Any, function: str, argument: str) -> None:
     """Raise TypeError for what is no array, in the words of the function that got it."""
     if not is_operand(value):

@@ -16,7 +16,7 @@ def operand(name, x, kinds):
     kind = "f" if x.dtype.kind in "iu" else x.dtype.kind
     if kind == "b" or (kind == "c" and kinds == "real"):
         raise TypeError(f"{name}: x must have a {kinds} floating-point dtype, got {x.dtype}")
-    if x.dtype.itemsize < 4 and x.dtype.kind not in "iu":
+    if dtypes.is_half(x.dtype):
         raise TypeError(f"{name}: there are no transforms of {x.dtype}; cast x, as by sa.astype(x, sa.float32)")
     return cast(x, dtypes.default_dtype("f")) if x.dtype.kind in "iu" else x
 

@@ -7,7 +7,7 @@ from ..core import dtypes
 from ..core.array import Array
 from ..core.batch import check_axis
 from ..core.dense import Dense
-from ..core.operands import cast, promote, to_dense
+from ..core.operands import cast, promote, to_dense, unsupported
 
 
 def matrix(name: str, x: Array, argument: str = "x"):
@@ -36,11 +36,8 @@ def floating(name: str, x: Array, argument: str = "x") -> Array:
 
     So do dense arrays of 16 bits: LAPACK has no routines for them. Some structures need none.
     """
-    narrow = x.dtype.kind not in "biu" and x.dtype.itemsize < 4
-    if narrow and type(x) is Dense:
-        raise TypeError(
-            f"{name}: {argument} has dtype {x.dtype}, for which LAPACK has no routines; cast it, as by sa.astype({argument}, sa.float32)"
-        )
+    if type(x) is Dense and dtypes.is_half(x.dtype):
+        raise unsupported(name, argument, x.dtype)
     return inexact(name, x, argument)
 
 

@@ -33,7 +33,7 @@ def _times(value, count):
         return jax.lax.complex(_times(value.real, count), _times(value.imag, count))
     if dtype.kind in "iu" and isinstance(count, builtins.int):
         count = np.array(count % 2**64, np.uint64).astype(dtype)
-    if dtype.itemsize < 4 and dtype.kind not in "iu":  # a number of 16 bits may not be as large as the count
+    if dtypes.is_half(dtype):  # a number of 16 bits may not be as large as the count
         return (value.astype(jnp.float32) * jnp.asarray(count, jnp.float32)).astype(dtype)
     return value * jnp.asarray(count, dtype)
 
@@ -101,7 +101,7 @@ def _floating(x: Array) -> Array:
 def _averaged(function, x: Array, **static) -> Array:
     """`mean`, `var` or `std` of an array, of 16 bits in 32 as in NumPy and JAX: its sums, and the number of its elements, are large."""
     x = _floating(x)
-    if x.dtype.itemsize < 4:
+    if dtypes.is_half(x.dtype):
         return cast(function.dispatch(cast(x, np.dtype("float32")), **static), x.dtype)
     return function.dispatch(x, **static)
 
