@@ -119,6 +119,8 @@ class TestResultType:
             sa.result_type()
         with pytest.raises(TypeError, match="argument 2"):
             sa.result_type(sa.float32, "x")
+        with pytest.raises(TypeError, match="result_type: argument 1 must be a dtype of booleans or numbers, got 'S3'"):
+            sa.result_type("S3")
 
 
 @pytest.mark.parametrize(("a", "b"), list(itertools.product(DTYPES, DTYPES)), ids=str)

@@ -68,8 +68,12 @@ def test_bad_arguments_of_toeplitz():
         sa.linalg.solve_toeplitz(([1.0, 2.0], [1.0]), [1.0, 2.0])
     with pytest.raises(ValueError, match=r"tuple \(c, r\), got a tuple of 3"):
         sa.linalg.solve_toeplitz((1.0, 2.0, 3.0), [1.0])
-    with pytest.raises(ValueError, match="x2 must be"):
+    with pytest.raises(
+        ValueError, match=r"solve_toeplitz: b must be .* with M = 2 for the matrix of shape \(2, 2\), got"
+    ):
         sa.linalg.solve_toeplitz([1.0, 2.0], [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match=r"matmul_toeplitz: x must be .* with N = 2, got shape \(3,\)"):
+        sa.linalg.matmul_toeplitz([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(np.linalg.LinAlgError):
         sa.linalg.solve_toeplitz([1.0, 1.0], [1.0, 2.0])
 

@@ -88,7 +88,10 @@ def _dtype_of(value, function: str, argument: str) -> np.dtype:
     """The dtype of an array, or the dtype itself, whether it exists on the device or not."""
     if isinstance(value, (Array, jax.Array, np.ndarray, np.generic)):
         return value.dtype
-    return _dtype(value, function, argument)
+    dtype = _dtype(value, function, argument)
+    if dtype.kind != "b" and not jnp.issubdtype(dtype, np.number):
+        raise TypeError(f"{function}: {argument} must be a dtype of booleans or numbers, got {value!r}")
+    return dtype
 
 
 def _dtype(value, function: str, argument: str) -> np.dtype:

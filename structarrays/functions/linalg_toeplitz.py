@@ -6,7 +6,7 @@ from ..core.array import Array
 from ..core.batch import check_axis
 from ..core.dense import Dense, parameter
 from ..core.dispatch import function
-from ..core.operands import promote, to_dense
+from ..core.operands import lift, promote, to_dense
 from ..kernels import circulant as kernel
 from . import linalg_checks as check
 from .linalg_solvers import solve
@@ -51,12 +51,12 @@ def solve_toeplitz(c_or_cr, b) -> Array:
     Dense([1., 2., 3.], dtype=float64)
     """
     matrix = _toeplitz("linalg.solve_toeplitz", c_or_cr)
-    b, (m, n) = parameter(b, "b"), matrix.shape[-2:]
+    b, (m, n) = lift(parameter(b, "b")), matrix.shape[-2:]
     if m != n:
         raise ValueError(
             f"linalg.solve_toeplitz: c and r must have the same length for a square matrix, got {m} and {n}"
         )
-    return solve(matrix, b)
+    return solve(*check.system("linalg.solve_toeplitz", matrix, b, "the matrix", "b"))
 
 
 def matmul_toeplitz(c_or_cr, x) -> Array:
@@ -92,7 +92,11 @@ def matmul_toeplitz(c_or_cr, x) -> Array:
     >>> sa.linalg.matmul_toeplitz(([1.0, 3.0, 6.0], [1.0, -1.0]), sa.asarray([1.0, 2.0]))
     Dense([-1.,  5., 12.], dtype=float64)
     """
-    return matmul(_toeplitz("linalg.matmul_toeplitz", c_or_cr), parameter(x, "x"))
+    matrix, x = _toeplitz("linalg.matmul_toeplitz", c_or_cr), lift(parameter(x, "x"))
+    n, rows = matrix.shape[-1], x.shape[-2:][:1]
+    if rows != (n,):
+        raise ValueError(f"linalg.matmul_toeplitz: x must be (N,) or (..., N, K) with N = {n}, got shape {x.shape}")
+    return matmul(matrix, x)
 
 
 def _toeplitz(name, c_or_cr):
