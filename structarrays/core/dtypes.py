@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -104,16 +104,8 @@ def default_dtype(kind: str) -> np.dtype:
                     {"i": "int32", "u": "uint32", "f": "float32", "c": "complex64"}[kind])  # fmt: skip
 
 
-@overload
-def as_dtype(dtype: None, argument: str = "dtype") -> None: ...
-
-
-@overload
-def as_dtype(dtype: DTypeLike, argument: str = "dtype") -> np.dtype: ...
-
-
-def as_dtype(dtype: DTypeLike | None, argument: str = "dtype") -> np.dtype | None:
-    """The `numpy.dtype` that an argument names; ``None`` stays ``None``.
+def as_dtype(dtype: DTypeLike, argument: str = "dtype") -> np.dtype:
+    """The `numpy.dtype` that an argument names; ``None``, float64 to NumPy, is not one.
 
     Raises
     ------
@@ -122,13 +114,13 @@ def as_dtype(dtype: DTypeLike | None, argument: str = "dtype") -> np.dtype | Non
     ValueError
         If it is a 64-bit dtype while JAX's x64 switch is off.
     """
-    if dtype is None:
-        return None
     if type(dtype) is DType:
         dtype = dtype.dtype
     elif dtype is int or dtype is float or dtype is complex:
         dtype = default_dtype({int: "i", float: "f", complex: "c"}[dtype])
     try:
+        if dtype is None:
+            raise TypeError("None")
         dtype = np.dtype(dtype)
     except TypeError as error:
         raise TypeError(

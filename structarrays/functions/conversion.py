@@ -55,7 +55,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy: bool | None = None) -> Arr
     >>> sa.asarray(D) is D, type(sa.asarray(D, copy=True)).__name__
     (True, 'Diagonal')
     """
-    dtype = dtypes.as_dtype(dtype)
+    dtype = None if dtype is None else dtypes.as_dtype(dtype)
     check_device(device, "asarray")
     if not isinstance(obj, Array):
         if not isinstance(obj, jax.Array):

@@ -62,9 +62,7 @@ def astype(x: Array, dtype, /, *, copy: bool = True, device=None) -> Array:
     """
     if not isinstance(x, Array):
         x = FUNCTIONS["asarray"](x)
-    if dtype is None:
-        raise TypeError("astype: dtype must be a dtype, got None")
-    dtype = dtypes.as_dtype(dtype)
+    dtype = dtypes.as_dtype(dtype, "astype: dtype")
     check_device(device, "astype")
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError(f"astype: cannot cast {x.dtype} to {dtype}; take xp.real(x) or xp.imag(x) first")

@@ -220,7 +220,8 @@ def trace(x: Array, /, *, offset: int = 0, dtype=None) -> Array:
     """
     check.matrix("linalg.trace", x)
     check.numeric("linalg.trace", x)
-    return trace.dispatch(x, offset=check.integer("linalg.trace", offset, "offset"), dtype=as_dtype(dtype))
+    dtype = None if dtype is None else as_dtype(dtype)
+    return trace.dispatch(x, offset=check.integer("linalg.trace", offset, "offset"), dtype=dtype)
 
 
 @trace.kernel(Array)

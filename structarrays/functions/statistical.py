@@ -85,9 +85,9 @@ MIN = Monoid(kernels.min, jax.lax.min, _itself, _highest, "min")
 
 def _accumulating(x: Array, dtype, name: str) -> Array:
     """The array in the dtype in which the standard adds and multiplies it."""
-    dtype = dtypes.as_dtype(dtype, f"{name}: dtype")
     if dtype is None:
         return cast(x, kernels.accumulation_dtype(x.dtype))
+    dtype = dtypes.as_dtype(dtype, f"{name}: dtype")
     if dtype.kind == "b" or (x.dtype.kind == "c" and dtype.kind != "c"):
         raise TypeError(f"{name}: dtype must be a numeric dtype that can hold {x.dtype}, got {dtype}")
     return cast(x, dtype)
