@@ -33,9 +33,13 @@ def leaf(generator, core, dtype, batch):
 
 
 def _scale(x) -> float:
-    """The largest magnitude in the parts: a factored array of small values may be a difference of large ones."""
+    """The largest magnitude in the parts: a factored array of small values may be a difference of large ones, and so may be what
+    becomes of a small entry beside a large background, which is the sum of a constant and what is left of the entries.
+    """
+    if not isinstance(x, Factored):
+        return 0.0 if x.background is None else float(np.max(np.abs(x.background)))
     leaves = [np.abs(np.asarray(leaf)).max(initial=0) for leaf in jax.tree.leaves(x) if leaf.dtype.kind in "fc"]
-    return float(np.prod([1 + m for m in leaves])) if isinstance(x, Factored) else 0.0
+    return float(np.prod([1 + m for m in leaves]))
 
 
 def expression(generator, core, dtype, batch, depth):
