@@ -57,6 +57,104 @@ def test_expm_multiply(cores):
     check_everywhere(case, structures, others)
 
 
+TIMES = (
+    {"start": 0.3, "stop": 2.0, "num": 5},
+    {"start": 0, "stop": 1, "num": 4, "endpoint": False},
+    {"start": -0.2, "stop": 1.0},
+    {"start": 1.0, "stop": -0.5, "num": 2, "endpoint": True},
+)
+
+
+def _exponents():
+    a, b = random(3, 3), random(4, 4, seed=1)
+    yield sa.asarray(random(12, 12))
+    yield sa.tridiagonal(random(11), random(12), random(11, seed=1))
+    yield sa.Sparse.from_dense(np.where(random(12, 12) > 1, 0.5, 0.0))
+    yield sa.Diagonal(random(12))
+    yield sa.Circulant(random(12))
+    yield sa.BlockDiagonal([a, a.T, a, -a])
+    yield sa.KroneckerSum(a, b)
+    yield sa.LowRank(random(12, 2), random(12, 2, seed=1))
+    yield sa.Kronecker(a, b) + sa.Identity(12)
+
+
+@pytest.mark.parametrize("times", TIMES)
+def test_the_exponential_at_times(times):
+    for x in _exponents():
+        a = dense(x)
+        for b in (random(12), random(12, 2)):
+            expected = np.stack([scipy.linalg.expm(t * a) @ b for t in np.linspace(**{"num": 50} | times)])
+            close(sa.linalg.expm_multiply(x, b, **times), expected, 1e-11)
+            close(jax.jit(lambda x, b: sa.linalg.expm_multiply(x, b, **times))(x, b), expected, 1e-11)
+
+
+def test_one_time_complex_times_and_precision():
+    x, b = sa.tridiagonal(np.ones(5), np.zeros(6), np.ones(5)), random(6)
+    a, times = dense(x), {"start": 0, "num": 3}
+    close(sa.linalg.expm_multiply(x, b, 0.5, 1.0, 1), scipy.linalg.expm(0.5 * a)[None] @ b)
+    y = sa.linalg.expm_multiply(x, b, stop=-1j, **times)
+    assert y.dtype == np.complex128
+    close(y, [scipy.linalg.expm(-1j * t * a) @ b for t in (0.0, 0.5, 1.0)])
+    narrow = sa.linalg.expm_multiply(sa.astype(x, sa.float32), b.astype(np.float32), stop=1.0, **times)
+    assert narrow.dtype == np.float32
+    close(narrow, [scipy.linalg.expm(t * a) @ b for t in (0.0, 0.5, 1.0)], 1e-5)
+    assert sa.linalg.expm_multiply(sa.zeros((0, 0)), sa.zeros(0), stop=1, **times).shape == (3, 0)
+    assert sa.linalg.expm_multiply(x, sa.zeros((6, 0)), stop=1, **times).shape == (3, 6, 0)
+
+
+def test_stacks_at_times():
+    lower, diagonal, times = random(2, 5), random(2, 6), {"start": 0.0, "stop": 1.0, "num": 3}
+    x = sa.Banded([lower, diagonal], (-1, 0), (6, 6))
+    for b in (random(6), random(6, 2), random(2, 6, 1), random(3, 1, 6, 1)):
+        y = sa.linalg.expm_multiply(x, b, **times)
+        columns = b[:, None] if b.ndim == 1 else b
+        expected = np.stack([scipy.linalg.expm(t * dense(x)) @ columns for t in (0.0, 0.5, 1.0)])
+        close(y, expected[..., 0] if b.ndim == 1 else expected)
+    gradient = jax.grad(
+        lambda d: jnp.sum(sa.linalg.expm_multiply(sa.Banded([d], (0,), (6, 6)), np.ones(6), **times).to_jax())
+    )
+    close(jax.vmap(gradient)(diagonal), 0.5 * np.exp(0.5 * diagonal) + np.exp(diagonal))
+
+
+def test_derivatives_by_times():
+    x, b = sa.tridiagonal(random(5), random(6), random(5, seed=1)), random(6)
+    a = dense(x)
+
+    def last(start, stop):
+        return jnp.sum(sa.linalg.expm_multiply(x, b, start, stop, num=4).to_jax()[-1])
+
+    expected = np.sum(a @ scipy.linalg.expm(0.7 * a) @ b)
+    close(jax.grad(last, argnums=(0, 1))(0.2, 0.7), (0.0, expected), 1e-10)
+    close(jax.jvp(lambda t: last(0.2, t), (0.7,), (1.0,))[1], expected, 1e-10)
+    close(jax.grad(jax.grad(last, 1), 1)(0.2, 0.7), np.sum(a @ a @ scipy.linalg.expm(0.7 * a) @ b), 1e-10)
+
+
+def test_times_are_never_dense():
+    n = 40
+    x = sa.tridiagonal(random(n - 1), random(n), random(n - 1, seed=1)) + 0.1 * sa.LowRank(random(n, 2), random(n, 2))
+    with sa.densify("error"):
+        y = sa.linalg.expm_multiply(x, random(n), start=0.0, stop=0.5, num=3)
+        for structured in (sa.KroneckerSum(random(5, 5), random(8, 8)), sa.Circulant(random(n))):
+            sa.linalg.expm_multiply(structured, random(n), start=0.0, stop=0.5, num=3)
+    close(y[-1, :], scipy.linalg.expm(0.5 * dense(x)) @ random(n), 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("times", "error", "message"),
+    [
+        ({"start": 1.0}, TypeError, "times need both start and stop, stop is missing"),
+        ({"num": 3}, TypeError, ".*start is missing"),
+        ({"start": 0.0, "stop": 1.0, "num": 0}, ValueError, "num must be at least 1, got 0"),
+        ({"start": 0.0, "stop": 1.0, "num": 2.5}, TypeError, "num must be an integer, got 2.5"),
+        ({"start": np.zeros(2), "stop": 1.0}, ValueError, r"start must be a number, got an array of shape \(2,\)"),
+        ({"start": 0.0, "stop": True}, TypeError, "stop must be a number, got .* dtype bool"),
+    ],
+)
+def test_bad_times(times, error, message):
+    with pytest.raises(error, match=f"expm_multiply: {message}"):
+        sa.linalg.expm_multiply(sa.ones((2, 2)), sa.ones(2), **times)
+
+
 def test_sqrtm_of_semidefinite_matrices():
     # The promise is part of the code, since NumPy's arrays make none.
     case = Case(

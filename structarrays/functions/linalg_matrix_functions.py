@@ -12,6 +12,7 @@ from ..core.registry import Registry
 from ..kernels import matrix_functions
 from . import linalg_checks as check
 from .elementwise import abs as magnitude
+from .elementwise import multiply
 from .linalg_norms import diagonal
 from .linalg_solvers import slogdet
 from .linear_algebra import matmul
@@ -206,9 +207,19 @@ def _(A):
 # ---- the exponential times a matrix ----------------------------------------------------------------------------------
 
 
-@function("A", "B", prefix="linalg.")
-def expm_multiply(A: Array, B: Array) -> Array:
+@function("A", "B", "start", "stop", prefix="linalg.")
+def expm_multiply(
+    A: Array,
+    B: Array,
+    start: float | Array | None = None,
+    stop: float | Array | None = None,
+    num: int | None = None,
+    endpoint: bool | None = None,
+) -> Array:
     r"""The product :math:`e^A B`, by products of `A` with dense matrices: the exponential is never formed.
+
+    With `start` and `stop` the products :math:`e^{t A} B` at evenly spaced times t, those of `linspace`: the solution of
+    :math:`y' = A y` in the course of time.
 
     Parameters
     ----------
@@ -216,17 +227,24 @@ def expm_multiply(A: Array, B: Array) -> Array:
         Of a floating-point dtype (integers become the default one).
     B : array, (M,) or (..., M, K)
         One vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
+    start, stop : float or complex, or an array of zero dimensions, optional
+        The first and the last time; both or neither are given.
+    num : int, optional
+        How many times, 50 by default.
+    endpoint : bool, optional
+        Whether `stop` is the last time (default), or the one after the last.
 
     Returns
     -------
     array, (..., M) or (..., M, K)
+        With times ``(num, ..., M)`` or ``(num, ..., M, K)``.
 
     Raises
     ------
     ValueError
-        If `A` is not square, the dimensions M differ, or the batch shapes do not broadcast.
+        If `A` is not square, the dimensions M differ, the batch shapes do not broadcast, a time is no scalar, or `num` is less than 1.
     TypeError
-        If an argument is boolean.
+        If an argument is boolean that may not be, or one of `start` and `stop` is missing.
 
     See Also
     --------
@@ -234,6 +252,8 @@ def expm_multiply(A: Array, B: Array) -> Array:
 
     Notes
     -----
+    From each time to the next goes the exponential of the step times `A`; one that has structure is formed once.
+
     Taylor's series of :math:`e^{A/s}`, s times, with the number of terms and s chosen by the 1-norm of A (less a multiple of the
     identity) so that the backward error is below the precision: Al-Mohy and Higham, *Computing the action of the matrix exponential*,
     SIAM J. Sci. Comput. 33 (2011), algorithm 3.2, with the norm in place of estimates of the norms of powers. It takes about 6 products
@@ -259,9 +279,62 @@ def expm_multiply(A: Array, B: Array) -> Array:
     >>> y = sa.linalg.expm_multiply(A, sa.asarray([0.0, 1.0, 0.0]))
     >>> [round(v, 6) for v in y.tolist()]
     [0.185179, 0.294785, 0.185179]
+    >>> y = sa.linalg.expm_multiply(A, sa.asarray([0.0, 1.0, 0.0]), start=0, stop=1, num=3)
+    >>> [round(v, 6) for v in y[:, 1].tolist()]
+    [1.0, 0.463746, 0.294785]
     """
-    A, B = check.system("linalg.expm_multiply", A, B, "A", "B")
-    return check.like_right_hand_side(expm_multiply.dispatch(A, check.columns(B)), B)
+    name = "linalg.expm_multiply"
+    A, B = check.system(name, A, B, "A", "B")
+    if start is stop is num is endpoint is None:
+        return check.like_right_hand_side(expm_multiply.dispatch(A, check.columns(B)), B)
+    if start is None or stop is None:
+        raise TypeError(f"{name}: times need both start and stop, {'start' if start is None else 'stop'} is missing")
+    num = 50 if num is None else check.integer(name, num, "num")
+    if num < 1:
+        raise ValueError(f"{name}: num must be at least 1, got {num}")
+    A, B, start, stop = _in_one_dtype(A, B, *(_time(name, t, a) for t, a in ((start, "start"), (stop, "stop"))))
+    steps = max(num - 1, 1) if endpoint is None or endpoint else num
+    return check.like_right_hand_side(_at_times(A, check.columns(B), start, (stop - start) / steps, num), B)
+
+
+def _time(name: str, value: Array, argument: str) -> jax.Array:
+    if value.ndim or value.dtype.kind not in "iufc":
+        raise (ValueError if value.ndim else TypeError)(
+            f"{name}: {argument} must be a number, got an array of shape {value.shape} and dtype {value.dtype}"
+        )
+    return to_dense(value).data
+
+
+def _in_one_dtype(A, B, *times):
+    """The operands, complex if a time is, and the times in their dtype, or the real one of its precision."""
+    if any(t.dtype.kind == "c" for t in times):
+        dtype = check.complex_dtype(A.dtype)
+        return cast(A, dtype), cast(B, dtype), *(t.astype(dtype) for t in times)
+    return A, B, *(t.astype(check.real_dtype(A.dtype)) for t in times)
+
+
+def _at_times(A: Array, B: Array, start: jax.Array, step: jax.Array, num: int) -> Array:
+    first = to_dense(expm_multiply.dispatch(_scaled(A, start), B)).data
+    forward = _propagator(_scaled(A, step), B)
+
+    def advance(y, _):
+        y = forward(y)
+        return y, y
+
+    _, others = lax.scan(advance, first, length=num - 1)
+    return Dense._make((jnp.concatenate([first[None], others]),))
+
+
+def _scaled(A: Array, number: jax.Array) -> Array:
+    return multiply.dispatch(A, cast(Dense._make((number,)), A.dtype))
+
+
+def _propagator(A: Array, B: Array):
+    """The function ``y -> exp(A) @ y`` of data like those of B."""
+    if expm_multiply.choose((A, B), {}).classes[0] is Array:
+        return _by_products(A)
+    exponential = expm.dispatch(A)
+    return lambda y: _product(exponential, y)
 
 
 norm_bound = Registry("norm_bound")
@@ -284,10 +357,13 @@ def bounded(x: Array) -> jax.Array:
 def _(A, B):
     right = densify(B, "linalg.expm_multiply").data
     batch = jnp.broadcast_shapes(A.shape[:-2], right.shape[:-2])
-    right = jnp.broadcast_to(right, batch + right.shape[-2:])
-    if right.size:
-        right = matrix_functions.expm_action(_product, A, right, *_norm_and_shift(A))
-    return Dense._make((right,))
+    return Dense._make((_by_products(A)(jnp.broadcast_to(right, batch + right.shape[-2:])),))
+
+
+def _by_products(A):
+    """The function ``y -> exp(A) @ y`` of data whose batch shape is at least that of A."""
+    norm, shift = _norm_and_shift(A) if A.size else (None, None)
+    return lambda y: matrix_functions.expm_action(_product, A, y, norm, shift) if y.size else y
 
 
 def _product(A, x):
