@@ -10,6 +10,7 @@ from oracles import check_everywhere, close, definite, dense, each, random
 import structarrays as sa
 from structarrays.functions.linalg_factorizations import LUResult
 from structarrays.functions.linalg_indefinite import LDLResult
+from structarrays.kernels import indefinite
 from structarrays.testing import Case
 
 PAIR = ("x1", "x2")
@@ -261,7 +262,7 @@ def test_structures_of_factors():
 
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize(("dtype", "hermitian"), [(float, True), (complex, True), (complex, False)])
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 20, 75])
 def test_ldl(n, dtype, hermitian, lower):
     a = random(n, n, dtype=dtype)
     a = a + (a.conj().T if hermitian else a.T)
@@ -270,6 +271,24 @@ def test_ldl(n, dtype, hermitian, lower):
         sa.linalg.ldl(a, lower, hermitian), scipy.linalg.ldl(a, lower=lower, hermitian=hermitian), strict=True
     ):
         close(ours, scipys, 1e-9)
+    lu, d, _ = map(dense, sa.linalg.ldl(a, lower, hermitian))
+    close(lu @ d @ (lu.conj().T if hermitian else lu.T), a, 1e-13)
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+def test_ldl_with_blocks_across_panels(dtype):
+    """All but the first pivot have two rows, so that some begin in the last column of a panel."""
+    n = 2 * indefinite._WIDTH + 5
+    a = 1e-3 * random(n, n, dtype=dtype)
+    a = a + a.conj().T
+    a[0, 0] = 5
+    for k in range(1, n - 1, 2):
+        a[k, k + 1] = a[k + 1, k] = k
+    stack = np.stack([a, a[::-1, ::-1]])
+    for x, (lu, d, perm) in zip(stack, zip(*(dense(r) for r in sa.linalg.ldl(stack)), strict=True), strict=True):
+        for ours, scipys in zip((lu, d, perm), scipy.linalg.ldl(x), strict=True):
+            close(ours, scipys, 1e-11)
+    assert np.count_nonzero(np.diagonal(dense(sa.linalg.ldl(a).d), 1)) == n // 2
 
 
 def _ldl(a):

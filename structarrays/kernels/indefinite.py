@@ -15,6 +15,9 @@ from structarrays.kernels import bands, triangles
 
 _ALPHA = (1 + math.sqrt(17)) / 8
 
+_WIDTH = 32
+"""Columns of a panel."""
+
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
@@ -22,69 +25,110 @@ def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
 
     `lower` has a unit diagonal, and zeros where `d` has a block. Not `hermitian`, it is the transpose in place of the conjugated one.
     """
-    lower, main, beside, perm = jnp.vectorize(_factor, signature="(n,n)->(n,n),(n),(n),(n)")(a)
-    main = main.real.astype(a.dtype) if hermitian else main
+    factor = functools.partial(_factor, hermitian=hermitian)
+    lower, main, beside, perm = jnp.vectorize(factor, signature="(n,n)->(n,n),(n),(n),(n)")(a)
     below = beside[..., :-1]
     diagonals = {-1: below, 0: main, 1: below.conj() if hermitian else below}
     offsets = (-1, 0, 1) if a.shape[-1] > 1 else (0,)
     return lower, bands.to_dense([diagonals[k] for k in offsets], offsets, a.shape[-2:]), perm
 
 
-def _factor(a):
-    """One matrix. Each step takes a pivot of one or two rows, and updates the whole matrix in one pass."""
+def _factor(a, hermitian):
+    """One matrix: pivots of one or two rows, in panels of columns that are brought up to date one by one, and the rest after a panel, by one
+    product (LAPACK's ``lasyf``).
+
+    Rows stay where they are, since exchanges would copy the matrix: `perm` and `position` say where they belong. All loops take as
+    many steps as the shape says, so that those of a stack are one.
+    """
     n = a.shape[0]
-    places = jnp.arange(n)
+    width = min(_WIDTH, n)
 
-    def step(state):
-        k, a, lower, main, beside, perm = state
-        row, two = _pivot(a, k, places)
+    def conjugated(x):
+        return x.conj() if hermitian else x
+
+    def step(k, state):
+        """The pivot at k, if that is not the second row of the one before.
+
+        Of `left` and `scaled`, which are L and L D in the panel, the columns to come are zero.
+        """
+        start, inside, a, left, scaled, main, beside, perm, position = state
+
+        def column(i):
+            return conjugated(a[i]) - left @ conjugated(scaled[i])
+
+        own = column(perm[k])
+        size = jnp.where(position > k, _size(own), -1)
+        # Of several largest the first, as in LAPACK. No number is as large as NaN.
+        r = perm[jnp.min(jnp.where((size == jnp.max(size)) & (position > k), position, n - 1))]
+        other = column(r)
+        stay, two = _pivot(_size(own), _size(other), perm[k], r, position)
+        stay, two = stay | inside, two & ~inside
         last, after = k + two, jnp.minimum(k + 1, n - 1)
-        a = _exchanged(_exchanged(a, last, row, 0), last, row, 1)
-        lower, perm = _exchanged(lower, last, row, 0), _exchanged(perm, last, row, 0)
-        top = jnp.stack([a[k], jnp.where(two, a[after], 0)])
-        columns = jnp.stack([a[:, k], jnp.where(two, a[:, after], 0)], 1)
+        perm, position = _exchanged(perm, position, last, jnp.where(stay, k, position[r]))
+        columns = jnp.stack([jnp.where(stay | two, own, other), jnp.where(two, other, 0)], 1)
         # A block of one row is one of two with zeros beside it, so that both go the same way.
-        block = jnp.where(jnp.stack([jnp.array(True), two]), top[:, jnp.stack([k, after])], 0)
-        below = places > last
-        left = jnp.where(below[:, None], columns @ _inverse(block, two), 0)
-        top = jnp.where(below, top, 0)
-        a = a - (left[:, :1] * top[:1] + left[:, 1:] * top[1:])
-        # First the second row, which for the last row alone is the same as the first.
-        lower = lower.at[:, after].set(jnp.where(two, left[:, 1], lower[:, after])).at[:, k].set(left[:, 0])
-        main = main.at[after].set(jnp.where(two, block[1, 1], main[after])).at[k].set(block[0, 0])
+        block = _block(columns[perm[jnp.stack([k, after])]], two, hermitian)
+        below = (position > last) & ~inside
+        columns = jnp.where(below[:, None], columns, 0)
+        place = (0, k - start)
+        left = _added(left, jnp.where(below[:, None], columns @ _inverse(block, two), 0), place)
+        scaled = _added(scaled, columns, place)
+        main = main.at[k].add(jnp.where(inside, 0, block[0, 0])).at[after].add(jnp.where(two, block[1, 1], 0))
         beside = beside.at[k].set(jnp.where(two, block[1, 0], 0))
-        return last + 1, a, lower, main, beside, perm
+        return start, two, a, left, scaled, main, beside, perm, position
 
-    zero = jnp.zeros(n, a.dtype)
-    state = (jnp.array(0), a, jnp.zeros_like(a), zero, zero, places)
-    _, _, lower, main, beside, perm = lax.while_loop(lambda state: state[0] < n, step, state)
-    return triangles.with_diagonal(lower, 1), main, beside, perm
+    def panel(i, state):
+        inside, a, lower, *others = state
+        start, nothing = i * width, jnp.zeros((n, width + 1), a.dtype)
+        state = (start, inside, a, nothing, nothing, *others)
+        state = lax.fori_loop(start, jnp.minimum(start + width, n), step, state)
+        _, inside, a, left, scaled, *others = state
+        return inside, a - left @ conjugated(scaled).mT, _added(lower, left, (0, start)), *others
+
+    zero, places = jnp.zeros(n, a.dtype), jnp.arange(n)
+    count = -(-n // width)
+    state = (jnp.array(False), a, jnp.zeros((n, count * width + 1), a.dtype), zero, zero, places, places)
+    _, _, lower, main, beside, perm, _ = lax.fori_loop(0, count, panel, state)
+    return triangles.with_diagonal(lower[perm, :n], 1), main, beside, perm
 
 
-def _exchanged(a, i, j, axis):
-    """The array with two rows (axis 0) or columns exchanged."""
-    first, second = (lax.dynamic_index_in_dim(a, k, axis) for k in (i, j))
-    a = lax.dynamic_update_index_in_dim(a, second, i, axis)
-    return lax.dynamic_update_index_in_dim(a, first, j, axis)
+def _added(x, part, corner):
+    """The array with a part of it increased."""
+    old = lax.dynamic_slice(x, corner, part.shape)
+    return lax.dynamic_update_slice(x, old + part, corner)
 
 
-def _pivot(a, k, places):
-    """The row that is exchanged with the last one of the pivot, and whether that has two rows."""
-    column = _size(lax.dynamic_index_in_dim(a, k, 1, keepdims=False))
-    r = jnp.argmax(jnp.where(places > k, column, -1))
-    row = _size(lax.dynamic_index_in_dim(a, r, 0, keepdims=False))
-    own, largest = column[k], jnp.where(r > k, column[r], 0)
-    beside = jnp.max(jnp.where((places >= k) & (places != r), row, 0))
+def _exchanged(perm, position, i, j):
+    """The order of the rows with two of them exchanged, and the inverse of it."""
+    first, second = perm[i], perm[j]
+    return perm.at[i].set(second).at[j].set(first), position.at[first].set(j).at[second].set(i)
+
+
+def _pivot(column, other, p, r, position):
+    """Whether the pivot stays where it is, and whether it has two rows; else row r takes the place of row p.
+
+    `column` and `other` are the sizes of their columns in what is left, r the row of the largest one below p.
+    """
+    k = position[p]
+    own, largest = column[p], jnp.where(position[r] > k, column[r], 0)
+    beside = jnp.max(jnp.where((position >= k) & (position != position[r]), other, 0))
     stay = (own >= _ALPHA * largest) | (own * beside >= _ALPHA * largest**2)
-    one = stay | (row[r] >= _ALPHA * beside)
+    one = stay | (other[r] >= _ALPHA * beside)
     # A NaN compares false, and must not ask for a second row behind the last one.
-    two = ~one & (k + 1 < a.shape[0])
-    return jnp.where(stay, k, jnp.where(two | one, r, k)), two
+    two = ~one & (k + 1 < len(position))
+    return stay | ~(two | one), two
 
 
 def _size(z):
     """The magnitude as LAPACK compares it, so that the pivots are the same."""
     return jnp.abs(z.real) + jnp.abs(z.imag)
+
+
+def _block(rows, two, hermitian):
+    """The pivot, from its rows of its columns: exactly Hermitian (symmetric), since what it is not would grow from pivot to pivot."""
+    (a, _), (b, c) = rows
+    above, (a, c) = (b.conj(), (a.real, c.real)) if hermitian else (b, (a, c))
+    return jnp.where(two, jnp.array([[a, above], [b, c]]), jnp.array([[a, 0], [0, 0]]))
 
 
 def _inverse(block, two):
