@@ -3,6 +3,8 @@
 import gc
 import importlib.util
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,27 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads and XLA's get into each other's way
 os.environ.setdefault("MPLBACKEND", "agg")
+
+# More than half of the time of these tests is compilation: of programs that run once, on small arrays. XLA's older code generator and LLVM
+# without optimisations take half as long for the same HLO. Not so in the official suite, the documentation's build and the examples.
+QUICK = (
+    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
+)
+
+
+def _compile_quickly():
+    """Have XLA compile quickly, unless the environment has flags for it, maybe none, or the installed XLA does not know these: it
+    would end the process.
+    """
+    if "XLA_FLAGS" not in os.environ:
+        environment = os.environ | {"XLA_FLAGS": QUICK, "JAX_PLATFORMS": "cpu"}
+        tried = subprocess.run(
+            [sys.executable, "-c", "import jax; jax.devices()"], env=environment, capture_output=True
+        )
+        os.environ["XLA_FLAGS"] = QUICK if tried.returncode == 0 else ""
+
+
+_compile_quickly()
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
