@@ -127,7 +127,9 @@ def pages(n: int, check) -> None:
     nowhere = (count == 0).astype(float)[:, None]
     anywhere = sa.LowRank(np.full((n, 1), 1 / n), nowhere)
     A = sa.eye(n) - damping * (sa.Sparse.from_scipy(links) + anywhere)
-    b = np.full(n, (1 - damping) / n)
+    # Where the surfer begins anew. (Equal numbers would be a left eigenvector of A, on which bi-conjugate gradients break down.)
+    begins = rng.random(n)
+    b = (1 - damping) * begins / begins.sum()
     print(f"\n3. {n:,} pages with {links.nnz:,} links: one minus a random surfer is a {type(A).__name__} array")
     found = solved(by_bicgstab, A, b)
     expected, P = np.full(n, 1 / n), links.tocsr()
