@@ -20,8 +20,9 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads and XLA's get into each other's way
 os.environ.setdefault("MPLBACKEND", "agg")
 
-# More than half of the time of these tests is compilation: of programs that run once, on small arrays. XLA's older code generator and LLVM
-# without optimisations take half as long for the same HLO. Not so in the official suite, the documentation's build and the examples.
+# More than half of the time of these tests is compilation, of programs that run once, on small arrays. XLA's older code generator and LLVM
+# without optimisations take less: half of it, in a sample. Other processes, too, take these flags from the tests; the official suite, the
+# documentation's build and the README's example run on XLA's defaults.
 QUICK = (
     "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
 )
