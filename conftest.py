@@ -42,6 +42,8 @@ def _compile_quickly():
 
 _compile_quickly()
 
+pytest_plugins = ["parameters"]
+
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
@@ -78,7 +80,7 @@ def bounded_memory():
     global _finished
     yield
     _finished += 1
-    if _finished % 10 == 0 and MAPS.exists() and MAPS.read_bytes().count(b"\n") > 10_000:
+    if _finished % 10 == 0 and MAPS.exists() and MAPS.read_bytes().count(b"\n") > 20_000:
         import jax
 
         jax.clear_caches()

@@ -146,6 +146,7 @@ def check(seed):
         assert pays(x.array), repr(x.array)
 
 
+@pytest.mark.each_parameter
 @pytest.mark.parametrize("group", range(10))
 def test_random_expressions(group, request):
     count = request.config.getoption("--expressions")

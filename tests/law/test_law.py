@@ -35,6 +35,7 @@ def combinations(number, extent):
     return random.sample(combinations, min(int(extent), len(combinations)))
 
 
+@pytest.mark.each_parameter
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{i}-{c.name}" for i, c in enumerate(CASES)])
 def test_law(number, request):
     case = CASES[number]

@@ -1,0 +1,64 @@
+"""A part of the parameters shows what all of them show, but for their combinations."""
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from parameters import part
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def product(*axes):
+    return {"-".join(values): set(enumerate(values)) for values in itertools.product(*axes)}
+
+
+def test_every_value_of_each_parameter_occurs():
+    sets = product("abcd", "uvw", "xyz", ("real", "complex"))
+    chosen = part(sets)
+    assert len(chosen) == len(sets) // 4
+    assert set.union(*(sets[name] for name in chosen)) == set.union(*sets.values())
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 8, 9, 40])
+def test_a_fourth_is_chosen_and_two_at_least(number):
+    sets = product([str(i) for i in range(number)])
+    assert len(part(sets)) == min(number, max(2, -(-number // 4)))
+
+
+def test_the_choice_does_not_depend_on_the_order():
+    sets = product("abcdefgh", "uvwxyz")
+    assert part(sets) == part(dict(reversed(sets.items())))
+
+
+TESTS = """
+import pytest
+
+@pytest.mark.parametrize("n", range(20))
+def test_part(n): pass
+
+@pytest.mark.each_parameter
+@pytest.mark.parametrize("n", range(20))
+def test_each(n): pass
+
+def test_alone(): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "passed"),
+    [((), 26), (("-n", "2"), 26), (("tests",), 41), (("-k", "test"), 41), (("--parameters", "each"), 41)],
+    ids=["everything", "two processes", "a path", "a name", "each"],
+)
+def test_what_is_named_runs_whole(arguments, passed, tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_it.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "tests")}
+    environment.pop("PYTEST_ADDOPTS", None)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "parameters", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert f"{passed} passed" in done.stdout, done.stdout + done.stderr
