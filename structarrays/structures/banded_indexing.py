@@ -51,18 +51,21 @@ def _(x, operands, *, key):
     increasing = bool(np.all(places[1:] >= places[:-1])) and not np.any(places[:1] < 0)
     if not increasing:
         places = np.where(places < 0, places + m, places)
-    parts = [(np.zeros(0, x.dtype), np.zeros(0, np.int64), np.zeros(0, np.int64))]
+    shape = (len(places), n)
+    dtype = _index_dtype(shape)
+    numbers = np.arange(len(places), dtype=dtype)
+    parts = [(np.zeros(0, x.dtype), np.zeros(0, dtype), np.zeros(0, dtype))]
     for k, d in zip(x.offsets, x.diagonals, strict=True):
         above = max(0, -k)
         if increasing:  # as those of a mask are
-            rows = np.arange(*np.searchsorted(places, (above, above + d.shape[-1])))
+            rows = slice(*np.searchsorted(places, (above, above + d.shape[-1])))
         else:
             rows = np.flatnonzero((places >= above) & (places < above + d.shape[-1]))
-        parts.append((np.asarray(d)[places[rows] - above], rows, places[rows] + k))
-    data, rows, columns = map(np.concatenate, zip(*parts, strict=True))
-    # Within a row the diagonals are sorted already.
-    order, shape = np.argsort(rows, kind="stable"), (len(places), n)
-    leaves = (data[order], *(c[order].astype(_index_dtype(shape)) for c in (rows, columns)))
+        on_diagonal = places[rows] - above
+        parts.append((np.asarray(d)[on_diagonal], numbers[rows], (on_diagonal + max(0, k)).astype(dtype)))
+    leaves = [np.concatenate(part) for part in zip(*parts, strict=True)]
+    order = np.argsort(leaves[1], kind="stable")  # within a row the diagonals are sorted already
+    leaves = [leaf[order] for leaf in leaves]
     return Sparse._make((*map(jnp.asarray, leaves), x.background), (shape, (0, 1), False))
 
 

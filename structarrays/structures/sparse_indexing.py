@@ -3,6 +3,7 @@
 import functools
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -120,7 +121,7 @@ def selected(x, axis, places):
         for row, values in zip(rows, leaf, strict=True):
             row[: len(values)] = values
         result.append(rows.reshape((*x.batch_shape, total)))
-    return Sparse._make((*map(jnp.asarray, result), x.background), (shape, x.order, padded))
+    return Sparse._make((*jax.device_put(result), x.background), (shape, x.order, padded))
 
 
 def _selected(leaves, axis, by, first, counts, shape, order):
@@ -132,7 +133,7 @@ def _selected(leaves, axis, by, first, counts, shape, order):
     chosen = np.repeat(first - (np.cumsum(counts) - counts), counts)
     chosen += np.arange(len(new))
     chosen = chosen if by is None else by[chosen]
-    leaves = [data.take(chosen), *(new if i == axis else c.take(chosen) for i, c in enumerate(coordinates))]
+    leaves = [host.take(data, chosen), *(new if i == axis else host.take(c, chosen) for i, c in enumerate(coordinates))]
     if by is None:
         return leaves  # line after line, each in order
     sorting, _ = host.order([leaves[1 + i] for i in order], [shape[i] for i in order])
