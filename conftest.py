@@ -42,8 +42,6 @@ def _compile_quickly():
 
 _compile_quickly()
 
-pytest_plugins = ["parameters"]
-
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -16,7 +16,7 @@ from structarrays.kernels import bands
 # the bytes found to be native, for all bandwidths and dtypes: of a row from the diagonal on that may be copied and subtracted as a whole;
 # of what is subtracted at a time, with two entries more, if all of a row is; of its pieces, if not; and of the pieces of a copy.
 NATIVE_BYTES = 104
-WHOLE_BYTES = 176
+WHOLE_BYTES = 168
 PIECE_BYTES = 64
 COPY_BYTES = 24
 

@@ -393,6 +393,21 @@ def test_definite_eliminations_are_native_for_all_bandwidths(bandwidth, dtype):
     assert loops(jax.jit(lambda columns: banded_cholesky.ldl(columns, w)).lower(columns).compile()) == (1, 0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 8, 30, 31])
+def test_cholesky_of_two_columns_at_a_time(n, dtype):
+    """Of an odd and an even number of columns, and bands as wide as the matrix."""
+    for w in range(
+        3, banded_cholesky._TWO_COLUMNS_BYTES // np.dtype(dtype).itemsize + 1
+    ):  # and one more, where it is one at a time
+        diagonals, offsets = positive(n, tuple(range(min(w, n - 1) + 1)), dtype=dtype)
+        factors, found, ok = cholesky(diagonals, offsets, n)
+        expected = np.linalg.cholesky(dense(diagonals, offsets, n, dtype=dtype))
+        got = dense(factors, found, n, dtype=dtype)
+        assert ok
+        np.testing.assert_allclose(got, expected, rtol=0, atol=20 * np.finfo(dtype).eps * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 @pytest.mark.parametrize("w", [9, 10, 13, 29, 41, 60])
 def test_cholesky_of_wide_bands(w, dtype):
