@@ -1,4 +1,4 @@
-"""What all tests share: which of their parameters run. (The conftest.py above stands for doctests, too, and for the tests of other libraries.)"""
+"""Which parameters of the tests run. (The conftest.py above this one is read for doctests, too, and by the tests of other libraries.)"""
 
 from parameters import pytest_addoption, pytest_collection_modifyitems, pytest_configure
 

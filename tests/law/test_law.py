@@ -1,7 +1,8 @@
 """The law: what a function gives for structured arrays is what it gives for their dense values.
 
 By default a part that takes minutes: of a selection in which every function meets every structure one in 25, and one in eight of what
-that has of the five first ones. ``--law pairs`` is all of that selection. The full product of functions, structures, batch shapes, dtypes and modes::
+that has of the five first ones. ``--law pairs`` is all of that selection. The full product of functions, structures, batch shapes,
+dtypes and modes::
 
     python -m pytest tests/law/test_law.py --law full
 
