@@ -89,20 +89,27 @@ def test_isin_compares_by_value():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("descending", [False, True])
 def test_the_order_of_many_numbers(dtype, descending):
-    """Distinct numbers, equal ones, signed zeros, infinities, NaN, on both sides of the size from which bits are sorted."""
+    """Distinct numbers, equal ones, signed zeros, infinities, NaN, numbers that differ in their last bits only, on both sides of the
+    sizes from which bits are sorted and from which they take two passes."""
     rng = np.random.default_rng(0)
     order_of = jax.jit(lambda x: ordering.ordering(x, descending=descending))
-    for size in (10, ordering.MANY + 1):
+    for size in (10, ordering.MANY + 1, ordering.ONE_SORT + 1):
         distinct = rng.permutation(np.arange(size) - size / 2).astype(dtype)
         special = distinct.copy()
         special[:6] = [np.inf, -np.inf, 0.0, -0.0, np.inf, 1e-7]
         with_nan = special.copy()
         with_nan[[1, 7]] = np.nan, -np.nan
-        for x in (distinct, special, np.round(distinct / 10), with_nan):
+        near = (1 + np.finfo(dtype).eps * rng.permutation(size)).astype(dtype)
+        for x in (distinct, special, np.round(distinct / 10), with_nan, near, -near):
             expected = np.sort(x)[::-1] if descending else np.sort(x)
             order = np.asarray(order_of(jnp.asarray(x)))
             np.testing.assert_array_equal(x[order], expected)
             np.testing.assert_array_equal(np.sort(order), np.arange(size))
+    with jax.enable_x64(False):
+        for x in (distinct[: ordering.MANY], near[: ordering.MANY], np.round(distinct[: ordering.MANY] / 10)):
+            x = x.astype(np.float32)
+            expected = np.sort(x)[::-1] if descending else np.sort(x)
+            np.testing.assert_array_equal(x[np.asarray(order_of(jnp.asarray(x)))], expected)
     stacked = rng.normal(size=(2, ordering.MANY)).astype(dtype)
     order = np.asarray(jax.vmap(order_of)(jnp.asarray(stacked)))
     by_numpy = np.sort(stacked)[:, ::-1] if descending else np.sort(stacked)

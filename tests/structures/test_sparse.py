@@ -510,6 +510,19 @@ def test_rows_of_a_huge_dimension_take_no_memory_for_it():
     np.testing.assert_array_equal(dense(x[np.array([2**33, 7, 5])]), [[0.0, 2.0], [0.0, 0.0], [1.0, 0.0]])
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("count", [0, 1, 1000])
+def test_rows_taken_on_the_host_become_arrays_without_a_copy(dtype, count):
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 9, 50).astype(dtype)
+    places = rng.integers(0, 50, count)
+    taken = sparse_host.take(values, places)
+    array = jax.device_put(taken)
+    np.testing.assert_array_equal(array, values[places])
+    if count and jax.default_backend() == "cpu":
+        assert array.unsafe_buffer_pointer() == taken.ctypes.data
+
+
 def test_where_the_lines_of_a_matrix_are_is_kept_as_long_as_it():
     x, expected = both(60, 40, 0.1)
     rng = np.random.default_rng(1)
