@@ -63,7 +63,8 @@ def _ldl_in_place(columns):
     def eliminate(j, state):
         flat, column = state
         column = banded_rows.copied(flat, column, j * width, width)
-        reciprocal = 1 / column[0].real
+        # The reciprocals of the largest numbers are subnormal, and those are zero here: four times as much is not.
+        reciprocal = 4 / column[0].real
 
         def piece(c, flat):
             first = c * size
@@ -71,7 +72,7 @@ def _ldl_in_place(columns):
             # A[j + k + m, j + k] -= A[j + k + m, j] conj(A[j + k, j]) / A[j, j] for `size` of m from `first` on
             def subtract(k, flat):
                 at = (j + k) * width + first
-                factor = banded_rows.take(column, k, 1).conj() * reciprocal
+                factor = banded_rows.take(column, k, 1).conj() * 0.25 * reciprocal
                 new = banded_rows.take(flat, at, size) - factor * banded_rows.take(column, k + first, size)
                 return banded_rows.put(flat, new, at)
 
@@ -94,16 +95,14 @@ def _ldl_by_two_columns(columns):
         flat, one, two = state
         j = 2 * t
         one = banded_rows.copied(flat, one, j * width, width)
-        by_one = 1 / one[0].real
         at = (j + 1) * width
-        flat = banded_rows.put(flat, take(flat, at, size) - one[1].conj() * by_one * take(one, 1, size), at)
+        flat = banded_rows.put(flat, take(flat, at, size) - one[1].conj() / one[0].real * take(one, 1, size), at)
         two = banded_rows.copied(flat, two, at, width)
-        by_two = 1 / two[0].real
 
         def subtract(k, flat):
             at = (j + k) * width
-            new = take(flat, at, size) - take(one, k, 1).conj() * by_one * take(one, k, size)
-            new = new - take(two, k - 1, 1).conj() * by_two * take(two, k - 1, size)
+            new = take(flat, at, size) - take(one, k, 1).conj() / one[0].real * take(one, k, size)
+            new = new - take(two, k - 1, 1).conj() / two[0].real * take(two, k - 1, size)
             return banded_rows.put(flat, new, at)
 
         return lax.fori_loop(2, jnp.minimum(width + 1, rows - 1 - j), subtract, flat), one, two

@@ -408,6 +408,20 @@ def test_cholesky_of_two_columns_at_a_time(n, dtype):
         np.testing.assert_allclose(got, expected, rtol=0, atol=20 * np.finfo(dtype).eps * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_cholesky_of_the_largest_numbers(dtype):
+    """Their reciprocals are subnormal, which XLA takes for zero."""
+    n, largest = 20, np.finfo(dtype).max
+    for w in (1, 2, 3, 4, 6, 8, 14):
+        band = [0.4, *(0.02 / k for k in range(1, w + 1))]
+        diagonals = [np.full(n - k, band[k] * largest).astype(dtype) for k in range(w + 1)]
+        factors, found, ok = cholesky([*diagonals[:0:-1], *diagonals], tuple(range(-w, w + 1)), n)
+        expected = np.linalg.cholesky(sum(band[abs(k)] * np.eye(n, k=k) for k in range(-w, w + 1)))
+        got = dense(factors, found, n, dtype=dtype) / np.sqrt(largest)
+        assert ok
+        np.testing.assert_allclose(got, expected, rtol=0, atol=20 * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 @pytest.mark.parametrize("w", [9, 10, 13, 29, 41, 60])
 def test_cholesky_of_wide_bands(w, dtype):
