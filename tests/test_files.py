@@ -37,6 +37,7 @@ def same(a, b):
         assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
 
 
+@pytest.mark.each_parameter
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_every_structure(structure):
     for i, dtype in enumerate(("float64", "complex64", "int64", "bool")):

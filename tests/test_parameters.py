@@ -1,4 +1,4 @@
-"""A part of the parameters shows what all of them show, but for their combinations."""
+"""A part of the parameters shows every value, of those that have up to twelve, but not all combinations."""
 
 import itertools
 import os
@@ -19,14 +19,21 @@ def product(*axes):
 def test_every_value_of_each_parameter_occurs():
     sets = product("abcd", "uvw", "xyz", ("real", "complex"))
     chosen = part(sets)
-    assert len(chosen) == len(sets) // 4
+    assert len(chosen) == len(sets) // 6
     assert set.union(*(sets[name] for name in chosen)) == set.union(*sets.values())
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 8, 9, 40])
-def test_a_fourth_is_chosen_and_two_at_least(number):
-    sets = product([str(i) for i in range(number)])
-    assert len(part(sets)) == min(number, max(2, -(-number // 4)))
+@pytest.mark.parametrize(
+    ("number", "expected"), [(1, 1), (2, 2), (3, 3), (12, 12), (13, 12), (40, 12), (72, 12), (73, 13), (600, 100)]
+)
+def test_twelve_values_are_shown_or_a_sixth(number, expected):
+    assert len(part(product([str(i) for i in range(number)]))) == expected
+
+
+def test_as_few_as_show_every_value():
+    assert len(part(product("abcdefghijkl", "uvwx", "yz"))) == 16  # a sixth
+    assert len(part(product("abcde", "uvwx"))) == 5
+    assert len(part(product("ab", "yz"))) == 2
 
 
 def test_the_choice_does_not_depend_on_the_order():
@@ -50,7 +57,7 @@ def test_alone(): pass
 
 @pytest.mark.parametrize(
     ("arguments", "passed"),
-    [((), 26), (("-n", "2"), 26), (("tests",), 41), (("-k", "test"), 41), (("--parameters", "each"), 41)],
+    [((), 33), (("-n", "2"), 33), (("tests",), 41), (("-k", "test"), 41), (("--parameters", "each"), 41)],
     ids=["everything", "two processes", "a path", "a name", "each"],
 )
 def test_what_is_named_runs_whole(arguments, passed, tmp_path):

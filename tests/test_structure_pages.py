@@ -84,6 +84,7 @@ def dense_bytes(x):
     return x.size * x.itemsize
 
 
+@pytest.mark.each_parameter
 @every_page
 def test_the_first_block_makes_the_array_that_is_printed_and_drawn(page):
     A = names_after(CODE.findall(text(page))[:1], page)["A"]

@@ -1,8 +1,8 @@
 """The law: what a function gives for structured arrays is what it gives for their dense values.
 
-By default a part that takes minutes: of a selection in which every function meets every structure one in 25, and one in eight of what
-that has of the five first ones. ``--law pairs`` is all of that selection. The full product of functions, structures, batch shapes,
-dtypes and modes::
+By default a part that takes minutes: of a selection in which every function meets every structure one in 25, one in eight of what
+that has of the five first ones, and a derivative of each function. ``--law pairs`` is all of that selection. The full product of
+functions, structures, batch shapes, dtypes and modes::
 
     python -m pytest tests/law/test_law.py --law full
 
@@ -10,6 +10,7 @@ is millions of checks, which take days: ``-k solve`` is a part of it, and ``--la
 The uses of functions are listed in `structarrays.testing`; the oracle is NumPy.
 """
 
+import functools
 import random
 
 import jax
@@ -21,6 +22,17 @@ from structarrays.testing import BATCHES, CASES, SIZES, STRUCTURES, LawBroken, a
 SELECTION = selection()
 
 
+@functools.cache
+def derivatives():
+    """For each function the first derivative of it that can be checked."""
+    first = {}
+    for number, rows in SELECTION.items():
+        for c in rows:
+            if c.mode == "derivative" and CASES[number].name not in first and arrays_of(number, c) is not None:
+                first[CASES[number].name] = c
+    return first
+
+
 def combinations(number, extent):
     """What is checked of a case."""
     if extent == "pairs":
@@ -28,7 +40,8 @@ def combinations(number, extent):
     if extent == "part":
         rows = SELECTION[number]
         share = [8 if set(c.structures) <= set(BASE) else 25 for c in rows]
-        part = [c for i, c in enumerate(rows) if (i + number) % share[i] == 0]
+        derivative = derivatives().get(CASES[number].name)
+        part = [c for i, c in enumerate(rows) if (i + number) % share[i] == 0 or c is derivative]
         # Some have no operands, and `given` holds for few: a case is not left without a check because the part has none.
         return part if any(arrays_of(number, c) is not None for c in part) else rows
     if extent == "full":
