@@ -17,9 +17,16 @@ REFUSED = "refused"
 
 def run(report: Report) -> None:
     report.section("Backward errors on hard families")
+    worst: dict[str, list[float]] = {}
+    report.table(("structure: family", "condition", "ours", "LAPACK"), _rows(report, worst))
+    for structure, ratios in worst.items():
+        ratio = max(ratios)
+        report.judge("backward errors", structure, f"<= {FACTOR:g} x LAPACK", f"{ratio:.2f} x", bool(ratio <= FACTOR))
+
+
+def _rows(report: Report, worst: dict[str, list[float]]):
+    """One row for each family; the ratios of the errors of each structure to what is allowed go into `worst`."""
     rng = np.random.default_rng(0)
-    print(f"  {'structure':26}{'family':44}{'condition':>10}{'ours':>10}{'LAPACK':>10}")
-    worst = {}
     for structure, family, x in families(rng):
         a = np.asarray(x.to_jax())
         b = rng.normal(size=a.shape[-1])
@@ -27,15 +34,15 @@ def run(report: Report) -> None:
             b = b + 1j * rng.normal(size=b.shape)
         ours, lapack = error_of(_ours, x, a, b), error_of(_lapack, a, a, b)
         condition = np.linalg.cond(a)
-        shown = [e if isinstance(e, str) else f"{e:.1e}" for e in (ours, lapack)]
-        print(f"  {structure:26}{family:44}{condition:>10.0e}{shown[0]:>10}{shown[1]:>10}", flush=True)
         report.note(f"{structure}: {family}", condition=condition, ours=ours, lapack=lapack)
         # What LAPACK calls singular has no yardstick but the precision.
         limit = max(PRECISION if lapack == REFUSED else lapack, PRECISION)
         worst.setdefault(structure, []).append(0.0 if ours == REFUSED else ours / limit)
-    for structure, ratios in worst.items():
-        ratio = max(ratios)
-        report.judge("backward errors", structure, f"<= {FACTOR:g} x LAPACK", f"{ratio:.2f} x", bool(ratio <= FACTOR))
+        yield (
+            f"{structure}: {family}",
+            f"{condition:.0e}",
+            *(e if isinstance(e, str) else f"{e:.1e}" for e in (ours, lapack)),
+        )
 
 
 def _ours(x, b):

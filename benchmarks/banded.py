@@ -5,7 +5,7 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
-from harness import OURS, Bar, Report
+from harness import OURS, Bar, Report, duration
 from peers import CPU_ONLY, on_cpu
 
 import structarrays as sa
@@ -29,8 +29,8 @@ def run(report: Report) -> None:
         derivatives(report, rng, w)
     block_tridiagonal(report, rng)
     report.section("Growth with n, 10^3 to 10^7")
-    for name, make in GROWTH.items():
-        growth(report, rng, name, make)
+    header = ("kernel", *(f"n = 10^{k}" for k in range(3, 8)), "exponent")
+    report.table(header, (growth(report, rng, name, make) for name, make in GROWTH.items()))
 
 
 def _definite(rng, w):
@@ -173,7 +173,18 @@ GROWTH = {
         sa.linalg.solve,
         sa.assume(_tridiagonal(rng, n), "positive_definite"),
     ),
+    "five bands, product": lambda rng, n: (lambda x, b: x @ b, _general(rng, 2, True, n)[0]),
     "five bands, system": lambda rng, n: (sa.linalg.solve, _general(rng, 2, True, n)[0]),
+    "five bands, system that needs pivots": lambda rng, n: (sa.linalg.solve, _general(rng, 2, False, n)[0]),
+    "five bands, system, definite": lambda rng, n: (
+        sa.linalg.solve,
+        sa.assume(_symmetric(rng, n), "positive_definite"),
+    ),
+    "five bands, QR": lambda rng, n: (lambda x, b: sa.linalg.qr(x).R, _general(rng, 2, True, n)[0]),
+    "blocks of 5 on the diagonal, system": lambda rng, n: (
+        sa.linalg.solve,
+        sa.BlockDiagonal(rng.normal(size=(n // 5, 5, 5)) + 5 * np.eye(5)),
+    ),
     "block-tridiagonal system, blocks of 5": lambda rng, n: (
         sa.linalg.solve,
         sa.block_tridiagonal(*_blocks(rng, n // 5, 5)),
@@ -185,6 +196,14 @@ GROWTH = {
     "five bands, slogdet and its gradient": lambda rng, n: (
         lambda x, b: jax.value_and_grad(lambda x: sa.linalg.slogdet(x).logabsdet.to_jax())(x),
         _general(rng, 2, True, n)[0],
+    ),
+    "five bands, LDL, definite": lambda rng, n: (
+        lambda x, b: sa.linalg.ldl(x)[:2],
+        sa.assume(_symmetric(rng, n), "positive_definite"),
+    ),
+    "diagonal + rank 2, system": lambda rng, n: (
+        sa.linalg.solve,
+        sa.Diagonal(rng.uniform(1.0, 2.0, n)) + sa.LowRank(*(rng.normal(size=(n, 2)) / np.sqrt(n) for _ in range(2))),
     ),
     "five bands, selected inverse": lambda rng, n: (
         lambda x, b: sa.linalg.selected_inverse(x),
@@ -199,7 +218,7 @@ def _symmetric(rng, n):
 
 
 def growth(report, rng, name, make):
-    """The exponent p of ``time ~ n**p``, by least squares on the logarithms."""
+    """Times, and the exponent p of ``time ~ n**p``, by least squares on the logarithms."""
     sizes, seconds = [10**3, 10**4, 10**5, 10**6, 10**7], []
     for n in sizes:
         function, x = make(rng, n)
@@ -212,6 +231,6 @@ def growth(report, rng, name, make):
             best = min(best, time.perf_counter() - start)
         seconds.append(best)
     slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-    print(f"  {name:40}" + "".join(f"{s * 1e3:10.3g}" for s in seconds) + " ms")
     report.note(f"growth: {name}", sizes=sizes, seconds=seconds)
     report.judge(name, "exponent", f"<= {SLOPE}", f"{slope:.2f}", slope <= SLOPE)
+    return name, *map(duration, seconds), f"{slope:.2f}"

@@ -66,7 +66,9 @@ def product(report: Report, case: str, n: int, width: int, columns: int | None, 
 
     candidates[LIMIT] = lambda: multiply_add(full, x)
     _agree({name: candidates[name] for name in candidates if name != LIMIT}, host_bands, offsets, host_x)
-    report.time(case, candidates, [Bar(SCIPY, factor=factor), Bar(LIMIT, factor=1.6)], absent, rounds=100)
+    report.time(
+        case, candidates, [*(Bar(name, factor=factor) for name in SCIPY), Bar(LIMIT, factor=1.6)], absent, rounds=100
+    )
 
 
 def _coordinates(bands: list[np.ndarray], offsets: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

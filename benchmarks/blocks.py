@@ -1,4 +1,4 @@
-"""Block-diagonal products: ours, NumPy's batched product, and the sparse libraries' block format."""
+"""Block-diagonal products and systems: ours, NumPy's and JAX's batched functions, and the sparse libraries' block format."""
 
 import jax
 import jax.numpy as jnp
@@ -9,12 +9,15 @@ from peers import CPU_ONLY, on_cpu
 import structarrays as sa
 
 NUMPY, BSR, BATCHED = "numpy.matmul of the blocks", "scipy.sparse bsr", "jax.numpy.matmul of the blocks, jitted"
+NUMPY_SOLVE, BATCHED_SOLVE = "numpy.linalg.solve of the blocks", "jax.numpy.linalg.solve of the blocks, jitted"
 
 
 def run(report: Report) -> None:
-    report.section("Block-diagonal products")
+    report.section("Block-diagonal and block-tridiagonal matrices")
     product(report, "1000 blocks of 32 x 32 @ matrix, 32,000 x 64", 1000, 32, 64, [Bar(NUMPY, factor=0.6)])
     product(report, "1000 blocks of 32 x 32 @ vector", 1000, 32, 1, [])
+    system(report, "system of 1000 blocks of 32 x 32, a vector", 1000, 32, 1)
+    system(report, "system of 1000 blocks of 32 x 32, 16 columns", 1000, 32, 16)
     block_tridiagonal(report, "block tridiagonal, 1000 x 1000 blocks of 32 x 32, @ matrix, 32,000 x 64", 1000, 32, 64)
 
 
@@ -37,6 +40,24 @@ def product(report: Report, case: str, count: int, size: int, columns: int, bars
         absent |= dict.fromkeys((NUMPY, BSR), CPU_ONLY)
     _agree(candidates, np.matmul(blocks, right).reshape(flat.shape))
     report.time(case, candidates, bars, absent, rounds=100)
+
+
+def system(report: Report, case: str, count: int, size: int, columns: int) -> None:
+    """A block-diagonal system, nothing assumed; eager, so that ours finds out whether a block is singular."""
+    rng = np.random.default_rng(count)
+    blocks = rng.normal(size=(count, size, size)) + size * np.eye(size)
+    right = rng.normal(size=(count, size, columns))
+    flat = right.reshape(count * size, columns)
+    a, b = sa.BlockDiagonal(jnp.asarray(blocks)), sa.asarray(flat)
+    batched, stacked, beside = jax.jit(jnp.linalg.solve), jnp.asarray(blocks), jnp.asarray(right)
+    candidates = {OURS: lambda: sa.linalg.solve(a, b), BATCHED_SOLVE: lambda: batched(stacked, beside)}
+    absent = {}
+    if on_cpu():
+        candidates[NUMPY_SOLVE] = lambda: np.linalg.solve(blocks, right)
+    else:
+        absent[NUMPY_SOLVE] = CPU_ONLY
+    _agree(candidates, np.linalg.solve(blocks, right).reshape(flat.shape))
+    report.time(case, candidates, [Bar(NUMPY_SOLVE, factor=1.35)], absent, rounds=60)
 
 
 def block_tridiagonal(report: Report, case: str, count: int, size: int, columns: int) -> None:

@@ -23,9 +23,8 @@ OFFSETS = (-1, 0, 1)
 
 def run(report: Report) -> None:
     report.section(f"Compiled code: ours beside hand-written jax.numpy on the parameters, n = {N:,}")
-    print(f"\n  {'':44}{'flops':>16}{'bytes':>22}{'temporary bytes':>22}")
-    for case, ours, hand, arguments in cases():
-        compare(report, case, ours, hand, arguments)
+    header = ("case: ours / by hand", "flops", "bytes", "temporary bytes")
+    report.table(header, (compare(report, *case) for case in cases()))
 
 
 def plan(function: Callable, *arguments: object) -> dict[str, float]:
@@ -39,17 +38,14 @@ def plan(function: Callable, *arguments: object) -> dict[str, float]:
     }
 
 
-def compare(report: Report, case: str, ours: Callable, hand: Callable, arguments: tuple) -> None:
-    """Print and judge one case; `hand` takes the leaves of `arguments`."""
+def compare(report: Report, case: str, ours: Callable, hand: Callable, arguments: tuple) -> tuple[str, ...]:
+    """Judge one case, and the row of it; `hand` takes the leaves of `arguments`."""
     mine, theirs = plan(ours, *arguments), plan(hand, *jax.tree.leaves(arguments))
     met = all(mine[key] <= (1 + SLACK) * theirs[key] + (SMALL if key == "temporary bytes" else 0) for key in mine)
-    columns = "".join(
-        f"{f'{mine[key]:,.0f} / {theirs[key]:,.0f}':>{width}}" for key, width in zip(mine, (18, 26, 22), strict=True)
-    )
-    print(f"  {case:36}{columns}")
     report.note(f"compiled: {case}", ours=mine, hand=theirs)
     ratios = ", ".join(f"{key} {mine[key] / theirs[key]:.2f} x" for key in mine if theirs[key])
     report.judge(f"compiled: {case}", "all three", f"<= {1 + SLACK:g} x hand-written", ratios, met)
+    return case, *(f"{mine[key]:,.0f} / {theirs[key]:,.0f}" for key in mine)
 
 
 def cases() -> list[tuple[str, Callable, Callable, tuple]]:

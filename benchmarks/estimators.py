@@ -25,7 +25,7 @@ def run(report: Report) -> None:
     shape = "100,000 × 600"
     report.section(f"scikit-learn's estimators, a Kronecker design of {shape}")
     if optional("sklearn") is None:
-        print(f"  scikit-learn: {NOT_INSTALLED}")
+        report.remark(f"scikit-learn: {NOT_INSTALLED}")
         return
     design, targets = data()
     dense = np.asarray(design)
@@ -40,7 +40,8 @@ def run(report: Report) -> None:
         bars = [] if factor is None else [Bar(NUMPY, factor)]
         report.time(f"{name}, {shape}", candidates, bars, absent, rounds=rounds, warm_up=1)
         memory = {kind: peak_memory(name, kind) for kind in candidates}
-        print("  peak memory: " + ", ".join(f"{kind} {peak / 1e9:.2f} GB" for kind, peak in memory.items()), flush=True)
+        peaks = ", ".join(f"{kind} {peak / 1e9:.2f} GB" for kind, peak in memory.items())
+        report.remark(f"{name}, peak memory: {peaks}")
         report.note(f"{name}: peak memory", bytes=memory)
 
 

@@ -6,16 +6,18 @@ which is the number that other jobs on the machine disturb least. Both are print
 """
 
 import gc
+import itertools
 import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import jax
 
 OURS = "structarrays"
+WORDS = {True: "met", False: "MISSED", None: "not judged: the reference does not run here"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Bar:
 class Verdict:
     """One measured quantity beside its bar; `met` is None where the reference could not be run.
 
-    A bar that is a multiple of a reference has numbers, too: our `ratio` to it, and the `limit` of that.
+    A bar on a time names its `reference`. One that is a multiple of a reference has numbers, too: our `ratio` to it, and
+    the `limit` of that.
     """
 
     case: str
@@ -54,22 +57,44 @@ class Verdict:
     met: bool | None
     ratio: float | None = None
     limit: float | None = None
+    reference: str | None = None
+
+
+@dataclass
+class Section:
+    """What was measured under one heading of one part of the benchmarks."""
+
+    part: str
+    title: str
+    cases: list[dict] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    tables: list[tuple[Sequence[str], list[Sequence[str]]]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Report:
-    """Prints each case as it is measured, and keeps everything for the summary and the JSON file."""
+    """Prints each case as it is measured, and keeps everything for the summary, the JSON file and the documentation."""
 
     quick: bool = False
     environment: dict = field(default_factory=dict)
-    cases: list[dict] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
+    part: str = ""
+    sections: list[Section] = field(default_factory=list)
+
+    @property
+    def cases(self) -> list[dict]:
+        return [case for section in self.sections for case in section.cases]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        return [verdict for section in self.sections for verdict in section.verdicts]
 
     def rounds(self, count: int) -> int:
         """The number of rounds: of a quick run a tenth of `count`, and at least 5 where there are so many."""
         return min(count, max(5, count // 10)) if self.quick else count
 
     def section(self, title: str) -> None:
+        self.sections.append(Section(self.part, title))
         print(f"\n== {title} ==", flush=True)
 
     def time(
@@ -110,33 +135,47 @@ class Report:
             print(f"  {name:36}{duration(timing.minimum):>11}{duration(timing.median):>11}{ratios}")
         for name, reason in (absent or {}).items():
             print(f"  {name:36}{reason}")
-        self.cases.append(
-            {"case": case, "seconds": {k: asdict(v) for k, v in timings.items()}, "absent": dict(absent or {})}
-        )
+        self.note(case, seconds={k: asdict(v) for k, v in timings.items()}, absent=dict(absent or {}))
         for bar in bars:
             subject = timings[bar.subject].minimum
             if bar.reference not in timings:
-                self.judge(case, bar.subject, f"<= {bar}", duration(subject), None)
+                self.judge(case, bar.subject, f"<= {bar}", duration(subject), None, reference=bar.reference)
                 continue
             reference = timings[bar.reference].minimum
             met = subject <= bar.factor * reference + bar.plus
             if bar.plus:
                 over = f"{(subject - bar.factor * reference) * 1e6:+.2f} us"
-                self.judge(case, bar.subject, f"<= {bar}", over, met)
+                self.judge(case, bar.subject, f"<= {bar}", over, met, reference=bar.reference)
             else:
                 ratio = subject / reference
-                self.judge(case, bar.subject, f"<= {bar}", f"{ratio:.2f} x", met, ratio, bar.factor)
+                self.judge(case, bar.subject, f"<= {bar}", f"{ratio:.2f} x", met, ratio, bar.factor, bar.reference)
         return timings
 
-    def judge(self, case: str, subject: str, bar: str, measured: str, met: bool | None, ratio=None, limit=None) -> None:
+    def judge(
+        self, case: str, subject: str, bar: str, measured: str, met: bool | None, ratio=None, limit=None, reference=None
+    ) -> None:
         """Print one bar and whether it is met."""
-        word = {True: "met", False: "MISSED", None: "not judged: the reference does not run here"}[met]
-        print(f"  bar: {subject} {bar}: {measured}, {word}", flush=True)
-        self.verdicts.append(Verdict(case, subject, bar, measured, met, ratio, limit))
+        print(f"  bar: {subject} {bar}: {measured}, {WORDS[met]}", flush=True)
+        self.sections[-1].verdicts.append(Verdict(case, subject, bar, measured, met, ratio, limit, reference))
 
     def note(self, case: str, **values: object) -> None:
         """Keep further numbers of a case in the JSON file."""
-        self.cases.append({"case": case, **values})
+        self.sections[-1].cases.append({"case": case, **values})
+
+    def table(self, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Print rows as they come, and keep them for the documentation."""
+        kept: list[Sequence[str]] = []
+        self.sections[-1].tables.append((header, kept))
+        width = max(12, 72 // (len(header) - 1))
+        for row in itertools.chain([header], rows):
+            print(f"  {row[0]:56}" + "".join(f"{cell:>{width}}" for cell in row[1:]), flush=True)
+            if row is not header:
+                kept.append(row)
+
+    def remark(self, text: str) -> None:
+        """Print a line, and keep it for the documentation."""
+        print(f"  {text}", flush=True)
+        self.sections[-1].remarks.append(text)
 
     def summary(self) -> None:
         judged = [verdict for verdict in self.verdicts if verdict.met is not None]

@@ -29,13 +29,11 @@ def run(report: Report) -> None:
             if repeat >= 0 and elapsed is not None:
                 seconds[package].append(elapsed)
     timings = {package: Timing(min(t), statistics.median(t)) for package, t in seconds.items() if t}
-    print(f"\n  {'':36}{'minimum':>11}{'median':>11}")
+    rows = ((p, *map(duration, vars(t).values())) for p, t in timings.items())
+    report.table(("import", "minimum", "median"), rows)
     for package in PACKAGES:
-        if package in timings:
-            timing = timings[package]
-            print(f"  {package:36}{duration(timing.minimum):>11}{duration(timing.median):>11}")
-        else:
-            print(f"  {package:36}{NOT_INSTALLED}")
+        if package not in timings:
+            report.remark(f"{package}: {NOT_INSTALLED}")
     report.note("import", seconds={package: vars(timing) for package, timing in timings.items()})
     ours = timings[OURS].median
     report.judge("import", OURS, f"<= {BAR} s (median)", duration(ours), ours <= BAR)

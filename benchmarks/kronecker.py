@@ -15,7 +15,7 @@ LINEAR_OPERATOR = "linear_operator"
 def run(report: Report) -> None:
     report.section("Kronecker products, 200 x 200 ⊗ 300 x 300")
     rng = np.random.default_rng(0)
-    a, b = (_definite(rng, n) for n in (200, 300))
+    a, b = (definite(rng, n) for n in (200, 300))
     general = [rng.normal(size=(n, n)) / np.sqrt(n) + 2 * np.eye(n) for n in (200, 300)]
     v = rng.normal(size=200 * 300)
     bars = [Bar(NUMPY, factor=1.1)]
@@ -35,7 +35,7 @@ def run(report: Report) -> None:
     compare(report, case, lambda: both(noise, y), shifted, arguments, bars, theirs=_by_linear_operator)
 
 
-def _definite(rng, n):
+def definite(rng, n):
     a = rng.normal(size=(n, n))
     return a @ a.T / n + np.eye(n)
 

@@ -3,28 +3,31 @@
 from pathlib import Path
 
 MET, MISSED, GREY = "#2a6fbb", "#d1601f", "#9a9a9a"
+FEWEST, MOST = 6, 60  # bars of one picture
 
 
-def draw(report, folder: str) -> None:
-    """Write ``ratios.svg`` and, if growth was measured, ``growth.svg`` into a folder."""
+def draw(part: str, sections, folder: Path) -> list[tuple[str, Path]]:
+    """Write the pictures of a part into a folder: their captions, and where they are."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "structarrays", "font.size": 9})
-    where = Path(folder)
-    where.mkdir(parents=True, exist_ok=True)
-    drawings = {
-        "ratios.svg": (_ratios, [v for v in report.verdicts if v.ratio is not None]),
-        "growth.svg": (_growth, [case for case in report.cases if "sizes" in case]),
-    }
-    for name, (picture, data) in drawings.items():
-        if data:
-            figure = picture(plt, data)
-            figure.savefig(where / name, metadata={"Date": None})
+    folder.mkdir(parents=True, exist_ok=True)
+    judged = [v for section in sections for v in section.verdicts if v.ratio is not None]
+    grown = [case for section in sections for case in section.cases if "sizes" in case]
+    drawn = []
+    for name, caption, picture, data in (
+        ("ratios", "Ratios to the references, beside the bars", _ratios, judged),
+        ("growth", "Growth with n", _growth, grown),
+    ):
+        if data and (data is grown or FEWEST <= len(data) <= MOST):
+            figure, path = picture(plt, data), folder / f"{name}_{part}.svg"
+            figure.savefig(path, metadata={"Date": None})
             plt.close(figure)
-            print(f"written to {where / name}")
+            drawn.append((caption, path))
+    return drawn
 
 
 def _ratios(plt, verdicts):

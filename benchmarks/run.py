@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python benchmarks/run.py [--quick] [--only NAME] [--json FILE] [--pictures FOLDER]`."""
+"""Run the benchmarks: `python benchmarks/run.py [--quick] [--only NAME] [--json FILE] [--docs FOLDER]`."""
 
 import argparse
 import importlib
@@ -15,7 +15,7 @@ os.environ["JAX_ENABLE_X64"] = "1"
 # Before scipy is, too: scikit-learn asks for it where it is given arrays that are not NumPy's.
 os.environ["SCIPY_ARRAY_API"] = "1"
 
-SECTIONS = (
+PARTS = (
     "eager",
     "structured",
     "bands",
@@ -33,8 +33,11 @@ SECTIONS = (
     "libraries",
     "accuracy",
     "compiled",
+    "compilation",
     "import_time",
 )
+ALONE = ("libraries",)
+"""Parts that need an environment of their own: they run if they are named."""
 PACKAGES = (
     "structarrays",
     "jax",
@@ -88,28 +91,35 @@ def environment() -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the rounds: a look, not a measurement")
-    parser.add_argument("--only", choices=SECTIONS, action="append", help="run this section (may be repeated)")
+    parser.add_argument("--only", choices=PARTS, action="append", help="run this part (may be repeated)")
     parser.add_argument("--json", metavar="FILE", help="write everything measured to FILE")
-    parser.add_argument("--pictures", metavar="FOLDER", help="draw ratios and growth into FOLDER (needs matplotlib)")
+    parser.add_argument(
+        "--docs",
+        metavar="FOLDER",
+        help="write the parts into FOLDER/benchmarks.md, and draw pictures (needs matplotlib)",
+    )
     arguments = parser.parse_args()
 
     if version("structarrays") == "not installed":  # run from a checkout
         sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+    import page
     from harness import Report
 
+    parts = arguments.only or [part for part in PARTS if part not in ALONE]
+    if arguments.docs:
+        page.check(parts, arguments.docs)
     report = Report(quick=arguments.quick, environment=environment())
     for key, value in report.environment.items():
         print(f"{key:22}{value}")
-    for section in arguments.only or SECTIONS:
-        importlib.import_module(section).run(report)
+    for part in parts:
+        report.part = part
+        importlib.import_module(part).run(report)
+        if arguments.docs:
+            page.write(report, part, arguments.docs)
     report.summary()
     if arguments.json:
         report.write(arguments.json)
-    if arguments.pictures:
-        from pictures import draw
-
-        draw(report, arguments.pictures)
 
 
 if __name__ == "__main__":

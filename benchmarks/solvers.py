@@ -54,7 +54,7 @@ def _ours(a: sa.Array, b: sa.Array) -> dict:
 
 def _cost_of_gradient(report: Report, case: str, timings: dict) -> None:
     ratio = timings[GRADIENT].minimum / timings[JITTED].minimum
-    print(f"  value and gradient take {ratio:.2f} x the time of the solve (no bar)")
+    report.remark(f"{case}: value and gradient take {ratio:.2f} x the time of the solve (no bar)")
     report.note(f"{case}: value and gradient over solve", ratio=ratio)
 
 

@@ -19,8 +19,7 @@ SYMMETRIC = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options":
 def run(report: Report) -> None:
     report.section("Sparse systems")
     if not on_cpu():
-        report.note("sparse systems", absent=CPU_ONLY)
-        print(f"  {CPU_ONLY}")
+        report.remark(CPU_ONLY)
         return
     first_system(report, 300)
     second_system(report, 300)

@@ -1,7 +1,7 @@
 """Which parameters of the tests run by default: a part of them, since all take more than an hour on two cores.
 
-A run of everything (`pytest` without paths and without ``-k``) takes a sixth of the sets of parameters of each test, and as many more as
-show every value of every parameter, up to twelve; what is named runs whole. The choice is always the same. ``--parameters each`` runs all.
+A run of everything (`pytest` without paths and without ``-k``) takes an eighth of the sets of parameters of each test, and as many more as
+show every value of every parameter, up to eight; what is named runs whole. The choice is always the same. ``--parameters each`` runs all.
 """
 
 import zlib
@@ -9,8 +9,8 @@ from collections import defaultdict
 
 import pytest
 
-SHARE = 6
-COVER = 12
+SHARE = 8
+COVER = 8
 
 
 def pytest_addoption(parser):

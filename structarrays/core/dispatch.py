@@ -178,7 +178,7 @@ class Function(Registry[Any], Generic[R]):
         *classes : type
             The class of each array argument.
         when : callable, optional
-            A predicate on the same arguments as the kernel.
+            A predicate on the same arguments as the kernel; with `traced` on traced ones, too.
         of_all : bool
             Whether structures with static patterns are served, too: then every eager call of this function looks for it.
         traced : bool
@@ -190,7 +190,9 @@ class Function(Registry[Any], Generic[R]):
         self.eager_of_all |= of_all
 
         def serves(*arrays: Any, **static: Any) -> bool:
-            return not _any_traced(arrays, exact=traced) and (when is None or when(*arrays, **static))
+            if traced and when is not None and not when(*arrays, **static):
+                return False  # asked first: it costs less than a look at all parameters
+            return not _any_traced(arrays, exact=traced) and (traced or when is None or when(*arrays, **static))
 
         return self.eager.kernel(*classes, when=serves)
 

@@ -76,7 +76,7 @@ def _both_plain(x1, x2) -> bool:
 
 
 def _are_matrices(x1, x2) -> bool:
-    return x1.core_ndim <= 2 and x2.core_ndim <= 2
+    return x1.core_ndim <= 2 and x2.core_ndim <= 2 and x2.ndim > 1 and x1.ndim > 1
 
 
 @matmul.eager_kernel(Sparse, Sparse, when=_are_matrices, traced=True)
@@ -93,8 +93,7 @@ def _(x1, x2):
 
 
 def _fit(x1, x2) -> bool:
-    fits = x1.ndim > 1 and x2.ndim > 1 and x1.shape[-1] == x2.shape[-2]
-    return fits and "b" not in (x1.dtype.kind, x2.dtype.kind) and strong_zeros_policy.value
+    return x1.shape[-1] == x2.shape[-2] and "b" not in (x1.dtype.kind, x2.dtype.kind) and strong_zeros_policy.value
 
 
 def _exact_product(x1, x2):
