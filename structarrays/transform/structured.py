@@ -10,10 +10,6 @@ from ..core.array import Array, is_array
 from ..core.dense import Dense
 from ..core.dispatch import is_hashable
 from ..core.recording import describe
-from . import custom_rules, rules_elementwise, rules_equinox, rules_linalg, rules_reductions, rules_shapes  # noqa: F401 (they register rules)
-from .control_flow import remembering
-from .interpreter import trace
-from .rules import STRUCTURED, plain
 
 _ARRAYS = (Array, jax.Array, np.ndarray, np.generic)
 
@@ -109,6 +105,8 @@ class _Call(NamedTuple):
 
 @functools.partial(jax.jit, static_argnums=0)
 def _run(call: _Call, *values):
+    from . import programs  # here, since what it needs of JAX takes as long to import as the whole package
+
     if call.positional:
         leaves, tree = jax.tree.flatten((values, {}), is_leaf=is_array)
         dynamic = range(len(leaves))
@@ -121,18 +119,16 @@ def _run(call: _Call, *values):
         if not any(map(is_array, leaves)):
             args, kwargs = jax.tree.unflatten(tree, leaves)
             return call.fun(*args, **kwargs)
-        program, result = trace(call.fun, leaves, tree, dynamic)
+        program, result = programs.trace(call.fun, leaves, tree, dynamic)
     except TypeError as error:
         explained = _explained(error, call.fun)
         if explained is None:
             raise
         raise explained from error
-    with remembering():
-        results = STRUCTURED.run(program, *(leaves[i] for i in dynamic))
-    return _put_together(result, results)
+    return _put_together(result, programs.run(program, *(leaves[i] for i in dynamic)), programs.plain)
 
 
-def _put_together(tree, results):
+def _put_together(tree, results, plain):
     """The results of a function: where it makes structured arrays itself, their parameters are arrays of JAX."""
     shallow = jax.tree.unflatten(tree, range(tree.num_leaves))
     inside = {i for x in jax.tree.leaves(shallow, is_leaf=is_array) if isinstance(x, Array) for i in jax.tree.leaves(x)}

@@ -849,3 +849,21 @@ def test_the_examples_run(name):
     process = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
     assert process.returncode == 0, process.stdout + process.stderr
     assert {"inverse.py": "All checks hold.", "flops.py": "54,180,000"}[name] in process.stdout
+
+
+def test_the_interpreter_is_imported_where_it_is_asked_for():
+    """What it needs of JAX takes as long to import as the whole package does; the first use of `structured` may be under `jax.jit`."""
+    code = """
+import sys, jax, structarrays as sa
+assert not [name for name in sys.modules if name.startswith(("jax.extend", "jax.scipy."))]
+assert "structarrays.transform.interpreter" not in sys.modules
+assert "Interpreter" in dir(sa.transform)
+double = jax.jit(lambda x: sa.structured(lambda y: y + y)(x))
+assert double(sa.Diagonal([1.0, 2.0])).diagonal().tolist() == [2.0, 4.0]
+assert double(sa.Diagonal([1.0, 2.0, 3.0])).diagonal().tolist() == [2.0, 4.0, 6.0]
+assert sa.transform.Interpreter(special=bool, default=print) is not None
+"""
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert process.returncode == 0, process.stderr
+    with pytest.raises(AttributeError, match="no attribute 'Interpeter'"):
+        sa.transform.Interpeter  # noqa: B018
