@@ -69,7 +69,7 @@ class Counter(sa.transform.Interpreter):
     def cost(self, program) -> int:
         """What a program within the program costs each time that it runs."""
         before, self.total = self.total, 0
-        self.run(program, *shapes(program.jaxpr.invars))
+        self.run(program, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in program.in_avals))
         cost, self.total = self.total, before
         return cost
 
@@ -87,19 +87,21 @@ def counted(counter, equation, *values):
 
 
 def scan(counter, equation, *values):
-    counter.total += equation.params["length"] * counter.cost(equation.params["jaxpr"])
+    loop = sa.transform.ScanCall.of(equation)
+    counter.total += loop.length * counter.cost(loop.body)
     return shapes(equation.outvars)
 
 
 def condition(counter, equation, *values):
-    counter.total += max(map(counter.cost, equation.params["branches"]))
+    counter.total += max(map(counter.cost, sa.transform.CondCall.of(equation).branches))
     return shapes(equation.outvars)
 
 
 def loop(counter, equation, *values):
     if counter.rounds is None:
         raise ValueError("flops: how often a while loop runs depends on values; rounds= says how often it is to count")
-    body, goes_on = counter.cost(equation.params["body_jaxpr"]), counter.cost(equation.params["cond_jaxpr"])
+    call = sa.transform.WhileCall.of(equation)
+    body, goes_on = counter.cost(call.body), counter.cost(call.condition)
     counter.total += counter.rounds * body + (counter.rounds + 1) * goes_on
     return shapes(equation.outvars)
 

@@ -134,7 +134,7 @@ def _(interpreter, equation, which, *operands):
         return {i: result for i, result in enumerate(run(branch)) if not is_unknown(result)}
 
     def each(code):
-        return [partial(code, branch) for branch in equation.params["branches"]]
+        return [partial(code, branch) for branch in sa.transform.CondCall.of(equation).branches]
 
     if len({tuple(jax.eval_shape(code)) for code in each(known)}) > 1:
         raise ValueError("inverse: a result depends on the unknown in some branches of a condition only")
@@ -150,17 +150,17 @@ def _(interpreter, equation, which, *operands):
 
 @inverting.rule("scan")
 def _(interpreter, equation, *values):
-    p = equation.params
-    place = [is_unknown(value) for value in values].index(True) - p["num_consts"]
-    if sum(map(is_unknown, values)) > 1 or not 0 <= place < p["num_carry"]:
+    loop = sa.transform.ScanCall.of(equation)
+    consts, carry, rows = loop.split(values)
+    if sum(map(is_unknown, values)) > 1 or not any(map(is_unknown, carry)):
         return NotImplemented
-    consts, carry, rows = split(values, p["num_consts"], p["num_carry"])
+    place = list(map(is_unknown, carry)).index(True)
     x = carry.pop(place)
     start = Unknown(x.shape, x.dtype)
 
     def round_of(carry, row):
-        results = interpreter.run(p["jaxpr"], *consts, *carry[:place], start, *carry[place:], *row)
-        _, after, out = split(results, 0, p["num_carry"])
+        results = interpreter.run(loop.body, *consts, *carry[:place], start, *carry[place:], *row)
+        after, out = loop.split_results(results)
         return after.pop(place), after, out
 
     def forwards(carry, row):  # what is known of the rounds: what each of them begins with
@@ -169,27 +169,21 @@ def _(interpreter, equation, *values):
             raise ValueError("inverse: a loop must carry the unknown on, in one of the values that it carries")
         return after, (carry, [None if is_unknown(value) else value for value in out])
 
-    last, (history, out) = lax.scan(forwards, carry, rows, p["length"], p["reverse"])
+    last, (history, out) = lax.scan(forwards, carry, rows, loop.length, loop.reverse)
 
     def backwards(y, begun):
         moved, _, _ = round_of(*begun)
         return moved.undo(y), None
 
     def back(y):
-        return lax.scan(backwards, y, (history, rows), p["length"], not p["reverse"])[0]
+        return lax.scan(backwards, y, (history, rows), loop.length, not loop.reverse)[0]
 
     def lost(y):
         raise ValueError("inverse: what a loop stacks is not undone, only what it carries to its end")
 
     last.insert(place, step(equation, x, back, place))
-    stacked = [step(equation, x, lost, i) if value is None else value for i, value in enumerate(out, p["num_carry"])]
+    stacked = [step(equation, x, lost, i) if value is None else value for i, value in enumerate(out, loop.carry)]
     return last + stacked
-
-
-def split(values, first, second):
-    """The first values, the second ones and the rest."""
-    values = list(values)
-    return values[:first], values[first : first + second], values[first + second :]
 
 
 @inverting.rule("reshape", "squeeze", "broadcast_in_dim", "convert_element_type", "copy", "stop_gradient")

@@ -3,9 +3,13 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..core.jax_internals import CondCall as CondCall
+    from ..core.jax_internals import ScanCall as ScanCall
+    from ..core.jax_internals import UnrecognisedEquation as UnrecognisedEquation
+    from ..core.jax_internals import WhileCall as WhileCall
     from .interpreter import Interpreter as Interpreter
 
-__all__ = ["Interpreter"]
+__all__ = ["CondCall", "Interpreter", "ScanCall", "UnrecognisedEquation", "WhileCall"]
 
 
 def __getattr__(name):
@@ -14,6 +18,10 @@ def __getattr__(name):
         from .interpreter import Interpreter
 
         return Interpreter
+    if name in __all__:
+        from ..core import jax_internals
+
+        return getattr(jax_internals, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

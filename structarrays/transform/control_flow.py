@@ -12,13 +12,23 @@ import threading
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from ..core.array import Array
 from ..core.contexts import densify
+from ..core.jax_internals import (
+    CheckpointCall,
+    ClosedJaxpr,
+    CondCall,
+    LinearSolveCall,
+    ScanCall,
+    WhileCall,
+    bind,
+    in_avals,
+    jaxpr_as_fun,
+    out_avals,
+)
 from ..core.recording import unrecorded
 from .constants import CONSTANTS, LU
-from .interpreter import bind
 from .rules import plain, rule
 from .widening import dense_target, fixed, join_targets, key, settled, settling, target_of, widened
 
@@ -113,11 +123,12 @@ def _fixpoint(start, step):
 
 
 @rule("cond")
-def _(interpreter, equation, which, *operands):
-    branches = equation.params["branches"]
+def condition(interpreter, equation, which, *operands):
+    """A condition: the results of all branches are widened to the structures that hold those of each."""
+    call = CondCall.of(equation)
+    branches, platforms = call.branches, call.platforms
     which = plain(which, "cond")
     operands, merge = apart([fixed(v) for v in operands])
-    platforms = equation.params.get("branches_platforms")
 
     inputs = merge([target_of(v) for v in operands])
     found = [structures_of(interpreter, branch, inputs) for branch in branches]
@@ -139,12 +150,12 @@ def _(interpreter, equation, which, *operands):
 
 
 @rule("scan")
-def _(interpreter, equation, *operands):
-    p = equation.params
-    body, consts, carried = p["jaxpr"], p["num_consts"], p["num_carry"]
-    operands = list(operands)
-    held, init = [fixed(v) for v in operands[:consts]], operands[consts : consts + carried]
-    sliced = [_sliceable(v) for v in operands[consts + carried :]]
+def loop_over_rows(interpreter, equation, *operands):
+    """A loop over rows: what it carries is widened until its structure stays."""
+    call = ScanCall.of(equation)
+    body, carried = call.body, call.carry
+    held, init, sliced = call.split(operands)
+    held, sliced = list(map(fixed, held)), list(map(_sliceable, sliced))
     if not any(isinstance(v, (Array, LU)) for v in (*held, *init, *sliced)):
         return bind(equation, [plain(v, "scan") for v in (*held, *init, *sliced)])
     one = [jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), v) for v in sliced]
@@ -156,16 +167,16 @@ def _(interpreter, equation, *operands):
     targets = _fixpoint([target_of(v) for v in map(settling(operands), init)], step)
     if _state.depth:
         stacked = structures_of(interpreter, body, [*outside, *targets, *one])[carried:]
-        longer = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((p["length"], *leaf.shape), leaf.dtype), stacked)
+        longer = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((call.length, *leaf.shape), leaf.dtype), stacked)
         return [*_placeholders(targets), *_placeholders(longer)]
 
     def loop(carry, each):
         results = interpreter.run(body, *held, *carry, *each)
-        carry = [widened(v, t) for v, t in zip(results[:carried], targets, strict=True)]
-        return carry, [settled(v) for v in results[carried:]]
+        carry, stacked = call.split_results(results)
+        return [widened(v, t) for v, t in zip(carry, targets, strict=True)], list(map(settled, stacked))
 
     start = [widened(v, t) for v, t in zip(init, targets, strict=True)]
-    carry, stacked = lax.scan(loop, start, sliced, length=p["length"], reverse=p["reverse"], unroll=p["unroll"])
+    carry, stacked = lax.scan(loop, start, sliced, length=call.length, reverse=call.reverse, unroll=call.unroll)
     return [*carry, *stacked]
 
 
@@ -178,14 +189,14 @@ def _sliceable(value):
 
 
 @rule("while")
-def _(interpreter, equation, *operands):
-    p = equation.params
-    first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
-    asked, held = [fixed(v) for v in operands[:first]], [fixed(v) for v in operands[first:second]]
-    init = operands[second:]
-    program = p["body_jaxpr"]
-    if p["cond_jaxpr"].out_avals[0].shape:
-        program, held = _of_a_batch(p["cond_jaxpr"], program, first, second), [*asked, *held]
+def loop_while(interpreter, equation, *operands):
+    """A loop with a condition: what it carries is widened until its structure stays."""
+    call = WhileCall.of(equation)
+    asked, held, init = call.split(operands)
+    asked, held = list(map(fixed, asked)), list(map(fixed, held))
+    program = call.body
+    if out_avals(call.condition)[0].shape:
+        program, held = _of_a_batch(call), [*asked, *held]
     outside = [target_of(v) for v in held]
 
     def step(targets):
@@ -199,59 +210,56 @@ def _(interpreter, equation, *operands):
         return [widened(v, t) for v, t in zip(interpreter.run(program, *held, *carry), targets, strict=True)]
 
     def goes_on(carry):
-        (answer,) = interpreter.run(p["cond_jaxpr"], *asked, *carry)
+        (answer,) = interpreter.run(call.condition, *asked, *carry)
         return jnp.any(plain(answer, "while"))
 
     return lax.while_loop(goes_on, body, [widened(v, t) for v, t in zip(init, targets, strict=True)])
 
 
 @functools.lru_cache(256)
-def _of_a_batch(cond, body, first, second) -> ClosedJaxpr:
+def _of_a_batch(call: WhileCall) -> ClosedJaxpr:
     """The body of the loop that `jax.vmap` makes of many, each with a condition of its own: those that have ended stay as they are.
 
     A program is remembered by its identity (`structures_of`), hence the cache.
     """
 
     def run(*values):
-        outside, carry = values[:second], values[second:]
-        (which,) = jaxpr_as_fun(cond)(*outside[:first], *carry)
-        after = jaxpr_as_fun(body)(*outside[first:], *carry)
+        asked, held, carry = call.split(values)
+        (which,) = jaxpr_as_fun(call.condition)(*asked, *carry)
+        after = jaxpr_as_fun(call.body)(*held, *carry)
         return [
             lax.select(lax.broadcast_in_dim(which, new.shape, range(which.ndim)), new, old)
             for new, old in zip(after, carry, strict=True)
         ]
 
-    carried = body.in_avals[second - first :]
-    avals = [*cond.in_avals[:first], *body.in_avals[: second - first], *carried]
+    avals = [*in_avals(call.condition)[: call.condition_consts], *in_avals(call.body)]
     return jax.make_jaxpr(run)(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals))
 
 
 @rule("checkpoint", "remat2")
-def _(interpreter, equation, *operands):
-    p = equation.params
-    program = ClosedJaxpr(p["jaxpr"], ())
-
+def checkpoint(interpreter, equation, *operands):
+    """A function of `jax.checkpoint`, on structured arrays."""
+    call = CheckpointCall.of(equation)
     operands, merge = apart([fixed(v) for v in operands])
 
     def run(*values):
-        return [settled(v) for v in interpreter.run(program, *merge(values))]
+        return [settled(v) for v in interpreter.run(call.program, *merge(values))]
 
-    return jax.checkpoint(run, prevent_cse=p["prevent_cse"], policy=p["policy"])(*operands)
+    # Where it says so for each operand, those are not the operands of `run`: what may stay apart, stays apart.
+    prevent_cse = call.prevent_cse if isinstance(call.prevent_cse, bool) else any(call.prevent_cse)
+    return jax.checkpoint(run, prevent_cse=prevent_cse, policy=call.policy)(*operands)
 
 
 @rule("custom_linear_solve")
-def _(interpreter, equation, *operands):
+def solver_by_functions(interpreter, equation, *operands):
     """A solver given by functions: they run on what they hold, and the right-hand side is dense."""
-    lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
-    held, rest = [], [fixed(v) for v in operands]
-    for count in (lengths.matvec, lengths.vecmat, lengths.solve, lengths.transpose_solve):
-        held.append(rest[:count])
-        rest = rest[count:]
+    call = LinearSolveCall.of(equation)
+    *held, right = call.split([fixed(v) for v in operands])
     matvec, vecmat, solve, transposed = (
-        _with(interpreter, program, values) for program, values in zip(programs, held, strict=True)
+        _with(interpreter, program, values) for program, values in zip(call.programs, held, strict=True)
     )
-    b = [plain(v, "custom_linear_solve") for v in rest]
-    symmetric = vecmat is not None and programs.vecmat is programs.matvec
+    b = [plain(v, "custom_linear_solve") for v in right]
+    symmetric = vecmat is not None and call.symmetric
     if vecmat is not None and not symmetric:
         # JAX transposes the product, which may look at its operand first (for NaN beside a background, say): its derivative at
         # zero is the same product, and does not.

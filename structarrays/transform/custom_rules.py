@@ -8,7 +8,7 @@ cotangent that is not zero is made dense, by least squares: many elements, such 
 
 A rule is not traced before it is needed, or where results have structure, which must hold their tangents, too: some refuse to be.
 
-How JAX holds the rules in its equations is not documented; `tests/transform/test_real_programs.py` would notice a change.
+How JAX stores the rules in its equations is not documented: `core.jax_internals` reads them.
 """
 
 import functools
@@ -18,16 +18,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
-from jax.extend.core import ClosedJaxpr
 from jax.scipy.sparse.linalg import cg
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.jax_internals import CustomJvpCall, CustomVjpCall, Known, expansion, high_level_name
 from ..core.join import restrict
 from .constants import LU
-from .control_flow import differentiating, structures_of
-from .interpreter import abstract, inner_program
-from .rules import involved, is_special, plain, rule
+from .control_flow import checkpoint, differentiating, structures_of
+from .interpreter import abstract
+from .rules import expanded, involved, is_special, plain, rule
+from .rules_elementwise import named
 from .widening import dense_target, join_targets, settled, target_of, widened
 
 FLOAT0 = jax.dtypes.float0
@@ -70,27 +71,27 @@ def _tangent_leaves(tangent, primal):
 
 
 @rule("custom_jvp_call")
-def _(interpreter, equation, *operands):
-    p = equation.params
-    program, rules, consts = p["call_jaxpr"], p["jvp_jaxpr_fun"], p["num_consts"]
+def function_with_tangents(interpreter, equation, *operands):
+    """A function of `jax.custom_jvp`, on structured arrays."""
+    call = CustomJvpCall.of(equation)
+    program, consts = call.program, call.consts
     if differentiating():
         return interpreter.run(program, *operands)
     operands = [settled(v) for v in operands]
-    targets = _held_by_both(interpreter, program, rules, operands, consts)
+    targets = _held_by_both(interpreter, call, operands)
 
     @jax.custom_jvp
     def function(*values):
         return [widened(v, t) for v, t in zip(interpreter.run(program, *values), targets, strict=True)]
 
     def derivative(primals, tangents):
-        primals, tangents = primals[consts:], tangents[consts:]
-        zeros = [not _inexact(x) or _is_zero(t) for x, t in zip(primals, tangents, strict=True)]
-        jaxpr, held, zeros_out = rules.call_wrapped(*zeros)
+        arguments, tangents = primals[consts:], tangents[consts:]
+        zeros = [not _inexact(x) or _is_zero(t) for x, t in zip(arguments, tangents, strict=True)]
+        program, zeros_out, left_out = call.rule(zeros)
         moving = [
-            _tangent(x, _instantiated(t)) for x, t, zero in zip(primals, tangents, zeros, strict=True) if not zero
+            _tangent(x, _instantiated(t)) for x, t, zero in zip(arguments, tangents, zeros, strict=True) if not zero
         ]
-        program = ClosedJaxpr(jaxpr, held)
-        values, tangents_out = _by_rule(interpreter, program, primals, moving, len(targets))
+        values, tangents_out = _by_rule(interpreter, program, primals[left_out:], moving, len(targets))
         values = [widened(v, t) for v, t in zip(values, targets, strict=True)]
         rest = iter(tangents_out)
         moved = [
@@ -99,7 +100,7 @@ def _(interpreter, equation, *operands):
         ]
         return values, moved
 
-    function.defjvp(derivative, symbolic_zeros=p["symbolic_zeros"])
+    function.defjvp(derivative, symbolic_zeros=call.symbolic_zeros)
     return function(*operands)
 
 
@@ -137,17 +138,17 @@ def _no_tangent(value):
     return jax.tree.map(lambda leaf: SymbolicZero(jax.typeof(leaf).to_tangent_aval()), value)
 
 
-def _held_by_both(interpreter, program, rules, operands, consts):
+def _held_by_both(interpreter, call, operands):
     """The targets that hold the results and their tangents."""
     inputs = [target_of(v) for v in operands]
-    targets = structures_of(interpreter, program, inputs)
+    targets = structures_of(interpreter, call.program, inputs)
     if not involved(targets):
         return targets
-    zeros = [not _inexact(x) for x in inputs[consts:]]
-    moving = [_target_of_tangent(x) for x, zero in zip(inputs[consts:], zeros, strict=True) if not zero]
+    zeros = [not _inexact(x) for x in inputs[call.consts :]]
+    moving = [_target_of_tangent(x) for x, zero in zip(inputs[call.consts :], zeros, strict=True) if not zero]
     try:
-        jaxpr, held, zeros_out = rules.call_wrapped(*zeros)
-        results = structures_of(interpreter, ClosedJaxpr(jaxpr, held), [*inputs[consts:], *moving], tangents=True)
+        program, zeros_out, left_out = call.rule(zeros)
+        results = structures_of(interpreter, program, [*inputs[left_out:], *moving], tangents=True)
     except Exception:  # a rule that refuses tangents: nobody asks for them yet, and who does will be told
         return targets
     tangents = iter(results[len(targets) :])
@@ -272,9 +273,10 @@ def _elements_of(cotangent, value):
 
 
 @rule("custom_vjp_call")
-def _(interpreter, equation, *operands):
-    p = equation.params
-    program, consts, symbolic = inner_program(equation), p["num_consts"], p["symbolic_zeros"]
+def function_with_cotangents(interpreter, equation, *operands):
+    """A function of `jax.custom_vjp`, on structured arrays."""
+    call = CustomVjpCall.of(equation)
+    program, consts, symbolic = call.program, call.consts, call.symbolic_zeros
     operands = [settled(v) for v in operands]
     captured, arguments = operands[:consts], operands[consts:]
     moving = [_inexact(v) for v in arguments]  # not asked in `fwd`, whose program would keep the arguments
@@ -294,12 +296,14 @@ def _(interpreter, equation, *operands):
                 for v, inexact in zip(values, moving, strict=True)
             ]
             values = tuple(jax.tree.map(lambda leaf: leaf.value, v) for v in values)
-        forward = ClosedJaxpr(*p["fwd_jaxpr_thunk"].call_wrapped(*perturbed))
-        results = interpreter.run(forward, *values)
+        forward = call.forward(perturbed)
+        everything = [*captured, *values]
+        results = interpreter.run(forward.program, *everything[forward.left_out :])
         kept, results = results[: len(results) - len(targets)], results[len(results) - len(targets) :]
-        forwarded = p["out_trees"]()[2]  # residuals that are arguments are not among the results
         kept = iter(kept)
-        residuals = [next(kept) if i is None else values[i - consts] for i in forwarded]
+        residuals = [
+            next(kept) if r is None else r.value if isinstance(r, Known) else everything[r] for r in forward.residuals
+        ]
         residuals = [r if _is_number(r) else settled(r) for r in residuals]
         results = [widened(v, t) for v, t in zip(results, targets, strict=True)]
         held = [v if _is_needed(v) else None for v in results]
@@ -318,10 +322,10 @@ def _(interpreter, equation, *operands):
             nonlocal moved
             rest = iter(inner)
             kept = [r if number else next(rest) for r, number in zip(residuals, known, strict=True)]
-            outer = [_no_tangent_of(t) if zero else next(rest) for t, zero in zip(targets, zeros, strict=True)]
-            back = p["bwd"].call_wrapped(*kept, *outer)
-            moved = [isinstance(c, jax.Array | np.ndarray) and c.dtype != FLOAT0 for c in back]
-            return [c for c, there in zip(back, moved, strict=True) if there]
+            outer = [None if zero else next(rest) for zero in zeros]
+            back = call.backward(kept, outer)
+            moved = [c is not None for c in back]
+            return [c for c in back if c is not None]
 
         back = iter(interpreter.run(jax.make_jaxpr(backward)(*map(abstract, traced)), *traced))
         return tuple(
@@ -337,5 +341,24 @@ def _is_number(value) -> bool:
     return isinstance(value, (bool, int, float, complex, np.generic))
 
 
-def _no_tangent_of(target):
-    return SymbolicZero(jax.core.ShapedArray(target.shape, target.dtype).to_tangent_aval())
+@rule("call_hi_primitive")
+def high_level_primitive(interpreter, equation, *operands):
+    """A primitive of `jax.experimental.hijax`. It is run as a program where that loses no derivative of its own."""
+    name = high_level_name(equation)
+    if name in _HIGH_LEVEL:
+        return _HIGH_LEVEL[name](interpreter, equation, *operands)
+    if name in _EXPANDED or not any(jnp.issubdtype(v.aval.dtype, jnp.inexact) for v in equation.outvars):
+        program = expansion(equation)
+        if program is not None:
+            return interpreter.run(program, *operands)
+    return expanded(interpreter, equation, *operands)
+
+
+_HIGH_LEVEL = {
+    "CustomJVPTraced": function_with_tangents,
+    "CustomVJPTraced": function_with_cotangents,
+    "RematTraced": checkpoint,
+    "CheckpointName": named,
+}
+_EXPANDED = {"Einsum"}
+"""Primitives whose derivatives are those of the programs that they stand for."""

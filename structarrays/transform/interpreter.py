@@ -6,22 +6,11 @@ operand goes to JAX as it stands.
 """
 
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 import jax
-from jax.extend.core import ClosedJaxpr, DropVar, Literal
 
-CALLS = {
-    "jit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "core_call": "call_jaxpr",
-    "checkpoint": "jaxpr",
-    "remat2": "jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-}
-"""The primitives that do nothing but run another program, and the parameter that holds it."""
+from ..core.jax_internals import ClosedJaxpr, Literal, bind, function_name, inner_program, live_equations, parts
 
 
 class Interpreter:
@@ -138,18 +127,18 @@ class Interpreter:
         needed : sequence of bool, optional
             Which results are; for the others None is returned.
         """
-        jaxpr = program.jaxpr
-        env = dict(zip(jaxpr.constvars, program.consts, strict=True))
-        env.update(zip(jaxpr.invars, values, strict=True))
-        needed = [True] * len(jaxpr.outvars) if needed is None else list(needed)
+        pieces = parts(program)
+        env = dict(zip(pieces.constvars, pieces.consts, strict=True))
+        env.update(zip(pieces.invars, values, strict=True))
+        needed = [True] * len(pieces.outvars) if needed is None else list(needed)
 
         def read(atom):
             return atom.val if isinstance(atom, Literal) else env[atom]
 
-        for equation, used in live_equations(jaxpr, needed):
+        for equation, used in live_equations(program, needed):
             results = self.evaluate(equation, [read(atom) for atom in equation.invars], used)
             env.update(zip(equation.outvars, results, strict=True))
-        return [read(atom) if wanted else None for atom, wanted in zip(jaxpr.outvars, needed, strict=True)]
+        return [read(atom) if wanted else None for atom, wanted in zip(pieces.outvars, needed, strict=True)]
 
     def evaluate(self, equation, values, used=None) -> Sequence:
         """The results of one equation; `used` says which of them are."""
@@ -162,8 +151,9 @@ class Interpreter:
                 if result is not NotImplemented:
                     break
             else:
-                if special and primitive.name in CALLS:
-                    return self.run(inner_program(equation), *values, needed=used)
+                program = inner_program(equation) if special else None
+                if program is not None:
+                    return self.run(program, *values, needed=used)
         elif self.sources and self._brings_special(equation):
             return self.run(inner_program(equation), *values, needed=used)
         if result is NotImplemented:
@@ -179,7 +169,8 @@ class Interpreter:
         """Whether a call on ordinary values has a source in its program. JAX's own functions of such values are left to JAX."""
         if equation.primitive.name != "jit" or equation.invars and function_name(equation):
             return False
-        inside = inner_program(equation).jaxpr.eqns
+        program = inner_program(equation)
+        inside = () if program is None else parts(program).equations
         return any(each.primitive.name in self.sources or self._brings_special(each) for each in inside)
 
     def _rules_for(self, equation) -> tuple:
@@ -226,51 +217,3 @@ def abstract(value):
         aval = jax.typeof(value)
         return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
     return jax.ShapeDtypeStruct(value.shape, value.dtype)
-
-
-def live_equations(jaxpr, needed) -> list:
-    """The equations whose results are used, or that have effects, each with the tuple of which of its results are."""
-    used = {
-        atom for atom, wanted in zip(jaxpr.outvars, needed, strict=True) if wanted and not isinstance(atom, Literal)
-    }
-    live = []
-    for equation in reversed(jaxpr.eqns):
-        mask = tuple(not isinstance(v, DropVar) and v in used for v in equation.outvars)
-        if any(mask) or equation.effects:
-            live.append((equation, mask))
-            used.update(atom for atom in equation.invars if not isinstance(atom, Literal))
-    return live[::-1]
-
-
-def bind(equation, values):
-    """What JAX makes of an equation."""
-    with equation.ctx.manager:
-        result = equation.primitive.bind(*values, **equation.primitive.get_bind_params(equation.params))
-    return list(result) if equation.primitive.multiple_results else result
-
-
-def inner_program(equation) -> ClosedJaxpr:
-    """The program that an equation runs, one of `CALLS`."""
-    program = equation.params[CALLS[equation.primitive.name]]
-    return program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, ())
-
-
-def function_name(equation) -> str | None:
-    """The name of the function of JAX that an equation stands for as a whole, such as ``"numpy.linalg.solve"``; None for others,
-    among them functions of the user's that have the same name.
-    """
-    if equation.primitive.name != "jit":
-        return None
-    info = inner_program(equation).jaxpr.debug_info
-    if info is None or info.arg_names is None or info.result_paths is None:
-        return None  # a derivative of the function, or the function of a whole batch: JAX keeps its name, but not its arguments
-    return _qualified(info.func_src_info)
-
-
-_SOURCE = re.compile(r"^(\S+) at .*[/\\]jax[/\\](?:_src[/\\])?(\w+(?:[/\\]\w+)*)\.py:\d+$")
-
-
-@functools.lru_cache(4096)
-def _qualified(source: str | None) -> str | None:
-    found = _SOURCE.match(source or "")
-    return found and f"{found[2].replace('/', '.').replace(chr(92), '.')}.{found[1]}"

@@ -11,11 +11,12 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.jax_internals import bind, is_recognised
 from ..core.operands import densify, strip_weak
 from ..core.recording import active_log
 from ..core.registry import FUNCTIONS
 from .constants import LAZY
-from .interpreter import Interpreter, bind
+from .interpreter import Interpreter
 
 _SPECIAL = (Array, *LAZY)
 
@@ -30,7 +31,19 @@ def expanded(interpreter, equation, *values):
     return bind(equation, [plain(value, equation.primitive.name) for value in values])
 
 
-STRUCTURED = Interpreter(special=is_special, default=expanded)
+class _Structured(Interpreter):
+    """An interpreter to which equations of an unknown form are opaque, those within its reach and those that bring special values."""
+
+    def evaluate(self, equation, values, used=None):
+        """Evaluate one equation; see `Interpreter.evaluate`."""
+        concerned = equation.primitive.name in self.sources or any(map(self.special, values))
+        if concerned and not is_recognised(equation):
+            result = expanded(self, equation, *values)
+            return result if equation.primitive.multiple_results else [result]
+        return super().evaluate(equation, values, used)
+
+
+STRUCTURED = _Structured(special=is_special, default=expanded)
 """The interpretation of JAX programs in which arrays have structure."""
 
 rule = STRUCTURED.rule

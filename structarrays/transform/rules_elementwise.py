@@ -7,19 +7,19 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import Literal
+from jax.ad_checkpoint import checkpoint_name
 
 from ..core.array import Array
 from ..core.assumptions import carried_by_sum
 from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
 from ..core.elementwise import absorbing_operands, elementwise
+from ..core.jax_internals import Literal, bind, checkpoint_label, parameters
 from ..core.join import is_zero_outside, structure
 from ..core.operands import cast as cast_array
 from ..core.recording import active_log
 from ..core.registry import FUNCTIONS, Registry
 from .constants import CONSTANTS, LAZY, LU, Constant, Counter, Triangle, compared, counter
-from .interpreter import bind
 from .rules import array, involved, is_special, rule, unwrapped
 from .widening import join_targets, settling, target_of, widened
 
@@ -42,8 +42,8 @@ _ZERO = {
     "bitcast_convert_type": "",
 }  # fmt: skip
 _NOT_ZERO = {
-    "acos": "acos", "acosh": "acosh", "cos": "cos", "cosh": "cosh", "exp": "exp", "is_finite": "isfinite", "log": "log",
-    "bessel_i0e": "", "clz": "", "digamma": "", "erfc": "", "exp2": "", "lgamma": "", "logistic": "", "rsqrt": "",
+    "acos": "acos", "acosh": "acosh", "cos": "cos", "cosh": "cosh", "exp": "exp", "is_finite": "isfinite", "log": "log", "log2": "log2",
+    "bessel_i0e": "", "clz": "", "digamma": "", "erfc": "", "exp2": "", "lgamma": "", "logistic": "", "one_minus_square": "", "polynomial": "", "rsqrt": "",
 }  # fmt: skip
 
 LIKE = {
@@ -96,7 +96,7 @@ class _Elementwise:
         like = LIKE[equation.primitive.name]
         self.equation, self.zero, self.absorbs = equation, like.zero, like.absorbs
         if equation.primitive.name == "integer_pow":
-            self.zero = equation.params["y"] > 0
+            self.zero = parameters(equation)["y"] > 0
         if equation.primitive.name == "atan2" and dtype.kind == "c":
             self.zero = False
         other = {"b": like.booleans, "i": like.integers, "u": like.integers}.get(dtype.kind)
@@ -175,7 +175,7 @@ def _entry_by_entry(equation, values):
             return None
         else:
             kinds.append(None)
-    key = (equation.primitive, equation.params.get("y"), strong_zeros_policy.value, Registry.registrations, *kinds)
+    key = (equation.primitive, parameters(equation).get("y"), strong_zeros_policy.value, Registry.registrations, *kinds)
     plan = _plans.get(key)
     if plan is None:
         if len(_plans) > 10_000:
@@ -262,7 +262,7 @@ class _Program:
 
     def __init__(self, equation):
         self.equation = equation
-        self.key = (equation.primitive, tuple((k, str(v)) for k, v in equation.params.items()))
+        self.key = (equation.primitive, tuple((k, str(v)) for k, v in parameters(equation).items()))
 
     def __hash__(self):
         return hash(self.key)
@@ -362,7 +362,7 @@ def _of_counters(primitive, equation, values):
 
 @rule("convert_element_type")
 def _(interpreter, equation, x):
-    dtype = np.dtype(equation.params["new_dtype"])
+    dtype = np.dtype(parameters(equation)["new_dtype"])
     if isinstance(x, Array):
         return cast_array(x, dtype)
     if isinstance(x, Constant):
@@ -372,10 +372,17 @@ def _(interpreter, equation, x):
     return Triangle(x.lower, x.k, x.shape, dtype) if isinstance(x, Triangle) else NotImplemented
 
 
-@rule("copy", "copy_p", "name", "stop_gradient")
+@rule("copy", "copy_p", "stop_gradient")
 def _(interpreter, equation, x):
     """What changes no element, but means something to JAX, is done to the parameters."""
     return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: bind(equation, [leaf]), x)
+
+
+@rule("name")
+def named(interpreter, equation, x):
+    """The name of a value for the policies of `jax.checkpoint` becomes the name of its parameters."""
+    label = checkpoint_label(equation)
+    return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: checkpoint_name(leaf, label), x)
 
 
 @rule("optimization_barrier")
@@ -415,7 +422,7 @@ def _is_zero(value) -> bool:
 
 @rule("iota", source=True)
 def _(interpreter, equation):
-    p = equation.params
+    p = parameters(equation)
     if len(p["shape"]) != 2 or np.dtype(p["dtype"]).kind not in "iu":
         return NotImplemented
     return counter(p["dimension"], tuple(p["shape"]), np.dtype(p["dtype"])) or NotImplemented

@@ -6,9 +6,9 @@ Nothing of them is imported: a rule is found by the name of a primitive, and wha
 import jax
 import jax.numpy as jnp
 
+from ..core.jax_internals import bind, parameters
 from .constants import CONSTANTS
 from .control_flow import linear_solve
-from .interpreter import bind
 from .rules import plain, rule
 from .rules_elementwise import one_of
 
@@ -34,7 +34,7 @@ class _Arguments:
     """What `lineax.linear_solve` is called with, made of a list of arrays: an operator, a solver and its state, a vector, options."""
 
     def __init__(self, equation):
-        self.tree, static = equation.params["treedef"], equation.params["static"]
+        self.tree, static = parameters(equation)["treedef"], parameters(equation)["static"]
         # In the places of the arrays stands an object that is nothing else.
         (gap,) = {id(entry): entry for entry in static if type(entry) is object}.values()
         self.places = [i for i, entry in enumerate(static) if entry is gap]
@@ -74,7 +74,7 @@ def _(interpreter, equation, *values):
         moved = list(arrays)
         for i, part in zip(places, b, strict=True):
             moved[i] = part
-        return equation.primitive.impl(*moved, **equation.params)
+        return equation.primitive.impl(*moved, **parameters(equation))
 
     def transposed_solution(arrays, b):
         _, state, _, options, solver, _ = arguments(arrays)

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.assumptions import is_hermitian
+from ..core.jax_internals import bind, inner_program, parameters, parts
 from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from ..kernels.fft import between
 from .constants import LU
-from .interpreter import bind, inner_program
 from .rules import array, call, cast, plain, rule, unwrapped
 
 
@@ -68,8 +68,9 @@ def _(interpreter, equation, a):
 def _primitives(program) -> list[str]:
     """The names of the primitives of a program, in order, those of programs that it calls among them."""
     names = []
-    for equation in program.jaxpr.eqns:
-        names += _primitives(inner_program(equation)) if equation.primitive.name == "jit" else [equation.primitive.name]
+    for equation in parts(program).equations:
+        inner = inner_program(equation) if equation.primitive.name == "jit" else None
+        names += [equation.primitive.name] if inner is None else _primitives(inner)
     return names
 
 
@@ -153,7 +154,11 @@ def _(interpreter, equation, lu, permutation, b):
     if not (isinstance(lu, LU) and isinstance(permutation, LU)) or (lu.part, permutation.part) != (0, 2):
         return NotImplemented
     # Whether it is a system with the transposed matrix is not among the operands, but the triangular systems tell.
-    first = next(e for e in inner_program(equation).jaxpr.eqns if e.primitive.name == "triangular_solve").params
+    inside = parts(inner_program(equation)).equations
+    systems = [parameters(e) for e in inside if e.primitive.name == "triangular_solve"]
+    if len(systems) != 2:
+        return NotImplemented
+    first = systems[0]
     a = lu.matrix
     if first["transpose_a"]:
         a = array(call("matrix_transpose", a))
@@ -173,7 +178,7 @@ def _(interpreter, equation, a):
 @rule("eigh")
 def _(interpreter, equation, a):
     """Eigenvectors come before eigenvalues in the primitive."""
-    p = equation.params
+    p = parameters(equation)
     if not isinstance(a, Array) or p.get("subset_by_index") is not None:
         return NotImplemented
     a = _by_triangle(a, p["lower"])
@@ -185,7 +190,7 @@ def _(interpreter, equation, a):
 
 @rule("svd")
 def _(interpreter, equation, a):
-    p = equation.params
+    p = parameters(equation)
     if not isinstance(a, Array) or p.get("subset_by_index") is not None:
         return NotImplemented
     if not p["compute_uv"]:
@@ -196,7 +201,7 @@ def _(interpreter, equation, a):
 
 @rule("qr")
 def _(interpreter, equation, a):
-    p = equation.params
+    p = parameters(equation)
     if not isinstance(a, Array) or p.get("pivoting"):
         return NotImplemented
     q, r = FUNCTIONS["linalg.qr"].__wrapped__(a, mode="complete" if p["full_matrices"] else "reduced")
@@ -205,7 +210,7 @@ def _(interpreter, equation, a):
 
 @rule("triangular_solve")
 def _(interpreter, equation, a, b):
-    p = equation.params
+    p = parameters(equation)
     if not isinstance(a, Array):
         return NotImplemented
     trans = (2 if p["conjugate_a"] else 1) if p["transpose_a"] else 0
@@ -226,7 +231,7 @@ def _(interpreter, equation, x):
     """Transforms of whole axes; where they need a dense array the namespace says so."""
     from jax.lax import FftType
 
-    kind, lengths = equation.params["fft_type"], tuple(equation.params["fft_lengths"])
+    kind, lengths = parameters(equation)["fft_type"], tuple(parameters(equation)["fft_lengths"])
     if not isinstance(x, Array):
         return NotImplemented
     if not x.size or kind not in (FftType.FFT, FftType.IFFT):

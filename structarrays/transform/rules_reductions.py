@@ -8,6 +8,7 @@ from jax.lax import Precision
 
 from ..core.array import Array
 from ..core.dtypes import kind_of
+from ..core.jax_internals import parameters
 from .rules import array, call, cast, is_special, plain, rule
 
 
@@ -17,7 +18,7 @@ def _reduction(name: str, kinds: str):
     def run(interpreter, equation, x):
         if not isinstance(x, Array) or kind_of(x.dtype) not in kinds:
             return NotImplemented
-        axes = tuple(equation.params["axes"])
+        axes = tuple(parameters(equation)["axes"])
         if not axes:
             return x
         static = {"dtype": x.dtype} if name in ("sum", "prod") else {}
@@ -40,13 +41,13 @@ rule("reduce_or")(_reduction("any", "b"))
 def _(interpreter, equation, x):
     if not isinstance(x, Array) or kind_of(x.dtype) not in "iuf" or not x.size:
         return NotImplemented
-    (axis,) = equation.params["axes"]
-    return cast(call(equation.primitive.name, x, axis=axis), equation.params["index_dtype"])
+    (axis,) = parameters(equation)["axes"]
+    return cast(call(equation.primitive.name, x, axis=axis), parameters(equation)["index_dtype"])
 
 
 @rule("cumsum", "cumprod")
 def _(interpreter, equation, x):
-    axis, reverse = equation.params["axis"], equation.params["reverse"]
+    axis, reverse = parameters(equation)["axis"], parameters(equation)["reverse"]
     name = "cumulative_sum" if equation.primitive.name == "cumsum" else "cumulative_prod"
     if not isinstance(x, Array) or kind_of(x.dtype) not in "iufc":
         return NotImplemented
@@ -57,7 +58,7 @@ def _(interpreter, equation, x):
 
 @rule("sort")
 def _(interpreter, equation, *values):
-    p = equation.params
+    p = parameters(equation)
     if len(values) != 1 or p["num_keys"] != 1 or kind_of(values[0].dtype) not in "biuf":
         return NotImplemented
     return [call("sort", values[0], axis=p["dimension"], stable=p["is_stable"])]
@@ -69,7 +70,7 @@ def _(interpreter, equation, *values):
 @rule("dot_general")
 def _(interpreter, equation, x, y):
     """A product of matrices, of stacks of them, or the sum of all products of elements."""
-    with _precision(equation.params.get("precision")):
+    with _precision(parameters(equation).get("precision")):
         return _product(equation, x, y)
 
 
@@ -84,9 +85,9 @@ def _precision(precision):
 
 
 def _product(equation, x, y):
-    ((left, right), (left_batch, right_batch)) = equation.params["dimension_numbers"]
+    ((left, right), (left_batch, right_batch)) = parameters(equation)["dimension_numbers"]
     left, right, left_batch, right_batch = (tuple(map(int, axes)) for axes in (left, right, left_batch, right_batch))
-    kept = equation.params.get("preferred_element_type")
+    kept = parameters(equation).get("preferred_element_type")
     if not (isinstance(x, Array) or isinstance(y, Array)) or x.dtype.kind == "b" or y.dtype.kind == "b":
         return NotImplemented
     if kept is not None and jnp.promote_types(jnp.promote_types(x.dtype, y.dtype), kept) == kept:

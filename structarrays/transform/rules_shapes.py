@@ -7,6 +7,7 @@ from jax.lax import GatherScatterMode
 
 from ..core.array import Array
 from ..core.entries import elements_at, has_elements
+from ..core.jax_internals import parameters
 from ..core.registry import FUNCTIONS
 from ..structures.fill import Fill
 from .constants import Constant, Triangle
@@ -24,7 +25,7 @@ def _of_array(code):
 
 @rule("broadcast_in_dim", source=True)
 def _(interpreter, equation, x, *sizes):
-    shape, places = tuple(equation.params["shape"]), equation.params["broadcast_dimensions"]
+    shape, places = tuple(parameters(equation)["shape"]), parameters(equation)["broadcast_dimensions"]
     if sizes:
         return NotImplemented
     if not is_special(x):
@@ -45,7 +46,7 @@ def _(interpreter, equation, x, *sizes):
 
 @rule("transpose")
 def _(interpreter, equation, x):
-    axes = tuple(equation.params["permutation"])
+    axes = tuple(parameters(equation)["permutation"])
     swaps = axes == (*range(len(axes) - 2), len(axes) - 1, len(axes) - 2)
     if isinstance(x, Triangle) and swaps:
         return Triangle(not x.lower, -x.k, x.shape[::-1], x.dtype)
@@ -60,69 +61,69 @@ def _(interpreter, equation, x):
 @rule("reshape")
 @_of_array
 def _(equation, x):
-    if equation.params["dimensions"] is not None:
+    if parameters(equation)["dimensions"] is not None:
         return NotImplemented
-    return call("reshape", x, shape=tuple(equation.params["new_sizes"]))
+    return call("reshape", x, shape=tuple(parameters(equation)["new_sizes"]))
 
 
 @rule("squeeze")
 @_of_array
 def _(equation, x):
-    return call("squeeze", x, axis=tuple(equation.params["dimensions"]))
+    return call("squeeze", x, axis=tuple(parameters(equation)["dimensions"]))
 
 
 @rule("rev")
 @_of_array
 def _(equation, x):
-    return call("flip", x, axis=tuple(equation.params["dimensions"]))
+    return call("flip", x, axis=tuple(parameters(equation)["dimensions"]))
 
 
 @rule("tile")
 @_of_array
 def _(equation, x):
-    return unwrapped(FUNCTIONS["tile"].__wrapped__(x, tuple(equation.params["reps"])))
+    return unwrapped(FUNCTIONS["tile"].__wrapped__(x, tuple(parameters(equation)["reps"])))
 
 
 @rule("concatenate")
 def _(interpreter, equation, *values):
     if not involved(values):
         return NotImplemented
-    return unwrapped(FUNCTIONS["concat"].__wrapped__(tuple(map(array, values)), axis=equation.params["dimension"]))
+    return unwrapped(FUNCTIONS["concat"].__wrapped__(tuple(map(array, values)), axis=parameters(equation)["dimension"]))
 
 
 @rule("stack")
 def _(interpreter, equation, *values):
     if not involved(values):
         return NotImplemented
-    return unwrapped(FUNCTIONS["stack"].__wrapped__(tuple(map(array, values)), axis=equation.params["axis"]))
+    return unwrapped(FUNCTIONS["stack"].__wrapped__(tuple(map(array, values)), axis=parameters(equation)["axis"]))
 
 
 @rule("unstack")
 @_of_array
 def _(equation, x):
-    return [unwrapped(part) for part in FUNCTIONS["unstack"](x, axis=equation.params["axis"])]
+    return [unwrapped(part) for part in FUNCTIONS["unstack"](x, axis=parameters(equation)["axis"])]
 
 
 @rule("split")
 def _(interpreter, equation, x):
-    if len(equation.params["sizes"]) == 1:
+    if len(parameters(equation)["sizes"]) == 1:
         return [x]
     return _split(interpreter, equation, x)
 
 
 @_of_array
 def _split(equation, x):
-    axis, ends = equation.params["axis"], np.cumsum(equation.params["sizes"])
+    axis, ends = parameters(equation)["axis"], np.cumsum(parameters(equation)["sizes"])
     return [
         _sliced(x, {axis: slice(int(end - size), int(end))})
-        for size, end in zip(equation.params["sizes"], ends, strict=True)
+        for size, end in zip(parameters(equation)["sizes"], ends, strict=True)
     ]
 
 
 @rule("pad")
 def _(interpreter, equation, x, value):
     """Rows and columns of zeros around, or fewer of them."""
-    widths = equation.params["padding_config"]
+    widths = parameters(equation)["padding_config"]
     if not isinstance(x, Array) or is_special(value) or any(inner for _, _, inner in widths):
         return NotImplemented
     if any(min(low, high) < -n for n, (low, high, _) in zip(x.shape, widths, strict=True)):
@@ -163,7 +164,7 @@ def _sliced(x: Array, slices: dict):
 @rule("slice")
 @_of_array
 def _(equation, x):
-    p = equation.params
+    p = parameters(equation)
     strides = p["strides"] or (1,) * x.ndim
     return _sliced(x, dict(enumerate(map(slice, p["start_indices"], p["limit_indices"], strides))))
 
@@ -171,7 +172,7 @@ def _(equation, x):
 @rule("dynamic_slice")
 @_of_array
 def _(equation, x, *starts):
-    sizes = equation.params["slice_sizes"]
+    sizes = parameters(equation)["slice_sizes"]
     if len(starts) != x.ndim:
         return NotImplemented
     moved = [i for i, (n, size) in enumerate(zip(x.shape, sizes, strict=True)) if n != size]
@@ -200,7 +201,7 @@ def _index(numbers):
 @_of_array
 def _(equation, x, indices):
     """Single elements, and whole rows or columns of a matrix."""
-    p = equation.params
+    p = parameters(equation)
     numbers, sizes = p["dimension_numbers"], tuple(p["slice_sizes"])
     batched = numbers.operand_batching_dims or numbers.start_indices_batching_dims
     if batched or is_special(indices) or x.ndim != 2 or x.core_ndim != 2 or indices.ndim < 1:

@@ -1,0 +1,178 @@
+"""Programs: their parts, and equations that do nothing but run another program."""
+
+import functools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+from jax.extend.core import ClosedJaxpr, DropVar, Literal
+
+from .forms import UnrecognisedEquation, parameters, problem_of
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a program consists of."""
+
+    constvars: Sequence
+    consts: Sequence
+    invars: Sequence
+    outvars: Sequence
+    equations: Sequence
+    source: (
+        str | None
+    )  # the name of the function that it was traced from, and its file; None of a derivative or a batch of it
+
+
+def closed(program, consts: Sequence | None = None) -> ClosedJaxpr:
+    """A program with the values of its constants; it has them already where `consts` is None."""
+    if consts is not None:
+        return ClosedJaxpr(program, list(consts))
+    return program if hasattr(program, "consts") else ClosedJaxpr(program, ())
+
+
+def parts(program) -> Parts:
+    """The parts of a program. JAX 0.12 has one class for programs with and without the values of their constants."""
+    jaxpr = getattr(program, "jaxpr", program)
+    info = jaxpr.debug_info
+    named = info is not None and info.arg_names is not None and info.result_paths is not None
+    source = info.func_src_info if named else None
+    return Parts(jaxpr.constvars, program.consts, jaxpr.invars, jaxpr.outvars, jaxpr.eqns, source)
+
+
+def in_avals(program) -> list:
+    """The types of the inputs of a program."""
+    return [variable.aval for variable in parts(program).invars]
+
+
+def out_avals(program) -> list:
+    """The types of the results of a program."""
+    return [atom.aval for atom in parts(program).outvars]
+
+
+def live_equations(program, needed) -> list:
+    """The equations whose results are used, or that have effects, each with a tuple: which of its results are used."""
+    pieces = parts(program)
+    used = {
+        atom for atom, wanted in zip(pieces.outvars, needed, strict=True) if wanted and not isinstance(atom, Literal)
+    }
+    live = []
+    for equation in reversed(pieces.equations):
+        mask = tuple(not isinstance(v, DropVar) and v in used for v in equation.outvars)
+        if any(mask) or equation.effects:
+            live.append((equation, mask))
+            used.update(atom for atom in equation.invars if not isinstance(atom, Literal))
+    return live[::-1]
+
+
+def bind(equation, values):
+    """The result of an equation as JAX evaluates it."""
+    with equation.ctx.manager:
+        result = equation.primitive.bind(*values, **equation.primitive.get_bind_params(equation.params))
+    return list(result) if equation.primitive.multiple_results else result
+
+
+PROGRAMS = {
+    "jit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "eval_jaxpr": "call_jaxpr",
+    "checkpoint": "jaxpr",
+    "remat2": "jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+}
+"""The primitives that do nothing but run another program, and the parameter that holds it."""
+
+
+def inner_program(equation) -> ClosedJaxpr | None:
+    """The program that an equation does nothing but run; None for equations that do something else, or that are not recognised."""
+    name = equation.primitive.name
+    if name == "call_hi_primitive":
+        return expansion(equation)
+    if name not in PROGRAMS or problem_of(equation) is not None:
+        return None
+    program = closed(equation.params[PROGRAMS[name]])
+    return program if fits(program, equation) else None
+
+
+def fits(program, equation) -> bool:
+    """Return whether the inputs and results of a program have the shapes and dtypes of those of an equation."""
+    return same(in_avals(program), equation.invars) and same(out_avals(program), equation.outvars)
+
+
+def same(avals, variables) -> bool:
+    """Return whether types have the shapes and dtypes of variables."""
+    return [kind(a) for a in avals] == [kind(v.aval) for v in variables]
+
+
+def kind(aval) -> tuple:
+    """Return the shape and dtype of a type; None for each that it does not have."""
+    return getattr(aval, "shape", None), getattr(aval, "dtype", None)
+
+
+@functools.lru_cache(256)  # an equation in a loop is expanded once
+def expansion(equation) -> ClosedJaxpr | None:
+    """The program of a primitive of `jax.experimental.hijax`, which says itself what it does."""
+    primitive = equation.params.get("_prim")
+    if problem_of(equation) is not None or not hasattr(primitive, "expand") or equation.effects:
+        return None
+
+    def run(*values):
+        return jax.tree.leaves(primitive.expand(*jax.tree.unflatten(primitive.in_tree, values)))
+
+    program = jax.make_jaxpr(run)(*(shape_of(atom) for atom in equation.invars))
+    return program if fits(program, equation) else None
+
+
+def shape_of(atom) -> jax.ShapeDtypeStruct:
+    """Return what a function is traced with in the place of a variable."""
+    return jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype, weak_type=getattr(atom.aval, "weak_type", False))
+
+
+def function_name(equation) -> str | None:
+    """The name of the function of JAX that an equation stands for as a whole, such as ``"numpy.linalg.solve"``; None for others,
+    among them functions of the user's that have the same name.
+    """
+    if equation.primitive.name != "jit":
+        return None
+    program = inner_program(equation)
+    return None if program is None else _qualified(parts(program).source)
+
+
+_SOURCE = re.compile(r"^(\S+) at .*[/\\]jax[/\\](?:_src[/\\])?(\w+(?:[/\\]\w+)*)\.py:\d+$")
+
+
+@functools.lru_cache(4096)
+def _qualified(source: str | None) -> str | None:
+    found = _SOURCE.match(source or "")
+    return found and f"{found[2].replace('/', '.').replace(chr(92), '.')}.{found[1]}"
+
+
+def high_level_name(equation) -> str | None:
+    """The name of the class of a primitive of `jax.experimental.hijax` that is JAX's own; None for all others."""
+    if equation.primitive.name != "call_hi_primitive" or problem_of(equation) is not None:
+        return None
+    kind = type(equation.params["_prim"])
+    return kind.__name__ if kind.__module__.partition(".")[0] == "jax" else None
+
+
+def high_level(equation, name: str, names: str):
+    """The primitive of an equation if it has this name and these parameters.
+
+    Raises
+    ------
+    UnrecognisedEquation
+    """
+    primitive = equation.params["_prim"]
+    if high_level_name(equation) != name or primitive.params.keys() != set(names.split()):
+        raise UnrecognisedEquation(name, f"it has the parameters {', '.join(sorted(primitive.params))}")
+    return primitive
+
+
+def checkpoint_label(equation) -> str:
+    """The name that an equation gives to a value for the policies of `jax.checkpoint`."""
+    if equation.primitive.name == "name":
+        return parameters(equation)["name"]
+    return high_level(equation, "CheckpointName", "name").name
