@@ -1,10 +1,12 @@
 """Makes the official suite draw arrays of one structure, without a change to the suite.
 
 All arrays of all strategies come out of one method of hypothesis, `ArrayStrategy.do_draw`. It is replaced by one that draws the same
-values, and in seven of eight cases puts them on the structure (`structarrays.testing.project`). A test only keeps the array that it
+values, and in fifteen of sixteen cases puts them on the structure (`structarrays.testing.project`). A test only keeps the array that it
 gets, so any array is as good whose elements the test's strategy may draw: `admits` tells which. What a test makes of lists stays as it is.
 
-Shapes are biased, too: most have the two dimensions or more that a matrix needs, equal ones where the structure is square only.
+Shapes are biased, too: most have the two dimensions or more that a matrix needs, equal ones where the structure is square only, and
+rows and columns enough to have a structure. The simplest example of each strategy, which hypothesis draws first and shrinks to, is
+structured: a run with few examples would hardly meet a structure otherwise.
 
 Import it before the suite.
 """
@@ -19,7 +21,7 @@ from hypothesis.extra import array_api
 from structarrays.testing.projecting import exact, project, structure_class
 
 SHARE = 15 / 16
-"""Which share of the arrays that can be structured are; hypothesis shrinks to dense ones."""
+"""Which share of the arrays that can be structured are."""
 
 
 # ---- what a strategy may draw --------------------------------------------------------------------------------------
@@ -124,7 +126,7 @@ class Draws:
         """The array of drawn values: structured, if the structure and the strategy have one and the draw says so."""
         x = None
         # Elements that have to differ can neither be zeros nor be repeated.
-        if values.ndim and (not strategy.unique or values.size < 2) and data.draw_boolean(SHARE):
+        if values.ndim and (not strategy.unique or values.size < 2) and not data.draw_boolean(1 - SHARE):
             seen = set(values.ravel().tolist())
 
             def may_be(value):
@@ -142,7 +144,7 @@ class Draws:
         @st.composite
         def structured(draw):
             x = draw(strategy)
-            if x.ndim < 2 or not draw(st.sampled_from([False] + [True] * 7)):
+            if x.ndim < 2 or draw(OTHERWISE):
                 return x
             found = exact(self.cls, np.asarray(x), lambda n: draw(st.integers(0, n - 1)))
             if found is None:
@@ -169,6 +171,7 @@ class Draws:
             shapes = plain(min_dims=min_dims, max_dims=max_dims, **sides)
             if most < 2:
                 return shapes
+            sides["min_side"] = _larger(min_side, max_side)
             matrices = plain(min_dims=max(2, min_dims), max_dims=max(3, most) if max_dims is None else most, **sides)
             return _mostly(matrices.map(_square) if self.square else matrices, shapes)
 
@@ -183,15 +186,25 @@ class Draws:
             most = kwargs.get("max_dims", dims + 1)
             if kwargs.get("base_shape", ()) or most < dims:
                 return shapes
-            matrices = plain(num_shapes, **kwargs | {"min_dims": dims, "max_dims": min(dims + 1, most)})
+            sides = {"min_side": _larger(kwargs.get("min_side", 1), kwargs.get("max_side"))}
+            matrices = plain(num_shapes, **kwargs | sides | {"min_dims": dims, "max_dims": min(dims + 1, most)})
             return _mostly(matrices.map(_all_square) if self.square else matrices, shapes)
 
         return mutually_broadcastable_shapes
 
 
+OTHERWISE = st.sampled_from([False] * 7 + [True])
+"""Whether the rarer way is taken, in one of eight draws, of which the first is none."""
+
+
 @st.composite
 def _mostly(draw, usual, other):
-    return draw(usual if draw(st.sampled_from([False] + [True] * 7)) else other)
+    return draw(other if draw(OTHERWISE) else usual)
+
+
+def _larger(min_side, max_side):
+    """The smallest number of rows of a matrix that has a structure."""
+    return max(min_side, 2 if max_side is None else min(2, max_side))
 
 
 def _square(shape):

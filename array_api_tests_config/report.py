@@ -11,6 +11,10 @@ NEEDED = {False: 100, True: 60}
 """How many tests must run a structured kernel, for structures that are square only or not, from `ENOUGH_EXAMPLES` on.
 Of a structure that stores no entries a quarter of the tests that draw it must: after most elementwise functions it is dense."""
 ENOUGH_EXAMPLES = 30
+SHARES = (0.70, 0.55)
+"""Which shares of the tests of a quarter must receive a structured array, and run a structured kernel, for structures that store entries."""
+SAMPLING = 0.1
+"""How far the shares of other structures in a quarter may be below those of the whole suite, which are those in `PAGE`."""
 
 
 @dataclass
@@ -34,6 +38,11 @@ class Outcome:
     def served(self) -> int:
         """How many of them ran a structured kernel."""
         return len(self.counts["drawn"].keys() & self.counts["served"].keys())
+
+    @property
+    def ran(self) -> int:
+        """How many tests ran."""
+        return sum(self.counts[name] for name in ("passed", "failed", "error", "xfailed", "xpassed"))
 
     def __str__(self):
         counts = self.counts
@@ -62,7 +71,23 @@ class Outcome:
             needed = NEEDED[self.counts["square"]] if self.counts["stores_entries"] else max(1, self.drawn // 4)
             if self.served < needed:
                 problems.append(f"{self.served} tests ran a structured kernel, {needed} are needed")
+        if self.structure and quarter and not selected:
+            problems += self._of_a_quarter()
         return problems
+
+    def _of_a_quarter(self) -> list[str]:
+        """Which of the shares of tests that see the structure are too small."""
+        shares = SHARES if self.counts["stores_entries"] else documented_shares(self.structure)
+        return [
+            f"{number} of {self.ran} tests {what}, {share:.0%} are needed"
+            for number, share, what in zip(
+                (self.drawn, self.served),
+                shares,
+                ("received a structured array", "ran a structured kernel"),
+                strict=True,
+            )
+            if number < share * self.ran
+        ]
 
     def details(self) -> dict:
         """For each test that got a structured array how many, and the functions that served it with a structured kernel."""
@@ -78,6 +103,19 @@ class Outcome:
             "cpu_seconds": self.cpu_seconds,
             "tests": tests,
         }
+
+
+def documented_shares(structure: str) -> tuple[float, float]:
+    """The shares of tests of the whole suite that see a structure, by the table of the page, less the chance of a sample; zero for
+    structures that are not in the table.
+    """
+    page = (Path(__file__).parent.parent / PAGE).read_text(encoding="utf-8")
+    for line in page.partition(BEGIN)[2].partition(END)[0].splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        if cells[0] == f"`{structure}`":
+            passed, drawn, served = int(cells[4]), int(cells[7]), int(cells[8])
+            return drawn / passed - SAMPLING, served / passed - SAMPLING
+    return 0.0, 0.0
 
 
 HEADER = (

@@ -15,9 +15,7 @@ the derivatives of a solution among them, costs two triangular solutions.
 """
 
 import collections
-import functools
 import hashlib
-import importlib.util
 import threading
 
 import numpy as np
@@ -30,12 +28,6 @@ PRECISIONS = ("float32", "float64", "complex64", "complex128")
 
 _COLUMNS = 8
 """SuperLU solves for so many right-hand sides at a time up to twice as fast as for one after the other, or for all of them."""
-
-
-@functools.cache
-def is_available() -> bool:
-    """Whether SciPy is installed: JAX requires it at present, this library does not."""
-    return importlib.util.find_spec("scipy") is not None
 
 
 # ---- one matrix -----------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def _pays(n: int, entries: int, dtype) -> bool:
     """Whether a direct solver of sparse systems takes n × n matrices with so many entries, and is worth it."""
     fits = max(n, entries) < np.iinfo(np.int32).max and str(dtype) in sparse_direct.PRECISIONS
     few = FEW * entries <= n * n or _keeps_structure()
-    return fits and is_large(n) and few and sparse_direct.is_available()
+    return fits and is_large(n) and few
 
 
 def is_solved_directly(x: Sparse, *args) -> bool:

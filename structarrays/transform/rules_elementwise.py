@@ -42,8 +42,10 @@ _ZERO = {
     "bitcast_convert_type": "",
 }  # fmt: skip
 _NOT_ZERO = {
-    "acos": "acos", "acosh": "acosh", "cos": "cos", "cosh": "cosh", "exp": "exp", "is_finite": "isfinite", "log": "log", "log2": "log2",
-    "bessel_i0e": "", "clz": "", "digamma": "", "erfc": "", "exp2": "", "lgamma": "", "logistic": "", "one_minus_square": "", "polynomial": "", "rsqrt": "",
+    "acos": "acos", "acosh": "acosh", "cos": "cos", "cosh": "cosh", "exp": "exp", "is_finite": "isfinite", "log": "log",
+    "log2": "log2",
+    "bessel_i0e": "", "clz": "", "digamma": "", "erfc": "", "exp2": "", "lgamma": "",
+    "logistic": "", "one_minus_square": "", "polynomial": "", "rsqrt": "",
 }  # fmt: skip
 
 LIKE = {

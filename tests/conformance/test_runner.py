@@ -109,6 +109,11 @@ def test_the_table_is_written_between_its_markers(tmp_path):
         ({"deselected": 4}, True, False, None),
         ({}, False, True, None),
         ({"narrowed_by": ["fft not found"]}, False, True, "skip tests"),
+        ({"passed": 2}, False, True, "1 of 2 tests ran a structured kernel, 55% are needed"),
+        ({"passed": 3}, False, True, "2 of 3 tests received a structured array, 70% are needed"),
+        ({"passed": 2, "served": {"a": ["exp"], "b": ["sum"]}}, False, True, None),
+        ({"passed": 3}, True, True, None),
+        ({"passed": 3, "stores_entries": False}, False, True, "1 of 3 tests ran a structured kernel, 46% are needed"),
     ],
 )
 def test_what_is_a_problem(changed, selected, quarter, problem):

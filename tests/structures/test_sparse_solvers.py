@@ -212,17 +212,6 @@ def test_what_is_solved_directly():
     assert not directly(sa.exp(few))
 
 
-def test_without_scipy(monkeypatch):
-    """SciPy is no requirement: the dense form is solved, under the policy."""
-    monkeypatch.setattr(sparse_direct, "is_available", lambda: False)
-    matrix, b = random_matrix(301), np.ones(301)
-    a = sa.Sparse.from_scipy(matrix)
-    with pytest.raises(sa.DensifyError, match="linalg.solve would expand Sparse"):
-        sa.linalg.solve(a, sa.asarray(b))
-    with sa.densify("allow"):
-        np.testing.assert_allclose(sa.linalg.solve(a, sa.asarray(b)), np.linalg.solve(matrix.toarray(), b), rtol=1e-11)
-
-
 # ---- what has no solution -------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
-from jax.extend.core import Primitive, primitives
+from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, primitives
+from primitives import DENSIFIES
 
 import structarrays as sa
 from structarrays.core import jax_internals as internals
@@ -16,8 +17,6 @@ from structarrays.core.jax_internals import forms
 from structarrays.core.jax_internals.programs import PROGRAMS
 from structarrays.transform import programs  # noqa: F401 (it registers the rules)
 from structarrays.transform.rules import STRUCTURED
-
-from primitives import DENSIFIES
 
 N = 4
 
@@ -67,7 +66,7 @@ def equations(program):
     for equation in internals.parts(program).equations:
         yield equation
         for value in equation.params.values():
-            if hasattr(value, "eqns") or hasattr(value, "jaxpr"):
+            if isinstance(value, (Jaxpr, ClosedJaxpr)):
                 yield from equations(internals.programs.closed(value))
 
 
@@ -249,3 +248,136 @@ def test_a_cotangent_that_is_a_python_number():
     by_matrix, by_number = jax.grad(lambda D, s: sa.structured(total)(D, s), argnums=(0, 1))(D, 2.0)
     np.testing.assert_allclose(by_matrix.diag, np.full(N, 3.0))
     np.testing.assert_allclose(by_number, 7.0)
+
+
+# ---- primitives of jax.experimental.hijax ----------------------------------------------------------------------------
+
+FLAGS = ("jax_custom_vjp3", "jax_custom_jvp3", "jax_remat3")
+
+
+@pytest.fixture
+def with_flags():
+    """JAX's next implementations of functions with derivatives of their own, where the installed version has all of them."""
+    flags = FLAGS if all(hasattr(jax.config, flag) for flag in FLAGS) else ()
+    for flag in flags:
+        jax.config.update(flag, True)
+    yield bool(flags)
+    for flag in flags:
+        jax.config.update(flag, False)
+
+
+def cotangents_of_both():
+    @jax.custom_vjp
+    def product(x, y):
+        return x * y
+
+    product.defvjp(lambda x, y: (x * y, (x, y, 2.0)), lambda saved, g: (saved[2] * saved[1] * g, None))
+    return lambda A: product(A, jnp.ones_like(A)) + product(A, A)
+
+
+def cotangents_told_of_zeros():
+    @jax.custom_vjp
+    def both(x, y):
+        return jnp.sin(x), y
+
+    def forward(x, y):
+        assert x.perturbed and not y.perturbed
+        return both(x.value, y.value), x.value
+
+    def backward(x, cotangents):
+        g, other = cotangents
+        assert isinstance(other, SymbolicZero)
+        return 3 * g * jnp.cos(x), None
+
+    both.defvjp(forward, backward, symbolic_zeros=True)
+    return lambda A: both(A, 2.0)[0]
+
+
+def tangents_of_integers():
+    @jax.custom_jvp
+    def scaled(x, k):
+        return x * k
+
+    scaled.defjvp(lambda p, t: (p[0] * p[1], 3 * t[0] * p[1]))
+    return lambda A: scaled(A, 2)
+
+
+def captured():
+    def scaled(A):
+        s = jnp.sum(A)
+
+        @jax.custom_jvp
+        def by_total(x):
+            return x * lax.stop_gradient(s)
+
+        # The rule knows nothing of the captured number: in JAX's next implementation it may not.
+        by_total.defjvp(lambda p, t: (5 * p[0], 3 * t[0]))
+        return by_total(A)
+
+    return scaled
+
+
+def remembered():
+    return jax.checkpoint(lambda A: jnp.sin(jax.ad_checkpoint.checkpoint_name(A, "a")) * A)
+
+
+def in_a_loop():
+    return lambda A: lax.scan(lambda c, w: (with_cotangents(c) * w, None), A, jnp.arange(1.0, 4.0))[0]
+
+
+def mapped():
+    return lambda A: jnp.sum(jax.vmap(lambda w: with_tangents(A * w))(jnp.arange(1.0, 4.0)), axis=0)
+
+
+OWN = [cotangents_of_both, cotangents_told_of_zeros, tangents_of_integers, captured, remembered, in_a_loop, mapped]
+
+
+@pytest.mark.parametrize("made", OWN, ids=lambda made: made.__name__)
+def test_derivatives_of_their_own_with_the_flags_of_the_next_version(made, with_flags):
+    """The oracle is JAX on the dense matrix, with the flags off."""
+    d = np.linspace(0.5, 1.5, N)
+    g = np.linspace(1.0, 2.0, N * N).reshape(N, N)
+
+    def structured(d):
+        result = sa.structured(made())(sa.Diagonal(d))
+        return jnp.asarray(result.to_jax() if isinstance(result, sa.Array) else result)
+
+    names = {e.primitive.name for e in equations(jax.make_jaxpr(made())(jnp.eye(N)))}
+    assert ("call_hi_primitive" in names) == with_flags, names
+    result, pull = jax.vjp(jax.jit(structured), d)
+    (given,) = pull(jnp.asarray(g))
+    for flag in FLAGS if with_flags else ():
+        jax.config.update(flag, False)
+    wanted, pull = jax.vjp(lambda d: made()(jnp.diag(d)), d)
+    np.testing.assert_allclose(result, wanted, rtol=1e-12)
+    np.testing.assert_allclose(given, pull(jnp.asarray(g))[0], rtol=1e-12)
+
+
+def test_searching_keeps_to_integers_and_structure():
+    D = sa.Diagonal(jnp.asarray([3.0, 1.0, 2.0]))
+    places = sa.structured(lambda A: jnp.searchsorted(jnp.asarray([0.5, 1.5, 2.5]), A))(D)
+    np.testing.assert_array_equal(places, np.searchsorted([0.5, 1.5, 2.5], np.diag([3.0, 1.0, 2.0])))
+    found = sa.structured(lambda A: jnp.nonzero(A, size=3))(D)
+    np.testing.assert_array_equal(found, np.nonzero(np.diag([3.0, 1.0, 2.0])))
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda A: jnp.ldexp(A, 2),
+        lambda A: jnp.frexp(A)[0] * A,
+        jnp.log2,
+        lambda A: jnp.polyval(jnp.asarray([1.0, 2.0, 3.0]), A),
+    ],
+)
+def test_functions_that_are_other_primitives_in_each_version(fun):
+    d, t = np.linspace(0.5, 1.5, N), np.linspace(-1.0, 1.0, N)
+
+    def structured(d):
+        result = sa.structured(lambda A: fun(A))(sa.Banded([d], [0], (N, N)) + 1.0)
+        return result.to_jax() if isinstance(result, sa.Array) else result
+
+    result = jax.jvp(structured, (d,), (t,))
+    wanted = jax.jvp(lambda d: fun(jnp.diag(d) + 1.0), (d,), (t,))
+    for value, expected in zip(result, wanted, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-12)

@@ -21,8 +21,8 @@ _FORMS = {
     # The names of primitives, and those of their parameters: "?" marks one that not every version of JAX has, "=None" one that must be None.
     "abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil clamp clz complex cos cosh digamma "
     "div eq eq_to erf erf_inv erfc exp exp2 expm1 floor ge gt igamma igammac imag is_finite le le_to lgamma log log1p log2 logistic "
-    "lt lt_to max min ne neg nextafter not one_minus_square or polygamma population_count pow real regularized_incomplete_beta rem rsqrt shift_left "
-    "shift_right_arithmetic shift_right_logical sign sin sinh sqrt square sub tan tanh xor zeta": "accuracy?",
+    "lt lt_to max min ne neg nextafter not one_minus_square or polygamma population_count pow real regularized_incomplete_beta rem rsqrt "
+    "shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square sub tan tanh xor zeta": "accuracy?",
     "mul": "out_dtype?=None accuracy?",
     "polynomial": "unroll?",
     "conj": "input_dtype",
