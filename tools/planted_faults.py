@@ -7,8 +7,8 @@
     python tools/planted_faults.py --only transpose       # the faults whose names contain this word
     python tools/planted_faults.py --tree ../old          # the tests and the library of another checkout
 
-The faults are planted in a copy of the tree. The test files of the faulty part run first; the others follow if these do not fail. A test that fails
-without the fault as well detects nothing: it is left out, and the run goes on.
+The faults are planted in a copy of the tree. The test files of the faulty part run first; the others follow if these do not fail. A test
+that fails without the fault as well detects nothing: it is left out, and the run goes on.
 """
 
 import argparse
