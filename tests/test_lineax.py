@@ -44,7 +44,6 @@ def known(L):
 # ---- the operator -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_parameter
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_every_structure(structure, rng):
     dtype, core = ("complex128", (N, N)) if STRUCTURES.index(structure) % 2 else ("float64", (N, 5))

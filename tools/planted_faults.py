@@ -7,12 +7,13 @@
     python tools/planted_faults.py --only transpose       # the faults whose names contain this word
     python tools/planted_faults.py --tree ../old          # the tests and the library of another checkout
 
-The faults are planted in a copy of the tree. The test files of the faulty part run first; the others follow if these do not fail. A test
-that fails without the fault as well detects nothing: it is left out, and the run goes on.
+The faults are planted in a copy of the tree. Tests of the faulty part run first; all follow if these do not fail. A test that fails without
+the fault as well detects nothing: it is left out, and the run goes on.
 """
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,11 @@ def apply(fault, package):
     if text.count(fault.old) != 1 or fault.new == fault.old:
         raise ValueError(f"{fault.name}: the text occurs {text.count(fault.old)} times in {fault.file}, not once")
     path.write_text(text.replace(fault.old, fault.new), encoding="utf-8")
+
+
+def arguments(first):
+    """The arguments of pytest, from the root of a tree, for what of its tests runs first."""
+    return [f"tests/{word}" if ".py" in word else word for word in shlex.split(first)]
 
 
 # ---- as a plugin of pytest: which tests fail ---------------------------------------------------------------------------
@@ -85,6 +91,9 @@ class Trees:
                 for copy in (self.clean, self.faulty):
                     (copy / name).parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(tree / name, copy / name)
+        # Whether XLA knows the flags that the tests want is tried once, and not in each run.
+        asked = [sys.executable, "-c", "import conftest, os; print(os.environ['XLA_FLAGS'])"]
+        self.flags = subprocess.run(asked, check=True, cwd=self.clean, capture_output=True, text=True).stdout.strip()
 
     def pytest(self, tree, arguments) -> list[str]:
         """Run tests in one of the trees until one fails; the names of those that failed."""
@@ -92,7 +101,7 @@ class Trees:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "planted_faults"]
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join((str(tree), str(Path(__file__).parent))),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "XLA_FLAGS": self.flags,
             FAILED: str(self.failed),
         }
         done = subprocess.run([*command, *arguments], cwd=tree, env=environment, capture_output=True, text=True)
@@ -122,10 +131,9 @@ class Trees:
             imported = [sys.executable, "-c", f"import structarrays, {module}"]
             environment = os.environ | {"PYTHONPATH": str(self.faulty)}
             subprocess.run(imported, check=True, cwd=self.faulty, env=environment, capture_output=True)
-            first = [f"tests/{name}" for name in fault.first if (self.faulty / "tests" / name).exists()]
-            found = self.detect(*first) if first else None
+            found = self.detect(*arguments(fault.first))
             if found is None and not self.options.first:
-                found = self.detect("-n", str(self.options.workers), *(f"--ignore={name}" for name in first))
+                found = self.detect("-n", str(self.options.workers))
         finally:
             shutil.copy2(self.clean / "structarrays" / fault.file, path)
         return found, time.perf_counter() - start
@@ -136,11 +144,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--tree", type=Path, default=ROOT, help="the checkout to test (default: this one)")
     parser.add_argument("--only", default="", help="plant the faults whose names contain this text")
+    parser.add_argument(
+        "--share", default="1/1", metavar="I/N", help="of these the I-th of N shares, for several machines"
+    )
     parser.add_argument("--parameters", choices=("part", "each"), default="part", help="as of pytest here")
     parser.add_argument("--first", action="store_true", help="run no other tests than those of the faulty part")
     parser.add_argument("--workers", type=int, default=2, help="the number of processes of pytest-xdist")
     options = parser.parse_args()
-    faults = [fault for fault in FAULTS if options.only in fault.name]
+    start, step = map(int, options.share.split("/"))
+    faults = [fault for fault in FAULTS if options.only in fault.name][start - 1 :: step]
     detected = 0
     print("| fault | file | detected by | seconds |\n|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
