@@ -225,7 +225,7 @@ OPERANDS = {
     "scalar": lambda rng: sa.asarray(values(rng, 2, 3, 1, 1)),
     "row": lambda rng: sa.asarray(values(rng, 1, 4)),
     "vector": lambda rng: sa.asarray(values(rng, 4)),
-    "number": lambda: 2.5,
+    "number": lambda rng: 2.5,
     **{kind: (lambda rng, make=make: make(rng, (2, 3))) for kind, make in MAKE.items()},
 }
 CONDITIONS = {

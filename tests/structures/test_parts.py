@@ -83,7 +83,7 @@ def rebuilt(x):
 BASES = {
     "Diagonal": diagonal,
     "Diagonal, batch": lambda rng, dtype: diagonal(rng, batch=(3,), dtype=dtype),
-    "Identity": lambda dtype: sa.Identity(N, 3.0 + 0 * dtype(0)),
+    "Identity": lambda rng, dtype: sa.Identity(N, 3.0 + 0 * dtype(0)),
     "Banded": tridiagonal,
     "Circulant": lambda rng, dtype: sa.Circulant(np.concatenate([[30], normal(rng, N - 1, dtype=dtype)])),
     "Permutation": lambda rng, dtype: sa.Permutation(rng.permutation(N), dtype=np.dtype(dtype)),
@@ -93,7 +93,7 @@ BASES = {
         diagonal(rng, dtype=dtype), sa.Circulant(np.r_[30, normal(rng, N - 1, dtype=dtype)])
     ),
 }
-BASES = {name: (lambda dtype, f=f, name=name: f(dtype=dtype)) for name, f in BASES.items()}
+BASES = {name: (lambda rng, dtype, f=f: f(rng, dtype=dtype)) for name, f in BASES.items()}
 
 
 @pytest.mark.parametrize("dtype", [float, complex])
