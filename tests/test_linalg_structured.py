@@ -387,6 +387,7 @@ SINGULAR = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", SINGULAR)
 def test_singular_matrices(kind):
     x, b = SINGULAR[kind], sa.ones(3)

@@ -179,6 +179,7 @@ def test_more_diagonals_than_are_fused(rng):
 SPECIAL = [np.nan, np.inf, -np.inf, -0.0]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("value", SPECIAL)
 @pytest.mark.parametrize("where", ["stored", "background"])
 def test_special_values_are_those_of_the_dense_array(where, value, rng):

@@ -346,6 +346,7 @@ def test_products_of_rows_with_and_without_zeros(rng):
         np.testing.assert_allclose(dense(sa.max(-sa.abs(x), axis=axis)), np.max(-abs(dense(x)), axis=axis))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["2", "2 1 3", "wide", "band 2", "band 2'", "band 4"])
 def test_parts(name):
     x = SIZE_12[name]
@@ -374,6 +375,7 @@ def test_triangles_leave_block_diagonals_out():
 # ---- solvers ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("sizes", [(2, 2, 2), (1, 3, 2), (3,)])
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_solvers_block_by_block(sizes, batch, rng):
@@ -450,6 +452,7 @@ def test_singular_blocks_are_noticed():
 # ---- slices and writes --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["2", "2 1 3", "wide", "band 2", "band 4", "background"])
 def test_slices(name):
     x, d = SIZE_12[name], dense(SIZE_12[name])

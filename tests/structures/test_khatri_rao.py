@@ -149,7 +149,7 @@ def test_the_law(transposed):
         return KhatriRao._make(tuple(map(sa.asarray, parts)), transposed)
 
     try:
-        report = check_structure(KhatriRao, drawn, functions=FUNCTIONS, modes=("eager", "jit"))
+        report = check_structure(KhatriRao, drawn, functions=FUNCTIONS, modes=("jit",) if transposed else ("eager",))
     finally:
         del SAMPLERS["KhatriRao"]
     report.raise_if_wrong()

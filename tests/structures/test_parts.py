@@ -307,6 +307,7 @@ def test_derivatives_of_products(rng):
 # ---- Inverse --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "make",
     [
@@ -394,6 +395,7 @@ GRIDS = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("grid", GRIDS)
 def test_functions_of_blocks(grid, rng):
     x = sa.Block(GRIDS[grid](rng))
