@@ -1,7 +1,7 @@
 """Which parameters of the tests run by default: a part of them, since all take more than an hour on two cores.
 
-A run of everything (`pytest` without paths and without ``-k``) takes a sixteenth of the sets of parameters of each test, and as many more as
-show every value of every parameter, up to four; of tests marked as ``costly`` two. What is named runs whole. The choice is always the same.
+A run of everything (`pytest` without paths and without ``-k``) takes one in 24 of the sets of parameters of each test, and as many more as
+show every value of every parameter, up to three; of tests marked as ``costly`` two. What is named runs whole. The choice is always the same.
 ``--parameters each`` runs all.
 Which faults a part detects, `tools/planted_faults.py` measures.
 """
@@ -11,8 +11,8 @@ from collections import defaultdict
 
 import pytest
 
-SHARE = 16
-COVER = 4
+SHARE = 24
+COVER = 3
 COSTLY = 2
 
 
