@@ -324,6 +324,14 @@ def test_where_broadcasts_batches(rng):
     same(sa.where(condition, row, 0.0), np.where(dense(condition), dense(row), 0.0))
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.endswith("background")])
+def test_where_has_the_background_of_the_second_choice(kind, rng):
+    """Off the pattern of a structured condition, whatever the background of the first one is."""
+    condition, x2 = CONDITIONS["Diagonal"](rng), MAKE[kind](rng, (2, 3))
+    for x1 in (MAKE["Banded"](rng, (2, 3)), MAKE["Diagonal + background"](rng, (2, 3)), sa.Fill(2.5, (4, 4))):
+        same(sa.where(condition, x1, x2), np.where(dense(condition), dense(x1), dense(x2)))
+
+
 def test_where_promotes_the_choices_alone():
     yes = sa.asarray([True, False])
     small = sa.asarray(np.asarray([1, 2], np.int8))

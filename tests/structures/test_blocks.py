@@ -174,6 +174,7 @@ def test_from_bsr(rng):
 def test_from_banded(offsets, block, rng):
     x = sa.Banded([rng.normal(size=(2, 6 - abs(k))) for k in offsets], offsets, (6, 6))
     check(sa.BlockBanded.from_banded(x, block), dense(x), sa.BlockBanded)
+    check(sa.BlockBanded.from_banded(sa.exp(x), block), np.exp(dense(x)), sa.BlockBanded)
 
 
 # ---- joins and meets ----------------------------------------------------------------------------------------------

@@ -9,6 +9,9 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
+from structarrays.core.factored import Factored
+from structarrays.testing import STRUCTURES, sample
+from structarrays.testing.projecting import structure_class
 
 
 def dense(x):
@@ -42,6 +45,27 @@ def product(rng, m, n):
 
 
 MATRICES = {"low rank": low_rank, "sparse": sparse, "banded": banded, "toeplitz": toeplitz, "product": product}
+
+
+# ---- parts of complex numbers -------------------------------------------------------------------------------------------------
+
+
+FACTORED = [name for name in STRUCTURES if issubclass(structure_class(name), Factored)]
+
+
+def test_parts_of_complex_numbers():
+    """Of each factored structure."""
+    arrays = {name: sample(name, (12, 12), dtype="complex128") for name in FACTORED}
+    arrays = {name: x for name, x in arrays.items() if x is not None}
+    assert len(arrays) > 8
+    got = jax.jit(lambda arrays: {n: [f(x).to_jax() for f in (sa.real, sa.imag, sa.conj)] for n, x in arrays.items()})(
+        arrays
+    )
+    for name, x in arrays.items():
+        a = dense(x)
+        for part, want in zip(got[name], (a.real, a.imag, a.conj()), strict=True):
+            assert part.dtype == want.dtype
+            np.testing.assert_allclose(part, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(a)), err_msg=name)
 
 
 # ---- construction -------------------------------------------------------------------------------------------------------------
