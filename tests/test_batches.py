@@ -39,7 +39,6 @@ def test_several_arguments():
     np.testing.assert_allclose(np.asarray(result), np.linalg.solve(np.asarray(args[0]), np.ones((4, 2, 1)))[..., 0])
 
 
-@pytest.mark.each_parameter
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_every_structure_by_its_batch_shape(structure):
     """Parameters as long as the batch do not count, and the answer is one that JAX can map by."""

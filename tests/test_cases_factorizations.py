@@ -8,18 +8,16 @@ import structarrays as sa
 from structarrays.testing import CASES, cases_factorizations
 from structarrays.testing.cases_factorizations import _expm, _logdet, _lstsq, _lu, _sqrtm
 
-RNG = np.random.default_rng(0)
 
-
-def _random(*shape, dtype):
-    values = RNG.normal(size=shape)
-    return (values + 1j * RNG.normal(size=shape) if dtype == "complex128" else values).astype(dtype)
+def _random(rng, *shape, dtype):
+    values = rng.normal(size=shape)
+    return (values + 1j * rng.normal(size=shape) if dtype == "complex128" else values).astype(dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (1, 1)])
-def test_lu(shape, dtype):
-    x = _random(2, *shape, dtype=dtype)
+def test_lu(shape, dtype, rng):
+    x = _random(rng, 2, *shape, dtype=dtype)
     for i in range(2):
         for ours, scipys in zip(_lu(x), scipy.linalg.lu(x[i]), strict=True):
             np.testing.assert_allclose(ours[i], scipys, atol=1e-13)
@@ -34,8 +32,8 @@ def test_lu_of_a_singular_matrix():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-def test_functions_of_matrices(dtype):
-    x = _random(5, 5, dtype="complex128" if dtype[0] == "c" else "float64").astype(dtype)
+def test_functions_of_matrices(dtype, rng):
+    x = _random(rng, 5, 5, dtype="complex128" if dtype[0] == "c" else "float64").astype(dtype)
     eps = np.finfo(dtype).eps
     np.testing.assert_allclose(_expm(x), scipy.linalg.expm(x), rtol=500 * eps, atol=500 * eps)
     definite = x @ x.conj().T + np.eye(5, dtype=dtype)
@@ -44,8 +42,8 @@ def test_functions_of_matrices(dtype):
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4)])
-def test_least_squares(shape):
-    a, b = RNG.normal(size=shape), RNG.normal(size=(shape[0], 2))
+def test_least_squares(shape, rng):
+    a, b = rng.normal(size=shape), rng.normal(size=(shape[0], 2))
     x, residues, rank, s = scipy.linalg.lstsq(a, b)
     ours = _lstsq(a, b)
     np.testing.assert_allclose(ours.x, x, atol=1e-12)

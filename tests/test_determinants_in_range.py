@@ -7,8 +7,6 @@ import pytest
 
 import structarrays as sa
 
-RNG = np.random.default_rng(0)
-
 MAKE = {
     "Kronecker": sa.Kronecker,
     "Kronecker of bands": lambda a, b: sa.Kronecker(_band(a), _band(b)),
@@ -26,13 +24,14 @@ def _band(a):
     return sa.tridiagonal(a[0, 1:], a[1], a[2, 1:])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", MAKE)
 @pytest.mark.parametrize(("n", "size"), [(4, 1e90), (4, 1e-90), (2, 1e170), (4, 1.0)])
-def test_parts_out_of_range(name, n, size):
+def test_parts_out_of_range(name, n, size, rng):
     """A determinant is homogeneous, ``d det = det * tr(A^-1 dA)``: scaling the parts by c and 1 / c leaves it as it is."""
     if n == 2 and name == "Kronecker of bands":
         n = 3
-    a, b = RNG.normal(size=(n, n)), RNG.normal(size=(n, n))
+    a, b = rng.normal(size=(n, n)), rng.normal(size=(n, n))
 
     def det(a, b):
         return sa.linalg.det(MAKE[name](a, b)).to_jax()
@@ -43,7 +42,7 @@ def test_parts_out_of_range(name, n, size):
     np.testing.assert_allclose(value, expected, rtol=1e-9)
     inverse = np.linalg.inv(matrix)
     for i, by, scale in ((0, by_a, size), (1, by_b, 1 / size)):
-        direction = RNG.normal(size=(n, n))
+        direction = rng.normal(size=(n, n))
         directions = (direction, 0 * b) if i == 0 else (0 * a, direction)
         _, change = jax.jvp(lambda a, b: MAKE[name](a, b).to_jax(), (a, b), directions)
         np.testing.assert_allclose(
@@ -60,8 +59,8 @@ def test_singular_parts_have_derivatives(make):
     np.testing.assert_allclose(gradient, factor * np.array([[4.0, -2.0], [-2.0, 1.0]]), rtol=1e-12)
 
 
-def test_a_part_below_range_is_not_singular():
-    a, b = RNG.normal(size=(2, 2)), RNG.normal(size=(2, 2))
+def test_a_part_below_range_is_not_singular(rng):
+    a, b = rng.normal(size=(2, 2)), rng.normal(size=(2, 2))
     for make in (sa.Kronecker, MAKE["BlockDiagonal"]):
         value = float(sa.linalg.det(make(a * 1e154, b * 1e-158)))
         expected = np.linalg.det(np.asarray(make(a, b)))
@@ -146,10 +145,10 @@ def test_gradients_of_mapped_determinants(make):
 
 
 @pytest.mark.parametrize("scales", [[1e-200, 1e-200, 1e250], [1e200, 1e200, 1e-250], [1e-150, 1e200]])
-def test_small_dense_matrices(scales):
+def test_small_dense_matrices(scales, rng):
     """Whose determinant is a sum of products of elements, in the order of the rows."""
     n = len(scales)
-    a = RNG.normal(size=(n, n)) + 2 * np.eye(n)
+    a = rng.normal(size=(n, n)) + 2 * np.eye(n)
     expected = np.linalg.det(a) * np.exp(np.sum(np.log(scales)))
     value, gradient = jax.jit(jax.value_and_grad(lambda x: sa.linalg.det(x).to_jax()))(a * np.array(scales)[:, None])
     np.testing.assert_allclose(value, expected, rtol=1e-9)

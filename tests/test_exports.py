@@ -23,7 +23,6 @@ def elsewhere(code, *arguments, **options):
     return run.stdout
 
 
-@pytest.mark.each_parameter
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_programs_over_every_structure(structure):
     dtype = "complex128" if structure == "Fourier" else "float64"

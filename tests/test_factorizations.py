@@ -52,6 +52,7 @@ CHOLESKY_CASES = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("case", CHOLESKY_CASES, ids=lambda c: c.code)
 def test_cholesky(case):
     if case is CHOLESKY_CASES[2]:

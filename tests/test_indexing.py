@@ -93,16 +93,16 @@ def check(x, key):
 
 
 @pytest.mark.parametrize("batch", BATCHES, ids=str)
-def test_reading_structured(batch):
+@pytest.mark.parametrize("key", CORE_KEYS, ids=str)
+def test_reading_structured(batch, key):
     for x in with_backgrounds(batch):
-        for key in CORE_KEYS:
-            check(x, key)
+        check(x, key)
 
 
-def test_reading_batches():
+@pytest.mark.parametrize("key", BATCH_KEYS, ids=str)
+def test_reading_batches(key):
     for x in with_backgrounds((2, 3)):
-        for key in BATCH_KEYS:
-            check(x, key)
+        check(x, key)
 
 
 @pytest.mark.parametrize("key", CORE_KEYS[:14], ids=str)

@@ -14,7 +14,6 @@ import scipy.sparse.linalg
 
 import structarrays as sa
 
-RNG = np.random.default_rng(0)
 MAKERS = {
     "Dense": lambda: sa.asarray(np.arange(1.0, 10).reshape(3, 3) + 5 * np.eye(3)),
     "Fill": lambda: sa.Fill(2.0, (3, 3)),
@@ -105,8 +104,8 @@ class TestUfuncs:
         close(result, ufunc(np.asarray(x)), sa.Array)
 
     @pytest.mark.parametrize("ufunc", BINARY, ids=lambda f: f.__name__)
-    def test_binary(self, x, ufunc):
-        other = RNG.uniform(1, 2, (3, 3))
+    def test_binary(self, x, ufunc, rng):
+        other = rng.uniform(1, 2, (3, 3))
         host = np.asarray(x)
         close(ufunc(x, other), ufunc(host, other), sa.Array)
         close(ufunc(other, x), ufunc(other, host), sa.Array)
@@ -575,8 +574,8 @@ class TestPrinting:
         assert str(STRS[text]()) == text
 
     @pytest.mark.parametrize("shape", [(2000,), (40, 50), (7, 200), (2000, 1), (3, 3, 200), (2, 7, 8, 9), (1, 1001)])
-    def test_large_arrays_look_as_in_numpy(self, shape):
-        host = RNG.normal(size=shape)
+    def test_large_arrays_look_as_in_numpy(self, shape, rng):
+        host = rng.normal(size=shape)
         numpys = repr(host).replace("array(", "Dense(")
         shown = numpys[: numpys.rfind("]") + 1]  # NumPy adds the shape of what it shortens
         assert "..." in shown

@@ -34,18 +34,18 @@ def test_toeplitz(function, name):
         )
 
 
-def test_products_with_a_rectangular_matrix():
-    c, r, x = RNG.normal(size=3), RNG.normal(size=5), RNG.normal(size=(5, 2))
+def test_products_with_a_rectangular_matrix(rng):
+    c, r, x = rng.normal(size=3), rng.normal(size=5), rng.normal(size=(5, 2))
     expected = scipy.linalg.toeplitz(c, r) @ x
     np.testing.assert_allclose(np.asarray(sa.linalg.matmul_toeplitz((c, r), x)), expected, rtol=1e-12)
     integers = sa.linalg.matmul_toeplitz([1, 2, 3], [1, 0, 2])
     assert integers.dtype == np.int64 and integers.tolist() == [7, 6, 5]
 
 
-def test_a_large_system():
+def test_a_large_system(rng):
     c = np.exp(-np.arange(2000) / 20.0)
     c[0] += 0.1
-    b = RNG.normal(size=2000)
+    b = rng.normal(size=2000)
     expected = scipy.linalg.solve_toeplitz(c, b)
     np.testing.assert_allclose(np.asarray(sa.linalg.solve_toeplitz(c, b)), expected, rtol=0, atol=1e-11)
 

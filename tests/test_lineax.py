@@ -14,7 +14,6 @@ operator = sa.interop.lineax.operator
 from_operator = sa.interop.lineax.from_operator
 
 N = 8
-RNG = np.random.default_rng(0)
 SMALL = dict(rtol=1e-12, atol=1e-12)
 CHECKS = {
     "symmetric": lx.is_symmetric,
@@ -33,9 +32,9 @@ def close(result, expected, tolerance=1e-9):
     np.testing.assert_allclose(np.asarray(result), expected, atol=tolerance * scale, rtol=0)
 
 
-def numbers(*shape, dtype="float64"):
-    x = RNG.normal(size=shape)
-    return jnp.asarray(x + 1j * RNG.normal(size=shape) if dtype == "complex128" else x)
+def numbers(rng, *shape, dtype="float64"):
+    x = rng.normal(size=shape)
+    return jnp.asarray(x + 1j * rng.normal(size=shape) if dtype == "complex128" else x)
 
 
 def known(L):
@@ -45,16 +44,15 @@ def known(L):
 # ---- the operator -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.each_parameter
 @pytest.mark.parametrize("structure", STRUCTURES)
-def test_every_structure(structure):
+def test_every_structure(structure, rng):
     dtype, core = ("complex128", (N, N)) if STRUCTURES.index(structure) % 2 else ("float64", (N, 5))
     x = sample(structure, core, dtype=dtype)
     x = sample(structure, (N, N), dtype=dtype) if x is None else x
     x = sample(structure, (N, N), dtype="complex128") if x is None else x
     dtype = str(x.dtype)
     host, L = np.asarray(x), operator(x)
-    v, w = numbers(x.shape[1], dtype=dtype), numbers(x.shape[0], dtype=dtype)
+    v, w = numbers(rng, x.shape[1], dtype=dtype), numbers(rng, x.shape[0], dtype=dtype)
     assert (L.in_structure().shape, L.out_structure().shape) == (x.shape[1:], x.shape[:1])
     with sa.densify("error"):
         close(L.mv(v), host @ v)
@@ -137,60 +135,60 @@ POSITIVE_DEFINITE = {
 }
 
 
-def positive_definite(name):
-    x = RNG.normal(size=(N, N))
+def positive_definite(rng, name):
+    x = rng.normal(size=(N, N))
     A = POSITIVE_DEFINITE[name](x @ x.T / N + np.eye(N))
     return sa.assume(A, "positive_definite"), np.asarray(A)
 
 
 @pytest.mark.parametrize("name", POSITIVE_DEFINITE)
 @pytest.mark.parametrize("method", BY_PRODUCTS)
-def test_solvers_by_products(name, method):
-    A, host = positive_definite(name)
-    b = numbers(N)
+def test_solvers_by_products(name, method, rng):
+    A, host = positive_definite(rng, name)
+    b = numbers(rng, N)
     with sa.densify("error"):
         close(lx.linear_solve(operator(A), b, BY_PRODUCTS[method]).value, np.linalg.solve(host, b), 1e-7)
 
 
 @pytest.mark.parametrize("name", POSITIVE_DEFINITE)
 @pytest.mark.parametrize("method", DENSE)
-def test_solvers_by_the_dense_form(name, method):
-    A, host = positive_definite(name)
-    b = numbers(N)
+def test_solvers_by_the_dense_form(name, method, rng):
+    A, host = positive_definite(rng, name)
+    b = numbers(rng, N)
     close(lx.linear_solve(operator(A), b, DENSE[method]).value, np.linalg.solve(host, b), 1e-7)
     if type(A) not in (sa.Dense, sa.Banded):
         with sa.densify("error"), pytest.raises(sa.DensifyError, match="lineax: as_matrix would expand"):
             lx.linear_solve(operator(A), b, DENSE[method])
 
 
-def test_solvers_by_diagonals():
-    b = numbers(N)
-    tri = sa.tridiagonal(numbers(N - 1), numbers(N) + 5, numbers(N - 1))
-    for A, solver in ((tri, lx.Tridiagonal()), (sa.Diagonal(numbers(N) + 5), lx.Diagonal())):
+def test_solvers_by_diagonals(rng):
+    b = numbers(rng, N)
+    tri = sa.tridiagonal(numbers(rng, N - 1), numbers(rng, N) + 5, numbers(rng, N - 1))
+    for A, solver in ((tri, lx.Tridiagonal()), (sa.Diagonal(numbers(rng, N) + 5), lx.Diagonal())):
         wanted = np.linalg.solve(np.asarray(A), b)
         for chosen in (solver, lx.AutoLinearSolver(well_posed=True)):
             with sa.densify("error"):
                 close(lx.linear_solve(operator(A), b, chosen).value, wanted)
     for A in (
-        sa.Triangular(np.eye(N) * 3 + RNG.normal(size=(N, N)) / N),
-        sa.bidiagonal(numbers(N) + 5, numbers(N - 1), lower=False),
+        sa.Triangular(np.eye(N) * 3 + rng.normal(size=(N, N)) / N),
+        sa.bidiagonal(numbers(rng, N) + 5, numbers(rng, N - 1), lower=False),
     ):
         close(lx.linear_solve(operator(A), b, lx.Triangular()).value, np.linalg.solve(np.asarray(A), b))
 
 
-def test_a_million_unknowns():
+def test_a_million_unknowns(rng):
     n = 1_000_000
     A = sa.assume(sa.tridiagonal(-np.ones(n - 1), np.full(n, 2.5), -np.ones(n - 1)), "positive_definite")
-    b = numbers(n)
+    b = numbers(rng, n)
     with sa.densify("error"):
         for solver in (lx.AutoLinearSolver(well_posed=None), lx.CG(rtol=1e-8, atol=1e-8)):
             x = lx.linear_solve(operator(A), b, solver).value
             assert np.abs(A.matvec(np.asarray(x)) - np.asarray(b)).max() < 1e-5
 
 
-def test_complex_and_rectangular():
-    A = sa.Sparse.from_dense(np.where(RNG.random((N, 5)) < 0.6, RNG.normal(size=(N, 5)), 0) * (1 + 2j) + np.eye(N, 5))
-    host, b = np.asarray(A), numbers(N, dtype="complex128")
+def test_complex_and_rectangular(rng):
+    A = sa.Sparse.from_dense(np.where(rng.random((N, 5)) < 0.6, rng.normal(size=(N, 5)), 0) * (1 + 2j) + np.eye(N, 5))
+    host, b = np.asarray(A), numbers(rng, N, dtype="complex128")
     with sa.densify("error"):
         for method in ("LSMR", "NormalCG"):
             found = lx.linear_solve(operator(A), b, BY_PRODUCTS[method]).value
@@ -199,9 +197,9 @@ def test_complex_and_rectangular():
 
 
 @pytest.mark.parametrize("name", ["Sparse", "Banded", "Toeplitz", "Sum"])
-def test_derivatives_and_transforms(name):
-    A, host = positive_definite(name)
-    b = numbers(N)
+def test_derivatives_and_transforms(name, rng):
+    A, host = positive_definite(rng, name)
+    b = numbers(rng, N)
 
     def objective(A, b, solver=BY_PRODUCTS["CG"]):
         return jnp.sum(lx.linear_solve(operator(sa.assume(A, "positive_definite")), b, solver).value ** 2)
@@ -234,9 +232,9 @@ def _rebuilt(A, numbers):
 # ---- from operators ---------------------------------------------------------------------------------------------------
 
 
-def test_from_operators():
-    d, e, f = numbers(N), numbers(N - 1), numbers(N - 1)
-    matrix, vector = numbers(N, N), jax.ShapeDtypeStruct((N,), jnp.dtype("float64"))
+def test_from_operators(rng):
+    d, e, f = numbers(rng, N), numbers(rng, N - 1), numbers(rng, N - 1)
+    matrix, vector = numbers(rng, N, N), jax.ShapeDtypeStruct((N,), jnp.dtype("float64"))
     tri = lx.TridiagonalLinearOperator(d, e, f)
     diagonal = lx.DiagonalLinearOperator(d)
     full = lx.MatrixLinearOperator(matrix)
@@ -280,8 +278,8 @@ def vector_of(n):
     return jax.ShapeDtypeStruct((n,), jnp.dtype("float64"))
 
 
-def test_there_and_back():
-    d = numbers(N)
+def test_there_and_back(rng):
+    d = numbers(rng, N)
     for L in (lx.TridiagonalLinearOperator(d, d[1:], d[1:]), lx.DiagonalLinearOperator(d)):
         back = lx.materialise(operator(from_operator(L)))
         inner = back.operator

@@ -7,32 +7,32 @@ import pytest
 
 import structarrays as sa
 
-RNG = np.random.default_rng(11)
 
-
-def values(*shape):
+def values(rng, *shape):
     """Numbers that differ from each other and from zero."""
-    return jnp.asarray(RNG.uniform(0.5, 1.5, shape) * RNG.choice([-1, 1], shape))
+    return jnp.asarray(rng.uniform(0.5, 1.5, shape) * rng.choice([-1, 1], shape))
 
 
-def banded(batch, m, n, offsets=(-2, 0, 1)):
-    return sa.Banded([values(*batch, min(m, n - k) if k >= 0 else min(m + k, n)) for k in offsets], offsets, (m, n))
+def banded(rng, batch, m, n, offsets=(-2, 0, 1)):
+    return sa.Banded(
+        [values(rng, *batch, min(m, n - k) if k >= 0 else min(m + k, n)) for k in offsets], offsets, (m, n)
+    )
 
 
-def backed(x):
+def backed(rng, x):
     """The array with a background."""
-    return x._rebuild(x.entries, values(*x.batch_shape))
+    return x._rebuild(x.entries, values(rng, *x.batch_shape))
 
 
 MAKE = {
-    "Dense": lambda batch: sa.asarray(values(*batch, 4, 4)),
-    "Fill": lambda batch: sa.Fill(values(*batch), (4, 4)),
-    "Identity": lambda batch: sa.Identity(4, values(*batch)),
-    "Diagonal": lambda batch: sa.Diagonal(values(*batch, 4)),
-    "Banded": lambda batch: banded(batch, 4, 4),
-    "Identity + background": lambda batch: backed(sa.Identity(4, values(*batch))),
-    "Diagonal + background": lambda batch: backed(sa.Diagonal(values(*batch, 4))),
-    "Banded + background": lambda batch: backed(banded(batch, 4, 4)),
+    "Dense": lambda rng, batch: sa.asarray(values(rng, *batch, 4, 4)),
+    "Fill": lambda rng, batch: sa.Fill(values(rng, *batch), (4, 4)),
+    "Identity": lambda rng, batch: sa.Identity(4, values(rng, *batch)),
+    "Diagonal": lambda rng, batch: sa.Diagonal(values(rng, *batch, 4)),
+    "Banded": lambda rng, batch: banded(rng, batch, 4, 4),
+    "Identity + background": lambda rng, batch: backed(rng, sa.Identity(4, values(rng, *batch))),
+    "Diagonal + background": lambda rng, batch: backed(rng, sa.Diagonal(values(rng, *batch, 4))),
+    "Banded + background": lambda rng, batch: backed(rng, banded(rng, batch, 4, 4)),
 }
 KINDS = tuple(MAKE)
 STRUCTURED = tuple(kind for kind in KINDS if kind != "Dense")
@@ -139,9 +139,9 @@ def few_entries(kind, name) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("of, name", CASES)
-def test_against_numpy(of, name, kind):
+def test_against_numpy(of, name, kind, rng):
     case, keeps = (BATCHED if of == "batched" else SINGLE)[name]
-    x = MAKE[kind]((2, 3) if of == "batched" else ())
+    x = MAKE[kind](rng, (2, 3) if of == "batched" else ())
     expected = case(np, dense(x))
     result = case(sa, x)
     same(result, expected)
@@ -158,8 +158,8 @@ def test_against_numpy(of, name, kind):
 
 @pytest.mark.parametrize("first", KINDS)
 @pytest.mark.parametrize("second", KINDS)
-def test_joining_two_structures(first, second):
-    x, y = MAKE[first]((2, 3)), MAKE[second]((1, 3))
+def test_joining_two_structures(first, second, rng):
+    x, y = MAKE[first](rng, (2, 3)), MAKE[second](rng, (1, 3))
     ranks = ["Fill", "Identity", "Diagonal", "Banded", "Dense"]
     names = [kind.split(" +")[0] for kind in (first, second)]
     widest = max(names, key=ranks.index)
@@ -168,7 +168,7 @@ def test_joining_two_structures(first, second):
     for result in (sa.concat((x, y)), jax.jit(lambda x, y: sa.concat((x, y)))(x, y)):
         same(result, np.concat((dense(x), dense(y))))
         assert kind_of(result) == expected
-    x, y = MAKE[first]((2, 3)), MAKE[second]((2, 3))
+    x, y = MAKE[first](rng, (2, 3)), MAKE[second](rng, (2, 3))
     result = sa.stack((x, y), axis=1)
     same(result, np.stack((dense(x), dense(y)), axis=1))
     assert kind_of(result) == expected
@@ -184,24 +184,24 @@ def test_joining_promotes_the_dtypes():
     same(sa.concat((sa.asarray([1, 2]), sa.asarray([1.5]))), np.asarray([1.0, 2.0, 1.5]))
 
 
-def test_joining_bands_and_constants_of_several_shapes():
-    x, y = banded((2,), 4, 6, (-1, 2)), banded((2,), 4, 6, (0, 2, 3))
+def test_joining_bands_and_constants_of_several_shapes(rng):
+    x, y = banded(rng, (2,), 4, 6, (-1, 2)), banded(rng, (2,), 4, 6, (0, 2, 3))
     result = sa.concat((x, y, x))
     same(result, np.concat((dense(x), dense(y), dense(x))))
     assert result.offsets == (-1, 0, 2, 3)
-    whole, rows = sa.Fill(2.0, (3, 4, 4)), sa.Fill(values(3), (4, 4))
+    whole, rows = sa.Fill(2.0, (3, 4, 4)), sa.Fill(values(rng, 3), (4, 4))
     result = sa.concat((whole, rows))
     same(result, np.concat((dense(whole), dense(rows))))
     assert kind_of(result) == "Fill"
-    result = sa.stack((whole, sa.Diagonal(values(3, 4))), axis=1)
+    result = sa.stack((whole, sa.Diagonal(values(rng, 3, 4))), axis=1)
     same(result, np.stack((dense(whole), dense(sa.unstack(result, axis=1)[1])), axis=1))
     assert kind_of(result) == "Diagonal + background"
     empty = sa.Banded._make((jnp.zeros((2,)), None), ((), (3, 3)))
     same(sa.stack((empty, empty), axis=1), np.zeros((2, 2, 3, 3)))
 
 
-def test_broadcast_arrays():
-    x, y, z = MAKE["Banded"]((2, 3)), MAKE["Fill"]((3,)), MAKE["Dense"](())
+def test_broadcast_arrays(rng):
+    x, y, z = MAKE["Banded"](rng, (2, 3)), MAKE["Fill"](rng, (3,)), MAKE["Dense"](rng, ())
     result = sa.broadcast_arrays(x, y, z)
     assert isinstance(result, tuple)
     assert [kind_of(r) for r in result] == ["Banded", "Fill", "Dense"]
@@ -216,34 +216,34 @@ def test_broadcast_arrays():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_squeeze(kind):
-    x = MAKE[kind]((1, 3, 1))
+def test_squeeze(kind, rng):
+    x = MAKE[kind](rng, (1, 3, 1))
     for axis in (0, 2, (0, 2), (-3, 0)):
         result = sa.squeeze(x, axis)
         same(result, np.squeeze(dense(x), axis))
         assert kind_of(result) == kind
 
 
-def test_squeeze_of_the_core():
-    column = banded((2,), 3, 1, (-1, 0))
+def test_squeeze_of_the_core(rng):
+    column = banded(rng, (2,), 3, 1, (-1, 0))
     result = sa.squeeze(column, -1)
     same(result, np.squeeze(dense(column), -1))
     assert not sa.explain(sa.squeeze, column, -1).densifications  # a vector of that size is the result
-    filled = sa.Fill(values(2), (1, 3))
+    filled = sa.Fill(values(rng, 2), (1, 3))
     assert sa.squeeze(filled, 1).shape == (2, 3)
     assert kind_of(sa.squeeze(filled, 1)) == "Fill"
     assert kind_of(sa.squeeze(sa.Fill(2.0, (1, 1)), (0, 1))) == "Dense"
 
 
-def test_repeat_by_an_array():
-    x = sa.asarray(values(3, 2))
+def test_repeat_by_an_array(rng):
+    x = sa.asarray(values(rng, 3, 2))
     repeats = np.asarray([2, 0, 3])
     same(sa.repeat(x, sa.asarray(repeats), axis=0), np.repeat(dense(x), repeats, axis=0))
     same(sa.repeat(x, repeats, axis=-2), np.repeat(dense(x), repeats, axis=-2))
     same(sa.repeat(x, jnp.asarray([2]), axis=1), np.repeat(dense(x), [2], axis=1))
     same(sa.repeat(x, jnp.asarray(2)), np.repeat(dense(x), 2))
     same(sa.repeat(x, np.arange(6)), np.repeat(dense(x), np.arange(6)))
-    d = sa.Diagonal(values(3, 4))
+    d = sa.Diagonal(values(rng, 3, 4))
     assert kind_of(sa.repeat(d, repeats, axis=0)) == "Diagonal"
     same(sa.repeat(d, repeats, axis=0), np.repeat(dense(d), repeats, axis=0))
     with pytest.raises(ValueError, match="repeats must be one number or 3"):
@@ -254,8 +254,8 @@ def test_repeat_by_an_array():
         jax.jit(lambda r: sa.repeat(x, r, axis=0))(repeats)
 
 
-def test_roll_compiles_once_for_all_shifts():
-    x = sa.asarray(values(7))
+def test_roll_compiles_once_for_all_shifts(rng):
+    x = sa.asarray(values(rng, 7))
     same(sa.roll(x, 1), np.roll(dense(x), 1))
     before = sa.roll._jit._cache_size()
     for shift in (2, -3, 100):

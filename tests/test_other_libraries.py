@@ -11,14 +11,13 @@ import pytest
 import structarrays as sa
 
 n = 12
-RNG = np.random.default_rng(0)
 MATRICES = {
-    "Diagonal": lambda: sa.Diagonal(RNG.normal(size=n)),
-    "Banded": lambda: sa.tridiagonal(RNG.normal(size=n - 1), RNG.normal(size=n), RNG.normal(size=n - 1)),
-    "Sparse": lambda: sa.Sparse.from_dense(np.where(RNG.random((n, n)) < 0.2, RNG.normal(size=(n, n)), 0)),
-    "Toeplitz": lambda: sa.Toeplitz(RNG.normal(size=n), RNG.normal(size=n)),
-    "LowRank": lambda: sa.LowRank(RNG.normal(size=(n, 2)), RNG.normal(size=(n, 2))),
-    "Kronecker": lambda: sa.Kronecker(RNG.normal(size=(3, 3)), RNG.normal(size=(4, 4))),
+    "Diagonal": lambda rng: sa.Diagonal(rng.normal(size=n)),
+    "Banded": lambda rng: sa.tridiagonal(rng.normal(size=n - 1), rng.normal(size=n), rng.normal(size=n - 1)),
+    "Sparse": lambda rng: sa.Sparse.from_dense(np.where(rng.random((n, n)) < 0.2, rng.normal(size=(n, n)), 0)),
+    "Toeplitz": lambda rng: sa.Toeplitz(rng.normal(size=n), rng.normal(size=n)),
+    "LowRank": lambda rng: sa.LowRank(rng.normal(size=(n, 2)), rng.normal(size=(n, 2))),
+    "Kronecker": lambda rng: sa.Kronecker(rng.normal(size=(3, 3)), rng.normal(size=(4, 4))),
 }
 ENTRIES = ("Diagonal", "Banded", "Sparse", "Toeplitz")
 
@@ -65,15 +64,15 @@ class TestXarray:
     }
 
     @staticmethod
-    def pair(structure):
+    def pair(structure, rng):
         xarray = pytest.importorskip("xarray")
-        A = MATRICES[structure]()
+        A = MATRICES[structure](rng)
         return [xarray.DataArray(a, dims=("row", "column")) for a in (A, np.asarray(A))]
 
     @pytest.mark.parametrize("name", KEEP)
     @pytest.mark.parametrize("structure", MATRICES)
-    def test_structure_stays(self, structure, name):
-        X, dense = self.pair(structure)
+    def test_structure_stays(self, structure, name, rng):
+        X, dense = self.pair(structure, rng)
         with sa.densify("error"):
             found = self.KEEP[name](X)
         expected_class = sa.Sum if (structure, name) == ("Kronecker", "sum") else type(X.data)
@@ -82,8 +81,8 @@ class TestXarray:
 
     @pytest.mark.parametrize("name", ENTRIES_KEEP)
     @pytest.mark.parametrize("structure", ENTRIES)
-    def test_structure_stays_where_entries_are_stored(self, structure, name):
-        X, dense = self.pair(structure)
+    def test_structure_stays_where_entries_are_stored(self, structure, name, rng):
+        X, dense = self.pair(structure, rng)
         with sa.densify("error"):
             found = self.ENTRIES_KEEP[name](X)
         assert type(found.data) is type(X.data)
@@ -91,35 +90,35 @@ class TestXarray:
 
     @pytest.mark.parametrize("name", REDUCE)
     @pytest.mark.parametrize("structure", ENTRIES)
-    def test_reductions_expand_nothing(self, structure, name):
+    def test_reductions_expand_nothing(self, structure, name, rng):
         if structure == "Toeplitz" and name in ("std", "var"):
             return  # so small a matrix times a row is dense
-        X, dense = self.pair(structure)
+        X, dense = self.pair(structure, rng)
         with sa.densify("error"):
             found = self.REDUCE[name](X)
         assert type(found.data) is sa.Dense
         close(found, self.REDUCE[name](dense))
 
     @pytest.mark.parametrize("structure", MATRICES)
-    def test_reductions_that_do_not_look_for_nan(self, structure):
-        X, dense = self.pair(structure)
+    def test_reductions_that_do_not_look_for_nan(self, structure, rng):
+        X, dense = self.pair(structure, rng)
         with sa.densify("error"):
             for run in (lambda X: X.sum("row", skipna=False), lambda X: X.mean(skipna=False)):
                 close(run(X), run(dense))
 
     @pytest.mark.parametrize("structure", MATRICES)
-    def test_products(self, structure):
+    def test_products(self, structure, rng):
         xarray = pytest.importorskip("xarray")
-        X, dense = self.pair(structure)
-        v = xarray.DataArray(sa.asarray(RNG.normal(size=n)), dims="column")
+        X, dense = self.pair(structure, rng)
+        v = xarray.DataArray(sa.asarray(rng.normal(size=n)), dims="column")
         with sa.densify("error"):
             found = X @ v
         assert type(found.data) is sa.Dense
         close(found, dense.data @ np.asarray(v.data))
 
     @pytest.mark.parametrize("structure", MATRICES)
-    def test_labels(self, structure):
-        X, dense = self.pair(structure)
+    def test_labels(self, structure, rng):
+        X, dense = self.pair(structure, rng)
         X, dense = (x.assign_coords(row=np.arange(n) * 10) for x in (X, dense))
         with sa.densify("allow" if structure == "Toeplitz" else "error"):  # two of its rows are dense
             rows, row = X.sel(row=[20, 50]), X.sel(row=30)
@@ -128,9 +127,9 @@ class TestXarray:
         assert "row" in repr(X) and "row" in X._repr_html_()
 
 
-def test_einops():
+def test_einops(rng):
     einops = pytest.importorskip("einops.array_api")
-    T = MATRICES["Banded"]()
+    T = MATRICES["Banded"](rng)
     with sa.densify("error"):
         assert type(einops.rearrange(T, "a b -> b a")) is sa.Banded
         stack = einops.repeat(T, "a b -> c a b", c=3)
@@ -142,10 +141,10 @@ def test_einops():
     close(cut, np.asarray(T).reshape(3, 4, n))
 
 
-def test_marray():
+def test_marray(rng):
     marray = pytest.importorskip("marray")
     xp = marray.masked_namespace(sa) if hasattr(marray, "masked_namespace") else marray._get_namespace(sa)
-    T = MATRICES["Banded"]()
+    T = MATRICES["Banded"](rng)
     dense, mask = np.asarray(T), np.eye(n, dtype=bool)
     M = xp.asarray(T, mask=sa.eye(n, dtype=bool))
     with sa.densify("error"):
@@ -156,12 +155,12 @@ def test_marray():
     close(mean.data, expected.mean())
 
 
-def test_pint():
+def test_pint(rng):
     pint = pytest.importorskip("pint")
     units = pint.UnitRegistry()
-    T = MATRICES["Banded"]()
+    T = MATRICES["Banded"](rng)
     dense, length = np.asarray(T), units.Quantity(T, "m")
-    v = RNG.normal(size=n)
+    v = rng.normal(size=n)
     with sa.densify("error"):
         kept = {
             "add": ((length + length).to("cm"), 200 * dense),
@@ -183,9 +182,9 @@ def test_pint():
     assert others["solve"][0].units == units.s / units.m
 
 
-def test_array_api_extra():
+def test_array_api_extra(rng):
     extra = pytest.importorskip("array_api_extra")
-    T = MATRICES["Banded"]()
+    T = MATRICES["Banded"](rng)
     dense = np.asarray(T)
     with sa.densify("error"):
         kept = {
@@ -223,9 +222,9 @@ np.testing.assert_allclose(np.asarray(found), (a @ a.T).sum(axis=0))
 
 
 @pytest.mark.parametrize("structure", MATRICES)
-def test_derivatives_through_xarray(structure):
+def test_derivatives_through_xarray(structure, rng):
     xarray = pytest.importorskip("xarray")
-    A, v = MATRICES[structure](), sa.asarray(RNG.normal(size=n))
+    A, v = MATRICES[structure](rng), sa.asarray(rng.normal(size=n))
 
     def loss(A):
         X = xarray.DataArray(A, dims=("row", "column"))

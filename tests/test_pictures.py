@@ -19,7 +19,6 @@ from examples.arrowhead import Arrowhead
 from structarrays.core.pattern import BACKGROUND, COLOURS, COMPUTED, DENSE, STORED, UNKNOWN, ZERO, cuts, grid
 from structarrays.testing import SAMPLERS, sample
 
-RNG = np.random.default_rng(7)
 CORES = [(6, 6), (5, 7), (7, 4), (1, 6), (6, 1), (1, 1), (12, 12)]
 
 
@@ -83,18 +82,18 @@ class TestGrid:
         assert grid(A, 10).kinds.tolist() == [[DENSE, 0, 0], [DENSE, 0, 0], [0, DENSE, DENSE]]
 
     @pytest.mark.parametrize("cells", [7, 40, 64])
-    def test_kronecker_products_and_sums_as_in_scipy(self, cells):
-        factors = [scipy.sparse.random_array((m, n), density=0.2, rng=RNG) for m, n in ((5, 9), (11, 4), (6, 7))]
+    def test_kronecker_products_and_sums_as_in_scipy(self, cells, rng):
+        factors = [scipy.sparse.random_array((m, n), density=0.2, rng=rng) for m, n in ((5, 9), (11, 4), (6, 7))]
         whole = scipy.sparse.kron(scipy.sparse.kron(factors[0], factors[1]), factors[2]).toarray() != 0
         pattern = grid(sa.Kronecker(*map(sa.Sparse.from_scipy, factors)), cells)
         assert np.array_equal(pattern.kinds == COMPUTED, coarsened(whole, pattern.rows, pattern.columns))
-        squares = [scipy.sparse.random_array((n, n), density=0.2, rng=RNG) for n in (23, 31)]
+        squares = [scipy.sparse.random_array((n, n), density=0.2, rng=rng) for n in (23, 31)]
         whole = scipy.sparse.kronsum(squares[1], squares[0]).toarray() != 0  # SciPy's factors stand the other way round
         pattern = grid(sa.KroneckerSum(*map(sa.Sparse.from_scipy, squares)), cells)
         assert np.array_equal(pattern.kinds == COMPUTED, coarsened(whole, pattern.rows, pattern.columns))
 
-    def test_sparse_arrays_as_in_scipy(self):
-        S = scipy.sparse.random_array((300, 500), density=0.002, rng=RNG)
+    def test_sparse_arrays_as_in_scipy(self, rng):
+        S = scipy.sparse.random_array((300, 500), density=0.002, rng=rng)
         for x, dense in ((sa.Sparse.from_scipy(S), S.toarray()), (sa.Sparse.from_scipy(S).mT, S.toarray().T)):
             pattern = grid(x, 23)
             assert np.array_equal(pattern.kinds == STORED, coarsened(dense != 0, pattern.rows, pattern.columns))
@@ -119,8 +118,8 @@ class TestGrid:
         assert (pattern.kinds >= COMPUTED * coarsened(dense != 0, pattern.rows, pattern.columns)).all()
 
     @pytest.mark.parametrize("shape, w, columns", [((12, 12), 3, 9), ((12, 7), 2, 5), ((9, 9), 1, 4), ((9, 9), 4, 0)])
-    def test_reflectors(self, shape, w, columns):
-        v = RNG.uniform(0.5, 1, (columns, w))
+    def test_reflectors(self, shape, w, columns, rng):
+        v = rng.uniform(0.5, 1, (columns, w))
         v = np.where(np.arange(columns)[:, None] + np.arange(w) < shape[0], v, 0)
         Q = sa.linalg.matrix_transpose(sa.Householder(v, 2 / np.sum(v**2, axis=-1), shape))
         for x in (Q, Q.mT):

@@ -302,7 +302,7 @@ def operations(Q, dense, b):
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_operations(name):
+def test_operations(name, rng):
     Q, dense, values = MATRICES[name]
     b = pt.matrix("b")
     variables = [*values, x, b]
@@ -325,7 +325,7 @@ def test_gradients(name):
     compare_operations(variables, got, expected, [*values.values(), X], rtol=1e-7)
 
 
-def test_second_derivatives():
+def test_second_derivatives(rng):
     Q = sp.StructuredMatrix(sa.tridiagonal, e, d, e)
     cost = Q.slogdet()[1] + (x * Q.solve(x)).sum()
     hessian = pytensor.function([d, e, x], pt.hessian(cost, d), mode="JAX")
@@ -338,7 +338,7 @@ def test_second_derivatives():
     same(hessian(*values), np.asarray(jax.hessian(dense)(*values)), 1e-7)
 
 
-def test_batches():
+def test_batches(rng):
     Q = sp.StructuredMatrix(sa.tridiagonal, e, d, e)
     dense = pt.diag(e, -1) + pt.diag(d) + pt.diag(e, 1)
     batch = {d: pt.matrix("ds"), x: pt.matrix("xs")}

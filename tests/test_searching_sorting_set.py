@@ -7,35 +7,34 @@ import pytest
 
 import structarrays as sa
 
-RNG = np.random.default_rng(12)
 NUMBERS = np.asarray([-2.0, -1.0, 0.0, 1.0, 2.0, 3.0])
 
 
-def values(*shape):
+def values(rng, *shape):
     """Few different numbers, so that there are ties and stored zeros."""
-    return jnp.asarray(RNG.choice(NUMBERS, shape))
+    return jnp.asarray(rng.choice(NUMBERS, shape))
 
 
-def banded(batch, offsets=(-2, 0, 1), n=4):
-    return sa.Banded([values(*batch, n - abs(k)) for k in offsets], offsets, (n, n))
+def banded(rng, batch, offsets=(-2, 0, 1), n=4):
+    return sa.Banded([values(rng, *batch, n - abs(k)) for k in offsets], offsets, (n, n))
 
 
-def backed(x):
-    background = values(*x.batch_shape)
+def backed(rng, x):
+    background = values(rng, *x.batch_shape)
     return x._rebuild(x.entries, background)
 
 
 MAKE = {
-    "Dense": lambda batch: sa.asarray(values(*batch, 4, 4)),
-    "Fill": lambda batch: sa.Fill(values(*batch), (4, 4)),
-    "Identity": lambda batch: sa.Identity(4, values(*batch)),
-    "Diagonal": lambda batch: sa.Diagonal(values(*batch, 4)),
-    "Banded": lambda batch: banded(batch),
-    "Identity + background": lambda batch: backed(sa.Identity(4, values(*batch))),
-    "Diagonal + background": lambda batch: backed(sa.Diagonal(values(*batch, 4))),
-    "Banded + background": lambda batch: backed(banded(batch)),
-    "Banded + background + no diagonal": lambda batch: sa.Banded._make(
-        (jnp.zeros(batch), values(*batch)), ((), (4, 4))
+    "Dense": lambda rng, batch: sa.asarray(values(rng, *batch, 4, 4)),
+    "Fill": lambda rng, batch: sa.Fill(values(rng, *batch), (4, 4)),
+    "Identity": lambda rng, batch: sa.Identity(4, values(rng, *batch)),
+    "Diagonal": lambda rng, batch: sa.Diagonal(values(rng, *batch, 4)),
+    "Banded": lambda rng, batch: banded(rng, batch),
+    "Identity + background": lambda rng, batch: backed(rng, sa.Identity(4, values(rng, *batch))),
+    "Diagonal + background": lambda rng, batch: backed(rng, sa.Diagonal(values(rng, *batch, 4))),
+    "Banded + background": lambda rng, batch: backed(rng, banded(rng, batch)),
+    "Banded + background + no diagonal": lambda rng, batch: sa.Banded._make(
+        (jnp.zeros(batch), values(rng, *batch)), ((), (4, 4))
     ),
 }
 KINDS = tuple(MAKE)
@@ -111,9 +110,9 @@ def _isin(f, x, values, **options):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CASES)
-def test_against_numpy(name, kind):
+def test_against_numpy(name, kind, rng):
     case, expected_kind = CASES[name]
-    x = MAKE[kind]((2, 3))
+    x = MAKE[kind](rng, (2, 3))
     expected = case(np, dense(x))
     for result in (case(sa, x), jax.jit(lambda x: case(sa, x))(x)):
         same(result, expected)
@@ -127,8 +126,8 @@ def test_against_numpy(name, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_count_of_all(kind):
-    x = MAKE[kind]((2, 3))
+def test_count_of_all(kind, rng):
+    x = MAKE[kind](rng, (2, 3))
     expected = np.count_nonzero(dense(x))
     for result in (sa.count_nonzero(x), jax.jit(sa.count_nonzero)(x)):
         assert (result.shape, result.dtype, int(result)) == ((), np.int64, expected)
@@ -142,8 +141,8 @@ def test_nonzero_elements_of_other_dtypes():
         assert int(sa.count_nonzero(sa.Diagonal(x))) == np.count_nonzero(x)
 
 
-def test_nan_is_found():
-    data = RNG.standard_normal(50_000)
+def test_nan_is_found(rng):
+    data = rng.standard_normal(50_000)
     data[31_415] = np.nan
     assert int(sa.argmax(data)) == int(sa.argmin(data)) == 31_415
     same(sa.sort(data), np.sort(data))
@@ -163,8 +162,8 @@ def test_sorting_is_stable_in_both_directions():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nonzero(kind):
-    x = MAKE[kind]((2,))
+def test_nonzero(kind, rng):
+    x = MAKE[kind](rng, (2,))
     result = sa.nonzero(x)
     assert isinstance(result, tuple)
     for r, e in zip(result, np.nonzero(dense(x)), strict=True):
@@ -174,8 +173,8 @@ def test_nonzero(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_unique(kind):
-    x = MAKE[kind]((2,))
+def test_unique(kind, rng):
+    x = MAKE[kind](rng, (2,))
     expected = np.unique(dense(x), return_index=True, return_inverse=True, return_counts=True)
     everything = sa.unique_all(x)
     for name, e in zip(("values", "indices", "inverse_indices", "counts"), expected, strict=True):
@@ -223,21 +222,21 @@ def test_sorter():
 # ---- where -----------------------------------------------------------------------------------------------------------
 
 OPERANDS = {
-    "scalar": lambda: sa.asarray(values(2, 3, 1, 1)),
-    "row": lambda: sa.asarray(values(1, 4)),
-    "vector": lambda: sa.asarray(values(4)),
-    "number": lambda: 2.5,
-    **{kind: (lambda make=make: make((2, 3))) for kind, make in MAKE.items()},
+    "scalar": lambda rng: sa.asarray(values(rng, 2, 3, 1, 1)),
+    "row": lambda rng: sa.asarray(values(rng, 1, 4)),
+    "vector": lambda rng: sa.asarray(values(rng, 4)),
+    "number": lambda rng: 2.5,
+    **{kind: (lambda rng, make=make: make(rng, (2, 3))) for kind, make in MAKE.items()},
 }
 CONDITIONS = {
-    "scalar": lambda: sa.asarray(RNG.random((2, 3, 1, 1)) < 0.5),
-    "row": lambda: sa.asarray(RNG.random((1, 4)) < 0.5),
-    "Dense": lambda: sa.asarray(RNG.random((2, 3, 4, 4)) < 0.5),
-    "Fill": lambda: sa.Fill(RNG.random((2, 3)) < 0.5, (4, 4)),
-    "Identity": lambda: sa.Identity(4, RNG.random((2, 3)) < 0.5),
-    "Diagonal": lambda: sa.Diagonal(RNG.random((2, 3, 4)) < 0.5),
-    "Banded": lambda: sa.Banded([RNG.random((2, 3, 4 - abs(k))) < 0.5 for k in (-1, 0, 1)], (-1, 0, 1), (4, 4)),
-    "Banded + background": lambda: _true_outside(),
+    "scalar": lambda rng: sa.asarray(rng.random((2, 3, 1, 1)) < 0.5),
+    "row": lambda rng: sa.asarray(rng.random((1, 4)) < 0.5),
+    "Dense": lambda rng: sa.asarray(rng.random((2, 3, 4, 4)) < 0.5),
+    "Fill": lambda rng: sa.Fill(rng.random((2, 3)) < 0.5, (4, 4)),
+    "Identity": lambda rng: sa.Identity(4, rng.random((2, 3)) < 0.5),
+    "Diagonal": lambda rng: sa.Diagonal(rng.random((2, 3, 4)) < 0.5),
+    "Banded": lambda rng: sa.Banded([rng.random((2, 3, 4 - abs(k))) < 0.5 for k in (-1, 0, 1)], (-1, 0, 1), (4, 4)),
+    "Banded + background": lambda rng: _true_outside(rng),
 }
 # The rows of the table in docs/structure_table.md, 2.3: condition, first, second, result.
 WHERE = """
@@ -297,16 +296,16 @@ Banded+background Dense Diagonal: Dense
 ROWS = [line for line in WHERE.strip().splitlines()]
 
 
-def _true_outside():
-    x = CONDITIONS["Banded"]()
-    return x._rebuild(x.entries, jnp.asarray(RNG.random((2, 3)) < 0.5))
+def _true_outside(rng):
+    x = CONDITIONS["Banded"](rng)
+    return x._rebuild(x.entries, jnp.asarray(rng.random((2, 3)) < 0.5))
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_where(row):
+def test_where(row, rng):
     names, kind = row.split(": ")
     names = [name.replace("+", " + ") for name in names.split()]
-    condition, x1, x2 = CONDITIONS[names[0]](), OPERANDS[names[1]](), OPERANDS[names[2]]()
+    condition, x1, x2 = CONDITIONS[names[0]](rng), OPERANDS[names[1]](rng), OPERANDS[names[2]](rng)
     expected = np.where(dense(condition), *(x if isinstance(x, float) else dense(x) for x in (x1, x2)))
     for result in (sa.where(condition, x1, x2), jax.jit(sa.where)(condition, x1, x2)):
         assert result.dtype == np.float64
@@ -316,13 +315,21 @@ def test_where(row):
         assert kind_of(result) == kind
 
 
-def test_where_broadcasts_batches():
-    condition, x1, x2 = sa.Diagonal(RNG.random((3, 4)) < 0.5), banded((2, 1)), sa.Identity(4, values(5, 1, 1))
+def test_where_broadcasts_batches(rng):
+    condition, x1, x2 = sa.Diagonal(rng.random((3, 4)) < 0.5), banded(rng, (2, 1)), sa.Identity(4, values(rng, 5, 1, 1))
     result = sa.where(condition, x1, x2)
     same(result, np.where(dense(condition), dense(x1), dense(x2)))
     assert (result.shape, kind_of(result)) == ((5, 2, 3, 4, 4), "Diagonal")
-    row = sa.Banded([values(1)], (1,), (1, 4))
+    row = sa.Banded([values(rng, 1)], (1,), (1, 4))
     same(sa.where(condition, row, 0.0), np.where(dense(condition), dense(row), 0.0))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.endswith("background")])
+def test_where_has_the_background_of_the_second_choice(kind, rng):
+    """Off the pattern of a structured condition, whatever the background of the first one is."""
+    condition, x2 = CONDITIONS["Diagonal"](rng), MAKE[kind](rng, (2, 3))
+    for x1 in (MAKE["Banded"](rng, (2, 3)), MAKE["Diagonal + background"](rng, (2, 3)), sa.Fill(2.5, (4, 4))):
+        same(sa.where(condition, x1, x2), np.where(dense(condition), dense(x1), dense(x2)))
 
 
 def test_where_promotes_the_choices_alone():

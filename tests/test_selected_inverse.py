@@ -7,13 +7,11 @@ import pytest
 
 import structarrays as sa
 
-RNG = np.random.default_rng(0)
 
-
-def banded(n, offsets, dominant=0.0, batch=(), dtype="float64"):
-    diagonals = [RNG.normal(size=(*batch, max(0, n - abs(k)))).astype(dtype) for k in offsets]
+def banded(rng, n, offsets, dominant=0.0, batch=(), dtype="float64"):
+    diagonals = [rng.normal(size=(*batch, max(0, n - abs(k)))).astype(dtype) for k in offsets]
     if np.dtype(dtype).kind == "c":
-        diagonals = [d + 1j * RNG.normal(size=d.shape) for d in diagonals]
+        diagonals = [d + 1j * rng.normal(size=d.shape) for d in diagonals]
     if 0 in offsets:
         diagonals[offsets.index(0)] = diagonals[offsets.index(0)] + dominant
     return sa.Banded(diagonals, offsets, (n, n))
@@ -37,9 +35,9 @@ def at_pattern(inverse, offsets):
         ((-5, -1, 0, 4), (2,), 0.0, "complex128"),
     ],
 )
-def test_banded(offsets, batch, dominant, dtype):
+def test_banded(offsets, batch, dominant, dtype, rng):
     """With exchanges of rows and without."""
-    x = banded(9, offsets, dominant + (3.0 if len(offsets) == 1 else 0.0), batch, dtype)
+    x = banded(rng, 9, offsets, dominant + (3.0 if len(offsets) == 1 else 0.0), batch, dtype)
     inverse = np.linalg.inv(np.array(x.to_jax()))
     z = sa.linalg.selected_inverse(x)
     assert isinstance(z, sa.Banded) and z.offsets == offsets and z.dtype == x.dtype
@@ -49,16 +47,16 @@ def test_banded(offsets, batch, dominant, dtype):
     )
 
 
-def test_other_structures():
-    a, b = banded(5, (-1, 0, 1), 4.0), banded(4, (-2, 0, 1), 4.0)
+def test_other_structures(rng):
+    a, b = banded(rng, 5, (-1, 0, 1), 4.0), banded(rng, 4, (-2, 0, 1), 4.0)
     z = sa.linalg.selected_inverse(sa.Kronecker(a, b))
     assert type(z) is sa.Kronecker and all(type(f) is sa.Banded for f in z.factors)
     parts = [at_pattern(np.linalg.inv(np.array(f.to_jax())), f.offsets) for f in (a, b)]
     np.testing.assert_allclose(z.to_jax(), np.kron(*parts), atol=1e-13)
     for x in (
-        sa.asarray(RNG.normal(size=(4, 4))),
-        sa.BlockDiagonal(RNG.normal(size=(3, 2, 2))),
-        sa.Triangular(RNG.normal(size=(5, 5)) + 5 * np.eye(5)),
+        sa.asarray(rng.normal(size=(4, 4))),
+        sa.BlockDiagonal(rng.normal(size=(3, 2, 2))),
+        sa.Triangular(rng.normal(size=(5, 5)) + 5 * np.eye(5)),
         sa.Identity(4, 2.0),
         sa.Toeplitz(0.5 ** np.arange(300.0)),
     ):
@@ -66,11 +64,11 @@ def test_other_structures():
         np.testing.assert_allclose(z.to_jax(), np.linalg.inv(np.array(x.to_jax())), rtol=1e-9, atol=1e-11)
 
 
-def test_sparse_matrices_at_the_places_of_the_transpose():
+def test_sparse_matrices_at_the_places_of_the_transpose(rng):
     n = 300
-    rows, columns = np.r_[np.arange(n), RNG.integers(0, n, 400)], np.r_[np.arange(n), RNG.integers(0, n, 400)]
+    rows, columns = np.r_[np.arange(n), rng.integers(0, n, 400)], np.r_[np.arange(n), rng.integers(0, n, 400)]
     a = np.zeros((n, n))
-    a[rows, columns] = RNG.normal(size=len(rows))
+    a[rows, columns] = rng.normal(size=len(rows))
     a[np.arange(n), np.arange(n)] += 5
     x = sa.Sparse.from_dense(a)
     inverse = np.linalg.inv(a)
@@ -103,8 +101,8 @@ def test_singular_and_indefinite_matrices():
     assert sa.linalg.selected_inverse(sa.eye(0)).shape == (0, 0)
 
 
-def test_derivatives_and_maps():
-    x = banded(7, (-1, 0, 2), 6.0)
+def test_derivatives_and_maps(rng):
+    x = banded(rng, 7, (-1, 0, 2), 6.0)
 
     def ours(x):
         return jnp.sum(sa.linalg.diagonal(sa.linalg.selected_inverse(x)).to_jax() ** 2)
@@ -114,7 +112,7 @@ def test_derivatives_and_maps():
 
     for found, wanted in zip(jax.tree.leaves(jax.grad(ours)(x)), jax.tree.leaves(jax.grad(dense)(x)), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
-    many = banded(7, (-1, 0, 2), 6.0, batch=(3,))
+    many = banded(rng, 7, (-1, 0, 2), 6.0, batch=(3,))
     mapped = jax.vmap(sa.linalg.selected_inverse)(many)
     np.testing.assert_allclose(mapped.to_jax(), sa.linalg.selected_inverse(many).to_jax(), atol=1e-14)
 

@@ -15,7 +15,6 @@ from structarrays.testing import STRUCTURES, sample
 to_scipy, from_scipy = sa.interop.scipy.to_sparse, sa.interop.scipy.from_sparse
 to_jax, from_jax = sa.interop.jax_sparse.to_sparse, sa.interop.jax_sparse.from_sparse
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
-RNG = np.random.default_rng(0)
 DTYPES = ("float64", "complex128", "float32", "int32", "bool")
 
 
@@ -81,8 +80,8 @@ def test_scipy_of_every_structure():
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("matrix", [False, True])
-def test_scipy_there_and_back(form, matrix):
-    x = scipy.sparse.random_array((6, 8), density=0.3, rng=RNG, format=form)
+def test_scipy_there_and_back(form, matrix, rng):
+    x = scipy.sparse.random_array((6, 8), density=0.3, rng=rng, format=form)
     x = scipy.sparse.random(6, 8, 0.3, format=form, random_state=0) if matrix else x
     y = from_scipy(x)
     np.testing.assert_array_equal(np.asarray(y), x.toarray())
@@ -92,9 +91,9 @@ def test_scipy_there_and_back(form, matrix):
     np.testing.assert_array_equal(back.toarray(), x.toarray())
 
 
-def test_banded_and_dia_have_the_same_diagonals():
+def test_banded_and_dia_have_the_same_diagonals(rng):
     for shape, offsets in (((6, 6), (-2, 0, 1)), ((4, 7), (-3, 1, 6)), ((7, 4), (-6, 3)), ((3, 3), ())):
-        diagonals = [RNG.normal(size=len(np.diagonal(np.zeros(shape), k))) for k in offsets]
+        diagonals = [rng.normal(size=len(np.diagonal(np.zeros(shape), k))) for k in offsets]
         x = sa.Banded(diagonals, offsets, shape)
         found = to_scipy(x)
         assert tuple(found.offsets) == offsets
@@ -115,17 +114,17 @@ def test_dia_with_short_data_and_diagonals_outside():
         np.testing.assert_array_equal(np.asarray(y), x.toarray())
 
 
-def test_blocks_become_blocks():
-    x = sa.BlockDiagonal(RNG.normal(size=(5, 2, 3)))
+def test_blocks_become_blocks(rng):
+    x = sa.BlockDiagonal(rng.normal(size=(5, 2, 3)))
     found = to_scipy(x, "bsr")
     assert found.blocksize == (2, 3)
     assert found.data.shape == (5, 2, 3)
     np.testing.assert_array_equal(found.toarray(), np.asarray(x))
 
 
-def test_what_is_made_of_sparse_parts_is_multiplied_out():
+def test_what_is_made_of_sparse_parts_is_multiplied_out(rng):
     n = 300
-    S = sa.Sparse.from_scipy(scipy.sparse.random_array((n, n), density=0.01, rng=RNG))
+    S = sa.Sparse.from_scipy(scipy.sparse.random_array((n, n), density=0.01, rng=rng))
     T = sa.tridiagonal(np.ones(n - 1), np.arange(float(n)), np.ones(n - 1))
     s, t = S.to_scipy(), to_scipy(T)
     eye = scipy.sparse.eye_array(n)
@@ -215,8 +214,8 @@ def test_jax_of_every_structure(batch):
             np.testing.assert_allclose(np.asarray(back), host, atol=1e-12, err_msg=structure)
 
 
-def test_the_order_and_the_padding_of_bcoo():
-    host = np.where(RNG.random((4, 5)) < 0.5, RNG.normal(size=(4, 5)), 0)
+def test_the_order_and_the_padding_of_bcoo(rng):
+    host = np.where(rng.random((4, 5)) < 0.5, rng.normal(size=(4, 5)), 0)
     wide = BCOO.fromdense(host, nse=18)  # with padding
     shuffled = BCOO((wide.data[::-1], wide.indices[::-1]), shape=wide.shape)
     twice = BCOO((jnp.tile(wide.data, 2), jnp.tile(wide.indices, (2, 1))), shape=wide.shape)

@@ -9,60 +9,58 @@ import pytest
 
 import structarrays as sa
 
-RNG = np.random.default_rng(5)
 
-
-def values(shape, dtype):
+def values(rng, shape, dtype):
     """Numbers of either sign, without zeros or ties, so small that products of them are tame."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
-        return jnp.asarray(RNG.random(shape) < 0.6)
+        return jnp.asarray(rng.random(shape) < 0.6)
     if dtype.kind in "iu":
-        return jnp.asarray(RNG.integers(1 if dtype.kind == "u" else -4, 5, shape).astype(dtype))
-    data = RNG.uniform(0.5, 1.5, shape) * RNG.choice([-1, 1], shape)
+        return jnp.asarray(rng.integers(1 if dtype.kind == "u" else -4, 5, shape).astype(dtype))
+    data = rng.uniform(0.5, 1.5, shape) * rng.choice([-1, 1], shape)
     if dtype.kind == "c":
-        data = data + 1j * RNG.uniform(0.5, 1.5, shape)
+        data = data + 1j * rng.uniform(0.5, 1.5, shape)
     return jnp.asarray(data.astype(dtype))
 
 
-def banded(offsets, shape, batch, dtype):
+def banded(rng, offsets, shape, batch, dtype):
     if not offsets:
         return sa.Banded._make((jnp.zeros(batch, dtype), None), ((), shape))
-    diagonals = [values((*batch, max(0, min(shape[0], shape[1] - k) - max(0, -k))), dtype) for k in offsets]
+    diagonals = [values(rng, (*batch, max(0, min(shape[0], shape[1] - k) - max(0, -k))), dtype) for k in offsets]
     return sa.Banded(diagonals, offsets, shape)
 
 
-def with_background(x):
-    return x._rebuild(x.entries, values(x.batch_shape, x.dtype))
+def with_background(rng, x):
+    return x._rebuild(x.entries, values(rng, x.batch_shape, x.dtype))
 
 
-def diagonal(shape, batch, dtype):
-    return sa.Diagonal(values((*batch, min(shape)), dtype), shape=shape)
+def diagonal(rng, shape, batch, dtype):
+    return sa.Diagonal(values(rng, (*batch, min(shape)), dtype), shape=shape)
 
 
 MAKE = {
-    "dense": lambda dtype: sa.asarray(values((2, 3, 4), dtype)),
-    "fill": lambda dtype: sa.Fill(values((2, 3), dtype), (4, 5)),
-    "fill 1": lambda dtype: sa.Fill(values((2,), dtype), 4),
-    "fill 3": lambda dtype: sa.Fill(values((), dtype), (2, 3, 4)),
-    "identity": lambda dtype: sa.Identity(4, values((2, 3), dtype)),
-    "identity background": lambda dtype: with_background(sa.Identity((4, 6), values((2,), dtype))),
-    "diagonal": lambda dtype: diagonal((4, 4), (2, 3), dtype),
-    "diagonal tall": lambda dtype: diagonal((6, 4), (), dtype),
-    "diagonal background": lambda dtype: with_background(diagonal((4, 6), (2,), dtype)),
-    "tridiagonal": lambda dtype: banded((-1, 0, 1), (5, 5), (2, 3), dtype),
-    "banded wide": lambda dtype: banded((-3, 0, 2), (4, 6), (2,), dtype),
-    "banded tall": lambda dtype: with_background(banded((-4, -1, 1), (6, 4), (2, 3), dtype)),
-    "banded very tall": lambda dtype: with_background(banded((-19, -5, -1, 0), (21, 3), (2,), dtype)),
-    "banded very wide": lambda dtype: banded((0, 1, 9, 19), (2, 20), (), dtype),
-    "banded full": lambda dtype: with_background(banded((-1, 0, 1), (2, 2), (3,), dtype)),
-    "banded row": lambda dtype: with_background(banded((1, 3), (1, 5), (), dtype)),
-    "banded zero": lambda dtype: banded((), (3, 4), (2,), dtype),
-    "banded constant": lambda dtype: with_background(banded((), (3, 4), (2,), dtype)),
-    "no rows": lambda dtype: banded((), (0, 4), (2,), dtype),
-    "no columns": lambda dtype: with_background(diagonal((3, 0), (2,), dtype)),
-    "no batch": lambda dtype: diagonal((3, 3), (0, 2), dtype),
-    "no fill": lambda dtype: sa.Fill(values((2,), dtype), (0, 3)),
+    "dense": lambda rng, dtype: sa.asarray(values(rng, (2, 3, 4), dtype)),
+    "fill": lambda rng, dtype: sa.Fill(values(rng, (2, 3), dtype), (4, 5)),
+    "fill 1": lambda rng, dtype: sa.Fill(values(rng, (2,), dtype), 4),
+    "fill 3": lambda rng, dtype: sa.Fill(values(rng, (), dtype), (2, 3, 4)),
+    "identity": lambda rng, dtype: sa.Identity(4, values(rng, (2, 3), dtype)),
+    "identity background": lambda rng, dtype: with_background(rng, sa.Identity((4, 6), values(rng, (2,), dtype))),
+    "diagonal": lambda rng, dtype: diagonal(rng, (4, 4), (2, 3), dtype),
+    "diagonal tall": lambda rng, dtype: diagonal(rng, (6, 4), (), dtype),
+    "diagonal background": lambda rng, dtype: with_background(rng, diagonal(rng, (4, 6), (2,), dtype)),
+    "tridiagonal": lambda rng, dtype: banded(rng, (-1, 0, 1), (5, 5), (2, 3), dtype),
+    "banded wide": lambda rng, dtype: banded(rng, (-3, 0, 2), (4, 6), (2,), dtype),
+    "banded tall": lambda rng, dtype: with_background(rng, banded(rng, (-4, -1, 1), (6, 4), (2, 3), dtype)),
+    "banded very tall": lambda rng, dtype: with_background(rng, banded(rng, (-19, -5, -1, 0), (21, 3), (2,), dtype)),
+    "banded very wide": lambda rng, dtype: banded(rng, (0, 1, 9, 19), (2, 20), (), dtype),
+    "banded full": lambda rng, dtype: with_background(rng, banded(rng, (-1, 0, 1), (2, 2), (3,), dtype)),
+    "banded row": lambda rng, dtype: with_background(rng, banded(rng, (1, 3), (1, 5), (), dtype)),
+    "banded zero": lambda rng, dtype: banded(rng, (), (3, 4), (2,), dtype),
+    "banded constant": lambda rng, dtype: with_background(rng, banded(rng, (), (3, 4), (2,), dtype)),
+    "no rows": lambda rng, dtype: banded(rng, (), (0, 4), (2,), dtype),
+    "no columns": lambda rng, dtype: with_background(rng, diagonal(rng, (3, 0), (2,), dtype)),
+    "no batch": lambda rng, dtype: diagonal(rng, (3, 3), (0, 2), dtype),
+    "no fill": lambda rng, dtype: sa.Fill(values(rng, (2,), dtype), (0, 3)),
 }
 CASES = [(name, "float64") for name in MAKE] + [
     (name, dtype)
@@ -150,9 +148,9 @@ def assert_close(got, want, message, rtol=None):
 
 
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
-def test_reductions_equal_numpy(case):
+def test_reductions_equal_numpy(case, rng):
     name, dtype = case
-    x = MAKE[name](dtype)
+    x = MAKE[name](rng, dtype)
     todo = list(calls(x))
     with sa.densify("error"):
         results = jax.jit(lambda x: [compute(x, *call) for call in todo])(x)
@@ -169,8 +167,8 @@ def test_reductions_equal_numpy(case):
             assert_close(eager.to_jax(), expected(matrix, *todo[i]), str(todo[i]))
 
 
-def test_more_diagonals_than_are_fused():
-    x = with_background(banded(tuple(range(-29, 30)), (33, 31), (), "float64"))
+def test_more_diagonals_than_are_fused(rng):
+    x = with_background(rng, banded(rng, tuple(range(-29, 30)), (33, 31), (), "float64"))
     for name, axis in itertools.product(("sum", "max", "var"), (-1, -2)):
         want = getattr(np, name)(np.asarray(x.to_jax()), axis=axis)
         assert_close(getattr(sa, name)(x, axis=axis).to_jax(), want, f"{name} {axis}")
@@ -181,10 +179,11 @@ def test_more_diagonals_than_are_fused():
 SPECIAL = [np.nan, np.inf, -np.inf, -0.0]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("value", SPECIAL)
 @pytest.mark.parametrize("where", ["stored", "background"])
-def test_special_values_are_those_of_the_dense_array(where, value):
-    x = banded((-1, 0, 2), (4, 5), (2,), "float64")
+def test_special_values_are_those_of_the_dense_array(where, value, rng):
+    x = banded(rng, (-1, 0, 2), (4, 5), (2,), "float64")
     if where == "stored":
         diagonals = list(x.diagonals)
         diagonals[1] = diagonals[1].at[1, 2].set(value)
@@ -197,8 +196,8 @@ def test_special_values_are_those_of_the_dense_array(where, value):
         assert_close(got, expected(np.asarray(x.to_jax()), *call), str(call))
 
 
-def test_a_background_takes_part_only_where_an_entry_is_not_stored():
-    x = banded((-1, 0, 1), (3, 3), (), "float64")
+def test_a_background_takes_part_only_where_an_entry_is_not_stored(rng):
+    x = banded(rng, (-1, 0, 1), (3, 3), (), "float64")
     x = x._rebuild(x.entries, jnp.asarray(np.nan))
     for name in ("sum", "prod", "max", "min", "mean", "var", "std"):
         got = np.asarray(getattr(sa, name)(x, axis=-1).to_jax())
@@ -226,8 +225,8 @@ def test_integer_sums_wrap_as_the_dense_ones():
     assert sa.sum(x, dtype=sa.int32).to_jax() == want
 
 
-def test_the_variance_does_not_cancel():
-    data = jnp.asarray(1e8 + RNG.standard_normal((3, 6)))
+def test_the_variance_does_not_cancel(rng):
+    data = jnp.asarray(1e8 + rng.standard_normal((3, 6)))
     x = sa.Banded([data[0, :5], data[1], data[2, :5]], (-1, 0, 1), (6, 6))
     x = x._rebuild(x.entries, jnp.asarray(1e8))
     for axis in (-1, -2, None):
@@ -241,9 +240,9 @@ CUMULATIVE = ["dense", "fill", "fill 1", "identity background", "diagonal", "ban
 
 @pytest.mark.parametrize("case", CUMULATIVE)
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
-def test_cumulative_reductions_equal_numpy(name, case):
+def test_cumulative_reductions_equal_numpy(name, case, rng):
     for dtype in ("float64", "int8", "uint16", "bool") if case in ("diagonal", "fill 1") else ("float64",):
-        x = MAKE[case](dtype)
+        x = MAKE[case](rng, dtype)
         matrix = np.asarray(x.to_jax())
         batch = x.ndim - x.core_ndim
         for axis, initial in itertools.product(range(-x.ndim, x.ndim), (False, True)):
@@ -268,8 +267,8 @@ def test_cumulative_reductions_of_one_dimension_need_no_axis():
 
 
 @pytest.mark.parametrize("case", MAKE)
-def test_differences_equal_numpy(case):
-    x = MAKE[case]("float64")
+def test_differences_equal_numpy(case, rng):
+    x = MAKE[case](rng, "float64")
     matrix = np.asarray(x.to_jax())
     todo = list(itertools.product(range(x.ndim), (0, 1, 2, 5)))
     with sa.densify("error"):
@@ -286,9 +285,9 @@ def test_differences_equal_numpy(case):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "complex64"])
-def test_differences_keep_the_dtype(dtype):
+def test_differences_keep_the_dtype(dtype, rng):
     for case in ("dense", "fill", "tridiagonal", "diagonal background"):
-        x = MAKE[case](dtype)
+        x = MAKE[case](rng, dtype)
         result = sa.diff(x)
         assert result.dtype == dtype
         assert_close(result.to_jax(), np.diff(np.asarray(x.to_jax())), case)
@@ -301,8 +300,8 @@ def test_second_differences_of_the_identity_are_banded():
     assert [list(np.asarray(d)) for d in result.diagonals] == [[1.0] * 4, [-2.0] * 4, [1.0] * 4]
 
 
-def test_differences_with_neighbours():
-    x, before, after = (np.asarray(values(shape, "float64")) for shape in ((3, 4), (3, 2), (3, 1)))
+def test_differences_with_neighbours(rng):
+    x, before, after = (np.asarray(values(rng, shape, "float64")) for shape in ((3, 4), (3, 2), (3, 1)))
     got = sa.diff(sa.asarray(x), prepend=sa.asarray(before), append=sa.asarray(after))
     assert_close(got.to_jax(), np.diff(x, prepend=before, append=after), "both")
     got = sa.diff(sa.asarray(x), n=2, append=sa.asarray(after))
@@ -315,9 +314,9 @@ def test_differences_with_neighbours():
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "var", "std"])
-def test_derivatives_are_those_of_the_dense_array(name):
+def test_derivatives_are_those_of_the_dense_array(name, rng):
     for case, axes in (("banded wide", (-2, None)), ("identity background", (0, (0, -1)))):
-        x = MAKE[case]("float64")
+        x = MAKE[case](rng, "float64")
         for axis in axes:
 
             def structured(x, axis=axis):
@@ -358,8 +357,8 @@ def test_a_reduction_of_a_million_columns_runs():
 
 
 @pytest.mark.parametrize("case", ["dense", "fill", "identity", "tridiagonal"])
-def test_bad_arguments_raise(case):
-    x = MAKE[case]("float64")
+def test_bad_arguments_raise(case, rng):
+    x = MAKE[case](rng, "float64")
     for name in REDUCTIONS:
         f = getattr(sa, name)
         for axis in (x.ndim, -x.ndim - 1, (0, x.ndim)):
@@ -381,26 +380,26 @@ def test_bad_arguments_raise(case):
         sa.diff(x, append=sa.asarray(np.ones(x.shape[1:])))
 
 
-def test_extrema_of_nothing_and_of_complex_numbers_raise():
+def test_extrema_of_nothing_and_of_complex_numbers_raise(rng):
     for name in ("max", "min"):
         f = getattr(sa, name)
         for case, axis in (("no rows", -2), ("no rows", None), ("no batch", 0), ("no fill", -2)):
             with pytest.raises(ValueError, match="of no elements"):
-                f(MAKE[case]("float64"), axis=axis)
-        assert f(MAKE["no rows"]("float64"), axis=-1).shape == (2, 0)
+                f(MAKE[case](rng, "float64"), axis=axis)
+        assert f(MAKE["no rows"](rng, "float64"), axis=-1).shape == (2, 0)
         with pytest.raises(TypeError, match="real dtype"):
-            f(MAKE["tridiagonal"]("complex64"))
+            f(MAKE["tridiagonal"](rng, "complex64"))
 
 
-def test_dtypes_that_cannot_hold_the_values_raise():
+def test_dtypes_that_cannot_hold_the_values_raise(rng):
     with pytest.raises(TypeError, match="dtype"):
-        sa.sum(MAKE["identity"]("complex128"), dtype=sa.float64)
+        sa.sum(MAKE["identity"](rng, "complex128"), dtype=sa.float64)
     with pytest.raises(TypeError, match="dtype"):
-        sa.prod(MAKE["identity"]("float64"), dtype=sa.bool)
+        sa.prod(MAKE["identity"](rng, "float64"), dtype=sa.bool)
     with pytest.raises(TypeError, match="correction"):
-        sa.var(MAKE["identity"]("float64"), correction="1")
+        sa.var(MAKE["identity"](rng, "float64"), correction="1")
     with pytest.raises(TypeError, match="numeric"):
-        sa.diff(MAKE["identity"]("bool"))
+        sa.diff(MAKE["identity"](rng, "bool"))
 
 
 def test_python_scalars_are_arrays_of_no_dimensions():

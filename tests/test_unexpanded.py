@@ -7,8 +7,6 @@ import pytest
 import structarrays as sa
 from structarrays.core import elementwise
 
-RNG = np.random.default_rng(0)
-
 
 def test_a_second_registration_is_refused(monkeypatch):
     monkeypatch.setattr(elementwise, "UNEXPANDED", {})
@@ -25,8 +23,8 @@ def test_a_second_registration_is_refused(monkeypatch):
 @pytest.mark.parametrize("function", ["multiply", "divide"])
 @pytest.mark.parametrize("shape", [(50,), (1, 50), (2, 1, 50), (3, 2, 1, 50)])
 @pytest.mark.parametrize("batch", [(), (2,)])
-def test_a_constant_matrix_beside_a_row(function, shape, batch):
-    value, row = RNG.normal(size=batch), RNG.normal(size=shape)
+def test_a_constant_matrix_beside_a_row(function, shape, batch, rng):
+    value, row = rng.normal(size=batch), rng.normal(size=shape)
     ours, numpys = getattr(sa, function), getattr(np, function)
     pairs = (
         (sa.Fill(value, (40, 50)), sa.asarray(row)),
@@ -42,23 +40,23 @@ def test_a_constant_matrix_beside_a_row(function, shape, batch):
 @pytest.mark.parametrize(
     ("core", "shape"), [((1, 5), (5,)), ((4, 1), (1,)), ((4, 5), (1,)), ((4, 5), (4, 1)), ((4, 5), (4, 5))]
 )
-def test_a_constant_matrix_beside_what_is_no_row(core, shape):
-    row = RNG.normal(size=shape)
+def test_a_constant_matrix_beside_what_is_no_row(core, shape, rng):
+    row = rng.normal(size=shape)
     for function in ("multiply", "divide"):
         x = getattr(sa, function)(sa.Fill(2.0, core), sa.asarray(row))
         assert type(x) is not sa.LowRank
         np.testing.assert_allclose(np.asarray(x), getattr(np, function)(np.full(core, 2.0), row), rtol=1e-15)
 
 
-def test_a_row_beside_a_constant_column():
-    row = RNG.normal(size=6)
+def test_a_row_beside_a_constant_column(rng):
+    row = rng.normal(size=6)
     x = sa.Fill(2.0, (4, 1)) * sa.asarray(row)
     assert type(x) is sa.LowRank
     np.testing.assert_allclose(np.asarray(x), np.full((4, 1), 2.0) * row, rtol=1e-15)
 
 
-def test_derivatives_beside_a_row():
-    row = RNG.normal(size=5)
+def test_derivatives_beside_a_row(rng):
+    row = rng.normal(size=5)
 
     def loss(value, row):
         return sa.sum((sa.Fill(value, (4, 5)) / row) ** 2).to_jax()

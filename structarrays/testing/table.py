@@ -240,8 +240,11 @@ def operands_of(row: Row, column: str) -> tuple[str, ...]:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def generate(by_hand: list[Row]) -> dict[tuple[str, str, tuple[str, ...]], Outcome]:
-    """What comes out of every case, by function, code and structures: of those of the hand-written table, and of the law's."""
+def generate(by_hand: list[Row], outcome=outcome) -> dict[tuple[str, str, tuple[str, ...]], Outcome]:
+    """What comes out of every case, by function, code and structures: of those of the hand-written table, and of the law's.
+
+    `outcome` is the function that says what comes out of one.
+    """
     outcomes = {}
     for row in by_hand:
         for column in row.cells:

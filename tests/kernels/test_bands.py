@@ -108,6 +108,7 @@ def test_products(shape, offsets, dtype):
         np.testing.assert_allclose(result, value, rtol=1e-4, atol=1e-4 if dtype == np.float32 else 1e-12)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("offsets", [(-1, 0, 1), (-2, 3), tuple(range(-29, 30))])
 def test_absent_entries_absorb_nan_and_infinity(offsets):
     n = 60

@@ -198,6 +198,7 @@ def accelerated(monkeypatch):
     jax.clear_caches()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 def test_hard_matrices(accelerated, name):
     n = 28

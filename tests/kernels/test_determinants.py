@@ -8,15 +8,13 @@ import pytest
 
 from structarrays.kernels import determinants, linalg_dense
 
-RNG = np.random.default_rng(0)
-
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize("axes", [-1, (-2, -1)])
-def test_sign_and_logarithm(dtype, axes):
-    numbers = RNG.normal(size=(3, 4, 5)).astype(dtype)
+def test_sign_and_logarithm(dtype, axes, rng):
+    numbers = rng.normal(size=(3, 4, 5)).astype(dtype)
     if dtype == "complex128":
-        numbers += 1j * RNG.normal(size=(3, 4, 5))
+        numbers += 1j * rng.normal(size=(3, 4, 5))
     numbers[1, 2, 3] = 0
     sign, logabsdet = determinants.sign_and_logarithm(jnp.asarray(numbers), axes)
     rows = numbers.reshape(12, 5) if axes == -1 else numbers.reshape(3, 20)

@@ -97,7 +97,7 @@ def test_cholesky_of_an_indefinite_or_semidefinite_matrix():
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_derivatives_of_solve(shapes, dtype):
     a, b = random(shapes[0], dtype) + 3 * np.eye(3), random(shapes[1], dtype, 1)
-    check_grads(lambda a, b: linalg_dense.solve(a, b)[0], (a, b), order=2, rtol=1e-4, atol=1e-4)
+    check_grads(jax.jit(lambda a, b: linalg_dense.solve(a, b)[0]), (a, b), order=2, rtol=1e-4, atol=1e-4)
     # In closed form: db of sum(g * x) is inv(A).T g.
     if a.ndim == 2 and b.ndim == 1:
         g = random((3,), dtype, 5)
@@ -107,11 +107,11 @@ def test_derivatives_of_solve(shapes, dtype):
 
 def test_derivatives_of_inv_cholesky_and_determinants():
     a = random((2, 3, 3)) + 3 * np.eye(3)
-    check_grads(lambda a: linalg_dense.inv(a)[0], (a,), order=2, rtol=1e-4, atol=1e-4)
-    check_grads(lambda a: linalg_dense.slogdet(a)[1], (a,), order=2, rtol=1e-4, atol=1e-4)
-    check_grads(linalg_dense.det, (a,), order=1, rtol=1e-4, atol=1e-4)
-    check_grads(lambda a: linalg_dense.cholesky(a @ a.mT)[0], (a,), order=1, rtol=1e-4, atol=1e-4)
-    check_grads(lambda a: linalg_dense.pinv(a[0, :, :2]), (a,), order=1, rtol=1e-4, atol=1e-4)
+    check_grads(jax.jit(lambda a: linalg_dense.inv(a)[0]), (a,), order=2, rtol=1e-4, atol=1e-4)
+    check_grads(jax.jit(lambda a: linalg_dense.slogdet(a)[1]), (a,), order=2, rtol=1e-4, atol=1e-4)
+    check_grads(jax.jit(linalg_dense.det), (a,), order=1, rtol=1e-4, atol=1e-4)
+    check_grads(jax.jit(lambda a: linalg_dense.cholesky(a @ a.mT)[0]), (a,), order=1, rtol=1e-4, atol=1e-4)
+    check_grads(jax.jit(lambda a: linalg_dense.pinv(a[0, :, :2])), (a,), order=1, rtol=1e-4, atol=1e-4)
 
 
 def test_derivative_of_a_singular_system_is_nan_and_not_zero():

@@ -8,12 +8,10 @@ from jax.test_util import check_grads
 
 from structarrays.kernels.tall import transposed_product, transposed_products
 
-RNG = np.random.default_rng(3)
 
-
-def values(shape, dtype):
-    data = RNG.normal(size=shape)
-    return (data + 1j * RNG.normal(size=shape) if np.dtype(dtype).kind == "c" else data).astype(dtype)
+def values(rng, shape, dtype):
+    data = rng.normal(size=shape)
+    return (data + 1j * rng.normal(size=shape) if np.dtype(dtype).kind == "c" else data).astype(dtype)
 
 
 # Few rows and many, a number of them that no pieces divide, columns up to the number at which several pieces are multiplied together
@@ -21,8 +19,8 @@ def values(shape, dtype):
 @pytest.mark.parametrize("n", [0, 3, 3999, 4000, 10_000, 10_007, 23_456])
 @pytest.mark.parametrize(("k", "p"), [(5, 5), (3, 1), (32, 2), (64, 3), (100, 2), (101, 3), (0, 2), (2, 0)])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
-def test_transposed_product(n, k, p, dtype):
-    v, x, weights = values((n, k), dtype), values((n, p), dtype), values((n,), dtype)
+def test_transposed_product(n, k, p, dtype, rng):
+    v, x, weights = values(rng, (n, k), dtype), values(rng, (n, p), dtype), values(rng, (n,), dtype)
     got = jax.jit(transposed_product)(v, x, weights)
     assert got.dtype == dtype
     tolerance = 1e-3 if dtype == "float32" else 1e-10
@@ -32,8 +30,8 @@ def test_transposed_product(n, k, p, dtype):
 @pytest.mark.parametrize("n", [30, 4000, 10_007])
 @pytest.mark.parametrize("p", [1, 99])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
-def test_several_products_at_once(n, p, dtype):
-    v, x, y, weights = (values(shape, "float64") for shape in ((n, 5), (n, 3), (n, p), (n,)))
+def test_several_products_at_once(n, p, dtype, rng):
+    v, x, y, weights = (values(rng, shape, "float64") for shape in ((n, 5), (n, 3), (n, p), (n,)))
     y = y.astype(dtype)
     got = jax.jit(transposed_products)(v, (x, y), weights)
     for one, right in zip(got, (x, y), strict=True):
@@ -41,13 +39,21 @@ def test_several_products_at_once(n, p, dtype):
         np.testing.assert_allclose(one, v.T @ (weights[:, None] * right), rtol=1e-10, atol=1e-10 * n**0.5)
 
 
-def test_derivatives_of_several_products():
-    parts = values((4100, 3), "float64") / 64, values((4100, 2), "float64") / 64, values((4100, 1), "float64")
-    check_grads(lambda v, x, y: transposed_products(v, (x, y), x[:, 0]), parts, order=2, atol=1e-3, rtol=1e-3)
+def test_derivatives_of_several_products(rng):
+    parts = (
+        values(rng, (4100, 3), "float64") / 64,
+        values(rng, (4100, 2), "float64") / 64,
+        values(rng, (4100, 1), "float64"),
+    )
+    check_grads(jax.jit(lambda v, x, y: transposed_products(v, (x, y), x[:, 0])), parts, order=2, atol=1e-3, rtol=1e-3)
 
 
-def test_batches_and_derivatives():
-    v, x, weights = values((2, 1, 4100, 3), "float64"), values((3, 4100, 2), "float64"), values((4100,), "float64")
+def test_batches_and_derivatives(rng):
+    v, x, weights = (
+        values(rng, (2, 1, 4100, 3), "float64"),
+        values(rng, (3, 4100, 2), "float64"),
+        values(rng, (4100,), "float64"),
+    )
     got = transposed_product(jnp.asarray(v), jnp.asarray(x), jnp.asarray(weights))
     np.testing.assert_allclose(got, v.mT @ (weights[:, None] * x), rtol=1e-9, atol=1e-9)
-    check_grads(transposed_product, (v[0, 0] / 64, x[0] / 64, weights), order=2, atol=1e-3, rtol=1e-3)
+    check_grads(jax.jit(transposed_product), (v[0, 0] / 64, x[0] / 64, weights), order=2, atol=1e-3, rtol=1e-3)

@@ -7,10 +7,8 @@ import scipy.sparse
 
 import structarrays as sa
 
-rng = np.random.default_rng(7)
 
-
-def banded(shape, offsets, batch=(), dtype=float):
+def banded(rng, shape, offsets, batch=(), dtype=float):
     m, n = shape
     lengths = [min(m, n - k) if k >= 0 else min(m + k, n) for k in offsets]
     diagonals = [rng.normal(size=(*batch, length)) for length in lengths]
@@ -38,8 +36,8 @@ LAYOUTS = [
 
 @pytest.mark.parametrize(("shape", "offsets"), LAYOUTS)
 @pytest.mark.parametrize("batch", [(), (2, 3)])
-def test_to_dia_is_scipys_layout_and_comes_back(shape, offsets, batch):
-    x = banded(shape, offsets, batch, np.complex64)
+def test_to_dia_is_scipys_layout_and_comes_back(shape, offsets, batch, rng):
+    x = banded(rng, shape, offsets, batch, np.complex64)
     data, found = x.to_dia()
     assert isinstance(data, jax.Array) and data.dtype == np.complex64
     assert data.shape == (*batch, len(offsets), shape[1]) and found == offsets
@@ -55,10 +53,10 @@ def test_to_dia_is_scipys_layout_and_comes_back(shape, offsets, batch):
     np.testing.assert_array_equal(dense(again), dense(x))
 
 
-def test_to_dia_of_diagonals_and_in_transforms():
+def test_to_dia_of_diagonals_and_in_transforms(rng):
     np.testing.assert_array_equal(sa.Diagonal([1.0, 2.0], shape=(2, 3)).to_dia()[0], [[1.0, 2.0, 0.0]])
     np.testing.assert_array_equal(sa.Identity(3, 2.0).to_dia()[0], [[2.0, 2.0, 2.0]])
-    x = banded((4, 4), (-1, 1), (3,))
+    x = banded(rng, (4, 4), (-1, 1), (3,))
     data = jax.jit(lambda x: x.to_dia()[0])(x)
     np.testing.assert_array_equal(data, x.to_dia()[0])
     np.testing.assert_array_equal(jax.vmap(lambda x: x.to_dia()[0])(x), data)
@@ -80,8 +78,8 @@ PRODUCTS = [
 
 @pytest.mark.parametrize("factors", PRODUCTS)
 @pytest.mark.parametrize("batches", [[()], [(2,), ()], [(), (3, 1)], [(3, 1), (2,)]])
-def test_kronecker_products_of_banded_arrays_are_banded(factors, batches):
-    parts = [banded(*f, batch=batches[i % len(batches)]) for i, f in enumerate(factors)]
+def test_kronecker_products_of_banded_arrays_are_banded(factors, batches, rng):
+    parts = [banded(rng, *f, batch=batches[i % len(batches)]) for i, f in enumerate(factors)]
     with sa.densify("error"):
         product = sa.Kronecker(*parts).to_banded()
     assert isinstance(product, sa.Banded)
@@ -97,8 +95,8 @@ def test_kronecker_products_of_banded_arrays_are_banded(factors, batches):
     assert set(product.offsets) == {*(columns - rows).tolist()} | ({0} if product.offsets == (0,) else set())
 
 
-def test_a_kronecker_sum_of_banded_arrays_is_banded():
-    parts = [banded((n, n), offsets) for n, offsets in ((3, (-1, 0, 1)), (4, (0, 2)), (2, (-1,)))]
+def test_a_kronecker_sum_of_banded_arrays_is_banded(rng):
+    parts = [banded(rng, (n, n), offsets) for n, offsets in ((3, (-1, 0, 1)), (4, (0, 2)), (2, (-1,)))]
     with sa.densify("error"):
         two, three = (sa.KroneckerSum(*parts[:k]).to_banded() for k in (2, 3))
     # SciPy's kronsum(A, B) is I ⊗ A + B ⊗ I.
@@ -124,7 +122,7 @@ def test_large_products_store_their_diagonals_alone():
     assert L.shape == (n * n, n * n) and L.offsets == (-n, -1, 0, 1, n) and L.nbytes <= 8 * 5 * n * n
 
 
-def test_what_is_not_banded_says_so():
+def test_what_is_not_banded_says_so(rng):
     D = sa.Diagonal([1.0, 2.0])
     assert D.to_banded() is D
     for x in (
@@ -138,4 +136,4 @@ def test_what_is_not_banded_says_so():
         ):
             x.to_banded()
     with pytest.raises(sa.StructureError, match=r"all factors but the first must be square, got one of shape \(2, 3\)"):
-        sa.Kronecker(D, banded((2, 3), (0,))).to_banded()
+        sa.Kronecker(D, banded(rng, (2, 3), (0,))).to_banded()

@@ -9,41 +9,63 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
-
-RNG = np.random.default_rng(0)
+from structarrays.core.factored import Factored
+from structarrays.testing import STRUCTURES, sample
+from structarrays.testing.projecting import structure_class
 
 
 def dense(x):
     return np.asarray(x.to_jax())
 
 
-def low_rank(m, n, r=2, batch=(), dtype="float64"):
-    u, v = (RNG.normal(size=(*batch, k, r)).astype(dtype) for k in (m, n))
+def low_rank(rng, m, n, r=2, batch=(), dtype="float64"):
+    u, v = (rng.normal(size=(*batch, k, r)).astype(dtype) for k in (m, n))
     return sa.LowRank(u, v), u @ np.swapaxes(v, -1, -2)
 
 
-def sparse(m, n, density=0.1):
-    a = np.where(RNG.random((m, n)) < density, RNG.normal(size=(m, n)), 0)
-    a[0] = RNG.normal(size=n)  # no column is constant
+def sparse(rng, m, n, density=0.1):
+    a = np.where(rng.random((m, n)) < density, rng.normal(size=(m, n)), 0)
+    a[0] = rng.normal(size=n)  # no column is constant
     return sa.Sparse.from_dense(a), a
 
 
-def toeplitz(m, n):
-    x = sa.Toeplitz(RNG.normal(size=m), RNG.normal(size=n))
+def toeplitz(rng, m, n):
+    x = sa.Toeplitz(rng.normal(size=m), rng.normal(size=n))
     return x, dense(x)
 
 
-def banded(m, n):
-    x = sa.Banded([RNG.normal(size=min(m, n)), RNG.normal(size=min(m, n - 1))], (0, 1), (m, n))
+def banded(rng, m, n):
+    x = sa.Banded([rng.normal(size=min(m, n)), rng.normal(size=min(m, n - 1))], (0, 1), (m, n))
     return x, dense(x)
 
 
-def product(m, n):
-    (s, a), (t, b) = sparse(m, n), toeplitz(n, n)
+def product(rng, m, n):
+    (s, a), (t, b) = sparse(rng, m, n), toeplitz(rng, n, n)
     return sa.Product(s, t), a @ b
 
 
 MATRICES = {"low rank": low_rank, "sparse": sparse, "banded": banded, "toeplitz": toeplitz, "product": product}
+
+
+# ---- parts of complex numbers -------------------------------------------------------------------------------------------------
+
+
+FACTORED = [name for name in STRUCTURES if issubclass(structure_class(name), Factored)]
+
+
+def test_parts_of_complex_numbers():
+    """Of each factored structure."""
+    arrays = {name: sample(name, (12, 12), dtype="complex128") for name in FACTORED}
+    arrays = {name: x for name, x in arrays.items() if x is not None}
+    assert len(arrays) > 8
+    got = jax.jit(lambda arrays: {n: [f(x).to_jax() for f in (sa.real, sa.imag, sa.conj)] for n, x in arrays.items()})(
+        arrays
+    )
+    for name, x in arrays.items():
+        a = dense(x)
+        for part, want in zip(got[name], (a.real, a.imag, a.conj()), strict=True):
+            assert part.dtype == want.dtype
+            np.testing.assert_allclose(part, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(a)), err_msg=name)
 
 
 # ---- construction -------------------------------------------------------------------------------------------------------------
@@ -80,8 +102,8 @@ def test_bad_arguments_are_named(make, error, message):
         make()
 
 
-def test_sums_are_canonical():
-    (x, a), (s, b), (d, c) = low_rank(9, 8), sparse(9, 8), banded(9, 8)
+def test_sums_are_canonical(rng):
+    (x, a), (s, b), (d, c) = low_rank(rng, 9, 8), sparse(rng, 9, 8), banded(rng, 9, 8)
     y = sa.Sum(x, s, sa.Sum(d, x), sa.Fill(2.0, (9, 8)))
     assert [type(t) for t in y.terms] == [sa.Sparse, sa.LowRank]
     np.testing.assert_allclose(dense(y), 2 * a + b + c + 2, atol=1e-12)
@@ -89,8 +111,8 @@ def test_sums_are_canonical():
     assert type(sa.Sum(d, d)) is sa.Banded
 
 
-def test_products_are_canonical():
-    (s, a), (t, b) = sparse(9, 8), toeplitz(8, 8)
+def test_products_are_canonical(rng):
+    (s, a), (t, b) = sparse(rng, 9, 8), toeplitz(rng, 8, 8)
     assert type(sa.Product(s)) is sa.Sparse
     x = sa.Product(sa.Identity(9, 2.0), sa.Product(s, t), sa.Identity(8))
     assert [type(f) for f in x.factors] == [sa.Sparse, sa.Toeplitz]
@@ -105,8 +127,8 @@ def test_repr_shows_the_tree():
     assert lines[3] == "        Dense(shape=(30, 1))"
 
 
-def test_pickles_and_trees():
-    x = sparse(30, 20)[0] + low_rank(30, 20)[0]
+def test_pickles_and_trees(rng):
+    x = sparse(rng, 30, 20)[0] + low_rank(rng, 30, 20)[0]
     assert type(x) is sa.Sum
     y = pickle.loads(pickle.dumps(x))
     assert type(y) is sa.Sum and sa.same_structure(x, y)
@@ -119,10 +141,10 @@ def test_pickles_and_trees():
 
 @pytest.mark.parametrize("kind", MATRICES)
 @pytest.mark.parametrize("jit", [False, True])
-def test_nothing_is_expanded_on_the_way(kind, jit):
-    x, a = MATRICES[kind](60, 50)
+def test_nothing_is_expanded_on_the_way(kind, jit, rng):
+    x, a = MATRICES[kind](rng, 60, 50)
     mask = np.arange(60) % 3 == 0
-    w = RNG.normal(size=(50, 3))
+    w = rng.normal(size=(50, 3))
 
     def steps(x):
         xp = x.__array_namespace__()
@@ -144,8 +166,8 @@ def test_nothing_is_expanded_on_the_way(kind, jit):
 
 
 @pytest.mark.parametrize("kind", ["low rank", "sparse", "banded"])
-def test_squares_and_spreads(kind):
-    x, a = MATRICES[kind](60, 50)
+def test_squares_and_spreads(kind, rng):
+    x, a = MATRICES[kind](rng, 60, 50)
     with sa.densify("error"):
         z = x - sa.mean(x, axis=0)
         b = a - a.mean(axis=0)
@@ -174,9 +196,14 @@ def test_a_million_columns():
         np.testing.assert_allclose(dense(z @ np.ones(n))[:3], 1.0, atol=1e-6)
 
 
-def test_a_constant_beside_other_terms_takes_part_in_products():
-    (x, a), (y, b), (z, c), (w, d) = toeplitz(60, 50), toeplitz(50, 60), banded(60, 50), low_rank(60, 50)
-    row, s = RNG.normal(size=50), sa.Diagonal(np.arange(1.0, 51))
+def test_a_constant_beside_other_terms_takes_part_in_products(rng):
+    (x, a), (y, b), (z, c), (w, d) = (
+        toeplitz(rng, 60, 50),
+        toeplitz(rng, 50, 60),
+        banded(rng, 60, 50),
+        low_rank(rng, 60, 50),
+    )
+    row, s = rng.normal(size=50), sa.Diagonal(np.arange(1.0, 51))
     for t, e in ((sa.Product(x, y, x) + 1.0, a @ b @ a + 1), ((z + 1.0) + w, c + 1 + d)):
         with sa.densify("error"):
             results = t * row, t / row, t @ s, s @ t.mT
@@ -188,8 +215,8 @@ def test_a_constant_beside_other_terms_takes_part_in_products():
 
 @pytest.mark.parametrize("kind", ["low rank", "product"])
 @pytest.mark.parametrize("batch", [(), (2,)])
-def test_lines_are_reordered_and_repeated(kind, batch):
-    x, a = MATRICES[kind](30, 40)
+def test_lines_are_reordered_and_repeated(kind, batch, rng):
+    x, a = MATRICES[kind](rng, 30, 40)
     x, a = sa.broadcast_to(x, (*batch, 30, 40)), np.broadcast_to(a, (*batch, 30, 40))
     for use in (
         lambda xp, x: xp.flip(x, axis=-1),
@@ -219,19 +246,19 @@ PARTS = {
 }
 
 
-def large_toeplitz():
-    c, r = RNG.normal(size=(2, LARGE))
+def large_toeplitz(rng):
+    c, r = rng.normal(size=(2, LARGE))
     r[0] = c[0]
     return sa.Toeplitz(c, r), scipy.linalg.toeplitz(c, r)
 
 
-def large_product():
-    (x, a), (y, b) = large_toeplitz(), large_toeplitz()
+def large_product(rng):
+    (x, a), (y, b) = large_toeplitz(rng), large_toeplitz(rng)
     return sa.Product(x, y), a @ b
 
 
-def large_product_with_inverse():
-    x, a = large_toeplitz()
+def large_product_with_inverse(rng):
+    x, a = large_toeplitz(rng)
     bands = np.ones((3, LARGE))
     bands[1] = 4
     inverse = sa.Inverse(sa.tridiagonal(bands[0, 1:], bands[1], bands[2, 1:]))
@@ -244,8 +271,8 @@ def is_small(use, x):
 
 
 @pytest.mark.parametrize("make", [large_product, large_product_with_inverse])
-def test_parts_of_products_take_the_memory_of_the_parts(make):
-    x, a = make()
+def test_parts_of_products_take_the_memory_of_the_parts(make, rng):
+    x, a = make(rng)
     for name, use in PARTS.items():
         want = np.diagonal(a, -2) if name == "band" else use(a)
         np.testing.assert_allclose(dense(use(x)), want, atol=1e-10 * np.abs(a).max(), err_msg=name)
@@ -253,24 +280,24 @@ def test_parts_of_products_take_the_memory_of_the_parts(make):
         assert (name, make) == ("band", large_product_with_inverse) or is_small(use, x), name
 
 
-def test_elements_of_sums_of_products():
-    x, a = large_product()
+def test_elements_of_sums_of_products(rng):
+    x, a = large_product(rng)
     x = x + sa.Diagonal(np.ones(LARGE))
     assert type(x) is sa.Sum
     np.testing.assert_allclose(dense(x[3]), a[3] + np.eye(LARGE)[3], atol=1e-10)
     assert is_small(lambda x: x[3], x)
 
 
-def test_norms_of_what_has_to_be_expanded_ask_first():
-    x = sa.Product(toeplitz(30, 30)[0], toeplitz(30, 30)[0])
+def test_norms_of_what_has_to_be_expanded_ask_first(rng):
+    x = sa.Product(toeplitz(rng, 30, 30)[0], toeplitz(rng, 30, 30)[0])
     for use in (sa.linalg.matrix_norm, sa.linalg.vector_norm, sa.var, lambda x: sa.std(x, axis=0)):
         with pytest.raises(sa.DensifyError), sa.densify("error"):
             use(x)
         assert sa.explain(use, x).densifications
 
 
-def test_spreads_of_constants_in_a_sum_are_not_expanded():
-    u, v = RNG.normal(size=(40, 40)), RNG.normal(size=(30, 30))
+def test_spreads_of_constants_in_a_sum_are_not_expanded(rng):
+    u, v = rng.normal(size=(40, 40)), rng.normal(size=(30, 30))
     x, a = sa.Kronecker(u, v) + 3.0, np.kron(u, v) + 3
     assert type(x) is sa.Sum
     for use, want in (
@@ -286,15 +313,15 @@ def test_spreads_of_constants_in_a_sum_are_not_expanded():
 # ---- magnitudes, extremes, and where nothing is NaN ---------------------------------------------------------------------------------
 
 
-def kronecker(m, n):
-    a, b = RNG.normal(size=(m // 6, n // 4)), RNG.normal(size=(6, 4))
+def kronecker(rng, m, n):
+    a, b = rng.normal(size=(m // 6, n // 4)), rng.normal(size=(6, 4))
     return sa.Kronecker(a, b), np.kron(a, b)
 
 
 def scaled(make, rows=True, columns=False):
-    def scaled(m, n):
-        x, a = make(m, n)
-        for wanted, numbers in ((rows, RNG.normal(size=(m, 1))), (columns, RNG.normal(size=n))):
+    def scaled(rng, m, n):
+        x, a = make(rng, m, n)
+        for wanted, numbers in ((rows, rng.normal(size=(m, 1))), (columns, rng.normal(size=n))):
             if wanted:
                 x, a = x * numbers, a * numbers
         assert type(x) is sa.Product
@@ -304,8 +331,8 @@ def scaled(make, rows=True, columns=False):
 
 
 def centred(make):
-    def centred(m, n):
-        x, a = make(m, n)
+    def centred(rng, m, n):
+        x, a = make(rng, m, n)
         return x - sa.mean(x, axis=0), a - a.mean(0)
 
     return centred
@@ -313,13 +340,13 @@ def centred(make):
 
 @pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("make", [kronecker, toeplitz], ids=["kronecker", "toeplitz"])
-def test_magnitudes_of_what_is_scaled(make, columns):
-    x, a = scaled(make, columns=columns)(60, 40)
+def test_magnitudes_of_what_is_scaled(make, columns, rng):
+    x, a = scaled(make, columns=columns)(rng, 60, 40)
     with sa.densify("error"):
         y = abs(x)
     assert type(y) is sa.Product and [type(f) for f in y.factors] == [type(f) for f in x.factors]
     np.testing.assert_allclose(dense(y), np.abs(a), rtol=1e-14)
-    complex_scaled = x * (1 + 1j * RNG.normal(size=(60, 1)))
+    complex_scaled = x * (1 + 1j * rng.normal(size=(60, 1)))
     with sa.densify("error"):
         y = abs(complex_scaled)
     assert y.dtype == np.float64
@@ -345,8 +372,8 @@ EXTREMES = {
 @pytest.mark.parametrize("jit", [False, True])
 @pytest.mark.parametrize("size", [(60, 40), (1200, 1000)], ids=["one block", "many blocks"])
 @pytest.mark.parametrize("kind", EXTREMES)
-def test_extremes(kind, size, jit):
-    x, a = EXTREMES[kind](*size)
+def test_extremes(kind, size, jit, rng):
+    x, a = EXTREMES[kind](rng, *size)
     for ours, theirs in ((sa.max, np.max), (sa.min, np.min)):
         for axis in (0, 1, None):
             for keepdims in (False, True):
@@ -359,14 +386,14 @@ def test_extremes(kind, size, jit):
                 np.testing.assert_allclose(dense(got), theirs(a, axis=axis, keepdims=keepdims), rtol=1e-13, atol=1e-13)
 
 
-def test_extremes_of_batches():
-    x, a = low_rank(9, 7, batch=(3,))
+def test_extremes_of_batches(rng):
+    x, a = low_rank(rng, 9, 7, batch=(3,))
     for axis in (0, (0, 1), (1, 2), (0, 1, 2)):
         np.testing.assert_allclose(dense(sa.max(x, axis=axis)), a.max(axis), rtol=1e-13)
 
 
-def test_extremes_hold_a_block_at_a_time():
-    x, a = low_rank(4000, 3000)
+def test_extremes_hold_a_block_at_a_time(rng):
+    x, a = low_rank(rng, 4000, 3000)
     for axis in (0, 1, None):
         assert is_small(lambda x, axis=axis: sa.max(x, axis=axis), x)
     derivative = jax.grad(lambda x: jnp.sum(sa.max(x, axis=0).to_jax()))
@@ -377,8 +404,8 @@ def test_extremes_hold_a_block_at_a_time():
     np.testing.assert_allclose(dense(got.u), want, atol=1e-12)
 
 
-def test_extremes_of_integers_and_nan():
-    u = RNG.integers(-4, 5, (9, 2))
+def test_extremes_of_integers_and_nan(rng):
+    u = rng.integers(-4, 5, (9, 2))
     np.testing.assert_array_equal(dense(sa.min(sa.LowRank(u, u), axis=0)), (u @ u.T).min(0))
     v = np.ones((9, 2))
     v[3, 1] = np.nan
@@ -389,8 +416,8 @@ NOWHERE = {**EXTREMES, "centred sparse": centred(sparse), "product": product}
 
 
 @pytest.mark.parametrize("kind", NOWHERE)
-def test_nothing_is_nan(kind):
-    x, a = NOWHERE[kind](60, 40)
+def test_nothing_is_nan(kind, rng):
+    x, a = NOWHERE[kind](rng, 60, 40)
     with sa.densify("error"):
         for function in (sa.isnan, sa.isinf):
             nowhere = function(x)
@@ -403,8 +430,8 @@ def test_nothing_is_nan(kind):
     assert type(jax.jit(sa.isnan)(x)) is sa.Dense
 
 
-def test_nothing_is_nan_in_batches():
-    x, a = low_rank(9, 7, batch=(3,))
+def test_nothing_is_nan_in_batches(rng):
+    x, a = low_rank(rng, 9, 7, batch=(3,))
     nowhere = sa.isnan(x)
     assert nowhere.shape == x.shape
     wider = sa.where(nowhere, sa.zeros((2, 1, 1, 1)), x)
@@ -444,8 +471,8 @@ def test_what_overflows_in_a_narrow_dtype():
 # ---- derivatives -------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_derivative_of_what_is_not_linear_is_no_array():
-    x, _ = low_rank(9, 8)
+def test_the_derivative_of_what_is_not_linear_is_no_array(rng):
+    x, _ = low_rank(rng, 9, 8)
     gradient = sa.grad(lambda x: sa.sum(x**2))(x)
     want = jax.grad(lambda u: jnp.sum((u @ x.v.data.T) ** 2))(x.u.data)
     np.testing.assert_allclose(gradient.u.data, want, rtol=1e-12)
@@ -463,7 +490,7 @@ def test_the_derivative_of_what_is_not_linear_is_no_array():
     unit = sa.Triangular(np.eye(3), unit_diagonal=True)
     with pytest.raises(TypeError, match="Triangular"):
         unit - sa.grad(lambda x: sa.sum(x**2))(unit)
-    linear = sa.grad(lambda x: sa.sum(x**2))(sa.Sum(sa.Diagonal(np.ones(30)), toeplitz(30, 30)[0]))
+    linear = sa.grad(lambda x: sa.sum(x**2))(sa.Sum(sa.Diagonal(np.ones(30)), toeplitz(rng, 30, 30)[0]))
     assert not isinstance(linear * 2.0, sa.Dense)
 
 
@@ -486,11 +513,11 @@ def test_what_a_join_does_not_hold_is_added_as_it_is(n):
         np.testing.assert_allclose(np.asarray(jax.jit(f)(H)), expected)
 
 
-def test_a_number_that_makes_a_sum_as_large_as_its_dense_form():
+def test_a_number_that_makes_a_sum_as_large_as_its_dense_form(rng):
     """The factor beside an `Inverse`, which cannot take it up, was one number too many."""
     a = sa.tridiagonal(np.ones(5), np.full(5 + 1, 4.0), np.ones(5))
     low = sa.LowRank(np.ones((3, 1)), np.ones((3, 1)))
-    x = sa.Inverse(a) + sa.Block([[None, RNG.normal(size=(3, 3))], [sa.Diagonal(np.ones(3)), low]])
+    x = sa.Inverse(a) + sa.Block([[None, rng.normal(size=(3, 3))], [sa.Diagonal(np.ones(3)), low]])
     assert type(x) is sa.Sum and sum(leaf.size for leaf in jax.tree.leaves(x)) == 35  # of 36 elements
     for y in (-x, 2.0 * x, x / 3.0):
         assert type(y) is sa.Dense
@@ -507,8 +534,8 @@ def test_rows_and_columns_beside_what_has_none(shape, row):
 
 @pytest.mark.parametrize("dtype", ["float64", "complex64", "int64"])
 @pytest.mark.parametrize(("axis", "include_initial"), [(-1, False), (-2, True), (-1, True), (1, False)])
-def test_running_sums_of_low_rank(dtype, axis, include_initial):
-    u, v = RNG.integers(-3, 4, (2, 5, 2)).astype(dtype), RNG.integers(-3, 4, (7, 2)).astype(dtype)
+def test_running_sums_of_low_rank(dtype, axis, include_initial, rng):
+    u, v = rng.integers(-3, 4, (2, 5, 2)).astype(dtype), rng.integers(-3, 4, (7, 2)).astype(dtype)
     x, a = sa.LowRank(u, v), u @ v.T
     found = sa.cumulative_sum(x, axis=axis, include_initial=include_initial)
     expected = np.cumulative_sum(a, axis=axis, include_initial=include_initial)
@@ -517,10 +544,10 @@ def test_running_sums_of_low_rank(dtype, axis, include_initial):
     assert sa.cumulative_sum(sa.LowRank(np.ones((10**6, 1)), np.ones((10**6, 1))), axis=-1).rank == 1
 
 
-def test_structural_zeros_are_no_term():
+def test_structural_zeros_are_no_term(rng):
     """A diagonal that a matrix of few diagonals has not is such a matrix."""
     nothing = sa.Banded([], (), (40, 40))
-    for x in (sa.Toeplitz(np.arange(40.0)), low_rank(40, 40)[0], sa.Kronecker(np.ones((8, 8)), np.ones((5, 5)))):
+    for x in (sa.Toeplitz(np.arange(40.0)), low_rank(rng, 40, 40)[0], sa.Kronecker(np.ones((8, 8)), np.ones((5, 5)))):
         for total in (x + nothing, nothing + x, x - nothing):
             assert type(total) is type(x)
             np.testing.assert_allclose(dense(total), dense(x))
@@ -529,7 +556,7 @@ def test_structural_zeros_are_no_term():
 
 @pytest.mark.parametrize("value", [2.0, 0.0, np.inf, np.nan])
 @pytest.mark.parametrize("name", ["Diagonal", "Banded", "background", "no offsets", "rectangular"])
-def test_a_constant_times_a_banded_matrix_has_rank_one(name, value):
+def test_a_constant_times_a_banded_matrix_has_rank_one(name, value, rng):
     """Nothing is expanded, and infinity and NaN do what they do in the dense product."""
     band = sa.tridiagonal([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, np.inf, 4.0, 5.0, 6.0], [1.0, -1.0, 1.0, 1.0, 1.0])
     matrices = {  # each with the places that are no structural zeros

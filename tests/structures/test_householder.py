@@ -370,6 +370,7 @@ def test_derivatives_by_the_reflectors(dtype):
 # ---- least squares -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize(
     "shape, offsets", [((12, 8), (-2, 0, 1)), ((9, 8), (-1, 0)), ((20, 5), (0, 1)), ((6, 4), (-2, -1))]

@@ -11,7 +11,6 @@ import scipy.linalg
 
 import structarrays as sa
 
-RNG = np.random.default_rng(0)
 N = 40
 
 
@@ -28,21 +27,21 @@ def check(actual, expected, kind=None, rtol=1e-9):
         assert type(actual) is kind, type(actual)
 
 
-def normal(*shape, dtype=float):
-    values = RNG.normal(size=shape)
-    return values + 1j * RNG.normal(size=shape) if dtype is complex else values
+def normal(rng, *shape, dtype=float):
+    values = rng.normal(size=shape)
+    return values + 1j * rng.normal(size=shape) if dtype is complex else values
 
 
-def diagonal(n=N, batch=(), dtype=float):
-    return sa.Diagonal(normal(*batch, n, dtype=dtype) + 5)
+def diagonal(rng, n=N, batch=(), dtype=float):
+    return sa.Diagonal(normal(rng, *batch, n, dtype=dtype) + 5)
 
 
-def tridiagonal(n=N, batch=(), dtype=float):
-    return sa.tridiagonal(*(normal(*batch, m, dtype=dtype) + s for m, s in ((n - 1, 0), (n, 6), (n - 1, 0))))
+def tridiagonal(rng, n=N, batch=(), dtype=float):
+    return sa.tridiagonal(*(normal(rng, *batch, m, dtype=dtype) + s for m, s in ((n - 1, 0), (n, 6), (n - 1, 0))))
 
 
-def low_rank(m=N, n=N, rank=2, batch=(), dtype=float):
-    return sa.LowRank(normal(*batch, m, rank, dtype=dtype), normal(*batch, n, rank, dtype=dtype))
+def low_rank(rng, m=N, n=N, rank=2, batch=(), dtype=float):
+    return sa.LowRank(normal(rng, *batch, m, rank, dtype=dtype), normal(rng, *batch, n, rank, dtype=dtype))
 
 
 def columns_solved(matrix, right):
@@ -52,9 +51,9 @@ def columns_solved(matrix, right):
     return np.linalg.solve(matrix, np.broadcast_to(right[:, None], (*matrix.shape[:-1], 1)))[..., 0]
 
 
-def same_derivatives(make, leaves, rtol=1e-6):
+def same_derivatives(rng, make, leaves, rtol=1e-6):
     """First and second derivatives of a solution and a determinant, against those of the dense form."""
-    right = jnp.asarray(normal(make(leaves).shape[-1], 2))
+    right = jnp.asarray(normal(rng, make(leaves).shape[-1], 2))
 
     def value(leaves, structured):
         x = make(leaves)
@@ -64,7 +63,7 @@ def same_derivatives(make, leaves, rtol=1e-6):
             solution, log = jnp.linalg.solve(x.to_jax(), right), jnp.linalg.slogdet(x.to_jax())[1]
         return jnp.sum(solution**2 * right) + jnp.sum(log)
 
-    direction = [jnp.asarray(normal(*leaf.shape)) for leaf in leaves]
+    direction = [jnp.asarray(normal(rng, *leaf.shape)) for leaf in leaves]
 
     def both(structured):
         gradient = jax.grad(lambda leaves: value(leaves, structured))
@@ -83,25 +82,27 @@ def rebuilt(x):
 
 BASES = {
     "Diagonal": diagonal,
-    "Diagonal, batch": lambda dtype: diagonal(batch=(3,), dtype=dtype),
-    "Identity": lambda dtype: sa.Identity(N, 3.0 + 0 * dtype(0)),
+    "Diagonal, batch": lambda rng, dtype: diagonal(rng, batch=(3,), dtype=dtype),
+    "Identity": lambda rng, dtype: sa.Identity(N, 3.0 + 0 * dtype(0)),
     "Banded": tridiagonal,
-    "Circulant": lambda dtype: sa.Circulant(np.concatenate([[30], normal(N - 1, dtype=dtype)])),
-    "Permutation": lambda dtype: sa.Permutation(RNG.permutation(N), dtype=np.dtype(dtype)),
-    "BlockDiagonal": lambda dtype: sa.BlockDiagonal(normal(N // 4, 4, 4, dtype=dtype) + 5 * np.eye(4)),
-    "background": lambda dtype: diagonal(dtype=dtype) + 2.5,
-    "Product": lambda dtype: sa.Product(diagonal(dtype=dtype), sa.Circulant(np.r_[30, normal(N - 1, dtype=dtype)])),
+    "Circulant": lambda rng, dtype: sa.Circulant(np.concatenate([[30], normal(rng, N - 1, dtype=dtype)])),
+    "Permutation": lambda rng, dtype: sa.Permutation(rng.permutation(N), dtype=np.dtype(dtype)),
+    "BlockDiagonal": lambda rng, dtype: sa.BlockDiagonal(normal(rng, N // 4, 4, 4, dtype=dtype) + 5 * np.eye(4)),
+    "background": lambda rng, dtype: diagonal(rng, dtype=dtype) + 2.5,
+    "Product": lambda rng, dtype: sa.Product(
+        diagonal(rng, dtype=dtype), sa.Circulant(np.r_[30, normal(rng, N - 1, dtype=dtype)])
+    ),
 }
-BASES = {name: (lambda dtype, f=f, name=name: f(dtype=dtype)) for name, f in BASES.items()}
+BASES = {name: (lambda rng, dtype, f=f: f(rng, dtype=dtype)) for name, f in BASES.items()}
 
 
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("base", BASES)
-def test_sums_with_a_term_of_low_rank(base, dtype):
-    x = sa.Sum(BASES[base](dtype), low_rank(dtype=dtype))
+def test_sums_with_a_term_of_low_rank(base, dtype, rng):
+    x = sa.Sum(BASES[base](rng, dtype), low_rank(rng, dtype=dtype))
     matrix = dense(x)
     with sa.densify("error"):
-        for right in (normal(N), normal(N, 3)):
+        for right in (normal(rng, N), normal(rng, N, 3)):
             check(sa.linalg.solve(x, right), columns_solved(matrix, right).astype(matrix.dtype))
         sign, logabsdet = sa.linalg.slogdet(x)
         check(sa.linalg.det(x), np.linalg.det(matrix))
@@ -113,14 +114,14 @@ def test_sums_with_a_term_of_low_rank(base, dtype):
 
 
 @pytest.mark.parametrize("base", ["Diagonal", "Banded", "Circulant", "background"])
-def test_derivatives_of_sums(base):
-    same_derivatives(*rebuilt(sa.Sum(BASES[base](float), low_rank())))
+def test_derivatives_of_sums(base, rng):
+    same_derivatives(rng, *rebuilt(sa.Sum(BASES[base](rng, float), low_rank(rng))))
 
 
-def test_an_array_with_a_background_is_a_sum():
-    x = tridiagonal(200) + 1.5
+def test_an_array_with_a_background_is_a_sum(rng):
+    x = tridiagonal(rng, 200) + 1.5
     with sa.densify("error"):
-        right = normal(200)
+        right = normal(rng, 200)
         check(sa.linalg.solve(x, right), np.linalg.solve(dense(x), right))
         check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(dense(x))[1])
 
@@ -137,19 +138,19 @@ def test_a_background_beside_a_singular_matrix():
         check(got, want)
 
 
-def test_sums_under_jit_and_vmap():
-    x, right = sa.Sum(diagonal(batch=(3,)), low_rank(batch=(3,))), normal(3, N, 1)
+def test_sums_under_jit_and_vmap(rng):
+    x, right = sa.Sum(diagonal(rng, batch=(3,)), low_rank(rng, batch=(3,))), normal(rng, 3, N, 1)
     expected = np.linalg.solve(dense(x), right)
     np.testing.assert_allclose(jax.jit(lambda x, b: sa.linalg.solve(x, b).to_jax())(x, right), expected, rtol=1e-9)
     np.testing.assert_allclose(jax.vmap(lambda x, b: sa.linalg.solve(x, b).to_jax())(x, right), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("small", [1e-4, 1e-9, 1e-14, 1e-30, 0.0])
-def test_a_base_that_is_nearly_singular(small):
+def test_a_base_that_is_nearly_singular(small, rng):
     """The sum is well conditioned: numbers that are right, or NaN under `jit`."""
-    diag = normal(N) + 3
+    diag = normal(rng, N) + 3
     diag[5] = small
-    x, right = sa.Sum(sa.Diagonal(diag), low_rank()), normal(N)
+    x, right = sa.Sum(sa.Diagonal(diag), low_rank(rng)), normal(rng, N)
     matrix = dense(x)
     expected = np.linalg.solve(matrix, right)
     check(sa.linalg.solve(x, right), expected, rtol=1e-8)
@@ -164,15 +165,15 @@ def test_a_base_that_is_nearly_singular(small):
             sa.linalg.solve(x, right)
 
 
-def test_nan_is_no_bad_pivot():
-    right = normal(N)
+def test_nan_is_no_bad_pivot(rng):
+    right = normal(rng, N)
     right[3] = np.nan
-    assert np.isnan(dense(sa.linalg.solve(sa.Sum(diagonal(), low_rank()), right))).all()
+    assert np.isnan(dense(sa.linalg.solve(sa.Sum(diagonal(rng), low_rank(rng)), right))).all()
 
 
-def test_single_precision():
-    x = sa.astype(sa.Sum(tridiagonal(200), low_rank(200, 200)), sa.float32)
-    right = normal(200).astype(np.float32)
+def test_single_precision(rng):
+    x = sa.astype(sa.Sum(tridiagonal(rng, 200), low_rank(rng, 200, 200)), sa.float32)
+    right = normal(rng, 200).astype(np.float32)
     with sa.densify("error"):
         solution = sa.linalg.solve(x, right)
     assert solution.dtype == np.float32
@@ -184,9 +185,9 @@ def test_single_precision():
 
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("shape", [(9, 7, 4), (5, 30, 3), (6, 6, 1)])
-def test_spectra_of_low_rank(shape, dtype):
+def test_spectra_of_low_rank(shape, dtype, rng):
     m, n, rank = shape
-    u, v = normal(2, m, rank, dtype=dtype), normal(n, rank, dtype=dtype)
+    u, v = normal(rng, 2, m, rank, dtype=dtype), normal(rng, n, rank, dtype=dtype)
     u[..., -1] = 2 * u[..., 0]  # columns that depend on each other
     x = sa.LowRank(u, v)
     matrix = dense(x)
@@ -200,8 +201,8 @@ def test_spectra_of_low_rank(shape, dtype):
             np.testing.assert_allclose(np.sum(dense(sa.linalg.eigvals(x)), -1), np.trace(matrix, axis1=-2, axis2=-1))
 
 
-def test_elements_of_batches_at_indices_of_several_shapes():
-    x = low_rank(6, 5, batch=(2, 3))
+def test_elements_of_batches_at_indices_of_several_shapes(rng):
+    x = low_rank(rng, 6, 5, batch=(2, 3))
     matrix = dense(x)
     for y, expected in (
         (x, matrix),
@@ -213,8 +214,8 @@ def test_elements_of_batches_at_indices_of_several_shapes():
         check(y[..., rows, columns], expected[..., rows, columns])
 
 
-def test_low_rank_is_singular():
-    x = low_rank()
+def test_low_rank_is_singular(rng):
+    x = low_rank(rng)
     for call in (lambda x: sa.linalg.solve(x, np.ones(N)), sa.linalg.inv):
         with pytest.raises(np.linalg.LinAlgError):
             call(x)
@@ -224,8 +225,8 @@ def test_low_rank_is_singular():
 
 
 @pytest.mark.parametrize("function", ["compress", "pinv", "svdvals"])
-def test_derivatives_where_columns_depend_on_each_other(function):
-    u, v, du, dv = (normal(m, 4) for m in (9, 7, 9, 7))
+def test_derivatives_where_columns_depend_on_each_other(function, rng):
+    u, v, du, dv = (normal(rng, m, 4) for m in (9, 7, 9, 7))
     u[:, 3], du[:, 3] = u[:, 0], du[:, 0]
 
     def truncated(matrix):
@@ -243,35 +244,39 @@ def test_derivatives_where_columns_depend_on_each_other(function):
     np.testing.assert_allclose(tangent, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-7)
 
 
-def test_compress():
-    for x in (low_rank(30, 20, 5, batch=(2,)), sa.asarray(normal(6, 5)), low_rank() + sa.Fill(1.0, (N, N))):
+def test_compress(rng):
+    for x in (
+        low_rank(rng, 30, 20, 5, batch=(2,)),
+        sa.asarray(normal(rng, 6, 5)),
+        low_rank(rng) + sa.Fill(1.0, (N, N)),
+    ):
         result = sa.linalg.compress(x, rank=2)
         left, s, right = np.linalg.svd(dense(x), full_matrices=False)
         check(result, (left[..., :2] * s[..., None, :2]) @ right[..., :2, :], sa.LowRank)
         assert result.rank == 2
-    assert sa.linalg.compress(low_rank(), rank=0).rank == 0
+    assert sa.linalg.compress(low_rank(rng), rank=0).rank == 0
     with sa.densify("error"):
-        sa.linalg.compress(sa.Product(diagonal(), low_rank(N, 3, 3), low_rank(3, N, 3)), rank=1)
+        sa.linalg.compress(sa.Product(diagonal(rng), low_rank(rng, N, 3, 3), low_rank(rng, 3, N, 3)), rank=1)
 
 
 @pytest.mark.parametrize(
     ("rank", "error", "message"),
     [(-1, ValueError, "from 0 to 40"), (41, ValueError, "got 41"), (1.5, TypeError, "1.5")],
 )
-def test_bad_ranks(rank, error, message):
+def test_bad_ranks(rank, error, message, rng):
     with pytest.raises(error, match=f"linalg.compress: rank must be .*{re.escape(message)}"):
-        sa.linalg.compress(low_rank(), rank=rank)
+        sa.linalg.compress(low_rank(rng), rank=rank)
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("batch", [(), (2,)])
-def test_products_are_solved_factor_by_factor(batch):
-    x = sa.Product(diagonal(batch=batch), sa.Circulant(np.r_[30, normal(N - 1)]), tridiagonal())
+def test_products_are_solved_factor_by_factor(batch, rng):
+    x = sa.Product(diagonal(rng, batch=batch), sa.Circulant(np.r_[30, normal(rng, N - 1)]), tridiagonal(rng))
     matrix = dense(x)
     with sa.densify("error"):
-        for right in (normal(N), normal(N, 3)):
+        for right in (normal(rng, N), normal(rng, N, 3)):
             check(sa.linalg.solve(x, right), columns_solved(matrix, right))
         check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(matrix)[1])
         power = sa.linalg.matrix_power(x, 2)
@@ -282,9 +287,9 @@ def test_products_are_solved_factor_by_factor(batch):
     check(sa.linalg.det(x), np.linalg.det(matrix))
 
 
-def test_products_through_a_narrow_place():
-    x = sa.Product(sa.Banded([np.ones(3)], (0,), (N, 3)), tridiagonal(3), sa.Banded([np.ones(3)], (0,), (3, N)))
-    x = sa.Product(diagonal(), *getattr(x, "factors", (x,)), sa.Circulant(normal(N)))
+def test_products_through_a_narrow_place(rng):
+    x = sa.Product(sa.Banded([np.ones(3)], (0,), (N, 3)), tridiagonal(rng, 3), sa.Banded([np.ones(3)], (0,), (3, N)))
+    x = sa.Product(diagonal(rng), *getattr(x, "factors", (x,)), sa.Circulant(normal(rng, N)))
     matrix = dense(x)
     with sa.densify("error"):
         check(sa.linalg.svdvals(x), np.linalg.svd(matrix)[1])
@@ -295,21 +300,26 @@ def test_products_through_a_narrow_place():
             sa.linalg.solve(x, np.ones(N))
 
 
-def test_derivatives_of_products():
-    same_derivatives(*rebuilt(sa.Product(diagonal(), sa.Circulant(np.r_[30, normal(N - 1)]))))
+def test_derivatives_of_products(rng):
+    same_derivatives(rng, *rebuilt(sa.Product(diagonal(rng), sa.Circulant(np.r_[30, normal(rng, N - 1)]))))
 
 
 # ---- Inverse --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "make",
-    [tridiagonal, lambda: tridiagonal(batch=(2,), dtype=complex), lambda: sa.Sum(diagonal(), low_rank())],
+    [
+        tridiagonal,
+        lambda rng: tridiagonal(rng, batch=(2,), dtype=complex),
+        lambda rng: sa.Sum(diagonal(rng), low_rank(rng)),
+    ],
 )
-def test_inverse(make):
-    a = make()
+def test_inverse(make, rng):
+    a = make(rng)
     x, matrix = sa.Inverse(a), np.linalg.inv(dense(a))
-    right, dtype = normal(N, 3), matrix.dtype
+    right, dtype = normal(rng, N, 3), matrix.dtype
     with sa.densify("error"):
         check(x @ right, matrix @ right)
         check(right.T @ x, right.T @ matrix)
@@ -334,17 +344,17 @@ def test_inverse(make):
     check(sa.exp(x), np.exp(matrix))
 
 
-def test_inv_of_a_large_banded_matrix():
-    a = tridiagonal(300)
+def test_inv_of_a_large_banded_matrix(rng):
+    a = tridiagonal(rng, 300)
     check(sa.linalg.inv(a), np.linalg.inv(dense(a)), sa.Inverse)
-    x = sa.Sum(a, low_rank(300, 300))
+    x = sa.Sum(a, low_rank(rng, 300, 300))
     check(sa.linalg.inv(x), np.linalg.inv(dense(x)), sa.Sum)
     with pytest.raises(np.linalg.LinAlgError, match="linalg.inv"):
         sa.linalg.inv(sa.tridiagonal(np.zeros(299), np.r_[0, np.ones(299)], np.zeros(299)))
 
 
-def test_inverse_of_an_inverse_and_bad_arguments():
-    a = tridiagonal()
+def test_inverse_of_an_inverse_and_bad_arguments(rng):
+    a = tridiagonal(rng)
     assert type(sa.Inverse(sa.Inverse(a))) is sa.Banded
     assert sa.Inverse(np.eye(2, dtype=int)).dtype == np.float64
     with pytest.raises(ValueError, match=re.escape("a must be square in its last two dimensions, got shape (2, 3)")):
@@ -362,25 +372,35 @@ def test_gradient_through_an_inverse():
 
 
 GRIDS = {
-    "low rank beside": lambda: [[diagonal(20), low_rank(20, 40, 1)], [low_rank(40, 20, 1), tridiagonal(40)]],
-    "three": lambda: [
-        [tridiagonal(20), diagonal(20), None],
-        [diagonal(20), tridiagonal(20), diagonal(20)],
-        [None, diagonal(20), sa.Circulant(np.r_[20, normal(19)])],
+    "low rank beside": lambda rng: [
+        [diagonal(rng, 20), low_rank(rng, 20, 40, 1)],
+        [low_rank(rng, 40, 20, 1), tridiagonal(rng, 40)],
     ],
-    "batch": lambda: [[diagonal(20, batch=(3,)), diagonal(20)], [diagonal(20), tridiagonal(20)]],
-    "saddle point": lambda: [[tridiagonal(40), normal(40, 2)], [normal(2, 40), None]],
-    "triangular": lambda: [[tridiagonal(20), diagonal(20)], [None, tridiagonal(20)]],
-    "complex": lambda: [[diagonal(20, dtype=complex), diagonal(20)], [tridiagonal(20), diagonal(20)]],
-    "no pivot": lambda: [[None, diagonal(20)], [tridiagonal(20), None]],
+    "three": lambda rng: [
+        [tridiagonal(rng, 20), diagonal(rng, 20), None],
+        [diagonal(rng, 20), tridiagonal(rng, 20), diagonal(rng, 20)],
+        [None, diagonal(rng, 20), sa.Circulant(np.r_[20, normal(rng, 19)])],
+    ],
+    "batch": lambda rng: [
+        [diagonal(rng, 20, batch=(3,)), diagonal(rng, 20)],
+        [diagonal(rng, 20), tridiagonal(rng, 20)],
+    ],
+    "saddle point": lambda rng: [[tridiagonal(rng, 40), normal(rng, 40, 2)], [normal(rng, 2, 40), None]],
+    "triangular": lambda rng: [[tridiagonal(rng, 20), diagonal(rng, 20)], [None, tridiagonal(rng, 20)]],
+    "complex": lambda rng: [
+        [diagonal(rng, 20, dtype=complex), diagonal(rng, 20)],
+        [tridiagonal(rng, 20), diagonal(rng, 20)],
+    ],
+    "no pivot": lambda rng: [[None, diagonal(rng, 20)], [tridiagonal(rng, 20), None]],
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("grid", GRIDS)
-def test_functions_of_blocks(grid):
-    x = sa.Block(GRIDS[grid]())
+def test_functions_of_blocks(grid, rng):
+    x = sa.Block(GRIDS[grid](rng))
     matrix, n = dense(x), x.shape[-1]
-    right = normal(n, 3)
+    right = normal(rng, n, 3)
     with sa.densify("error"):
         check(x @ right, matrix @ right)
         check(right.T @ x, right.T @ matrix)
@@ -407,11 +427,11 @@ def test_functions_of_blocks(grid):
 
 
 @pytest.mark.parametrize("grid", GRIDS)
-def test_systems_of_blocks(grid):
-    x = sa.Block(GRIDS[grid]())
+def test_systems_of_blocks(grid, rng):
+    x = sa.Block(GRIDS[grid](rng))
     matrix = dense(x)
     with sa.record() as log:
-        for right in (normal(x.shape[-1]), normal(x.shape[-1], 3)):
+        for right in (normal(rng, x.shape[-1]), normal(rng, x.shape[-1], 3)):
             check(sa.linalg.solve(x, right), columns_solved(matrix, right).astype(matrix.dtype))
         check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(matrix)[1])
         check(sa.linalg.det(x), np.linalg.det(matrix))
@@ -421,14 +441,14 @@ def test_systems_of_blocks(grid):
 
 
 @pytest.mark.parametrize("grid", ["three", "saddle point"])
-def test_derivatives_of_blocks(grid):
-    same_derivatives(*rebuilt(sa.Block(GRIDS[grid]())))
+def test_derivatives_of_blocks(grid, rng):
+    same_derivatives(rng, *rebuilt(sa.Block(GRIDS[grid](rng))))
 
 
-def test_a_singular_block_in_a_regular_matrix():
+def test_a_singular_block_in_a_regular_matrix(rng):
     """Elimination fails, the dense form does not; a singular matrix raises."""
-    x = sa.Block([[sa.Diagonal(np.r_[0, np.ones(19)]), diagonal(20)], [diagonal(20), tridiagonal(20)]])
-    right = normal(40)
+    x = sa.Block([[sa.Diagonal(np.r_[0, np.ones(19)]), diagonal(rng, 20)], [diagonal(rng, 20), tridiagonal(rng, 20)]])
+    right = normal(rng, 40)
     check(sa.linalg.solve(x, right), np.linalg.solve(dense(x), right))
     check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(dense(x))[1])
     with pytest.raises(np.linalg.LinAlgError):
@@ -460,8 +480,8 @@ def test_bad_blocks(blocks, error, message):
         sa.Block(blocks)
 
 
-def test_concat_of_large_structured_matrices():
-    x, y = (sa.Toeplitz(normal(100), normal(100)) for _ in range(2))
+def test_concat_of_large_structured_matrices(rng):
+    x, y = (sa.Toeplitz(normal(rng, 100), normal(rng, 100)) for _ in range(2))
     check(sa.concat([x, y]), np.concatenate([dense(x), dense(y)]), sa.Block)
     assert sa.concat([x, y, x], axis=-1).meta == (1, 3)
 
@@ -471,10 +491,10 @@ def test_concat_of_large_structured_matrices():
 
 @pytest.mark.parametrize("conjugated", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 33])
-def test_fourier(n, conjugated):
+def test_fourier(n, conjugated, rng):
     x, matrix = sa.Fourier(n), scipy.linalg.dft(n, scale="sqrtn")
     x, matrix = (sa.conj(x), matrix.conj()) if conjugated else (x, matrix)
-    right = normal(n, 3)
+    right = normal(rng, n, 3)
     with sa.densify("error"):
         check(x @ right, matrix @ right)
         check(right.T @ x, right.T @ matrix)
@@ -534,10 +554,10 @@ def test_an_element_of_a_fourier_matrix_is_one_number(n):
         np.testing.assert_array_equal(dense(sa.repeat(x, 2, axis=0)), np.repeat(a, 2, axis=0))
 
 
-def test_a_large_fourier_matrix_is_factorised_like_any_other():
+def test_a_large_fourier_matrix_is_factorised_like_any_other(rng):
     """LAPACK's routines want their matrices by columns; XLA's Fourier transforms on CPUs know rows alone."""
     n = 300
-    F, matrix, b = sa.Fourier(n), scipy.linalg.dft(n, scale="sqrtn"), normal(n, n)
+    F, matrix, b = sa.Fourier(n), scipy.linalg.dft(n, scale="sqrtn"), normal(rng, n, n)
     check(sa.linalg.eigvalsh(F), np.linalg.eigvalsh((matrix + matrix.conj().T) / 2))
     definite = jax.jit(lambda F, b: sa.linalg.cholesky(F @ (b @ b.mT) @ sa.conj(F) + sa.eye(n)))(F, sa.asarray(b))
     check(definite, np.linalg.cholesky(matrix @ (b @ b.T) @ matrix.conj() + np.eye(n)))
@@ -546,12 +566,12 @@ def test_a_large_fourier_matrix_is_factorised_like_any_other():
 
 
 @pytest.mark.parametrize("n", [1, 6, 9])
-def test_eigenvectors_of_circulant_matrices(n):
-    x = sa.Circulant(normal(2, n))
+def test_eigenvectors_of_circulant_matrices(n, rng):
+    x = sa.Circulant(normal(rng, 2, n))
     values, vectors = sa.linalg.eig(x)
     check(x @ vectors, dense(vectors) * dense(values)[:, None, :])
     assert type(vectors) is sa.Fourier
-    c = normal(2, n, dtype=complex)
+    c = normal(rng, 2, n, dtype=complex)
     x = sa.Circulant((c + np.roll(c[:, ::-1], 1, axis=-1).conj()) / 2)
     values, vectors = sa.linalg.eigh(x)
     check(values, np.linalg.eigvalsh(dense(x)))

@@ -8,7 +8,6 @@ import pytest
 
 import structarrays as sa
 
-RNG = np.random.default_rng(0)
 N = 10**6
 
 
@@ -16,8 +15,8 @@ def dense(x):
     return np.asarray(x.to_jax())
 
 
-def both(n, batch=()):
-    p = RNG.permuted(np.tile(np.arange(n), (*batch, 1)), axis=-1)
+def both(rng, n, batch=()):
+    p = rng.permuted(np.tile(np.arange(n), (*batch, 1)), axis=-1)
     return sa.Permutation(p), np.take(np.eye(n), p, axis=0), p
 
 
@@ -39,9 +38,9 @@ def test_bad_arguments_are_named(p, error, message):
 
 @pytest.mark.parametrize("batch", [(), (3,)])
 @pytest.mark.parametrize("n", [0, 1, 2, 7])
-def test_what_stays_a_permutation(n, batch):
-    x, a, _ = both(n, batch)
-    y, b, _ = both(n)
+def test_what_stays_a_permutation(n, batch, rng):
+    x, a, _ = both(rng, n, batch)
+    y, b, _ = both(rng, n)
     with sa.densify("error"):
         for result, expected in (
             (x, a), (x.mT, a.swapaxes(-1, -2)), (x @ y, a @ b), (y @ x, b @ a), (sa.linalg.inv(x), a.swapaxes(-1, -2)),
@@ -55,9 +54,9 @@ def test_what_stays_a_permutation(n, batch):
 
 @pytest.mark.parametrize("shape", [(7,), (7, 3), (2, 7, 3), (2, 1, 7, 3)])
 @pytest.mark.parametrize("batch", [(), (2,)])
-def test_products_with_dense(shape, batch):
-    x, a, _ = both(7, batch)
-    v = RNG.normal(size=shape)
+def test_products_with_dense(shape, batch, rng):
+    x, a, _ = both(rng, 7, batch)
+    v = rng.normal(size=shape)
     w = np.swapaxes(v, -1, -2) if v.ndim > 1 else v
     with sa.densify("error"):
         np.testing.assert_array_equal(dense(x @ v), a @ v)
@@ -75,9 +74,9 @@ def test_dtypes():
     assert (sa.Permutation([1, 0], dtype="int8") @ np.ones(2, np.float32)).dtype == np.float32
 
 
-def test_signs():
+def test_signs(rng):
     for n in (1, 2, 3, 8, 9, 64, 65):
-        x, a, _ = both(n, (4,))
+        x, a, _ = both(rng, n, (4,))
         np.testing.assert_array_equal(dense(sa.linalg.det(x)), np.round(np.linalg.det(a)))
         np.testing.assert_array_equal(dense(sa.linalg.slogdet(x).sign), np.round(np.linalg.det(a)))
         np.testing.assert_array_equal(dense(sa.linalg.slogdet(x).logabsdet), np.zeros(4))
@@ -85,9 +84,9 @@ def test_signs():
     assert float(sa.linalg.det(one_cycle)) == -1.0
 
 
-def test_products_with_sparse_and_banded_keep_sparsity():
-    x, a, _ = both(6)
-    s = np.where(RNG.uniform(size=(6, 6)) < 0.4, 2.0, 0)
+def test_products_with_sparse_and_banded_keep_sparsity(rng):
+    x, a, _ = both(rng, 6)
+    s = np.where(rng.uniform(size=(6, 6)) < 0.4, 2.0, 0)
     with sa.densify("error"):
         for other in (
             sa.Sparse.from_dense(s),
@@ -102,8 +101,8 @@ def test_products_with_sparse_and_banded_keep_sparsity():
         np.testing.assert_array_equal(dense(x @ diagonal), a @ dense(diagonal))
 
 
-def test_everything_else_by_its_sparse_form():
-    x, a, p = both(6)
+def test_everything_else_by_its_sparse_form(rng):
+    x, a, p = both(rng, 6)
     with sa.densify("error"):
         for result, expected in (
             (x * 2.5, a * 2.5), (x + sa.eye(6), a + np.eye(6)), (x + x.mT, a + a.T), (sa.exp(x), np.exp(a)), (x != 0, a != 0),
@@ -124,9 +123,9 @@ def test_everything_else_by_its_sparse_form():
         np.testing.assert_array_equal(dense(x), a)
 
 
-def test_a_million_rows():
-    p = RNG.permutation(N)
-    x, v = sa.Permutation(p), RNG.normal(size=N)
+def test_a_million_rows(rng):
+    p = rng.permutation(N)
+    x, v = sa.Permutation(p), rng.normal(size=N)
     with sa.densify("error"):
         np.testing.assert_array_equal(dense(x @ v), v[p])
         np.testing.assert_array_equal(dense(x.mT @ (x @ v)), v)
@@ -168,9 +167,9 @@ def test_extrema_of_a_million_rows_compile_at_once():
     assert time.perf_counter() - start < 3  # a constant of n ones, folded, took five seconds
 
 
-def test_from_dense():
+def test_from_dense(rng):
     for batch in ((), (3,)):
-        x, a, p = both(6, batch)
+        x, a, p = both(rng, 6, batch)
         y = sa.Permutation.from_dense(a.astype("int32"))
         assert y.dtype == np.int32
         np.testing.assert_array_equal(np.asarray(y.p), p)

@@ -11,7 +11,6 @@ import scipy.sparse
 import structarrays as sa
 from structarrays.kernels import sparse_host
 
-RNG = np.random.default_rng(0)
 N = 10**6
 
 
@@ -89,9 +88,9 @@ def test_dimensions_beyond_32_bits():
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3, 4])
-def test_any_number_of_dimensions(ndim):
+def test_any_number_of_dimensions(ndim, rng):
     shape = (3, 4, 2, 3)[:ndim]
-    a = np.where(RNG.uniform(size=shape) < 0.4, RNG.normal(size=shape), 0)
+    a = np.where(rng.uniform(size=shape) < 0.4, rng.normal(size=shape), 0)
     x = sa.Sparse.from_dense(a, core_ndim=ndim)
     assert x.nnz == np.count_nonzero(a) and x.core_ndim == ndim
     np.testing.assert_array_equal(dense(x), a)
@@ -110,7 +109,7 @@ def test_any_number_of_dimensions(ndim):
         np.testing.assert_array_equal(dense(x[1]), a[1])
 
 
-def test_batches_may_have_patterns_of_their_own():
+def test_batches_may_have_patterns_of_their_own(rng):
     data = np.arange(1.0, 7.0).reshape(2, 3)
     rows, columns = np.array([[0, 1, 1], [2, 2, 0]]), np.array([[0, 1, 1], [1, 0, 2]])
     x = sa.Sparse(data, (rows, columns), (3, 3))
@@ -119,7 +118,7 @@ def test_batches_may_have_patterns_of_their_own():
         np.add.at(expected[b], (rows[b], columns[b]), data[b])
     assert x.shape == (2, 3, 3) and x.padded  # a duplicate in one of them
     np.testing.assert_array_equal(dense(x), expected)
-    v = RNG.normal(size=(3, 2))
+    v = rng.normal(size=(3, 2))
     np.testing.assert_allclose(dense(x @ v), expected @ v)
     np.testing.assert_allclose(dense(x.mT @ x), expected.swapaxes(1, 2) @ expected)
     np.testing.assert_array_equal(dense(sa.sum(x, axis=(0, 2))), expected.sum((0, 2)))
@@ -143,8 +142,8 @@ def test_from_scipy_in_one_dimension():
     np.testing.assert_array_equal(dense(sa.Sparse.from_scipy(x)), x.toarray())
 
 
-def test_from_dense():
-    a = np.where(RNG.uniform(size=(2, 4, 5)) < 0.3, 1.5, 0)
+def test_from_dense(rng):
+    a = np.where(rng.uniform(size=(2, 4, 5)) < 0.3, 1.5, 0)
     x = sa.Sparse.from_dense(a)
     assert x.nnz == np.count_nonzero(a, (1, 2)).max()
     np.testing.assert_array_equal(dense(x), a)
@@ -234,17 +233,17 @@ def test_joins_are_sparse(other, name):
 # ---- products ---------------------------------------------------------------------------------------------------------
 
 
-def test_products_with_dense():
+def test_products_with_dense(rng):
     x, a = both(5, 8)
     with sa.densify("error"):
         for shape in ((8,), (8, 3), (2, 8, 3), (2, 1, 8, 3), (0, 8, 3), (8, 0)):
-            v = RNG.normal(size=shape)
+            v = rng.normal(size=shape)
             np.testing.assert_allclose(dense(x @ v), a @ v, atol=1e-14)
             w = np.swapaxes(v, -1, -2) if v.ndim > 1 else v
             np.testing.assert_allclose(dense(w @ x.mT), w @ a.T, atol=1e-14)
     long = sa.Sparse.from_scipy(random(3000, 2000, 0.1))  # in several pieces
     assert long.nnz > 4 * 2**17
-    v = RNG.normal(size=2000)
+    v = rng.normal(size=2000)
     np.testing.assert_allclose(dense(long @ v), long.to_scipy() @ v)
     np.testing.assert_allclose(dense(long.mT @ v[:1].repeat(3000)), long.to_scipy().T @ v[:1].repeat(3000))
 
@@ -285,9 +284,9 @@ def test_products_with_banded_and_diagonal():
             assert type(x @ other) is sa.Sparse
 
 
-def test_gradients_go_to_the_entries():
+def test_gradients_go_to_the_entries(rng):
     x, a = both(5, 4)
-    v = RNG.normal(size=4)
+    v = rng.normal(size=4)
     gradient = sa.grad(lambda x: sa.sum((x @ v) ** 2))(x)
     expected = 2 * np.outer(a @ v, v)
     np.testing.assert_allclose(dense(gradient), np.where(a != 0, expected, 0))
@@ -493,8 +492,8 @@ def test_powers_are_exact(n):
 
 
 @pytest.mark.parametrize(("first", "second"), [((2, 3), (3,)), ((), (2,)), ((2,), ()), ((0,), ())])
-def test_products_of_batches_are_exact(first, second):
-    a, b = (np.where(RNG.random((*s, 5, 5)) < 0.3, RNG.random((*s, 5, 5)), 0) for s in (first, second))
+def test_products_of_batches_are_exact(first, second, rng):
+    a, b = (np.where(rng.random((*s, 5, 5)) < 0.3, rng.random((*s, 5, 5)), 0) for s in (first, second))
     product = sa.Sparse.from_dense(a) @ sa.Sparse.from_dense(b)
     assert type(product) is sa.Sparse
     np.testing.assert_allclose(dense(product), a @ b, rtol=1e-12)

@@ -6,7 +6,6 @@ import pytest
 
 import structarrays as sa
 
-RNG = np.random.default_rng(5)
 N = 10**6
 
 
@@ -14,9 +13,9 @@ def dense(x):
     return np.asarray(x.to_jax())
 
 
-def sparse(batch, core, orders=False):
+def sparse(rng, batch, core, orders=False):
     """An array with patterns of its own for each of the batch."""
-    a = np.where(RNG.random((*batch, *core)) < 0.3, RNG.normal(size=(*batch, *core)), 0)
+    a = np.where(rng.random((*batch, *core)) < 0.3, rng.normal(size=(*batch, *core)), 0)
     x = sa.Sparse.from_dense(a, core_ndim=len(core))
     return (x.mT, a.swapaxes(-1, -2)) if orders else (x, a)
 
@@ -36,8 +35,8 @@ CORES = [((), (4, 6)), ((2,), (4, 6)), ((), (3, 4, 2)), ((2, 1), (3, 1, 4))]
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(("batch", "core"), CORES)
-def test_axes_of_size_one(batch, core, transposed):
-    x, a = sparse(batch, core, transposed)
+def test_axes_of_size_one(batch, core, transposed, rng):
+    x, a = sparse(rng, batch, core, transposed)
     b = len(batch)
     for axis in (-1, b, b + 1, -2, (0, -1), (b + 1, b + 2), tuple(range(a.ndim + 2))[::2][:2]):
         y = a.ndim + (len(axis) if isinstance(axis, tuple) else 1)
@@ -56,18 +55,18 @@ def test_axes_of_size_one(batch, core, transposed):
     np.testing.assert_array_equal(dense(x[(*whole, None, slice(None), 0)]), a[(*whole, None, slice(None), 0)])
 
 
-def test_squeeze_keeps_matrices_sparse():
-    x, a = sparse((1,), (1, 4, 1, 5))
+def test_squeeze_keeps_matrices_sparse(rng):
+    x, a = sparse(rng, (1,), (1, 4, 1, 5))
     for axis in (1, 3, (1, 3), (0, 1), (0, 1, 3)):
         check(lambda x, axis=axis: sa.squeeze(x, axis=axis), x, a, lambda a, axis=axis: np.squeeze(a, axis))
-    y, b = sparse((), (1, 5))
+    y, b = sparse(rng, (), (1, 5))
     check(lambda x: sa.squeeze(x, axis=0), y, b, lambda a: a[0], kind=sa.Dense)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(("batch", "core"), CORES)
-def test_other_sizes(batch, core, transposed):
-    x, a = sparse(batch, core, transposed)
+def test_other_sizes(batch, core, transposed, rng):
+    x, a = sparse(rng, batch, core, transposed)
     size = int(np.prod(core))
     for shape in ((2, size // 2), (size,), (size // 3, 3, 1)):
         check(lambda x, s=shape: sa.reshape(x, (*batch, *s)), x, a, lambda a, s=shape: a.reshape(*batch, *s))
@@ -81,35 +80,35 @@ def test_other_sizes(batch, core, transposed):
             check(lambda x, n=n, i=axis: sa.diff(x, n=n, axis=i), x, a, lambda a, n=n, i=axis: np.diff(a, n, i))
 
 
-def test_backgrounds_stay():
-    x, a = sparse((2,), (4, 6))
+def test_backgrounds_stay(rng):
+    x, a = sparse(rng, (2,), (4, 6))
     x, a = sa.exp(x), np.exp(a)
     check(lambda x: sa.reshape(x, (2, 8, 3)), x, a, lambda a: a.reshape(2, 8, 3))
     check(lambda x: sa.tile(x, (1, 2, 2)), x, a, lambda a: np.tile(a, (1, 2, 2)))
     check(lambda x: sa.expand_dims(x, axis=2), x, a, lambda a: a[:, :, None])
     check(lambda x: sa.diff(x, axis=1), x, a, lambda a: np.diff(a, axis=1))
-    z, c = sparse((), (3, 4, 2))
+    z, c = sparse(rng, (), (3, 4, 2))
     check(lambda x: sa.sum(sa.exp(x), axis=1), z, c, lambda a: np.exp(a).sum(1))
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod", "any", "all", "count_nonzero"])
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_reductions_that_leave_a_matrix(name, axis, keepdims):
-    x, a = sparse((), (3, 4, 5))
+def test_reductions_that_leave_a_matrix(name, axis, keepdims, rng):
+    x, a = sparse(rng, (), (3, 4, 5))
     options = {"axis": axis, "keepdims": keepdims}
     check(lambda x: getattr(sa, name)(x, **options), x, a, lambda a: getattr(np, name)(a, **options))
     assert not sa.sum(x, axis=axis).padded
     check(lambda x: sa.sum(x, axis=(0, 1)), x, a, lambda a: a.sum((0, 1)), kind=sa.Dense)
 
 
-def test_products_of_more_than_two_dimensions():
-    x, a = sparse((), (3, 4, 5))
-    v, w = RNG.normal(size=5), RNG.normal(size=4)
+def test_products_of_more_than_two_dimensions(rng):
+    x, a = sparse(rng, (), (3, 4, 5))
+    v, w = rng.normal(size=5), rng.normal(size=4)
     check(lambda x: x @ v, x, a, kind=sa.Dense)
     check(lambda x: w @ x, x, a, kind=sa.Dense)
     check(lambda x: x @ np.ones((5, 2)), x, a, kind=sa.Dense)
-    y, b = sparse((), (5, 6))
+    y, b = sparse(rng, (), (5, 6))
     with sa.densify("error"):
         got = x @ y
     assert type(got) is sa.Sparse
@@ -119,8 +118,8 @@ def test_products_of_more_than_two_dimensions():
         x @ np.ones(4)
 
 
-def test_expanded_arrays_beside_others():
-    d, v = sa.Diagonal([1.0, 2.0, 3.0]), RNG.normal(size=(3, 3))
+def test_expanded_arrays_beside_others(rng):
+    d, v = sa.Diagonal([1.0, 2.0, 3.0]), rng.normal(size=(3, 3))
     a = np.diag([1.0, 2.0, 3.0])
     for f in (
         lambda d, v: d[:, None] - d, lambda d, v: d[:, :, None] * v, lambda d, v: d[..., None] + v, lambda d, v: v - d[:, None],
@@ -158,8 +157,8 @@ def test_no_dense_form_of_three_dimensions():
         assert type(one) is sa.Sparse and one.nnz == len(range(3, N, 7))
 
 
-def test_an_axis_in_front_is_of_the_batch():
-    x, a = sparse((), (4, 6))
+def test_an_axis_in_front_is_of_the_batch(rng):
+    x, a = sparse(rng, (), (4, 6))
     y = sa.reshape(x, (1, 1, 4, 6))
     assert type(y) is sa.Sparse and y.batch_shape == (1, 1)
     assert type(sa.reshape(sa.eye(4), (1, 4, 4))) is sa.Identity

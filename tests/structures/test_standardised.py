@@ -10,14 +10,13 @@ import pytest
 
 import structarrays as sa
 
-RNG = np.random.default_rng(0)
 LARGE = (100_000, 3000)
 
 
 # ---- each structure, and its dense form from its parameters in jax.numpy ----------------------------------------------------------
 
 
-def sparse(rows, columns):
+def sparse(rng, rows, columns):
     per_row = 10 if rows > 1000 else 3
     i = np.repeat(np.arange(rows), per_row)
     # Every column has entries, and those of a row differ.
@@ -26,25 +25,25 @@ def sparse(rows, columns):
     def dense(data):
         return jnp.zeros((rows, columns)).at[i, j].set(data)
 
-    return (RNG.normal(size=i.size),), lambda data: sa.Sparse(data, (i, j), (rows, columns)), dense
+    return (rng.normal(size=i.size),), lambda data: sa.Sparse(data, (i, j), (rows, columns)), dense
 
 
-def low_rank(rows, columns):
+def low_rank(rng, rows, columns):
     rank = 20 if rows > 1000 else 4
     return (
-        (RNG.normal(size=(rows, rank)), RNG.normal(size=(columns, rank))),
+        (rng.normal(size=(rows, rank)), rng.normal(size=(columns, rank))),
         sa.LowRank,
         lambda u, v: u @ v.T,
     )
 
 
-def kronecker(rows, columns):
+def kronecker(rng, rows, columns):
     a, b = ((1000, 50), (100, 60)) if rows > 1000 else ((rows // 10, columns // 6), (10, 6))
     assert (a[0] * b[0], a[1] * b[1]) == (rows, columns)
-    return (RNG.normal(size=a), RNG.normal(size=b)), sa.Kronecker, jnp.kron
+    return (rng.normal(size=a), rng.normal(size=b)), sa.Kronecker, jnp.kron
 
 
-def banded(rows, columns):
+def banded(rng, rows, columns):
     offsets = (columns - rows, -(rows // 2), -1, 0, 1)
     starts = [(max(0, -k), max(0, k)) for k in offsets]
     lengths = [min(rows - i, columns - j) for i, j in starts]
@@ -58,15 +57,15 @@ def banded(rows, columns):
     def make(*diagonals):
         return sa.Banded(diagonals, offsets, (rows, columns))
 
-    return tuple(RNG.normal(size=n) for n in lengths), make, dense
+    return tuple(rng.normal(size=n) for n in lengths), make, dense
 
 
-def toeplitz(rows, columns):
+def toeplitz(rng, rows, columns):
     def dense(c, r):
         offsets = jnp.arange(columns) - jnp.arange(rows)[:, None]
         return jnp.concatenate([c[::-1], r[1:]])[offsets + rows - 1]
 
-    c, r = RNG.normal(size=rows), RNG.normal(size=columns)
+    c, r = rng.normal(size=rows), rng.normal(size=columns)
     r[0] = c[0]
     return (c, r), sa.Toeplitz, dense
 
@@ -109,10 +108,10 @@ def values(x):
 
 @pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_values(kind, jit):
-    parameters, make, dense = KINDS[kind](200, 30)
+def test_values(kind, jit, rng):
+    parameters, make, dense = KINDS[kind](rng, 200, 30)
     x, a = make(*parameters), np.asarray(dense(*parameters))
-    w, y = RNG.normal(size=(30, 4)), RNG.normal(size=(200, 4))
+    w, y = rng.normal(size=(30, 4)), rng.normal(size=(200, 4))
     with sa.densify("error"):
         got = (jax.jit(steps, static_argnums=3) if jit else steps)(x, sa.asarray(w), sa.asarray(y), sa)
     want = steps(a, w, y, np)
@@ -123,11 +122,11 @@ def test_values(kind, jit):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_by_a_mask(kind):
-    parameters, make, dense = KINDS[kind](200, 30)
+def test_rows_by_a_mask(kind, rng):
+    parameters, make, dense = KINDS[kind](rng, 200, 30)
     x, a = make(*parameters), np.asarray(dense(*parameters))
-    w, z = RNG.normal(size=(30, 4)), standardised(a, np)
-    mask, places = RNG.random(200) < 0.6, RNG.integers(-200, 200, 150)
+    w, z = rng.normal(size=(30, 4)), standardised(a, np)
+    mask, places = rng.random(200) < 0.6, rng.integers(-200, 200, 150)
     with sa.densify("error"):
         y = standardised(x, sa)
         for key in (mask, places):
@@ -139,14 +138,14 @@ def test_rows_by_a_mask(kind):
             np.testing.assert_array_equal(values(x[key]), a[key])
 
 
-def test_rows_of_bands():
+def test_rows_of_bands(rng):
     """Rows in any order, more than once, none; of rectangular matrices, with and without a background."""
     for m, n in ((50, 40), (40, 50)):
-        parameters, make, dense = banded(m, n) if m > n else (None, None, None)
+        parameters, make, dense = banded(rng, m, n) if m > n else (None, None, None)
         x = make(*parameters) if m > n else sa.Banded([np.arange(1.0, 41.0), np.ones(38)], (10, -2), (m, n))
         for y in (x, sa.exp(x)):
             a = np.asarray(y.to_dense())
-            for places in ([], [3], [m - 1, 0, 0, -1], RNG.permutation(m)):
+            for places in ([], [3], [m - 1, 0, 0, -1], rng.permutation(m)):
                 rows = y[np.asarray(places, int)]
                 assert type(rows) is sa.Sparse
                 np.testing.assert_array_equal(values(rows), a[np.asarray(places, int)])
@@ -156,9 +155,9 @@ def test_rows_of_bands():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_derivatives(kind):
-    parameters, make, dense = KINDS[kind](200, 30)
-    weights, w = RNG.normal(size=200), RNG.normal(size=(30, 3))
+def test_derivatives(kind, rng):
+    parameters, make, dense = KINDS[kind](rng, 200, 30)
+    weights, w = rng.normal(size=200), rng.normal(size=(30, 3))
 
     # The sum of the squares of Z is constant; those of rows, and of what is only centred, are not.
     def f(x, xp):
@@ -173,8 +172,8 @@ def test_derivatives(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_sum_of_squares_is_constant(kind):
-    parameters, make, _ = KINDS[kind](200, 30)
+def test_the_sum_of_squares_is_constant(kind, rng):
+    parameters, make, _ = KINDS[kind](rng, 200, 30)
     gradient = jax.grad(lambda p: sa.sum(standardised(make(*p), sa) ** 2).to_jax())(parameters)
     for g in gradient:
         np.testing.assert_allclose(g, 0, atol=1e-9)
@@ -183,9 +182,9 @@ def test_the_sum_of_squares_is_constant(kind):
 # ---- a repeated centring, and constants ----------------------------------------------------------------------------------------------
 
 
-def test_products_of_centred_sparse_matrices():
+def test_products_of_centred_sparse_matrices(rng):
     """Term by term, the product of the sparse ones with as many entries as there are."""
-    parameters, make, of_parameters = sparse(300, 40)
+    parameters, make, of_parameters = sparse(rng, 300, 40)
     x, a = make(*parameters), np.asarray(of_parameters(*parameters))
     z, centred = standardised(x, sa), standardised(a, np)
     assert [type(t) for t in z.terms] == [sa.Sparse, sa.LowRank]
@@ -207,8 +206,8 @@ def test_products_of_centred_sparse_matrices():
     )
 
 
-def test_rows_and_constants_stay_one_row():
-    (data,), make, dense = sparse(200, 30)
+def test_rows_and_constants_stay_one_row(rng):
+    (data,), make, dense = sparse(rng, 200, 30)
     a = np.asarray(dense(data))
     x = make(data)
     for _ in range(3):
@@ -224,8 +223,8 @@ def test_rows_and_constants_stay_one_row():
     np.testing.assert_allclose(values(columns), a - a.mean(1, keepdims=True) - np.arange(200.0)[:, None], atol=1e-12)
 
 
-def test_batches_and_vmap():
-    data = RNG.normal(size=(3, 60, 4)), RNG.normal(size=(3, 80, 4))
+def test_batches_and_vmap(rng):
+    data = rng.normal(size=(3, 60, 4)), rng.normal(size=(3, 80, 4))
     a = data[0] @ np.swapaxes(data[1], 1, 2)
     z = (a - a.mean(1, keepdims=True)) / a.std(1, keepdims=True)
     x = sa.LowRank(*data)
@@ -251,11 +250,11 @@ def bytes_of(tree) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_full_size(kind):
-    parameters, make, _ = KINDS[kind](*LARGE)
+def test_full_size(kind, rng):
+    parameters, make, _ = KINDS[kind](rng, *LARGE)
     x = make(*parameters)
-    w, y = (sa.asarray(RNG.normal(size=(n, 20))) for n in LARGE[::-1])
-    mask = RNG.random(LARGE[0]) < 0.3
+    w, y = (sa.asarray(rng.normal(size=(n, 20))) for n in LARGE[::-1])
+    mask = rng.random(LARGE[0]) < 0.3
 
     def pipeline(x, w, y):
         results = steps(x, w, y, sa)

@@ -94,6 +94,7 @@ def test_residuals_are_like_lapacks(name, n):
             assert backward_error(dense, x, b) <= bar
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("hermitian", [True, False])
 def test_indefinite_matrices(seed, hermitian):

@@ -12,16 +12,14 @@ import structarrays as sa
 from structarrays.kernels import toeplitz as layout
 from structarrays.kernels.toeplitz_products import product
 
-RNG = np.random.default_rng(0)
 
-
-def parts(m, n, which, dtype=float):
+def parts(rng, m, n, which, dtype=float):
     """Which diagonals are stored, their values, and the dense matrix."""
     low, high = 1 - m, n - 1
     first, last = {"all": (low, high), "lower": (low, 0), "upper": (0, high), "inner": (low // 2, high // 2)}[which]
-    values = RNG.normal(size=last - first + 1).astype(dtype)
+    values = rng.normal(size=last - first + 1).astype(dtype)
     if dtype is complex:
-        values = values + 1j * RNG.normal(size=values.shape)
+        values = values + 1j * rng.normal(size=values.shape)
     return first, values
 
 
@@ -45,9 +43,9 @@ def dense(first, values, shape, background=0.0):
         ((30, 200, 25), ("all", "all"), float),
     ],
 )
-def test_product(shape, kinds, dtype):
+def test_product(shape, kinds, dtype, rng):
     m, n, p = shape
-    (first_a, a), (first_b, b) = parts(m, n, kinds[0], dtype), parts(n, p, kinds[1], dtype)
+    (first_a, a), (first_b, b) = parts(rng, m, n, kinds[0], dtype), parts(rng, n, p, kinds[1], dtype)
     got = product(first_a, (m, n), first_b, (n, p), jnp.asarray(a), jnp.asarray(b))
     want = dense(first_a, a, (m, n))[0] @ dense(first_b, b, (n, p))[0]
     assert got.shape == want.shape
@@ -56,11 +54,11 @@ def test_product(shape, kinds, dtype):
 
 
 @pytest.mark.parametrize("kinds", [("all", "all"), ("lower", "inner")])
-def test_nan_and_infinity_stay_where_they_belong(kinds):
+def test_nan_and_infinity_stay_where_they_belong(kinds, rng):
     """The displacements would spread them along the diagonals; structural zeros absorb them."""
     m, n, p = 9, 40, 12
     for special in (np.nan, np.inf, -np.inf, 0.0):
-        (first_a, a), (first_b, b) = parts(m, n, kinds[0]), parts(n, p, kinds[1])
+        (first_a, a), (first_b, b) = parts(rng, m, n, kinds[0]), parts(rng, n, p, kinds[1])
         a[7], b[[1, b.size // 2]] = special, (np.inf, 0.0)
         (A, in_a), (B, in_b) = dense(first_a, a, (m, n)), dense(first_b, b, (n, p))
         with np.errstate(all="ignore"):
@@ -72,11 +70,11 @@ def test_nan_and_infinity_stay_where_they_belong(kinds):
         np.testing.assert_allclose(both[0], want, rtol=1e-12, atol=1e-12)
 
 
-def test_derivatives():
+def test_derivatives(rng):
     """Those of the dense formula, forward and backward."""
     m, n, p = 8, 30, 10
-    (first_a, a), (first_b, b) = parts(m, n, "all"), parts(n, p, "all")
-    weights = RNG.normal(size=(m, p))
+    (first_a, a), (first_b, b) = parts(rng, m, n, "all"), parts(rng, n, p, "all")
+    weights = rng.normal(size=(m, p))
 
     def structured(a, b):
         return jnp.sum(product(first_a, (m, n), first_b, (n, p), a, b) ** 2 * weights)
@@ -86,15 +84,15 @@ def test_derivatives():
         return jnp.sum((A @ B) ** 2 * weights)
 
     for derivative in (jax.grad, jax.jacfwd):
-        got, want = (derivative(f, argnums=(0, 1))(jnp.asarray(a), jnp.asarray(b)) for f in (structured, plain))
+        got, want = (jax.jit(derivative(f, argnums=(0, 1)))(a, b) for f in (structured, plain))
         for g, w in zip(got, want, strict=True):
             np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("batch", [(), (2,)])
-def test_gram_matrix_of_a_tall_design(batch):
+def test_gram_matrix_of_a_tall_design(batch, rng):
     """What least squares and principal components ask for first."""
-    c, r = RNG.normal(size=(*batch, 900)), RNG.normal(size=(*batch, 30))
+    c, r = rng.normal(size=(*batch, 900)), rng.normal(size=(*batch, 30))
     with sa.densify("error"):
         x = sa.Toeplitz(c, r)
         got = x.mT @ x
@@ -105,9 +103,9 @@ def test_gram_matrix_of_a_tall_design(batch):
         np.testing.assert_allclose(np.asarray(outer)[i], a @ a.T, atol=1e-11)
 
 
-def test_a_large_design_is_not_expanded():
+def test_a_large_design_is_not_expanded(rng):
     """8 GB, if it were."""
     rows, columns = 2_000_000, 500
-    x = sa.Toeplitz(RNG.normal(size=rows), RNG.normal(size=columns))
+    x = sa.Toeplitz(rng.normal(size=rows), rng.normal(size=columns))
     compiled = jax.jit(lambda x: (x.mT @ x).to_jax()).lower(x).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < 1e9

@@ -214,6 +214,7 @@ def test_determinants(name, definite):
         np.testing.assert_allclose(value, their_sign * np.exp(theirs), rtol=tolerance + 1e-9)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("name", "definite"), [("complex", True), ("complex", False), ("shifts", False)])
 def test_inverses(name, definite):
     T, dense = arrays(name, definite)

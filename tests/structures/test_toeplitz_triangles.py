@@ -83,6 +83,7 @@ def test_a_long_recursion():
 # ---- arrays -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("n", [3, 700])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 @pytest.mark.parametrize("upper", [False, True])

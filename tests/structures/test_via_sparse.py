@@ -14,21 +14,21 @@ def dense(x):
     return np.asarray(x.to_jax())
 
 
-def numbers(*shape):
-    return RNG.normal(size=shape)
+def numbers(rng, *shape):
+    return rng.normal(size=shape)
 
 
-def small(name, batch=()):
+def small(rng, name, batch=()):
     """Arrays of 12 × 12, of which less than half is stored."""
     return {
-        "BlockDiagonal": lambda: sa.BlockDiagonal(numbers(*batch, 6, 2, 2)),
-        "BlockBanded": lambda: sa.BlockBanded([numbers(*batch, 6, 2, 2), numbers(*batch, 5, 2, 2)], (0, -1)),
-        "Toeplitz": lambda: sa.Toeplitz(numbers(*batch, 2), numbers(*batch, 3), shape=(12, 12)),
-        "Banded": lambda: sa.Banded([numbers(*batch, 12), numbers(*batch, 9)], (0, 3), (12, 12)),
-        "Diagonal": lambda: sa.Diagonal(numbers(*batch, 12)),
-        "Permutation": lambda: sa.Permutation(RNG.permuted(np.tile(np.arange(12), (*batch, 1)), axis=-1)),
-        "background": lambda: sa.exp(sa.BlockDiagonal(numbers(*batch, 6, 2, 2))),
-        "Sparse": lambda: sa.Permutation(RNG.permuted(np.tile(np.arange(12), (*batch, 1)), axis=-1)) * 2.0,
+        "BlockDiagonal": lambda: sa.BlockDiagonal(numbers(rng, *batch, 6, 2, 2)),
+        "BlockBanded": lambda: sa.BlockBanded([numbers(rng, *batch, 6, 2, 2), numbers(rng, *batch, 5, 2, 2)], (0, -1)),
+        "Toeplitz": lambda: sa.Toeplitz(numbers(rng, *batch, 2), numbers(rng, *batch, 3), shape=(12, 12)),
+        "Banded": lambda: sa.Banded([numbers(rng, *batch, 12), numbers(rng, *batch, 9)], (0, 3), (12, 12)),
+        "Diagonal": lambda: sa.Diagonal(numbers(rng, *batch, 12)),
+        "Permutation": lambda: sa.Permutation(rng.permuted(np.tile(np.arange(12), (*batch, 1)), axis=-1)),
+        "background": lambda: sa.exp(sa.BlockDiagonal(numbers(rng, *batch, 6, 2, 2))),
+        "Sparse": lambda: sa.Permutation(rng.permuted(np.tile(np.arange(12), (*batch, 1)), axis=-1)) * 2.0,
     }[name]()
 
 
@@ -42,8 +42,8 @@ KEYS = (
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("batch", [(), (3,)], ids=str)
-def test_parts(name, batch):
-    x = small(name, batch)
+def test_parts(name, batch, rng):
+    x = small(rng, name, batch)
     a = dense(x)
     whole = (slice(None),) * len(batch)
     with sa.densify("error"):
@@ -77,10 +77,10 @@ def test_parts(name, batch):
 
 @pytest.mark.parametrize("first", NAMES)
 @pytest.mark.parametrize("second", NAMES)
-def test_joins(first, second):
+def test_joins(first, second, rng):
     if "background" in (first, second):
         return
-    x, y = small(first), small(second)
+    x, y = small(rng, first), small(rng, second)
     with sa.densify("error"):
         for axis in (0, 1):
             got = sa.concat([x, y, x], axis=axis)
@@ -89,11 +89,11 @@ def test_joins(first, second):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_are_written(name):
+def test_rows_are_written(name, rng):
     for key in (np.s_[5], np.s_[:, 7], np.s_[-2:], np.s_[[1, 8]]):
-        x = small(name)
+        x = small(rng, name)
         a = dense(x).copy()
-        value = numbers(*a[key].shape)
+        value = numbers(rng, *a[key].shape)
         with sa.densify("error"):
             x[key] = value
         a[key] = value
@@ -162,9 +162,9 @@ def test_rows_of_a_banded_matrix_in_any_order(offsets):
 # ---- permutations -------------------------------------------------------------------------------------------------------
 
 
-def test_rows_and_columns_of_permutations_are_sparse_under_jit():
+def test_rows_and_columns_of_permutations_are_sparse_under_jit(rng):
     for batch in ((), (2,)):
-        x = small("Permutation", batch)
+        x = small(rng, "Permutation", batch)
         a = dense(x)
         i = np.array([3, -1, 3, 0])
         for f in (lambda x, i: x[..., i, :], lambda x, i: x[..., i], lambda x, i: sa.take(x, i, axis=-1)):
@@ -179,31 +179,31 @@ def test_rows_and_columns_of_permutations_are_sparse_under_jit():
 
 @pytest.mark.parametrize("first", ["Sparse", "Permutation", "BlockDiagonal"])
 @pytest.mark.parametrize("second", ["Sparse", "Permutation", "Toeplitz", "Diagonal"])
-def test_stacks(first, second):
+def test_stacks(first, second, rng):
     for batch in ((), (2,)):
-        x, y = small(first, batch), small(second, batch)
+        x, y = small(rng, first, batch), small(rng, second, batch)
         for axis in range(len(batch) + 1):
             with sa.densify("error"):
                 got = sa.stack([x, y, x], axis=axis)
                 assert type(sa.stack([x], axis=axis)) is type(x)
             assert type(got) is (sa.Permutation if first == second == "Permutation" else type(got))
             np.testing.assert_array_equal(dense(got), np.stack([dense(x), dense(y), dense(x)], axis))
-    many = [small("Sparse") for _ in range(7)]
+    many = [small(rng, "Sparse") for _ in range(7)]
     np.testing.assert_array_equal(dense(sa.stack(many)), np.stack([dense(x) for x in many]))
     assert type(sa.concat([many[0]])) is sa.Sparse
 
 
-def batched(batch=(3, 2), core=(5, 4), dtype="float64"):
+def batched(rng, batch=(3, 2), core=(5, 4), dtype="float64"):
     """A sparse array of matrices with patterns of their own, of different sizes."""
-    a = np.where(RNG.random((*batch, *core)) < 0.3, RNG.integers(-4, 5, (*batch, *core)), 0).astype(dtype)
+    a = np.where(rng.random((*batch, *core)) < 0.3, rng.integers(-4, 5, (*batch, *core)), 0).astype(dtype)
     return sa.Sparse.from_dense(a), a
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod", "any", "all", "count_nonzero"])
 @pytest.mark.parametrize("axis", [0, 1, (0, 1), (1, -1), (0, -2, -1)], ids=str)
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_reductions_over_batches(name, axis, keepdims):
-    x, a = batched()
+def test_reductions_over_batches(name, axis, keepdims, rng):
+    x, a = batched(rng)
     with sa.densify("error"):
         for call in (lambda x: getattr(sa, name)(x, axis=axis, keepdims=keepdims),) * 2:
             got, compiled = call(x), jax.jit(call)(x)
@@ -215,20 +215,20 @@ def test_reductions_over_batches(name, axis, keepdims):
         assert type(got) is (sa.Sparse if whole else sa.Dense)
 
 
-def test_reductions_over_batches_of_permutations_and_of_nothing():
-    p = small("Permutation", (4,))
+def test_reductions_over_batches_of_permutations_and_of_nothing(rng):
+    p = small(rng, "Permutation", (4,))
     with sa.densify("error"):
         for name in ("sum", "max", "mean"):
             got = getattr(sa, name)(p, axis=0)
             assert type(got) is sa.Sparse and not got.padded
             np.testing.assert_array_equal(dense(got), getattr(np, name)(dense(p), axis=0))
-    none, a = batched((0,))
+    none, a = batched(rng, (0,))
     for name in ("sum", "prod", "any", "all"):
         np.testing.assert_array_equal(dense(getattr(sa, name)(none, axis=0)), getattr(np, name)(a, axis=0))
     empty = sa.Sparse(np.zeros((3, 0)), np.zeros((3, 0, 2), int), (4, 4))
     np.testing.assert_array_equal(dense(sa.max(empty, axis=0)), np.zeros((4, 4)))
     grad = jax.grad(lambda d: sa.sum(sa.sum(empty_or(d), axis=0) ** 2).to_jax())
-    x, a = batched((3,))
+    x, a = batched(rng, (3,))
 
     def empty_or(d):
         return x.with_data(d)
@@ -238,11 +238,11 @@ def test_reductions_over_batches_of_permutations_and_of_nothing():
 
 BATCH_WRITES = [
     (np.s_[0, 1, 2, 3], 7.0),
-    (np.s_[0, 1, 2], numbers(4)),
-    (np.s_[1, :, 2, 3], numbers(2)),
-    (np.s_[1, :, :, 3], numbers(2, 5)),
-    (np.s_[::2, 0, 1:3, 1:3], numbers(2, 2, 2)),
-    (np.s_[0:2, 1, [0, 4], [3, 0]], numbers(2, 2)),
+    (np.s_[0, 1, 2], numbers(RNG, 4)),
+    (np.s_[1, :, 2, 3], numbers(RNG, 2)),
+    (np.s_[1, :, :, 3], numbers(RNG, 2, 5)),
+    (np.s_[::2, 0, 1:3, 1:3], numbers(RNG, 2, 2, 2)),
+    (np.s_[0:2, 1, [0, 4], [3, 0]], numbers(RNG, 2, 2)),
     (np.s_[-1, 0, [0, 4], [3, 0]], 5.0),
     (np.s_[0], "sparse"),
     (np.s_[1:, 0], "sparse"),
@@ -252,16 +252,16 @@ BATCH_WRITES = [
 
 
 @pytest.mark.parametrize("case", range(len(BATCH_WRITES)))
-def test_writes_into_batches(case):
+def test_writes_into_batches(case, rng):
     key, value = BATCH_WRITES[case]
     values = {
-        "sparse": lambda: batched(())[0],
-        "batch of sparse": lambda: batched((3,))[0],
+        "sparse": lambda: batched(rng, ())[0],
+        "batch of sparse": lambda: batched(rng, (3,))[0],
         "diagonal": lambda: sa.eye(5, 4),
     }
     value = values[value]() if isinstance(value, str) else value
     host = dense(value) if isinstance(value, sa.Sparse | sa.Diagonal) else value
-    for x, a in (batched(), (lambda x, a: (x.mT.mT, a))(*batched())):
+    for x, a in (batched(rng), (lambda x, a: (x.mT.mT, a))(*batched(rng))):
         other = sa.asarray(x, copy=True)
         b = a.copy()
         b[key] = host

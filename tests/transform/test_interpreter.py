@@ -532,8 +532,8 @@ def test_a_loop_may_stack_what_nobody_needs():
     close(inverse(f)(f(x5)), x5)
 
 
-def test_a_matrix_of_unknowns():
-    x = jnp.asarray(RNG.normal(size=(5, 5)))
+def test_a_matrix_of_unknowns(rng):
+    x = jnp.asarray(rng.normal(size=(5, 5)))
     for f in (
         lambda x: jax.vmap(lambda row: MATRIX @ row)(x),
         lambda x: MATRIX @ x + 1.0,

@@ -33,7 +33,7 @@ def test_a_constant_as_a_branch(first):
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_running_sums_of_products(axis, reverse):
+def test_running_sums_of_products(axis, reverse, rng):
     A = sa.LowRank(rng.normal(size=(3, 9, 2)), rng.normal(size=(3, 8, 2)))
     got = sa.structured(lambda A: lax.cumsum(A, axis, reverse))(A)
     dense = np.asarray(A)

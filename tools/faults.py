@@ -1,0 +1,319 @@
+"""The faults that `planted_faults` plants: each is a mistake that a developer could make, in one place of the library.
+
+They are spread over all parts of the library and over kinds of mistakes. They were chosen by reading the library, without regard to the tests.
+A fault stays in this list when no test detects it.
+"""
+
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    """A replacement of text in a file.
+
+    Attributes
+    ----------
+    name : str
+        What is wrong.
+    file : str
+        The file in `structarrays`.
+    old, new : str
+        The text, which occurs exactly once in the file, and the text in its place.
+    first : str
+        What of `tests` runs first: tests of the faulty part, as arguments of pytest. It saves time and decides nothing.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    first: str
+
+
+FAULTS = (
+    # ---- core ----------------------------------------------------------------------------------------------------------
+    Fault(
+        "dropped background of a joined operand",
+        "core/elementwise.py",
+        "values.append(jnp.zeros((), x.dtype) if x.background is None else x.background)",
+        "values.append(jnp.zeros((), x.dtype))",
+        "test_elementwise.py::test_one_array",
+    ),
+    Fault(
+        "missing strong zero where an absorber stores nothing",
+        "core/elementwise.py",
+        "masks = [_indicator(x, pattern) for x in absorbers if not stores_pattern(x, pattern)]",
+        "masks = []",
+        "law/test_strong_zeros.py::test_multiply_absorbs",
+    ),
+    Fault(
+        "stale cache of kernels after a registration",
+        "core/registry.py",
+        "            self._found.clear()\n",
+        "",
+        "test_core.py::test_the_closest_kernel_serves transform/test_structured.py::test_a_kernel_registered_later_is_found",
+    ),
+    Fault(
+        "densify policy not asked in the mode error",
+        "core/operands.py",
+        'if policy.mode == "error" or (limit and size > policy.limit):',
+        "if limit and size > policy.limit:",
+        "test_core.py::test_densify",
+    ),
+    Fault(
+        "Python scalars promote like arrays",
+        "core/operands.py",
+        "    strong = [x.dtype for x in arrays if not is_weak(x)]\n",
+        "    strong = [x.dtype for x in arrays]\n",
+        "test_elementwise.py::test_python_scalars test_elementwise.py::test_promotion",
+    ),
+    Fault(
+        "a sum has the assumptions of either term",
+        "core/assumptions.py",
+        "frozenset.intersection(",
+        "frozenset.union(",
+        "test_core.py test_linear_algebra.py::test_assumptions",
+    ),
+    Fault(
+        "a write does not reach the views",
+        "core/writes.py",
+        "    if link is not None:\n        _push(x, link)\n",
+        "",
+        "test_views.py::test_writes_are_seen_by_both",
+    ),
+    Fault(
+        "an index equal to the size is not out of bounds",
+        "core/indexing.py",
+        "if low < -n or high >= n:",
+        "if low < -n or high > n:",
+        "test_indexing.py::test_bad_keys test_indexing.py::test_take",
+    ),
+    Fault(
+        "wrong fill of the structural zero in concat",
+        "core/batch.py",
+        "x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype)) if x.stores_entries and x.background is None else x",
+        "x._rebuild(x.entries, jnp.ones(x.batch_shape, x.dtype)) if x.stores_entries and x.background is None else x",
+        "test_manipulation.py::test_joining_two_structures",
+    ),
+    Fault(
+        "the correction of a variance is added",
+        "core/reductions.py",
+        "divisor = float(count - correction)",
+        "divisor = float(count + correction)",
+        "test_statistical.py::test_reductions_equal_numpy",
+    ),
+    Fault(
+        "a batch of coordinates is not broadcast with that of the array",
+        "core/entries.py",
+        "    batch = jnp.broadcast_shapes(x.batch_shape, coordinates[0].shape[:batch_ndim])\n",
+        "    batch = coordinates[0].shape[:batch_ndim]\n",
+        "structures/test_sparse.py structures/test_via_sparse.py",
+    ),
+    # ---- functions -----------------------------------------------------------------------------------------------------
+    Fault(
+        "searchsorted ignores the sorter",
+        "functions/searching.py",
+        'x1 = Dense._make((densify(x1, "searchsorted").data[densify(sorter, "searchsorted").data],))',
+        'x1 = Dense._make((densify(x1, "searchsorted").data,))',
+        "test_searching_sorting_set.py::test_sorter",
+    ),
+    Fault(
+        "wrong axis of the sums in a matrix norm",
+        "functions/linalg_norms.py",
+        "axis=-2 if abs(ord) == 1 else -1",
+        "axis=-1 if abs(ord) == 1 else -2",
+        "test_linalg_structured.py::test_parts_and_norms",
+    ),
+    Fault(
+        "wrong dtype of a norm that counts",
+        "functions/linalg_norms.py",
+        'f["astype"](f["not_equal"](x, 0), magnitude.dtype)',
+        'f["astype"](f["not_equal"](x, 0), x.dtype)',
+        "test_linalg_structured.py::test_parts_and_norms",
+    ),
+    Fault(
+        "eigh does not check that the matrix is square",
+        "functions/linalg_spectra.py",
+        '    check.square("linalg.eigh", x)\n',
+        "",
+        "test_linear_algebra.py::test_errors test_linalg_structured.py::test_spectra",
+    ),
+    Fault(
+        "where with three structures takes the background of the wrong operand",
+        "functions/searching.py",
+        "pattern, background = join(x2, condition)[0], x2.background",
+        "pattern, background = join(x2, condition)[0], x1.background if x1.stores_entries else None",
+        "test_searching_sorting_set.py::test_where",
+    ),
+    # ---- kernels -------------------------------------------------------------------------------------------------------
+    Fault(
+        "the pivot row is not exchanged with the first row",
+        "kernels/banded_lu.py",
+        "others = jnp.where(index == p, window[0], window)[1:]",
+        "others = window[1:]",
+        "kernels/test_banded.py::test_interchanges",
+    ),
+    Fault(
+        "missing conjugate in the derivative of a banded Cholesky factor",
+        "kernels/banded_cholesky.py",
+        "l[1:, None] * below.conj()",
+        "l[1:, None] * below",
+        "kernels/test_banded.py::test_derivatives",
+    ),
+    Fault(
+        "missing conjugate above the diagonal of a Hermitian tridiagonal matrix",
+        "kernels/tridiagonal.py",
+        "            upper = lower.conj()\n",
+        "            upper = lower\n",
+        "kernels/test_tridiagonal.py::test_values",
+    ),
+    Fault(
+        "off-by-one end of a diagonal in the product of two banded matrices",
+        "kernels/bands.py",
+        "min(last, inner - k1)",
+        "min(last, inner - k1 - 1)",
+        "kernels/test_bands.py::test_band_matmul",
+    ),
+    Fault(
+        "transforms too short for a wide Toeplitz matrix of few diagonals",
+        "kernels/toeplitz.py",
+        "fast_length(max(m + last, n - first, values.shape[-1], n))",
+        "fast_length(max(m + last, values.shape[-1], n))",
+        "structures/test_toeplitz.py::test_products_with_dense_matrices",
+    ),
+    Fault(
+        "duplicates overwrite each other",
+        "kernels/sparse.py",
+        "data = start.at[slot].add(data, **options)",
+        "data = start.at[slot].set(data, **options)",
+        "structures/test_sparse.py::test_duplicates_are_added_as_scipy_does",
+    ),
+    Fault(
+        "missing conjugate in the derivative of an indefinite factorisation",
+        "kernels/indefinite.py",
+        "transpose_a=True, conjugate_a=hermitian, **options)",
+        "transpose_a=True, conjugate_a=False, **options)",
+        "test_factorizations.py::test_derivative_of_ldl",
+    ),
+    Fault(
+        "wrong transpose in the gradient of a square root",
+        "kernels/matrix_functions.py",
+        "transpose_solve=lambda _, c: solve(x.mT, c)",
+        "transpose_solve=lambda _, c: solve(x, c)",
+        "test_matrix_functions.py::test_sqrtm",
+    ),
+    Fault(
+        "wrong sign of a determinant with row exchanges",
+        "kernels/banded.py",
+        "jnp.where(odd, -one, one)",
+        "one",
+        "kernels/test_banded.py::test_slogdet_and_cholesky",
+    ),
+    Fault(
+        "equal extrema each get the whole derivative",
+        "kernels/statistical.py",
+        "jnp.sum(attained * tangent, axis=axes) / jnp.sum(attained, axis=axes)",
+        "jnp.sum(attained * tangent, axis=axes)",
+        "kernels/test_statistical_kernels.py::test_derivative_of_extrema",
+    ),
+    # ---- structures ----------------------------------------------------------------------------------------------------
+    Fault(
+        "wrong sign of differences along a core axis",
+        "structures/banded_reductions.py",
+        "result[k] = part(k, k + 1, length) - part(k, k, length)",
+        "result[k] = part(k, k, length) - part(k, k + 1, length)",
+        "test_statistical.py::test_differences_equal_numpy",
+    ),
+    Fault(
+        "permutation instead of its inverse on the right",
+        "structures/permutation_products.py",
+        "    inverse = mapped(kernel.inverse, x2.p)\n",
+        "    inverse = x2.p\n",
+        "structures/test_permutation.py::test_products_with_dense",
+    ),
+    Fault(
+        "missing conjugate where a Hermitian matrix changes its triangle",
+        "structures/symmetric.py",
+        "self.reflect(self.data.mT)",
+        "self.data.mT",
+        "structures/test_triangles.py::test_classes_and_values_of_results",
+    ),
+    Fault(
+        "swapped factors in the imaginary part of a low-rank matrix",
+        "structures/low_rank.py",
+        "return low_rank(_side_by_side(a, c), _side_by_side(d, b))",
+        "return low_rank(_side_by_side(a, c), _side_by_side(b, d))",
+        "structures/test_factored.py law/test_law.py -k imag",
+    ),
+    Fault(
+        "the factors of a low-rank matrix are divided along each other's axes",
+        "structures/low_rank.py",
+        "return (*batch, rows, None), (*batch, columns, None)",
+        "return (*batch, columns, None), (*batch, rows, None)",
+        "test_many_devices.py::test_documented_communication test_many_devices.py::test_each_device_holds_its_part",
+    ),
+    Fault(
+        "wrong transpose in the derivative of Woodbury's formula",
+        "structures/sum_solvers.py",
+        "Capacitance(None, capacitance.c.mT, capacitance.regular)",
+        "Capacitance(None, capacitance.c, capacitance.regular)",
+        "structures/test_parts.py::test_derivatives_of_sums",
+    ),
+    Fault(
+        "a complex multiple of a Hermitian Kronecker factor stays Hermitian",
+        "structures/kronecker.py",
+        'kept = {"symmetric"} if x.dtype.kind == "c" else {"symmetric", "hermitian"}',
+        'kept = {"symmetric", "hermitian"}',
+        "structures/test_kronecker.py::test_multiples_keep_what_is_known",
+    ),
+    Fault(
+        "dropped background of a banded matrix in blocks",
+        "structures/block_banded.py",
+        "restrict(x, empty).entries, x.background)",
+        "restrict(x, empty).entries, None)",
+        "structures/test_blocks.py::test_from_banded",
+    ),
+    # ---- transform -----------------------------------------------------------------------------------------------------
+    Fault(
+        "a reverse cumulative sum stays reversed",
+        "transform/rules_reductions.py",
+        '    return call("flip", result, axis=axis) if reverse else result\n',
+        "    return result\n",
+        "transform/test_functions.py -k cumsum",
+    ),
+    Fault(
+        "stale plan of an equation under another policy of strong zeros",
+        "transform/rules_elementwise.py",
+        ", strong_zeros_policy.value, Registry.registrations",
+        ", Registry.registrations",
+        "transform/test_structured.py::test_strong_zeros_absorb",
+    ),
+    Fault(
+        "swapped axes where vmap moves the mapped axis",
+        "transform/calculus.py",
+        'return FUNCTIONS["moveaxis"](x, 0, axis)',
+        'return FUNCTIONS["moveaxis"](x, axis, 0)',
+        "test_transforms.py",
+    ),
+    # ---- interop -------------------------------------------------------------------------------------------------------
+    Fault(
+        "missing conjugate in the product with an adjoint",
+        "interop/linear_operators.py",
+        "    return conj(result) if complex_matrix else result\n",
+        "    return result\n",
+        "test_scipy_operators.py::test_methods",
+    ),
+    Fault(
+        "arrays in the order of columns are read in that of rows",
+        "interop/files.py",
+        'order="F" if columns_first else "C"',
+        'order="C"',
+        "test_files.py::test_containers_numbers_and_other_arrays",
+    ),
+    Fault(
+        "swapped diagonals below and above for Lineax",
+        "interop/lineax.py",
+        "for k in (0, -1, 1))",
+        "for k in (0, 1, -1))",
+        "test_lineax.py::test_solvers_by_diagonals",
+    ),
+)
