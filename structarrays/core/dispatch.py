@@ -29,6 +29,7 @@ from .array import COMPILED, RETRIED, Array, dynamic_classes
 from .contexts import linalg_errors
 from .dense import Dense
 from .errors import DensifyError
+from .explicit import automatic
 from .operands import check_operand, densify, lift, strip_weak, to_dense, unsupported
 from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry, Run
@@ -148,7 +149,11 @@ class Function(Registry[Any], Generic[R]):
         return jax.jit(self._compiled, static_argnums=0, inline=True)
 
     def _compiled(self, static: tuple[Any, ...], *arrays: Any) -> Any:
-        """What is compiled. Where parameters say where the entries stand, those that are handed through stay outside."""
+        """What is compiled."""
+        return automatic(functools.partial(self._computed, static))(*arrays)
+
+    def _computed(self, static: tuple[Any, ...], *arrays: Any) -> Any:
+        """The result. Where parameters say where the entries stand, those that are handed through stay outside."""
         result = self._trace(static, *arrays)
         count = pieces(arrays)
         if count > 1:

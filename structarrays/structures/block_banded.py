@@ -10,6 +10,7 @@ from jax import lax
 
 from ..core import dtypes
 from ..core.dense import parameter
+from ..core.explicit import shortened
 from ..core.join import restrict
 from ..kernels import bands as band_kernel
 from .banded import Banded, bands, integers, matrix_shape, vectors
@@ -122,7 +123,7 @@ class BlockBanded(Blocks):
         stored = self._value[0][:-1]
         if self.pieces == 1:
             return stored
-        return tuple(b[..., : run.count, :, :] for b, run in zip(stored, self.runs, strict=True))
+        return shortened(stored, tuple(run.count for run in self.runs), -3)
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -1,0 +1,105 @@
+"""Meshes with explicit axes, which `jax.make_mesh` makes.
+
+There the type of an array says how the array is divided, and JAX asks each operation to keep to that: it slices only into even parts,
+and it refuses products whose result can be divided in several ways. The library computes as with axes of the type `Auto`, where XLA
+chooses. Only what goes in and what comes out has explicit types.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import jax
+from jax.extend.core import jaxpr_as_fun
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, use_abstract_mesh
+
+from .propagation import result_specs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .typing import Shape, Spec
+
+T = TypeVar("T")
+
+
+def explicit_names(mesh: Any) -> tuple[str, ...]:
+    """The axes of a mesh that are explicit."""
+    return tuple(
+        name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind == AxisType.Explicit
+    )
+
+
+def _divided_mesh(leaves: Sequence[Any]) -> Any:
+    """The mesh along whose explicit axes one of these arrays is divided, or None."""
+    for leaf in leaves:
+        sharding = getattr(jax.typeof(leaf), "sharding", None)
+        if sharding is not None and any(sharding.spec) and explicit_names(sharding.mesh):
+            return sharding.mesh
+    return None
+
+
+def automatic(function: Callable[..., T]) -> Callable[..., T]:
+    """Let a function of pytrees of arrays compute with axes of the type `Auto` where its arguments lie on explicit ones.
+
+    The results lie on the explicit axes again, divided as `propagation` finds.
+    """
+
+    @functools.wraps(function)
+    def computed(*args: Any) -> T:
+        leaves, tree = jax.tree.flatten(args)
+        mesh = _divided_mesh(leaves)
+        if mesh is None:
+            return function(*args)
+        types = dict.fromkeys(explicit_names(mesh), AxisType.Auto)
+        result_tree: Any = None
+
+        def flat(*leaves: Any) -> list[Any]:
+            nonlocal result_tree
+            results, result_tree = jax.tree.flatten(function(*jax.tree.unflatten(tree, leaves)))
+            return results
+
+        with use_abstract_mesh(mesh.update_axis_types(types)):
+            inside = [jax.sharding.reshard(leaf, PartitionSpec()) for leaf in leaves]
+            program = jax.make_jaxpr(flat)(*inside)
+            results = jaxpr_as_fun(program)(*inside)
+        specs = result_specs(program.jaxpr, [_spec(leaf) for leaf in leaves])
+        placed = [
+            jax.sharding.reshard(x, NamedSharding(mesh, _even(spec, x.shape, mesh)))
+            for x, spec in zip(results, specs, strict=True)
+        ]
+        whole: T = jax.tree.unflatten(result_tree, placed)
+        return whole
+
+    return computed
+
+
+def _spec(leaf: Any) -> Spec:
+    """For each dimension of an array the explicit axes along which it is divided."""
+    spec = tuple(jax.typeof(leaf).sharding.spec)
+    return spec + (None,) * (jax.typeof(leaf).ndim - len(spec))
+
+
+def _even(spec: Spec, shape: Shape, mesh: Any) -> PartitionSpec:
+    """A specification without the dimensions that do not divide evenly."""
+    return PartitionSpec(
+        *(along if n % devices_along(mesh, along) == 0 else None for n, along in zip(shape, spec, strict=True))
+    )
+
+
+def devices_along(mesh: Any, along: str | tuple[str, ...] | None) -> int:
+    """The number of pieces of a dimension that is divided along these axes of a mesh."""
+    names = () if along is None else (along,) if isinstance(along, str) else along
+    return math.prod(mesh.shape[name] for name in names)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2), inline=True)
+def shortened(arrays: tuple[jax.Array, ...], lengths: tuple[int, ...], axis: int) -> tuple[jax.Array, ...]:
+    """The first elements of arrays along an axis, as many of each as its length says."""
+
+    def cut(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(jax.lax.slice_in_dim(x, 0, n, axis=axis) for x, n in zip(arrays, lengths, strict=True))
+
+    return automatic(cut)(*arrays)
