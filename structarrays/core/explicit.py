@@ -7,6 +7,7 @@ chooses. Only what goes in and what comes out has explicit types.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,9 +17,11 @@ from jax.extend.core import jaxpr_as_fun
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, use_abstract_mesh
 
 from .propagation import result_specs
+from .tracing import compiling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from .typing import Shape, Spec
 
@@ -27,9 +30,7 @@ T = TypeVar("T")
 
 def explicit_names(mesh: Any) -> tuple[str, ...]:
     """The axes of a mesh that are explicit."""
-    return tuple(
-        name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind == AxisType.Explicit
-    )
+    return tuple(name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind == AxisType.Explicit)
 
 
 def _divided_mesh(leaves: Sequence[Any]) -> Any:
@@ -76,6 +77,33 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
     return computed
 
 
+def jit(function: Callable[..., Any], *, static_argnums: int | tuple[int, ...] = (), **options: Any) -> Any:
+    """`jax.jit` of a function that computes as `automatic` says."""
+    static = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+
+    @functools.wraps(function)
+    def computed(*args: Any) -> Any:
+        def of_arrays(*arrays: Any) -> Any:
+            rest = iter(arrays)
+            return function(*(value if i in static else next(rest) for i, value in enumerate(args)))
+
+        return automatic(of_arrays)(*(value for i, value in enumerate(args) if i not in static))
+
+    return jax.jit(computed, static_argnums=static_argnums, **options)
+
+
+def context(leaves: Sequence[Any]) -> AbstractContextManager[Any]:
+    """Return the context in which JAX differentiates an eager function of these arrays.
+
+    By arrays on explicit axes JAX does that only within `jax.set_mesh`.
+    """
+    meshes = [leaf.sharding.mesh for leaf in leaves if isinstance(getattr(leaf, "sharding", None), NamedSharding)]
+    mesh = next((mesh for mesh in meshes if isinstance(mesh, jax.sharding.Mesh) and explicit_names(mesh)), None)
+    if mesh is None or not jax.sharding.get_abstract_mesh().empty or compiling():
+        return contextlib.nullcontext()
+    return jax.set_mesh(mesh)
+
+
 def _spec(leaf: Any) -> Spec:
     """For each dimension of an array the explicit axes along which it is divided."""
     spec = tuple(jax.typeof(leaf).sharding.spec)
@@ -95,11 +123,9 @@ def devices_along(mesh: Any, along: str | tuple[str, ...] | None) -> int:
     return math.prod(mesh.shape[name] for name in names)
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2), inline=True)
-def shortened(arrays: tuple[jax.Array, ...], lengths: tuple[int, ...], axis: int) -> tuple[jax.Array, ...]:
+def _shortened(arrays: tuple[jax.Array, ...], lengths: tuple[int, ...], axis: int) -> tuple[jax.Array, ...]:
     """The first elements of arrays along an axis, as many of each as its length says."""
+    return tuple(jax.lax.slice_in_dim(x, 0, n, axis=axis) for x, n in zip(arrays, lengths, strict=True))
 
-    def cut(*arrays: jax.Array) -> tuple[jax.Array, ...]:
-        return tuple(jax.lax.slice_in_dim(x, 0, n, axis=axis) for x, n in zip(arrays, lengths, strict=True))
 
-    return automatic(cut)(*arrays)
+shortened = jit(_shortened, static_argnums=(1, 2), inline=True)

@@ -69,7 +69,8 @@ class Placement:
 
         if isinstance(device, NamedSharding):
             return cast("Self", sharding.placed(cast("Array", self), device))
-        moved: Self = jax.tree.map(lambda leaf: jax.device_put(leaf, device), sharding.repadded(self, 1) if sharding.pieces((self,)) > 1 else self)
+        whole = sharding.repadded(self, 1) if sharding.pieces((self,)) > 1 else self
+        moved: Self = jax.tree.map(lambda leaf: jax.device_put(leaf, device), whole)
         return moved
 
     def __dlpack_device__(self) -> tuple[Any, int]:

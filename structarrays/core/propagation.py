@@ -38,7 +38,13 @@ def result_specs(jaxpr: Any, specs: Sequence[Spec]) -> list[Spec]:
             rule = _RULES.get(equation.primitive.name, _by_place)
             try:
                 results = rule(equation, operands)
-            except (AttributeError, KeyError, TypeError, ValueError, IndexError):  # the equation has another form in this JAX
+            except (
+                AttributeError,
+                KeyError,
+                TypeError,
+                ValueError,
+                IndexError,
+            ):  # the equation has another form in this JAX
                 continue
             for variable, spec in zip(equation.outvars, results, strict=True):
                 known[variable] = _without_repetition(spec, _shape(variable))

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
+from . import explicit
 from .array import Array
-from .explicit import automatic, devices_along, explicit_names
+from .explicit import devices_along, explicit_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -145,7 +146,5 @@ def padded_for(result: T, count: int) -> T:
     return padded
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def repadded(x: T, count: int) -> T:
-    """The same of arrays outside of a compiled call, also on explicit axes of a mesh."""
-    return automatic(lambda x: padded_for(x, count))(x)
+repadded = explicit.jit(padded_for, static_argnums=1)
+"""The same outside of a compiled call."""

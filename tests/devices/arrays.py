@@ -29,11 +29,15 @@ def meshes(kind: str):
         _kind.reset(token)
 
 
+def explicit() -> bool:
+    """Whether the axes of the meshes are explicit."""
+    return KINDS[_kind.get()][0] == AxisType.Explicit
+
+
 def mesh(shape=None, names=("rows",)):
     """All devices in one row, or in a grid."""
     shape = (jax.device_count(),) if shape is None else shape
-    axis_type = KINDS[_kind.get()][0]
-    return jax.make_mesh(shape, names, None if axis_type == AxisType.Explicit else (axis_type,) * len(names))
+    return jax.make_mesh(shape, names) if explicit() else jax.make_mesh(shape, names, (AxisType.Auto,) * len(names))
 
 
 def sharding(*spec):
