@@ -77,6 +77,23 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
     return computed
 
 
+def call(function: Callable[..., T], *args: Any) -> T:
+    """The result of a function that computes as `automatic` says, outside of compiled functions, too."""
+    compiled: Callable[..., T] = function if _divided_mesh(jax.tree.leaves(args)) is None else jit(function)
+    return compiled(*args)
+
+
+def is_automatic(mesh: Any) -> bool:
+    """Whether this code is run by `automatic`, for arrays on this mesh."""
+    current = jax.sharding.get_abstract_mesh()
+    return current.axis_names == mesh.axis_names and not explicit_names(current)
+
+
+def eval_shape(function: Callable[..., Any], *args: Any) -> Any:
+    """`jax.eval_shape` of a function that computes as `automatic` says."""
+    return jax.eval_shape(automatic(function), *args)
+
+
 def jit(function: Callable[..., Any], *, static_argnums: int | tuple[int, ...] = (), **options: Any) -> Any:
     """`jax.jit` of a function that computes as `automatic` says."""
     static = (static_argnums,) if isinstance(static_argnums, int) else static_argnums

@@ -74,9 +74,9 @@ def _put(leaf: Any, spec: Spec, mesh: Any, divides: Callable[[int, Any], bool]) 
         return jax.device_put(leaf, where)
     if not explicit_names(mesh):
         return jax.lax.with_sharding_constraint(leaf, where)
-    if explicit_names(jax.sharding.get_abstract_mesh()) or jax.sharding.get_abstract_mesh().empty:
-        return jax.sharding.reshard(leaf, where)
-    return jax.lax.with_sharding_constraint(leaf, where.spec)  # inside of `automatic`
+    if explicit.is_automatic(mesh):
+        return jax.lax.with_sharding_constraint(leaf, where.spec)
+    return jax.device_put(leaf, where)  # `reshard` does not bring in the devices of a mesh that is not set
 
 
 def of_factors(factors: Sequence[Array], spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:

@@ -232,7 +232,7 @@ def written(data: jax.Array, items, value: jax.Array, donate: bool) -> jax.Array
         _check_broadcast(value.shape, indexing._result_shape(static))
         return (_write_box_donated if donate else _write_box)(static, data, starts, value)
     static, operands = indexing.fancy(items)
-    shape = jax.eval_shape(lambda d, o: indexing.read_fancy(static, d, o), data, operands).shape
+    shape = explicit.eval_shape(lambda d, o: indexing.read_fancy(static, d, o), data, operands).shape
     _check_broadcast(value.shape, shape)
     return (_write_fancy_donated if donate else _write_fancy)(static, data, operands, value)
 

@@ -6,11 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes, pattern
+from ..core import dtypes, explicit, pattern
 from ..core.array import Array
 from ..core.dense import batch_shape_of, parameter
 from ..core.entries import elements
-from ..core.explicit import shortened
 from ..core.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..core.validation import validated
 from ..kernels import bands as kernel
@@ -109,7 +108,7 @@ class Banded(Array):
         stored = self._value[0][: len(self.offsets)]
         if self.pieces == 1:
             return stored
-        return shortened(stored, tuple(kernel.diagonal_length(self.core_shape, k) for k in self.offsets), -1)
+        return explicit.shortened(stored, tuple(kernel.diagonal_length(self.core_shape, k) for k in self.offsets), -1)
 
     @property
     def entries(self) -> tuple:
