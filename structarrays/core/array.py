@@ -453,7 +453,12 @@ class Array(Conveniences, Placement):
         return cast(str, FUNCTIONS["interop.html"](self))
 
     def __reduce__(self) -> tuple[Callable[..., Array], tuple[Aux, Leaves]]:
-        leaves, aux = self._padded_for(1)._value  # it may be read where there is another number of devices
+        whole = self
+        if self.pieces > 1:  # it may be read where there is another number of devices
+            from .sharding import repadded
+
+            whole = repadded(self, 1)
+        leaves, aux = whole._value
         return _unpickle, (aux, tuple(leaf if isinstance(leaf, Array | None) else np.asarray(leaf) for leaf in leaves))
 
     def __copy__(self) -> Array:

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import dtypes
+from . import dtypes, explicit
 from .array import COMPILED, RETRIED, Array, dynamic_classes
 from .contexts import linalg_errors
 from .dense import Dense
@@ -145,7 +145,7 @@ class Function(Registry[Any], Generic[R]):
     @functools.cached_property
     def _jit(self) -> Any:
         """The compiled call; made when it is first needed, since that takes a tenth of a millisecond."""
-        return jax.jit(self._compiled, static_argnums=0, inline=True)
+        return explicit.jit(self._compiled, static_argnums=0, inline=True)
 
     def _compiled(self, static: tuple[Any, ...], *arrays: Any) -> Any:
         """What is compiled. Where parameters say where the entries stand, those that are handed through stay outside."""
@@ -452,7 +452,7 @@ class ArrayFunction(Function[R]):
     @functools.cached_property
     def _fast(self) -> Callable[..., Any]:
         """The compiled call without static arguments, where the operators find it."""
-        COMPILED[self.name] = jax.jit(functools.partial(self._compiled, ()), inline=True)
+        COMPILED[self.name] = explicit.jit(functools.partial(self._compiled, ()), inline=True)
         return COMPILED[self.name]
 
     def __call__(self, *arrays: Any, **unknown: Any) -> R:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from . import explicit
 from .text import readable
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ def default(x: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return everywhere(rows, columns, STORED)
     if x.static_pattern:
         # Of an entry that fills several places `_positions` knows but one; `_free` has one entry for each.
-        free = jax.eval_shape(lambda value: value._free(), x)
+        free = explicit.eval_shape(lambda value: value._free(), x)
         if type(free) is not type(x):
             return pattern(free, rows, columns)
     try:

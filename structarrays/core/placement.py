@@ -51,14 +51,14 @@ class Placement:
         Raises
         ------
         ValueError
-            If a dimension cannot be divided into equal pieces, or the mesh has axes of a type other than ``Auto``.
+            If a dimension cannot be divided into equal pieces.
 
         Examples
         --------
         >>> import jax
-        >>> from jax.sharding import AxisType, NamedSharding, PartitionSpec
+        >>> from jax.sharding import NamedSharding, PartitionSpec
         >>> import structarrays as sa
-        >>> mesh = jax.make_mesh((1,), ("rows",), axis_types=(AxisType.Auto,))  # one device here, any number elsewhere
+        >>> mesh = jax.make_mesh((1,), ("rows",))  # one device here, any number elsewhere
         >>> A = sa.tridiagonal([1.0], [2.0, 3.0], [4.0]).to_device(NamedSharding(mesh, PartitionSpec("rows", None)))
         >>> A @ sa.ones(2)
         Dense([6., 4.], dtype=float64)
@@ -69,7 +69,8 @@ class Placement:
 
         if isinstance(device, NamedSharding):
             return cast("Self", sharding.placed(cast("Array", self), device))
-        moved: Self = jax.tree.map(lambda leaf: jax.device_put(leaf, device), sharding.padded_for(self, 1))
+        whole = sharding.repadded(self, 1) if sharding.pieces((self,)) > 1 else self
+        moved: Self = jax.tree.map(lambda leaf: jax.device_put(leaf, device), whole)
         return moved
 
     def __dlpack_device__(self) -> tuple[Any, int]:

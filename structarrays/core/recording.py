@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import jax
 
+from . import explicit
 from .registry import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -312,9 +314,9 @@ def recorded_call(function: Function[Any], static: tuple[Any, ...], arrays: Sequ
 
     log: Log = _log.value  # there is one, or else the call would not be recorded
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
-        return function._trace(static, *arrays)
+        return explicit.automatic(functools.partial(function._trace, static))(*arrays)
     first = len(log.events)
-    jax.eval_shape(lambda *a: function._trace(static, *a), *arrays)
+    explicit.eval_shape(functools.partial(function._trace, static), *arrays)
     with _log(None):
         memory = function._jit.lower(static, *arrays).compile().memory_analysis()
         function._jit(static, *arrays)

@@ -12,14 +12,14 @@ compiled call makes of such an array is padded again before it leaves, so that i
 from __future__ import annotations
 
 import functools
-import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
+from . import explicit
 from .array import Array
-from .dense import Dense
+from .explicit import devices_along, explicit_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -35,18 +35,12 @@ def placed(x: Array, sharding: NamedSharding) -> Array:
     Raises
     ------
     ValueError
-        If the specification has more entries than the array has dimensions, or a dimension does not divide evenly; if an axis of
-        the mesh is of a type other than ``Auto``.
+        If the specification has more entries than the array has dimensions, or a dimension does not divide evenly.
     """
     spec, mesh = tuple(sharding.spec), sharding.mesh
     if len(spec) > x.ndim:
         raise ValueError(f"to_device: the array has {x.ndim} dimensions, but {sharding.spec} speaks of {len(spec)}")
     spec += (None,) * (x.ndim - len(spec))
-    if type(x) is not Dense and any(kind != AxisType.Auto for kind in mesh.axis_types):
-        raise ValueError(
-            f"to_device: the axes of the mesh must be of the type Auto, got {mesh.axis_types}; make it by "
-            "jax.make_mesh(shape, names, axis_types=(jax.sharding.AxisType.Auto,) * len(names))"
-        )
     for axis, (n, along) in enumerate(zip(x.shape, spec, strict=True)):
         count = devices_along(mesh, along)
         if n % count:
@@ -57,17 +51,13 @@ def placed(x: Array, sharding: NamedSharding) -> Array:
     return _placed(x, spec, mesh)
 
 
-def devices_along(mesh: Any, along: str | tuple[str, ...] | None) -> int:
-    """The number of pieces of a dimension that is divided along these axes of a mesh."""
-    names = () if along is None else (along,) if isinstance(along, str) else along
-    return math.prod(mesh.shape[name] for name in names)
-
-
 def _placed(x: Array, spec: Spec, mesh: Any) -> Array:
     def divides(n: int, along: Any) -> bool:
         return along is not None and n % devices_along(mesh, along) == 0
 
-    x = x._padded_for(max(devices_along(mesh, along) for along in (*spec, None)))
+    count = max(devices_along(mesh, along) for along in (*spec, None))
+    if _pads(x) and x.pieces != count:
+        x = repadded(x, count)
     leaves, (cls, meta, assumptions) = x._value
     where = zip(leaves, x._specs(spec, divides), strict=True)
     return cls._make(
@@ -79,8 +69,14 @@ def _put(leaf: Any, spec: Spec, mesh: Any, divides: Callable[[int, Any], bool]) 
     spec = tuple(along if divides(n, along) else None for n, along in zip(leaf.shape, spec, strict=False))
     if isinstance(leaf, Array):
         return _placed(leaf, spec + (None,) * (leaf.ndim - len(spec)), mesh)
-    put: Any = jax.lax.with_sharding_constraint if isinstance(leaf, jax.core.Tracer) else jax.device_put
-    return put(leaf, NamedSharding(mesh, PartitionSpec(*spec)))
+    where = NamedSharding(mesh, PartitionSpec(*spec))
+    if not isinstance(leaf, jax.core.Tracer):
+        return jax.device_put(leaf, where)
+    if not explicit_names(mesh):
+        return jax.lax.with_sharding_constraint(leaf, where)
+    if explicit.is_automatic(mesh):
+        return jax.lax.with_sharding_constraint(leaf, where.spec)
+    return jax.device_put(leaf, where)  # `reshard` does not bring in the devices of a mesh that is not set
 
 
 def of_factors(factors: Sequence[Array], spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
@@ -148,3 +144,7 @@ def padded_for(result: T, count: int) -> T:
     """Results of a call with all arrays in them padded for this many pieces."""
     padded: T = jax.tree.map(lambda x: x._padded_for(count) if _pads(x) else x, result, is_leaf=_pads)
     return padded
+
+
+repadded = explicit.jit(padded_for, static_argnums=1)
+"""The same outside of a compiled call."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-import jax
-
+from . import explicit
 from .array import Array
 from .assumptions import IMPLIED
 from .registry import Registry
@@ -27,7 +26,7 @@ def check_parameters(x: Array) -> None:
     try:
         shape = x.shape
         well_formed = all(type(n) is int and n >= 0 for n in shape) and math.prod(shape) < 2**63
-        dense = jax.eval_shape(lambda x: x._dense(), x) if well_formed else None
+        dense = explicit.eval_shape(lambda x: x._dense(), x) if well_formed else None
     except Exception as error:  # whatever the code of a class meets in parameters that are none
         raise ValueError(f"the parameters of a {name} do not fit together: {error}") from error
     if dense is None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from . import explicit
 from .array import Array
 from .dense import Dense
 from .dispatch import ArrayFunction, Function, _static
@@ -25,7 +26,7 @@ class _View(Function[Array]):
     """What `ViewFunction` and its fast sibling have in common."""
 
     def _declare(self, inverse: Callable[..., Any]) -> None:
-        self._inverse = jax.jit(
+        self._inverse = explicit.jit(
             lambda data, shape, static: inverse(data, shape, **dict(static)), static_argnums=(1, 2), inline=True
         )
 

@@ -4,7 +4,6 @@ import math
 import operator
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..core import dtypes
@@ -301,7 +300,7 @@ def _filled(name, shape, value, dtype, device):
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype)
     if on_host(math.prod(shape)):
         return put(np.full(shape, value, dtype), device)
-    return Dense._make((jnp.full(shape, value, dtype, device=device),))
+    return Dense._make((kernels.full(shape, value, dtype=dtype, device=device),))
 
 
 def _full(name, shape, fill_value, dtype, device):
@@ -315,7 +314,7 @@ def _full(name, shape, fill_value, dtype, device):
     data = value.to_jax()
     if not isinstance(data, jax.core.Tracer) and on_host(math.prod(shape)):
         return put(np.full(shape, np.asarray(data)), device)
-    return Dense._make((jnp.full(shape, data, data.dtype, device=device),))
+    return Dense._make((kernels.full(shape, data, dtype=data.dtype, device=device),))
 
 
 # ---- matrices -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import indexing, writes
+from ..core import explicit, indexing, writes
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import Function, function
@@ -19,13 +19,15 @@ write_entries = Registry("write_entries")
 """``write_entries.kernel(A)``: ``(x, items, value, donate)`` to the array after a write of single entries, or None where
 no structure can hold it. Runs eagerly, since integers in a key decide about the structure."""
 
-_read_box = jax.jit(indexing.read_box, static_argnums=0)
-_write_box = jax.jit(indexing.write_box, static_argnums=0)
-_write_box_donated = jax.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
-_read_fancy = jax.jit(indexing.read_fancy, static_argnums=0)
-_write_fancy = jax.jit(indexing.write_fancy, static_argnums=0)
-_write_fancy_donated = jax.jit(indexing.write_fancy, static_argnums=0, donate_argnums=1)
-_write_where = jax.jit(lambda data, mask, value: jnp.where(_trailing(mask, data.ndim), value.astype(data.dtype), data))
+_read_box = explicit.jit(indexing.read_box, static_argnums=0)
+_write_box = explicit.jit(indexing.write_box, static_argnums=0)
+_write_box_donated = explicit.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
+_read_fancy = explicit.jit(indexing.read_fancy, static_argnums=0)
+_write_fancy = explicit.jit(indexing.write_fancy, static_argnums=0)
+_write_fancy_donated = explicit.jit(indexing.write_fancy, static_argnums=0, donate_argnums=1)
+_write_where = explicit.jit(
+    lambda data, mask, value: jnp.where(_trailing(mask, data.ndim), value.astype(data.dtype), data)
+)
 
 
 def _trailing(mask, ndim):
@@ -230,7 +232,7 @@ def written(data: jax.Array, items, value: jax.Array, donate: bool) -> jax.Array
         _check_broadcast(value.shape, indexing._result_shape(static))
         return (_write_box_donated if donate else _write_box)(static, data, starts, value)
     static, operands = indexing.fancy(items)
-    shape = jax.eval_shape(lambda d, o: indexing.read_fancy(static, d, o), data, operands).shape
+    shape = explicit.eval_shape(lambda d, o: indexing.read_fancy(static, d, o), data, operands).shape
     _check_broadcast(value.shape, shape)
     return (_write_fancy_donated if donate else _write_fancy)(static, data, operands, value)
 

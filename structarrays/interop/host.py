@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, explicit
 from ..core.array import Array, is_array
 from ..core.dense import Dense
 from ..core.registry import FUNCTIONS
@@ -154,7 +154,7 @@ class _HostCall:
     def __init__(self, fun, result, vmap_method):
         self.fun, self.result, self.vmap_method = fun, result, vmap_method
         self.name = getattr(fun, "__name__", type(fun).__name__)
-        self.compiled = jax.jit(self._from_compiled_code, static_argnums=0)
+        self.compiled = explicit.jit(self._from_compiled_code, static_argnums=0)
 
     def __call__(self, *args):
         leaves, tree = jax.tree.flatten(args)

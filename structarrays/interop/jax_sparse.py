@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental.sparse import BCOO, BCSR
 
+from ..core import explicit
 from ..core.array import Array
 from ..core.dense import Dense
 from ..structures.sparse import Sparse
@@ -100,5 +101,5 @@ def from_sparse(x, /) -> Array:
         return Sparse(data, coordinates, shape)
     if x.n_batch:
         # Each matrix has padding of its own: the constructor for traced coordinates, which may be out of range, sorts it out.
-        return jax.jit(lambda data, coordinates: Sparse(data, coordinates, shape))(data, coordinates)
+        return explicit.jit(lambda data, coordinates: Sparse(data, coordinates, shape))(data, coordinates)
     return Sparse(data[np.flatnonzero(stored)], tuple(c[stored] for c in host), shape)

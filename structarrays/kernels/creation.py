@@ -3,6 +3,8 @@
 import jax.numpy as jnp
 from jax import Array
 
+from .devices import put
+
 
 def arange(start, /, stop=None, step=1, *, dtype, device=None) -> Array:
     """Evenly spaced values in ``[start, stop)``; of ``[0, start)`` if only one bound is given."""
@@ -23,12 +25,14 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype, device=
 
 def full(shape, fill_value, *, dtype, device=None) -> Array:
     """``fill_value`` everywhere."""
-    return jnp.full(shape, fill_value, dtype, device=device)
+    return put(
+        jnp.full(shape, fill_value, dtype, device=device), device
+    )  # in compiled functions `full` makes no explicit type
 
 
 def linspace(start, stop, /, num: int, *, dtype, device=None, endpoint: bool = True) -> Array:
     """``num`` evenly spaced values from ``start`` to ``stop``."""
-    return jnp.linspace(start, stop, num, endpoint=endpoint, dtype=dtype, device=device)
+    return put(jnp.linspace(start, stop, num, endpoint=endpoint, dtype=dtype), device)
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:

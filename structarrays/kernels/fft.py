@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from .devices import put
+
 
 def by_rows(x: Array) -> Array:
     """The same array, laid out row by row."""
@@ -101,12 +103,12 @@ def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype, device=None) -> Array:
     """Frequencies of `fft` for samples ``d`` apart."""
-    return jnp.fft.fftfreq(n, d=d, dtype=dtype, device=device)
+    return put(jnp.fft.fftfreq(n, d=d, dtype=dtype), device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype, device=None) -> Array:
     """Frequencies of `rfft` for samples ``d`` apart."""
-    return jnp.fft.rfftfreq(n, d=d, dtype=dtype, device=device)
+    return put(jnp.fft.rfftfreq(n, d=d, dtype=dtype), device)
 
 
 def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes, pattern
+from ..core import dtypes, explicit, pattern
 from ..core.array import Array
 from ..core.dense import batch_shape_of, parameter
 from ..core.entries import elements
@@ -108,8 +108,7 @@ class Banded(Array):
         stored = self._value[0][: len(self.offsets)]
         if self.pieces == 1:
             return stored
-        lengths = (kernel.diagonal_length(self.core_shape, k) for k in self.offsets)
-        return tuple(d[..., :length] for d, length in zip(stored, lengths, strict=True))
+        return explicit.shortened(stored, tuple(kernel.diagonal_length(self.core_shape, k) for k in self.offsets), -1)
 
     @property
     def entries(self) -> tuple:

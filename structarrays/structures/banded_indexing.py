@@ -4,15 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import indexing
+from ..core import explicit, indexing
 from ..functions.indexing import index, write_entries
 from ..kernels import bands as kernel
 from .banded import Banded, bands
 from .sparse import Sparse, _index_dtype
 from .via_sparse import pays, selected_axis
 
-_write_box = jax.jit(indexing.write_box, static_argnums=0)
-_write_box_donated = jax.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
+_write_box = explicit.jit(indexing.write_box, static_argnums=0)
+_write_box_donated = explicit.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
 
 
 def _equal_steps(x, *, operands, key) -> bool:

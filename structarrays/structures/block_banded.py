@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..core import dtypes
+from ..core import dtypes, explicit
 from ..core.dense import parameter
 from ..core.join import restrict
 from ..kernels import bands as band_kernel
@@ -122,7 +122,7 @@ class BlockBanded(Blocks):
         stored = self._value[0][:-1]
         if self.pieces == 1:
             return stored
-        return tuple(b[..., : run.count, :, :] for b, run in zip(stored, self.runs, strict=True))
+        return explicit.shortened(stored, tuple(run.count for run in self.runs), -3)
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -209,7 +209,7 @@ class BlockBanded(Blocks):
             i, j = np.nonzero(np.any(np.asarray(a) != 0, axis=tuple(range(a.ndim - 2))))
             offsets = {0, *np.unique(j // block[1] - i // block[0]).tolist()}
         empty = without_values(offsets, shape, block, a.dtype)
-        x = empty._rebuild(empty._gather(a), None)
+        x = empty._rebuild(explicit.call(empty._gather, a), None)
         _check_rest(a, x)
         return x
 
@@ -247,7 +247,7 @@ class BlockBanded(Blocks):
         if 0 in (*block, m, n) or m % block[0] or n % block[1]:
             raise ValueError(f"x must be made up of blocks of shape {block}, got shape {x.shape}")
         empty = without_values(needed_offsets(x, block) or {0}, (m, n), block, x.dtype, x.batch_shape)
-        return empty._rebuild(restrict(x, empty).entries, x.background)
+        return explicit.call(lambda x: empty._rebuild(restrict(x, empty).entries, x.background), x)
 
     @classmethod
     def from_bsr(cls, matrix):

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, explicit
 from ..core.dense import Dense, batch_shape_of, parameter
 from ..kernels import blocks as kernel
 from .blocks import Blocks, Run, batch_of_blocks
@@ -137,7 +137,7 @@ class BlockDiagonal(Blocks):
         if _core_shape(meta) != a.shape[-2:]:
             raise ValueError(f"sizes make up a matrix of shape {_core_shape(meta)}, but a has shape {a.shape}")
         empty = cls._make((*(jnp.zeros(m, a.dtype) for m in meta), None), meta)
-        x = cls._make((*empty._gather(a), None), meta)
+        x = cls._make((*explicit.call(empty._gather, a), None), meta)
         _check_rest(a, x)
         return x
 

@@ -4,15 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import indexing
+from ..core import explicit, indexing
 from ..functions.indexing import index, write_entries
 from ..kernels import bands as band_kernel
 from .block_banded import BlockBanded, at_offsets, block_banded, from_uniform
 from .block_diagonal import BlockDiagonal, block_diagonal, is_uniform, narrowest
 from .blocks import Blocks
 
-_write_box = jax.jit(indexing.write_box, static_argnums=0)
-_write_box_donated = jax.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
+_write_box = explicit.jit(indexing.write_box, static_argnums=0)
+_write_box_donated = explicit.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
 
 # ---- slices ---------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from ..core import dtypes
+from ..core import dtypes, explicit
 from ..core.array import Array
 from ..core.dense import Dense, batch_shape_of
 from ..core.entries import elements
@@ -71,7 +71,7 @@ class Hankel(Array):
         if 0 in shape:
             return cls._make((jnp.zeros((*batch, 0), dtype),), shape)
         c, r = (jnp.broadcast_to(line.astype(dtype), (*batch, line.shape[-1])) for line in (c, r))
-        return cls._make((jnp.concatenate([c, r[..., 1:]], axis=-1),), shape)
+        return cls._make((explicit.call(lambda c, r: jnp.concatenate([c, r[..., 1:]], axis=-1), c, r),), shape)
 
     @classmethod
     def from_dense(cls, a):
@@ -94,7 +94,7 @@ class Hankel(Array):
         [1.0, 2.0, 3.0]
         """
         data = matrix_data(a)
-        return checked(Hankel._make((_edge(data),), data.shape[-2:]), data, "the antidiagonals are not constant")
+        return checked(Hankel._make((explicit.call(_edge, data),), data.shape[-2:]), data, "the antidiagonals are not constant")
 
     @property
     def values(self) -> jax.Array:

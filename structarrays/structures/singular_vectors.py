@@ -5,9 +5,9 @@ beside a matrix ``A = Q R`` one of rank r adds r columns to Q. Neither has a der
 values of zero are any that are orthonormal), so that they serve eager calls, and the dense form the others.
 """
 
-import jax
 import jax.numpy as jnp
 
+from ..core import explicit
 from ..core.dense import Dense
 from ..core.factored import stored
 from ..functions.linalg import matmul, matrix_transpose, qr, svd
@@ -44,7 +44,7 @@ def _(x, *, full_matrices=True):
     return SVDResult(u, Dense._make((jnp.pad(values, missing),)), matrix_transpose(v))
 
 
-@jax.jit
+@explicit.jit
 def _of_factors(x):
     """The reflectors of the left singular vectors, the values, and the reflectors of the rows of ``Vh``, as columns."""
     u, values, v = kernel.svd(*(p._dense() for p in x.parts))
@@ -114,7 +114,7 @@ def _factored(x):
     return q, r.to_jax()
 
 
-@jax.jit
+@explicit.jit
 def _updated(q, r, x):
     """The singular value decomposition of ``q r + x`` as ``(q top + new bottom, values, vh)``."""
     adjoint = matrix_transpose(conj(q))

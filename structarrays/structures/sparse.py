@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes, pattern
+from ..core import dtypes, explicit, pattern
 from ..core.array import Array
 from ..core.dense import parameter
 from ..core.text import inline
@@ -175,7 +175,7 @@ class Sparse(Array):
                 raise ValueError(f"from_dense: nnz is {nnz}, but a has {counts.max()} nonzero elements")
             if not behind:
                 where = np.nonzero(np.asarray(a))
-                return cls._make(*_sorted_by_host(a[where], list(where), shape))._padded_to(bound)
+                return cls._make(*_sorted_by_host(explicit.call(lambda a: a[where], a), list(where), shape))._padded_to(bound)
 
         def entries(matrix):
             where = jnp.nonzero(matrix, size=bound, fill_value=0)
@@ -183,7 +183,7 @@ class Sparse(Array):
             coordinates = (jnp.where(stored, w, n) for w, n in zip(where, shape, strict=True))
             return jnp.where(stored, matrix[where], 0), *(c.astype(_index_dtype(shape)) for c in coordinates)
 
-        leaves = kernel.over_batch(entries, behind)(a)
+        leaves = explicit.call(kernel.over_batch(entries, behind), a)
         return cls._make((*leaves, None), (shape, tuple(range(core_ndim)), True))
 
     def to_scipy(self):

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..core import explicit
 from ..core.array import Array
 from ..core.elementwise import ElementwiseArrayFunction, absorbing_operands
 from ..core.join import is_zero_outside
@@ -20,7 +21,7 @@ from ..kernels import sparse_host as host
 from .sparse import Sparse
 from .sparse_joins import has_sparse_form, to_sparse
 
-_as_sparse = jax.jit(to_sparse)
+_as_sparse = explicit.jit(to_sparse)
 
 
 def compiled(function, *arrays, **static):
@@ -129,7 +130,7 @@ def _of_one_pattern(function):
         result = function._trace((), x, x._rebuild((data,), background)._assuming(assumptions))
         return incomplete(result, (x,))
 
-    return jax.jit(run, static_argnums=3)
+    return explicit.jit(run, static_argnums=3)
 
 
 @functools.cache
@@ -150,7 +151,7 @@ def _on_pattern(function):
             arrays.append(x._rebuild((entries,), background)._assuming(assumed))
         return incomplete(function._trace((), *arrays), (pattern,))
 
-    return jax.jit(run, static_argnums=3)
+    return explicit.jit(run, static_argnums=3)
 
 
 def register_exact(cls):

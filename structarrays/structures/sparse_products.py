@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..core import dtypes
+from ..core import dtypes, explicit
 from ..core.array import Array
 from ..core.assumptions import carried
 from ..core.contexts import densify_policy, strong_zeros_policy
@@ -23,7 +23,7 @@ from .diagonal import Diagonal
 from .sparse import Sparse, _index_dtype, zero_sparse
 from .sparse_joins import has_sparse_form, to_sparse
 
-_as_sparse = jax.jit(to_sparse)
+_as_sparse = explicit.jit(to_sparse)
 
 
 def _is_matrix(x, *args, **static) -> bool:

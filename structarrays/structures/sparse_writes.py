@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import indexing
+from ..core import explicit, indexing
 from ..functions.indexing import write_entries
 from ..kernels import sparse as kernel
 from ..kernels import sparse_host as host
@@ -64,8 +64,8 @@ def _write_data(data, places, value):
     return write(data, places, value)
 
 
-_write = jax.jit(_write_data)
-_write_donated = jax.jit(_write_data, donate_argnums=0)
+_write = explicit.jit(_write_data)
+_write_donated = explicit.jit(_write_data, donate_argnums=0)
 
 
 def _storing(x, where, owned):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes, pattern
+from ..core import dtypes, explicit, pattern
 from ..core.array import Array
 from ..core.dense import Dense, batch_shape_of, parameter
 from ..core.entries import elements
@@ -102,7 +102,9 @@ class Toeplitz(Array):
         if r is not None:
             r = _line(r, "r")
         else:
-            r = jnp.conj(c) if shape is None else jnp.conj(c)[..., : matrix_shape(shape, "shape")[1]]
+            r = jnp.conj(c)
+            if shape is not None:
+                (r,) = explicit.shortened((r,), (min(r.shape[-1], matrix_shape(shape, "shape")[1]),), -1)
         shape = (c.shape[-1], r.shape[-1]) if shape is None else matrix_shape(shape, "shape")
         for name, line, size, side in (("c", c, shape[0], "rows"), ("r", r, shape[1], "columns")):
             if line.shape[-1] > size:
@@ -118,7 +120,7 @@ class Toeplitz(Array):
         if 0 in shape:
             return cls._make((jnp.zeros((*batch, 0), dtype),), (0, -1, shape))
         c, r = (jnp.broadcast_to(line.astype(dtype), (*batch, line.shape[-1])) for line in (c, r))
-        values = jnp.concatenate([c[..., ::-1], r[..., 1:]], axis=-1)
+        values = explicit.call(lambda c, r: jnp.concatenate([c[..., ::-1], r[..., 1:]], axis=-1), c, r)
         return cls._make((values,), (1 - c.shape[-1], r.shape[-1] - 1, shape))
 
     @classmethod
@@ -143,7 +145,7 @@ class Toeplitz(Array):
         """
         data = matrix_data(a)
         shape = data.shape[-2:]
-        values = first_row_and_column(data)
+        values = explicit.call(first_row_and_column, data)
         return checked(
             Toeplitz._make((values,), (*kernel.full_range(shape), shape)), data, "the diagonals are not constant"
         )

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..core import explicit
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.factored import Factored, chain, with_batch
@@ -86,7 +87,7 @@ def _(x):
     return chain(jnp.add, [*map(_bound, x.parts)])
 
 
-@jax.jit
+@explicit.jit
 def _is_finite(x):
     return jnp.isfinite((2 * _bound(x)).astype(real_dtype(x.dtype)))  # twice: the bound, too, is rounded
 

@@ -10,6 +10,7 @@ import operator
 import jax
 import jax.numpy as jnp
 
+from ..core import explicit
 from ..core.array import Array, is_array
 from ..core.batch import check_axis
 from ..core.operands import densify
@@ -115,7 +116,8 @@ def value_and_grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool =
             return _number(value), (value, aux)
 
         derivative = jax.grad(of_parameters, has_aux=True, holomorphic=holomorphic)
-        parameters, (value, aux) = derivative([leaves[i] for i in by])
+        with explicit.context(leaves):
+            parameters, (value, aux) = derivative([leaves[i] for i in by])
         for i, parameter in zip(by, parameters, strict=True):
             leaves[i] = parameter
         gradients = jax.tree.unflatten(tree, leaves)
@@ -231,7 +233,7 @@ def _spread(prefix, full, argument):
     return jax.tree.leaves(spread, is_leaf=_is_none)
 
 
-_expand = jax.jit(lambda x: densify(x, "vmap"))
+_expand = explicit.jit(lambda x: densify(x, "vmap"))
 
 
 def _ready(x, axis):

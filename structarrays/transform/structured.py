@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ..core import explicit
 from ..core.array import Array, is_array
 from ..core.dense import Dense
 from ..core.dispatch import is_hashable
@@ -103,7 +104,7 @@ class _Call(NamedTuple):
     static: tuple = ()
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(explicit.jit, static_argnums=0)
 def _run(call: _Call, *values):
     from . import programs  # here, since what it needs of JAX takes as long to import as the whole package
 

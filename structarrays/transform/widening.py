@@ -6,6 +6,7 @@ JAX. Targets are joined until they hold whatever may come, and values are widene
 
 import jax
 
+from ..core import explicit
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import strip_weak
@@ -76,7 +77,7 @@ def join_targets(x, y):
         return forgetful[0]
     if not (x.static_pattern and y.static_pattern):
         return dense_target(x)
-    first, second = jax.eval_shape(_joined, *forgetful)
+    first, second = explicit.eval_shape(_joined, *forgetful)
     if not isinstance(first, Array) or type(first) is Dense or key(first) != key(second):
         return dense_target(x)
     return first

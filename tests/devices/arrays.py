@@ -1,5 +1,8 @@
 """Arrays of many structures, and the mesh that they are divided on."""
 
+import contextlib
+from contextvars import ContextVar
+
 import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
@@ -9,9 +12,32 @@ import structarrays as sa
 N = 64
 
 
-def mesh():
-    """All devices in one row."""
-    return jax.make_mesh((jax.device_count(),), ("rows",), axis_types=(AxisType.Auto,))
+KINDS = {"auto": (AxisType.Auto, False), "explicit": (AxisType.Explicit, False), "set": (AxisType.Explicit, True)}
+"""Of a mesh: the type of its axes, and whether it is the mesh of `jax.set_mesh`."""
+
+_kind = ContextVar("kind", default="auto")
+
+
+@contextlib.contextmanager
+def meshes(kind: str):
+    """Within it the meshes are of this kind."""
+    token = _kind.set(kind)
+    try:
+        with jax.set_mesh(mesh()) if KINDS[kind][1] else contextlib.nullcontext():
+            yield
+    finally:
+        _kind.reset(token)
+
+
+def explicit() -> bool:
+    """Whether the axes of the meshes are explicit."""
+    return KINDS[_kind.get()][0] == AxisType.Explicit
+
+
+def mesh(shape=None, names=("rows",)):
+    """All devices in one row, or in a grid."""
+    shape = (jax.device_count(),) if shape is None else shape
+    return jax.make_mesh(shape, names) if explicit() else jax.make_mesh(shape, names, (AxisType.Auto,) * len(names))
 
 
 def sharding(*spec):

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 import structarrays as sa
-from devices.arrays import N, sharding, structures
+from devices.arrays import N, explicit, sharding, structures
 from devices.communication import PROGRAMS, collectives
 
 x = np.random.default_rng(1).normal(size=N)
@@ -78,7 +78,8 @@ def transformed(name: str) -> dict:
     programs = {
         "jit": lambda A, stack, x: jax.jit(loss)(A, x),
         "grad": lambda A, stack, x: np.asarray(sa.grad(loss)(A, x)),
-        "vmap": lambda A, stack, x: jax.vmap(loss, (0, None))(stack, x),
+        # Over an axis that is divided JAX maps only what is not divided along the same explicit axis.
+        "vmap": lambda A, stack, x: jax.vmap(loss, (0, None))(stack, x.to_device(x.device) if explicit() else x),
         "scan": lambda A, stack, x: np.concatenate([np.ravel(part) for part in iterated(A, x)]),
     }
     alone = A, A * scale, sa.asarray(x)
