@@ -15,6 +15,7 @@ from ..core.dispatch import function
 from ..core.registry import FUNCTIONS
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import conj
+from .numpy_host import is_traced
 
 
 @function("x1", "x2")
@@ -81,6 +82,27 @@ def product(x: Array, other, name: str):
     return np.array(_data(result)) if isinstance(other, np.ndarray) else result
 
 
+_SCIPY = "scipy.sparse.linalg"
+
+
+def as_called(result: Array, frame):
+    """The product of an array of ours and one of NumPy, as the code that asked for it by ``@`` needs it.
+
+    An array of ours to all code but that of `scipy.sparse.linalg`: from version 1.18 on SciPy makes a linear operator of ``A @ x`` where it
+    called ``A.matvec(x)`` before, and the vectors of its solvers are NumPy's, which results of the operator have to be as well.
+
+    Parameters
+    ----------
+    result : Array
+        The product.
+    frame : frame
+        That of the code.
+    """
+    if not frame.f_globals.get("__name__", "").startswith(_SCIPY) or is_traced(result):
+        return result
+    return np.array(_data(result))
+
+
 def _data(x: Array) -> jax.Array:
     return x._value[0][0] if type(x) is Dense else x.to_jax()
 
@@ -102,7 +124,7 @@ def combine(name: str, x1, x2):
     Beside a `scipy.sparse.linalg.LinearOperator` a matrix is one, too (``*`` is the product, as everywhere there). All others get their
     turn, and so does the operator where a product is one by values: those of vectors and dense matrices.
     """
-    scipy = sys.modules.get("scipy.sparse.linalg")
+    scipy = sys.modules.get(_SCIPY)
     x, other = (x1, x2) if isinstance(x1, Array) else (x2, x1)
     if scipy is None or name not in _COMBINED or not isinstance(other, scipy.LinearOperator) or len(x.shape) != 2:
         return NotImplemented
@@ -121,4 +143,4 @@ _COMBINED = {
     "multiply": lambda x1, x2: x1 @ x2,
 }
 
-FUNCTIONS.update({"interop.product": product, "interop.combine": combine})
+FUNCTIONS.update({"interop.product": product, "interop.combine": combine, "interop.as_called": as_called})
