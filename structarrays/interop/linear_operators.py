@@ -12,6 +12,7 @@ import numpy as np
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import function
+from ..core.foreign import SPARSE, is_pydata_sparse
 from ..core.registry import FUNCTIONS
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import conj
@@ -124,8 +125,10 @@ def combine(name: str, x1, x2):
     Beside a `scipy.sparse.linalg.LinearOperator` a matrix is one, too (``*`` is the product, as everywhere there). All others get their
     turn, and so does the operator where a product is one by values: those of vectors and dense matrices.
     """
-    scipy = sys.modules.get(_SCIPY)
     x, other = (x1, x2) if isinstance(x1, Array) else (x2, x1)
+    if is_pydata_sparse(other):
+        raise TypeError(f"{name}: {SPARSE}")  # its own operators would compile code for an array of ours, and fail
+    scipy = sys.modules.get(_SCIPY)
     if scipy is None or name not in _COMBINED or not isinstance(other, scipy.LinearOperator) or len(x.shape) != 2:
         return NotImplemented
     if name in ("matmul", "multiply") and type(x) is Dense:
