@@ -13,6 +13,7 @@ import pytest
 from numpy.testing import overrides
 
 import structarrays as sa
+from structarrays.interop import numpy as numpy_protocol
 from structarrays.interop import numpy_functions, numpy_ufuncs, numpy_writes
 
 MAKERS = {
@@ -365,10 +366,82 @@ def test_no_function_with_a_counterpart_is_missed():
         assert (public & overridable()) - known <= {"numpy.save"}, module
 
 
+UFUNCS_BY_NUMPY = {
+    "bitwise_count", "cbrt", "float_power", "fmax", "fmin", "fmod", "frexp", "gcd", "heaviside", "isnat", "lcm", "ldexp", "logaddexp2",
+    "modf", "spacing",
+}  # fmt: skip
+"""The ufuncs of numbers that are computed by NumPy, since the standard has no function for them."""
+
+UFUNCS_OF_TEXTS = {
+    "count", "endswith", "find", "index", "isalnum", "isalpha", "isdecimal", "isdigit", "islower", "isnumeric", "isspace", "istitle",
+    "isupper", "rfind", "rindex", "startswith", "str_len",
+}  # fmt: skip
+
+FUNCTIONS_BY_NUMPY = {
+    "lib.scimath": "arccos arcsin arctanh log log10 log2 logn power sqrt",
+    "lib.stride_tricks": "sliding_window_view",
+    "linalg": "tensorinv tensorsolve",
+    "": """allclose angle apply_along_axis apply_over_axes argpartition array2string array_equal array_equiv array_repr array_str average
+        bincount choose compress convolve corrcoef correlate cov delete digitize ediff1d einsum einsum_path extract frombuffer fromfile
+        fromfunction fromiter fromstring genfromtxt geomspace gradient histogram histogram2d histogram_bin_edges histogramdd i0 insert
+        interp intersect1d isclose iscomplex isneginf isposinf isreal ix_ lexsort loadtxt logspace median nanargmax nanargmin nanmedian
+        nanpercentile nanquantile packbits pad partition percentile piecewise poly polyadd polyder polydiv polyfit polyint polymul
+        polysub polyval quantile ravel_multi_index real_if_close require resize roots save savetxt savez savez_compressed select
+        setdiff1d setxor1d sinc sort_complex trapezoid trapz trim_zeros union1d unpackbits unravel_index unwrap vander""",
+}
+"""The functions that are computed by NumPy, or that a function of NumPy hands to others which are ours."""
+
+
+def test_no_function_of_numpy_is_unknown():
+    """A function that is new in NumPy has to be put somewhere: into the tables, or into the list of those that NumPy computes."""
+    known = (
+        numpy_functions.COUNTERPARTS.keys()
+        | numpy_functions.ADAPTERS.keys()
+        | numpy_functions.QUESTIONS.keys()
+        | numpy_writes.WRITES.keys()
+    )
+    refused = numpy_protocol._REFUSED
+    by_numpy = {
+        ".".join(filter(None, ("numpy", module, name)))
+        for module, names in FUNCTIONS_BY_NUMPY.items()
+        for name in names.split()
+    }
+    assert not by_numpy & known
+    assert {
+        name for name in overridable() - known - by_numpy if not {name, name.rpartition(".")[0]} & refused.keys()
+    } <= {"numpy.in1d", "numpy.row_stack"}  # names that NumPy 2.4 has removed
+
+
+def test_no_ufunc_of_numpy_is_unknown():
+    """So has a ufunc, also one that is no function of NumPy's by name, such as those behind the parts of a complex array."""
+    names = {ufunc.__name__ for ufunc in overrides.get_overridable_numpy_ufuncs()}
+    tables = numpy_ufuncs.UFUNCS.keys() | numpy_ufuncs.COMPOSED.keys()
+    assert not tables & UFUNCS_BY_NUMPY
+    unknown = {name for name in names - tables - UFUNCS_BY_NUMPY - UFUNCS_OF_TEXTS if not name.startswith("_")}
+    assert unknown <= {"clip"}  # an internal one, which np.clip calls
+    public = {value.__name__ for value in vars(np).values() if isinstance(value, np.ufunc)}
+    assert public <= names
+
+
+@pytest.mark.parametrize("name", ["real", "imag"])
+@pytest.mark.parametrize("structure", ["Dense", "Diagonal", "Toeplitz"])
+def test_ufuncs_of_parts(structure, name):
+    """Since NumPy 2.5 the parts of a complex array have a ufunc."""
+    ufunc = getattr(np._core.umath, name, None)
+    x = MAKERS[structure]() * (1 - 2j)
+    function = ufunc or getattr(np, name)
+    same(function(x), function(np.asarray(x)))
+    assert type(function(x)) is type(x)
+    if ufunc is not None:
+        with pytest.raises(TypeError, match="real|imag"):
+            ufunc(MAKERS[structure]())
+
+
 def test_no_ufunc_with_a_counterpart_is_missed():
     names = {ufunc.__name__ for ufunc in overrides.get_overridable_numpy_ufuncs()}
     ours = {name for name in vars(sa) if callable(vars(sa)[name])}
-    assert (names & ours) - numpy_ufuncs.UFUNCS.keys() <= {"clip"}  # an internal one, which np.clip calls
+    tables = numpy_ufuncs.UFUNCS.keys() | numpy_ufuncs.COMPOSED.keys()
+    assert (names & ours) - tables <= {"clip"}  # an internal one, which np.clip calls
     # The functions of the standard that act on elements are all reached from a ufunc, under one name or another.
     elementwise = {f.__name__ for f in map(vars(sa).get, ours) if hasattr(f, "zero") and hasattr(f, "kinds")}
     by_functions = {"clip", "imag", "real", "round", "where"}

@@ -293,8 +293,112 @@ def test_algebra_of_operators(structure, dtype):
             close(operator @ v, expected @ v)
             close(operator.H @ V, expected.conj().T @ V)
             close(operator.T.matvec(v), expected.T @ v)
-        close(ours @ sa.asarray(V), host @ V)
         close(V.T @ ours, V.T @ host)
+
+
+ADJOINTS = {
+    "matvec": lambda host, v: host @ v,
+    "rmatvec": lambda host, v: host.conj().T @ v,
+    "matmat": lambda host, v: host @ v,
+    "rmatmat": lambda host, v: host.conj().T @ v,
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_results_follow_the_operands(dtype):
+    """Of NumPy's vectors NumPy's, with memory of their own, and of ours ours: in every version of SciPy."""
+    A, host = matrix("Banded", dtype)
+    ours, scipys = sa.interop.scipy.operator(A), linalg.aslinearoperator(A)
+    with sa.densify("error"):
+        for name, expected in ADJOINTS.items():
+            V = numbers(N, *(3,) * name.endswith("mat"), dtype=dtype)
+            for operator in (A, ours, scipys, scipys.H.H, scipys.T.T):
+                result = getattr(operator, name)(V)
+                close(result, expected(host, V))
+                assert result.flags.writeable and result.flags.owndata
+            for operator in (A, ours):
+                for vector in (sa.asarray(V), jnp.asarray(V)):
+                    result = getattr(operator, name)(vector)
+                    assert type(result) is sa.Dense
+                    close(np.asarray(result), expected(host, V))
+        for shape in ((N,), (N, 3)):
+            V = numbers(*shape, dtype=dtype)
+            for result, expected in ((ours @ V, host @ V), (V.T @ ours, V.T @ host), (ours.dot(V), host @ V)):
+                close(result, expected)
+            for vector in (sa.asarray(V), jnp.asarray(V)):
+                products = [(ours @ vector, host @ V), (ours.dot(vector), host @ V)]
+                if isinstance(vector, sa.Array):  # those of JAX refuse an operator of SciPy before it is asked
+                    products.append((vector.T @ ours, V.T @ host))
+                for result, expected in products:
+                    assert type(result) is sa.Dense
+                    close(np.asarray(result), expected)
+
+
+def test_only_scipys_own_code_gets_numpys_arrays():
+    """In code of everybody else a product of an array of ours and one of NumPy is ours."""
+    A, v = sa.Diagonal(np.arange(1.0, 4.0)), np.ones(3)
+    assert type(A @ v) is sa.Dense
+    assert type(linalg.LinearOperator((3, 3), matvec=lambda x: A @ x, dtype=float)._matvec(v)) is sa.Dense
+    asks = {"__name__": "scipy.sparse.linalg._of_the_future", "A": A, "v": v, "u": jnp.ones(3)}
+    exec("product, jaxs, sums = A @ v, A @ u, A + v", asks)
+    close(asks["product"], np.arange(1.0, 4.0))
+    assert type(asks["jaxs"]) is sa.Dense and isinstance(asks["sums"], sa.Array)
+    exec("import jax; traced = jax.jit(lambda a: A @ v + 0 * a, static_argnums=())(u)", asks)
+    assert isinstance(asks["traced"], sa.Array)
+
+
+KRYLOV = ("cg", "cgs", "bicg", "bicgstab", "gmres", "lgmres", "minres", "qmr", "gcrotmk", "tfqmr", "lsqr", "lsmr")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("structure", ["Banded", "Toeplitz", "LowRank", "Sparse", "Kronecker", "Inverse"])
+@pytest.mark.parametrize("method", KRYLOV)
+def test_krylov_methods(method, structure, dtype):
+    """Arrays as they are, as SciPy's operators and as ours, with right-hand sides of NumPy, of JAX and of ours."""
+    if (method, dtype) == ("minres", "complex128"):
+        pytest.skip("minres is for real matrices")
+    A, host = matrix(structure, dtype, "positive definite")
+    if np.linalg.cond(host) > 1e4:
+        A, host = A + 2 * sa.eye(N, dtype=dtype), host + 2 * np.eye(N)
+    b = numbers(N, dtype=dtype)
+    wanted, tolerance = np.linalg.solve(host, b), 1e-8 * np.linalg.cond(host)
+    accuracy = {"lsqr": {"atol": 1e-14, "btol": 1e-14}, "lsmr": {"atol": 1e-14, "btol": 1e-14}}
+    options = accuracy.get(method, {"rtol": 1e-12, "maxiter": 1000})
+    with sa.densify("error"):
+        for operator in (A, linalg.aslinearoperator(A), sa.interop.scipy.operator(A)):
+            found = getattr(linalg, method)(operator, b, **options)[0]
+            close(found, wanted, tolerance)
+        for vector in (sa.asarray(b), jnp.asarray(b)):
+            found = getattr(linalg, method)(sa.interop.scipy.operator(A), vector, **options)[0]
+            # SciPy makes NumPy's array of most right-hand sides; what it leaves as it is stays ours.
+            assert type(found) in (np.ndarray, sa.Dense)
+            close(np.asarray(found), wanted, tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eigenvalue_methods_with_each_kind_of_operator(dtype):
+    A, host = matrix("Banded", dtype, "positive definite")
+    values, v0 = np.linalg.eigvalsh(host), numbers(N, dtype=dtype)
+    with sa.densify("error"):
+        for operator in (A, linalg.aslinearoperator(A), sa.interop.scipy.operator(A)):
+            close(np.sort(linalg.eigsh(operator, k=2, v0=v0, return_eigenvectors=False)), values[-2:])
+            close(np.sort(linalg.eigs(operator, k=2, v0=v0, return_eigenvectors=False).real), values[-2:])
+            close(np.sort(linalg.svds(operator, k=2, v0=v0, return_singular_vectors=False)), values[-2:], 1e-7)
+            assert linalg.onenormest(operator, t=N) == pytest.approx(np.linalg.norm(host, 1))
+            X = numbers(N, 2, dtype=dtype)
+            for start in (X, sa.asarray(X)):
+                found, vectors = linalg.lobpcg(operator, start, tol=1e-10, maxiter=300)
+                close(np.sort(found), values[-2:], 1e-7)
+                assert type(vectors) is type(start)
+
+
+def test_flags_are_those_of_a_copy_in_numpy():
+    for x in (sa.ones((3, 4)), sa.ones((1, 4)), sa.ones(3), sa.asarray(1.0), sa.ones((0, 2)), sa.eye(3)):
+        assert str(x.flags) == str(np.asarray(x).flags)
+    assert scipy.linalg.get_blas_funcs("nrm2", [sa.ones(3)]).typecode == "d"
+    z = sa.Diagonal([1.0 + 2.0j, 3.0])
+    assert type(z.conj()) is type(z.conjugate()) is sa.Diagonal
+    np.testing.assert_array_equal(np.asarray(z.conj()), np.asarray(z).conj())
 
 
 def test_operators_of_scipy_take_arrays_by_their_values():

@@ -101,7 +101,12 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
             raise TypeError(
                 f"{name}: x2 must be an array or a number, got {type(other).__name__}; use structarrays.asarray"
             )
-        return FUNCTIONS[name](self, other) if known else FUNCTIONS["interop.combine"](name, self, other)
+        if not known:
+            return FUNCTIONS["interop.combine"](name, self, other)
+        result = FUNCTIONS[name](self, other)
+        if name == "matmul" and isinstance(other, np.ndarray):
+            return FUNCTIONS["interop.as_called"](result, sys._getframe(1))
+        return result
 
     def reflected(self: Array, other: Operand) -> Array:
         writes.refuse_derivatives(name, self)

@@ -71,6 +71,12 @@ class Conveniences:
         rounded: Array = np.round(cast(Any, self), decimals)
         return rounded
 
+    def conj(self) -> Array:
+        """The complex conjugate, element-wise; see `structarrays.conj`. Also called `conjugate`."""
+        return FUNCTIONS["conj"](self)
+
+    conjugate = conj
+
     # ---- shapes and dtypes ---------------------------------------------------------------------------------------
 
     def reshape(self, *shape: Any) -> Array:
@@ -116,6 +122,12 @@ class Conveniences:
     def tolist(self) -> Any:
         """The elements as Python scalars in nested lists."""
         return np.asarray(self).tolist()
+
+    @property
+    def flags(self) -> Any:
+        """The flags of the NumPy array that `numpy.asarray` makes of this one: in C order, writable, with memory of its own."""
+        # Lengths above two change no flag, so that a small array tells.
+        return np.empty([min(n, 2) for n in self.shape]).flags
 
     # ---- products ------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from .array import Array, is_operand
 from .contexts import densify_policy
 from .dense import Dense
 from .errors import DensifyError, DensifyWarning
+from .foreign import way_out
 from .recording import Event, active_log
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def check_operand(value: Any, function: str, argument: str) -> None:
     if not is_operand(value):
         raise TypeError(
             f"{function}: {argument} must be an array of structarrays, JAX or NumPy, or a Python scalar, "
-            f"got {type(value).__name__}"
+            f"got {type(value).__name__}{way_out(value)}"
         )
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, foreign
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import function
@@ -38,7 +38,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy: bool | None = None) -> Arr
     Raises
     ------
     TypeError
-        If `obj` is nothing that can be an array of numbers.
+        If `obj` is nothing that can be an array of numbers, has masked elements, or is a sparse array of another library.
     ValueError
         If nested sequences differ in length, a copy is needed but ``copy=False``, or a 64-bit dtype is asked for while
         JAX's x64 switch is off.
@@ -100,11 +100,14 @@ def _from_host(obj, dtype, device, copy):
             f"asarray: copy=False, but an array of this namespace cannot share the memory of a {type(obj).__name__}, "
             "which can be written to (from_dlpack can, at your own risk)"
         )
+    obj = foreign.readable(obj, "asarray")
     if not isinstance(obj, (np.ndarray, np.generic)) and hasattr(obj, "__dlpack__"):
         return asarray(from_dlpack(obj, device=device, copy=True), dtype=dtype)
     kinds: set = set()
     if isinstance(obj, (list, tuple)):
         _leaf_types(obj, kinds)
+        if any(issubclass(t, np.ma.MaskedArray) or not issubclass(t, (*foreign.KNOWN, jax.Array)) for t in kinds):
+            obj = _readable(obj)
         if any(issubclass(t, (Array, jax.Array)) for t in kinds):
             obj = _unwrap(obj)
             if any(issubclass(t, jax.core.Tracer) for t in map(type, _leaves(obj))):
@@ -138,6 +141,13 @@ def _leaves(obj):
             yield from _leaves(element)
         else:
             yield element
+
+
+def _readable(obj):
+    """Nested lists with what can be read of arrays of other libraries."""
+    if isinstance(obj, (list, tuple)):
+        return [_readable(element) for element in obj]
+    return foreign.readable(obj, "asarray")
 
 
 def _unwrap(obj):
@@ -239,6 +249,8 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
     ------
     AttributeError
         If `x` has no ``__dlpack__``.
+    TypeError
+        If `x` has masked elements, or is a sparse array of another library.
     ValueError
         If a copy is needed and ``copy=False``.
     BufferError
@@ -258,13 +270,14 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
                 return asarray(x, device=device, copy=False).__copy__()
             x = FUNCTIONS["densified"](x, "from_dlpack")
         return asarray(x.data if isinstance(x, Dense) else x, device=device, copy=copy)
+    x = foreign.readable(x, "from_dlpack")
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise AttributeError(f"from_dlpack: x has no __dlpack__ and __dlpack_device__; it is a {type(x).__name__}")
     if copy:
         return _moved(_by_copy(x), device)
     try:
         data = jax.dlpack.from_dlpack(x)
-    except (jax.errors.JaxRuntimeError, BufferError, ValueError, TypeError) as error:
+    except _NOT_SHARED as error:
         # Strides that XLA does not know, or memory that is read-only.
         if copy is False:
             raise ValueError(f"from_dlpack: copy=False, but JAX cannot share this memory: {error}") from error
@@ -274,18 +287,28 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
     return _moved(Dense._make((data,)), device)
 
 
+_NOT_SHARED = (RuntimeError, BufferError, ValueError, TypeError)
+"""What JAX and NumPy raise for memory that they do not take; among the first are JAX's own errors."""
+
+
 def _by_copy(x) -> Dense:
     """A copy of an array of another library."""
     if isinstance(x, np.ndarray):
         return asarray(x)
     try:
         return Dense._make((jnp.array(jax.dlpack.from_dlpack(x), copy=True),))
-    except (jax.errors.JaxRuntimeError, BufferError, ValueError, TypeError):
+    except _NOT_SHARED:
         pass
     try:
         return put(np.array(np.from_dlpack(x)))
-    except (RuntimeError, BufferError, ValueError, TypeError) as error:
-        raise BufferError(f"from_dlpack: neither JAX nor NumPy can take this {type(x).__name__}: {error}") from error
+    except _NOT_SHARED as error:
+        # On a device that JAX was not installed for.
+        host = foreign.on_cpu(x)
+        if host is None:
+            raise BufferError(
+                f"from_dlpack: neither JAX nor NumPy can take this {type(x).__name__}: {error}"
+            ) from error
+        return asarray(host)
 
 
 def _moved(x, device):

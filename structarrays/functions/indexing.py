@@ -12,6 +12,7 @@ from ..core.dense import Dense
 from ..core.dispatch import Function, function
 from ..core.dtypes import native
 from ..core.entries import elements_at, has_elements
+from ..core.foreign import is_foreign, readable
 from ..core.operands import allow_dense, densify
 from ..core.registry import FUNCTIONS, Registry
 
@@ -239,12 +240,14 @@ def written(data: jax.Array, items, value: jax.Array, donate: bool) -> jax.Array
 
 def _value(value, dtype):
     """What is written, as an array that the dtype of the target can take."""
+    if is_foreign(value):
+        value = FUNCTIONS["asarray"](value)
     if isinstance(value, (Array, jax.Array)):
         pass
     elif isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
         value = np.asarray(dtype.type(value))  # raises OverflowError where it does not fit
     else:
-        value = native(np.asarray(value))
+        value = native(np.asarray(readable(value, "x[key] = value")))
         if value.dtype.kind not in "biufc" and not jnp.issubdtype(value.dtype, jnp.floating):
             raise TypeError(f"x[key] = value: value must be numeric or boolean, got {value.dtype}")
         if value.dtype.kind == "f" and value.ndim == 0 and dtype.kind not in "biu":

@@ -19,9 +19,11 @@ too. The description is a tree of objects of one key each, in the order of the v
 import contextlib
 import errno
 import io
+import itertools
 import json
 import math
 import os
+import re
 import struct
 import uuid
 import zipfile
@@ -42,6 +44,9 @@ from ..functions.set import UniqueAllResult, UniqueCountsResult, UniqueInverseRe
 
 VERSION = 1
 _DESCRIPTION = "structarrays.json"
+MOST_LEVELS = 500
+"""How deep the objects and lists of a description may be nested: a list is two levels. Python's limit of recursion, which differs between its
+versions and which anyone can raise, is to decide about no file."""
 RESULTS = {
     c.__name__: c
     for c in (
@@ -63,7 +68,7 @@ def save(file, tree):
     ----------
     file : path or binary file object
         What to write to. A file of that name is replaced when the new one is complete, and not before.
-    tree : array, or list, tuple, dict of such, to any depth
+    tree : array, or list, tuple, dict of such, nested up to 160 levels deep
         Arrays of any structure, of JAX and of NumPy; numbers, strings and None; results of functions of this library.
 
     Raises
@@ -71,6 +76,8 @@ def save(file, tree):
     TypeError
         If there is something else in `tree`, a traced array, or an array of Python objects; the message says where. If `file` is neither
         a path nor a file.
+    ValueError
+        If `tree` is nested too deeply, or a container contains itself.
     FileNotFoundError
         If the directory does not exist.
 
@@ -94,7 +101,17 @@ def save(file, tree):
     (-1, 0, 1)
     """
     numbers: list[np.ndarray] = []
-    description = {"format": PACKAGE, "version": VERSION, "tree": _node(tree, "tree", numbers)}
+    try:
+        description = json.dumps(
+            {"format": PACKAGE, "version": VERSION, "tree": _node(tree, "tree", numbers)}, allow_nan=False
+        )
+    except RecursionError:
+        raise ValueError("save: tree is nested too deeply, or contains itself; save its parts one by one") from None
+    if _levels(description) > MOST_LEVELS:
+        raise ValueError(
+            f"save: tree is nested too deeply, {_levels(description)} levels of JSON where {MOST_LEVELS} are allowed; save its parts one "
+            "by one"
+        )
     if hasattr(file, "write"):
         _write(file, description, numbers)
         return
@@ -160,7 +177,10 @@ def load(file):
     try:
         with zipfile.ZipFile(file) as archive:
             members = _Members(archive)
-            description = json.loads(members.take(_DESCRIPTION))
+            text = members.take(_DESCRIPTION).decode()
+            if _levels(text) > MOST_LEVELS:
+                raise ValueError(f"{_DESCRIPTION} has {_levels(text)} levels, of which {MOST_LEVELS} are allowed")
+            description = json.loads(text)
             if not isinstance(description, dict) or description.get("format") != PACKAGE:
                 raise ValueError(f"{_DESCRIPTION} describes another format")
             if description.get("version") != VERSION:
@@ -196,12 +216,18 @@ _DAMAGE = (
 )
 
 
+def _levels(text: str) -> int:
+    """How deep the objects and lists of a text in JSON are nested."""
+    brackets = re.findall(r"[][{}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text))
+    return max(itertools.accumulate(1 if bracket in "[{" else -1 for bracket in brackets), default=0)
+
+
 # ---- writing -------------------------------------------------------------------------------------------------------
 
 
 def _write(file, description, numbers):
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        archive.writestr(_DESCRIPTION, json.dumps(description, allow_nan=False))
+        archive.writestr(_DESCRIPTION, description)
         for i, data in enumerate(numbers):
             with archive.open(f"{i}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, data, allow_pickle=False)

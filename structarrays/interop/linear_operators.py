@@ -12,9 +12,11 @@ import numpy as np
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import function
+from ..core.foreign import SPARSE, is_pydata_sparse
 from ..core.registry import FUNCTIONS
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import conj
+from .numpy_host import is_traced
 
 
 @function("x1", "x2")
@@ -81,6 +83,27 @@ def product(x: Array, other, name: str):
     return np.array(_data(result)) if isinstance(other, np.ndarray) else result
 
 
+_SCIPY = "scipy.sparse.linalg"
+
+
+def as_called(result: Array, frame):
+    """The product of an array of ours and one of NumPy, as the code that asked for it by ``@`` needs it.
+
+    An array of ours to all code but that of `scipy.sparse.linalg`: from version 1.18 on SciPy makes a linear operator of ``A @ x`` where it
+    called ``A.matvec(x)`` before, and the vectors of its solvers are NumPy's, which results of the operator have to be as well.
+
+    Parameters
+    ----------
+    result : Array
+        The product.
+    frame : frame
+        That of the code.
+    """
+    if not frame.f_globals.get("__name__", "").startswith(_SCIPY) or is_traced(result):
+        return result
+    return np.array(_data(result))
+
+
 def _data(x: Array) -> jax.Array:
     return x._value[0][0] if type(x) is Dense else x.to_jax()
 
@@ -102,8 +125,10 @@ def combine(name: str, x1, x2):
     Beside a `scipy.sparse.linalg.LinearOperator` a matrix is one, too (``*`` is the product, as everywhere there). All others get their
     turn, and so does the operator where a product is one by values: those of vectors and dense matrices.
     """
-    scipy = sys.modules.get("scipy.sparse.linalg")
     x, other = (x1, x2) if isinstance(x1, Array) else (x2, x1)
+    if is_pydata_sparse(other):
+        raise TypeError(f"{name}: {SPARSE}")  # its own operators would compile code for an array of ours, and fail
+    scipy = sys.modules.get(_SCIPY)
     if scipy is None or name not in _COMBINED or not isinstance(other, scipy.LinearOperator) or len(x.shape) != 2:
         return NotImplemented
     if name in ("matmul", "multiply") and type(x) is Dense:
@@ -121,4 +146,4 @@ _COMBINED = {
     "multiply": lambda x1, x2: x1 @ x2,
 }
 
-FUNCTIONS.update({"interop.product": product, "interop.combine": combine})
+FUNCTIONS.update({"interop.product": product, "interop.combine": combine, "interop.as_called": as_called})

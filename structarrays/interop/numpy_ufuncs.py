@@ -232,14 +232,24 @@ def _vecmat(x1, x2):
     return FUNCTIONS["squeeze"](FUNCTIONS["matmul"](FUNCTIONS["expand_dims"](x1, -2), x2), -2)
 
 
+def _part(name: str):
+    def part(x):
+        """A part of complex numbers; NumPy raises for real ones."""
+        return FUNCTIONS[name](x) if _dtype(x).kind == "c" else NotImplemented
+
+    return part
+
+
 COMPOSED = {
     "deg2rad": _scaled(math.pi / 180),
     "degrees": _scaled(180 / math.pi),
     "divmod": _divmod,
     "exp2": _exp2,
+    "imag": _part("imag"),  # a ufunc since NumPy 2.5, of which `numpy.imag` is none
     "matvec": _matvec,
     "rad2deg": _scaled(180 / math.pi),
     "radians": _scaled(math.pi / 180),
+    "real": _part("real"),
     "vecmat": _vecmat,
 }
 

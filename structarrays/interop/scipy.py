@@ -4,6 +4,7 @@
 class, which the rest of it asks for, and which multiplies all columns of a matrix in one call.
 """
 
+import jax
 import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
@@ -92,20 +93,46 @@ class StructuredOperator(LinearOperator):
     def _transpose(self):
         return super()._transpose() if self.dtype.kind == "c" else self._adjoint()
 
+    # SciPy makes NumPy arrays of vectors and matrices, which those of this namespace and of JAX are not to become.
+
+    def matvec(self, x):
+        return self._matvec(x) if _keeps_its_class(x) else super().matvec(x)
+
+    def rmatvec(self, x):
+        return self._rmatvec(x) if _keeps_its_class(x) else super().rmatvec(x)
+
+    def matmat(self, x):
+        return self._matmat(x) if _keeps_its_class(x) else super().matmat(x)
+
+    def rmatmat(self, x):
+        return self._rmatmat(x) if _keeps_its_class(x) else super().rmatmat(x)
+
     # SciPy takes whatever is no operator by class for a dense matrix.
 
     def __add__(self, x):
         return super().__add__(_as_operator(x))
 
     def dot(self, x):
-        return super().dot(x if type(x) is Dense else _as_operator(x))
+        x = _as_operator(x)
+        return self.array @ x if _keeps_its_class(x) else super().dot(x)
 
-    def _rdot(self, x):
-        return super()._rdot(x if type(x) is Dense else _as_operator(x))
+    def rdot(self, x):
+        x = _as_operator(x)
+        return x @ self.array if _keeps_its_class(x) else super().rdot(x)
+
+    def _rdot(self, x):  # its name before SciPy 1.18
+        x = _as_operator(x)
+        return x @ self.array if _keeps_its_class(x) else super()._rdot(x)
+
+
+def _keeps_its_class(x) -> bool:
+    """Whether a product with `x` is an array of this namespace, as `x` is or becomes."""
+    return isinstance(x, (Array, jax.Array))
 
 
 def _as_operator(x):
-    return StructuredOperator(x) if isinstance(x, Array) and x.ndim == 2 else x
+    """A structured matrix as an operator; anything else as it is."""
+    return StructuredOperator(x) if isinstance(x, Array) and x.ndim == 2 and type(x) is not Dense else x
 
 
 # ---- sparse arrays ----------------------------------------------------------------------------------------------------
