@@ -8,9 +8,12 @@ Absent entries are structural zeros. They never meet the other operand, so a NaN
 the results whose rows (columns) store an entry for it.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 # The time to compile one fused expression grows with its terms, so matrices with more diagonals than this are
 # multiplied by a loop over them.
@@ -206,13 +209,21 @@ def _apply(diagonals, offsets, shape, x, axis, divided):
     to twice the time, gathers and scatters 25 times.) If the rows are `divided` among devices, all are one padded expression:
     to concatenate the parts each device would have to send all that it has.
     """
-    m, n = shape
-    dtype = jnp.result_type(x, *diagonals)
     pairs = [(d, k) for d, k in zip(diagonals, offsets, strict=True) if diagonal_length(shape, k)]
     if not pairs or x.size == 0:
-        return jnp.zeros(_broadcast_shapes((x, *diagonals), axis, m), dtype)
+        return jnp.zeros(_broadcast_shapes((x, *diagonals), axis, shape[0]), jnp.result_type(x, *diagonals))
     if len(pairs) > _UNROLLED_DIAGONALS:
         return _apply_by_loop(pairs, shape, x, axis)
+    diagonals, offsets = zip(*pairs, strict=True)
+    return _sum_of_products(offsets, shape, axis, divided, diagonals, x)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2, 3))
+def _sum_of_products(offsets, shape, axis, divided, diagonals, x):
+    """The result of `_apply` for diagonals that are not empty."""
+    m, n = shape
+    dtype = jnp.result_type(x, *diagonals)
+    pairs = list(zip(diagonals, offsets, strict=True))
 
     def rows(start, stop):
         terms = []
@@ -227,13 +238,38 @@ def _apply(diagonals, offsets, shape, x, axis, divided):
             return _sum(terms)
         return jnp.zeros(_broadcast_shapes((x, *diagonals), axis, stop - start), dtype)
 
-    top = min(m, max(0, -min(k for _, k in pairs)))
-    bottom = min(m, max(0, n - max(k for _, k in pairs)))
+    top = min(m, max(0, -min(offsets)))
+    bottom = min(m, max(0, n - max(offsets)))
     if divided or top >= bottom:
         return rows(0, m)
     parts = [rows(*part) for part in ((0, top), (top, bottom), (bottom, m)) if part[0] < part[1]]
     parts = [jnp.broadcast_to(p, _broadcast_shapes((x, *diagonals), axis, p.shape[axis])) for p in parts]
     return parts[0] if len(parts) == 1 else lax.concatenate(parts, parts[0].ndim + axis)
+
+
+@functools.partial(_sum_of_products.defjvp, symbolic_zeros=True)
+def _(offsets, shape, axis, divided, primals, tangents):
+    """One product for each whole diagonal, whose transpose is a product, too: a slice of the cotangent times a slice of `x`.
+
+    The transpose of three parts of each diagonal would be three sums over the columns, each padded to the length of the diagonal.
+    From jaxlib 0.11 on, XLA compiles the sum of such pads to wrong code on CPUs (docs/jax_bugs.md).
+    """
+    (diagonals, x), (d_diagonals, dx) = primals, tangents
+    result = _sum_of_products(offsets, shape, axis, divided, diagonals, x)
+    terms = []
+    for k, d, dd in zip(offsets, diagonals, d_diagonals, strict=True):
+        row, column, length = max(0, -k), max(0, k), d.shape[axis]
+        factors = [(a, b) for a, b in ((dd, x), (d, dx)) if not _is_zero(a) and not _is_zero(b)]
+        products = [a * lax.slice_in_dim(b, column, column + length, axis=axis) for a, b in factors]
+        if products:
+            terms.append(pad_axis(_sum(products), row, shape[0] - row - length, axis))
+    change = _sum(terms).astype(result.dtype) if terms else jnp.zeros((), result.dtype)
+    return result, jnp.broadcast_to(change, result.shape)
+
+
+def _is_zero(tangent):
+    """Whether a tangent is known to be zero, as that of an array of integers or of what is not differentiated."""
+    return isinstance(tangent, SymbolicZero) or tangent.dtype == jax.dtypes.float0
 
 
 def _apply_by_loop(pairs, shape, x, axis):
