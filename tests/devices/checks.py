@@ -79,7 +79,9 @@ def transformed(name: str) -> dict:
         "jit": lambda A, stack, x: jax.jit(loss)(A, x),
         "grad": lambda A, stack, x: np.asarray(sa.grad(loss)(A, x)),
         # Over an axis that is divided JAX maps only what is not divided along the same explicit axis.
-        "vmap": lambda A, stack, x: jax.vmap(loss, (0, None))(stack, x.to_device(x.device) if explicit() else x),
+        "vmap": lambda A, stack, x: jax.vmap(loss, (0, None))(
+            stack, x.to_device(x.device) if explicit() and x is vector else x
+        ),
         "scan": lambda A, stack, x: np.concatenate([np.ravel(part) for part in iterated(A, x)]),
     }
     alone = A, A * scale, sa.asarray(x)
