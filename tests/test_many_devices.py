@@ -11,8 +11,9 @@ import jax
 import numpy as np
 import pytest
 from devices import checks
-from devices.arrays import structures
+from devices.arrays import KINDS, structures
 from devices.communication import PROGRAMS, table
+from devices.two_processes import NAMES as NAMES_OF_TWO_PROCESSES
 from elsewhere import process
 
 import structarrays as sa
@@ -120,15 +121,61 @@ def test_round_trip(eight):
 
 
 @pytest.mark.parametrize(
-    ("spec", "shape", "explicit", "message"),
+    ("spec", "shape", "message"),
     [
-        (("rows", None), (20,), False, "dimension 0 of an array of shape (20, 20) must be a multiple of 8"),
-        ((None, None, "rows"), (16,), False, "the array has 2 dimensions, but"),
-        (("rows", None), (16,), True, "must be of the type Auto"),
+        (("rows", None), (20,), "dimension 0 of an array of shape (20, 20) must be a multiple of 8"),
+        ((None, None, "rows"), (16,), "the array has 2 dimensions, but"),
     ],
 )
-def test_errors(spec, shape, explicit, message, eight):
-    assert message in eight.submit(checks.error, spec, shape, explicit).result()
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors(spec, shape, message, kind, eight):
+    assert message in eight.submit(checks.error, spec, shape, kind).result()
+
+
+# ---- meshes with explicit axes, as `jax.make_mesh` makes them ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_on_explicit_axes(name, eight):
+    """The values that NumPy has, to 1e-12, on the same mesh."""
+    kind = "explicit" if NAMES.index(name) % 2 else "set"
+    keys = ("A @ x", "A - 1", "A.mT", "A[8:16]", "sum(A, axis=0)")
+    for function, (got, want) in eight.submit(checks.compared, name, keys, kind).result().items():
+        np.testing.assert_allclose(
+            got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want), initial=1), err_msg=function
+        )
+
+
+@pytest.mark.parametrize("name", ["Banded", "Sparse", "Permutation"])
+def test_transformations_on_explicit_axes(name, eight):
+    for program, (got, want) in eight.submit(checks.transformed, name, "set").result().items():
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want)), err_msg=program)
+
+
+@pytest.mark.parametrize("kind", ["explicit", "set"])
+def test_arrays_of_jax_on_explicit_axes(kind, eight):
+    """They meet ours in all kinds of programs; the types of results say how these are divided."""
+    for program, (got, want, spec, expected) in eight.submit(checks.with_jax, kind).result().items():
+        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-11 * np.max(np.abs(want)), err_msg=program)
+        assert spec == expected, program
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_explicit_axes_send_the_same(program, eight):
+    """The same operations and bytes as with axes of the type `Auto`, for each row of the table of docs/scaling.md."""
+    auto, explicit, in_set_mesh = (eight.submit(checks.moved, program, 1 << 10, kind).result() for kind in KINDS)
+    assert sorted(auto) == sorted(explicit) == sorted(in_set_mesh)
+
+
+@pytest.mark.parametrize("types", [("Explicit", "Explicit"), ("Auto", "Explicit")])
+def test_explicit_axes_of_two(types, eight):
+    for got, want in eight.submit(checks.two_axes, "Banded", types).result():
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want)))
+
+
+def test_explicit_array_that_is_no_argument(eight):
+    message = eight.submit(checks.closed_over).result()
+    assert "pass the array as an argument" in message and "<lambda>" in message
 
 
 def test_two_processes():
@@ -149,15 +196,15 @@ def test_two_processes():
         assert each.returncode == 0, output
         assert "8 devices, 4 of them here" in output
         errors = [float(e) for e in re.findall(r"error (\S+)", output)]
-        assert len(errors) >= 10
+        assert len(errors) == 4 * sum(map(len, NAMES_OF_TWO_PROCESSES.values()))
         assert max(errors) < 1e-12
 
 
-def test_one_device_is_a_mesh_too():
+@pytest.mark.parametrize("kind", ["Auto", "Explicit"])
+def test_one_device_is_a_mesh_too(kind):
     """On a mesh of one device an array is held, and computes, as without."""
-    where = jax.sharding.NamedSharding(
-        jax.make_mesh((1,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,)), jax.sharding.PartitionSpec("rows")
-    )
+    types = (getattr(jax.sharding.AxisType, kind),)
+    where = jax.sharding.NamedSharding(jax.make_mesh((1,), ("rows",), types), jax.sharding.PartitionSpec("rows"))
     A = sa.tridiagonal([1.0], [2.0, 3.0], [4.0])
     B = A.to_device(where)
     assert jax.tree.structure(B) == jax.tree.structure(A)

@@ -13,10 +13,11 @@ import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import jaxpr_as_fun
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, use_abstract_mesh
 
-from .propagation import result_specs
+from .propagation import constants, result_specs
 from .tracing import compiling
 
 if TYPE_CHECKING:
@@ -33,12 +34,12 @@ def explicit_names(mesh: Any) -> tuple[str, ...]:
     return tuple(name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind == AxisType.Explicit)
 
 
-def _divided_mesh(leaves: Sequence[Any]) -> Any:
-    """The mesh along whose explicit axes one of these arrays is divided, or None."""
+def _mesh(leaves: Sequence[Any]) -> Any:
+    """The mesh with explicit axes on which one of these arrays lies, divided or not (`jax.vmap` may divide what is whole); or None."""
     for leaf in leaves:
-        sharding = getattr(jax.typeof(leaf), "sharding", None)
-        if sharding is not None and any(sharding.spec) and explicit_names(sharding.mesh):
-            return sharding.mesh
+        mesh = jax.typeof(leaf).sharding.mesh
+        if explicit_names(mesh):
+            return mesh
     return None
 
 
@@ -51,7 +52,7 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
     @functools.wraps(function)
     def computed(*args: Any) -> T:
         leaves, tree = jax.tree.flatten(args)
-        mesh = _divided_mesh(leaves)
+        mesh = _mesh(leaves)
         if mesh is None:
             return function(*args)
         types = dict.fromkeys(explicit_names(mesh), AxisType.Auto)
@@ -65,7 +66,14 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
         with use_abstract_mesh(mesh.update_axis_types(types)):
             inside = [jax.sharding.reshard(leaf, PartitionSpec()) for leaf in leaves]
             program = jax.make_jaxpr(flat)(*inside)
-            results = jaxpr_as_fun(program)(*inside)
+            results = [
+                jnp.asarray(x, v.aval.dtype)  # a constant need not be an array
+                for x, v in zip(jaxpr_as_fun(program)(*inside), program.jaxpr.outvars, strict=True)
+            ]
+            on_mesh = [bool(explicit_names(jax.typeof(leaf).sharding.mesh)) for leaf in leaves]
+            for i in constants(program.jaxpr, on_mesh):
+                # JAX would compile without the arguments, and not know the devices of the mesh.
+                results[i], _ = jax.lax.optimization_barrier((results[i], inside[on_mesh.index(True)]))
         specs = result_specs(program.jaxpr, [_spec(leaf) for leaf in leaves])
         placed = [
             jax.sharding.reshard(x, NamedSharding(mesh, _even(spec, x.shape, mesh)))
@@ -79,7 +87,7 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
 
 def call(function: Callable[..., T], *args: Any) -> T:
     """The result of a function that computes as `automatic` says, outside of compiled functions, too."""
-    compiled: Callable[..., T] = function if _divided_mesh(jax.tree.leaves(args)) is None else jit(function)
+    compiled: Callable[..., T] = function if _mesh(jax.tree.leaves(args)) is None else jit(function)
     return compiled(*args)
 
 

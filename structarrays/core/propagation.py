@@ -51,6 +51,17 @@ def result_specs(jaxpr: Any, specs: Sequence[Spec]) -> list[Spec]:
     return [spec_of(atom) for atom in jaxpr.outvars]
 
 
+def constants(jaxpr: Any, arguments: Sequence[bool]) -> list[int]:
+    """Return which results a program computes, if it computes all of them without these of its arguments; else none."""
+    known = {variable for variable, counts in zip(jaxpr.invars, arguments, strict=True) if counts}
+    for equation in jaxpr.eqns:
+        if any(not isinstance(atom, Literal) and atom in known for atom in equation.invars):
+            known.update(equation.outvars)
+    handed_through = set(jaxpr.invars)
+    computed = [(i, v) for i, v in enumerate(jaxpr.outvars) if isinstance(v, Literal) or v not in handed_through]
+    return [] if any(not isinstance(v, Literal) and v in known for _, v in computed) else [i for i, _ in computed]
+
+
 def _shape(atom: Any) -> Shape:
     return getattr(atom.aval, "shape", ())
 
@@ -180,6 +191,9 @@ def _gather(equation: Any, specs: list[Spec]) -> list[Spec]:
     operand, indices = specs[0], list(specs[1][:-1])
     for i, j in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
         indices[j] = indices[j] if indices[j] is not None else operand[i]
+    for i in numbers.collapsed_slice_dims:  # elements chosen along a divided dimension are divided, too
+        if operand[i] is not None and not any(indices) and indices:
+            indices[0] = operand[i]
     left_out = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     window = iter([along for i, along in enumerate(operand) if i not in left_out])
     outside = iter(indices)

@@ -94,7 +94,9 @@ class Hankel(Array):
         [1.0, 2.0, 3.0]
         """
         data = matrix_data(a)
-        return checked(Hankel._make((explicit.call(_edge, data),), data.shape[-2:]), data, "the antidiagonals are not constant")
+        return checked(
+            Hankel._make((explicit.call(_edge, data),), data.shape[-2:]), data, "the antidiagonals are not constant"
+        )
 
     @property
     def values(self) -> jax.Array:

@@ -175,7 +175,9 @@ class Sparse(Array):
                 raise ValueError(f"from_dense: nnz is {nnz}, but a has {counts.max()} nonzero elements")
             if not behind:
                 where = np.nonzero(np.asarray(a))
-                return cls._make(*_sorted_by_host(explicit.call(lambda a: a[where], a), list(where), shape))._padded_to(bound)
+                return cls._make(*_sorted_by_host(explicit.call(lambda a: a[where], a), list(where), shape))._padded_to(
+                    bound
+                )
 
         def entries(matrix):
             where = jnp.nonzero(matrix, size=bound, fill_value=0)

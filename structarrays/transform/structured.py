@@ -126,6 +126,13 @@ def _run(call: _Call, *values):
         if explained is None:
             raise
         raise explained from error
+    except ValueError as error:
+        if "should match the aval mesh" not in str(error):
+            raise
+        raise ValueError(
+            f"structured: {getattr(call.fun, '__name__', 'the function')} must get arrays on a mesh with explicit axes as arguments, "
+            f"but it uses one that is not among them; pass the array as an argument\n{error}"
+        ) from error
     return _put_together(result, programs.run(program, *(leaves[i] for i in dynamic)), programs.plain)
 
 

@@ -4,10 +4,13 @@ import io
 import pickle
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.scipy.sparse.linalg import cg
+from scipy.linalg import toeplitz
 
 import structarrays as sa
-from devices.arrays import N, explicit, sharding, structures
+from devices.arrays import N, explicit, meshes, sharding, structures
 from devices.communication import PROGRAMS, collectives
 
 x = np.random.default_rng(1).normal(size=N)
@@ -36,14 +39,22 @@ FUNCTIONS = {
 """Functions of a namespace, a matrix and a vector."""
 
 
-def compared(name: str) -> dict:
+def compared(name: str, keys=tuple(FUNCTIONS), kind: str = "auto") -> dict:
     """For a structure, under each function: what eight devices give, and what NumPy does."""
     A = structures()[name]
-    divided, vector = _divided(A)
-    keys = [key for key in FUNCTIONS if name != "LowRank" or key not in ("solve(A, x)", "slogdet(A)")]
-    return {
-        key: (np.asarray(FUNCTIONS[key](sa, divided, vector)), FUNCTIONS[key](np, np.asarray(A), x)) for key in keys
-    }
+    keys = [key for key in keys if name != "LowRank" or key not in ("solve(A, x)", "slogdet(A)")]
+    with meshes(kind):
+        divided, vector = _divided(A)
+        results = {key: FUNCTIONS[key](sa, divided, vector) for key in keys}
+        if explicit():
+            assert all(map(_lies_on_explicit_axes, jax.tree.leaves((divided, vector, results))))
+        return {key: (np.asarray(results[key]), FUNCTIONS[key](np, np.asarray(A), x)) for key in keys}
+
+
+def _lies_on_explicit_axes(leaf: jax.Array) -> bool:
+    """Whether the type of an array says that it lies on the mesh; JAX makes what is computed from no array on one device."""
+    there = jax.typeof(leaf).sharding.mesh.axis_types == (jax.sharding.AxisType.Explicit,)
+    return there or len(leaf.sharding.device_set) == 1
 
 
 def kept(name: str) -> dict:
@@ -59,8 +70,13 @@ def _divided(A) -> tuple:
     return A.to_device(sharding("rows", None)), sa.asarray(x).to_device(sharding("rows"))
 
 
-def transformed(name: str) -> dict:
+def transformed(name: str, kind: str = "auto") -> dict:
     """The same of programs under JAX's transformations: what eight devices give, and what one does."""
+    with meshes(kind):
+        return _transformed(name)
+
+
+def _transformed(name: str) -> dict:
     A = structures()[name]
     scale = sa.reshape(sa.arange(1.0, 9.0), (8, 1, 1))
 
@@ -79,7 +95,9 @@ def transformed(name: str) -> dict:
         "jit": lambda A, stack, x: jax.jit(loss)(A, x),
         "grad": lambda A, stack, x: np.asarray(sa.grad(loss)(A, x)),
         # Over an axis that is divided JAX maps only what is not divided along the same explicit axis.
-        "vmap": lambda A, stack, x: jax.vmap(loss, (0, None))(stack, x.to_device(x.device) if explicit() else x),
+        "vmap": lambda A, stack, x: jax.vmap(loss, (0, None))(
+            stack, x.to_device(x.device) if explicit() and x is vector else x
+        ),
         "scan": lambda A, stack, x: np.concatenate([np.ravel(part) for part in iterated(A, x)]),
     }
     alone = A, A * scale, sa.asarray(x)
@@ -97,9 +115,10 @@ def shares(name: str) -> list:
     return [(leaf.size, max(piece.data.size for piece in leaf.addressable_shards)) for leaf in leaves]
 
 
-def moved(program: str, n: int) -> list:
+def moved(program: str, n: int, kind: str = "auto") -> list:
     """What the devices send each other: for each collective operation its name and the bytes that a device gets."""
-    return collectives(PROGRAMS[program], n)
+    with meshes(kind):
+        return collectives(PROGRAMS[program], n)
 
 
 def round_trip() -> tuple:
@@ -128,23 +147,19 @@ def round_trip() -> tuple:
     )
 
 
-def error(spec: tuple, shape: tuple, explicit: bool = False) -> str:
+def error(spec: tuple, shape: tuple, kind: str = "auto") -> str:
     """What is said of a specification that does not do."""
-    where = sharding(*spec)
-    if explicit:
-        where = jax.sharding.NamedSharding(
-            jax.make_mesh((8,), ("rows",), axis_types=(jax.sharding.AxisType.Explicit,)), where.spec
-        )
-    try:
-        sa.Diagonal(np.ones(shape)).to_device(where)
-    except ValueError as raised:
-        return str(raised)
+    with meshes(kind):
+        try:
+            sa.Diagonal(np.ones(shape)).to_device(sharding(*spec))
+        except ValueError as raised:
+            return str(raised)
     return "nothing raised"
 
 
-def two_axes(name: str) -> list:
+def two_axes(name: str, types: tuple = ("Auto", "Auto")) -> list:
     """A stack of matrices on a mesh of two by four devices, divided along the batch and the rows, or rows and columns, beside one device."""
-    grid = jax.make_mesh((2, 4), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    grid = jax.make_mesh((2, 4), ("a", "b"), axis_types=tuple(getattr(jax.sharding.AxisType, t) for t in types))
     A = structures()[name]
     stack = A * sa.reshape(sa.arange(1.0, 3.0), (2, 1, 1))
     results = []
@@ -159,3 +174,93 @@ def two_axes(name: str) -> list:
         for function in (lambda M: M @ x, lambda M: sa.sum(sa.exp(M), axis=-1), lambda M: (M @ M) @ x):
             results.append((np.asarray(function(divided)), np.asarray(function(matrix))))
     return results
+
+
+def with_jax(kind: str) -> dict:
+    """Programs in which arrays of JAX and ours on the same mesh meet: what eight devices give, what NumPy does, and how the result must
+    be divided.
+    """
+    with meshes(kind):
+        return {
+            key: (np.asarray(result), want, _spec(result), _spec(result) if where is None else where)
+            for key, (result, want, where) in _with_jax().items()
+        }
+
+
+def _spec(result) -> tuple:
+    """How the type of a result says that it is divided."""
+    return tuple(jax.typeof(result.to_jax() if isinstance(result, sa.Array) else result).sharding.spec)
+
+
+def _with_jax() -> dict:
+    A = structures()["Banded"]
+    dense, rows, by_rows = np.asarray(A), ("rows",), ("rows", None)
+    B, v = A.to_device(sharding(*by_rows)), jax.device_put(x, sharding("rows"))
+    M = jax.device_put(dense, sharding(*by_rows))
+    whole = jax.device_put(np.stack([x, 2 * x]), sharding(None, "rows"))
+
+    @jax.jit
+    def make():
+        i = jnp.arange(N, dtype=float)
+        return sa.tridiagonal(-jnp.ones(N - 1), 2.0 + i, -jnp.ones(N - 1)).to_device(sharding(*by_rows)), sa.ones(
+            (N,), device=sharding("rows")
+        )
+
+    made, ones = make()
+    near = np.diag(2.0 + np.arange(N)) - np.eye(N, k=1) - np.eye(N, k=-1)
+    written = sa.asarray(v, copy=True)
+    written[3], written[5:9], written[sa.asarray([11, 12])] = 7.0, 8.0, 9.0
+    expected = x.copy()
+    expected[3], expected[5:9], expected[[11, 12]] = 7.0, 8.0, 9.0
+    banded = sa.asarray(B, copy=True)
+    banded[2, 2] = 5.0
+    changed = dense.copy()
+    changed[2, 2] = 5.0
+    column = np.random.default_rng(2).normal(size=N)
+    solve = sa.structured(lambda A, b: cg(lambda v: A @ v, b, tol=1e-15)[0])
+    return {
+        "Banded @ JAX": (B @ v, dense @ x, rows),
+        "JAX @ Banded": (v @ B, x @ dense, rows),
+        "result + JAX": ((B @ v).to_jax() + v, dense @ x + x, rows),
+        "in jit": (jax.jit(lambda A, v: (A @ v).to_jax() * v)(B, v), dense @ x * x, rows),
+        "made in jit": (made @ ones, near @ np.ones(N), rows),
+        "diagonals": (B.diagonals[2], np.diagonal(dense), rows),
+        "shorter diagonals": (B.diagonals[1], np.diagonal(dense, -1), (None,)),
+        "scan of solve": (
+            jax.lax.scan(lambda v, _: (sa.linalg.solve(B, v).to_jax(), None), v, None, length=2)[0],
+            np.linalg.solve(dense, np.linalg.solve(dense, x)),
+            rows,
+        ),
+        "JAX's solver": (solve(made, v), np.linalg.solve(near, x), rows),
+        "structured": (
+            sa.structured(lambda A, v: jnp.tanh(A) @ v + jnp.dot(v, v) * v)(B, v),
+            np.tanh(dense) @ x + x @ x * x,
+            rows,
+        ),
+        "vmap": (jax.vmap(lambda v: (B @ v).to_jax())(whole), np.stack([x, 2 * x]) @ dense.T, (None, "rows")),
+        "jit(grad)": (
+            jax.jit(jax.grad(lambda A: sa.sum((A @ v) ** 2).to_jax()))(B).diagonals[2],
+            2 * (dense @ x) * x,
+            rows,
+        ),
+        "Toeplitz of JAX": (sa.Toeplitz(jax.device_put(column, sharding("rows"))) @ v, toeplitz(column) @ x, None),
+        "Dense @ Dense": (sa.asarray(M).mT @ sa.asarray(M), dense.T @ dense, None),
+        "Dense.mT": (sa.asarray(M).mT, dense.T, (None, "rows")),
+        "Sparse.from_dense": (sa.Sparse.from_dense(M) @ v, dense @ x, rows),
+        "x @ y": (sa.asarray(v) @ v, x @ x, ()),
+        "slice": (sa.asarray(v)[1:], x[1:], (None,)),
+        "write": (written, expected, rows),
+        "write, Banded": (banded.to_dense(), changed, by_rows),
+        "linspace": (sa.linspace(0.0, 1.0, N, device=sharding("rows")), np.linspace(0.0, 1.0, N), rows),
+    }
+
+
+def closed_over() -> str:
+    """What is said where a function under `structured` uses an array on explicit axes that is no argument."""
+    with meshes("explicit"):
+        A, v = _divided(structures()["Diagonal"])
+        try:
+            sa.structured(lambda A: A @ v.data)(A)
+        except ValueError as raised:
+            return str(raised)
+    return "nothing raised"
