@@ -2,6 +2,7 @@
 
 import warnings
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -315,7 +316,7 @@ def test_results_follow_the_operands(dtype):
             for operator in (A, ours, scipys, scipys.H.H, scipys.T.T):
                 result = getattr(operator, name)(V)
                 close(result, expected(host, V))
-                assert result.flags.writeable and result.flags.owndata
+                assert result.flags.writeable and not np.shares_memory(result, V)
             for operator in (A, ours):
                 for vector in (sa.asarray(V), jnp.asarray(V)):
                     result = getattr(operator, name)(vector)
@@ -339,12 +340,10 @@ def test_only_scipys_own_code_gets_numpys_arrays():
     A, v = sa.Diagonal(np.arange(1.0, 4.0)), np.ones(3)
     assert type(A @ v) is sa.Dense
     assert type(linalg.LinearOperator((3, 3), matvec=lambda x: A @ x, dtype=float)._matvec(v)) is sa.Dense
-    asks = {"__name__": "scipy.sparse.linalg._of_the_future", "A": A, "v": v, "u": jnp.ones(3)}
-    exec("product, jaxs, sums = A @ v, A @ u, A + v", asks)
+    asks = {"__name__": "scipy.sparse.linalg._of_the_future", "A": A, "v": v, "u": jnp.ones(3), "jit": jax.jit}
+    exec("product, jaxs, sums, traced = A @ v, A @ u, A + v, jit(lambda u: A @ v + u)(u)", asks)
     close(asks["product"], np.arange(1.0, 4.0))
-    assert type(asks["jaxs"]) is sa.Dense and isinstance(asks["sums"], sa.Array)
-    exec("import jax; traced = jax.jit(lambda a: A @ v + 0 * a, static_argnums=())(u)", asks)
-    assert isinstance(asks["traced"], sa.Array)
+    assert all(isinstance(asks[name], sa.Array) for name in ("jaxs", "sums", "traced"))
 
 
 KRYLOV = ("cg", "cgs", "bicg", "bicgstab", "gmres", "lgmres", "minres", "qmr", "gcrotmk", "tfqmr", "lsqr", "lsmr")
