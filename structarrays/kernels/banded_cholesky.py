@@ -13,7 +13,7 @@ from structarrays.kernels import banded_rows, bands, cyclic_reduction
 _NARROWEST = 2
 # Up to here two columns at a time are within what XLA makes a native loop of, see `banded_rows`: a fifth faster, since what they are
 # subtracted from is read and written once.
-_TWO_COLUMNS_BYTES = 48
+_TWO_COLUMNS_BYTES = 56
 
 
 def from_diagonals(diagonals, offsets, n, dtype):
@@ -62,6 +62,7 @@ def _ldl_in_place(columns):
 
     def eliminate(j, state):
         flat, column = state
+        column = banded_rows.copied(flat, column, j * width, width)
         # The reciprocals of the largest numbers are subnormal, and those are zero here: four times as much is not.
         reciprocal = 4 / column[0].real
 
@@ -78,10 +79,9 @@ def _ldl_in_place(columns):
             # As far as the band and the matrix go.
             return lax.fori_loop(1, jnp.minimum(width - first, rows - 1 - j), subtract, flat)
 
-        flat = lax.fori_loop(0, count, piece, flat)
-        return flat, banded_rows.copied(flat, column, (j + 1) * width, width)
+        return lax.fori_loop(0, count, piece, flat), column
 
-    column = jnp.pad(columns[0], (0, count * size))
+    column = jnp.zeros(width + count * size, columns.dtype)
     return lax.fori_loop(0, rows - 2, eliminate, (columns.reshape(-1), column))[0].reshape(columns.shape)
 
 
@@ -89,26 +89,27 @@ def _ldl_by_two_columns(columns):
     """The same, for the column j and the next one together."""
     rows, width = columns.shape
     size = width - 1
-    take, put = banded_rows.take, banded_rows.put
+    take = banded_rows.take
 
     def eliminate(t, state):
         flat, one, two = state
         j = 2 * t
-        two = put(two, two[:size] - one[1].conj() / one[0].real * one[1:width], 0)
-        flat = put(flat, two[:size], (j + 1) * width)
+        one = banded_rows.copied(flat, one, j * width, width)
+        at = (j + 1) * width
+        flat = banded_rows.put(flat, take(flat, at, size) - one[1].conj() / one[0].real * take(one, 1, size), at)
+        two = banded_rows.copied(flat, two, at, width)
 
         def subtract(k, flat):
             at = (j + k) * width
             new = take(flat, at, size) - take(one, k, 1).conj() / one[0].real * take(one, k, size)
             new = new - take(two, k - 1, 1).conj() / two[0].real * take(two, k - 1, size)
-            return put(flat, new, at)
+            return banded_rows.put(flat, new, at)
 
-        flat = lax.fori_loop(2, jnp.minimum(width + 1, rows - 1 - j), subtract, flat)
-        at = (j + 2) * width
-        return flat, banded_rows.copied(flat, one, at, width), banded_rows.copied(flat, two, at + width, width)
+        return lax.fori_loop(2, jnp.minimum(width + 1, rows - 1 - j), subtract, flat), one, two
 
-    one, two = (jnp.pad(column, (0, 1 + size)) for column in (columns[0], columns[1]))
-    return lax.fori_loop(0, (rows - 1) // 2, eliminate, (columns.reshape(-1), one, two))[0].reshape(columns.shape)
+    column = jnp.zeros(width + 1 + size, columns.dtype)
+    state = columns.reshape(-1), column, column
+    return lax.fori_loop(0, (rows - 1) // 2, eliminate, state)[0].reshape(columns.shape)
 
 
 def _ldl_by_columns(columns):

@@ -167,7 +167,8 @@ def pieces(length, dtype):
 def copied(flat, row, start, length):
     """`row`, the first entries of which are those of `flat` from `start` on.
 
-    What an elimination reads is then apart from what it writes, so that nothing has to wait, nor be copied as a whole.
+    An elimination reads each row from this small array while it updates the others in `flat`. The barrier keeps the two apart: XLA of
+    JAX 0.12 otherwise reads `flat` itself, nothing tells it to read before the update, and it copies all of `flat` in every step.
     """
     narrow = length * row.dtype.itemsize <= NATIVE_BYTES
     size = length if narrow else COPY_BYTES // row.dtype.itemsize
@@ -177,7 +178,7 @@ def copied(flat, row, start, length):
         first = jnp.minimum(c * size, length - size)
         return put(row, take(flat, start + first, size), first)
 
-    return lax.fori_loop(0, -(-length // size), piece, row)
+    return lax.optimization_barrier(lax.fori_loop(0, -(-length // size), piece, row))
 
 
 def take(a, start, size):
