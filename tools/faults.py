@@ -106,7 +106,7 @@ FAULTS = (
         "core/entries.py",
         "    batch = jnp.broadcast_shapes(x.batch_shape, coordinates[0].shape[:batch_ndim])\n",
         "    batch = coordinates[0].shape[:batch_ndim]\n",
-        "structures/test_sparse.py structures/test_via_sparse.py",
+        "structures/test_sparse.py -k 'batch or batches'",
     ),
     # ---- functions -----------------------------------------------------------------------------------------------------
     Fault(
