@@ -206,6 +206,23 @@ def test_errors(call, error, message):
         call()
 
 
+OF_SQUARE_MATRICES = "cholesky det eig eigh eigvals eigvalsh expm inv ldl slogdet sqrtm"
+
+
+@pytest.mark.each_parameter
+@pytest.mark.parametrize("name", OF_SQUARE_MATRICES.split())
+def test_functions_of_square_matrices_refuse_others(name):
+    """Of every structure: a kernel for diagonals would not notice."""
+    for x in (
+        sa.ones((2, 3)),
+        sa.Diagonal([1.0, 2.0], shape=(2, 3)),
+        sa.Banded([[1.0, 2.0]], (0,), (2, 3)),
+        sa.Fill(1.0, (2, 3)),
+    ):
+        with pytest.raises(ValueError, match=r"square.*\(2, 3\)"):
+            getattr(LINALG, name)(x)
+
+
 def test_assumptions():
     a = sa.assume(sa.asarray([[2.0, 1.0], [1.0, 2.0]]), "positive_definite")
     assert a.assumptions >= {"symmetric", "hermitian", "positive_definite"}

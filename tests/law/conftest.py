@@ -9,4 +9,9 @@ def pytest_addoption(parser):
         help="check the law for a part of a selection that covers all pairs of function and structure (the default), for "
         "that selection, for everything, or for N combinations of each case",
     )
-    parser.addoption("--expressions", type=int, default=300, metavar="N", help="check N random expressions")
+    parser.addoption(
+        "--expressions",
+        type=int,
+        metavar="N",
+        help="check N random expressions: by default 300, of a part of the parameters 100",
+    )

@@ -1,6 +1,6 @@
 """Random expressions of arrays of all structures: value, shape and dtype are NumPy's, and what comes out is no larger than dense.
 
-300 of them by default; ``--expressions 10000`` walks more, others each time.
+100 of them by default, 300 with ``--parameters each``; ``--expressions 10000`` walks more, others each time.
 """
 
 import jax
@@ -149,8 +149,9 @@ def check(seed):
 @pytest.mark.each_parameter
 @pytest.mark.parametrize("group", range(10))
 def test_random_expressions(group, request):
-    count = request.config.getoption("--expressions")
-    first = 0 if count == 300 else int(np.random.default_rng().integers(2**31))
+    given = request.config.getoption("--expressions", default=None)
+    count = given or (100 if request.config.getoption("--parameters", default="each") == "part" else 300)
+    first = 0 if given is None else int(np.random.default_rng().integers(2**31))
     for i in range(group, count, 10):
         try:
             check(first + i)

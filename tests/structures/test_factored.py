@@ -47,6 +47,19 @@ def product(rng, m, n):
 MATRICES = {"low rank": low_rank, "sparse": sparse, "banded": banded, "toeplitz": toeplitz, "product": product}
 
 
+# ---- on a mesh -----------------------------------------------------------------------------------------------------------------
+
+
+def test_factors_are_divided_as_the_rows_and_columns_are(rng):
+    """The left one along the axis of the rows, the right one along that of the columns."""
+    x, _ = low_rank(rng, 8, 6, batch=(4,))
+    for spec, left, right in (
+        ((None, "rows", None), (None, "rows", None), (None, None, None)),
+        (("batch", None, "columns"), ("batch", None, None), ("batch", "columns", None)),
+    ):
+        assert x._specs(spec, lambda n, along: along is not None) == (left, right)
+
+
 # ---- parts of complex numbers -------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import scipy.sparse
 
 import structarrays as sa
 from structarrays.kernels import sparse_host
+from structarrays.testing import sample
 
 N = 10**6
 
@@ -231,6 +232,32 @@ def test_joins_are_sparse(other, name):
 
 
 # ---- products ---------------------------------------------------------------------------------------------------------
+
+
+BESIDE = (
+    "Diagonal",
+    "Banded",
+    "Toeplitz",
+    "Circulant",
+    "Symmetric",
+    "Triangular",
+    "BlockDiagonal",
+    "Permutation",
+    "LowRank",
+)
+
+
+def test_elementwise_products_with_structures_of_another_batch(rng):
+    """Each matrix of the one batch meets each of the other, though their patterns differ."""
+    a = np.where(rng.random((3, 6, 6)) < 0.4, rng.normal(size=(3, 6, 6)), 0)
+    others = {name: sample(name, (6, 6), batch=(2, 1)) for name in BESIDE}
+    products = jax.jit(lambda x, others: {n: (x * y, y * x) for n, y in others.items()})(
+        sa.Sparse.from_dense(a), others
+    )
+    for name, found in products.items():
+        for product in found:
+            assert product.shape == (2, 3, 6, 6), name
+            np.testing.assert_allclose(dense(product), a * dense(others[name]), rtol=1e-12, atol=1e-12, err_msg=name)
 
 
 def test_products_with_dense(rng):
