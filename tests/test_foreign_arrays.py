@@ -61,7 +61,10 @@ def reads(array):
     return [
         (sa.asarray(array), HOST),
         (sa.asarray(array, dtype=sa.float32), HOST.astype(np.float32)),
-        (sa.asarray([array, array]) if hasattr(array, "__getitem__") else sa.stack([sa.asarray(array)] * 2), [HOST] * 2),
+        (
+            sa.asarray([array, array]) if hasattr(array, "__getitem__") else sa.stack([sa.asarray(array)] * 2),
+            [HOST] * 2,
+        ),
         (sa.linalg.inv(sa.Triangular(array)), np.linalg.inv(np.tril(HOST))),
         (target, HOST),
         (written, [[1.0, 2.0], [0.0, 1.0]]),
@@ -85,7 +88,9 @@ def test_what_is_on_a_device_is_brought_to_the_host(library):
 
 
 def test_what_nobody_can_bring_to_the_host_raises():
-    with pytest.raises(BufferError, match="neither JAX nor NumPy can take this OnADevice: the memory is that of a device"):
+    with pytest.raises(
+        BufferError, match="neither JAX nor NumPy can take this OnADevice: the memory is that of a device"
+    ):
         sa.from_dlpack(OnADevice(HOST))
 
 
@@ -158,7 +163,9 @@ def test_masked_arrays_of_other_namespaces_lose_nothing(name):
 @pytest.mark.parametrize("name", READ_BY)
 def test_sparse_arrays_are_not_made_dense_unasked(name):
     sparse = pytest.importorskip("sparse")
-    with pytest.raises(TypeError, match=r"sparse is not made dense unasked; .*pydata_sparse\.from_sparse makes a Sparse"):
+    with pytest.raises(
+        TypeError, match=r"sparse is not made dense unasked; .*pydata_sparse\.from_sparse makes a Sparse"
+    ):
         READ_BY[name](sparse.COO(np.array([[1]]), np.array([2.0]), shape=(2,)))
 
 

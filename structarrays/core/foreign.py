@@ -13,7 +13,6 @@ import numpy as np
 
 from .array import Array
 
-
 KNOWN: tuple[type, ...] = (bool, int, float, complex, str, list, tuple, dict, np.ndarray, np.generic, Array)
 """Classes whose instances are no foreign arrays, though an array of NumPy may be masked."""
 

@@ -47,8 +47,9 @@ def operator(x: Array, /) -> "StructuredOperator":
 
     Notes
     -----
-    `scipy.sparse.linalg.aslinearoperator` takes an array, too, but multiplies a matrix by it column by column. `lobpcg` and
-    `expm_multiply` take operators by class only.
+    `scipy.sparse.linalg.aslinearoperator` takes an array, too, but before SciPy 1.18 it multiplies a matrix by it column by column.
+    `expm_multiply` takes operators by class only. A product follows the operand: NumPy arrays give NumPy arrays, arrays of this
+    namespace and of JAX give arrays of this namespace.
 
     Examples
     --------
