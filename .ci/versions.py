@@ -17,9 +17,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "versions.md"
 BEGIN, END = "<!-- tested versions: begin -->", "<!-- tested versions: end -->"
 LEGS = ("python3", "newest", "oldest")
 PACKAGES = ("jax", "numpy", "scipy", "scikit-learn", "array-api-compat")
-HEADER = (
-    f"| Python | {' | '.join(PACKAGES)} | tests passed | failed | official suite |\n|---|{'---|' * len(PACKAGES)}---|---|---|"
-)
+HEADER = f"| Python | {' | '.join(PACKAGES)} | tests passed | failed | official suite |\n|---|{'---|' * len(PACKAGES)}---|---|---|"
 
 
 def version(package: str) -> str:

@@ -43,7 +43,7 @@ def of_a_product(equation) -> int:
 
 ELEMENTWISE = """
     abs acos acosh add add_any asin asinh atan atan2 atanh cbrt ceil clamp cos cosh div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
-    is_finite le log log1p logistic lt max min mul ne neg pow rem round rsqrt sign sin sinh sqrt square sub tan tanh
+    is_finite le log log1p log2 logistic lt max min mul ne neg pow rem round rsqrt sign sin sinh sqrt square sub tan tanh
 """
 REDUCTIONS = "argmax argmin reduce_max reduce_min reduce_prod reduce_sum"
 MOVING = """
@@ -55,6 +55,7 @@ COSTS = {
     **dict.fromkeys(REDUCTIONS.split(), of_a_reduction),
     **dict.fromkeys(MOVING.split(), lambda equation: 0),
     "dot_general": of_a_product,
+    "one_minus_square": lambda equation: 2 * of_each_element(equation),
 }
 
 

@@ -28,7 +28,7 @@ from .constants import LU
 from .control_flow import checkpoint, differentiating, structures_of
 from .interpreter import abstract
 from .rules import expanded, involved, is_special, plain, rule
-from .rules_elementwise import named
+from .rules_elementwise import HIGH_LEVEL, high_level_elementwise, named
 from .widening import dense_target, join_targets, settled, target_of, widened
 
 FLOAT0 = jax.dtypes.float0
@@ -345,8 +345,8 @@ def _is_number(value) -> bool:
 def high_level_primitive(interpreter, equation, *operands):
     """A primitive of `jax.experimental.hijax`. It is run as a program where that loses no derivative of its own."""
     name = high_level_name(equation)
-    if name in _HIGH_LEVEL:
-        return _HIGH_LEVEL[name](interpreter, equation, *operands)
+    if name in _HIGH_LEVEL_RULES:
+        return _HIGH_LEVEL_RULES[name](interpreter, equation, *operands)
     if name in _EXPANDED or not any(jnp.issubdtype(v.aval.dtype, jnp.inexact) for v in equation.outvars):
         program = expansion(equation)
         if program is not None:
@@ -354,11 +354,12 @@ def high_level_primitive(interpreter, equation, *operands):
     return expanded(interpreter, equation, *operands)
 
 
-_HIGH_LEVEL = {
+_HIGH_LEVEL_RULES = {
     "CustomJVPTraced": function_with_tangents,
     "CustomVJPTraced": function_with_cotangents,
     "RematTraced": checkpoint,
     "CheckpointName": named,
+    **dict.fromkeys(HIGH_LEVEL, high_level_elementwise),
 }
 _EXPANDED = {"Einsum"}
 """Primitives whose derivatives are those of the programs that they stand for."""

@@ -14,13 +14,13 @@ from ..core.assumptions import carried_by_sum
 from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
 from ..core.elementwise import absorbing_operands, elementwise
-from ..core.jax_internals import Literal, bind, checkpoint_label, parameters
+from ..core.jax_internals import Literal, bind, checkpoint_label, high_level_name, parameters
 from ..core.join import is_zero_outside, structure
 from ..core.operands import cast as cast_array
 from ..core.recording import active_log
 from ..core.registry import FUNCTIONS, Registry
 from .constants import CONSTANTS, LAZY, LU, Constant, Counter, Triangle, compared, counter
-from .rules import array, involved, is_special, rule, unwrapped
+from .rules import array, call, cast, involved, is_special, rule, unwrapped
 from .widening import join_targets, settling, target_of, widened
 
 
@@ -155,6 +155,34 @@ def _by_family(function, arrays):
 
 for _name in LIKE:
     rule(_name)(elementwise_rule)
+
+
+class _HighLevel:
+    """A result of an elementwise primitive of `jax.experimental.hijax`, as the family's rule sees a function of the namespace.
+
+    The formula is the function of `jax.numpy` that makes this primitive, so that its derivatives are JAX's.
+    """
+
+    zero, exact = True, False
+
+    def __init__(self, name, formula):
+        self.name, self.formula = name, formula
+        self.absorbs = (0,)
+
+
+HIGH_LEVEL = {
+    "Frexp": (lambda x: jnp.frexp(x)[0], lambda x: jnp.frexp(x)[1]),
+    "Ldexp": (jnp.ldexp,),
+}
+"""The elementwise primitives of `jax.experimental.hijax`: for each result its formula. All map zero in the first operand to zero."""
+
+
+def high_level_elementwise(interpreter, equation, *values):
+    """An elementwise primitive of `jax.experimental.hijax`: its formulas of stored entries and background."""
+    name = high_level_name(equation)
+    arrays = [array(v) for v in values]
+    results = [elementwise(_HighLevel(name.lower(), formula), arrays, {}) for formula in HIGH_LEVEL[name]]
+    return [cast(unwrapped(x), v.aval.dtype) for x, v in zip(results, equation.outvars, strict=True)]
 
 
 _SLOW, _ZERO_STAYS, _NO_BACKGROUND, _BACKGROUND = range(4)
@@ -360,6 +388,14 @@ def _of_counters(primitive, equation, values):
             k = int(number) if primitive == "add" else -int(number)
             return counter(rows.axis, rows.shape, rows.dtype, rows.offset + k)
     return None
+
+
+@rule("numpy.ufuncs.hypot")
+def hypotenuse(interpreter, equation, x, y):
+    """`jnp.hypot` as a whole: JAX 0.12 makes a matrix of a number beside a matrix, for a derivative rule that takes two arrays."""
+    if not involved((x, y)):
+        return NotImplemented
+    return cast(call("hypot", x, y), equation.outvars[0].aval.dtype)
 
 
 @rule("convert_element_type")
