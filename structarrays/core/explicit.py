@@ -131,7 +131,7 @@ def context(leaves: Sequence[Any]) -> AbstractContextManager[Any]:
 
 def _spec(leaf: Any) -> Spec:
     """For each dimension of an array the explicit axes along which it is divided."""
-    spec = tuple(jax.typeof(leaf).sharding.spec)
+    spec: Spec = tuple(jax.typeof(leaf).sharding.spec)
     return spec + (None,) * (jax.typeof(leaf).ndim - len(spec))
 
 
