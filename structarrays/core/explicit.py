@@ -131,8 +131,9 @@ def context(leaves: Sequence[Any]) -> AbstractContextManager[Any]:
 
 def _spec(leaf: Any) -> Spec:
     """For each dimension of an array the explicit axes along which it is divided."""
+    ndim: int = jax.typeof(leaf).ndim
     spec: Spec = tuple(jax.typeof(leaf).sharding.spec)
-    return spec + (None,) * (jax.typeof(leaf).ndim - len(spec))
+    return spec + (None,) * (ndim - len(spec))
 
 
 def _even(spec: Spec, shape: Shape, mesh: Any) -> PartitionSpec:
