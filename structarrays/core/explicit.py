@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import jaxpr_as_fun
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, use_abstract_mesh
 
-from .propagation import constants, result_specs
 from .tracing import compiling
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ def _mesh(leaves: Sequence[Any]) -> Any:
 def automatic(function: Callable[..., T]) -> Callable[..., T]:
     """Let a function of pytrees of arrays compute with axes of the type `Auto` where its arguments lie on explicit ones.
 
-    The results lie on the explicit axes again, divided as `propagation` finds.
+    The results lie on the explicit axes again, divided as `propagation` finds. Call it while JAX traces; `jit` is for eager calls.
     """
 
     @functools.wraps(function)
@@ -55,6 +53,8 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
         mesh = _mesh(leaves)
         if mesh is None:
             return function(*args)
+        from . import propagation  # here, since what it needs of JAX takes as long to import as the whole package
+
         types = dict.fromkeys(explicit_names(mesh), AxisType.Auto)
         result_tree: Any = None
 
@@ -68,13 +68,13 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
             program = jax.make_jaxpr(flat)(*inside)
             results = [
                 jnp.asarray(x, v.aval.dtype)  # a constant need not be an array
-                for x, v in zip(jaxpr_as_fun(program)(*inside), program.jaxpr.outvars, strict=True)
+                for x, v in zip(propagation.jaxpr_as_fun(program)(*inside), program.jaxpr.outvars, strict=True)
             ]
             on_mesh = [bool(explicit_names(jax.typeof(leaf).sharding.mesh)) for leaf in leaves]
-            for i in constants(program.jaxpr, on_mesh):
+            for i in propagation.constants(program.jaxpr, on_mesh):
                 # JAX would compile without the arguments, and not know the devices of the mesh.
                 results[i], _ = jax.lax.optimization_barrier((results[i], inside[on_mesh.index(True)]))
-        specs = result_specs(program.jaxpr, [_spec(leaf) for leaf in leaves])
+        specs = propagation.result_specs(program.jaxpr, [_spec(leaf) for leaf in leaves])
         placed = [
             jax.sharding.reshard(x, NamedSharding(mesh, _even(spec, x.shape, mesh)))
             for x, spec in zip(results, specs, strict=True)
@@ -131,8 +131,9 @@ def context(leaves: Sequence[Any]) -> AbstractContextManager[Any]:
 
 def _spec(leaf: Any) -> Spec:
     """For each dimension of an array the explicit axes along which it is divided."""
-    spec = tuple(jax.typeof(leaf).sharding.spec)
-    return spec + (None,) * (jax.typeof(leaf).ndim - len(spec))
+    ndim: int = jax.typeof(leaf).ndim
+    spec: Spec = tuple(jax.typeof(leaf).sharding.spec)
+    return spec + (None,) * (ndim - len(spec))
 
 
 def _even(spec: Spec, shape: Shape, mesh: Any) -> PartitionSpec:

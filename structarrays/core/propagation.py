@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from jax.extend.core import Literal
+from jax.extend.core import Literal, jaxpr_as_fun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .typing import Shape, Spec
 
     EquationRule = Callable[[Any, list[Spec]], list[Spec]]
+
+__all__ = ["constants", "jaxpr_as_fun", "result_specs"]
 
 _RULES: dict[str, EquationRule] = {}
 
@@ -37,17 +39,10 @@ def result_specs(jaxpr: Any, specs: Sequence[Spec]) -> list[Spec]:
         if any(along is not None for spec in operands for along in spec):
             rule = _RULES.get(equation.primitive.name, _by_place)
             try:
-                results = rule(equation, operands)
-            except (
-                AttributeError,
-                KeyError,
-                TypeError,
-                ValueError,
-                IndexError,
-            ):  # the equation has another form in this JAX
-                continue
-            for variable, spec in zip(equation.outvars, results, strict=True):
-                known[variable] = _without_repetition(spec, _shape(variable))
+                pairs = zip(equation.outvars, rule(equation, operands), strict=True)
+                known.update({v: _without_repetition(spec, _shape(v)) for v, spec in pairs})
+            except (AttributeError, KeyError, TypeError, ValueError, IndexError):
+                continue  # the equation has another form in this JAX
     return [spec_of(atom) for atom in jaxpr.outvars]
 
 
