@@ -7,6 +7,8 @@ import pytest
 
 import structarrays as sa
 
+pytestmark = pytest.mark.costly
+
 MAKE = {
     "Kronecker": sa.Kronecker,
     "Kronecker of bands": lambda a, b: sa.Kronecker(_band(a), _band(b)),
@@ -24,7 +26,6 @@ def _band(a):
     return sa.tridiagonal(a[0, 1:], a[1], a[2, 1:])
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", MAKE)
 @pytest.mark.parametrize(("n", "size"), [(4, 1e90), (4, 1e-90), (2, 1e170), (4, 1.0)])
 def test_parts_out_of_range(name, n, size, rng):

@@ -266,6 +266,15 @@ def test_cumulative_reductions_of_one_dimension_need_no_axis():
     assert list(np.asarray(result)) == [1, 3, 6]
 
 
+def test_differences_of_bands(rng):
+    """Along both axes of the matrices, with a background and without."""
+    arrays = {case: MAKE[case](rng, "float64") for case in ("tridiagonal", "banded tall", "diagonal background")}
+    differences = jax.jit(lambda arrays: {c: [sa.diff(x, axis=axis) for axis in (-2, -1)] for c, x in arrays.items()})
+    for case, found in differences(arrays).items():
+        for axis, result in zip((-2, -1), found, strict=True):
+            assert_close(result.to_jax(), np.diff(np.asarray(arrays[case].to_jax()), axis=axis), f"{case} {axis}")
+
+
 @pytest.mark.parametrize("case", MAKE)
 def test_differences_equal_numpy(case, rng):
     x = MAKE[case](rng, "float64")

@@ -221,7 +221,7 @@ FAULTS = (
         "structures/banded_reductions.py",
         "result[k] = part(k, k + 1, length) - part(k, k, length)",
         "result[k] = part(k, k, length) - part(k, k + 1, length)",
-        "law/test_law.py -k diff",
+        "test_statistical.py -k differences",
     ),
     Fault(
         "permutation instead of its inverse on the right",

@@ -131,7 +131,7 @@ class Trees:
             imported = [sys.executable, "-c", f"import structarrays, {module}"]
             environment = os.environ | {"PYTHONPATH": str(self.faulty)}
             subprocess.run(imported, check=True, cwd=self.faulty, env=environment, capture_output=True)
-            found = self.detect(*arguments(fault.first))
+            found = self.detect(*arguments(self.options.tests or fault.first))
             if found is None and not self.options.first:
                 found = self.detect("-n", str(self.options.workers))
         finally:
@@ -149,6 +149,9 @@ def main():
     )
     parser.add_argument("--parameters", choices=("part", "each"), default="part", help="as of pytest here")
     parser.add_argument("--first", action="store_true", help="run no other tests than those of the faulty part")
+    parser.add_argument(
+        "--tests", metavar="ARGUMENTS", help="tests that run first, in place of those of the faulty part"
+    )
     parser.add_argument("--workers", type=int, default=2, help="the number of processes of pytest-xdist")
     options = parser.parse_args()
     start, step = map(int, options.share.split("/"))

@@ -86,7 +86,8 @@ def _lu(x):
         k = min(m, n)
         order, lower = np.arange(m), np.zeros((m, k), a.dtype)
         for j in range(k):
-            pivot = j + np.argmax(np.abs(a[j:, j]))
+            # The largest as LAPACK compares complex numbers, so that the pivots are the same.
+            pivot = j + np.argmax(np.abs(a[j:, j].real) + np.abs(a[j:, j].imag))
             for rows in (a, lower, order):
                 rows[[j, pivot]] = rows[[pivot, j]]
             lower[j:, j] = a[j:, j] / a[j, j] if a[j, j] else np.eye(m)[j:, j]

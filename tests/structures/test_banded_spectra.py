@@ -6,6 +6,8 @@ import pytest
 
 import structarrays as sa
 
+pytestmark = pytest.mark.costly
+
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 
 

@@ -10,6 +10,8 @@ import scipy.linalg
 
 import structarrays as sa
 
+pytestmark = pytest.mark.costly
+
 OFFSETS = [(-1, 0, 1), (-2, 0, 1), (-3, -1), (-1, 2), (-2, -1, 0, 1, 2)]
 SHAPES = [((6, 6), (2,)), ((9, 4), ()), ((4, 9), ()), ((5, 1), ()), ((1, 5), ())]
 
@@ -370,7 +372,6 @@ def test_derivatives_by_the_reflectors(dtype):
 # ---- least squares -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize(
     "shape, offsets", [((12, 8), (-2, 0, 1)), ((9, 8), (-1, 0)), ((20, 5), (0, 1)), ((6, 4), (-2, -1))]

@@ -11,6 +11,8 @@ import pytest
 
 import structarrays as sa
 
+pytestmark = pytest.mark.costly
+
 la = sa.linalg
 LARGE = 130
 

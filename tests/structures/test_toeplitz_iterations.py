@@ -9,6 +9,8 @@ import scipy.linalg
 import structarrays as sa
 from structarrays.kernels import toeplitz_iterations, toeplitz_solvers
 
+pytestmark = pytest.mark.costly
+
 N = 1600  # above the size from which systems are iterated
 SMALL = 300  # below it
 EPS = np.finfo(float).eps
@@ -94,7 +96,6 @@ def test_residuals_are_like_lapacks(name, n):
             assert backward_error(dense, x, b) <= bar
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("hermitian", [True, False])
 def test_indefinite_matrices(seed, hermitian):

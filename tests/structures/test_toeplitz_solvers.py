@@ -10,6 +10,8 @@ import scipy.linalg
 import structarrays as sa
 from structarrays.kernels import toeplitz_solvers as kernel
 
+pytestmark = pytest.mark.costly
+
 N = 300  # above the size up to which the dense form is solved
 
 
@@ -214,7 +216,6 @@ def test_determinants(name, definite):
         np.testing.assert_allclose(value, their_sign * np.exp(theirs), rtol=tolerance + 1e-9)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(("name", "definite"), [("complex", True), ("complex", False), ("shifts", False)])
 def test_inverses(name, definite):
     T, dense = arrays(name, definite)

@@ -11,6 +11,8 @@ import scipy.signal
 import structarrays as sa
 from structarrays.kernels import toeplitz_triangles as kernel
 
+pytestmark = pytest.mark.costly
+
 EPS = np.finfo(float).eps
 
 
@@ -83,7 +85,6 @@ def test_a_long_recursion():
 # ---- arrays -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("n", [3, 700])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 @pytest.mark.parametrize("upper", [False, True])
