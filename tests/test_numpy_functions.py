@@ -407,9 +407,10 @@ def test_no_function_of_numpy_is_unknown():
         for name in names.split()
     }
     assert not by_numpy & known
-    assert {
-        name for name in overridable() - known - by_numpy if not {name, name.rpartition(".")[0]} & refused.keys()
-    } <= {"numpy.in1d", "numpy.row_stack"}  # names that NumPy 2.4 has removed
+    others = ("numpy.char.", "numpy.strings.", "numpy.polynomial.")  # of texts, and what calls functions of numpy
+    unknown = {name for name in overridable() - known - by_numpy if not name.startswith(others)}
+    unknown = {name for name in unknown if not {name, name.rpartition(".")[0]} & refused.keys()}
+    assert unknown <= {"numpy.in1d", "numpy.row_stack"}  # names that NumPy 2.4 has removed
 
 
 def test_no_ufunc_of_numpy_is_unknown():
@@ -424,7 +425,7 @@ def test_no_ufunc_of_numpy_is_unknown():
 
 
 @pytest.mark.parametrize("name", ["real", "imag"])
-@pytest.mark.parametrize("structure", ["Dense", "Diagonal", "Toeplitz"])
+@pytest.mark.parametrize("structure", ["Dense", "Diagonal", "Banded"])
 def test_ufuncs_of_parts(structure, name):
     """Since NumPy 2.5 the parts of a complex array have a ufunc."""
     ufunc = getattr(np._core.umath, name, None)

@@ -123,12 +123,6 @@ class Conveniences:
         """The elements as Python scalars in nested lists."""
         return np.asarray(self).tolist()
 
-    @property
-    def flags(self) -> Any:
-        """The flags of the NumPy array that `numpy.asarray` makes of this one: in C order, writable, with memory of its own."""
-        # Lengths above two change no flag, so that a small array tells.
-        return np.empty([min(n, 2) for n in self.shape]).flags
-
     # ---- products ------------------------------------------------------------------------------------------------
 
     def dot(self, other: Any) -> Any:
