@@ -1,11 +1,11 @@
-"""How the results of a program are divided: `core.propagation`."""
+"""How the results of a program are divided: `core.jax_internals.propagation`."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from structarrays.core.propagation import result_specs
+from structarrays.core.jax_internals.propagation import result_specs
 
 r, c = "rows", "columns"
 

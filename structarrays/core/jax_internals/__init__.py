@@ -9,6 +9,8 @@ become dense and JAX evaluates it. The records raise `UnrecognisedEquation`, als
 version of JAX leads to an error or to a dense result, never to a wrong value.
 """
 
+from typing import Any
+
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
 from .calls import CheckpointCall, CondCall, LinearSolveCall, ScanCall, WhileCall
@@ -27,7 +29,7 @@ from .programs import (
     parts,
 )
 
-RECORDS = {
+RECORDS: dict[str, Any] = {
     "scan": ScanCall,
     "while": WhileCall,
     "cond": CondCall,
@@ -40,7 +42,7 @@ RECORDS = {
 """The records that read the parameters of an equation."""
 
 
-def is_recognised(equation) -> bool:
+def is_recognised(equation: Any) -> bool:
     """Whether the parameters of an equation are those that this library knows, by their names and by the records that read them."""
     if problem_of(equation) is not None:
         return False

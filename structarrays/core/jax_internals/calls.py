@@ -1,7 +1,8 @@
 """Records of loops, conditions and linear solvers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import jax
 from jax.extend.core import ClosedJaxpr
@@ -14,7 +15,14 @@ class Record:
     """What the records have in common: `of` reads an equation, and `_holds` says whether its parts fit together."""
 
     @classmethod
-    def of(cls, equation):
+    def _read(cls, equation: Any, p: Mapping[str, Any]) -> Self:
+        raise NotImplementedError
+
+    def _holds(self, equation: Any) -> bool:
+        raise NotImplementedError
+
+    @classmethod
+    def of(cls, equation: Any) -> Self:
         """The record of an equation.
 
         Raises
@@ -51,7 +59,7 @@ class ScanCall(Record):
     unroll: int | bool
 
     @classmethod
-    def _read(cls, equation, p):
+    def _read(cls, equation: Any, p: Mapping[str, Any]) -> Self:
         if "ft_in" in p:  # since JAX 0.11
             consts, carry, rows = map(len, p["ft_in"].unpack())
             if consts + carry + rows != len(equation.invars) or len(p["ft_out"]) != len(equation.outvars):
@@ -60,7 +68,7 @@ class ScanCall(Record):
             consts, carry = p["num_consts"], p["num_carry"]
         return cls(closed(p["jaxpr"]), consts, carry, p["length"], p["reverse"], p["unroll"])
 
-    def _holds(self, equation) -> bool:
+    def _holds(self, equation: Any) -> bool:
         second = self.consts + self.carry
         operands, results = in_avals(self.body), out_avals(self.body)
         rows = [jax.ShapeDtypeStruct((self.length, *a.shape), a.dtype) for a in operands[second:]]
@@ -69,12 +77,12 @@ class ScanCall(Record):
             [*results[: self.carry], *stacks], equation.outvars
         )
 
-    def split(self, values: Sequence) -> tuple[list, list, list]:
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """A value for each operand, as three lists: of the constants, of what is carried, and of the arrays that are run over."""
         first, second = self.consts, self.consts + self.carry
         return list(values[:first]), list(values[first:second]), list(values[second:])
 
-    def split_results(self, values: Sequence) -> tuple[list, list]:
+    def split_results(self, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """A value for each result, as two lists: of what is carried, and of what is stacked."""
         return list(values[: self.carry]), list(values[self.carry :])
 
@@ -89,10 +97,10 @@ class WhileCall(Record):
     body_consts: int
 
     @classmethod
-    def _read(cls, equation, p):
+    def _read(cls, equation: Any, p: Mapping[str, Any]) -> Self:
         return cls(closed(p["cond_jaxpr"]), closed(p["body_jaxpr"]), p["cond_nconsts"], p["body_nconsts"])
 
-    def _holds(self, equation) -> bool:
+    def _holds(self, equation: Any) -> bool:
         asked, held, carry = self.split(equation.invars)
         return (
             same(in_avals(self.condition), [*asked, *carry])
@@ -101,7 +109,7 @@ class WhileCall(Record):
             and [a.dtype for a in out_avals(self.condition)] == [bool]
         )
 
-    def split(self, values: Sequence) -> tuple[list, list, list]:
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """A value for each operand, as three lists: constants of the condition, those of the body, and what is carried."""
         first, second = self.condition_consts, self.condition_consts + self.body_consts
         return list(values[:first]), list(values[first:second]), list(values[second:])
@@ -117,10 +125,10 @@ class CondCall(Record):
     )  # of `jax.lax.platform_dependent`: for each branch the names of platforms, or None for all others
 
     @classmethod
-    def _read(cls, equation, p):
+    def _read(cls, equation: Any, p: Mapping[str, Any]) -> Self:
         return cls(tuple(map(closed, p["branches"])), p.get("branches_platforms"))
 
-    def _holds(self, equation) -> bool:
+    def _holds(self, equation: Any) -> bool:
         return bool(self.branches) and all(
             same(in_avals(b), equation.invars[1:]) and same(out_avals(b), equation.outvars) for b in self.branches
         )
@@ -131,16 +139,16 @@ class CheckpointCall(Record):
     """A call of a function of `jax.checkpoint`."""
 
     program: ClosedJaxpr
-    prevent_cse: bool | tuple
-    policy: Callable | None
+    prevent_cse: bool | tuple[bool, ...]
+    policy: Callable[..., Any] | None
 
     @classmethod
-    def _read(cls, equation, p):
+    def _read(cls, equation: Any, p: Mapping[str, Any]) -> Self:
         if equation.primitive.name == "call_hi_primitive":
             p = high_level(equation, "RematTraced", "jaxpr policy prevent_cse").params
         return cls(closed(p["jaxpr"]), p["prevent_cse"], p["policy"])
 
-    def _holds(self, equation) -> bool:
+    def _holds(self, equation: Any) -> bool:
         return fits(self.program, equation)
 
 
@@ -148,12 +156,14 @@ class CheckpointCall(Record):
 class LinearSolveCall(Record):
     """A call of `jax.lax.custom_linear_solve`: four programs or None, each with the number of its constants among the operands."""
 
-    programs: tuple  # of the product, the product with the transpose, the solver, and the solver of the transpose
+    programs: tuple[
+        Any, ...
+    ]  # of the product, the product with the transpose, the solver, and the solver of the transpose
     consts: tuple[int, ...]
     symmetric: bool  # whether the first two programs are one
 
     @classmethod
-    def _read(cls, equation, p):
+    def _read(cls, equation: Any, p: Mapping[str, Any]) -> Self:
         names = ("matvec", "vecmat", "solve", "transpose_solve")
         programs = [getattr(p["jaxprs"], name) for name in names]
         return cls(
@@ -162,14 +172,14 @@ class LinearSolveCall(Record):
             programs[0] is programs[1],
         )
 
-    def _holds(self, equation) -> bool:
+    def _holds(self, equation: Any) -> bool:
         *held, right = self.split(equation.invars)
         return all(
             program is None or same(in_avals(program), [*consts, *right])
             for program, consts in zip(self.programs, held, strict=True)
         )
 
-    def split(self, values: Sequence) -> list[list]:
+    def split(self, values: Sequence[Any]) -> list[list[Any]]:
         """A value for each operand, as five lists: the constants of each program, and the right-hand sides."""
         lists, values = [], list(values)
         for count in self.consts:

@@ -1,8 +1,8 @@
 """Records of functions with derivatives of their own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -17,23 +17,23 @@ from .programs import closed, expansion, fits, high_level, in_avals, kind, out_a
 FLOAT0 = jax.dtypes.float0
 
 
-def _tangent_shape(atom) -> jax.ShapeDtypeStruct:
+def _tangent_shape(atom: Any) -> jax.ShapeDtypeStruct:
     aval = atom.aval.to_tangent_aval()
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
 
 
-def _zero_tangent(atom) -> ad.Zero:
+def _zero_tangent(atom: Any) -> Any:
     return ad.Zero(atom.aval.to_tangent_aval())
 
 
-def is_zero_tangent(value) -> bool:
+def is_zero_tangent(value: Any) -> bool:
     """Whether a tangent or cotangent, as a rule of JAX returns it, is known to be zero."""
     if value is None or isinstance(value, (ad.Zero, SymbolicZero)):
         return True
     return getattr(value, "dtype", None) == FLOAT0
 
 
-def _is_number(value) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex, np.generic, np.ndarray, jax.Array))
 
 
@@ -41,42 +41,42 @@ def _is_number(value) -> bool:
 class CustomJvpCall(Record):
     """A call of a function of `jax.custom_jvp`. The first `consts` operands are captured by the function and have no tangents."""
 
-    program: ClosedJaxpr
+    program: Any
     consts: int
     symbolic_zeros: bool
-    _rule: Callable
+    _rule: Callable[[Sequence[bool]], tuple[ClosedJaxpr, list[bool], int]]
 
     @classmethod
-    def _read(cls, equation, p):
+    def _read(cls, equation: Any, p: Mapping[str, Any]) -> Self:
         if equation.primitive.name == "call_hi_primitive":
             return cls._of_high_level(
                 equation, high_level(equation, "CustomJVPTraced", "traced jvp_rule symbolic_zeros")
             )
         consts, thunk = p["num_consts"], p["jvp_jaxpr_fun"].call_wrapped
 
-        def rule(zeros):
+        def rule(zeros: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool], int]:
             jaxpr, held, zeros_out = thunk(*zeros)
             return closed(jaxpr, held), list(zeros_out), consts
 
         return cls(closed(p["call_jaxpr"]), consts, p["symbolic_zeros"], rule)
 
     @classmethod
-    def _of_high_level(cls, equation, primitive):
+    def _of_high_level(cls, equation: Any, primitive: Any) -> Self:
         tree, count = primitive.in_tree, len(equation.invars)
-        consts = jax.tree.structure(primitive.in_avals[0]).num_leaves
+        consts = len(jax.tree.leaves(primitive.in_avals[0]))
 
-        def rule(zeros):
-            zeros_out: list = []
+        def rule(zeros: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool], int]:
+            zeros_out: list[bool] = []
             zeros = [True] * consts + list(zeros)
 
-            def run(*values):
+            def run(*values: Any) -> list[Any]:
                 moving = iter(values[count:])
                 tangents = [
                     _zero_tangent(v) if zero else next(moving) for v, zero in zip(equation.invars, zeros, strict=True)
                 ]
                 out, moved = primitive.jvp_rule(tree.unflatten(values[:count]), tree.unflatten(tangents))
-                results, out_tree = jax.tree.flatten(out)
-                moved = out_tree.flatten_up_to(moved)
+                results = jax.tree.leaves(out)
+                moved = primitive.out_tree.flatten_up_to(moved)
                 zeros_out[:] = map(is_zero_tangent, moved)
                 return [*results, *(t for t, zero in zip(moved, zeros_out, strict=True) if not zero)]
 
@@ -86,7 +86,7 @@ class CustomJvpCall(Record):
 
         return cls(expansion(equation), consts, primitive.symbolic_zeros, rule)
 
-    def _holds(self, equation) -> bool:
+    def _holds(self, equation: Any) -> bool:
         return self.program is not None and fits(self.program, equation) and 0 <= self.consts <= len(equation.invars)
 
     def rule(self, zeros: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool], int]:
@@ -108,7 +108,7 @@ class CustomJvpCall(Record):
         raise UnrecognisedEquation("custom_jvp_call", "its rule for tangents has other operands or results")
 
 
-def _alike(avals, others) -> bool:
+def _alike(avals: Sequence[Any], others: Sequence[Any]) -> bool:
     return [kind(a) for a in avals] == [kind(a) for a in others]
 
 
@@ -122,7 +122,7 @@ class ForwardPass:
     """
 
     program: ClosedJaxpr
-    residuals: tuple
+    residuals: tuple[Any, ...]
     left_out: int
 
 
@@ -137,14 +137,14 @@ class Known:
 class CustomVjpCall(Record):
     """A call of a function of `jax.custom_vjp`. The first `consts` operands are captured by the function and have no cotangents."""
 
-    program: ClosedJaxpr
+    program: Any
     consts: int
     symbolic_zeros: bool
-    _forward: Callable
-    _backward: Callable
+    _forward: Callable[[Sequence[bool]], ForwardPass]
+    _backward: Callable[[Sequence[Any], Sequence[Any]], Any]
 
     @classmethod
-    def _read(cls, equation, p):
+    def _read(cls, equation: Any, p: Mapping[str, Any]) -> Self:
         if equation.primitive.name == "call_hi_primitive":
             names = "traced fwd bwd symbolic_zeros opt_remat with_logs remat_rules bwd_accums generic_batching"
             return cls._of_high_level(equation, high_level(equation, "CustomVJPTraced", names))
@@ -153,29 +153,29 @@ class CustomVjpCall(Record):
         if not callable(trees) or not callable(back):
             raise TypeError("out_trees or bwd")
 
-        def forward(perturbed):
+        def forward(perturbed: Sequence[bool]) -> ForwardPass:
             program = closed(*thunk(*perturbed))
             _, tree, forwarded = trees()  # residuals that are operands are not among the results
             if tree.num_leaves != len(forwarded):
                 raise UnrecognisedEquation("custom_vjp_call", "its residuals have another form")
             return ForwardPass(program, tuple(forwarded), consts)
 
-        def backward(residuals, cotangents):
+        def backward(residuals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
             cotangents = [SymbolicZero(c.aval) if isinstance(c, ad.Zero) else c for c in cotangents]
             return back(*residuals, *cotangents)
 
         return cls(closed(p["call_jaxpr"]), consts, p["symbolic_zeros"], forward, backward)
 
     @classmethod
-    def _of_high_level(cls, equation, primitive):
-        consts = jax.tree.structure(primitive.in_avals[:2]).num_leaves
-        arguments = jax.tree.structure(primitive.in_avals[2:])
-        residual_tree = None
+    def _of_high_level(cls, equation: Any, primitive: Any) -> Self:
+        consts = len(jax.tree.leaves(primitive.in_avals[:2]))
+        arguments: Any = jax.tree.structure(primitive.in_avals[2:])
+        residual_tree: Any = None
 
-        def forward(perturbed):
-            known: list = []
+        def forward(perturbed: Sequence[bool]) -> ForwardPass:
+            known: list[Any] = []
 
-            def run(*values):
+            def run(*values: Any) -> list[Any]:
                 nonlocal residual_tree
                 nonzeros = primitive.in_tree.unflatten([False] * consts + list(perturbed))
                 out, residuals = primitive.fwd(nonzeros, *primitive.in_tree.unflatten(values))
@@ -187,13 +187,13 @@ class CustomVjpCall(Record):
             program = jax.make_jaxpr(run)(*map(shape_of, equation.invars))
             return ForwardPass(program, tuple(known), 0)
 
-        def backward(residuals, cotangents):
+        def backward(residuals: Sequence[Any], cotangents: Sequence[Any]) -> Any:
             found, logs = primitive.bwd(residual_tree.unflatten(residuals), primitive.out_tree.unflatten(cotangents))
             return arguments.flatten_up_to(found), logs
 
         return cls(expansion(equation), consts, primitive.symbolic_zeros, forward, backward)
 
-    def _holds(self, equation) -> bool:
+    def _holds(self, equation: Any) -> bool:
         return self.program is not None and fits(self.program, equation) and 0 <= self.consts <= len(equation.invars)
 
     def forward(self, perturbed: Sequence[bool]) -> ForwardPass:
@@ -205,7 +205,7 @@ class CustomVjpCall(Record):
             raise UnrecognisedEquation("custom_vjp_call", "its forward pass has other operands or results")
         return found
 
-    def backward(self, residuals: Sequence, cotangents: Sequence) -> list:
+    def backward(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         """The cotangents of the arguments, None for those that are zero, from residuals and those of the results, None for zero."""
         results, arguments = out_avals(self.program), in_avals(self.program)[self.consts :]
         given = [ad.Zero(a.to_tangent_aval()) if c is None else c for c, a in zip(cotangents, results, strict=True)]
@@ -219,7 +219,7 @@ class CustomVjpCall(Record):
         return [self._cotangent(c, a) for c, a in zip(found, arguments, strict=True)]
 
     @staticmethod
-    def _cotangent(value, aval):
+    def _cotangent(value: Any, aval: Any) -> Any:
         if is_zero_tangent(value):
             return None
         if not _is_number(value) or np.shape(value) != aval.shape:

@@ -78,12 +78,12 @@ _FORMS = {
 class _Form:
     """Which parameters an equation of a primitive has."""
 
-    required: frozenset
-    known: frozenset
-    none: tuple
+    required: frozenset[str]
+    known: frozenset[str]
+    none: tuple[str, ...]
     open: bool  # whether other parameters do not matter
 
-    def problem(self, given: Mapping) -> str | None:
+    def problem(self, given: Mapping[str, Any]) -> str | None:
         """What differs from this form; None if nothing does."""
         names = given.keys()
         if missing := self.required - names:
@@ -111,7 +111,7 @@ FORMS = {name: _form(text) for names, text in _FORMS.items() for name in names.s
 """The form of the parameters of each primitive that a rule of `structured` reads."""
 
 
-def parameters(equation) -> Mapping[str, Any]:
+def parameters(equation: Any) -> Mapping[str, Any]:
     """The parameters of an equation, checked.
 
     Raises
@@ -122,10 +122,11 @@ def parameters(equation) -> Mapping[str, Any]:
     problem = problem_of(equation)
     if problem is not None:
         raise UnrecognisedEquation(equation.primitive.name, problem)
-    return equation.params
+    checked: Mapping[str, Any] = equation.params
+    return checked
 
 
-def problem_of(equation) -> str | None:
+def problem_of(equation: Any) -> str | None:
     """Return what differs between the parameters of an equation and its form; None if nothing does."""
     form = FORMS.get(equation.primitive.name)
     return "it is a new primitive" if form is None else form.problem(equation.params)

@@ -4,6 +4,7 @@ import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 from jax.extend.core import ClosedJaxpr, DropVar, Literal
@@ -15,24 +16,24 @@ from .forms import UnrecognisedEquation, parameters, problem_of
 class Parts:
     """What a program consists of."""
 
-    constvars: Sequence
-    consts: Sequence
-    invars: Sequence
-    outvars: Sequence
-    equations: Sequence
+    constvars: Sequence[Any]
+    consts: Sequence[Any]
+    invars: Sequence[Any]
+    outvars: Sequence[Any]
+    equations: Sequence[Any]
     source: (
         str | None
     )  # the name of the function that it was traced from, and its file; None of a derivative or a batch of it
 
 
-def closed(program, consts: Sequence | None = None) -> ClosedJaxpr:
+def closed(program: Any, consts: Sequence[Any] | None = None) -> ClosedJaxpr:
     """A program with the values of its constants; it has them already where `consts` is None."""
     if consts is not None:
         return ClosedJaxpr(program, list(consts))
     return program if hasattr(program, "consts") else ClosedJaxpr(program, ())
 
 
-def parts(program) -> Parts:
+def parts(program: Any) -> Parts:
     """The parts of a program. JAX 0.12 has one class for programs with and without the values of their constants."""
     jaxpr = getattr(program, "jaxpr", program)
     info = jaxpr.debug_info
@@ -41,17 +42,17 @@ def parts(program) -> Parts:
     return Parts(jaxpr.constvars, program.consts, jaxpr.invars, jaxpr.outvars, jaxpr.eqns, source)
 
 
-def in_avals(program) -> list:
+def in_avals(program: Any) -> list[Any]:
     """The types of the inputs of a program."""
     return [variable.aval for variable in parts(program).invars]
 
 
-def out_avals(program) -> list:
+def out_avals(program: Any) -> list[Any]:
     """The types of the results of a program."""
     return [atom.aval for atom in parts(program).outvars]
 
 
-def live_equations(program, needed) -> list:
+def live_equations(program: Any, needed: Sequence[bool]) -> list[tuple[Any, tuple[bool, ...]]]:
     """The equations whose results are used, or that have effects, each with a tuple: which of its results are used."""
     pieces = parts(program)
     used = {
@@ -66,7 +67,7 @@ def live_equations(program, needed) -> list:
     return live[::-1]
 
 
-def bind(equation, values):
+def bind(equation: Any, values: Sequence[Any]) -> Any:
     """The result of an equation as JAX evaluates it."""
     with equation.ctx.manager:
         result = equation.primitive.bind(*values, **equation.primitive.get_bind_params(equation.params))
@@ -86,7 +87,7 @@ PROGRAMS = {
 """The primitives that do nothing but run another program, and the parameter that holds it."""
 
 
-def inner_program(equation) -> ClosedJaxpr | None:
+def inner_program(equation: Any) -> ClosedJaxpr | None:
     """The program that an equation does nothing but run; None for equations that do something else, or that are not recognised."""
     name = equation.primitive.name
     if name == "call_hi_primitive":
@@ -97,41 +98,41 @@ def inner_program(equation) -> ClosedJaxpr | None:
     return program if fits(program, equation) else None
 
 
-def fits(program, equation) -> bool:
+def fits(program: Any, equation: Any) -> bool:
     """Return whether the inputs and results of a program have the shapes and dtypes of those of an equation."""
     return same(in_avals(program), equation.invars) and same(out_avals(program), equation.outvars)
 
 
-def same(avals, variables) -> bool:
+def same(avals: Sequence[Any], variables: Sequence[Any]) -> bool:
     """Return whether types have the shapes and dtypes of variables."""
     return [kind(a) for a in avals] == [kind(v.aval) for v in variables]
 
 
-def kind(aval) -> tuple:
+def kind(aval: Any) -> tuple[Any, Any]:
     """Return the shape and dtype of a type; None for each that it does not have."""
     return getattr(aval, "shape", None), getattr(aval, "dtype", None)
 
 
 @functools.lru_cache(256)  # an equation in a loop is expanded once
-def expansion(equation) -> ClosedJaxpr | None:
+def expansion(equation: Any) -> ClosedJaxpr | None:
     """The program of a primitive of `jax.experimental.hijax`, which says itself what it does."""
     primitive = equation.params.get("_prim")
     if problem_of(equation) is not None or not hasattr(primitive, "expand") or equation.effects:
         return None
 
-    def run(*values):
+    def run(*values: Any) -> list[Any]:
         return jax.tree.leaves(primitive.expand(*jax.tree.unflatten(primitive.in_tree, values)))
 
     program = jax.make_jaxpr(run)(*(shape_of(atom) for atom in equation.invars))
     return program if fits(program, equation) else None
 
 
-def shape_of(atom) -> jax.ShapeDtypeStruct:
+def shape_of(atom: Any) -> jax.ShapeDtypeStruct:
     """Return what a function is traced with in the place of a variable."""
     return jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype, weak_type=getattr(atom.aval, "weak_type", False))
 
 
-def function_name(equation) -> str | None:
+def function_name(equation: Any) -> str | None:
     """The name of the function of JAX that an equation stands for as a whole, such as ``"numpy.linalg.solve"``; None for others,
     among them functions of the user's that have the same name.
     """
@@ -150,7 +151,7 @@ def _qualified(source: str | None) -> str | None:
     return found and f"{found[2].replace('/', '.').replace(chr(92), '.')}.{found[1]}"
 
 
-def high_level_name(equation) -> str | None:
+def high_level_name(equation: Any) -> str | None:
     """The name of the class of a primitive of `jax.experimental.hijax` that is JAX's own; None for all others."""
     if equation.primitive.name != "call_hi_primitive" or problem_of(equation) is not None:
         return None
@@ -158,7 +159,7 @@ def high_level_name(equation) -> str | None:
     return kind.__name__ if kind.__module__.partition(".")[0] == "jax" else None
 
 
-def high_level(equation, name: str, names: str):
+def high_level(equation: Any, name: str, names: str) -> Any:
     """The primitive of an equation if it has this name and these parameters.
 
     Raises
@@ -171,8 +172,8 @@ def high_level(equation, name: str, names: str):
     return primitive
 
 
-def checkpoint_label(equation) -> str:
+def checkpoint_label(equation: Any) -> str:
     """The name that an equation gives to a value for the policies of `jax.checkpoint`."""
     if equation.primitive.name == "name":
-        return parameters(equation)["name"]
-    return high_level(equation, "CheckpointName", "name").name
+        return str(parameters(equation)["name"])
+    return str(high_level(equation, "CheckpointName", "name").name)

@@ -18,7 +18,7 @@ from jax.extend.core import Literal, jaxpr_as_fun
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from .typing import Shape, Spec
+    from ..typing import Shape, Spec
 
     EquationRule = Callable[[Any, list[Spec]], list[Spec]]
 
