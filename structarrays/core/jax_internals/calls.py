@@ -121,7 +121,7 @@ class CondCall(Record):
 
     branches: tuple[ClosedJaxpr, ...]
     platforms: (
-        tuple | None
+        tuple[Any, ...] | None
     )  # of `jax.lax.platform_dependent`: for each branch the names of platforms, or None for all others
 
     @classmethod
