@@ -120,9 +120,8 @@ class CondCall(Record):
     """A condition of `jax.lax.cond` or `switch`: the first operand says which branch is called on the others."""
 
     branches: tuple[ClosedJaxpr, ...]
-    platforms: (
-        tuple[Any, ...] | None
-    )  # of `jax.lax.platform_dependent`: for each branch the names of platforms, or None for all others
+    platforms: tuple[Any, ...] | None
+    """Of `jax.lax.platform_dependent`: for each branch the names of platforms, or None for all others."""
 
     @classmethod
     def _read(cls, equation: Any, p: Mapping[str, Any]) -> Self:
