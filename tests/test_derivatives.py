@@ -1,0 +1,114 @@
+"""First and second derivatives of all solvers, factorisations and determinants, in every order, compiled and not."""
+
+import inspect
+import re
+
+import derivative_cases
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+import scipy.linalg
+from derivative_cases import FORMS, MATRICES, case
+from derivatives import derivatives, faults, generator
+
+import structarrays as sa
+
+
+@pytest.mark.parametrize("matrix", [*MATRICES, *FORMS])
+def test_compiled(matrix):
+    """All functions of a matrix in one program, against differences of NumPy's and SciPy's values."""
+    tested = case(matrix)
+
+    @jax.jit
+    def everything(point, direction):
+        return {key: derivatives(lambda p, key=key: tested.tested(key, p), point, direction) for key in tested.functions}
+
+    wrong = []
+    for name, point in tested.points.items():
+        wrong += faults(tested, name, everything(point, tested.directions[0]))
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- nearly singular matrices ----------------------------------------------------------------------------------------
+
+
+NEARLY_SINGULAR = {
+    "Dense": (lambda a: sa.asarray(a), lambda e: e),
+    "Dense definite": (lambda a: sa.assume(sa.asarray(a), "positive_definite"), lambda e: e + e.T),
+    "Symmetric": (sa.Symmetric, lambda e: e + e.T),
+    "tridiagonal": (lambda a: _bands(a, (-1, 0, 1)), lambda e: np.triu(np.tril(e, 1), -1)),
+    "tridiagonal definite": (
+        lambda a: sa.assume(_bands(a, (-1, 0, 1)), "positive_definite"),
+        lambda e: np.triu(np.tril(e + e.T, 1), -1),
+    ),
+    "Banded": (lambda a: _bands(a, (-2, -1, 0, 2)), lambda e: np.triu(np.tril(e, 2), -2) - np.diag(np.diag(e, 1), 1)),
+    "Banded definite": (
+        lambda a: sa.assume(_bands(a, (-2, -1, 0, 1, 2)), "positive_definite"),
+        lambda e: np.triu(np.tril(e + e.T, 2), -2),
+    ),
+    "Toeplitz": (lambda a: sa.Toeplitz(a[:, 0], a[0]), lambda e: scipy.linalg.toeplitz(e[:, 0], e[0])),
+    "Circulant": (lambda a: sa.Circulant(a[:, 0]), lambda e: scipy.linalg.circulant(e[:, 0])),
+}
+
+
+def _bands(a, offsets):
+    return sa.Banded([jnp.diagonal(a, k) for k in offsets], offsets)
+
+
+@pytest.mark.parametrize("structure", NEARLY_SINGULAR)
+def test_of_nearly_singular_matrices(structure):
+    """With one eigenvalue of 1e-6: as exact as the condition allows, against mpmath."""
+    make, project = NEARLY_SINGULAR[structure]
+    rng = generator(structure)
+    n, small = 7, 1e-6  # of an odd number of eigenvalues one is real
+    # A shift of the diagonal keeps all structures.
+    a, e = project(rng.normal(size=(n, n))), project(rng.normal(size=(n, n)))
+    eigenvalues = np.linalg.eigvals(a)
+    if "definite" in structure:
+        a = a + (small - eigenvalues.real.min()) * np.eye(n)
+    else:
+        real = eigenvalues[np.abs(eigenvalues.imag) < 1e-9].real
+        a = a + (small - real[0]) * np.eye(n)
+    b, w = rng.normal(size=(2, n))
+
+    def solution(t):
+        return jnp.vdot(w, sa.linalg.solve(make(a + t * e), b).to_jax())
+
+    def logarithm(t):
+        return sa.linalg.slogdet(make(a + t * e)).logabsdet.to_jax()
+
+    @jax.jit
+    def everything(t):
+        return [derivatives(f, t, 1.0) for f in (solution, logarithm)]
+
+    with mpmath.workdps(50):
+        exact, change = mpmath.matrix(a.tolist()), mpmath.matrix(e.tolist())
+        inverse = exact**-1
+        step = inverse * change
+        x = inverse * mpmath.matrix(b.tolist())
+        row = mpmath.matrix(w.tolist()).T
+        wanted = [
+            ((row * x)[0], -(row * step * x)[0], 2 * (row * step * step * x)[0]),
+            (mpmath.log(abs(mpmath.det(exact))), sum(step[i, i] for i in range(n)), -sum((step * step)[i, i] for i in range(n))),
+        ]
+    tolerance = 200 * np.finfo(float).eps * np.linalg.cond(a)
+    for found, (value, first, second) in zip(everything(0.0), wanted, strict=True):
+        for order, number in found.items():
+            expected = float(value if order == "value" else second if " over " in order else first)
+            assert abs(number - expected) <= tolerance * abs(expected), (order, number, expected)
+
+
+# ---- completeness ----------------------------------------------------------------------------------------------------
+
+# No solvers or factorisations: the law has their first derivatives. `matrix_rank` is an integer.
+OTHERS = {"cross", "diagonal", "matrix_rank", "matrix_transpose", "outer", "tensordot", "trace", "vecdot", "vector_norm"}
+
+
+def test_every_solver_and_factorisation_is_here():
+    text = inspect.getsource(derivative_cases)
+    named = {name for name in sa.linalg.__all__ if re.search(rf"\blinalg\.{name}\(", text)}
+    assert set(sa.linalg.__all__) - named == OTHERS
+    used = {key for _, keys in MATRICES.values() for key in keys}
+    assert used == set(derivative_cases.FUNCTIONS)
