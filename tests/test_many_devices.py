@@ -139,14 +139,14 @@ def test_errors(spec, shape, message, kind, eight):
 def test_functions_on_explicit_axes(name, eight):
     """The values that NumPy has, to 1e-12, on the same mesh."""
     kind = "explicit" if NAMES.index(name) % 2 else "set"
-    keys = ("A @ x", "A - 1", "A.mT", "A[8:16]", "sum(A, axis=0)")
+    keys = ("A @ x", "A.mT", "sum(A, axis=0)")
     for function, (got, want) in eight.submit(checks.compared, name, keys, kind).result().items():
         np.testing.assert_allclose(
             got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want), initial=1), err_msg=function
         )
 
 
-@pytest.mark.parametrize("name", ["Banded", "Sparse", "Permutation"])
+@pytest.mark.parametrize("name", ["Diagonal", "Sparse", "Permutation"])
 def test_transformations_on_explicit_axes(name, eight):
     for program, (got, want) in eight.submit(checks.transformed, name, "set").result().items():
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want)), err_msg=program)
@@ -167,9 +167,13 @@ def test_explicit_axes_send_the_same(program, eight):
     assert sorted(auto) == sorted(explicit) == sorted(in_set_mesh)
 
 
-@pytest.mark.parametrize("types", [("Explicit", "Explicit"), ("Auto", "Explicit")])
-def test_explicit_axes_of_two(types, eight):
-    for got, want in eight.submit(checks.two_axes, "Banded", types).result():
+@pytest.mark.parametrize(
+    ("name", "types"),
+    [("Banded", ("Auto", "Explicit")), ("Dense", ("Explicit", "Explicit"))],
+    ids=["mixed", "explicit"],
+)
+def test_meshes_of_two_explicit_axes(name, types, eight):
+    for got, want in eight.submit(checks.two_axes, name, types).result():
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want)))
 
 
