@@ -87,9 +87,7 @@ class Plain:
             full[j : j + len(w)] = w[: shape[0] - j]
             norm = np.vdot(full, full).real
             eigenvalue = 1 - t * norm
-            q = q @ (
-                np.eye(shape[0]) - (1 - eigenvalue / np.abs(eigenvalue)) / norm * np.outer(full, full.conj())
-            )
+            q = q @ (np.eye(shape[0]) - (1 - eigenvalue / np.abs(eigenvalue)) / norm * np.outer(full, full.conj()))
         return q[:, : shape[1]]
 
     @staticmethod
@@ -357,23 +355,57 @@ def _sparse(n, symmetric):
 
 MATRICES = {
     # ---- dense, triangular, mirrored
-    "Dense": (lambda t, m: m.dense(dominant(t, N)), (*SYSTEM, "lu", "lu_solve", "lu_solve transposed", "qr", "svd", "pinv", "expm", "sqrtm", "expm_multiply", "cube", "inverse squared", "solve_triangular", "solve_triangular transposed", *SINGULAR_VALUES)),
+    "Dense": (
+        lambda t, m: m.dense(dominant(t, N)),
+        (
+            *SYSTEM,
+            "lu",
+            "lu_solve",
+            "lu_solve transposed",
+            "qr",
+            "svd",
+            "pinv",
+            "expm",
+            "sqrtm",
+            "expm_multiply",
+            "cube",
+            "inverse squared",
+            "solve_triangular",
+            "solve_triangular transposed",
+            *SINGULAR_VALUES,
+        ),
+    ),
     "Dense of two rows": (lambda t, m: m.dense(dominant(t, 2)), (*SYSTEM, "det")),
     "Dense of three rows": (lambda t, m: m.dense(dominant(t, 3)), (*SYSTEM, "det")),
     "Dense of zero diagonal": (lambda t, m: m.dense(dominant(t, N)[::-1]), (*SYSTEM, "lu", "lu_solve")),
-    "Dense complex": (lambda t, m: m.dense(0.5 * t.complex(4, 4) + np.diag(eye(4))), (*SYSTEM, "lu_solve", "qr", "svd", "expm", "sqrtm", "nuclear norm")),
-    "Dense definite": (lambda t, m: m.assume(m.dense(definite(t, N)), "positive_definite"), (*DEFINITE, "ldl", "eigh", "eigvalsh", "sqrtm")),
+    "Dense complex": (
+        lambda t, m: m.dense(0.5 * t.complex(4, 4) + np.diag(eye(4))),
+        (*SYSTEM, "lu_solve", "qr", "svd", "expm", "sqrtm", "nuclear norm"),
+    ),
+    "Dense definite": (
+        lambda t, m: m.assume(m.dense(definite(t, N)), "positive_definite"),
+        (*DEFINITE, "ldl", "eigh", "eigvalsh", "sqrtm"),
+    ),
     "Dense Hermitian": (lambda t, m: m.dense(hermitian(t, 4)), ("cholesky", "cho_solve", "ldl", "eigh", "eigvalsh")),
     "Triangular": (lambda t, m: m.triangular(dominant(t, N)), SYSTEM),
     "Triangular upper, unit diagonal": (lambda t, m: m.triangular(0.5 * t(N, N), False, True), SYSTEM),
-    "Symmetric": (lambda t, m: m.symmetric(0.5 * t(N, N) + np.diag(eye(N) * (-1.0) ** np.arange(N))), (*SYSTEM, "eigh", "eigvalsh")),
+    "Symmetric": (
+        lambda t, m: m.symmetric(0.5 * t(N, N) + np.diag(eye(N) * (-1.0) ** np.arange(N))),
+        (*SYSTEM, "eigh", "eigvalsh"),
+    ),
     "Symmetric definite": (lambda t, m: m.assume(m.symmetric(dominant(t, N)), "positive_definite"), DEFINITE),
     "Hermitian definite": (lambda t, m: m.assume(m.hermitian(hermitian(t, 4)), "positive_definite"), DEFINITE),
     # ---- banded
-    "Diagonal": (lambda t, m: m.diagonal(t(N) + eye(N)), (*DEFINITE, "eigvalsh", "expm", "sqrtm", "qr", "svd", *SINGULAR_VALUES, "selected_inverse", "ldl", "lu")),
+    "Diagonal": (
+        lambda t, m: m.diagonal(t(N) + eye(N)),
+        (*DEFINITE, "eigvalsh", "expm", "sqrtm", "qr", "svd", *SINGULAR_VALUES, "selected_inverse", "ldl", "lu"),
+    ),
     "Diagonal complex": (lambda t, m: m.diagonal(t.complex(N) + eye(N)), (*SYSTEM, "svdvals", "sqrtm")),
     "Identity": (lambda t, m: m.identity(N, t(1)[0] + 2.0), (*DEFINITE, "expm", "cube")),
-    "tridiagonal": (banded((-1, 0, 1)), (*SYSTEM, "lu_solve", "lu", "qr", "selected_inverse", "expm_multiply", *SINGULAR_VALUES)),
+    "tridiagonal": (
+        banded((-1, 0, 1)),
+        (*SYSTEM, "lu_solve", "lu", "qr", "selected_inverse", "expm_multiply", *SINGULAR_VALUES),
+    ),
     "tridiagonal with exchanges": (banded((-1, 0, 1), first=0), SYSTEM),
     "tridiagonal without a diagonal": (banded((-1, 1), first=0), SYSTEM),
     "tridiagonal complex": (banded((-1, 0, 1), kind="complex"), SYSTEM),
@@ -383,22 +415,55 @@ MATRICES = {
     "Banded with exchanges": (banded((-2, -1, 0, 2), first=0), (*SYSTEM, "lu_solve", "selected_inverse")),
     "Banded complex": (banded((-1, 0, 2), kind="complex"), SYSTEM),
     "Banded definite": (definite_banded(2), (*DEFINITE, "ldl", "eigvalsh", "selected_inverse")),
-    "Banded definite of three diagonals a side": (definite_banded(3), ("solve", "logdet", "cholesky", "selected_inverse")),
+    "Banded definite of three diagonals a side": (
+        definite_banded(3),
+        ("solve", "logdet", "cholesky", "selected_inverse"),
+    ),
     "Banded definite of nine diagonals a side": (definite_banded(9, 11), ("solve", "logdet", "cholesky")),
     "Banded definite, complex": (definite_banded(2, kind="complex"), DEFINITE),
     "bidiagonal": (banded((-1, 0)), (*SYSTEM, "selected_inverse")),
     "Banded upper triangular": (banded((0, 1, 3)), SYSTEM),
     "Banded lower triangular, scattered": (banded((-4, -2, 0)), SYSTEM),
     "Banded wide": (banded((-1, 0, 14), 16), ("solve", "slogdet", "matmul")),
-    "Banded of many diagonals": (lambda t, m: m.banded([t.few(26 - abs(k)) / 5 + (6 if k == 0 else 0) for k in range(-25, 26)], tuple(range(-25, 26)), 26), ("solve", "slogdet", "matmul")),
+    "Banded of many diagonals": (
+        lambda t, m: m.banded(
+            [t.few(26 - abs(k)) / 5 + (6 if k == 0 else 0) for k in range(-25, 26)], tuple(range(-25, 26)), 26
+        ),
+        ("solve", "slogdet", "matmul"),
+    ),
     # ---- blocks
-    "BlockDiagonal": (lambda t, m: m.block_diagonal([dominant(t, 2) for _ in range(3)]), (*SYSTEM, "expm", "svdvals", "qr")),
+    "BlockDiagonal": (
+        lambda t, m: m.block_diagonal([dominant(t, 2) for _ in range(3)]),
+        (*SYSTEM, "expm", "svdvals", "qr"),
+    ),
     "BlockDiagonal ragged": (lambda t, m: m.block_diagonal([dominant(t, k) for k in (1, 2, 3)]), SYSTEM),
-    "BlockDiagonal definite": (lambda t, m: m.assume(m.block_diagonal([definite(t, 2) for _ in range(3)]), "positive_definite"), (*DEFINITE, "eigvalsh")),
-    "BlockBanded": (lambda t, m: m.block_banded([t(2, 2, 2) / 2, 0.5 * t(3, 2, 2) + np.diag(eye(2)), t(2, 2, 2) / 2], (-1, 0, 1)), (*SYSTEM, "selected_inverse")),
-    "BlockBanded, large": (lambda t, m: m.block_banded([t.few(29, 9, 9) / 9, t.few(30, 9, 9) / 9 + np.diag(eye(9)), t.few(29, 9, 9) / 9], (-1, 0, 1)), LARGE),
-    "BlockBanded definite, large": (lambda t, m: m.assume(_block_tridiagonal(t, m, 30, 9), "positive_definite"), (*LARGE, "logdet")),
-    "Block": (lambda t, m: m.block([[m.diagonal(t(20) + eye(20)), m.low_rank(t.few(20, 1), t.few(20, 1) / 20)], [m.low_rank(t.few(20, 1), t.few(20, 1) / 20), m.banded(bands(t.few, (-1, 0, 1), 20), (-1, 0, 1), 20)]]), ("solve", "slogdet", "det", "matmul")),
+    "BlockDiagonal definite": (
+        lambda t, m: m.assume(m.block_diagonal([definite(t, 2) for _ in range(3)]), "positive_definite"),
+        (*DEFINITE, "eigvalsh"),
+    ),
+    "BlockBanded": (
+        lambda t, m: m.block_banded([t(2, 2, 2) / 2, 0.5 * t(3, 2, 2) + np.diag(eye(2)), t(2, 2, 2) / 2], (-1, 0, 1)),
+        (*SYSTEM, "selected_inverse"),
+    ),
+    "BlockBanded, large": (
+        lambda t, m: m.block_banded(
+            [t.few(29, 9, 9) / 9, t.few(30, 9, 9) / 9 + np.diag(eye(9)), t.few(29, 9, 9) / 9], (-1, 0, 1)
+        ),
+        LARGE,
+    ),
+    "BlockBanded definite, large": (
+        lambda t, m: m.assume(_block_tridiagonal(t, m, 30, 9), "positive_definite"),
+        (*LARGE, "logdet"),
+    ),
+    "Block": (
+        lambda t, m: m.block(
+            [
+                [m.diagonal(t(20) + eye(20)), m.low_rank(t.few(20, 1), t.few(20, 1) / 20)],
+                [m.low_rank(t.few(20, 1), t.few(20, 1) / 20), m.banded(bands(t.few, (-1, 0, 1), 20), (-1, 0, 1), 20)],
+            ]
+        ),
+        ("solve", "slogdet", "det", "matmul"),
+    ),
     # ---- Toeplitz
     "Toeplitz": (lambda t, m: m.toeplitz(_first(t, N), _first(t, N)), SYSTEM),
     "Toeplitz definite": (lambda t, m: m.assume(m.toeplitz(_first(t, N)), "positive_definite"), DEFINITE),
@@ -413,21 +478,82 @@ MATRICES = {
     "Householder": (lambda t, m: m.householder(*_reflectors(t, m, 4, 3), (N, N)), ("solve", "inv", "matmul")),
     # ---- factors and sums
     "Kronecker": (lambda t, m: m.kronecker(m.dense(dominant(t, 2)), m.dense(dominant(t, 3))), (*SYSTEM, "svdvals")),
-    "Kronecker definite": (lambda t, m: m.assume(m.kronecker(m.dense(definite(t, 2)), m.dense(definite(t, 3))), "positive_definite"), DEFINITE),
-    "Kronecker of three": (lambda t, m: m.kronecker(m.diagonal(t(2) + 2), m.dense(dominant(t, 2)), m.banded(bands(t, (-1, 0), 2), (-1, 0), 2)), SYSTEM),
-    "KroneckerSum": (lambda t, m: m.kronecker_sum(m.dense(dominant(t, 2)), m.dense(dominant(t, 3))), (*SYSTEM, "expm", "expm_multiply")),
-    "KroneckerSum, large": (lambda t, m: m.kronecker_sum(m.dense(t.few(6, 6) / 6 + np.diag(eye(6))), m.dense(t.few(7, 7) / 7 + np.diag(eye(7)))), ("solve", "slogdet", "matmul")),
-    "KroneckerSum definite": (lambda t, m: m.kronecker_sum(m.assume(m.dense(_few_definite(t, 6)), "positive_definite"), m.assume(m.dense(_few_definite(t, 7)), "positive_definite")), ("solve", "slogdet", "logdet", "matmul", "expm_multiply")),
+    "Kronecker definite": (
+        lambda t, m: m.assume(m.kronecker(m.dense(definite(t, 2)), m.dense(definite(t, 3))), "positive_definite"),
+        DEFINITE,
+    ),
+    "Kronecker of three": (
+        lambda t, m: m.kronecker(
+            m.diagonal(t(2) + 2), m.dense(dominant(t, 2)), m.banded(bands(t, (-1, 0), 2), (-1, 0), 2)
+        ),
+        SYSTEM,
+    ),
+    "KroneckerSum": (
+        lambda t, m: m.kronecker_sum(m.dense(dominant(t, 2)), m.dense(dominant(t, 3))),
+        (*SYSTEM, "expm", "expm_multiply"),
+    ),
+    "KroneckerSum, large": (
+        lambda t, m: m.kronecker_sum(
+            m.dense(t.few(6, 6) / 6 + np.diag(eye(6))), m.dense(t.few(7, 7) / 7 + np.diag(eye(7)))
+        ),
+        ("solve", "slogdet", "matmul"),
+    ),
+    "KroneckerSum definite": (
+        lambda t, m: m.kronecker_sum(
+            m.assume(m.dense(_few_definite(t, 6)), "positive_definite"),
+            m.assume(m.dense(_few_definite(t, 7)), "positive_definite"),
+        ),
+        ("solve", "slogdet", "logdet", "matmul", "expm_multiply"),
+    ),
     "KroneckerSum of equal factors": (lambda t, m: _equal_kronecker_sum(t, m), ("solve", "slogdet", "logdet")),
-    "Kronecker + identity": (lambda t, m: m.total(m.kronecker(m.dense(t.few(6, 6) / 6 + np.diag(eye(6))), m.dense(t.few(7, 7) / 7 + np.diag(eye(7)))), m.identity(42, t(1)[0] + 2)), ("solve", "slogdet", "matmul")),
-    "Kronecker definite + identity": (lambda t, m: m.total(m.kronecker(m.assume(m.dense(_few_definite(t, 6)), "positive_definite"), m.assume(m.dense(_few_definite(t, 7)), "positive_definite")), m.identity(42, t(1)[0] + 2)), ("solve", "slogdet", "matmul")),
-    "Diagonal + LowRank": (lambda t, m: m.total(m.diagonal(t(40) + eye(40)), m.low_rank(t.few(40, 2) / 6, t.few(40, 2) / 6)), ("solve", "solve a vector", "slogdet", "det", "matmul")),
-    "Diagonal + LowRank definite": (lambda t, m: m.assume(_covariance(t, m), "positive_definite"), ("solve", "slogdet", "logdet", "matmul")),
-    "Banded + LowRank": (lambda t, m: m.total(m.banded(bands(t.few, (-1, 0, 1), 40), (-1, 0, 1), 40), m.low_rank(t(40, 1) / 6, t.few(40, 1) / 6)), ("solve", "slogdet", "det")),
-    "Banded + background": (lambda t, m: m.background(m.banded(bands(t, (-1, 0, 1), 40, 6.0), (-1, 0, 1), 40), t(1)[0] / 9), ("solve", "slogdet", "matmul")),
-    "Sum of few rows": (lambda t, m: m.total(m.diagonal(t(N) + eye(N)), m.low_rank(t(N, 1) / 3, t(N, 1) / 3)), (*SYSTEM, "svdvals")),
+    "Kronecker + identity": (
+        lambda t, m: m.total(
+            m.kronecker(m.dense(t.few(6, 6) / 6 + np.diag(eye(6))), m.dense(t.few(7, 7) / 7 + np.diag(eye(7)))),
+            m.identity(42, t(1)[0] + 2),
+        ),
+        ("solve", "slogdet", "matmul"),
+    ),
+    "Kronecker definite + identity": (
+        lambda t, m: m.total(
+            m.kronecker(
+                m.assume(m.dense(_few_definite(t, 6)), "positive_definite"),
+                m.assume(m.dense(_few_definite(t, 7)), "positive_definite"),
+            ),
+            m.identity(42, t(1)[0] + 2),
+        ),
+        ("solve", "slogdet", "matmul"),
+    ),
+    "Diagonal + LowRank": (
+        lambda t, m: m.total(m.diagonal(t(40) + eye(40)), m.low_rank(t.few(40, 2) / 6, t.few(40, 2) / 6)),
+        ("solve", "solve a vector", "slogdet", "det", "matmul"),
+    ),
+    "Diagonal + LowRank definite": (
+        lambda t, m: m.assume(_covariance(t, m), "positive_definite"),
+        ("solve", "slogdet", "logdet", "matmul"),
+    ),
+    "Banded + LowRank": (
+        lambda t, m: m.total(
+            m.banded(bands(t.few, (-1, 0, 1), 40), (-1, 0, 1), 40), m.low_rank(t(40, 1) / 6, t.few(40, 1) / 6)
+        ),
+        ("solve", "slogdet", "det"),
+    ),
+    "Banded + background": (
+        lambda t, m: m.background(m.banded(bands(t, (-1, 0, 1), 40, 6.0), (-1, 0, 1), 40), t(1)[0] / 9),
+        ("solve", "slogdet", "matmul"),
+    ),
+    "Sum of few rows": (
+        lambda t, m: m.total(m.diagonal(t(N) + eye(N)), m.low_rank(t(N, 1) / 3, t(N, 1) / 3)),
+        (*SYSTEM, "svdvals"),
+    ),
     "Product": (lambda t, m: m.product(m.triangular(dominant(t, N)), m.triangular(dominant(t, N), False)), SYSTEM),
-    "Product of Banded and Diagonal": (lambda t, m: m.product(m.banded(bands(t, (-1, 0), 40), (-1, 0), 40), m.diagonal(t.few(40) + 2.5), m.banded(bands(t.few, (0, 1), 40), (0, 1), 40)), ("solve", "slogdet", "matmul")),
+    "Product of Banded and Diagonal": (
+        lambda t, m: m.product(
+            m.banded(bands(t, (-1, 0), 40), (-1, 0), 40),
+            m.diagonal(t.few(40) + 2.5),
+            m.banded(bands(t.few, (0, 1), 40), (0, 1), 40),
+        ),
+        ("solve", "slogdet", "matmul"),
+    ),
     "Inverse": (lambda t, m: m.inverse(m.banded(bands(t, (-1, 0, 1), N), (-1, 0, 1), N)), SYSTEM),
     "Inverse of definite": (lambda t, m: m.inverse(definite_banded(1)(t, m)), (*SYSTEM, "logdet")),
     # ---- sparse
@@ -435,13 +561,31 @@ MATRICES = {
     "Sparse, large": (_sparse(260, False), ("solve", "solve a vector", "slogdet", "matmul")),
     "Sparse definite, large": (_sparse(260, True), ("solve", "slogdet", "logdet", "matmul")),
     # ---- rectangular
-    "tall Dense": (lambda t, m: m.dense(_tall(t, 8, 5)), ("lstsq", "residues", "qr", "svd", "pinv", "svdvals", "nuclear norm")),
-    "tall Dense complex": (lambda t, m: m.dense(t.complex(6, 3) + np.eye(6, 3) * 2), ("lstsq", "residues", "qr", "svd", "pinv")),
+    "tall Dense": (
+        lambda t, m: m.dense(_tall(t, 8, 5)),
+        ("lstsq", "residues", "qr", "svd", "pinv", "svdvals", "nuclear norm"),
+    ),
+    "tall Dense complex": (
+        lambda t, m: m.dense(t.complex(6, 3) + np.eye(6, 3) * 2),
+        ("lstsq", "residues", "qr", "svd", "pinv"),
+    ),
     "wide Dense": (lambda t, m: m.dense(_tall(t, 8, 5).T), ("lstsq", "svd", "pinv", "svdvals")),
-    "tall Banded": (lambda t, m: m.tall_banded([t(5) / 2, t(5) + eye(5), t(4) / 2], (-1, 0, 1), (8, 5)), ("lstsq", "residues", "qr", "svdvals", "pinv")),
-    "LowRank": (lambda t, m: m.low_rank(t(8, 2), t(7, 2)), ("pinv", "lstsq", "norm", "spectral norm", "nuclear norm", "matmul", "compress")),
-    "tall Kronecker": (lambda t, m: m.kronecker(m.dense(_tall(t, 3, 2)), m.dense(_tall(t, 2, 2))), ("lstsq", "pinv", "svdvals")),
-    "tall BlockDiagonal": (lambda t, m: m.block_diagonal([_tall(t, 3, 2), _tall(t, 2, 2)]), ("lstsq", "pinv", "svdvals")),
+    "tall Banded": (
+        lambda t, m: m.tall_banded([t(5) / 2, t(5) + eye(5), t(4) / 2], (-1, 0, 1), (8, 5)),
+        ("lstsq", "residues", "qr", "svdvals", "pinv"),
+    ),
+    "LowRank": (
+        lambda t, m: m.low_rank(t(8, 2), t(7, 2)),
+        ("pinv", "lstsq", "norm", "spectral norm", "nuclear norm", "matmul", "compress"),
+    ),
+    "tall Kronecker": (
+        lambda t, m: m.kronecker(m.dense(_tall(t, 3, 2)), m.dense(_tall(t, 2, 2))),
+        ("lstsq", "pinv", "svdvals"),
+    ),
+    "tall BlockDiagonal": (
+        lambda t, m: m.block_diagonal([_tall(t, 3, 2), _tall(t, 2, 2)]),
+        ("lstsq", "pinv", "svdvals"),
+    ),
 }
 
 
@@ -524,7 +668,10 @@ FORMS = {
                 lambda ab, half, b: sa.linalg.solveh_banded(half, b),
                 lambda ab, half, b: scipy.linalg.solveh_banded(half, b),
             ),
-            "cholesky_banded": (lambda ab, half, b: sa.linalg.cholesky_banded(half), lambda ab, half, b: _factor_of(half)),
+            "cholesky_banded": (
+                lambda ab, half, b: sa.linalg.cholesky_banded(half),
+                lambda ab, half, b: _factor_of(half),
+            ),
             "cho_solve_banded": (
                 lambda ab, half, b: sa.linalg.cho_solve_banded((sa.linalg.cholesky_banded(half), False), b),
                 lambda ab, half, b: scipy.linalg.solveh_banded(half, b),

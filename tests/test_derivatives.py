@@ -23,7 +23,9 @@ def test_compiled(matrix):
 
     @jax.jit
     def everything(point, direction):
-        return {key: derivatives(lambda p, key=key: tested.tested(key, p), point, direction) for key in tested.functions}
+        return {
+            key: derivatives(lambda p, key=key: tested.tested(key, p), point, direction) for key in tested.functions
+        }
 
     wrong = []
     for name, point in tested.points.items():
@@ -91,7 +93,11 @@ def test_of_nearly_singular_matrices(structure):
         row = mpmath.matrix(w.tolist()).T
         wanted = [
             ((row * x)[0], -(row * step * x)[0], 2 * (row * step * step * x)[0]),
-            (mpmath.log(abs(mpmath.det(exact))), sum(step[i, i] for i in range(n)), -sum((step * step)[i, i] for i in range(n))),
+            (
+                mpmath.log(abs(mpmath.det(exact))),
+                sum(step[i, i] for i in range(n)),
+                -sum((step * step)[i, i] for i in range(n)),
+            ),
         ]
     tolerance = 200 * np.finfo(float).eps * np.linalg.cond(a)
     for found, (value, first, second) in zip(everything(0.0), wanted, strict=True):
@@ -103,7 +109,17 @@ def test_of_nearly_singular_matrices(structure):
 # ---- completeness ----------------------------------------------------------------------------------------------------
 
 # No solvers or factorisations: the law has their first derivatives. `matrix_rank` is an integer.
-OTHERS = {"cross", "diagonal", "matrix_rank", "matrix_transpose", "outer", "tensordot", "trace", "vecdot", "vector_norm"}
+OTHERS = {
+    "cross",
+    "diagonal",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+}
 
 
 def test_every_solver_and_factorisation_is_here():
