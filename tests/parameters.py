@@ -6,6 +6,7 @@ show every value of every parameter, up to three; of tests marked as ``costly`` 
 Which faults a part detects, `tools/planted_faults.py` measures.
 """
 
+import re
 import zlib
 from collections import defaultdict
 
@@ -34,6 +35,9 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    # The processes of pytest-xdist have to find the same names, and random numbers depend on them (the fixture ``rng``).
+    if addresses := [item.nodeid for item in items if re.search(r"\b0x[0-9a-f]{6,}", item.nodeid)]:
+        raise pytest.UsageError(f"names of tests must not contain addresses; give these parameters ids: {addresses}")
     if config.option.parameters == "each":
         return
     sets, costly = defaultdict(dict), set()

@@ -72,3 +72,14 @@ def test_what_is_named_runs_whole(arguments, passed, tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "parameters", *arguments]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert f"{passed} passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_name_with_an_address_is_refused(tmp_path):
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n\n@pytest.mark.parametrize('x', [object()], ids=str)\ndef test_one(x): pass\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "tests")}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "parameters", "--rootdir", str(tmp_path), str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "give these parameters ids: ['test_it.py::test_one[<object object at 0x" in done.stdout + done.stderr

@@ -208,7 +208,7 @@ def test_the_backward_pass_of_each_version_of_jax_is_read():
 @pytest.mark.parametrize(
     "found",
     [[], None, ([None], {"log": 1}), [jnp.ones(3)], ["1"], [object()], ([jnp.ones((N, N))] * 2, None), {}],
-    ids=str,
+    ids=["none", "nothing", "logs", "another shape", "text", "an object", "too many", "a dict"],
 )
 def test_a_backward_pass_of_another_form_is_refused(found):
     with pytest.raises(internals.UnrecognisedEquation, match="custom_vjp_call"):
