@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
+from structarrays.functions.statistical import PROD
 
 
 def values(rng, shape, dtype):
@@ -208,6 +209,24 @@ def test_a_product_meets_the_zeros_before_it_overflows():
     x = sa.Diagonal(jnp.full(100, 1e300))
     assert float(sa.prod(x)) == 0.0
     assert not sa.prod(sa.tridiagonal([1e300] * 3, [1e300] * 4, [1e300] * 3), axis=-1).to_jax().any()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float64", "complex64"])
+def test_powers_by_counts_that_are_not_static(rng, dtype):
+    base = rng.integers(-2, 3, (4, 1)).astype(dtype)
+    base[0] = 0
+    counts = np.arange(6, dtype="int32")
+    got = jax.jit(PROD.repeat)(base, counts)
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got, base**counts)
+    # Written out, the steps take XLA of jaxlib 0.12 minutes to compile (docs/jax_bugs.md).
+    assert len(jax.make_jaxpr(PROD.repeat)(base, counts).jaxpr.eqns) < 10
+
+
+def test_products_of_sparse_integers_in_a_batch_compile():
+    rows, columns = [[0, 0, 1, 1, 2, 2, 3]] * 2, [[0, 1, 0, 1, 0, 1, 0]] * 2
+    x = sa.Sparse(np.arange(1, 15, dtype="int8").reshape(2, 7), (np.asarray(rows), np.asarray(columns)), (4, 2))
+    np.testing.assert_array_equal(sa.prod(x, axis=-1).to_jax(), [[2, 12, 30, 0], [72, 110, 156, 0]])
 
 
 def test_extrema_of_large_arrays_propagate_nan():

@@ -53,17 +53,24 @@ def _itself(value, count):
 
 
 def _power(value, count):
-    """``value ** count``, by repeated squaring where the counts are not static."""
+    """``value ** count``, by repeated squaring where the counts are not static.
+
+    A loop: XLA of jaxlib 0.12 does not end to compile its steps where they are written out (docs/jax_bugs.md).
+    """
     if isinstance(count, builtins.int):
         return jax.lax.integer_pow(value, count)
-    result = jnp.ones((), value.dtype)
-    for _ in range(np.iinfo(count.dtype).bits - 1):
-        result = jnp.where(count % 2 == 1, result * value, result)
-        count = count // 2
+    shape = jnp.broadcast_shapes(value.shape, count.shape)
+
+    def step(_, state):
+        result, value, count = state
+        result = jnp.where(count & 1 == 1, result * value, result)
+        count = count >> 1
         # Where nothing is left to multiply, the square must not overflow: its derivative would be NaN.
         value = jnp.where(count > 0, value, jnp.ones((), value.dtype))
-        value = value * value
-    return result
+        return result, value * value, count
+
+    start = jnp.ones(shape, value.dtype), jnp.broadcast_to(value, shape), jnp.broadcast_to(count, shape)
+    return jax.lax.fori_loop(0, np.iinfo(count.dtype).bits - 1, step, start)[0]
 
 
 def _sum(data, *, axis, keepdims):
