@@ -10,8 +10,8 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
-from derivative_cases import FORMS, MATRICES, case
-from derivatives import derivatives, faults, generator
+from derivative_cases import FIRST_ONLY, FORMS, MATRICES, case
+from derivatives import derivatives, faults, first_derivatives, generator
 
 import structarrays as sa
 
@@ -20,17 +20,45 @@ import structarrays as sa
 def test_compiled(matrix):
     """All functions of a matrix in one program, against differences of NumPy's and SciPy's values."""
     tested = case(matrix)
-
-    @jax.jit
-    def everything(point, direction):
-        return {
-            key: derivatives(lambda p, key=key: tested.tested(key, p), point, direction) for key in tested.functions
-        }
-
+    everything = jax.jit(of_all(tested, derivatives))
     wrong = []
     for name, point in tested.points.items():
         wrong += faults(tested, name, everything(point, tested.directions[0]))
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.costly
+@pytest.mark.parametrize("matrix", [*MATRICES, *FORMS])
+def test_eager(matrix):
+    """The same without a program around it, so that each call of a function is one of its own."""
+    tested = case(matrix)
+    wrong = faults(tested, "random", of_all(tested, derivatives)(tested.points["random"], tested.directions[0]))
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("matrix", FIRST_ONLY)
+def test_second_derivatives_that_do_not_exist_raise(matrix):
+    tested = case(matrix)
+    arguments = tested.points["random"], tested.directions[0]
+    wrong = faults(tested, "random", jax.jit(of_all(tested, first_derivatives))(*arguments))
+    assert not wrong, "\n".join(wrong)
+    for way in (lambda f: f, jax.jit):
+        with pytest.raises(NotImplementedError, match="eigenvectors"):
+            way(of_all(tested, derivatives))(*arguments)
+
+
+def test_eigenvectors_of_general_matrices_have_no_derivative():
+    with pytest.raises(NotImplementedError, match="eigenvectors"):
+        jax.grad(lambda a: jnp.abs(sa.linalg.eig(sa.asarray(a)).eigenvectors.to_jax()).sum())(np.diag([1.0, 2.0]))
+
+
+def of_all(tested, orders):
+    """The derivatives of every function of a case, as a function of the point and a direction."""
+
+    def everything(point, direction):
+        return {key: orders(lambda p, key=key: tested.tested(key, p), point, direction) for key in tested.functions}
+
+    return everything
 
 
 # ---- nearly singular matrices ----------------------------------------------------------------------------------------
@@ -122,13 +150,11 @@ OTHERS = {
 }
 
 
-# Functions that no matrix above has yet.
-WITHOUT_MATRIX = {"eig", "eigvals", "cholesky upper"}
-
-
 def test_every_solver_and_factorisation_is_here():
-    text = inspect.getsource(derivative_cases)
+    text = inspect.getsource(derivative_cases) + inspect.getsource(
+        test_eigenvectors_of_general_matrices_have_no_derivative
+    )
     named = {name for name in sa.linalg.__all__ if re.search(rf"\blinalg\.{name}\(", text)}
     assert set(sa.linalg.__all__) - named == OTHERS
-    used = {key for _, keys in MATRICES.values() for key in keys}
-    assert set(derivative_cases.FUNCTIONS) - used == WITHOUT_MATRIX
+    used = {key for _, keys in MATRICES.values() for key in keys} | {"eigvals"}
+    assert used == set(derivative_cases.FUNCTIONS)

@@ -53,9 +53,8 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
         mesh = _mesh(leaves)
         if mesh is None:
             return function(*args)
-        from .jax_internals import (
-            propagation,
-        )  # here, since what it needs of JAX takes as long to import as the whole package
+        # Here, since what it needs of JAX takes as long to import as the whole package.
+        from .jax_internals import propagation
 
         types = dict.fromkeys(explicit_names(mesh), AxisType.Auto)
         result_tree: Any = None
