@@ -42,6 +42,9 @@ def _compile_quickly():
 
 _compile_quickly()
 
+# JAX makes millions of objects that live long, and Python would look through all of them again and again.
+gc.set_threshold(50_000, 20, 100)
+
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

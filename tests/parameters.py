@@ -1,9 +1,10 @@
-"""Which parameters of the tests run by default: a part of them, since all take more than an hour on two cores.
+"""Which tests, and which of their sets of parameters, run by default: a part, since all take hours on two cores.
 
-A run of everything (`pytest` without paths and without ``-k``) takes one in 24 of the sets of parameters of each test, and as many more as
-show every value of every parameter, up to three; of tests marked as ``costly`` two. What is named runs whole. The choice is always the same.
-``--parameters each`` runs all.
-Which faults a part detects, `tools/planted_faults.py` measures.
+A run of everything (`pytest` without paths, ``-k`` and ``-m``) takes one in 24 of the sets of parameters of each test, and as many more as
+show every value of every parameter, up to three; one of tests marked as ``costly``. It leaves out tests marked as ``slow``. Tests that are
+named run whole. The choice is always the same.
+``--parameters each`` runs all. ``-m slow --parameters part`` runs a part of the slow tests.
+`tools/planted_faults.py` measures which faults a part detects.
 """
 
 import re
@@ -14,32 +15,51 @@ import pytest
 
 SHARE = 24
 COVER = 3
-COSTLY = 2
+COSTLY = 1
 
 
 def pytest_addoption(parser):
     parser.addoption(
         "--parameters",
         choices=("part", "each"),
-        help="run each test with a part of its sets of parameters (the default where neither paths nor -k say what to run), or with each",
+        help="run each test with a part of its sets of parameters (the default where neither paths nor -k nor -m say what to run), or with each",
+    )
+    parser.addoption(
+        "--slow",
+        choices=("run", "leave"),
+        help="whether slow tests run (the default but for a run of a part of everything)",
     )
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "each_parameter: none of the sets of parameters is left out, whatever is run")
-    config.addinivalue_line("markers", "costly: a set of parameters takes seconds, so that a part of them has two")
+    config.addinivalue_line("markers", "costly: a set of parameters takes seconds, so that a part of them is one")
+    config.addinivalue_line("markers", "slow: takes five seconds or more, and is left out of a run of everything")
     # Decided once: pytest-xdist hands the options on to its processes, with the paths spelled out.
-    if config.option.parameters is None:
-        everything = config.args_source is not pytest.Config.ArgsSource.ARGS and not config.option.keyword
-        config.option.parameters = "part" if everything else "each"
+    option = config.option
+    named = config.args_source is pytest.Config.ArgsSource.ARGS or option.keyword or option.markexpr
+    if option.slow is None:
+        option.slow = "run" if named or option.parameters == "each" else "leave"
+    if option.parameters is None:
+        option.parameters = "each" if named else "part"
 
 
 def pytest_collection_modifyitems(config, items):
     # The processes of pytest-xdist have to find the same names, and random numbers depend on them (the fixture ``rng``).
     if addresses := [item.nodeid for item in items if re.search(r"\b0x[0-9a-f]{6,}", item.nodeid)]:
         raise pytest.UsageError(f"names of tests must not contain addresses; give these parameters ids: {addresses}")
-    if config.option.parameters == "each":
-        return
+    left_out = set()
+    if config.option.slow == "leave":
+        left_out |= {item.nodeid for item in items if item.get_closest_marker("slow")}
+    if config.option.parameters == "part":
+        left_out |= others_than_the_part(items)
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+        items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def others_than_the_part(items) -> set[str]:
+    """The names of the tests whose sets of parameters are left out."""
     sets, costly = defaultdict(dict), set()
     for item in items:
         if hasattr(item, "callspec") and item.get_closest_marker("each_parameter") is None:
@@ -48,9 +68,7 @@ def pytest_collection_modifyitems(config, items):
             sets[test][item.nodeid] = values
             if item.get_closest_marker("costly"):
                 costly.add(test)
-    left_out = {name for test, found in sets.items() for name in set(found) - part(found, costly=test in costly)}
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
-    items[:] = [item for item in items if item.nodeid not in left_out]
+    return {name for test, found in sets.items() for name in set(found) - part(found, costly=test in costly)}
 
 
 def part(sets: dict[str, set], *, costly: bool = False) -> set[str]:

@@ -74,6 +74,7 @@ FUNCTIONS = (
 )
 
 
+@pytest.mark.slow
 def test_the_arrowhead_obeys_the_law():
     report = check_structure(Arrowhead, functions=FUNCTIONS, modes=["eager", "derivative"])
     report.raise_if_wrong()

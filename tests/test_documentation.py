@@ -70,6 +70,7 @@ def dense(x) -> np.ndarray:
 WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
 
 
+@pytest.mark.slow
 @pytest.mark.each_parameter
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_of_page_runs(page, tmp_path, monkeypatch):

@@ -206,6 +206,7 @@ def test_zero_absorbs_where_declared(name):
 # ---- the law -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", UNARY)
 def test_one_array(name):
     f, rng = getattr(sa, name), seeded(name)

@@ -34,6 +34,7 @@ def example(tmp_path_factory) -> tuple[str, str, Path]:
     return process.stdout, process.stderr, path
 
 
+@pytest.mark.slow
 def test_it_agrees_with_statsmodels(example):
     output, _, _ = example
     assert "203 quarters from 1959 Q1 to 2009 Q3" in output
@@ -74,12 +75,14 @@ def test_it_draws_a_picture(example):
     assert red.sum() > 500
 
 
+@pytest.mark.slow
 def test_another_lambda_gives_another_trend(tmp_path):
     process = run("--n", "500", "--lam", "6.25", "--output", str(tmp_path / "small.png"))
     assert process.returncode == 0, process.stdout + process.stderr
     assert "lambda = 6.25" in process.stdout
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("arguments", [("--n", "2"), ("--lam", "-1")])
 def test_bad_options_are_refused(arguments):
     process = run(*arguments)
@@ -87,6 +90,7 @@ def test_bad_options_are_refused(arguments):
     assert "must be at least 5" in process.stderr
 
 
+@pytest.mark.slow
 def test_principal_components_of_a_sparse_matrix():
     pytest.importorskip("sklearn")
     path = ROOT / "examples" / "pca.py"
@@ -98,6 +102,7 @@ def test_principal_components_of_a_sparse_matrix():
     assert "is a Sum array" in process.stdout
 
 
+@pytest.mark.slow
 def test_a_gaussian_process_on_three_structures(tmp_path):
     path = ROOT / "examples" / "gaussian_process.py"
     picture = tmp_path / "picture.png"
@@ -127,6 +132,7 @@ def test_bad_options_of_the_gaussian_process_are_refused():
     assert process.returncode == 2 and "must be 400 to 2284" in process.stderr
 
 
+@pytest.mark.slow
 def test_estimators_on_a_large_design(tmp_path):
     path = ROOT / "examples" / "large_design.py"
     picture = tmp_path / "picture.png"

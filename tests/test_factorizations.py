@@ -93,6 +93,7 @@ LU_CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("case", LU_CASES, ids=lambda c: c.code)
 def test_lu_solve(case):
     if case is LU_CASES[0]:
@@ -103,6 +104,7 @@ def test_lu_solve(case):
         )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("cores", ["nn", "mn"])
 def test_lu(cores):
     case = Case(
@@ -118,6 +120,7 @@ def test_lu(cores):
     )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("trans", [0, 1, 2])
 @pytest.mark.parametrize(("lower", "unit_diagonal"), [(False, False), (True, False), (True, True)])
 def test_solve_triangular(trans, lower, unit_diagonal):
@@ -160,6 +163,7 @@ def _is_tame(a, b):
 # ---- the factors ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_factors_are_those_of_scipy(dtype):
     a, s = random(6, 6, dtype=dtype), definite(6, dtype=dtype)
@@ -276,6 +280,7 @@ def test_ldl(n, dtype, hermitian, lower):
     close(lu @ d @ (lu.conj().T if hermitian else lu.T), a, 1e-13)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_ldl_with_blocks_across_panels(dtype):
     """All but the first pivot have two rows, so that some begin in the last column of a panel."""
@@ -297,6 +302,7 @@ def _ldl(a):
     return LDLResult(lu, d, perm.astype(np.int32))
 
 
+@pytest.mark.slow
 def test_ldl_of_structures():
     options = {"oracle": each(_ldl, (2,)), "kinds": "floating"}
     product = "r.lu @ (r.d @ xp.conj(xp.matrix_transpose(r.lu)))"
@@ -314,6 +320,7 @@ def test_ldl_of_structures():
         assert type(sa.linalg.ldl(sa.Diagonal([1.0, -2.0])).d) is sa.Diagonal
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("imaginary", [0, 1j])
 def test_derivative_of_ldl(imaginary):
     a, direction = (random(6, 6, seed=s) + imaginary * random(6, 6, seed=s + 4) for s in (0, 1))
@@ -370,6 +377,7 @@ def test_factors_go_through_transformations():
     close(solutions[1], 2 * expected[0])
 
 
+@pytest.mark.slow
 def test_banded_factors_go_through_vmap():
     diagonals = [random(3, 5 - abs(k), seed=k + 9) + 4 * (k == 0) for k in (-2, 0, 1)]
     x, b = sa.Banded(diagonals, (-2, 0, 1), (5, 5)), random(5, 2)
@@ -438,6 +446,7 @@ def test_singular_and_indefinite_matrices(call):
     assert np.any(np.isnan(jax.jit(compiled)()))
 
 
+@pytest.mark.slow
 def test_singular_matrices_have_lu_factors():
     for a in (sa.zeros((3, 3)), sa.Banded([[0.0, 0.0], [0.0, 0.0, 0.0]], (-1, 0)), sa.Diagonal([1.0, 0.0])):
         lu, piv = sa.linalg.lu_factor(a)

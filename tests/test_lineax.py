@@ -232,6 +232,7 @@ def _rebuilt(A, numbers):
 # ---- from operators ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_from_operators(rng):
     d, e, f = numbers(rng, N), numbers(rng, N - 1), numbers(rng, N - 1)
     matrix, vector = numbers(rng, N, N), jax.ShapeDtypeStruct((N,), jnp.dtype("float64"))

@@ -309,6 +309,7 @@ def loops_in(path):
     return found
 
 
+@pytest.mark.slow
 def test_every_loop_has_a_case(monkeypatch):
     met = set()
 

@@ -53,6 +53,7 @@ def test_structure_of_divided_arrays(name, eight):
         assert got == want, function
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 def test_transformations_of_divided_arrays(name, eight):
     for program, (got, want) in eight.submit(checks.transformed, name).result().items():
@@ -81,12 +82,14 @@ def test_banded_matvec_sends_its_edges(eight):
     assert eight.submit(checks.moved, "`A @ x`, A tridiagonal", 1 << 14).result() == [("collective-permute", 8)] * 2
 
 
+@pytest.mark.slow
 def test_documented_communication(eight):
     """The table of docs/scaling.md is what the compiled programs say."""
     page = (ROOT / "docs/scaling.md").read_text()
     assert eight.submit(table, 1 << 20).result() in page
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "name", ["Dense", "Diagonal", "Banded", "BlockDiagonal", "Sparse", "LowRank", "Kronecker", "Product"]
 )
@@ -95,6 +98,7 @@ def test_meshes_of_two_axes(name, eight):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want)))
 
 
+@pytest.mark.slow
 def test_the_page_runs_on_eight_devices():
     """As it does on one with the other pages; in a process where nothing ran before."""
     command = [
@@ -152,6 +156,7 @@ def test_transformations_on_explicit_axes(name, eight):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want)), err_msg=program)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["explicit", "set"])
 def test_arrays_of_jax_on_explicit_axes(kind, eight):
     """They meet ours in all kinds of programs; the types of results say how these are divided."""
@@ -167,6 +172,7 @@ def test_explicit_axes_send_the_same(program, eight):
     assert sorted(auto) == sorted(explicit) == sorted(in_set_mesh)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("name", "types"),
     [("Banded", ("Auto", "Explicit")), ("Dense", ("Explicit", "Explicit"))],
@@ -182,6 +188,7 @@ def test_explicit_array_that_is_no_argument(eight):
     assert "pass the array as an argument" in message and "<lambda>" in message
 
 
+@pytest.mark.slow
 def test_two_processes():
     """Two processes with four devices each, which find each other on the loopback address, compute what one does."""
     with socket.socket() as probe:

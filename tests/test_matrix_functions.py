@@ -15,6 +15,7 @@ from structarrays.testing import Case
 # ---- values and derivatives for all structures ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_expm():
     case = Case(
         "expm",
@@ -41,6 +42,7 @@ def _action(a, b):
     return scipy.sparse.linalg.expm_multiply(a, b, traceA=np.trace(a)) if b.size else b
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("cores", [("nn", "nk"), ("nn", "n")])
 def test_expm_multiply(cores):
     case = Case(
@@ -78,6 +80,7 @@ def _exponents():
     yield sa.Kronecker(a, b) + sa.Identity(12)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("times", TIMES)
 def test_the_exponential_at_times(times):
     for x in _exponents():
@@ -116,6 +119,7 @@ def test_stacks_at_times():
     close(jax.vmap(gradient)(diagonal), 0.5 * np.exp(0.5 * diagonal) + np.exp(diagonal))
 
 
+@pytest.mark.slow
 def test_derivatives_by_times():
     x, b = sa.tridiagonal(random(5), random(6), random(5, seed=1)), random(6)
     a = dense(x)
@@ -183,6 +187,7 @@ def test_sqrtm():
 # ---- structures -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_structures_of_exponentials(dtype):
     a, b = random(5, 5, dtype=dtype), random(4, 4, dtype=dtype)
@@ -308,6 +313,7 @@ def test_bad_arguments(call, message):
 # ---- derivatives --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_second_derivatives():
     v, a = random(6), random(6, 6)
 

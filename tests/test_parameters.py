@@ -34,8 +34,8 @@ def test_as_few_as_show_every_value():
     assert len(part(product("ab", "yz"))) == 2
 
 
-def test_of_costly_tests_two():
-    assert len(part(product("abcdefghijkl", "uvwx", "yz"), costly=True)) == 2
+def test_of_costly_tests_one():
+    assert len(part(product("abcdefghijkl", "uvwx", "yz"), costly=True)) == 1
     assert len(part(product("a"), costly=True)) == 1
 
 
@@ -55,13 +55,26 @@ def test_part(n): pass
 def test_each(n): pass
 
 def test_alone(): pass
+
+@pytest.mark.slow
+def test_slow(): pass
 """
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("arguments", "passed"),
-    [((), 24), (("-n", "2"), 24), (("tests",), 41), (("-k", "test"), 41), (("--parameters", "each"), 41)],
-    ids=["everything", "two processes", "a path", "a name", "each"],
+    [
+        ((), 24),
+        (("-n", "2"), 24),
+        (("tests",), 42),
+        (("-k", "test"), 42),
+        (("--parameters", "each"), 42),
+        (("tests", "--parameters", "part"), 25),
+        (("-n", "2", "tests", "--parameters", "part"), 25),
+        (("-m", "slow", "--parameters", "part"), 1),
+    ],
+    ids=["everything", "two processes", "a path", "a name", "each", "a part of a path", "by two processes", "slow"],
 )
 def test_what_is_named_runs_whole(arguments, passed, tmp_path):
     (tmp_path / "tests").mkdir()

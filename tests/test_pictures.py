@@ -53,6 +53,7 @@ class TestGrid:
                 assert pattern.kinds.shape == (min(cells, nonzero.shape[0]), min(cells, nonzero.shape[1]))
                 assert np.array_equal(pattern.kinds != ZERO, coarsened(nonzero, pattern.rows, pattern.columns)), cells
 
+    @pytest.mark.slow
     def test_there_are_arrays_of_all_structures(self):
         assert {name for name, _ in arrays()} == set(SAMPLERS)
 
@@ -583,6 +584,7 @@ class TestFlow:
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 def test_pages_show_what_their_code_makes(tmp_path):
     pytest.importorskip("matplotlib")
     subprocess.run(

@@ -357,6 +357,7 @@ def test_batches(rng):
     compare_operations([batch[d], e, batch[x]], got, expected, values, rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_cost_is_linear():
     n = 100_000
     Q = sp.StructuredMatrix(sa.tridiagonal, e, d, e)

@@ -55,6 +55,7 @@ def sparse():
 # ---- scipy.sparse -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_scipy_of_every_structure():
     for i, (structure, x, host) in enumerate(samples()):
         if not no_background(x):
@@ -78,6 +79,7 @@ def test_scipy_of_every_structure():
             np.testing.assert_allclose(np.asarray(back), host, atol=1e-12, err_msg=structure)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("matrix", [False, True])
 def test_scipy_there_and_back(form, matrix, rng):
@@ -122,6 +124,7 @@ def test_blocks_become_blocks(rng):
     np.testing.assert_array_equal(found.toarray(), np.asarray(x))
 
 
+@pytest.mark.slow
 def test_what_is_made_of_sparse_parts_is_multiplied_out(rng):
     n = 300
     S = sa.Sparse.from_scipy(scipy.sparse.random_array((n, n), density=0.01, rng=rng))
@@ -193,6 +196,7 @@ def test_bad_arguments():
 # ---- jax.experimental.sparse ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_jax_of_every_structure(batch):
     for structure, x, host in samples(batch=batch):
@@ -214,6 +218,7 @@ def test_jax_of_every_structure(batch):
             np.testing.assert_allclose(np.asarray(back), host, atol=1e-12, err_msg=structure)
 
 
+@pytest.mark.slow
 def test_the_order_and_the_padding_of_bcoo(rng):
     host = np.where(rng.random((4, 5)) < 0.5, rng.normal(size=(4, 5)), 0)
     wide = BCOO.fromdense(host, nse=18)  # with padding
@@ -261,6 +266,7 @@ def test_conversions_have_derivatives_and_run_under_jit():
 # ---- PyData's sparse --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_pydata_of_every_structure(sparse, batch):
     convert, back = sa.interop.pydata_sparse.to_sparse, sa.interop.pydata_sparse.from_sparse

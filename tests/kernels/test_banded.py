@@ -200,6 +200,7 @@ def derivatives(f, diagonals, tangents):
     return forward, gradient(diagonals), jax.jvp(gradient, (diagonals,), (tangents,))[1]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("offsets", "dtype"),
     [((0,), np.complex128), ((-2, 0), np.float64), ((-2, -1, 0, 2), np.float64), ((-1, 0, 2), np.complex128)],
@@ -258,6 +259,7 @@ def test_derivatives(offsets, dtype):
                 np.testing.assert_allclose(x, y, rtol=1e-8, atol=1e-9 * max(1, np.abs(y).max()))
 
 
+@pytest.mark.slow
 def test_vmap():
     n, offsets = 9, (-2, -1, 0, 1, 2)
     diagonals, _ = positive(n, offsets, (4,))
@@ -345,6 +347,7 @@ def test_substitution_is_one_native_loop(offsets):
     assert loops(jax.jit(lambda d, b: banded.solve(d, offsets, n, b)).lower(diagonals, b).compile()) == (1, 0)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dominant", [True, False])
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_wide_bands_and_their_derivatives(dominant, dtype):
@@ -451,6 +454,7 @@ def _random(n, kl, ku, dominant, dtype, seed=0):
     return diagonals, offsets, sum(np.diag(d, k) for d, k in zip(diagonals, offsets, strict=True))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("n", "kl", "ku", "dominant", "dtype"),
     [

@@ -11,6 +11,7 @@ from structarrays.testing.pairs import cell, page
 DOCS = Path(__file__).parents[2] / "docs"
 
 
+@pytest.mark.slow
 def test_the_page_is_current(request):
     """Every seventh of its cells; all of them, which takes minutes, with ``--law pairs``."""
     there = (DOCS / "pairs.md").read_text(encoding="utf-8")

@@ -19,6 +19,7 @@ def generated():
     return {(r.function, r.code, (*r.fixed, c)): cell for r in rows for c, cell in r.cells.items()}
 
 
+@pytest.mark.slow
 def test_the_registry_gives_both_tables(request, generated):
     """What was written by hand, and what is in the generated page: of every tenth cell, since all take minutes to trace; of all cells with
     ``--parameters each``. The other cells are taken from the page.

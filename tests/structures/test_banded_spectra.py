@@ -116,6 +116,7 @@ def test_derivatives(function, shape, dtype):
     assert type(g) is sa.Banded and g.offsets == x.offsets
 
 
+@pytest.mark.slow
 def test_a_large_one():
     """A discrete Laplacian of so many rows that its dense form would take 3.2 GB; its eigenvalues are known."""
     n = 20_000

@@ -78,6 +78,7 @@ def test_singular():
     assert np.all(np.isnan(jax.jit(lambda x: sa.linalg.solve(x, np.ones(12)).to_jax())(x)))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("offsets", [(-1, 0, 1), (-2, 0, 1)])
 def test_derivatives(offsets):
     """With respect to the blocks, in their structure."""
@@ -106,6 +107,7 @@ def test_nothing_is_as_large_as_the_matrix():
     assert memory.temp_size_in_bytes < 10 * 3 * 125_000 * 64 * 8
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("count, offsets", [(5, (-1, 0, 1)), (1, (0,)), (4, (0,)), (12, (-2, -1, 0, 1, 2))])
 def test_cholesky(count, offsets, dtype):
@@ -216,6 +218,7 @@ def test_the_selected_inverse_has_the_structure_of_the_matrix(count, size):
     np.testing.assert_allclose(np.asarray(elements.to_dense()), np.where(kept, inverse, 0), atol=1e-12)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("definite", [False, True])
 @pytest.mark.parametrize(
@@ -275,6 +278,7 @@ def test_selected_inverses_that_do_not_exist():
     )  # as all functions do with NaN, without an error
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("definite", [False, True])
 def test_derivatives_of_determinants(definite):
     x = block_banded(5, 2, (-1, 0, 1))
@@ -302,6 +306,7 @@ def test_derivatives_of_determinants(definite):
         np.testing.assert_allclose(batch[0], want, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_derivatives_of_determinants_take_no_more_than_their_factors():
     count, size = 2000, 40
     blocks = [jax.ShapeDtypeStruct((k, size, size), float) for k in (count - 1, count, count - 1)]

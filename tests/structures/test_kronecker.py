@@ -383,6 +383,7 @@ def test_extremes_cost_what_the_factors_have():
     close(sa.max(sa.Kronecker(a, b), axis=0), want)
 
 
+@pytest.mark.slow
 def test_extremes_of_special_values():
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -445,6 +446,7 @@ def test_diagonal_and_trace():
 # ---- rows and columns ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["product", "sum"])
 def test_rows_and_columns(kind):
     shapes = [(4, 4), (5, 5)] if kind == "sum" else [(4, 3), (6, 5)]
@@ -467,6 +469,7 @@ def test_rows_and_columns(kind):
         close(jax.jit(lambda a, i: a[i] @ v)(x, rows), dense[rows] @ v)
 
 
+@pytest.mark.slow
 def test_rows_of_batches():
     parts = factors([(4, 3), (6, 5)], batch=(2,))
     x, dense = sa.Kronecker(*parts), dense_kron(parts)
@@ -477,6 +480,7 @@ def test_rows_of_batches():
         close(x[1, 2:12], dense[1, 2:12])
 
 
+@pytest.mark.slow
 def test_whole_blocks_of_rows_are_kronecker():
     parts = factors([(4, 3), (6, 5)])
     assert type(sa.Kronecker(*parts)[6:18]) is sa.Kronecker
@@ -496,6 +500,7 @@ def test_large_selections_expand_nothing():
 # ---- systems ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("batch, beside", [((), ()), ((), (2,)), ((2,), ()), ((2,), (3, 2))], ids=str)
 def test_solve(dtype, batch, beside):
@@ -655,6 +660,7 @@ def _sum(dtype="float64", batch=(), what="hermitian"):
     return x, full(x)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("make", [_shifted, _sum])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("batch, beside", [((), ()), ((), (2,)), ((2,), ()), ((2,), (3, 2))], ids=str)
@@ -799,6 +805,7 @@ POINTS = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("kind", ["shifted", "sum", "product"])
 @pytest.mark.parametrize("case", CASES)
@@ -849,6 +856,7 @@ def test_derivatives_of_a_complex_determinant():
         close(actual, expected, 1e-10)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["shifted", "sum"])
 def test_three_factors(kind):
     """With one that is diagonal by its class, and equal eigenvalues."""

@@ -35,6 +35,7 @@ def _cases(rng, sizes, dtype):
     )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("sizes", [(5, 7), (7, 1), (3, 4, 5), (2, 3, 2, 3)])
 def test_systems_and_determinants(sizes, dtype):
@@ -57,6 +58,7 @@ def test_systems_and_determinants(sizes, dtype):
         np.testing.assert_allclose(logabsdet.to_jax(), expected_log, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_a_diagonal_factor_on_either_side():
     rng = np.random.default_rng(1)
     a, d = rng.normal(size=(4, 4)), rng.normal(size=5) + 4
@@ -102,6 +104,7 @@ def test_a_sylvester_equation_whose_factors_have_no_eigenvectors():
     assert ours <= 10 * np.abs(a @ theirs + theirs @ b.T - c).max() + 1e-15 * np.abs(solution).max()
 
 
+@pytest.mark.slow
 def test_derivatives():
     rng = np.random.default_rng(4)
     a, b, right = rng.normal(size=(3, 3)), rng.normal(size=(4, 4)), rng.normal(size=12)
@@ -144,6 +147,7 @@ def test_large_inverses_stay_inverses_and_nothing_is_expanded():
     assert compiled.memory_analysis().temp_size_in_bytes < 4800 * 4800
 
 
+@pytest.mark.slow
 def test_factors_whose_products_look_at_their_operand():
     """A product with a large Toeplitz factor, or beside a background, looks whether its operand is finite; JAX transposes it all the same."""
     rng = np.random.default_rng(7)

@@ -103,6 +103,7 @@ BESIDE = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", BESIDE)
 def test_centred(name):
     x = BESIDE[name]

@@ -33,6 +33,7 @@ def check(f, x, a, g=None, kind=sa.Sparse):
 CORES = [((), (4, 6)), ((2,), (4, 6)), ((), (3, 4, 2)), ((2, 1), (3, 1, 4))]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(("batch", "core"), CORES)
 def test_axes_of_size_one(batch, core, transposed, rng):
@@ -55,6 +56,7 @@ def test_axes_of_size_one(batch, core, transposed, rng):
     np.testing.assert_array_equal(dense(x[(*whole, None, slice(None), 0)]), a[(*whole, None, slice(None), 0)])
 
 
+@pytest.mark.slow
 def test_squeeze_keeps_matrices_sparse(rng):
     x, a = sparse(rng, (1,), (1, 4, 1, 5))
     for axis in (1, 3, (1, 3), (0, 1), (0, 1, 3)):
@@ -63,6 +65,7 @@ def test_squeeze_keeps_matrices_sparse(rng):
     check(lambda x: sa.squeeze(x, axis=0), y, b, lambda a: a[0], kind=sa.Dense)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(("batch", "core"), CORES)
 def test_other_sizes(batch, core, transposed, rng):
@@ -80,6 +83,7 @@ def test_other_sizes(batch, core, transposed, rng):
             check(lambda x, n=n, i=axis: sa.diff(x, n=n, axis=i), x, a, lambda a, n=n, i=axis: np.diff(a, n, i))
 
 
+@pytest.mark.slow
 def test_backgrounds_stay(rng):
     x, a = sparse(rng, (2,), (4, 6))
     x, a = sa.exp(x), np.exp(a)
@@ -91,6 +95,7 @@ def test_backgrounds_stay(rng):
     check(lambda x: sa.sum(sa.exp(x), axis=1), z, c, lambda a: np.exp(a).sum(1))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod", "any", "all", "count_nonzero"])
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -129,6 +134,7 @@ def test_expanded_arrays_beside_others(rng):
         np.testing.assert_allclose(np.asarray(jax.jit(f)(d, sa.asarray(v)).to_jax()), f(a, v))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("make", [lambda i: sa.Permutation(i[::-1]) * 2.0, lambda i: sa.tridiagonal(i[1:], i, i[1:])])
 def test_no_dense_form_of_a_million_rows(make):
     x = make(np.arange(N))

@@ -106,6 +106,7 @@ def values(x):
 # ---- values, against NumPy ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_values(kind, jit, rng):
@@ -121,6 +122,7 @@ def test_values(kind, jit, rng):
         assert not isinstance(got[name], sa.Dense)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_by_a_mask(kind, rng):
     parameters, make, dense = KINDS[kind](rng, 200, 30)
@@ -154,6 +156,7 @@ def test_rows_of_bands(rng):
 # ---- derivatives, against those of the dense formula --------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", KINDS)
 def test_derivatives(kind, rng):
     parameters, make, dense = KINDS[kind](rng, 200, 30)
@@ -171,6 +174,7 @@ def test_derivatives(kind, rng):
         np.testing.assert_allclose(g, v, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_sum_of_squares_is_constant(kind, rng):
     parameters, make, _ = KINDS[kind](rng, 200, 30)
@@ -182,6 +186,7 @@ def test_the_sum_of_squares_is_constant(kind, rng):
 # ---- a repeated centring, and constants ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_products_of_centred_sparse_matrices(rng):
     """Term by term, the product of the sparse ones with as many entries as there are."""
     parameters, make, of_parameters = sparse(rng, 300, 40)
@@ -249,6 +254,7 @@ def bytes_of(tree) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", KINDS)
 def test_full_size(kind, rng):
     parameters, make, _ = KINDS[kind](rng, *LARGE)

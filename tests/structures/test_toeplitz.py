@@ -294,6 +294,7 @@ def numbers(rng, shape, dtype, special=False):
     return values.astype(dtype)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("diagonals", RANGES)
 def test_products_with_dense_matrices(shape, diagonals):
@@ -316,6 +317,7 @@ def test_products_with_dense_matrices(shape, diagonals):
             assert (np.abs(got - want) <= 16 * eps * bound).all()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("diagonals", ["all", "lower", "wide", "narrow"])
 def test_nan_and_infinity_stay_where_they_belong(diagonals):
     """The transforms spread them over all rows; structural zeros absorb them."""
@@ -337,6 +339,7 @@ def test_nan_and_infinity_stay_where_they_belong(diagonals):
     np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
 
 
+@pytest.mark.slow
 def test_circulant_products_of_every_length():
     """Small, fast, and with a large prime factor, for which the transforms are of another length."""
     rng = np.random.default_rng(0)
@@ -428,6 +431,7 @@ def test_a_product_of_the_size_where_transforms_are_split():
 # ---- reductions -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("core", [(30, 50), (50, 30), (9, 9)])
 def test_reductions(name, core):
@@ -461,6 +465,7 @@ def test_sums_of_large_and_small_numbers_lose_no_digits():
     np.testing.assert_allclose(dense(sa.sum(x, axis=1)), dense(x).sum(1), rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_norms():
     for name in NAMES:
         x = sample(name, (7, 7), dtype="complex128", seed=2)
@@ -474,6 +479,7 @@ def test_norms():
 # ---- circulant solvers ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 7])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_circulant_linear_algebra(n, dtype):
@@ -501,6 +507,7 @@ def test_circulant_linear_algebra(n, dtype):
         np.testing.assert_allclose((values**k).sum(-1), (np.linalg.eigvals(a) ** k).sum(-1), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_singular_circulants():
     singular = sa.Circulant([1.0, -1.0])
     for f in (sa.linalg.inv, lambda x: sa.linalg.solve(x, np.ones(2)), lambda x: sa.linalg.matrix_power(x, -1)):
@@ -522,6 +529,7 @@ def test_singular_circulants():
 # ---- indexing and writes ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("core", [(5, 5), (4, 7), (7, 4)])
 def test_all_slices_of_two_axes(name, core):

@@ -110,6 +110,7 @@ def test_indefinite_matrices(seed, hermitian):
     assert backward_error(dense, x, b) <= 10 * max(EPS, backward_error(dense, np.linalg.solve(dense, b), b))
 
 
+@pytest.mark.slow
 def test_a_leading_minor_that_nearly_vanishes():
     rng = np.random.default_rng(0)
     c, r = rng.normal(size=(2, SMALL))
@@ -202,6 +203,7 @@ def test_what_the_iteration_does_not_solve():
     assert not np.any(ok)
 
 
+@pytest.mark.slow
 def test_a_hermitian_matrix_need_not_be_assumed_definite():
     """What comes out is what the iteration gives, and not the columns by elimination."""
     values = jnp.asarray(np.concatenate([correlations(N)[::-1], correlations(N)[1:]]))
@@ -278,6 +280,7 @@ def _solution_and_derivatives(c, direction, b):
     return x, first, -2 * scipy.linalg.solve_toeplitz(c, scipy.linalg.matmul_toeplitz(direction, first))
 
 
+@pytest.mark.slow
 def test_derivatives_under_vmap():
     lines = jnp.asarray(np.stack([correlations(N, length) for length in (5.0, 20.0)]))
     b = jnp.asarray(np.random.default_rng(0).normal(size=N))

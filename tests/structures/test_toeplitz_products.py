@@ -29,6 +29,7 @@ def dense(first, values, shape, background=0.0):
     return np.where(inside, values[np.clip(offsets, 0, values.size - 1)], background), inside
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("shape", "kinds", "dtype"),
     [
@@ -53,6 +54,7 @@ def test_product(shape, kinds, dtype, rng):
     np.testing.assert_allclose(got, want, rtol=0, atol=64 * eps * np.linalg.norm(a) * np.linalg.norm(b))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kinds", [("all", "all"), ("lower", "inner")])
 def test_nan_and_infinity_stay_where_they_belong(kinds, rng):
     """The displacements would spread them along the diagonals; structural zeros absorb them."""

@@ -230,6 +230,7 @@ def test_inverses(name, definite):
     np.testing.assert_allclose(float(sa.linalg.slogdet(X).logabsdet), -np.linalg.slogdet(dense)[1], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_inverse_of_a_small_one_is_dense():
     c, r = random(40)
     X = sa.linalg.inv(sa.Toeplitz(c, r))
@@ -400,6 +401,7 @@ def test_derivatives(dtype, definite):
         np.testing.assert_allclose(ours[3], theirs[3], rtol=0, atol=1e-8 * np.max(np.abs(theirs[3])))
 
 
+@pytest.mark.slow
 def test_the_gradient_is_a_toeplitz_array():
     c, r = random(N)
     T = sa.Toeplitz(c, r)
@@ -410,6 +412,7 @@ def test_the_gradient_is_a_toeplitz_array():
     np.testing.assert_allclose(np.asarray(gradient.values), expected, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_derivatives_by_finite_differences():
     """Of the logarithm of a Gaussian density by a parameter of the covariance."""
     k = jnp.arange(150.0)
@@ -443,6 +446,7 @@ def test_nothing_is_as_large_as_the_matrix(definite):
     assert f"[{n},{n}]" not in compiled.as_text()
 
 
+@pytest.mark.slow
 def test_a_sum_with_a_term_of_low_rank_is_solved_by_its_toeplitz_term():
     c, r = random(N)
     u, v = np.random.default_rng(3).normal(size=(2, N, 2))

@@ -68,6 +68,7 @@ def test_a_power_series():
     np.testing.assert_allclose(x, exact, rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_a_long_recursion():
     """A filter of infinite response is the inverse of a triangular Toeplitz matrix, here with three diagonals out of many."""
     n = 120_000
@@ -220,6 +221,7 @@ def test_hankel_systems(n, dtype):
         np.testing.assert_allclose(determinant, their_sign * np.exp(theirs), rtol=tolerance)
 
 
+@pytest.mark.slow
 def test_derivatives_of_hankel_systems():
     n = 260
     values = jnp.asarray(np.random.default_rng(0).normal(size=2 * n - 1))
@@ -240,6 +242,7 @@ def test_derivatives_of_hankel_systems():
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_hankel_matrices_without_a_solution():
     n = 300
     ones = sa.Hankel(np.ones(n), np.ones(n))

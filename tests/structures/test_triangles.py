@@ -267,6 +267,7 @@ def test_fourier_transforms_along_the_batch(dtype):
         same(sa.fft.fft(x * (1 + 0j), axis=0), np.fft.fft(dense(x), axis=0))
 
 
+@pytest.mark.slow
 def test_nothing_densifies_where_structure_stays(strict):
     b = sa.asarray(random(3, 2))
     for x in (L, U, UNIT):

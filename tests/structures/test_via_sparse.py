@@ -40,6 +40,7 @@ KEYS = (
 )  # fmt: skip
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("batch", [(), (3,)], ids=str)
 def test_parts(name, batch, rng):
@@ -126,6 +127,7 @@ LARGE = {
 SOME = np.arange(0, N, 1000)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", LARGE)
 def test_no_dense_form_of_a_large_matrix(name):
     x = LARGE[name]()
@@ -177,6 +179,7 @@ def test_rows_and_columns_of_permutations_are_sparse_under_jit(rng):
 # ---- stacks and batches ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("first", ["Sparse", "Permutation", "BlockDiagonal"])
 @pytest.mark.parametrize("second", ["Sparse", "Permutation", "Toeplitz", "Diagonal"])
 def test_stacks(first, second, rng):
@@ -199,6 +202,7 @@ def batched(rng, batch=(3, 2), core=(5, 4), dtype="float64"):
     return sa.Sparse.from_dense(a), a
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod", "any", "all", "count_nonzero"])
 @pytest.mark.parametrize("axis", [0, 1, (0, 1), (1, -1), (0, -2, -1)], ids=str)
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -215,6 +219,7 @@ def test_reductions_over_batches(name, axis, keepdims, rng):
         assert type(got) is (sa.Sparse if whole else sa.Dense)
 
 
+@pytest.mark.slow
 def test_reductions_over_batches_of_permutations_and_of_nothing(rng):
     p = small(rng, "Permutation", (4,))
     with sa.densify("error"):
@@ -251,6 +256,7 @@ BATCH_WRITES = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("case", range(len(BATCH_WRITES)))
 def test_writes_into_batches(case, rng):
     key, value = BATCH_WRITES[case]

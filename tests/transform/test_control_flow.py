@@ -101,6 +101,7 @@ def test_scan_widens_what_it_carries():
     same(found, D.to_jax() + 3 * T.to_jax())
 
 
+@pytest.mark.slow
 def test_constants_beside_structured_arrays_in_loops_and_branches():
     for program in (
         lambda A: lax.fori_loop(0, 3, lambda i, total: total + A, jnp.zeros_like(A)),
@@ -531,6 +532,7 @@ def quadratic(A, v):
     return v @ jnp.sin(A) @ v
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
 def test_transformations_inside(A):
     agrees(lambda A, v: jax.grad(quadratic, argnums=1)(A, v), A, x)
@@ -542,6 +544,7 @@ def test_transformations_inside(A):
     agrees(lambda A, v: jax.jit(lambda a: a @ v)(A), A, x)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
 def test_transformations_outside(A):
     run = sa.structured(quadratic)

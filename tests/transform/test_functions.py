@@ -55,6 +55,7 @@ def noticed(monkeypatch, primitive, mistake, expression, way):
     return False
 
 
+@pytest.mark.slow
 def test_the_check_notices_a_wrong_value(monkeypatch):
     assert noticed(monkeypatch, "sin", lambda y: 2 * y, "jnp.sin(A)", "eager")
 

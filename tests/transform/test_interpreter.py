@@ -705,6 +705,7 @@ def drawn(rng, depth):
     return lambda x: jax.jit(f)(g(x))
 
 
+@pytest.mark.slow
 def test_it_is_never_a_wrong_number():
     rng = np.random.default_rng(0)
     refused = undone = 0
