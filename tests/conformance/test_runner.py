@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from special_cases import AT_HAND, SUITE
 
 import structarrays as sa
-from array_api_tests_config import counting, drawing, report
+from array_api_tests_config import counting, drawing, plugin, report
 
 ROOT = Path(__file__).resolve().parents[2]
 inner = st.floats(1, 3)
@@ -37,6 +37,23 @@ inner = st.floats(1, 3)
 def test_what_a_strategy_may_draw(strategy, yes, no):
     assert all(drawing.admits(strategy, v) for v in yes)
     assert not any(drawing.admits(strategy, v) for v in no)
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("test_constants.py::test_irrational_numbers[pi]", False),
+        ("test_creation_functions.py::test_full", False),
+        ("test_creation_functions.py::test_full_like", True),
+        ("test_data_type_functions.py::TestBroadcastShapes::test_error", False),
+        ("test_data_type_functions.py::TestResultType::test_arrays_and_dtypes", True),
+        ("test_data_type_functions.py::test_finfo[float32]", False),
+        ("test_special_cases.py::test_unary[atan2(x is +\u03c0/2)]", False),
+        ("test_special_cases.py::test_nan_propagation[max]", True),
+    ],
+)
+def test_which_tests_draw_arrays(test, expected):
+    assert plugin.draws_arrays(f"array_api_tests/{test}") == expected
 
 
 def test_square_shapes_that_broadcast():
