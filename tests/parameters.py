@@ -1,8 +1,7 @@
 """Which tests, and which of their sets of parameters, run by default: a part, since all take hours on two cores.
 
-A run of everything (`pytest` without paths, ``-k`` and ``-m``) takes one in 24 of the sets of parameters of each test, and as many more as
-show every value of every parameter, up to three; one of tests marked as ``costly``. It leaves out tests marked as ``slow``. Tests that are
-named run whole. The choice is always the same.
+A run of everything (`pytest` without paths, ``-k`` and ``-m``) takes one in 24 of the sets of parameters of each test, rounded up,
+or one of a test marked as ``costly``. It leaves out tests marked as ``slow``. Tests that are named run whole. The choice is always the same.
 ``--parameters each`` runs all. ``-m slow --parameters part`` runs a part of the slow tests.
 `tools/planted_faults.py` measures which faults a part detects.
 """
@@ -14,8 +13,6 @@ from collections import defaultdict
 import pytest
 
 SHARE = 24
-COVER = 3
-COSTLY = 1
 
 
 def pytest_addoption(parser):
@@ -33,8 +30,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "each_parameter: none of the sets of parameters is left out, whatever is run")
-    config.addinivalue_line("markers", "costly: a set of parameters takes seconds, so that a part of them is one")
-    config.addinivalue_line("markers", "slow: takes five seconds or more, and is left out of a run of everything")
+    config.addinivalue_line("markers", "costly: a set of parameters takes seconds, so that a part has one")
+    config.addinivalue_line("markers", "slow: takes three seconds or more, and is left out of a run of everything")
     # Decided once: pytest-xdist hands the options on to its processes, with the paths spelled out.
     option = config.option
     named = config.args_source is pytest.Config.ArgsSource.ARGS or option.keyword or option.markexpr
@@ -76,11 +73,8 @@ def part(sets: dict[str, set], *, costly: bool = False) -> set[str]:
     is fixed."""
     left = sorted(sets, key=lambda name: zlib.crc32(name.encode()))
     chosen, seen = [], set()
-    share, cover = (1, COSTLY) if costly else (-(-len(left) // SHARE), COVER)
-    while left and len(chosen) < max(share, cover):
+    while left and len(chosen) < (1 if costly else -(-len(sets) // SHARE)):
         best = max(left, key=lambda name: len(sets[name] - seen))
-        if len(chosen) >= share and sets[best] <= seen:
-            break
         chosen.append(best)
         left.remove(best)
         seen |= sets[best]

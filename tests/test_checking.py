@@ -59,6 +59,7 @@ def test_a_structure_that_raises_is_wrong(broken):
     assert "AttributeError" in report.wrong[0]
 
 
+@pytest.mark.slow
 def test_every_place_of_a_function_of_two_arrays():
     report = check_structure("Diagonal", functions=["add", "matmul"], modes=["eager"])
     uses = report.findings["add"].kept

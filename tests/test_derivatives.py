@@ -87,7 +87,6 @@ def _bands(a, offsets):
     return sa.Banded([jnp.diagonal(a, k) for k in offsets], offsets)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("structure", NEARLY_SINGULAR)
 def test_of_nearly_singular_matrices(structure):
     """With one eigenvalue of 1e-6: as exact as the condition allows, against mpmath."""

@@ -82,6 +82,7 @@ def test_a_circulant_whose_partial_products_leave_the_range():
         np.testing.assert_allclose(change, len(c) * value, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_sum_whose_parts_are_out_of_range():
     """``det(D + U V^T) = det(D) det(I + V^T D^-1 U)``: the first is too small for a number, and the second is large."""
     rng = np.random.default_rng(1)

@@ -206,7 +206,6 @@ def test_zero_absorbs_where_declared(name):
 # ---- the law -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", UNARY)
 def test_one_array(name):
     f, rng = getattr(sa, name), seeded(name)
@@ -548,6 +547,7 @@ def test_python_scalars(name):
         assert f(1j, sa.ones(2, dtype=sa.float64)).dtype in (sa.complex128, sa.bool)
 
 
+@pytest.mark.slow
 def test_operators():
     x, y = sa.asarray([5, 6]), sa.asarray([2, 3])
     a, b = np.array([5, 6]), np.array([2, 3])

@@ -42,6 +42,7 @@ def test_it_agrees_with_statsmodels(example):
     assert float(difference.group(1)) <= 1e-8
 
 
+@pytest.mark.slow
 def test_every_check_holds(example):
     output, _, _ = example
     # statsmodels, LAPACK, memory, densifications, jvp, grad
@@ -82,7 +83,6 @@ def test_another_lambda_gives_another_trend(tmp_path):
     assert "lambda = 6.25" in process.stdout
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("arguments", [("--n", "2"), ("--lam", "-1")])
 def test_bad_options_are_refused(arguments):
     process = run(*arguments)
@@ -125,6 +125,7 @@ def test_a_gaussian_process_on_three_structures(tmp_path):
     assert picture.read_bytes().startswith(PNG_SIGNATURE)
 
 
+@pytest.mark.slow
 def test_bad_options_of_the_gaussian_process_are_refused():
     path = ROOT / "examples" / "gaussian_process.py"
     command = [sys.executable, str(path), "--weeks", "100"]

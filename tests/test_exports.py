@@ -35,6 +35,7 @@ def test_programs_over_every_structure(structure):
         np.testing.assert_allclose(a, b)
 
 
+@pytest.mark.slow
 def test_a_program_in_a_fresh_process(tmp_path):
     """Assumptions and results of decompositions go through it, too."""
     A = sa.assume(sa.tridiagonal(-np.ones(9), 4 * np.ones(10), -np.ones(9)), "positive_definite")
@@ -92,6 +93,7 @@ print(json.dumps([np.asarray(r).tolist() for r in (functions[0](b), functions[1]
         np.testing.assert_allclose(got, want, rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_compiled_programs_are_kept(tmp_path):
     """The second process compiles none of them, also where something was compiled before the cache was switched on."""
     code = """

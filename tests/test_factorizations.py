@@ -93,7 +93,6 @@ LU_CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("case", LU_CASES, ids=lambda c: c.code)
 def test_lu_solve(case):
     if case is LU_CASES[0]:
@@ -104,7 +103,6 @@ def test_lu_solve(case):
         )
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("cores", ["nn", "mn"])
 def test_lu(cores):
     case = Case(
@@ -120,7 +118,6 @@ def test_lu(cores):
     )
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("trans", [0, 1, 2])
 @pytest.mark.parametrize(("lower", "unit_diagonal"), [(False, False), (True, False), (True, True)])
 def test_solve_triangular(trans, lower, unit_diagonal):
@@ -163,7 +160,6 @@ def _is_tame(a, b):
 # ---- the factors ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_factors_are_those_of_scipy(dtype):
     a, s = random(6, 6, dtype=dtype), definite(6, dtype=dtype)
@@ -234,6 +230,7 @@ def test_pivots_are_needed():
         close(sa.linalg.lu_solve(sa.linalg.lu_factor(a), sa.asarray([1.0, 4.0, 4.0])), np.ones(3))
 
 
+@pytest.mark.slow
 def test_structures_of_factors():
     band = sa.assume(sa.tridiagonal([1.0] * 3, [4.0] * 4, [1.0] * 3), "positive_definite")
     blocks = sa.BlockDiagonal([definite(2), definite(3)])
@@ -280,7 +277,6 @@ def test_ldl(n, dtype, hermitian, lower):
     close(lu @ d @ (lu.conj().T if hermitian else lu.T), a, 1e-13)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_ldl_with_blocks_across_panels(dtype):
     """All but the first pivot have two rows, so that some begin in the last column of a panel."""
@@ -320,7 +316,6 @@ def test_ldl_of_structures():
         assert type(sa.linalg.ldl(sa.Diagonal([1.0, -2.0])).d) is sa.Diagonal
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("imaginary", [0, 1j])
 def test_derivative_of_ldl(imaginary):
     a, direction = (random(6, 6, seed=s) + imaginary * random(6, 6, seed=s + 4) for s in (0, 1))

@@ -66,7 +66,6 @@ STRUCTURES.remove(("Fill", True))
 STRUCTURES.remove(("Dense", True))
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(("kind", "background"), STRUCTURES)
 def test_matmul_of_pairs(kind, background):
     for other, other_background in STRUCTURES:
@@ -212,7 +211,6 @@ def test_parts_and_norms(kind, background, shape):
 SQUARE = [(kind, background) for kind, background in STRUCTURES if kind not in ("Fill", "none")]
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(("kind", "background"), SQUARE)
 def test_solve(kind, background):
     dtype = np.float64 if background else np.complex128
@@ -241,7 +239,6 @@ def test_classes_of_solutions():
             assert bool(log.densifications) == (cell == "None"), (kind, right)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(("kind", "background"), SQUARE)
 @pytest.mark.parametrize(("batch", "dtype"), [((), np.float32), ((2, 3), np.complex128)])
 def test_inverses_determinants_and_powers(kind, background, batch, dtype):
@@ -446,7 +443,6 @@ def test_positive_definite(kind, dtype):
 # ---- derivatives --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["Identity", "Diagonal", "Banded", "gaps"])
 @pytest.mark.parametrize("definite", [False, True])
 def test_gradients_have_the_structure_and_are_those_of_the_dense_computation(kind, definite):

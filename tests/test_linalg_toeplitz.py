@@ -42,6 +42,7 @@ def test_products_with_a_rectangular_matrix(rng):
     assert integers.dtype == np.int64 and integers.tolist() == [7, 6, 5]
 
 
+@pytest.mark.slow
 def test_a_large_system(rng):
     c = np.exp(-np.arange(2000) / 20.0)
     c[0] += 0.1

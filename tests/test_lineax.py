@@ -186,6 +186,7 @@ def test_a_million_unknowns(rng):
             assert np.abs(A.matvec(np.asarray(x)) - np.asarray(b)).max() < 1e-5
 
 
+@pytest.mark.slow
 def test_complex_and_rectangular(rng):
     A = sa.Sparse.from_dense(np.where(rng.random((N, 5)) < 0.6, rng.normal(size=(N, 5)), 0) * (1 + 2j) + np.eye(N, 5))
     host, b = np.asarray(A), numbers(rng, N, dtype="complex128")

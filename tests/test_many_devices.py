@@ -53,7 +53,6 @@ def test_structure_of_divided_arrays(name, eight):
         assert got == want, function
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 def test_transformations_of_divided_arrays(name, eight):
     for program, (got, want) in eight.submit(checks.transformed, name).result().items():
@@ -89,7 +88,6 @@ def test_documented_communication(eight):
     assert eight.submit(table, 1 << 20).result() in page
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(
     "name", ["Dense", "Diagonal", "Banded", "BlockDiagonal", "Sparse", "LowRank", "Kronecker", "Product"]
 )
@@ -156,7 +154,6 @@ def test_transformations_on_explicit_axes(name, eight):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want)), err_msg=program)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["explicit", "set"])
 def test_arrays_of_jax_on_explicit_axes(kind, eight):
     """They meet ours in all kinds of programs; the types of results say how these are divided."""
@@ -172,7 +169,6 @@ def test_explicit_axes_send_the_same(program, eight):
     assert sorted(auto) == sorted(explicit) == sorted(in_set_mesh)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(
     ("name", "types"),
     [("Banded", ("Auto", "Explicit")), ("Dense", ("Explicit", "Explicit"))],

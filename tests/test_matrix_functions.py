@@ -42,7 +42,6 @@ def _action(a, b):
     return scipy.sparse.linalg.expm_multiply(a, b, traceA=np.trace(a)) if b.size else b
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("cores", [("nn", "nk"), ("nn", "n")])
 def test_expm_multiply(cores):
     case = Case(
@@ -80,7 +79,6 @@ def _exponents():
     yield sa.Kronecker(a, b) + sa.Identity(12)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("times", TIMES)
 def test_the_exponential_at_times(times):
     for x in _exponents():
@@ -105,6 +103,7 @@ def test_one_time_complex_times_and_precision():
     assert sa.linalg.expm_multiply(x, sa.zeros((6, 0)), stop=1, **times).shape == (3, 6, 0)
 
 
+@pytest.mark.slow
 def test_stacks_at_times():
     lower, diagonal, times = random(2, 5), random(2, 6), {"start": 0.0, "stop": 1.0, "num": 3}
     x = sa.Banded([lower, diagonal], (-1, 0), (6, 6))
@@ -159,6 +158,7 @@ def test_bad_times(times, error, message):
         sa.linalg.expm_multiply(sa.ones((2, 2)), sa.ones(2), **times)
 
 
+@pytest.mark.slow
 def test_sqrtm_of_semidefinite_matrices():
     # The promise is part of the code, since NumPy's arrays make none.
     case = Case(
@@ -176,6 +176,7 @@ def _is_tame(x):
     return bool(np.all(np.abs(values) > 0.2) and np.all(np.abs(np.angle(values)) < 2.8))
 
 
+@pytest.mark.slow
 def test_sqrtm():
     case = Case(
         "sqrtm", "xp.linalg.sqrtm(x)", cores=("nn",), kinds="floating", condition=True, requires=("invertible",), given=_is_tame,
@@ -187,7 +188,6 @@ def test_sqrtm():
 # ---- structures -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_structures_of_exponentials(dtype):
     a, b = random(5, 5, dtype=dtype), random(4, 4, dtype=dtype)
@@ -227,6 +227,7 @@ def test_structures_of_square_roots():
             assert np.all(np.linalg.eigvals(dense(root)).real > -1e-12)
 
 
+@pytest.mark.slow
 def test_sums_and_products_are_never_dense():
     n = 40
     band = sa.tridiagonal(random(n - 1), random(n), random(n - 1, seed=1))
@@ -262,6 +263,7 @@ def test_norms_of_exponents(size):
         close(sa.linalg.expm_multiply(a, b), scipy.linalg.expm(a) @ b, tolerance)
 
 
+@pytest.mark.slow
 def test_a_stack_of_very_different_norms():
     a = np.stack([s * (random(5, 5) - random(5, 5).T) for s in (0.0, 1e-3, 1.0, 1e4)])
     close(sa.linalg.expm(a), scipy.linalg.expm(a), 1e-8)

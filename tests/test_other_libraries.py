@@ -182,6 +182,7 @@ def test_pint(rng):
     assert others["solve"][0].units == units.s / units.m
 
 
+@pytest.mark.slow
 def test_array_api_extra(rng):
     extra = pytest.importorskip("array_api_extra")
     T = MATRICES["Banded"](rng)

@@ -388,6 +388,7 @@ def a_log():
 
 
 class TestLogs:
+    @pytest.mark.slow
     def test_table(self):
         log = a_log()
         tree, text = page_of(log)

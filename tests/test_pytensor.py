@@ -325,6 +325,7 @@ def test_gradients(name):
     compare_operations(variables, got, expected, [*values.values(), X], rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_second_derivatives(rng):
     Q = sp.StructuredMatrix(sa.tridiagonal, e, d, e)
     cost = Q.slogdet()[1] + (x * Q.solve(x)).sum()
@@ -338,6 +339,7 @@ def test_second_derivatives(rng):
     same(hessian(*values), np.asarray(jax.hessian(dense)(*values)), 1e-7)
 
 
+@pytest.mark.slow
 def test_batches(rng):
     Q = sp.StructuredMatrix(sa.tridiagonal, e, d, e)
     dense = pt.diag(e, -1) + pt.diag(d) + pt.diag(e, 1)

@@ -235,6 +235,7 @@ def test_the_other_solvers():
         close(np.sort(block[0]), np.linalg.eigvalsh(host.T @ host)[-2:], 1e-7)
 
 
+@pytest.mark.slow
 def test_large_matrices():
     """None of the methods makes a dense matrix: these have 10^10 elements."""
     n = 100_000

@@ -23,7 +23,6 @@ def _lstsq(a, b):
     return LstsqResult(x, residues, np.asarray(rank), s)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("cores", [("mn", "mk"), ("nn", "nk"), ("mn", "m")])
 def test_lstsq(cores):
     vector = len(cores[1]) == 1
@@ -91,7 +90,6 @@ def test_least_squares_under_numpys_name_of_the_tolerance():
 # ---- logarithms of determinants -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("requires", ["invertible", "positive definite"])
 def test_logdet(requires):
     def oracle(x):
@@ -118,7 +116,6 @@ def test_logdet_of_singular_matrices():
 # ---- SciPy's banded forms ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_banded_forms(dtype):
     n = 6
@@ -145,7 +142,6 @@ def test_banded_forms(dtype):
     )
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("lower", [False, True])
 def test_derivatives_of_banded_forms(lower):
     n, b = 5, random(5)

@@ -47,6 +47,7 @@ def test_banded(offsets, batch, dominant, dtype, rng):
     )
 
 
+@pytest.mark.slow
 def test_other_structures(rng):
     a, b = banded(rng, 5, (-1, 0, 1), 4.0), banded(rng, 4, (-2, 0, 1), 4.0)
     z = sa.linalg.selected_inverse(sa.Kronecker(a, b))
@@ -101,6 +102,7 @@ def test_singular_and_indefinite_matrices():
     assert sa.linalg.selected_inverse(sa.eye(0)).shape == (0, 0)
 
 
+@pytest.mark.slow
 def test_derivatives_and_maps(rng):
     x = banded(rng, 7, (-1, 0, 2), 6.0)
 

@@ -79,7 +79,6 @@ def test_scipy_of_every_structure():
             np.testing.assert_allclose(np.asarray(back), host, atol=1e-12, err_msg=structure)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("matrix", [False, True])
 def test_scipy_there_and_back(form, matrix, rng):
@@ -196,7 +195,6 @@ def test_bad_arguments():
 # ---- jax.experimental.sparse ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_jax_of_every_structure(batch):
     for structure, x, host in samples(batch=batch):
@@ -242,6 +240,7 @@ def test_the_order_and_the_padding_of_bcoo(rng):
     np.testing.assert_array_equal(np.asarray(from_jax(BCOO.fromdense(stack, n_batch=1, n_dense=2))), stack)
 
 
+@pytest.mark.slow
 def test_conversions_have_derivatives_and_run_under_jit():
     A, v = sa.tridiagonal([1.0, 2.0], [3.0, 4.0, 5.0], [0.5, 0.25]), jnp.arange(1.0, 4)
 
@@ -266,7 +265,6 @@ def test_conversions_have_derivatives_and_run_under_jit():
 # ---- PyData's sparse --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_pydata_of_every_structure(sparse, batch):
     convert, back = sa.interop.pydata_sparse.to_sparse, sa.interop.pydata_sparse.from_sparse

@@ -61,7 +61,6 @@ def outcome(code, names):
     return ("densifies" if set(classes.split(", ")) == {"Dense"} else f"{classes} (densifies)"), log
 
 
-@pytest.mark.costly
 @every_page
 def test_the_tables_say_what_happens(page):
     names = names_after(CODE.findall(text(page)), page)
@@ -105,6 +104,7 @@ def test_every_structure_has_a_page_in_the_index_and_in_the_site():
     assert sorted(re.findall(r"structures/(\w+)\.md", site)) == sorted(page.stem for page in [*PAGES, INDEX])
 
 
+@pytest.mark.slow
 def test_the_pictures_are_those_that_the_code_draws(tmp_path):
     pytest.importorskip("matplotlib")
     script = FOLDER / "pictures.py"

@@ -46,6 +46,7 @@ def test_what_is_no_number_of_calculus_comes_back():
     np.testing.assert_array_equal(dense(gradient["x"]), np.diag([3.0, 3, 0]))
 
 
+@pytest.mark.slow
 def test_gradients_compose_with_jax():
     def f(x):
         return sa.sum(sa.linalg.solve(x, sa.ones(3)))

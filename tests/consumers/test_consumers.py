@@ -11,6 +11,7 @@ from suites import SUITES, Outcomes, run
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "consumers.md"
 
 
+@pytest.mark.slow
 @pytest.mark.each_parameter
 @pytest.mark.parametrize("name", SUITES)
 def test_sample(name):

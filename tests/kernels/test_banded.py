@@ -200,7 +200,6 @@ def derivatives(f, diagonals, tangents):
     return forward, gradient(diagonals), jax.jvp(gradient, (diagonals,), (tangents,))[1]
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(
     ("offsets", "dtype"),
     [((0,), np.complex128), ((-2, 0), np.float64), ((-2, -1, 0, 2), np.float64), ((-1, 0, 2), np.complex128)],
@@ -347,7 +346,6 @@ def test_substitution_is_one_native_loop(offsets):
     assert loops(jax.jit(lambda d, b: banded.solve(d, offsets, n, b)).lower(diagonals, b).compile()) == (1, 0)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("dominant", [True, False])
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_wide_bands_and_their_derivatives(dominant, dtype):
@@ -454,7 +452,6 @@ def _random(n, kl, ku, dominant, dtype, seed=0):
     return diagonals, offsets, sum(np.diag(d, k) for d, k in zip(diagonals, offsets, strict=True))
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(
     ("n", "kl", "ku", "dominant", "dtype"),
     [
@@ -481,6 +478,7 @@ def test_the_derivative_of_slogdet_is_the_inverse(n, kl, ku, dominant, dtype):
             np.testing.assert_allclose(g, np.diagonal(inverse.T, k), rtol=1e-9, atol=1e-11 * np.abs(inverse).max())
 
 
+@pytest.mark.slow
 def test_second_derivatives_and_maps_of_slogdet():
     diagonals, offsets, dense = _random(6, 2, 1, 12, "float64")
     tangent, *_ = _random(6, 2, 1, 0, "float64", seed=1)

@@ -94,7 +94,6 @@ def test_zero_columns_have_no_reflector_and_no_nan(size):
         assert all(np.all(d == 0) for d in jax.jit(jacobian(factors_of_column))(x))
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kl, ku", [(1, 1), (2, 0), (3, 2), (0, 1)])
 def test_factors_and_products(kl, ku, dtype):

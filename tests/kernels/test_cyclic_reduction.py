@@ -221,6 +221,7 @@ def test_hard_matrices(accelerated, name):
     )
 
 
+@pytest.mark.slow
 def test_singular_matrices_and_nan(accelerated):
     n, offsets = 12, (-2, -1, 0, 1, 2)
     regular, b = dense(matrix(n, offsets), offsets), random((n, 2))
@@ -248,7 +249,6 @@ def test_singular_matrices_and_nan(accelerated):
 # ---- behind the solvers ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("positive_definite", [False, True])
 def test_derivatives_and_maps_of_solutions(accelerated, positive_definite):
     n, offsets = 6, (-2, -1, 0, 1, 2)
@@ -281,6 +281,7 @@ def test_derivatives_and_maps_of_solutions(accelerated, positive_definite):
     np.testing.assert_allclose(x, np.linalg.solve(a[:1], b), rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_derivatives_and_maps_of_determinants(accelerated):
     n, offsets = 7, (-1, 0, 1, 2)
     diagonals = matrix(n, offsets, (3,))
@@ -299,6 +300,7 @@ def test_derivatives_and_maps_of_determinants(accelerated):
         np.testing.assert_allclose(element, np.diagonal(inverse, k, -2, -1), rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_one_hard_matrix_of_a_batch(accelerated):
     n, offsets = 12, (-2, -1, 0, 1, 2)
     a = np.stack([dense(matrix(n, offsets), offsets), hard("nothing on the diagonal", n)[0]])
@@ -317,6 +319,7 @@ def lowered(function, *args, platform):
     return jax.jit(function).trace(*args).lower(lowering_platforms=(platform,)).as_text()
 
 
+@pytest.mark.slow
 def test_no_loop_over_the_rows():
     """What an accelerator runs, at the size for which it is meant, has no loop, and steps in proportion to the logarithm of the size."""
     offsets = (-2, -1, 0, 1, 2)

@@ -105,6 +105,7 @@ def test_derivatives_of_solve(shapes, dtype):
         np.testing.assert_allclose(cotangent, np.linalg.inv(a).T @ g, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_derivatives_of_inv_cholesky_and_determinants():
     a = random((2, 3, 3)) + 3 * np.eye(3)
     check_grads(jax.jit(lambda a: linalg_dense.inv(a)[0]), (a,), order=2, rtol=1e-4, atol=1e-4)

@@ -76,7 +76,6 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("factors", PRODUCTS)
 @pytest.mark.parametrize("batches", [[()], [(2,), ()], [(), (3, 1)], [(3, 1), (2,)]])
 def test_kronecker_products_of_banded_arrays_are_banded(factors, batches, rng):

@@ -139,6 +139,7 @@ def test_the_blocks_of_a_block_tridiagonal_matrix():
         assert int(sa.linalg.matrix_rank(x)) == 300
 
 
+@pytest.mark.slow
 def test_toeplitz_matrices_of_few_diagonals():
     for shape in ((300, 300), (300, 280)):
         x = sa.Toeplitz([2.0, -1.0], [2.0, 0.5], shape=shape)

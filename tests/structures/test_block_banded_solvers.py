@@ -78,7 +78,6 @@ def test_singular():
     assert np.all(np.isnan(jax.jit(lambda x: sa.linalg.solve(x, np.ones(12)).to_jax())(x)))
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("offsets", [(-1, 0, 1), (-2, 0, 1)])
 def test_derivatives(offsets):
     """With respect to the blocks, in their structure."""
@@ -107,7 +106,6 @@ def test_nothing_is_as_large_as_the_matrix():
     assert memory.temp_size_in_bytes < 10 * 3 * 125_000 * 64 * 8
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("count, offsets", [(5, (-1, 0, 1)), (1, (0,)), (4, (0,)), (12, (-2, -1, 0, 1, 2))])
 def test_cholesky(count, offsets, dtype):
@@ -218,7 +216,6 @@ def test_the_selected_inverse_has_the_structure_of_the_matrix(count, size):
     np.testing.assert_allclose(np.asarray(elements.to_dense()), np.where(kept, inverse, 0), atol=1e-12)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("definite", [False, True])
 @pytest.mark.parametrize(
@@ -278,7 +275,6 @@ def test_selected_inverses_that_do_not_exist():
     )  # as all functions do with NaN, without an error
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("definite", [False, True])
 def test_derivatives_of_determinants(definite):
     x = block_banded(5, 2, (-1, 0, 1))
@@ -376,6 +372,7 @@ def test_lu_factors_of_block_diagonal_and_one_sided_matrices():
     assert np.all(np.isnan(jax.jit(lambda x: sa.linalg.lu_solve(sa.linalg.lu_factor(x), b).to_jax())(x * 0)))
 
 
+@pytest.mark.slow
 def test_derivatives_by_lu_factors():
     x, b = block_banded(5, 2, (-1, 0, 1)), normal(10)
 

@@ -161,6 +161,7 @@ def test_block_banded_from_dense(rng):
         jax.jit(lambda a: sa.BlockBanded.from_dense(a, 2))(jnp.ones((4, 4)))
 
 
+@pytest.mark.slow
 def test_from_bsr(rng):
     x = block_banded(rng, (-2, 0, 1), (4, 5), (2, 3))
     bsr = scipy.sparse.bsr_array(dense(x), blocksize=(2, 3))
@@ -289,6 +290,7 @@ def test_products_of_different_blocks_merge_them(rng):
         check(a @ b, dense(a) @ dense(b))
 
 
+@pytest.mark.slow
 def test_block_banded_products_add_offsets(rng):
     x, y = block_banded(rng, (-1, 0), (4, 5), (2, 3), (2,)), block_banded(rng, (0, 1), (5, 3), (3, 1), (3, 1))
     with sa.densify("error"):

@@ -68,6 +68,7 @@ FACTORED = [
 ]
 
 
+@pytest.mark.slow
 def test_parts_of_complex_numbers():
     """Of each factored structure."""
     arrays = {name: sample(name, (12, 12), dtype="complex128") for name in FACTORED}
@@ -285,7 +286,6 @@ def is_small(use, x):
     return jax.jit(use).lower(x).compile().memory_analysis().temp_size_in_bytes < x.size * x.itemsize / 2
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("make", [large_product, large_product_with_inverse])
 def test_parts_of_products_take_the_memory_of_the_parts(make, rng):
     x, a = make(rng)
@@ -487,6 +487,7 @@ def test_what_overflows_in_a_narrow_dtype():
 # ---- derivatives -------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_derivative_of_what_is_not_linear_is_no_array(rng):
     x, _ = low_rank(rng, 9, 8)
     gradient = sa.grad(lambda x: sa.sum(x**2))(x)

@@ -331,6 +331,7 @@ def test_derivative_of_r_is_that_of_the_dense_form():
         np.testing.assert_allclose(d, np.diagonal(expected, k)[: d.shape[0]], atol=1e-11)
 
 
+@pytest.mark.slow
 def test_derivatives_where_nothing_stands_below_the_diagonal():
     """A column that is zero but for its diagonal has one, a column of zeros gives zero and no NaN."""
     n = 5

@@ -87,6 +87,7 @@ def test_powers_and_sums_of_powers(rng):
         np.testing.assert_allclose(values(sa.sum(x**3, axis=0)), (a**3).sum(0), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_derivatives_and_transforms(rng):
     u, v = numbers(rng, 70, 4), numbers(rng, 60, 4)
     w = numbers(rng, 60, 2)
@@ -139,7 +140,6 @@ def test_systems_with_such_a_term(rng):
     np.testing.assert_allclose(values(singular_values), want, atol=1e-12)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("transposed", [False, True])
 def test_the_law(transposed):
     def drawn(draw, batch, core, requires):

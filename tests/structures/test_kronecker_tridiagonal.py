@@ -139,6 +139,7 @@ def _singular():
     return sa.Kronecker(sa.Diagonal([1.0, 2.0]), sa.assume(sa.asarray(b), "symmetric")) + 0.0 * sa.eye(2 * LARGE)
 
 
+@pytest.mark.slow
 def test_singular_systems_raise():
     right = numbers((2 * LARGE,))
     for x in (_singular(), sa.assume(_singular(), "positive_definite")):

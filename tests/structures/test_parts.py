@@ -96,7 +96,6 @@ BASES = {
 BASES = {name: (lambda rng, dtype, f=f: f(rng, dtype=dtype)) for name, f in BASES.items()}
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("base", BASES)
 def test_sums_with_a_term_of_low_rank(base, dtype, rng):
@@ -114,7 +113,6 @@ def test_sums_with_a_term_of_low_rank(base, dtype, rng):
     assert type(inverse) is sa.Sum or base == "Banded"
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("base", ["Diagonal", "Banded", "Circulant", "background"])
 def test_derivatives_of_sums(base, rng):
     same_derivatives(rng, *rebuilt(sa.Sum(BASES[base](rng, float), low_rank(rng))))
@@ -128,6 +126,7 @@ def test_an_array_with_a_background_is_a_sum(rng):
         check(sa.linalg.slogdet(x).logabsdet, np.linalg.slogdet(dense(x))[1])
 
 
+@pytest.mark.slow
 def test_a_background_beside_a_singular_matrix():
     """The second difference without boundary values is singular, and regular beside a constant."""
     off, diag = -np.ones(N - 1), np.r_[1, np.full(N - 2, 2.0), 1]
@@ -428,7 +427,6 @@ def test_functions_of_blocks(grid, rng):
     check(x[..., ::-2, 1:], matrix[..., ::-2, 1:])
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("grid", GRIDS)
 def test_systems_of_blocks(grid, rng):
     x = sa.Block(GRIDS[grid](rng))
@@ -443,7 +441,6 @@ def test_systems_of_blocks(grid, rng):
     check(sa.linalg.inv(x), np.linalg.inv(matrix))
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("grid", ["three", "saddle point"])
 def test_derivatives_of_blocks(grid, rng):
     same_derivatives(rng, *rebuilt(sa.Block(GRIDS[grid](rng))))
@@ -493,7 +490,6 @@ def test_concat_of_large_structured_matrices(rng):
 # ---- Fourier --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("conjugated", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 33])
 def test_fourier(n, conjugated, rng):
@@ -537,7 +533,6 @@ def test_fourier_batches_dtypes_and_bad_arguments():
             sa.Fourier(**arguments)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
 def test_an_element_of_a_fourier_matrix_is_one_number(n):
     """However it is asked for."""
@@ -621,7 +616,6 @@ def far_from_one():
     }
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("kind", far_from_one())
 def test_determinants_with_parts_out_of_range(kind):
     x, a = far_from_one()[kind]
@@ -634,7 +628,6 @@ def test_determinants_with_parts_out_of_range(kind):
     np.testing.assert_allclose(derivative, want * x.shape[-1], rtol=1e-9)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(
     ("make", "want"),
     [

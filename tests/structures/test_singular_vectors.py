@@ -103,7 +103,6 @@ BESIDE = {
 }
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", BESIDE)
 def test_centred(name):
     x = BESIDE[name]
@@ -125,6 +124,7 @@ def test_beside_columns_that_are_there():
     check(x, (sa.Sum, sa.Dense, sa.Dense), full_matrices=False)
 
 
+@pytest.mark.slow
 def test_others_are_those_of_the_dense_form():
     """All left singular vectors, and those under a trace, where they have derivatives."""
     x = kronecker()

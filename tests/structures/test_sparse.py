@@ -88,7 +88,6 @@ def test_dimensions_beyond_32_bits():
     assert float(sa.sum(x + x.mT)) == 6.0
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("ndim", [1, 2, 3, 4])
 def test_any_number_of_dimensions(ndim, rng):
     shape = (3, 4, 2, 3)[:ndim]
@@ -419,6 +418,7 @@ def test_writes(background):
         assert x.nnz == stored
 
 
+@pytest.mark.slow
 def test_writes_under_jit_and_into_batches():
     x, a = both(6, 5)
 
@@ -501,6 +501,7 @@ def test_a_compiled_product_is_dense_before_its_entries_take_more_than_that():
         jax.jit(lambda a: a @ a)(sa.Sparse(np.ones(n - 1), (np.arange(n - 1), np.arange(n - 1)), (n, n)))
 
 
+@pytest.mark.slow
 def test_the_derivative_of_a_product_has_the_exact_pattern():
     a, d = both(7, 7)
     gradient = sa.grad(lambda a: sa.sum(sa.square(a @ a)))(a)
@@ -521,7 +522,6 @@ def test_powers_are_exact(n):
         assert sa.linalg.matrix_power(diagonal_pattern(N), n).nnz == N
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(("first", "second"), [((2, 3), (3,)), ((), (2,)), ((2,), ()), ((0,), ())])
 def test_products_of_batches_are_exact(first, second, rng):
     a, b = (np.where(rng.random((*s, 5, 5)) < 0.3, rng.random((*s, 5, 5)), 0) for s in (first, second))

@@ -33,7 +33,6 @@ def check(f, x, a, g=None, kind=sa.Sparse):
 CORES = [((), (4, 6)), ((2,), (4, 6)), ((), (3, 4, 2)), ((2, 1), (3, 1, 4))]
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(("batch", "core"), CORES)
 def test_axes_of_size_one(batch, core, transposed, rng):
@@ -65,7 +64,6 @@ def test_squeeze_keeps_matrices_sparse(rng):
     check(lambda x: sa.squeeze(x, axis=0), y, b, lambda a: a[0], kind=sa.Dense)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(("batch", "core"), CORES)
 def test_other_sizes(batch, core, transposed, rng):
@@ -95,7 +93,6 @@ def test_backgrounds_stay(rng):
     check(lambda x: sa.sum(sa.exp(x), axis=1), z, c, lambda a: np.exp(a).sum(1))
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod", "any", "all", "count_nonzero"])
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -134,7 +131,6 @@ def test_expanded_arrays_beside_others(rng):
         np.testing.assert_allclose(np.asarray(jax.jit(f)(d, sa.asarray(v)).to_jax()), f(a, v))
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("make", [lambda i: sa.Permutation(i[::-1]) * 2.0, lambda i: sa.tridiagonal(i[1:], i, i[1:])])
 def test_no_dense_form_of_a_million_rows(make):
     x = make(np.arange(N))
@@ -152,6 +148,7 @@ def test_no_dense_form_of_a_million_rows(make):
         assert sa.diff(x, axis=1).shape == (N, N - 1)
 
 
+@pytest.mark.slow
 def test_no_dense_form_of_three_dimensions():
     i = np.arange(N)
     x = sa.Sparse(np.ones(N), (i % 7, i, 3 * i % N), (7, N, N))

@@ -190,7 +190,6 @@ def test_wide_indices():
     np.testing.assert_array_equal(sa.linalg.solve(wide, b), sa.linalg.solve(a, b))
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_small_matrices_are_dense_unless_that_is_forbidden(n):
     a = sa.Sparse(np.full(n, 2.0), (np.arange(n), np.arange(n)), (n, n))
@@ -382,7 +381,6 @@ def size(x):
     return jnp.sum(jnp.abs(x) ** 2)
 
 
-@pytest.mark.costly
 def test_gradient_of_solve(system):
     a, data, b = system
 
@@ -405,7 +403,6 @@ def test_gradient_has_the_structure(system):
     assert gradient.nnz == a.nnz
 
 
-@pytest.mark.costly
 def test_second_derivatives_of_solve(system):
     a, data, b = system
 
@@ -422,7 +419,6 @@ def test_second_derivatives_of_solve(system):
         assert relative(g, w) < 1e-10
 
 
-@pytest.mark.costly
 def test_gradient_of_determinants(system):
     a, data, _ = system
 
@@ -485,7 +481,6 @@ def test_derivatives_of_a_transposed_definite_matrix(made):
     assert relative(got, wanted) < 1e-11
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)])
 @pytest.mark.parametrize("jitted", [False, True])
 def test_vmap(axes, jitted):
@@ -635,6 +630,7 @@ def test_combinations(case, jitted):
     np.testing.assert_allclose(float(logabsdet), np.linalg.slogdet(dense)[1], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_gradient_through_blocks():
     a = sa.Sparse.from_scipy(random_matrix(200))
     b = jnp.linspace(0, 1, 400)

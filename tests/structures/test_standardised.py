@@ -106,7 +106,6 @@ def values(x):
 # ---- values, against NumPy ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_values(kind, jit, rng):
@@ -122,7 +121,6 @@ def test_values(kind, jit, rng):
         assert not isinstance(got[name], sa.Dense)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_by_a_mask(kind, rng):
     parameters, make, dense = KINDS[kind](rng, 200, 30)
@@ -156,7 +154,6 @@ def test_rows_of_bands(rng):
 # ---- derivatives, against those of the dense formula --------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("kind", KINDS)
 def test_derivatives(kind, rng):
     parameters, make, dense = KINDS[kind](rng, 200, 30)
@@ -174,7 +171,6 @@ def test_derivatives(kind, rng):
         np.testing.assert_allclose(g, v, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_sum_of_squares_is_constant(kind, rng):
     parameters, make, _ = KINDS[kind](rng, 200, 30)
@@ -254,7 +250,6 @@ def bytes_of(tree) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("kind", KINDS)
 def test_full_size(kind, rng):
     parameters, make, _ = KINDS[kind](rng, *LARGE)

@@ -294,7 +294,6 @@ def numbers(rng, shape, dtype, special=False):
     return values.astype(dtype)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("diagonals", RANGES)
 def test_products_with_dense_matrices(shape, diagonals):
@@ -317,7 +316,6 @@ def test_products_with_dense_matrices(shape, diagonals):
             assert (np.abs(got - want) <= 16 * eps * bound).all()
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("diagonals", ["all", "lower", "wide", "narrow"])
 def test_nan_and_infinity_stay_where_they_belong(diagonals):
     """The transforms spread them over all rows; structural zeros absorb them."""
@@ -431,7 +429,6 @@ def test_a_product_of_the_size_where_transforms_are_split():
 # ---- reductions -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("core", [(30, 50), (50, 30), (9, 9)])
 def test_reductions(name, core):
@@ -479,7 +476,6 @@ def test_norms():
 # ---- circulant solvers ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 7])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_circulant_linear_algebra(n, dtype):
@@ -529,7 +525,6 @@ def test_singular_circulants():
 # ---- indexing and writes ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("core", [(5, 5), (4, 7), (7, 4)])
 def test_all_slices_of_two_axes(name, core):

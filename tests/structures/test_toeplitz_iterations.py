@@ -192,6 +192,7 @@ def test_the_iteration(n, preconditioned_by, monkeypatch):
     np.testing.assert_allclose(x, expected, rtol=0, atol=1e-12 * n * np.max(np.abs(expected)))
 
 
+@pytest.mark.slow
 def test_what_the_iteration_does_not_solve():
     n = 500
     b = jnp.ones((1, n))

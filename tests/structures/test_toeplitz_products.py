@@ -29,7 +29,6 @@ def dense(first, values, shape, background=0.0):
     return np.where(inside, values[np.clip(offsets, 0, values.size - 1)], background), inside
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(
     ("shape", "kinds", "dtype"),
     [
@@ -54,7 +53,6 @@ def test_product(shape, kinds, dtype, rng):
     np.testing.assert_allclose(got, want, rtol=0, atol=64 * eps * np.linalg.norm(a) * np.linalg.norm(b))
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("kinds", [("all", "all"), ("lower", "inner")])
 def test_nan_and_infinity_stay_where_they_belong(kinds, rng):
     """The displacements would spread them along the diagonals; structural zeros absorb them."""
@@ -72,6 +70,7 @@ def test_nan_and_infinity_stay_where_they_belong(kinds, rng):
         np.testing.assert_allclose(both[0], want, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_derivatives(rng):
     """Those of the dense formula, forward and backward."""
     m, n, p = 8, 30, 10
@@ -105,6 +104,7 @@ def test_gram_matrix_of_a_tall_design(batch, rng):
         np.testing.assert_allclose(np.asarray(outer)[i], a @ a.T, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_a_large_design_is_not_expanded(rng):
     """8 GB, if it were."""
     rows, columns = 2_000_000, 500

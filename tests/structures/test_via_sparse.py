@@ -40,7 +40,6 @@ KEYS = (
 )  # fmt: skip
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("batch", [(), (3,)], ids=str)
 def test_parts(name, batch, rng):
@@ -127,7 +126,6 @@ LARGE = {
 SOME = np.arange(0, N, 1000)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", LARGE)
 def test_no_dense_form_of_a_large_matrix(name):
     x = LARGE[name]()
@@ -179,7 +177,6 @@ def test_rows_and_columns_of_permutations_are_sparse_under_jit(rng):
 # ---- stacks and batches ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("first", ["Sparse", "Permutation", "BlockDiagonal"])
 @pytest.mark.parametrize("second", ["Sparse", "Permutation", "Toeplitz", "Diagonal"])
 def test_stacks(first, second, rng):
@@ -202,7 +199,6 @@ def batched(rng, batch=(3, 2), core=(5, 4), dtype="float64"):
     return sa.Sparse.from_dense(a), a
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod", "any", "all", "count_nonzero"])
 @pytest.mark.parametrize("axis", [0, 1, (0, 1), (1, -1), (0, -2, -1)], ids=str)
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -256,7 +252,6 @@ BATCH_WRITES = [
 ]
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("case", range(len(BATCH_WRITES)))
 def test_writes_into_batches(case, rng):
     key, value = BATCH_WRITES[case]

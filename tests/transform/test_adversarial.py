@@ -126,6 +126,7 @@ def test_static_zeros_are_told_apart_by_sign():
     assert run(D, -0.0)[0, 0] == -1
 
 
+@pytest.mark.slow
 def test_custom_vjp_keeps_no_tracers():
     @jax.custom_vjp
     def doubled(a):

@@ -351,6 +351,7 @@ def _(primals, tangents):
     return (lu, pivots), (moved, np.zeros(pivots.shape, jax.dtypes.float0))
 
 
+@pytest.mark.slow
 def test_custom_jvp_that_returns_factors():
     def solve(A):
         return jax.scipy.linalg.lu_solve(factors(A), x)
@@ -488,6 +489,7 @@ def test_checkpoint():
     agrees(lambda A, v: jax.checkpoint(lambda a: jnp.sin(a) @ v, policy=policy)(A), T, x)
 
 
+@pytest.mark.slow
 def test_custom_linear_solve():
     def program(A, v):
         return lax.custom_linear_solve(
@@ -532,7 +534,6 @@ def quadratic(A, v):
     return v @ jnp.sin(A) @ v
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
 def test_transformations_inside(A):
     agrees(lambda A, v: jax.grad(quadratic, argnums=1)(A, v), A, x)
@@ -544,7 +545,6 @@ def test_transformations_inside(A):
     agrees(lambda A, v: jax.jit(lambda a: a @ v)(A), A, x)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
 def test_transformations_outside(A):
     run = sa.structured(quadratic)

@@ -297,7 +297,6 @@ def test_least_squares_of_lineax_are_dense_under_the_policy():
     np.testing.assert_allclose(sa.structured(fit)(A, vector(21)), fit(A.to_jax(), vector(21)), rtol=1e-10)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", ["Newton", "Chord"])
 def test_roots_by_optimistix(name):
     optx = pytest.importorskip("optimistix")
@@ -343,7 +342,6 @@ def diffrax_solve(name, adjoint="RecursiveCheckpointAdjoint"):
     return solve
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("name", ["Tsit5", "Kvaerno5"])
 def test_solvers_of_diffrax(name):
     solve = diffrax_solve(name)
@@ -352,7 +350,6 @@ def test_solvers_of_diffrax(name):
     np.testing.assert_allclose(found, solve(A.to_jax(), x), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize(
     ("name", "adjoint"), [("Tsit5", "RecursiveCheckpointAdjoint"), ("ImplicitEuler", "DirectAdjoint")]
 )
@@ -361,6 +358,7 @@ def test_gradients_through_diffrax(name, adjoint):
     agree(solve, solve, tridiagonal(40), vector(40))
 
 
+@pytest.mark.slow
 def test_a_batch_of_initial_states_for_diffrax():
     solve = diffrax_solve("ImplicitEuler")
     A, x = tridiagonal(40), jnp.stack([vector(40), jnp.ones(40)])
@@ -368,6 +366,7 @@ def test_a_batch_of_initial_states_for_diffrax():
     np.testing.assert_allclose(found, jax.vmap(lambda x: solve(A.to_jax(), x))(x), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_loop_of_diffrax_carries_what_has_no_entries():
     diffrax = pytest.importorskip("diffrax")
     solver = diffrax.Kvaerno3(root_finder=diffrax.VeryChord(rtol=1e-10, atol=1e-12))
@@ -385,7 +384,6 @@ def test_a_loop_of_diffrax_carries_what_has_no_entries():
 # ---- Equinox and Optax --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.costly
 @pytest.mark.parametrize("scan", [False, True])
 def test_a_network_of_equinox_with_weights_of_low_rank(scan):
     eqx, optax = pytest.importorskip("equinox"), pytest.importorskip("optax")

@@ -261,6 +261,7 @@ def test_constants_are_results_as_dense_arrays():
 # ---- zeros -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_primitive_that_keeps_zero_does():
     from structarrays.transform.rules_elementwise import LIKE
 
