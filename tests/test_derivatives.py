@@ -27,6 +27,7 @@ def test_compiled(matrix):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("matrix", [*MATRICES, *FORMS])
 def test_eager(matrix):

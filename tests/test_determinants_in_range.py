@@ -26,6 +26,7 @@ def _band(a):
     return sa.tridiagonal(a[0, 1:], a[1], a[2, 1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKE)
 @pytest.mark.parametrize(("n", "size"), [(4, 1e90), (4, 1e-90), (2, 1e170), (4, 1.0)])
 def test_parts_out_of_range(name, n, size, rng):

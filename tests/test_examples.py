@@ -146,6 +146,7 @@ def test_estimators_on_a_large_design(tmp_path):
     assert picture.read_bytes().startswith(PNG_SIGNATURE)
 
 
+@pytest.mark.slow
 @pytest.mark.each_parameter
 @pytest.mark.parametrize(
     ("name", "options", "checks", "words"),

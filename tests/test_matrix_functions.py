@@ -79,6 +79,7 @@ def _exponents():
     yield sa.Kronecker(a, b) + sa.Identity(12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", TIMES)
 def test_the_exponential_at_times(times):
     for x in _exponents():

@@ -195,6 +195,7 @@ def test_bad_arguments():
 # ---- jax.experimental.sparse ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_jax_of_every_structure(batch):
     for structure, x, host in samples(batch=batch):
@@ -265,6 +266,7 @@ def test_conversions_have_derivatives_and_run_under_jit():
 # ---- PyData's sparse --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_pydata_of_every_structure(sparse, batch):
     convert, back = sa.interop.pydata_sparse.to_sparse, sa.interop.pydata_sparse.from_sparse

@@ -76,6 +76,7 @@ class Failures:
         assert self.checked >= least
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_unary(structure):
@@ -88,6 +89,7 @@ def test_unary(structure):
     failures.report(10 if structure == "Permutation" else len(cases("unary")))
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("structure", STRUCTURES)
 @pytest.mark.parametrize("kind", ["binary", "iop"])

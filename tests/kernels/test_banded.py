@@ -200,6 +200,7 @@ def derivatives(f, diagonals, tangents):
     return forward, gradient(diagonals), jax.jvp(gradient, (diagonals,), (tangents,))[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("offsets", "dtype"),
     [((0,), np.complex128), ((-2, 0), np.float64), ((-2, -1, 0, 2), np.float64), ((-1, 0, 2), np.complex128)],

@@ -203,6 +203,7 @@ def test_memory_is_linear_in_the_rows(size):
         assert memory.temp_size_in_bytes < 12 * stored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positive_definite", [False, True])
 def test_the_way_of_accelerators(monkeypatch, positive_definite):
     monkeypatch.setattr(cyclic_reduction, "has_accelerator", lambda: True)

@@ -174,6 +174,7 @@ def factors(m, c, k, w, dtype=float, batch=(), seed=0):
     return v, tau, q[..., :c]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize(

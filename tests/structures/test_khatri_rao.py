@@ -140,6 +140,7 @@ def test_systems_with_such_a_term(rng):
     np.testing.assert_allclose(values(singular_values), want, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True])
 def test_the_law(transposed):
     def drawn(draw, batch, core, requires):

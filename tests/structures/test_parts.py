@@ -308,6 +308,7 @@ def test_derivatives_of_products(rng):
 # ---- Inverse --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize(
     "make",

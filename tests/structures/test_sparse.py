@@ -88,6 +88,7 @@ def test_dimensions_beyond_32_bits():
     assert float(sa.sum(x + x.mT)) == 6.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ndim", [1, 2, 3, 4])
 def test_any_number_of_dimensions(ndim, rng):
     shape = (3, 4, 2, 3)[:ndim]

@@ -79,6 +79,7 @@ def definite(c):
 # ---- residuals --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [SMALL, N])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_residuals_are_like_lapacks(name, n):
@@ -247,6 +248,7 @@ def test_vmap(in_axes):
         np.testing.assert_allclose(x[i], expected, rtol=0, atol=1e-11 * np.max(np.abs(expected)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [1, 4])
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_derivatives(dtype, columns):

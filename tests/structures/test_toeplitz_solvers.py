@@ -155,6 +155,7 @@ def test_scale_does_not_matter(factor, definite):
     np.testing.assert_allclose(float(sa.linalg.slogdet(T).logabsdet), theirs, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("definite", [False, True])
 def test_batches(definite):
     rng = np.random.default_rng(0)
@@ -216,6 +217,7 @@ def test_determinants(name, definite):
         np.testing.assert_allclose(value, their_sign * np.exp(theirs), rtol=tolerance + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "definite"), [("complex", True), ("complex", False), ("shifts", False)])
 def test_inverses(name, definite):
     T, dense = arrays(name, definite)
@@ -367,6 +369,7 @@ def _functions(definite, b, weights):
     return ours, theirs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("definite", [False, True])
 def test_derivatives(dtype, definite):
