@@ -42,7 +42,7 @@ def _compile_quickly():
 
 _compile_quickly()
 
-# JAX makes millions of objects that live long, and Python would look through all of them again and again.
+# JAX makes millions of long-lived objects. By default, Python's garbage collector visits all of them again and again.
 gc.set_threshold(50_000, 20, 100)
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
@@ -72,10 +72,10 @@ def pytest_addoption(parser):
 
 @pytest.fixture(autouse=True)
 def bounded_memory():
-    """Forget what was compiled now and then.
+    """Clear JAX's caches after every ten tests.
 
-    Each compiled function keeps its program, which takes memory, and new ones take longer to make beside thousands of old ones: three times
-    as long in the end. Each holds a few mappings of memory, too, of which Linux allows a process 65,530.
+    JAX keeps the program of each compiled function. Thousands of programs take gigabytes and make each further lowering three times slower.
+    Each compiled function also occupies a few memory mappings. Linux allows a process 65,530 mappings.
     """
     global _finished
     yield

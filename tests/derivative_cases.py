@@ -705,7 +705,7 @@ FORMS = {
 }
 
 
-# These have first derivatives only: the second ones need those of the eigenvectors of a general matrix, which JAX has not.
+# These cases have first derivatives only. Second derivatives need derivatives of eigenvectors of general matrices, which JAX lacks.
 FIRST_ONLY = {
     "eigenvalues": ("Dense", {"eigvals": FUNCTIONS["eigvals"]}),
     "general KroneckerSum": ("KroneckerSum", {"slogdet": FUNCTIONS["slogdet"]}),

@@ -24,7 +24,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--slow",
         choices=("run", "leave"),
-        help="whether slow tests run (the default but for a run of a part of everything)",
+        help="whether slow tests run; by default they do, except in a run of a part of everything",
     )
 
 

@@ -111,11 +111,18 @@ class Trees:
             raise RuntimeError(f"pytest returned {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
         return failed
 
+    def selection(self) -> list[str]:
+        """The options of pytest that select, among the named tests, those that run without any name."""
+        slow = "leave" if self.options.parameters == "part" else "run"
+        # Other trees need not know slow tests.
+        known = "--slow" in (self.clean / "tests" / "parameters.py").read_text(encoding="utf-8")
+        return ["--parameters", self.options.parameters, *(["--slow", slow] if known else [])]
+
     def detect(self, *arguments) -> str | None:
         """The first test that fails with the fault and not without it."""
         while True:
             without = [f"--deselect={name}" for name in sorted(self.left_out)]
-            failed = self.pytest(self.faulty, [*arguments, *without, "-x", "--parameters", self.options.parameters])
+            failed = self.pytest(self.faulty, [*arguments, *without, "-x", *self.selection()])
             also = self.pytest(self.clean, [*failed, "--parameters", "each"]) if failed else []
             detecting = [name for name in failed if name not in also]
             if detecting or not failed:

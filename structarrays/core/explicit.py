@@ -53,7 +53,7 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
         mesh = _mesh(leaves)
         if mesh is None:
             return function(*args)
-        # Here, since what it needs of JAX takes as long to import as the whole package.
+        # Imported late: the parts of JAX that it needs take as long to import as this package.
         from .jax_internals import propagation
 
         types = dict.fromkeys(explicit_names(mesh), AxisType.Auto)

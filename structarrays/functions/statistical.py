@@ -53,24 +53,33 @@ def _itself(value, count):
 
 
 def _power(value, count):
-    """``value ** count``, by repeated squaring where the counts are not static.
-
-    A loop: XLA of jaxlib 0.12 does not end to compile its steps where they are written out (docs/jax_bugs.md).
-    """
+    """Return ``value ** count``, for a Python integer or an array of integers. Counts below zero are taken for zero."""
     if isinstance(count, builtins.int):
         return jax.lax.integer_pow(value, count)
     shape = jnp.broadcast_shapes(value.shape, count.shape)
+    value, count = jnp.broadcast_to(value, shape), jnp.broadcast_to(jnp.maximum(count, 0), shape)
+    inexact = jnp.issubdtype(value.dtype, jnp.inexact)
+    return _differentiable_power(value, count) if inexact else _repeated_squaring(value, count)
 
-    def step(_, state):
+
+def _repeated_squaring(value, count):
+    # A loop: XLA of jaxlib 0.12 never finishes compiling the steps if they are written out (docs/jax_bugs.md).
+    def step(state):
         result, value, count = state
-        result = jnp.where(count & 1 == 1, result * value, result)
-        count = count >> 1
-        # Where nothing is left to multiply, the square must not overflow: its derivative would be NaN.
-        value = jnp.where(count > 0, value, jnp.ones((), value.dtype))
-        return result, value * value, count
+        return jnp.where(count & 1 == 1, result * value, result), value * value, count >> 1
 
-    start = jnp.ones(shape, value.dtype), jnp.broadcast_to(value, shape), jnp.broadcast_to(count, shape)
-    return jax.lax.fori_loop(0, np.iinfo(count.dtype).bits - 1, step, start)[0]
+    start = jnp.ones_like(value), value, count
+    return jax.lax.while_loop(lambda state: jnp.any(state[2] > 0), step, start)[0]
+
+
+_differentiable_power = jax.custom_jvp(_repeated_squaring)
+
+
+@_differentiable_power.defjvp
+def _tangent_of_power(primals, tangents):
+    value, count = primals
+    slope = count.astype(value.dtype) * _differentiable_power(value, jnp.maximum(count - 1, 0))
+    return _differentiable_power(value, count), slope * tangents[0]
 
 
 def _sum(data, *, axis, keepdims):

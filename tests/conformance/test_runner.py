@@ -53,7 +53,7 @@ def test_what_a_strategy_may_draw(strategy, yes, no):
     ],
 )
 def test_which_tests_draw_arrays(test, expected):
-    assert plugin.draws_arrays(f"array_api_tests/{test}") == expected
+    assert bool(plugin.WITHOUT_DRAWS.search(f"array_api_tests/{test}")) != expected
 
 
 def test_square_shapes_that_broadcast():
