@@ -37,6 +37,7 @@ def test_eager(matrix):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("matrix", FIRST_ONLY)
 def test_second_derivatives_that_do_not_exist_raise(matrix):
     tested = case(matrix)
@@ -88,6 +89,7 @@ def _bands(a, offsets):
     return sa.Banded([jnp.diagonal(a, k) for k in offsets], offsets)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("structure", NEARLY_SINGULAR)
 def test_of_nearly_singular_matrices(structure):
     """With one eigenvalue of 1e-6: as exact as the condition allows, against mpmath."""

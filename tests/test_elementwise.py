@@ -206,6 +206,7 @@ def test_zero_absorbs_where_declared(name):
 # ---- the law -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", UNARY)
 def test_one_array(name):
     f, rng = getattr(sa, name), seeded(name)
@@ -250,6 +251,7 @@ def test_every_pair_of_structures_is_met():
     assert {pair for name in BINARY for pair in pairs_of(name)} == set(PAIRS)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", BINARY)
 def test_two_arrays(name):
     f, rng = getattr(sa, name), seeded(name)

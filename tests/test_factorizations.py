@@ -93,6 +93,7 @@ LU_CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("case", LU_CASES, ids=lambda c: c.code)
 def test_lu_solve(case):
     if case is LU_CASES[0]:
@@ -103,6 +104,7 @@ def test_lu_solve(case):
         )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("cores", ["nn", "mn"])
 def test_lu(cores):
     case = Case(
@@ -118,6 +120,7 @@ def test_lu(cores):
     )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("trans", [0, 1, 2])
 @pytest.mark.parametrize(("lower", "unit_diagonal"), [(False, False), (True, False), (True, True)])
 def test_solve_triangular(trans, lower, unit_diagonal):
@@ -160,6 +163,7 @@ def _is_tame(a, b):
 # ---- the factors ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_factors_are_those_of_scipy(dtype):
     a, s = random(6, 6, dtype=dtype), definite(6, dtype=dtype)
@@ -316,6 +320,7 @@ def test_ldl_of_structures():
         assert type(sa.linalg.ldl(sa.Diagonal([1.0, -2.0])).d) is sa.Diagonal
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("imaginary", [0, 1j])
 def test_derivative_of_ldl(imaginary):
     a, direction = (random(6, 6, seed=s) + imaginary * random(6, 6, seed=s + 4) for s in (0, 1))

@@ -135,6 +135,7 @@ def test_derivatives_through_an_inverse(name, compile):
     np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("structure", ["Toeplitz", "Circulant", "Hankel", "Fourier"])
 @pytest.mark.parametrize("n", [6, 700])
 def test_derivatives_of_structured_products_through_an_inverse(structure, n):

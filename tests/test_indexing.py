@@ -92,6 +92,7 @@ def check(x, key):
     np.testing.assert_array_equal(np.asarray(result.to_jax()), expected)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("batch", BATCHES, ids=str)
 @pytest.mark.parametrize("key", CORE_KEYS, ids=str)
 def test_reading_structured(batch, key):
@@ -105,6 +106,7 @@ def test_reading_batches(key):
         check(x, key)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("key", CORE_KEYS[:14], ids=str)
 def test_reading_under_jit(key):
     for x in with_backgrounds((2,)):

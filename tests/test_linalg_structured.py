@@ -168,6 +168,7 @@ def test_background_products_do_not_cancel():
     assert kind_of(x) == "Diagonal + background"
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("kind", "background"), STRUCTURES)
 def test_contractions(kind, background):
     for other in ("Fill", "Diagonal", "Banded", "Dense"):
@@ -188,9 +189,9 @@ def test_contractions(kind, background):
 
 
 @pytest.mark.parametrize(("kind", "background"), STRUCTURES)
-@pytest.mark.parametrize("shape", [(4, 4), (3, 5), (5, 2)])
-def test_parts_and_norms(kind, background, shape):
-    x = make(kind, shape, (2,), np.complex128 if shape == (3, 5) else np.float64, background=background)
+@pytest.mark.parametrize(("shape", "dtype"), [((4, 4), np.float64), ((3, 5), np.complex128), ((5, 2), np.float64)])
+def test_parts_and_norms(kind, background, shape, dtype):
+    x = make(kind, shape, (2,), dtype, background=background)
     a = dense(x)
     check(x.mT, np.swapaxes(a, -1, -2))
     for k in (-9, -1, 0, 2):
@@ -211,6 +212,7 @@ def test_parts_and_norms(kind, background, shape):
 SQUARE = [(kind, background) for kind, background in STRUCTURES if kind not in ("Fill", "none")]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("kind", "background"), SQUARE)
 def test_solve(kind, background):
     dtype = np.float64 if background else np.complex128
@@ -443,6 +445,7 @@ def test_positive_definite(kind, dtype):
 # ---- derivatives --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["Identity", "Diagonal", "Banded", "gaps"])
 @pytest.mark.parametrize("definite", [False, True])
 def test_gradients_have_the_structure_and_are_those_of_the_dense_computation(kind, definite):

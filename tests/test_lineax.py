@@ -197,6 +197,7 @@ def test_complex_and_rectangular(rng):
     close(lx.linear_solve(operator(A), b, lx.SVD()).value, np.linalg.lstsq(host, np.asarray(b))[0], 1e-8)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["Sparse", "Banded", "Toeplitz", "Sum"])
 def test_derivatives_and_transforms(name, rng):
     A, host = positive_definite(rng, name)

@@ -38,6 +38,7 @@ def eight():
         yield pool
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 def test_functions_of_divided_arrays(name, eight):
     """The values that NumPy has, to 1e-12."""
@@ -148,12 +149,14 @@ def test_functions_on_explicit_axes(name, eight):
         )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["Diagonal", "Sparse", "Permutation"])
 def test_transformations_on_explicit_axes(name, eight):
     for program, (got, want) in eight.submit(checks.transformed, name, "set").result().items():
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want)), err_msg=program)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["explicit", "set"])
 def test_arrays_of_jax_on_explicit_axes(kind, eight):
     """They meet ours in all kinds of programs; the types of results say how these are divided."""

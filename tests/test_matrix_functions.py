@@ -42,6 +42,7 @@ def _action(a, b):
     return scipy.sparse.linalg.expm_multiply(a, b, traceA=np.trace(a)) if b.size else b
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("cores", [("nn", "nk"), ("nn", "n")])
 def test_expm_multiply(cores):
     case = Case(
@@ -79,6 +80,7 @@ def _exponents():
     yield sa.Kronecker(a, b) + sa.Identity(12)
 
 
+@pytest.mark.costly
 @pytest.mark.slow
 @pytest.mark.parametrize("times", TIMES)
 def test_the_exponential_at_times(times):
@@ -177,7 +179,6 @@ def _is_tame(x):
     return bool(np.all(np.abs(values) > 0.2) and np.all(np.abs(np.angle(values)) < 2.8))
 
 
-@pytest.mark.slow
 def test_sqrtm():
     case = Case(
         "sqrtm", "xp.linalg.sqrtm(x)", cores=("nn",), kinds="floating", condition=True, requires=("invertible",), given=_is_tame,
@@ -189,6 +190,7 @@ def test_sqrtm():
 # ---- structures -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_structures_of_exponentials(dtype):
     a, b = random(5, 5, dtype=dtype), random(4, 4, dtype=dtype)

@@ -523,6 +523,7 @@ def test_structure_stays(structure, name):
 NAN = (np.nansum, np.nanmean, np.nanvar, np.nanstd, np.nanmax, np.nanmin, np.nanprod)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("structure", ["Diagonal", "Banded", "Sparse"])
 def test_what_leaves_nan_out_expands_nothing(structure):
     x = MAKERS[structure]()

@@ -23,9 +23,14 @@ def test_the_values_differ():
     assert len(set.union(*(sets[name] for name in chosen))) == 12
 
 
-@pytest.mark.parametrize(("number", "expected"), [(1, 1), (2, 1), (24, 1), (25, 2), (600, 25)])
-def test_one_in_24(number, expected):
+@pytest.mark.parametrize(("number", "expected"), [(1, 1), (2, 2), (48, 2), (49, 3), (600, 25)])
+def test_one_in_24_but_at_least_two(number, expected):
     assert len(part(product([str(i) for i in range(number)]))) == expected
+
+
+def test_complex_numbers_come_first():
+    assert all("complex" in name for name in part(product("abcd", ("real", "complex"), "xyz"), costly=True))
+    assert part({"test[1.0]": {1}, "test[2.0]": {2}, "test[1j]": {3}}, costly=True) == {"test[1j]"}
 
 
 def test_of_costly_tests_one():
@@ -55,16 +60,17 @@ def test_slow(): pass
 """
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("arguments", "passed"),
     [
-        ((), 22),
-        (("-n", "2"), 22),
+        ((), 23),
+        (("-n", "2"), 23),
         (("tests",), 42),
         (("-k", "test"), 42),
         (("--parameters", "each"), 42),
-        (("tests", "--parameters", "part"), 23),
-        (("-n", "2", "tests", "--parameters", "part"), 23),
+        (("tests", "--parameters", "part"), 24),
+        (("-n", "2", "tests", "--parameters", "part"), 24),
         (("-m", "slow", "--parameters", "part"), 1),
     ],
     ids=["everything", "two processes", "a path", "a name", "each", "a part of a path", "by two processes", "slow"],

@@ -232,6 +232,7 @@ def printed(code, **environment):
     return run.stdout.split()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("x64", ["0", "1"])
 @pytest.mark.parametrize("float_x", ["float32", "float64"])
 def test_importing_leaves_the_switch(x64, float_x, tmp_path):
@@ -310,6 +311,7 @@ def test_operations(name, rng):
     compare_operations(variables, operations(Q, False, b), operations(dense, True, b), data)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", MATRICES)
 def test_gradients(name):
     Q, dense, values = MATRICES[name]

@@ -23,6 +23,7 @@ def _lstsq(a, b):
     return LstsqResult(x, residues, np.asarray(rank), s)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("cores", [("mn", "mk"), ("nn", "nk"), ("mn", "m")])
 def test_lstsq(cores):
     vector = len(cores[1]) == 1
@@ -50,6 +51,7 @@ def test_lstsq_of_banded_matrices(cores):
     check_everywhere(case, ("Banded",))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_least_squares_of_low_rank(dtype):
     """The solution of least norm; of a `LowRank`, a `Product` and a `Sum`, from their factors."""
@@ -90,6 +92,7 @@ def test_least_squares_under_numpys_name_of_the_tolerance():
 # ---- logarithms of determinants -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("requires", ["invertible", "positive definite"])
 def test_logdet(requires):
     def oracle(x):
@@ -116,6 +119,7 @@ def test_logdet_of_singular_matrices():
 # ---- SciPy's banded forms ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_banded_forms(dtype):
     n = 6
@@ -142,6 +146,7 @@ def test_banded_forms(dtype):
     )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("lower", [False, True])
 def test_derivatives_of_banded_forms(lower):
     n, b = 5, random(5)

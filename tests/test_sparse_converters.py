@@ -195,6 +195,7 @@ def test_bad_arguments():
 # ---- jax.experimental.sparse ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_jax_of_every_structure(batch):
@@ -266,6 +267,7 @@ def test_conversions_have_derivatives_and_run_under_jit():
 # ---- PyData's sparse --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_pydata_of_every_structure(sparse, batch):
@@ -307,6 +309,7 @@ def test_pydata_fill_values(sparse):
 # ---- where a package is missing ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("module", "package", "extra"), [("lineax", "lineax", "lineax"), ("pydata_sparse", "sparse", "pydata-sparse")]
 )

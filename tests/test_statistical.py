@@ -149,6 +149,7 @@ def assert_close(got, want, message, rtol=None):
     np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol, err_msg=message)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
 def test_reductions_equal_numpy(case, rng):
     name, dtype = case

@@ -19,6 +19,7 @@ def drawn(shape, dtype, seed=0):
     return values.astype(dtype)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("choice", range(3))
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("structure", MATRICES)

@@ -138,6 +138,7 @@ def test_what_is_a_problem(changed, selected, quarter, problem):
     assert (not found) if problem is None else any(problem in text for text in found)
 
 
+@pytest.mark.costly
 @pytest.mark.slow
 @pytest.mark.skipif(not AT_HAND, reason=f"NOT CHECKED: the official suite is not at {SUITE}")
 @pytest.mark.parametrize(

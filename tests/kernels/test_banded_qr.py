@@ -94,6 +94,7 @@ def test_zero_columns_have_no_reflector_and_no_nan(size):
         assert all(np.all(d == 0) for d in jax.jit(jacobian(factors_of_column))(x))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kl, ku", [(1, 1), (2, 0), (3, 2), (0, 1)])
 def test_factors_and_products(kl, ku, dtype):
@@ -171,6 +172,7 @@ def test_memory_is_linear_in_the_rows():
     assert compiled.memory_analysis().temp_size_in_bytes < 40 * stored
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_rank_of_r(dtype):
     """Regular and singular triangular matrices; those without a small pivot too, whose smallest singular value is 2**-79."""

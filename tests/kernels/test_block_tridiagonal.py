@@ -60,6 +60,7 @@ def backward_error(a, x, b):
     return np.max(norms[0] / (norms[1] * norms[2])) / np.finfo(x.dtype).eps
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("count, m, batch", [(1, 3, ()), (2, 1, (2,)), (3, 4, ()), (7, 3, (2,))])
 @pytest.mark.parametrize("dominance", [0, 3])
@@ -111,6 +112,7 @@ def test_what_needs_exchanges(size, name):
     assert backward_error(dense(lower, diagonal, upper).T, gradient, np.ones((18, 2))) < 10
 
 
+@pytest.mark.costly
 def test_singular_matrices_and_nan(size):
     b = np.ones((6, 1))
     lower, diagonal, upper = matrix(3, 2)
@@ -126,6 +128,7 @@ def test_singular_matrices_and_nan(size):
         assert ok and np.any(np.isnan(x))
 
 
+@pytest.mark.costly
 def test_batches_broadcast(size):
     blocks = matrix(4, 2, batch=(3, 1))
     b = normal(2, 8, 1, seed=3)
@@ -138,6 +141,7 @@ def test_batches_broadcast(size):
     assert block_tridiagonal.solve(*blocks, b[..., :0])[0].shape == (3, 2, 8, 0)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("positive_definite", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_derivatives(size, dtype, positive_definite):
@@ -178,6 +182,7 @@ def test_derivatives(size, dtype, positive_definite):
     np.testing.assert_allclose(*second, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.costly
 def test_mapped_and_one_by_one_are_the_same(size):
     blocks, b = matrix(4, 2, batch=(3,), dominance=1), normal(3, 8, 1)
 
@@ -203,6 +208,7 @@ def test_memory_is_linear_in_the_rows(size):
         assert memory.temp_size_in_bytes < 12 * stored
 
 
+@pytest.mark.costly
 @pytest.mark.slow
 @pytest.mark.parametrize("positive_definite", [False, True])
 def test_the_way_of_accelerators(monkeypatch, positive_definite):

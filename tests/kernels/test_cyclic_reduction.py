@@ -249,6 +249,7 @@ def test_singular_matrices_and_nan(accelerated):
 # ---- behind the solvers ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.slow
 @pytest.mark.parametrize("positive_definite", [False, True])
 def test_derivatives_and_maps_of_solutions(accelerated, positive_definite):

@@ -93,6 +93,7 @@ def test_cholesky_of_an_indefinite_or_semidefinite_matrix():
         assert not bool(ok) and np.isnan(np.asarray(factor)[np.tril_indices(len(a))]).all()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("shapes", [((3, 3), (3,)), ((2, 3, 3), (2, 3, 2)), ((3, 3), (2, 3, 2)), ((2, 3, 3), (3, 1))])
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_derivatives_of_solve(shapes, dtype):
@@ -171,6 +172,7 @@ def test_rank_and_pseudoinverse_use_the_tolerance_of_the_standard():
     assert linalg_dense.matrix_rank(jnp.zeros((2, 0, 3))).tolist() == [0, 0]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_norms(dtype):
     x = random((2, 4, 3), dtype)

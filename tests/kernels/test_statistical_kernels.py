@@ -48,6 +48,7 @@ def test_extrema_of_other_dtypes():
         statistical.max(jnp.zeros((0,)))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_derivative_of_extrema(axis):
     x = jnp.asarray(np.random.default_rng(2).permutation(24.0 * np.arange(1, 13)).reshape(3, 4))

@@ -184,6 +184,7 @@ def test_derivatives(batch, positive_definite, dtype):
         np.testing.assert_allclose(x, y, atol=1e-11)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("positive_definite", [False, True])
 def test_vmap(positive_definite):
     diagonals = matrix(7, (4,), positive_definite=True)

@@ -29,6 +29,7 @@ def block_banded(count, size, offsets, dtype=float, batch=(), seed=0):
     return sa.BlockBanded(blocks, offsets)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize(
     "count, size, offsets",
@@ -78,6 +79,7 @@ def test_singular():
     assert np.all(np.isnan(jax.jit(lambda x: sa.linalg.solve(x, np.ones(12)).to_jax())(x)))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("offsets", [(-1, 0, 1), (-2, 0, 1)])
 def test_derivatives(offsets):
     """With respect to the blocks, in their structure."""
@@ -148,6 +150,7 @@ def test_derivatives_of_cholesky_factors():
         np.testing.assert_allclose(g, h, atol=1e-12)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("count, offsets", [(6, (-1, 0, 1)), (1, (0,)), (7, (-2, 0, 1)), (5, (-1, 1))])
 def test_triangles(count, offsets, dtype):
@@ -216,6 +219,7 @@ def test_the_selected_inverse_has_the_structure_of_the_matrix(count, size):
     np.testing.assert_allclose(np.asarray(elements.to_dense()), np.where(kept, inverse, 0), atol=1e-12)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("definite", [False, True])
 @pytest.mark.parametrize(
@@ -275,6 +279,7 @@ def test_selected_inverses_that_do_not_exist():
     )  # as all functions do with NaN, without an error
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("definite", [False, True])
 def test_derivatives_of_determinants(definite):
     x = block_banded(5, 2, (-1, 0, 1))
@@ -342,6 +347,7 @@ def test_small_systems_keep_their_structure_where_nothing_may_be_expanded(monkey
             np.testing.assert_allclose(sa.linalg.det(matrix), np.linalg.det(dense), rtol=1e-10)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("count, size", [(2, 4), (6, 3)])
 def test_lu_factors(count, size, dtype):

@@ -68,7 +68,6 @@ FACTORED = [
 ]
 
 
-@pytest.mark.slow
 def test_parts_of_complex_numbers():
     """Of each factored structure."""
     arrays = {name: sample(name, (12, 12), dtype="complex128") for name in FACTORED}
@@ -181,6 +180,7 @@ def test_nothing_is_expanded_on_the_way(kind, jit, rng):
         np.testing.assert_allclose(dense(rows), b[mask], atol=1e-10)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["low rank", "sparse", "banded"])
 def test_squares_and_spreads(kind, rng):
     x, a = MATRICES[kind](rng, 60, 50)
@@ -286,6 +286,7 @@ def is_small(use, x):
     return jax.jit(use).lower(x).compile().memory_analysis().temp_size_in_bytes < x.size * x.itemsize / 2
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("make", [large_product, large_product_with_inverse])
 def test_parts_of_products_take_the_memory_of_the_parts(make, rng):
     x, a = make(rng)

@@ -33,6 +33,7 @@ def close(got, want):
     np.testing.assert_allclose(values(got), want, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("batch", [(), (2,)], ids=str)
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_products_sums_and_parts(dtype, batch, rng):
@@ -140,6 +141,7 @@ def test_systems_with_such_a_term(rng):
     np.testing.assert_allclose(values(singular_values), want, atol=1e-12)
 
 
+@pytest.mark.costly
 @pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True])
 def test_the_law(transposed):

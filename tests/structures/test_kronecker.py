@@ -447,6 +447,7 @@ def test_diagonal_and_trace():
 # ---- rows and columns ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["product", "sum"])
 def test_rows_and_columns(kind):
     shapes = [(4, 4), (5, 5)] if kind == "sum" else [(4, 3), (6, 5)]
@@ -500,6 +501,7 @@ def test_large_selections_expand_nothing():
 # ---- systems ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("batch, beside", [((), ()), ((), (2,)), ((2,), ()), ((2,), (3, 2))], ids=str)
 def test_solve(dtype, batch, beside):
@@ -659,6 +661,7 @@ def _sum(dtype="float64", batch=(), what="hermitian"):
     return x, full(x)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("make", [_shifted, _sum])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("batch, beside", [((), ()), ((), (2,)), ((2,), ()), ((2,), (3, 2))], ids=str)
@@ -803,6 +806,7 @@ POINTS = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("kind", ["shifted", "sum", "product"])
 @pytest.mark.parametrize("case", CASES)
@@ -853,6 +857,7 @@ def test_derivatives_of_a_complex_determinant():
         close(actual, expected, 1e-10)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["shifted", "sum"])
 def test_three_factors(kind):
     """With one that is diagonal by its class, and equal eigenvalues."""

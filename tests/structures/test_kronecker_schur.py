@@ -35,6 +35,7 @@ def _cases(rng, sizes, dtype):
     )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize("sizes", [(5, 7), (7, 1), (3, 4, 5), (2, 3, 2, 3)])
 def test_systems_and_determinants(sizes, dtype):

@@ -96,6 +96,7 @@ BASES = {
 BASES = {name: (lambda rng, dtype, f=f: f(rng, dtype=dtype)) for name, f in BASES.items()}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("base", BASES)
 def test_sums_with_a_term_of_low_rank(base, dtype, rng):
@@ -113,6 +114,7 @@ def test_sums_with_a_term_of_low_rank(base, dtype, rng):
     assert type(inverse) is sa.Sum or base == "Banded"
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("base", ["Diagonal", "Banded", "Circulant", "background"])
 def test_derivatives_of_sums(base, rng):
     same_derivatives(rng, *rebuilt(sa.Sum(BASES[base](rng, float), low_rank(rng))))
@@ -146,6 +148,7 @@ def test_sums_under_jit_and_vmap(rng):
     np.testing.assert_allclose(jax.vmap(lambda x, b: sa.linalg.solve(x, b).to_jax())(x, right), expected, rtol=1e-9)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("small", [1e-4, 1e-9, 1e-14, 1e-30, 0.0])
 def test_a_base_that_is_nearly_singular(small, rng):
     """The sum is well conditioned: numbers that are right, or NaN under `jit`."""
@@ -272,6 +275,7 @@ def test_bad_ranks(rank, error, message, rng):
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_products_are_solved_factor_by_factor(batch, rng):
     x = sa.Product(diagonal(rng, batch=batch), sa.Circulant(np.r_[30, normal(rng, N - 1)]), tridiagonal(rng))
@@ -428,6 +432,7 @@ def test_functions_of_blocks(grid, rng):
     check(x[..., ::-2, 1:], matrix[..., ::-2, 1:])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("grid", GRIDS)
 def test_systems_of_blocks(grid, rng):
     x = sa.Block(GRIDS[grid](rng))
@@ -442,6 +447,7 @@ def test_systems_of_blocks(grid, rng):
     check(sa.linalg.inv(x), np.linalg.inv(matrix))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("grid", ["three", "saddle point"])
 def test_derivatives_of_blocks(grid, rng):
     same_derivatives(rng, *rebuilt(sa.Block(GRIDS[grid](rng))))

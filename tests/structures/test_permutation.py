@@ -142,6 +142,7 @@ def test_repr():
     assert "stores 1000000 of 1000000000000 entries, 4000 kB of 8000 GB dense" in repr(sa.Permutation(np.arange(N)))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "any", "all", "count_nonzero", "var"])
 @pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
 def test_reductions(name, dtype):

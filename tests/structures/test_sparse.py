@@ -88,6 +88,7 @@ def test_dimensions_beyond_32_bits():
     assert float(sa.sum(x + x.mT)) == 6.0
 
 
+@pytest.mark.costly
 @pytest.mark.slow
 @pytest.mark.parametrize("ndim", [1, 2, 3, 4])
 def test_any_number_of_dimensions(ndim, rng):
@@ -248,7 +249,6 @@ BESIDE = (
 )
 
 
-@pytest.mark.slow
 def test_elementwise_products_with_structures_of_another_batch(rng):
     """Each matrix of the one batch meets each of the other, though their patterns differ."""
     a = np.where(rng.random((3, 6, 6)) < 0.4, rng.normal(size=(3, 6, 6)), 0)
@@ -400,6 +400,7 @@ def test_an_element_that_32_bits_cannot_count():
 # ---- writes -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("background", [None, 1.5])
 def test_writes(background):
     x, a = both(6, 5)
@@ -523,6 +524,7 @@ def test_powers_are_exact(n):
         assert sa.linalg.matrix_power(diagonal_pattern(N), n).nnz == N
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("first", "second"), [((2, 3), (3,)), ((), (2,)), ((2,), ()), ((0,), ())])
 def test_products_of_batches_are_exact(first, second, rng):
     a, b = (np.where(rng.random((*s, 5, 5)) < 0.3, rng.random((*s, 5, 5)), 0) for s in (first, second))

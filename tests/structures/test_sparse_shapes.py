@@ -33,6 +33,7 @@ def check(f, x, a, g=None, kind=sa.Sparse):
 CORES = [((), (4, 6)), ((2,), (4, 6)), ((), (3, 4, 2)), ((2, 1), (3, 1, 4))]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(("batch", "core"), CORES)
 def test_axes_of_size_one(batch, core, transposed, rng):
@@ -64,6 +65,7 @@ def test_squeeze_keeps_matrices_sparse(rng):
     check(lambda x: sa.squeeze(x, axis=0), y, b, lambda a: a[0], kind=sa.Dense)
 
 
+@pytest.mark.costly
 @pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(("batch", "core"), CORES)
@@ -132,6 +134,7 @@ def test_expanded_arrays_beside_others(rng):
         np.testing.assert_allclose(np.asarray(jax.jit(f)(d, sa.asarray(v)).to_jax()), f(a, v))
 
 
+@pytest.mark.costly
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda i: sa.Permutation(i[::-1]) * 2.0, lambda i: sa.tridiagonal(i[1:], i, i[1:])])
 def test_no_dense_form_of_a_million_rows(make):

@@ -419,6 +419,7 @@ def test_second_derivatives_of_solve(system):
         assert relative(g, w) < 1e-10
 
 
+@pytest.mark.costly
 def test_gradient_of_determinants(system):
     a, data, _ = system
 
@@ -481,6 +482,7 @@ def test_derivatives_of_a_transposed_definite_matrix(made):
     assert relative(got, wanted) < 1e-11
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("axes", [(0, None), (None, 0), (0, 0)])
 @pytest.mark.parametrize("jitted", [False, True])
 def test_vmap(axes, jitted):

@@ -154,6 +154,7 @@ def test_rows_of_bands(rng):
 # ---- derivatives, against those of the dense formula --------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", KINDS)
 def test_derivatives(kind, rng):
     parameters, make, dense = KINDS[kind](rng, 200, 30)
@@ -250,6 +251,7 @@ def bytes_of(tree) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", KINDS)
 def test_full_size(kind, rng):
     parameters, make, _ = KINDS[kind](rng, *LARGE)

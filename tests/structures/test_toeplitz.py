@@ -1,5 +1,6 @@
 """Toeplitz, circulant and Hankel arrays: constructors, classes of results, values against NumPy and SciPy, memory."""
 
+import itertools
 import re
 
 import jax
@@ -294,18 +295,20 @@ def numbers(rng, shape, dtype, special=False):
     return values.astype(dtype)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("diagonals", RANGES)
-def test_products_with_dense_matrices(shape, diagonals):
-    m, n = shape
-    first, last = RANGES[diagonals](m, n)
-    rng = np.random.default_rng(m)
-    i, j = np.indices(shape)
-    inside = (j - i >= first) & (j - i <= last)
-    for dtype in ("float64", "complex64", "uint8"):
+@pytest.mark.costly
+@pytest.mark.parametrize("dtype", ["float64", "complex64", "uint8"])
+def test_products_with_dense_matrices(dtype, rng):
+    cases = []
+    for (m, n), diagonals in itertools.product(SHAPES, RANGES.values()):
+        first, last = diagonals(m, n)
         values, x = numbers(rng, (2, last - first + 1), dtype), numbers(rng, (2, n, 3), dtype)
+        cases.append((first, last, (m, n), values, x))
+    # One program, since the cost of this test is compilation.
+    products = jax.jit(lambda given: [kernel.matmul(v, c[0], c[2], x) for c, (v, x) in zip(cases, given, strict=True)])
+    for (first, last, shape, values, x), got in zip(cases, products([c[3:] for c in cases]), strict=True):
+        i, j = np.indices(shape)
+        inside = (j - i >= first) & (j - i <= last)
         matrix = np.where(inside, values[:, np.clip(j - i - first, 0, last - first)], 0).astype(dtype)
-        got = np.asarray(kernel.matmul(jnp.asarray(values), first, shape, jnp.asarray(x)))
         want = matrix @ x
         assert got.dtype == want.dtype
         if dtype == "uint8":
@@ -313,7 +316,7 @@ def test_products_with_dense_matrices(shape, diagonals):
         else:
             eps = np.finfo(dtype).eps
             bound = np.linalg.norm(values, axis=-1)[:, None, None] * np.linalg.norm(x, axis=-2)[:, None, :]
-            assert (np.abs(got - want) <= 16 * eps * bound).all()
+            assert (np.abs(got - want) <= 16 * eps * bound).all(), (shape, first, last)
 
 
 @pytest.mark.parametrize("diagonals", ["all", "lower", "wide", "narrow"])
@@ -525,6 +528,7 @@ def test_singular_circulants():
 # ---- indexing and writes ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("core", [(5, 5), (4, 7), (7, 4)])
 def test_all_slices_of_two_axes(name, core):

@@ -241,6 +241,7 @@ RESULTS = [
 ]
 
 
+@pytest.mark.each_parameter
 @pytest.mark.parametrize(("code", "want"), RESULTS)
 def test_classes_and_values_of_results(code, want):
     arrays = {"L": L, "U": U, "UNIT": UNIT, "S": S, "S2": S2, "H": H, "H2": H2, "D": D, "B": B, "WIDE": WIDE}

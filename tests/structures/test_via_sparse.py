@@ -40,6 +40,7 @@ KEYS = (
 )  # fmt: skip
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("batch", [(), (3,)], ids=str)
 def test_parts(name, batch, rng):
@@ -126,6 +127,7 @@ LARGE = {
 SOME = np.arange(0, N, 1000)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", LARGE)
 def test_no_dense_form_of_a_large_matrix(name):
     x = LARGE[name]()
@@ -199,6 +201,7 @@ def batched(rng, batch=(3, 2), core=(5, 4), dtype="float64"):
     return sa.Sparse.from_dense(a), a
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod", "any", "all", "count_nonzero"])
 @pytest.mark.parametrize("axis", [0, 1, (0, 1), (1, -1), (0, -2, -1)], ids=str)
 @pytest.mark.parametrize("keepdims", [False, True])

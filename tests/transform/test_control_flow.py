@@ -56,6 +56,7 @@ def agrees(program, A, *args, gradient=True):
 # ---- conditions ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
 def test_branches_of_different_structure(A):
     def program(A, v):
@@ -534,6 +535,7 @@ def quadratic(A, v):
     return v @ jnp.sin(A) @ v
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
 def test_transformations_inside(A):
     agrees(lambda A, v: jax.grad(quadratic, argnums=1)(A, v), A, x)
@@ -545,6 +547,7 @@ def test_transformations_inside(A):
     agrees(lambda A, v: jax.jit(lambda a: a @ v)(A), A, x)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
 def test_transformations_outside(A):
     run = sa.structured(quadratic)

@@ -81,6 +81,7 @@ def test_the_rule_of_a_derivative_multiplies_structured_values_by_dense_tangents
     assert check("Triangular, unit diagonal", "jnp.linalg.pinv(A) @ A", "grad")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("transform", ["jnp.fft.fftn(A)", "jnp.fft.hfft(A)"])
 def test_a_transform_of_an_inverse_has_derivatives(transform):
     """XLA compiles no transform whose result it lays out as LAPACK wants it."""

@@ -843,6 +843,7 @@ def test_the_code_of_the_page_is_that_of_the_examples():
         assert block in examples
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["inverse.py", "flops.py"])
 def test_the_examples_run(name):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}

@@ -297,6 +297,7 @@ def test_least_squares_of_lineax_are_dense_under_the_policy():
     np.testing.assert_allclose(sa.structured(fit)(A, vector(21)), fit(A.to_jax(), vector(21)), rtol=1e-10)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["Newton", "Chord"])
 def test_roots_by_optimistix(name):
     optx = pytest.importorskip("optimistix")
@@ -350,6 +351,7 @@ def test_solvers_of_diffrax(name):
     np.testing.assert_allclose(found, solve(A.to_jax(), x), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("name", "adjoint"), [("Tsit5", "RecursiveCheckpointAdjoint"), ("ImplicitEuler", "DirectAdjoint")]
 )
@@ -384,6 +386,7 @@ def test_a_loop_of_diffrax_carries_what_has_no_entries():
 # ---- Equinox and Optax --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("scan", [False, True])
 def test_a_network_of_equinox_with_weights_of_low_rank(scan):
     eqx, optax = pytest.importorskip("equinox"), pytest.importorskip("optax")

@@ -171,7 +171,6 @@ def test_static_arguments_are_told_apart_by_type():
     assert kinds == [int, float, bool]
 
 
-@pytest.mark.slow
 def test_a_kernel_registered_later_is_found():
     class Marked(sa.Diagonal):
         __slots__ = ()
