@@ -83,6 +83,7 @@ def test_another_lambda_gives_another_trend(tmp_path):
     assert "lambda = 6.25" in process.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("arguments", [("--n", "2"), ("--lam", "-1")])
 def test_bad_options_are_refused(arguments):

@@ -93,6 +93,7 @@ LU_CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("case", LU_CASES, ids=lambda c: c.code)
 def test_lu_solve(case):
@@ -320,6 +321,7 @@ def test_ldl_of_structures():
         assert type(sa.linalg.ldl(sa.Diagonal([1.0, -2.0])).d) is sa.Diagonal
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("imaginary", [0, 1j])
 def test_derivative_of_ldl(imaginary):

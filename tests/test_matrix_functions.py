@@ -42,6 +42,7 @@ def _action(a, b):
     return scipy.sparse.linalg.expm_multiply(a, b, traceA=np.trace(a)) if b.size else b
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("cores", [("nn", "nk"), ("nn", "n")])
 def test_expm_multiply(cores):

@@ -60,6 +60,7 @@ def test_slow(): pass
 """
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize(
     ("arguments", "passed"),

@@ -14,6 +14,7 @@ def elsewhere():
         yield pool
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("design", estimators.DESIGNS)
 @pytest.mark.parametrize("name", estimators.CASES)
 def test_estimator(name, design, elsewhere):

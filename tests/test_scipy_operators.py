@@ -160,6 +160,7 @@ def test_systems_with_a_positive_definite_matrix(structure, dtype):
         close(linalg.lsmr(A, b, atol=1e-14, btol=1e-14, maxiter=1000)[0], wanted, tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize(("structure", "dtype"), turns(STRUCTURES))
 def test_eigenvalues_and_norms(structure, dtype):

@@ -92,6 +92,7 @@ def test_least_squares_under_numpys_name_of_the_tolerance():
 # ---- logarithms of determinants -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("requires", ["invertible", "positive definite"])
 def test_logdet(requires):
@@ -119,6 +120,7 @@ def test_logdet_of_singular_matrices():
 # ---- SciPy's banded forms ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("dtype", [float, complex])
 def test_banded_forms(dtype):
@@ -146,6 +148,7 @@ def test_banded_forms(dtype):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("lower", [False, True])
 def test_derivatives_of_banded_forms(lower):

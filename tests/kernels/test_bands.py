@@ -156,6 +156,7 @@ def test_at_diagonal(shape):
                 np.testing.assert_array_equal(bands.at_diagonal(jnp.asarray(y), k, shape), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("offsets", [(-1, 0, 2), tuple(range(-25, 25))])
 def test_derivatives_and_vmap(offsets):

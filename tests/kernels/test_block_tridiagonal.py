@@ -182,6 +182,7 @@ def test_derivatives(size, dtype, positive_definite):
     np.testing.assert_allclose(*second, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 def test_mapped_and_one_by_one_are_the_same(size):
     blocks, b = matrix(4, 2, batch=(3,), dominance=1), normal(3, 8, 1)

@@ -79,6 +79,7 @@ def test_singular():
     assert np.all(np.isnan(jax.jit(lambda x: sa.linalg.solve(x, np.ones(12)).to_jax())(x)))
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("offsets", [(-1, 0, 1), (-2, 0, 1)])
 def test_derivatives(offsets):
@@ -279,6 +280,7 @@ def test_selected_inverses_that_do_not_exist():
     )  # as all functions do with NaN, without an error
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("definite", [False, True])
 def test_derivatives_of_determinants(definite):

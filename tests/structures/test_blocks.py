@@ -597,6 +597,7 @@ def test_batch_shapes_that_do_not_broadcast_are_named():
         sa.BlockDiagonal([np.ones((3, 2, 2)), np.ones((2, 1, 1))])
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_narrow_block_banded_matrices_are_solved_as_banded_ones(batch, rng):

@@ -286,6 +286,7 @@ def is_small(use, x):
     return jax.jit(use).lower(x).compile().memory_analysis().temp_size_in_bytes < x.size * x.itemsize / 2
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("make", [large_product, large_product_with_inverse])
 def test_parts_of_products_take_the_memory_of_the_parts(make, rng):

@@ -294,6 +294,7 @@ def test_jit_vmap_and_joins():
     assert type(moved) is sa.Householder and moved.shape == (8, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("shape", [(6, 6), (8, 5), (4, 7)])
 def test_derivatives_of_the_factors(shape, dtype):
@@ -374,6 +375,7 @@ def test_derivatives_by_the_reflectors(dtype):
 # ---- least squares -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize(
     "shape, offsets", [((12, 8), (-2, 0, 1)), ((9, 8), (-1, 0)), ((20, 5), (0, 1)), ((6, 4), (-2, -1))]

@@ -857,6 +857,7 @@ def test_derivatives_of_a_complex_determinant():
         close(actual, expected, 1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("kind", ["shifted", "sum"])
 def test_three_factors(kind):

@@ -102,6 +102,7 @@ def test_a_complex_shift():
         check(x, dense, numbers((3 * LARGE, 2), "complex128"), 1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["hermitian", "positive_definite"])
 def test_batches_and_maps(what):
     a, b = (hermitian(n, seed=n, batch=(2,), definite=True) for n in (2, LARGE))
@@ -205,6 +206,7 @@ def test_backward_errors(case):
         assert error(x) <= 10 * max(error(np.linalg.solve(dense, right)), 2.0**-53)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, what", [("product", "hermitian"), ("sum", "positive_definite")])
 def test_derivatives(kind, what):
     a, b = (jnp.asarray(hermitian(n, seed=n, definite=True)) for n in (2, LARGE))

@@ -447,6 +447,7 @@ def test_systems_of_blocks(grid, rng):
     check(sa.linalg.inv(x), np.linalg.inv(matrix))
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("grid", ["three", "saddle point"])
 def test_derivatives_of_blocks(grid, rng):

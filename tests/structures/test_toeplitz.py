@@ -295,6 +295,7 @@ def numbers(rng, shape, dtype, special=False):
     return values.astype(dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("dtype", ["float64", "complex64", "uint8"])
 def test_products_with_dense_matrices(dtype, rng):
@@ -528,6 +529,7 @@ def test_singular_circulants():
 # ---- indexing and writes ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("core", [(5, 5), (4, 7), (7, 4)])

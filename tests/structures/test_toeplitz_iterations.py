@@ -139,6 +139,7 @@ def test_other_dtypes(dtype, columns):
         assert backward_error(matrix, x, b) <= 16 * np.finfo(dtype).eps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [10007, 120000])
 @pytest.mark.parametrize("name", ["exponential", "rational quadratic", "squared exponential + 1e-8"])
 def test_large_matrices(name, n):
@@ -305,6 +306,7 @@ def test_nothing_is_as_large_as_the_matrix():
 # ---- what has no solution ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [1, 4])
 def test_a_broken_promise(columns):
     c = np.random.default_rng(0).normal(size=N)

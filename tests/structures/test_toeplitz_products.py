@@ -53,6 +53,7 @@ def test_product(shape, kinds, dtype, rng):
     np.testing.assert_allclose(got, want, rtol=0, atol=64 * eps * np.linalg.norm(a) * np.linalg.norm(b))
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("kinds", [("all", "all"), ("lower", "inner")])
 def test_nan_and_infinity_stay_where_they_belong(kinds, rng):

@@ -433,6 +433,7 @@ def test_derivatives_by_finite_differences():
 # ---- what it takes ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("definite", [True, False])
 def test_nothing_is_as_large_as_the_matrix(definite):
     n = 2000

@@ -535,6 +535,7 @@ def quadratic(A, v):
     return v @ jnp.sin(A) @ v
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("A", [D, T, L], ids=["Diagonal", "Banded", "LowRank"])
 def test_transformations_inside(A):

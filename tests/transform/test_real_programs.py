@@ -343,6 +343,7 @@ def diffrax_solve(name, adjoint="RecursiveCheckpointAdjoint"):
     return solve
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Tsit5", "Kvaerno5"])
 def test_solvers_of_diffrax(name):
     solve = diffrax_solve(name)
@@ -351,6 +352,7 @@ def test_solvers_of_diffrax(name):
     np.testing.assert_allclose(found, solve(A.to_jax(), x), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize(
     ("name", "adjoint"), [("Tsit5", "RecursiveCheckpointAdjoint"), ("ImplicitEuler", "DirectAdjoint")]
@@ -386,6 +388,7 @@ def test_a_loop_of_diffrax_carries_what_has_no_entries():
 # ---- Equinox and Optax --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("scan", [False, True])
 def test_a_network_of_equinox_with_weights_of_low_rank(scan):
