@@ -103,6 +103,17 @@ def test_views_of_views_and_siblings():
             assert np.array_equal(read(a), e)
 
 
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_a_write_ends_the_assumptions_of_all_that_see_it(written):
+    base = sa.assume(sa.asarray([[4.0, 1.0], [1.0, 3.0]]), "positive_definite")
+    arrays = [base, base.mT, base.mT.mT]
+    assert all("positive_definite" in x.assumptions for x in arrays)
+    arrays[written][0, 1] = 7.0  # no longer symmetric
+    for x in arrays:
+        assert not x.assumptions
+        np.testing.assert_allclose(sa.linalg.solve(x, sa.asarray([1.0, 2.0])), np.linalg.solve(np.asarray(x), [1.0, 2.0]))
+
+
 def test_a_view_outlives_the_name_of_its_base():
     x = sa.asarray(start())
     first = sa.flip(sa.reshape(x, (24,)))  # the array between the two has no name

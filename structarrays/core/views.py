@@ -40,7 +40,7 @@ class _View(Function[Array]):
         make_view(result, base, functools.partial(self._get, rest, kwargs), functools.partial(self._put, rest, kwargs))
         if base._value is not value:  # another thread has written between the computation and the link
             with LOCK:
-                store(result, ((result._link.get(base._value[0][0]),), result._value[1]))
+                store(result, ((result._link.get(base._value[0][0]),), (*result._value[1][:2], frozenset())))
         return result
 
     def _get(self, rest: tuple[Any, ...], kwargs: dict[str, Any], data: jax.Array) -> jax.Array:

@@ -156,10 +156,10 @@ def store(x: Array, value: Value, *, owned: bool = False) -> None:
 
 
 def _push(x: Array, link: Link) -> None:
-    """Refresh the views of a handle, and theirs."""
+    """Refresh the views of a handle, and theirs. The new values need not have the assumed properties."""
     data = x._value[0][0]
     for view in link.live_views():
-        store(view, ((view._link.get(data),), view._value[1]))
+        store(view, ((view._link.get(data),), (*view._value[1][:2], frozenset())))
 
 
 def write(x: Array, value: Value, *, owned: bool = False) -> None:
