@@ -111,7 +111,9 @@ def test_a_write_ends_the_assumptions_of_all_that_see_it(written):
     arrays[written][0, 1] = 7.0  # no longer symmetric
     for x in arrays:
         assert not x.assumptions
-        np.testing.assert_allclose(sa.linalg.solve(x, sa.asarray([1.0, 2.0])), np.linalg.solve(np.asarray(x), [1.0, 2.0]))
+        np.testing.assert_allclose(
+            sa.linalg.solve(x, sa.asarray([1.0, 2.0])), np.linalg.solve(np.asarray(x), [1.0, 2.0])
+        )
 
 
 def test_a_view_outlives_the_name_of_its_base():
