@@ -321,7 +321,6 @@ def test_ldl_of_structures():
         assert type(sa.linalg.ldl(sa.Diagonal([1.0, -2.0])).d) is sa.Diagonal
 
 
-@pytest.mark.slow
 @pytest.mark.costly
 @pytest.mark.parametrize("imaginary", [0, 1j])
 def test_derivative_of_ldl(imaginary):
