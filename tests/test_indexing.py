@@ -468,6 +468,37 @@ def test_take():
         sa.take(sa.asarray(values), sa.asarray([0]))
 
 
+OUT_OF_RANGE = [
+    5,
+    -4,
+    np.int8(3),
+    np.asarray([0, 3]),
+    np.asarray([[-4]], dtype=np.int8),
+    np.asarray([200], dtype=np.uint8),
+]
+
+
+@pytest.mark.parametrize("x", [sa.arange(3.0), sa.Diagonal([1.0, 2.0, 3.0]), sa.Toeplitz(np.arange(3.0))], ids=repr)
+@pytest.mark.parametrize("indices", OUT_OF_RANGE, ids=str)
+def test_indices_out_of_range(x, indices):
+    with pytest.raises(IndexError, match="out of bounds"):
+        sa.take(x, indices, axis=0)
+    # Traced indices are clamped, in all structures and all functions alike.
+    dense, inside = (
+        np.asarray(x),
+        np.clip(np.where(np.asarray(indices, int) < 0, np.asarray(indices, int) + 3, indices), 0, 2),
+    )
+    got = jax.jit(lambda i: sa.take(x, i, axis=0))(indices)
+    np.testing.assert_array_equal(np.asarray(got), np.take(dense, inside, axis=0))
+    np.testing.assert_array_equal(np.asarray(jax.jit(lambda i: x[i])(jnp.asarray(indices))), dense[inside])
+    if np.ndim(indices) == 1:
+        along = np.asarray(indices).reshape((-1,) + (1,) * (x.ndim - 1))
+        with pytest.raises(IndexError, match="out of bounds"):
+            sa.take_along_axis(x, along, axis=0)
+        got = jax.jit(lambda i: sa.take_along_axis(x, i, axis=0))(along)
+        np.testing.assert_array_equal(np.asarray(got), np.take_along_axis(dense, inside.reshape(along.shape), axis=0))
+
+
 def test_writes_into_a_scalar_never_donate_what_others_hold():
     # A compiled identity hands its argument's buffer on, so a scalar's buffer may be the value's, or a view's.
     x, value = sa.zeros(()), jnp.asarray(2.0)

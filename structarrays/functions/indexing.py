@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core import explicit, indexing, writes
-from ..core.array import Array
+from ..core.array import Array, is_operand
 from ..core.dense import Dense
 from ..core.dispatch import Function, function
 from ..core.dtypes import native
@@ -97,7 +97,8 @@ def index(x: Array, operands, /, *, key) -> Array:
     The part of the key in front of the core is applied to the parameters; what is left for the core goes to the kernel
     of the class, which gets one item for each core dimension and no new axes.
     """
-    operands = [o.data for o in operands]
+    sizes = [n for k, n in zip([k for k in key if k[0] != "new"], x.shape, strict=True) if k[0] in ("int", "array")]
+    operands = [_in_range(o.data, n) for o, n in zip(operands, sizes, strict=True)]
     position = _core_position(key, len(x.batch_shape))
     batch, core = key[:position], key[position:]
     kinds_batch, kinds_core = {k[0] for k in batch}, {k[0] for k in core}
@@ -153,7 +154,6 @@ def _(x, *, operands, key):
             axis += 1
         else:
             where = next(remaining)
-            where = jnp.where(where < 0, where + n, where)
             coordinates.append(where.reshape(where.shape + (1,) * (ndim - start - len(block))) if block else where)
     data = elements_at(x, coordinates)
     kept = tuple(None if k[0] == "new" else slice(None) for k in _with_block(key, len(block)) if k[0] != "int")
@@ -171,6 +171,16 @@ def _with_block(key, block_ndim):
         else:
             expanded.append(k)
     return expanded
+
+
+def _in_range(indices, n):
+    """Indices along an axis of size `n`, none of them negative. A traced index that is out of range becomes the nearest one."""
+    if n == 0:
+        return indices
+    if indices.dtype.kind == "u":
+        return jnp.minimum(indices, min(n - 1, jnp.iinfo(indices.dtype).max)).astype(_index_dtype(n))
+    indices = indices.astype(jnp.promote_types(indices.dtype, _index_dtype(n)))
+    return jnp.clip(jnp.where(indices < 0, indices + n, indices), 0, n - 1)
 
 
 def _index_dtype(n):
@@ -403,13 +413,14 @@ class _Taking(Function):
     """A function of indices, which are checked before an eager call, since JAX would clamp them."""
 
     def __call__(self, *args, **kwargs):
-        if len(args) == 2 and all(hasattr(a, "shape") for a in args):
+        if len(args) == 2 and all(map(is_operand, args)):
             self._check_range(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 
     def _check_range(self, x, indices, axis=None, **_):
         data = indices.to_jax() if isinstance(indices, Array) else indices
-        if isinstance(data, jax.core.Tracer) or data.size == 0 or data.dtype.kind not in "iu" or not x.shape:
+        data = data if isinstance(data, jax.Array) else np.asarray(data)  # a Python integer
+        if isinstance(data, jax.core.Tracer) or data.size == 0 or data.dtype.kind not in "iu" or not np.shape(x):
             return
         axis = (0 if len(x.shape) == 1 else -1) if axis is None else axis
         if -len(x.shape) <= axis < len(x.shape):
@@ -441,7 +452,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     Raises
     ------
     IndexError
-        If an index is out of range (in an eager call; under `jit` it is clamped, as JAX does).
+        If an index is out of range and its value is known. Traced indices are clamped, as JAX does for ``x[indices]``.
     ValueError
         If `axis` is missing.
 
@@ -458,7 +469,8 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     operands = (indices,)
     key = tuple(("array",) if i == axis else ("slice", 0, n, 1) for i, n in enumerate(x.shape))
     if type(x) is Dense:
-        return Dense._make((jnp.take(x.data, indices.data, axis=axis, mode="wrap"),))
+        data = jnp.take(x.data, _in_range(indices.data, x.shape[axis]), axis=axis, mode="clip")
+        return Dense._make((data,))
     return index(x, operands, key=key)
 
 
@@ -483,7 +495,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     Raises
     ------
     IndexError
-        If an index is out of range (in an eager call; under `jit` it is clamped, as JAX does).
+        If an index is out of range and its value is known. Traced indices are clamped, as JAX does for ``x[indices]``.
     ValueError
         If the numbers of dimensions differ.
 
@@ -510,8 +522,8 @@ def _(x, indices, *, axis):
     )
     n, m = x.shape[axis], indices.shape[axis]
     data = jnp.broadcast_to(x.data, shape[:axis] + (n,) + shape[axis + 1 :])
-    where = jnp.broadcast_to(indices.data, shape[:axis] + (m,) + shape[axis + 1 :])
-    return Dense._make((jnp.take_along_axis(data, where, axis=axis, mode="clip" if n == 0 else None),))
+    where = jnp.broadcast_to(_in_range(indices.data, n), shape[:axis] + (m,) + shape[axis + 1 :])
+    return Dense._make((jnp.take_along_axis(data, where, axis=axis, mode="clip"),))
 
 
 def _axis(x, axis, name):
