@@ -255,3 +255,36 @@ def test_a_file_of_64_bit_numbers_without_x64(tmp_path):
         "load: the file holds float64, which needs JAX's 64-bit mode, which is off; switch it on with "
         'jax.config.update("jax_enable_x64", True)'
     )
+
+
+KEY = jax.random.key(0)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda D: D + KEY, "add: x2 must have a numeric or boolean dtype, got key<fry>"),
+        (lambda D: KEY + D, "add: x1 must have a numeric or boolean dtype, got key<fry>"),
+        (lambda D: sa.sum(KEY), "sum: x must have a numeric or boolean dtype, got key<fry>"),
+        (lambda D: sa.linalg.solve(D, KEY), "linalg.solve: x2 must have a numeric or boolean dtype, got key<fry>"),
+        (lambda D: D * "a", "multiply: x2 must be an array or a number, got str"),
+        (lambda D: "a" * D, "multiply: x1 must be an array or a number, got str"),
+        (lambda D: D - b"a", "subtract: x2 must be an array or a number, got bytes"),
+        (lambda D: D * [1.0, 2.0], "multiply: x2 must be an array or a number, got list; use structarrays.asarray"),
+        (lambda D: (1.0, 2.0) * D, "multiply: x1 must be an array or a number, got tuple; use structarrays.asarray"),
+        (lambda D: sa.count_nonzero(D, axis="q"), "count_nonzero: axis must be an integer, got 'q'"),
+        (lambda D: sa.linalg.svd(D, full_matrices="yes"), "linalg.svd: full_matrices must be True or False, got 'yes'"),
+        (lambda D: sa.linalg.cholesky(D, upper=None), "linalg.cholesky: upper must be True or False, got None"),
+        (lambda D: sa.sum(D, keepdims="no"), "sum: keepdims must be True or False, got 'no'"),
+        (lambda D: sa.sort(D, descending=1.5), "sort: descending must be True or False, got 1.5"),
+        (lambda D: sa.structured(lambda a: (a, "s"))(D), "<lambda> must return arrays, numbers or pytrees of them, got str"),
+        (lambda D: sa.structured(lambda a: a)(object()), "<lambda> must return arrays, numbers or pytrees of them, got object"),
+    ],
+)  # fmt: skip
+def test_operands_and_options_of_another_type(call, words):
+    assert words in message(TypeError, lambda: call(sa.Diagonal([1.0, 2.0])))
+
+
+def test_flags_may_be_integers():
+    D = sa.Diagonal([1.0, 2.0])
+    assert sa.sum(D, keepdims=1).shape == (1, 1) and sa.sum(D, keepdims=np.bool_(False)).shape == ()

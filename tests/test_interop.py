@@ -467,6 +467,56 @@ class TestLinearOperator:
 # ---- Python's protocols ---------------------------------------------------------------------------------------------
 
 
+class TestOperands:
+    """Operators with arrays of `scipy.sparse` and tables of pandas, in both orders."""
+
+    NAMES = ("add", "sub", "mul", "eq", "ne", "lt", "matmul")
+
+    @pytest.mark.parametrize("name", NAMES)
+    @pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.coo_array, scipy.sparse.dia_array])
+    def test_sparse_arrays_of_scipy(self, name, kind, rng):
+        function = getattr(operator, name)
+        values = np.where(rng.random((5, 5)) < 0.3, rng.normal(size=(5, 5)), 0)
+        theirs, ours = kind(values), sa.tridiagonal(*(rng.normal(size=m) for m in (4, 5, 4)))
+        expected, swapped = function(np.asarray(ours), values), function(values, np.asarray(ours))
+        with sa.densify("error"):
+            results = [(function(ours, theirs), expected)]
+            if name in ("add", "sub"):  # SciPy has its turn first, and takes the dense values for all other operators
+                results.append((function(theirs, ours), swapped))
+        for found, wanted in results:
+            close(found, wanted, sa.Array)
+        found = function(theirs, ours)
+        close(found.toarray() if scipy.sparse.issparse(found) else found, swapped)
+
+    def test_sparse_matrices_of_scipy_keep_their_pattern(self):
+        S = sa.Sparse.from_dense(np.diag([0.0, 2.0, 3.0]))
+        theirs = scipy.sparse.csr_array(np.diag([1.0, 0.0, 4.0]))
+        assert type(S @ theirs) is type(S + theirs) is type(theirs - S) is sa.Sparse
+        with pytest.raises(ValueError, match="matmul"):
+            S @ scipy.sparse.csr_array(np.ones((2, 2)))
+
+    @pytest.mark.parametrize("name", [*NAMES, "truediv", "pow"])
+    def test_tables_of_pandas(self, x, name):
+        pandas = pytest.importorskip("pandas")
+        function, dense = getattr(operator, name), np.asarray(x)
+        table = pandas.DataFrame(dense + 1, columns=list("abc"))
+        if name == "matmul":
+            close(x @ table, dense @ np.asarray(table))
+            close(table @ x, np.asarray(table) @ dense)
+            return
+        for found, expected in (
+            (function(x, table), function(dense, np.asarray(table))),
+            (function(table, x), function(np.asarray(table), dense)),
+            (function(x[0], table["a"]), function(dense[0], np.asarray(table["a"]))),
+        ):
+            close(found, expected, (pandas.DataFrame, pandas.Series))
+
+    def test_tables_of_pandas_ask_the_policy(self):
+        pandas = pytest.importorskip("pandas")
+        with sa.densify("error"), pytest.raises(sa.DensifyError, match="multiply would expand Diagonal"):
+            pandas.DataFrame(np.eye(2)) * sa.Diagonal([1.0, 2.0])
+
+
 class TestProtocols:
     def test_pickle_and_copy(self, x):
         for clone in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):

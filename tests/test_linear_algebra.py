@@ -227,6 +227,10 @@ def test_assumptions():
     a = sa.assume(sa.asarray([[2.0, 1.0], [1.0, 2.0]]), "positive_definite")
     assert a.assumptions >= {"symmetric", "hermitian", "positive_definite"}
     assert sa.assume(sa.astype(a, sa.complex128), "positive_definite").assumptions >= {"hermitian"}
+    # A Hermitian matrix is symmetric if it is real, and a symmetric one Hermitian.
+    assert sa.assume(sa.ones((2, 2)), "hermitian").assumptions == {"symmetric", "hermitian"}
+    assert sa.assume(sa.asarray([[2.0, 1j], [-1j, 2.0]]), "hermitian").assumptions == {"hermitian"}
+    assert sa.assume(sa.asarray([[2.0, 1j], [1j, 2.0]]), "symmetric").assumptions == {"symmetric"}
     b = sa.assume(sa.eye(2), "symmetric")
     for kept in (a.mT, a + a, sa.linalg.inv(a), sa.assume(a)):
         assert "positive_definite" in kept.assumptions

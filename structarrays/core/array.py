@@ -142,6 +142,7 @@ class Array(Conveniences, Placement):
     _link: writes.Link
 
     __array_priority__ = 1000
+    __pandas_priority__ = 5000  # above the tables of pandas (4000), which else take a matrix for a list of rows
     core_ndim: int = 2
     """The number of trailing dimensions that the structure describes; the dimensions before them are batch."""
     stores_entries: bool = False

@@ -143,6 +143,11 @@ class Function(Registry[Any], Generic[R]):
         return inspect.signature(self.__wrapped__)
 
     @functools.cached_property
+    def _flags(self) -> frozenset[str]:
+        """The names of the parameters that are true or false."""
+        return frozenset(p.name for p in self.__signature__.parameters.values() if p.annotation in (bool, "bool"))
+
+    @functools.cached_property
     def _jit(self) -> Any:
         """The compiled call; made when it is first needed, since that takes a tenth of a millisecond."""
         return explicit.jit(self._compiled, static_argnums=0, inline=True)
@@ -330,6 +335,9 @@ class Function(Registry[Any], Generic[R]):
         count, *names = static[0]
         next_static, next_array = iter(static[2:]), iter(arrays)
         plan = self._plans[static[0]]
+        for argument, value in zip(filter(None, plan.static), static[2:], strict=True):
+            if argument in self._flags and not isinstance(value, (bool, int, np.bool_)):
+                raise TypeError(f"{self.name}: {argument} must be True or False, got {value!r}")
         operands = iter(plan.arrays)
         args = [
             self._lift(next(next_array), next(operands)) if name is None else next(next_static) for name in plan.static

@@ -27,10 +27,18 @@ def lift(value: Any, argument: str = "x") -> Array:
     if isinstance(value, Array):
         return value
     if isinstance(value, jax.Array):
+        check_numbers(value, argument)
         return Dense._make((value,))
     if is_operand(value):
         return Dense._make((jnp.asarray(value),))
     raise TypeError(f"{argument} must be an array, got {type(value).__name__}: {str(value)[:60]}")
+
+
+def check_numbers(value: Any, argument: str, function: str = "") -> None:
+    """Raise TypeError for an array of JAX whose elements are no numbers, such as keys of `jax.random`."""
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.extended):
+        prefix = function and f"{function}: "
+        raise TypeError(f"{prefix}{argument} must have a numeric or boolean dtype, got {value.dtype}")
 
 
 def unsupported(function: str, argument: str, dtype: np.dtype) -> TypeError:
@@ -47,6 +55,7 @@ def check_operand(value: Any, function: str, argument: str) -> None:
             f"{function}: {argument} must be an array of structarrays, JAX or NumPy, or a Python scalar, "
             f"got {type(value).__name__}{way_out(value)}"
         )
+    check_numbers(value, argument, function)
 
 
 def is_weak(x: Array) -> bool:

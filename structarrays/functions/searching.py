@@ -13,6 +13,7 @@ from ..core.elementwise import ElementwiseArrayFunction, elementwise, elementwis
 from ..core.factored import Factored
 from ..core.join import is_zero_outside, join, meet, restrict, same_pattern
 from ..core.operands import cast, check_operand, densify, promote
+from ..core.reductions import reduced_axes
 from ..core.registry import FUNCTIONS, Registry
 from ..kernels import searching as kernel
 
@@ -160,6 +161,7 @@ def count_nonzero(x: Array, /, *, axis: int | tuple[int, ...] | None = None, kee
     >>> int(sa.count_nonzero(sa.Diagonal([1.0, 0.0, 2.0])))
     2
     """
+    axis = reduced_axes(x, axis, "count_nonzero")
     return FUNCTIONS["sum"](cast(_is_nonzero.define(x), default_dtype("i")), axis=axis, keepdims=keepdims)
 
 

@@ -1,9 +1,10 @@
-"""Products of NumPy's vectors by our matrices, and our matrices beside SciPy's linear operators.
+"""Products of NumPy's vectors by our matrices, and operators with operands of SciPy and pandas.
 
 `scipy.sparse.linalg` takes for a linear operator whatever has ``shape``, ``dtype``, ``matvec``, ``rmatvec`` and ``rmatmat``. An iterative
 method calls these hundreds of times, so that each is one compiled call and one copy.
 """
 
+import operator
 import sys
 
 import jax
@@ -13,6 +14,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import function
 from ..core.foreign import SPARSE, is_pydata_sparse
+from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import conj
@@ -116,34 +118,78 @@ def check_matrix(x):
         raise ValueError(f"operator: x must be a matrix, (M, N), got shape {x.shape}")
 
 
-# ---- operators beside SciPy's -----------------------------------------------------------------------------------------
+# ---- operators with operands of other libraries -----------------------------------------------------------------------
 
 
 def combine(name: str, x1, x2):
-    """The result of ``+``, ``-``, ``@`` or ``*`` of an array of ours and one that the namespace does not know.
+    """Apply an operator to an array of this library and an operand that the namespace does not know.
 
-    Beside a `scipy.sparse.linalg.LinearOperator` a matrix is one, too (``*`` is the product, as everywhere there). All others get their
-    turn, and so does the operator where a product is one by values: those of vectors and dense matrices.
+    An array of `scipy.sparse` is converted, a `scipy.sparse.linalg.LinearOperator` makes the other operand one (``*`` is the product, as
+    everywhere there), and a table of pandas gets the array in dense form. Every other operand gets its turn by NotImplemented.
+
+    Raises
+    ------
+    TypeError
+        If the operand is an array of the package ``sparse``, a text, or a sequence that Python would repeat.
     """
-    x, other = (x1, x2) if isinstance(x1, Array) else (x2, x1)
+    ours, other = (x1, x2) if isinstance(x1, Array) else (x2, x1)
     if is_pydata_sparse(other):
         raise TypeError(f"{name}: {SPARSE}")  # its own operators would compile code for an array of ours, and fail
-    scipy = sys.modules.get(_SCIPY)
-    if scipy is None or name not in _COMBINED or not isinstance(other, scipy.LinearOperator) or len(x.shape) != 2:
+    if isinstance(other, (str, bytes, bytearray)) and name not in ("equal", "not_equal"):
+        raise TypeError(f"{name}: {_place(other, x1)} must be an array or a number, got {type(other).__name__}")
+    if isinstance(other, (list, tuple)) and name == "multiply":
+        raise TypeError(
+            f"{name}: {_place(other, x1)} must be an array or a number, got {type(other).__name__}; use structarrays.asarray"
+        )
+    scipy_sparse = sys.modules.get("scipy.sparse")
+    if scipy_sparse is not None and scipy_sparse.issparse(other):
+        from .scipy import from_sparse
+
+        return FUNCTIONS[name](*(from_sparse(x) if x is other else x for x in (x1, x2)))
+    if type(other).__module__.partition(".")[0] == "pandas":
+        dense = np.asarray(densify(ours, name))
+        return _OPERATORS[name](*(dense if x is ours else x for x in (x1, x2)))
+    return _with_linear_operator(name, x1, x2, ours, other)
+
+
+def _place(operand, x1):
+    return "x1" if operand is x1 else "x2"
+
+
+def _with_linear_operator(name, x1, x2, ours, other):
+    """The operator of SciPy; NotImplemented where it takes an array by its values: vectors and dense matrices in products."""
+    linalg = sys.modules.get(_SCIPY)
+    if linalg is None or name not in _LINEAR or not isinstance(other, linalg.LinearOperator) or len(ours.shape) != 2:
         return NotImplemented
-    if name in ("matmul", "multiply") and type(x) is Dense:
+    if name in ("matmul", "multiply") and type(ours) is Dense:
         return NotImplemented
-    from .scipy import operator
+    from .scipy import operator as linear_operator
 
-    x1, x2 = (operator(v) if v is x else v for v in (x1, x2))
-    return _COMBINED[name](x1, x2)
+    combined = _OPERATORS["matmul" if name == "multiply" else name]
+    return combined(*(linear_operator(x) if x is ours else x for x in (x1, x2)))
 
 
-_COMBINED = {
-    "add": lambda x1, x2: x1 + x2,
-    "subtract": lambda x1, x2: x1 - x2,
-    "matmul": lambda x1, x2: x1 @ x2,
-    "multiply": lambda x1, x2: x1 @ x2,
+_LINEAR = ("add", "subtract", "matmul", "multiply")
+_OPERATORS = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "pow": operator.pow,
+    "matmul": operator.matmul,
+    "bitwise_and": operator.and_,
+    "bitwise_or": operator.or_,
+    "bitwise_xor": operator.xor,
+    "bitwise_left_shift": operator.lshift,
+    "bitwise_right_shift": operator.rshift,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
 }
 
 FUNCTIONS.update({"interop.product": product, "interop.combine": combine, "interop.as_called": as_called})

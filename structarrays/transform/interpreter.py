@@ -204,11 +204,28 @@ def trace(fun, leaves, tree, dynamic):
         for i, value in zip(dynamic, inputs, strict=True):
             merged[i] = value
         args, kwargs = jax.tree.unflatten(tree, merged)
-        results, result_tree = jax.tree.flatten(fun(*args, **kwargs))
+        results, result_tree = jax.tree.flatten(returned(fun, fun(*args, **kwargs)))
         return results
 
     program = jax.make_jaxpr(flat)(*(abstract(leaves[i]) for i in dynamic))
     return program, result_tree
+
+
+def returned(fun, results):
+    """The results of a function, if all of them are arrays or numbers.
+
+    Raises
+    ------
+    TypeError
+        If one is not.
+    """
+    for leaf in jax.tree.leaves(results):
+        if not (hasattr(leaf, "dtype") or isinstance(leaf, bool | int | float | complex)):
+            name = getattr(fun, "__name__", "the function")
+            raise TypeError(
+                f"structured: {name} must return arrays, numbers or pytrees of them, got {type(leaf).__name__}"
+            )
+    return results
 
 
 def abstract(value):

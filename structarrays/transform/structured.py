@@ -106,7 +106,9 @@ class _Call(NamedTuple):
 
 @functools.partial(explicit.jit, static_argnums=0)
 def _run(call: _Call, *values):
-    from . import programs  # here, since what it needs of JAX takes as long to import as the whole package
+    # Imported here, since what they need of JAX takes as long to import as the whole package.
+    from . import programs
+    from .interpreter import returned
 
     if call.positional:
         leaves, tree = jax.tree.flatten((values, {}), is_leaf=is_array)
@@ -119,7 +121,7 @@ def _run(call: _Call, *values):
     try:
         if not any(map(is_array, leaves)):
             args, kwargs = jax.tree.unflatten(tree, leaves)
-            return call.fun(*args, **kwargs)
+            return returned(call.fun, call.fun(*args, **kwargs))
         program, result = programs.trace(call.fun, leaves, tree, dynamic)
     except TypeError as error:
         explained = _explained(error, call.fun)

@@ -432,6 +432,14 @@ def test_functions_of_blocks(grid, rng):
     check(x[..., ::-2, 1:], matrix[..., ::-2, 1:])
 
 
+def test_slices_of_blocks(rng):
+    x = sa.Block([[diagonal(rng, 3), normal(rng, 3, 5), None], [None, normal(rng, 4, 5), tridiagonal(rng, 4)]])
+    matrix = dense(x)
+    for key in (np.s_[::-1], np.s_[::-2], np.s_[5:1:-1], np.s_[1:6:3], np.s_[6:0:-4], np.s_[2:2]):
+        check(x[key], matrix[key])
+        check(x[:, key], matrix[:, key])
+
+
 @pytest.mark.costly
 @pytest.mark.parametrize("grid", GRIDS)
 def test_systems_of_blocks(grid, rng):

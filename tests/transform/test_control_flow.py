@@ -158,6 +158,14 @@ def test_scan_over_rows_and_backwards():
     agrees(lambda A: lax.scan(lambda c, row: (c + row.sum(), row * c), 0.5, A, reverse=True, unroll=2), T)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_scan_over_a_stack_in_both_directions(reverse):
+    """The order counts: no two of the rounds commute."""
+    stack = sa.tridiagonal(jnp.ones((3, n - 1)), jnp.arange(3.0 * n).reshape(3, n) / n, jnp.ones((3, n - 1)))
+    agrees(lambda S, v: lax.scan(lambda c, a: (a @ c + 1, a @ c), v, S, reverse=reverse), stack, x)
+    agrees(lambda S: lax.scan(lambda c, a: (2 * c + a, c), jnp.zeros((n, n)), S, reverse=reverse), stack)
+
+
 def test_scan_of_no_rounds():
     agrees(lambda A, v: lax.scan(lambda c, _: (A @ c, c), v, None, length=0), T, x)
 
