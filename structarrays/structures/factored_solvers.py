@@ -22,6 +22,7 @@ from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solv
 from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
 from .banded import Banded
+from .estimates import norm
 from .low_rank_spectra import has_low_rank, of_low_rank, rank_bound, through_narrowest
 from .product import Product, product
 from .sum import Sum
@@ -139,7 +140,7 @@ def refined(a, approximate, b, aim: int = _SOLVED, size=None):
     aim : int, optional
         How many rounding errors the residual is refined to, if it can be.
     size : jax.Array, (..., 1, 1), optional
-        About the length of the longest row of `a`, where that is known.
+        The norm of `a` (`estimates.norm`), if it is known.
     """
     x, regular = approximate(b)
 
@@ -152,7 +153,7 @@ def refined(a, approximate, b, aim: int = _SOLVED, size=None):
     good = jnp.all(_norm(r) <= aim * precision * _norm(b))
 
     def careful(x, r):
-        longest = _size(a) if size is None else size
+        longest = norm(a) if size is None else size
 
         def error(x, r):
             return _error(r, x, b, longest)
@@ -167,8 +168,9 @@ def refined(a, approximate, b, aim: int = _SOLVED, size=None):
 
         start = (x, r, error(x, r), 0)
         x, _, left, _ = lax.while_loop(lambda s: jnp.any(s[2] > aim * precision) & (s[3] < _STEPS), step, start)
-        bad = left > _SOLVED * precision
-        # NaN is no bad residual: it was there before, or a flag says that it was not.
+        # NaN is a bad residual, unless NaN or infinity was there before.
+        given = jnp.isfinite(longest) & jnp.all(jnp.isfinite(b), axis=-2, keepdims=True)
+        bad = (left > _SOLVED * precision) | (jnp.isnan(left) & given)
         return jnp.where(bad, jnp.nan, x), ~jnp.any(bad)
 
     x, fine = lax.cond(good, lambda x, r: (x, jnp.array(True)), careful, x, r)
@@ -180,15 +182,10 @@ def _norm(x):
     return jnp.max(jnp.abs(x), axis=-2, keepdims=True)
 
 
-def _size(a):
-    """About the length of the longest row: the matrix times a column of signs."""
-    return _norm(matmul.dispatch(a, Dense._make((signs(a),)))._dense())
-
-
 def backward_error(a, x, b):
     """How large a change of the matrix, relative to its size, makes `x` the solution for `b`: for each column."""
     r = b - matmul.dispatch(a, Dense._make((x,)))._dense()
-    return _error(r, x, b, _size(a))
+    return _error(r, x, b, norm(a))
 
 
 def _error(r, x, b, size):

@@ -23,15 +23,15 @@ from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants, linalg_dense
 from ..kernels.tall import transposed_products
+from .base_shifts import can_be_shifted, is_benign, shift, shifted
 from .diagonal import Diagonal
 from .factored_solvers import (
     SMALL,
+    by_equation,
     can_solve,
-    checked,
     generically_regular,
-    is_inverse,
     is_regular,
-    signs,
+    refined,
     solution,
     solved,
     times,
@@ -147,16 +147,46 @@ def _woodbury(x1, b):
         f"Woodbury's formula, with {type(base).__name__} for a base and rank {low.rank}, and a look at the residual; a system with the base "
         f"for {low.rank} columns and each of x2, and O(n r**2)"
     )
+    frozen = without_derivatives(x1)
     capacitance = _capacitance(base, u, v, lax.stop_gradient(b))
-    flipped = matrix_transpose.dispatch(base)
+    flipped = Capacitance(None, capacitance.c.mT, capacitance.regular)
+    return by_equation(
+        x1,
+        b,
+        _refined(frozen, base, u, v, capacitance),
+        _refined(*map(matrix_transpose.dispatch, (frozen, base)), v, u, flipped),
+    )
 
-    def approximate(b):
-        return _once(base, u, v, capacitance, b)[::2]
 
-    def transposed(b):
-        return _once(flipped, v, u, Capacitance(None, capacitance.c.mT, capacitance.regular), b)[::2]
+def _refined(x, base, u, v, capacitance):
+    """The function that solves for right-hand sides. If the residual is too large, it changes the diagonal of the base."""
 
-    return checked(x1, b, approximate, transposed)
+    def run(b):
+        found = refined(x, lambda b: _once(base, u, v, capacitance, b)[::2], b)
+        if not can_be_shifted(base):
+            return found
+        return lax.cond(found[1], lambda *_: found, with_another_base, b)
+
+    def with_another_base(b):
+        regular, left, right = _regularised(base, to_dense(u).data, to_dense(v).data)
+        of_regular = _capacitance(regular, left, right)
+        return refined(x, lambda b: _once(regular, left, right, of_regular, b)[::2], b)
+
+    return run
+
+
+def _regularised(base, u, v, fine=False):
+    """A regular base and the update that makes it the matrix again; the given ones for matrices that are `fine`."""
+    base_, u_, v_ = without_derivatives((base, u, v))
+    batch = jnp.broadcast_shapes(base.shape[:-2], u.shape[:-2], v.shape[:-2])
+    changes = jax.eval_shape(shift, base_, u_, v_)
+    nothing = jax.tree.map(lambda c: jnp.zeros(c.shape, c.dtype), changes)
+    changes = lax.cond(jnp.all(fine), lambda: nothing, lambda: shift(base_, u_, v_))
+    fine = jnp.broadcast_to(fine, batch)
+    diagonal, taken, units = (jnp.where(fine.reshape(*batch, *(1,) * (c.ndim - len(batch))), 0, c) for c in changes)
+    u, v = (jnp.broadcast_to(c, (*batch, *c.shape[-2:])) for c in (u, v))
+    left, right = (jnp.concatenate(pair, axis=-1) for pair in ((u, -taken), (v, units)))
+    return shifted(base, diagonal), Dense._make((left,)), Dense._make((right,))
 
 
 def _by_dense_form_if_small(function):
@@ -192,22 +222,31 @@ def _(x):
     right, _ = solve.dispatch(matrix_transpose.dispatch(base), v)
     inverse, _ = inv.dispatch(base)
     result = total(inverse, low_rank(Dense._make((-left.mT,)), right))
-    return result, regular & fine & is_inverse(x, result)
+    benign = is_benign(*without_derivatives((base, u.data, v.data, inner._dense())), strict=False)
+    return result, regular & fine & jnp.all(benign)
 
 
 # ---- determinants ---------------------------------------------------------------------------------------------------
 
 
 def _checked_capacitance(x):
-    """The base, ``C``, and (for each matrix) whether few digits are lost: whether what Woodbury's formula subtracts does not cancel, tried
-    on one system. It does where the base is near to a singular matrix and the sum is not.
-    """
+    """A base, ``C``, and whether few digits are lost, for each matrix."""
     base, low = _split(x)
-    b = jnp.broadcast_to(signs(x), (*x.shape[:-1], 1))
-    capacitance = _capacitance(base, *low.parts, b)
-    held, (u, v), fixed = without_derivatives((base, low.parts, capacitance))
-    whole, alone = (jnp.max(jnp.abs(part), axis=(-2, -1)) for part in _once(held, u, v, fixed, b)[:2])
-    return base, capacitance.c, alone <= whole / jnp.finfo(x.dtype).eps ** (1 / 3)
+    u, v = (to_dense(p).data for p in low.parts)
+    changed = can_be_shifted(base)
+    fine = _is_benign(base, u, v, strict=changed)
+    if changed:
+        base, u, v = _regularised(base, u, v, fine)
+        u, v = u.data, v.data
+        fine = _is_benign(base, u, v, strict=False)
+    capacitance = _capacitance(base, Dense._make((u,)), Dense._make((v,)))
+    return base, capacitance.c, fine
+
+
+def _is_benign(base, u, v, strict):
+    base, u, v = without_derivatives((base, u, v))
+    inner, regular = solution(base, u)
+    return is_benign(base, u, v, inner, strict=strict) & regular
 
 
 @_by_dense_form_if_small(det)
