@@ -20,13 +20,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..core.array import Array
-from ..core.dense import Dense
-from ..functions.linalg import matmul, matrix_transpose
+from ..functions.linalg import matrix_transpose
 from ..kernels import linalg_dense
 from .banded import Banded
 from .diagonal import Diagonal
 from .estimates import norm
-from .factored_solvers import can_solve, signs, solution
+from .factored_solvers import can_solve, signs, solution, times
 from .sum import total
 
 LIMIT = 256
@@ -46,15 +45,14 @@ def is_benign(base: Array, u, v, inner, *, strict: bool):
     inner : jax.Array, (..., n, r)
         The solution of ``base @ inner = u``.
     strict : bool
-        Whether the condition number of the base, as far as it shows, must not be above 1000. Else it may be as large as leaves two thirds of
-        the digits, or `LIMIT` times as large as that of the matrix.
+        Whether the visible condition number of the base must be at most 1000. Otherwise the limit is the cube root of the reciprocal
+        precision, or `LIMIT` times the condition number of the matrix.
     """
     probes = jnp.concatenate([jnp.broadcast_to(signs(base), (*v.shape[:-1], 1)), v.conj()], axis=-1)
-    products = _product(base, probes) + u @ (v.mT @ probes)
+    products = times(base, probes) + u @ (v.mT @ probes)
     size = norm(base)[..., 0, 0]
     relative = size / jnp.max(_ratio(products, probes), axis=-1)
-    update = jnp.sqrt(jnp.abs(jnp.sum((inner.conj().mT @ inner) * (v.conj().mT @ v), axis=(-2, -1))))  # of inner @ v.mT
-    loss, condition = update * relative, jnp.max(_ratio(inner, u), axis=-1) * size
+    loss, condition = _length_of_product(inner, v) * relative, jnp.max(_ratio(inner, u), axis=-1) * size
     eps = jnp.finfo(v.dtype).eps
     # NaN and infinity, which a singular base leaves, compare as false.
     if strict:
@@ -74,14 +72,24 @@ def _times_inverse(x, capacitance):
     return solved.mT
 
 
+def _length_of_product(x, y):
+    """The Frobenius norm of ``x @ y.mT``."""
+    (x, largest), (y, other) = map(_scaled, (x, y))
+    squares = jnp.sum((x.conj().mT @ x) * (y.conj().mT @ y), axis=(-2, -1))
+    return jnp.sqrt(jnp.abs(squares)) * largest * other
+
+
+def _scaled(x):
+    """A matrix divided by its largest magnitude, and that: squares of all numbers stay in range."""
+    largest = jnp.max(jnp.abs(x), axis=(-2, -1))
+    return x / jnp.where(largest == 0, 1, largest)[..., None, None], largest
+
+
 def _ratio(x, y):
     """The lengths of columns relative to others; zero for columns of zeros."""
+    (x, largest), (y, other) = map(_scaled, (x, y))
     x, y = (jnp.linalg.norm(z, axis=-2) for z in (x, y))
-    return x / jnp.where(y == 0, 1, y)
-
-
-def _product(a, data):
-    return matmul.dispatch(a, Dense._make((data,)))._dense()
+    return x / jnp.where(y == 0, 1, y) * (largest / jnp.where(other == 0, 1, other))[..., None]
 
 
 def can_be_shifted(base: Array) -> bool:
@@ -97,17 +105,16 @@ def shifted(base: Array, diagonal) -> Array:
 
 
 def shift(base: Array, u, v):
-    """The numbers that make the base regular if they are added to its diagonal, (..., n), and the unit vectors times them and alone.
+    """The change of the diagonal that makes the base regular.
 
     Returns
     -------
-    diagonal : jax.Array, (..., n)
-    taken, units : jax.Array, (..., n, k)
-        ``taken @ units.mT`` is the diagonal matrix.
+    changes, units : jax.Array, (..., n, k)
+        The diagonal matrix is ``changes @ units.mT``, with unit vectors for columns of `units`.
     """
     size = norm(base)[..., 0]
     n, real = base.shape[-1], jnp.finfo(base.dtype)
-    # The inverse of this one is dominated by the null space, and is still known to half of the digits.
+    # The null space dominates the inverse of this matrix, of which half of the digits are right.
     near = shifted(base, jnp.broadcast_to((size * real.eps**0.5).astype(base.dtype), (*base.shape[:-2], n)))
     left, _ = solution(near, u)
     right, _ = solution(matrix_transpose.dispatch(near), v)
@@ -115,24 +122,18 @@ def shift(base: Array, u, v):
     count = min(u.shape[-1], MOST)
 
     def step(k, state):
-        middle, diagonal, taken, units = state
-        inverse = jnp.sum((left @ middle) * right, axis=-1)  # the diagonal of left @ middle @ right^T
-        unit = (
-            lax.broadcasted_iota(jnp.int32, inverse.shape, inverse.ndim - 1)
-            == jnp.argmax(jnp.abs(inverse), axis=-1)[..., None]
-        )
-        unit = unit.astype(base.dtype)
+        middle, changes, units = state
+        inverse = jnp.sum((left @ middle) * right, axis=-1)  # the diagonal of left @ middle @ right.mT
+        place = jnp.argmax(jnp.abs(inverse), axis=-1, keepdims=True)
+        unit = (lax.broadcasted_iota(place.dtype, inverse.shape, inverse.ndim - 1) == place).astype(base.dtype)
         largest = jnp.sum(unit * inverse, axis=-1, keepdims=True)
         phase = jnp.where(largest == 0, 1, largest / jnp.where(largest == 0, 1, jnp.abs(largest)))
         value = size * phase.conj()
         row, column = unit[..., None, :] @ left, jnp.swapaxes(unit[..., None, :] @ right, -1, -2)
         middle = middle - (middle @ column) @ (row @ middle) / (largest + 1 / value)[..., None]
-        return middle, diagonal + value * unit, taken.at[..., k].set(value * unit), units.at[..., k].set(unit)
+        return middle, changes.at[..., k].set(value * unit), units.at[..., k].set(unit)
 
     batch = jnp.broadcast_shapes(base.shape[:-2], left.shape[:-2], right.shape[:-2])
-    start = (
-        jnp.broadcast_to(middle, (*batch, *middle.shape[-2:])),
-        jnp.zeros((*batch, n), base.dtype),
-        *(jnp.zeros((*batch, n, count), base.dtype) for _ in range(2)),
-    )
-    return lax.fori_loop(0, count, step, start)[1:]
+    nothing = jnp.zeros((*batch, n, count), base.dtype)
+    middle = jnp.broadcast_to(middle, (*batch, *middle.shape[-2:]))
+    return lax.fori_loop(0, count, step, (middle, nothing, nothing))[1:]

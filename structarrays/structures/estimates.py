@@ -24,8 +24,8 @@ from .product import Product
 from .sum import Sum
 
 absolute_product = Registry("absolute_product")
-"""``absolute_product.kernel(A)``: ``abs(A) @ v`` of data ``v >= 0``, (..., n, k). An upper bound if `A` is a sum or a product; None if it
-cannot be told.
+"""``absolute_product.kernel(A)``: ``abs(A) @ v`` of data ``v >= 0``, (..., n, k), or an upper bound if `A` is a sum or a product. None if
+the structure does not tell it.
 """
 
 
@@ -54,12 +54,12 @@ def _product(a, v):
 
 
 @absolute_product.kernel(Array, when=lambda a: not isinstance(a, Factored))
-def _(a, v):
+def _absolute_product_array(a, v):
     return _product(absolute(a), v)
 
 
 @absolute_product.kernel(Sum)
-def _(a, v):
+def _absolute_product_sum(a, v):
     return _added([_times_absolute(t, v) for t in a.terms])
 
 
@@ -68,30 +68,30 @@ def _added(parts):
 
 
 @absolute_product.kernel(Product)
-def _(a, v):
+def _absolute_product_product(a, v):
     for factor in a.factors[::-1]:
         v = _times_absolute(factor, v)
     return v
 
 
 @absolute_product.kernel(LowRank)
-def _(a, v):
+def _absolute_product_low_rank(a, v):
     left, right = a.parts
     return _times_absolute(left, _times_absolute(matrix_transpose.dispatch(right), v))
 
 
 @absolute_product.kernel(Kronecker, when=lambda a: not any(isinstance(f, Factored) for f in a.factors))
-def _(a, v):
+def _absolute_product_kronecker(a, v):
     return _product(Kronecker._make(tuple(map(absolute, a.factors)), a.meta), v)
 
 
 @absolute_product.kernel(KroneckerSum, when=lambda a: not any(isinstance(f, Factored) for f in a.factors))
-def _(a, v):
+def _absolute_product_kronecker_sum(a, v):
     return _product(KroneckerSum._make(tuple(map(absolute, a.factors)), a.meta), v)
 
 
 @absolute_product.kernel(Block)
-def _(a, v):
+def _absolute_product_block(a, v):
     edges = [0]
     for width in a.widths:
         edges.append(edges[-1] + width)
@@ -111,7 +111,7 @@ def _(a, v):
 
 
 @absolute_product.kernel(Orthonormal)
-def _(a, v):
+def _absolute_product_orthonormal(a, v):
     """No row is longer than 1 (Cauchy and Schwarz)."""
     bound = jnp.linalg.norm(v, axis=-2, keepdims=True)
     return jnp.broadcast_to(bound, (*jnp.broadcast_shapes(a.shape[:-2], v.shape[:-2]), a.shape[-2], v.shape[-1]))
@@ -138,6 +138,3 @@ def _estimated_norm(a):
 
     found = jnp.zeros((*a.shape[:-2], 1, 1), _real(a))
     return lax.fori_loop(0, 4, step, (x, found))[1]
-
-
-del _

@@ -193,14 +193,6 @@ def _error(r, x, b, size):
     return _norm(r) / jnp.maximum(size * _norm(x) + _norm(b), jnp.finfo(r.dtype).tiny)
 
 
-def is_inverse(x, inverse):
-    """Whether an array (inverted by a method that may lose digits) looks like the inverse of `x`, tried on one column."""
-    x, inverse = without_derivatives((x, inverse))
-    column = signs(x)
-    tried = matmul.dispatch(inverse, Dense._make((column,)))._dense()
-    return ~jnp.any(backward_error(x, tried, column) > 1024 * jnp.finfo(x.dtype).eps)
-
-
 def signs(a):
     """A column of signs, without a pattern: the high bits of multiples of the golden ratio."""
     i = lax.iota(jnp.uint32, a.shape[-1]) * jnp.uint32(2654435769)

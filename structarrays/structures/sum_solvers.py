@@ -179,14 +179,13 @@ def _regularised(base, u, v, fine=False):
     """A regular base and the update that makes it the matrix again; the given ones for matrices that are `fine`."""
     base_, u_, v_ = without_derivatives((base, u, v))
     batch = jnp.broadcast_shapes(base.shape[:-2], u.shape[:-2], v.shape[:-2])
-    changes = jax.eval_shape(shift, base_, u_, v_)
-    nothing = jax.tree.map(lambda c: jnp.zeros(c.shape, c.dtype), changes)
-    changes = lax.cond(jnp.all(fine), lambda: nothing, lambda: shift(base_, u_, v_))
-    fine = jnp.broadcast_to(fine, batch)
-    diagonal, taken, units = (jnp.where(fine.reshape(*batch, *(1,) * (c.ndim - len(batch))), 0, c) for c in changes)
+    shapes = jax.eval_shape(shift, base_, u_, v_)
+    nothing = jax.tree.map(lambda c: jnp.zeros(c.shape, c.dtype), shapes)
+    found = lax.cond(jnp.all(fine), lambda: nothing, lambda: shift(base_, u_, v_))
+    changes, units = (jnp.where(jnp.broadcast_to(fine, batch)[..., None, None], 0, c) for c in found)
     u, v = (jnp.broadcast_to(c, (*batch, *c.shape[-2:])) for c in (u, v))
-    left, right = (jnp.concatenate(pair, axis=-1) for pair in ((u, -taken), (v, units)))
-    return shifted(base, diagonal), Dense._make((left,)), Dense._make((right,))
+    left, right = (jnp.concatenate(pair, axis=-1) for pair in ((u, -changes), (v, units)))
+    return shifted(base, jnp.sum(changes, axis=-1)), Dense._make((left,)), Dense._make((right,))
 
 
 def _by_dense_form_if_small(function):

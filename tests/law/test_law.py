@@ -1,7 +1,7 @@
 """The law: what a function gives for structured arrays is what it gives for their dense values.
 
-By default a part runs that takes minutes. In a selection every function meets every structure; of these combinations one in 75 runs,
-one in 24 of those of the first five structures (three times as many with ``--parameters each``), and a derivative of each function.
+By default a part runs, for minutes. The selection of combinations lets every function meet every structure. The part is one in 25 of
+them, one in 8 for the first five structures, and a derivative of each function. A run of a part of all tests checks a third of it.
 ``--law pairs`` runs the whole selection. The full product of functions, structures, batch shapes, dtypes and modes::
 
     python -m pytest tests/law/test_law.py --law full
@@ -34,7 +34,7 @@ def derivatives():
 
 
 def combinations(number, extent, narrow=False):
-    """What is checked of a case; of a part a third with `narrow`."""
+    """The combinations of a case that are checked. With `narrow` a part is a third as large."""
     if extent == "pairs":
         return SELECTION[number]
     if extent == "part":
