@@ -43,6 +43,7 @@ from structarrays.kernels import (
     tridiagonal,
     tridiagonal_form,
 )
+from structarrays.structures import base_shifts, estimates
 from structarrays.structures.factored_solvers import refined
 
 N = 1000  # rows: a copy in each step writes a thousand times what is stored
@@ -271,6 +272,9 @@ add("largest of a column", lambda x: sa.max(x, axis=0), low_rank, temporary=40, 
 product = sa.Product(sa.Circulant(np.ones(N)), band)
 add("diagonal of a product", sa.linalg.diagonal, product, temporary=200, passes=500)
 add("products of rows", lambda x, y: (x * x).u @ y, sa.LowRank(np.ones((N, 5)), np.ones((N, 5))), np.ones((25, 3)))
+add("norm of an inverse", estimates.norm, sa.Inverse(band), temporary=8, passes=60)
+columns = np.ones((N, 8))
+add("change of a base", base_shifts.shift, sa.Diagonal(np.ones(N)), columns, columns, passes=3)
 
 
 @pytest.mark.parametrize("name", CASES)
