@@ -26,6 +26,8 @@ from ..functions.linalg import (
     svdvals,
 )
 from ..functions.linalg_checks import complex_dtype
+from ..functions.linalg_solvers import POSITIVE_DEFINITE
+from ..kernels.symmetric_inverse import inverse
 from .symmetric import Mirrored
 from .triangular import Triangular
 
@@ -43,8 +45,12 @@ def _(x1, x2):
 
 @inv.kernel(Mirrored)
 def _(x):
-    result, ok = inv.dispatch(to_dense(x))
-    return type(x)._make((result.data,), x.lower), ok
+    definite = POSITIVE_DEFINITE in x.assumptions
+    remark(
+        "LU, or Cholesky's factorisation if assumed positive definite; by the eigenvalues if the matrix is badly conditioned"
+    )
+    data, ok = inverse(definite and is_hermitian(x), x.conjugates, to_dense(x).data)
+    return type(x)._make((data,), x.lower), ok
 
 
 @cholesky.kernel(Mirrored, when=is_hermitian)
