@@ -25,6 +25,8 @@ class DensifyPolicy(NamedTuple):
 densify_policy = jax.make_user_context(DensifyPolicy())
 strong_zeros_policy = jax.make_user_context(True)
 linalg_errors = jax.make_user_context("raise")
+eager_retry = jax.make_user_context(False)
+"""Whether an eager caller looks at the result, and tries the dense form if a solver has failed."""
 
 
 @contextlib.contextmanager

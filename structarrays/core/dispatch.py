@@ -14,6 +14,7 @@ time; afterwards JAX's cache of compiled calls finds them, in about four microse
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import operator
@@ -26,7 +27,7 @@ import numpy as np
 
 from . import dtypes, explicit
 from .array import COMPILED, RETRIED, Array, dynamic_classes
-from .contexts import linalg_errors
+from .contexts import eager_retry, linalg_errors
 from .dense import Dense
 from .errors import DensifyError
 from .operands import check_operand, densify, lift, strip_weak, to_dense, unsupported
@@ -249,7 +250,8 @@ class Function(Registry[Any], Generic[R]):
         if RECORDING and active_log() is not None:
             return self._recorded(static, arrays)
         try:
-            result: Any = complete(self._jit(static, *arrays), arrays)
+            with self._attempt(arrays):
+                result: Any = complete(self._jit(static, *arrays), arrays)
         except RETRIED:
             # Not repaired right here, or the error of the second call would be chained to that of the first.
             result = _FAILED
@@ -358,6 +360,15 @@ class Function(Registry[Any], Generic[R]):
             return self._once_more(static, arrays)
         return whole
 
+    def _attempt(self, arrays: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
+        """The context of a first attempt: compiled code holds no second way where `_once_more` follows."""
+        if self.checked is None or not isinstance(arrays[0], Array) or not arrays[0].solved_by_parts:
+            return contextlib.nullcontext()
+        context: contextlib.AbstractContextManager[None] = eager_retry(
+            linalg_errors.value == "raise" and not _any_traced(arrays)
+        )
+        return context
+
     def _once_more(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
         """After a failed factorisation: a sum, say, may be regular although the term by which it was solved is not. So its dense
         form is tried, if the policy allows one.
@@ -383,7 +394,8 @@ class Function(Registry[Any], Generic[R]):
         from .recording import recorded_call
 
         static, arrays = self._repair(static, arrays)
-        result: Any = recorded_call(self, static, arrays)
+        with self._attempt(arrays):
+            result: Any = recorded_call(self, static, arrays)
         whole: R = result if self.checked is None else self._verified(result, static, arrays)
         return whole
 
@@ -498,7 +510,11 @@ class CheckedArrayFunction(ArrayFunction[R]):
             return self._careful(*arrays)
         try:
             result: R
-            result, ok = self._fast(*arrays)
+            if arrays and isinstance(arrays[0], Array) and arrays[0].solved_by_parts:
+                with self._attempt(arrays):
+                    result, ok = self._fast(*arrays)
+            else:
+                result, ok = self._fast(*arrays)
         except RETRIED:
             ok = _FAILED
         if ok is _FAILED:

@@ -48,6 +48,8 @@ class Factors(NamedTuple):
     """The determinant divided by its magnitude, (...); zero if a pivot is."""
     logabsdet: jax.Array
     """The logarithm of that magnitude, (...), real."""
+    error: jax.Array
+    """The backward error of the recursion or the elimination, (...), real: that of the column `x` before it was refined."""
 
 
 def factor(values, positive_definite: bool) -> Factors:
@@ -67,9 +69,10 @@ def factor(values, positive_definite: bool) -> Factors:
     """
     n = (values.shape[-1] + 1) // 2
     values, exponent = _scaled(values)
-    columns, sign, logabsdet = _levinson(values[..., n - 1 :: -1]) if positive_definite else _eliminated(values)
+    columns, sign, logabsdet, residual = _recursion(values) if positive_definite else _eliminated(values)
     logabsdet = logabsdet + n * np.log(2).astype(logabsdet.dtype) * exponent
-    return Factors(_scaled_back(columns, exponent), sign, logabsdet)
+    error = jnp.max(jnp.abs(residual), axis=-1) / (row_length(values) * jnp.max(jnp.abs(columns.x), axis=-1) + 1)
+    return Factors(_scaled_back(columns, exponent), sign, logabsdet, error)
 
 
 def columns(values, positive_definite: bool) -> Columns:
@@ -165,6 +168,15 @@ def row_length(values):
 # ---- positive definite matrices ---------------------------------------------------------------------------------------
 
 
+def _recursion(values):
+    n = (values.shape[-1] + 1) // 2
+    columns, sign, logabsdet = _levinson(values[..., n - 1 :: -1])
+    unit, *_ = first_column_and_row(values)
+    lower = values[..., :n]
+    hermitian = jnp.concatenate([lower, lower[..., -2::-1].conj()], axis=-1)
+    return columns, sign, logabsdet, unit - toeplitz.convolved(1 - n, (n, n), hermitian, columns.x)
+
+
 def _levinson(c):
     """Levinson and Durbin's recursion for the linear predictors of all orders, from the first column c (..., n).
 
@@ -219,7 +231,7 @@ def _eliminated(values):
     residual = wanted - toeplitz.convolved(1 - n, (n, n), values[..., None, :], found.mT).mT
     found = found + times_inverse(x, z, residual)
     found = jnp.where(regular[..., None, None], found, jnp.nan)
-    return Columns(found[..., 0], found[..., 1], regular), sign, logabsdet
+    return Columns(found[..., 0], found[..., 1], regular), sign, logabsdet, residual[..., 0]
 
 
 def _eliminate_each(values):

@@ -51,8 +51,8 @@ def is_benign(base: Array, u, v, inner, *, strict: bool):
     probes = jnp.concatenate([jnp.broadcast_to(signs(base), (*v.shape[:-1], 1)), v.conj()], axis=-1)
     products = times(base, probes) + u @ (v.mT @ probes)
     size = norm(base)[..., 0, 0]
-    relative = size / jnp.max(_ratio(products, probes), axis=-1)
-    loss, condition = _length_of_product(inner, v) * relative, jnp.max(_ratio(inner, u), axis=-1) * size
+    relative = size / jnp.max(ratio(products, probes), axis=-1)
+    loss, condition = _length_of_product(inner, v) * relative, jnp.max(ratio(inner, u), axis=-1) * size
     eps = jnp.finfo(v.dtype).eps
     # NaN and infinity, which a singular base leaves, compare as false.
     if strict:
@@ -62,7 +62,7 @@ def is_benign(base: Array, u, v, inner, *, strict: bool):
     first = _times_inverse(inner, capacitance)
     alone, _ = solution(base, first)
     second = alone - first @ (v.mT @ alone)
-    own = jnp.max(jnp.maximum(_ratio(first, u), _ratio(second, first)), axis=-1) * size / relative
+    own = jnp.max(jnp.maximum(ratio(first, u), ratio(second, first)), axis=-1) * size / relative
     allowed = jnp.minimum(jnp.maximum(eps ** (-1 / 3), LIMIT * own), 1e-2 / eps)
     return (loss <= LIMIT) | ((condition <= allowed) & (loss <= 1e-2 / eps))
 
@@ -85,7 +85,7 @@ def _scaled(x):
     return x / jnp.where(largest == 0, 1, largest)[..., None, None], largest
 
 
-def _ratio(x, y):
+def ratio(x, y):
     """The lengths of columns relative to others; zero for columns of zeros."""
     (x, largest), (y, other) = map(_scaled, (x, y))
     x, y = (jnp.linalg.norm(z, axis=-2) for z in (x, y))

@@ -1,8 +1,10 @@
 """Systems and determinants of matrices of blocks, by Schur complements."""
 
 import functools
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax import lax
 
 from ..core.array import Array
 from ..core.dense import Dense
@@ -12,11 +14,14 @@ from ..functions.elementwise import negative
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
+from ..kernels.determinants import any_of_all
+from .base_shifts import LIMIT, ratio
 from .block import Block, cut, is_zero
+from .dense_fallback import by_parts_or_dense
+from .estimates import norm
 from .factored_solvers import (
     SMALL,
     all_true,
-    backward_error,
     can_solve,
     checked,
     is_regular,
@@ -169,28 +174,79 @@ def _(x):
 # ---- determinants ---------------------------------------------------------------------------------------------------
 
 
-def _pivots(grid):
-    """The blocks whose determinants multiply to that of the matrix: an equal permutation of rows and columns has no sign."""
+class Step(NamedTuple):
+    """One step of the elimination: the pivot, the blocks below and above it, and the solutions ``W_j`` that change the rest."""
+
+    pivot: Array
+    beside: list[Array]
+    w: list[Array]
+
+
+def _steps(grid) -> list[Step]:
+    """All steps. The determinant is the product of those of the pivots: an equal permutation of rows and columns has no sign."""
     if len(grid) == 1:
-        return [grid[0][0]]
+        return [Step(grid[0][0], [], [])]
     k = _pivot(grid)
     if k is None:
-        return [_joined(grid)]
-    return [grid[k][k], *_pivots(_complement(grid, k)[2])]
+        return [Step(_joined(grid), [], [])]
+    others, w, rest, _ = _complement(grid, k)
+    beside = [block for i in others for block in (grid[i][k], grid[k][i]) if not is_zero(block)]
+    return [Step(grid[k][k], beside, list(w.values())), *_steps(rest)]
 
 
-def _is_accurate(x):
-    """Whether no pivot is near to a singular matrix, tried on one system: for each matrix."""
-    x = without_derivatives(x)
-    b = jnp.broadcast_to(signs(x), (*x.shape[:-1], 1))
-    tried, _ = _by_elimination(x.blocks, b)
-    return backward_error(x, tried, b)[..., 0, 0] <= jnp.finfo(x.dtype).eps ** (2 / 3)
+def _is_accurate(x, steps):
+    """Whether the determinants of the pivots lose few digits, for each matrix.
+
+    They do if no product in the elimination is much larger than the matrix: then a pivot is hardly worse conditioned than the matrix is. If
+    not, the condition numbers of the pivots count. The inverse of the last pivot is a block of the inverse of the matrix.
+    """
+    x, steps = without_derivatives((x, steps))
+    size = _size(x)
+    products = [_size(s.pivot) for s in steps]
+    for pivot, beside, w in steps:
+        products += [_size(block) * _size(v) for block in (pivot, *beside) for v in w]
+    fine = functools.reduce(jnp.maximum, products) <= LIMIT * size
+
+    def by_conditions():
+        lengths = [jnp.max(_ratio_of_solutions(s.pivot), axis=-1) for s in steps]
+        conditions = [length * _size(s.pivot) for length, s in zip(lengths, steps, strict=True)]
+        eps = jnp.finfo(x.dtype).eps
+        allowed = jnp.clip(LIMIT * lengths[-1] * size, eps ** (-1 / 3), 1e-2 / eps)
+        return fine | (functools.reduce(jnp.maximum, conditions) <= allowed)
+
+    return lax.cond(any_of_all(~fine), by_conditions, lambda: fine)
+
+
+def _size(a):
+    return norm(a)[..., 0, 0]
+
+
+def _ratio_of_solutions(a):
+    """How much longer the solutions for a constant, an alternating and an irregular vector are than these."""
+    i = lax.iota(jnp.int32, a.shape[-1])[:, None]
+    probes = jnp.concatenate([jnp.ones_like(i), jnp.where(i % 2 == 0, 1, -1)], axis=-1).astype(a.dtype)
+    probes = jnp.concatenate([probes, signs(a)], axis=-1)
+    found, _ = solution(a, jnp.broadcast_to(probes, (*a.shape[:-2], *probes.shape)))
+    return ratio(found, probes)
 
 
 @slogdet.kernel(Block, when=_is_conformal)
 def _(x):
-    fine = _is_accurate(x)
-    return tuple(Dense._make((jnp.where(fine, part, jnp.nan),)) for part in _logarithms(_pivots(x.blocks)))
+    return by_parts_or_dense(slogdet.dispatch, x, _by_pivots(_logarithms))
+
+
+def _by_pivots(function):
+    """A function of a matrix: what a function of the pivots gives, and whether few digits are lost."""
+
+    def run(x):
+        steps = _steps(x.blocks)
+        return function([s.pivot for s in steps]), _is_accurate(x, steps)
+
+    return run
+
+
+def _determinant(pivots):
+    return (determinants.of_parts(_multiplied, _logarithms, pivots),)
 
 
 def _multiplied(pivots):
@@ -204,5 +260,5 @@ def _logarithms(pivots):
 
 @det.kernel(Block, when=_is_conformal)
 def _(x):
-    value = determinants.of_parts(_multiplied, _logarithms, _pivots(x.blocks))
-    return Dense._make((jnp.where(_is_accurate(x), value, jnp.nan),))
+    (result,) = by_parts_or_dense(det.dispatch, x, _by_pivots(_determinant))
+    return result

@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 
 from ..core.array import Array
+from ..core.contexts import eager_retry
 from ..core.dense import Dense
 from ..core.errors import DensifyError
 from ..core.operands import densify, to_dense
@@ -22,6 +23,7 @@ from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solv
 from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
 from .banded import Banded
+from .dense_fallback import solution_or_dense
 from .estimates import norm
 from .low_rank_spectra import has_low_rank, of_low_rank, rank_bound, through_narrowest
 from .product import Product, product
@@ -91,12 +93,11 @@ def checked(x1: Array, b: jax.Array, approximate, transposed):
     ok : jax.Array, bool scalar
     """
     frozen = without_derivatives(x1)
-    return by_equation(
-        x1,
-        b,
-        lambda b: refined(frozen, approximate, b),
-        lambda b: refined(matrix_transpose.dispatch(frozen), transposed, b),
-    )
+
+    def solver(a, approximate):
+        return lambda b: solution_or_dense(a, b, *refined(a, approximate, b))
+
+    return by_equation(x1, b, solver(frozen, approximate), solver(matrix_transpose.dispatch(frozen), transposed))
 
 
 def by_equation(x1: Array, b: jax.Array, solution, transposed):
@@ -180,12 +181,6 @@ def refined(a, approximate, b, aim: int = _SOLVED, size=None):
 def _norm(x):
     """The largest magnitude in each column."""
     return jnp.max(jnp.abs(x), axis=-2, keepdims=True)
-
-
-def backward_error(a, x, b):
-    """How large a change of the matrix, relative to its size, makes `x` the solution for `b`: for each column."""
-    r = b - matmul.dispatch(a, Dense._make((x,)))._dense()
-    return _error(r, x, b, norm(a))
 
 
 def _error(r, x, b, size):
@@ -299,7 +294,8 @@ def _of_dense_form_if_nan(function):
 
     @function.eager_kernel(Array, when=lambda x: x.solved_by_parts, of_all=True)  # a background, too, is a part
     def _(x):
-        result = function._run((), [x])
+        with eager_retry(True):
+            result = function._run((), [x])
         values = result if isinstance(result, Array) else result.logabsdet
         if not np.any(np.isnan(np.asarray(values.data))):
             return result

@@ -22,8 +22,10 @@ from ..core.registry import Registry
 from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants, linalg_dense
+from ..kernels.determinants import any_of_all
 from ..kernels.tall import transposed_products
 from .base_shifts import can_be_shifted, is_benign, shift, shifted
+from .dense_fallback import by_parts_or_dense, solution_or_dense
 from .diagonal import Diagonal
 from .factored_solvers import (
     SMALL,
@@ -131,7 +133,7 @@ def _once(base, u, v, capacitance, b):
         right = reduced()
     else:
         given, of_given = known  # others come from derivatives and from refinement
-        right = lax.cond(determinants.any_of_all(b != given), reduced, lambda: of_given)
+        right = lax.cond(any_of_all(b != given), reduced, lambda: of_given)
     small, ok2 = linalg_dense.solve(c, right)
     second = inner @ small if inner is not None else solution(base, times(u, small))[0]
     return first - second, first, ok1 & ok2 & regular
@@ -162,15 +164,16 @@ def _refined(x, base, u, v, capacitance):
     """The function that solves for right-hand sides. If the residual is too large, it changes the diagonal of the base."""
 
     def run(b):
-        found = refined(x, lambda b: _once(base, u, v, capacitance, b)[::2], b)
-        if not can_be_shifted(base):
-            return found
-        return lax.cond(found[1], lambda *_: found, with_another_base, b)
+        found, ok = refined(x, lambda b: _once(base, u, v, capacitance, b)[::2], b)
+        if can_be_shifted(base):
+            found, ok = lax.cond(any_of_all(~ok), lambda: with_another_base(found, ok, b), lambda: (found, ok))
+        return solution_or_dense(x, b, found, ok)
 
-    def with_another_base(b):
+    def with_another_base(found, ok, b):
         regular, left, right = _regularised(base, to_dense(u).data, to_dense(v).data)
         of_regular = _capacitance(regular, left, right)
-        return refined(x, lambda b: _once(regular, left, right, of_regular, b)[::2], b)
+        other, fine = refined(x, lambda b: _once(regular, left, right, of_regular, b)[::2], b)
+        return jnp.where(ok, found, other), ok | fine
 
     return run
 
@@ -250,15 +253,26 @@ def _is_benign(base, u, v, strict):
 
 @_by_dense_form_if_small(det)
 def _(x):
-    base, c, fine = _checked_capacitance(x)
-    value = determinants.of_parts(_multiplied, _logarithms, (base, c))
-    return Dense._make((jnp.where(fine, value, jnp.nan),))
+    (result,) = _of_parts(det.dispatch, x, _determinant)
+    return result
 
 
 @_by_dense_form_if_small(slogdet)
 def _(x):
-    base, c, fine = _checked_capacitance(x)
-    return tuple(Dense._make((jnp.where(fine, part, jnp.nan),)) for part in _logarithms((base, c)))
+    return _of_parts(slogdet.dispatch, x, _logarithms)
+
+
+def _of_parts(function, x, of_base_and_capacitance):
+    def by_parts(x):
+        base, c, fine = _checked_capacitance(x)
+        return of_base_and_capacitance((base, c)), fine
+
+    # A base whose diagonal can change hardly ever fails, and the dense form would double the time of compilation.
+    return by_parts_or_dense(function, x, by_parts, fall_back=not can_be_shifted(_split(x)[0]))
+
+
+def _determinant(parts):
+    return (determinants.of_parts(_multiplied, _logarithms, parts),)
 
 
 def _multiplied(parts):

@@ -21,12 +21,19 @@ from ..functions.linalg_solvers import POSITIVE_DEFINITE, det_by_slogdet
 from ..kernels import toeplitz_solvers as kernel
 from ..kernels.banded_systems import mapped_together
 from ..kernels.toeplitz_iterations import LARGE
+from .dense_fallback import logarithms_or_dense, solution_or_dense
 from .factored_solvers import by_equation, generically_regular, refined, solved, without_derivatives
 from .inverse import checked_inverse, stays_inverse
 from .toeplitz import Toeplitz, at_diagonals, covering, is_narrow, is_solved_as_dense, toeplitz
 
 _FEW = 2
 """So many right-hand sides are iterated for themselves; for more it takes less time to get the columns of the inverse."""
+
+_ERROR = 1000
+"""How many rounding errors the backward error of an elimination may have, if its determinant is to count."""
+
+_LOSS = 0.05
+"""The largest relative error of a determinant, by its estimate."""
 
 _AIM = 8
 """How many rounding errors residuals are refined to: LAPACK's solvers leave about one."""
@@ -71,7 +78,7 @@ def _solution(x, b):
     values = lax.stop_gradient(covering(x).values)
     remark(_explanation(x, b))
     if _is_definite(x) and b.shape[-2] >= LARGE and b.shape[-1] <= _FEW:
-        return by_equation(x, b, *(functools.partial(_iterated, v) for v in (values, values[..., ::-1])))
+        return by_equation(x, b, *(functools.partial(_iterated, x.assumptions, v) for v in (values, values[..., ::-1])))
     return _solve_by(kernel.columns(values, _is_definite(x)), x, b)
 
 
@@ -85,17 +92,18 @@ def _explanation(x, b) -> str:
     return f"conjugate gradients with a circulant preconditioner, O(n log(n)) a step ({tried}), and else {directly}"
 
 
-def _iterated(values, b):
+def _iterated(assumptions, values, b):
     """Solutions by conjugate gradients; where these fail for one of a batch, all by the columns of the inverse."""
     values = jnp.broadcast_to(values, (*b.shape[:-2], values.shape[-1]))
-    return mapped_together(_iterated_together, (True, False))(values, b)
+    return mapped_together(functools.partial(_iterated_together, assumptions), (True, False))(values, b)
 
 
-def _iterated_together(values, b):
+def _iterated_together(assumptions, values, b):
     n = b.shape[-2]
 
     def directly(values, b, _):
-        return _refined(toeplitz(values, 1 - n, (n, n)), kernel.factor(values, True).columns, kernel.times_inverse, b)
+        matrix = toeplitz(values, 1 - n, (n, n))._assuming(assumptions)
+        return _refined(matrix, kernel.factor(values, True).columns, kernel.times_inverse, b)
 
     x, ok = kernel.iterated(values, b)
     return lax.cond(jnp.all(ok), lambda values, b, x: (x, jnp.array(True)), directly, values, b, x)
@@ -115,7 +123,8 @@ def _solve_by(columns, x, b):
 def _refined(x, columns, times_inverse, b):
     regular = jnp.all(columns.regular)
     size = kernel.row_length(covering(x).values)[..., None, None]
-    return refined(x, lambda b: (times_inverse(columns.x, columns.z, b), regular), b, _AIM, size)
+    found, ok = refined(x, lambda b: (times_inverse(columns.x, columns.z, b), regular), b, _AIM, size)
+    return solution_or_dense(x, b, found, ok)
 
 
 @inv.kernel(Toeplitz)
@@ -131,8 +140,27 @@ def _(x):
 
 @slogdet.kernel(Toeplitz)
 def _(x):
-    factors = _factors(_is_definite(x), covering(x).values)
-    return Dense._make((factors.sign,)), Dense._make((factors.logabsdet,))
+    values = covering(x).values
+    factors = _factors(_is_definite(x), values)
+    fine = _is_accurate(*lax.stop_gradient((values, factors)))
+    return tuple(Dense._make((part,)) for part in logarithms_or_dense(x, (factors.sign, factors.logabsdet), fine))
+
+
+def _is_accurate(values, factors):
+    """Whether a determinant has correct digits, for each matrix: by the backward error and by the condition number that four solutions show.
+
+    A zero pivot says that the matrix is singular.
+    """
+    x, z, regular = factors.columns
+    n = x.shape[-1]
+    i = lax.iota(jnp.uint32, n)
+    probes = jnp.stack([i * 0 + 1, (i % 2) * 2 - 1, ((i * jnp.uint32(2654435769)) >> 31) * 2 - 1])
+    probes = lax.bitcast_convert_type(probes, jnp.int32).astype(x.dtype).mT
+    found = kernel.times_inverse(x, z, jnp.broadcast_to(probes, (*x.shape[:-1], *probes.shape)))
+    length = jnp.maximum(jnp.sum(jnp.abs(x), axis=-1), jnp.max(jnp.abs(found), axis=(-2, -1)))
+    eps = jnp.finfo(x.dtype).eps
+    condition = length * kernel.row_length(values)
+    return ((factors.error <= _ERROR * eps) & (condition * (factors.error + eps) <= _LOSS)) | ~regular
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

@@ -1,0 +1,118 @@
+"""The dense form as the last resort of compiled solvers.
+
+A solver that works by the parts of a matrix may fail for a regular matrix. An eager call then solves the dense form (`Function._once_more`).
+Compiled code holds both ways, and the values choose: `lax.cond` runs the second one only if the first one has failed, also under ``vmap``.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..core.array import Array
+from ..core.contexts import densify_policy, eager_retry
+from ..core.dense import Dense
+from ..core.operands import to_dense
+from ..functions.linalg import slogdet, solve
+from ..kernels.determinants import any_of_all
+
+LARGEST = 1 << 25
+"""The largest dense form in bytes that compiled code reserves memory for; a smaller limit of the policy counts."""
+
+
+def is_possible(x: Array) -> bool:
+    """Whether compiled code may make the dense form of matrices of a stack (static)."""
+    policy = densify_policy.value
+    size = x.shape[-1] ** 2 * x.dtype.itemsize
+    return not eager_retry.value and policy.mode != "error" and size <= min(policy.limit, LARGEST)
+
+
+def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array):
+    """A solution and its flag; by the dense form where the flag is false.
+
+    Parameters
+    ----------
+    x : Array, (..., n, n)
+    b, found : jax.Array, (..., n, k)
+        The right-hand sides, and the solutions by another method.
+    ok : jax.Array, bool scalar
+        Whether that method has succeeded.
+    """
+    if not is_possible(x):
+        return found, ok
+
+    def by_dense_form():
+        other, fine = solve.dispatch(to_dense(x), Dense._make((b,)))
+        return jnp.where(ok, found, other._dense()), ok | fine
+
+    return lax.cond(any_of_all(~ok), by_dense_form, lambda: (found, ok))
+
+
+def by_parts_or_dense(function, x: Array, by_parts, *, fall_back: bool = True):
+    """Numbers for each matrix of a stack, such as its determinant; by the dense form where the parts do not give them.
+
+    Parameters
+    ----------
+    function : callable
+        Of a matrix, such as `det.dispatch`: one array, or a tuple of arrays, each ``(...)``.
+    x : Array, (..., n, n)
+    by_parts : callable
+        Of `x`: a tuple of data, each ``(...)``, and a flag for each matrix.
+    fall_back : bool
+        Whether the dense form may be used; otherwise, as where the policy forbids it, the results are NaN.
+
+    Returns
+    -------
+    tuple of Dense
+    """
+    if fall_back and is_possible(x):
+        results, _ = _chosen(function, by_parts, x)
+    else:
+        results, fine = by_parts(x)
+        results = tuple(jnp.where(fine, part, jnp.nan) for part in results)
+    return tuple(Dense._make((part,)) for part in results)
+
+
+def _densely(function, x):
+    results = function(to_dense(x))
+    return tuple(r._dense() for r in (results if isinstance(results, tuple) else (results,)))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _chosen(function, by_parts, x):
+    found, fine = by_parts(x)
+
+    def by_dense_form():
+        return tuple(jnp.where(fine, part, other) for part, other in zip(found, _densely(function, x), strict=True))
+
+    return lax.cond(any_of_all(~fine), by_dense_form, lambda: tuple(found)), jnp.all(fine)
+
+
+@_chosen.defjvp
+def _chosen_jvp(function, by_parts, primals, tangents):
+    """The derivatives of one of both. A selection of values would not do: zero times the infinite derivative of the other one is NaN."""
+    found, fine = _chosen(function, by_parts, *primals)
+
+    def derivative(run):
+        return lambda: jax.jvp(run, primals, tangents)[1]
+
+    change = lax.cond(
+        any_of_all(~fine),
+        derivative(functools.partial(_densely, function)),
+        derivative(lambda x: tuple(by_parts(x)[0])),
+    )
+    return (found, fine), (change, np.zeros((), jax.dtypes.float0))
+
+
+def logarithms_or_dense(x: Array, found, fine: jax.Array):
+    """Sign and logarithm of the magnitude of determinants, each ``(...)``, with derivatives that are finite; see `by_parts_or_dense`."""
+    if not is_possible(x):
+        return tuple(jnp.where(fine, part, jnp.nan) for part in found)
+
+    def by_dense_form():
+        others = _densely(slogdet.dispatch, x)
+        return tuple(jnp.where(fine, part, other) for part, other in zip(found, others, strict=True))
+
+    return lax.cond(any_of_all(~fine), by_dense_form, lambda: tuple(found))

@@ -1,0 +1,171 @@
+"""Matrices that solvers by parts fail for: compiled code falls back to the dense form, as eager calls do. The oracles are NumPy's."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+
+import structarrays as sa
+
+N, M, COUNT = 40, 12, 4
+
+
+def saddle_points(rng):
+    """Matrices ``[[D, C.T], [C, 0]]`` with zeros on the diagonal of D, and one without."""
+    diagonal = rng.normal(size=(COUNT, N))
+    for row in diagonal[:-1]:
+        row[rng.choice(N, size=5, replace=False)] = 0
+    constraints = sa.asarray(rng.normal(size=(COUNT, M, N)))
+    return sa.Block([[sa.Diagonal(diagonal), constraints.mT], [constraints, None]])
+
+
+def nearly_singular_pivots(rng):
+    """A constant vector is nearly in the null space of the first block; a border makes the matrix regular."""
+    weights = rng.exponential(size=(COUNT, N - 1))
+    diagonal = np.zeros((COUNT, N))
+    diagonal[:, :-1] += weights
+    diagonal[:, 1:] += weights
+    laplacian = sa.tridiagonal(-weights, diagonal + 1e-13, -weights)
+    border = sa.asarray(np.ones((COUNT, N, 1)))
+    return sa.Block([[laplacian, border], [border.mT, None]])
+
+
+def toeplitz_bases(rng):
+    """A smooth kernel, which is singular up to rounding, and a term of low rank, whose sum is badly conditioned; and good ones."""
+    lags = np.arange(2 * N)
+    columns = np.stack([np.exp(-np.square(lags / length)) for length in (1, 2, 6, 9)])
+    wide = rng.normal(size=(COUNT, 2 * N, N - 1))
+    return sa.Toeplitz(columns) + sa.LowRank(wide, wide)
+
+
+MATRICES = {f.__name__: f for f in (saddle_points, nearly_singular_pivots, toeplitz_bases)}
+
+
+def log_determinant(x):
+    return jnp.stack([part.to_jax() for part in sa.linalg.slogdet(x)])
+
+
+def solution(x):
+    return sa.linalg.solve(x, jnp.ones(x.shape[-1])).to_jax()
+
+
+def determinant(x):
+    return sa.linalg.det(x).to_jax()
+
+
+ORACLES = {
+    log_determinant: lambda a: np.stack(np.linalg.slogdet(a)),
+    determinant: np.linalg.det,
+    solution: lambda a: np.linalg.solve(a, np.ones(len(a))),
+}
+
+
+@pytest.mark.parametrize("function", ORACLES)
+@pytest.mark.parametrize("name", MATRICES)
+def test_eager_and_compiled_results_agree_with_numpy(name, function, rng):
+    x = MATRICES[name](rng)
+    matrices = [x[i] for i in range(COUNT)]
+    mapped = jax.jit(jax.vmap(function))(x)
+    compiled = jax.jit(function)
+    for matrix, of_batch in zip(matrices, mapped, strict=True):
+        dense = np.asarray(matrix.to_dense())
+        wanted = ORACLES[function](dense)
+        bound = 1e-14 * np.linalg.cond(dense) * max(1, np.max(np.abs(wanted)))
+        for found in (function(matrix), compiled(matrix), of_batch):
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("function", [solution, log_determinant])
+def test_derivatives(function, rng):
+    """Forwards and in reverse, in compiled code, under ``vmap`` and without it: as those of the dense form by JAX."""
+    x = saddle_points(rng)
+    direction = jnp.asarray(rng.normal(size=(COUNT, N)))
+
+    def along(t, matrix, change):
+        return function(matrix + sa.Block([[sa.Diagonal(t * change), None], [None, sa.zeros((M, M))]]))
+
+    dense = {
+        solution: lambda a: jnp.linalg.solve(a, jnp.ones(N + M)),
+        log_determinant: lambda a: jnp.linalg.slogdet(a)[1],
+    }
+
+    def densely(t, matrix, change):
+        return dense[function](matrix + t * jnp.diag(jnp.pad(change, (0, M))))
+
+    matrices = jnp.asarray(x.to_dense())
+    wanted = jax.vmap(jax.jacfwd(densely), in_axes=(None, 0, 0))(0.0, matrices, direction)
+    for derivative in (jax.jacfwd, jax.jacrev):
+        mapped = jax.jit(jax.vmap(derivative(along), in_axes=(None, 0, 0)))(0.0, x, direction)
+        one = jax.jit(derivative(along))(0.0, x[0], direction[0])
+        for found, expected in ((mapped, wanted), (one, wanted[0])):
+            found = found[..., 1] if function is log_determinant else found
+            np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_policy_forbids_the_dense_form(rng):
+    """Then the result is NaN in compiled code, and an eager call raises."""
+    x = saddle_points(rng)[0]
+    with sa.densify("error"):
+        assert np.all(np.isnan(jax.jit(solution)(x)))
+        assert np.isnan(jax.jit(determinant)(x))
+        with pytest.raises(np.linalg.LinAlgError, match="dense form was not tried"):
+            solution(x)
+    with sa.densify(limit=8 * (N + M) ** 2 - 1):
+        assert np.all(np.isnan(jax.jit(solution)(x)))
+    with sa.densify(limit=8 * (N + M) ** 2):
+        assert np.all(np.isfinite(jax.jit(solution)(x)))
+
+
+def test_large_matrices_reserve_no_memory_for_the_dense_form():
+    n = 4000
+    x = jax.eval_shape(lambda d: sa.Block([[sa.Diagonal(d), None], [None, sa.Diagonal(d)]]) + 1.0, jnp.ones(n))
+    for function in (solution, log_determinant):
+        memory = jax.jit(function).lower(x).compile().memory_analysis().temp_size_in_bytes
+        assert memory < 100 * 8 * n
+
+
+def geometric(rng):
+    """Columns and rows that decay and grow: the elimination with displacement structure loses digits."""
+    k = np.arange(270)
+    return 2.0**-k, 1.05**k
+
+
+def random_geometric(rng):
+    k = np.arange(270)
+    column, row = 0.9**k * rng.normal(size=270), 1.05**k * rng.normal(size=270)
+    row[0] = column[0]
+    return column, row
+
+
+def smooth(rng):
+    column = np.exp(-np.square(np.arange(270) / 10)) + 1e-10 * (np.arange(270) == 0)
+    return column, column
+
+
+@pytest.mark.parametrize("make", [geometric, random_geometric, smooth])
+def test_determinants_of_toeplitz_matrices(make, rng):
+    column, row = make(rng)
+    a = scipy.linalg.toeplitz(column, row)
+    x = sa.Toeplitz(column, row)
+    sign, logarithm = np.linalg.slogdet(a)
+    tolerance = 1e-3 if make is smooth else 1e-10
+    stack = sa.Toeplitz(np.stack([column] * 2), np.stack([row] * 2))
+    for found in (log_determinant(x), jax.jit(log_determinant)(x), jax.jit(jax.vmap(log_determinant))(stack)[1]):
+        assert found[0] == sign
+        np.testing.assert_allclose(found[1], logarithm, rtol=0, atol=tolerance)
+
+
+def test_determinants_of_toeplitz_matrices_beyond_the_limit_are_nan(rng):
+    x = sa.Toeplitz(*geometric(rng))
+    with sa.densify("error"):
+        assert np.isnan(jax.jit(determinant)(x))
+        assert np.isnan(determinant(x))
+
+
+def test_determinant_of_a_singular_toeplitz_matrix_is_zero():
+    x = sa.Toeplitz(np.ones(300))
+    assert determinant(x) == 0
+    assert functools.partial(jax.jit(log_determinant), x)()[1] == -np.inf
