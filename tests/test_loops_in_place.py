@@ -43,7 +43,7 @@ from structarrays.kernels import (
     tridiagonal,
     tridiagonal_form,
 )
-from structarrays.structures import base_shifts, estimates
+from structarrays.structures import base_shifts, estimates, fourier
 from structarrays.structures.factored_solvers import refined
 
 N = 1000  # rows: a copy in each step writes a thousand times what is stored
@@ -274,6 +274,7 @@ add("diagonal of a product", sa.linalg.diagonal, product, temporary=200, passes=
 add("products of rows", lambda x, y: (x * x).u @ y, sa.LowRank(np.ones((N, 5)), np.ones((N, 5))), np.ones((25, 3)))
 add("norm of an inverse", estimates.norm, sa.Inverse(band), temporary=8, passes=60)
 columns = np.ones((N, 8))
+add("products modulo n", functools.partial(fourier._product_modulo, n=70_001), integers(N), integers(N))
 add("change of a base", base_shifts.shift, sa.Diagonal(np.ones(N)), columns, columns, passes=3)
 
 

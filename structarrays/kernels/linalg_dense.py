@@ -222,13 +222,25 @@ def eigvalsh(x: Array, /) -> Array:
 
 def eig(x: Array, /) -> tuple[Array, Array]:
     """Eigenvalues and right eigenvectors, both complex. On CPU (and, in newer JAX, NVIDIA GPU) only."""
+    x, scale = _of_moderate_size(x)
     eigenvalues, eigenvectors = jnp.linalg.eig(x)
-    return eigenvalues, eigenvectors
+    return eigenvalues * scale, eigenvectors
 
 
 def eigvals(x: Array, /) -> Array:
     """Eigenvalues, complex."""
-    return jnp.linalg.eigvals(x)
+    x, scale = _of_moderate_size(x)
+    return jnp.linalg.eigvals(x) * scale
+
+
+def _of_moderate_size(x):
+    """Matrices divided by powers of two, and these, (..., 1).
+
+    LAPACK's geev scales matrices of very large and very small numbers itself. That of SciPy 1.17 does not scale the eigenvalues back.
+    """
+    largest = lax.stop_gradient(jnp.max(jnp.abs(x), axis=(-2, -1), keepdims=True, initial=0))
+    exponent = jnp.clip(jnp.frexp(jnp.where(jnp.isfinite(largest), largest, 0))[1], jnp.finfo(x.dtype).minexp + 1)
+    return x * jnp.ldexp(jnp.ones_like(largest), -exponent), jnp.ldexp(jnp.ones_like(largest), exponent)[..., 0]
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> tuple[Array, Array, Array]:

@@ -172,14 +172,15 @@ def _eliminate_together(lower, diag, upper, b, positive_definite, unroll):
     def down(i, carry):
         reciprocal, y, bad, ratios, scaled = carry
         l, d, u = _row(lower, i), _row(diag, i + 1), _row(upper, i)
-        update = (l * u) * reciprocal
+        ratio = u * reciprocal
+        update = l * ratio  # ``l * u`` could leave the range of floating-point numbers
         pivot = d - update
         if positive_definite:
             bad = bad | (pivot.real <= 0)
         else:
             bad = bad | ~(_size(update) <= _GROWTH * (_size(l) + _size(d) + _size(u)))
         y = _row(b, i + 1) - (l * reciprocal) * y
-        ratios = _set_row(ratios, i + 1, u * reciprocal)
+        ratios = _set_row(ratios, i + 1, ratio)
         reciprocal = 1 / pivot
         return reciprocal, y, bad, ratios, _set_row(scaled, i + 1, y * reciprocal)
 
