@@ -304,7 +304,7 @@ FAULTS = (
     ),
     Fault(
         "arrays in the order of columns are read in that of rows",
-        "interop/files.py",
+        "interop/file_reading.py",
         'order="F" if columns_first else "C"',
         'order="C"',
         "test_files.py::test_containers_numbers_and_other_arrays",

@@ -5,6 +5,8 @@ Nothing here imports or runs what a text names: a class is found among those tha
 
 from __future__ import annotations
 
+import re
+import reprlib
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
@@ -45,8 +47,8 @@ def class_of(name: str) -> type[Array]:
         if name_of(cls) == name:
             return cls
     module, colon, _ = str(name).partition(":")
-    hint = f"; import {module} before" if colon else ""
-    raise ValueError(f"it holds an array of the class {name!r}, which is not known here{hint}")
+    hint = f"; import {module:.80} before" if colon else ""
+    raise ValueError(f"it holds an array of the class {name!r:.80}, which is not known here{hint}")
 
 
 def static_node(meta: Any, where: str) -> Any:
@@ -78,8 +80,27 @@ def static_part(node: Any) -> Any:
         return node
     if isinstance(node, list):
         return tuple(map(static_part, node))
+    if isinstance(node, np.dtype):  # read before
+        return node
     if isinstance(node, dict) and list(node) == ["dtype"]:
-        dtype = np.dtype(str(node["dtype"]))
-        if dtype.kind in "biufc" or jnp.issubdtype(dtype, jnp.floating):
-            return dtype
-    raise ValueError(f"{node!r:.80} is no static part of an array")
+        return dtype_of(node["dtype"])
+    raise ValueError(f"{reprlib.repr(node)} is no static part of an array")
+
+
+def dtype_of(name: Any) -> np.dtype:
+    """The dtype of this name. NumPy is not asked, which makes dtypes of any size from texts with commas.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if not isinstance(name, str) or name not in _DTYPES:
+        raise ValueError(f"{reprlib.repr(name)} is no dtype of an array")
+    dtype: np.dtype = _DTYPES[name]
+    return dtype
+
+
+_NAMED = (np.dtype(getattr(jnp, name)) for name in dir(jnp) if re.fullmatch(r"b?u?(float|int|complex)\d\w*", name))
+_DTYPES = {dtype.name: dtype for dtype in (*_NAMED, *map(np.dtype, "?bBhHiIlLqQefdgFDG"))}
+"""The dtypes of NumPy and JAX that elements can have, by name."""

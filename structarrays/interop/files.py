@@ -18,12 +18,9 @@ too. The description is a tree of objects of one key each, in the order of the v
 
 import contextlib
 import errno
-import io
-import itertools
 import json
 import math
 import os
-import re
 import struct
 import uuid
 import zipfile
@@ -33,32 +30,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.array import Array
-from ..core.serialization import PACKAGE, class_of, name_of, static_node, static_part
-from ..core.validation import check_parameters
-from ..functions.linalg_factorizations import CholeskyFactor, LUFactor, LUResult
-from ..functions.linalg_indefinite import LDLResult
-from ..functions.linalg_least_squares import LstsqResult
-from ..functions.linalg_solvers import SlogdetResult
-from ..functions.linalg_spectra import EighResult, EigResult, QRResult, SVDResult
-from ..functions.set import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
-
-VERSION = 1
-_DESCRIPTION = "structarrays.json"
-MOST_LEVELS = 500
-"""How deep the objects and lists of a description may be nested: a list is two levels. Python's limit of recursion, which differs between its
-versions and which anyone can raise, is to decide about no file."""
-RESULTS = {
-    c.__name__: c
-    for c in (
-        *(CholeskyFactor, LUFactor, LUResult, LDLResult, LstsqResult, SlogdetResult),
-        *(EigResult, EighResult, QRResult, SVDResult),
-        *(UniqueAllResult, UniqueCountsResult, UniqueInverseResult),
-    )
-}
-"""The named tuples that functions of this library return."""
-
-_FOREIGN = {name: np.dtype(getattr(jnp, name)) for name in dir(jnp) if name.startswith(("bfloat16", "float8"))}
-"""The dtypes that NumPy has not, but JAX has."""
+from ..core.serialization import PACKAGE, name_of, static_node
+from .file_reading import DESCRIPTION, FOREIGN, RESULTS, VERSION, Members, NeedsX64, check_nesting, read_tree
 
 
 def save(file, tree):
@@ -107,11 +80,10 @@ def save(file, tree):
         )
     except RecursionError:
         raise ValueError("save: tree is nested too deeply, or contains itself; save its parts one by one") from None
-    if _levels(description) > MOST_LEVELS:
-        raise ValueError(
-            f"save: tree is nested too deeply, {_levels(description)} levels of JSON where {MOST_LEVELS} are allowed; save its parts one "
-            "by one"
-        )
+    try:
+        check_nesting(description, "its description")
+    except ValueError as error:
+        raise ValueError(f"save: tree is nested too deeply: {error}; save its parts one by one") from None
     if hasattr(file, "write"):
         _write(file, description, numbers)
         return
@@ -152,7 +124,7 @@ def load(file):
     ------
     ValueError
         If the file is damaged, or none of `save`; if it holds an array of a class that is not imported, or of a dtype that JAX has not, unless
-        ``jax_enable_x64`` is set. No code in a file is run.
+        ``jax_enable_x64`` is set.
     OSError
         If it can't be read.
     TypeError
@@ -161,6 +133,10 @@ def load(file):
     See Also
     --------
     save
+
+    Notes
+    -----
+    No code in a file is run. Reading takes time and memory in proportion to the size of the file, whatever is in it.
 
     Examples
     --------
@@ -175,28 +151,14 @@ def load(file):
         with open(_path("load", file), "rb") as opened:
             return load(opened)
     try:
-        with zipfile.ZipFile(file) as archive:
-            members = _Members(archive)
-            text = members.take(_DESCRIPTION).decode()
-            if _levels(text) > MOST_LEVELS:
-                raise ValueError(f"{_DESCRIPTION} has {_levels(text)} levels, of which {MOST_LEVELS} are allowed")
-            description = json.loads(text)
-            if not isinstance(description, dict) or description.get("format") != PACKAGE:
-                raise ValueError(f"{_DESCRIPTION} describes another format")
-            if description.get("version") != VERSION:
-                raise ValueError(f"its version is {description.get('version')!r}, this library reads {VERSION}")
-            return _value(description["tree"], members)
-    except _NeedsX64:
+        return read_tree(Members(file))
+    except NeedsX64:
         raise
     except _DAMAGE as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise  # the disk's fault
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
-        raise ValueError(f"load: this is no file of {PACKAGE}, or it is damaged: {reason}") from error
-
-
-class _NeedsX64(ValueError):
-    """The file is sound, but JAX has no dtype for what it holds."""
+        raise ValueError(f"load: this is no file of {PACKAGE}, or it is damaged: {reason!s:.500}") from error
 
 
 # What reading a file meets that is none.
@@ -216,18 +178,12 @@ _DAMAGE = (
 )
 
 
-def _levels(text: str) -> int:
-    """How deep the objects and lists of a text in JSON are nested."""
-    brackets = re.findall(r"[][{}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text))
-    return max(itertools.accumulate(1 if bracket in "[{" else -1 for bracket in brackets), default=0)
-
-
 # ---- writing -------------------------------------------------------------------------------------------------------
 
 
 def _write(file, description, numbers):
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        archive.writestr(_DESCRIPTION, description)
+        archive.writestr(DESCRIPTION, description)
         for i, data in enumerate(numbers):
             with archive.open(f"{i}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, data, allow_pickle=False)
@@ -273,96 +229,7 @@ def _of_numbers(value, where, numbers):
     if data.dtype.kind in "biufc":
         numbers.append(data)
         return {kind: place}
-    if data.dtype.name in _FOREIGN:
+    if data.dtype.name in FOREIGN:
         numbers.append(data.view(np.dtype(f"u{data.dtype.itemsize}")))
         return {kind: [place, data.dtype.name]}
     raise TypeError(f"save: {where} has the dtype {data.dtype}, which cannot be saved; numbers and booleans can")
-
-
-# ---- reading -------------------------------------------------------------------------------------------------------
-
-
-class _Members:
-    """The members of an archive, each of which is taken once: so what is read is no larger than the file."""
-
-    def __init__(self, archive):
-        self.archive, self.left = archive, set(archive.namelist())
-
-    def take(self, name) -> bytes:
-        info = self.archive.getinfo(name)
-        if info.compress_type != zipfile.ZIP_STORED:
-            raise ValueError(f"{name} is compressed")
-        if name not in self.left:
-            raise ValueError(f"{name} is there twice")
-        self.left.remove(name)
-        return self.archive.read(info)
-
-
-def _value(node, members):
-    if not isinstance(node, dict) or len(node) != 1:
-        raise ValueError(f"{node!r:.80} describes no value")
-    ((kind, content),) = node.items()
-    if kind == "value" and (content is None or type(content) in (bool, int, float, str)):
-        return content
-    if kind == "float" and content in ("inf", "-inf", "nan"):
-        return float(content)
-    if kind == "complex":
-        real, imag = (_value(c, members) for c in content)
-        return complex(float(real), float(imag))
-    if kind in ("list", "tuple"):
-        values = [_value(c, members) for c in _sequence(content)]
-        return values if kind == "list" else tuple(values)
-    if kind == "dict":
-        return {_value(k, members): _value(v, members) for k, v in _sequence(content)}
-    if kind == "result":
-        name, *fields = _sequence(content)
-        return RESULTS[name](*(_value(f, members) for f in fields))
-    if kind in ("jax", "numpy"):
-        return _numbers(kind, content, members)
-    if kind == "structure":
-        return _structure(content, members)
-    raise ValueError(f"{node!r:.80} describes no value")
-
-
-def _sequence(content) -> list:
-    if not isinstance(content, list):
-        raise ValueError(f"{content!r:.80} is no list")
-    return content
-
-
-def _numbers(kind, content, members):
-    place, foreign = content if isinstance(content, list) else (content, None)
-    if type(place) is not int:
-        raise ValueError(f"{place!r:.80} is no number of a member")
-    name = f"{place}.npy"
-    data = members.take(name)
-    stream = io.BytesIO(data)
-    header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    shape, columns_first, dtype = header[np.lib.format.read_magic(stream)](stream)
-    if dtype.kind not in "biufc" or any(type(n) is not int or n < 0 for n in shape):
-        raise ValueError(f"{name} has the dtype {dtype} and the shape {shape}")
-    if math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-        raise ValueError(
-            f"{name} has {len(data) - stream.tell()} bytes of numbers, not those of shape {shape} and dtype {dtype}"
-        )
-    array = np.frombuffer(data, dtype, offset=stream.tell()).reshape(shape, order="F" if columns_first else "C")
-    if foreign is not None:
-        array = array.view(_FOREIGN[foreign])
-    if kind == "numpy":
-        return np.array(array, order="K")
-    if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype.newbyteorder("="):
-        raise _NeedsX64(
-            f"load: the file holds {array.dtype}, which needs JAX's 64-bit mode, which is off; switch it on with "
-            'jax.config.update("jax_enable_x64", True)'
-        )
-    return jnp.array(array.astype(array.dtype.newbyteorder("="), copy=False))
-
-
-def _structure(content, members):
-    cls = class_of(content["class"])
-    parts = tuple(_value(p, members) for p in _sequence(content["parts"]))
-    if not all(p is None or isinstance(p, (Array, jax.Array)) for p in parts):
-        raise ValueError(f"a {cls.__name__} has parts that are no arrays")
-    x = cls._make(parts, static_part(content["meta"]), frozenset(_sequence(content["assumptions"])))
-    check_parameters(x)
-    return x

@@ -11,7 +11,7 @@ from ..core.array import Array
 from ..core.dense import batch_shape_of, parameter
 from ..core.entries import elements
 from ..core.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
-from ..core.validation import validated
+from ..core.validation import BACKGROUND, check_leaves, check_offsets, check_sizes, check_static, validated
 from ..kernels import bands as kernel
 from .fill import Fill, core_shape
 
@@ -516,9 +516,10 @@ def missing(x: Banded, axis: int) -> np.ndarray:
 
 
 @validated.kernel(Banded)
-def _(x):
-    m, n = x.core_shape
-    if list(x.offsets) != sorted(set(x.offsets)) or any(not -m < k < n for k in x.offsets if k != 0):
-        raise ValueError(
-            f"a {type(x).__name__} of shape {x.shape} has no diagonals with offsets {x.offsets}, or not in this order"
-        )
+def check_banded(x):
+    """One diagonal for each offset, of its length, and the background."""
+    check_static(type(x.meta) is tuple and len(x.meta) == 2, x)
+    shape = check_sizes(x.core_shape, 2)
+    offsets = check_offsets(x.offsets, shape)
+    # Without diagonals a scalar carries the batch.
+    check_leaves(x, *([(kernel.diagonal_length(shape, k),) for k in offsets] or [()]), BACKGROUND)

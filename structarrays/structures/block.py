@@ -27,6 +27,7 @@ from ..core.factored import (
 )
 from ..core.operands import allow_dense, lift
 from ..core.registry import Registry
+from ..core.validation import check_parts, check_sizes, check_static, require, validated
 from ..functions.elementwise import multiply
 from ..functions.indexing import index
 from ..functions.linear_algebra import matmul, matrix_transpose
@@ -139,8 +140,11 @@ class Block(Factored):
     @staticmethod
     def _shape(leaves, meta):
         p, q = meta
-        rows, columns = sum(b.shape[-2] for b in leaves[::q]), sum(b.shape[-1] for b in leaves[:q])
-        return (*leaves[0].shape[:-2], rows, columns)
+        # Each shape is asked for once: that of the corner, otherwise, would make a cost exponential in the depth of blocks in blocks.
+        *batch, rows, columns = leaves[0].shape
+        rows += sum(b.shape[-2] for b in leaves[q::q])
+        columns += sum(b.shape[-1] for b in leaves[1:q])
+        return (*batch, rows, columns)
 
     @property
     def _product_cost(self):
@@ -462,3 +466,17 @@ def _(x, y, *, axis):
         rows = [((z,),) for z in (x, y)]
     joined = block([*rows[0], *rows[1]])
     return matrix_transpose(joined) if axis == -1 else joined
+
+
+@validated.kernel(Block)
+def check_block(x):
+    """A grid of matrices whose heights and widths fit."""
+    shapes = check_parts(x, 1)
+    p, q = check_sizes(x.meta, 2)
+    check_static(p * q == len(shapes), x)
+    rows = [shapes[i * q : (i + 1) * q] for i in range(p)]
+    require(
+        all(len({m for m, _ in row}) == 1 for row in rows)
+        and all([n for _, n in row] == [n for _, n in rows[0]] for row in rows),
+        "its blocks do not fit together",
+    )

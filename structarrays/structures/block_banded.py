@@ -11,6 +11,7 @@ from jax import lax
 from ..core import dtypes, explicit
 from ..core.dense import parameter
 from ..core.join import restrict
+from ..core.validation import BACKGROUND, check_leaves, check_offsets, check_sizes, check_static, validated
 from ..kernels import bands as band_kernel
 from .banded import Banded, bands, integers, matrix_shape, vectors
 from .block_diagonal import BlockDiagonal, _block_shape, _check_rest
@@ -397,3 +398,15 @@ def from_uniform(x: BlockDiagonal) -> BlockBanded:
     """A block-diagonal matrix of equal blocks as a block-banded one."""
     k, *block = x.meta[0]
     return BlockBanded._make(x._value[0], ((0,), (k, k), tuple(block)))
+
+
+@validated.kernel(BlockBanded)
+def check_block_banded(x):
+    """One stack of blocks for each block diagonal, of its length, and the background."""
+    check_static(type(x.meta) is tuple and len(x.meta) == 3, x)
+    _, grid, block = x.meta
+    check_sizes(grid, 2)
+    check_sizes(block, 2)
+    offsets = check_offsets(x.offsets, grid)
+    check_static(len(offsets) > 0, x)
+    check_leaves(x, *((band_kernel.diagonal_length(grid, k), *block) for k in offsets), BACKGROUND)

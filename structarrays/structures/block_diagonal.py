@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core import dtypes, explicit
 from ..core.dense import Dense, batch_shape_of, parameter
+from ..core.validation import BACKGROUND, check_leaves, check_sizes, check_static, validated
 from ..kernels import blocks as kernel
 from .blocks import Blocks, Run, batch_of_blocks
 
@@ -300,3 +301,10 @@ def side_by_side(x: BlockDiagonal, y: BlockDiagonal) -> list:
     ends = {*itertools.accumulate(k for k, _, _ in x.meta), *itertools.accumulate(k for k, _, _ in y.meta)}
     pairs = itertools.pairwise(sorted({0, *ends}))
     return [(between(x, *p)[0], between(y, *p)[0]) for p in pairs] or [(x.blocks[0], y.blocks[0])]
+
+
+@validated.kernel(BlockDiagonal)
+def check_block_diagonal(x):
+    """One stack of blocks for each run, and the background."""
+    check_static(type(x.meta) is tuple and len(x.meta) > 0, x)
+    check_leaves(x, *(check_sizes(run, 3) for run in x.meta), BACKGROUND)

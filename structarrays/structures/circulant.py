@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from ..core.entries import elements
 from ..core.join import join_pair
 from ..core.text import inline
+from ..core.validation import check_leaves, check_static, validated
 from .banded import batch_of
 from .diagonal import Identity
 from .fill import Fill
@@ -150,3 +151,10 @@ def _(x, y):
 @join_pair.kernel(Fill, Circulant, when=lambda x, y: len(x.meta) >= 2)
 def _(x, y):
     return y._rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.c.shape[-1])),), None), y
+
+
+@validated.kernel(Circulant)
+def check_circulant(x):
+    """The first column."""
+    check_static(x.meta is None, x)
+    check_leaves(x, x.c.shape[-1:])

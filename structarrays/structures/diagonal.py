@@ -6,6 +6,7 @@ from ..core.array import Array
 from ..core.dense import Dense, parameter
 from ..core.registry import FUNCTIONS
 from ..core.text import inline
+from ..core.validation import BACKGROUND, check_leaves, check_sizes, validated
 from ..functions.linalg_checks import integer
 from .banded import Banded, batch_of, matrix_shape
 from .fill import core_shape
@@ -189,3 +190,16 @@ def diag(v, k: int = 0):
         raise ValueError(f"diag: v must have one dimension or two, got shape {v.shape}")
     n = v.shape[0] + abs(k)
     return Diagonal(v) if k == 0 else Banded([v], (k,), (n, n))
+
+
+@validated.kernel(Diagonal)
+def check_diagonal(x):
+    """The diagonal and the background."""
+    check_leaves(x, (min(check_sizes(x.meta, 2)),), BACKGROUND)
+
+
+@validated.kernel(Identity)
+def check_identity(x):
+    """The scale and the background."""
+    check_sizes(x.meta, 2)
+    check_leaves(x, (), BACKGROUND)

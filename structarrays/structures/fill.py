@@ -8,6 +8,7 @@ from ..core import pattern
 from ..core.array import Array
 from ..core.dense import parameter
 from ..core.text import inline
+from ..core.validation import check_leaves, check_sizes, validated
 
 
 class Fill(Array):
@@ -87,3 +88,10 @@ def core_shape(shape, argument: str) -> tuple[int, ...]:
     if any(n < 0 for n in shape):
         raise ValueError(f"{argument} must not be negative, got {shape}")
     return shape
+
+
+@validated.kernel(Fill)
+def check_fill(x):
+    """The value."""
+    check_sizes(x.meta)
+    check_leaves(x, ())

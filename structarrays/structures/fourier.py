@@ -12,6 +12,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.entries import elements
 from ..core.factored import select_lines
+from ..core.validation import check_leaves, check_sizes, check_static, require, validated
 from ..functions.linalg import eig, eigh, eigvals, matmul, matrix_transpose
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from ..functions.rounding_and_parts import conj
@@ -280,3 +281,12 @@ def _(x):
     values = circulant_kernel.full_spectrum(x.c).real
     values, order = in_order(values, x.dtype)
     return values, product(_conjugate_transform(x), order.mT)
+
+
+@validated.kernel(Fourier)
+def check_fourier(x):
+    """A complex scalar, which has the batch shape and the dtype."""
+    check_static(type(x.meta) is tuple and len(x.meta) == 2 and type(x.meta[1]) is bool, x)
+    check_sizes(x.meta[:1])
+    check_leaves(x, ())
+    require(x.dtype.kind == "c", f"its dtype must be complex, got {x.dtype}")

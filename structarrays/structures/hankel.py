@@ -9,6 +9,7 @@ from ..core.dense import Dense, batch_shape_of
 from ..core.entries import elements
 from ..core.join import join_pair
 from ..core.text import inline
+from ..core.validation import check_leaves, check_sizes, validated
 from .banded import batch_of
 from .fill import Fill
 from .toeplitz import SOLVED_AS_DENSE, _line, checked, matrix_data
@@ -164,3 +165,10 @@ def _(x, i, j):
 @join_pair.kernel(Fill, Hankel, when=lambda x, y: len(x.meta) >= 2)
 def _(x, y):
     return y._rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.values.shape[-1])),), None), y
+
+
+@validated.kernel(Hankel)
+def check_hankel(x):
+    """One entry for each antidiagonal."""
+    m, n = check_sizes(x.meta, 2)
+    check_leaves(x, (m + n - 1 if m and n else 0,))

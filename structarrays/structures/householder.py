@@ -8,6 +8,7 @@ from ..core import dtypes, pattern
 from ..core.dense import Dense, batch_shape_of, parameter
 from ..core.entries import elements
 from ..core.recording import remark
+from ..core.validation import check_dense_part, check_parts, check_sizes, check_static, require, validated
 from ..functions.linalg import matmul, matrix_transpose, qr, svd, svdvals
 from ..functions.rounding_and_parts import conj
 from ..kernels import banded_qr as kernel
@@ -278,3 +279,15 @@ def _of_upper(x, inner):
         phases = jnp.pad(phases, [(0, 0)] * (phases.ndim - 1) + [(0, inner - phases.shape[-1])], constant_values=1)
         q = Diagonal._make((phases, None), (m, inner))
     return q, bands(diagonals, offsets, (inner, n), dtype=x.dtype, batch=x.batch_shape)
+
+
+@validated.kernel(Householder)
+def check_householder(x):
+    """Dense vectors and factors of reflectors, no longer and no more than the rows."""
+    check_static(type(x.meta) is tuple and len(x.meta) == 3 and type(x.meta[2]) is bool, x)
+    m, c = check_sizes(x.meta[:2], 2)
+    (k, w), (reflectors, one) = check_parts(x, 2, 2)
+    for part in x.parts:
+        check_dense_part(part)
+    require(reflectors == k and one == 1 and w >= 1 and max(k, c) <= m, "its reflectors do not fit its shape")
+    require(x.dtype.kind not in "iu", f"its dtype must not be {x.dtype}")

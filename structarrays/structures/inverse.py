@@ -9,6 +9,7 @@ from ..core.entries import elements
 from ..core.factored import Factored, as_matrix, part, scale, stored
 from ..core.operands import allow_dense, cast, densify, to_dense
 from ..core.recording import remark
+from ..core.validation import check_parts, check_static, require, validated
 from ..functions.linalg import det, inv, matmul, matrix_transpose, selected_inverse, slogdet, solve
 from ..functions.linalg_solvers import det_by_slogdet, logarithms
 from .banded import Banded
@@ -217,3 +218,11 @@ def _(x):
 def _(x):
     result, ok = inv.dispatch(x)
     return (densify(result, "linalg.selected_inverse") if type(result) is Inverse else result), ok
+
+
+@validated.kernel(Inverse)
+def check_inverse(x):
+    """A square matrix of floating-point numbers."""
+    check_static(x.meta is None, x)
+    ((m, n),) = check_parts(x, 1, 1)
+    require(m == n and x.dtype.kind not in "iu", "it must be of a square matrix of floating-point numbers")

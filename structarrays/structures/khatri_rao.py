@@ -8,6 +8,7 @@ from ..core import pattern
 from ..core.dense import Dense
 from ..core.entries import elements, elements_at, has_elements
 from ..core.factored import Factored, hadamard_pair, scale, select_lines, stored
+from ..core.validation import check_dense_part, check_parts, check_static, require, validated
 from ..functions.elementwise import multiply
 from ..functions.indexing import index
 from ..functions.linear_algebra import matmul, matrix_transpose
@@ -57,8 +58,9 @@ class KhatriRao(Factored):
     @staticmethod
     def _shape(leaves, meta):
         a, b = leaves
-        rows, width = a.shape[-2], a.shape[-1] * b.shape[-1]
-        return (*a.shape[:-2], width, rows) if meta else (*a.shape[:-2], rows, width)
+        *batch, rows, width = a.shape
+        width *= b.shape[-1]
+        return (*batch, width, rows) if meta else (*batch, rows, width)
 
     def _specs(self, spec, divides):
         *batch, rows, columns = spec
@@ -192,3 +194,12 @@ def _(x, key, axis):
         for p in x.parts
     )
     return KhatriRao._make(tuple(chosen), x.transposed)
+
+
+@validated.kernel(KhatriRao)
+def check_khatri_rao(x):
+    """Two matrices with equally many rows, the second of them dense."""
+    check_static(type(x.meta) is bool, x)
+    (m, _), (n, _) = check_parts(x, 2, 2)
+    require(m == n, f"its parts have {m} and {n} rows")
+    check_dense_part(x.parts[1])

@@ -13,6 +13,7 @@ from ..core.entries import element, elements
 from ..core.errors import StructureError
 from ..core.factored import Factored, chain, common_batch, merge_pair, parts_of, scale, stored, unified, with_batch
 from ..core.sharding import of_factors
+from ..core.validation import check_parts, check_static, validated
 from ..functions.elementwise import add
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..kernels import bands as bands_kernel
@@ -102,8 +103,10 @@ class Kronecker(Factored):
 
     @staticmethod
     def _shape(leaves, meta):
-        m, n = (math.prod(f.shape[axis] for f in leaves) for axis in (-2, -1))
-        return (*leaves[0].shape[:-2], m, n)
+        shapes = [
+            f.shape for f in leaves
+        ]  # each once: of factors in factors they would be asked for exponentially often
+        return (*shapes[0][:-2], math.prod(s[-2] for s in shapes), math.prod(s[-1] for s in shapes))
 
     def _specs(self, spec, divides):
         return of_factors(self.factors, spec, divides)
@@ -408,3 +411,10 @@ def has_hermitian_factors(x):
     """
     definite = "positive_definite" in x.assumptions and x.dtype.kind != "c" and has_square_factors(x)
     return definite or all(map(is_hermitian, x.factors))
+
+
+@validated.kernel(Kronecker)
+def check_kronecker(x):
+    """Two factors or more."""
+    check_static(x.meta is None, x)
+    check_parts(x, 2)

@@ -24,6 +24,7 @@ from ..core.factored import (
 )
 from ..core.registry import FUNCTIONS
 from ..core.sharding import of_factors
+from ..core.validation import check_parts, check_static, require, validated
 from ..functions.creation import tril, triu
 from ..functions.elementwise import abs as absolute
 from ..functions.elementwise import multiply
@@ -130,8 +131,9 @@ class KroneckerSum(Factored):
 
     @staticmethod
     def _shape(leaves, meta):
-        n = math.prod(f.shape[-1] for f in leaves)
-        return (*leaves[0].shape[:-2], n, n)
+        shapes = [f.shape for f in leaves]  # each once, as of a Kronecker product
+        n = math.prod(s[-1] for s in shapes)
+        return (*shapes[0][:-2], n, n)
 
     def _specs(self, spec, divides):
         return of_factors(self.factors, spec, divides)
@@ -366,3 +368,10 @@ def _(x, y, *, axes):
 @inner_pair.kernel(Kronecker, KroneckerSum)
 def _(x, y, *, axes):
     return chain(jnp.add, [inner(x, term, axes) for term in as_sum(y).terms])
+
+
+@validated.kernel(KroneckerSum)
+def check_kronecker_sum(x):
+    """Two square factors or more."""
+    check_static(x.meta is None, x)
+    require(all(m == n for m, n in check_parts(x, 2)), "its factors must be square")

@@ -20,6 +20,7 @@ from ..core.factored import (
     unified,
 )
 from ..core.registry import FUNCTIONS
+from ..core.validation import check_parts, check_static, require, validated
 from ..functions.elementwise import multiply
 from ..functions.indexing import index
 from ..functions.linear_algebra import matmul, matrix_transpose
@@ -341,3 +342,11 @@ def _(x, key, axis):
     own, (item, operands) = u if axis == -2 else v, key
     chosen = index(own, operands, key=line_key(own, item, -2))
     return low_rank(*((chosen, v) if axis == -2 else (u, chosen)))
+
+
+@validated.kernel(LowRank)
+def check_low_rank(x):
+    """Two factors with equally many columns."""
+    check_static(x.meta is None, x)
+    (_, r), (_, s) = check_parts(x, 2, 2)
+    require(r == s, f"its factors have {r} and {s} columns")

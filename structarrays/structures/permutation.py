@@ -9,7 +9,7 @@ from ..core.array import Array
 from ..core.dense import parameter
 from ..core.entries import elements
 from ..core.text import inline
-from ..core.validation import validated
+from ..core.validation import check_leaves, check_static, require, validated
 from ..kernels import permutations as kernel
 from ..kernels.sparse import over_batch
 from .sparse import Sparse, _integers
@@ -166,14 +166,18 @@ def _check(p, n):
     if p.size and (int(p.min()) < 0 or int(p.max()) >= n):
         bad = int(p.min()) if int(p.min()) < 0 else int(p.max())
         raise ValueError(f"p must hold each of 0, ..., {n - 1} once, got {bad}")
-    for row in p.reshape(-1, n) if n else ():
-        counts = np.bincount(row, minlength=n)
-        if counts.max() > 1:
-            raise ValueError(f"p must hold each of 0, ..., {n - 1} once, got {int(counts.argmax())} more than once")
+    in_order = np.sort(p, axis=-1)
+    twice = in_order[..., :-1][in_order[..., :-1] == in_order[..., 1:]]
+    if twice.size:
+        raise ValueError(f"p must hold each of 0, ..., {n - 1} once, got {int(twice[0])} more than once")
 
 
 @validated.kernel(Permutation)
-def _(x):
+def check_permutation(x):
+    """Each index once."""
+    check_static(isinstance(x.meta, np.dtype), x)
+    check_leaves(x, x.p.shape[-1:], dtype=False)
+    require(x.p.dtype.kind == "i", f"its parameter must be integers, got {x.p.dtype}")
     _check(np.asarray(x.p), x.shape[-1])
 
 

@@ -25,6 +25,7 @@ from ..core.factored import (
 from ..core.join import is_zero_outside
 from ..core.operands import to_dense
 from ..core.registry import Registry
+from ..core.validation import check_parts, check_static, require, validated
 from ..functions.elementwise import abs as absolute
 from ..functions.elementwise import multiply
 from ..functions.indexing import index
@@ -424,3 +425,11 @@ def _(x, key, axis):
     own = x.factors[place]
     chosen = index(own, operands, key=line_key(own, item, axis))
     return product(chosen, *x.factors[1:]) if axis == -2 else product(*x.factors[:-1], chosen)
+
+
+@validated.kernel(Product)
+def check_product(x):
+    """Two factors or more, of which neighbours fit."""
+    check_static(x.meta is None, x)
+    shapes = check_parts(x, 2)
+    require(all(a[1] == b[0] for a, b in zip(shapes, shapes[1:])), "neighbours among its factors do not fit")

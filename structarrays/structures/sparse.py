@@ -11,7 +11,7 @@ from ..core import dtypes, explicit, pattern
 from ..core.array import Array
 from ..core.dense import parameter
 from ..core.text import inline
-from ..core.validation import validated
+from ..core.validation import BACKGROUND, check_leaves, check_sizes, check_static, require, validated
 from ..kernels import sparse as kernel
 from ..kernels import sparse_host as host
 from .banded import batch_of
@@ -491,11 +491,19 @@ def zero_sparse(shape, dtype=None, batch=(), background=None):
 
 
 @validated.kernel(Sparse)
-def _(x):
+def check_sparse(x):
     """Coordinates in range and in their order, each once; padding behind them."""
+    check_static(type(x.meta) is tuple and len(x.meta) == 3 and type(x.meta[2]) is bool, x)
+    ndim = len(check_sizes(x.meta[0]))
+    check_static(ndim > 0 and sorted(check_sizes(x.meta[1], ndim)) == list(range(ndim)), x)
+    require(len(x._value[0]) == ndim + 2, f"it has {len(x._value[0])} parameters, not {ndim + 2}")
     coordinates = [np.asarray(c) for c in x._keys()]
-    if any(c.shape != x.data.shape or c.dtype.kind != "i" for c in coordinates):
-        raise ValueError("the coordinates of a Sparse must be integers, one for each entry")
+    data, *_, background = x._value[0]
+    check_leaves(Sparse._make((data, background), x.meta), data.shape[-1:], BACKGROUND)
+    require(
+        all(c.shape == data.shape and c.dtype.kind == "i" for c in coordinates),
+        "the coordinates of a Sparse must be integers, one for each entry",
+    )
     stored = functools.reduce(
         np.logical_and, [(c >= 0) & (c < n) for c, n in zip(coordinates, x._sizes(), strict=True)]
     )

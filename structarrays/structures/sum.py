@@ -33,6 +33,7 @@ from ..core.join import join
 from ..core.operands import densify
 from ..core.reductions import squared_magnitude
 from ..core.registry import FUNCTIONS
+from ..core.validation import check_parts, check_static, require, validated
 from ..functions.elementwise import add, multiply
 from ..functions.indexing import index
 from ..functions.linalg_norms import diagonal
@@ -406,3 +407,10 @@ def inner(x, y, axes) -> jax.Array:
     if kernel is not None:
         return kernel.run(x, y, axes=axes)
     return sum_of(multiply.dispatch(conj(x) if x.dtype.kind == "c" else x, y), axis=axes)._dense()
+
+
+@validated.kernel(Sum)
+def check_sum(x):
+    """Two terms or more of one shape."""
+    check_static(x.meta is None, x)
+    require(len(set(check_parts(x, 2))) == 1, "its terms have several shapes")

@@ -9,6 +9,7 @@ from ..core.dense import parameter
 from ..core.elementwise import is_real
 from ..core.entries import elements
 from ..core.join import join_pair, restrict_to
+from ..core.validation import check_leaves, check_static, validated
 from ..kernels import bands, triangles
 from .banded import batch_of
 from .diagonal import Diagonal
@@ -323,3 +324,11 @@ def _(x, y):
 @restrict_to.kernel(Array, Mirrored)
 def _(x, y):
     return y._rebuild(y._gather(x._dense()), None)
+
+
+@validated.kernel(Symmetric)
+@validated.kernel(Hermitian)
+def check_mirrored(x):
+    """A square matrix."""
+    check_static(type(x.meta) is bool, x)
+    check_leaves(x, x.data.shape[-1:] * 2)

@@ -10,6 +10,7 @@ from ..core.dense import Dense, batch_shape_of, parameter
 from ..core.entries import elements
 from ..core.join import holds, is_zero_outside, join, join_pair, meet_pair, restrict_to
 from ..core.text import inline
+from ..core.validation import check_leaves, check_sizes, check_static, validated
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import toeplitz as kernel
 from ..kernels.bands import diagonal_length
@@ -451,3 +452,13 @@ def _(x, y):
 @restrict_to.kernel(Toeplitz, Banded)
 def _(x, y):
     return at_diagonals(x, y.offsets)
+
+
+@validated.kernel(Toeplitz)
+def check_toeplitz(x):
+    """One entry for each stored diagonal, all of them inside of the matrix."""
+    check_static(type(x.meta) is tuple and len(x.meta) == 3 and all(type(k) is int for k in x.meta[:2]), x)
+    low, high = kernel.full_range(check_sizes(x.core_shape, 2))
+    count = x.last - x.first + 1
+    check_static(count == 0 or low <= x.first <= x.last <= high, x)
+    check_leaves(x, (count,))

@@ -9,6 +9,7 @@ from ..core.array import Array
 from ..core.dense import parameter
 from ..core.entries import elements
 from ..core.join import holds, is_zero_outside, join_pair, meet_pair, restrict, restrict_to
+from ..core.validation import BACKGROUND, check_leaves, check_static, validated
 from ..kernels import bands, triangles
 from .banded import Banded, at_offsets, batch_of
 from .diagonal import Diagonal
@@ -303,3 +304,10 @@ def _(x, y):
 @restrict_to.kernel(Array, Triangular)
 def _(x, y):
     return y._rebuild(y._gather(x._dense()), None)
+
+
+@validated.kernel(Triangular)
+def check_triangular(x):
+    """A matrix and the background."""
+    check_static(type(x.meta) is tuple and list(map(type, x.meta)) == [bool, bool], x)
+    check_leaves(x, x.data.shape[-2:], BACKGROUND)
