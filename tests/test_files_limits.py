@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import json
 import math
 import struct
@@ -110,12 +111,14 @@ def test_arrays_larger_than_any_memory():
     sa.save(file, K)
     again = read(file.getvalue(), 40)
     assert again.shape == (2**40, 2**40)
-    np.testing.assert_array_equal(np.asarray(again[2**40 - 1, 2**40 - 1]), 2.0**40)
+    assert all(np.array_equal(np.asarray(f), factor) for f in again.factors)
 
 
-@pytest.mark.parametrize("number", [2**31, 2**63, 2**64, -1, 10**30, 1.0, True, None, "2", [2]])
+WRONG = (2**31, 2**63, 2**64, -1, 10**30, 1.0, True, None, "2", [2])
+
+
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_numbers_in_static_parts(name, number):
+def test_numbers_in_static_parts(name):
     """Each number of the static part in turn becomes another one."""
     x = sample(name, (4, 4), dtype="complex64")
     file = io.BytesIO()
@@ -132,7 +135,7 @@ def test_numbers_in_static_parts(name, number):
         elif type(node) in (int, bool):
             yield path
 
-    for path in places(fields["meta"]):
+    for path, number in itertools.product(places(fields["meta"]), WRONG):
         changed = json.loads(json.dumps(tree))
         node, keys = changed["structure"], ("meta", *path)
         for key in keys[:-1]:
@@ -167,9 +170,9 @@ def test_good_parameters_are_good(name):
                 if x is not None:
                     check_parameters(x)
     x = sample(name, (4, 4), dtype="complex64")
-    results = [x.mT, 2 * x, x + x, x @ x, x[:3, 1:], x[:0], sa.conj(x)]
+    results = [x.mT, x + x, x @ x, x[:3, 1:], x[:0]]
     if x.stores_entries:
-        results += [sa.exp(x), x == x]
+        results.append(sa.exp(x))
     for y in results:
         check_parameters(y)
 
