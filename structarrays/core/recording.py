@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import jax
+import numpy as np
 
 from . import explicit
 from .registry import FUNCTIONS
+from .text import leaf_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -87,8 +89,12 @@ def describe(value: object) -> str:
     from .array import Array
 
     if isinstance(value, Array):
-        background = " + background" if value.stores_entries and value.background is not None else ""
-        return f"{type(value).__name__}{background} {value.shape}"
+        name = type(value).__name__
+        try:
+            background = " + background" if value.stores_entries and value.background is not None else ""
+            return f"{name}{background} {value.shape}"
+        except Exception:  # its leaves need not be arrays
+            return f"{name}({', '.join(map(leaf_text, value._value[0]))})"
     if isinstance(value, (tuple, list)):
         # A flag beside the result, which checked functions return, is no array of ours.
         return ", ".join(describe(v) for v in value if isinstance(v, Array))
@@ -297,15 +303,32 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Log:
         raise TypeError(f"explain: function must be a function, then come its arguments; got {type(function).__name__}")
     with _logging(Log()) as log:
         leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=is_array)
-        dynamic = [v if isinstance(v, Array) or isinstance(v, jax.Array) else None for v in leaves]
+        dynamic = [v if isinstance(v, Array | jax.Array) and _is_traceable(v) else None for v in leaves]
+        results: Any = None
 
         def run(values: Sequence[Any]) -> Any:
+            nonlocal results
             merged = [v if d is not None else fixed for v, d, fixed in zip(values, dynamic, leaves, strict=True)]
             a, k = jax.tree.unflatten(tree, merged)
-            return function(*a, **k)
+            results = jax.tree.flatten(function(*a, **k))
+            return [leaf if _is_traceable(leaf) else None for leaf in results[0]]
 
-        log.result = jax.eval_shape(run, dynamic)
+        shapes = jax.eval_shape(run, dynamic)
+        # What is no array comes back as it is.
+        merged = [fixed if shape is None else shape for shape, fixed in zip(shapes, results[0], strict=True)]
+        log.result = jax.tree.unflatten(results[1], merged)
     return log
+
+
+def _is_traceable(x: object) -> bool:
+    """Whether JAX takes all leaves of a pytree for arrays: they have numbers, or derivatives by integers."""
+    scalars = (bool, int, float, complex)
+    arrays = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)
+    return all(
+        isinstance(leaf, scalars)
+        or (isinstance(leaf, arrays) and (isinstance(leaf, jax.Array) or leaf.dtype.kind in "biufcV"))
+        for leaf in jax.tree.leaves(x)
+    )
 
 
 def recorded_call(function: Function[Any], static: tuple[Any, ...], arrays: Sequence[Any]) -> Any:

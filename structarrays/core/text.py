@@ -11,7 +11,7 @@ import numpy as np
 def readable(leaf: Any) -> bool:
     """Whether a leaf has values that this process can look at."""
     if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
-        return isinstance(leaf, np.ndarray)
+        return isinstance(leaf, np.ndarray) and leaf.dtype != jax.dtypes.float0
     return leaf.is_fully_addressable and not leaf.is_deleted()
 
 
@@ -63,6 +63,28 @@ def inline(data: jax.Array | np.ndarray) -> tuple[str, bool]:
     if len(text) > 100:
         return f"<{data.dtype}{list(data.shape)}>", False
     return " ".join(text.split("\n")).replace("  ", " ") if data.ndim > 1 else text, data.size <= 10
+
+
+def leaf_text(leaf: Any) -> str:
+    """A leaf of a pytree in a few characters: a tracer, a deleted or far-away buffer, or whatever else stands in place of an array. It
+    never raises.
+    """
+    try:
+        if isinstance(leaf, jax.core.Tracer):
+            return f"Traced<{leaf.aval.str_short()}>"
+        if readable(leaf):
+            return inline(leaf)[0]
+        if isinstance(leaf, jax.Array):
+            return f"{'deleted' if leaf.is_deleted() else 'distributed'}<{leaf.dtype}{list(leaf.shape)}>"
+        if isinstance(leaf, np.ndarray):
+            return f"float0{list(leaf.shape)}"
+        text = repr(leaf)
+    except Exception:  # of a class of anyone
+        return f"<{type(leaf).__name__}>"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+_LONGEST = 200
 
 
 def size_text(count: int) -> str:

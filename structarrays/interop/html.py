@@ -2,7 +2,6 @@
 
 import html
 
-import jax
 import numpy as np
 
 from ..core.array import Array
@@ -12,6 +11,7 @@ from ..core.pattern import BACKGROUND, COLOURS, NAMES, grid, matrix_shape
 from ..core.recording import Log
 from ..core.registry import FUNCTIONS
 from ..core.text import inline, readable, size_text
+from .printing import is_readable
 
 CELLS, CELLS_OF_PART = 40, 20
 """The pattern of an array has at most so many cells along a side, and that of a part of it."""
@@ -26,12 +26,11 @@ _GRID = "display:grid;grid-template-columns:max-content auto;column-gap:1em;alig
 
 
 def to_html(x: Array) -> str:
-    """The HTML of an array; it never fails, computes nothing, and of the values it looks at no more than `repr` does."""
+    """The HTML of an array; it never raises, computes nothing, and of the values it looks at no more than `repr` does."""
     try:
         return _card(x)
-    except (AttributeError, IndexError, TypeError, ValueError):  # leaves that are no arrays, or have too few dimensions
-        leaves = ", ".join(map(repr, jax.tree.leaves(x)))
-        return f"<div><pre>{html.escape(f'{type(x).__name__}({leaves})')}</pre></div>"
+    except Exception:  # leaves that are no arrays, or have too few dimensions
+        return f"<div><pre>{html.escape(repr(x))}</pre></div>"
 
 
 def _card(x) -> str:
@@ -42,16 +41,12 @@ def _card(x) -> str:
         f'<div style="display:flex;flex-wrap:wrap;gap:.4em 1.2em;margin:.4em 0">{drawn}{_facts(x)}</div>',
         legend,
     ]
-    if type(x) is Dense or not _is_readable(x):
+    if type(x) is Dense or not is_readable(x):
         texts.append(f'<pre style="margin:.4em 0 0;overflow-x:auto;max-width:100%">{html.escape(repr(x))}</pre>')
     elif isinstance(x, Factored) and x.parts:
         texts.append(_branches(x, [PARTS]))
     style = "border:1px solid rgba(128,128,128,.4);border-radius:4px;padding:.5em .8em"
     return f'<div class="structarrays" style="{style};display:inline-block;box-sizing:border-box;max-width:100%">{"".join(texts)}</div>'
-
-
-def _is_readable(x) -> bool:
-    return all(map(readable, jax.tree.leaves(x)))
 
 
 def _bold(text) -> str:
@@ -60,7 +55,7 @@ def _bold(text) -> str:
 
 def _remarks(x) -> str:
     """What a structure says of itself beside its shape."""
-    if type(x) is Dense or not _is_readable(x):
+    if type(x) is Dense or not is_readable(x):
         return ""
     texts = [t for t in x._describe()[0] if t not in (f"shape={x.shape}", str(x.shape))]
     return f" {', '.join(texts)}" if texts else ""

@@ -7,20 +7,39 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.factored import Factored
 from ..core.registry import FUNCTIONS
-from ..core.text import array_text, inline, readable, size_text
+from ..core.text import array_text, inline, leaf_text, readable, size_text
 
 _SMALL = 12
 """Structured matrices up to this size are shown by `str` entry by entry."""
 
 
 def to_repr(x: Array) -> str:
-    """The `repr` of an array; it never fails, and looks at no more elements than it shows."""
-    if type(x) is Dense:
-        return _dense_repr(x)
+    """The `repr` of an array; it never raises, and looks at no more elements than it shows."""
+    if is_readable(x):
+        try:
+            return _dense_repr(x) if type(x) is Dense else _structured_repr(x)
+        except Exception:  # the leaves need not be those of an array: see `tree_unflatten` of JAX
+            pass
+    return f"{type(x).__name__}({', '.join(_parameters(x))})"
+
+
+def _parameters(x) -> list[str]:
+    """What stands in place of the parameters of an array, each in a few characters."""
+    values = x._value[0]
+    if len(values) > 1 and values[-1] is None:
+        values = values[:-1]  # most often a background that there is none
+    return [to_repr(value) if isinstance(value, Array) else leaf_text(value) for value in values]
+
+
+def is_readable(x) -> bool:
+    """Whether all parameters of an array have values that can be looked at; a background need not be there."""
+    *first, last = x._value[0]
+    values = first if first and last is None and x.stores_entries else (*first, last)
+    return all(is_readable(value) if isinstance(value, Array) else readable(value) for value in values)
+
+
+def _structured_repr(x) -> str:
     name = type(x).__name__
-    if not all(map(readable, _leaves(x))):
-        shapes = ", ".join(_unread(leaf) for leaf in _leaves(x))
-        return f"{name}({shapes})"
     texts, complete = x._describe()
     texts.append(f"dtype={x.dtype}")
     if getattr(x, "stores_entries", False) and x.background is not None:
@@ -59,22 +78,11 @@ def _leaves(x):
     return jax.tree.leaves(x)
 
 
-def _unread(leaf) -> str:
-    """A leaf whose values cannot be looked at: a tracer, a deleted or far-away buffer, a placeholder in a pytree."""
-    if isinstance(leaf, jax.core.Tracer):
-        return f"Traced<{leaf.aval.str_short()}>"
-    if isinstance(leaf, jax.Array):
-        return f"{'deleted' if leaf.is_deleted() else 'distributed'}<{leaf.dtype}{list(leaf.shape)}>"
-    return repr(leaf)
-
-
 # ---- dense ----------------------------------------------------------------------------------------------------------
 
 
 def _dense_repr(x) -> str:
     (data,) = x._value[0]
-    if not readable(data):
-        return f"Dense({_unread(data)})"
     prefix, suffix = "Dense(", f", dtype={data.dtype})"
     if data.size == 0:
         shape = "" if data.shape == (0,) else f", shape={data.shape}"
@@ -95,9 +103,16 @@ def _assumed(x) -> str:
 
 
 def to_str(x: Array) -> str:
-    """The numbers alone; in a small structured matrix a dot stands for a structural zero."""
-    if not all(map(readable, _leaves(x))):
-        return to_repr(x)
+    """The numbers alone; in a small structured matrix a dot stands for a structural zero. It never raises."""
+    if is_readable(x):
+        try:
+            return _numbers(x)
+        except Exception:  # as in `to_repr`
+            pass
+    return to_repr(x)
+
+
+def _numbers(x) -> str:
     if type(x) is Dense:
         data = x._value[0][0]
         return str(np.asarray(data)[()]) if data.ndim == 0 else array_text(data, separator=" ")
