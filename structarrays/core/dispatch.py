@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..kernels.flags import are_defaults, independent
 from . import dtypes, explicit
 from .array import COMPILED, RETRIED, Array, dynamic_classes
 from .contexts import eager_retry, linalg_errors
@@ -211,11 +212,12 @@ class Function(Registry[Any], Generic[R]):
         if kernel is None:
             return NotImplemented
         log = active_log() if RECORDING else None
+        run = kernel.run if are_defaults() else independent(kernel.run)
         if log is None:
-            result = kernel.run(*arrays, **static)
+            result = run(*arrays, **static)
         else:
             with log.event(self.name, arrays, "eager kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
-                result = kernel.run(*arrays, **static)
+                result = run(*arrays, **static)
             if result is NotImplemented:
                 log.events.remove(event)
             else:

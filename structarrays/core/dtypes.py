@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..kernels.flags import independent
+
 if TYPE_CHECKING:
     from .typing import DTypeLike
 
@@ -179,6 +181,7 @@ def native(value: Any) -> Any:
     return value.astype(value.dtype.newbyteorder("=")) if foreign else value
 
 
+@independent
 def promote(*dtypes: np.dtype) -> np.dtype:
     """The dtype of a result of operands of these (strong) dtypes, by JAX's lattice."""
     result = dtypes[0]

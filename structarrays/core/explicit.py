@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, use_abstract_mesh
 
+from ..kernels.flags import are_defaults, independent
 from .tracing import compiling
 
 if TYPE_CHECKING:
@@ -45,9 +46,11 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
     """Let a function of pytrees of arrays compute with axes of the type `Auto` where its arguments lie on explicit ones.
 
     The results lie on the explicit axes again, divided as `propagation` finds. Call it while JAX traces; `jit` is for eager calls.
+    JAX's flags about promotion are out of force, too.
     """
 
     @functools.wraps(function)
+    @independent
     def computed(*args: Any) -> T:
         leaves, tree = jax.tree.flatten(args)
         mesh = _mesh(leaves)
@@ -88,8 +91,10 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
 
 def call(function: Callable[..., T], *args: Any) -> T:
     """The result of a function that computes as `automatic` says, outside of compiled functions, too."""
-    compiled: Callable[..., T] = function if _mesh(jax.tree.leaves(args)) is None else jit(function)
-    return compiled(*args)
+    if _mesh(jax.tree.leaves(args)) is not None:
+        compiled: T = jit(function)(*args)
+        return compiled
+    return function(*args) if are_defaults() else independent(function)(*args)
 
 
 def is_automatic(mesh: Any) -> bool:

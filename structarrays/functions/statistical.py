@@ -22,6 +22,7 @@ from ..core.reductions import (
     spreading,
 )
 from ..kernels import statistical as kernels
+from ..kernels.flags import custom_jvp
 
 # ---- what is reduced by ------------------------------------------------------------------------------------------
 
@@ -72,7 +73,7 @@ def _repeated_squaring(value, count):
     return jax.lax.while_loop(lambda state: jnp.any(state[2] > 0), step, start)[0]
 
 
-_differentiable_power = jax.custom_jvp(_repeated_squaring)
+_differentiable_power = custom_jvp(_repeated_squaring)
 
 
 @_differentiable_power.defjvp

@@ -33,6 +33,8 @@ from structarrays.kernels import (
     tridiagonal,
 )
 
+from .flags import custom_jvp
+
 
 def solve(diagonals, offsets, n, b, positive_definite=False):
     """Solve ``A x = b``.
@@ -268,7 +270,7 @@ def _solve_general(*args, offsets, n, transposed):
 # Determinants
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def _slogdet(kl, ku, rows):
     return _batched(rows, kl=kl, ku=ku, gradient=False)
 
@@ -280,7 +282,7 @@ def _(kl, ku, primals, tangents):
     return (sign, logabsdet), _changes(sign, gradient, tangent)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def _slogdet_and_gradient(kl, ku, rows):
     """And the derivative of the logarithm by the entries, in the storage of `rows`."""
     return _batched(rows, kl=kl, ku=ku, gradient=True)
@@ -354,7 +356,7 @@ def _determinant(rows, kl, ku, gradient):
 # Cholesky
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def _cholesky(n, w, columns):
     system = functools.partial(banded_cholesky.cholesky, n=n, w=w)
 

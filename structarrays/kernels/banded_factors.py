@@ -16,6 +16,8 @@ from jax import lax
 
 from structarrays.kernels import banded_lu, banded_rows, banded_systems
 
+from .flags import custom_jvp
+
 # ---- factors -------------------------------------------------------------------------------------------------------
 
 
@@ -31,7 +33,7 @@ def factor(diagonals, offsets, n):
     return _factor(kl, ku, jnp.broadcast_to(rows, (*batch, *rows.shape[-2:])))
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def _factor(kl, ku, rows):
     def whole_batch(rows):
         system = functools.partial(_factor_one, kl=kl, ku=ku)

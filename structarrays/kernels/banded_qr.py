@@ -18,6 +18,8 @@ from jax import lax
 
 from structarrays.kernels import banded, banded_rows, banded_systems
 
+from .flags import custom_jvp
+
 # Rows below the diagonal up to which the loop over the columns is compiled to a native loop if it is written row by row.
 _NATIVE_ROWS = 2
 
@@ -56,7 +58,7 @@ def factor(diagonals, offsets, shape):
     return _factor(kl, rows)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
 def _factor(kl, rows):
     def whole_batch(rows):
         return banded_systems.one_by_one(functools.partial(_factor_one, kl), rows.shape[:-2], rows)

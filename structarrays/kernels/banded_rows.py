@@ -6,11 +6,12 @@ of the matrix, for the ``kl`` subdiagonals, the diagonal and the ``ku`` superdia
 
 import functools
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
 from structarrays.kernels import bands
+
+from .flags import custom_jvp
 
 # XLA makes a native loop of what touches about 1 KB in an iteration, of inner loops in one of theirs. So rows are cut to pieces, and these are
 # the bytes found to be native, for all bandwidths and dtypes: of a row from the diagonal on that may be copied and subtracted as a whole;
@@ -42,7 +43,7 @@ def from_diagonals(diagonals, offsets, n, dtype, first=0, count=None, beside=0):
     return _from_diagonals(tuple(offsets), first, n if count is None else count, beside, dtype, tuple(diagonals))
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2, 3, 4))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2, 3, 4))
 def _from_diagonals(offsets, first, count, beside, dtype, diagonals):
     shape, columns = _columns(offsets, first, count, beside, dtype, diagonals)
     rows = jnp.zeros(shape, dtype)

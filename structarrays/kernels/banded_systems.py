@@ -10,7 +10,8 @@ import math
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_batching import custom_vmap
+
+from .flags import custom_vmap
 
 
 def solve(kernel, matrix, ranks, matvec, b, factor=None):

@@ -15,6 +15,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
+from .flags import custom_jvp
+
 # The time to compile one fused expression grows with its terms, so matrices with more diagonals than this are
 # multiplied by a loop over them.
 _UNROLLED_DIAGONALS = 48
@@ -218,7 +220,7 @@ def _apply(diagonals, offsets, shape, x, axis, divided):
     return _sum_of_products(offsets, shape, axis, divided, diagonals, x)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2, 3))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2, 3))
 def _sum_of_products(offsets, shape, axis, divided, diagonals, x):
     """The result of `_apply` for diagonals that are not empty."""
     m, n = shape

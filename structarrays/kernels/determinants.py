@@ -5,10 +5,11 @@ import functools
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.custom_batching import custom_vmap
+
+from .flags import custom_jvp, custom_vmap
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def of_parts(multiplied, logarithms, parts) -> Array:
     """The product of the determinants of parts, by their logarithms where it, or one of them, leaves the range of floating-point numbers.
 

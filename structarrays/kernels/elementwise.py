@@ -10,6 +10,8 @@ from jax import Array
 
 from structarrays.kernels import complex_functions
 
+from .flags import custom_jvp
+
 
 def _is_complex(x: Array) -> bool:
     return jnp.issubdtype(x.dtype, jnp.complexfloating)
@@ -60,7 +62,7 @@ def atanh(x: Array, /) -> Array:
     return complex_functions.atanh(x) if _is_complex(x) else _real_atanh(x)
 
 
-@jax.custom_jvp
+@custom_jvp
 def _real_atanh(x: Array) -> Array:
     # Not jnp.atanh, whose error is that of XLA's log1p.
     magnitude = jnp.abs(x)
@@ -328,7 +330,7 @@ def remainder(x1: Array, x2: Array, /) -> Array:
     return jnp.remainder(x1, x2)
 
 
-@jax.custom_jvp
+@custom_jvp
 def _float_remainder(x1: Array, x2: Array) -> Array:
     # A zero must have the sign of x2, jnp gives it that of x1 (jax-ml/jax#40028).
     result = jnp.remainder(x1, x2)

@@ -9,11 +9,11 @@ they may have theirs; but to write one out is a copy, so all transforms here do 
 
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from .devices import put
+from .flags import custom_jvp
 
 
 def by_rows(x: Array) -> Array:
@@ -21,7 +21,7 @@ def by_rows(x: Array) -> Array:
     return lax.optimization_barrier(x.reshape(-1)).reshape(x.shape)
 
 
-@jax.custom_jvp
+@custom_jvp
 def _guarded(x):
     return x
 

@@ -13,13 +13,15 @@ from jax import Array, lax
 
 from structarrays.kernels import bands, triangles
 
+from .flags import custom_jvp
+
 _ALPHA = (1 + math.sqrt(17)) / 8
 
 _WIDTH = 32
 """Columns of a panel."""
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
 def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     """The lower factor and ``d`` (..., n, n), and the order of the rows ``perm`` (..., n): ``a[perm][:, perm] == lower @ d @ lower^H``.
 

@@ -24,6 +24,8 @@ from jax import Array, lax
 from structarrays.kernels import determinants, triangles, tridiagonal
 from structarrays.kernels.tridiagonal_form import pivots, tridiagonal_form
 
+from .flags import custom_jvp
+
 # ---- forming ---------------------------------------------------------------------------------------------------------
 
 
@@ -120,7 +122,7 @@ def _largest(factors, diagonal) -> int | None:
     return i if size > _SMALL else None
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+@functools.partial(custom_jvp, nondiff_argnums=(2,))
 def bases(factors: tuple[Array, ...], shift: Array, diagonal: tuple[bool, ...]) -> Bases:
     """Bases that make a system easy, as constants of calculus: those for a system of which derivatives are taken, by the factors or by
     the shift, are eigenvectors.
@@ -243,7 +245,7 @@ def apply_along(q, data, axis, *, transpose, conjugate):
 # ---- determinants ----------------------------------------------------------------------------------------------------
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+@functools.partial(custom_jvp, nondiff_argnums=(2, 3))
 def slogdet(factors: tuple[Array, ...], shift: Array, spectrum, diagonal: tuple[bool, ...]) -> tuple[Array, Array]:
     """Sign and logarithm of the magnitude of the determinant; the arguments are those of `solve`.
 
@@ -264,7 +266,7 @@ def _(spectrum, diagonal, primals, tangents):
     return jax.jvp(lambda *args: _by_eigenvalues(*args, spectrum, diagonal), primals, tangents)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+@functools.partial(custom_jvp, nondiff_argnums=(2, 3))
 def _by_eigenvalues(factors, shift, spectrum, diagonal):
     r"""`slogdet` by the eigenvalues, with derivatives.
 
@@ -288,7 +290,7 @@ def _(spectrum, diagonal, primals, tangents):
     return (sign, logabsdet), (jnp.zeros_like(sign), total)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+@functools.partial(custom_jvp, nondiff_argnums=(2, 3))
 def _gradients(factors, shift, spectrum, diagonal):
     """The derivatives of the logarithm of the determinant: for each factor the matrix ``G`` with ``tr(G dA)`` (of a diagonal one
     its diagonal), and for the shift a number.

@@ -15,6 +15,8 @@ from jax import Array, lax
 
 from structarrays.kernels import determinants, elementwise, statistical
 
+from .flags import custom_jvp
+
 
 def _real_dtype(x: Array) -> numpy.dtype:
     return jnp.finfo(x.dtype).dtype
@@ -133,7 +135,7 @@ def _det_of_few_rows(x):
     return value
 
 
-@jax.custom_jvp
+@custom_jvp
 def _det(x):
     return jnp.linalg.det(x)
 
@@ -169,7 +171,7 @@ def slogdet(x: Array, /) -> tuple[Array, Array]:
     return sign, logabsdet
 
 
-@jax.custom_jvp
+@custom_jvp
 def _slogdet_of_two_rows(x):
     """By elimination: JAX takes the logarithm of ``a d - b c`` (0.10), which overflows where the logarithm does not."""
     exchanged, ((pivot, _), _), _, rest = _eliminated(x)
@@ -275,7 +277,7 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     return _pinv(x, _relative_tolerance(x, rtol)[..., 0])
 
 
-@jax.custom_jvp
+@custom_jvp
 def _pinv(x, rtol):
     return jnp.linalg.pinv(x, rtol=rtol)
 

@@ -5,7 +5,8 @@ import functools
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.custom_batching import custom_vmap
+
+from .flags import custom_vmap
 
 
 def repeat(step, state, count: Array, *, width: int, depth: int):

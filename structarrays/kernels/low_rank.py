@@ -14,6 +14,8 @@ import numpy as np
 
 from structarrays.kernels.linalg_dense import qr
 
+from .flags import custom_jvp
+
 
 def svd(u, v):
     """``U`` (..., m, q), ``s`` (..., q) and ``V`` (..., n, q) with ``u @ v.mT = U @ diag(s) @ V^H``, q the least of m, n and r.
@@ -29,7 +31,7 @@ def _adjoint(x):
     return x.conj().mT
 
 
-@jax.custom_jvp
+@custom_jvp
 def singular_values(u, v):
     """The singular values, descending, (..., q)."""
     (_, ru), (_, rv) = qr(u), qr(v)
@@ -44,7 +46,7 @@ def _(primals, tangents):
     return s, jnp.sum((left.conj() * moved).real, axis=-2)
 
 
-@jax.custom_jvp
+@custom_jvp
 def pinv(u, v, rtol):
     """Factors ``p`` (..., n, q) and ``h`` (..., m, q) of the pseudo-inverse ``p @ h.mT``; see `pseudo_inverse.pinv`."""
     left, s, right = svd(u, v)
@@ -84,7 +86,7 @@ def _(primals, tangents):
     return (p, h), (dp, rows.conj())
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+@functools.partial(custom_jvp, nondiff_argnums=(2,))
 def truncated(u, v, rank):
     """Factors of the best approximation of this rank, the left one with the singular values in it."""
     left, s, right = svd(u, v)

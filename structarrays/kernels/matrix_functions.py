@@ -8,6 +8,8 @@ from jax import Array, lax
 
 from structarrays.kernels import kronecker_schur, linalg_dense, loops, triangles
 
+from .flags import custom_jvp
+
 # ---- the exponential -------------------------------------------------------------------------------------------------
 
 # Numerator of the Padé approximant of degree 13, from the constant term up, and the norm up to which its backward error is below the
@@ -76,7 +78,7 @@ _TAYLOR = {5: 2.4e-3, 10: 1.4e-1, 15: 6.4e-1, 20: 1.4, 25: 2.4, 30: 3.5, 35: 4.7
 _PRODUCTS_WIDTH, _PRODUCTS_DEPTH = 64, 3
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
 def expm_action(product, a, b: Array, norm: Array, shift: Array) -> Array:
     """``exp(A) @ b`` by products with A.
 
@@ -137,7 +139,7 @@ def _taylor(product, a, b, norm, shift):
 # ---- the square root -------------------------------------------------------------------------------------------------
 
 
-@jax.custom_jvp
+@custom_jvp
 def sqrtm(a: Array) -> tuple[Array, Array]:
     """Principal square root of complex matrices, and whether each has one, by the Schur form.
 
@@ -148,7 +150,7 @@ def sqrtm(a: Array) -> tuple[Array, Array]:
     return jnp.where(ok[..., None, None], z @ root @ _adjoint(z), jnp.nan), ok
 
 
-@jax.custom_jvp
+@custom_jvp
 def sqrtm_semidefinite(a: Array) -> tuple[Array, Array]:
     """Square root of Hermitian positive semidefinite matrices, and whether each is; eigenvalues of rounding size count as zero."""
     values, vectors = jnp.linalg.eigh(a, symmetrize_input=False)

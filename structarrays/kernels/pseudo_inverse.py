@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .flags import custom_jvp
+
 
 def pinv(x: Array, rtol: Array, /) -> Array:
     """Pseudo-inverse; singular values up to `rtol` (real, of batch shape) times the largest count as zero.
@@ -13,7 +15,7 @@ def pinv(x: Array, rtol: Array, /) -> Array:
     return with_values(x, rtol)[0]
 
 
-@jax.custom_jvp
+@custom_jvp
 def with_values(x: Array, rtol: Array, /) -> tuple[Array, Array]:
     """The same, and the singular values, descending, of one decomposition."""
     u, s, vh = jnp.linalg.svd(x, full_matrices=False)

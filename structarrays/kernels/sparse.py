@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .flags import custom_jvp
+
 # A temporary array of the size of all entries costs more than the product itself: the system maps its memory anew in
 # every call. So long products go through the entries in pieces whose temporary arrays stay in the cache (measured on
 # CPU with 5·10⁶ entries: 12 ms instead of 30 to 80).
@@ -30,7 +32,7 @@ def over_batch(function, ndim: int):
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(5, 6, 7, 8))
+@functools.partial(custom_jvp, nondiff_argnums=(5, 6, 7, 8))
 def multiply(data, rows, columns, x, stored, m: int, in_bounds: bool, in_order: bool, divided: bool = False):
     """The product of a matrix of `m` rows with a vector ``(n,)`` or a matrix ``(n, p)``.
 

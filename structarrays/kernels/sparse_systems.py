@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from . import sparse, sparse_direct
+from .flags import custom_jvp
 from .host_calls import on_host
 
 _NUMBERS = 1 << 22
@@ -61,7 +62,7 @@ def solve(data, first, second, b, transposed: bool = False, definite: bool = Fal
     return lax.custom_linear_solve(matvec, b, by_factors(transposed), by_factors(not transposed), has_aux=True)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5))
+@functools.partial(custom_jvp, nondiff_argnums=(3, 4, 5))
 def slogdet(data, first, second, n: int, definite: bool = False, padded: bool = False):
     """The sign of the determinant (of a complex matrix: a number of magnitude 1), and the logarithm of its magnitude.
 
@@ -82,7 +83,7 @@ def _(n, definite, padded, primals, tangents):
     return (sign, logabsdet), (turned, relative.real)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5))
+@functools.partial(custom_jvp, nondiff_argnums=(3, 4, 5))
 def inverse_at(data, first, second, n: int, definite: bool = False, padded: bool = False):
     """The elements ``(second, first)`` of the inverse, ``(nnz,)``: those at the entries of the transpose; zero at padding."""
     function = functools.partial(sparse_direct.inverse_at, n=n, definite=definite)

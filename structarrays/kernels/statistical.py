@@ -6,10 +6,11 @@
 import functools
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy
 from jax import Array, lax
+
+from .flags import custom_jvp
 
 Axis = int | tuple[int, ...] | None
 
@@ -53,7 +54,7 @@ def _extremum(reduce, x: Array, axis: Axis, keepdims: bool) -> Array:
     return jnp.where(jnp.any(jnp.isnan(x), axis=axes, keepdims=keepdims), jnp.nan, result)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def _extremum_and_nan(largest: bool, axes: tuple[int, ...], x: Array) -> Array:
     # On CPU XLA's max and min lose NaN in arrays of 10^4 elements and more (jax-ml/jax#39887). One pass reduces pairs
     # of a value and "has a NaN been seen"; a second reduction for the flag costs another pass over memory.

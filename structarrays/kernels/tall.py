@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from .flags import custom_jvp
+
 _MANY, _FEW_COLUMNS = 4000, 100
 _NUMBERS = 240_000
 """How many numbers of a factor are multiplied together: two MB, which the caches hold."""
@@ -33,7 +35,7 @@ def transposed_product(v, x, weights):
     return transposed_products(v, (x,), weights)[0]
 
 
-@jax.custom_jvp
+@custom_jvp
 def transposed_products(v, xs, weights):
     """``v.mT @ (weights * x)`` for each of several `xs`, with one look at `v` if they have few columns; see `transposed_product`."""
     columns = sum(x.shape[-1] for x in xs)

@@ -7,7 +7,6 @@ them one number: ``A[i, j] = values[j - i - first]``. The other diagonals are st
 
 import functools
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -15,6 +14,8 @@ from structarrays.kernels import bands
 from structarrays.kernels.banded_systems import mapped_together
 from structarrays.kernels.convolution import by_one_transform, cyclic, fast_length, widened
 from structarrays.kernels.fft import by_rows
+
+from .flags import custom_jvp
 
 SMALL = 128
 """Up to this size of a square matrix a product with the dense form is as fast as transforms (with one right-hand side)."""
@@ -128,7 +129,7 @@ def _by_columns(first, shape, values, x, stored=None):
     return _by_transforms(first, shape, values, columns, jnp.broadcast_to(stored, columns.shape)).mT.astype(x.dtype)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def _by_transforms(first, shape, values, x, stored):
     """``A @ x`` with the columns of `x` along the last axis, also where there are NaN and infinities."""
     return mapped_together(functools.partial(_decide, first, shape), True)(values, x, stored)

@@ -10,15 +10,16 @@ first column, two products with a vector, give all of it.
 
 import functools
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
 from structarrays.kernels.banded_systems import mapped_together
 from structarrays.kernels.toeplitz import SPECIAL_PAIRS, convolved, elements, entry_of, kinds_of, with_outcomes
 
+from .flags import custom_jvp
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2, 3))
+
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2, 3))
 def product(first_a, shape_a, first_b, shape_b, a, b):
     """``A @ B``, in ``O(m p + n log(n))``, and storage proportional to that of the parameters and the result.
 

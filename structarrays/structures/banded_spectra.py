@@ -3,7 +3,6 @@
 Their derivatives need the eigenvectors, and hence the dense form.
 """
 
-import jax
 import jax.numpy as jnp
 
 from ..core.dense import Dense
@@ -11,6 +10,7 @@ from ..core.operands import densify, to_dense
 from ..core.recording import remark
 from ..functions.linalg import eigh, eigvalsh, matrix_norm, matrix_rank, svd, svdvals
 from ..kernels import banded_spectra as kernel
+from ..kernels.flags import custom_jvp
 from .banded import Banded, at_offsets, bands
 from .banded_products import has_structural_zeros
 from .singular_values import is_of_singular_values, norm_and_rank
@@ -35,7 +35,7 @@ def _(x):
     return Dense._make((_eigenvalues(x),))
 
 
-@jax.custom_jvp
+@custom_jvp
 def _eigenvalues(x):
     return kernel.eigenvalues(kernel.hermitian_storage(x.diagonal, x.shape[-1], x.offsets))
 
@@ -63,7 +63,7 @@ def _(x):
     return Dense._make((_singular_values(x),))
 
 
-@jax.custom_jvp
+@custom_jvp
 def _singular_values(x):
     values = kernel.eigenvalues(kernel.golub_kahan_storage(x.diagonals, x.offsets, x.core_shape))
     # Those that are zero may come out below.

@@ -12,6 +12,7 @@ from ..functions.linalg import lstsq, matmul, matrix_transpose, pinv, qr, solve,
 from ..functions.linalg_least_squares import solution, squared_residuals
 from ..functions.rounding_and_parts import conj
 from ..kernels import banded_qr
+from ..kernels.flags import custom_jvp
 from .banded import Banded, at_offsets
 from .banded_products import has_structural_zeros
 from .block_diagonal import BlockDiagonal
@@ -66,7 +67,7 @@ def _(a, b, *, cond):
     return (x, squared_residuals(a, b, x), Dense._make((rank,)), Dense._make((none,))), jnp.all(full)
 
 
-@jax.custom_jvp
+@custom_jvp
 def _by_qr(a, b):
     """The solutions as data, and R as a constant of calculus."""
     _, r, x = _factors_and_solution(a, b)

@@ -20,6 +20,7 @@ from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE, det_by_slogdet
 from ..kernels import toeplitz_solvers as kernel
 from ..kernels.banded_systems import mapped_together
+from ..kernels.flags import custom_jvp
 from ..kernels.toeplitz_iterations import LARGE
 from .dense_fallback import logarithms_or_dense, solution_or_dense
 from .factored_solvers import by_equation, generically_regular, refined, solved, without_derivatives
@@ -163,7 +164,7 @@ def _is_accurate(values, factors):
     return ((factors.error <= _ERROR * eps) & (condition * (factors.error + eps) <= _LOSS)) | ~regular
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
 def _factors(definite, values) -> kernel.Factors:
     """The two columns of the inverse, as constants of calculus, and the determinant, which has derivatives."""
     return kernel.factor(values, definite)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import jax
 
 from ..core.jax_internals import ClosedJaxpr, Literal, bind, function_name, inner_program, live_equations, parts
+from ..kernels.flags import independent
 
 
 class Interpreter:
@@ -116,6 +117,7 @@ class Interpreter:
 
         return interpreted
 
+    @independent  # JAX's flags about promotion are for the code that is interpreted, which was traced before
     def run(self, program: ClosedJaxpr, *values, needed=None) -> list:
         """The results of a program for these values.
 

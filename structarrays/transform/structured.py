@@ -11,6 +11,7 @@ from ..core.array import Array, is_array
 from ..core.dense import Dense
 from ..core.dispatch import is_hashable
 from ..core.recording import describe
+from ..kernels.flags import of_user
 
 _ARRAYS = (Array, jax.Array, np.ndarray, np.generic)
 
@@ -121,8 +122,8 @@ def _run(call: _Call, *values):
     try:
         if not any(map(is_array, leaves)):
             args, kwargs = jax.tree.unflatten(tree, leaves)
-            return returned(call.fun, call.fun(*args, **kwargs))
-        program, result = programs.trace(call.fun, leaves, tree, dynamic)
+            return returned(call.fun, of_user(call.fun)(*args, **kwargs))
+        program, result = programs.trace(of_user(call.fun), leaves, tree, dynamic)
     except TypeError as error:
         explained = _explained(error, call.fun)
         if explained is None:

@@ -1,0 +1,91 @@
+"""JAX's flags `jax_numpy_dtype_promotion` and `jax_numpy_rank_promotion`: they are about the code of users, and not about this library.
+
+The library evaluates its own code with the default flags. Compiled functions change the flags while they are traced, so that a call
+costs nothing more. Both flags belong to the key of JAX's cache of compiled functions, and what is compiled does not depend on them. JAX
+evaluates rules of derivatives and of batches later, in the context of the user: the decorators of this module change the flags for each rule.
+"""
+
+import contextvars
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import jax
+import jax.custom_batching
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+_outside: contextvars.ContextVar[tuple[Any, Any] | None] = contextvars.ContextVar("outside", default=None)
+"""The flags outside of `independent` code, if it has changed them."""
+
+
+def independent(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function compute as JAX does by default, whatever the flags are.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> import numpy as np
+    >>> add = independent(lambda x, y: x + y)
+    >>> with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+    ...     print(add(jnp.ones((2, 2), "float32"), jnp.ones(2, "int32")).dtype)
+    float32
+    """
+
+    @functools.wraps(function)
+    def evaluated(*args: P.args, **kwargs: P.kwargs) -> R:
+        if are_defaults():
+            return function(*args, **kwargs)
+        config: Any = jax.config
+        token = _outside.set((config.jax_numpy_dtype_promotion, config.jax_numpy_rank_promotion))
+        try:
+            with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+                return function(*args, **kwargs)
+        finally:
+            _outside.reset(token)
+
+    return evaluated
+
+
+def of_user(function: Callable[P, R]) -> Callable[P, R]:
+    """The function of a user that `independent` code calls: it sees the flags that are in force outside of that code."""
+    flags = _outside.get()
+    if flags is None:
+        return function
+
+    @functools.wraps(function)
+    def evaluated(*args: P.args, **kwargs: P.kwargs) -> R:
+        with jax.numpy_dtype_promotion(flags[0]), jax.numpy_rank_promotion(flags[1]):
+            return function(*args, **kwargs)
+
+    return evaluated
+
+
+def are_defaults() -> bool:
+    """Whether the flags are as JAX has them by default, so that nothing is to be done: it takes a fifth of a microsecond."""
+    config: Any = jax.config  # which gets its options at run time
+    return config.jax_numpy_dtype_promotion == "standard" and config.jax_numpy_rank_promotion == "allow"
+
+
+class custom_jvp(jax.custom_jvp):  # noqa: N801  # in place of JAX's
+    """`jax.custom_jvp` whose rule does not depend on the flags."""
+
+    def defjvp(self, jvp: Any, symbolic_zeros: bool = False) -> Any:
+        """Define the rule."""
+        super().defjvp(independent(jvp), symbolic_zeros)
+        return jvp
+
+
+class custom_vmap(jax.custom_batching.custom_vmap):  # noqa: N801
+    """`jax.custom_batching.custom_vmap` whose function and rule do not depend on the flags."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(independent(function))
+
+    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Define the rule."""
+        super().def_vmap(independent(vmap_rule))
+        return vmap_rule
