@@ -125,25 +125,25 @@ def test_the_flags_are_in_force_for_the_code_of_users():
                 call()
 
 
-@pytest.mark.parametrize(
-    "transform",
-    [jax.jit, jax.grad, jax.hessian, lambda f: jax.vmap(lambda t: f(t * V)), lambda f: jax.jit(jax.jacrev(f))],
-)
-def test_derivatives_and_batches_of_compiled_functions(transform):
+TRANSFORMS = {
+    "grad": lambda f: jax.grad(f)(V),
+    "jit of jvp": lambda f: jax.jit(lambda v: jax.jvp(f, (v,), (v,)))(V),
+    "vmap of grad": lambda f: jax.vmap(jax.grad(f))(np.stack([V, V])),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_derivatives_and_batches_of_compiled_functions(name):
     """Rules of derivatives and batches are evaluated after the function was compiled, in the context of the user."""
 
     def f(v):
-        A = sa.tridiagonal(v[1:], 9 + v, v[1:]) + sa.LowRank(v[:, None], v[:, None])
+        A = sa.tridiagonal(v[1:], 9 + v, v[1:])
         return (sa.linalg.slogdet(A).logabsdet + sa.sum(sa.linalg.solve(A, v)) + sa.linalg.det(sa.Toeplitz(v))).to_jax()
 
-    argument = (
-        V[:2]
-        if "lambda" in getattr(transform, "__qualname__", "") and transform.__code__.co_names[:2] == ("jax", "vmap")
-        else V
-    )
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
-        strict = transform(f)(argument)
-    np.testing.assert_allclose(np.asarray(strict), np.asarray(transform(f)(argument)), rtol=1e-5)
+        strict = TRANSFORMS[name](f)
+    for a, b in zip(values(strict), values(TRANSFORMS[name](f)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
 def test_rules_are_defined_by_the_decorators_that_change_the_flags():
