@@ -14,12 +14,13 @@ from jax import lax
 
 from structarrays.kernels import linalg_dense, positive_definite
 from structarrays.kernels.banded_systems import mapped_together
+from structarrays.kernels.flags import custom_jvp
 
 _TOLERANCE = 8
 """The residual may be so many rounding errors, times the square root of the number of rows, relative to the norms of A and of its inverse."""
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def inverse(definite: bool, hermitian: bool, x: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The symmetric inverse of each matrix of a stack, and whether all matrices are regular.
 

@@ -17,6 +17,7 @@ from ..core.dense import Dense
 from ..core.operands import to_dense
 from ..functions.linalg import slogdet, solve
 from ..kernels.determinants import any_of_all
+from ..kernels.flags import custom_jvp
 
 LARGEST = 1 << 25
 """The largest dense form in bytes that compiled code reserves memory for; a smaller limit of the policy counts."""
@@ -80,7 +81,7 @@ def _densely(function, x):
     return tuple(r._dense() for r in (results if isinstance(results, tuple) else (results,)))
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def _chosen(function, by_parts, x):
     found, fine = by_parts(x)
 
