@@ -285,9 +285,13 @@ def test_a_loop_of_writes_compiles_once_and_donates():
     from structarrays.functions import indexing
 
     x = sa.zeros(1000)
-    x[0] = 1.0
-    x[1] = 1.0
+    for i in range(
+        3
+    ):  # by a number of NumPy's and by one of JAX's, each into a buffer of its own and into one that is not
+        x[i] = 1.0
+        x[i] = x[i] + 1.0
     compiled = indexing._write_box_donated._cache_size()
+    assert compiled
     for i in range(1000):
         x[i] = float(i)
         x[i] = x[i] + 1.0

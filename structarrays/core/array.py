@@ -116,7 +116,8 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
         writes.refuse_derivatives(name, self, other)
         if not is_operand(other):
             return NotImplemented
-        writes.assign_result(self, FUNCTIONS[name](self, other), name)
+        with writes.LOCK:  # what another thread writes in between would be lost
+            writes.assign_result(self, FUNCTIONS[name](self, other), name)
         return self
 
     return forward, reflected, in_place
@@ -450,13 +451,13 @@ class Array(Conveniences, Placement):
             ) from None
 
     def __repr__(self) -> str:
-        return cast(str, FUNCTIONS["interop.repr"](self))
+        return cast(str, FUNCTIONS["interop.repr"](self.__copy__()))
 
     def __str__(self) -> str:
-        return cast(str, FUNCTIONS["interop.str"](self))
+        return cast(str, FUNCTIONS["interop.str"](self.__copy__()))
 
     def _repr_html_(self) -> str:
-        return cast(str, FUNCTIONS["interop.html"](self))
+        return cast(str, FUNCTIONS["interop.html"](self.__copy__()))
 
     def __reduce__(self) -> tuple[Callable[..., Array], tuple[Aux, Leaves]]:
         whole = self
@@ -468,6 +469,7 @@ class Array(Conveniences, Placement):
         return _unpickle, (aux, tuple(leaf if isinstance(leaf, Array | None) else np.asarray(leaf) for leaf in leaves))
 
     def __copy__(self) -> Array:
+        """Another handle on the same value: what reads more than once reads this one, since another thread may write in between."""
         leaves, aux = self._value
         return _unflatten(aux, leaves)
 

@@ -94,6 +94,18 @@ class _Plan(NamedTuple):
     """The names of those that are arrays."""
 
 
+def _apart(values: Sequence[Any]) -> list[Any]:
+    """Arguments, and sequences of them, with handles of our own on the values of arrays."""
+    apart: list[Any] = []
+    for value in values:
+        if isinstance(value, Array):
+            value = value.__copy__()
+        elif isinstance(value, (tuple, list)):
+            value = tuple(_apart(value)) if isinstance(value, tuple) else _apart(value)
+        apart.append(value)
+    return apart
+
+
 _FAILED = object()
 
 R = TypeVar("R", covariant=True)
@@ -205,6 +217,7 @@ class Function(Registry[Any], Generic[R]):
 
     def _eagerly(self, eager: Registry[Any], arrays: Sequence[Any], static: Static) -> Result:
         """The result of the eager kernel for these arguments, or NotImplemented."""
+        arrays = _apart(arrays)  # a kernel reads more than once, and another thread may write in between
         shared = on_mesh(arrays)
         if not all(leaf.is_fully_addressable for leaf in shared):
             return NotImplemented  # no process has all of the values

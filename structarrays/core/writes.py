@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .array import Array
-    from .typing import Leaves, Value
+    from .typing import Leaves, Shape, Value
 
     Lens = Callable[..., jax.Array]
 
@@ -100,8 +100,27 @@ def take(x: Array) -> tuple[Value, bool]:
 
 
 def peek(x: Array) -> Value:
-    """The value for a computation that is over before the next write, so that ownership lasts. Call it under the lock."""
+    """The value for a computation that is over before the next write, so that ownership lasts. Call it under the lock, unless no
+    more than shapes and dtypes are wanted.
+    """
     return take(x)[0]
+
+
+def shape_and_dtype(x: Array) -> tuple[Shape, np.dtype]:
+    """What no write changes, read without an end to the ownership."""
+    leaves, (cls, meta, assumptions) = peek(x)
+    seen = cls._make(leaves, meta, assumptions)
+    return seen.shape, seen.dtype
+
+
+def held(x: Array) -> tuple[Array, bool]:
+    """A handle of the caller's own with the value of `x`, and whether its buffers may be donated. Call it under the lock.
+
+    A write reads this handle and never `x`. To read `x` would expose the value, and another thread could get hold of buffers that
+    the write is about to donate.
+    """
+    (leaves, (cls, meta, assumptions)), owned = take(x)
+    return cls._make(leaves, meta, assumptions), owned
 
 
 def make_view(view: Array, base: Array, get: Lens, put: Lens) -> Array:

@@ -40,23 +40,31 @@ def _trailing(mask, ndim):
 
 def getitem(x: Array, key):
     """``x[key]``: a view of a `Dense` array for a basic key, a new array otherwise, for a single element, too."""
-    items = indexing.parse(key, x.shape)
-    if type(x) is not Dense:
-        return _read_structured(x, items)
-    if indexing.is_basic(items):
-        if all(item.kind == "int" for item in items) and not indexing.has_ellipsis(key):
-            # As in NumPy, whose elements are numbers: `x[i], x[j] = x[j], x[i]` has to exchange them.
-            static, starts = indexing.box(items)
-            with writes.LOCK:
-                return Dense._make((_read_box(static, writes.peek(x)[0][0], starts),))
-        return _view(x, *indexing.box(items))
+    items = indexing.parse(key, writes.shape_and_dtype(x)[0])
     with writes.LOCK:
-        data = writes.peek(x)[0][0]
-        static, operands = indexing.fancy(items)
-        if _on_host(data, items):
-            host = np.asarray(data)
-            return Dense._make((jnp.asarray(indexing.read_fancy(static, host, operands)),))
-        return Dense._make((_read_fancy(static, data, operands),))
+        if writes.peek(x)[1][0] is Dense:
+            return _read_dense(x, items, indexing.has_ellipsis(key))
+        seen = x.__copy__()  # another thread may give `x` another class
+    return _read_structured(seen, items)
+
+
+def _read_dense(x, items, ellipsis):
+    """A key of a dense array. It is called under the lock, so that `x` can keep its buffer: no write donates the buffer before the
+    computation that reads it has begun.
+    """
+    basic = indexing.is_basic(items)
+    if basic and (ellipsis or any(item.kind != "int" for item in items)):
+        return _view(x, *indexing.box(items))
+    (data,) = writes.peek(x)[0]
+    if basic:
+        # As in NumPy, whose elements are numbers: `x[i], x[j] = x[j], x[i]` has to exchange them.
+        static, starts = indexing.box(items)
+        return Dense._make((_read_box(static, data, starts),))
+    static, operands = indexing.fancy(items)
+    if _on_host(data, items):
+        host = np.asarray(data)
+        return Dense._make((jnp.asarray(indexing.read_fancy(static, host, operands)),))
+    return Dense._make((_read_fancy(static, data, operands),))
 
 
 def _on_host(data, items) -> bool:
@@ -68,14 +76,12 @@ def _on_host(data, items) -> bool:
 
 def _view(x, static, starts):
     """A box of a dense array, tied to it."""
-    with writes.LOCK:
-        part = Dense._make((_read_box(static, writes.peek(x)[0][0], starts),))
-        return writes.make_view(
-            part,
-            x,
-            lambda base: _read_box(static, base, starts),
-            lambda base, new: _write_box(static, base, starts, new),
-        )
+    return writes.make_view(
+        Dense._make((_read_box(static, x.data, starts),)),
+        x,
+        lambda base: _read_box(static, base, starts),
+        lambda base, new: _write_box(static, base, starts, new),
+    )
 
 
 def _read_structured(x, items):
@@ -216,24 +222,34 @@ def _numpy_key(key, operands):
 
 def setitem(x: Array, key, value):
     """``x[key] = value`` for a handle: local to the call under a transform, seen by views and base otherwise."""
-    value = _value(value, x.dtype)
-    if type(x) is not Dense:
-        return _write_structured(x, key, value)
+    key, value = _apart(key), _apart(_value(value, writes.shape_and_dtype(x)[1]))
+    with writes.LOCK:
+        target, owned = writes.held(x)
+        (_write_dense if type(target) is Dense else _write_structured)(x, target, owned, key, value)
+
+
+def _apart(value):
+    """A key or a value whose arrays of ours are none of the caller's: one may be the array that is written to, or a view of it."""
+    if isinstance(value, tuple):
+        return tuple(map(_apart, value))
+    return value.__copy__() if isinstance(value, Array) else value
+
+
+def _write_dense(x, target, owned, key, value):
+    """Write into a dense array `x`, whose value `target` holds."""
     if isinstance(value, Array):
         value = value.to_jax()
-    mask = _single_mask(key, x.shape)
-    with writes.LOCK:
-        (leaves, aux), owned = writes.take(x)
-        data = leaves[0]
-        # A compiled identity hands on its argument's buffer, so a scalar's may be another array's; nothing is saved there.
-        donate = owned and data.ndim > 0 and not isinstance(data, jax.core.Tracer)
-        if mask is not None and value.ndim == 0:
-            new = _write_where(data, mask, value)
-        else:
-            new = written(data, indexing.parse(key, x.shape), value, donate)
-        if not donate:
-            writes.check_escape(leaves, (new,), "x[key] = value")
-        writes.write(x, ((new,), (Dense, None, frozenset())), owned=not isinstance(new, jax.core.Tracer))
+    data = target.data
+    mask = _single_mask(key, data.shape)
+    # A compiled identity hands on its argument's buffer, so a scalar's may be another array's; nothing is saved there.
+    donate = owned and data.ndim > 0 and not isinstance(data, jax.core.Tracer)
+    if mask is not None and value.ndim == 0:
+        new = _write_where(data, mask, value)
+    else:
+        new = written(data, indexing.parse(key, data.shape), value, donate)
+    if not donate:
+        writes.check_escape((data,), (new,), "x[key] = value")
+    writes.write(x, ((new,), (Dense, None, frozenset())), owned=not isinstance(new, jax.core.Tracer))
 
 
 def written(data: jax.Array, items, value: jax.Array, donate: bool) -> jax.Array:
@@ -286,30 +302,27 @@ def _single_mask(key, shape):
     return None
 
 
-def _write_structured(x, key, value):
-    """A write into a structured array: it becomes the narrowest structure that can hold the result."""
-    value = _as_array(value, x.dtype)
-    with writes.LOCK:
-        (leaves, aux), owned = writes.take(x)
-        fresh = False
-        if isinstance(key, Array) and key.dtype == bool and key.shape == x.shape and value.shape == ():
-            result = FUNCTIONS["where"](key, value, x)
-        else:
-            parsed, result = indexing.parse(key, x.shape), None
-            if _one_for_each_axis(parsed):
-                items, written_value = _without_new_axes(parsed, value)
-                if _whole_matrices(x, items):
-                    result = _written_batch(x, items, written_value)
-                if result is None:
-                    result = written_entries(x, items, written_value, owned)
-                    fresh = result is not None
+def _write_structured(x, target, owned, key, value):
+    """Write into a structured array `x`, whose value `target` holds: it becomes the narrowest structure that can hold the result."""
+    value, fresh = _as_array(value, target.dtype), False
+    if isinstance(key, Array) and key.dtype == bool and key.shape == target.shape and value.shape == ():
+        result = FUNCTIONS["where"](key, value, target)
+    else:
+        parsed, result = indexing.parse(key, target.shape), None
+        if _one_for_each_axis(parsed):
+            items, written_value = _without_new_axes(parsed, value)
+            if _whole_matrices(target, items):
+                result = _written_batch(target, items, written_value)
             if result is None:
-                result = _dense_for_write(x)
-                setitem(result, indexing.as_key(parsed), value)
-        new, aux = result._value
-        writes.check_escape(leaves, new, "x[key] = value")
-        traced = any(isinstance(leaf, jax.core.Tracer) for leaf in new)
-        writes.write(x, (new, (*aux[:2], frozenset())), owned=fresh and not traced)
+                result = written_entries(target, items, written_value, owned)
+                fresh = result is not None
+        if result is None:
+            result = _dense_for_write(target)
+            setitem(result, indexing.as_key(parsed), value)
+    new, aux = result._value
+    writes.check_escape(target._value[0], new, "x[key] = value")
+    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in new)
+    writes.write(x, (new, (*aux[:2], frozenset())), owned=fresh and not traced)
 
 
 def written_entries(x, items, value, owned):

@@ -12,7 +12,7 @@ import numpy as np
 from ..core.array import Array
 from ..core.registry import FUNCTIONS
 from . import numpy_functions, numpy_ufuncs, numpy_writes
-from .numpy_host import as_ours, into, on_host, to_numpy
+from .numpy_host import as_ours, into, on_host, to_numpy, while_written
 
 _DATES = "of dates, which arrays of structarrays cannot hold"
 _REFUSED = {
@@ -40,12 +40,13 @@ def function(function, types, args: tuple, kwargs: dict):
     if name in numpy_writes.WRITES:
         return numpy_writes.write(function, name, args, kwargs)
     out, args, kwargs = _without_out(function, args, kwargs)
-    result = numpy_functions.counterpart(function, name, args, kwargs)
-    if result is NotImplemented:
-        result = function(*on_host(args, name), **on_host(kwargs, name))
-        if name.removeprefix("numpy.") in _READERS:
-            result = as_ours(result)
-    return result if out is None else into(out, result, name)
+    with while_written(out, (*args, *kwargs.values())):
+        result = numpy_functions.counterpart(function, name, args, kwargs)
+        if result is NotImplemented:
+            result = function(*on_host(args, name), **on_host(kwargs, name))
+            if name.removeprefix("numpy.") in _READERS:
+                result = as_ours(result)
+        return result if out is None else into(out, result, name)
 
 
 def _refuse(name, types, kwargs):

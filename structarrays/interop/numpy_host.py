@@ -1,5 +1,6 @@
 """The way of our arrays to the host, where NumPy computes, and the way of results into the array that a call names with ``out``."""
 
+import contextlib
 import functools
 import inspect
 import operator
@@ -47,6 +48,7 @@ def to_numpy(x: Array, dtype=None, copy=None, *, name: str = "numpy.asarray") ->
     ValueError
         If ``copy=False`` and a copy is needed.
     """
+    x = x.__copy__()  # another thread may give the array another class
     dense = x if type(x) is Dense else _expanded(x, name)
     data = dense.data
     if copy is False:
@@ -145,7 +147,15 @@ def into(out, result, name: str, *, where=True, casting: str = "same_kind", broa
     result = FUNCTIONS["astype"](FUNCTIONS["asarray"](result), out.dtype, copy=False)
     if result.shape != shape:
         result = FUNCTIONS["broadcast_to"](result, shape)
-    if where is not True:
-        result = FUNCTIONS["where"](where, result, out)
-    writes.assign_result(out, result, name)
+    with writes.LOCK:
+        if where is not True:
+            result = FUNCTIONS["where"](where, result, out)
+        writes.assign_result(out, result, name)
     return out
+
+
+def while_written(out, inputs):
+    """A context for a call that writes into one of its operands: what another thread writes in between would be lost."""
+    outs = out if isinstance(out, tuple) else (out,)
+    own = any(isinstance(o, Array) and any(o is x for x in inputs) for o in outs)
+    return writes.LOCK if own else contextlib.nullcontext()

@@ -13,7 +13,7 @@ from ..core import dtypes, writes
 from ..core.array import Array, is_operand
 from ..core.elementwise import KINDS
 from ..core.registry import FUNCTIONS
-from .numpy_host import into, on_host
+from .numpy_host import into, on_host, while_written
 from .numpy_reductions import condition_of, reduction, zero_like
 
 UFUNCS = {
@@ -52,7 +52,14 @@ def ufunc(ufunc, method: str, inputs: tuple, kwargs: dict):
     name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
     _refuse(name, inputs)
     if method == "at":
-        return _at(ufunc, inputs, name)
+        with writes.LOCK:
+            return _at(ufunc, inputs, name)
+    with while_written(out, inputs):
+        return _computed(ufunc, method, inputs, kwargs, out, name)
+
+
+def _computed(ufunc, method, inputs, kwargs, out, name):
+    """The result, in `out` where there is one."""
     result = NotImplemented
     if method == "__call__":
         result = _with_options(ufunc, inputs, name, out, **kwargs)

@@ -6,6 +6,7 @@ assignment does.
 
 import numpy as np
 
+from ..core import writes
 from ..core.array import Array
 from ..core.registry import FUNCTIONS
 from .numpy_host import on_host, signature
@@ -18,7 +19,8 @@ def write(function, name: str, args, kwargs):
     if not isinstance(target, Array):
         args, kwargs = on_host(bound.args[1:], name), on_host(bound.kwargs, name)
         return function(target, *args, **kwargs)
-    return WRITES[name](*bound.args, **bound.kwargs)
+    with writes.LOCK:  # several of these read the array first
+        return WRITES[name](*bound.args, **bound.kwargs)
 
 
 def _copyto(dst, src, casting="same_kind", where=True):

@@ -1,0 +1,253 @@
+"""Arrays that several threads share: a reader sees the old value or the new one, and no write is lost."""
+
+import contextlib
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import structarrays as sa
+from structarrays.core import writes
+
+N = 30
+
+
+@pytest.fixture(autouse=True)
+def eager_switches():
+    """Let the interpreter change threads as often as it can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def run_together(*works):
+    """Run functions in a thread each, all at the same time; the errors that they raised."""
+    errors, start = [], threading.Barrier(len(works))
+
+    def run(work):
+        start.wait()
+        try:
+            work()
+        except Exception as error:
+            errors.append(repr(error))
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive()
+    return errors
+
+
+@contextlib.contextmanager
+def read_meanwhile(*reads, errors):
+    """Call functions over and over, in a thread each, until the block ends."""
+    stop = threading.Event()
+
+    def repeat(read):
+        while not stop.is_set():
+            try:
+                read()
+            except Exception as error:
+                errors.append(repr(error))
+
+    threads = [threading.Thread(target=repeat, args=(read,)) for read in reads]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(120)
+
+
+MADE = {
+    "Dense": lambda rng: sa.asarray(2 * np.eye(N)),
+    "Diagonal": lambda rng: sa.Diagonal(np.full(N, 2.0)),
+    "Identity": lambda rng: 2.0 * sa.eye(N),
+    "Banded": lambda rng: sa.tridiagonal(np.ones(N - 1), np.full(N, 4.0), np.ones(N - 1)),
+    "BlockDiagonal": lambda rng: sa.BlockDiagonal(2 * np.broadcast_to(np.eye(3), (N // 3, 3, 3)) + 0.1),
+    "Symmetric": lambda rng: sa.Symmetric(2 * np.eye(N)),
+    "Triangular": lambda rng: sa.Triangular(2 * np.eye(N)),
+    "Sparse": lambda rng: sa.Sparse(np.full(N, 2.0), (np.arange(N), np.arange(N)), (N, N)),
+    "Toeplitz": lambda rng: sa.Toeplitz(np.r_[2.0, np.zeros(N - 1)]),
+    "LowRank": lambda rng: sa.LowRank(np.ones((N, 1)), np.ones((N, 1))),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_reader_sees_the_old_value_or_the_new_one(name, rng):
+    x = MADE[name](rng)
+    start = np.asarray(x)
+    x[0, 0] = 5.0
+    x[0, 0] = 5.0
+    errors: list = []
+
+    def read():
+        seen = np.asarray(x)
+        written = {float(v) for v in np.unique(seen[start != seen])}
+        if not written <= {5.0, 6.0, 7.0} or float(x[1, 1]) not in (start[1, 1], 6.0, 7.0):
+            errors.append(f"{written}")
+
+    def compute():
+        total = float(sa.sum(x))
+        if not np.isfinite(total) or x.shape != (N, N) or sa.negative(x).dtype != start.dtype:
+            errors.append(f"{total}")
+        repr(x)
+
+    def write(value):
+        for _ in range(2):
+            for i in range(N):
+                x[i, i] = value
+
+    with read_meanwhile(read, compute, errors=errors):
+        errors += run_together(lambda: write(6.0), lambda: write(6.0))
+        errors += run_together(lambda: write(7.0), lambda: write(7.0))
+    assert not errors
+    np.testing.assert_array_equal(np.asarray(x), np.where(np.eye(N) > 0, 7.0, start))
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_thirty_threads_write_an_entry_each(name, rng):
+    x = MADE[name](rng)
+    expected = np.asarray(x)
+    np.fill_diagonal(expected, 100.0 + np.arange(N))
+
+    def work(i):
+        for value in (1.0, 2.0, 100.0 + i):
+            x[i, i] = value
+
+    assert run_together(*(lambda i=i: work(i) for i in range(N))) == []
+    np.testing.assert_array_equal(np.asarray(x), expected)
+
+
+def test_writes_off_the_pattern_are_not_lost():
+    """The class and the number of parameters change meanwhile."""
+    x, dense = sa.Diagonal(np.ones(N)), np.eye(N)
+    errors: list = []
+
+    def read():
+        seen, total = np.asarray(x), float(sa.sum(x))
+        if not np.isin(seen, (0.0, 1.0, 3.0)).all() or total != round(total):
+            errors.append(f"{total}")
+
+    def write(k):
+        for i in range(0, N - k, 9):
+            x[i, i + k] = 3.0
+
+    for k in range(1, 9):
+        dense[np.arange(0, N - k, 9), np.arange(k, N, 9)] = 3.0
+    with read_meanwhile(read, errors=errors):
+        errors += run_together(*(lambda k=k: write(k) for k in range(1, 9)))
+    assert not errors
+    np.testing.assert_array_equal(np.asarray(x), dense)
+
+
+IN_PLACE = {
+    "operator": lambda x: x.__iadd__(1.0),
+    "out": lambda x: np.add(x, 1.0, out=x),
+    "out of a function": lambda x: np.round(x, out=x),
+    "at": lambda x: np.add.at(x, (slice(None), slice(None)), 1.0),
+    "putmask": lambda x: np.putmask(x, np.zeros((N, N), bool), 9.0),
+    "copyto": lambda x: np.copyto(x, 9.0, where=np.zeros((N, N), bool)),
+    "where": lambda x: np.add(x, 1.0, out=x, where=np.zeros((N, N), bool)),
+    "view": lambda x: sa.flip(x).__iadd__(1.0),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_no_write_is_lost_beside_one_that_reads_first(name):
+    """An operator in place reads, computes and writes; a write of another thread in between stays."""
+    x, change = sa.zeros((N, N)), IN_PLACE[name]
+    once = sa.zeros((N, N))
+    change(once)
+    step, rounds = float(once[0, 0]), 20
+
+    def write(i):
+        for k in range(rounds):
+            x[i, i] = 1000.0 * (k + 1)
+
+    assert (
+        run_together(*(lambda i=i: write(i) for i in range(4)), *[lambda: [change(x) for _ in range(rounds)]] * 2) == []
+    )
+    seen = np.asarray(x)
+    written = seen[np.arange(4), np.arange(4)]
+    assert ((written >= 1000.0 * rounds) & (written <= 1000.0 * rounds + 2 * rounds * step)).all()
+    assert seen[5, 7] == 2 * rounds * step
+
+
+def test_policies_solves_and_writes(rng):
+    """Each thread has policies of its own, whatever the others do with the array."""
+    A = sa.tridiagonal(np.ones(N - 1), np.full(N, 4.0), np.ones(N - 1))
+    b, expected = rng.normal(size=N), None
+    dense = np.asarray(A)
+    expected = np.linalg.solve(dense, b)
+    errors: list = []
+
+    def solve():
+        if not np.allclose(np.asarray(sa.linalg.solve(A, b)), expected, rtol=1e-12):
+            errors.append("solve")
+
+    def forbid():
+        with sa.densify("error"):
+            try:
+                sa.sort(A)
+                errors.append("sort")
+            except sa.DensifyError:
+                pass
+
+    def weaken():
+        with sa.strong_zeros(False):
+            if not np.isnan(np.asarray(sa.Diagonal([1.0, 2.0]) * np.inf)[0, 1]):
+                errors.append("strong_zeros(False)")
+        if np.asarray(sa.Diagonal([1.0, 2.0]) * np.inf)[0, 1] != 0.0:
+            errors.append("strong_zeros(True)")
+
+    def write():
+        for _ in range(20):
+            for i in range(N - 1):
+                A[i, i + 1] = 1.0  # the same values
+
+    with read_meanwhile(solve, forbid, weaken, errors=errors):
+        errors += run_together(write, write)
+    assert not errors
+    np.testing.assert_array_equal(np.asarray(A), dense)
+
+
+def test_an_array_written_into_itself():
+    """A key or a value may be the array itself, or a view of it, whose buffer a write must not give away."""
+    x = sa.asarray(np.arange(6))
+    x[0] = 3
+    x[x] = 7 - x
+    expected = np.arange(6)
+    expected[0] = 3
+    expected[expected.copy()] = 7 - expected
+    D = sa.Diagonal(np.arange(1.0, 4.0))
+    D[0, 0] = 2.0
+    D[...] = D
+    D[1, 1] = 5.0
+    whole = x[:]
+    x[1] = 4
+    x[2] = 4
+    assert np.array_equal(np.asarray(whole), np.asarray(x))
+    assert np.array_equal(np.diag(np.asarray(D)), [2.0, 5.0, 3.0])
+    y = sa.asarray(np.arange(4.0))
+    y[0] = 1.0
+    y[...] = y[::-1]
+    y[3] = y[0]
+    assert np.array_equal(np.asarray(y), [3.0, 2.0, 1.0, 3.0])
+
+
+@pytest.mark.parametrize("name", ["Dense", "Banded", "Diagonal", "Sparse", "Symmetric", "Triangular", "BlockDiagonal"])
+def test_a_loop_of_writes_copies_nothing(name, rng):
+    """What only the array itself holds is written to in place: the buffer before is gone, in one thread."""
+    x = MADE[name](rng)
+    x[2, 2] = 1.0
+    before = [leaf for leaf in writes.peek(x)[0] if leaf is not None]
+    x[3, 3] = 1.0
+    assert any(leaf.is_deleted() for leaf in before)
+    assert float(x[3, 3]) == 1.0
