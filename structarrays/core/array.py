@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from . import pattern, writes
+from .contexts import ENTERED, apply
 from .conveniences import Conveniences
 from .entries import gather
 from .errors import StructureError
@@ -61,6 +62,13 @@ def _unflatten(aux: tuple[type[A], Meta, Assumptions], leaves: Leaves) -> A:
     x = _new(aux[0])
     x._value = (leaves, aux)
     return x
+
+
+def _flatten(x: Array) -> Value:
+    """Leaves and static part. JAX is about to look for code that it has compiled, so it has to know the policies of this task."""
+    if ENTERED:
+        apply()
+    return x._value
 
 
 def _flatten_with_keys(x: Array) -> tuple[tuple[tuple[jax.tree_util.GetAttrKey, Any], ...], Aux]:
@@ -163,7 +171,7 @@ class Array(Conveniences, Placement):
         if not cls.static_pattern:
             dynamic_classes.add(cls)
         unflatten: Any = _unflatten  # JAX says that it gives any iterable, but what it gives is a tuple
-        jax.tree_util.register_pytree_with_keys(cls, _flatten_with_keys, unflatten, operator.attrgetter("_value"))
+        jax.tree_util.register_pytree_with_keys(cls, _flatten_with_keys, unflatten, _flatten)
         for tell in when_defined:
             tell(cls)
 

@@ -1,18 +1,25 @@
 """The library's contexts: what to do with a densification, a structural zero, a singular matrix (DESIGN 4.2).
 
-All of them are *user contexts* of JAX, so that they belong to the cache key of `jax.jit`: a function that was traced
-under one policy is traced again under another.
+The policies belong to the task that sets them, or to the thread where there are no tasks: a variable of `contextvars` holds them. They also
+belong to the cache key of `jax.jit`, by a *user context* of JAX, so that a function that was traced under one policy is traced again
+under another. A user context belongs to a thread, and nobody tells when a thread goes on with another task. So what JAX has is brought up to
+date (`apply`) where JAX is about to look for compiled code: where it flattens one of our arrays, and in our functions.
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import jax
 
+from .tracing import compiling
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+T = TypeVar("T")
 
 
 class DensifyPolicy(NamedTuple):
@@ -22,9 +29,85 @@ class DensifyPolicy(NamedTuple):
     limit: int = 1 << 30
 
 
-densify_policy = jax.make_user_context(DensifyPolicy())
-strong_zeros_policy = jax.make_user_context(True)
-linalg_errors = jax.make_user_context("raise")
+class _Policies(NamedTuple):
+    """All policies at once."""
+
+    densify: DensifyPolicy = DensifyPolicy()
+    strong_zeros: bool = True
+    linalg: Literal["raise", "nan"] = "raise"
+    log: Any = None
+    """Where `record` and `explain` write."""
+
+
+_DEFAULTS = _Policies()
+_of_task: ContextVar[_Policies] = ContextVar("structarrays policies", default=_DEFAULTS)
+_of_jax = jax.make_user_context(_DEFAULTS)
+
+ENTERED: list[bool] = []
+"""Not empty once a policy has been set anywhere: until then `apply` has nothing to do."""
+
+
+def apply() -> None:
+    """Tell JAX which policies this task has.
+
+    Raises
+    ------
+    RuntimeError
+        If JAX is tracing under other ones: what it compiles would be used where those hold.
+    """
+    policies = _of_task.get()
+    known = _of_jax.value
+    if known is policies:
+        return
+    if known != policies and compiling():
+        names = [name for name, a, b in zip(policies._fields, policies, known, strict=True) if a != b]
+        raise RuntimeError(
+            f"a function is being compiled under the policies of another task or thread, which differ in {' and '.join(names)}. JAX learns "
+            "the policies of a task from the arrays of structarrays among the arguments: give the function one, or set the policy inside of it"
+        )
+    _of_jax(policies).__enter__()
+
+
+class Policy(Generic[T]):
+    """One of the policies: `value` is what holds here, and a call makes the context in which it is another.
+
+    Parameters
+    ----------
+    name : str
+        The field of `_Policies`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def value(self) -> T:
+        """What holds in this task."""
+        return cast(T, getattr(_of_task.get(), self._name))
+
+    @contextlib.contextmanager
+    def __call__(self, value: T) -> Iterator[None]:
+        """A context in which the policy has this value. The others stay as they are, also at the end."""
+        before = self.value
+        self._set(value)
+        try:
+            yield
+        finally:
+            self._set(before)
+
+    def _set(self, value: T) -> None:
+        # No token of the variable: a generator may end in another task than it began in.
+        change: dict[str, Any] = {self._name: value}
+        policies = _of_task.get()._replace(**change)
+        ENTERED[:] = [True]
+        _of_task.set(policies)
+        _of_jax(policies).__enter__()
+
+
+densify_policy: Policy[DensifyPolicy] = Policy("densify")
+strong_zeros_policy: Policy[bool] = Policy("strong_zeros")
+linalg_errors: Policy[Literal["raise", "nan"]] = Policy("linalg")
+active: Policy[Any] = Policy("log")
 eager_retry = jax.make_user_context(False)
 """Whether an eager caller looks at the result, and tries the dense form if a solver has failed."""
 

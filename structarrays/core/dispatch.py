@@ -28,7 +28,7 @@ import numpy as np
 from ..kernels.flags import are_defaults, independent
 from . import dtypes, explicit
 from .array import COMPILED, RETRIED, Array, dynamic_classes
-from .contexts import eager_retry, linalg_errors
+from .contexts import ENTERED, apply, eager_retry, linalg_errors
 from .dense import Dense
 from .errors import DensifyError
 from .operands import check_operand, densify, lift, strip_weak, to_dense, unsupported
@@ -262,6 +262,8 @@ class Function(Registry[Any], Generic[R]):
         return self._run((shape, tuple(types), *static), arrays)
 
     def _run(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
+        if ENTERED:
+            apply()  # there need not be an array of ours
         if RECORDING and active_log() is not None:
             return self._recorded(static, arrays)
         try:
@@ -497,8 +499,10 @@ class ArrayFunction(Function[R]):
             result: R = self._eagerly(self.eager, arrays, {})
             if result is not NotImplemented:
                 return result
-        if RECORDING and active_log() is not None:
-            return self._careful(*arrays)
+        if ENTERED:
+            apply()
+            if RECORDING and active_log() is not None:
+                return self._careful(*arrays)
         try:
             result = complete(self._fast(*arrays), arrays)
             return result
@@ -521,8 +525,10 @@ class CheckedArrayFunction(ArrayFunction[R]):
     def __call__(self, *arrays: Any, **unknown: Any) -> R:
         if unknown:
             self._plan(arrays, unknown)
-        if RECORDING and active_log() is not None:
-            return self._careful(*arrays)
+        if ENTERED:
+            apply()
+            if RECORDING and active_log() is not None:
+                return self._careful(*arrays)
         try:
             result: R
             if arrays and isinstance(arrays[0], Array) and arrays[0].solved_by_parts:

@@ -12,8 +12,10 @@ import jax
 import numpy as np
 
 from . import explicit
+from .contexts import active
 from .registry import FUNCTIONS
 from .text import leaf_text
+from .writes import LOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,12 +29,10 @@ if TYPE_CHECKING:
 RECORDING: list[Log] = []
 """Not empty while any `record` or `explain` is active anywhere: what a function's call looks at first."""
 
-_log = jax.make_user_context(None)
-
 
 def active_log() -> Log | None:
-    """The log that this thread writes to, or None."""
-    return _log.value if RECORDING else None
+    """The log that this task writes to, or None."""
+    return active.value if RECORDING else None
 
 
 def remark(text: str) -> None:
@@ -136,12 +136,13 @@ class Log:
     def event(self, name: str, args: Sequence[Any], how: str) -> Iterator[Event]:
         """An event around the code inside, one level deeper."""
         event = Event(name, tuple(describe(a) for a in args), how)
-        self.add(event)
-        self.running.append(event)
-        try:
-            yield event
-        finally:
-            self.running.pop()
+        with LOCK:  # a task may hand its log on to threads, whose events must not mix
+            self.add(event)
+            self.running.append(event)
+            try:
+                yield event
+            finally:
+                self.running.pop()
 
     @property
     def densifications(self) -> list[Event]:
@@ -233,7 +234,7 @@ def _content(branch: Branch) -> tuple[Any, ...]:
 
 @contextlib.contextmanager
 def _logging(log: Log) -> Iterator[Log]:
-    with _log(log):
+    with active(log):
         RECORDING.append(log)
         try:
             yield log
@@ -243,7 +244,7 @@ def _logging(log: Log) -> Iterator[Log]:
 
 def unrecorded() -> AbstractContextManager[None]:
     """A context in which nothing is logged: for code that only asks which structure would come out."""
-    context: AbstractContextManager[None] = _log(None)
+    context: AbstractContextManager[None] = active(None)
     return context
 
 
@@ -335,23 +336,24 @@ def recorded_call(function: Function[Any], static: tuple[Any, ...], arrays: Sequ
     """Run one call of a function of the namespace, and log it."""
     from .sharing import complete
 
-    log: Log = _log.value  # there is one, or else the call would not be recorded
+    log: Log = active.value  # there is one, or else the call would not be recorded
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
         return explicit.automatic(functools.partial(function._trace, static))(*arrays)
-    first = len(log.events)
-    explicit.eval_shape(functools.partial(function._trace, static), *arrays)
-    with _log(None):
-        memory = function._jit.lower(static, *arrays).compile().memory_analysis()
-        function._jit(static, *arrays)
-        start = time.perf_counter()
-        result = jax.block_until_ready(complete(function._jit(static, *arrays), arrays))
-        seconds = time.perf_counter() - start
-    top = [e for e in log.events[first:] if e.depth == log.depth and not e.densified]
-    if top:
-        top[0].seconds = seconds
-    if memory is not None:
-        total = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
-        log.peak_bytes = max(log.peak_bytes, total)
-        for e in top[:1]:
-            e.bytes = total
-    return result
+    with LOCK:
+        first = len(log.events)
+        explicit.eval_shape(functools.partial(function._trace, static), *arrays)
+        with active(None):
+            memory = function._jit.lower(static, *arrays).compile().memory_analysis()
+            function._jit(static, *arrays)
+            start = time.perf_counter()
+            result = jax.block_until_ready(complete(function._jit(static, *arrays), arrays))
+            seconds = time.perf_counter() - start
+        top = [e for e in log.events[first:] if e.depth == log.depth and not e.densified]
+        if top:
+            top[0].seconds = seconds
+        if memory is not None:
+            total = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+            log.peak_bytes = max(log.peak_bytes, total)
+            for e in top[:1]:
+                e.bytes = total
+        return result
