@@ -22,6 +22,7 @@ from .contexts import ENTERED, apply
 from .conveniences import Conveniences
 from .entries import gather
 from .errors import StructureError
+from .jax_internals.traces import RUNNING
 from .placement import Placement
 from .recording import RECORDING, describe
 from .registry import FUNCTIONS
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from .dense import Dense
     from .dispatch import Function
+    from .jax_internals.traces import Origin
     from .typing import (
         Assumptions,
         Aux,
@@ -61,6 +63,7 @@ def _unflatten(aux: tuple[type[A], Meta, Assumptions], leaves: Leaves) -> A:
     """The array of a value; checks nothing, since the leaves may be tracers, shapes, or anything that JAX puts there."""
     x = _new(aux[0])
     x._value = (leaves, aux)
+    x._origin = RUNNING.value
     return x
 
 
@@ -144,11 +147,12 @@ class Array(Conveniences, Placement):
     parameters make a shape and a dense array; see the guide to structures of one's own.
     """
 
-    __slots__ = ("__weakref__", "_link", "_owned", "_value")
+    __slots__ = ("__weakref__", "_link", "_origin", "_owned", "_value")
 
     _value: Value
     _owned: Value
     _link: writes.Link
+    _origin: Origin  # which transformation of JAX was running when the handle was made
 
     __array_priority__ = 1000
     __pandas_priority__ = 5000  # above the tables of pandas (4000), which else take a matrix for a list of rows

@@ -16,7 +16,7 @@ from . import explicit
 from .array import Array
 from .dense import Dense
 from .dispatch import ArrayFunction, Function, _static
-from .writes import LOCK, check_escape, make_view, store
+from .writes import LOCK, make_view, store
 
 if TYPE_CHECKING:
     from .typing import Rule
@@ -48,7 +48,6 @@ class _View(Function[Array]):
         return result
 
     def _put(self, rest: tuple[Any, ...], kwargs: dict[str, Any], base: Dense, data: jax.Array) -> jax.Array:
-        check_escape((base,), (data,), f"a write through a view made by {self.name}")
         bound = self.__signature__.bind(base, *rest, **kwargs)
         bound.apply_defaults()
         static = tuple((name, _static(value)) for name, value in list(bound.arguments.items())[1:])

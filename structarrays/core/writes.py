@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from .tracing import compiling
+from .jax_internals.traces import begun_within, is_of_same_trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,17 +136,24 @@ def make_view(view: Array, base: Array, get: Lens, put: Lens) -> Array:
     return view
 
 
-def _is_traced(leaves: Leaves) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(leaves))
+def check_escape(x: Array, leaves: Leaves, what: str) -> None:
+    """Refuse to put a traced value into a handle that was made outside of the function being transformed. Call it under the lock."""
+    for leaf in _tracers(leaves):
+        local = begun_within(x._origin, leaf) or any(is_of_same_trace(leaf, old) for old in _tracers(peek(x)[0]))
+        if not local:
+            raise RuntimeError(
+                f"{what} would put a traced value into an array that was made outside of the function being transformed; "
+                "return the new value from the function instead (or copy the array inside: xp.asarray(x, copy=True))"
+            )
 
 
-def check_escape(old_leaves: Leaves, new_leaves: Leaves, what: str) -> None:
-    """Refuse to put a traced value into a handle that was made outside of the function being traced."""
-    if _is_traced(new_leaves) and not _is_traced(old_leaves) and compiling():
-        raise RuntimeError(
-            f"{what} would put a traced value into an array that was made outside of the function being transformed; "
-            "return the new value from the function instead (or copy the array inside: xp.asarray(x, copy=True))"
-        )
+def _tracers(values: Any) -> list[jax.core.Tracer[Any]]:
+    return [leaf for leaf in jax.tree.leaves(values) if isinstance(leaf, jax.core.Tracer)]
+
+
+def is_traced(*values: Any) -> bool:
+    """Whether a parameter of these values, keys or arrays is traced."""
+    return bool(_tracers(values))
 
 
 def store(x: Array, value: Value, *, owned: bool = False) -> None:
@@ -181,17 +188,18 @@ def _push(x: Array, link: Link) -> None:
         store(view, ((view._link.get(data),), (*view._value[1][:2], frozenset())))
 
 
-def write(x: Array, value: Value, *, owned: bool = False) -> None:
-    """Give a handle a new value, through its base where it is a view. Call it under the lock."""
+def write(x: Array, value: Value, what: str, *, owned: bool = False) -> None:
+    """Give a handle a new value, through its base where it is a view; `what` names the write in errors. Call it under the lock."""
     link = link_of(x)
     if link is not None:
         value = _dense_value(value)
     if link is None or link.base is None:
+        check_escape(x, value[0], what)
         store(x, value, owned=owned)
         return
     base = link.base
     (data,), aux = base._value
-    write(base, ((link.put(data, value[0][0]),), aux[:2] + (frozenset(),)))
+    write(base, ((link.put(data, value[0][0]),), aux[:2] + (frozenset(),)), what)
 
 
 def _dense_value(value: Value) -> Value:
@@ -216,8 +224,7 @@ def assign_result(x: Array, result: Array, name: str) -> None:
         result = FUNCTIONS["astype"](result, x.dtype)
     leaves, aux = result._value
     with LOCK:
-        check_escape(x._value[0], leaves, f"{name} in place")
-        write(x, (leaves, aux))
+        write(x, (leaves, aux), f"{name} in place")
 
 
 def _kind_rank(dtype: np.dtype) -> int:

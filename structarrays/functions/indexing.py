@@ -223,8 +223,10 @@ def _numpy_key(key, operands):
 def setitem(x: Array, key, value):
     """``x[key] = value`` for a handle: local to the call under a transform, seen by views and base otherwise."""
     key, value = _apart(key), _apart(_value(value, writes.shape_and_dtype(x)[1]))
+    traced = writes.is_traced(key, value)  # then it may be refused, and the array needs its buffer
     with writes.LOCK:
         target, owned = writes.held(x)
+        owned = owned and not traced
         (_write_dense if type(target) is Dense else _write_structured)(x, target, owned, key, value)
 
 
@@ -247,9 +249,8 @@ def _write_dense(x, target, owned, key, value):
         new = _write_where(data, mask, value)
     else:
         new = written(data, indexing.parse(key, data.shape), value, donate)
-    if not donate:
-        writes.check_escape((data,), (new,), "x[key] = value")
-    writes.write(x, ((new,), (Dense, None, frozenset())), owned=not isinstance(new, jax.core.Tracer))
+    value = (new,), (Dense, None, frozenset())
+    writes.write(x, value, "x[key] = value", owned=not writes.is_traced(new))
 
 
 def written(data: jax.Array, items, value: jax.Array, donate: bool) -> jax.Array:
@@ -320,9 +321,8 @@ def _write_structured(x, target, owned, key, value):
             result = _dense_for_write(target)
             setitem(result, indexing.as_key(parsed), value)
     new, aux = result._value
-    writes.check_escape(target._value[0], new, "x[key] = value")
-    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in new)
-    writes.write(x, (new, (*aux[:2], frozenset())), owned=fresh and not traced)
+    value = new, (*aux[:2], frozenset())
+    writes.write(x, value, "x[key] = value", owned=fresh and not writes.is_traced(new))
 
 
 def written_entries(x, items, value, owned):

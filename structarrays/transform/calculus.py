@@ -4,6 +4,7 @@
 parameters, such as indices, are no business of calculus, and which axis of an array an axis of its parameters is.
 """
 
+import copy
 import functools
 import operator
 
@@ -108,10 +109,13 @@ def value_and_grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool =
             replaced = list(leaves)
             for i, parameter in zip(by, parameters, strict=True):
                 replaced[i] = parameter
-            arguments = list(args)
+            # A write to an argument is local to the call, also to one by which the function is not differentiated.
+            arguments, named = jax.tree.map(
+                lambda x: copy.copy(x) if is_array(x) else x, (list(args), kwargs), is_leaf=is_array
+            )
             for i, argument in zip(chosen, jax.tree.unflatten(tree, replaced), strict=True):
                 arguments[i] = argument
-            result = fun(*arguments, **kwargs)
+            result = fun(*arguments, **named)
             value, aux = result if has_aux else (result, None)
             return _number(value), (value, aux)
 

@@ -9,47 +9,62 @@ become dense and JAX evaluates it. The records raise `UnrecognisedEquation`, als
 version of JAX leads to an error or to a dense result, never to a wrong value.
 """
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
+if TYPE_CHECKING:
+    from jax.extend.core import ClosedJaxpr as ClosedJaxpr
+    from jax.extend.core import Literal as Literal
+    from jax.extend.core import jaxpr_as_fun as jaxpr_as_fun
 
-from .calls import CheckpointCall, CondCall, LinearSolveCall, ScanCall, WhileCall
-from .derivatives import CustomJvpCall, CustomVjpCall, Known, is_zero_tangent
-from .forms import FORMS, UnrecognisedEquation, parameters, problem_of
-from .programs import (
-    bind,
-    checkpoint_label,
-    expansion,
-    function_name,
-    high_level_name,
-    in_avals,
-    inner_program,
-    live_equations,
-    out_avals,
-    parts,
-)
+    from .calls import CheckpointCall as CheckpointCall
+    from .calls import CondCall as CondCall
+    from .calls import LinearSolveCall as LinearSolveCall
+    from .calls import ScanCall as ScanCall
+    from .calls import WhileCall as WhileCall
+    from .derivatives import CustomJvpCall as CustomJvpCall
+    from .derivatives import CustomVjpCall as CustomVjpCall
+    from .derivatives import Known as Known
+    from .derivatives import is_zero_tangent as is_zero_tangent
+    from .forms import FORMS as FORMS
+    from .forms import UnrecognisedEquation as UnrecognisedEquation
+    from .forms import parameters as parameters
+    from .forms import problem_of as problem_of
+    from .programs import bind as bind
+    from .programs import checkpoint_label as checkpoint_label
+    from .programs import expansion as expansion
+    from .programs import function_name as function_name
+    from .programs import high_level_name as high_level_name
+    from .programs import in_avals as in_avals
+    from .programs import inner_program as inner_program
+    from .programs import live_equations as live_equations
+    from .programs import out_avals as out_avals
+    from .programs import parts as parts
+    from .records import RECORDS as RECORDS
+    from .records import is_recognised as is_recognised
 
-RECORDS: dict[str, Any] = {
-    "scan": ScanCall,
-    "while": WhileCall,
-    "cond": CondCall,
-    "checkpoint": CheckpointCall,
-    "remat2": CheckpointCall,
-    "custom_linear_solve": LinearSolveCall,
-    "custom_jvp_call": CustomJvpCall,
-    "custom_vjp_call": CustomVjpCall,
-}
-"""The records that read the parameters of an equation."""
+_NAMES = {
+    "jax.extend.core": ("ClosedJaxpr", "Literal", "jaxpr_as_fun"),
+    ".calls": ("CheckpointCall", "CondCall", "LinearSolveCall", "ScanCall", "WhileCall"),
+    ".derivatives": ("CustomJvpCall", "CustomVjpCall", "Known", "is_zero_tangent"),
+    ".forms": ("FORMS", "UnrecognisedEquation", "parameters", "problem_of"),
+    ".programs": (
+        "bind", "checkpoint_label", "expansion", "function_name", "high_level_name", "in_avals", "inner_program", "live_equations",
+        "out_avals", "parts",
+    ),
+    ".records": ("RECORDS", "is_recognised"),
+}  # fmt: skip
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
-def is_recognised(equation: Any) -> bool:
-    """Whether the parameters of an equation are those that this library knows, by their names and by the records that read them."""
-    if problem_of(equation) is not None:
-        return False
-    record = RECORDS.get(equation.primitive.name)
-    if record is not None:
-        try:
-            record.of(equation)
-        except UnrecognisedEquation:
-            return False
-    return True
+def __getattr__(name: str) -> Any:
+    # Imported where it is asked for: `traces` is needed at once, and `jax.extend`, which the others need, takes as long to import as all
+    # of this package.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_MODULES[name], __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_MODULES]
