@@ -20,6 +20,7 @@ import numpy as np
 from . import pattern, writes
 from .contexts import ENTERED, apply
 from .conveniences import Conveniences
+from .dtypes import check_available
 from .entries import gather
 from .errors import StructureError
 from .jax_internals.traces import RUNNING
@@ -561,7 +562,12 @@ API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def _unpickle(aux: Aux, leaves: Leaves) -> Array:
-    return _unflatten(aux, tuple(x if isinstance(x, Array | None) else jax.numpy.asarray(x) for x in leaves))
+    for leaf in leaves:
+        if not isinstance(leaf, Array | None):
+            check_available(leaf.dtype, "pickle: the array holds")
+    x = _unflatten(aux, tuple(x if isinstance(x, Array | None) else jax.numpy.asarray(x) for x in leaves))
+    check_available(x.dtype, "pickle: the array holds")  # the static part may say so
+    return x
 
 
 _OPERAND_CLASSES = (Array, jax.Array, np.ndarray, np.generic, bool, int, float, complex)

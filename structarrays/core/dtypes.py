@@ -149,6 +149,19 @@ def canonical(dtype: DTypeLike) -> np.dtype:
     return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
 
 
+class NeedsX64(ValueError):
+    """What is read is sound, but JAX has no dtype for it now."""
+
+
+def check_available(dtype: np.dtype, holder: str) -> None:
+    """Raise NeedsX64 for a dtype of 64 bits while JAX's x64 switch is off; `holder` says what has it, with a verb."""
+    if canonical(dtype) != dtype.newbyteorder("="):
+        raise NeedsX64(
+            f"{holder} {dtype}, which needs JAX's 64-bit mode, which is off; switch it on with "
+            'jax.config.update("jax_enable_x64", True)'
+        )
+
+
 def kind_of(dtype: np.dtype) -> str:
     """One letter of ``"biufc"``, as `numpy.dtype.kind`, which is another one for bfloat16 and JAX's smaller formats."""
     return dtype.kind if dtype.kind in "biufc" else "f"

@@ -205,20 +205,20 @@ def _numbers(host, dtype, obj):
         raise TypeError(f"asarray: obj must hold numbers, got {_short(obj)}: {error}") from None
 
 
-def _default(host, obj):
+def _default(host, obj, name="asarray"):
     """The dtype for an array that has none by itself: what NumPy says, as wide as the x64 switch allows."""
     if host.dtype.name in ("longdouble", "clongdouble", "float128", "complex256"):
         return dtypes.default_dtype(host.dtype.kind)
     dtype = dtypes.canonical(host.dtype)
     if host.dtype.kind in "iu" and dtype != host.dtype:
-        _check_range(host, dtype, obj)
+        _check_range(host, dtype, obj, name)
     return dtype
 
 
-def _check_range(host, dtype, obj):
+def _check_range(host, dtype, obj, name="asarray"):
     limits = np.iinfo(dtype)
     if host.size and not (limits.min <= int(host.min()) and int(host.max()) <= limits.max):
-        raise OverflowError(f"asarray: an integer in {_short(obj)} does not fit into {dtype}")
+        raise OverflowError(f"{name}: an integer in {_short(obj)} does not fit into {dtype}")
 
 
 def _short(obj) -> str:
@@ -253,6 +253,8 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
         If `x` has masked elements, or is a sparse array of another library.
     ValueError
         If a copy is needed and ``copy=False``.
+    OverflowError
+        If an integer of 64 bits does not fit into 32, while JAX's 64-bit mode is off.
     BufferError
         If `x` cannot export its data.
 
@@ -273,6 +275,14 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
     x = foreign.readable(x, "from_dlpack")
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise AttributeError(f"from_dlpack: x has no __dlpack__ and __dlpack_device__; it is a {type(x).__name__}")
+    host = None if dtypes.x64() else _in_64_bits(x)
+    if host is not None:
+        if copy is False:
+            raise ValueError(
+                f"from_dlpack: copy=False, but a copy of x is needed: its dtype is {host.dtype}, and JAX's 64-bit mode is off; "
+                'switch it on with jax.config.update("jax_enable_x64", True)'
+            )
+        return _moved(put(host.astype(_default(host, host, "from_dlpack"))), device)
     if copy:
         return _moved(_by_copy(x), device)
     try:
@@ -289,6 +299,15 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
 
 _NOT_SHARED = (RuntimeError, BufferError, ValueError, TypeError)
 """What JAX and NumPy raise for memory that they do not take; among the first are JAX's own errors."""
+
+
+def _in_64_bits(x) -> np.ndarray | None:
+    """The array of another library on the host, if JAX has no dtype for it while its 64-bit mode is off: it would cut integers off."""
+    try:
+        host = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
+    except _NOT_SHARED:
+        return None
+    return host if dtypes.canonical(host.dtype) != host.dtype else None
 
 
 def _by_copy(x) -> Dense:

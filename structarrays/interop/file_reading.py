@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.array import Array
+from ..core.dtypes import check_available
 from ..core.factored import Factored
 from ..core.serialization import PACKAGE, class_of, dtype_of, static_part
 from ..core.validation import check_parameters, outline
@@ -49,10 +50,6 @@ RESULTS = {
 
 FOREIGN = {name: np.dtype(getattr(jnp, name)) for name in dir(jnp) if name.startswith(("bfloat16", "float8"))}
 """The dtypes that NumPy has not, but JAX has."""
-
-
-class NeedsX64(ValueError):
-    """The file is sound, but JAX has no dtype for what it holds."""
 
 
 # ---- the archive -----------------------------------------------------------------------------------------------------
@@ -289,6 +286,8 @@ def _structure(content, members):
     outlines = tuple(node.outline if isinstance(node, _ComposedNode) else node.value for node in nodes)
     aux = static_part(content["meta"]), frozenset(_sequence(content["assumptions"]))
     sketch = cls._make(outlines, *aux)
+    if isinstance(sketch.meta, np.dtype):  # no parameter has it
+        check_available(sketch.meta, "load: the file holds")
     check_parameters(sketch)
     x = cls._make(parts, *aux)
     return _ComposedNode(x, outline(sketch)) if isinstance(x, Factored) else _Node(x)
@@ -332,11 +331,7 @@ def _numbers(kind, content, members):
         array = array.view(FOREIGN[foreign])
     if kind == "numpy":
         return _Node(np.array(array, order="K"))
-    if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype.newbyteorder("="):
-        raise NeedsX64(
-            f"load: the file holds {array.dtype}, which needs JAX's 64-bit mode, which is off; switch it on with "
-            'jax.config.update("jax_enable_x64", True)'
-        )
+    check_available(array.dtype, "load: the file holds")
     # Not by jnp.array, which compiles a copy for each shape.
     return _Node(jax.device_put(array.astype(array.dtype.newbyteorder("="), copy=False), may_alias=False))
 

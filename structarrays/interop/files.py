@@ -30,8 +30,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.array import Array
+from ..core.dtypes import NeedsX64
 from ..core.serialization import PACKAGE, name_of, static_node
-from .file_reading import DESCRIPTION, FOREIGN, RESULTS, VERSION, Members, NeedsX64, check_nesting, read_tree
+from .file_reading import DESCRIPTION, FOREIGN, RESULTS, VERSION, Members, check_nesting, read_tree
 
 
 def save(file, tree):
