@@ -172,6 +172,13 @@ def test_nonzero(kind, rng):
         jax.jit(sa.nonzero)(x)
 
 
+@pytest.mark.parametrize("convert", [np.asarray, jax.numpy.asarray])
+def test_nonzero_of_other_arrays(convert):
+    x = np.asarray([[0, 5, 0], [7, 0, 1]])
+    for r, e in zip(sa.nonzero(convert(x)), np.nonzero(x), strict=True):
+        same(r, e)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_unique(kind, rng):
     x = MAKE[kind](rng, (2,))

@@ -1,6 +1,9 @@
 """Arrays that several threads share: a reader sees the old value or the new one, and no write is lost."""
 
 import contextlib
+import copy
+import io
+import pickle
 import sys
 import threading
 
@@ -145,6 +148,61 @@ def test_writes_off_the_pattern_are_not_lost():
         errors += run_together(*(lambda k=k: write(k) for k in range(1, 9)))
     assert not errors
     np.testing.assert_array_equal(np.asarray(x), dense)
+
+
+READS = {
+    "numpy.asarray": np.asarray,
+    "to_jax": lambda x: x.to_jax(),
+    "item": lambda x: [[float(x[0, 1])]],
+    "rows": lambda x: x[np.array([0, 2, 3])],
+    "slices": lambda x: x[1:4, 1:4],
+    "transpose": lambda x: x.T,
+    "sum": lambda x: [[float(sa.sum(x))]],
+    "product": lambda x: x @ np.ones((N, 1)),
+    "take": lambda x: sa.take(x, np.array([1, 2]), axis=0),
+    "nonzero": lambda x: [sa.nonzero(x)[1].tolist()],
+    "roll": lambda x: sa.roll(x, 1),
+    "scipy.sparse": lambda x: sa.interop.scipy.to_sparse(x).toarray(),
+    "bcoo": lambda x: sa.interop.jax_sparse.to_sparse(x).todense(),
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "save": lambda x: through_file(x),
+    "repr": lambda x: [[float(len(repr(x)))]],
+    "copy": copy.copy,
+    "linear operator": lambda x: sa.interop.scipy.operator(x) @ np.ones(N),
+}
+
+
+def through_file(x):
+    file = io.BytesIO()
+    sa.save(file, x)
+    file.seek(0)
+    return sa.load(file)
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_read_sees_one_value_while_the_class_changes(name):
+    values = [
+        sa.Diagonal(np.ones(N)),
+        sa.tridiagonal(np.full(N - 1, 2.0), np.full(N, 3.0), np.full(N - 1, 4.0)),
+        sa.Sparse(np.array([5.0, 6.0]), (np.array([0, 1]), np.array([1, 0])), (N, N)),
+        sa.asarray(np.full((N, N), 7.0)),
+    ]
+    read = lambda x: np.asarray(READS[name](x)).tolist()  # noqa: E731
+    expected = [read(sa.asarray(value, copy=True)) for value in values]
+    x, errors = sa.asarray(values[0], copy=True), []
+
+    def look():
+        seen = read(x)
+        if seen not in expected:
+            errors.append(f"{seen}")
+
+    def write():
+        for value in values * 6:
+            x[...] = value
+
+    with read_meanwhile(look, look, errors=errors):
+        errors += run_together(write)
+    assert not errors
 
 
 IN_PLACE = {

@@ -473,11 +473,11 @@ class Array(Conveniences, Placement):
         return cast(str, FUNCTIONS["interop.html"](self.__copy__()))
 
     def __reduce__(self) -> tuple[Callable[..., Array], tuple[Aux, Leaves]]:
-        whole = self
-        if self.pieces > 1:  # it may be read where there is another number of devices
+        whole = self.__copy__()
+        if whole.pieces > 1:  # it may be read where there is another number of devices
             from .sharding import repadded
 
-            whole = repadded(self, 1)
+            whole = repadded(whole, 1)
         leaves, aux = whole._value
         return _unpickle, (aux, tuple(leaf if isinstance(leaf, Array | None) else np.asarray(leaf) for leaf in leaves))
 

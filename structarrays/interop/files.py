@@ -17,6 +17,7 @@ too. The description is a tree of objects of one key each, in the order of the v
 """
 
 import contextlib
+import copy
 import errno
 import json
 import math
@@ -193,7 +194,7 @@ def _write(file, description, numbers):
 def _node(value, where, numbers):
     """The description of a value; its numbers are appended to `numbers`."""
     if isinstance(value, Array):
-        leaves, (cls, meta, assumptions) = value._padded_for(1)._value
+        leaves, (cls, meta, assumptions) = copy.copy(value)._padded_for(1)._value
         parts = [_node(leaf, f"part {i} of {where}", numbers) for i, leaf in enumerate(leaves)]
         fields = {"class": name_of(cls), "meta": static_node(meta, where), "parts": parts}
         return {"structure": {**fields, "assumptions": sorted(assumptions)}}
