@@ -7,6 +7,8 @@ The module *fails closed*. `is_recognised` is False for an equation whose parame
 is missing, renamed or new, or its content has another form. Such an equation is opaque to the rules of `structured`: its operands
 become dense and JAX evaluates it. The records raise `UnrecognisedEquation`, also where a function is differentiated, so that a new
 version of JAX leads to an error or to a dense result, never to a wrong value.
+
+`traces` reads which transformation is running, which JAX does not document either.
 """
 
 import importlib
