@@ -100,7 +100,7 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
     operands = _OPERANDS
 
     def forward(self: Array, other: Operand) -> Array:
-        if operands.get(type(other)) == _FAST == operands.get(type(self)) and not RECORDING:
+        if operands.get(type(other)) == _FAST == operands.get(type(self)) and not RECORDING and not writes.SHARED:
             try:
                 return COMPILED[name](self, other)
             except (KeyError, *RETRIED):

@@ -36,6 +36,7 @@ from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry, Run
 from .sharding import beside, on_mesh, padded_for, pieces
 from .sharing import complete, incomplete
+from .writes import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -264,6 +265,8 @@ class Function(Registry[Any], Generic[R]):
     def _run(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
         if ENTERED:
             apply()  # there need not be an array of ours
+        if SHARED:
+            arrays = _apart(arrays)
         if RECORDING and active_log() is not None:
             return self._recorded(static, arrays)
         try:
@@ -499,6 +502,8 @@ class ArrayFunction(Function[R]):
             result: R = self._eagerly(self.eager, arrays, {})
             if result is not NotImplemented:
                 return result
+        if SHARED:
+            arrays = tuple(_apart(arrays))
         if ENTERED:
             apply()
             if RECORDING and active_log() is not None:
@@ -525,6 +530,8 @@ class CheckedArrayFunction(ArrayFunction[R]):
     def __call__(self, *arrays: Any, **unknown: Any) -> R:
         if unknown:
             self._plan(arrays, unknown)
+        if SHARED:
+            arrays = tuple(_apart(arrays))
         if ENTERED:
             apply()
             if RECORDING and active_log() is not None:

@@ -33,6 +33,11 @@ LOCK = threading.RLock()
 """The one lock of all writes. It lives in no object, so that arrays can be pickled and copied."""
 
 
+SHARED: list[bool] = []
+"""Not empty once there has been a write while several threads ran. Then calls pass handles of their own on the values of their arguments to JAX:
+JAX flattens an argument several times while it compiles, and another thread may give the array another structure in between."""
+
+
 class Link:
     """What ties a handle to others: its base with the lens between them, and its own live views."""
 
@@ -161,6 +166,8 @@ def store(x: Array, value: Value, *, owned: bool = False) -> None:
 
     The class changes before or after the value; a reader in between is served by the class that the value names.
     """
+    if not SHARED and threading.active_count() > 1:
+        SHARED.append(True)
     cls = value[1][0]
     if type(x) is not cls:
         x.__class__ = cls
