@@ -316,13 +316,13 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple = 2) -> Array:
     3.0
     """
     check.numeric("tensordot", x1, x2)
-    axes = _contracted(x1, x2, axes)
+    axes = contracted_axes(x1, x2, axes)
     x1, x2 = promote(x1, x2)
     return tensordot.dispatch(x1, x2, axes=axes)
 
 
-def _contracted(x1, x2, axes):
-    """The contracted axes of either array, counted from the front."""
+def contracted_axes(x1, x2, axes):
+    """The contracted axes of either array of a `tensordot`, counted from the front."""
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
             raise ValueError(f"tensordot: axes must be an integer or two sequences, got {len(axes)} of them")
@@ -358,7 +358,8 @@ def _is_product(x1, x2, *, axes):
 
 
 @tensordot.kernel(Array, Array, when=_is_product)
-def _(x1, x2, *, axes):
+def tensordot_by_matmul(x1, x2, *, axes):
+    """The matrix product of the arrays, each transposed where the contracted axis is not the one of `matmul`."""
     (axis1,), (axis2,) = axes
     if x1.ndim == 2 and axis1 == 0:
         x1 = matrix_transpose(x1)

@@ -13,8 +13,9 @@ from ..core.assumptions import carried
 from ..core.contexts import densify_policy, strong_zeros_policy
 from ..core.dense import Dense
 from ..core.operands import allow_dense
-from ..functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
+from ..functions.linalg import diagonal, matmul, matrix_power, matrix_transpose, tensordot
 from ..functions.linalg_solvers import power
+from ..functions.linear_algebra import contracted_axes, tensordot_by_matmul
 from ..functions.manipulation import permute_dims
 from ..kernels import sparse as kernel
 from ..kernels import sparse_host as host
@@ -155,6 +156,19 @@ def _of_batch(leaf, b):
     """The last dimension of a parameter at a place of a batch to which its own broadcasts."""
     own = leaf.shape[:-1]
     return leaf[tuple(0 if n == 1 else i for n, i in zip(own, b[len(b) - len(own) :], strict=True))] if own else leaf
+
+
+def _contracts_matrices(x1, x2, *, axes=2) -> bool:
+    return x1.ndim == x2.ndim == 2 and "b" not in (x1.dtype.kind, x2.dtype.kind)
+
+
+@tensordot.eager_kernel(Sparse, Sparse, when=_contracts_matrices, traced=True)
+@tensordot.eager_kernel(Sparse, Array, when=_contracts_matrices, traced=True)
+@tensordot.eager_kernel(Array, Sparse, when=_contracts_matrices, traced=True)
+def tensordot_sparse_eager(x1, x2, *, axes=2):
+    """The product outside of a compiled call, where `matmul` finds how many entries it has."""
+    axes = contracted_axes(x1, x2, axes)
+    return tensordot_by_matmul(x1, x2, axes=axes) if len(axes[0]) == 1 else NotImplemented
 
 
 @matrix_power.eager_kernel(Sparse, traced=True)

@@ -1,0 +1,103 @@
+"""`tensordot` over one axis of sparse matrices: the eager result has the pattern of the matrix product."""
+
+import jax
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import structarrays as sa
+
+AXES = (1, ((1,), (0,)), ((0,), (0,)), ((1,), (1,)), ((0,), (1,)), ((-1,), (-2,)))
+SIZE = 300
+
+
+def sparse(matrix):
+    matrix = matrix.tocoo()
+    return sa.Sparse(matrix.data, matrix.coords, matrix.shape)
+
+
+def random(rng, count=SIZE):
+    return sp.random_array((SIZE, SIZE), density=count / SIZE**2, rng=rng, format="csr")
+
+
+def others(rng):
+    """The second factors: ours, and the same matrix for SciPy."""
+    order = rng.permutation(SIZE)
+    lower, main, upper = rng.normal(size=SIZE - 1), rng.normal(size=SIZE), rng.normal(size=SIZE - 1)
+    matrix = random(rng)
+    return (
+        (sparse(matrix), matrix),
+        (sa.Diagonal(main), sp.diags_array(main)),
+        (sa.tridiagonal(lower, main, upper), sp.diags_array([lower, main, upper], offsets=[-1, 0, 1])),
+        (sa.Permutation(order, dtype="float64"), sp.csr_array((np.ones(SIZE), (np.arange(SIZE), order)))),
+    )
+
+
+def along(matrix, axis, wanted):
+    return matrix if axis % 2 == wanted else matrix.T
+
+
+@pytest.mark.parametrize("tensordot", [sa.tensordot, sa.linalg.tensordot, np.tensordot], ids=["sa", "linalg", "numpy"])
+def test_eager_pattern(tensordot, rng):
+    first = random(rng)
+    ours = sparse(first)
+    for (second, seconds), axes in ((o, a) for o in others(rng) for a in AXES):
+        (axis1,), (axis2,) = ((1,), (0,)) if axes == 1 else axes
+        with sa.densify("error"):
+            result = tensordot(ours, second, axes=axes)
+            exchanged = tensordot(second, ours, axes=(axis2, axis1) if axes != 1 else 1)
+        expected = sp.csr_array(along(first, axis1, 1) @ along(seconds, axis2, 0))
+        assert type(result) is sa.Sparse and result.nnz == expected.nnz
+        np.testing.assert_allclose(np.asarray(result.to_dense()), expected.toarray(), rtol=1e-12, atol=1e-14)
+        wanted = seconds @ first if axes == 1 else along(seconds, axis2, 1) @ along(first, axis1, 0)
+        assert type(exchanged) is sa.Sparse and exchanged.nnz == sp.csr_array(wanted).nnz
+        np.testing.assert_allclose(np.asarray(exchanged.to_dense()), wanted.toarray(), rtol=1e-12, atol=1e-14)
+
+
+def test_memory_follows_from_the_result(rng):
+    """A compiled product of so many entries would be refused."""
+    n, count = 300_000, 90_000
+    rows, columns = rng.permutation(n)[:count], rng.permutation(n)[:count]
+    matrix = sp.csr_array((rng.normal(size=count), (rows, columns)), (n, n))
+    with sa.densify("error"):
+        result = sa.tensordot(sparse(matrix), sparse(matrix), axes=1)
+    expected = matrix @ matrix
+    assert result.nnz == expected.nnz
+    np.testing.assert_allclose(np.asarray(sa.sum(result)), expected.sum(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("axes", [1, ((0,), (0,))])
+def test_derivative(axes, rng):
+    matrix = random(rng)
+    s = sparse(matrix)
+
+    def loss(data):
+        x = s._rebuild((data,), None)
+        return sa.sum(sa.tensordot(x, x, axes=axes) ** 2).to_jax()
+
+    with sa.densify("error"):
+        gradient = jax.grad(loss)(s.data)
+    if axes == 1:
+        product = 2 * (matrix @ matrix)
+        expected = product @ matrix.T + matrix.T @ product
+    else:
+        expected = 4 * matrix @ (matrix.T @ matrix)
+    at = tuple(np.asarray(c) for c in s.coords)
+    np.testing.assert_allclose(np.asarray(gradient), expected.toarray()[at], rtol=1e-10)
+
+
+def test_compiled_and_eager_agree(rng):
+    s = sparse(random(rng, 40))
+    for axes in AXES:
+        eager, compiled = sa.tensordot(s, s, axes=axes), jax.jit(lambda x, axes=axes: sa.tensordot(x, x, axes=axes))(s)
+        np.testing.assert_allclose(np.asarray(eager.to_dense()), np.asarray(compiled.to_dense()), rtol=1e-13)
+
+
+def test_errors_stay(rng):
+    s = sparse(random(rng))
+    with pytest.raises(TypeError, match="tensordot: x1"):
+        sa.tensordot(s > 0, s > 0, axes=1)
+    with pytest.raises(ValueError, match="tensordot: contracted axes must have the same size"):
+        sa.tensordot(s, sa.eye(3), axes=1)
+    with pytest.raises(np.exceptions.AxisError):
+        sa.tensordot(s, s, axes=((5,), (0,)))
