@@ -205,6 +205,7 @@ from .structures import triangular_reductions as _triangular_reductions
 from .structures import triangular_solvers as _triangular_solvers
 from .structures import via_sparse as _via_sparse
 from .structures import where_nan as _where_nan
+from .structures import wide_bands as _wide_bands
 from .structures.banded import Banded, bidiagonal, from_dia, tridiagonal
 from .structures.block import Block
 from .structures.block_banded import BlockBanded, block_tridiagonal

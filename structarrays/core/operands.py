@@ -113,6 +113,21 @@ def densify(x: Array, name: str) -> Dense:
     return to_dense(x)
 
 
+SMALL = 256
+"""Matrices of up to so many rows and columns do not count as densified where their dense form is the fastest way, or what is asked for."""
+
+
+def dense_if_small(x: Array, name: str) -> Dense:
+    """The dense form, under the policy if the matrices are large; that of small ones does not count as densified."""
+    return to_dense(x) if max(x.shape[-2:]) <= SMALL else densify(x, name)
+
+
+def lets_dense(x: Array) -> bool:
+    """Whether the policy lets the dense form of an array be made: for kernels that have another way."""
+    policy = densify_policy.value
+    return policy.mode != "error" and x.size * x.dtype.itemsize <= policy.limit
+
+
 def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: str = NO_KERNEL) -> None:
     """Ask the policy, and the log, whether `name` may make a dense array of so many elements of `x`.
 

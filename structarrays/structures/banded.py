@@ -47,6 +47,9 @@ class Banded(Array):
     `eigvalsh`, `svdvals`                 ``O(w n**2)`` operations, ``O(w n)`` memory
     ====================================  ==========================================
 
+    Of a matrix with few diagonals far apart, such as that of a periodic boundary or of a large grid, the sparse form solves systems. Factorisations
+    of a matrix whose bandwidth is half of its size or more take the dense form, under the policy of `densify`.
+
     Examples
     --------
     >>> import structarrays as sa

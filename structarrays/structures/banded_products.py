@@ -1,5 +1,8 @@
 """Products, transposes and parts of banded matrices; those of `Diagonal` and `Identity` are the same, or narrower."""
 
+import itertools
+
+import jax
 import jax.numpy as jnp
 
 from ..core.array import Array
@@ -9,6 +12,7 @@ from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from ..functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
 from ..kernels import bands as kernel
+from ..kernels.toeplitz import windows
 from .banded import Banded, at_offsets, bands
 from .diagonal import Diagonal, Identity
 
@@ -54,16 +58,23 @@ def _(x1, x2):
     return Dense._make((jnp.broadcast_to(product, (*batch, *x1.shape[-2:-1], x2.shape[-1])),))
 
 
+_SHORT_GAP = 32
+"""Up to so many diagonals that are missing between two stored ones are filled in."""
+
+
 def _contiguous(x):
-    """The array with the diagonals between the stored ones filled in by its background."""
-    return at_offsets(x, tuple(range(x.offsets[0], x.offsets[-1] + 1))) if x.offsets else x
+    """The array with the diagonals between the stored ones filled in by its background, where they are few."""
+    filled = [
+        k for low, high in itertools.pairwise(x.offsets) if high - low <= _SHORT_GAP for k in range(low + 1, high)
+    ]
+    return at_offsets(x, tuple(sorted({*x.offsets, *filled})))
 
 
 def _background_product(x, data, axis):
-    """What the entries left and right of the band, all equal to the background, contribute to ``x @ data``.
+    """What the entries left and right of the band and in its gaps, all equal to the background, contribute to ``x @ data``.
 
     Written as the rank-one term ``b * sum(data)`` minus what the band has of it, the result would lose digits, and its
-    NaN and infinities would not be those of the dense product. So these are running sums from either side.
+    NaN and infinities would not be those of the dense product. So these are running sums from either side, and sums over windows.
     """
     m, n = x.core_shape
     background = x.background.reshape(x.background.shape + (1,) * -axis)
@@ -76,7 +87,22 @@ def _background_product(x, data, axis):
     zero = jnp.zeros(_resized(terms.shape, axis, 1), terms.dtype)
     before = jnp.concatenate([zero, jnp.cumsum(terms, axis, terms.dtype)], axis)
     after = jnp.flip(jnp.concatenate([zero, jnp.cumsum(jnp.flip(terms, axis), axis, terms.dtype)], axis), axis)
-    return _window(before, first, m, axis) + _window(after, last + 1, m, axis)
+    product = _window(before, first, m, axis) + _window(after, last + 1, m, axis)
+    for low, high in itertools.pairwise(x.offsets):
+        if high - low > 1:
+            product = product + _gap(terms, low + 1, high, m, axis)
+    return product
+
+
+def _gap(terms, first, end, count, axis):
+    """The sums of the terms ``i + first, …, i + end - 1`` for each row i, without those outside of the array."""
+    size = terms.shape[axis]
+    start, stop = first, first + count - 1 + end - first  # of what all rows take
+    inside = jax.lax.slice_in_dim(terms, min(max(start, 0), size), min(max(stop, 0), size), axis=axis)
+    before = max(0, min(stop, 0) - start)
+    padded = kernel.pad_axis(inside, before, stop - start - before - inside.shape[axis], axis)
+    (sums,) = windows((jnp.moveaxis(padded, axis, -1),), end - first, lambda a, b, *_: (a[0] + b[0],))
+    return jnp.moveaxis(sums, -1, axis)
 
 
 def _window(sums, start, count, axis):

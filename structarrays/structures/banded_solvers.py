@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.operands import densify, to_dense
+from ..core.operands import SMALL, allow_dense, dense_if_small, densify, to_dense
 from ..core.recording import remark
 from ..core.registry import FUNCTIONS
 from ..functions.linalg import cholesky, det, eig, eigh, inv, pinv, selected_inverse, slogdet, solve, svd
@@ -19,6 +19,7 @@ from ..kernels import banded as kernel
 from ..kernels import determinants
 from .banded import Banded, at_offsets, bands
 from .banded_products import has_structural_zeros
+from .bandwidths import ask_for_factors, fills_matrix, is_banded, is_triangular
 from .diagonal import Diagonal, Identity
 
 
@@ -38,6 +39,9 @@ def _(x1, x2):
     vector = data.ndim == 1
     b = data[:, None] if vector else data
     definite = POSITIVE_DEFINITE in x1.assumptions
+    if not is_triangular(x1):
+        below, above = x1._bandwidths()
+        ask_for_factors(x1, "linalg.solve", 1 + (below if definite else 2 * below + above))
     remark(kernel.explanation(_parts(x1)[1], definite))
     solution, ok = kernel.solve(*_parts(x1), b, definite)
     return Dense._make((solution[..., 0] if vector else solution,)), ok
@@ -70,7 +74,11 @@ def _regular(pivots, *, axis, positive=False):
 
 @inv.kernel(Banded, when=has_structural_zeros)
 def _(x):
+    if x.shape[-1] > SMALL:
+        allow_dense(x, "linalg.inv", x.size)
     identity = jnp.eye(x.shape[-1], dtype=x.dtype)
+    if fills_matrix(x):
+        return inv.dispatch(to_dense(x))
     data, ok = kernel.solve(*_parts(x), identity, POSITIVE_DEFINITE in x.assumptions)
     return Dense._make((jnp.broadcast_to(data, x.shape),)), ok
 
@@ -99,8 +107,9 @@ def _(x):
 # ---- Cholesky factors ---------------------------------------------------------------------------------------------
 
 
-@cholesky.kernel(Banded, when=has_structural_zeros)
+@cholesky.kernel(Banded, when=is_banded)
 def _(x, *, upper):
+    ask_for_factors(x, "linalg.cholesky", 1 + max(x._bandwidths()))
     diagonals, offsets, ok = kernel.cholesky(*_parts(x), upper)
     return bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
 
@@ -117,6 +126,8 @@ def _(x, *, upper):
 
 @slogdet.kernel(Banded, when=has_structural_zeros)
 def _(x):
+    below, above = x._bandwidths()
+    ask_for_factors(x, "linalg.slogdet", 1 + 2 * below + above)
     sign, logabsdet = kernel.slogdet(*_parts(x))
     return Dense._make((sign,)), Dense._make((logabsdet,))
 
@@ -151,11 +162,11 @@ def _(x):
 
 
 def _by_dense_form(function):
-    """A kernel that computes with the dense form: its result is as large, so that nothing counts as densified."""
+    """A kernel that computes with the dense form; the results are as large, so that those of small matrices do not count as densified."""
 
     @function.kernel(Banded, when=has_structural_zeros)
-    def run(x, **static):
-        return function.dispatch(to_dense(x), **static)
+    def by_dense_form_of_band(x, **static):
+        return function.dispatch(dense_if_small(x, function.name), **static)
 
 
 for _function in (eig, eigh, pinv, svd):

@@ -6,13 +6,14 @@ Their derivatives need the eigenvectors, and hence the dense form.
 import jax.numpy as jnp
 
 from ..core.dense import Dense
-from ..core.operands import densify, to_dense
+from ..core.operands import SMALL, dense_if_small, densify, lets_dense
 from ..core.recording import remark
 from ..functions.linalg import eigh, eigvalsh, matrix_norm, matrix_rank, svd, svdvals
 from ..kernels import banded_spectra as kernel
 from ..kernels.flags import custom_jvp
 from .banded import Banded, at_offsets, bands
 from .banded_products import has_structural_zeros
+from .bandwidths import fills_matrix
 from .singular_values import is_of_singular_values, norm_and_rank
 from .toeplitz import Toeplitz, at_diagonals, is_narrow
 
@@ -29,8 +30,8 @@ def _is_linear(x, **static) -> bool:
 @eigvalsh.kernel(Banded, when=_is_linear)
 def _(x):
     w = max(map(abs, x.offsets), default=0)
-    if x.shape[-1] <= _DENSE:
-        return eigvalsh.dispatch(to_dense(x))
+    if x.shape[-1] <= _DENSE or fills_matrix(x):
+        return eigvalsh.dispatch(dense_if_small(x, "linalg.eigvalsh"))
     remark(f"LAPACK's routine for banded matrices; O(n**2 w) operations, O(n w) memory, w = {w}")
     return Dense._make((_eigenvalues(x),))
 
@@ -57,8 +58,10 @@ def _(x):
     if -x.offsets[0] > x.offsets[-1]:
         x = x.mT
     w = max(abs(2 * k + 1) for k in x.offsets)
-    if max(x.core_shape) <= max(_DENSE_SINGULAR, _DENSE_SINGULAR_PER_DIAGONAL * w):
-        return svdvals.dispatch(to_dense(x))
+    size = max(x.core_shape)
+    quicker = size <= max(_DENSE_SINGULAR, _DENSE_SINGULAR_PER_DIAGONAL * w) and (size <= SMALL or lets_dense(x))
+    if quicker or fills_matrix(x):
+        return svdvals.dispatch(dense_if_small(x, "linalg.svdvals"))
     remark(f"eigenvalues of a banded matrix by LAPACK; O(n**2 w) operations, O(n w) memory, w = {w}")
     return Dense._make((_singular_values(x),))
 

@@ -15,6 +15,7 @@ from ..functions.linalg_triangular import transposed, triangle_of
 from ..kernels import banded_factors
 from .banded import Banded, at_offsets, bands
 from .banded_products import has_structural_zeros
+from .bandwidths import fills_matrix
 from .block_diagonal import BlockDiagonal, has_square_blocks, stacks
 from .block_diagonal_solvers import solved_by_blocks
 from .diagonal import Diagonal, Identity
@@ -150,7 +151,11 @@ def _(a):
 # ---- bands -----------------------------------------------------------------------------------------------------------
 
 
-@lu_factor.kernel(Banded, when=_is_square)
+def _is_square_band(x, *args, **static) -> bool:
+    return _is_square(x) and not fills_matrix(x)
+
+
+@lu_factor.kernel(Banded, when=_is_square_band)
 def _(a):
     n, offsets = a.shape[-1], a.offsets or (0,)
     upper, multipliers, pivots = banded_factors.factor(at_offsets(a, offsets).diagonals, offsets, n)
@@ -185,7 +190,7 @@ def _(a, piv, b, *, trans):
 
 
 def _is_definite(x, *, lower=True, hermitian=True) -> bool:
-    return _is_square(x) and lower and hermitian and POSITIVE_DEFINITE in x.assumptions
+    return _is_square_band(x) and lower and hermitian and POSITIVE_DEFINITE in x.assumptions
 
 
 def _without_square_roots(a):

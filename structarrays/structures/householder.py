@@ -14,6 +14,7 @@ from ..functions.rounding_and_parts import conj
 from ..kernels import banded_qr as kernel
 from .banded import Banded, bands, matrix_shape
 from .banded_products import has_structural_zeros
+from .bandwidths import is_banded
 from .diagonal import Diagonal
 from .diagonal_spectra import identity, phase
 from .orthonormal import Orthonormal, ones
@@ -251,7 +252,11 @@ def _(x, *, mode):
 # ---- QR decompositions of banded matrices ------------------------------------------------------------------------------
 
 
-@qr.kernel(Banded, when=has_structural_zeros)
+def _is_upper_band(x) -> bool:
+    return has_structural_zeros(x) and x._bandwidths()[0] == 0
+
+
+@qr.kernel(Banded, when=lambda x, *, mode: is_banded(x) or _is_upper_band(x))
 def _(x, *, mode):
     """R has as many superdiagonals as there are diagonals on both sides."""
     m, n = x.core_shape

@@ -15,6 +15,7 @@ from ..kernels import banded_qr
 from ..kernels.flags import custom_jvp
 from .banded import Banded, at_offsets
 from .banded_products import has_structural_zeros
+from .bandwidths import is_banded
 from .block_diagonal import BlockDiagonal
 from .circulant import Circulant
 from .diagonal import Diagonal
@@ -49,7 +50,7 @@ def _(a, b, *, cond):
 
 
 def _is_tall(a, *args, **static) -> bool:
-    return has_structural_zeros(a) and a.shape[-2] > a.shape[-1] > 0
+    return is_banded(a) and a.shape[-2] > a.shape[-1] > 0
 
 
 @lstsq.kernel(Banded, Array, when=_is_tall)

@@ -43,7 +43,7 @@ def _keeps_structure() -> bool:
     return densify_policy.value.mode != "allow"
 
 
-def _pays(n: int, entries: int, dtype) -> bool:
+def is_worth_solving(n: int, entries: int, dtype) -> bool:
     """Whether a direct solver of sparse systems takes n × n matrices with so many entries, and is worth it."""
     fits = max(n, entries) < np.iinfo(np.int32).max and str(dtype) in sparse_direct.PRECISIONS
     few = FEW * entries <= n * n or _keeps_structure()
@@ -52,7 +52,7 @@ def _pays(n: int, entries: int, dtype) -> bool:
 
 def is_solved_directly(x: Sparse, *args) -> bool:
     """Whether systems of an array are solved by the factors of a sparse matrix (static)."""
-    return x.core_ndim == 2 and x.background is None and _pays(x.core_shape[-1], x.nnz, x.dtype)
+    return x.core_ndim == 2 and x.background is None and is_worth_solving(x.core_shape[-1], x.nnz, x.dtype)
 
 
 @generically_regular.kernel(Sparse)
@@ -136,7 +136,7 @@ def _sparse_size(x) -> int:
 
 def has_few_blocks(x, *args) -> bool:
     """Whether the sparse form of a matrix that stores blocks is solved directly."""
-    return x.background is None and has_sparse_form(x) and _pays(x.shape[-1], _sparse_size(x), x.dtype)
+    return x.background is None and has_sparse_form(x) and is_worth_solving(x.shape[-1], _sparse_size(x), x.dtype)
 
 
 def _has_sparse_blocks(x, *args) -> bool:
@@ -149,7 +149,7 @@ def _has_sparse_blocks(x, *args) -> bool:
         return False
     if not all(b.stores_entries and b.background is None and has_sparse_form(b) for b in parts):
         return False
-    return _pays(x.shape[-1], sum(map(_sparse_size, parts)), x.dtype)
+    return is_worth_solving(x.shape[-1], sum(map(_sparse_size, parts)), x.dtype)
 
 
 def _joined(x) -> Sparse:
