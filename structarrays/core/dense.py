@@ -80,20 +80,23 @@ class Dense(Array):
         return Dense._make((jax.lax.convert_element_type(self.data, dtype),))
 
 
-def parameter(value: Any, argument: str) -> jax.Array:
-    """A constructor's argument as a `jax.Array`.
+def parameter(value: Any, argument: str, name: str) -> jax.Array:
+    """A constructor's argument as a `jax.Array`; `name` is the constructor.
+
+    A structured matrix becomes dense under the policy of `densify`; a vector is no matrix that could lose its structure.
 
     Raises
     ------
     TypeError
         If it is nothing that `asarray` takes.
     """
-    if isinstance(value, Array):
-        value = value.to_jax()
-    if isinstance(value, jax.Array):
-        return value
     from .registry import FUNCTIONS
 
+    if isinstance(value, Array):
+        structured = type(value) is not Dense and value.ndim > 1
+        value = (FUNCTIONS["densified"](value, f"{name}: {argument}") if structured else value).to_jax()
+    if isinstance(value, jax.Array):
+        return value
     try:
         return FUNCTIONS["asarray"](value).to_jax()
     except TypeError as error:

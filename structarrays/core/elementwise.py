@@ -23,7 +23,7 @@ from .dense import Dense
 from .dispatch import ArrayFunction, Function
 from .factored import Factored
 from .join import is_zero_outside, join_all, meet, restrict, stores_pattern
-from .operands import densify, lift, promote, strip_weak
+from .operands import SMALL, allow_dense, densify, lets_dense, lift, promote, strip_weak
 
 if TYPE_CHECKING:
     from .typing import Result, Shape, Static
@@ -231,6 +231,9 @@ def elementwise(function: _Elementwise, args: Sequence[Array], static: Static) -
                 pattern = meet(pattern, x if i in absorbing or not is_zero_outside(x) else with_zero_background(x))
         if not only_constants:
             pattern = pattern._free()
+        held = _unless_full(function, pattern, args, shape)
+        if held is not None:
+            return held
         parts = [
             restrict(x, pattern).entries
             if x.stores_entries or (isinstance(x, Factored) and core == 2)
@@ -245,6 +248,9 @@ def elementwise(function: _Elementwise, args: Sequence[Array], static: Static) -
         pattern = joined[0]
         if type(pattern) is Dense or not pattern._closed_under(function, args):
             return _dense_result(function, args, static, shape)
+        held = _unless_full(function, pattern, args, shape)
+        if held is not None:
+            return held
         left = iter(joined)
         parts = [
             next(left).entries if x.stores_entries else pattern._gather(c) for x, c in zip(args, constants, strict=True)
@@ -263,6 +269,25 @@ def elementwise(function: _Elementwise, args: Sequence[Array], static: Static) -
     if masks:
         entries = [jnp.where(m, e, jnp.zeros((), e.dtype)) for m, e in zip(stored, entries, strict=True)]
     return pattern._rebuild(_with_batch(entries, pattern, shape[:-core]), background)
+
+
+def _unless_full(function: _Elementwise, pattern: Array, args: Sequence[Array], shape: Shape) -> Array | None:
+    """Ask the policy, where the pattern of a result stores as much as its dense form, and no operand does. The result in another structure,
+    if the policy forbids that and there is one; else None.
+    """
+    full = pattern.full_size or type(pattern) is Dense
+    if (
+        not full
+        or max(shape[-2:]) <= SMALL
+        or any((type(x) is Dense or x.full_size) and x.shape[-2:] == shape[-2:] for x in args)
+    ):
+        return None
+    if not lets_dense(pattern):
+        held = held_unexpanded(function, args, shape)
+        if held is not None:
+            return held
+    allow_dense(next(x for x in args if x.stores_entries), function.name, pattern.size)
+    return None
 
 
 def _indicator(x: Array, pattern: Array) -> tuple[jax.Array, ...]:

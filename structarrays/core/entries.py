@@ -12,15 +12,17 @@ structure at the pattern of another are found without a dense form.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from .array import Array
 
@@ -56,6 +58,46 @@ def elements_at(x: Array, coordinates: Sequence[jax.Array], batch_ndim: int = 0)
     for _ in batch:
         kernel = jax.vmap(kernel)
     return kernel(x, *coordinates)
+
+
+_NUMBERS = 1 << 22
+"""About how many numbers the rows or columns may take from which elements are read."""
+
+
+def in_blocks(read: Callable[..., jax.Array], x: Array, i: jax.Array, j: jax.Array) -> jax.Array:
+    """Elements of a stack of matrices from whole rows or columns, whichever are fewer: a block of them at a time, where they are many.
+
+    Parameters
+    ----------
+    read : callable
+        ``read(x, i, j)``: the elements at rows `i` and columns `j`.
+    """
+    shape = jnp.broadcast_shapes(i.shape, j.shape)
+    fewer = i if i.size < j.size else j
+    numbers = fewer.size * max(x.shape[-2:]) * math.prod(x.shape[:-2])
+    if numbers <= _NUMBERS:
+        return read(x, i, j)
+    i, j, fewer = (c.reshape((1,) * (len(shape) - c.ndim) + c.shape) for c in (i, j, fewer))
+    axis = int(np.argmax(fewer.shape))
+    count = min(-(-numbers // _NUMBERS), shape[axis])
+    width = -(-shape[axis] // count)
+    count = -(-shape[axis] // width)
+
+    def cut(c: jax.Array) -> jax.Array:
+        """The blocks of coordinates, the last filled up by its last ones; without them, where the coordinates are all the same."""
+        if c.shape[axis] == 1:
+            return jnp.broadcast_to(c, (count, *c.shape))
+        padding = [(0, count * width - c.shape[axis]) if a == axis else (0, 0) for a in range(c.ndim)]
+        padded = jnp.pad(c, padding, mode="edge")
+        return jnp.moveaxis(padded.reshape(*c.shape[:axis], count, width, *c.shape[axis + 1 :]), axis, 0)
+
+    # Or each block would be kept for the derivative in reverse, and all of them are the matrix.
+    block = jax.checkpoint(lambda coordinates: read(x, *coordinates))
+    found = jax.lax.map(block, (cut(i), cut(j)))
+    axis += found.ndim - 1 - len(shape)
+    found = jnp.moveaxis(found, 0, axis)
+    found = found.reshape(*found.shape[:axis], count * width, *found.shape[axis + 2 :])
+    return jax.lax.slice_in_dim(found, 0, shape[axis - found.ndim + len(shape)], axis=axis)
 
 
 def element(x: Array, i: jax.Array, j: jax.Array) -> jax.Array:

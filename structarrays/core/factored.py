@@ -19,7 +19,7 @@ import numpy as np
 from . import dtypes
 from .array import Array
 from .dense import Dense
-from .operands import cast, lift
+from .operands import cast, dense_if_small, lift
 from .registry import FUNCTIONS, Registry
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Factored(Array):
         # rounded to an integer is no product any more.
         dtype = np.dtype(dtype)
         if self.dtype.kind in "biu" or dtype.kind in "biu":
-            return Dense._make((self._dense(),))._cast(dtype)
+            return dense_if_small(self, "astype")._cast(dtype)
         if self.dtype.kind == "c" and dtype.kind != "c":
             # The real part of a product is not that of the real parts.
             return cast(FUNCTIONS["real"].dispatch(self), dtype)

@@ -71,6 +71,12 @@ def join(x: Array, y: Array) -> tuple[Array, Array]:
     return Dense._make((x._dense(),)), Dense._make((y._dense(),))
 
 
+def can_join(x: Array, y: Array) -> bool:
+    """Whether a rule joins two arrays; otherwise the join is the dense form of both."""
+    pairs = (x, y), (y, x)
+    return same_pattern(x, y) or any(join_pair.choose(pair, {}) is not None for pair in pairs)
+
+
 def join_all(arrays: Sequence[Array]) -> list[Array]:
     """All arrays in one structure that holds them all, without regard to their backgrounds."""
     if len(arrays) == 2:

@@ -122,10 +122,10 @@ def dense_if_small(x: Array, name: str) -> Dense:
     return to_dense(x) if max(x.shape[-2:]) <= SMALL else densify(x, name)
 
 
-def lets_dense(x: Array) -> bool:
-    """Whether the policy lets the dense form of an array be made: for kernels that have another way."""
+def lets_dense(x: Array, size: int | None = None) -> bool:
+    """Whether the policy lets the dense form of an array be made, or an array of so many elements: for kernels that have another way."""
     policy = densify_policy.value
-    return policy.mode != "error" and x.size * x.dtype.itemsize <= policy.limit
+    return policy.mode != "error" and (x.size if size is None else size) * x.dtype.itemsize <= policy.limit
 
 
 def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: str = NO_KERNEL) -> None:

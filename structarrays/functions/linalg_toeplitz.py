@@ -51,7 +51,7 @@ def solve_toeplitz(c_or_cr, b) -> Array:
     Dense([1., 2., 3.], dtype=float64)
     """
     matrix = _toeplitz("linalg.solve_toeplitz", c_or_cr)
-    b, (m, n) = lift(parameter(b, "b")), matrix.shape[-2:]
+    b, (m, n) = lift(parameter(b, "b", "linalg.solve_toeplitz")), matrix.shape[-2:]
     if m != n:
         raise ValueError(
             f"linalg.solve_toeplitz: c and r must have the same length for a square matrix, got {m} and {n}"
@@ -92,7 +92,7 @@ def matmul_toeplitz(c_or_cr, x) -> Array:
     >>> sa.linalg.matmul_toeplitz(([1.0, 3.0, 6.0], [1.0, -1.0]), sa.asarray([1.0, 2.0]))
     Dense([-1.,  5., 12.], dtype=float64)
     """
-    matrix, x = _toeplitz("linalg.matmul_toeplitz", c_or_cr), lift(parameter(x, "x"))
+    matrix, x = _toeplitz("linalg.matmul_toeplitz", c_or_cr), lift(parameter(x, "x", "linalg.matmul_toeplitz"))
     n, rows = matrix.shape[-1], x.shape[-2:][:1]
     if rows != (n,):
         raise ValueError(f"linalg.matmul_toeplitz: x must be (N,) or (..., N, K) with N = {n}, got shape {x.shape}")
@@ -106,7 +106,7 @@ def _toeplitz(name, c_or_cr):
     if isinstance(c_or_cr, tuple) and len(c_or_cr) != 2:
         raise ValueError(f"{name}: c_or_cr must be the first column, or a tuple (c, r), got a tuple of {len(c_or_cr)}")
     c, r = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
-    return Toeplitz(parameter(c, "c"), None if r is None else parameter(r, "r"))
+    return Toeplitz(parameter(c, "c", name), None if r is None else parameter(r, "r", name))
 
 
 @function("c", "b", prefix="linalg.", checked="the circulant matrix of c is singular, or nearly so")

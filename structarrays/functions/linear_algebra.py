@@ -71,10 +71,10 @@ def product_with_expanded(function, pair, structured, expanded):
     if not is_zero_outside(structured[expanded]) or pair[0].dtype.kind in "biu":
         return function.dispatch(*pair)
     kept = structured[1 - expanded]
+    if not kept.stores_entries:  # what is not finite cannot be told from its parameters
+        return function.dispatch(*pair)
     finite = jnp.array(True)
-    for entry in (
-        (*kept.entries, *([] if kept.background is None else [kept.background])) if kept.stores_entries else ()
-    ):
+    for entry in (*kept.entries, *([] if kept.background is None else [kept.background])):
         finite &= jnp.all(jnp.isfinite(entry))
 
     def careful():

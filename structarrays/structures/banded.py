@@ -47,8 +47,8 @@ class Banded(Array):
     `eigvalsh`, `svdvals`                 ``O(w n**2)`` operations, ``O(w n)`` memory
     ====================================  ==========================================
 
-    Of a matrix with few diagonals far apart, such as that of a periodic boundary or of a large grid, the sparse form solves systems. Factorisations
-    of a matrix whose bandwidth is half of its size or more take the dense form, under the policy of `densify`.
+    The sparse form solves systems where the diagonals are few and far apart, as those of a periodic boundary or of a large grid.
+    A factorisation takes the dense form, under the policy of `densify`, where the bandwidth is at least half of the size.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Banded(Array):
     stores_entries = True
 
     def __new__(cls, diagonals, offsets, shape=None):
-        diagonals = vectors(diagonals, "diagonals")
+        diagonals = vectors(diagonals, "diagonals", cls.__name__)
         offsets = integers(offsets, "offsets")
         if len(diagonals) != len(offsets):
             raise ValueError(f"diagonals and offsets must be as many, got {len(diagonals)} and {len(offsets)}")
@@ -253,7 +253,7 @@ def matrix_shape(shape, argument: str) -> tuple[int, int]:
     return shape
 
 
-def vectors(values, argument: str) -> list:
+def vectors(values, argument: str, name: str) -> list:
     """A constructor's sequence of arrays, each as a `jax.Array`.
 
     Raises
@@ -267,7 +267,7 @@ def vectors(values, argument: str) -> list:
         each = None
     if each is None:
         raise TypeError(f"{argument} must be a sequence of arrays, got {type(values).__name__}")
-    return [parameter(value, f"{argument}[{i}]") for i, value in enumerate(each)]
+    return [parameter(value, f"{argument}[{i}]", name) for i, value in enumerate(each)]
 
 
 def integers(values, argument: str) -> tuple[int, ...]:
@@ -348,7 +348,7 @@ def tridiagonal(lower, diag, upper) -> Banded:
     Dense([[2., 4.],
            [1., 3.]], dtype=float64)
     """
-    return _beside(diag, ("lower", -1, lower), ("upper", 1, upper))
+    return _beside("tridiagonal", diag, ("lower", -1, lower), ("upper", 1, upper))
 
 
 def bidiagonal(diag, off, *, lower: bool = True) -> Banded:
@@ -378,21 +378,21 @@ def bidiagonal(diag, off, *, lower: bool = True) -> Banded:
     Dense([[2., 0.],
            [1., 3.]], dtype=float64)
     """
-    return _beside(diag, ("off", -1 if lower else 1, off))
+    return _beside("bidiagonal", diag, ("off", -1 if lower else 1, off))
 
 
-def _beside(diag, *others) -> Banded:
+def _beside(name, diag, *others) -> Banded:
     """The square matrix with this main diagonal, and `others` right beside it: ``(argument, offset, diagonal)`` each.
 
     With fewer than two rows there is no place for these, and their dtypes and batch shapes are all that is left of them.
     """
-    diag = parameter(diag, "diag")
+    diag = parameter(diag, "diag", name)
     if diag.ndim < 1:
         raise ValueError("diag must have at least one dimension, (..., n), got a scalar")
     n = diag.shape[-1]
     stored, batches = {0: diag}, {"diag": diag.shape[:-1]}
     for argument, offset, value in others:
-        stored[offset] = vector = parameter(value, argument)
+        stored[offset] = vector = parameter(value, argument, name)
         if vector.shape[-1:] != (max(0, n - 1),):
             raise ValueError(
                 f"{argument} must be (..., {max(0, n - 1)}), as diag has {n} elements, got shape {vector.shape}"
@@ -433,7 +433,7 @@ def from_dia(data, offsets, shape) -> Banded:
     >>> sa.from_dia([[1.0, 2.0, 3.0], [0.0, 4.0, 5.0]], (0, 1), (3, 3)).offsets
     (0, 1)
     """
-    data = parameter(data, "data")
+    data = parameter(data, "data", "from_dia")
     offsets = integers(offsets, "offsets")
     shape = matrix_shape(shape, "shape")
     if data.ndim < 2 or data.shape[-2] != len(offsets):

@@ -61,7 +61,7 @@ class BlockBanded(Blocks):
     __slots__ = ()
 
     def __new__(cls, blocks, offsets, shape=None):
-        blocks = vectors(blocks, "blocks")
+        blocks = vectors(blocks, "blocks", cls.__name__)
         offsets = integers(offsets, "offsets")
         if len(blocks) != len(offsets):
             raise ValueError(f"blocks and offsets must be as many, got {len(blocks)} and {len(offsets)}")
@@ -198,7 +198,7 @@ class BlockBanded(Blocks):
         >>> sa.BlockBanded.from_dense(sa.tridiagonal([1.0] * 5, [2.0] * 6, [1.0] * 5), 2).offsets
         (-1, 0, 1)
         """
-        a, block = parameter(a, "a"), _block_shape(block, "block")
+        a, block = parameter(a, "a", f"{cls.__name__}.from_dense"), _block_shape(block, "block")
         if a.ndim < 2:
             raise ValueError(f"a must be a matrix (..., m, n), got shape {a.shape}")
         shape = a.shape[-2:]
@@ -288,7 +288,7 @@ class BlockBanded(Blocks):
         for k, zeros in zip(empty.offsets, empty.blocks, strict=True):
             part, chosen = np.zeros(zeros.shape, matrix.dtype), distance == k
             np.add.at(part, rows[chosen] - max(0, -k), matrix.data[chosen])
-            parts.append(parameter(part, "matrix"))
+            parts.append(parameter(part, "matrix", f"{cls.__name__}.from_bsr"))
         return empty._rebuild(tuple(parts), None)
 
 
@@ -355,12 +355,13 @@ def block_tridiagonal(lower, diag, upper) -> BlockBanded:
     >>> A @ sa.ones(6)
     Dense([6., 6., 4., 4., 6., 6.], dtype=float64)
     """
-    diag = parameter(diag, "diag")
+    name = "block_tridiagonal"
+    diag = parameter(diag, "diag", name)
     if diag.ndim < 3:
         raise ValueError(f"diag must be (..., k, m, m), got shape {diag.shape}")
     k, *block = diag.shape[-3:]
     beside = (max(0, k - 1), *block)
-    lower, upper = parameter(lower, "lower"), parameter(upper, "upper")
+    lower, upper = parameter(lower, "lower", name), parameter(upper, "upper", name)
     for argument, blocks in (("lower", lower), ("upper", upper)):
         if blocks.shape[-3:] != beside:
             expected = ", ".join(map(str, beside))

@@ -62,14 +62,14 @@ class BlockDiagonal(Blocks):
 
     def __new__(cls, blocks):
         if isinstance(blocks, (list, tuple)):
-            blocks = [parameter(b, f"blocks[{i}]") for i, b in enumerate(blocks)]
+            blocks = [parameter(b, f"blocks[{i}]", cls.__name__) for i, b in enumerate(blocks)]
             if not blocks:
                 raise ValueError("blocks must hold at least one matrix, got none")
             for i, b in enumerate(blocks):
                 if b.ndim < 2:
                     raise ValueError(f"blocks[{i}] must be a matrix (..., m, n), got shape {b.shape}")
             return _from_matrices(blocks)
-        blocks = parameter(blocks, "blocks")
+        blocks = parameter(blocks, "blocks", cls.__name__)
         if blocks.ndim < 3:
             raise ValueError(f"blocks must be (..., k, m, n), or a list of matrices, got shape {blocks.shape}")
         return block_diagonal([blocks])
@@ -131,7 +131,7 @@ class BlockDiagonal(Blocks):
         >>> A.block_shapes
         ((2, 2), (1, 1))
         """
-        a = parameter(a, "a")
+        a = parameter(a, "a", f"{cls.__name__}.from_dense")
         if a.ndim < 2:
             raise ValueError(f"a must be a matrix (..., M, N), got shape {a.shape}")
         meta = _meta_of(_sizes(sizes, a.shape[-2:]))

@@ -55,7 +55,7 @@ class Circulant(Toeplitz):
     solved_by_parts = False
 
     def __new__(cls, c):
-        return cls._make((_line(c, "c"),))
+        return cls._make((_line(c, "c", cls.__name__),))
 
     @classmethod
     def from_dense(cls, a):
@@ -76,7 +76,7 @@ class Circulant(Toeplitz):
         >>> sa.Circulant.from_dense([[1.0, 2.0], [2.0, 1.0]])
         Circulant([1., 2.], shape=(2, 2), dtype=float64, stores 2 of 4 entries, 16 B of 32 B dense)
         """
-        data = matrix_data(a)
+        data = matrix_data(a, f"{cls.__name__}.from_dense")
         if data.shape[-1] != data.shape[-2]:
             raise ValueError(f"a must be square in its last two dimensions, got shape {data.shape}")
         column = data[..., 0] if data.shape[-1] else jnp.zeros((*data.shape[:-2], 0), data.dtype)

@@ -42,7 +42,7 @@ class Diagonal(Banded):
     __slots__ = ()
 
     def __new__(cls, diag, *, shape=None):
-        diag = parameter(diag, "diag")
+        diag = parameter(diag, "diag", cls.__name__)
         if diag.ndim < 1:
             raise ValueError("diag must have at least one dimension, got a scalar; Identity(n, scale) takes one")
         k = diag.shape[-1]
@@ -115,7 +115,7 @@ class Identity(Diagonal):
     def __new__(cls, n, scale=1.0):
         shape = core_shape(n, "n")
         shape = shape * 2 if len(shape) == 1 else matrix_shape(shape, "n")
-        return cls._make((parameter(scale, "scale"), None), shape)
+        return cls._make((parameter(scale, "scale", cls.__name__), None), shape)
 
     @property
     def scale(self):
@@ -183,7 +183,7 @@ def diag(v, k: int = 0):
     """
     k = integer("diag", k, "k")
     if not isinstance(v, Array):
-        v = Dense._make((parameter(v, "v"),))
+        v = Dense._make((parameter(v, "v", "diag"),))
     if v.ndim == 2:
         return FUNCTIONS["linalg.diagonal"](v, offset=k)
     if v.ndim != 1:

@@ -40,7 +40,7 @@ class Fill(Array):
     __slots__ = ()
 
     def __new__(cls, value, shape):
-        return cls._make((parameter(value, "value"),), core_shape(shape, "shape"))
+        return cls._make((parameter(value, "value", cls.__name__),), core_shape(shape, "shape"))
 
     @property
     def core_ndim(self) -> int:

@@ -165,8 +165,10 @@ def _is_singular(x, *args, **static) -> bool:
 
 def _nothing(x, shape, core=2):
     """The result for singular matrices, if there are any; NaN is no bad pivot, as everywhere."""
-    ok = jnp.all(jnp.isnan(x.value)) | (math.prod(shape[: len(shape) - core]) == 0)
-    return Dense._make((jnp.full(shape, jnp.nan, x.dtype),)), ok
+    batch = shape[: len(shape) - core]
+    ok = jnp.all(jnp.isnan(x.value)) | (math.prod(batch) == 0)
+    result = _filled(jnp.full(batch, jnp.nan, x.dtype), shape[len(batch) :])
+    return (to_dense(result) if core == 1 else result), ok
 
 
 @solve.kernel(Fill, Array, when=_is_singular)

@@ -13,6 +13,7 @@ from ..core.dense import Dense
 from ..core.entries import elements
 from ..core.factored import select_lines
 from ..core.validation import check_leaves, check_sizes, check_static, require, validated
+from ..core.operands import dense_if_small
 from ..functions.linalg import eig, eigh, eigvals, matmul, matrix_transpose
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from ..functions.rounding_and_parts import conj
@@ -135,7 +136,7 @@ class Fourier(Orthonormal):
     def _cast(self, dtype):
         if np.dtype(dtype).kind == "c":
             return Fourier._make((self._value[0][0].astype(dtype),), self.meta)
-        return Dense._make((self._dense(),))._cast(dtype)
+        return dense_if_small(self, "astype")._cast(dtype)
 
     def _describe(self):
         return [str(self.n), *(["conjugated=True"] if self.conjugated else []), f"shape={self.shape}"], True

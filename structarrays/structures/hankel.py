@@ -64,8 +64,8 @@ class Hankel(Array):
     stores_entries = True
 
     def __new__(cls, c, r=None):
-        c = _line(c, "c")
-        r = jnp.zeros_like(c) if r is None else _line(r, "r")
+        c = _line(c, "c", cls.__name__)
+        r = jnp.zeros_like(c) if r is None else _line(r, "r", cls.__name__)
         shape = (c.shape[-1], r.shape[-1])
         dtype = dtypes.promote(c.dtype, r.dtype)
         batch = batch_shape_of(c=c.shape[:-1], r=r.shape[:-1])
@@ -94,7 +94,7 @@ class Hankel(Array):
         >>> sa.Hankel.from_dense([[1.0, 2.0], [2.0, 3.0]]).values.tolist()
         [1.0, 2.0, 3.0]
         """
-        data = matrix_data(a)
+        data = matrix_data(a, f"{cls.__name__}.from_dense")
         return checked(
             Hankel._make((explicit.call(_edge, data),), data.shape[-2:]), data, "the antidiagonals are not constant"
         )
@@ -140,6 +140,8 @@ class Hankel(Array):
 
     def _gather(self, data):
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
+        if data.shape[-2:] == (1, 1):  # a constant
+            return (jnp.broadcast_to(data[..., 0], (*data.shape[:-2], self.values.shape[-1])),)
         return (_edge(jnp.broadcast_to(data, data.shape[:-2] + self.meta)),)
 
     def _describe(self):

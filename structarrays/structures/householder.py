@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core import dtypes, pattern
 from ..core.dense import Dense, batch_shape_of, parameter
-from ..core.entries import elements
+from ..core.entries import elements, in_blocks
 from ..core.recording import remark
 from ..core.validation import check_dense_part, check_parts, check_sizes, check_static, require, validated
 from ..functions.linalg import matmul, matrix_transpose, qr, svd, svdvals
@@ -75,7 +75,7 @@ class Householder(Orthonormal):
     __slots__ = ()
 
     def __new__(cls, v, tau, shape):
-        v, tau = parameter(v, "v"), parameter(tau, "tau")
+        v, tau = parameter(v, "v", cls.__name__), parameter(tau, "tau", cls.__name__)
         for argument, a, least in (("v", v, 2), ("tau", tau, 1)):
             if a.dtype.kind == "b":
                 raise TypeError(f"{argument} must have a numeric dtype, got {a.dtype}")
@@ -215,6 +215,10 @@ def _(x1, x2):
 @elements.kernel(Householder)
 def _(x, i, j):
     """From the rows or columns in which the elements stand, whichever are fewer."""
+    return in_blocks(_from_lines, x, i, j)
+
+
+def _from_lines(x, i, j):
     if i.size < j.size:
         return _elements(matrix_transpose.dispatch(x), j, i)
     return _elements(x, i, j)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from ..core import dtypes, pattern
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.entries import elements
+from ..core.entries import elements, in_blocks
 from ..core.factored import Factored, as_matrix, part, scale, stored
 from ..core.operands import allow_dense, cast, densify, to_dense
 from ..core.recording import remark
@@ -168,6 +168,10 @@ def _(x, y):
 @elements.kernel(Inverse)
 def _(x, i, j):
     """From the rows or columns in which the elements stand, whichever are fewer."""
+    return in_blocks(_from_lines, x, i, j)
+
+
+def _from_lines(x, i, j):
     if i.size < j.size:
         return _elements(matrix_transpose.dispatch(x), j, i)
     return _elements(x, i, j)

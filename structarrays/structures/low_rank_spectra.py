@@ -217,7 +217,9 @@ def _nothing(x, shape):
 def _(x1, x2):
     if x2.ndim == 1:
         return _nothing(x1, x1.shape[:-1])
-    return _nothing(x1, (*jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *x2.shape[-2:]))
+    batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    nothing, ok = _nothing(x1, batch)
+    return Fill._make((nothing.data,), x2.shape[-2:]), ok
 
 
 @inv.kernel(LowRank, when=_is_narrow)

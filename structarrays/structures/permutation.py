@@ -88,7 +88,7 @@ class Permutation(Array):
         >>> sa.Permutation.from_dense([[0.0, 1.0], [1.0, 0.0]]).p.tolist()
         [1, 0]
         """
-        a = parameter(a, "a")
+        a = parameter(a, "a", f"{cls.__name__}.from_dense")
         if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
             raise ValueError(f"a must be a square matrix (..., n, n), got shape {a.shape}")
         if not isinstance(a, jax.core.Tracer):

@@ -9,7 +9,7 @@ from ..core import pattern
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.elementwise import unexpanded
-from ..core.entries import elements
+from ..core.entries import elements, in_blocks
 from ..core.factored import (
     Factored,
     common_batch,
@@ -36,6 +36,7 @@ from .diagonal import Diagonal, Identity
 from .fill import Fill
 from .low_rank import LowRank, lines
 from .permutation import Permutation
+from .toeplitz import Toeplitz
 
 compose_pair = Registry("compose_pair")
 """``compose_pair.kernel(A, B)``: the product of two neighbours in a chain as one array that is no `Product`; where there is none, or it
@@ -169,6 +170,9 @@ def _is_square(x) -> bool:
 
 
 def _scales(x, y) -> bool:
+    # Rows or columns of a Toeplitz matrix that are scaled by several numbers take more than the matrix and these numbers.
+    if any(isinstance(z, Toeplitz) for z in (x, y)) and not any(type(z) is Identity for z in (x, y)):
+        return False
     return is_zero_outside(x) and is_zero_outside(y) and matmul.choose((x, y), {}) is not None
 
 
@@ -315,6 +319,10 @@ def _(x, i, j):
         return x._dense()[..., i, j]
     if i.size == j.size == math.prod(shape):
         return _paired(x, i, j, shape)
+    return in_blocks(_from_lines, x, i, j)
+
+
+def _from_lines(x, i, j):
     if j.size < i.size:
         return _from_rows(matrix_transpose(x), j, i)
     return _from_rows(x, i, j)

@@ -80,7 +80,7 @@ class Sparse(Array):
     static_pattern = False
 
     def __new__(cls, data, indices, shape):
-        data = parameter(data, "data")
+        data = parameter(data, "data", cls.__name__)
         shape = core_shape(shape, "shape")
         if any(n >= 2**63 for n in shape):
             raise ValueError(f"shape must hold numbers below 2**63, for which there are indices, got {shape}")
@@ -155,7 +155,7 @@ class Sparse(Array):
         >>> sa.Sparse.from_dense([[0.0, 2.0], [0.0, 0.0]]).indices
         Dense([[0, 1]], dtype=int32)
         """
-        a = parameter(a, "a")
+        a = parameter(a, "a", f"{cls.__name__}.from_dense")
         if a.ndim == 0:
             raise ValueError("a must have at least one dimension, got a scalar")
         core_ndim = min(2, a.ndim) if core_ndim is None else core_ndim
@@ -268,7 +268,7 @@ class Sparse(Array):
 
     def with_data(self, data):
         """An array of the same pattern with other entries ``(..., nnz)``, in the order of `coords`."""
-        data = parameter(data, "data")
+        data = parameter(data, "data", "with_data")
         if data.shape[-1:] != (self.nnz,):
             raise ValueError(f"data must be (..., {self.nnz}), one number for each entry, got shape {data.shape}")
         batch = np.broadcast_shapes(data.shape[:-1], self.batch_shape)

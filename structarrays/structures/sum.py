@@ -29,7 +29,7 @@ from ..core.factored import (
     squared_norms,
     unified,
 )
-from ..core.join import join
+from ..core.join import can_join, join
 from ..core.operands import densify
 from ..core.reductions import squared_magnitude
 from ..core.registry import FUNCTIONS
@@ -164,6 +164,8 @@ def _(x, y):
         return None
     # A constant is one more background, which takes no room.
     patterned = [z for z in (x, y) if type(z) is not Fill]
+    if len(patterned) > 1 and not can_join(x, y):
+        return None
     joined = patterned[0] if len(patterned) == 1 else join(x, y)[0]
     if type(joined) is Dense or not joined._closed_under(add, (x, y)):
         return None

@@ -27,7 +27,7 @@ class Mirrored(Array):
     """Whether the mirror image of an entry is its complex conjugate."""
 
     def __new__(cls, a, lower=True):
-        data = parameter(a, "a")
+        data = parameter(a, "a", cls.__name__)
         if data.ndim < 2 or data.shape[-1] != data.shape[-2]:
             raise ValueError(f"a must be (..., n, n), square in its last two dimensions, got shape {data.shape}")
         return cls._make((data,), flag(lower, "lower"))

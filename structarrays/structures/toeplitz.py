@@ -99,9 +99,9 @@ class Toeplitz(Array):
     stores_entries = True
 
     def __new__(cls, c, r=None, *, shape=None):
-        c = _line(c, "c")
+        c = _line(c, "c", cls.__name__)
         if r is not None:
-            r = _line(r, "r")
+            r = _line(r, "r", cls.__name__)
         else:
             r = jnp.conj(c)
             if shape is not None:
@@ -144,7 +144,7 @@ class Toeplitz(Array):
         >>> sa.Toeplitz.from_dense([[1.0, 2.0], [3.0, 1.0]]).values.tolist()
         [3.0, 1.0, 2.0]
         """
-        data = matrix_data(a)
+        data = matrix_data(a, f"{cls.__name__}.from_dense")
         shape = data.shape[-2:]
         values = explicit.call(first_row_and_column, data)
         return checked(
@@ -221,6 +221,8 @@ class Toeplitz(Array):
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
         if self.last < self.first:
             return (jnp.zeros((*data.shape[:-2], 0), data.dtype),)
+        if data.shape[-2:] == (1, 1):  # a constant
+            return (jnp.broadcast_to(data[..., 0], (*data.shape[:-2], self.values.shape[-1])),)
         data = jnp.broadcast_to(data, data.shape[:-2] + self.core_shape)
         start = self.first - kernel.full_range(self.core_shape)[0]
         return (first_row_and_column(data)[..., start : start + self.values.shape[-1]],)
@@ -276,16 +278,16 @@ def is_solved_as_dense(x: Toeplitz) -> bool:
 # ---- from data ----------------------------------------------------------------------------------------------------
 
 
-def _line(value, name):
-    line = parameter(value, name)
+def _line(value, argument, name):
+    line = parameter(value, argument, name)
     if line.ndim < 1:
-        raise ValueError(f"{name} must have at least one dimension, got a scalar")
+        raise ValueError(f"{argument} must have at least one dimension, got a scalar")
     return line
 
 
-def matrix_data(a) -> jax.Array:
+def matrix_data(a, name: str) -> jax.Array:
     """The argument of a `from_dense`."""
-    data = parameter(a, "a")
+    data = parameter(a, "a", name)
     if data.ndim < 2:
         raise ValueError(f"a must have at least two dimensions, (..., m, n), got shape {data.shape}")
     return data

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.operands import SMALL, allow_dense
 from ..functions.creation import tril, triu
 from ..functions.indexing import index, write_entries
 from ..functions.linalg import diagonal, matrix_transpose
@@ -183,6 +184,9 @@ def _(x, *, shift, axis):
 
 @write_entries.kernel(Toeplitz, when=lambda x: not x._covers)
 def _(x, items, value, owned):
-    """A banded one is `Banded` then, since a single entry ends the repetition."""
-    x = x._free()
+    """A banded one is `Banded` then, since a single entry ends the repetition; one of many diagonals on one side is `Triangular`."""
+    free = x._free()
+    if free.full_size and max(x.core_shape) > SMALL:
+        allow_dense(x, "__setitem__", x.size, limit=False)
+    x = free
     return write_entries.choose((x,), {}).run(x, items, value, False)

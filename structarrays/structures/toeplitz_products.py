@@ -1,9 +1,12 @@
 """Products of Toeplitz and Hankel matrices."""
 
+import math
+
 import jax.numpy as jnp
 
 from ..core.dense import Dense
-from ..core.operands import densify
+from ..core.elementwise import held_unexpanded
+from ..core.operands import allow_dense, densify, lets_dense
 from ..functions.linalg import matmul
 from ..kernels import toeplitz as kernel
 from ..kernels import toeplitz_products
@@ -36,9 +39,22 @@ def _(x1, x2):
 # ---- of two Toeplitz matrices -------------------------------------------------------------------------------------
 
 
+def _product_size(x1, x2) -> int:
+    return math.prod((*jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape), x1.core_shape[0], x2.core_shape[1]))
+
+
+def _held(x1, x2):
+    """The product as two factors, where the policy forbids the dense one."""
+    shape = (x1.core_shape[0], x2.core_shape[1])
+    return None if lets_dense(x1, _product_size(x1, x2)) else held_unexpanded(matmul, (x1, x2), shape)
+
+
 @matmul.kernel(Toeplitz, Toeplitz)
 def _(x1, x2):
-    """Dense, unless both are narrow or triangular."""
+    """Dense, unless both are narrow or triangular; two factors where the policy forbids that."""
+    held = _held(x1, x2)
+    if held is not None:
+        return held
     stored = None
     if not x2._covers:
         inside = kernel.to_dense(jnp.ones(x2.values.shape[-1:], bool), x2.first, x2.core_shape)
@@ -56,8 +72,12 @@ def _are_large(x1, x2) -> bool:
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_large)
 def _(x1, x2):
-    """Dense, from its first row and its first column."""
+    """Dense, from its first row and its first column; two factors where the policy forbids that."""
+    held = _held(x1, x2)
+    if held is not None:
+        return held
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    allow_dense(x1, "matmul", _product_size(x1, x2))
     values = (jnp.broadcast_to(x.values, (*batch, x.values.shape[-1])) for x in (x1, x2))
     return Dense._make((toeplitz_products.product(x1.first, x1.core_shape, x2.first, x2.core_shape, *values),))
 

@@ -67,7 +67,7 @@ class Triangular(Array):
     stores_entries = True
 
     def __new__(cls, a, lower=True, unit_diagonal=False):
-        data = parameter(a, "a")
+        data = parameter(a, "a", cls.__name__)
         if data.ndim < 2:
             raise ValueError(f"a must be (..., m, n), at least two dimensions, got shape {data.shape}")
         return cls._make((data, None), (flag(lower, "lower"), flag(unit_diagonal, "unit_diagonal")))

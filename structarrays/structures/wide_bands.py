@@ -98,6 +98,7 @@ def slogdet_of_wide_triangle(x):
 
 @det.kernel(Banded, when=_is_wide_triangle)
 def det_of_wide_triangle(x):
+    """The product of the diagonal."""
     return det.dispatch(_diagonal(x))
 
 
