@@ -44,7 +44,11 @@ def found(function, *operands, mode):
 def test_the_search_finds_what_is_allocated():
     x = arrays("float64", False)["Diagonal"]
     assert found(lambda x: x.to_dense(), x, mode="error")
-    assert found(lambda x: jax.lax.cond(True, lambda x: x.to_dense().to_jax(), lambda x: x.to_dense().to_jax(), x), x, mode="error")
+    assert found(
+        lambda x: jax.lax.cond(True, lambda x: x.to_dense().to_jax(), lambda x: x.to_dense().to_jax(), x),
+        x,
+        mode="error",
+    )
     assert not found(lambda x: (x.to_dense(), x)[1], x, mode="error")
     assert not found(sa.sort, x, mode="error") and not found(sa.sort, x, mode="allow")
 
@@ -66,6 +70,10 @@ NAMED = {
 }
 
 
+SLOW = {"inv": ("Block",)}
+"""What takes ten seconds to trace."""
+
+
 @pytest.mark.parametrize("name", NAMED)
 def test_functions_of_one_array(name):
     """All structures."""
@@ -73,13 +81,14 @@ def test_functions_of_one_array(name):
         (structure, mode)
         for structure, x in arrays("float64", name in ("cholesky", "eigh")).items()
         for mode in POLICIES
-        if (mode == "error" or name in ("the square", "eigh")) and found(NAMED[name], x, mode=mode)
+        if structure not in SLOW.get(name, ()) and (mode == "error" or name in ("the square", "eigh"))
+        if found(NAMED[name], x, mode=mode)
     }
     assert not wrong
 
 
 PAIRS = {"@": lambda x, y: x @ y, "+": lambda x, y: x + y, "*": lambda x, y: x * y}
-FIRST = ("Fill", "Diagonal", "Banded, periodic", "Toeplitz", "Toeplitz, lower", "BlockDiagonal", "Sparse", "LowRank")
+FIRST = ("Fill", "Diagonal", "Toeplitz", "Toeplitz, lower", "BlockDiagonal")
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -104,17 +113,18 @@ def dtype_of(case):
     return next(d for d in ("float64", "complex128", "int64", "bool") if d in case.dtypes)
 
 
-def is_chosen(request, every, *key):
-    return request.config.getoption("--parameters") == "each" or zlib.crc32(repr(key).encode()) % every == 0
+def is_chosen(every, *key):
+    """One in so many: to trace all takes many minutes."""
+    return zlib.crc32(repr(key).encode()) % every == 0
 
 
 @pytest.mark.slow
-def test_each_function_of_one_array(request):
-    """Every use of every function with every structure, or with ``--parameters each`` all of them."""
+def test_uses_of_each_function_of_one_array():
+    """Of all uses of all functions with all structures one in forty, always the same."""
     wrong, tried = [], 0
     for case in cases(1):
         for structure, x in arrays(dtype_of(case), bool(case.requires and case.requires[0])).items():
-            if is_chosen(request, 40, case.code, structure):
+            if is_chosen(40, case.code, structure):
                 tried += 1
                 if found(functools.partial(case.call, sa), x, mode="error"):
                     wrong.append(f"{case.code} of {structure}")
@@ -122,13 +132,13 @@ def test_each_function_of_one_array(request):
 
 
 @pytest.mark.slow
-def test_each_function_of_two_arrays(request):
+def test_uses_of_each_function_of_two_arrays():
     wrong, tried = [], 0
     for case in cases(2):
         requires = case.requires or ("", "")
         first, second = (arrays(dtype_of(case), bool(r)) for r in requires)
         for (name1, x), (name2, y) in itertools.product(first.items(), second.items()):
-            if is_chosen(request, 800, case.code, name1, name2):
+            if is_chosen(500, case.code, name1, name2):
                 tried += 1
                 if found(functools.partial(case.call, sa), x, y, mode="error"):
                     wrong.append(f"{case.code} of {name1} and {name2}")
