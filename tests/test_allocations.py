@@ -23,6 +23,7 @@ POLICIES = {"error": {}, "allow": {"limit": LIMIT}}
 EXPLICIT = {
     *("zeros_like", "ones_like", "empty_like", "full_like"),  # make arrays to write into
     *("broadcast_to", "broadcast_arrays"),  # repeat a row or a column, which is dense here
+    "tile",  # of several copies
     "take_along_axis",  # has a dense matrix of indices for an argument here
 }
 """Functions of which the cases of the law ask for a dense matrix themselves."""

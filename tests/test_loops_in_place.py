@@ -18,6 +18,8 @@ import pytest
 from compiled_loops import elements_written
 
 import structarrays as sa
+from structarrays.core import entries
+from structarrays.functions import linear_algebra
 from structarrays.kernels import (
     banded,
     banded_cholesky,
@@ -43,8 +45,10 @@ from structarrays.kernels import (
     tridiagonal,
     tridiagonal_form,
 )
-from structarrays.structures import base_shifts, estimates, fourier
+from structarrays.structures import base_shifts, estimates, fourier, inverse
+from structarrays.structures.diagonal import Diagonal
 from structarrays.structures.factored_solvers import refined
+from structarrays.structures.toeplitz import Toeplitz
 
 N = 1000  # rows: a copy in each step writes a thousand times what is stored
 SMALL = 150  # rows, where each step touches all of a vector or a matrix
@@ -219,6 +223,27 @@ add(
     integers(3 * N),
     temporary=1500,  # blocks of columns, of 2**22 numbers
     passes=3000,
+)
+add(
+    "absorbing product in blocks",
+    lambda diagonal, values: linear_algebra._absorbing_in_blocks(
+        (Diagonal._make((diagonal, None), (3 * N,) * 2)[:2, :], Toeplitz(values, values)), 1
+    ),
+    array(3 * N),
+    array(3 * N),
+    temporary=9000,  # blocks of columns, of 2**22 numbers
+    passes=40 * N,
+)
+add(
+    "elements in blocks of columns",
+    lambda diag, i, j: entries.in_blocks(
+        inverse._from_lines, inverse.Inverse._make((Diagonal._make((diag, None), (3 * N,) * 2),)), i, j
+    ),
+    array(3 * N),
+    integers(3 * N),
+    integers(3 * N),
+    temporary=3000,  # blocks of columns, of 2**22 numbers
+    passes=12 * N,
 )
 add("sign of a permutation", permutations.sign, integers(N), temporary=6, passes=60)
 

@@ -125,7 +125,8 @@ def dense_if_small(x: Array, name: str) -> Dense:
 def lets_dense(x: Array, size: int | None = None) -> bool:
     """Whether the policy lets the dense form of an array be made, or an array of so many elements: for kernels that have another way."""
     policy = densify_policy.value
-    return policy.mode != "error" and (x.size if size is None else size) * x.dtype.itemsize <= policy.limit
+    fits: bool = (x.size if size is None else size) * x.dtype.itemsize <= policy.limit
+    return fits and policy.mode != "error"
 
 
 def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: str = NO_KERNEL) -> None:

@@ -11,6 +11,7 @@ from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
 from ..core.dispatch import function
 from ..core.elementwise import held_unexpanded
+from ..core.entries import elements_at, has_elements
 from ..core.join import is_zero_outside
 from ..core.operands import densify, promote, to_dense
 from ..core.registry import FUNCTIONS
@@ -78,10 +79,41 @@ def product_with_expanded(function, pair, structured, expanded):
         finite &= jnp.all(jnp.isfinite(entry))
 
     def careful():
+        if kept.size > _MANY and has_elements(kept):
+            return _absorbing_in_blocks(structured, 1 - expanded)
         operands = [v for x in structured for v in (x._dense(), _stored(x))]
         return absorbing_product(jnp.matmul, *operands)
 
     return Dense._make((jax.lax.cond(finite, lambda: function.dispatch(*pair).data, careful),))
+
+
+_MANY = 1 << 22
+"""About how many numbers of a structured factor are written out at a time."""
+
+
+def _absorbing_in_blocks(factors, kept):
+    """The product in which structural zeros absorb, a block of rows of the left factor at a time, or of columns of the right one: those
+    of the factor with the number `kept`, which is never written out as a whole.
+    """
+    matrix, other = factors[kept], factors[1 - kept]
+    outer, inner = matrix.shape[-2:] if kept == 0 else matrix.shape[:-3:-1]
+    width = max(1, _MANY // max(1, inner))
+    beside = (other._dense(), _stored(other))
+    where = matrix._rebuild(tuple(jnp.ones(e.shape, bool) for e in matrix.entries), None)
+
+    @jax.checkpoint  # or the derivative in reverse would keep all blocks
+    def product(start):
+        lines, along = jnp.minimum(start + jnp.arange(width), outer - 1), jnp.arange(inner)
+        at = (lines[:, None], along) if kept == 0 else (along[:, None], lines)
+        data = elements_at(matrix, at)
+        block = data, elements_at(where, at) if is_zero_outside(matrix) else jnp.ones(data.shape, bool)
+        return absorbing_product(jnp.matmul, *(*block, *beside) if kept == 0 else (*beside, *block))
+
+    axis = kept - 2  # of the result, along which the blocks stand
+    blocks = jnp.moveaxis(jax.lax.map(product, width * jnp.arange(-(-outer // width))), 0, axis - 1)
+    shape = list(blocks.shape)
+    shape[axis - 1 : axis + 1 or None] = [-1]
+    return jax.lax.slice_in_dim(blocks.reshape(shape), 0, outer, axis=axis)
 
 
 def _stored(x):

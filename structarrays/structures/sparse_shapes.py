@@ -7,6 +7,7 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.operands import SMALL
 from ..core.registry import FUNCTIONS
 from ..functions.indexing import index
 from ..functions.linalg import matmul, matrix_transpose
@@ -195,8 +196,15 @@ def _as_rows(x, n):
 # ---- differences ----------------------------------------------------------------------------------------------------------
 
 
-@diff.kernel(Sparse, when=lambda x, *, axis, n: in_core(x, (axis,)) and x.core_ndim >= 2)
-def _(x, *, axis, n):
+def has_sparse_differences(x, *, axis, n) -> bool:
+    """Whether the differences have fewer entries than elements, as far as is static: each step may double their number."""
+    few = x.nnz * 2**n <= max(math.prod(x.core_shape), SMALL**2)
+    return in_core(x, (axis,)) and x.core_ndim >= 2 and few
+
+
+@diff.kernel(Sparse, when=has_sparse_differences)
+def diff_sparse(x, *, axis, n):
+    """Each difference is that of the array without its first and without its last lines."""
     core = axis - len(x.batch_shape)
     for _ in range(n):
         size = x.core_shape[core]
@@ -213,4 +221,8 @@ def _all_but_one(shape, axis, start):
 
 @diff.eager_kernel(Sparse)
 def _(x, *, axis=-1, n=1):
-    return trimmed(compiled(diff, x, axis=axis, n=n))
+    if not isinstance(n, int) or n < 2:
+        return trimmed(compiled(diff, x, axis=axis, n=n))
+    for _ in range(n):  # where the number of entries is exact after each
+        x = diff(x, axis=axis, n=1)
+    return x

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from ..core.dense import Dense
 from ..core.elementwise import held_unexpanded
+from ..core.factored import stored
 from ..core.operands import allow_dense, densify, lets_dense
 from ..functions.linalg import matmul
 from ..kernels import toeplitz as kernel
@@ -66,8 +67,8 @@ def _(x1, x2):
 def _are_large(x1, x2) -> bool:
     """Whether the dense form of `x2` would take longer than what is known of the product without it."""
     inexact = x1.dtype.kind in "fc" and x1.dtype.itemsize >= 4 and x1.dtype == x2.dtype
-    stored = x1.values.shape[-1] and x2.values.shape[-1]
-    return bool(inexact and stored) and x2.core_shape[0] * x2.core_shape[1] > kernel.SMALL**2
+    nonempty = x1.values.shape[-1] and x2.values.shape[-1]
+    return bool(inexact and nonempty) and x2.core_shape[0] * x2.core_shape[1] > kernel.SMALL**2
 
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_large)
@@ -77,7 +78,10 @@ def _(x1, x2):
     if held is not None:
         return held
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
-    allow_dense(x1, "matmul", _product_size(x1, x2))
+    if x1.core_shape[0] * x2.core_shape[1] > stored(x1) + stored(
+        x2
+    ):  # a small Gram matrix is none that has lost its structure
+        allow_dense(x1, "matmul", _product_size(x1, x2))
     values = (jnp.broadcast_to(x.values, (*batch, x.values.shape[-1])) for x in (x1, x2))
     return Dense._make((toeplitz_products.product(x1.first, x1.core_shape, x2.first, x2.core_shape, *values),))
 
