@@ -14,7 +14,7 @@ from jax import lax
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.operands import to_dense
+from ..core.operands import dense_if_small, to_dense
 from ..core.recording import remark
 from ..functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE, det_by_slogdet
@@ -133,7 +133,7 @@ def _(x):
     """Full and no smaller than the dense form, where it does not stay an `Inverse`."""
     if stays_inverse(x):
         return checked_inverse(x)
-    return inv.dispatch(to_dense(x))
+    return inv.dispatch(dense_if_small(x, "linalg.inv"))
 
 
 # ---- determinants -----------------------------------------------------------------------------------------------------
