@@ -12,8 +12,8 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.entries import elements
 from ..core.factored import select_lines
-from ..core.validation import check_leaves, check_sizes, check_static, require, validated
 from ..core.operands import dense_if_small
+from ..core.validation import check_leaves, check_sizes, check_static, require, validated
 from ..functions.linalg import eig, eigh, eigvals, matmul, matrix_transpose
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from ..functions.rounding_and_parts import conj
