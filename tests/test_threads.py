@@ -309,3 +309,15 @@ def test_a_loop_of_writes_copies_nothing(name, rng):
     x[3, 3] = 1.0
     assert any(leaf.is_deleted() for leaf in before)
     assert float(x[3, 3]) == 1.0
+
+
+def test_arguments_that_hold_arrays_keep_their_class(monkeypatch):
+    """Named tuples, too, once several threads have written and calls take arrays apart."""
+    monkeypatch.setattr(writes, "SHARED", [True])
+    monkeypatch.setattr("structarrays.core.dispatch.SHARED", [True])
+    a = sa.assume(sa.tridiagonal(-np.ones(4), 3 * np.ones(5), -np.ones(4)), "positive_definite")
+    b = np.arange(5.0)
+    expected = np.linalg.solve(np.asarray(a), b)
+    np.testing.assert_allclose(np.asarray(sa.linalg.cho_solve(sa.linalg.cho_factor(a), b)), expected, atol=1e-12)
+    np.testing.assert_allclose(np.asarray(sa.linalg.lu_solve(sa.linalg.lu_factor(a), b)), expected, atol=1e-12)
+    assert sa.concat([a, a]).shape == (10, 5)

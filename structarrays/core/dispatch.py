@@ -102,7 +102,9 @@ def _apart(values: Sequence[Any]) -> list[Any]:
         if isinstance(value, Array):
             value = value.__copy__()
         elif isinstance(value, (tuple, list)):
-            value = tuple(_apart(value)) if isinstance(value, tuple) else _apart(value)
+            parts = _apart(value)
+            make = getattr(type(value), "_make", type(value))  # of a named tuple
+            value = make(parts)
         apart.append(value)
     return apart
 
@@ -280,7 +282,7 @@ class Function(Registry[Any], Generic[R]):
             static, arrays = self._repair(static, arrays)
             try:
                 result = complete(self._jit(static, *arrays), arrays)
-            except NotImplementedError as error:
+            except (NotImplementedError, TypeError) as error:
                 self._explain(error, static, arrays)
                 raise
         whole: R = result if self.checked is None else self._verified(result, static, arrays)
@@ -331,13 +333,13 @@ class Function(Registry[Any], Generic[R]):
         names = list(plan.arrays) if plan else [name.lstrip("*") for name in self.arrays]
         return [*names[:count], *(f"argument {i + 1}" for i in range(len(names), count))]
 
-    def _explain(self, error: NotImplementedError, static: tuple[Any, ...], arrays: Sequence[Any]) -> None:
+    def _explain(self, error: Exception, static: tuple[Any, ...], arrays: Sequence[Any]) -> None:
         """Raise the error that names the operand, where LAPACK has no routine for its dtype."""
         for name, value in zip(self._names(static, len(arrays)), arrays, strict=True):
             if (
                 isinstance(value, Array | jax.Array)
                 and dtypes.is_half(value.dtype)
-                and "Unsupported dtype" in str(error)
+                and re.search("Unsupported dtype|does not accept dtype", str(error))  # JAX 0.12 says the latter
             ):
                 raise unsupported(self.name, name, value.dtype) from error
 
