@@ -14,7 +14,7 @@ from jax import lax
 from jax.experimental.buffer_callback import buffer_callback
 
 
-def on_host(function, results, *arrays):
+def on_host(function, results, *arrays, elsewhere=None):
     """The results of a pure NumPy function, called from compiled code.
 
     Parameters
@@ -27,10 +27,12 @@ def on_host(function, results, *arrays):
         What it returns.
     *arrays : jax.Array
         Its arguments.
+    elsewhere : callable, optional
+        The same function of arrays of JAX, with one result, for devices other than the CPU. By default these call the host, too.
 
     Returns
     -------
-    tuple of jax.Array
+    tuple of jax.Array, or with `elsewhere` one jax.Array
     """
 
     def fill(_, targets, *buffers):
@@ -48,8 +50,9 @@ def on_host(function, results, *arrays):
             for value, r in zip(values, results, strict=True)
         )
 
+    on_cpu = buffer_callback(fill, results, vmap_method="expand_dims")
+    if elsewhere is not None:
+        return lax.platform_dependent(*arrays, cpu=lambda *a: on_cpu(*a)[0], default=elsewhere)
     return lax.platform_dependent(
-        *arrays,
-        cpu=buffer_callback(fill, results, vmap_method="expand_dims"),
-        default=functools.partial(jax.pure_callback, copies, results, vmap_method="expand_dims"),
+        *arrays, cpu=on_cpu, default=functools.partial(jax.pure_callback, copies, results, vmap_method="expand_dims")
     )

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
-from structarrays.kernels import triangular_products
+from structarrays.kernels import triangles, triangular_products
 from structarrays.testing import sample
 
 NAN = np.nan
@@ -454,3 +454,58 @@ def test_a_product_copies_only_blocks():
     x, b = sa.Triangular(np.eye(n)), sa.ones(n)
     compiled = jax.jit(lambda x, b: x @ b).lower(x, b).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < n * n * 8
+
+
+# ---- one system on the host -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("unit", [True, False])
+def test_a_large_system_with_one_right_hand_side(dtype, lower, unit, rng):
+    """As SciPy's, also mapped over matrices and right-hand sides; the other half is never read."""
+    n, count = triangles.ON_HOST + 3, 3
+    data = rng.normal(size=(count, n, n)) / n
+    data = (data + 1j * rng.normal(size=data.shape) / n if dtype == "complex128" else data).astype(dtype)
+    data += 2 * np.eye(n, dtype=dtype)
+    b = rng.normal(size=(count, n)).astype(dtype)
+    half = np.tril if lower else np.triu
+    unread = np.where(half(np.ones((n, n))), data, np.nan)
+
+    def run(data, b):
+        return triangles.solve(data, b, lower=lower, unit_diagonal=unit)[0]
+
+    def oracle(a, b):
+        return scipy.linalg.solve_triangular(half(a), b, lower=lower, unit_diagonal=unit)
+
+    tolerance = 100 * np.finfo(dtype).eps
+    np.testing.assert_allclose(jax.jit(run)(unread[0], b[0]), oracle(data[0], b[0]), atol=tolerance)
+    for axes in ((0, 0), (None, 0), (0, None)):
+        pairs = [(data[i if axes[0] == 0 else 0], b[i if axes[1] == 0 else 0]) for i in range(count)]
+        arguments = (unread if axes[0] == 0 else unread[0], b if axes[1] == 0 else b[0])
+        found = jax.vmap(run, in_axes=axes)(*arguments)
+        np.testing.assert_allclose(found, [oracle(*pair) for pair in pairs], atol=tolerance)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_derivatives_of_a_large_system(lower, rng):
+    """``dx = -T^-1 dT x``, and its derivative, forwards and in reverse; those by the other half are zero."""
+    n = triangles.ON_HOST
+    half = np.tril if lower else np.triu
+    t = half(rng.normal(size=(n, n))) / n + 2 * np.eye(n)
+    change, b, weights = half(rng.normal(size=(n, n))), rng.normal(size=n), rng.normal(size=n)
+    x = np.linalg.solve(t, b)
+    first = -np.linalg.solve(t, change @ x)
+    second = -2 * np.linalg.solve(t, change @ first)
+
+    def along(s):
+        return triangles.solve(t + s * jnp.asarray(change), jnp.asarray(b), lower=lower, unit_diagonal=False)[0]
+
+    def value(t):
+        return jnp.asarray(weights) @ triangles.solve(t, jnp.asarray(b), lower=lower, unit_diagonal=False)[0]
+
+    np.testing.assert_allclose(jax.jit(jax.jacfwd(along))(0.0), first, atol=1e-11)
+    np.testing.assert_allclose(jax.jacrev(along)(0.0), first, atol=1e-11)
+    np.testing.assert_allclose(jax.jit(jax.jacfwd(jax.jacrev(along)))(0.0), second, atol=1e-11)
+    gradient = jax.jit(jax.grad(value))(jnp.asarray(t))
+    np.testing.assert_allclose(gradient, half(-np.outer(np.linalg.solve(t.T, weights), x)), atol=1e-11)
