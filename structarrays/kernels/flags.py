@@ -1,8 +1,8 @@
-"""JAX's flags `jax_numpy_dtype_promotion` and `jax_numpy_rank_promotion`: they are about the code of users, and not about this library.
+"""Independence of JAX's flags `jax_numpy_dtype_promotion` and `jax_numpy_rank_promotion`, which are meant for code of users.
 
-The library evaluates its own code with the default flags. Compiled functions change the flags while they are traced, so that a call
-costs nothing more. Both flags belong to the key of JAX's cache of compiled functions, and what is compiled does not depend on them. JAX
-evaluates rules of derivatives and of batches later, in the context of the user: the decorators of this module change the flags for each rule.
+The library evaluates its own code with the default flags. Compiled functions change the flags only while JAX traces, so that a call costs
+nothing more. Both flags belong to JAX's cache key of compiled functions, but the compiled code does not depend on them. JAX evaluates
+rules of derivatives and of batches later, in the context of the user. So the decorators of this module change the flags for each rule.
 """
 
 import contextvars
@@ -18,11 +18,11 @@ R = TypeVar("R")
 
 
 _outside: contextvars.ContextVar[tuple[Any, Any] | None] = contextvars.ContextVar("outside", default=None)
-"""The flags outside of `independent` code, if it has changed them."""
+"""The flags outside of `independent` code, or None if they are unchanged."""
 
 
 def independent(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function compute as JAX does by default, whatever the flags are.
+    """Let a function compute under the default flags, for any flags of the caller.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def independent(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def of_user(function: Callable[P, R]) -> Callable[P, R]:
-    """The function of a user that `independent` code calls: it sees the flags that are in force outside of that code."""
+    """Let a function of a user, called by `independent` code, compute under the flags of the user."""
     flags = _outside.get()
     if flags is None:
         return function
@@ -65,12 +65,12 @@ def of_user(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def are_defaults() -> bool:
-    """Whether the flags are as JAX has them by default, so that nothing is to be done: it takes a fifth of a microsecond."""
-    config: Any = jax.config  # which gets its options at run time
+    """Whether both flags have their default values. The query takes 0.2 µs."""
+    config: Any = jax.config  # its attributes appear at run time
     return config.jax_numpy_dtype_promotion == "standard" and config.jax_numpy_rank_promotion == "allow"
 
 
-class custom_jvp(jax.custom_jvp):  # noqa: N801  # in place of JAX's
+class custom_jvp(jax.custom_jvp):  # noqa: N801  # the name of JAX's class
     """`jax.custom_jvp` whose rule does not depend on the flags."""
 
     def defjvp(self, jvp: Any, symbolic_zeros: bool = False) -> Any:

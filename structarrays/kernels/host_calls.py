@@ -28,11 +28,12 @@ def on_host(function, results, *arrays, elsewhere=None):
     *arrays : jax.Array
         Its arguments.
     elsewhere : callable, optional
-        The same function of arrays of JAX, with one result, for devices other than the CPU. By default these call the host, too.
+        The same function of `jax.Array`, with one result, for devices other than the CPU. By default these devices call the host, too.
 
     Returns
     -------
-    tuple of jax.Array, or with `elsewhere` one jax.Array
+    tuple of jax.Array, or jax.Array
+        One array if `elsewhere` is given.
     """
 
     def fill(_, targets, *buffers):

@@ -236,9 +236,9 @@ def eigvals(x: Array, /) -> Array:
 
 
 def _of_moderate_size(x):
-    """Matrices divided by powers of two, and these, (..., 1).
+    """Matrices divided by powers of two, and these powers, (..., 1).
 
-    LAPACK's geev scales matrices of very large and very small numbers itself. That of SciPy 1.17 does not scale the eigenvalues back.
+    LAPACK's geev scales matrices with very large or very small elements, but the LAPACK of SciPy 1.17 does not scale the eigenvalues back.
     """
     largest = lax.stop_gradient(jnp.max(jnp.abs(x), axis=(-2, -1), keepdims=True, initial=0))
     exponent = jnp.clip(jnp.frexp(jnp.where(jnp.isfinite(largest), largest, 0))[1], jnp.finfo(x.dtype).minexp + 1)

@@ -1,8 +1,8 @@
 """Inverses of dense symmetric and Hermitian matrices that keep their symmetry.
 
-The inverse by LU is accurate from one side: ``A @ X`` is close to the identity. Its symmetric part is accurate only if ``X @ A`` is, too, and
-for badly conditioned matrices that does not hold (Higham, *Accuracy and Stability of Numerical Algorithms*, 14.1). Then the inverse comes from
-the eigenvalues, or the singular values of a complex symmetric matrix: its residual is small from both sides.
+The inverse X by LU is accurate from one side: ``A @ X`` is close to the identity. The symmetric part of X is accurate only if ``X @ A`` is
+close to the identity, too. That fails for badly conditioned matrices (Higham, *Accuracy and Stability of Numerical Algorithms*, 14.1). Then the
+inverse comes from the eigenvalues, or from the singular values of a complex symmetric matrix. Its residual is small from both sides.
 """
 
 import functools
@@ -17,7 +17,7 @@ from structarrays.kernels.banded_systems import mapped_together
 from structarrays.kernels.flags import custom_jvp
 
 _TOLERANCE = 8
-"""The residual may be so many rounding errors, times the square root of the number of rows, relative to the norms of A and of its inverse."""
+"""The largest residual, in rounding errors times the square root of the number of rows, relative to the norms of A and of its inverse."""
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
@@ -29,9 +29,9 @@ def inverse(definite: bool, hermitian: bool, x: jax.Array) -> tuple[jax.Array, j
     definite : bool
         Whether the matrices are assumed positive definite.
     hermitian : bool
-        Whether complex matrices equal their conjugated transpose, or their transpose.
+        Whether complex matrices equal their conjugate transpose; otherwise they equal their transpose.
     x : jax.Array, (..., n, n)
-        Both triangles are given.
+        The matrices, with both triangles.
 
     Returns
     -------
@@ -55,12 +55,12 @@ def _inverse_jvp(definite, hermitian, primals, tangents):
 
 
 def _checked(definite, hermitian, x, found):
-    """The symmetric part of the inverse, or that by the spectrum where the symmetric part is not accurate."""
+    """The symmetric part of the inverse `found`, or the inverse from the spectrum where the symmetric part is not accurate."""
     mirrored = jnp.conj(found.mT) if hermitian else found.mT
     part = found + (mirrored - found) / 2
     size = _largest(x) * jnp.finfo(x.dtype).eps
     tolerance = _TOLERANCE * x.shape[-1] ** 0.5 * size * _largest(part)
-    # The residual of the symmetric part, or a bound that takes no product.
+    # A bound of the residual of the symmetric part, without a matrix product.
     bound = size * _largest(part) + _largest(x) * _largest(mirrored - found) * (x.shape[-1] / 2)
     usable = jnp.all(jnp.isfinite(x) & jnp.isfinite(found), axis=(-2, -1))
 

@@ -49,7 +49,7 @@ class Factors(NamedTuple):
     logabsdet: jax.Array
     """The logarithm of that magnitude, (...), real."""
     error: jax.Array
-    """The backward error of the recursion or the elimination, (...), real: that of the column `x` before it was refined."""
+    """The backward error of the recursion or the elimination, (...), real, measured on the column `x` before refinement."""
 
 
 def factor(values, positive_definite: bool) -> Factors:

@@ -103,8 +103,8 @@ def solve(a: Array, b: Array, *, lower: bool, unit_diagonal: bool) -> tuple[Arra
 
 
 ON_HOST = 128
-"""From this size on one system with one right-hand side is solved by LAPACK on XLA's own buffers, on a CPU. XLA (0.12) copies the matrix, which
-costs more than the solution, and its routine for many right-hand sides takes twice the time of that for one."""
+"""The number of rows from which LAPACK solves a single linear system with one right-hand side, on XLA's own buffers, on a CPU. XLA (0.12) copies
+the matrix, which costs more than the solution, and calls a routine for many right-hand sides, which takes twice the time."""
 
 
 def _by_xla(a, b, lower, unit_diagonal, transposed):
@@ -116,7 +116,7 @@ def _by_xla(a, b, lower, unit_diagonal, transposed):
 
 
 def _one_column(a, b, lower, unit_diagonal):
-    """The solution (n, 1), with the derivatives of the equation."""
+    """The solution, (n, 1), with derivatives from the equation."""
     fixed = lax.stop_gradient(a)
 
     def solver(transposed):
@@ -132,13 +132,13 @@ def _one_column(a, b, lower, unit_diagonal):
 
 
 def _by_lapack(lower, unit_diagonal, transposed, a, b):
-    """The solutions, in NumPy."""
+    """The solutions for NumPy arrays, by LAPACK."""
     (solve_by_columns,) = get_lapack_funcs(("trtrs",), dtype=b.dtype)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     x = np.empty((*batch, *b.shape[-2:]), b.dtype)
     a, b = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, x.shape)
     for place in np.ndindex(batch):
-        # The transpose of the rows is what LAPACK reads by columns: nothing is copied.
+        # LAPACK reads columns, and the transpose has them in place: nothing is copied.
         x[place] = solve_by_columns(
             a[place].T, b[place], lower=not lower, trans=not transposed, unitdiag=unit_diagonal
         )[0]

@@ -173,7 +173,7 @@ def _eliminate_together(lower, diag, upper, b, positive_definite, unroll):
         reciprocal, y, bad, ratios, scaled = carry
         l, d, u = _row(lower, i), _row(diag, i + 1), _row(upper, i)
         ratio = u * reciprocal
-        update = l * ratio  # ``l * u`` could leave the range of floating-point numbers
+        update = l * ratio  # ``l * u`` could overflow or underflow
         pivot = d - update
         if positive_definite:
             bad = bad | (pivot.real <= 0)

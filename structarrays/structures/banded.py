@@ -47,8 +47,8 @@ class Banded(Array):
     `eigvalsh`, `svdvals`                 ``O(w n**2)`` operations, ``O(w n)`` memory
     ====================================  ==========================================
 
-    The sparse form solves systems where the diagonals are few and far apart, as those of a periodic boundary or of a large grid.
-    A factorisation takes the dense form, under the policy of `densify`, where the bandwidth is at least half of the size.
+    `linalg.solve` uses the sparse form if the diagonals are few and far apart, as for a periodic boundary or a large grid.
+    Factorisations use the dense form, under the policy of `densify`, if the bandwidth is above 64 and at least half of the size.
 
     Examples
     --------
@@ -520,9 +520,9 @@ def missing(x: Banded, axis: int) -> np.ndarray:
 
 @validated.kernel(Banded)
 def check_banded(x):
-    """One diagonal for each offset, of its length, and the background."""
+    """Raise unless there is a diagonal of the right length for each offset, and a background."""
     check_static(type(x.meta) is tuple and len(x.meta) == 2, x)
     shape = check_sizes(x.core_shape, 2)
     offsets = check_offsets(x.offsets, shape)
-    # Without diagonals a scalar carries the batch.
+    # Without diagonals a scalar has the batch shape.
     check_leaves(x, *([(kernel.diagonal_length(shape, k),) for k in offsets] or [()]), BACKGROUND)

@@ -59,11 +59,11 @@ def _(x1, x2):
 
 
 _SHORT_GAP = 32
-"""Up to so many diagonals that are missing between two stored ones are filled in."""
+"""The largest difference of two neighbouring offsets at which the diagonals between them are filled in."""
 
 
 def _contiguous(x):
-    """The array with the diagonals between the stored ones filled in by its background, where they are few."""
+    """The array in which the background fills short gaps between stored diagonals."""
     filled = [
         k for low, high in itertools.pairwise(x.offsets) if high - low <= _SHORT_GAP for k in range(low + 1, high)
     ]
@@ -71,7 +71,7 @@ def _contiguous(x):
 
 
 def _background_product(x, data, axis):
-    """What the entries left and right of the band and in its gaps, all equal to the background, contribute to ``x @ data``.
+    """The contribution of the background to ``x @ data``: entries left and right of the band, and in its gaps.
 
     Written as the rank-one term ``b * sum(data)`` minus what the band has of it, the result would lose digits, and its
     NaN and infinities would not be those of the dense product. So these are running sums from either side, and sums over windows.
@@ -95,9 +95,9 @@ def _background_product(x, data, axis):
 
 
 def _gap(terms, first, end, count, axis):
-    """The sums of the terms ``i + first, …, i + end - 1`` for each row i, without those outside of the array."""
+    """The sum of the terms ``i + first, …, i + end - 1`` for each row i; terms outside of the array count as zero."""
     size = terms.shape[axis]
-    start, stop = first, first + count - 1 + end - first  # of what all rows take
+    start, stop = first, first + count - 1 + end - first  # the range of the terms of all rows
     inside = jax.lax.slice_in_dim(terms, min(max(start, 0), size), min(max(stop, 0), size), axis=axis)
     before = max(0, min(stop, 0) - start)
     padded = kernel.pad_axis(inside, before, stop - start - before - inside.shape[axis], axis)

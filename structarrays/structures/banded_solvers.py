@@ -162,7 +162,7 @@ def _(x):
 
 
 def _by_dense_form(function):
-    """A kernel that computes with the dense form; the results are as large, so that those of small matrices do not count as densified."""
+    """Register a kernel that computes with the dense form. The results are as large, so small matrices do not count as densified."""
 
     @function.kernel(Banded, when=has_structural_zeros)
     def by_dense_form_of_band(x, **static):

@@ -1,6 +1,6 @@
-"""What the width of a band costs, beside the number of its diagonals: static questions about `Banded` arrays.
+"""Static queries about the bandwidth of `Banded` arrays, and the cost of its factors.
 
-A band may have few diagonals far apart, as that of a grid, or of a periodic boundary. Its factors fill the whole band.
+A band may have few diagonals far apart, as for a grid or a periodic boundary. The factors fill the whole band.
 """
 
 import math
@@ -10,22 +10,22 @@ from ..core.operands import allow_dense
 from .banded_products import has_structural_zeros
 
 NARROW = 64
-"""Bands of up to so many diagonals on either side never count as filling a matrix: programs for them are quick to compile."""
+"""The largest number of diagonals on either side of a band that never counts as filling a matrix: its programs compile quickly."""
 
 WORK = 2 * NARROW**2
-"""From so many multiplications for each row on, the factors of a sparse matrix take less time than those of its band."""
+"""The number of multiplications for each row above which the sparse factors take less time than the factors of the band."""
 
 SPREAD = 8
-"""A direct solver of sparse systems serves if at most one diagonal in so many of the band is stored: the factors of others are as full."""
+"""A sparse solver is used if at most one in `SPREAD` diagonals of the band is stored. Otherwise the sparse factors are as full as the band."""
 
 
 def is_triangular(x) -> bool:
-    """Whether nothing is stored on one side of the diagonal: then an elimination fills nothing."""
+    """Whether one side of the main diagonal stores nothing: then an elimination causes no fill."""
     return 0 in x._bandwidths()
 
 
 def is_spread(x) -> bool:
-    """Whether the factors of a band cost more than those of the sparse matrix with the same entries."""
+    """Whether the factors of a band cost more than the factors of the sparse matrix with the same entries."""
     below, above = x._bandwidths()
     return min(below, above) > 0 and below * (below + above) > WORK and SPREAD * len(x.offsets) <= below + above
 
@@ -36,16 +36,16 @@ def fills_matrix(x, *args, **static) -> bool:
     return width > NARROW and 2 * width >= min(x.core_shape)
 
 
-_FILL = "The factors of a band fill all of it, however few of its diagonals are stored."
+_FILL = "The factors of a band fill the whole band, even if few of its diagonals are stored."
 
 
 def ask_for_factors(x, name: str, width: int) -> None:
-    """Ask the policy where the factors of a band, of so many diagonals, take more memory than its limit, and far more than what is stored."""
+    """Ask the policy if factors with `width` diagonals take more memory than its limit, and far more than the stored entries."""
     size = math.prod(x.shape[:-1]) * width
     if size * x.dtype.itemsize > densify_policy.value.limit and width >= SPREAD * max(1, len(x.offsets)):
         allow_dense(x, name, size, reason=_FILL)
 
 
 def is_banded(x, *args, **static) -> bool:
-    """Whether an array without a background has factors with fewer entries than the dense form: when factorisations keep the band."""
+    """Whether factorisations keep the band: there is no background, and the factors have fewer entries than the dense form."""
     return has_structural_zeros(x) and not fills_matrix(x)

@@ -140,7 +140,7 @@ class Block(Factored):
     @staticmethod
     def _shape(leaves, meta):
         p, q = meta
-        # Each shape is asked for once: that of the corner, otherwise, would make a cost exponential in the depth of blocks in blocks.
+        # Compute each shape once. The shape of the corner twice would cost exponential time in the depth of nested blocks.
         *batch, rows, columns = leaves[0].shape
         rows += sum(b.shape[-2] for b in leaves[q::q])
         columns += sum(b.shape[-1] for b in leaves[1:q])
@@ -470,7 +470,7 @@ def _(x, y, *, axis):
 
 @validated.kernel(Block)
 def check_block(x):
-    """A grid of matrices whose heights and widths fit."""
+    """Raise unless the parts are a grid of matrices with fitting heights and widths."""
     shapes = check_parts(x, 1)
     p, q = check_sizes(x.meta, 2)
     check_static(p * q == len(shapes), x)
@@ -478,5 +478,5 @@ def check_block(x):
     require(
         all(len({m for m, _ in row}) == 1 for row in rows)
         and all([n for _, n in row] == [n for _, n in rows[0]] for row in rows),
-        "its blocks do not fit together",
+        "its blocks must have equal heights in each row and equal widths in each column",
     )

@@ -403,7 +403,7 @@ def from_uniform(x: BlockDiagonal) -> BlockBanded:
 
 @validated.kernel(BlockBanded)
 def check_block_banded(x):
-    """One stack of blocks for each block diagonal, of its length, and the background."""
+    """Raise unless there is a stack of blocks of the right length for each offset, and a background."""
     check_static(type(x.meta) is tuple and len(x.meta) == 3, x)
     _, grid, block = x.meta
     check_sizes(grid, 2)

@@ -305,6 +305,6 @@ def side_by_side(x: BlockDiagonal, y: BlockDiagonal) -> list:
 
 @validated.kernel(BlockDiagonal)
 def check_block_diagonal(x):
-    """One stack of blocks for each run, and the background."""
+    """Raise unless there is a stack of blocks for each run, and a background."""
     check_static(type(x.meta) is tuple and len(x.meta) > 0, x)
     check_leaves(x, *(check_sizes(run, 3) for run in x.meta), BACKGROUND)

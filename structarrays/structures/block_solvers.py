@@ -175,7 +175,7 @@ def _(x):
 
 
 class Step(NamedTuple):
-    """One step of the elimination: the pivot, the blocks below and above it, and the solutions ``W_j`` that change the rest."""
+    """One step of the elimination: the pivot, the blocks in its row and its column, and the solutions ``W_j`` that update the rest."""
 
     pivot: Array
     beside: list[Array]
@@ -183,7 +183,7 @@ class Step(NamedTuple):
 
 
 def _steps(grid) -> list[Step]:
-    """All steps. The determinant is the product of those of the pivots: an equal permutation of rows and columns has no sign."""
+    """All steps of the elimination. The pivots' determinants multiply to the determinant: equal permutations of rows and columns cancel."""
     if len(grid) == 1:
         return [Step(grid[0][0], [], [])]
     k = _pivot(grid)
@@ -197,8 +197,8 @@ def _steps(grid) -> list[Step]:
 def _is_accurate(x, steps):
     """Whether the determinants of the pivots lose few digits, for each matrix.
 
-    They do if no product in the elimination is much larger than the matrix: then a pivot is hardly worse conditioned than the matrix is. If
-    not, the condition numbers of the pivots count. The inverse of the last pivot is a block of the inverse of the matrix.
+    The loss is small if no product in the elimination is much larger than the matrix: then a pivot is hardly worse conditioned than the matrix.
+    Otherwise the condition numbers of the pivots decide. The inverse of the last pivot is a block of the inverse of the matrix.
     """
     x, steps = without_derivatives((x, steps))
     size = _size(x)
@@ -222,7 +222,7 @@ def _size(a):
 
 
 def _ratio_of_solutions(a):
-    """How much longer the solutions for a constant, an alternating and an irregular vector are than these."""
+    """The ratio of the lengths of solution and right-hand side, for a constant, an alternating and an irregular vector."""
     i = lax.iota(jnp.int32, a.shape[-1])[:, None]
     probes = jnp.concatenate([jnp.ones_like(i), jnp.where(i % 2 == 0, 1, -1)], axis=-1).astype(a.dtype)
     probes = jnp.concatenate([probes, signs(a)], axis=-1)
@@ -236,7 +236,7 @@ def _(x):
 
 
 def _by_pivots(function):
-    """A function of a matrix: what a function of the pivots gives, and whether few digits are lost."""
+    """A function that maps a matrix to the result of `function` for its pivots, and a flag that few digits are lost."""
 
     def run(x):
         steps = _steps(x.blocks)

@@ -155,6 +155,6 @@ def _(x, y):
 
 @validated.kernel(Circulant)
 def check_circulant(x):
-    """The first column."""
+    """Raise unless the parameter is the first column."""
     check_static(x.meta is None, x)
     check_leaves(x, x.c.shape[-1:])

@@ -1,7 +1,7 @@
-"""The dense form as the last resort of compiled solvers.
+"""The dense form as the fallback of compiled solvers.
 
-A solver that works by the parts of a matrix may fail for a regular matrix. An eager call then solves the dense form (`Function._once_more`).
-Compiled code holds both ways, and the values choose: `lax.cond` runs the second one only if the first one has failed, also under ``vmap``.
+A solver that works on the parts of a matrix may fail for a regular matrix. An eager call then solves the dense form (`Function._once_more`).
+Compiled code contains both methods: `lax.cond` runs the second method only if the first one has failed, also under ``vmap``.
 """
 
 import functools
@@ -20,7 +20,7 @@ from ..kernels.determinants import any_of_all
 from ..kernels.flags import custom_jvp
 
 LARGEST = 1 << 25
-"""The largest dense form in bytes that compiled code reserves memory for; a smaller limit of the policy counts."""
+"""The largest dense form, in bytes, that compiled code may allocate. A smaller limit of the policy takes precedence."""
 
 
 def is_possible(x: Array) -> bool:
@@ -31,7 +31,7 @@ def is_possible(x: Array) -> bool:
 
 
 def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array):
-    """A solution and its flag; by the dense form where the flag is false.
+    """A solution and its flag, from the dense form if the flag is false.
 
     Parameters
     ----------
@@ -52,17 +52,17 @@ def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array):
 
 
 def by_parts_or_dense(function, x: Array, by_parts, *, fall_back: bool = True):
-    """Numbers for each matrix of a stack, such as its determinant; by the dense form where the parts do not give them.
+    """Scalars for each matrix of a stack, such as the determinant, from the dense form where the parts fail.
 
     Parameters
     ----------
     function : callable
-        Of a matrix, such as `det.dispatch`: one array, or a tuple of arrays, each ``(...)``.
+        Function of a matrix, such as `det.dispatch`, which returns an array or a tuple of arrays, each ``(...)``.
     x : Array, (..., n, n)
     by_parts : callable
-        Of `x`: a tuple of data, each ``(...)``, and a flag for each matrix.
+        Function of `x`, which returns a tuple of data, each ``(...)``, and a flag for each matrix.
     fall_back : bool
-        Whether the dense form may be used; otherwise, as where the policy forbids it, the results are NaN.
+        Whether the dense form may be used. If not, or if the policy forbids it, the results are NaN where the parts fail.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def _chosen(function, by_parts, x):
 
 @_chosen.defjvp
 def _chosen_jvp(function, by_parts, primals, tangents):
-    """The derivatives of one of both. A selection of values would not do: zero times the infinite derivative of the other one is NaN."""
+    """The derivative of the method that is used. Selecting values would not do: zero times an infinite derivative of the other method is NaN."""
     found, fine = _chosen(function, by_parts, *primals)
 
     def derivative(run):
@@ -108,7 +108,7 @@ def _chosen_jvp(function, by_parts, primals, tangents):
 
 
 def logarithms_or_dense(x: Array, found, fine: jax.Array):
-    """Sign and logarithm of the magnitude of determinants, each ``(...)``, with derivatives that are finite; see `by_parts_or_dense`."""
+    """Sign and logarithm of the magnitude of determinants, each ``(...)``, with finite derivatives; see `by_parts_or_dense`."""
     if not is_possible(x):
         return tuple(jnp.where(fine, part, jnp.nan) for part in found)
 

@@ -194,12 +194,12 @@ def diag(v, k: int = 0):
 
 @validated.kernel(Diagonal)
 def check_diagonal(x):
-    """The diagonal and the background."""
+    """Raise unless the parameters are the diagonal and the background."""
     check_leaves(x, (min(check_sizes(x.meta, 2)),), BACKGROUND)
 
 
 @validated.kernel(Identity)
 def check_identity(x):
-    """The scale and the background."""
+    """Raise unless the parameters are the scale and the background."""
     check_sizes(x.meta, 2)
     check_leaves(x, (), BACKGROUND)

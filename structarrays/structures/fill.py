@@ -92,6 +92,6 @@ def core_shape(shape, argument: str) -> tuple[int, ...]:
 
 @validated.kernel(Fill)
 def check_fill(x):
-    """The value."""
+    """Raise unless the parameter is the value, a scalar."""
     check_sizes(x.meta)
     check_leaves(x, ())

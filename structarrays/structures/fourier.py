@@ -216,7 +216,7 @@ def _product_modulo(i, j, n):
     i, j = ((v % n).astype(jnp.uint32) for v in (i, j))
     count = n.bit_length()
 
-    # A loop: written out, the time that JAX 0.12 takes to compile doubles with each digit.
+    # Without a loop, the compilation time of JAX 0.12 doubles with each digit.
     def step(k, result):
         result = _reduced(2 * result, n)
         digit = (j >> (count - 1 - k).astype(jnp.uint32)) & 1
@@ -286,7 +286,7 @@ def _(x):
 
 @validated.kernel(Fourier)
 def check_fourier(x):
-    """A complex scalar, which has the batch shape and the dtype."""
+    """Raise unless the parameter is a complex scalar, with the batch shape and the dtype of the array."""
     check_static(type(x.meta) is tuple and len(x.meta) == 2 and type(x.meta[1]) is bool, x)
     check_sizes(x.meta[:1])
     check_leaves(x, ())

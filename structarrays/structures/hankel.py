@@ -171,6 +171,6 @@ def _(x, y):
 
 @validated.kernel(Hankel)
 def check_hankel(x):
-    """One entry for each antidiagonal."""
+    """Raise unless there is one entry for each antidiagonal."""
     m, n = check_sizes(x.meta, 2)
     check_leaves(x, (m + n - 1 if m and n else 0,))

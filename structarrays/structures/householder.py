@@ -292,11 +292,14 @@ def _of_upper(x, inner):
 
 @validated.kernel(Householder)
 def check_householder(x):
-    """Dense vectors and factors of reflectors, no longer and no more than the rows."""
+    """Raise unless the parts are dense vectors and factors of reflectors that fit the number of rows."""
     check_static(type(x.meta) is tuple and len(x.meta) == 3 and type(x.meta[2]) is bool, x)
     m, c = check_sizes(x.meta[:2], 2)
     (k, w), (reflectors, one) = check_parts(x, 2, 2)
     for part in x.parts:
         check_dense_part(part)
-    require(reflectors == k and one == 1 and w >= 1 and max(k, c) <= m, "its reflectors do not fit its shape")
+    require(
+        reflectors == k and one == 1 and w >= 1 and max(k, c) <= m,
+        "the number and the length of its reflectors must fit its shape",
+    )
     require(x.dtype.kind not in "iu", f"its dtype must not be {x.dtype}")

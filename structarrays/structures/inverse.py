@@ -226,7 +226,7 @@ def _(x):
 
 @validated.kernel(Inverse)
 def check_inverse(x):
-    """A square matrix of floating-point numbers."""
+    """Raise unless the part is a square matrix of floating-point numbers."""
     check_static(x.meta is None, x)
     ((m, n),) = check_parts(x, 1, 1)
-    require(m == n and x.dtype.kind not in "iu", "it must be of a square matrix of floating-point numbers")
+    require(m == n and x.dtype.kind not in "iu", "its part must be a square matrix of floating-point numbers")

@@ -198,8 +198,8 @@ def _(x, key, axis):
 
 @validated.kernel(KhatriRao)
 def check_khatri_rao(x):
-    """Two matrices with equally many rows, the second of them dense."""
+    """Raise unless the parts are two matrices with equally many rows, the second one dense."""
     check_static(type(x.meta) is bool, x)
     (m, _), (n, _) = check_parts(x, 2, 2)
-    require(m == n, f"its parts have {m} and {n} rows")
+    require(m == n, f"its parts must have equally many rows, got {m} and {n}")
     check_dense_part(x.parts[1])

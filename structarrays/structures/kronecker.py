@@ -103,9 +103,8 @@ class Kronecker(Factored):
 
     @staticmethod
     def _shape(leaves, meta):
-        shapes = [
-            f.shape for f in leaves
-        ]  # each once: of factors in factors they would be asked for exponentially often
+        # Compute each shape once. Twice would cost exponential time in the depth of nested factors.
+        shapes = [f.shape for f in leaves]
         return (*shapes[0][:-2], math.prod(s[-2] for s in shapes), math.prod(s[-1] for s in shapes))
 
     def _specs(self, spec, divides):
@@ -415,6 +414,6 @@ def has_hermitian_factors(x):
 
 @validated.kernel(Kronecker)
 def check_kronecker(x):
-    """Two factors or more."""
+    """Raise unless there are at least two factors."""
     check_static(x.meta is None, x)
     check_parts(x, 2)

@@ -131,7 +131,7 @@ class KroneckerSum(Factored):
 
     @staticmethod
     def _shape(leaves, meta):
-        shapes = [f.shape for f in leaves]  # each once, as of a Kronecker product
+        shapes = [f.shape for f in leaves]  # each shape once, as in `Kronecker`
         n = math.prod(s[-1] for s in shapes)
         return (*shapes[0][:-2], n, n)
 
@@ -372,6 +372,6 @@ def _(x, y, *, axes):
 
 @validated.kernel(KroneckerSum)
 def check_kronecker_sum(x):
-    """Two square factors or more."""
+    """Raise unless there are at least two factors, all of them square."""
     check_static(x.meta is None, x)
     require(all(m == n for m, n in check_parts(x, 2)), "its factors must be square")

@@ -346,7 +346,7 @@ def _(x, key, axis):
 
 @validated.kernel(LowRank)
 def check_low_rank(x):
-    """Two factors with equally many columns."""
+    """Raise unless the parts are two factors with equally many columns."""
     check_static(x.meta is None, x)
     (_, r), (_, s) = check_parts(x, 2, 2)
-    require(r == s, f"its factors have {r} and {s} columns")
+    require(r == s, f"its factors must have equally many columns, got {r} and {s}")

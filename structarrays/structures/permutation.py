@@ -165,19 +165,19 @@ def _check(p, n):
     """Raise unless each row of `p` is a permutation."""
     if p.size and (int(p.min()) < 0 or int(p.max()) >= n):
         bad = int(p.min()) if int(p.min()) < 0 else int(p.max())
-        raise ValueError(f"p must hold each of 0, ..., {n - 1} once, got {bad}")
+        raise ValueError(f"p must contain each of 0, ..., {n - 1} once, got {bad}")
     in_order = np.sort(p, axis=-1)
     twice = in_order[..., :-1][in_order[..., :-1] == in_order[..., 1:]]
     if twice.size:
-        raise ValueError(f"p must hold each of 0, ..., {n - 1} once, got {int(twice[0])} more than once")
+        raise ValueError(f"p must contain each of 0, ..., {n - 1} once, got {int(twice[0])} more than once")
 
 
 @validated.kernel(Permutation)
 def check_permutation(x):
-    """Each index once."""
+    """Raise unless the parameter contains each index once."""
     check_static(isinstance(x.meta, np.dtype), x)
     check_leaves(x, x.p.shape[-1:], dtype=False)
-    require(x.p.dtype.kind == "i", f"its parameter must be integers, got {x.p.dtype}")
+    require(x.p.dtype.kind == "i", f"the dtype of its parameter must be an integer dtype, got {x.p.dtype}")
     _check(np.asarray(x.p), x.shape[-1])
 
 

@@ -170,7 +170,7 @@ def _is_square(x) -> bool:
 
 
 def _scales(x, y) -> bool:
-    # Rows or columns of a Toeplitz matrix that are scaled by several numbers take more than the matrix and these numbers.
+    # A Toeplitz matrix with scaled rows or columns stores more entries than the two factors together.
     if any(isinstance(z, Toeplitz) for z in (x, y)) and not any(type(z) is Identity for z in (x, y)):
         return False
     return is_zero_outside(x) and is_zero_outside(y) and matmul.choose((x, y), {}) is not None
@@ -437,7 +437,7 @@ def _(x, key, axis):
 
 @validated.kernel(Product)
 def check_product(x):
-    """Two factors or more, of which neighbours fit."""
+    """Raise unless there are at least two factors, and neighbours have fitting shapes."""
     check_static(x.meta is None, x)
     shapes = check_parts(x, 2)
-    require(all(a[1] == b[0] for a, b in zip(shapes, shapes[1:])), "neighbours among its factors do not fit")
+    require(all(a[1] == b[0] for a, b in zip(shapes, shapes[1:])), "neighbouring factors must have fitting shapes")

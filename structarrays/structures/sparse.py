@@ -496,7 +496,7 @@ def check_sparse(x):
     check_static(type(x.meta) is tuple and len(x.meta) == 3 and type(x.meta[2]) is bool, x)
     ndim = len(check_sizes(x.meta[0]))
     check_static(ndim > 0 and sorted(check_sizes(x.meta[1], ndim)) == list(range(ndim)), x)
-    require(len(x._value[0]) == ndim + 2, f"it has {len(x._value[0])} parameters, not {ndim + 2}")
+    require(len(x._value[0]) == ndim + 2, f"it must have {ndim + 2} parameters, got {len(x._value[0])}")
     coordinates = [np.asarray(c) for c in x._keys()]
     data, *_, background = x._value[0]
     check_leaves(Sparse._make((data, background), x.meta), data.shape[-1:], BACKGROUND)

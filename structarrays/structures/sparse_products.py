@@ -166,7 +166,7 @@ def _contracts_matrices(x1, x2, *, axes=2) -> bool:
 @tensordot.eager_kernel(Sparse, Array, when=_contracts_matrices, traced=True)
 @tensordot.eager_kernel(Array, Sparse, when=_contracts_matrices, traced=True)
 def tensordot_sparse_eager(x1, x2, *, axes=2):
-    """The product outside of a compiled call, where `matmul` finds how many entries it has."""
+    """The matrix product in an eager call, where `matmul` finds the number of entries of the result."""
     axes = contracted_axes(x1, x2, axes)
     return tensordot_by_matmul(x1, x2, axes=axes) if len(axes[0]) == 1 else NotImplemented
 

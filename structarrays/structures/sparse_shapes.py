@@ -197,14 +197,14 @@ def _as_rows(x, n):
 
 
 def has_sparse_differences(x, *, axis, n) -> bool:
-    """Whether the differences have fewer entries than elements, as far as is static: each step may double their number."""
+    """Whether the differences store fewer entries than elements, judged by static shapes: each step may double the number of entries."""
     few = x.nnz * 2**n <= max(math.prod(x.core_shape), SMALL**2)
     return in_core(x, (axis,)) and x.core_ndim >= 2 and few
 
 
 @diff.kernel(Sparse, when=has_sparse_differences)
 def diff_sparse(x, *, axis, n):
-    """Each difference is that of the array without its first and without its last lines."""
+    """The difference of the array without its first and without its last slices along the axis."""
     core = axis - len(x.batch_shape)
     for _ in range(n):
         size = x.core_shape[core]
@@ -223,6 +223,6 @@ def _all_but_one(shape, axis, start):
 def _(x, *, axis=-1, n=1):
     if not isinstance(n, int) or n < 2:
         return trimmed(compiled(diff, x, axis=axis, n=n))
-    for _ in range(n):  # where the number of entries is exact after each
+    for _ in range(n):  # the number of entries is exact after each step
         x = diff(x, axis=axis, n=1)
     return x

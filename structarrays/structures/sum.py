@@ -413,6 +413,6 @@ def inner(x, y, axes) -> jax.Array:
 
 @validated.kernel(Sum)
 def check_sum(x):
-    """Two terms or more of one shape."""
+    """Raise unless there are at least two terms, all of one shape."""
     check_static(x.meta is None, x)
-    require(len(set(check_parts(x, 2))) == 1, "its terms have several shapes")
+    require(len(set(check_parts(x, 2))) == 1, "its terms must have one shape")

@@ -267,7 +267,7 @@ def _of_parts(function, x, of_base_and_capacitance):
         base, c, fine = _checked_capacitance(x)
         return of_base_and_capacitance((base, c)), fine
 
-    # A base whose diagonal can change hardly ever fails, and the dense form would double the time of compilation.
+    # A base whose diagonal can change hardly ever fails, and the dense form would double the compilation time.
     return by_parts_or_dense(function, x, by_parts, fall_back=not can_be_shifted(_split(x)[0]))
 
 

@@ -329,6 +329,6 @@ def _(x, y):
 @validated.kernel(Symmetric)
 @validated.kernel(Hermitian)
 def check_mirrored(x):
-    """A square matrix."""
+    """Raise unless the parameter is a square matrix."""
     check_static(type(x.meta) is bool, x)
     check_leaves(x, x.data.shape[-1:] * 2)

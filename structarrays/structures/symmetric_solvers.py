@@ -47,7 +47,7 @@ def _(x1, x2):
 def _(x):
     definite = POSITIVE_DEFINITE in x.assumptions
     remark(
-        "LU, or Cholesky's factorisation if assumed positive definite; by the eigenvalues if the matrix is badly conditioned"
+        "LU, or the Cholesky factorisation if assumed positive definite; the eigenvalues if the matrix is badly conditioned"
     )
     data, ok = inverse(definite and is_hermitian(x), x.conjugates, to_dense(x).data)
     return type(x)._make((data,), x.lower), ok

@@ -458,7 +458,7 @@ def _(x, y):
 
 @validated.kernel(Toeplitz)
 def check_toeplitz(x):
-    """One entry for each stored diagonal, all of them inside of the matrix."""
+    """Raise unless there is one entry for each stored diagonal, and all diagonals lie inside the matrix."""
     check_static(type(x.meta) is tuple and len(x.meta) == 3 and all(type(k) is int for k in x.meta[:2]), x)
     low, high = kernel.full_range(check_sizes(x.core_shape, 2))
     count = x.last - x.first + 1

@@ -184,7 +184,7 @@ def _(x, *, shift, axis):
 
 @write_entries.kernel(Toeplitz, when=lambda x: not x._covers)
 def _(x, items, value, owned):
-    """A banded one is `Banded` then, since a single entry ends the repetition; one of many diagonals on one side is `Triangular`."""
+    """The result is `Banded` for a banded array, since a single entry ends the repetition, and `Triangular` for many diagonals on one side."""
     free = x._free()
     if free.full_size and max(x.core_shape) > SMALL:
         allow_dense(x, "__setitem__", x.size, limit=False)

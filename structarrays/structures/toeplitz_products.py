@@ -45,14 +45,14 @@ def _product_size(x1, x2) -> int:
 
 
 def _held(x1, x2):
-    """The product as two factors, where the policy forbids the dense one."""
+    """The product as two factors if the policy forbids the dense product, else None."""
     shape = (x1.core_shape[0], x2.core_shape[1])
     return None if lets_dense(x1, _product_size(x1, x2)) else held_unexpanded(matmul, (x1, x2), shape)
 
 
 @matmul.kernel(Toeplitz, Toeplitz)
 def _(x1, x2):
-    """Dense, unless both are narrow or triangular; two factors where the policy forbids that."""
+    """A dense product, unless both operands are narrow or triangular; two factors if the policy forbids the dense product."""
     held = _held(x1, x2)
     if held is not None:
         return held
@@ -73,14 +73,13 @@ def _are_large(x1, x2) -> bool:
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_large)
 def _(x1, x2):
-    """Dense, from its first row and its first column; two factors where the policy forbids that."""
+    """A dense product from its first row and its first column; two factors if the policy forbids the dense product."""
     held = _held(x1, x2)
     if held is not None:
         return held
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
-    if x1.core_shape[0] * x2.core_shape[1] > stored(x1) + stored(
-        x2
-    ):  # a small Gram matrix is none that has lost its structure
+    # A Gram matrix that is no larger than its factors does not count.
+    if x1.core_shape[0] * x2.core_shape[1] > stored(x1) + stored(x2):
         allow_dense(x1, "matmul", _product_size(x1, x2))
     values = (jnp.broadcast_to(x.values, (*batch, x.values.shape[-1])) for x in (x1, x2))
     return Dense._make((toeplitz_products.product(x1.first, x1.core_shape, x2.first, x2.core_shape, *values),))

@@ -31,10 +31,10 @@ _FEW = 2
 """So many right-hand sides are iterated for themselves; for more it takes less time to get the columns of the inverse."""
 
 _ERROR = 1000
-"""How many rounding errors the backward error of an elimination may have, if its determinant is to count."""
+"""The largest backward error of an elimination, in rounding errors, for which its determinant is accepted."""
 
 _LOSS = 0.05
-"""The largest relative error of a determinant, by its estimate."""
+"""The largest estimated relative error of a determinant that is accepted."""
 
 _AIM = 8
 """How many rounding errors residuals are refined to: LAPACK's solvers leave about one."""
@@ -148,9 +148,9 @@ def _(x):
 
 
 def _is_accurate(values, factors):
-    """Whether a determinant has correct digits, for each matrix: by the backward error and by the condition number that four solutions show.
+    """Whether a determinant has correct digits, for each matrix, from the backward error and a condition number estimated from four solutions.
 
-    A zero pivot says that the matrix is singular.
+    A zero pivot is accepted, since the matrix is singular.
     """
     x, z, regular = factors.columns
     n = x.shape[-1]

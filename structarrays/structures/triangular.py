@@ -308,6 +308,6 @@ def _(x, y):
 
 @validated.kernel(Triangular)
 def check_triangular(x):
-    """A matrix and the background."""
+    """Raise unless the parameters are a matrix and the background."""
     check_static(type(x.meta) is tuple and list(map(type, x.meta)) == [bool, bool], x)
     check_leaves(x, x.data.shape[-2:], BACKGROUND)

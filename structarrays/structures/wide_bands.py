@@ -1,8 +1,8 @@
-"""Banded matrices with diagonals far apart: grids, periodic boundaries.
+"""Solvers for banded matrices with diagonals far apart, such as grids and periodic boundaries.
 
-An elimination fills the whole band. Where the factors of a sparse matrix cost less, the sparse form solves the systems; where they do not
-serve (small matrices, other data types) and the band is as wide as half of the matrix, the dense form does, under the policy of `densify`.
-The offsets decide, which are static.
+An elimination fills the whole band. If the factors of the sparse matrix cost less, the sparse form solves the linear system. Sparse solvers do
+not serve small matrices and some data types. For these the dense form follows, under the policy of `densify`, if the bandwidth is at least
+half of the size. The static offsets decide.
 """
 
 from ..core.array import Array
@@ -22,24 +22,24 @@ def _fills(x, *args) -> bool:
 
 
 def _is_sparse(x, *args) -> bool:
-    """Whether the sparse form solves systems of a band."""
+    """Whether the sparse form solves linear systems with this band."""
     entries = sum(d.shape[-1] for d in x.diagonals)
     return has_structural_zeros(x) and is_spread(x) and is_worth_solving(x.shape[-1], entries, x.dtype)
 
 
 def _sparse(x):
     remark(
-        f"the sparse form: {len(x.offsets)} diagonals of a band as wide as {sum(x._bandwidths()) + 1}, which an elimination would fill"
+        f"the sparse form: {len(x.offsets)} diagonals in a band of width {sum(x._bandwidths()) + 1}, which an elimination would fill"
     )
     return to_sparse(x)._assuming(x.assumptions)
 
 
 def _dense(x, function):
-    remark("the dense form: the factors of a band as wide have as many entries")
+    remark("the dense form: the factors of such a wide band have as many entries")
     return dense_if_small(x, function.name)
 
 
-# Of kernels for the same classes the one registered last is asked first: the sparse form comes before the dense one.
+# For equal classes the kernel that is registered last takes precedence: the sparse form comes before the dense form.
 
 
 def _by_dense_form(function):
@@ -67,14 +67,14 @@ del _function
 
 @selected_inverse.kernel(Banded, when=lambda x: has_structural_zeros(x) and fills_matrix(x))
 def selected_inverse_by_dense_form(x):
-    """The diagonals of the whole inverse."""
+    """The stored diagonals of the dense inverse."""
     elements, ok = inv.dispatch(_dense(x, selected_inverse))
     return _diagonals(elements, x), ok
 
 
 @selected_inverse.kernel(Banded, when=_is_sparse)
 def selected_inverse_by_sparse_form(x):
-    """From the elements at the places of the stored diagonals and of their transposes."""
+    """The selected inverse of the sparse form, at the stored diagonals and at their transposes."""
     offsets = tuple(sorted({s * k for k in x.offsets for s in (1, -1)}))
     elements, ok = selected_inverse.dispatch(_sparse(at_offsets(x, offsets)._assuming(x.assumptions)))
     return _diagonals(elements, x), ok
@@ -92,13 +92,13 @@ def _is_wide_triangle(x) -> bool:
 
 @slogdet.kernel(Banded, when=_is_wide_triangle)
 def slogdet_of_wide_triangle(x):
-    """That of the diagonal: its derivative by the other entries is zero."""
+    """Sign and logarithm from the main diagonal: derivatives by the other entries are zero."""
     return slogdet.dispatch(_diagonal(x))
 
 
 @det.kernel(Banded, when=_is_wide_triangle)
 def det_of_wide_triangle(x):
-    """The product of the diagonal."""
+    """The product of the main diagonal."""
     return det.dispatch(_diagonal(x))
 
 
