@@ -252,7 +252,7 @@ def test_a_file_of_64_bit_numbers_without_x64(tmp_path):
     with jax.enable_x64(False):
         said = message(ValueError, lambda: sa.load(tmp_path / "eye.npz"))
     assert said == (
-        "load: the file holds float64, which needs JAX's 64-bit mode, which is off; switch it on with "
+        "load: the file contains float64, but JAX's 64-bit mode is off; switch it on with "
         'jax.config.update("jax_enable_x64", True)'
     )
 

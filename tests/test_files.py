@@ -319,4 +319,4 @@ def test_a_class_of_a_user_has_to_be_imported():
     assert type(sa.load(io.BytesIO(content))) is Mine
     code = "import io, sys, structarrays as sa; sa.load(io.BytesIO(sys.stdin.buffer.read()))"
     run = subprocess.run([sys.executable, "-c", code], input=content, capture_output=True, check=False)
-    assert run.returncode and b"import test_files before" in run.stderr.replace(b"tests.", b"")
+    assert run.returncode and b"import test_files first" in run.stderr.replace(b"tests.", b"")

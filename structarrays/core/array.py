@@ -69,7 +69,7 @@ def _unflatten(aux: tuple[type[A], Meta, Assumptions], leaves: Leaves) -> A:
 
 
 def _flatten(x: Array) -> Value:
-    """Leaves and static part. JAX is about to look for code that it has compiled, so it has to know the policies of this task."""
+    """The leaves and the static part of an array. JAX is about to look for compiled code, so it gets the policies of this task."""
     if ENTERED:
         apply()
     return x._value
@@ -128,7 +128,7 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
         writes.refuse_derivatives(name, self, other)
         if not is_operand(other):
             return NotImplemented
-        with writes.LOCK:  # what another thread writes in between would be lost
+        with writes.LOCK:  # otherwise a write of another thread in between is lost
             writes.assign_result(self, FUNCTIONS[name](self, other), name)
         return self
 
@@ -153,7 +153,7 @@ class Array(Conveniences, Placement):
     _value: Value
     _owned: Value
     _link: writes.Link
-    _origin: Origin  # which transformation of JAX was running when the handle was made
+    _origin: Origin  # the transformation of JAX that was running when the handle was made
 
     __array_priority__ = 1000
     __pandas_priority__ = 5000  # above the tables of pandas (4000), which else take a matrix for a list of rows
@@ -474,7 +474,7 @@ class Array(Conveniences, Placement):
 
     def __reduce__(self) -> tuple[Callable[..., Array], tuple[Aux, Leaves]]:
         whole = self.__copy__()
-        if whole.pieces > 1:  # it may be read where there is another number of devices
+        if whole.pieces > 1:  # the reader may have another number of devices
             from .sharding import repadded
 
             whole = repadded(whole, 1)
@@ -482,7 +482,7 @@ class Array(Conveniences, Placement):
         return _unpickle, (aux, tuple(leaf if isinstance(leaf, Array | None) else np.asarray(leaf) for leaf in leaves))
 
     def __copy__(self) -> Array:
-        """Another handle on the same value: what reads more than once reads this one, since another thread may write in between."""
+        """Another handle on the same value. Code that reads several times reads the copy, since another thread may write in between."""
         leaves, aux = self._value
         return _unflatten(aux, leaves)
 
@@ -564,9 +564,9 @@ API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 def _unpickle(aux: Aux, leaves: Leaves) -> Array:
     for leaf in leaves:
         if not isinstance(leaf, Array | None):
-            check_available(leaf.dtype, "pickle: the array holds")
+            check_available(leaf.dtype, "pickle: the array contains")
     x = _unflatten(aux, tuple(x if isinstance(x, Array | None) else jax.numpy.asarray(x) for x in leaves))
-    check_available(x.dtype, "pickle: the array holds")  # the static part may say so
+    check_available(x.dtype, "pickle: the array contains")  # the static part may name another dtype
     return x
 
 

@@ -1,9 +1,9 @@
 """The library's contexts: what to do with a densification, a structural zero, a singular matrix (DESIGN 4.2).
 
-The policies belong to the task that sets them, or to the thread where there are no tasks: a variable of `contextvars` holds them. They also
-belong to the cache key of `jax.jit`, by a *user context* of JAX, so that a function that was traced under one policy is traced again
-under another. A user context belongs to a thread, and nobody tells when a thread goes on with another task. So what JAX has is brought up to
-date (`apply`) where JAX is about to look for compiled code: where it flattens one of our arrays, and in our functions.
+A variable of `contextvars` stores the policies, so that they belong to the task that sets them, or to the thread if there are no tasks.
+A *user context* of JAX makes the policies a part of the cache key of `jax.jit`: a function that was traced under one policy is traced again
+under another. A user context belongs to a thread, and JAX does not notice when the thread switches to another task. So `apply` updates the
+user context before JAX looks for compiled code: when JAX flattens an array of this library, and in functions of this library.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class DensifyPolicy(NamedTuple):
 
 
 class _Policies(NamedTuple):
-    """All policies at once."""
+    """All policies of a task."""
 
     densify: DensifyPolicy = DensifyPolicy()
     strong_zeros: bool = True
     linalg: Literal["raise", "nan"] = "raise"
     log: Any = None
-    """Where `record` and `explain` write."""
+    """The log that `record` and `explain` write to."""
 
 
 _DEFAULTS = _Policies()
@@ -44,16 +44,16 @@ _of_task: ContextVar[_Policies] = ContextVar("structarrays policies", default=_D
 _of_jax = jax.make_user_context(_DEFAULTS)
 
 ENTERED: list[bool] = []
-"""Not empty once a policy has been set anywhere: until then `apply` has nothing to do."""
+"""Not empty after the first change of a policy, in any thread. Before that change `apply` has nothing to do."""
 
 
 def apply() -> None:
-    """Tell JAX which policies this task has.
+    """Pass the policies of this task to JAX.
 
     Raises
     ------
     RuntimeError
-        If JAX is tracing under other ones: what it compiles would be used where those hold.
+        If JAX is tracing under other policies: later calls under those policies would use the compiled code.
     """
     policies = _of_task.get()
     known = _of_jax.value
@@ -62,19 +62,19 @@ def apply() -> None:
     if known != policies and compiling():
         names = [name for name, a, b in zip(policies._fields, policies, known, strict=True) if a != b]
         raise RuntimeError(
-            f"a function is being compiled under the policies of another task or thread, which differ in {' and '.join(names)}. JAX learns "
-            "the policies of a task from the arrays of structarrays among the arguments: give the function one, or set the policy inside of it"
+            f"a compiled function must be traced under the policies of its task, got policies of another task or thread, which differ in "
+            f"{' and '.join(names)}; pass an array of structarrays as an argument, or set the policy inside the function"
         )
     _of_jax(policies).__enter__()
 
 
 class Policy(Generic[T]):
-    """One of the policies: `value` is what holds here, and a call makes the context in which it is another.
+    """One policy: `value` is its current value, and a call returns a context with another value.
 
     Parameters
     ----------
     name : str
-        The field of `_Policies`.
+        The name of the field of `_Policies`.
     """
 
     def __init__(self, name: str) -> None:
@@ -82,12 +82,12 @@ class Policy(Generic[T]):
 
     @property
     def value(self) -> T:
-        """What holds in this task."""
+        """The value in this task."""
         return cast(T, getattr(_of_task.get(), self._name))
 
     @contextlib.contextmanager
     def __call__(self, value: T) -> Iterator[None]:
-        """A context in which the policy has this value. The others stay as they are, also at the end."""
+        """A context in which the policy has this value. Entering and leaving the context change no other policy."""
         before = self.value
         self._set(value)
         try:
@@ -96,7 +96,7 @@ class Policy(Generic[T]):
             self._set(before)
 
     def _set(self, value: T) -> None:
-        # No token of the variable: a generator may end in another task than it began in.
+        # A token of the variable would not do: a generator may end in another task than the one in which it began.
         change: dict[str, Any] = {self._name: value}
         policies = _of_task.get()._replace(**change)
         ENTERED[:] = [True]
@@ -109,7 +109,7 @@ strong_zeros_policy: Policy[bool] = Policy("strong_zeros")
 linalg_errors: Policy[Literal["raise", "nan"]] = Policy("linalg")
 active: Policy[Any] = Policy("log")
 eager_retry = jax.make_user_context(False)
-"""Whether an eager caller looks at the result, and tries the dense form if a solver has failed."""
+"""Whether an eager caller checks the result, and falls back to the dense form if a solver has failed."""
 
 
 @contextlib.contextmanager

@@ -81,14 +81,21 @@ class Dense(Array):
 
 
 def parameter(value: Any, argument: str, name: str) -> jax.Array:
-    """A constructor's argument as a `jax.Array`; `name` is the constructor.
+    """An argument of a constructor as a `jax.Array`.
 
-    A structured matrix becomes dense under the policy of `densify`; a vector is no matrix that could lose its structure.
+    A structured matrix densifies under the policy of `densify`. A vector does not count, since only matrices lose structure.
+
+    Parameters
+    ----------
+    value : array_like
+        The argument.
+    argument, name : str
+        The names of the argument and of the constructor, for errors.
 
     Raises
     ------
     TypeError
-        If it is nothing that `asarray` takes.
+        If `asarray` does not take the value.
     """
     from .registry import FUNCTIONS
 

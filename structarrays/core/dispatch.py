@@ -96,14 +96,14 @@ class _Plan(NamedTuple):
 
 
 def _apart(values: Sequence[Any]) -> list[Any]:
-    """Arguments, and sequences of them, with handles of our own on the values of arrays."""
+    """Arguments, and sequences of arguments, in which new handles on the same values replace the arrays."""
     apart: list[Any] = []
     for value in values:
         if isinstance(value, Array):
             value = value.__copy__()
         elif isinstance(value, (tuple, list)):
             parts = _apart(value)
-            make = getattr(type(value), "_make", type(value))  # of a named tuple
+            make = getattr(type(value), "_make", type(value))  # named tuples have `_make`
             value = make(parts)
         apart.append(value)
     return apart
@@ -220,7 +220,7 @@ class Function(Registry[Any], Generic[R]):
 
     def _eagerly(self, eager: Registry[Any], arrays: Sequence[Any], static: Static) -> Result:
         """The result of the eager kernel for these arguments, or NotImplemented."""
-        arrays = _apart(arrays)  # a kernel reads more than once, and another thread may write in between
+        arrays = _apart(arrays)  # a kernel reads several times, and another thread may write in between
         shared = on_mesh(arrays)
         if not all(leaf.is_fully_addressable for leaf in shared):
             return NotImplemented  # no process has all of the values
@@ -266,7 +266,7 @@ class Function(Registry[Any], Generic[R]):
 
     def _run(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
         if ENTERED:
-            apply()  # there need not be an array of ours
+            apply()  # JAX flattens no array of this library if there is none among the arguments
         if SHARED:
             arrays = _apart(arrays)
         if RECORDING and active_log() is not None:
@@ -383,7 +383,7 @@ class Function(Registry[Any], Generic[R]):
         return whole
 
     def _attempt(self, arrays: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
-        """The context of a first attempt: compiled code holds no second way where `_once_more` follows."""
+        """The context of a first attempt: compiled code contains no fallback to the dense form if `_once_more` follows."""
         if self.checked is None or not isinstance(arrays[0], Array) or not arrays[0].solved_by_parts:
             return contextlib.nullcontext()
         context: contextlib.AbstractContextManager[None] = eager_retry(

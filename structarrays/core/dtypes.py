@@ -150,14 +150,14 @@ def canonical(dtype: DTypeLike) -> np.dtype:
 
 
 class NeedsX64(ValueError):
-    """What is read is sound, but JAX has no dtype for it now."""
+    """Raised for valid data of a dtype that needs JAX's 64-bit mode, while that mode is off."""
 
 
 def check_available(dtype: np.dtype, holder: str) -> None:
-    """Raise NeedsX64 for a dtype of 64 bits while JAX's x64 switch is off; `holder` says what has it, with a verb."""
+    """Raise `NeedsX64` for a 64-bit dtype while JAX's 64-bit mode is off; the message begins with `holder`, a subject with a verb."""
     if canonical(dtype) != dtype.newbyteorder("="):
         raise NeedsX64(
-            f"{holder} {dtype}, which needs JAX's 64-bit mode, which is off; switch it on with "
+            f"{holder} {dtype}, but JAX's 64-bit mode is off; switch it on with "
             'jax.config.update("jax_enable_x64", True)'
         )
 

@@ -272,8 +272,12 @@ def elementwise(function: _Elementwise, args: Sequence[Array], static: Static) -
 
 
 def _unless_full(function: _Elementwise, pattern: Array, args: Sequence[Array], shape: Shape) -> Array | None:
-    """Ask the policy, where the pattern of a result stores as much as its dense form, and no operand does. The result in another structure,
-    if the policy forbids that and there is one; else None.
+    """Ask the policy if the pattern of a result stores as many entries as the dense form, and no operand does.
+
+    Returns
+    -------
+    Array or None
+        The result in another structure, if the policy forbids such a pattern and another structure can contain the result.
     """
     full = pattern.full_size or type(pattern) is Dense
     if (

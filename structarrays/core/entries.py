@@ -61,16 +61,19 @@ def elements_at(x: Array, coordinates: Sequence[jax.Array], batch_ndim: int = 0)
 
 
 _NUMBERS = 1 << 22
-"""About how many numbers the rows or columns may take from which elements are read."""
+"""About how many elements of whole rows or columns are computed at a time."""
 
 
 def in_blocks(read: Callable[..., jax.Array], x: Array, i: jax.Array, j: jax.Array) -> jax.Array:
-    """Elements of a stack of matrices from whole rows or columns, whichever are fewer: a block of them at a time, where they are many.
+    """Elements of a stack of matrices, computed from whole rows or columns, in blocks if these are many.
 
     Parameters
     ----------
     read : callable
-        ``read(x, i, j)``: the elements at rows `i` and columns `j`.
+        ``read(x, i, j)`` returns the elements at rows `i` and columns `j`. It computes whole rows or whole columns, whichever are fewer.
+    x : Array, (..., m, n)
+    i, j : jax.Array of integers
+        Indices of rows and columns, which broadcast together.
     """
     shape = jnp.broadcast_shapes(i.shape, j.shape)
     fewer = i if i.size < j.size else j
@@ -84,14 +87,14 @@ def in_blocks(read: Callable[..., jax.Array], x: Array, i: jax.Array, j: jax.Arr
     count = -(-shape[axis] // width)
 
     def cut(c: jax.Array) -> jax.Array:
-        """The blocks of coordinates, the last filled up by its last ones; without them, where the coordinates are all the same."""
+        """The coordinates of each block. Copies of the last coordinate fill up the last block. Coordinates of length one serve all blocks."""
         if c.shape[axis] == 1:
             return jnp.broadcast_to(c, (count, *c.shape))
         padding = [(0, count * width - c.shape[axis]) if a == axis else (0, 0) for a in range(c.ndim)]
         padded = jnp.pad(c, padding, mode="edge")
         return jnp.moveaxis(padded.reshape(*c.shape[:axis], count, width, *c.shape[axis + 1 :]), axis, 0)
 
-    # Or each block would be kept for the derivative in reverse, and all of them are the matrix.
+    # Without checkpoints the reverse-mode derivative would store all blocks, and so the whole matrix.
     block = jax.checkpoint(lambda coordinates: read(x, *coordinates))
     found = jax.lax.map(block, (cut(i), cut(j)))
     axis += found.ndim - 1 - len(shape)

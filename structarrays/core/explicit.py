@@ -46,7 +46,7 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
     """Let a function of pytrees of arrays compute with axes of the type `Auto` where its arguments lie on explicit ones.
 
     The results lie on the explicit axes again, divided as `propagation` finds. Call it while JAX traces; `jit` is for eager calls.
-    JAX's flags about promotion are out of force, too.
+    The function ignores JAX's flags about promotion, too.
     """
 
     @functools.wraps(function)

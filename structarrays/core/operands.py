@@ -114,16 +114,16 @@ def densify(x: Array, name: str) -> Dense:
 
 
 SMALL = 256
-"""Matrices of up to so many rows and columns do not count as densified where their dense form is the fastest way, or what is asked for."""
+"""The largest number of rows and columns of a matrix that does not count as densified, if its dense form is the fastest method or the result."""
 
 
 def dense_if_small(x: Array, name: str) -> Dense:
-    """The dense form, under the policy if the matrices are large; that of small ones does not count as densified."""
+    """The dense form, under the policy of `densify`; the dense form of a small matrix (`SMALL`) does not count."""
     return to_dense(x) if max(x.shape[-2:]) <= SMALL else densify(x, name)
 
 
 def lets_dense(x: Array, size: int | None = None) -> bool:
-    """Whether the policy lets the dense form of an array be made, or an array of so many elements: for kernels that have another way."""
+    """Whether the policy allows the dense form of `x`, or a dense array of `size` elements: for kernels that have another method."""
     policy = densify_policy.value
     fits: bool = (x.size if size is None else size) * x.dtype.itemsize <= policy.limit
     return fits and policy.mode != "error"

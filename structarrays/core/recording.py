@@ -93,7 +93,7 @@ def describe(value: object) -> str:
         try:
             background = " + background" if value.stores_entries and value.background is not None else ""
             return f"{name}{background} {value.shape}"
-        except Exception:  # its leaves need not be arrays
+        except Exception:  # the leaves need not be arrays
             return f"{name}({', '.join(map(leaf_text, value._value[0]))})"
     if isinstance(value, (tuple, list)):
         # A flag beside the result, which checked functions return, is no array of ours.
@@ -136,7 +136,7 @@ class Log:
     def event(self, name: str, args: Sequence[Any], how: str) -> Iterator[Event]:
         """An event around the code inside, one level deeper."""
         event = Event(name, tuple(describe(a) for a in args), how)
-        with LOCK:  # a task may hand its log on to threads, whose events must not mix
+        with LOCK:  # a task may share its log with threads, whose events must not mix
             self.add(event)
             self.running.append(event)
             try:
@@ -315,14 +315,14 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Log:
             return [leaf if _is_traceable(leaf) else None for leaf in results[0]]
 
         shapes = jax.eval_shape(run, dynamic)
-        # What is no array comes back as it is.
+        # Results that are not arrays are returned unchanged.
         merged = [fixed if shape is None else shape for shape, fixed in zip(shapes, results[0], strict=True)]
         log.result = jax.tree.unflatten(results[1], merged)
     return log
 
 
 def _is_traceable(x: object) -> bool:
-    """Whether JAX takes all leaves of a pytree for arrays: they have numbers, or derivatives by integers."""
+    """Whether JAX accepts all leaves of a pytree as arrays: numeric arrays, scalars, or `float0` arrays."""
     scalars = (bool, int, float, complex)
     arrays = (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)
     return all(

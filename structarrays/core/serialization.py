@@ -47,8 +47,8 @@ def class_of(name: str) -> type[Array]:
         if name_of(cls) == name:
             return cls
     module, colon, _ = str(name).partition(":")
-    hint = f"; import {module:.80} before" if colon else ""
-    raise ValueError(f"it holds an array of the class {name!r:.80}, which is not known here{hint}")
+    hint = f"; import {module:.80} first" if colon else ""
+    raise ValueError(f"it contains an array of the unknown class {name!r:.80}{hint}")
 
 
 def static_node(meta: Any, where: str) -> Any:
@@ -80,27 +80,27 @@ def static_part(node: Any) -> Any:
         return node
     if isinstance(node, list):
         return tuple(map(static_part, node))
-    if isinstance(node, np.dtype):  # read before
+    if isinstance(node, np.dtype):  # the reader of files has converted it
         return node
     if isinstance(node, dict) and list(node) == ["dtype"]:
         return dtype_of(node["dtype"])
-    raise ValueError(f"{reprlib.repr(node)} is no static part of an array")
+    raise ValueError(f"{reprlib.repr(node)} is not the static part of an array")
 
 
 def dtype_of(name: Any) -> np.dtype:
-    """The dtype of this name. NumPy is not asked, which makes dtypes of any size from texts with commas.
+    """The dtype of this name. `numpy.dtype` would not do: it makes dtypes of any size from strings with commas.
 
     Raises
     ------
     ValueError
-        If there is none.
+        If no dtype of elements has this name.
     """
     if not isinstance(name, str) or name not in _DTYPES:
-        raise ValueError(f"{reprlib.repr(name)} is no dtype of an array")
+        raise ValueError(f"{reprlib.repr(name)} is not a dtype of arrays")
     dtype: np.dtype = _DTYPES[name]
     return dtype
 
 
 _NAMED = (np.dtype(getattr(jnp, name)) for name in dir(jnp) if re.fullmatch(r"b?u?(float|int|complex)\d\w*", name))
 _DTYPES = {dtype.name: dtype for dtype in (*_NAMED, *map(np.dtype, "?bBhHiIlLqQefdgFDG"))}
-"""The dtypes of NumPy and JAX that elements can have, by name."""
+"""The dtypes of elements in NumPy and JAX, by name."""

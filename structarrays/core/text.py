@@ -66,9 +66,7 @@ def inline(data: jax.Array | np.ndarray) -> tuple[str, bool]:
 
 
 def leaf_text(leaf: Any) -> str:
-    """A leaf of a pytree in a few characters: a tracer, a deleted or far-away buffer, or whatever else stands in place of an array. It
-    never raises.
-    """
+    """Short text for any leaf of a pytree: an array, a tracer, a deleted or distributed buffer, or another object. The function never raises."""
     try:
         if isinstance(leaf, jax.core.Tracer):
             return f"Traced<{leaf.aval.str_short()}>"
@@ -79,7 +77,7 @@ def leaf_text(leaf: Any) -> str:
         if isinstance(leaf, np.ndarray):
             return f"float0{list(leaf.shape)}"
         text = repr(leaf)
-    except Exception:  # of a class of anyone
+    except Exception:  # the `repr` of a foreign class may raise
         return f"<{type(leaf).__name__}>"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 

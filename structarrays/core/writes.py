@@ -34,8 +34,8 @@ LOCK = threading.RLock()
 
 
 SHARED: list[bool] = []
-"""Not empty once there has been a write while several threads ran. Then calls pass handles of their own on the values of their arguments to JAX:
-JAX flattens an argument several times while it compiles, and another thread may give the array another structure in between."""
+"""Not empty after the first write while several threads run. From then on, calls pass new handles on the values of their arguments to JAX. JAX
+flattens an argument several times while it compiles, and another thread may change the structure of the array in between."""
 
 
 class Link:
@@ -105,24 +105,24 @@ def take(x: Array) -> tuple[Value, bool]:
 
 
 def peek(x: Array) -> Value:
-    """The value for a computation that is over before the next write, so that ownership lasts. Call it under the lock, unless no
-    more than shapes and dtypes are wanted.
+    """The value for a computation that ends before the next write, so that the handle stays the owner. Call it under the lock, except for
+    shapes and dtypes.
     """
     return take(x)[0]
 
 
 def shape_and_dtype(x: Array) -> tuple[Shape, np.dtype]:
-    """What no write changes, read without an end to the ownership."""
+    """Shape and dtype of an array, which no write changes. The handle stays the owner of its buffers."""
     leaves, (cls, meta, assumptions) = peek(x)
     seen = cls._make(leaves, meta, assumptions)
     return seen.shape, seen.dtype
 
 
 def held(x: Array) -> tuple[Array, bool]:
-    """A handle of the caller's own with the value of `x`, and whether its buffers may be donated. Call it under the lock.
+    """A new handle with the value of `x`, and whether its buffers may be donated. Call it under the lock.
 
-    A write reads this handle and never `x`. To read `x` would expose the value, and another thread could get hold of buffers that
-    the write is about to donate.
+    A write reads this handle and never `x`. Reading `x` would expose the value: another thread could get buffers that the write donates
+    later.
     """
     (leaves, (cls, meta, assumptions)), owned = take(x)
     return cls._make(leaves, meta, assumptions), owned
@@ -142,7 +142,7 @@ def make_view(view: Array, base: Array, get: Lens, put: Lens) -> Array:
 
 
 def check_escape(x: Array, leaves: Leaves, what: str) -> None:
-    """Refuse to put a traced value into a handle that was made outside of the function being transformed. Call it under the lock."""
+    """Raise `RuntimeError` if a traced value would go into a handle from outside of the transformed function. Call it under the lock."""
     for leaf in _tracers(leaves):
         local = begun_within(x._origin, leaf) or any(is_of_same_trace(leaf, old) for old in _tracers(peek(x)[0]))
         if not local:
@@ -157,7 +157,7 @@ def _tracers(values: Any) -> list[jax.core.Tracer[Any]]:
 
 
 def is_traced(*values: Any) -> bool:
-    """Whether a parameter of these values, keys or arrays is traced."""
+    """Whether any of these values, keys or arrays has a traced leaf."""
     return bool(_tracers(values))
 
 
@@ -196,7 +196,7 @@ def _push(x: Array, link: Link) -> None:
 
 
 def write(x: Array, value: Value, what: str, *, owned: bool = False) -> None:
-    """Give a handle a new value, through its base where it is a view; `what` names the write in errors. Call it under the lock."""
+    """Give a handle a new value; a view writes through its base. Errors name the write by `what`. Call it under the lock."""
     link = link_of(x)
     if link is not None:
         value = _dense_value(value)

@@ -254,7 +254,7 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
     ValueError
         If a copy is needed and ``copy=False``.
     OverflowError
-        If an integer of 64 bits does not fit into 32, while JAX's 64-bit mode is off.
+        If an integer does not fit into 32 bits while JAX's 64-bit mode is off.
     BufferError
         If `x` cannot export its data.
 
@@ -302,7 +302,7 @@ _NOT_SHARED = (RuntimeError, BufferError, ValueError, TypeError)
 
 
 def _in_64_bits(x) -> np.ndarray | None:
-    """The array of another library on the host, if JAX has no dtype for it while its 64-bit mode is off: it would cut integers off."""
+    """The array on the host, if its dtype needs JAX's 64-bit mode, without which JAX would truncate integers; else None."""
     try:
         host = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
     except _NOT_SHARED:

@@ -44,13 +44,13 @@ def getitem(x: Array, key):
     with writes.LOCK:
         if writes.peek(x)[1][0] is Dense:
             return _read_dense(x, items, indexing.has_ellipsis(key))
-        seen = x.__copy__()  # another thread may give `x` another class
+        seen = x.__copy__()  # another thread may change the class of `x`
     return _read_structured(seen, items)
 
 
 def _read_dense(x, items, ellipsis):
-    """A key of a dense array. It is called under the lock, so that `x` can keep its buffer: no write donates the buffer before the
-    computation that reads it has begun.
+    """``x[key]`` of a dense array. Call it under the lock: then no write donates the buffer before the computation that reads it
+    has begun, and `x` stays the owner.
     """
     basic = indexing.is_basic(items)
     if basic and (ellipsis or any(item.kind != "int" for item in items)):
@@ -223,7 +223,7 @@ def _numpy_key(key, operands):
 def setitem(x: Array, key, value):
     """``x[key] = value`` for a handle: local to the call under a transform, seen by views and base otherwise."""
     key, value = _apart(key), _apart(_value(value, writes.shape_and_dtype(x)[1]))
-    traced = writes.is_traced(key, value)  # then it may be refused, and the array needs its buffer
+    traced = writes.is_traced(key, value)  # a write of traced values may be refused: then the array needs its buffer
     with writes.LOCK:
         target, owned = writes.held(x)
         owned = owned and not traced
@@ -231,14 +231,14 @@ def setitem(x: Array, key, value):
 
 
 def _apart(value):
-    """A key or a value whose arrays of ours are none of the caller's: one may be the array that is written to, or a view of it."""
+    """A key or a value with copies of its arrays: one of them may be the array that is written to, or a view of that array."""
     if isinstance(value, tuple):
         return tuple(map(_apart, value))
     return value.__copy__() if isinstance(value, Array) else value
 
 
 def _write_dense(x, target, owned, key, value):
-    """Write into a dense array `x`, whose value `target` holds."""
+    """Write into a dense array `x`; `target` is a handle on its value."""
     if isinstance(value, Array):
         value = value.to_jax()
     data = target.data
@@ -304,7 +304,7 @@ def _single_mask(key, shape):
 
 
 def _write_structured(x, target, owned, key, value):
-    """Write into a structured array `x`, whose value `target` holds: it becomes the narrowest structure that can hold the result."""
+    """Write into a structured array `x`; `target` is a handle on its value. The result has the narrowest structure that can contain it."""
     value, fresh = _as_array(value, target.dtype), False
     if isinstance(key, Array) and key.dtype == bool and key.shape == target.shape and value.shape == ():
         result = FUNCTIONS["where"](key, value, target)

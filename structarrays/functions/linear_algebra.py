@@ -72,7 +72,7 @@ def product_with_expanded(function, pair, structured, expanded):
     if not is_zero_outside(structured[expanded]) or pair[0].dtype.kind in "biu":
         return function.dispatch(*pair)
     kept = structured[1 - expanded]
-    if not kept.stores_entries:  # what is not finite cannot be told from its parameters
+    if not kept.stores_entries:  # its parameters do not show whether its elements are finite
         return function.dispatch(*pair)
     finite = jnp.array(True)
     for entry in (*kept.entries, *([] if kept.background is None else [kept.background])):
@@ -88,12 +88,17 @@ def product_with_expanded(function, pair, structured, expanded):
 
 
 _MANY = 1 << 22
-"""About how many numbers of a structured factor are written out at a time."""
+"""About how many elements of a structured factor become dense at a time."""
 
 
 def _absorbing_in_blocks(factors, kept):
-    """The product in which structural zeros absorb, a block of rows of the left factor at a time, or of columns of the right one: those
-    of the factor with the number `kept`, which is never written out as a whole.
+    """The product in which structural zeros absorb, in blocks.
+
+    Parameters
+    ----------
+    factors : sequence of two Array
+    kept : int
+        The factor that never becomes dense as a whole: 0 for blocks of rows of the left factor, 1 for blocks of columns of the right one.
     """
     matrix, other = factors[kept], factors[1 - kept]
     outer, inner = matrix.shape[-2:] if kept == 0 else matrix.shape[:-3:-1]
@@ -101,7 +106,7 @@ def _absorbing_in_blocks(factors, kept):
     beside = (other._dense(), _stored(other))
     where = matrix._rebuild(tuple(jnp.ones(e.shape, bool) for e in matrix.entries), None)
 
-    @jax.checkpoint  # or the derivative in reverse would keep all blocks
+    @jax.checkpoint  # otherwise the reverse-mode derivative stores all blocks
     def product(start):
         lines, along = jnp.minimum(start + jnp.arange(width), outer - 1), jnp.arange(inner)
         at = (lines[:, None], along) if kept == 0 else (along[:, None], lines)
@@ -109,7 +114,7 @@ def _absorbing_in_blocks(factors, kept):
         block = data, elements_at(where, at) if is_zero_outside(matrix) else jnp.ones(data.shape, bool)
         return absorbing_product(jnp.matmul, *(*block, *beside) if kept == 0 else (*beside, *block))
 
-    axis = kept - 2  # of the result, along which the blocks stand
+    axis = kept - 2  # the blocks are stacked along this axis of the result
     blocks = jnp.moveaxis(jax.lax.map(product, width * jnp.arange(-(-outer // width))), 0, axis - 1)
     shape = list(blocks.shape)
     shape[axis - 1 : axis + 1 or None] = [-1]
@@ -354,7 +359,7 @@ def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple = 2) -> Array:
 
 
 def contracted_axes(x1, x2, axes):
-    """The contracted axes of either array of a `tensordot`, counted from the front."""
+    """The contracted axes of each operand of `tensordot`, as nonnegative integers."""
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
             raise ValueError(f"tensordot: axes must be an integer or two sequences, got {len(axes)} of them")
@@ -391,7 +396,7 @@ def _is_product(x1, x2, *, axes):
 
 @tensordot.kernel(Array, Array, when=_is_product)
 def tensordot_by_matmul(x1, x2, *, axes):
-    """The matrix product of the arrays, each transposed where the contracted axis is not the one of `matmul`."""
+    """The matrix product of the arrays, transposed where `matmul` contracts another axis."""
     (axis1,), (axis2,) = axes
     if x1.ndim == 2 and axis1 == 0:
         x1 = matrix_transpose(x1)

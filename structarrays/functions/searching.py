@@ -227,7 +227,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     check_operand(x, "nonzero", "x")
     if getattr(x, "shape", ()) == ():
         raise ValueError("nonzero: x must have at least one dimension, got shape ()")
-    x = copy.copy(FUNCTIONS["asarray"](x))  # another thread may write meanwhile
+    x = copy.copy(FUNCTIONS["asarray"](x))  # another thread may write in between
     if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x)):
         if x.stores_entries and x.background is not None and not np.any(np.asarray(x.background)):
             x = x._rebuild(x.entries, None)  # a number that is known to be zero, as that of ``x > 1`` is

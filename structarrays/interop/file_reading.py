@@ -1,11 +1,11 @@
-"""What `load` reads: a ZIP archive, the headers of ``.npy``, and the description, each in bounds.
+"""Readers for `load`: the ZIP archive, the headers of ``.npy``, and the description.
 
-A file may come from anyone. Reading it takes time and memory in proportion to its size, and runs nothing of it (docs/untrusted_files.md):
+A file may come from anyone. Reading a file takes time and memory in proportion to its size, and runs no code of it (docs/untrusted_files.md):
 
-- members are neither compressed nor do they overlap, so that they are together no larger than the file;
-- the header of a ``.npy`` is matched by a pattern, where NumPy evaluates it as Python;
-- each object of the description becomes its value as soon as the parser of JSON has read it, so that no tree of dictionaries is kept;
-- the static part and the parameters of an array are checked by `core.validation`, which traces nothing.
+- members are neither compressed nor overlapping, so that all members together are no larger than the file;
+- a pattern matches the header of a ``.npy``, which NumPy would evaluate as Python;
+- each object of the description becomes a value as soon as the JSON parser has read it, so that no tree of dictionaries is built;
+- `core.validation` checks the static part and the parameters of an array, and traces nothing.
 """
 
 import collections
@@ -36,8 +36,8 @@ from ..functions.set import UniqueAllResult, UniqueCountsResult, UniqueInverseRe
 VERSION = 1
 DESCRIPTION = "structarrays.json"
 MOST_LEVELS = 500
-"""How deep the objects and lists of a description may be nested: a list is two levels. Python's limit of recursion, which differs between its
-versions and which anyone can raise, is to decide about no file."""
+"""The largest depth of nested objects and lists in a description; a saved list takes two levels. Python's recursion limit must not decide: it
+differs between versions, and users can raise it."""
 RESULTS = {
     c.__name__: c
     for c in (
@@ -49,17 +49,17 @@ RESULTS = {
 """The named tuples that functions of this library return."""
 
 FOREIGN = {name: np.dtype(getattr(jnp, name)) for name in dir(jnp) if name.startswith(("bfloat16", "float8"))}
-"""The dtypes that NumPy has not, but JAX has."""
+"""The dtypes of JAX that NumPy does not have."""
 
 
 # ---- the archive -----------------------------------------------------------------------------------------------------
 
 
 class _Opening:
-    """A file of which no large piece can be read until `most` is None.
+    """A file that refuses reads of more than `most` bytes, until `most` is None.
 
-    `zipfile` makes an object of each entry of the table of contents, of which a hostile one has many without a member. The table of a
-    file of `save` is less than half of it.
+    `zipfile` makes an object for each entry of the table of contents. A hostile table has many entries without members. In a file of `save`
+    the table takes less than half of the file.
     """
 
     def __init__(self, file, most):
@@ -69,12 +69,12 @@ class _Opening:
         return getattr(self.file, name)
 
     def read(self, count=-1):
-        """Bytes of the file.
+        """Read `count` bytes of the file.
 
         Raises
         ------
         ValueError
-            If that is too large a piece.
+            If `count` is larger than `most`.
         """
         if self.most is not None and count is not None and count > self.most:
             raise ValueError("its table of contents is too large")
@@ -82,7 +82,7 @@ class _Opening:
 
 
 class Members:
-    """The members of an archive, each of which can be taken once.
+    """The members of an archive. Each member can be taken once.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Members:
     Raises
     ------
     ValueError
-        If it is none of `save`.
+        If the archive does not have the form that `save` writes.
     """
 
     def __init__(self, file):
@@ -102,7 +102,9 @@ class Members:
         opening.most = None
         self.taken = set()
         if sum(info.file_size for info in self.archive.infolist()) > size:
-            raise ValueError("its members are larger than the file, since they overlap or are compressed")
+            raise ValueError(
+                "its members must not overlap or be compressed, but together they are larger than the file"
+            )
 
     def take(self, name) -> bytes:
         """The content of a member.
@@ -110,9 +112,9 @@ class Members:
         Raises
         ------
         KeyError
-            If there is none of this name.
+            If no member has this name.
         ValueError
-            If it is compressed or encrypted, or was taken before.
+            If the member is compressed or encrypted, or was taken before.
         """
         info = self.archive.getinfo(name)
         if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
@@ -120,7 +122,7 @@ class Members:
         if info.flag_bits & 1:
             raise ValueError(f"{name} is encrypted")
         if name in self.taken:
-            raise ValueError(f"{name} is there twice")
+            raise ValueError(f"{name} is used twice")
         self.taken.add(name)
         return self.archive.read(info)
 
@@ -132,12 +134,12 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
 
 
 def nesting(text: str) -> tuple[int, int]:
-    """How deep the objects and lists of a text in JSON are nested, and how many lists there are."""
-    # Of what is not in texts there is nothing behind a backslash that the parser would reach.
+    """The depth of nested objects and lists in a JSON text, and the number of lists."""
+    # Outside of strings the parser stops at a backslash, so what follows does not matter.
     unescaped = text.encode().replace(b"\\\\", b"").replace(b'\\"', b"")
     brackets = np.frombuffer(unescaped.translate(None, _NO_BRACKETS), np.uint8)
     quotes = level = deepest = lists = 0
-    for start in range(0, brackets.size, 1 << 16):  # piece by piece, since the sums take more memory than the brackets
+    for start in range(0, brackets.size, 1 << 16):  # in pieces, since the sums take more memory than the brackets
         piece = brackets[start : start + (1 << 16)]
         before = quotes + np.cumsum(piece == ord('"'))
         outside = piece[before % 2 == 0]
@@ -150,12 +152,12 @@ def nesting(text: str) -> tuple[int, int]:
 
 
 def check_nesting(text: str, name: str) -> None:
-    """Raise unless a description is one that takes memory in proportion to its length.
+    """Raise unless reading a description takes memory in proportion to its length.
 
     Raises
     ------
     ValueError
-        If it is nested too deeply, or has too many lists: one takes as much memory as thirty characters.
+        If the description is nested too deeply, or has too many lists: a list takes as much memory as thirty characters.
     """
     levels, lists = nesting(text)
     if levels > MOST_LEVELS:
@@ -187,7 +189,7 @@ def read_tree(members: Members):
 
 
 class _Node:
-    """A value that was described, which cannot be confused with one that JSON has."""
+    """A value of the description. The class distinguishes it from values of JSON."""
 
     __slots__ = ("value",)
 
@@ -196,7 +198,7 @@ class _Node:
 
 
 class _ComposedNode(_Node):
-    """An array that is composed of others; its shape, which takes long to find, is found once."""
+    """An array that is composed of others. Its shape is expensive to compute, so the node stores an outline with the shape."""
 
     __slots__ = ("outline",)
 
@@ -206,36 +208,38 @@ class _ComposedNode(_Node):
 
 
 _FIELDS = ({"format", "version", "tree"}, {"class", "meta", "parts", "assumptions"})
-"""The objects that have several keys."""
+"""The sets of keys of objects with several keys."""
 
 
 def _of_object(pairs, members):
-    """What takes the place of an object in JSON, of which the values have been read."""
+    """The value that replaces a JSON object. The values in `pairs` have been replaced before."""
     if len(pairs) != 1:
         fields = dict(pairs)
         if len(fields) == len(pairs) and fields.keys() in _FIELDS:
             return fields
-        raise ValueError(f"{reprlib.repr(list(fields))} are the keys of no value")
+        raise ValueError(
+            f"an object must have the keys of a known kind, each once, got {reprlib.repr([key for key, _ in pairs])}"
+        )
     ((kind, content),) = pairs
     if kind not in _READERS:
-        raise ValueError(f"{reprlib.repr(kind)} is the key of no value")
+        raise ValueError(f"an object has the unknown key {reprlib.repr(kind)}")
     return _READERS[kind](content, members)
 
 
 def _value(node):
     if not isinstance(node, _Node):
-        raise ValueError(f"{reprlib.repr(node)} describes no value")
+        raise ValueError(f"a value must be an object with a known key, got {reprlib.repr(node)}")
     return node.value
 
 
 def _sequence(content) -> list:
     if not isinstance(content, list):
-        raise ValueError(f"{reprlib.repr(content)} is no list")
+        raise ValueError(f"a sequence must be a list, got {reprlib.repr(content)}")
     return content
 
 
 def _values(content) -> list:
-    """The values of a list of nodes, which they replace."""
+    """The list with each node replaced by its value, in place."""
     for i, node in enumerate(_sequence(content)):
         content[i] = _value(node)
     return content
@@ -243,20 +247,20 @@ def _values(content) -> list:
 
 def _plain(content, members):
     if content is not None and type(content) not in (bool, int, float, str):
-        raise ValueError(f"{reprlib.repr(content)} is no value")
+        raise ValueError(f"a plain value must be null, a boolean, a number or a string, got {reprlib.repr(content)}")
     return _Node(content)
 
 
 def _special_float(content, members):
     if content not in ("inf", "-inf", "nan"):
-        raise ValueError(f"{reprlib.repr(content)} is no float")
+        raise ValueError(f"a special float must be inf, -inf or nan, got {reprlib.repr(content)}")
     return _Node(float(content))
 
 
 def _complex(content, members):
     real, imag = _values(content)
     if type(real) is not float or type(imag) is not float:
-        raise ValueError(f"{reprlib.repr(content)} is no complex number")
+        raise ValueError(f"a complex number must be two floats, got {reprlib.repr(content)}")
     return _Node(complex(real, imag))
 
 
@@ -265,8 +269,8 @@ def _dictionary(content, members):
         key, value = pair
         content[i] = _value(key), _value(value)
     alike = collections.Counter(hash(key) for key, _ in content)
-    if alike and max(alike.values()) > 100:  # a dictionary of them takes quadratic time
-        raise ValueError("many of the keys of a dictionary have the same hash")
+    if alike and max(alike.values()) > 100:  # a dictionary with many equal hashes takes quadratic time
+        raise ValueError("at most 100 keys of a dictionary may have the same hash")
     return _Node(dict(content))
 
 
@@ -277,17 +281,17 @@ def _result(content, members):
 
 def _structure(content, members):
     if not isinstance(content, dict):
-        raise ValueError(f"{reprlib.repr(content)} is no structure")
+        raise ValueError(f"a structure must be an object, got {reprlib.repr(content)}")
     cls = class_of(content["class"])
     nodes = _sequence(content["parts"])
     parts = tuple(map(_value, nodes))
     if not all(p is None or isinstance(p, (Array, jax.Array)) for p in parts):
-        raise ValueError(f"a {cls.__name__} has parts that are no arrays")
+        raise ValueError(f"the parts of a {cls.__name__} must be arrays or null")
     outlines = tuple(node.outline if isinstance(node, _ComposedNode) else node.value for node in nodes)
     aux = static_part(content["meta"]), frozenset(_sequence(content["assumptions"]))
     sketch = cls._make(outlines, *aux)
-    if isinstance(sketch.meta, np.dtype):  # no parameter has it
-        check_available(sketch.meta, "load: the file holds")
+    if isinstance(sketch.meta, np.dtype):  # a dtype that no parameter has
+        check_available(sketch.meta, "load: the file contains")
     check_parameters(sketch)
     x = cls._make(parts, *aux)
     return _ComposedNode(x, outline(sketch)) if isinstance(x, Factored) else _Node(x)
@@ -301,11 +305,11 @@ _HEADER = re.compile(
 
 
 def _header(name, data):
-    """Shape, order and dtype of a ``.npy``, and where its numbers begin."""
+    """Shape, order (whether columns come first), dtype and offset of the data of a ``.npy``."""
     lengths = {b"\x93NUMPY\x01\x00": "<H", b"\x93NUMPY\x02\x00": "<I"}
     form = lengths.get(data[:8])
     if form is None:
-        raise ValueError(f"{name} is no file of NumPy, or of another version")
+        raise ValueError(f"{name} must be a .npy file of version 1.0 or 2.0")
     start = 8 + struct.calcsize(form)
     stop = start + struct.unpack(form, data[8:start])[0]
     match = _HEADER.fullmatch(data, start, min(stop, start + (1 << 16)))
@@ -318,21 +322,21 @@ def _header(name, data):
 def _numbers(kind, content, members):
     place, foreign = content if isinstance(content, list) else (content, None)
     if type(place) is not int:
-        raise ValueError(f"{reprlib.repr(place)} is no number of a member")
+        raise ValueError(f"the number of a member must be an integer, got {reprlib.repr(place)}")
     name = f"{place}.npy"
     data = members.take(name)
     shape, columns_first, dtype, start = _header(name, data)
     if math.prod(shape) * dtype.itemsize != len(data) - start:
         raise ValueError(
-            f"{name} has {len(data) - start} bytes of numbers, not those of shape {shape} and dtype {dtype}"
+            f"the data of {name} must have the size of shape {shape} and dtype {dtype}, got {len(data) - start} bytes"
         )
     array = np.frombuffer(data, dtype, offset=start).reshape(shape, order="F" if columns_first else "C")
     if foreign is not None:
         array = array.view(FOREIGN[foreign])
     if kind == "numpy":
         return _Node(np.array(array, order="K"))
-    check_available(array.dtype, "load: the file holds")
-    # Not by jnp.array, which compiles a copy for each shape.
+    check_available(array.dtype, "load: the file contains")
+    # `jnp.array` would compile a copy for each shape.
     return _Node(jax.device_put(array.astype(array.dtype.newbyteorder("="), copy=False), may_alias=False))
 
 
@@ -347,5 +351,5 @@ _READERS = {
     "jax": lambda content, members: _numbers("jax", content, members),
     "numpy": lambda content, members: _numbers("numpy", content, members),
     "structure": _structure,
-    "dtype": lambda content, members: dtype_of(content),  # in a static part
+    "dtype": lambda content, members: dtype_of(content),  # only in a static part
 }

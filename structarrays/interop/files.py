@@ -125,10 +125,10 @@ def load(file):
     Raises
     ------
     ValueError
-        If the file is damaged, or none of `save`; if it holds an array of a class that is not imported, or of a dtype that JAX has not, unless
-        ``jax_enable_x64`` is set.
+        If the file is damaged, or does not come from `save`. If the file contains an array of a class that is not imported. If the file
+        contains a 64-bit array and JAX's 64-bit mode is off.
     OSError
-        If it can't be read.
+        If the file cannot be read.
     TypeError
         If `file` is neither a path nor a file.
 
@@ -138,7 +138,7 @@ def load(file):
 
     Notes
     -----
-    No code in a file is run. Reading takes time and memory in proportion to the size of the file, whatever is in it.
+    `load` runs no code of a file. Reading takes time and memory in proportion to the size of the file, for any contents.
 
     Examples
     --------

@@ -26,10 +26,10 @@ _GRID = "display:grid;grid-template-columns:max-content auto;column-gap:1em;alig
 
 
 def to_html(x: Array) -> str:
-    """The HTML of an array; it never raises, computes nothing, and of the values it looks at no more than `repr` does."""
+    """The HTML of an array. The function never raises, computes nothing, and reads no more values than `repr` does."""
     try:
         return _card(x)
-    except Exception:  # leaves that are no arrays, or have too few dimensions
+    except Exception:  # leaves that are not arrays, or have too few dimensions
         return f"<div><pre>{html.escape(repr(x))}</pre></div>"
 
 

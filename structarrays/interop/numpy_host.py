@@ -48,7 +48,7 @@ def to_numpy(x: Array, dtype=None, copy=None, *, name: str = "numpy.asarray") ->
     ValueError
         If ``copy=False`` and a copy is needed.
     """
-    x = x.__copy__()  # another thread may give the array another class
+    x = x.__copy__()  # another thread may change the class of the array
     dense = x if type(x) is Dense else _expanded(x, name)
     data = dense.data
     if copy is False:
@@ -155,7 +155,7 @@ def into(out, result, name: str, *, where=True, casting: str = "same_kind", broa
 
 
 def while_written(out, inputs):
-    """A context for a call that writes into one of its operands: what another thread writes in between would be lost."""
+    """The context of a call with `out`: the lock if `out` is one of the inputs. Otherwise a write of another thread in between would be lost."""
     outs = out if isinstance(out, tuple) else (out,)
     own = any(isinstance(o, Array) and any(o is x for x in inputs) for o in outs)
     return writes.LOCK if own else contextlib.nullcontext()

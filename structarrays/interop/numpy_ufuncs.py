@@ -59,7 +59,7 @@ def ufunc(ufunc, method: str, inputs: tuple, kwargs: dict):
 
 
 def _computed(ufunc, method, inputs, kwargs, out, name):
-    """The result, in `out` where there is one."""
+    """The result of a ufunc, written into `out` if given."""
     result = NotImplemented
     if method == "__call__":
         result = _with_options(ufunc, inputs, name, out, **kwargs)

@@ -19,7 +19,7 @@ def write(function, name: str, args, kwargs):
     if not isinstance(target, Array):
         args, kwargs = on_host(bound.args[1:], name), on_host(bound.kwargs, name)
         return function(target, *args, **kwargs)
-    with writes.LOCK:  # several of these read the array first
+    with writes.LOCK:  # several of these functions read the array before they write
         return WRITES[name](*bound.args, **bound.kwargs)
 
 

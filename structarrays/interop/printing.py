@@ -14,25 +14,25 @@ _SMALL = 12
 
 
 def to_repr(x: Array) -> str:
-    """The `repr` of an array; it never raises, and looks at no more elements than it shows."""
+    """The `repr` of an array. The function never raises, and reads only the elements that it shows."""
     if is_readable(x):
         try:
             return _dense_repr(x) if type(x) is Dense else _structured_repr(x)
-        except Exception:  # the leaves need not be those of an array: see `tree_unflatten` of JAX
+        except Exception:  # `tree_unflatten` of JAX may put any leaves into an array
             pass
     return f"{type(x).__name__}({', '.join(_parameters(x))})"
 
 
 def _parameters(x) -> list[str]:
-    """What stands in place of the parameters of an array, each in a few characters."""
+    """A short text for each parameter of an array, or for the object in its place."""
     values = x._value[0]
     if len(values) > 1 and values[-1] is None:
-        values = values[:-1]  # most often a background that there is none
+        values = values[:-1]  # most often the missing background
     return [to_repr(value) if isinstance(value, Array) else leaf_text(value) for value in values]
 
 
 def is_readable(x) -> bool:
-    """Whether all parameters of an array have values that can be looked at; a background need not be there."""
+    """Whether this process can read the values of all parameters of an array. The background may be None."""
     *first, last = x._value[0]
     values = first if first and last is None and x.stores_entries else (*first, last)
     return all(is_readable(value) if isinstance(value, Array) else readable(value) for value in values)
@@ -103,7 +103,7 @@ def _assumed(x) -> str:
 
 
 def to_str(x: Array) -> str:
-    """The numbers alone; in a small structured matrix a dot stands for a structural zero. It never raises."""
+    """The `str` of an array: its elements, with a dot for each structural zero of a small matrix. The function never raises."""
     if is_readable(x):
         try:
             return _numbers(x)

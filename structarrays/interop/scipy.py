@@ -184,7 +184,7 @@ def to_sparse(x: Array, /, format: str | None = None):
     """
     if format is not None:
         check_format(format, FORMATS)
-    x = copy.copy(x)  # another thread may write meanwhile
+    x = copy.copy(x)  # another thread may write in between
     if isinstance(x, Banded) and x.background is None and x.ndim == 2 and format in (None, "dia"):
         data, offsets = x.to_dia()
         return scipy.sparse.dia_array((np.array(data), np.asarray(offsets, np.int32)), shape=x.shape)

@@ -59,7 +59,7 @@ def as_sparse(x, name: str, *, without_background: str | None = None) -> Sparse:
     """
     if not isinstance(x, Array):
         raise TypeError(f"{name}: x must be an array of structarrays, got {type(x).__name__}")
-    x = copy.copy(x)  # another thread may write meanwhile
+    x = copy.copy(x)  # another thread may write in between
     if x.ndim == 0:
         raise ValueError(f"{name}: x must have at least one dimension, got a 0-d array")
     if without_background and x.stores_entries and x.background is not None:

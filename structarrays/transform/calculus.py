@@ -109,7 +109,7 @@ def value_and_grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool =
             replaced = list(leaves)
             for i, parameter in zip(by, parameters, strict=True):
                 replaced[i] = parameter
-            # A write to an argument is local to the call, also to one by which the function is not differentiated.
+            # Copies make a write to an argument local to the call, also for arguments without a derivative.
             arguments, named = jax.tree.map(
                 lambda x: copy.copy(x) if is_array(x) else x, (list(args), kwargs), is_leaf=is_array
             )

@@ -117,7 +117,7 @@ class Interpreter:
 
         return interpreted
 
-    @independent  # JAX's flags about promotion are for the code that is interpreted, which was traced before
+    @independent  # JAX's flags about promotion applied when the interpreted code was traced
     def run(self, program: ClosedJaxpr, *values, needed=None) -> list:
         """The results of a program for these values.
 

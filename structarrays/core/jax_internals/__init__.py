@@ -8,7 +8,7 @@ is missing, renamed or new, or its content has another form. Such an equation is
 become dense and JAX evaluates it. The records raise `UnrecognisedEquation`, also where a function is differentiated, so that a new
 version of JAX leads to an error or to a dense result, never to a wrong value.
 
-`traces` reads which transformation is running, which JAX does not document either.
+The module `traces` finds the running transformation, which JAX does not document either.
 """
 
 import importlib
@@ -60,8 +60,8 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    # Imported where it is asked for: `traces` is needed at once, and `jax.extend`, which the others need, takes as long to import as all
-    # of this package.
+    # Import on first use. Only `traces` is needed at once. The other modules need `jax.extend`, which takes as long to import as this whole
+    # package.
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(importlib.import_module(_MODULES[name], __name__), name)

@@ -1,4 +1,4 @@
-"""Which equations are recognised: those whose parameters the records can read."""
+"""Recognition of equations: an equation is recognised if a record can read its parameters."""
 
 from typing import Any
 

@@ -1,6 +1,7 @@
-"""Which transformation of JAX is running, and to which one a traced value belongs.
+"""The running transformation of JAX, and the transformation of a traced value.
 
-Each transformation (`jax.jit`, `jax.grad`, `jax.vmap`, a loop, …) is a trace while it runs; outside of all there is one that evaluates.
+Each transformation (`jax.jit`, `jax.grad`, `jax.vmap`, a loop, …) has a trace while it runs. Outside of all transformations the running trace
+evaluates eagerly.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ __all__ = ["RUNNING", "begun_within", "is_of_same_trace"]
 
 
 def begun_within(origin: Origin, value: jax.core.Tracer[Any]) -> bool:
-    """Whether `origin` was the running trace while the one to which `value` belongs was running, too, around it or itself.
+    """Whether the trace `origin` is the trace of `value`, or began inside it.
 
-    Not so if the trace `origin` has ended.
+    False if the trace `origin` has ended.
     """
     trace = origin()
     while trace is not None:
