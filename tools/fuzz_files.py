@@ -1,14 +1,14 @@
-"""Fuzz `structarrays.load`: change files of `structarrays.save` at random, and see that reading them does no harm.
+"""Fuzz `structarrays.load`: change files of `structarrays.save` at random, and check that reading the files does no harm.
 
 ::
 
-    python tools/fuzz_files.py 10000            # as many files
-    python tools/fuzz_files.py                  # without end
-    python tools/fuzz_files.py 1 --seed 4711    # the file of this seed again
+    python tools/fuzz_files.py 10000            # read 10,000 files
+    python tools/fuzz_files.py                  # run until it is stopped
+    python tools/fuzz_files.py 1 --seed 4711    # read the file of this seed again
 
-A file must give a value or `ValueError`, within a second, and within the memory that docs/untrusted_files.md says. What is read is saved and
-read again, and its shapes are compared with those of the dense form. A file that fails is kept, and its seed is printed; reading
-that does not end is stopped with a traceback.
+Reading a file must return a value or raise `ValueError`, within a second and within the memory that docs/untrusted_files.md promises. The tool
+saves and reads each value again, and compares the shapes of arrays with the shapes of their dense forms. If a file fails, the tool keeps the
+file and prints its seed. It stops a read that does not end, with a traceback.
 """
 
 import argparse
@@ -37,7 +37,7 @@ from structarrays.testing import STRUCTURES, sample
 
 SECONDS = 1.0
 TIMES, CONSTANT, EACH_ARRAY = 10, 1 << 20, 4096
-"""The memory that reading may take: so many times the size of the file, a constant, and so much for each array of JAX."""
+"""The memory that reading may take: a multiple of the size of the file, a constant, and an amount for each array of JAX."""
 
 NUMBERS = (0, 1, -1, 2, 3, 7, 2**15, 2**31, 2**31 - 1, 2**32, 2**53, 2**62, 2**63, -(2**63), 2**64, 10**30, 10**4000)
 OTHERS = (
@@ -71,14 +71,14 @@ HEADERS = (
 
 
 class Harm(AssertionError):
-    """What reading a file must not do."""
+    """Raised if reading a file breaks a promise."""
 
 
-# ---- files to begin with ---------------------------------------------------------------------------------------------
+# ---- valid files -----------------------------------------------------------------------------------------------------
 
 
 def corpus():
-    """Files of all structures, of nested ones, and of containers."""
+    """Valid files: all structures, nested structures, and containers."""
     trees = []
     for k, name in enumerate(STRUCTURES):
         core = (6, 4) if k % 3 == 0 else (6, 6)
@@ -105,7 +105,7 @@ def corpus():
 
 
 def changed(rng, files):
-    """A file with one to three changes, and what they are called."""
+    """A file with one to three changes, and the names of the changes."""
     content = _pick(rng, files)
     names = []
     for _ in range(int(rng.integers(1, 4))):
@@ -114,7 +114,7 @@ def changed(rng, files):
         try:
             content = change(rng, content, files)
         except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError, IndexError, RuntimeError, zlib.error):
-            break  # the change before left nothing that it could change
+            break  # after the change before, this change finds nothing to change
     return content, names
 
 
@@ -123,7 +123,7 @@ def _pick(rng, sequence):
 
 
 def bytes_changed(rng, content, files):
-    """Bytes or bits replaced, removed or repeated."""
+    """Replace, remove or repeat bytes or bits."""
     data = bytearray(content)
     for _ in range(int(rng.integers(1, 6))):
         place, kind = int(rng.integers(len(data))), int(rng.integers(5))
@@ -142,7 +142,7 @@ def bytes_changed(rng, content, files):
 
 
 def cut(rng, content, files):
-    """The beginning or the end of a file, or the beginning of one and the end of another."""
+    """Return the beginning or the end of a file, or the beginning of one file and the end of another."""
     place, other = int(rng.integers(len(content))), _pick(rng, files)
     return _pick(rng, (content[:place], content[place:], content[:place] + other[int(rng.integers(len(other))) :]))
 
@@ -154,14 +154,14 @@ def _members(content):
 
 def _archive(members, compression=zipfile.ZIP_STORED):
     file = io.BytesIO()
-    with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(file, "w", compression) as archive:  # names twice
+    with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(file, "w", compression) as archive:  # about duplicate names
         for name, data in members:
             archive.writestr(zipfile.ZipInfo(name), data, compress_type=compression)
     return file.getvalue()
 
 
 def members_changed(rng, content, files):
-    """Members left out, repeated, renamed, exchanged or compressed."""
+    """Remove, repeat, rename, exchange or compress members."""
     members = _members(content)
     i, j = (int(rng.integers(len(members))) for _ in range(2))
     kind = int(rng.integers(6))
@@ -181,7 +181,7 @@ def members_changed(rng, content, files):
 
 
 def overlapping(rng, content, files):
-    """All members at the place of one."""
+    """Let all entries of the table of contents point to one member."""
     data = bytearray(content)
     entries = [i for i in range(len(data) - 46) if data[i : i + 4] == b"PK\x01\x02"]
     chosen = _pick(rng, entries)
@@ -192,7 +192,7 @@ def overlapping(rng, content, files):
 
 
 def numbers_changed(rng, content, files):
-    """The header of a member, or its numbers."""
+    """Change the header or the data of a member."""
     members = _members(content)
     member = _pick(rng, [m for m in members if m[0].endswith(".npy")])
     data, kind = member[1], int(rng.integers(4))
@@ -218,7 +218,7 @@ def numbers_changed(rng, content, files):
 
 
 def _places(node, path=()):
-    """The paths of all that is in a description."""
+    """The paths of all nodes of a description."""
     yield path
     for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
         yield from _places(value, (*path, key))
@@ -231,7 +231,7 @@ def _at(node, path):
 
 
 def _deep(rng, node):
-    """A value inside of many others."""
+    """A value nested inside many others."""
     shape = _pick(
         rng,
         (
@@ -257,7 +257,7 @@ def _deep(rng, node):
 
 
 def description_changed(rng, content, files):
-    """Something in the description replaced, left out, repeated or nested."""
+    """Replace, remove, repeat or nest nodes of the description."""
     members = _members(content)
     (member,) = [m for m in members if m[0].endswith(".json")]
     description = json.loads(member[1])
@@ -292,7 +292,7 @@ def description_changed(rng, content, files):
 
 
 def text_changed(rng, content, files):
-    """Characters of the description."""
+    """Replace characters of the description."""
     members = _members(content)
     (member,) = [m for m in members if m[0].endswith(".json")]
     text = bytearray(member[1])
@@ -327,16 +327,16 @@ CHANGES = (
     members_changed,
     overlapping,
     numbers_changed,
-    *(description_changed,) * 4,  # most is to be found there
+    *(description_changed,) * 4,  # most code reads the description
     text_changed,
 )
 
 
-# ---- what reading does -----------------------------------------------------------------------------------------------
+# ---- reading ---------------------------------------------------------------------------------------------------------
 
 
 def _leaves(tree):
-    """What the containers of a tree contain; JAX refuses dictionaries whose keys cannot be sorted."""
+    """The keys and values in all containers of a tree. `jax.tree` would refuse dictionaries whose keys cannot be sorted."""
     if isinstance(tree, dict):
         tree = [*tree, *tree.values()]
     if isinstance(tree, (list, tuple)):
@@ -347,25 +347,25 @@ def _leaves(tree):
 
 
 def examine(content, *, trace=True):
-    """Read a file: the name of what came of it.
+    """Read a file, check the result, and return the name of the outcome.
 
     Parameters
     ----------
     content : bytes
         The file.
     trace : bool
-        Whether the shapes of arrays that were read are compared with those of their dense forms, which takes as long again.
+        Whether the shapes of arrays are compared with the shapes of their dense forms, which doubles the time.
 
     Raises
     ------
     Harm
-        If reading takes too long or too much memory, raises anything but `ValueError`, or returns what cannot be used.
+        If reading takes too long or too much memory, raises another error than `ValueError`, or returns a value that cannot be used.
     """
     start = time.perf_counter()
     with contextlib.suppress(Exception):  # raised again below
         sa.load(io.BytesIO(content))
     seconds = time.perf_counter() - start
-    tracemalloc.start()  # it makes all slower
+    tracemalloc.start()  # after the measurement of time, since it slows everything down
     try:
         tree, outcome = sa.load(io.BytesIO(content)), "read"
     except ValueError as error:
@@ -386,7 +386,7 @@ def examine(content, *, trace=True):
         file = io.BytesIO()
         sa.save(file, tree)
         if [*map(type, leaves)] != [*map(type, _leaves(sa.load(file)))]:
-            raise Harm("it is another tree when it is saved and read again")
+            raise Harm("the tree differs after it is saved and read again")
     for x in leaves if trace else ():
         if isinstance(x, sa.Array) and x.size <= 10_000:
             dense = jax.eval_shape(lambda x: x._dense(), x)
@@ -396,10 +396,10 @@ def examine(content, *, trace=True):
 
 
 def main():
-    """Fuzz as the command line says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("count", nargs="?", type=int, help="how many files (without end)")
-    parser.add_argument("--seed", type=int, default=0, help="of the first file (0); each file has the next one")
+    parser.add_argument("count", nargs="?", type=int, help="number of files (default: run until stopped)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first file (default: 0); each file increases the seed by one")
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     files, outcomes, slowest = corpus(), collections.Counter(), 0.0
