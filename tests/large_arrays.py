@@ -1,4 +1,4 @@
-"""Large arrays of all structures that store little, and what a program allocates: nothing here runs, all is traced."""
+"""Large arrays of all structures with few stored entries, and the allocations of a program. JAX only traces the programs."""
 
 import jax
 import jax.numpy as jnp
@@ -7,10 +7,10 @@ import numpy as np
 import structarrays as sa
 
 PART = 100
-"""The rows of factors and blocks, and their number."""
+"""The number of rows of factors and blocks, and the number of factors and blocks."""
 
 SIZE = PART**2
-"""The rows of all arrays."""
+"""The number of rows of all arrays."""
 
 
 def large_arrays(dtype, definite):
@@ -34,7 +34,7 @@ def large_arrays(dtype, definite):
         return (np.abs(draw(*shape)) + 5).astype(dtype)
 
     def band(*offsets):
-        """With a dominant diagonal, and the same values above as below."""
+        """A matrix with a dominant diagonal, and equal values above and below it."""
         above = {k: draw(n - k) for k in offsets}
         diagonals = [*(above[k].conj() for k in offsets[::-1]), positive(n), *above.values()]
         return sa.Banded(diagonals, (*(-k for k in offsets[::-1]), 0, *offsets), (n, n))
@@ -111,7 +111,7 @@ def large_arrays(dtype, definite):
 
 
 def _sparse(rng, n, dtype):
-    """A symmetric pattern with the diagonal."""
+    """A symmetric pattern that includes the diagonal."""
     order = rng.permutation(n)
     keys = np.unique(np.r_[np.arange(n) * (n + 1), np.arange(n) * n + order, order * n + np.arange(n)])
     rows, columns = keys // n, keys % n

@@ -1,4 +1,4 @@
-"""Nothing allocates a dense matrix of the size of a structured one without asking the policy of `densify`."""
+"""Functions ask the policy of `densify` before they allocate a dense matrix as large as a structured operand."""
 
 import functools
 import itertools
@@ -13,20 +13,20 @@ import structarrays as sa
 from structarrays.testing import CASES
 
 SMALLEST = SIZE**2 // 8
-"""Arrays of so many elements count: nothing that is stored, and no block of columns that is read at a time, is as large."""
+"""The number of elements from which an array counts as dense: stored entries, and blocks of columns that are read at a time, are smaller."""
 
 LIMIT = SIZE**2
-"""Bytes: an eighth of a dense matrix of numbers of 64 bits."""
+"""The limit of the policy in bytes: an eighth of a dense matrix in float64."""
 
 POLICIES = {"error": {}, "allow": {"limit": LIMIT}}
 
 EXPLICIT = {
     *("zeros_like", "ones_like", "empty_like", "full_like"),  # make arrays to write into
     *("broadcast_to", "broadcast_arrays"),  # repeat a row or a column, which is dense here
-    "tile",  # of several copies
-    "take_along_axis",  # has a dense matrix of indices for an argument here
+    "tile",  # makes several copies
+    "take_along_axis",  # takes a dense matrix of indices here
 }
-"""Functions of which the cases of the law ask for a dense matrix themselves."""
+"""Functions whose cases in the equivalence tests ask for a dense matrix explicitly."""
 
 REFUSED = (sa.DensifyError, TypeError, ValueError, IndexError, NotImplementedError, np.linalg.LinAlgError)
 
@@ -34,7 +34,7 @@ arrays = functools.cache(large_arrays)
 
 
 def found(function, *operands, mode):
-    """What a function allocates under a policy: nothing, if it refuses."""
+    """The allocations of a function under a policy: none if the policy refuses."""
     try:
         with sa.densify(mode, **POLICIES[mode]):
             return allocations(function, *operands, size=SMALLEST)
@@ -72,7 +72,7 @@ NAMED = {
 
 
 SLOW = {"inv": ("Block",)}
-"""What takes ten seconds to trace."""
+"""Functions that take ten seconds to trace."""
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -121,7 +121,7 @@ def is_chosen(every, *key):
 
 @pytest.mark.slow
 def test_uses_of_each_function_of_one_array():
-    """Of all uses of all functions with all structures one in forty, always the same."""
+    """One in forty of all uses of all functions with all structures, always the same."""
     wrong, tried = [], 0
     for case in cases(1):
         for structure, x in arrays(dtype_of(case), bool(case.requires and case.requires[0])).items():

@@ -43,7 +43,7 @@ ASK = {
     "Identity": lambda t: sa.Identity(3, t),
     "asarray": lambda t: sa.asarray([t, t]),
 }
-"""What takes numbers of an array one by one; the matrix is full, so that nothing but its dense form has them."""
+"""Constructors that read all elements of an argument. The matrix is full, so only its dense form contains them."""
 
 
 @pytest.mark.parametrize("name", ASK)
@@ -79,10 +79,10 @@ def test_parts_are_kept(name):
 
 
 def test_no_public_class_is_left_out():
-    """Whoever adds a structure says whether it keeps its parts."""
+    """Each new structure must be listed: it keeps its parts, or asks the policy."""
     classes = {n for n in dir(sa) if isinstance(getattr(sa, n), type) and issubclass(getattr(sa, n), sa.Array)}
     known = {n.partition(" ")[0].partition(".")[0] for n in (*ASK, *KEEP)}
-    # A request for a dense array; what takes no matrix of numbers; what is made by others.
+    # Explicit requests for a dense array, constructors without a matrix as an argument, and results of other constructors.
     known |= {"Array", "Dense", "Permutation", "Fourier", "Householder", "KhatriRao"}
     assert classes <= known
 

@@ -81,7 +81,7 @@ def test_spectra(structure, name, dtype):
 @pytest.mark.parametrize("dtype", EXPONENTS)
 @pytest.mark.parametrize("assumed", [False, True])
 def test_tridiagonal_matrices(assumed, dtype):
-    """The product of two entries may be out of range where the entries are not."""
+    """The product of two entries may overflow or underflow although the entries do not."""
     n = 50
     x = sa.tridiagonal(*(np.full(n - abs(k), v, dtype) for k, v in ((-1, -1), (0, 2.5), (1, -1))))
     dense = np.asarray(x.to_dense(), np.float64)

@@ -1,4 +1,4 @@
-"""What a hostile file can do to `load`: nothing but `ValueError`, within a second and a memory in proportion to the file."""
+"""Hostile files: `load` raises `ValueError` within a second, and takes memory in proportion to the size of the file."""
 
 import contextlib
 import io
@@ -31,7 +31,7 @@ def numpy_file(array) -> bytes:
 
 
 def archive(tree, arrays=(), *, text=None) -> bytes:
-    """A file with this description: `tree` in JSON, or a text."""
+    """A file with this description: `tree` as JSON, or as a string."""
     text = json.dumps(tree) if text is None else text
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as target:
@@ -46,12 +46,12 @@ def structure(name, meta, *parts):
 
 
 def read(content: bytes, arrays: int = 0):
-    """What `load` makes of a file, or its `ValueError`; it takes less than a second, and memory in proportion to the file."""
+    """The result of `load`, or its `ValueError`, after a check that `load` takes less than a second, and memory in proportion to the file."""
     start = time.perf_counter()
     with contextlib.suppress(ValueError):
         sa.load(io.BytesIO(content))
     assert time.perf_counter() - start < 1.0
-    tracemalloc.start()  # it makes all slower
+    tracemalloc.start()  # it slows everything down
     try:
         return sa.load(io.BytesIO(content))
     except ValueError as error:
@@ -65,7 +65,7 @@ def read(content: bytes, arrays: int = 0):
 
 @pytest.fixture(autouse=True, scope="module")
 def _warm():
-    """What JAX and NumPy import at the first array is no fault of a file."""
+    """Load one array first: JAX and NumPy import modules then, which does not count for a file."""
     file = io.BytesIO()
     sa.save(file, [sa.eye(2), np.ones(2)])
     sa.load(file)
@@ -75,7 +75,7 @@ def _warm():
 
 
 def nested(name, depth):
-    """An array inside of so many others of a class, with a scalar matrix next to each."""
+    """An array nested inside many arrays of a class, with a scalar matrix next to each."""
     meta = {"Block": [2, 2], "KhatriRao": False}.get(name)
     arrays, node = [np.ones((1, 1))], structure("Dense", None, {"jax": 0})
     for _ in range(depth):
@@ -95,7 +95,7 @@ def nested(name, depth):
     "name", ["Product", "Sum", "Kronecker", "KroneckerSum", "LowRank", "KhatriRao", "Inverse", "Block"]
 )
 def test_arrays_in_arrays(name, depth):
-    """The time does not grow exponentially with the depth: neither that of reading, nor that of asking for the shape."""
+    """The time to read an array, and to compute its shape, does not grow exponentially with the depth."""
     x = read(nested(name, depth), 4 * depth)
     assert type(x).__name__ == name
     start = time.perf_counter()
@@ -104,7 +104,7 @@ def test_arrays_in_arrays(name, depth):
 
 
 def test_arrays_larger_than_any_memory():
-    """A shape is no memory: factors of 2 by 2 make a matrix of which not even the size fits into 64 bits."""
+    """A large shape takes no memory: factors of 2 × 2 make a matrix whose size exceeds 64 bits."""
     factor = np.array([[2.0, 1.0], [1.0, 2.0]])
     K = sa.Kronecker(*[factor] * 40)
     file = io.BytesIO()
@@ -119,7 +119,7 @@ WRONG = (2**31, 2**63, 2**64, -1, 10**30, 1.0, True, None, "2", [2])
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_numbers_in_static_parts(name):
-    """Each number of the static part in turn becomes another one."""
+    """Replace each number of the static part in turn."""
     x = sample(name, (4, 4), dtype="complex64")
     file = io.BytesIO()
     sa.save(file, x)
@@ -151,7 +151,7 @@ def test_numbers_in_static_parts(name):
 
 
 def test_every_class_is_checked():
-    """Classes from which others are derived, and of which there are no arrays, are not in files."""
+    """Files contain no arrays of abstract base classes."""
     unchecked = {
         cls.__name__ for cls in classes() if cls.__module__.startswith("structarrays.") and not validated.find((cls,))
     }
@@ -162,7 +162,7 @@ def test_every_class_is_checked():
 
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_good_parameters_are_good(name):
-    """Empty ones, batches without a matrix, all dtypes, and what operations make."""
+    """Empty arrays, empty batches, all dtypes, and results of operations."""
     for core in ((3, 3), (3, 2), (1, 1)):
         for dtype in ("float32", "complex64", "int64", "bool"):
             for batch in ((), (2,), (0,)):
@@ -178,7 +178,7 @@ def test_good_parameters_are_good(name):
 
 
 def test_many_shapes():
-    """Nothing is compiled for a shape."""
+    """`load` compiles nothing for a shape."""
     arrays = [np.ones(n) for n in range(300)]
     values = read(archive({"list": [{"jax": i} for i in range(300)]}, arrays), 300)
     assert [x.shape for x in values] == [x.shape for x in arrays]
@@ -188,7 +188,7 @@ def test_many_shapes():
 
 
 def overlapped(count, size):
-    """Members of which each contains those behind it: arrays of bytes that together are much larger than the file."""
+    """Each member contains the members behind it: together these arrays of bytes are much larger than the file."""
     description = json.dumps({"list": [{"numpy": i} for i in range(count)]})
     description = b'{"format": "structarrays", "version": 1, "tree": ' + description.encode() + b"}"
     members = [("structarrays.json", description), *((f"{i}.npy", None) for i in range(count))]
@@ -223,7 +223,7 @@ def test_members_that_overlap():
 
 
 def test_a_table_of_contents_without_members():
-    """Each of its entries would become an object of eight times its size."""
+    """Each entry of the table of contents would become an object of eight times the size."""
     entry = struct.pack("<4s6H3I5H2I", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     count = 60_000
     end = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, count, count, len(entry) * count, 0, 0)
@@ -350,7 +350,7 @@ def test_large_descriptions_are_read(name):
 
 
 def test_a_version_of_the_future_is_named():
-    """Even where it has kinds of values that are not known."""
+    """The version is reported also if a description contains unknown kinds of values."""
     content = archive({"quaternion": [1, 2, 3, 4]}).replace(b'"version": 1', b'"version": 2')
     with zipfile.ZipFile(io.BytesIO(archive({"quaternion": [1, 2, 3, 4]}))) as source:
         text = source.read("structarrays.json").replace(b'"version": 1', b'"version": 2')
@@ -362,7 +362,7 @@ def test_a_version_of_the_future_is_named():
 
 
 def test_values_of_permutations():
-    """Many short ones, of which each would take a call."""
+    """Many short objects, each of which would take a call."""
     p = np.tile(np.array([1, 0], np.int8), (100_000, 1))
     node = structure("Permutation", {"dtype": "float64"}, {"jax": 0})
     assert read(archive(node, [p]), 1).shape == (100_000, 2, 2)

@@ -1,4 +1,4 @@
-"""Elements that are read from whole columns, and products of factors with special values: in blocks where the columns are many."""
+"""Reading elements from whole columns, and products of factors with special values, in blocks of columns."""
 
 import functools
 
@@ -57,7 +57,7 @@ def test_elements_of_reflectors(few_at_a_time, rng):
 
 
 def absorbing(zeros, first, second):
-    """The product, in which the structural zeros of one factor leave out a term."""
+    """The product without the terms at structural zeros of one factor."""
     terms = np.where(zeros, 0.0, first[:, :, None] * second[None])
     return functools.reduce(np.add, np.moveaxis(terms, 1, 0))
 

@@ -1,4 +1,4 @@
-"""Printing never raises: leaves of arrays are what JAX, Equinox and users put there."""
+"""Printing never raises, for any leaves that JAX, Equinox and users put into arrays."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from structarrays.testing import STRUCTURES, sample
 
 
 class Hostile:
-    """What cannot be printed, and has no attribute."""
+    """An object that raises when it is printed, and has no attributes."""
 
     def __repr__(self):
         raise RuntimeError("it cannot be printed")
@@ -59,7 +59,7 @@ def printed(x):
     with sa.record() as record:
         try:
             sa.abs(x)
-        except Exception:  # it is no array
+        except Exception:  # the leaf is not an array
             pass
     return [repr(x), str(x), f"{x}", x._repr_html_(), repr([x]), repr(log), log._repr_html_(), repr(record)]
 
@@ -100,7 +100,7 @@ def test_explain_and_record(kind):
 
 
 def test_gradients_of_index_parameters():
-    """What JAX gives for the coordinates of a sparse array."""
+    """The derivative by the coordinates of a sparse array."""
     S = sa.Sparse([1.0, 2.0], ([0, 2], [1, 0]), (3, 2))
     g = jax.grad(lambda S: jnp.sum(S.to_jax() ** 2), allow_int=True)(S)
     assert repr(g) == "Sparse([2., 4.], float0[2], float0[2])" == str(g)

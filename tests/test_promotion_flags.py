@@ -1,4 +1,4 @@
-"""JAX's flags about promotion are for the code of users: under both of them the library computes what it computes by default."""
+"""Results of the library do not depend on JAX's flags about promotion, which are meant for code of users."""
 
 import ast
 from pathlib import Path
@@ -147,7 +147,7 @@ def test_derivatives_and_batches_of_compiled_functions(name):
 
 
 def test_rules_are_defined_by_the_decorators_that_change_the_flags():
-    """`jax.custom_jvp` and `custom_vmap` themselves stand in `kernels.flags`, and where the rules are those of users."""
+    """Only `kernels.flags`, and modules with rules of users, use `jax.custom_jvp` and `custom_vmap` directly."""
     allowed = {"kernels/flags.py", "transform/custom_rules.py", "interop/host.py"}
     for path in LIBRARY.rglob("*.py"):
         name = path.relative_to(LIBRARY).as_posix()

@@ -1,4 +1,4 @@
-"""Policies belong to the task that sets them, and to the cache of `jax.jit`; a thread begins without any."""
+"""Policies belong to the task that sets them, and to the cache key of `jax.jit`. A thread begins with the defaults."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ def times_infinity(D):
 
 
 def weak_zeros(function=times_infinity) -> bool:
-    """Whether zeros are ordinary ones in a product that is computed here."""
+    """Whether structural zeros count as ordinary zeros in a product under the current policy."""
     return bool(np.isnan(function(sa.Diagonal([1.0, 2.0])).to_jax()[0, 1]))
 
 
@@ -78,7 +78,7 @@ def holder(make, holds, seen):
 
 
 def bystander(holds, seen):
-    """A task that never has it."""
+    """A task that never sets the policy."""
 
     async def task(turn):
         for _ in range(8):
@@ -122,7 +122,7 @@ def test_nothing_stays_after_exits_in_another_order(name):
 
 
 def test_different_policies_that_end_in_another_order():
-    """Each gives back its own value, and leaves the others alone."""
+    """Each context restores its own policy, and changes no other policy."""
     first, second = sa.densify("error"), sa.strong_zeros(False)
     first.__enter__()
     second.__enter__()
@@ -198,7 +198,7 @@ def test_a_thread_begins_with_the_defaults(name):
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_thread_that_is_given_the_context(name):
-    """`asyncio.to_thread` hands on the policies, and leaves none behind in the thread, which others use after it."""
+    """`asyncio.to_thread` passes the policies on. The thread, which others use later, does not keep them."""
     make, holds = POLICIES[name]
 
     async def main():
@@ -225,7 +225,7 @@ def test_a_log_of_several_threads():
 
 
 def test_a_generator_that_ends_in_another_task():
-    """As a fixture of a test framework for asyncio may: what it set ends where it ends."""
+    """A generator may end in another task, as fixtures of a test framework for asyncio do: the policy ends there."""
 
     async def fixture():
         with sa.densify("error"):

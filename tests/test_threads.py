@@ -1,4 +1,4 @@
-"""Arrays that several threads share: a reader sees the old value or the new one, and no write is lost."""
+"""Arrays shared by several threads: a reader sees the old value or the new one, and no write is lost."""
 
 import contextlib
 import copy
@@ -26,7 +26,7 @@ def eager_switches():
 
 
 def run_together(*works):
-    """Run functions in a thread each, all at the same time; the errors that they raised."""
+    """Run each function in a thread, all at the same time, and return the errors that they raise."""
     errors, start = [], threading.Barrier(len(works))
 
     def run(work):
@@ -47,7 +47,7 @@ def run_together(*works):
 
 @contextlib.contextmanager
 def read_meanwhile(*reads, errors):
-    """Call functions over and over, in a thread each, until the block ends."""
+    """Call each function repeatedly in a thread until the block ends."""
     stop = threading.Event()
 
     def repeat(read):
@@ -129,7 +129,7 @@ def test_thirty_threads_write_an_entry_each(name, rng):
 
 
 def test_writes_off_the_pattern_are_not_lost():
-    """The class and the number of parameters change meanwhile."""
+    """The class and the number of parameters change during the reads."""
     x, dense = sa.Diagonal(np.ones(N)), np.eye(N)
     errors: list = []
 
@@ -302,7 +302,7 @@ def test_an_array_written_into_itself():
 
 @pytest.mark.parametrize("name", ["Dense", "Banded", "Diagonal", "Sparse", "Symmetric", "Triangular", "BlockDiagonal"])
 def test_a_loop_of_writes_copies_nothing(name, rng):
-    """What only the array itself holds is written to in place: the buffer before is gone, in one thread."""
+    """With one thread, a write to a buffer that only the array owns is in place: the previous buffer is deleted."""
     x = MADE[name](rng)
     x[2, 2] = 1.0
     before = [leaf for leaf in writes.peek(x)[0] if leaf is not None]

@@ -1,4 +1,4 @@
-"""What is read where JAX's 64-bit mode is off: 64 bits raise, or are converted as documented, but never lose digits without a word."""
+"""Reading data while JAX's 64-bit mode is off: 64-bit data raise, or are converted as documented, and never lose digits silently."""
 
 import contextlib
 import copy
@@ -78,7 +78,7 @@ def test_every_kind_of_pickle_raises(dumps, dtype):
 
 
 def test_copies_keep_their_digits():
-    """A copy in the same process is no pickle: it shares the parameters."""
+    """A copy in the same process shares the parameters and does not pickle them."""
     x = sa.Diagonal([1 / 3, 2.0])
     with without_x64():
         copies = copy.deepcopy(x), copy.copy(x), copy.deepcopy({"x": x})["x"]
@@ -103,7 +103,7 @@ pickle.load(open(sys.argv[1], "rb"))
 
 
 class Exporter:
-    """An array of another library, which has nothing but DLPack."""
+    """An array of another library that supports only DLPack."""
 
     def __init__(self, array):
         self.array = array
@@ -133,7 +133,7 @@ def test_dlpack_does_not_cut_integers_off(wrap, dtype):
 
 
 def test_numbers_of_numpy_are_rounded_as_documented():
-    """An array without a dtype of its own choice has the widest that there is."""
+    """Without an explicit dtype the result has the widest available dtype."""
     third = np.array([1 / 3])
     written = pickle.dumps(third)
     with without_x64():

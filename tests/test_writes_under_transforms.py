@@ -1,5 +1,5 @@
-"""Writes in a function that JAX transforms: to an array made inside they are part of the function; to one made outside they raise, and
-the array keeps its value."""
+"""Writes in a function that JAX transforms. A write to an array made inside is part of the function. A write to an array made
+outside raises, and the array keeps its value."""
 
 import functools
 import itertools
@@ -80,7 +80,7 @@ STRUCTURED = ("element", "all", "index arrays", "operator", "traced index", "fil
 
 
 def writes_under(transform):
-    """All writes under the first three transformations; each of the others differs from one of them in nothing that concerns a write."""
+    """All writes under the first three transformations. The other transformations treat writes like one of these three."""
     return {name: WRITES[name] for name in (WRITES if transform in ("grad", "vmap", "jit") else FEW)}
 
 
@@ -144,7 +144,7 @@ def test_views_from_outside_keep_their_values(write):
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_an_array_made_inside_may_be_written_to(transform):
-    """Made from nothing, from a constant, or as a copy of one from outside."""
+    """Arrays made inside: new, from a constant, or as a copy of an array from outside."""
     x = sa.asarray(np.ones((N, N)))
     makers = (
         lambda: sa.zeros((N, N)),
@@ -196,7 +196,7 @@ def test_an_array_of_an_outer_transformation_is_outside_for_an_inner_one(outer, 
 
 
 def test_an_outer_value_may_be_written_inside_an_inner_transformation():
-    """The value belongs to the outer one, the array to the inner one."""
+    """The value belongs to the outer transformation, the array to the inner one."""
 
     def f(t):
         def g(s):
@@ -249,7 +249,7 @@ def test_arrays_made_in_rules_of_derivatives():
 
 @pytest.mark.parametrize("transform", [sa.grad, sa.value_and_grad])
 def test_the_other_arguments_of_sa_grad_stay_as_they_were(transform):
-    """A write to an argument is local to the call, also where the function is not differentiated by it."""
+    """A write to an argument is local to the call, also for arguments without a derivative."""
     x, y = sa.zeros(3), sa.ones(3)
 
     def f(a, x, *, y):

@@ -154,7 +154,10 @@ def _members(content):
 
 def _archive(members, compression=zipfile.ZIP_STORED):
     file = io.BytesIO()
-    with warnings.catch_warnings(action="ignore"), zipfile.ZipFile(file, "w", compression) as archive:  # about duplicate names
+    with (
+        warnings.catch_warnings(action="ignore"),
+        zipfile.ZipFile(file, "w", compression) as archive,
+    ):  # about duplicate names
         for name, data in members:
             archive.writestr(zipfile.ZipInfo(name), data, compress_type=compression)
     return file.getvalue()
@@ -399,7 +402,9 @@ def main():
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("count", nargs="?", type=int, help="number of files (default: run until stopped)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the first file (default: 0); each file increases the seed by one")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the first file (default: 0); each file increases the seed by one"
+    )
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     files, outcomes, slowest = corpus(), collections.Counter(), 0.0

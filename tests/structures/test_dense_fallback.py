@@ -1,4 +1,4 @@
-"""Matrices that solvers by parts fail for: compiled code falls back to the dense form, as eager calls do. The oracles are NumPy's."""
+"""Matrices for which solvers by parts fail: compiled code falls back to the dense form, as eager calls do. NumPy gives the expected values."""
 
 import functools
 
@@ -34,7 +34,7 @@ def nearly_singular_pivots(rng):
 
 
 def toeplitz_bases(rng):
-    """A smooth kernel, which is singular up to rounding, and a term of low rank, whose sum is badly conditioned; and good ones."""
+    """Badly conditioned sums of a smooth kernel, singular up to rounding, and a term of low rank; and well-conditioned sums."""
     lags = np.arange(2 * N)
     columns = np.stack([np.exp(-np.square(lags / length)) for length in (1, 2, 6, 9)])
     wide = rng.normal(size=(COUNT, 2 * N, N - 1))
@@ -80,7 +80,7 @@ def test_eager_and_compiled_results_agree_with_numpy(name, function, rng):
 
 @pytest.mark.parametrize("function", [solution, log_determinant])
 def test_derivatives(function, rng):
-    """Forwards and in reverse, in compiled code, under ``vmap`` and without it: as those of the dense form by JAX."""
+    """Derivatives forward and in reverse, compiled, with and without ``vmap``, equal JAX's derivatives of the dense form."""
     x = saddle_points(rng)
     direction = jnp.asarray(rng.normal(size=(COUNT, N)))
 
@@ -106,7 +106,7 @@ def test_derivatives(function, rng):
 
 
 def test_policy_forbids_the_dense_form(rng):
-    """Then the result is NaN in compiled code, and an eager call raises."""
+    """Without a dense form, compiled code returns NaN, and an eager call raises."""
     x = saddle_points(rng)[0]
     with sa.densify("error"):
         assert np.all(np.isnan(jax.jit(solution)(x)))

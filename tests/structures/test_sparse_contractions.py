@@ -21,7 +21,7 @@ def random(rng, count=SIZE):
 
 
 def others(rng):
-    """The second factors: ours, and the same matrix for SciPy."""
+    """The second factor: an array of this library, and the same matrix for SciPy."""
     order = rng.permutation(SIZE)
     lower, main, upper = rng.normal(size=SIZE - 1), rng.normal(size=SIZE), rng.normal(size=SIZE - 1)
     matrix = random(rng)

@@ -1,4 +1,4 @@
-"""Inverses of symmetric and Hermitian matrices: as accurate as those of LAPACK, however badly conditioned the matrix is."""
+"""Inverses of symmetric and Hermitian matrices are as accurate as LAPACK's, also for badly conditioned matrices."""
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +44,7 @@ def structured(a):
 
 
 def residual(a, x):
-    """From the right, relative to the norms. The left residual is its mirror image."""
+    """The right residual, relative to the norms. The left residual is its mirror image."""
     a, x = np.asarray(a, np.result_type(a, np.float64)), np.asarray(x)
     a, largest = a / np.max(np.abs(a)), np.max(np.abs(a))
     x = x.astype(np.result_type(x, np.float64)) * largest

@@ -1,4 +1,4 @@
-"""Banded matrices with diagonals far apart: periodic boundaries, grids. Their cost follows from the width of the band."""
+"""Solvers for banded matrices with diagonals far apart, such as periodic boundaries and grids."""
 
 import subprocess
 import sys
@@ -14,13 +14,13 @@ from structarrays.structures.bandwidths import is_spread
 
 
 def matrix(rng, n, offsets):
-    """A dominant matrix with these offsets: ours, and SciPy's."""
+    """A diagonally dominant matrix with these offsets, for this library and for SciPy."""
     diagonals = [rng.normal(size=n - abs(k)) + (2 * len(offsets) if k == 0 else 0) for k in offsets]
     return sa.Banded(diagonals, offsets, (n, n)), sp.diags_array(diagonals, offsets=offsets, shape=(n, n)).tocsc()
 
 
 def periodic(rng, n):
-    """A tridiagonal matrix into the corners of which something is written."""
+    """A tridiagonal matrix with entries written into its corners."""
     _, theirs = matrix(rng, n, (1 - n, -1, 0, 1, n - 1))
     ours = sa.tridiagonal(*(theirs.diagonal(k) for k in (-1, 0, 1)))
     ours[0, n - 1] = theirs[0, n - 1]
@@ -34,7 +34,7 @@ def grid(rng, side):
 
 
 def used(function, *args):
-    """The classes by which a call is solved."""
+    """The classes of the first operands of all kernels that run in a call."""
     return {operand.split(" ")[0] for e in sa.explain(function, *args).kernels for operand in e.operands[:1]}
 
 
@@ -94,7 +94,7 @@ def test_least_squares_ask_the_policy(rng):
 
 
 def test_factors_beyond_the_limit_ask_the_policy(rng):
-    """The factor of a grid is banded, and takes far more than what is stored."""
+    """The factor of a grid is banded, and takes far more memory than the stored entries."""
     ours, _ = grid(rng, 64)
     with sa.densify("allow", limit=10**6), pytest.raises(sa.DensifyError, match="fill the whole band"):
         sa.linalg.cholesky(ours)
@@ -185,7 +185,7 @@ print((after - before) * (1 if sys.platform == "darwin" else 1024) / n)
 
 @pytest.mark.slow
 def test_a_million_rows_take_memory_in_proportion():
-    """Less than two thousand bytes a row, which has four entries; one row of the dense form has eight million."""
+    """The memory is below 2000 bytes a row with four entries; a row of the dense form takes eight million bytes."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 2000
