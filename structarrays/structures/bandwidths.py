@@ -1,4 +1,4 @@
-"""Static queries about the bandwidth of `Banded` arrays, and the cost of its factors.
+"""Static queries about `Banded` arrays: the bandwidth, and the cost of factors.
 
 A band may have few diagonals far apart, as for a grid or a periodic boundary. The factors fill the whole band.
 """
