@@ -89,7 +89,8 @@ def check_sizes(value: Any, count: int | None = None) -> Shape:
     """A shape in the static part, with `count` dimensions if given; raise unless it is one."""
     good = type(value) is tuple and all(type(n) is int and 0 <= n < 2**63 for n in value)
     require(
-        good and count in (None, len(value)), f"its core shape must be a tuple of integers, got {reprlib.repr(value)}"
+        good and count in (None, len(value)),
+        f"a shape in its static part must be nonnegative integers, of the right number, got {reprlib.repr(value)}",
     )
     shape: Shape = value
     return shape
