@@ -223,8 +223,9 @@ def _(x):
     left, fine = linalg_dense.solve(c.mT, inner._dense().mT)
     right, _ = solve.dispatch(matrix_transpose.dispatch(base), v)
     inverse, _ = inv.dispatch(base)
-    result = total(inverse, low_rank(Dense._make((-left.mT,)), right))
     benign = is_benign(*without_derivatives((base, u.data, v.data, inner._dense())), strict=False)
+    left = jnp.where(benign[..., None, None], -left.mT, jnp.nan)  # compiled code does not look at the flag
+    result = total(inverse, low_rank(Dense._make((left,)), right))
     return result, regular & fine & jnp.all(benign)
 
 
