@@ -90,3 +90,16 @@ def test_tridiagonal_matrices(assumed, dtype):
         for right in (np.ones(n), np.ones((n, 2)), np.eye(n)):
             b = sa.asarray(np.asarray(right * 2.0**exponent, dtype))
             close(np.asarray(sa.linalg.solve(y, b)), np.linalg.solve(dense, right), 100 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128", "complex64"])
+@pytest.mark.parametrize("function", [sa.linalg.eigvals, lambda x: sa.linalg.eig(x).eigenvalues])
+def test_eigenvalues_up_to_the_largest_number(function, dtype):
+    """The reciprocal of the largest numbers is subnormal."""
+    data = np.array([[1.0, 0.25], [0.5, 0.75]])
+    limits = np.finfo(dtype)
+    for exponent in (limits.minexp + 4, limits.maxexp - 4, limits.maxexp - 2, limits.maxexp - 1):
+        found = np.asarray(function(sa.asarray((data * 2.0**exponent).astype(dtype))))
+        assert np.isfinite(found).all()
+        found = np.ldexp(found.real.astype(np.float64), -exponent)
+        np.testing.assert_allclose(np.sort(found), np.sort(np.linalg.eigvals(data)), rtol=8 * limits.eps)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy
 from jax import Array, lax
 
-from structarrays.kernels import determinants, elementwise, statistical
+from structarrays.kernels import determinants, elementwise, scaling, statistical
 
 from .flags import custom_jvp
 
@@ -240,9 +240,9 @@ def _of_moderate_size(x):
 
     LAPACK's geev scales matrices with very large or very small elements, but the LAPACK of SciPy 1.17 does not scale the eigenvalues back.
     """
-    largest = lax.stop_gradient(jnp.max(jnp.abs(x), axis=(-2, -1), keepdims=True, initial=0))
-    exponent = jnp.clip(jnp.frexp(jnp.where(jnp.isfinite(largest), largest, 0))[1], jnp.finfo(x.dtype).minexp + 1)
-    return x * jnp.ldexp(jnp.ones_like(largest), -exponent), jnp.ldexp(jnp.ones_like(largest), exponent)[..., 0]
+    exponent = scaling.exponent(lax.stop_gradient(jnp.max(jnp.abs(x), axis=(-2, -1), keepdims=True, initial=0)))
+    divisor, factor = (scaling.power_of_two(e, _real_dtype(x)) for e in (-exponent, exponent))
+    return x * divisor, factor[..., 0]
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> tuple[Array, Array, Array]:

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from structarrays.kernels import toeplitz, toeplitz_iterations
+from structarrays.kernels import scaling, toeplitz, toeplitz_iterations
 from structarrays.kernels.banded_systems import mapped_together, one_by_one
 from structarrays.kernels.convolution import cyclic, fast_length
 
@@ -129,7 +129,7 @@ def iterated(values, b):
     columns, exponents = _scaled(b.mT)
     x, ok = toeplitz_iterations.solve(values[..., n - 1 :: -1], columns)
     for power in (-exponent[..., None], exponents):  # one after the other, since their sum may be out of range
-        x = x * jnp.ldexp(jnp.ones((), x.real.dtype), power)[..., None]
+        x = x * scaling.power_of_two(power, x.real.dtype)[..., None]
     return x.mT, jnp.all(ok, axis=-1)
 
 
@@ -138,14 +138,12 @@ def _scaled(values):
 
     So no square overflows or vanishes, and no bit is lost.
     """
-    largest = jnp.max(jnp.abs(values), axis=-1, keepdims=True)
-    usable = (largest > 0) & jnp.isfinite(largest)
-    exponent = jnp.where(usable, jnp.frexp(jnp.where(usable, largest, 1))[1], 0)
-    return values * jnp.ldexp(jnp.ones_like(largest), -exponent), exponent[..., 0]
+    exponent = scaling.exponent(jnp.max(jnp.abs(values), axis=-1, keepdims=True))
+    return values * scaling.power_of_two(-exponent, values.real.dtype), exponent[..., 0]
 
 
 def _scaled_back(columns, exponent):
-    return columns._replace(x=columns.x * jnp.ldexp(jnp.ones((), columns.x.real.dtype), -exponent)[..., None])
+    return columns._replace(x=columns.x * scaling.power_of_two(-exponent, columns.x.real.dtype)[..., None])
 
 
 def first_column_and_row(values):

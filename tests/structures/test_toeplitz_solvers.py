@@ -155,6 +155,18 @@ def test_scale_does_not_matter(factor, definite):
     np.testing.assert_allclose(float(sa.linalg.slogdet(T).logabsdet), theirs, rtol=1e-12)
 
 
+@pytest.mark.parametrize("definite", [False, True])
+def test_the_largest_numbers(definite):
+    """Their reciprocals are subnormal, which XLA takes for zero."""
+    c, _ = kac_murdock_szego(N, 0.5)
+    values = np.concatenate([c[::-1], c[1:]])
+    largest = np.finfo(values.dtype).maxexp - 1
+    factors = kernel.factor(jnp.asarray(np.ldexp(values, largest)), definite)
+    expected = np.linalg.slogdet(scipy.linalg.toeplitz(c))[1] + N * largest * np.log(2)
+    np.testing.assert_allclose(float(factors.logabsdet), expected, rtol=1e-12)
+    assert float(factors.error) < 1e-14
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("definite", [False, True])
 def test_batches(definite):
