@@ -5,6 +5,7 @@ Compiled code contains both methods: `lax.cond` runs the second method only if t
 """
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -24,9 +25,9 @@ LARGEST = 1 << 25
 
 
 def is_possible(x: Array) -> bool:
-    """Whether compiled code may make the dense form of matrices of a stack (static)."""
+    """Whether compiled code may make the dense form of a stack of matrices (static). Of a dimension that ``vmap`` adds it knows nothing."""
     policy = densify_policy.value
-    size = x.shape[-1] ** 2 * x.dtype.itemsize
+    size = math.prod(x.shape) * x.dtype.itemsize
     return not eager_retry.value and policy.mode != "error" and size <= min(policy.limit, LARGEST)
 
 

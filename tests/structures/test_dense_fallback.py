@@ -127,6 +127,22 @@ def test_large_matrices_reserve_no_memory_for_the_dense_form():
         assert memory < 100 * 8 * n
 
 
+def test_large_stacks_reserve_no_memory_for_the_dense_forms():
+    count, n = 20, 1000  # each dense form alone would be small enough
+    x = jax.eval_shape(lambda d: sa.Block([[sa.Diagonal(d), None], [None, sa.Diagonal(d)]]) + 1.0, jnp.ones((count, n)))
+    for function in (solution, log_determinant):
+        memory = jax.jit(function).lower(x).compile().memory_analysis().temp_size_in_bytes
+        assert memory < 100 * 8 * n * count
+
+
+def test_limit_counts_all_matrices_of_a_stack(rng):
+    x = saddle_points(rng)
+    size = 8 * COUNT * (N + M) ** 2
+    for limit, fits in ((size - 1, False), (size, True)):
+        with sa.densify(limit=limit):
+            assert np.isfinite(jax.jit(log_determinant)(x)[1]).all() == fits
+
+
 def geometric(rng):
     """Columns and rows that decay and grow: the elimination with displacement structure loses digits."""
     k = np.arange(270)
