@@ -18,7 +18,7 @@ from ..kernels.determinants import any_of_all
 from .base_shifts import LIMIT, ratio
 from .block import Block, cut, is_zero
 from .dense_fallback import by_parts_or_dense
-from .estimates import norm
+from .estimates import row_sums
 from .factored_solvers import (
     SMALL,
     all_true,
@@ -175,59 +175,80 @@ def _(x):
 
 
 class Step(NamedTuple):
-    """One step of the elimination: the pivot, the blocks in its row and its column, and the solutions ``W_j`` that update the rest."""
+    """One step of the elimination."""
 
+    places: tuple[int, ...]
+    """Which rows of blocks the pivot is of: several if it is the joined rest."""
     pivot: Array
-    beside: list[Array]
-    w: list[Array]
+    below: dict[int, Array]
+    """The blocks in the pivot's column, by the rows of blocks that they are in."""
+    w: dict[int, Array]
+    """The solutions ``W_j`` that change the rest, by the columns of blocks."""
 
 
-def _steps(grid) -> list[Step]:
-    """All steps of the elimination. The pivots' determinants multiply to the determinant: equal permutations of rows and columns cancel."""
-    if len(grid) == 1:
-        return [Step(grid[0][0], [], [])]
-    k = _pivot(grid)
+def _steps(grid, places) -> list[Step]:
+    """All steps. The determinant is the product of those of the pivots: an equal permutation of rows and columns has no sign."""
+    k = _pivot(grid) if len(grid) > 1 else None
     if k is None:
-        return [Step(_joined(grid), [], [])]
+        return [Step(places, grid[0][0] if len(grid) == 1 else _joined(grid), {}, {})]
     others, w, rest, _ = _complement(grid, k)
-    beside = [block for i in others for block in (grid[i][k], grid[k][i]) if not is_zero(block)]
-    return [Step(grid[k][k], beside, list(w.values())), *_steps(rest)]
+    below = {places[i]: grid[i][k] for i in others if not is_zero(grid[i][k])}
+    step = Step(places[k : k + 1], grid[k][k], below, {places[j]: v for j, v in w.items()})
+    return [step, *_steps(rest, tuple(places[i] for i in others))]
 
 
 def _is_accurate(x, steps):
     """Whether the determinants of the pivots lose few digits, for each matrix.
 
-    The loss is small if no product in the elimination is much larger than the matrix: then a pivot is hardly worse conditioned than the matrix.
-    Otherwise the condition numbers of the pivots decide. The inverse of the last pivot is a block of the inverse of the matrix.
+    They do if no product in the elimination is much larger than the matrix: then a pivot is hardly worse conditioned than the matrix is. If
+    not, the condition numbers of the pivots count. The inverse of the last pivot is a block of the inverse of the matrix. All sizes are those
+    of rows of the matrix with columns of about one size: neither the scale of rows nor that of columns changes a determinant's digits.
     """
-    x, steps = without_derivatives((x, steps))
-    size = _size(x)
-    products = [_size(s.pivot) for s in steps]
-    for pivot, beside, w in steps:
-        products += [_size(block) * _size(v) for block in (pivot, *beside) for v in w]
-    fine = functools.reduce(jnp.maximum, products) <= LIMIT * size
+    x = without_derivatives(x)
+    pivots = without_derivatives([s.pivot for s in steps])
+    weights = _reciprocal(row_sums(matrix_transpose.dispatch(x), _reciprocal(row_sums(x))))
+    rows = cut(row_sums(x, weights), x.heights, -2)
+    weights = cut(weights, x.widths, -2)
+
+    def at(parts, step):
+        return jnp.concatenate([parts[i] for i in step.places], axis=-2)
+
+    def growth(product, of_matrix):
+        return jnp.max(jnp.where(product == 0, 0, product / of_matrix), axis=(-2, -1))
+
+    factors = []
+    for step, pivot in zip(steps, pivots, strict=True):
+        below, w = without_derivatives((step.below, step.w))
+        factors.append(growth(row_sums(pivot, at(weights, step)), at(rows, step)))
+        for j, v in w.items():
+            change = row_sums(v, weights[j])
+            factors.append(growth(row_sums(pivot, change), at(rows, step)))
+            factors += [growth(row_sums(block, change), rows[i]) for i, block in below.items()]
+    fine = functools.reduce(jnp.maximum, factors) <= LIMIT
 
     def by_conditions():
-        lengths = [jnp.max(_ratio_of_solutions(s.pivot), axis=-1) for s in steps]
-        conditions = [length * _size(s.pivot) for length, s in zip(lengths, steps, strict=True)]
+        of_pivots = [at(weights, s) for s in steps]
+        conditions = [_condition(a, row_sums(a, v), v) for a, v in zip(pivots, of_pivots, strict=True)]
         eps = jnp.finfo(x.dtype).eps
-        allowed = jnp.clip(LIMIT * lengths[-1] * size, eps ** (-1 / 3), 1e-2 / eps)
-        return fine | (functools.reduce(jnp.maximum, conditions) <= allowed)
+        allowed = LIMIT * _condition(pivots[-1], at(rows, steps[-1]), of_pivots[-1])
+        return fine | (functools.reduce(jnp.maximum, conditions) <= jnp.clip(allowed, eps ** (-1 / 3), 1e-2 / eps))
 
     return lax.cond(any_of_all(~fine), by_conditions, lambda: fine)
 
 
-def _size(a):
-    return norm(a)[..., 0, 0]
+def _reciprocal(sums):
+    return 1 / jnp.where(sums == 0, 1, sums)
 
 
-def _ratio_of_solutions(a):
-    """The ratio of the lengths of solution and right-hand side, for a constant, an alternating and an irregular vector."""
+def _condition(a, rows, weights):
+    """How much longer than a constant, an alternating and an irregular vector the solutions for these are, if these are multiplied by the
+    sums of rows (..., n, 1), and the solutions divided by the weights of columns (..., n, 1).
+    """
     i = lax.iota(jnp.int32, a.shape[-1])[:, None]
     probes = jnp.concatenate([jnp.ones_like(i), jnp.where(i % 2 == 0, 1, -1)], axis=-1).astype(a.dtype)
     probes = jnp.concatenate([probes, signs(a)], axis=-1)
-    found, _ = solution(a, jnp.broadcast_to(probes, (*a.shape[:-2], *probes.shape)))
-    return ratio(found, probes)
+    found, _ = solution(a, jnp.broadcast_to(probes * rows, (*a.shape[:-2], *probes.shape)))
+    return jnp.max(ratio(found / weights, probes), axis=-1)
 
 
 @slogdet.kernel(Block, when=_is_conformal)
@@ -239,7 +260,7 @@ def _by_pivots(function):
     """A function that maps a matrix to the result of `function` for its pivots, and a flag that few digits are lost."""
 
     def run(x):
-        steps = _steps(x.blocks)
+        steps = _steps(x.blocks, tuple(range(len(x.blocks))))
         return function([s.pivot for s in steps]), _is_accurate(x, steps)
 
     return run

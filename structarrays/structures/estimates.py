@@ -40,6 +40,22 @@ def norm(a: Array):
     return jnp.broadcast_to(jnp.max(rows, axis=(-2, -1), keepdims=True), (*a.shape[:-2], 1, 1))
 
 
+def row_sums(a: Array, v=None):
+    """The sums of magnitudes of each row, (..., m, 1), each column times an element of `v`, or upper bounds.
+
+    Parameters
+    ----------
+    a : Array, (..., m, n)
+    v : jax.Array, (..., n, 1), optional
+        Real, and not negative. By default ones.
+    """
+    v = jnp.ones((a.shape[-1], 1), _real(a)) if v is None else v
+    rows = _times_absolute(a, v)
+    if rows is None:
+        rows = norm(a) * jnp.max(v, axis=-2, keepdims=True)
+    return jnp.broadcast_to(rows, (*jnp.broadcast_shapes(a.shape[:-2], v.shape[:-2]), a.shape[-2], 1))
+
+
 def _real(a):
     return jnp.finfo(a.dtype).dtype
 

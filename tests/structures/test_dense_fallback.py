@@ -105,6 +105,25 @@ def test_derivatives(function, rng):
             np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_scales_of_rows_and_columns_change_no_digit(compiled, rng):
+    """A pivot is nearly singular. One huge entry in another block, or blocks of other sizes, do not hide that."""
+    n = 20
+    pivot = np.diag([1.0, *[2.0] * (n - 2), 1.0]) - np.eye(n, k=1) - np.eye(n, k=-1) + 1e-9 * np.eye(n)
+    right, left, corner = rng.normal(size=(3, 3, n, n))
+    corner *= np.eye(n)
+    corner[0, -1, -1] = 1e14
+    right[1] *= 1e-8
+    left[1] *= 1e8
+    right[2] *= 1e-8
+    corner[2] *= 1e-8
+    pivots = sa.tridiagonal(*(np.broadcast_to(np.diagonal(pivot, k), (3, n - abs(k))) for k in (-1, 0, 1)))
+    x = sa.Block([[pivots, sa.asarray(right)], [sa.asarray(left), sa.Diagonal(np.diagonal(corner, axis1=1, axis2=2))]])
+    function = jax.jit(log_determinant) if compiled else log_determinant
+    expected = np.linalg.slogdet(np.asarray(x.to_dense()))
+    np.testing.assert_allclose(function(x), np.stack(expected), rtol=1e-12)
+
+
 def test_policy_forbids_the_dense_form(rng):
     """Without a dense form, compiled code returns NaN, and an eager call raises."""
     x = saddle_points(rng)[0]
