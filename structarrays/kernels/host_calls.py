@@ -14,7 +14,7 @@ from jax import lax
 from jax.experimental.buffer_callback import buffer_callback
 
 
-def on_host(function, results, *arrays, elsewhere=None):
+def on_host(function, results, *arrays):
     """The results of a pure NumPy function, called from compiled code.
 
     Parameters
@@ -27,13 +27,10 @@ def on_host(function, results, *arrays, elsewhere=None):
         What it returns.
     *arrays : jax.Array
         Its arguments.
-    elsewhere : callable, optional
-        The same function of `jax.Array`, with one result, for devices other than the CPU. By default these devices call the host, too.
 
     Returns
     -------
-    tuple of jax.Array, or jax.Array
-        One array if `elsewhere` is given.
+    tuple of jax.Array
     """
 
     def fill(_, targets, *buffers):
@@ -51,9 +48,8 @@ def on_host(function, results, *arrays, elsewhere=None):
             for value, r in zip(values, results, strict=True)
         )
 
-    on_cpu = buffer_callback(fill, results, vmap_method="expand_dims")
-    if elsewhere is not None:
-        return lax.platform_dependent(*arrays, cpu=lambda *a: on_cpu(*a)[0], default=elsewhere)
     return lax.platform_dependent(
-        *arrays, cpu=on_cpu, default=functools.partial(jax.pure_callback, copies, results, vmap_method="expand_dims")
+        *arrays,
+        cpu=buffer_callback(fill, results, vmap_method="expand_dims"),
+        default=functools.partial(jax.pure_callback, copies, results, vmap_method="expand_dims"),
     )

@@ -5,16 +5,10 @@ may hold anything, NaN too, and no NaN comes out of it, not even of a derivative
 before anything is computed. All of it are selections by an index, which XLA fuses into what follows.
 """
 
-import functools
 import math
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
-from scipy.linalg import get_lapack_funcs
-
-from structarrays.kernels.host_calls import on_host
 
 
 def mask(shape, lower: bool, offset: int = 0) -> Array:
@@ -91,55 +85,17 @@ def solve(a: Array, b: Array, *, lower: bool, unit_diagonal: bool) -> tuple[Arra
         x, ok = solve(a, columns, lower=lower, unit_diagonal=unit_diagonal)
         return jnp.moveaxis(x.reshape(rows_first.shape), 0, -2), ok
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = jnp.broadcast_to(a, (*batch, n, n)), jnp.broadcast_to(b, (*batch, n, k))
-    if k == 1 and not batch and n >= ON_HOST:
-        x = _one_column(a, b, lower, unit_diagonal)
-    else:
-        x = _by_xla(a, b, lower, unit_diagonal, False)
+    # LAPACK wants columns, XLA stores rows: the transpose is the same memory read by columns, where `a` itself would be
+    # copied. For one right-hand side that is a factor of three to five.
+    x = lax.linalg.triangular_solve(
+        jnp.broadcast_to(a, (*batch, n, n)).mT,
+        jnp.broadcast_to(b, (*batch, n, k)),
+        left_side=True,
+        lower=not lower,
+        transpose_a=True,
+        unit_diagonal=unit_diagonal,
+    )
     if unit_diagonal:
         return x, jnp.array(True)
     regular = jnp.all(diagonal(a) != 0, axis=-1)
     return jnp.where(regular[..., None, None], x, jnp.nan), jnp.all(regular)
-
-
-ON_HOST = 128
-"""The number of rows from which LAPACK solves a single linear system with one right-hand side, on XLA's own buffers, on a CPU. XLA (0.12) copies
-the matrix, which costs more than the solution, and calls a routine for many right-hand sides, which takes twice the time."""
-
-
-def _by_xla(a, b, lower, unit_diagonal, transposed):
-    # LAPACK wants columns, XLA stores rows: the transpose is the same memory read by columns, where `a` itself would be
-    # copied (as far as XLA sees that it is the same: up to 0.11).
-    return lax.linalg.triangular_solve(
-        a.mT, b, left_side=True, lower=not lower, transpose_a=not transposed, unit_diagonal=unit_diagonal
-    )
-
-
-def _one_column(a, b, lower, unit_diagonal):
-    """The solution, (n, 1), with derivatives from the equation."""
-    fixed = lax.stop_gradient(a)
-
-    def solver(transposed):
-        host = functools.partial(_by_lapack, lower, unit_diagonal, transposed)
-        other = functools.partial(_by_xla, lower=lower, unit_diagonal=unit_diagonal, transposed=transposed)
-        return lambda _, b: on_host(host, (jax.ShapeDtypeStruct(b.shape, b.dtype),), fixed, b, elsewhere=other)
-
-    def matvec(x):
-        t = triangle(a, lower)
-        return (with_diagonal(t, 1) if unit_diagonal else t) @ x
-
-    return lax.custom_linear_solve(matvec, b, solver(False), solver(True))
-
-
-def _by_lapack(lower, unit_diagonal, transposed, a, b):
-    """The solutions for NumPy arrays, by LAPACK."""
-    (solve_by_columns,) = get_lapack_funcs(("trtrs",), dtype=b.dtype)
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    x = np.empty((*batch, *b.shape[-2:]), b.dtype)
-    a, b = np.broadcast_to(a, (*batch, *a.shape[-2:])), np.broadcast_to(b, x.shape)
-    for place in np.ndindex(batch):
-        # LAPACK reads columns, and the transpose has them in place: nothing is copied.
-        x[place] = solve_by_columns(
-            a[place].T, b[place], lower=not lower, trans=not transposed, unitdiag=unit_diagonal
-        )[0]
-    return (x,)

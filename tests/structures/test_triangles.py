@@ -445,7 +445,9 @@ def test_sums_make_few_square_buffers(name, function, count):
 @pytest.mark.parametrize("name", ["Triangular", "Triangular, upper"])
 def test_solve_and_matvec_make_no_square_buffer(name):
     x, b = sample(name, (SIZE, SIZE), requires="invertible"), sa.ones(SIZE)
-    assert squares(lambda x, b: sa.linalg.solve(x, b), x, b) < 0.1
+    # XLA copies the operand of LAPACK's routine since 0.12: see docs/jax_bugs.md.
+    copies = 1 if jax.__version_info__ >= (0, 12) else 0
+    assert squares(lambda x, b: sa.linalg.solve(x, b), x, b) < copies + 0.1
 
 
 def test_a_product_copies_only_blocks():
@@ -456,7 +458,7 @@ def test_a_product_copies_only_blocks():
     assert compiled.memory_analysis().temp_size_in_bytes < n * n * 8
 
 
-# ---- one system on the host -------------------------------------------------------------------------------------------
+# ---- large systems ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
@@ -464,7 +466,7 @@ def test_a_product_copies_only_blocks():
 @pytest.mark.parametrize("unit", [True, False])
 def test_a_large_system_with_one_right_hand_side(dtype, lower, unit, rng):
     """As SciPy's, also mapped over matrices and right-hand sides; the other half is never read."""
-    n, count = triangles.ON_HOST + 3, 3
+    n, count = 131, 3
     data = rng.normal(size=(count, n, n)) / n
     data = (data + 1j * rng.normal(size=data.shape) / n if dtype == "complex128" else data).astype(dtype)
     data += 2 * np.eye(n, dtype=dtype)
@@ -490,7 +492,7 @@ def test_a_large_system_with_one_right_hand_side(dtype, lower, unit, rng):
 @pytest.mark.parametrize("lower", [True, False])
 def test_derivatives_of_a_large_system(lower, rng):
     """``dx = -T^-1 dT x``, and its derivative, forwards and in reverse; those by the other half are zero."""
-    n = triangles.ON_HOST
+    n = 128
     half = np.tril if lower else np.triu
     t = half(rng.normal(size=(n, n))) / n + 2 * np.eye(n)
     change, b, weights = half(rng.normal(size=(n, n))), rng.normal(size=n), rng.normal(size=n)
