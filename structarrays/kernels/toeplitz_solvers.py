@@ -17,6 +17,7 @@ Analysis and Applications 12 (1991), 534-540).
 """
 
 import functools
+import math
 from typing import NamedTuple
 
 import jax
@@ -264,8 +265,10 @@ def _eliminate(values, roots):
     d, e, turn = roots
     left, right = jnp.stack([unit, column + s]), jnp.stack([(column - s)[::-1], unit[::-1]])
     rows = jnp.concatenate([left, jnp.stack([unit, s])]).astype(dtype)
-    rows = jnp.fft.fft(rows, norm="ortho")  # G above, the right-hand sides below
-    b = jnp.fft.ifft(right.astype(dtype) * turn, norm="ortho")
+    # Not by norm="ortho", for which JAX makes constants: see `_eliminate_each`.
+    root = math.sqrt(n)
+    rows = jnp.fft.fft(rows) / root  # G above, the right-hand sides below
+    b = jnp.fft.ifft(right.astype(dtype) * turn) * root
     places = lax.iota(jnp.int32, n)
 
     def at(vector, index):
@@ -290,7 +293,7 @@ def _eliminate(values, roots):
     start = (rows, b, d, jnp.full(n, -1, jnp.int32), jnp.zeros(n, dtype), jnp.int32(0))
     rows, _, _, done, pivots, swaps = lax.fori_loop(0, n, step, start)
     # Row p holds the element done[p] of the solutions.
-    solutions = turn * jnp.fft.ifft(rows[2:, jnp.argsort(done)], norm="ortho")
+    solutions = turn * jnp.fft.ifft(rows[2:, jnp.argsort(done)]) * root
     magnitudes = jnp.abs(pivots)
     # det(C) = det(T) det(F V), and F V turns the rows of an identity.
     turned = (1, -1j, -1, 1j)[(n - 1) % 4]
