@@ -69,6 +69,9 @@ def can_solve(x: Array) -> bool:
 # ---- solutions that are checked -------------------------------------------------------------------------------------
 
 _STEPS = 4
+_AIM = 8
+"""How many rounding errors residuals are refined to: LAPACK's solvers leave about one."""
+
 _SOLVED = 64
 """A system is solved if the residual is no larger than so many rounding errors make it."""
 
@@ -131,15 +134,13 @@ def without_derivatives(x):
     return jax.tree.map(lax.stop_gradient, x)
 
 
-def refined(a, approximate, b, aim: int = _SOLVED, size=None):
+def refined(a, approximate, b, size=None):
     """The approximate solution, refined where its residual asks for it, and whether that is small in the end.
 
     Parameters
     ----------
     a, approximate, b
         As of `checked`.
-    aim : int, optional
-        How many rounding errors the residual is refined to, if it can be.
     size : jax.Array, (..., 1, 1), optional
         The norm of `a` (`estimates.norm`), if it is known.
     """
@@ -151,7 +152,7 @@ def refined(a, approximate, b, aim: int = _SOLVED, size=None):
     r = residual(x)
     precision = jnp.finfo(b.dtype).eps
     # One look suffices for what is well conditioned: the residual is small beside the right-hand side alone.
-    good = jnp.all(_norm(r) <= aim * precision * _norm(b))
+    good = jnp.all(_norm(r) <= _AIM * precision * _norm(b))
 
     def careful(x, r):
         longest = norm(a) if size is None else size
@@ -168,7 +169,7 @@ def refined(a, approximate, b, aim: int = _SOLVED, size=None):
             return x, r, error(x, r), count + 1
 
         start = (x, r, error(x, r), 0)
-        x, _, left, _ = lax.while_loop(lambda s: jnp.any(s[2] > aim * precision) & (s[3] < _STEPS), step, start)
+        x, _, left, _ = lax.while_loop(lambda s: jnp.any(s[2] > _AIM * precision) & (s[3] < _STEPS), step, start)
         # NaN is a bad residual, unless NaN or infinity was there before.
         given = jnp.isfinite(longest) & jnp.all(jnp.isfinite(b), axis=-2, keepdims=True)
         bad = (left > _SOLVED * precision) | (jnp.isnan(left) & given)

@@ -36,9 +36,6 @@ _ERROR = 1000
 _LOSS = 0.05
 """The largest estimated relative error of a determinant that is accepted."""
 
-_AIM = 8
-"""How many rounding errors residuals are refined to: LAPACK's solvers leave about one."""
-
 
 def _is_definite(x) -> bool:
     return POSITIVE_DEFINITE in x.assumptions
@@ -124,7 +121,7 @@ def _solve_by(columns, x, b):
 def _refined(x, columns, times_inverse, b):
     regular = jnp.all(columns.regular)
     size = kernel.row_length(covering(x).values)[..., None, None]
-    found, ok = refined(x, lambda b: (times_inverse(columns.x, columns.z, b), regular), b, _AIM, size)
+    found, ok = refined(x, lambda b: (times_inverse(columns.x, columns.z, b), regular), b, size)
     return solution_or_dense(x, b, found, ok)
 
 

@@ -1,0 +1,193 @@
+"""Matrices that users have and that random tests do not meet: null spaces, smooth kernels, saddle points, graded and clustered entries.
+
+`MATRICES` gives for each name a function of a generator of random numbers and the structure, the name of whose class is the first word.
+All of them are regular in double precision, however badly conditioned.
+"""
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+import structarrays as sa
+
+N = 48
+"""The number of rows, where nothing else is said: more than those up to which sums and blocks are solved by their dense form."""
+
+LARGE = 300
+"""The number of rows of Toeplitz and block banded matrices: those of up to 256 rows are solved by their dense form."""
+
+ONES, ALTERNATING = np.ones(N), (-1.0) ** np.arange(N)
+
+
+def laplacian(weights, extra=0.0):
+    """That of a path with weighted edges (Neumann's), which has a constant null vector, plus a number on the diagonal."""
+    diagonal = np.full(len(weights) + 1, extra)
+    diagonal[:-1] += weights
+    diagonal[1:] += weights
+    return sa.tridiagonal(-weights, diagonal, -weights)
+
+
+def second_differences(n=N):
+    """Dirichlet's."""
+    return sa.tridiagonal(-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1))
+
+
+def spline_penalty():
+    """The squares of third differences, of which polynomials of degree two are the null space."""
+    d = np.diff(np.eye(N), 3, axis=0)
+    return d.T @ d
+
+
+def banded(a, w):
+    """The dense matrix in banded form."""
+    offsets = tuple(range(-w, w + 1))
+    return sa.Banded([np.diagonal(a, k) for k in offsets], offsets, a.shape)
+
+
+def squared_exponential(n, length, nugget):
+    lags = np.arange(n)
+    return np.exp(-np.square(lags / length)) + nugget * (lags == 0)
+
+
+def matern(n, length, nugget):
+    lags = np.arange(n) / length
+    return (1 + lags) * np.exp(-lags) + nugget * (lags == 0)
+
+
+def smooth_kernel(n, nugget):
+    return scipy.linalg.toeplitz(squared_exponential(n, n / 4, nugget))
+
+
+def saddle_point(rng, zeros):
+    diagonal = rng.exponential(size=N)
+    diagonal[rng.choice(N, size=zeros, replace=False)] = 0
+    constraints = sa.asarray(rng.normal(size=(N // 3, N)))
+    return sa.Block([[sa.Diagonal(diagonal), constraints.mT], [constraints, None]])
+
+
+def grid(n):
+    """Five-point differences on a square, Dirichlet's, as a SciPy array."""
+    one = scipy.sparse.diags_array([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], offsets=[-1, 0, 1])
+    return scipy.sparse.csr_array(
+        scipy.sparse.kron(one, scipy.sparse.eye_array(n)) + scipy.sparse.kron(scipy.sparse.eye_array(n), one)
+    )
+
+
+def generator(rng):
+    """Of a Markov chain on a path, with a row of ones in place of the last: its solution is the stationary distribution."""
+    lower, upper = rng.exponential(size=(2, N - 1))
+    a = np.diag(lower, -1) + np.diag(upper, 1)
+    a -= np.diag(a.sum(axis=0))
+    a[-1] = 1
+    return scipy.sparse.csr_array(a)
+
+
+def column(x):
+    return np.asarray(x)[:, None]
+
+
+def bordered(a):
+    ones = sa.asarray(column(ONES))
+    return sa.Block([[a, ones], [ones.mT, None]])
+
+
+def tiny_pivots(rng):
+    column, row = rng.normal(size=(2, LARGE))
+    column[0] = row[0] = 1e-13
+    return sa.Toeplitz(column, row)
+
+
+def nearly_singular_blocks(rng):
+    return sa.BlockDiagonal(np.ones((12, 4, 4)) + 10.0 ** -np.arange(12)[:, None, None] * np.eye(4))
+
+
+def zeros_on_a_diagonal(rng):
+    factor = rng.normal(size=(N, 5))
+    return sa.Diagonal(np.r_[np.zeros(3), rng.exponential(size=N - 3)]) + sa.LowRank(factor, factor)
+
+
+def kahan(n=N):
+    s, c = np.sin(1.1), np.cos(1.1)
+    return np.diag(s ** np.arange(n)) @ (np.eye(n) - c * np.triu(np.ones((n, n)), 1))
+
+
+def wilkinson(n=N + 1):
+    half = np.abs(np.arange(n) - n // 2).astype(float)
+    return sa.tridiagonal(np.ones(n - 1), half, np.ones(n - 1))
+
+
+MATRICES = {
+    "Diagonal: graded from 1e-300 to 1e300": lambda rng: sa.Diagonal(10.0 ** np.linspace(-300, 300, N)),
+    "Diagonal: alternating": lambda rng: sa.Diagonal(ALTERNATING),
+    "Banded: Dirichlet": lambda rng: second_differences(),
+    "Banded: Neumann + 1e-10": lambda rng: laplacian(np.ones(N - 1), 1e-10),
+    "Banded: Wilkinson's": lambda rng: wilkinson(),
+    "Banded: zeros on the diagonal": lambda rng: sa.tridiagonal(np.ones(N - 1), np.zeros(N), 2 * np.ones(N - 1)),
+    "Banded: graded": lambda rng: sa.tridiagonal(
+        *(rng.normal(size=N - abs(k)) * 10.0 ** -np.linspace(0, 9, N - abs(k)) for k in (-1, 0, 1))
+    ),
+    "Banded: spline penalty + 1e-9": lambda rng: banded(spline_penalty() + 1e-9 * np.eye(N), 3),
+    "Banded: tiny": lambda rng: second_differences() * 1e-250,
+    "Banded: huge": lambda rng: second_differences() * 1e250,
+    "Toeplitz: squared exponential + 1e-2": lambda rng: sa.Toeplitz(squared_exponential(LARGE, 10, 1e-2)),
+    "Toeplitz: squared exponential + 1e-9": lambda rng: sa.Toeplitz(squared_exponential(LARGE, 10, 1e-9)),
+    "Toeplitz: Matérn + 1e-6": lambda rng: sa.Toeplitz(matern(LARGE, 30, 1e-6)),
+    "Toeplitz: constant + 1e-6": lambda rng: sa.Toeplitz(1 + 1e-6 * (np.arange(LARGE) == 0)),
+    "Toeplitz: alternating + 1e-6": lambda rng: sa.Toeplitz(
+        (-1.0) ** np.arange(LARGE) + 1e-6 * (np.arange(LARGE) == 0)
+    ),
+    "Toeplitz: geometric": lambda rng: sa.Toeplitz(2.0 ** -np.arange(LARGE), 1.05 ** np.arange(LARGE)),
+    "Toeplitz: tiny pivots": tiny_pivots,
+    "Hankel: squared exponential + 1e-6": lambda rng: sa.Hankel(*_hankel(squared_exponential(LARGE, 10, 1e-6))),
+    "Circulant: nearly singular": lambda rng: sa.Circulant(np.fft.ifft(np.r_[1e-9, 1 + rng.uniform(size=N - 1)])),
+    "Symmetric: Hilbert's": lambda rng: sa.Symmetric(scipy.linalg.hilbert(12)),
+    "Symmetric: smooth kernel": lambda rng: sa.Symmetric(smooth_kernel(N, 1e-10)),
+    "Hermitian: smooth kernel": lambda rng: sa.Hermitian(
+        smooth_kernel(N, 1e-9) * np.exp(0.1j * np.subtract.outer(np.arange(N), np.arange(N)))
+    ),
+    "Triangular: Kahan's": lambda rng: sa.Triangular(kahan(), lower=False),
+    "Triangular: minus ones": lambda rng: sa.Triangular(np.eye(N) - np.tril(np.ones((N, N)), -1)),
+    "BlockDiagonal: nearly singular blocks": nearly_singular_blocks,
+    "BlockBanded: nearly singular blocks": lambda rng: _block_banded(rng),
+    "Kronecker: Hilbert's": lambda rng: sa.Kronecker(scipy.linalg.hilbert(6), scipy.linalg.hilbert(8)),
+    "Kronecker: smooth kernels": lambda rng: sa.Kronecker(smooth_kernel(7, 1e-6), smooth_kernel(7, 1e-6)),
+    "KroneckerSum: Dirichlet": lambda rng: sa.KroneckerSum(second_differences(7), second_differences(7)),
+    "Sum: Neumann + 1/n": lambda rng: laplacian(np.ones(N - 1)) + 1 / N,
+    "Sum: random weights + constants": lambda rng: (
+        laplacian(rng.exponential(size=N - 1)) + sa.LowRank(column(ONES), column(ONES / N))
+    ),
+    "Sum: spline penalty + polynomials": lambda rng: (
+        banded(spline_penalty(), 3) + sa.LowRank(*[np.vander(np.linspace(-1, 1, N), 3)] * 2)
+    ),
+    "Sum: zeros on a diagonal": zeros_on_a_diagonal,
+    "Sum: alternating + unit": lambda rng: sa.Diagonal(ALTERNATING) + sa.LowRank(column(np.eye(N)[0]), column(ONES)),
+    "Sum: smooth kernel + wide": lambda rng: (
+        sa.Toeplitz(squared_exponential(LARGE, 5, 0)) + sa.LowRank(*[rng.normal(size=(LARGE, 140))] * 2)
+    ),
+    "Block: saddle point": lambda rng: saddle_point(rng, 0),
+    "Block: saddle point with zeros": lambda rng: saddle_point(rng, 5),
+    "Block: bordered kernel": lambda rng: bordered(sa.asarray(smooth_kernel(N, 1e-8))),
+    "Block: bordered Laplacian": lambda rng: bordered(laplacian(np.ones(N - 1))),
+    "Block: tiny pivot": lambda rng: sa.Block(
+        [[sa.Diagonal(1e-14 * ONES), second_differences()], [second_differences(), sa.Diagonal(ONES)]]
+    ),
+    "Sparse: grid": lambda rng: sa.Sparse.from_scipy(grid(17)),
+    "Sparse: stationary distribution": lambda rng: sa.Sparse.from_scipy(generator(rng)),
+    "Product: smooth kernel and its inverse": lambda rng: sa.Product(
+        sa.asarray(smooth_kernel(N, 1e-4)), second_differences()
+    ),
+}
+
+
+def _hankel(column):
+    """A Toeplitz matrix upside down: its first column and its last row."""
+    n = len(column)
+    values = np.r_[column[::-1], column[1:]]
+    return values[:n], values[n - 1 :]
+
+
+def _block_banded(rng):
+    n, m = LARGE // 4, 4
+    diagonal = np.ones((n, m, m)) + 1e-7 * rng.normal(size=(n, m, m))
+    beside = rng.normal(size=(2, n - 1, m, m))
+    return sa.block_tridiagonal(beside[0], diagonal, beside[1])
