@@ -204,3 +204,26 @@ def test_determinant_of_a_singular_toeplitz_matrix_is_zero():
     x = sa.Toeplitz(np.ones(300))
     assert determinant(x) == 0
     assert functools.partial(jax.jit(log_determinant), x)()[1] == -np.inf
+
+
+def test_the_reverse_mode_needs_no_other_way(rng):
+    """The transposed system is solved at the first attempt: where nothing else may be tried, the gradient is right, too."""
+    n = 64
+    column = 0.5 ** np.arange(n) + 4.0 * (np.arange(n) == 0)
+    row = 0.3 ** np.arange(n)
+    u, v, weights, b = rng.normal(size=(4, n, 2))
+    row[0] = column[0]
+
+    def value(u, solve, base):
+        return jnp.sum(weights * solve(base, u))
+
+    def by_parts(base, u):
+        return sa.linalg.solve(base + sa.LowRank(u, v), sa.asarray(b)).to_jax()
+
+    def densely(base, u):
+        return jnp.linalg.solve(base + u @ v.T, b)
+
+    wanted = jax.grad(value)(jnp.asarray(u), densely, jnp.asarray(scipy.linalg.toeplitz(column, row)))
+    with sa.densify("error"):
+        found = jax.jit(jax.grad(lambda u: value(u, by_parts, sa.Toeplitz(column, row))))(jnp.asarray(u))
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.max(np.abs(wanted)))
