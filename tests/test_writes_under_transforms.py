@@ -11,6 +11,7 @@ import pytest
 from jax import lax
 
 import structarrays as sa
+from structarrays.core.jax_internals import traces
 
 N = 4
 
@@ -270,3 +271,28 @@ def test_a_value_that_outlives_its_transformation_is_refused():
     with pytest.raises(RuntimeError, match="return the new value"):
         jax.grad(ignored(lambda t: made.__setitem__(1, t)))(2.0)
     assert np.asarray(made).tolist() == [1.0, 0.0, 0.0]
+
+
+# ---- a JAX that stores traces in another way ----------------------------------------------------------------------------
+
+
+def test_without_knowledge_of_traces_no_traced_value_escapes(monkeypatch):
+    """Then writes of traced values to arrays from outside raise as before, and eager writes work."""
+    monkeypatch.setattr("structarrays.core.array.RUNNING", traces.Unknown)
+    x = sa.zeros(3)
+    x[0] = 1.0
+    with pytest.raises(RuntimeError, match="outside of the function"):
+        jax.grad(lambda v: write_and_sum(x, v))(2.0)
+    assert x.tolist() == [1.0, 0.0, 0.0]
+
+
+def write_and_sum(x, value):
+    x[1] = value
+    return sa.sum(x).to_jax()
+
+
+def test_traces_of_unknown_form_are_never_the_same():
+    tracer = object()  # without the attribute that leads to its trace
+    assert not traces.is_of_same_trace(tracer, tracer)
+    assert not traces.begun_within(traces.RUNNING.value, tracer)
+    assert not traces.begun_within(traces.Unknown.value, tracer)

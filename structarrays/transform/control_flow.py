@@ -15,7 +15,7 @@ from jax import lax
 
 from ..core.array import Array
 from ..core.contexts import densify
-from ..core.jax_internals import (
+from ..core.jax_internals.equations import (
     CheckpointCall,
     ClosedJaxpr,
     CondCall,

@@ -22,7 +22,7 @@ from jax.scipy.sparse.linalg import cg
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.jax_internals import CustomJvpCall, CustomVjpCall, Known, expansion, high_level_name
+from ..core.jax_internals.equations import CustomJvpCall, CustomVjpCall, Known, expansion, high_level_name
 from ..core.join import restrict
 from .constants import LU
 from .control_flow import checkpoint, differentiating, structures_of

@@ -10,7 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import jax
 
-from ..core.jax_internals import ClosedJaxpr, Literal, bind, function_name, inner_program, live_equations, parts
+from ..core.jax_internals.equations import (
+    ClosedJaxpr,
+    Literal,
+    bind,
+    function_name,
+    inner_program,
+    live_equations,
+    parts,
+)
 from ..kernels.flags import independent
 
 

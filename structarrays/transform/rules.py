@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.jax_internals import bind, is_recognised
+from ..core.jax_internals.equations import bind, is_recognised
 from ..core.operands import densify, strip_weak
 from ..core.recording import active_log
 from ..core.registry import FUNCTIONS

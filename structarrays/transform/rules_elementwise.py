@@ -14,7 +14,7 @@ from ..core.assumptions import carried_by_sum
 from ..core.contexts import strong_zeros_policy
 from ..core.dense import Dense
 from ..core.elementwise import absorbing_operands, elementwise
-from ..core.jax_internals import Literal, bind, checkpoint_label, high_level_name, parameters
+from ..core.jax_internals.equations import Literal, bind, checkpoint_label, high_level_name, parameters
 from ..core.join import is_zero_outside, structure
 from ..core.operands import cast as cast_array
 from ..core.recording import active_log

@@ -6,7 +6,7 @@ Nothing of them is imported: a rule is found by the name of a primitive, and wha
 import jax
 import jax.numpy as jnp
 
-from ..core.jax_internals import bind, parameters
+from ..core.jax_internals.equations import bind, parameters
 from .constants import CONSTANTS
 from .control_flow import linear_solve
 from .rules import plain, rule

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.assumptions import is_hermitian
-from ..core.jax_internals import bind, inner_program, parameters, parts
+from ..core.jax_internals.equations import bind, inner_program, parameters, parts
 from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from ..kernels.fft import between

@@ -8,7 +8,7 @@ from jax.lax import Precision
 
 from ..core.array import Array
 from ..core.dtypes import kind_of
-from ..core.jax_internals import parameters
+from ..core.jax_internals.equations import parameters
 from .rules import array, call, cast, is_special, plain, rule
 
 

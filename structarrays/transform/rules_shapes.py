@@ -7,7 +7,7 @@ from jax.lax import GatherScatterMode
 
 from ..core.array import Array
 from ..core.entries import elements_at, has_elements
-from ..core.jax_internals import parameters
+from ..core.jax_internals.equations import parameters
 from ..core.registry import FUNCTIONS
 from ..structures.fill import Fill
 from .constants import Constant, Triangle

@@ -12,9 +12,9 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, primitives
 from primitives import DENSIFIES
 
 import structarrays as sa
-from structarrays.core import jax_internals as internals
+from structarrays.core.jax_internals import equations as internals
 from structarrays.core.jax_internals import forms
-from structarrays.core.jax_internals.programs import PROGRAMS
+from structarrays.core.jax_internals.programs import PROGRAMS, closed
 from structarrays.transform import programs  # noqa: F401 (it registers the rules)
 from structarrays.transform.rules import STRUCTURED
 
@@ -67,7 +67,7 @@ def equations(program):
         yield equation
         for value in equation.params.values():
             if isinstance(value, (Jaxpr, ClosedJaxpr)):
-                yield from equations(internals.programs.closed(value))
+                yield from equations(closed(value))
 
 
 def equation_of(name: str):

@@ -1,14 +1,12 @@
 """The running transformation of JAX, and the transformation of a traced value.
 
 Each transformation (`jax.jit`, `jax.grad`, `jax.vmap`, a loop, …) has a trace while it runs. Outside of all transformations the running trace
-evaluates eagerly.
+evaluates eagerly. If JAX stores traces in another way, no two traces count as the same, and writes of traced values raise.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-
-from jax._src.core import trace_state as RUNNING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,14 +19,29 @@ if TYPE_CHECKING:
 __all__ = ["RUNNING", "begun_within", "is_of_same_trace"]
 
 
+class Unknown:
+    """Stands for the running trace where JAX does not tell it: then no array counts as made inside of a transformation."""
+
+    @staticmethod
+    def value() -> None:
+        """A reference to no trace."""
+
+
+try:
+    from jax._src.core import trace_state as RUNNING
+except ImportError:
+    RUNNING = Unknown
+
+
 def begun_within(origin: Origin, value: jax.core.Tracer[Any]) -> bool:
     """Whether the trace `origin` is the trace of `value`, or began inside it.
 
     False if the trace `origin` has ended.
     """
+    wanted = getattr(value, "_trace", None)
     trace = origin()
     while trace is not None:
-        if trace is value._trace:
+        if trace is wanted:
             return True
         trace = getattr(trace, "parent_trace", None)
     return False
@@ -36,4 +49,5 @@ def begun_within(origin: Origin, value: jax.core.Tracer[Any]) -> bool:
 
 def is_of_same_trace(first: jax.core.Tracer[Any], second: jax.core.Tracer[Any]) -> bool:
     """Whether two traced values belong to one trace."""
-    return first._trace is second._trace
+    trace = getattr(first, "_trace", None)
+    return trace is not None and trace is getattr(second, "_trace", None)
