@@ -95,6 +95,9 @@ class _Plan(NamedTuple):
     """The names of those that are arrays."""
 
 
+_NO_CONTEXT = contextlib.nullcontext()
+
+
 def _apart(values: Sequence[Any]) -> list[Any]:
     """Arguments, and sequences of arguments, in which new handles on the same values replace the arrays."""
     apart: list[Any] = []
@@ -265,10 +268,8 @@ class Function(Registry[Any], Generic[R]):
         return self._run((shape, tuple(types), *static), arrays)
 
     def _run(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
-        if ENTERED:
-            apply()  # JAX flattens no array of this library if there is none among the arguments
-        if SHARED:
-            arrays = _apart(arrays)
+        if SHARED or ENTERED:
+            arrays = self._prepared(arrays)
         if RECORDING and active_log() is not None:
             return self._recorded(static, arrays)
         try:
@@ -382,10 +383,19 @@ class Function(Registry[Any], Generic[R]):
             return self._once_more(static, arrays)
         return whole
 
+    def _prepared(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments of a call, once several threads write or a policy has been set. JAX gets the policies of this task, since it flattens no
+        array of this library if there is none among the arguments.
+        """
+        if ENTERED:
+            apply()
+        return tuple(_apart(arrays)) if SHARED else tuple(arrays)
+
     def _attempt(self, arrays: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
         """The context of a first attempt: compiled code contains no fallback to the dense form if `_once_more` follows."""
-        if self.checked is None or not isinstance(arrays[0], Array) or not arrays[0].solved_by_parts:
-            return contextlib.nullcontext()
+        x = arrays[0] if arrays and self.checked is not None else None
+        if not isinstance(x, Array) or not x.solved_by_parts:
+            return _NO_CONTEXT
         context: contextlib.AbstractContextManager[None] = eager_retry(
             linalg_errors.value == "raise" and not _any_traced(arrays)
         )
@@ -504,10 +514,8 @@ class ArrayFunction(Function[R]):
             result: R = self._eagerly(self.eager, arrays, {})
             if result is not NotImplemented:
                 return result
-        if SHARED:
-            arrays = tuple(_apart(arrays))
-        if ENTERED:
-            apply()
+        if SHARED or ENTERED:
+            arrays = self._prepared(arrays)
             if RECORDING and active_log() is not None:
                 return self._careful(*arrays)
         try:
@@ -532,18 +540,13 @@ class CheckedArrayFunction(ArrayFunction[R]):
     def __call__(self, *arrays: Any, **unknown: Any) -> R:
         if unknown:
             self._plan(arrays, unknown)
-        if SHARED:
-            arrays = tuple(_apart(arrays))
-        if ENTERED:
-            apply()
+        if SHARED or ENTERED:
+            arrays = self._prepared(arrays)
             if RECORDING and active_log() is not None:
                 return self._careful(*arrays)
         try:
             result: R
-            if arrays and isinstance(arrays[0], Array) and arrays[0].solved_by_parts:
-                with self._attempt(arrays):
-                    result, ok = self._fast(*arrays)
-            else:
+            with self._attempt(arrays):
                 result, ok = self._fast(*arrays)
         except RETRIED:
             ok = _FAILED

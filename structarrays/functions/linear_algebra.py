@@ -103,7 +103,7 @@ def _absorbing_in_blocks(factors, kept):
     matrix, other = factors[kept], factors[1 - kept]
     outer, inner = matrix.shape[-2:] if kept == 0 else matrix.shape[:-3:-1]
     width = max(1, _MANY // max(1, inner))
-    beside = (other._dense(), _stored(other))
+    of_other = (other._dense(), _stored(other))
     where = matrix._rebuild(tuple(jnp.ones(e.shape, bool) for e in matrix.entries), None)
 
     @jax.checkpoint  # otherwise the reverse-mode derivative stores all blocks
@@ -112,7 +112,7 @@ def _absorbing_in_blocks(factors, kept):
         at = (lines[:, None], along) if kept == 0 else (along[:, None], lines)
         data = elements_at(matrix, at)
         block = data, elements_at(where, at) if is_zero_outside(matrix) else jnp.ones(data.shape, bool)
-        return absorbing_product(jnp.matmul, *(*block, *beside) if kept == 0 else (*beside, *block))
+        return absorbing_product(jnp.matmul, *(*block, *of_other) if kept == 0 else (*of_other, *block))
 
     axis = kept - 2  # the blocks are stacked along this axis of the result
     blocks = jnp.moveaxis(jax.lax.map(product, width * jnp.arange(-(-outer // width))), 0, axis - 1)

@@ -348,7 +348,7 @@ def tridiagonal(lower, diag, upper) -> Banded:
     Dense([[2., 4.],
            [1., 3.]], dtype=float64)
     """
-    return _beside("tridiagonal", diag, ("lower", -1, lower), ("upper", 1, upper))
+    return _from_diagonals("tridiagonal", diag, ("lower", -1, lower), ("upper", 1, upper))
 
 
 def bidiagonal(diag, off, *, lower: bool = True) -> Banded:
@@ -378,10 +378,10 @@ def bidiagonal(diag, off, *, lower: bool = True) -> Banded:
     Dense([[2., 0.],
            [1., 3.]], dtype=float64)
     """
-    return _beside("bidiagonal", diag, ("off", -1 if lower else 1, off))
+    return _from_diagonals("bidiagonal", diag, ("off", -1 if lower else 1, off))
 
 
-def _beside(name, diag, *others) -> Banded:
+def _from_diagonals(name, diag, *others) -> Banded:
     """The square matrix with this main diagonal, and `others` right beside it: ``(argument, offset, diagonal)`` each.
 
     With fewer than two rows there is no place for these, and their dtypes and batch shapes are all that is left of them.

@@ -74,7 +74,7 @@ def _background_product(x, data, axis):
     """The contribution of the background to ``x @ data``: entries left and right of the band, and in its gaps.
 
     Written as the rank-one term ``b * sum(data)`` minus what the band has of it, the result would lose digits, and its
-    NaN and infinities would not be those of the dense product. So these are running sums from either side, and sums over windows.
+    Subtracting sums would spread NaN and infinities. So the contributions are running sums from either side, and sums over windows.
     """
     m, n = x.core_shape
     background = x.background.reshape(x.background.shape + (1,) * -axis)

@@ -31,7 +31,7 @@ def is_spread(x) -> bool:
 
 
 def fills_matrix(x, *args, **static) -> bool:
-    """Whether the factors of a band have as many entries as those of the dense form."""
+    """Whether the factors of a band have as many entries as the factors of the dense form."""
     width = max(x._bandwidths())
     return width > NARROW and 2 * width >= min(x.core_shape)
 

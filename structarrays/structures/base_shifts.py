@@ -24,8 +24,8 @@ from ..functions.linalg import matrix_transpose
 from ..kernels import linalg_dense
 from .banded import Banded
 from .diagonal import Diagonal
-from .estimates import norm
-from .factored_solvers import can_solve, signs, solution, times
+from .estimates import norm, signs
+from .factored_solvers import can_solve, solution, times
 from .sum import total
 
 LIMIT = 256
@@ -48,7 +48,9 @@ def is_benign(base: Array, u, v, inner, *, strict: bool):
         Whether the visible condition number of the base must be at most 1000. Otherwise the limit is the cube root of the reciprocal
         precision, or `LIMIT` times the condition number of the matrix.
     """
-    probes = jnp.concatenate([jnp.broadcast_to(signs(base), (*v.shape[:-1], 1)), v.conj()], axis=-1)
+    probes = jnp.concatenate(
+        [jnp.broadcast_to(signs(base.shape[-1], base.dtype), (*v.shape[:-1], 1)), v.conj()], axis=-1
+    )
     products = times(base, probes) + u @ (v.mT @ probes)
     size = norm(base)[..., 0, 0]
     relative = size / jnp.max(ratio(products, probes), axis=-1)

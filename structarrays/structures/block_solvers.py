@@ -18,14 +18,13 @@ from ..kernels.determinants import any_of_all
 from .base_shifts import LIMIT, ratio
 from .block import Block, cut, is_zero
 from .dense_fallback import by_parts_or_dense
-from .estimates import row_sums
+from .estimates import probes, row_sums
 from .factored_solvers import (
     SMALL,
     all_true,
     can_solve,
     checked,
     is_regular,
-    signs,
     solution,
     solved,
     times,
@@ -187,7 +186,7 @@ class Step(NamedTuple):
 
 
 def _steps(grid, places) -> list[Step]:
-    """All steps. The determinant is the product of those of the pivots: an equal permutation of rows and columns has no sign."""
+    """All steps. The determinant is the product of the pivots' determinants: permuting rows and columns alike changes no sign."""
     k = _pivot(grid) if len(grid) > 1 else None
     if k is None:
         return [Step(places, grid[0][0] if len(grid) == 1 else _joined(grid), {}, {})]
@@ -200,9 +199,9 @@ def _steps(grid, places) -> list[Step]:
 def _is_accurate(x, steps):
     """Whether the determinants of the pivots lose few digits, for each matrix.
 
-    They do if no product in the elimination is much larger than the matrix: then a pivot is hardly worse conditioned than the matrix is. If
-    not, the condition numbers of the pivots count. The inverse of the last pivot is a block of the inverse of the matrix. All sizes are those
-    of rows of the matrix with columns of about one size: neither the scale of rows nor that of columns changes a determinant's digits.
+    They lose few if no product in the elimination is much larger than the matrix. Then each pivot is about as well conditioned as the matrix.
+    Otherwise the condition numbers of the pivots decide. The inverse of the last pivot is a block of the inverse of the matrix. The sizes are
+    sums over rows of the matrix with columns of about one size, since scaling rows or columns changes no digit of a determinant.
     """
     x = without_derivatives(x)
     pivots = without_derivatives([s.pivot for s in steps])
@@ -244,11 +243,9 @@ def _condition(a, rows, weights):
     """How much longer than a constant, an alternating and an irregular vector the solutions for these are, if these are multiplied by the
     sums of rows (..., n, 1), and the solutions divided by the weights of columns (..., n, 1).
     """
-    i = lax.iota(jnp.int32, a.shape[-1])[:, None]
-    probes = jnp.concatenate([jnp.ones_like(i), jnp.where(i % 2 == 0, 1, -1)], axis=-1).astype(a.dtype)
-    probes = jnp.concatenate([probes, signs(a)], axis=-1)
-    found, _ = solution(a, jnp.broadcast_to(probes * rows, (*a.shape[:-2], *probes.shape)))
-    return jnp.max(ratio(found / weights, probes), axis=-1)
+    vectors = probes(a.shape[-1], a.dtype)
+    found, _ = solution(a, jnp.broadcast_to(vectors * rows, (*a.shape[:-2], *vectors.shape)))
+    return jnp.max(ratio(found / weights, vectors), axis=-1)
 
 
 @slogdet.kernel(Block, when=_is_conformal)

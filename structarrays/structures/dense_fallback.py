@@ -16,7 +16,7 @@ from ..core.array import Array
 from ..core.contexts import densify_policy, eager_retry
 from ..core.dense import Dense
 from ..core.operands import to_dense
-from ..functions.linalg import slogdet, solve
+from ..functions.linalg import solve
 from ..kernels.determinants import any_of_all
 from ..kernels.flags import custom_jvp
 
@@ -52,18 +52,43 @@ def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array):
     return lax.cond(any_of_all(~ok), by_dense_form, lambda: (found, ok))
 
 
-def by_parts_or_dense(function, x: Array, by_parts, *, fall_back: bool = True):
-    """Scalars for each matrix of a stack, such as the determinant, from the dense form where the parts fail.
+def numbers_or_dense(function, x: Array, found, fine: jax.Array):
+    """Numbers for each matrix of a stack, such as its determinant; from the dense form where a flag is false.
 
     Parameters
     ----------
     function : callable
         Function of a matrix, such as `det.dispatch`, which returns an array or a tuple of arrays, each ``(...)``.
     x : Array, (..., n, n)
+    found : tuple of jax.Array, (...)
+        The results of another method, whose derivatives must be finite; see `by_parts_or_dense`.
+    fine : jax.Array of bool, (...)
+        Whether that method has succeeded. If it has not, and the dense form is not possible, the results are NaN.
+
+    Returns
+    -------
+    tuple of jax.Array
+    """
+    if not is_possible(x):
+        return _nan_unless(fine, found)
+
+    def by_dense_form():
+        return tuple(jnp.where(fine, part, other) for part, other in zip(found, _densely(function, x), strict=True))
+
+    return lax.cond(any_of_all(~fine), by_dense_form, lambda: tuple(found))
+
+
+def by_parts_or_dense(function, x: Array, by_parts, *, fall_back: bool = True):
+    """The same for a method whose derivatives may be infinite where it fails, as those of an elimination with a zero pivot are.
+
+    Parameters
+    ----------
+    function, x
+        As of `numbers_or_dense`.
     by_parts : callable
-        Function of `x`, which returns a tuple of data, each ``(...)``, and a flag for each matrix.
+        Function of `x`, which returns `found` and `fine`.
     fall_back : bool
-        Whether the dense form may be used. If not, or if the policy forbids it, the results are NaN where the parts fail.
+        Whether the dense form may be used.
 
     Returns
     -------
@@ -72,9 +97,13 @@ def by_parts_or_dense(function, x: Array, by_parts, *, fall_back: bool = True):
     if fall_back and is_possible(x):
         results, _ = _chosen(function, by_parts, x)
     else:
-        results, fine = by_parts(x)
-        results = tuple(jnp.where(fine, part, jnp.nan) for part in results)
+        found, fine = by_parts(x)
+        results = _nan_unless(fine, found)
     return tuple(Dense._make((part,)) for part in results)
+
+
+def _nan_unless(fine, found):
+    return tuple(jnp.where(fine, part, jnp.nan) for part in found)
 
 
 def _densely(function, x):
@@ -85,11 +114,7 @@ def _densely(function, x):
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
 def _chosen(function, by_parts, x):
     found, fine = by_parts(x)
-
-    def by_dense_form():
-        return tuple(jnp.where(fine, part, other) for part, other in zip(found, _densely(function, x), strict=True))
-
-    return lax.cond(any_of_all(~fine), by_dense_form, lambda: tuple(found)), jnp.all(fine)
+    return numbers_or_dense(function, x, found, fine), jnp.all(fine)
 
 
 @_chosen.defjvp
@@ -106,15 +131,3 @@ def _chosen_jvp(function, by_parts, primals, tangents):
         derivative(lambda x: tuple(by_parts(x)[0])),
     )
     return (found, fine), (change, np.zeros((), jax.dtypes.float0))
-
-
-def logarithms_or_dense(x: Array, found, fine: jax.Array):
-    """Sign and logarithm of the magnitude of determinants, each ``(...)``, with finite derivatives; see `by_parts_or_dense`."""
-    if not is_possible(x):
-        return tuple(jnp.where(fine, part, jnp.nan) for part in found)
-
-    def by_dense_form():
-        others = _densely(slogdet.dispatch, x)
-        return tuple(jnp.where(fine, part, other) for part, other in zip(found, others, strict=True))
-
-    return lax.cond(any_of_all(~fine), by_dense_form, lambda: tuple(found))

@@ -40,8 +40,23 @@ def norm(a: Array):
     return jnp.broadcast_to(jnp.max(rows, axis=(-2, -1), keepdims=True), (*a.shape[:-2], 1, 1))
 
 
+def signs(n: int, dtype):
+    """A column of signs without a pattern, (n, 1): the high bits of multiples of the golden ratio."""
+    i = lax.iota(jnp.uint32, n) * jnp.uint32(2654435769)
+    return jnp.where(i >> 31, 1, -1).astype(dtype)[:, None]
+
+
+def probes(n: int, dtype):
+    """A constant, an alternating and an irregular column of signs, (n, 3).
+
+    The solutions for them show how large the inverse is: no null vector that users have is nearly orthogonal to all of them.
+    """
+    alternating = jnp.where(lax.iota(jnp.int32, n) % 2 == 0, 1, -1).astype(dtype)[:, None]
+    return jnp.concatenate([jnp.ones_like(alternating), alternating, signs(n, dtype)], axis=-1)
+
+
 def row_sums(a: Array, v=None):
-    """The sums of magnitudes of each row, (..., m, 1), each column times an element of `v`, or upper bounds.
+    """The sum of magnitudes of each row, (..., m, 1), each column multiplied by an element of `v`, or an upper bound.
 
     Parameters
     ----------

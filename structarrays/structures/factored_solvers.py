@@ -189,12 +189,6 @@ def _error(r, x, b, size):
     return _norm(r) / jnp.maximum(size * _norm(x) + _norm(b), jnp.finfo(r.dtype).tiny)
 
 
-def signs(a):
-    """A column of signs, without a pattern: the high bits of multiples of the golden ratio."""
-    i = lax.iota(jnp.uint32, a.shape[-1]) * jnp.uint32(2654435769)
-    return jnp.where(i >> 31, 1, -1).astype(a.dtype)[:, None]
-
-
 def solved(x1, x2, method):
     """``(solution, ok)`` for a right-hand side of any structure and shape, by ``method(x1, b)`` on data ``(..., n, k)``."""
     data = (to_dense(x2) if x2.ndim == 1 else densify(x2, "linalg.solve")).data

@@ -15,7 +15,8 @@ from ..functions.linalg_solvers import det_by_slogdet, logarithms
 from .banded import Banded
 from .banded_products import has_structural_zeros
 from .diagonal import Identity
-from .factored_solvers import can_solve, signs, without_derivatives
+from .estimates import probes
+from .factored_solvers import can_solve, without_derivatives
 from .product import compose_pair, times_number
 
 
@@ -201,7 +202,7 @@ def stays_inverse(x) -> bool:
 def checked_inverse(x):
     """The `Inverse`, and whether there is one: what a solution for one right-hand side tells."""
     x_ = without_derivatives(x)
-    _, ok = solve.dispatch(x_, Dense._make((signs(x_),)))
+    _, ok = solve.dispatch(x_, Dense._make((probes(x.shape[-1], x.dtype),)))
     return Inverse._make((x,)), ok
 
 

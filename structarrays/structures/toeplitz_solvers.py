@@ -22,7 +22,8 @@ from ..kernels import toeplitz_solvers as kernel
 from ..kernels.banded_systems import mapped_together
 from ..kernels.flags import custom_jvp
 from ..kernels.toeplitz_iterations import LARGE
-from .dense_fallback import logarithms_or_dense, solution_or_dense
+from .dense_fallback import numbers_or_dense, solution_or_dense
+from .estimates import probes
 from .factored_solvers import by_equation, generically_regular, refined, solved, without_derivatives
 from .inverse import checked_inverse, stays_inverse
 from .toeplitz import Toeplitz, at_diagonals, covering, is_narrow, is_solved_as_dense, toeplitz
@@ -141,7 +142,8 @@ def _(x):
     values = covering(x).values
     factors = _factors(_is_definite(x), values)
     fine = _is_accurate(*lax.stop_gradient((values, factors)))
-    return tuple(Dense._make((part,)) for part in logarithms_or_dense(x, (factors.sign, factors.logabsdet), fine))
+    results = numbers_or_dense(slogdet.dispatch, x, (factors.sign, factors.logabsdet), fine)
+    return tuple(Dense._make((part,)) for part in results)
 
 
 def _is_accurate(values, factors):
@@ -150,11 +152,8 @@ def _is_accurate(values, factors):
     A zero pivot is accepted, since the matrix is singular.
     """
     x, z, regular = factors.columns
-    n = x.shape[-1]
-    i = lax.iota(jnp.uint32, n)
-    probes = jnp.stack([i * 0 + 1, (i % 2) * 2 - 1, ((i * jnp.uint32(2654435769)) >> 31) * 2 - 1])
-    probes = lax.bitcast_convert_type(probes, jnp.int32).astype(x.dtype).mT
-    found = kernel.times_inverse(x, z, jnp.broadcast_to(probes, (*x.shape[:-1], *probes.shape)))
+    vectors = probes(x.shape[-1], x.dtype)
+    found = kernel.times_inverse(x, z, jnp.broadcast_to(vectors, (*x.shape[:-1], *vectors.shape)))
     length = jnp.maximum(jnp.sum(jnp.abs(x), axis=-1), jnp.max(jnp.abs(found), axis=(-2, -1)))
     eps = jnp.finfo(x.dtype).eps
     condition = length * kernel.row_length(values)
