@@ -170,9 +170,6 @@ def _is_square(x) -> bool:
 
 
 def _scales(x, y) -> bool:
-    # A Toeplitz matrix with scaled rows or columns stores more entries than the two factors together.
-    if any(isinstance(z, Toeplitz) for z in (x, y)) and not any(type(z) is Identity for z in (x, y)):
-        return False
     return is_zero_outside(x) and is_zero_outside(y) and matmul.choose((x, y), {}) is not None
 
 
@@ -182,6 +179,13 @@ def _scales(x, y) -> bool:
 def _(x, y):
     result = matmul.dispatch(x, y)
     return result if type(result) is not Dense and stored(result) <= stored(x) + stored(y) else None
+
+
+@compose_pair.kernel(Diagonal, Toeplitz, when=lambda x, y: type(x) is not Identity)
+@compose_pair.kernel(Toeplitz, Diagonal, when=lambda x, y: type(y) is not Identity)
+def compose_scaled_toeplitz(x, y):
+    """Nothing: a Toeplitz matrix with scaled rows or columns stores more entries than the two factors together."""
+    return
 
 
 def product(*factors) -> Array:
