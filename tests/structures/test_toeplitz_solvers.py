@@ -293,7 +293,9 @@ def test_singular_matrices(name, definite):
     T = sa.assume(T, "positive_definite") if definite else T
     b = sa.asarray(np.random.default_rng(0).normal(size=N))
     compiled = np.asarray(jax.jit(sa.linalg.solve)(T, b))
-    if name == "cosines" and not definite:  # pivots of the dense form are rounding errors: a solution of a matrix beside it
+    if (
+        name == "cosines" and not definite
+    ):  # pivots of the dense form are rounding errors: a solution of a matrix beside it
         dense = scipy.linalg.toeplitz(SINGULAR[name])
         assert np.linalg.norm(dense @ compiled - b) <= 1e-12 * np.linalg.norm(dense) * np.linalg.norm(compiled)
         assert np.linalg.norm(compiled) > 1e12 * np.linalg.norm(b)
