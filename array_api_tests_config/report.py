@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+ROOT = Path(__file__).parent.parent
 PAGE = "docs/conformance.md"
 BEGIN, END = "<!-- structures: begin -->", "<!-- structures: end -->"
 
@@ -109,7 +110,7 @@ def documented_shares(structure: str) -> tuple[float, float]:
     """The shares of tests of the whole suite that see a structure, by the table of the page, less the chance of a sample; zero for
     structures that are not in the table.
     """
-    page = (Path(__file__).parent.parent / PAGE).read_text(encoding="utf-8")
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
     for line in page.partition(BEGIN)[2].partition(END)[0].splitlines():
         cells = [cell.strip() for cell in line.strip("| ").split("|")]
         if cells[0] == f"`{structure}`":
