@@ -5,10 +5,14 @@ may hold anything, NaN too, and no NaN comes out of it, not even of a derivative
 before anything is computed. All of it are selections by an index, which XLA fuses into what follows.
 """
 
+import functools
 import math
 
 import jax.numpy as jnp
 from jax import Array, lax
+
+from structarrays.core.jax_internals import lapack
+from structarrays.kernels import flags
 
 
 def mask(shape, lower: bool, offset: int = 0) -> Array:
@@ -85,17 +89,56 @@ def solve(a: Array, b: Array, *, lower: bool, unit_diagonal: bool) -> tuple[Arra
         x, ok = solve(a, columns, lower=lower, unit_diagonal=unit_diagonal)
         return jnp.moveaxis(x.reshape(rows_first.shape), 0, -2), ok
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    # LAPACK wants columns, XLA stores rows: the transpose is the same memory read by columns, where `a` itself would be
-    # copied. For one right-hand side that is a factor of three to five.
-    x = lax.linalg.triangular_solve(
-        jnp.broadcast_to(a, (*batch, n, n)).mT,
+    by_buffers = a.ndim == 2 and k <= _FEW and lapack.is_available(a.dtype)
+    substitute = _substitution_on_buffers if by_buffers else _substitution
+    x = substitute(
+        jnp.broadcast_to(a, (*batch, n, n)),
         jnp.broadcast_to(b, (*batch, n, k)),
-        left_side=True,
-        lower=not lower,
-        transpose_a=True,
+        lower=lower,
         unit_diagonal=unit_diagonal,
     )
     if unit_diagonal:
         return x, jnp.array(True)
     regular = jnp.all(diagonal(a) != 0, axis=-1)
     return jnp.where(regular[..., None, None], x, jnp.nan), jnp.all(regular)
+
+
+_FEW = 16
+"""Up to how many right-hand sides a copy of the matrix takes a notable part of the time."""
+
+
+def _substitution(a, b, *, lower, unit_diagonal, transposed=False):
+    """Solution of ``T @ x = b``, or of ``T.T @ x = b``."""
+    # LAPACK reads columns, XLA stores rows: the transpose is the same memory read by columns, where `a` itself would be copied.
+    return lax.linalg.triangular_solve(
+        a.mT, b, left_side=True, lower=not lower, transpose_a=not transposed, unit_diagonal=unit_diagonal
+    )
+
+
+def _substitution_on_buffers(a, b, **which):
+    """The same for one matrix. On CPUs nothing is copied: jaxlib 0.12 copies the transpose, which takes three times as long as the solution."""
+
+    def solution(b, transposed):
+        options = {**which, "transposed": transposed}
+        on_cpu = flags.custom_vmap(functools.partial(lapack.substitute, **options))
+
+        @on_cpu.def_vmap
+        def on_cpu_batched(size, batched, a, b):
+            if batched[0]:
+                return _substitution(a, b if batched[1] else jnp.broadcast_to(b, (size, *b.shape)), **options), True
+            n, k = b.shape[-2:]
+            x = _substitution(a, jnp.moveaxis(b, 0, 1).reshape(n, size * k), **options)
+            return jnp.moveaxis(x.reshape(n, size, k), 1, 0), True
+
+        return lax.platform_dependent(a, b, cpu=on_cpu, default=functools.partial(_substitution, **options))
+
+    def product(x):
+        data = with_diagonal(a, 1) if which["unit_diagonal"] else a
+        return triangle(data, which["lower"]) @ x
+
+    return lax.custom_linear_solve(
+        product,
+        b,
+        solve=lambda _, b: solution(b, transposed=False),
+        transpose_solve=lambda _, b: solution(b, transposed=True),
+    )
