@@ -63,7 +63,7 @@ class Sparse(Array):
     ``nnz * min(p, nnz')`` or ``nnz' * min(m, nnz)``; where these take more memory than the dense form it is dense. `padded` says
     whether some may be unused; these stand last, with coordinates out of range.
 
-    Arrays of `scipy.sparse` are no operands: `from_scipy` converts them.
+    Operators convert arrays of `scipy.sparse` to `Sparse` ones.
 
     Examples
     --------
