@@ -164,9 +164,9 @@ def test_a_base_that_is_nearly_singular(small, rng):
     assert np.isnan(compiled).all() or np.allclose(compiled, expected, rtol=1e-8)
     log = float(jax.jit(lambda x: sa.linalg.slogdet(x).logabsdet.to_jax())(x))
     assert np.isnan(log) or np.isclose(log, np.linalg.slogdet(matrix)[1], rtol=1e-8)
-    if small == 0:
-        with sa.densify("error"), pytest.raises(np.linalg.LinAlgError, match="its dense form was not tried"):
-            sa.linalg.solve(x, right)
+    if small == 0:  # another entry replaces the zero, and the update takes it back
+        with sa.densify("error"):
+            check(sa.linalg.solve(x, right), expected, rtol=1e-8)
 
 
 def test_nan_is_no_bad_pivot(rng):
