@@ -5,7 +5,7 @@ from typing import NamedTuple
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import function
-from ..kernels import linalg_dense
+from ..kernels import linalg_dense, spectra
 from . import linalg_checks as check
 
 
@@ -143,6 +143,11 @@ def eigh(x: Array, /) -> EighResult:
     TypeError
         If `x` is boolean.
 
+    Notes
+    -----
+    Eigenvectors of repeated eigenvalues have no derivatives. What depends on them is NaN, infinite or above 1e150 (in 32 bits 1e15), and
+    so are such second derivatives of the eigenvalues. See `eigvalsh`.
+
     Examples
     --------
     >>> import structarrays as sa
@@ -155,7 +160,7 @@ def eigh(x: Array, /) -> EighResult:
 
 @eigh.kernel(Dense)
 def _(x):
-    return tuple(Dense._make((data,)) for data in linalg_dense.eigh(x.data))
+    return tuple(Dense._make((data,)) for data in spectra.eigh(x.data))
 
 
 @function("x", prefix="linalg.")
@@ -179,6 +184,12 @@ def eigvalsh(x: Array, /) -> Array:
     TypeError
         If `x` is boolean.
 
+    Notes
+    -----
+    First derivatives of symmetric functions of the eigenvalues, such as sums, are right for repeated eigenvalues as well. Second
+    derivatives that depend on repeated eigenvalues are NaN, infinite or above 1e150 (in 32 bits 1e15): they cannot be computed from the
+    eigenvalues alone. For the sum of squares use the Frobenius norm, and for the trace of a function `expm`, `sqrtm` or powers.
+
     Examples
     --------
     >>> import structarrays as sa
@@ -191,7 +202,7 @@ def eigvalsh(x: Array, /) -> Array:
 
 @eigvalsh.kernel(Dense)
 def _(x):
-    return Dense._make((linalg_dense.eigvalsh(x.data),))
+    return Dense._make((spectra.eigvalsh(x.data),))
 
 
 @function("x", prefix="linalg.")
@@ -221,6 +232,11 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
     TypeError
         If `x` is boolean.
 
+    Notes
+    -----
+    Singular vectors of repeated singular values have no derivatives. What depends on them is NaN, infinite or above 1e150 (in 32 bits
+    1e15), and so are such second derivatives of the singular values. See `svdvals`.
+
     Examples
     --------
     >>> import structarrays as sa
@@ -233,7 +249,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
 
 @svd.kernel(Dense)
 def _(x, *, full_matrices):
-    return tuple(Dense._make((data,)) for data in linalg_dense.svd(x.data, full_matrices=full_matrices))
+    return tuple(Dense._make((data,)) for data in spectra.svd(x.data, full_matrices=full_matrices))
 
 
 @function("x", prefix="linalg.")
@@ -257,6 +273,12 @@ def svdvals(x: Array, /) -> Array:
     TypeError
         If `x` is boolean.
 
+    Notes
+    -----
+    First derivatives of symmetric functions of the singular values, such as sums, are right for repeated singular values as well. Second
+    derivatives that depend on repeated singular values are NaN, infinite or above 1e150 (in 32 bits 1e15): they cannot be computed from the
+    singular values alone. `matrix_norm` has right ones of the nuclear and of the Frobenius norm.
+
     Examples
     --------
     >>> import structarrays as sa
@@ -269,7 +291,7 @@ def svdvals(x: Array, /) -> Array:
 
 @svdvals.kernel(Dense)
 def _(x):
-    return Dense._make((linalg_dense.svdvals(x.data),))
+    return Dense._make((spectra.svdvals(x.data),))
 
 
 @function("x", prefix="linalg.")

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy
 from jax import Array, lax
 
-from structarrays.kernels import determinants, elementwise, scaling, statistical
+from structarrays.kernels import determinants, elementwise, scaling, spectra, statistical
 
 from .flags import custom_jvp
 
@@ -211,17 +211,6 @@ def _rows_in_order(x, exchanged):
 # Spectra
 
 
-def eigh(x: Array, /) -> tuple[Array, Array]:
-    """Eigenvalues, ascending, and eigenvectors of the Hermitian part of ``x``."""
-    eigenvalues, eigenvectors = jnp.linalg.eigh(x)
-    return eigenvalues, eigenvectors
-
-
-def eigvalsh(x: Array, /) -> Array:
-    """Eigenvalues, ascending, of the Hermitian part of ``x``."""
-    return jnp.linalg.eigvalsh(x)
-
-
 def eig(x: Array, /) -> tuple[Array, Array]:
     """Eigenvalues and right eigenvectors, both complex. On CPU (and, in newer JAX, NVIDIA GPU) only."""
     x, scale = _of_moderate_size(x)
@@ -245,17 +234,6 @@ def _of_moderate_size(x):
     return x * divisor, factor[..., 0]
 
 
-def svd(x: Array, /, *, full_matrices: bool = True) -> tuple[Array, Array, Array]:
-    """``U``, the singular values, descending, and ``Vh``."""
-    u, s, vh = jnp.linalg.svd(x, full_matrices=full_matrices)
-    return u, s, vh
-
-
-def svdvals(x: Array, /) -> Array:
-    """Singular values, descending."""
-    return jnp.linalg.svd(x, compute_uv=False)
-
-
 def _relative_tolerance(x: Array, rtol: float | Array | None) -> Array:
     """``rtol``, by default ``max(m, n) * eps``, as a real array that broadcasts against singular values."""
     if rtol is None:
@@ -265,7 +243,7 @@ def _relative_tolerance(x: Array, rtol: float | Array | None) -> Array:
 
 def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     """Number of singular values above ``rtol`` times the largest."""
-    s = svdvals(x)
+    s = spectra.svdvals(x)
     if s.shape[-1] == 0:
         return jnp.zeros(x.shape[:-2], int)
     return jnp.sum(s > _relative_tolerance(x, rtol) * s[..., :1], axis=-1, dtype=int)
@@ -328,11 +306,11 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: int | float | str |
         extremum = statistical.max if ord > 0 else statistical.min
         result = extremum(sums, axis=-1)
     elif ord == "nuc":
-        result = jnp.sum(svdvals(x), axis=-1)
+        result = spectra.nuclear_norm(x)
     elif ord == 2:
-        result = svdvals(x)[..., 0]
+        result = spectra.svdvals(x)[..., 0]
     elif ord == -2:
-        result = svdvals(x)[..., -1]
+        result = spectra.svdvals(x)[..., -1]
     else:
         raise ValueError(f"matrix_norm: ord must be 'fro', 'nuc', ±1, ±2 or ±inf, not {ord!r}")
     return result[..., None, None] if keepdims else result

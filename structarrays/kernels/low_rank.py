@@ -14,6 +14,7 @@ import numpy as np
 
 from structarrays.kernels.linalg_dense import qr
 
+from . import spectra
 from .flags import custom_jvp
 
 
@@ -23,7 +24,7 @@ def svd(u, v):
     Golub and Van Loan, *Matrix Computations*, 4th edition, 5.4.9: the singular values are those of ``Ru @ Rv.mT``.
     """
     (qu, ru), (qv, rv) = qr(u), qr(v)
-    left, s, right = jnp.linalg.svd(ru @ rv.mT, full_matrices=False)
+    left, s, right = spectra.svd(ru @ rv.mT, full_matrices=False)
     return qu @ left, s, qv.conj() @ _adjoint(right)
 
 
@@ -35,7 +36,7 @@ def _adjoint(x):
 def singular_values(u, v):
     """The singular values, descending, (..., q)."""
     (_, ru), (_, rv) = qr(u), qr(v)
-    return jnp.linalg.svd(ru @ rv.mT, compute_uv=False)
+    return spectra.svdvals(ru @ rv.mT)
 
 
 @singular_values.defjvp

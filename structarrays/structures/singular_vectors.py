@@ -14,6 +14,7 @@ from ..functions.linalg import matmul, matrix_transpose, qr, svd
 from ..functions.linalg_spectra import SVDResult
 from ..functions.rounding_and_parts import conj
 from ..kernels import low_rank as kernel
+from ..kernels import spectra
 from .banded import Banded
 from .banded_products import has_structural_zeros
 from .diagonal import Diagonal
@@ -125,6 +126,6 @@ def _updated(q, r, x):
     u, v = (p._dense() for p in x.parts)
     new = kernel.orthonormal_beside(lambda data: matmul(q, Dense._make((within(data),)))._dense(), u)
     rows = jnp.concatenate([r + within(u) @ v.mT, (new.mT.conj() @ u) @ v.mT], axis=-2)
-    left, values, vh = jnp.linalg.svd(rows, full_matrices=False)
+    left, values, vh = spectra.svd(rows, full_matrices=False)
     n = r.shape[-1]
     return left[..., :n, :], new, left[..., n:, :], values, vh

@@ -1,0 +1,133 @@
+"""Second derivatives of eigenvalues and singular values where some are repeated: right, or not to be mistaken for right ones."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import structarrays as sa
+
+
+def orthogonal(rng, n, dtype=float):
+    data = rng.normal(size=(n, n))
+    return np.linalg.qr(data + 1j * rng.normal(size=(n, n)) if dtype is complex else data)[0]
+
+
+def second_derivatives(f):
+    """At zero, by all orders of forward and reverse mode, compiled, and mapped."""
+
+    def forward(g):
+        return lambda s: jax.jvp(g, (s,), (1.0,))[1]
+
+    reverse = jax.grad
+    orders = [forward(forward(f)), forward(reverse(f)), reverse(forward(f)), reverse(reverse(f))]
+    found = [order(0.0) for order in orders]
+    found += jax.jit(lambda s: [order(s) for order in orders])(0.0)
+    found += list(jax.vmap(orders[1])(jnp.zeros(2)))
+    return np.array(found)
+
+
+def by_differences(f, step=2e-3):
+    """Of a function that NumPy evaluates, with an error of the order of the fourth power of the step."""
+    weights = {-2: -1, -1: 16, 0: -30, 1: 16, 2: -1}
+    return sum(w * f(k * step) for k, w in weights.items()) / (12 * step**2)
+
+
+VALUES = np.array([1.0, 1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("columns", [4, 3])
+@pytest.mark.parametrize("norm", [2, "nuc"])
+def test_norms(norm, columns, dtype, rng):
+    """The largest singular value is simple, and the sum of all is smooth."""
+    base = orthogonal(rng, 4, dtype)[:, :columns] * VALUES[:columns] @ orthogonal(rng, columns, dtype)
+    change = orthogonal(rng, 4, dtype)[:, :columns]
+    expected = by_differences(lambda s: np.linalg.norm(base + s * change, ord=norm))
+    found = second_derivatives(lambda s: sa.linalg.matrix_norm(sa.asarray(base + s * change), ord=norm).data)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    found = second_derivatives(lambda s: sa.linalg.matrix_norm(sa.asarray(base.T + s * change.T), ord=norm).data)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("structure", [sa.asarray, sa.Symmetric])
+def test_values_beside_repeated_ones(structure, rng):
+    """A matrix of rank one has many singular values zero; a projection has many eigenvalues one."""
+    n = 6
+    u = rng.normal(size=n)
+    change = rng.normal(size=(n, n))
+    change += change.T
+    found = second_derivatives(lambda s: sa.linalg.svdvals(structure(np.outer(u, u) + s * change)).data[0])
+    expected = by_differences(lambda s: np.linalg.svdvals(np.outer(u, u) + s * change)[0])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    projection = np.eye(n) - np.outer(u, u) / (u @ u)
+    found = second_derivatives(lambda s: sa.linalg.eigvalsh(structure(projection + s * change)).data[0])
+    expected = by_differences(lambda s: np.linalg.eigvalsh(projection + s * change)[0])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_simple_values(rng):
+    """As those of all functions of matrices without repeated values."""
+    a, b = rng.normal(size=(2, 5, 5)) + 1j * rng.normal(size=(2, 5, 5))
+    a, b = a + a.conj().T, b + b.conj().T
+
+    def of_numpy(values):
+        return np.sum(np.sin(values))
+
+    found = second_derivatives(lambda s: jnp.sum(jnp.sin(sa.linalg.eigvalsh(sa.asarray(a + s * b)).data)))
+    np.testing.assert_allclose(found, by_differences(lambda s: of_numpy(np.linalg.eigvalsh(a + s * b))), rtol=1e-5)
+    found = second_derivatives(lambda s: jnp.sum(jnp.sin(sa.linalg.svdvals(sa.asarray(a + s * b)).data)))
+    np.testing.assert_allclose(found, by_differences(lambda s: of_numpy(np.linalg.svdvals(a + s * b))), rtol=1e-5)
+
+
+def rotated(rng):
+    return orthogonal(rng, 4) * VALUES @ orthogonal(rng, 4)
+
+
+def symmetric(rng):
+    vectors = orthogonal(rng, 4)
+    return vectors * VALUES @ vectors.T
+
+
+def two_chains(s, n=40):
+    """Two chains of masses without a connection between them, but for `s`."""
+    beside = jnp.where(jnp.arange(n - 1) == n // 2 - 1, s, -1.0)
+    return sa.tridiagonal(beside, jnp.full(n, 3.0), beside)
+
+
+STRUCTURES = {
+    "Dense": lambda a, b, s: sa.asarray(a + s * b),
+    "Symmetric": lambda a, b, s: sa.Symmetric(a + s * b),
+    "BlockDiagonal": lambda a, b, s: sa.BlockDiagonal(jnp.stack([a + s * b, 2 * a])),
+    "Kronecker": lambda a, b, s: sa.Kronecker(a + s * b, np.array([[2.0, 1.0], [0.0, 1.0]])),
+    "Banded": lambda a, b, s: two_chains(s),
+    "LowRank": lambda a, b, s: sa.LowRank(jnp.concatenate([a + s * b, jnp.zeros((8, 4))]), np.eye(12)[:, 3:7]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [(name, "svdvals") for name in STRUCTURES]
+    + [(name, "eigvalsh") for name in STRUCTURES if name not in ("Kronecker", "LowRank")],
+)
+def test_what_depends_on_repeated_values(name, function, rng):
+    """The sum of the cubes: no rule for the values alone can tell its second derivative."""
+    make = STRUCTURES[name]
+    a = symmetric(rng) if function == "eigvalsh" or name == "Symmetric" else rotated(rng)
+    b = rng.normal(size=(4, 4))
+    b += b.T
+
+    def cubes(s):
+        return jnp.sum(getattr(sa.linalg, function)(make(a, b, s)).data ** 3)
+
+    first = jax.grad(cubes)(0.0)
+    dense = np.asarray(make(a, b, 1.0)) - np.asarray(make(a, b, 0.0))
+    base = np.asarray(make(a, b, 0.0))
+    if function == "eigvalsh":
+        expected = 3 * np.trace(base @ base @ dense)
+    else:
+        u, s, vh = np.linalg.svd(base, full_matrices=False)
+        expected = 3 * np.sum((u * s**2 @ vh) * dense)
+    np.testing.assert_allclose(first, expected, rtol=1e-10, atol=1e-10 * np.linalg.norm(base) ** 3)
+    found = np.abs(second_derivatives(cubes))
+    assert np.all(np.isnan(found) | (found > 1e150)), found
