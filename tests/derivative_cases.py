@@ -497,7 +497,7 @@ MATRICES = {
     ),
     "KroneckerSum": (
         lambda t, m: m.kronecker_sum(m.dense(dominant(t, 2)), m.dense(dominant(t, 3))),
-        ("solve", "inv", "matmul", "expm", "expm_multiply"),
+        ("solve", "slogdet", "inv", "matmul", "expm", "expm_multiply"),
     ),
     "KroneckerSum, large": (
         lambda t, m: m.kronecker_sum(
@@ -518,7 +518,7 @@ MATRICES = {
             m.kronecker(m.dense(t.few(6, 6) / 6 + np.diag(eye(6))), m.dense(t.few(7, 7) / 7 + np.diag(eye(7)))),
             m.identity(42, t(1)[0] + 2),
         ),
-        ("solve", "matmul"),
+        ("solve", "slogdet", "matmul"),
     ),
     "Kronecker definite + identity": (
         lambda t, m: m.total(
@@ -549,7 +549,8 @@ MATRICES = {
         ("solve", "slogdet", "matmul"),
     ),
     "Sum of few rows": (
-        lambda t, m: m.total(m.diagonal(t(N) + eye(N)), m.low_rank(t(N, 1) / 3, t(N, 1) / 3)),
+        # The singular values are far apart, for differences of second order.
+        lambda t, m: m.total(m.diagonal(t(N) / 8 + eye(N)), m.low_rank(t(N, 1) / 3, t(N, 1) / 3)),
         (*SYSTEM, "svdvals"),
     ),
     "Product": (lambda t, m: m.product(m.triangular(dominant(t, N)), m.triangular(dominant(t, N), False)), SYSTEM),
@@ -573,7 +574,7 @@ MATRICES = {
         ("lstsq", "residues", "qr", "svd", "pinv", "svdvals", "nuclear norm"),
     ),
     "tall Dense complex": (
-        lambda t, m: m.dense(t.complex(6, 3) + np.eye(6, 3) * 2),
+        lambda t, m: m.dense(t.complex(6, 3) / 2 + np.eye(6, 3) * eye(3, 2.0)),
         ("lstsq", "residues", "qr", "svd", "pinv"),
     ),
     "wide Dense": (lambda t, m: m.dense(_tall(t, 8, 5).T), ("lstsq", "svd", "pinv", "svdvals")),
@@ -583,8 +584,9 @@ MATRICES = {
     ),
     "LowRank": (
         lambda t, m: m.low_rank(t(8, 2), t(7, 2)),
-        ("pinv", "lstsq", "norm", "spectral norm", "nuclear norm", "matmul", "compress"),
+        ("pinv", "lstsq", "norm", "spectral norm", "nuclear norm", "compress"),
     ),
+    "square LowRank": (lambda t, m: m.low_rank(t(8, 2), t(8, 2)), ("matmul",)),
     "tall Kronecker": (
         lambda t, m: m.kronecker(m.dense(_tall(t, 3, 2)), m.dense(_tall(t, 2, 2, 3.1))),
         ("lstsq", "pinv", "svdvals"),
@@ -708,8 +710,6 @@ FORMS = {
 # These cases have first derivatives only. Second derivatives need derivatives of eigenvectors of general matrices, which JAX lacks.
 FIRST_ONLY = {
     "eigenvalues": ("Dense", {"eigvals": FUNCTIONS["eigvals"]}),
-    "general KroneckerSum": ("KroneckerSum", {"slogdet": FUNCTIONS["slogdet"]}),
-    "general Kronecker + identity": ("Kronecker + identity", {"slogdet": FUNCTIONS["slogdet"]}),
 }
 
 

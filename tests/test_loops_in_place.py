@@ -30,6 +30,7 @@ from structarrays.kernels import (
     bands,
     block_tridiagonal,
     indefinite,
+    kronecker_determinants,
     kronecker_schur,
     loops,
     matrix_functions,
@@ -253,6 +254,15 @@ add("sign of a permutation", permutations.sign, integers(N), temporary=6, passes
 square = array(SMALL, SMALL)
 add("indefinite", functools.partial(indefinite._factor, hermitian=True), square)
 add("square root", matrix_functions._sqrt_triangular, array(SMALL, SMALL, dtype=complex), passes=SMALL)
+add(
+    "sum of resolvents",
+    kronecker_determinants._sum_of_resolvents,
+    array(20, 20, dtype=complex),
+    array(N, dtype=complex),
+    array(N, dtype=complex),
+    temporary=12,
+    passes=20 * N,
+)
 add(
     "Kronecker Schur",
     lambda t, shift, b: kronecker_schur._backwards([t, t], jnp.ones(()), shift, b, adds=True),

@@ -77,7 +77,7 @@ def eig(x: Array, /) -> EigResult:
 
 @eig.kernel(Dense)
 def _(x):
-    return tuple(Dense._make((data,)) for data in linalg_dense.eig(x.data))
+    return tuple(Dense._make((data,)) for data in spectra.eig(x.data))
 
 
 @function("x", prefix="linalg.")
@@ -117,7 +117,7 @@ def eigvals(x: Array, /) -> Array:
 
 @eigvals.kernel(Dense)
 def _(x):
-    return Dense._make((linalg_dense.eigvals(x.data),))
+    return Dense._make((spectra.eigvals(x.data),))
 
 
 @function("x", prefix="linalg.")

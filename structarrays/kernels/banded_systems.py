@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from .flags import custom_vmap
+from .undefined import nan_unless
 
 
 def solve(kernel, matrix, ranks, matvec, b, factor=None):
@@ -76,7 +77,7 @@ def divide(diag, b, positive_definite):
     """Solve by a diagonal matrix, diag (..., n)."""
     diag = diag[..., None]
     bad = jnp.any(diag.real <= 0 if positive_definite else diag == 0, axis=-2, keepdims=True)
-    return jnp.where(bad, jnp.nan, b / diag), ~jnp.any(bad)
+    return nan_unless(~bad, b / diag), ~jnp.any(bad)
 
 
 def for_whole_batch(kernel):

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from structarrays.kernels import banded_lu, banded_systems, cyclic_reduction, determinants
+from structarrays.kernels.undefined import nan_unless
 
 # Rows of a block up to which the loop over the columns is faster than LAPACK's elimination with exchanges, or its Cholesky factor.
 _SMALL = 24
@@ -161,7 +162,7 @@ def lu_solve(factors, exchanges, right, b, transposed: bool):
     )
     x = steps(factors, order, right, _in_blocks(b, m))
     regular = jnp.all(cyclic_reduction.main_diagonals(factors[..., :m, :]) != 0, (-2, -1))
-    return jnp.where(regular[..., None, None], x.reshape(*x.shape[:-3], *b.shape[-2:]), jnp.nan), jnp.all(regular)
+    return nan_unless(regular[..., None, None], x.reshape(*x.shape[:-3], *b.shape[-2:])), jnp.all(regular)
 
 
 def hermitian_part(lower, diagonal, upper):

@@ -299,7 +299,7 @@ def _gradients(factors, shift, spectrum, diagonal):
     spectrum by the factor's eigenvalues.
     """
     bases = [eigenbasis(f, d) for f, d in zip(factors, diagonal, strict=True)]
-    weights, by_shift = _weights(spectrum, _as(shift.dtype, [values for values, _ in bases]), shift)
+    weights, by_shift = weights_of(spectrum, _as(shift.dtype, [values for values, _ in bases]), shift)
     return tuple(
         w if q is None else (q * w[..., None, :]) @ q.conj().mT for w, (_, q) in zip(weights, bases, strict=True)
     ), by_shift
@@ -309,7 +309,7 @@ def _as(dtype, arrays):
     return [a.astype(dtype) for a in arrays]
 
 
-def _weights(spectrum, values, shift):
+def weights_of(spectrum, values, shift):
     """The derivative of the sum of the logarithms of the spectrum by the eigenvalues of each factor and by the shift."""
     eigenvalues, pull = jax.vjp(spectrum, values, shift)
     return pull(1 / eigenvalues)
@@ -327,21 +327,21 @@ def _(spectrum, diagonal, primals, tangents):
     rotated = [d if q is None else q.conj().mT @ d @ q for d, (_, q) in zip(changes, bases, strict=True)]
     slopes = [r if is_diagonal else triangles.diagonal(r) for r, is_diagonal in zip(rotated, diagonal, strict=True)]
     _, (on_diagonal, by_shift) = jax.jvp(
-        functools.partial(_weights, spectrum), (values, shift), (_as(shift.dtype, slopes), change)
+        functools.partial(weights_of, spectrum), (values, shift), (_as(shift.dtype, slopes), change)
     )
     results = []
     for i, (r, (_, q), on) in enumerate(zip(rotated, bases, on_diagonal, strict=True)):
         if q is None:
             results.append(on)
             continue
-        ratio = _rows(_slope(spectrum, values, shift, i), i - len(values), len(values))
+        ratio = rows_of(slope_of(spectrum, values, shift, i), i - len(values), len(values))
         off = -(ratio @ ratio.mT) * r
         identity = jnp.eye(r.shape[-1], dtype=bool)
         results.append(q @ jnp.where(identity, on[..., :, None], off) @ q.conj().mT)
     return _gradients(*primals, spectrum, diagonal), (tuple(results), by_shift)
 
 
-def _slope(spectrum, values, shift, i):
+def slope_of(spectrum, values, shift, i):
     """The derivative of the logarithm of the spectrum by the eigenvalues of one factor."""
 
     def of_one(v):
@@ -351,7 +351,7 @@ def _slope(spectrum, values, shift, i):
     return slope / eigenvalues
 
 
-def _rows(tensor, axis, axes):
+def rows_of(tensor, axis, axes):
     """One of the last `axes` axes in front of the others, which become one."""
     moved = jnp.moveaxis(tensor, axis, tensor.ndim - axes)
     return flat(moved, axes - 1) if axes > 1 else moved[..., None]

@@ -1,4 +1,4 @@
-r"""Systems and determinants of Kronecker products and sums with factors that need not be Hermitian, on plain JAX arrays.
+r"""Systems of Kronecker products and sums with factors that need not be Hermitian, on plain JAX arrays.
 
 With the Schur forms :math:`A_i = U_i T_i U_i^H`, whose :math:`T_i` are upper triangular, both :math:`A_1 \otimes \dots \otimes A_k + c I` and
 :math:`A_1 \oplus \dots \oplus A_k + c I` are unitarily similar to the same with :math:`T_i`: upper triangular matrices, whose systems are
@@ -13,7 +13,7 @@ import math
 import jax.numpy as jnp
 from jax import lax
 
-from structarrays.kernels import determinants, linalg_dense, triangles
+from structarrays.kernels import triangles
 from structarrays.kernels.kronecker import apply_along, spread_number, sum_spectrum
 
 
@@ -139,14 +139,3 @@ def _times(uppers, y):
         else:
             y = apply_along(t, y, i - count - 1, transpose=False, conjugate=False)
     return y
-
-
-def slogdet(factors, shift, spectrum, diagonal):
-    """Sign and logarithm of the magnitude of the determinant, from the eigenvalues of the factors; the derivative goes through their
-    eigenvectors.
-    """
-    values = [f if d else linalg_dense.eigvals(f) for f, d in zip(factors, diagonal, strict=True)]
-    dtype = jnp.result_type(shift, jnp.complex64)
-    eigenvalues = spectrum([v.astype(dtype) for v in values], shift.astype(dtype))
-    sign, logabsdet = determinants.sign_and_logarithm(eigenvalues, tuple(range(-len(values), 0)))
-    return (sign if jnp.iscomplexobj(shift) else jnp.sign(sign.real)), logabsdet

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy
 from jax import Array, lax
 
-from structarrays.kernels import determinants, elementwise, scaling, spectra, statistical
+from structarrays.kernels import determinants, elementwise, spectra, statistical
 
 from .flags import custom_jvp
 
@@ -208,30 +208,7 @@ def _rows_in_order(x, exchanged):
     return tuple(tuple(rows[..., i, j] for j in range(2)) for i in range(2))
 
 
-# Spectra
-
-
-def eig(x: Array, /) -> tuple[Array, Array]:
-    """Eigenvalues and right eigenvectors, both complex. On CPU (and, in newer JAX, NVIDIA GPU) only."""
-    x, scale = _of_moderate_size(x)
-    eigenvalues, eigenvectors = jnp.linalg.eig(x)
-    return eigenvalues * scale, eigenvectors
-
-
-def eigvals(x: Array, /) -> Array:
-    """Eigenvalues, complex."""
-    x, scale = _of_moderate_size(x)
-    return jnp.linalg.eigvals(x) * scale
-
-
-def _of_moderate_size(x):
-    """Matrices divided by powers of two, and these powers, (..., 1).
-
-    LAPACK's geev scales matrices with very large or very small elements, but the LAPACK of SciPy 1.17 does not scale the eigenvalues back.
-    """
-    exponent = scaling.exponent(lax.stop_gradient(jnp.max(jnp.abs(x), axis=(-2, -1), keepdims=True, initial=0)))
-    divisor, factor = (scaling.power_of_two(e, _real_dtype(x)) for e in (-exponent, exponent))
-    return x * divisor, factor[..., 0]
+# What follows from singular values
 
 
 def _relative_tolerance(x: Array, rtol: float | Array | None) -> Array:

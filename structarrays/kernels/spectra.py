@@ -11,11 +11,12 @@ largest value, say, where smaller ones are repeated. `nuclear_norm` has derivati
 """
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
+from structarrays.kernels import scaling
 from structarrays.kernels.flags import custom_jvp
 
-__all__ = ["eigh", "eigvalsh", "nuclear_norm", "svd", "svdvals"]
+__all__ = ["are_dependent", "eig", "eigh", "eigvals", "eigvalsh", "nuclear_norm", "svd", "svdvals"]
 
 
 def _adjoint(x: Array) -> Array:
@@ -81,6 +82,55 @@ def _eigvalsh(x):
 def _eigvalsh_jvp(primals, tangents):
     values, vectors = _eigh(*primals)
     return values, _diagonal(_adjoint(vectors) @ tangents[0] @ vectors)
+
+
+# ---- square matrices -------------------------------------------------------------------------------------------------
+
+
+def eig(x: Array) -> tuple[Array, Array]:
+    """Eigenvalues and right eigenvectors, both complex. On CPU (and, in newer JAX, NVIDIA GPU) only."""
+    x, scale = _of_moderate_size(x)
+    values, vectors = jnp.linalg.eig(x)
+    return values * scale, vectors
+
+
+@custom_jvp
+def eigvals(x: Array) -> Array:
+    """Eigenvalues, complex. Those of a defective matrix have no derivatives, so that the tangents are NaN."""
+    x, scale = _of_moderate_size(x)
+    return jnp.linalg.eigvals(x) * scale
+
+
+@eigvals.defjvp
+def _eigvals_jvp(primals, tangents):
+    values, vectors = eig(*primals)
+    inverse = jnp.linalg.inv(vectors)
+    moved = jnp.sum((inverse @ tangents[0]) * vectors.mT, axis=-1)
+    # A factor, and no selection: the reverse of a selection gives zeros.
+    return values, moved * jnp.where(are_dependent(vectors, inverse, -0.75), jnp.nan, 1)[..., None]
+
+
+def are_dependent(vectors: Array, inverse: Array, power: float) -> Array:
+    """Whether the condition number of eigenvectors exceeds a power of the rounding error, for each matrix.
+
+    Products with the eigenvectors and their inverse have errors of this number times the rounding error, or more.
+    """
+
+    def size(x):
+        return jnp.sqrt(jnp.sum(x.real**2 + x.imag**2, axis=(-2, -1)))
+
+    n = max(vectors.shape[-1], 1)
+    return ~(size(vectors) * size(inverse) / n <= jnp.finfo(vectors.dtype).eps ** power)
+
+
+def _of_moderate_size(x):
+    """Matrices divided by powers of two, and these powers, (..., 1).
+
+    LAPACK's geev scales matrices with very large or very small elements, but the LAPACK of SciPy 1.17 does not scale the eigenvalues back.
+    """
+    exponent = scaling.exponent(lax.stop_gradient(jnp.max(jnp.abs(x), axis=(-2, -1), keepdims=True, initial=0)))
+    divisor, factor = (scaling.power_of_two(e, jnp.finfo(x.dtype).dtype) for e in (-exponent, exponent))
+    return x * divisor, factor[..., 0]
 
 
 # ---- all matrices ----------------------------------------------------------------------------------------------------

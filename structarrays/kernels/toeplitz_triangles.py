@@ -8,6 +8,7 @@ from jax import lax
 
 from structarrays.kernels import toeplitz
 from structarrays.kernels.convolution import transforms
+from structarrays.kernels.undefined import nan_unless
 
 # So many rows are solved as a dense triangle, and so many parts are taken together at each level above.
 _LEAF, _PARTS = 128, 8
@@ -54,7 +55,7 @@ def solve(c, b):
     spectra = [_spectra(c, leaf * _PARTS**i, parts if i == levels - 1 else _PARTS) for i in range(levels)]
     x = _substituted(x, 0, triangle, spectra, leaf)[..., :n]
     singular = c[..., :1] == 0
-    return jnp.where(singular, jnp.nan, x).mT, ~jnp.any(singular)
+    return nan_unless(~singular, x).mT, ~jnp.any(singular)
 
 
 def _padded(x, size):

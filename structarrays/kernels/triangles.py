@@ -13,6 +13,7 @@ from jax import Array, lax
 
 from structarrays.core.jax_internals import lapack
 from structarrays.kernels import flags
+from structarrays.kernels.undefined import nan_unless
 
 
 def mask(shape, lower: bool, offset: int = 0) -> Array:
@@ -100,7 +101,7 @@ def solve(a: Array, b: Array, *, lower: bool, unit_diagonal: bool) -> tuple[Arra
     if unit_diagonal:
         return x, jnp.array(True)
     regular = jnp.all(diagonal(a) != 0, axis=-1)
-    return jnp.where(regular[..., None, None], x, jnp.nan), jnp.all(regular)
+    return nan_unless(regular[..., None, None], x), jnp.all(regular)
 
 
 _FEW = 16

@@ -17,6 +17,7 @@ from ..functions.linalg_checks import real_dtype
 from ..functions.linalg_solvers import POSITIVE_DEFINITE, det_by_slogdet
 from ..kernels import banded as kernel
 from ..kernels import determinants
+from ..kernels.undefined import nan_unless
 from .banded import Banded, at_offsets, bands
 from .banded_products import has_structural_zeros
 from .bandwidths import ask_for_factors, fills_matrix, is_banded, is_triangular
@@ -69,7 +70,7 @@ def _quotient(x, divisor):
 def _regular(pivots, *, axis, positive=False):
     """The pivots, all NaN where a matrix has one that is zero (or not positive), and whether no matrix has."""
     bad = jnp.any(pivots.real <= 0 if positive else pivots == 0, axis=axis, keepdims=True)
-    return jnp.where(bad, jnp.nan, pivots), ~jnp.any(bad)
+    return nan_unless(~bad, pivots), ~jnp.any(bad)
 
 
 @inv.kernel(Banded, when=has_structural_zeros)

@@ -21,6 +21,7 @@ from ..functions.linalg import (
 from ..functions.linalg_checks import complex_dtype
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import circulant as kernel
+from ..kernels.undefined import nan_unless
 from .circulant import Circulant
 from .singular_values import is_large, norm_and_rank
 from .toeplitz_products import times_dense
@@ -68,7 +69,7 @@ def _reciprocals(x):
     values = kernel.spectrum(x.c)
     bad = values.real <= 0 if POSITIVE_DEFINITE in x.assumptions else values == 0
     bad = jnp.any(bad, axis=-1, keepdims=True)
-    return jnp.where(bad, jnp.nan, 1 / jnp.where(bad, 1, values)), ~jnp.any(bad)
+    return nan_unless(~bad, 1 / values), ~jnp.any(bad)
 
 
 @pinv.kernel(Circulant)

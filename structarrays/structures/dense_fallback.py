@@ -19,6 +19,7 @@ from ..core.operands import to_dense
 from ..functions.linalg import solve
 from ..kernels.determinants import any_of_all
 from ..kernels.flags import custom_jvp
+from ..kernels.undefined import nan_unless
 
 LARGEST = 1 << 25
 """The largest dense form, in bytes, that compiled code may allocate. A smaller limit of the policy takes precedence."""
@@ -103,7 +104,7 @@ def by_parts_or_dense(function, x: Array, by_parts, *, fall_back: bool = True):
 
 
 def _nan_unless(fine, found):
-    return tuple(jnp.where(fine, part, jnp.nan) for part in found)
+    return tuple(nan_unless(fine, part) for part in found)
 
 
 def _densely(function, x):

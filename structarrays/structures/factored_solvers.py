@@ -22,6 +22,7 @@ from ..core.registry import Registry
 from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
+from ..kernels.undefined import nan_unless
 from .banded import Banded
 from .dense_fallback import solution_or_dense
 from .estimates import norm
@@ -173,7 +174,7 @@ def refined(a, approximate, b, size=None):
         # NaN is a bad residual, unless NaN or infinity was there before.
         given = jnp.isfinite(longest) & jnp.all(jnp.isfinite(b), axis=-2, keepdims=True)
         bad = (left > _SOLVED * precision) | (jnp.isnan(left) & given)
-        return jnp.where(bad, jnp.nan, x), ~jnp.any(bad)
+        return nan_unless(~bad, x), ~jnp.any(bad)
 
     x, fine = lax.cond(good, lambda x, r: (x, jnp.array(True)), careful, x, r)
     return x, regular & fine

@@ -23,6 +23,7 @@ from ..functions.linalg import (
 )
 from ..functions.linalg_checks import real_dtype
 from ..kernels.bands import diagonal_length
+from ..kernels.undefined import nowhere
 from .fill import Fill
 from .low_rank import line_of_rank_one
 
@@ -167,7 +168,7 @@ def _nothing(x, shape, core=2):
     """The result for singular matrices, if there are any; NaN is no bad pivot, as everywhere."""
     batch = shape[: len(shape) - core]
     ok = jnp.all(jnp.isnan(x.value)) | (math.prod(batch) == 0)
-    result = _filled(jnp.full(batch, jnp.nan, x.dtype), shape[len(batch) :])
+    result = _filled(nowhere(jnp.broadcast_to(x.value, batch)), shape[len(batch) :])
     return (to_dense(result) if core == 1 else result), ok
 
 

@@ -12,6 +12,7 @@ from ..core.recording import remark
 from ..core.validation import check_parts, check_static, require, validated
 from ..functions.linalg import det, inv, matmul, matrix_transpose, selected_inverse, slogdet, solve
 from ..functions.linalg_solvers import det_by_slogdet, logarithms
+from ..kernels.undefined import nan_unless
 from .banded import Banded
 from .banded_products import has_structural_zeros
 from .diagonal import Identity
@@ -143,7 +144,7 @@ det.kernel(Inverse)(det_by_slogdet)  # the determinant of `a` may be too small f
 def _(x):
     sign, logabsdet = logarithms(x.a)
     singular = sign == 0  # then there is no inverse
-    return tuple(Dense._make((jnp.where(singular, jnp.nan, part),)) for part in (sign.conj(), -logabsdet))
+    return tuple(Dense._make((nan_unless(~singular, part),)) for part in (sign.conj(), -logabsdet))
 
 
 # ---- linear functions -----------------------------------------------------------------------------------------------

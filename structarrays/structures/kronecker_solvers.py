@@ -35,6 +35,7 @@ from ..functions.linalg_checks import real_dtype
 from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
 from ..kernels import kronecker as kernel
+from ..kernels.undefined import nan_unless
 from .kronecker import (
     Kronecker,
     factors_fit,
@@ -199,7 +200,7 @@ def _unless_antisymmetric(x, values):
         shares.append(jnp.sqrt(part / jnp.where(whole == 0, 1, whole)))
     shares = jnp.sort(jnp.stack(shares), axis=0)
     fits = shares[-1] * shares[-2] <= 100 * jnp.finfo(x.dtype).eps
-    return jnp.where(fits[..., None], values, jnp.nan)
+    return nan_unless(fits[..., None], values)
 
 
 @eigvalsh.kernel(Kronecker, when=has_square_factors)

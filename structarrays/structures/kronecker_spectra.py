@@ -21,7 +21,7 @@ from ..core.registry import Registry
 from ..functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE, det_by_slogdet
 from ..kernels import kronecker as kernel
-from ..kernels import kronecker_schur
+from ..kernels import kronecker_determinants, kronecker_schur
 from .diagonal import Diagonal, Identity
 from .factored_solvers import linear_product
 from .fill import Fill
@@ -164,7 +164,7 @@ def _(x):
 @slogdet.kernel(Sum, when=_is_solved)
 @slogdet.kernel(KroneckerSum, when=_is_solved)
 def _(x):
-    run = kernel.slogdet if _is_hermitian(x) else kronecker_schur.slogdet
+    run = kernel.slogdet if _is_hermitian(x) else kronecker_determinants.slogdet
     factors, shift, spectrum, diagonal = _parts(x, "linalg.slogdet")
     return tuple(Dense._make((part,)) for part in run(factors, shift, spectrum, diagonal))
 

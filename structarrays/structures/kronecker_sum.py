@@ -84,11 +84,12 @@ class KroneckerSum(Factored):
     `sum`, `mean`, diagonal, Frobenius norm             no more than a product with a vector
     ==================================================  ============================================================
 
-    It is known to be Hermitian if all factors are, by their class (`Symmetric`, `Hermitian`, a real `Diagonal`) or by
-    ``assume(factor, "symmetric")``, or by ``assume(x, "hermitian")`` of the whole. JAX has the Schur form on CPUs; elsewhere systems
-    with factors that are not known to be Hermitian are expanded. The derivative of their `slogdet` goes through eigenvectors, and is no
-    better than these. Of the largest Hermitian factor, if it is larger than 128, systems and
-    determinants take the tridiagonal form in place of the eigenvectors, on CPUs and where no derivative is taken: that is half of the work.
+    It is known to be Hermitian if all factors are, by their class (`Symmetric`, `Hermitian`, a real `Diagonal`) or by ``assume(factor,
+    "symmetric")``, or by ``assume(x, "hermitian")`` of the whole. JAX has the Schur form on CPUs; elsewhere systems with factors that
+    are not known to be Hermitian are expanded. First and second derivatives of their `slogdet` go through eigenvectors. For a nearly
+    defective factor first derivatives take ``O(N n_i**2)`` operations, and second ones are NaN. Of the largest Hermitian factor, if it
+    is larger than 128, systems and determinants take the tridiagonal form in place of the eigenvectors, on CPUs and where no
+    derivative is taken: that is half of the work.
 
     References
     ----------

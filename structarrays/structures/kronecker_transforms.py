@@ -19,6 +19,7 @@ from ..functions.linalg import inv, slogdet, solve
 from ..functions.linalg_solvers import POSITIVE_DEFINITE
 from ..kernels import circulant, determinants, fft
 from ..kernels import kronecker as kernel
+from ..kernels.undefined import nan_unless
 from .circulant import Circulant
 from .diagonal import Diagonal
 from .inverse import inverse_by
@@ -177,7 +178,7 @@ def _solved(x, data):
     values = _spectrum(x)
     bad = values.real <= 0 if POSITIVE_DEFINITE in x.assumptions else values == 0
     bad = jnp.any(bad, axis=-1, keepdims=True)
-    reciprocals = jnp.where(bad, jnp.nan, 1 / jnp.where(bad, 1, values))
+    reciprocals = nan_unless(~bad, 1 / values)
 
     transform = Transform(_axes(x), x.dtype.kind != "c" and data.dtype.kind != "c")
     rows = data.mT if data.ndim > 1 else data[None]  # one for each right-hand side

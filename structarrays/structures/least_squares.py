@@ -13,6 +13,7 @@ from ..functions.linalg_least_squares import solution, squared_residuals
 from ..functions.rounding_and_parts import conj
 from ..kernels import banded_qr
 from ..kernels.flags import custom_jvp
+from ..kernels.undefined import nan_unless
 from .banded import Banded, at_offsets
 from .banded_products import has_structural_zeros
 from .bandwidths import is_banded
@@ -62,7 +63,7 @@ def _(a, b, *, cond):
     n = a.shape[-1]
     data, r = _by_qr(a, to_dense(b))
     full = banded_qr.has_full_rank(r.diagonals, r.offsets, n, cond)
-    x = Dense._make((jnp.where(full[..., None, None], data, jnp.nan),))
+    x = Dense._make((nan_unless(full[..., None, None], data),))
     rank = jnp.where(full, n, n - 1)  # of what has no solution here no more is known
     none = jnp.zeros((*full.shape, 0), cond.dtype)
     return (x, squared_residuals(a, b, x), Dense._make((rank,)), Dense._make((none,))), jnp.all(full)

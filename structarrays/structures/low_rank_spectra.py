@@ -23,6 +23,7 @@ from ..functions.linalg import (
 )
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from ..kernels import low_rank as kernel
+from ..kernels.undefined import nowhere
 from .block_diagonal import BlockDiagonal
 from .circulant import Circulant
 from .fill import Fill
@@ -210,7 +211,8 @@ def _has_nan(x):
 
 def _nothing(x, shape):
     """NaN for a result, and whether that is no surprise: NaN in the factors gives NaN, as everywhere."""
-    return Dense._make((jnp.full(shape, jnp.nan, x.dtype),)), _has_nan(x) | (0 in shape)
+    of_parameters = sum(jnp.sum(p) for p in _factors(x)).astype(x.dtype)
+    return Dense._make((jnp.broadcast_to(nowhere(of_parameters), shape),)), _has_nan(x) | (0 in shape)
 
 
 @solve.kernel(LowRank, Array, when=_is_narrow)

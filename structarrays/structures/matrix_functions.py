@@ -10,6 +10,7 @@ from ..functions.linalg import expm, expm_multiply, matmul, matrix_transpose, sq
 from ..functions.linalg_matrix_functions import bounded, is_semidefinite, norm_bound
 from ..kernels import circulant as circulant_kernel
 from ..kernels import matrix_functions as kernel
+from ..kernels.undefined import nan_unless
 from .banded_products import has_structural_zeros
 from .block_diagonal import BlockDiagonal, has_square_blocks, stacks
 from .circulant import Circulant
@@ -84,7 +85,7 @@ def _(A):
     if not is_semidefinite(A):
         return A._rebuild((jnp.sqrt(entries),), None), jnp.array(True)
     bad = jnp.any(entries.real < 0, axis=() if type(A) is Identity else -1, keepdims=True)
-    roots = jnp.sqrt(jnp.where(bad, jnp.nan, entries.real)).astype(A.dtype)
+    roots = jnp.sqrt(nan_unless(~bad, entries.real)).astype(A.dtype)
     return A._rebuild((roots,), None), ~jnp.any(bad)
 
 
@@ -110,7 +111,7 @@ def _(A):
         values = jnp.where(jnp.abs(values.imag) <= size, values.real, values)
         return Circulant._make((circulant_kernel.from_spectrum(jnp.sqrt(values), A.c),)), jnp.array(True)
     bad = jnp.any(values.real < -size, axis=-1, keepdims=True)
-    roots = jnp.sqrt(jnp.where(bad, jnp.nan, jnp.maximum(values.real, 0))).astype(values.dtype)
+    roots = jnp.sqrt(nan_unless(~bad, jnp.maximum(values.real, 0))).astype(values.dtype)
     return Circulant._make((circulant_kernel.from_spectrum(roots, A.c),)), ~jnp.any(bad)
 
 

@@ -24,6 +24,7 @@ from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants, linalg_dense
 from ..kernels.determinants import any_of_all
 from ..kernels.tall import transposed_products
+from ..kernels.undefined import nan_unless
 from .base_shifts import can_be_shifted, is_benign, shift, shifted
 from .dense_fallback import by_parts_or_dense, solution_or_dense
 from .diagonal import Diagonal
@@ -224,7 +225,7 @@ def _(x):
     right, _ = solve.dispatch(matrix_transpose.dispatch(base), v)
     inverse, _ = inv.dispatch(base)
     benign = is_benign(*without_derivatives((base, u.data, v.data, inner._dense())), strict=False)
-    left = jnp.where(benign[..., None, None], -left.mT, jnp.nan)  # compiled code does not look at the flag
+    left = nan_unless(benign[..., None, None], -left.mT)  # compiled code does not look at the flag
     result = total(inverse, low_rank(Dense._make((left,)), right))
     return result, regular & fine & jnp.all(benign)
 

@@ -1,0 +1,78 @@
+"""Compiled derivatives of systems that have no solution: they are no numbers, since zeros would be wrong ones."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import structarrays as sa
+
+N = 6
+Z = np.array([1.0, 2.0, 0.0, 3.0, 4.0, 5.0])
+BLOCKS = np.stack([np.eye(2), np.zeros((2, 2)), np.eye(2)])
+
+SINGULAR = {
+    "Dense": lambda s: sa.asarray(jnp.diag(Z) * s),
+    "Diagonal": lambda s: sa.Diagonal(Z * s),
+    "Triangular": lambda s: sa.Triangular(jnp.ones((N, N)) * s * Z),
+    "Triangular, upper": lambda s: sa.Triangular(jnp.ones((N, N)) * s * Z, lower=False),
+    "Symmetric": lambda s: sa.Symmetric(jnp.diag(Z) * s),
+    "tridiagonal": lambda s: sa.tridiagonal(np.zeros(N - 1), s * Z, s * np.ones(N - 1)),
+    "Toeplitz": lambda s: sa.Toeplitz(s * np.ones(N)),
+    "Toeplitz, triangular": lambda s: sa.Toeplitz(s * np.r_[0.0, np.ones(N - 1)], np.zeros(N)),
+    "Circulant": lambda s: sa.Circulant(s * np.ones(N)),
+    "BlockDiagonal": lambda s: sa.BlockDiagonal(s * BLOCKS),
+    "BlockBanded": lambda s: sa.block_tridiagonal(np.zeros((2, 2, 2)), s * BLOCKS, np.zeros((2, 2, 2))),
+    "Kronecker": lambda s: sa.Kronecker(s * np.eye(2), np.diag([1.0, 0.0, 2.0])),
+    "KroneckerSum": lambda s: sa.KroneckerSum(s * np.diag([1.0, 2.0]), -s * np.diag([1.0, 3.0, 4.0])),
+    "Kronecker product and identity": lambda s: (
+        sa.Kronecker(s * np.diag([1.0, 2.0]), np.diag([1.0, 3.0, 4.0])) - s * sa.eye(N)
+    ),
+    "circulant factors": lambda s: sa.KroneckerSum(sa.Circulant(s * np.ones(2)), sa.Circulant(s * np.ones(3))),
+    "Sparse": lambda s: sa.Sparse(s * Z, (np.arange(N), np.arange(N)), (N, N)),
+    "Product": lambda s: sa.Product(sa.Diagonal(Z * s), sa.tridiagonal(np.ones(N - 1), 4 * np.ones(N), np.ones(N - 1))),
+    "Block": lambda s: sa.Block([[sa.Diagonal(s * Z[:3]), None], [None, sa.Diagonal(s * Z[3:])]]),
+    "LowRank": lambda s: sa.LowRank(s * np.ones((N, 2)), np.eye(N)[:, :2]),
+    "Fill": lambda s: sa.Fill(s * 2.0, (N, N)),
+}
+
+RIGHT = sa.asarray(np.arange(1.0, N + 1))
+
+FUNCTIONS = {
+    "solve": lambda A: sa.linalg.solve(A, RIGHT),
+    "solve, positive definite": lambda A: sa.linalg.solve(sa.assume(A, "positive_definite"), RIGHT),
+    "inv": lambda A: sa.linalg.inv(A) @ RIGHT,
+    "cholesky": lambda A: sa.linalg.cholesky(A) @ RIGHT,
+    "lu_solve": lambda A: sa.linalg.lu_solve(sa.linalg.lu_factor(A), RIGHT),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("name", SINGULAR)
+def test_derivatives_of_what_does_not_exist(name, function):
+    """The value, forward and reverse mode, and second derivatives."""
+
+    def value(s):
+        return sa.sum(FUNCTIONS[function](SINGULAR[name](s))).data
+
+    def forward(f):
+        return lambda s: jax.jvp(f, (s,), (1.0,))[1]
+
+    found = jax.jit(lambda s: [f(s) for f in (value, forward(value), jax.grad(value), forward(jax.grad(value)))])(1.0)
+    assert not np.isfinite(found).any(), found
+
+
+def test_derivatives_of_the_other_matrices_of_a_stack(rng):
+    """Only those of the singular matrix do not exist."""
+    diagonals = rng.normal(size=(3, N)) + 4
+    diagonals[1, 2] = 0
+    right = rng.normal(size=(3, N, 1))
+
+    def value(d):
+        return sa.sum(sa.linalg.solve(sa.Diagonal(d), sa.asarray(right)), axis=(-2, -1)).data
+
+    found = jax.jit(jax.jacrev(value))(diagonals)
+    expected = -right[..., 0] / np.where(diagonals == 0, 1, diagonals) ** 2
+    for i in (0, 2):
+        np.testing.assert_allclose(found[i, i], expected[i], rtol=1e-12)
+    assert np.isnan(found[1, 1]).all()
