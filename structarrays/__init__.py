@@ -232,6 +232,16 @@ from .transform.calculus import grad, value_and_grad, vmap
 from .transform.structure import convert, join
 from .transform.structured import structured
 
+
+def __getattr__(name: str) -> object:
+    import numpy
+
+    what = f"module {__name__!r} has no attribute {name!r}"
+    if not name.startswith("_") and callable(getattr(numpy, name, None)):
+        what += f", which is no function of the Array API standard; numpy.{name} takes arrays of structarrays"
+    raise AttributeError(what)
+
+
 _make_exportable()
 
 __version__ = "0.1.0"

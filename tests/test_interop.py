@@ -403,6 +403,10 @@ class TestMethods:
         close(x.reshape((1, -1)), host.reshape((1, -1)))
         close(x.reshape(1, 9), host.reshape(1, 9))
         close(x.ravel(), host.ravel())
+        close(x.transpose(), host.T)
+        close(x.transpose(0, 1), host)
+        close(x.transpose((1, 0)), host.T)
+        close(x[None].transpose(1, 0, -1), host[None].transpose(1, 0, -1))
         close(x.flatten(), host.flatten())
         close(x.dot(x), host.dot(host))
         close(x.dot(np.ones(3)), host.dot(np.ones(3)))
@@ -510,6 +514,19 @@ class TestOperands:
             (function(x[0], table["a"]), function(dense[0], np.asarray(table["a"]))),
         ):
             close(found, expected, (pandas.DataFrame, pandas.Series))
+
+    def test_ufuncs_with_tables_of_pandas(self, x):
+        pandas = pytest.importorskip("pandas")
+        dense = np.asarray(x)
+        table = pandas.DataFrame(dense + 1, columns=list("abc"))
+        for found, expected in (
+            (np.multiply(table, x), dense * (dense + 1)),
+            (np.subtract(x, table), dense - (dense + 1)),
+            (np.hypot(x[0], table["a"]), np.hypot(dense[0], np.asarray(table["a"]))),
+        ):
+            close(found, expected, (pandas.DataFrame, pandas.Series))
+        with sa.densify("error"), pytest.raises(sa.DensifyError, match="multiply would expand Diagonal"):
+            np.multiply(table, sa.Diagonal([1.0, 2.0, 3.0]))
 
     def test_tables_of_pandas_ask_the_policy(self):
         pandas = pytest.importorskip("pandas")

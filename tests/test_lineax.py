@@ -41,6 +41,20 @@ def known(L):
     return {name for name, ask in CHECKS.items() if ask(L)}
 
 
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_one_row_and_one_column_are_diagonal(structure):
+    """As `MatrixLinearOperator` has it."""
+    x = sample(structure, (1, 1))
+    if x is None:
+        return
+    L = operator(x)
+    assert lx.is_diagonal(L) and lx.is_diagonal(lx.MatrixLinearOperator(jnp.ones((1, 1))))
+    close(lx.materialise(L).as_matrix(), np.asarray(x))
+    close(lx.diagonal(L), np.diagonal(np.asarray(x)))
+    if np.asarray(x)[0, 0] != 0:
+        close(lx.linear_solve(L, jnp.ones(1)).value, 1 / np.asarray(x)[0])
+
+
 # ---- the operator -----------------------------------------------------------------------------------------------------
 
 

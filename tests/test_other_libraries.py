@@ -117,6 +117,31 @@ class TestXarray:
         close(found, dense.data @ np.asarray(v.data))
 
     @pytest.mark.parametrize("structure", MATRICES)
+    def test_products_of_matrices(self, structure, rng):
+        xarray = pytest.importorskip("xarray")
+        X, dense = self.pair(structure, rng)
+        with sa.densify("error"):
+            found = xarray.dot(X, X.rename(row="column", column="last"))
+        assert type(found.data) is not sa.Dense
+        close(found.transpose("row", "last"), np.asarray(dense) @ np.asarray(dense))
+
+    NOT_IN_THE_STANDARD = {
+        "rolling": (lambda X: X.rolling(row=3).mean(), "numpy.pad takes arrays of structarrays"),
+        "shift": (lambda X: X.shift(row=1), "numpy.pad takes arrays of structarrays"),
+        "pad": (lambda X: X.pad(row=1), "numpy.pad takes arrays of structarrays"),
+        "one factor": (lambda X: X.dot(X, dim="row"), "numpy.transpose takes arrays of structarrays"),
+    }
+
+    @pytest.mark.parametrize("name", NOT_IN_THE_STANDARD)
+    def test_functions_that_the_standard_has_not(self, name, rng):
+        """The error says so, and xarray computes with the dense form."""
+        X, dense = self.pair("Banded", rng)
+        run, message = self.NOT_IN_THE_STANDARD[name]
+        with pytest.raises(AttributeError, match=message):
+            run(X)
+        close(run(X.as_numpy()), run(dense))
+
+    @pytest.mark.parametrize("structure", MATRICES)
     def test_labels(self, structure, rng):
         X, dense = self.pair(structure, rng)
         X, dense = (x.assign_coords(row=np.arange(n) * 10) for x in (X, dense))
@@ -125,6 +150,31 @@ class TestXarray:
         close(rows, dense.sel(row=[20, 50]))
         close(row, dense.sel(row=30))
         assert "row" in repr(X) and "row" in X._repr_html_()
+
+
+def test_pandas_errors(rng):
+    """Of what pandas does itself with anything but its own tables and arrays of NumPy."""
+    pandas = pytest.importorskip("pandas")
+    T = MATRICES["Banded"](rng)
+    dense = np.asarray(T)
+    table = pandas.DataFrame(dense + 1)
+    close(table.mul(np.asarray(T)), (dense + 1) * dense)
+    with pytest.raises(ValueError, match="Unable to coerce"):
+        table.mul(T)
+    with pytest.raises(AttributeError, match="NotImplementedType"):
+        table -= T
+    close(pandas.DataFrame(T), dense)
+
+
+def test_leaves_in_other_formats(rng):
+    """A format that knows arrays and no pytree, such as Flax's, saves the leaves; the structure makes arrays of them again."""
+    tree = {"A": MATRICES["Banded"](rng), "x": sa.asarray(rng.normal(size=n)), "S": MATRICES["Sparse"](rng)}
+    leaves, structure = jax.tree.flatten(tree)
+    assert all(isinstance(leaf, jax.Array) for leaf in leaves)
+    restored = jax.tree.unflatten(structure, [np.array(leaf) for leaf in leaves])
+    for name, x in tree.items():
+        assert type(restored[name]) is type(x)
+        close(restored[name], x)
 
 
 def test_einops(rng):

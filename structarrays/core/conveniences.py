@@ -84,6 +84,11 @@ class Conveniences:
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return FUNCTIONS["reshape"](self, tuple(sizes))
 
+    def transpose(self, *axes: Any) -> Array:
+        """The array with its axes in another order, by default in reverse; see `structarrays.permute_dims`."""
+        order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
+        return FUNCTIONS["permute_dims"](self, tuple(order) if order else tuple(reversed(range(self.ndim))))
+
     def ravel(self) -> Array:
         """The array in one dimension: a view of a dense one."""
         return FUNCTIONS["reshape"](self, (-1,))

@@ -33,6 +33,11 @@ def is_pydata_sparse(value: object) -> bool:
     return bool(array_api_compat.is_pydata_sparse_array(value))
 
 
+def is_table(value: object) -> bool:
+    """Whether a value is a table, a column or an index of pandas."""
+    return type(value).__module__.partition(".")[0] == "pandas"
+
+
 def way_out(value: object) -> str:
     """How to convert an array of another library, as the end of an error; nothing for what is none."""
     if not is_foreign(value):

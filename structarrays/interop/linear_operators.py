@@ -13,7 +13,7 @@ import numpy as np
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import function
-from ..core.foreign import SPARSE, is_pydata_sparse
+from ..core.foreign import SPARSE, is_pydata_sparse, is_table
 from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from ..functions.linear_algebra import matmul, matrix_transpose
@@ -146,7 +146,7 @@ def combine(name: str, x1, x2):
         from .scipy import from_sparse
 
         return FUNCTIONS[name](*(from_sparse(x) if x is other else x for x in (x1, x2)))
-    if type(other).__module__.partition(".")[0] == "pandas":
+    if is_table(other):
         dense = np.asarray(densify(ours, name))
         return _OPERATORS[name](*(dense if x is ours else x for x in (x1, x2)))
     return _with_linear_operator(name, x1, x2, ours, other)

@@ -111,6 +111,8 @@ def _tags(x: Array) -> frozenset:
             lx.lower_triangular_tag: above == 0,
             lx.upper_triangular_tag: below == 0,
         }
+    if x.shape == (1, 1):
+        known[lx.diagonal_tag] = True  # as Lineax has it, whatever the class
     return frozenset(tag for tag, holds in known.items() if holds)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..core import dtypes, writes
 from ..core.array import Array, is_operand
 from ..core.elementwise import KINDS
+from ..core.foreign import is_table
 from ..core.registry import FUNCTIONS
 from .numpy_host import into, on_host, while_written
 from .numpy_reductions import condition_of, reduction, zero_like
@@ -48,6 +49,8 @@ def ufunc(ufunc, method: str, inputs: tuple, kwargs: dict):
     kwargs = {k: v for k, v in kwargs.items() if k not in _IDLE and not _is_default(k, v)}
     out = kwargs.pop("out", None)
     if not all(_is_ours_to_take(v) for v in (*inputs, *(out if isinstance(out, tuple) else ()))):
+        if any(is_table(v) for v in inputs) and out is None:  # pandas leaves it to the array, as it does with operators
+            return getattr(ufunc, method)(*on_host(inputs, f"numpy.{ufunc.__name__}"), **kwargs)
         return NotImplemented
     name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
     _refuse(name, inputs)
