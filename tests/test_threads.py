@@ -6,6 +6,7 @@ import io
 import pickle
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -321,3 +322,24 @@ def test_arguments_that_hold_arrays_keep_their_class(monkeypatch):
     np.testing.assert_allclose(np.asarray(sa.linalg.cho_solve(sa.linalg.cho_factor(a), b)), expected, atol=1e-12)
     np.testing.assert_allclose(np.asarray(sa.linalg.lu_solve(sa.linalg.lu_factor(a), b)), expected, atol=1e-12)
     assert sa.concat([a, a]).shape == (10, 5)
+
+
+@pytest.fixture
+def stress_threads(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "tools")
+    import stress_threads
+
+    yield stress_threads
+    sys.modules.pop("stress_threads")
+
+
+def test_threads_and_tasks_mix_all_actions(stress_threads):
+    """A few seconds of ``python tools/stress_threads.py``, which runs a minute."""
+    mix = stress_threads.run(3.0, threads=6, tasks=6)
+    assert not mix.errors
+    assert sum(mix.done.values()) >= 12
+    mix.written["Dense"][...] = 0.0
+    mix.added["Diagonal"] += 1.0
+    mix.workers[0].last["Dense"] = 11.0
+    mix.check()
+    assert any("last write" in error for error in mix.errors) and "updates of Diagonal are lost" in mix.errors
