@@ -223,6 +223,7 @@ def run(seconds, threads=30, tasks=30, seed=0):
 
 
 def main():
+    """Run the mix, and print what was done and what went wrong."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--threads", type=int, default=30)
