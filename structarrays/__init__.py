@@ -1,5 +1,7 @@
 """structarrays: one Array API namespace (standard 2025.12) on JAX whose arrays know their structure."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from . import plot
 from .core.array import Array
 from .core.assumptions import assume, forget
@@ -233,13 +235,16 @@ from .transform.structure import convert, join
 from .transform.structured import structured
 
 
-def __getattr__(name: str) -> object:
-    import numpy
+if not _TYPE_CHECKING:  # else a type checker would accept every name
 
-    what = f"module {__name__!r} has no attribute {name!r}"
-    if not name.startswith("_") and callable(getattr(numpy, name, None)):
-        what += f", which is no function of the Array API standard; numpy.{name} takes arrays of structarrays"
-    raise AttributeError(what)
+    def __getattr__(name):
+        """Say what to call in place of a function of NumPy that the standard does not have."""
+        import numpy
+
+        what = f"module {__name__!r} has no attribute {name!r}"
+        if not name.startswith("_") and callable(getattr(numpy, name, None)):
+            what += f", which is no function of the Array API standard; numpy.{name} takes arrays of structarrays"
+        raise AttributeError(what)
 
 
 _make_exportable()
