@@ -234,7 +234,6 @@ from .transform.calculus import grad, value_and_grad, vmap
 from .transform.structure import convert, join
 from .transform.structured import structured
 
-
 if not _TYPE_CHECKING:  # else a type checker would accept every name
 
     def __getattr__(name):
