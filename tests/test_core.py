@@ -283,7 +283,7 @@ def test_the_namespace_is_one(x):
 
 
 def test_imports_point_downwards():
-    """`kernels` imports JAX alone; `core` no structures and functions; `functions` no structures but inside of a call."""
+    """`kernels` imports JAX and `jax_internals` alone; `core` no structures and functions; `functions` no structures but inside of a call."""
     above = {
         "kernels": {"core", "functions", "structures", "interop", "transform", "testing"},
         "core": {"functions", "structures", "interop", "transform", "testing"},
@@ -294,9 +294,16 @@ def test_imports_point_downwards():
     for folder, forbidden in above.items():
         for path in (root / folder).glob("*.py"):
             for node in ast.parse(path.read_text()).body:
-                if isinstance(node, ast.ImportFrom):
+                if isinstance(node, ast.ImportFrom) and node.module != "structarrays.core.jax_internals":
                     parts = set((node.module or "").split(".")) | {a.name for a in node.names if node.module is None}
                     assert not (parts & forbidden and (node.level == 2 or "structarrays" in parts)), (path, node.module)
+
+
+def test_jax_internals_import_jax_alone():
+    for path in (pathlib.Path(sa.__file__).parent / "core" / "jax_internals").glob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ImportFrom):
+                assert node.level < 2 and (node.level == 1 or node.module.partition(".")[0] != "structarrays"), path
 
 
 def test_equal_calls_within_one_call_are_printed_once():
