@@ -21,6 +21,7 @@ import structarrays as sa
 from structarrays.core import entries
 from structarrays.functions import linear_algebra
 from structarrays.kernels import (
+    band_products,
     banded,
     banded_cholesky,
     banded_factors,
@@ -106,6 +107,14 @@ add("Cholesky tangent", banded_cholesky.cholesky_tangent, array(N, 6), array(N, 
 OFFSETS = tuple(range(-5, 6))
 diagonals = tuple(array(N - abs(k)) for k in OFFSETS)
 stacked = tuple(array(2, N - abs(k)) for k in OFFSETS)
+
+
+def product(diagonals):
+    return band_products.band_matmul(diagonals, WIDE, (N, N), diagonals, WIDE, (N, N))[0]
+
+
+WIDE = tuple(range(-7, 8))
+add("derivative of a product", derivative(product), tuple(array(N - abs(k)) for k in WIDE), temporary=12, passes=100)
 add("Cholesky", lambda d: banded.cholesky(d, OFFSETS, N)[0], diagonals)
 add("positive definite", lambda d, b: banded.solve(d, OFFSETS, N, b, True)[0], diagonals, array(N, 1))
 add("two positive definite", lambda d, b: banded.solve(d, OFFSETS, N, b, True)[0], stacked, array(2, N, 1))

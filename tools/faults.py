@@ -168,10 +168,10 @@ FAULTS = (
     ),
     Fault(
         "off-by-one end of a diagonal in the product of two banded matrices",
-        "kernels/bands.py",
-        "min(last, inner - k1)",
-        "min(last, inner - k1 - 1)",
-        "kernels/test_bands.py::test_band_matmul",
+        "kernels/band_products.py",
+        "min(m, inner - k1, n - k1 - k2)",
+        "min(m, inner - k1 - 1, n - k1 - k2)",
+        "kernels/test_band_products.py",
     ),
     Fault(
         "transforms too short for a wide Toeplitz matrix of few diagonals",

@@ -150,33 +150,6 @@ def vecmat(x, diagonals, offsets, shape, divided=False):
     return matvec(*transpose(diagonals, offsets), shape[::-1], x, divided)
 
 
-def band_matmul(diagonals1, offsets1, shape1, diagonals2, offsets2, shape2):
-    """Product of two banded matrices; bandwidths add.
-
-    Returns
-    -------
-    diagonals, offsets
-        Of the product, whose shape is ``(shape1[0], shape2[1])``. Only diagonals to which some pair contributes.
-    """
-    m, inner = shape1
-    n = shape2[1]
-    terms = {}
-    for d1, k1 in zip(diagonals1, offsets1, strict=True):
-        for d2, k2 in zip(diagonals2, offsets2, strict=True):
-            k = k1 + k2
-            # C[i, i + k] += A[i, i + k1] B[i + k1, i + k], where all three entries exist.
-            first, last = max(0, -k), max(0, -k) + diagonal_length((m, n), k)
-            start, stop = max(first, -k1), min(last, inner - k1)
-            if start >= stop:
-                continue
-            row1, row2 = max(0, -k1), max(0, -k2)
-            a = lax.slice_in_dim(d1, start - row1, stop - row1, axis=-1)
-            b = lax.slice_in_dim(d2, start + k1 - row2, stop + k1 - row2, axis=-1)
-            terms.setdefault(k, []).append(pad_axis(a * b, start - first, last - stop, -1))
-    offsets = tuple(sorted(terms))
-    return tuple(_sum(terms[k]) for k in offsets), offsets
-
-
 def kron(diagonals1, offsets1, shape1, diagonals2, offsets2, n):
     """Kronecker product of a banded matrix with a square one of size `n`.
 

@@ -12,6 +12,7 @@ from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from ..functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
 from ..kernels import bands as kernel
+from ..kernels.band_products import band_matmul
 from ..kernels.toeplitz import windows
 from .banded import Banded, at_offsets, bands
 from .diagonal import Diagonal, Identity
@@ -125,9 +126,7 @@ def _resized(shape, axis, size):
 def _(x1, x2):
     if x1.background is not None or x2.background is not None:
         return matmul.dispatch(*(x if x.background is None else densify(x, "matmul") for x in (x1, x2)))
-    diagonals, offsets = kernel.band_matmul(
-        x1.diagonals, x1.offsets, x1.core_shape, x2.diagonals, x2.offsets, x2.core_shape
-    )
+    diagonals, offsets = band_matmul(x1.diagonals, x1.offsets, x1.core_shape, x2.diagonals, x2.offsets, x2.core_shape)
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     return bands(diagonals, offsets, (x1.shape[-2], x2.shape[-1]), dtype=x1.dtype, batch=batch)
 

@@ -6,8 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from structarrays.kernels import bands
 
@@ -123,19 +121,6 @@ def test_absent_entries_absorb_nan_and_infinity(offsets):
             np.testing.assert_array_equal(~np.isfinite(y), stored[:, position])
             y = np.asarray(bands.vecmat(x, diagonals, offsets, shape))
             np.testing.assert_array_equal(~np.isfinite(y), stored[position])
-
-
-@settings(deadline=None, max_examples=15)
-@given(st.data())
-def test_band_matmul(data):
-    m, k, n = (data.draw(st.integers(1, 6)) for _ in range(3))
-    offsets1 = tuple(sorted(data.draw(st.sets(st.integers(1 - m, k - 1), max_size=4))))
-    offsets2 = tuple(sorted(data.draw(st.sets(st.integers(1 - k, n - 1), max_size=4))))
-    d1, d2 = random_band((m, k), offsets1, (2, 1)), random_band((k, n), offsets2, (3,), seed=50)
-    diagonals, offsets = bands.band_matmul(d1, offsets1, (m, k), d2, offsets2, (k, n))
-    assert list(offsets) == sorted(offsets) and set(offsets) <= {a + b for a in offsets1 for b in offsets2}
-    expected = dense(d1, offsets1, (m, k), (2, 1)) @ dense(d2, offsets2, (k, n), (3,))
-    np.testing.assert_allclose(dense(diagonals, offsets, (m, n), (2, 3)), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize(("shape", "offsets"), MATRICES)
