@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled_loops import elements_written
+from compiled_programs import elements_written
 
 import structarrays as sa
 from structarrays.core import entries

@@ -4,12 +4,19 @@ import itertools
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from parameters import part
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_no_two_modules_share_a_name():
+    # pytest imports each test and what it shares by its name alone: of two with one name, one would be found in place of the other.
+    names = Counter(path.name for path in (ROOT / "tests").rglob("*.py") if path.name != "conftest.py")
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 def product(*axes):

@@ -1,7 +1,8 @@
-"""What the loops of a compiled program write, read from its optimised HLO."""
+"""What a compiled program does, read from its optimised HLO: what its loops write, and how many instructions it has."""
 
 import math
 import re
+from collections import Counter
 
 # A simple array, or a tuple of them; then the operation.
 _INSTRUCTION = re.compile(r"^\s*(?P<root>ROOT )?%(?P<name>\S+) = (?P<shape>\(.*?\)|\S+) (?P<operation>[a-z][\w\-]*)\(")
@@ -21,6 +22,9 @@ _FREE = {
     "tuple",
     "while",
 }
+
+# These do nothing: they name what is at hand.
+_NAMES = {"bitcast", "constant", "get-tuple-element", "parameter", "tuple"}
 
 
 def elements_written(program: str) -> dict[str, int]:
@@ -60,6 +64,20 @@ def elements_written(program: str) -> dict[str, int]:
     entry = re.search(r"^ENTRY %(\S+) ", program, re.MULTILINE)[1]
     visit(entry, 1, False)
     return written
+
+
+def instructions(program: str) -> Counter[str]:
+    """How many instructions a program has, those of fused expressions and of loops included, by their kinds.
+
+    Parameters
+    ----------
+    program : str
+        The text of a compiled program, as `jax.stages.Compiled.as_text` returns it.
+    """
+    found = (
+        instruction["operation"] for computation in _computations(program).values() for instruction, _ in computation
+    )
+    return Counter(operation for operation in found if operation not in _NAMES)
 
 
 def _computations(program):
