@@ -1,4 +1,4 @@
-r"""Kronecker products and sums on plain JAX arrays: forming them, their spectra, and determinants by the spectra of the factors.
+r"""Kronecker products and sums on plain JAX arrays: forming them, their spectra, and systems by the spectra of the factors.
 
 With Hermitian factors :math:`A_i = Q_i \Lambda_i Q_i^H` both :math:`A_1 \otimes \dots \otimes A_k + c I` and
 :math:`A_1 \oplus \dots \oplus A_k + c I` have the eigenvectors :math:`Q_1 \otimes \dots \otimes Q_k`. Their eigenvalues are a *spectrum*:
@@ -9,8 +9,8 @@ Systems and determinants need the eigenvectors of all factors but one: in those 
 with the tridiagonal form of the largest factor, which is cheaper than its eigenvectors. Where there are derivatives the eigenvectors of all
 factors take its place, since that of a determinant needs them: whoever asks for both computes them once.
 
-Eigenvectors have no derivative where eigenvalues are equal, which they are all the time in such matrices; determinants and solutions
-have one, and their rules here do not go through eigenvectors.
+Eigenvectors have no derivative where eigenvalues are equal, which they are all the time in such matrices; solutions have one, and the rule
+here does not go through eigenvectors.
 """
 
 import functools
@@ -21,8 +21,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from structarrays.kernels import determinants, triangles, tridiagonal
-from structarrays.kernels.tridiagonal_form import pivots, tridiagonal_form
+from structarrays.kernels import spectra, tridiagonal
+from structarrays.kernels.tridiagonal_form import tridiagonal_form
 
 from .flags import custom_jvp
 
@@ -96,7 +96,7 @@ def eigenbasis(factor: Array, is_diagonal: bool):
     """Eigenvalues and eigenvectors of a Hermitian factor; one that is given by its diagonal needs no eigenvectors (None)."""
     if is_diagonal:
         return factor.real, None
-    return tuple(jnp.linalg.eigh(factor))
+    return spectra.eigh(factor)
 
 
 _SMALL = 128
@@ -114,7 +114,7 @@ class Bases(NamedTuple):
     """The diagonal beside that of the tridiagonal factor; None if all are diagonal."""
 
 
-def _largest(factors, diagonal) -> int | None:
+def largest_factor(factors, diagonal) -> int | None:
     """The factor whose tridiagonal form is worth it, if there is one; JAX has that form on CPUs, where loops over rows are fast."""
     if jax.default_backend() != "cpu" or not all(f.size for f in factors):
         return None
@@ -127,7 +127,7 @@ def bases(factors: tuple[Array, ...], shift: Array, diagonal: tuple[bool, ...]) 
     """Bases that make a system easy, as constants of calculus: those for a system of which derivatives are taken, by the factors or by
     the shift, are eigenvectors.
     """
-    largest, beside, pairs = _largest(factors, diagonal), None, []
+    largest, beside, pairs = largest_factor(factors, diagonal), None, []
     for i, (factor, is_diagonal) in enumerate(zip(factors, diagonal, strict=True)):
         if i == largest:
             q, values, beside = tridiagonal_form(factor)
@@ -141,13 +141,13 @@ def bases(factors: tuple[Array, ...], shift: Array, diagonal: tuple[bool, ...]) 
 def _(diagonal, primals, tangents):
     factors, _ = primals
     values, vectors = zip(*(eigenbasis(f, d) for f, d in zip(factors, diagonal, strict=True)), strict=True)
-    largest = _largest(factors, diagonal)
+    largest = largest_factor(factors, diagonal)
     beside = None if largest is None else jnp.zeros_like(values[largest][..., 1:])
     result = Bases(values, vectors, beside)
     return result, jax.tree.map(jnp.zeros_like, result)
 
 
-def _tridiagonal_systems(found: Bases, spectrum, shift, largest: int):
+def tridiagonal_systems(found: Bases, spectrum, shift, largest: int):
     """The diagonals ``(..., n)`` and ``(..., n - 1)`` of the tridiagonal systems, with the axis of the largest factor at the end."""
     axis = largest - len(found.values)
 
@@ -185,7 +185,7 @@ def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple
     sums and a diagonal T this is the fast diagonalisation of Lynch, Rice and Thomas (1964), Numerische Mathematik 6.
     """
     found = lax.stop_gradient(bases(tuple(factors), shift, diagonal))
-    shift, axes, largest = lax.stop_gradient(shift), len(factors), _largest(factors, diagonal)
+    shift, axes, largest = lax.stop_gradient(shift), len(factors), largest_factor(factors, diagonal)
 
     def divided(data):
         eigenvalues = spectrum(found.values, shift)
@@ -195,7 +195,7 @@ def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple
         return inverse * data, jnp.all(regular)
 
     def eliminated(data):
-        diag, beside = _tridiagonal_systems(found, spectrum, shift, largest)
+        diag, beside = tridiagonal_systems(found, spectrum, shift, largest)
         moved = jnp.moveaxis(data, largest - axes - 1, -2)
         diag, beside = diag.astype(data.dtype), beside.astype(data.dtype)
         x, ok = tridiagonal.solve(beside, diag, beside, moved, positive)
@@ -240,118 +240,3 @@ def apply_along(q, data, axis, *, transpose, conjugate):
         return (rows @ (q if transpose else q.mT)).reshape(data.shape)
     moved = jnp.moveaxis(data, axis, batch)
     return jnp.moveaxis(apply_along(q, moved, batch - data.ndim, transpose=transpose, conjugate=False), batch, axis)
-
-
-# ---- determinants ----------------------------------------------------------------------------------------------------
-
-
-@functools.partial(custom_jvp, nondiff_argnums=(2, 3))
-def slogdet(factors: tuple[Array, ...], shift: Array, spectrum, diagonal: tuple[bool, ...]) -> tuple[Array, Array]:
-    """Sign and logarithm of the magnitude of the determinant; the arguments are those of `solve`.
-
-    Notes
-    -----
-    The logarithms of the eigenvalues are added up, or those of the pivots of tridiagonal matrices.
-    """
-    found, largest = bases(factors, shift, diagonal), _largest(factors, diagonal)
-    if largest is None:
-        numbers = spectrum(found.values, shift)
-    else:
-        numbers = pivots(*_tridiagonal_systems(found, spectrum, shift, largest))
-    return determinants.sign_and_logarithm(numbers, tuple(range(-len(factors), 0)))
-
-
-@slogdet.defjvp
-def _(spectrum, diagonal, primals, tangents):
-    return jax.jvp(lambda *args: _by_eigenvalues(*args, spectrum, diagonal), primals, tangents)
-
-
-@functools.partial(custom_jvp, nondiff_argnums=(2, 3))
-def _by_eigenvalues(factors, shift, spectrum, diagonal):
-    r"""`slogdet` by the eigenvalues, with derivatives.
-
-    The derivative is :math:`d \log \det A = \mathrm{tr}(A^{-1} dA)`, and so is that of the derivative, :math:`d A^{-1} = -A^{-1} dA A^{-1}`:
-    both are right where eigenvalues are equal. A third one goes through the eigenvectors, and is NaN there.
-    """
-    values = [eigenbasis(f, d)[0] for f, d in zip(factors, diagonal, strict=True)]
-    return determinants.sign_and_logarithm(spectrum(values, shift), tuple(range(-len(values), 0)))
-
-
-@_by_eigenvalues.defjvp
-def _(spectrum, diagonal, primals, tangents):
-    sign, logabsdet = _by_eigenvalues(*primals, spectrum, diagonal)
-    gradients, by_shift = _gradients(*primals, spectrum, diagonal)
-    changes, change = tangents
-    total = by_shift * change
-    for g, d, is_diagonal in zip(gradients, changes, diagonal, strict=True):
-        total = total + (jnp.sum(g * d, axis=-1) if is_diagonal else jnp.sum(g.mT * d, axis=(-2, -1)))
-    if jnp.iscomplexobj(sign):
-        return (sign, logabsdet), (sign * 1j * total.imag, total.real)
-    return (sign, logabsdet), (jnp.zeros_like(sign), total)
-
-
-@functools.partial(custom_jvp, nondiff_argnums=(2, 3))
-def _gradients(factors, shift, spectrum, diagonal):
-    """The derivatives of the logarithm of the determinant: for each factor the matrix ``G`` with ``tr(G dA)`` (of a diagonal one
-    its diagonal), and for the shift a number.
-
-    In the eigenvectors of a factor ``G`` is diagonal: the sum, over all other axes, of the derivative of the logarithm of the
-    spectrum by the factor's eigenvalues.
-    """
-    bases = [eigenbasis(f, d) for f, d in zip(factors, diagonal, strict=True)]
-    weights, by_shift = weights_of(spectrum, _as(shift.dtype, [values for values, _ in bases]), shift)
-    return tuple(
-        w if q is None else (q * w[..., None, :]) @ q.conj().mT for w, (_, q) in zip(weights, bases, strict=True)
-    ), by_shift
-
-
-def _as(dtype, arrays):
-    return [a.astype(dtype) for a in arrays]
-
-
-def weights_of(spectrum, values, shift):
-    """The derivative of the sum of the logarithms of the spectrum by the eigenvalues of each factor and by the shift."""
-    eigenvalues, pull = jax.vjp(spectrum, values, shift)
-    return pull(1 / eigenvalues)
-
-
-@_gradients.defjvp
-def _(spectrum, diagonal, primals, tangents):
-    """``dG = d(Q w Qᴴ)``: on the diagonal, in the eigenvectors, what follows from the change of the eigenvalues and the shift; off it,
-    for the elements ``p, q`` of ``Qᴴ dA Q``, the sum over the other axes of ``-s / (λ_p λ_q)``, with s the square of the
-    spectrum's derivative by the factor's eigenvalues.
-    """
-    (factors, shift), (changes, change) = primals, tangents
-    bases = [eigenbasis(f, d) for f, d in zip(factors, diagonal, strict=True)]
-    values = _as(shift.dtype, [v for v, _ in bases])
-    rotated = [d if q is None else q.conj().mT @ d @ q for d, (_, q) in zip(changes, bases, strict=True)]
-    slopes = [r if is_diagonal else triangles.diagonal(r) for r, is_diagonal in zip(rotated, diagonal, strict=True)]
-    _, (on_diagonal, by_shift) = jax.jvp(
-        functools.partial(weights_of, spectrum), (values, shift), (_as(shift.dtype, slopes), change)
-    )
-    results = []
-    for i, (r, (_, q), on) in enumerate(zip(rotated, bases, on_diagonal, strict=True)):
-        if q is None:
-            results.append(on)
-            continue
-        ratio = rows_of(slope_of(spectrum, values, shift, i), i - len(values), len(values))
-        off = -(ratio @ ratio.mT) * r
-        identity = jnp.eye(r.shape[-1], dtype=bool)
-        results.append(q @ jnp.where(identity, on[..., :, None], off) @ q.conj().mT)
-    return _gradients(*primals, spectrum, diagonal), (tuple(results), by_shift)
-
-
-def slope_of(spectrum, values, shift, i):
-    """The derivative of the logarithm of the spectrum by the eigenvalues of one factor."""
-
-    def of_one(v):
-        return spectrum([*values[:i], v, *values[i + 1 :]], shift)
-
-    eigenvalues, slope = jax.jvp(of_one, (values[i],), (jnp.ones_like(values[i]),))
-    return slope / eigenvalues
-
-
-def rows_of(tensor, axis, axes):
-    """One of the last `axes` axes in front of the others, which become one."""
-    moved = jnp.moveaxis(tensor, axis, tensor.ndim - axes)
-    return flat(moved, axes - 1) if axes > 1 else moved[..., None]

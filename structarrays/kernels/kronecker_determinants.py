@@ -1,40 +1,90 @@
-r"""Determinants of Kronecker products beside a multiple of the identity, and of Kronecker sums, with factors that need not be Hermitian.
+r"""Determinants of Kronecker products with a multiple of the identity added, and of Kronecker sums.
 
-The eigenvalues are sums of eigenvalues of the factors, or products. As a function of those of one factor :math:`A_i` they are
+The eigenvalues are products or sums of the factors' eigenvalues. They depend on the eigenvalue :math:`\lambda` of one factor :math:`A_i` as
 :math:`\alpha_k \lambda + \beta_k`, so
 
 .. math:: d \log \det M = \sum_i \mathrm{tr}(G_i\, dA_i), \qquad G_i = \sum_k \alpha_k (\alpha_k A_i + \beta_k I)^{-1} .
 
-In the eigenvectors of :math:`A_i` the matrix :math:`G_i` is diagonal, and so is nearly all of its derivative. Eigenvectors of a nearly defective
-matrix are nearly dependent, and their inverse is wrong. Then the sum over k is computed with the Schur form, and second derivatives are NaN.
+In the eigenvectors of :math:`A_i` the matrix :math:`G_i` is diagonal. The formula for its derivative does not differentiate the
+eigenvectors, so that it is right for repeated eigenvalues.
+
+The inverse of the eigenvectors of a Hermitian factor is their adjoint. Eigenvectors of another factor may be nearly dependent, so that
+their inverse is wrong: the factor is nearly defective. Then the sum over k is computed by the Schur form, and second derivatives are NaN.
 """
 
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+from jax import Array, lax
 
 from structarrays.kernels import determinants, spectra, triangles
 from structarrays.kernels.flags import custom_jvp
-from structarrays.kernels.kronecker import rows_of, slope_of, weights_of
+from structarrays.kernels.kronecker import bases, eigenbasis, flat, largest_factor, tridiagonal_systems
+from structarrays.kernels.tridiagonal_form import pivots
+
+
+class Eigenbasis(NamedTuple):
+    """The eigenvectors of a factor. A factor that is given by its diagonal needs none."""
+
+    values: Array
+    vectors: Array | None
+    inverse: Array | None
+
+
+def slogdet(factors, shift: Array, spectrum, diagonal: tuple[bool, ...], *, hermitian: bool) -> tuple[Array, Array]:
+    """Sign and logarithm of the magnitude of the determinant.
+
+    Parameters
+    ----------
+    factors, shift, spectrum, diagonal
+        Those of `kernels.kronecker.solve`.
+    hermitian : bool
+        Whether all factors are known to be Hermitian.
+
+    Notes
+    -----
+    The logarithms of the eigenvalues are added up. For Hermitian factors, where no derivative is taken, those of the pivots of tridiagonal
+    matrices take their place.
+    """
+    if hermitian:
+        return _by_pivots(tuple(factors), shift, spectrum, diagonal)
+    return _by_eigenvalues(tuple(factors), shift, spectrum, diagonal, False)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2, 3))
-def slogdet(factors, shift, spectrum, diagonal):
-    """Sign and logarithm of the magnitude of the determinant; the arguments are those of `kernels.kronecker.slogdet`."""
-    dtype = jnp.result_type(shift, jnp.complex64)
-    values = [f if d else spectra.eigvals(f) for f, d in zip(factors, diagonal, strict=True)]
+def _by_pivots(factors, shift, spectrum, diagonal):
+    found, largest = bases(factors, shift, diagonal), largest_factor(factors, diagonal)
+    if largest is None:
+        numbers = spectrum(found.values, shift)
+    else:
+        numbers = pivots(*tridiagonal_systems(found, spectrum, shift, largest))
+    return determinants.sign_and_logarithm(numbers, tuple(range(-len(factors), 0)))
+
+
+@_by_pivots.defjvp
+def _by_pivots_jvp(spectrum, diagonal, primals, tangents):
+    return jax.jvp(lambda *args: _by_eigenvalues(*args, spectrum, diagonal, True), primals, tangents)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(2, 3, 4))
+def _by_eigenvalues(factors, shift, spectrum, diagonal, hermitian):
+    dtype = _dtype(shift, hermitian)
+    if hermitian:
+        values = [eigenbasis(f, d)[0] for f, d in zip(factors, diagonal, strict=True)]
+    else:
+        values = [f if d else spectra.eigvals(f) for f, d in zip(factors, diagonal, strict=True)]
     eigenvalues = spectrum([v.astype(dtype) for v in values], shift.astype(dtype))
     sign, logabsdet = determinants.sign_and_logarithm(eigenvalues, tuple(range(-len(values), 0)))
     return (sign if jnp.iscomplexobj(shift) else jnp.sign(sign.real)), logabsdet
 
 
-@slogdet.defjvp
-def slogdet_jvp(spectrum, diagonal, primals, tangents):
+@_by_eigenvalues.defjvp
+def _by_eigenvalues_jvp(spectrum, diagonal, hermitian, primals, tangents):
     """The derivative is the trace of ``M⁻¹ dM``."""
-    sign, logabsdet = slogdet(*primals, spectrum, diagonal)
-    gradients, by_shift = _gradients(*primals, spectrum, diagonal)
+    sign, logabsdet = _by_eigenvalues(*primals, spectrum, diagonal, hermitian)
+    gradients, by_shift = _gradients(*primals, spectrum, diagonal, hermitian)
     changes, change = tangents
     total = by_shift * change
     for g, d, is_diagonal in zip(gradients, changes, diagonal, strict=True):
@@ -44,81 +94,78 @@ def slogdet_jvp(spectrum, diagonal, primals, tangents):
     return (sign, logabsdet), (jnp.zeros_like(sign), total)
 
 
-@functools.partial(custom_jvp, nondiff_argnums=(2, 3))
-def _gradients(factors, shift, spectrum, diagonal):
+# ---- derivatives by the factors ----------------------------------------------------------------------------------------
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(2, 3, 4))
+def _gradients(factors, shift, spectrum, diagonal, hermitian):
     """For each factor the matrix ``G`` (of a diagonal one its diagonal), and the derivative by the shift."""
-    found = _eigenbases(factors, shift, diagonal)
-    values = [v for v, _, _ in found]
-    weights, by_shift = weights_of(spectrum, values, shift.astype(values[0].dtype))
+    found = _eigenbases(factors, shift, diagonal, hermitian)
+    values = [basis.values for basis in found]
+    weights, by_shift = _weights(spectrum, values, shift.astype(values[0].dtype))
     results = []
-    for i, (factor, weight, (_, vectors, inverse)) in enumerate(zip(factors, weights, found, strict=True)):
-        if vectors is None:
+    for i, (factor, weight, basis) in enumerate(zip(factors, weights, found, strict=True)):
+        if basis.vectors is None:
             results.append(weight)
-            continue
-        by_vectors = functools.partial(lambda w, v, inverse: (v * w[..., None, :]) @ inverse, weight, vectors, inverse)
-        by_resolvents = functools.partial(_sum_of_resolvents, factor, *_line(spectrum, values, shift, i))
-        defective = determinants.any_of_all(spectra.are_dependent(vectors, inverse, -1 / 2))
-        results.append(lax.cond(defective, by_resolvents, by_vectors))
+        elif hermitian:
+            results.append(_with_eigenvalues(weight, basis))
+        else:
+            defective = determinants.any_of_all(spectra.are_dependent(basis.vectors, basis.inverse, -1 / 2))
+            by_schur_form = functools.partial(_sum_of_resolvents, factor, *_line(spectrum, values, shift, i))
+            results.append(lax.cond(defective, by_schur_form, functools.partial(_with_eigenvalues, weight, basis)))
     return tuple(_like(r, shift) for r in results), _like(by_shift, shift)
 
 
 @_gradients.defjvp
-def gradients_jvp(spectrum, diagonal, primals, tangents):
-    """As for Hermitian factors, with the inverse of the eigenvectors for their adjoint."""
+def _gradients_jvp(spectrum, diagonal, hermitian, primals, tangents):
+    """``dG = d(V w V⁻¹)``: on the diagonal, in the eigenvectors, what follows from the change of the eigenvalues and the shift; off it,
+    for the elements ``p, q`` of ``V⁻¹ dA V``, the sum over the other axes of ``-s / (λ_p λ_q)``, with s the square of the
+    spectrum's derivative by the factor's eigenvalues. A third derivative differentiates the eigenvectors.
+    """
     (factors, shift), (changes, change) = primals, tangents
-    found = _eigenbases(factors, shift, diagonal)
-    values = [v for v, _, _ in found]
+    found = _eigenbases(factors, shift, diagonal, hermitian)
+    values = [basis.values for basis in found]
     dtype = values[0].dtype
-    rotated = [d.astype(dtype) if v is None else w @ d @ v for d, (_, v, w) in zip(changes, found, strict=True)]
-    slopes = [r if is_diagonal else triangles.diagonal(r) for r, is_diagonal in zip(rotated, diagonal, strict=True)]
+    rotated = [
+        d.astype(dtype) if basis.vectors is None else basis.inverse @ d @ basis.vectors
+        for d, basis in zip(changes, found, strict=True)
+    ]
+    slopes = [
+        (r if is_diagonal else triangles.diagonal(r)).astype(dtype)
+        for r, is_diagonal in zip(rotated, diagonal, strict=True)
+    ]
     _, (on_diagonal, by_shift) = jax.jvp(
-        functools.partial(weights_of, spectrum), (values, shift.astype(dtype)), (slopes, change.astype(dtype))
+        functools.partial(_weights, spectrum), (values, shift.astype(dtype)), (slopes, change.astype(dtype))
     )
-    defective = jnp.zeros(shift.shape, bool)
-    for _, vectors, inverse in found:
-        if vectors is not None:
-            defective |= spectra.are_dependent(vectors, inverse, -1 / 3)  # errors grow with the square of that
-    unknown = jnp.where(defective, jnp.nan, 1)  # a factor, and no selection: the reverse of a selection gives zeros
+    exists = _has_second_derivatives(found, shift, hermitian)
     results = []
-    for i, (r, (_, vectors, inverse), on) in enumerate(zip(rotated, found, on_diagonal, strict=True)):
-        if vectors is None:
-            results.append(unknown[..., None] * on)
+    for i, (r, basis, on) in enumerate(zip(rotated, found, on_diagonal, strict=True)):
+        if basis.vectors is None:
+            results.append(exists[..., None] * on)
             continue
-        ratio = rows_of(slope_of(spectrum, values, shift.astype(dtype), i), i - len(values), len(values))
+        ratio = _rows(_slope(spectrum, values, shift.astype(dtype), i), i - len(values), len(values))
         identity = jnp.eye(r.shape[-1], dtype=bool)
-        moved = vectors @ jnp.where(identity, on[..., :, None], -(ratio @ ratio.mT) * r) @ inverse
-        results.append(unknown[..., None, None] * moved)
-    by_shift = unknown * by_shift
-    return _gradients(*primals, spectrum, diagonal), (tuple(_like(r, shift) for r in results), _like(by_shift, shift))
+        inner = jnp.where(identity, on[..., :, None], -(ratio @ ratio.mT) * r)
+        results.append(exists[..., None, None] * (basis.vectors @ inner @ basis.inverse))
+    moved = tuple(_like(r, shift) for r in results), _like(exists * by_shift, shift)
+    return _gradients(*primals, spectrum, diagonal, hermitian), moved
 
 
-def _like(x, shift):
-    """Real if the matrix is: then the eigenvalues that are not real come in pairs."""
-    return x if jnp.iscomplexobj(shift) else x.real
+def _has_second_derivatives(found, shift, hermitian):
+    """One for matrices whose second derivatives are right, else NaN. A factor, since the reverse of a selection gives zeros.
+
+    The errors grow with the square of the condition number of the eigenvectors.
+    """
+    defective = jnp.zeros(shift.shape, bool)
+    for basis in found:
+        if basis.vectors is not None and not hermitian:
+            defective |= spectra.are_dependent(basis.vectors, basis.inverse, -1 / 3)
+    return jnp.where(defective, jnp.nan, 1)
 
 
-def _eigenbases(factors, shift, diagonal):
-    """For each factor the eigenvalues, the eigenvectors and their inverse; of one that is given by its diagonal None for the last two."""
-    dtype = jnp.result_type(shift, jnp.complex64)
-    found = []
-    for factor, is_diagonal in zip(factors, diagonal, strict=True):
-        if is_diagonal:
-            found.append((factor.astype(dtype), None, None))
-            continue
-        values, vectors = spectra.eig(factor)
-        found.append((values.astype(dtype), vectors, jnp.linalg.inv(vectors)))
-    return found
-
-
-def _line(spectrum, values, shift, i):
-    """The spectrum as a function of one eigenvalue of a factor: slopes and constants, each ``(..., k)`` for all others."""
-    shift, axes = shift.astype(values[0].dtype), len(values)
-
-    def of_one(v):
-        return spectrum([*values[:i], v, *values[i + 1 :]], shift)
-
-    constant, slope = jax.jvp(of_one, (jnp.zeros_like(values[i]),), (jnp.ones_like(values[i]),))
-    return tuple(rows_of(jnp.broadcast_to(x, constant.shape), i - axes, axes)[..., 0, :] for x in (slope, constant))
+def _with_eigenvalues(values, basis):
+    """The matrix with these eigenvalues."""
+    return (basis.vectors * values[..., None, :]) @ basis.inverse
 
 
 def _sum_of_resolvents(factor, slopes, constants):
@@ -132,3 +179,64 @@ def _sum_of_resolvents(factor, slopes, constants):
 
     total, _ = lax.scan(add, jnp.zeros_like(upper), tuple(jnp.moveaxis(x, -1, 0) for x in (slopes, constants)))
     return unitary @ total @ unitary.mT.conj()
+
+
+# ---- eigenvectors and spectra --------------------------------------------------------------------------------------------
+
+
+def _dtype(shift, hermitian):
+    """That of the spectrum."""
+    return shift.dtype if hermitian else jnp.result_type(shift, jnp.complex64)
+
+
+def _like(x, shift):
+    """Real if the matrix is: then the eigenvalues that are not real come in pairs."""
+    return x if jnp.iscomplexobj(shift) else x.real
+
+
+def _eigenbases(factors, shift, diagonal, hermitian) -> list[Eigenbasis]:
+    dtype = _dtype(shift, hermitian)
+    found = []
+    for factor, is_diagonal in zip(factors, diagonal, strict=True):
+        if is_diagonal:
+            values = factor.real if hermitian else factor
+            found.append(Eigenbasis(values.astype(dtype), None, None))
+            continue
+        values, vectors = (spectra.eigh if hermitian else spectra.eig)(factor)
+        inverse = vectors.mT.conj() if hermitian else jnp.linalg.inv(vectors)
+        found.append(Eigenbasis(values.astype(dtype), vectors, inverse))
+    return found
+
+
+def _weights(spectrum, values, shift):
+    """The derivative of the sum of the logarithms of the spectrum by the eigenvalues of each factor and by the shift."""
+    eigenvalues, pull = jax.vjp(spectrum, values, shift)
+    return pull(1 / eigenvalues)
+
+
+def _of_one(spectrum, values, shift, i, value):
+    """The spectrum, and its derivative by the eigenvalues of one factor, where these are `value`."""
+
+    def of_one(v):
+        return spectrum([*values[:i], v, *values[i + 1 :]], shift)
+
+    return jax.jvp(of_one, (value,), (jnp.ones_like(value),))
+
+
+def _slope(spectrum, values, shift, i):
+    """The derivative of the logarithm of the spectrum by the eigenvalues of one factor."""
+    eigenvalues, slope = _of_one(spectrum, values, shift, i, values[i])
+    return slope / eigenvalues
+
+
+def _line(spectrum, values, shift, i):
+    """The spectrum as a function of one eigenvalue of a factor: slopes and constants, each ``(..., k)`` for all others."""
+    zero, axes = jnp.zeros_like(values[i]), len(values)
+    constant, slope = _of_one(spectrum, values, shift.astype(zero.dtype), i, zero)
+    return tuple(_rows(jnp.broadcast_to(x, constant.shape), i - axes, axes)[..., 0, :] for x in (slope, constant))
+
+
+def _rows(tensor, axis, axes):
+    """One of the last `axes` axes in front of the others, which become one."""
+    moved = jnp.moveaxis(tensor, axis, tensor.ndim - axes)
+    return flat(moved, axes - 1) if axes > 1 else moved[..., None]

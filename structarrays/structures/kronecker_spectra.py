@@ -164,9 +164,8 @@ def _(x):
 @slogdet.kernel(Sum, when=_is_solved)
 @slogdet.kernel(KroneckerSum, when=_is_solved)
 def _(x):
-    run = kernel.slogdet if _is_hermitian(x) else kronecker_determinants.slogdet
-    factors, shift, spectrum, diagonal = _parts(x, "linalg.slogdet")
-    return tuple(Dense._make((part,)) for part in run(factors, shift, spectrum, diagonal))
+    results = kronecker_determinants.slogdet(*_parts(x, "linalg.slogdet"), hermitian=_is_hermitian(x))
+    return tuple(Dense._make((part,)) for part in results)
 
 
 det.kernel(Sum, when=_is_solved)(det_by_slogdet)
