@@ -131,3 +131,31 @@ def test_what_depends_on_repeated_values(name, function, rng):
     np.testing.assert_allclose(first, expected, rtol=1e-10, atol=1e-10 * np.linalg.norm(base) ** 3)
     found = np.abs(second_derivatives(cubes))
     assert np.all(np.isnan(found) | (found > 1e150)), found
+
+
+SCALES = [
+    ("float64", 1e-90, 1e150),
+    ("float64", 1e90, 1e150),
+    ("float32", 1.0, 1e15),
+    ("float32", 1e-9, 1e15),
+    ("float32", 1e9, 1e15),
+]
+
+
+@pytest.mark.parametrize(("dtype", "scale", "bound"), SCALES)
+@pytest.mark.parametrize("function", ["svdvals", "eigvalsh"])
+def test_tiny_and_huge_matrices(function, dtype, scale, bound, rng):
+    """In units of the matrix: the largest value is right, and the sum of cubes is not to be mistaken for it."""
+    a = symmetric(rng) if function == "eigvalsh" else rotated(rng)
+    b = rng.normal(size=(4, 4))
+    b += b.T
+    large, small = (sa.asarray(np.asarray(scale * m, dtype)) for m in (a, b))
+
+    def values(s):
+        return getattr(sa.linalg, function)(large + sa.astype(sa.asarray(s), small.dtype) * small).data / scale
+
+    found = second_derivatives(lambda s: jnp.max(values(s)))
+    expected = by_differences(lambda s: np.max(getattr(np.linalg, function)(a + s * b)))
+    np.testing.assert_allclose(found, expected, rtol=1e-6 if dtype == "float64" else 1e-3)
+    found = np.abs(second_derivatives(lambda s: jnp.sum(values(s) ** 3)))
+    assert np.all(np.isnan(found) | (found > bound)), found

@@ -105,6 +105,10 @@ def eigvals(x: Array, /) -> Array:
     -----
     JAX computes it on CPUs and NVIDIA GPUs only. For Hermitian matrices `eigvalsh` is better.
 
+    Notes
+    -----
+    Eigenvalues of a defective matrix have no derivatives. For a matrix whose eigenvectors are dependent within rounding errors they are NaN.
+
     Examples
     --------
     >>> import structarrays as sa
@@ -145,8 +149,8 @@ def eigh(x: Array, /) -> EighResult:
 
     Notes
     -----
-    Eigenvectors of repeated eigenvalues have no derivatives. What depends on them is NaN, infinite or above 1e150 (in 32 bits 1e15), and
-    so are such second derivatives of the eigenvalues. See `eigvalsh`.
+    Eigenvectors of repeated eigenvalues have no derivatives. What depends on them is NaN, infinite or huge, and so are such second
+    derivatives of the eigenvalues. See `eigvalsh`.
 
     Examples
     --------
@@ -187,8 +191,9 @@ def eigvalsh(x: Array, /) -> Array:
     Notes
     -----
     First derivatives of symmetric functions of the eigenvalues, such as sums, are right for repeated eigenvalues as well. Second
-    derivatives that depend on repeated eigenvalues are NaN, infinite or above 1e150 (in 32 bits 1e15): they cannot be computed from the
-    eigenvalues alone. For the sum of squares use the Frobenius norm, and for the trace of a function `expm`, `sqrtm` or powers.
+    derivatives that depend on repeated eigenvalues cannot be computed from the eigenvalues alone. They are NaN, infinite or huge: for a matrix
+    and a change of elements near to one above 1e150, in 32 bits above 1e15. For the sum of squares use the Frobenius norm, and for the
+    trace of a function `expm`, `sqrtm` or powers.
 
     Examples
     --------
@@ -234,8 +239,8 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
 
     Notes
     -----
-    Singular vectors of repeated singular values have no derivatives. What depends on them is NaN, infinite or above 1e150 (in 32 bits
-    1e15), and so are such second derivatives of the singular values. See `svdvals`.
+    Singular vectors of repeated singular values have no derivatives. What depends on them is NaN, infinite or huge, and so are such second
+    derivatives of the singular values. See `svdvals`.
 
     Examples
     --------
@@ -276,8 +281,9 @@ def svdvals(x: Array, /) -> Array:
     Notes
     -----
     First derivatives of symmetric functions of the singular values, such as sums, are right for repeated singular values as well. Second
-    derivatives that depend on repeated singular values are NaN, infinite or above 1e150 (in 32 bits 1e15): they cannot be computed from the
-    singular values alone. `matrix_norm` has right ones of the nuclear and of the Frobenius norm.
+    derivatives that depend on repeated singular values cannot be computed from the singular values alone. They are NaN, infinite or huge: for
+    a matrix and a change of elements near to one above 1e150, in 32 bits above 1e15. `matrix_norm` has right ones of the nuclear and of
+    the Frobenius norm.
 
     Examples
     --------

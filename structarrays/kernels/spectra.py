@@ -5,9 +5,9 @@ the gaps :math:`\lambda_i - \lambda_j`. A gap of repeated values is zero or a ro
 derivative of a function f of the values needs :math:`(f_i - f_j) / (\lambda_i - \lambda_j)` with the first derivatives :math:`f_i` of f. No
 rule for the values can compute that for repeated ones, since its limit needs the second derivatives of f.
 
-So a huge number replaces the reciprocals of such gaps: about 1e231 (in 32 bits 1e29). A second derivative that depends on them is NaN,
-infinite or as huge. A second derivative that does not depend on them is right, since a finite number times zero is zero: that of the
-largest value, say, where smaller ones are repeated. `nuclear_norm` has derivatives without gaps.
+So a huge number replaces the reciprocals of such gaps: about 1e231 (in 32 bits 1e29) over the largest value. A second derivative that
+depends on them is NaN, infinite or as huge. A second derivative that does not depend on them is right, since a finite number times zero is
+zero: that of the largest value, say, where smaller ones are repeated. `nuclear_norm` has derivatives without gaps.
 """
 
 import jax.numpy as jnp
@@ -23,21 +23,28 @@ def _adjoint(x: Array) -> Array:
     return x.mT.conj()
 
 
+def _largest(values: Array) -> Array:
+    return jnp.max(jnp.abs(values), axis=-1, initial=0)[..., None, None]
+
+
 def _rounding(values: Array, n: int) -> Array:
-    """How far two computed values may differ, (..., 1, 1), that are equal: LAPACK's errors are a few units of the largest one."""
-    largest = jnp.max(jnp.abs(values), axis=-1, initial=0)[..., None, None]
-    return 8 * n**0.5 * jnp.finfo(values.dtype).eps * largest
+    """How far two computed values of n rows may differ that are equal: LAPACK's errors are a few units in the last place of the largest."""
+    return 8 * n**0.5 * jnp.finfo(values.dtype).eps * _largest(values)
 
 
-def _huge(dtype) -> Array:
-    """A number that no derivative has, whose products with moderate numbers are finite."""
-    return jnp.exp2(jnp.array(0.75 * jnp.finfo(dtype).maxexp, dtype))
+def _huge(values: Array) -> Array:
+    """A number that no reciprocal of a gap has. Its products with numbers of the size of the values are finite."""
+    numbers = jnp.finfo(values.dtype)
+    largest = _largest(values)
+    huge = jnp.exp2(jnp.array(0.75 * numbers.maxexp, values.dtype)) / jnp.where(largest == 0, 1, largest)
+    return jnp.minimum(huge, numbers.max * 2.0**-20)
 
 
-def _reciprocals(gaps: Array, rounding: Array, sums: Array | float = 1.0) -> Array:
-    """Reciprocals of the products off the diagonal; a huge number where the gap is a rounding error."""
-    repeated = jnp.abs(gaps) <= rounding
-    reciprocals = jnp.where(repeated, _huge(gaps.dtype), 1 / jnp.where(repeated, 1, gaps * sums))
+def _reciprocals(values: Array, n: int) -> Array:
+    """The reciprocals of ``values[j] - values[i]``, zero on the diagonal; a huge number where the gap is a rounding error."""
+    gaps = values[..., None, :] - values[..., :, None]
+    repeated = jnp.abs(gaps) <= _rounding(values, n)
+    reciprocals = jnp.where(repeated, _huge(values), 1 / jnp.where(repeated, 1, gaps))
     return jnp.where(jnp.eye(gaps.shape[-1], dtype=bool), 0, reciprocals)
 
 
@@ -68,8 +75,7 @@ def _eigh(x):
 def _eigh_jvp(primals, tangents):
     values, vectors = _eigh(*primals)
     change = _adjoint(vectors) @ tangents[0] @ vectors
-    gaps = values[..., None, :] - values[..., :, None]
-    moved = vectors @ (_reciprocals(gaps, _rounding(values, gaps.shape[-1])) * change)
+    moved = vectors @ (_reciprocals(values, values.shape[-1]) * change)
     return (values, vectors), (_diagonal(change), moved)
 
 
@@ -157,12 +163,13 @@ def _thin_svd_jvp(primals, tangents):
     u, s, vh = _thin_svd(x)
     v, inner = _adjoint(vh), _adjoint(u) @ change @ _adjoint(vh)
     across, down = s[..., None, :], s[..., :, None]
-    reciprocals = _reciprocals(across - down, _rounding(s, max(x.shape[-2:])), across + down)
+    sums = jnp.where(across + down == 0, 1, across + down)
+    reciprocals, across_part, down_part = _reciprocals(s, max(x.shape[-2:])), across / sums, down / sums
     # A common phase of a pair of complex vectors changes nothing: all of it goes into `u`.
     phase = (inner - _adjoint(inner)) / 2 * jnp.where(across == 0, 0, 1 / jnp.where(across == 0, 1, across))
     phase = jnp.where(jnp.eye(s.shape[-1], dtype=bool), phase, 0)
-    du = u @ (reciprocals * (inner * across + _adjoint(inner) * down) + phase)
-    dv = v @ (reciprocals * (inner * down + _adjoint(inner) * across))
+    du = u @ (reciprocals * (inner * across_part + _adjoint(inner) * down_part) + phase)
+    dv = v @ (reciprocals * (inner * down_part + _adjoint(inner) * across_part))
     if u.shape[-2] > u.shape[-1]:
         outside = change @ v
         du += (outside - u @ (_adjoint(u) @ outside)) / across
@@ -209,7 +216,7 @@ def _unitary_factor_jvp(primals, tangents):
     v, inner, across = _adjoint(vh), _adjoint(u) @ change @ _adjoint(vh), s[..., None, :]
     sums = across + s[..., :, None]
     vanishing = sums <= _rounding(s, max(x.shape[-2:]))
-    reciprocals = jnp.where(vanishing, _huge(s.dtype), 1 / jnp.where(vanishing, 1, sums))
+    reciprocals = jnp.where(vanishing, _huge(s), 1 / jnp.where(vanishing, 1, sums))
     tangent = u @ (reciprocals * (inner - _adjoint(inner))) @ vh
     if u.shape[-2] > u.shape[-1]:
         outside = change @ v
