@@ -15,12 +15,32 @@ def nan_unless(exists: Array, x: Array) -> Array:
 @nan_unless.defjvp
 def _nan_unless_jvp(primals, tangents):
     exists, x = primals
-    change, factor = tangents[1], jnp.where(exists, 1, jnp.nan).astype(jnp.finfo(x.dtype).dtype)
+    return nan_unless(exists, x), _nan_or(tangents[1], exists, x)
+
+
+@custom_jvp
+def differentiable_if(exists: Array, x: Array) -> Array:
+    """The array `x`, whose derivatives are NaN where a condition that broadcasts is false."""
+    return x
+
+
+@differentiable_if.defjvp
+def _differentiable_if_jvp(primals, tangents):
+    exists, x = primals
+    return differentiable_if(exists, x), _nan_or(tangents[1], exists, x)
+
+
+def _nan_or(change, exists, x):
+    """The change of `x`, NaN where a condition is false. A factor, and not a selection, keeps the NaN in reverse mode."""
+    factor = jnp.where(exists, 1, jnp.nan).astype(jnp.finfo(x.dtype).dtype)
     if jnp.iscomplexobj(x):
-        change = lax.complex(change.real * factor, change.imag * factor)
-    else:
-        change = change * factor
-    return nan_unless(exists, x), change
+        return lax.complex(change.real * factor, change.imag * factor)
+    return change * factor
+
+
+def log_of_zero(zero: Array) -> Array:
+    """Minus infinity for a zero that was computed from finite numbers, NaN for another one. Derivatives of all orders are NaN."""
+    return differentiable_if(jnp.array(False), jnp.exp(jnp.abs(zero))) - jnp.inf
 
 
 def nowhere(x: Array) -> Array:

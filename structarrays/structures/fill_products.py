@@ -21,9 +21,8 @@ from ..functions.linalg import (
     solve,
     tensordot,
 )
-from ..functions.linalg_checks import real_dtype
 from ..kernels.bands import diagonal_length
-from ..kernels.undefined import nowhere
+from ..kernels.undefined import log_of_zero, nowhere
 from .fill import Fill
 from .low_rank import line_of_rank_one
 
@@ -197,8 +196,5 @@ def _(x):
 
 @slogdet.kernel(Fill, when=_is_singular)
 def _(x):
-    finite = jnp.isfinite(x.value)
-    sign = jnp.where(finite, 0, jnp.nan).astype(x.dtype)
-    return _filled(sign, x.meta[:-2]), _filled(
-        jnp.where(finite, -jnp.inf, jnp.nan).astype(real_dtype(x.dtype)), x.meta[:-2]
-    )
+    zero = jnp.abs(0 * x.value).astype(x.dtype)
+    return _filled(zero, x.meta[:-2]), _filled(log_of_zero(zero), x.meta[:-2])

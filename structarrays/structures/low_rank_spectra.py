@@ -23,7 +23,7 @@ from ..functions.linalg import (
 )
 from ..functions.linalg_checks import complex_dtype, real_dtype
 from ..kernels import low_rank as kernel
-from ..kernels.undefined import nowhere
+from ..kernels.undefined import log_of_zero, nowhere
 from .block_diagonal import BlockDiagonal
 from .circulant import Circulant
 from .fill import Fill
@@ -242,9 +242,9 @@ def _(x):
 
 @slogdet.kernel(LowRank, when=_is_narrow)
 def _(x):
-    zero = _zero_or_nan(x)
-    logabsdet = jnp.where(zero == 0, -jnp.inf, jnp.nan).astype(real_dtype(x.dtype))
-    return Dense._make((zero.astype(x.dtype),)), Dense._make((logabsdet,))
+    zero = sum(jnp.sum(0 * p, axis=(-2, -1)) for p in _factors(x))
+    zero = jnp.broadcast_to(zero, x.shape[:-2]).astype(x.dtype)
+    return Dense._make((zero,)), Dense._make((log_of_zero(zero),))
 
 
 # A right-hand side of low rank: only its left factor is solved for.
