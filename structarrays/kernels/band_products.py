@@ -120,6 +120,6 @@ def _by_loop(static, diagonals1, diagonals2):
 
 
 def _stacked(diagonals, ndim):
-    """Diagonals as rows of an array with so many batch dimensions behind the first axis."""
+    """Diagonals along a new first axis, with `ndim` batch dimensions after it."""
     rows = jnp.stack(jnp.broadcast_arrays(*diagonals))
     return lax.expand_dims(rows, range(1, ndim - rows.ndim + 3))

@@ -1,7 +1,7 @@
 """Random expressions of the matrices of `hard_inputs`: values, ``vmap``, and derivatives forward and in reverse are those of dense arrays.
 
-The oracle of values is NumPy, that of derivatives is JAX on the dense matrices. 4 of them by default; ``--expressions 10000`` walks more,
-others each time. Compiling takes most of the time, and less with ``JAX_DISABLE_MOST_OPTIMIZATIONS=1``.
+The oracle of values is NumPy. The oracle of derivatives is JAX on the dense matrices. 4 expressions run by default;
+``--expressions 10000`` runs more, others each time. Most of the time is compilation. It takes less with ``JAX_DISABLE_MOST_OPTIMIZATIONS=1``.
 """
 
 import functools
