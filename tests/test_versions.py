@@ -20,7 +20,7 @@ def versions():
     return module
 
 
-def tested(versions) -> list[dict]:
+def rows_of_tests(versions) -> list[dict]:
     """The rows of the table in the documentation."""
     page = versions.PAGE.read_text(encoding="utf-8")
     lines = page.partition(versions.BEGIN)[2].partition(versions.END)[0].strip().splitlines()
@@ -35,7 +35,7 @@ def minor(version: str) -> tuple[int, int]:
 def test_jax_is_bounded_by_the_newest_version_that_was_tested(versions):
     (requirement,) = (r for r in PROJECT["dependencies"] if r.startswith("jax>="))
     low, high = map(minor, re.fullmatch(r"jax>=(\d+\.\d+),<(\d+\.\d+)", requirement).groups())
-    found = [minor(row["jax"]) for row in tested(versions)] + [minor(metadata.version("jax"))]
+    found = [minor(row["jax"]) for row in rows_of_tests(versions)] + [minor(metadata.version("jax"))]
     assert all(low <= version < high for version in found), found
     assert f"JAX {low[0]}.{low[1]} to {high[0]}.{high[1] - 1}" in versions.PAGE.read_text(encoding="utf-8")
 
@@ -50,7 +50,7 @@ def test_the_oldest_versions_that_are_tested_are_those_that_are_allowed():
 
 
 def test_nothing_that_was_tested_failed(versions):
-    rows = tested(versions)
+    rows = rows_of_tests(versions)
     assert rows
     assert [row["failed"] for row in rows] == ["0"] * len(rows)
     assert all(int(row["tests passed"]) > 100 for row in rows)
