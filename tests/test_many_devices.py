@@ -60,6 +60,14 @@ def test_transformations_of_divided_arrays(name, eight):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12 * np.max(np.abs(want)), err_msg=program)
 
 
+@pytest.mark.each_parameter
+@pytest.mark.parametrize("kind", ["auto", "set"])
+def test_derivatives_by_a_background(kind, eight):
+    """They need running sums of one element more than the devices divide."""
+    for got, want in eight.submit(checks.by_background, kind).result():
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     "name", ["Diagonal", "Banded", "BlockDiagonal", "BlockBanded", "Sparse", "Dense", "Symmetric", "Triangular"]
 )

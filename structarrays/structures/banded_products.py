@@ -110,8 +110,9 @@ def _window(sums, start, count, axis):
     """Entries ``start, start + 1, …``; those outside of the array are its first and last."""
     size = sums.shape[axis]
     low, high = min(max(-start, 0), count), min(max(start + count - size, 0), count)
-    middle = jnp.take(sums, jnp.arange(start + low, start + count - high), axis=axis)
-    ends = [jnp.take(sums, jnp.array([at]), axis=axis) for at in (0, size - 1)]
+    # Slices, and no gathers: XLA computes derivatives of gathers from arrays on a mesh wrongly if it does not divide the length.
+    middle = jax.lax.slice_in_dim(sums, start + low, max(start + low, start + count - high), axis=axis)
+    ends = [jax.lax.slice_in_dim(sums, at, at + 1, axis=axis) for at in (0, size - 1)]
     first, last = (jnp.broadcast_to(e, _resized(e.shape, axis, k)) for e, k in zip(ends, (low, high)))
     return jnp.concatenate([first, middle, last], axis)
 

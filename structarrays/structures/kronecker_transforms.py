@@ -8,7 +8,7 @@ each circulant axis; a block-circulant matrix with circulant blocks is one of th
 import functools
 
 import jax.numpy as jnp
-import numpy as np
+from jax import lax
 
 from ..core.array import Array
 from ..core.dense import Dense
@@ -144,7 +144,7 @@ class Transform:
     def of_spectrum(self, values):
         """The eigenvalues ``(..., N)`` beside transformed data: ``(..., n_1, …, n_k)``."""
         values = self._spread(values)
-        return jnp.take(values, np.arange(values.shape[self.last] // 2 + 1), axis=self.last) if self.is_real else values
+        return lax.slice_in_dim(values, 0, values.shape[self.last] // 2 + 1, axis=self.last) if self.is_real else values
 
     def forward(self, data):
         """From ``(..., N)`` to ``(..., n_1, …, n_k)``."""

@@ -108,6 +108,19 @@ def _transformed(name: str) -> dict:
     return {key: (np.asarray(f(*divided)), np.asarray(f(*alone))) for key, f in programs.items()}
 
 
+def by_background(kind: str) -> list:
+    """Pairs of derivatives by the background of a banded matrix, eager and compiled: what eight devices give, and what one does."""
+
+    def loss(c, A, x):
+        leaves, tree = jax.tree.flatten(A)
+        return sa.sum((jax.tree.unflatten(tree, [*leaves[:-1], c]) @ x) ** 2).to_jax()
+
+    A = structures()["Banded + background"]
+    with meshes(kind):
+        operands = [(B.background, B, v) for B, v in (_divided(A), (A, sa.asarray(x)))]
+        return [tuple(np.asarray(f(*args)) for args in operands) for f in (jax.grad(loss), jax.jit(jax.grad(loss)))]
+
+
 def shares(name: str) -> list:
     """For each parameter of a matrix on eight devices, and of twice the matrix, its size and that of its largest piece."""
     A = structures()[name].to_device(sharding("rows", None))
