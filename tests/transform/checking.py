@@ -118,6 +118,7 @@ def check(structure, expression, way, dtype="float64"):
         return dense(run(expand(A), x))
 
     of_dense, of_structured = (plain, lambda A: A.to_jax()), (sa.structured(plain), lambda A: A)
+
     def check_refusal(error, function):
         """JAX refuses numbers of this dtype, or matrices of this shape; so must the structured program."""
         if valid:
