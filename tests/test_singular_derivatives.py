@@ -46,6 +46,7 @@ FUNCTIONS = {
     "lu_solve": lambda A: sa.linalg.lu_solve(sa.linalg.lu_factor(A), RIGHT),
     "cho_solve": lambda A: sa.linalg.cho_solve(sa.linalg.cho_factor(A), RIGHT),
     "solve_triangular": lambda A: sa.linalg.solve_triangular(sa.tril(A), RIGHT, lower=True),
+    "selected_inverse": sa.linalg.selected_inverse,
     "logdet": sa.linalg.logdet,
     "slogdet": lambda A: sa.linalg.slogdet(A).logabsdet,
 }
@@ -60,17 +61,40 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "function"), CASES)
-def test_derivatives_of_what_does_not_exist(name, function):
-    """The value, forward and reverse mode, and second derivatives."""
-
-    def value(s):
-        return sa.sum(FUNCTIONS[function](SINGULAR[name](s))).data
+def all_derivatives(value):
+    """The value at one, its derivatives in forward and reverse mode, and the second derivative, compiled."""
 
     def forward(f):
         return lambda s: jax.jvp(f, (s,), (1.0,))[1]
 
-    found = jax.jit(lambda s: [f(s) for f in (value, forward(value), jax.grad(value), forward(jax.grad(value)))])(1.0)
+    return jax.jit(lambda s: [f(s) for f in (value, forward(value), jax.grad(value), forward(jax.grad(value)))])(1.0)
+
+
+@pytest.mark.parametrize(("name", "function"), CASES)
+def test_derivatives_of_what_does_not_exist(name, function):
+    found = np.array(all_derivatives(lambda s: sa.sum(FUNCTIONS[function](SINGULAR[name](s))).data))
+    assert not np.isfinite(found).any(), found
+
+
+OTHERS = {
+    "logarithm of a negative determinant": lambda s: sa.linalg.logdet(sa.Diagonal(s * np.array([1.0, -2.0, 3.0]))),
+    "singular circulant": lambda s: sa.linalg.solve_circulant(s * np.ones(N), RIGHT),
+    "singular Toeplitz": lambda s: sa.linalg.solve_toeplitz(s * np.ones(N), RIGHT),
+    "a changing factor of a singular product": lambda s: sa.linalg.logdet(
+        sa.Kronecker(s * np.eye(2), np.diag([1.0, 0.0]))
+    ),
+    "a changing number of a singular diagonal": lambda s: sa.linalg.logdet(
+        sa.Diagonal(jnp.array([1.0, 0.0]).at[0].set(s))
+    ),
+    "square root of an indefinite matrix": lambda s: sa.real(
+        sa.linalg.sqrtm(sa.assume(sa.Symmetric(s * np.array([[1.0, 2.0], [2.0, 1.0]])), "positive_definite"))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_derivatives_of_what_does_not_exist(name):
+    found = np.array(all_derivatives(lambda s: sa.sum(OTHERS[name](s)).data))
     assert not np.isfinite(found).any(), found
 
 

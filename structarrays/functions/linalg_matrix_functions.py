@@ -10,11 +10,12 @@ from ..core.dispatch import function
 from ..core.operands import cast, densify, to_dense
 from ..core.registry import Registry
 from ..kernels import matrix_functions
+from ..kernels.undefined import nan_unless
 from . import linalg_checks as check
 from .elementwise import abs as magnitude
 from .elementwise import multiply
 from .linalg_norms import diagonal
-from .linalg_solvers import slogdet
+from .linalg_solvers import differentiable_unless_singular, logarithms
 from .linear_algebra import matmul
 from .statistical import max as largest
 from .statistical import sum as sum_along
@@ -32,7 +33,8 @@ def logdet(x: Array) -> Array:
     Returns
     -------
     array, (...)
-        Of the dtype of `x`: NaN where a real determinant is negative, -inf where it is zero; of a complex matrix the principal value,
+        Of the dtype of `x`: NaN where a real determinant is negative, -inf where it is zero. Derivatives are NaN in both
+        cases. Of a complex matrix the principal value,
         :math:`\log|\det x| + i \arg(\det x)`.
 
     Raises
@@ -60,10 +62,11 @@ def logdet(x: Array) -> Array:
     """
     check.square("linalg.logdet", x)
     x = check.floating("linalg.logdet", x)
-    sign, logabsdet = (part._dense() for part in slogdet.dispatch(x))
+    sign, logabsdet = logarithms(x)
+    logabsdet = differentiable_unless_singular(logabsdet)
     if x.dtype.kind == "c":
         return Dense._make((lax.complex(logabsdet, jnp.angle(sign)),))
-    return Dense._make((jnp.where(sign < 0, jnp.nan, logabsdet),))
+    return Dense._make((nan_unless(~(sign < 0), logabsdet),))
 
 
 @function("A", prefix="linalg.")

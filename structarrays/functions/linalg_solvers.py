@@ -11,6 +11,7 @@ from ..core.dispatch import function
 from ..core.operands import to_dense
 from ..core.recording import remark
 from ..kernels import determinants, linalg_dense, positive_definite, pseudo_inverse
+from ..kernels.undefined import differentiable_if
 from . import linalg_checks as check
 from .linear_algebra import matmul
 
@@ -226,7 +227,7 @@ def slogdet(x: Array, /) -> SlogdetResult:
     sign : array, (...)
         Of the dtype of `x`: the determinant divided by its magnitude; 0 for a singular matrix.
     logabsdet : array, (...)
-        Of the real dtype of the same precision; -inf for a singular matrix.
+        Of the real dtype of the same precision; -inf for a singular matrix, with derivatives that are NaN.
 
     Raises
     ------
@@ -243,12 +244,18 @@ def slogdet(x: Array, /) -> SlogdetResult:
     (-1.0, 2.079442)
     """
     check.square("linalg.slogdet", x)
-    return SlogdetResult(*slogdet.dispatch(check.floating("linalg.slogdet", x)))
+    sign, logabsdet = slogdet.dispatch(check.floating("linalg.slogdet", x))
+    return SlogdetResult(sign, logabsdet._map_leaves(differentiable_unless_singular))
 
 
 @slogdet.kernel(Dense)
 def _(x):
     return tuple(Dense._make((data,)) for data in linalg_dense.slogdet(x.data))
+
+
+def differentiable_unless_singular(logabsdet):
+    """Logarithms of determinants, with derivatives that are NaN where the determinant is zero."""
+    return differentiable_if(logabsdet != -jnp.inf, logabsdet)
 
 
 def logarithms(x: Array):

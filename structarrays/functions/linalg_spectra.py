@@ -105,8 +105,6 @@ def eigvals(x: Array, /) -> Array:
     -----
     JAX computes it on CPUs and NVIDIA GPUs only. For Hermitian matrices `eigvalsh` is better.
 
-    Notes
-    -----
     Eigenvalues of a defective matrix have no derivatives. For a matrix whose eigenvectors are dependent within rounding errors they are NaN.
 
     Examples

@@ -8,6 +8,7 @@ from ..core.dense import Dense, parameter
 from ..core.dispatch import function
 from ..core.operands import lift, promote, to_dense
 from ..kernels import circulant as kernel
+from ..kernels.undefined import nan_unless
 from . import linalg_checks as check
 from .linalg_solvers import solve
 from .linear_algebra import matmul
@@ -193,5 +194,5 @@ def solve_circulant(
     small = magnitudes <= tol
     reciprocals = jnp.where(small, 0, 1 / jnp.where(small, 1, eigenvalues))
     nearly = jnp.any(small, axis=-1, keepdims=True) & (singular == "raise")
-    x = kernel.apply_spectrum(jnp.where(nearly, jnp.nan, reciprocals), b[..., None])[..., 0]
+    x = kernel.apply_spectrum(nan_unless(~nearly, reciprocals), b[..., None])[..., 0]
     return Dense._make((jnp.moveaxis(x, -1, outaxis),)), ~jnp.any(nearly)

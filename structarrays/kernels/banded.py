@@ -34,6 +34,7 @@ from structarrays.kernels import (
 )
 
 from .flags import custom_jvp
+from .undefined import nan_unless
 
 
 def solve(diagonals, offsets, n, b, positive_definite=False):
@@ -108,7 +109,7 @@ def selected_inverse(diagonals, offsets, n):
     w = max(kl, ku)  # the elements stand at the places of the transpose
     rows = jnp.pad(rows, [(0, 0)] * (len(batch) + 1) + [(w - kl, w - ku)])
     sign, _, gradient = _slogdet_and_gradient(w, w, rows)
-    gradient = jnp.where((sign == 0)[..., None, None], jnp.nan, gradient)
+    gradient = nan_unless((sign != 0)[..., None, None], gradient)
     found = tuple(
         gradient[..., max(0, k) : n + min(0, k), w - k] if -n < k < n else jnp.zeros((*batch, 0), dtype)
         for k in offsets

@@ -28,6 +28,7 @@ from ..functions.linalg_solvers import POSITIVE_DEFINITE, det_by_slogdet
 from ..functions.linalg_triangular import transposed
 from ..kernels import block_tridiagonal as kernel
 from ..kernels.cyclic_reduction import rows_of_blocks
+from ..kernels.undefined import nan_unless
 from .banded import Banded, bands
 from .block_banded import BlockBanded, block_banded
 from .factored_solvers import solved
@@ -309,7 +310,7 @@ def _(x):
     elements, (sign, logabsdet) = jax.grad(logarithm, has_aux=True)(blocks)
     given = sum(jnp.sum(b, (-3, -2, -1)) for b in x.blocks)  # NaN where a matrix has one
     bad = (sign == 0) | (jnp.isnan(logabsdet) & ~jnp.isnan(given))
-    inverse = {k: jnp.where(bad[..., None, None, None], jnp.nan, elements[-k].mT) for k in x.offsets}
+    inverse = {k: nan_unless(~bad[..., None, None, None], elements[-k].mT) for k in x.offsets}
     return block_banded(inverse, x.grid, x.block_shape), ~jnp.any(bad)
 
 

@@ -35,7 +35,7 @@ from ..functions.linalg_checks import real_dtype
 from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
 from ..kernels import kronecker as kernel
-from ..kernels.undefined import differentiable_if, nan_unless
+from ..kernels.undefined import nan_unless
 from .kronecker import (
     Kronecker,
     factors_fit,
@@ -166,8 +166,7 @@ def _(x):
         if p:
             own_sign, own_log = slogdet.dispatch(factor)
             sign, logabsdet = sign * own_sign._dense() ** p, logabsdet + p * own_log._dense()
-    # A singular product stays singular where another factor changes.
-    return Dense._make((sign,)), Dense._make((differentiable_if(logabsdet != -jnp.inf, logabsdet),))
+    return Dense._make((sign,)), Dense._make((logabsdet,))
 
 
 # ---- eigenvalues -------------------------------------------------------------------------------------------------------
