@@ -1,4 +1,4 @@
-"""What a compiled program does, read from its optimised HLO: what its loops write, and how many instructions it has."""
+"""Numbers of elements that loops write and numbers of instructions, read from the optimised HLO of compiled programs."""
 
 import math
 import re
@@ -67,7 +67,7 @@ def elements_written(program: str) -> dict[str, int]:
 
 
 def instructions(program: str) -> Counter[str]:
-    """How many instructions a program has, those of fused expressions and of loops included, by their kinds.
+    """Number of instructions of each kind in a program, with the instructions in fused expressions and loops.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 """The Python code in the README and in every page of the documentation runs, page by page, from top to bottom."""
 
+import ast
 import contextlib
 import doctest
 import importlib.util
@@ -116,3 +117,13 @@ def test_the_commands_that_ci_runs_are_in_the_readme():
     assert marks == ["example", "tests"]
     for mark in marks:
         assert f"<!-- ci: {mark} -->\n```sh\npython3 -m venv .venv && " in text
+
+
+def test_no_docstring_has_a_section_twice():
+    twice = []
+    for path in sorted((ROOT / "structarrays").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
+                sections = re.findall(r"^(\w[\w ]*)\n-{3,}$", ast.get_docstring(node) or "", re.MULTILINE)
+                twice += [(path.name, getattr(node, "name", ""), s) for s in set(sections) if sections.count(s) > 1]
+    assert twice == []

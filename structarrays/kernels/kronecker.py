@@ -37,7 +37,7 @@ def kron(a: Array, b: Array) -> Array:
 
 
 def kron_sum(a: Array, b: Array) -> Array:
-    """Kronecker sum of two stacks of square matrices; what is zero by structure stays zero beside an infinity."""
+    """Kronecker sum of two stacks of square matrices; what is zero by structure stays zero next to an infinity."""
     m, n = a.shape[-1], b.shape[-1]
     first = jnp.where(jnp.eye(n, dtype=bool)[:, None, :], a[..., :, None, :, None], 0)
     second = jnp.where(jnp.eye(m, dtype=bool)[:, None, :, None], b[..., None, :, None, :], 0)
@@ -110,8 +110,8 @@ class Bases(NamedTuple):
     """The diagonals ``(..., n_i)``: eigenvalues."""
     vectors: tuple[Array | None, ...]
     """The bases ``(..., n_i, n_i)``; of a factor that is given by its diagonal None."""
-    beside: Array | None
-    """The diagonal beside that of the tridiagonal factor; None if all are diagonal."""
+    off_diagonal: Array | None
+    """Off-diagonal elements of the tridiagonal factor; None if all factors are diagonal."""
 
 
 def largest_factor(factors, diagonal) -> int | None:
@@ -127,14 +127,14 @@ def bases(factors: tuple[Array, ...], shift: Array, diagonal: tuple[bool, ...]) 
     """Bases that make a system easy, as constants of calculus: those for a system of which derivatives are taken, by the factors or by
     the shift, are eigenvectors.
     """
-    largest, beside, pairs = largest_factor(factors, diagonal), None, []
+    largest, off_diagonal, pairs = largest_factor(factors, diagonal), None, []
     for i, (factor, is_diagonal) in enumerate(zip(factors, diagonal, strict=True)):
         if i == largest:
-            q, values, beside = tridiagonal_form(factor)
+            q, values, off_diagonal = tridiagonal_form(factor)
             pairs.append((values, q))
         else:
             pairs.append(eigenbasis(factor, is_diagonal))
-    return Bases(*zip(*pairs, strict=True), beside)
+    return Bases(*zip(*pairs, strict=True), off_diagonal)
 
 
 @bases.defjvp
@@ -142,8 +142,8 @@ def _(diagonal, primals, tangents):
     factors, _ = primals
     values, vectors = zip(*(eigenbasis(f, d) for f, d in zip(factors, diagonal, strict=True)), strict=True)
     largest = largest_factor(factors, diagonal)
-    beside = None if largest is None else jnp.zeros_like(values[largest][..., 1:])
-    result = Bases(values, vectors, beside)
+    off_diagonal = None if largest is None else jnp.zeros_like(values[largest][..., 1:])
+    result = Bases(values, vectors, off_diagonal)
     return result, jax.tree.map(jnp.zeros_like, result)
 
 
@@ -155,8 +155,8 @@ def tridiagonal_systems(found: Bases, spectrum, shift, largest: int):
         return jnp.moveaxis(spectrum([*found.values[:largest], values, *found.values[largest + 1 :]], shift), axis, -1)
 
     # A spectrum is linear in the eigenvalues of each factor, and so it is in the elements of one.
-    beside = jax.jvp(of_one, (jnp.zeros_like(found.beside),), (found.beside,))[1]
-    return of_one(found.values[largest]), beside
+    off_diagonal = jax.jvp(of_one, (jnp.zeros_like(found.off_diagonal),), (found.off_diagonal,))[1]
+    return of_one(found.values[largest]), off_diagonal
 
 
 def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple[bool, ...], *, positive: bool = False):
@@ -195,10 +195,10 @@ def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple
         return inverse * data, jnp.all(regular)
 
     def eliminated(data):
-        diag, beside = tridiagonal_systems(found, spectrum, shift, largest)
+        diag, off_diagonal = tridiagonal_systems(found, spectrum, shift, largest)
         moved = jnp.moveaxis(data, largest - axes - 1, -2)
-        diag, beside = diag.astype(data.dtype), beside.astype(data.dtype)
-        x, ok = tridiagonal.solve(beside, diag, beside, moved, positive)
+        diag, off_diagonal = diag.astype(data.dtype), off_diagonal.astype(data.dtype)
+        x, ok = tridiagonal.solve(off_diagonal, diag, off_diagonal, moved, positive)
         # Of a singular matrix nothing is solved, even where only some of the tridiagonal ones are singular.
         bad = ~ok & jnp.any(jnp.isnan(x), axis=tuple(range(-axes - 1, -1)), keepdims=True)
         return jnp.moveaxis(jnp.where(bad, jnp.nan, x), -2, largest - axes - 1), ok
@@ -207,10 +207,10 @@ def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple
         data = b.reshape(*b.shape[:-2], *(v.shape[-1] for v in found.values), b.shape[-1])
         for i, q in enumerate(found.vectors):  # the transpose has the conjugated bases
             data = apply_along(q, data, i - axes - 1, transpose=True, conjugate=not transposed)
-        if found.beside is None:
+        if found.off_diagonal is None:
             data, ok = divided(data)
         else:
-            data, ok = lax.cond(jnp.any(found.beside != 0), eliminated, divided, data)
+            data, ok = lax.cond(jnp.any(found.off_diagonal != 0), eliminated, divided, data)
         for i, q in enumerate(found.vectors):
             data = apply_along(q, data, i - axes - 1, transpose=False, conjugate=transposed)
         return data.reshape(b.shape), ok

@@ -45,8 +45,8 @@ def slogdet(factors, shift: Array, spectrum, diagonal: tuple[bool, ...], *, herm
 
     Notes
     -----
-    The logarithms of the eigenvalues are added up. For Hermitian factors, where no derivative is taken, those of the pivots of tridiagonal
-    matrices take their place.
+    The logarithm of the determinant is the sum of the logarithms of the eigenvalues. Without derivatives, pivots of tridiagonal matrices
+    replace the eigenvalues of matrices with Hermitian factors.
     """
     if hermitian:
         return _by_pivots(tuple(factors), shift, spectrum, diagonal)

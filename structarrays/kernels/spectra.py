@@ -7,7 +7,7 @@ rule for the values can compute that for repeated ones, since its limit needs th
 
 So a huge number replaces the reciprocals of such gaps: about 1e231 (in 32 bits 1e29) over the largest value. A second derivative that
 depends on them is NaN, infinite or as huge. A second derivative that does not depend on them is right, since a finite number times zero is
-zero: that of the largest value, say, where smaller ones are repeated. `nuclear_norm` has derivatives without gaps.
+zero. An example is the second derivative of the largest value if smaller values are repeated. `nuclear_norm` has derivatives without gaps.
 """
 
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ def _largest(values: Array) -> Array:
 
 
 def _rounding(values: Array, n: int) -> Array:
-    """How far two computed values of n rows may differ that are equal: LAPACK's errors are a few units in the last place of the largest."""
+    """Largest difference of two computed values of n rows that are equal. LAPACK's errors are a few rounding errors of the largest value."""
     return 8 * n**0.5 * jnp.finfo(values.dtype).eps * _largest(values)
 
 
