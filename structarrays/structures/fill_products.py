@@ -188,13 +188,17 @@ def _(x, *, upper):
     return _nothing(x, x.shape)
 
 
+def _zero(x):
+    """The determinants: zeros, or NaN where the value is not finite."""
+    return jnp.abs(0 * x.value).astype(x.dtype)
+
+
 @det.kernel(Fill, when=_is_singular)
 def _(x):
-    value = jnp.where(jnp.isfinite(x.value), 0, jnp.nan).astype(x.dtype)
-    return _filled(value, x.meta[:-2])
+    return _filled(_zero(x), x.meta[:-2])
 
 
 @slogdet.kernel(Fill, when=_is_singular)
 def _(x):
-    zero = jnp.abs(0 * x.value).astype(x.dtype)
+    zero = _zero(x)
     return _filled(zero, x.meta[:-2]), _filled(log_of_zero(zero), x.meta[:-2])

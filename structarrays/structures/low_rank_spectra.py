@@ -230,20 +230,20 @@ def _(x):
     return Fill._make((jnp.broadcast_to(nothing.data, x.shape[:-2]),), x.shape[-2:]), ok
 
 
-def _zero_or_nan(x):
-    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(p), axis=(-2, -1)) for p in _factors(x)]), axis=0)
-    return jnp.broadcast_to(jnp.where(finite, 0, jnp.nan), x.shape[:-2])
+def _zero(x):
+    """The determinants: zeros, or NaN where a factor is not finite."""
+    zero = sum(jnp.sum(0 * p, axis=(-2, -1)) for p in _factors(x))
+    return jnp.broadcast_to(zero, x.shape[:-2]).astype(x.dtype)
 
 
 @det.kernel(LowRank, when=_is_narrow)
 def _(x):
-    return Dense._make((_zero_or_nan(x).astype(x.dtype),))
+    return Dense._make((_zero(x),))
 
 
 @slogdet.kernel(LowRank, when=_is_narrow)
 def _(x):
-    zero = sum(jnp.sum(0 * p, axis=(-2, -1)) for p in _factors(x))
-    zero = jnp.broadcast_to(zero, x.shape[:-2]).astype(x.dtype)
+    zero = _zero(x)
     return Dense._make((zero,)), Dense._make((log_of_zero(zero),))
 
 
