@@ -21,8 +21,9 @@ WHOLE_BYTES = 168
 PIECE_BYTES = 64
 COPY_BYTES = 24
 
-# So many diagonals are stored at a time, in place: the fewer times, the quicker, but of all of them XLA would hold another copy.
-_TOGETHER = 8
+# Diagonals are stored in place, this many at a time: fewer passes are faster. XLA of JAX 0.12 fuses no concatenation of eight or more parts,
+# and would hold every diagonal twice. It merges two parts that fill the storage, so more than these are stored in three parts at least.
+_TOGETHER = 7
 
 
 def is_narrow(w, dtype):
@@ -47,9 +48,10 @@ def from_diagonals(diagonals, offsets, n, dtype, first=0, count=None, beside=0):
 def _from_diagonals(offsets, first, count, beside, dtype, diagonals):
     shape, columns = _columns(offsets, first, count, beside, dtype, diagonals)
     rows = jnp.zeros(shape, dtype)
+    most = _TOGETHER if len(columns) <= _TOGETHER else min(_TOGETHER, -(-len(columns) // 3))
     while columns:
         start = columns[0][0]
-        together = [c for i, (at, c) in enumerate(columns[:_TOGETHER]) if at == start + i]
+        together = [c for i, (at, c) in enumerate(columns[:most]) if at == start + i]
         rows = lax.dynamic_update_slice(rows, jnp.concatenate(together, -1), (*(0,) * (rows.ndim - 1), start))
         columns = columns[len(together) :]
     return rows

@@ -510,6 +510,17 @@ def test_the_derivative_of_slogdet_is_a_native_loop(w):
     assert gradient.lower(diagonals).compile().as_text().count('xla_cpu_small_call="true"') >= 5
 
 
+@pytest.mark.parametrize("offsets", [tuple(range(-w, w + 1)) for w in (2, 3, 4, 6, 8, 10)] + [tuple(range(8))], ids=str)
+def test_diagonals_are_stored_by_rows_without_another_copy(offsets):
+    """XLA of JAX 0.12 held each diagonal twice, from eight of them on."""
+    n = 3000
+    diagonals = tuple(jax.ShapeDtypeStruct((n - abs(k),), jnp.float64) for k in offsets)
+    compiled = jax.jit(lambda diagonals: banded_rows.from_diagonals(diagonals, offsets, n, jnp.float64)).lower(
+        diagonals
+    )
+    assert compiled.compile().memory_analysis().temp_size_in_bytes < 8 * n
+
+
 @pytest.mark.parametrize(("first", "count"), [(0, None), (0, 12), (3, None), (0, 3)])
 @pytest.mark.parametrize("offsets", [(-2, -1, 0, 1), (-3, 1), (0,), (2, 0)])
 def test_derivatives_of_the_storage_by_rows_neither_copy_nor_update_it(offsets, first, count):
