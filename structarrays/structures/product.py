@@ -121,7 +121,7 @@ class Product(Factored):
 def canonical(factors) -> Array:
     """The product of stacks of matrices with one dtype and batch shape: a single array if they can be one, else a `Product`."""
     kept: list[Array] = []
-    queue = [g for f in factors for g in (f.factors if type(f) is Product else (f,))]
+    queue = _flat(factors)
     while queue:
         factor = queue.pop(0)
         if kept and (composed := _composed(kept[-1], factor)) is not None:
@@ -130,6 +130,11 @@ def canonical(factors) -> Array:
         else:
             kept.append(factor)
     return kept[0] if len(kept) == 1 else Product._make(tuple(kept))
+
+
+def _flat(factors) -> list[Array]:
+    """The factors of products in the place of the products, since no factor of a `Product` is one."""
+    return [g for f in factors for g in (_flat(f.factors) if type(f) is Product else (f,))]
 
 
 def _composed(x, y):
@@ -369,7 +374,7 @@ def _paired(x, i, j, shape):
 @scale.kernel(Product)
 def _(x, factor):
     smallest = min(range(len(x.factors)), key=lambda k: stored(x.factors[k]))
-    return Product._make(tuple(factor(f) if k == smallest else f for k, f in enumerate(x.factors)))
+    return canonical(factor(f) if k == smallest else f for k, f in enumerate(x.factors))
 
 
 @sum_of.kernel(Product, when=lambda x, *, axis, keepdims: keepdims and axis in ((x.ndim - 2,), (x.ndim - 1,)))

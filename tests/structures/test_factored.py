@@ -134,6 +134,24 @@ def test_products_are_canonical(rng):
     np.testing.assert_allclose(dense(x), 2 * a @ b, atol=1e-12)
 
 
+@pytest.mark.each_parameter
+@pytest.mark.parametrize("structure", ["Fourier", "Householder", "Inverse", "Permutation"])
+def test_products_scaled_twice_are_one_chain(structure, rng):
+    """A product that was a factor of another one was composed for ever."""
+    x = sample(structure, (48, 48), dtype="complex128", requires="invertible", seed=1)
+    a, numbers = dense(x), rng.normal(size=48)
+    scaled, expected = x * 0.5 * 3.0, a * 1.5
+    for found, wanted in (
+        (scaled, expected),
+        (-(x * 2.0), -2 * a),
+        (scaled * numbers, expected * numbers),
+        (scaled * numbers[:, None] / 2.0, expected * numbers[:, None] / 2),
+        (sa.Diagonal(numbers) @ scaled @ scaled, numbers[:, None] * expected @ expected),
+    ):
+        assert not any(isinstance(f, sa.Product) for f in getattr(found, "factors", ()))
+        np.testing.assert_allclose(dense(found), wanted, rtol=1e-12, atol=1e-12 * np.max(np.abs(wanted)))
+
+
 def test_repr_shows_the_tree():
     x = sa.Sum(sa.Diagonal(np.ones(30)), sa.LowRank(np.ones((30, 1)), np.ones((30, 1))))
     lines = repr(x).split("\n")
