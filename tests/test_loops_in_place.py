@@ -118,6 +118,11 @@ add("derivative of a product", derivative(product), tuple(array(N - abs(k)) for 
 add("Cholesky", lambda d: banded.cholesky(d, OFFSETS, N)[0], diagonals)
 add("positive definite", lambda d, b: banded.solve(d, OFFSETS, N, b, True)[0], diagonals, array(N, 1))
 add("two positive definite", lambda d, b: banded.solve(d, OFFSETS, N, b, True)[0], stacked, array(2, N, 1))
+MANY = tuple(range(-20, 21))
+broad = tuple(array(N - abs(k)) for k in MANY)
+add("storage of many diagonals", lambda d: banded_rows.from_diagonals(d, MANY, N, float), broad, passes=30)
+stability = functools.partial(banded_lu.is_stable, n=N, kl=20, ku=20, by_rows=False)
+add("growth of an elimination", lambda f, a: stability(f, largest=a), array(N, 41), array(), passes=5)
 add("derivative of log det", derivative(lambda d: banded.slogdet(d, OFFSETS, N)[1]), diagonals, passes=40)
 
 for w, dtype in [(2, float), (5, float), (8, float), (8, np.float32), (3, complex)]:

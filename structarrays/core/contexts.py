@@ -108,8 +108,19 @@ densify_policy: Policy[DensifyPolicy] = Policy("densify")
 strong_zeros_policy: Policy[bool] = Policy("strong_zeros")
 linalg_errors: Policy[Literal["raise", "nan"]] = Policy("linalg")
 active: Policy[Any] = Policy("log")
-eager_retry = jax.make_user_context(False)
-"""Whether an eager caller checks the result, and falls back to the dense form if a solver has failed."""
+
+
+class Caller(NamedTuple):
+    """What the caller of a solver takes care of, so that the solver need not."""
+
+    falls_back: bool = False
+    """The caller checks the result, and falls back to the dense form if the solver has failed."""
+    is_constant: bool = False
+    """The caller never differentiates through the solver."""
+
+
+caller = jax.make_user_context(Caller())
+"""The `Caller` for which JAX traces. It belongs to the cache key of compiled functions, as the policies do."""
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ import numpy as np
 from ..kernels.flags import are_defaults, independent
 from . import dtypes, explicit
 from .array import COMPILED, RETRIED, Array, dynamic_classes
-from .contexts import ENTERED, apply, eager_retry, linalg_errors
+from .contexts import ENTERED, Caller, apply, caller, linalg_errors
 from .dense import Dense
 from .errors import DensifyError
 from .operands import check_operand, densify, lift, strip_weak, to_dense, unsupported
@@ -394,10 +394,10 @@ class Function(Registry[Any], Generic[R]):
     def _attempt(self, arrays: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
         """The context of a first attempt: compiled code contains no fallback to the dense form if `_once_more` follows."""
         x = arrays[0] if arrays and self.checked is not None else None
-        if not isinstance(x, Array) or not x.solved_by_parts:
+        if not isinstance(x, Array) or not x.solved_by_parts or _any_traced(arrays):
             return _NO_CONTEXT
-        context: contextlib.AbstractContextManager[None] = eager_retry(
-            linalg_errors.value == "raise" and not _any_traced(arrays)
+        context: contextlib.AbstractContextManager[None] = caller(
+            Caller(falls_back=linalg_errors.value == "raise", is_constant=True)
         )
         return context
 

@@ -237,7 +237,8 @@ def _factor_general(*diagonals, offsets, n):
 
     def system(*diagonals):
         rows = banded_rows.from_diagonals(diagonals, offsets, n, diagonals[0].dtype, count=n + kl)
-        largest = jnp.max(jnp.array([jnp.max(jnp.abs(d)) for d in diagonals]))
+        parts = [rows] if len(diagonals) > banded_rows.FEW else diagonals  # a reduction for each takes time to compile
+        largest = jnp.max(jnp.array([jnp.max(jnp.abs(d)) for d in parts]))
         return banded_lu.eliminate(rows, kl, ku, largest)
 
     return banded_systems.one_by_one(system, diagonals[0].shape[:-1], *diagonals)

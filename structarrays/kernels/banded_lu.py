@@ -69,8 +69,8 @@ def _eliminate_by_pairs(rows, kl, ku):
 def _eliminate_by_columns(rows, kl, ku):
     n = rows.shape[0] - kl
     # What stands below the diagonal in each column, nearest first, and its row from the diagonal on.
-    lines = [rows[k : n + k, kl - k] for k in range(1, kl + 1)] + [rows[:n, c] for c in range(kl, kl + ku + 1)]
-    columns = jnp.stack(lines, 1)
+    below = banded_rows.skewed(rows[:, :kl].T, left=True)[::-1, :n]
+    columns = jnp.concatenate([below.T, rows[:n, kl:]], 1)
 
     def step(correction, entries):
         # correction[a, b] is what earlier columns added to entry (j + a, j + b)
@@ -95,16 +95,20 @@ def is_stable(factors, n, kl, ku, largest, by_rows):
     def precisely():
         lower, upper = jnp.abs(factors[:n, :kl]), jnp.abs(factors[:n, kl:])
         size = jnp.max(upper, 1)
-        total = size
-        for d in range(1, kl + 1):
-            if by_rows:
-                total = total + lower[:, kl - d] * banded_rows.shifted(size, d)
-            else:
-                total = total + banded_rows.shifted(lower[:, d - 1] * size, d)
-        return jnp.max(total) <= limit
+
+        def add(d, total):
+            multipliers = lax.dynamic_index_in_dim(lower, kl - d if by_rows else d - 1, 1, keepdims=False)
+            return total + (multipliers * _moved(size, d, kl) if by_rows else _moved(multipliers * size, d, kl))
+
+        return jnp.max(lax.fori_loop(1, kl + 1, add, size)) <= limit
 
     # The bound by the largest of all multipliers is cheaper, and mostly good enough.
     return jnp.all(factors[:n, kl] != 0) & lax.cond(bound <= limit, lambda: jnp.array(True), precisely)
+
+
+def _moved(a, d, most):
+    """The vector moved down by a number of rows up to a static one, with zeros in their places."""
+    return lax.dynamic_slice_in_dim(jnp.pad(a, (most, 0)), most - d, a.shape[0], allow_negative_indices=False)
 
 
 def substitute(factors, kl, ku, b, transposed, by_rows):
@@ -157,9 +161,7 @@ def eliminate_pivoted(top, rows, kl, ku):
     """
     width = kl + ku + 1
     # The window holds rows j ... j + kl - 1 from column j on, and their right-hand sides.
-    zeros = jnp.zeros(kl, rows.dtype)
-    window = [jnp.concatenate([top[i, kl - i : width], zeros[i:], top[i, width:]]) for i in range(kl)]
-    window = jnp.stack(window) if kl else top
+    window = jnp.concatenate([banded_rows.skewed(top[:, :width], left=True), top[:, width:]], 1)
     index = jnp.arange(kl + 1)[:, None]
 
     def step(window, row):
@@ -245,8 +247,8 @@ def _gradient_by_windows(factors, n, kl, ku):
     zero = jnp.zeros((ku, kl), factors.dtype)
     around = lax.scan(step, zero, (lower, upper, reciprocals), reverse=True)[1]
     # Entry (j + d, j) is Z[j, j + d], which stands in row j.
-    left = [jnp.pad(around[: max(0, n - d), kl - d], (min(d, n), 0)) for d in range(kl, 0, -1)]
-    return jnp.pad(jnp.concatenate([jnp.stack(left, 1), around[:, kl:]], 1), ((0, below), (0, 0)))
+    left = banded_rows.skewed(around[:, :kl].T, left=False).T
+    return jnp.pad(jnp.concatenate([left, around[:, kl:]], 1), ((0, below), (0, 0)))
 
 
 def logdet_gradient_pivoted(upper, multipliers, pivots, kl):
@@ -277,5 +279,4 @@ def logdet_gradient_pivoted(upper, multipliers, pivots, kl):
     zero = jnp.zeros((kl, width), upper.dtype)
     window, incoming = lax.scan(step, zero, (upper, multipliers, pivots), reverse=True)
     # Row i of the initial window is shifted: it begins with column 0.
-    first = [jnp.concatenate([jnp.zeros(kl - i, upper.dtype), window[i, : width - (kl - i)]])[None] for i in range(kl)]
-    return jnp.concatenate([*first, incoming])[:n]
+    return jnp.concatenate([banded_rows.skewed(window, left=False), incoming])[:n]

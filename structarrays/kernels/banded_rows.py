@@ -7,6 +7,7 @@ of the matrix, for the ``kl`` subdiagonals, the diagonal and the ``ku`` superdia
 import functools
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from structarrays.kernels import bands
@@ -24,6 +25,10 @@ COPY_BYTES = 24
 # Diagonals are stored in place, this many at a time: fewer passes are faster. XLA of JAX 0.12 fuses no concatenation of eight or more parts,
 # and would hold every diagonal twice. It merges two parts that fill the storage, so more than these are stored in three parts at least.
 _TOGETHER = 7
+
+
+# More diagonals are stored by a loop: an expression for each takes time to compile.
+FEW = 32
 
 
 def is_narrow(w, dtype):
@@ -46,6 +51,8 @@ def from_diagonals(diagonals, offsets, n, dtype, first=0, count=None, beside=0):
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2, 3, 4))
 def _from_diagonals(offsets, first, count, beside, dtype, diagonals):
+    if len(offsets) > FEW:
+        return _by_loop(offsets, first, count, beside, dtype, diagonals)
     shape, columns = _columns(offsets, first, count, beside, dtype, diagonals)
     rows = jnp.zeros(shape, dtype)
     most = _TOGETHER if len(columns) <= _TOGETHER else min(_TOGETHER, -(-len(columns) // 3))
@@ -60,28 +67,82 @@ def _from_diagonals(offsets, first, count, beside, dtype, diagonals):
 @_from_diagonals.defjvp
 def _(offsets, first, count, beside, dtype, primals, tangents):
     """All at once: the transpose of that takes slices, where that of an update in place copies everything, each time."""
-    shape, columns = _columns(offsets, first, count, beside, dtype, *tangents)
+    at_once = _by_columns if len(offsets) <= FEW else _by_lines
+    change = at_once(offsets, first, count, beside, dtype, *tangents)
+    return _from_diagonals(offsets, first, count, beside, dtype, *primals), change
+
+
+def _by_loop(offsets, first, count, beside, dtype, diagonals):
+    """The transpose of an array whose lines are parts of one vector of all diagonals."""
+    kl, ku = bandwidths(offsets)
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    before = jnp.zeros((*batch, kl), dtype)
+    whole = [jnp.broadcast_to(d, (*batch, *d.shape[-1:])).astype(dtype) for d in diagonals]
+    entries = jnp.concatenate([before, *whole, jnp.zeros((*batch, first + count), dtype)], -1)
+    # Where each line begins among the entries, and its first and last place that is not zero.
+    lines = np.zeros((3, kl + ku + 1 + beside), np.int32)
+    end = kl
+    for d, k in zip(diagonals, offsets, strict=True):
+        start = max(0, -k) - first
+        lines[:, kl + k] = end - start, start, start + d.shape[-1]
+        end += d.shape[-1]
+    place = lax.iota(jnp.int32, count)
+
+    def line(_, numbers):
+        begin, start, stop = numbers
+        part = lax.dynamic_slice_in_dim(entries, begin, count, -1, allow_negative_indices=False)
+        return None, jnp.where((place >= start) & (place < stop), part, 0)
+
+    return jnp.moveaxis(lax.scan(line, None, tuple(jnp.asarray(lines)))[1], 0, -1)
+
+
+def _by_columns(offsets, first, count, beside, dtype, diagonals):
+    """The columns, with zeros between them, side by side."""
+    shape, columns = _columns(offsets, first, count, beside, dtype, diagonals)
     blocks, end = [], 0
     for at, column in columns:
         blocks += [jnp.zeros((*shape[:-1], at - end), dtype), column]
         end = at + 1
     blocks.append(jnp.zeros((*shape[:-1], shape[-1] - end), dtype))
-    change = jnp.concatenate([block for block in blocks if block.shape[-1]], -1)
-    return _from_diagonals(offsets, first, count, beside, dtype, *primals), change
+    return jnp.concatenate([block for block in blocks if block.shape[-1]], -1)
+
+
+def _by_lines(offsets, first, count, beside, dtype, diagonals):
+    """The transpose of an array whose lines are the diagonals, with zeros between them, one after the other."""
+    (*batch, _, width), pieces = _pieces(offsets, first, count, beside, diagonals)
+    parts, end = [], 0
+    for at, start, d in pieces:
+        position = at * count + start
+        parts += [
+            jnp.zeros((*batch, position - end), dtype),
+            jnp.broadcast_to(d, (*batch, *d.shape[-1:])).astype(dtype),
+        ]
+        end = position + d.shape[-1]
+    parts.append(jnp.zeros((*batch, width * count - end), dtype))
+    flat = jnp.concatenate([part for part in parts if part.shape[-1]], -1) if width * count else parts[-1]
+    return flat.reshape(*batch, width, count).mT
 
 
 def _columns(offsets, first, count, beside, dtype, diagonals):
     """The shape of the storage, and in order the place of each diagonal in it and its column (..., count, 1)."""
+    shape, pieces = _pieces(offsets, first, count, beside, diagonals)
+    columns = []
+    for at, start, d in pieces:
+        d = jnp.broadcast_to(d, (*shape[:-2], *d.shape[-1:])).astype(dtype)
+        columns.append((at, bands.pad_axis(d, start, count - start - d.shape[-1], -1)[..., None]))
+    return shape, columns
+
+
+def _pieces(offsets, first, count, beside, diagonals):
+    """The shape of the storage, and in order the column of each diagonal in it, its first row there, and what is there of it."""
     kl, ku = bandwidths(offsets)
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
-    columns = []
+    pieces = []
     for d, k in sorted(zip(diagonals, offsets, strict=True), key=lambda pair: pair[1]):
         start = max(0, -k) - first
-        d = d[..., max(0, -start) : count - start]
-        d = jnp.broadcast_to(d, (*batch, *d.shape[-1:])).astype(dtype)
-        start = max(0, start)
-        columns.append((kl + k, bands.pad_axis(d, start, count - start - d.shape[-1], -1)[..., None]))
-    return (*batch, count, kl + ku + 1 + beside), columns
+        d = d[..., max(0, -start) : max(0, count - start)]
+        pieces.append((kl + k, min(count, max(0, start)), d))
+    return (*batch, count, kl + ku + 1 + beside), pieces
 
 
 def aligned(diagonal, offset, n):
@@ -199,6 +260,16 @@ def shifted(a, d):
     n = a.shape[0]
     zeros = jnp.zeros((min(abs(d), n), *a.shape[1:]), a.dtype)
     return jnp.concatenate([zeros, a[: n - d]] if d >= 0 else [a[-d:], zeros])[:n]
+
+
+def skewed(a, left):
+    """Row i of the m rows moved by ``m - i``, to the left or to the right, with zeros in their places: one expression for all rows."""
+    m, width = a.shape
+    if left:
+        padded = jnp.pad(a, ((0, 0), (0, m + 1)))  # row i begins at m - i, which is at m + i * (length - 1) of all
+        return padded.reshape(-1)[m : m + m * (width + m)].reshape(m, width + m)[:, :width]
+    padded = jnp.pad(a, ((0, 0), (m, 0))).reshape(-1)  # row i begins at i, which is at i * (length + 1) of all
+    return jnp.pad(padded, (0, m)).reshape(m, width + m + 1)[:, :width]
 
 
 def _runs(offsets):

@@ -35,7 +35,7 @@ MOST = 8
 """The largest number of diagonal entries that are changed, and so the largest dimension of a null space of the base."""
 
 
-def is_benign(base: Array, u, v, inner, *, strict: bool):
+def is_benign(base: Array, u, v, inner, *, strict: bool, solve=None):
     """Whether Woodbury's formula loses few digits, for each matrix, (...).
 
     Parameters
@@ -47,6 +47,8 @@ def is_benign(base: Array, u, v, inner, *, strict: bool):
     strict : bool
         Whether the visible condition number of the base must be at most 1000. Otherwise the limit is the cube root of the reciprocal
         precision, or `LIMIT` times the condition number of the matrix.
+    solve : callable, optional
+        The function of data that solves linear systems with the base.
     """
     probes = jnp.concatenate(
         [jnp.broadcast_to(signs(base.shape[-1], base.dtype), (*v.shape[:-1], 1)), v.conj()], axis=-1
@@ -62,7 +64,7 @@ def is_benign(base: Array, u, v, inner, *, strict: bool):
     # Two steps of inverse iteration show the condition number of the matrix: the solutions of M @ X = U, and of M @ Y = X.
     capacitance = jnp.eye(v.shape[-1], dtype=v.dtype) + v.mT @ inner
     first = _times_inverse(inner, capacitance)
-    alone, _ = solution(base, first)
+    alone, _ = solution(base, first) if solve is None else solve(first)
     second = alone - first @ (v.mT @ alone)
     own = jnp.max(jnp.maximum(ratio(first, u), ratio(second, first)), axis=-1) * size / relative
     allowed = jnp.minimum(jnp.maximum(eps ** (-1 / 3), LIMIT * own), 1e-2 / eps)

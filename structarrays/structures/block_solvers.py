@@ -16,8 +16,9 @@ from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
 from ..kernels.determinants import any_of_all
 from .base_shifts import LIMIT, ratio
-from .block import Block, cut, is_zero
+from .block import Block, block, cut, is_zero
 from .dense_fallback import by_parts_or_dense
+from .diagonal import Diagonal
 from .estimates import probes, row_sums
 from .factored_solvers import (
     SMALL,
@@ -31,6 +32,7 @@ from .factored_solvers import (
     without_derivatives,
 )
 from .inverse import checked_inverse, stays_inverse
+from .low_rank import LowRank, low_rank
 from .sum import total
 
 
@@ -88,16 +90,52 @@ def _joined(grid):
     return to_dense(x)
 
 
-def _complement(grid, k):
-    """``W_j = A_kk^{-1} A_kj`` and the rest ``A_ij - A_ik W_j``, without row and column k."""
+def _complement(grid, k, b=None):
+    """``W_j = A_kk^{-1} A_kj`` and the rest ``A_ij - A_ik W_j``, without row and column k, and the solution of ``A_kk y = b``."""
     others = [i for i in range(len(grid)) if i != k]
-    w, flags = {}, []
-    for j in others:
-        if not is_zero(grid[k][j]) and _has_fill(grid, k):
-            w[j], ok = solve.dispatch(grid[k][k], grid[k][j])
-            flags.append(ok)
+    rights = {j: grid[k][j] for j in others if not is_zero(grid[k][j])} if _has_fill(grid, k) else {}
+    w, y, ok = _solutions(grid[k][k], rights, b)
     rest = [[_updated(grid[i][j], grid[i][k], w.get(j)) for j in others] for i in others]
-    return others, w, rest, all_true(flags)
+    return others, w, rest, y, ok
+
+
+def _solutions(pivot, rights, b):
+    """The solutions of linear systems with a pivot, for blocks and for data, and whether the pivot is regular.
+
+    The systems for dense columns are one system. Otherwise compiled code would contain the solver of the pivot once for each of them, and
+    the solvers of the blocks of the pivot once more in each of these. A diagonal pivot has no solver that would count.
+    """
+    together, batch = {}, pivot.shape[:-2] if b is None else b.shape[:-2]
+    if not isinstance(pivot, Diagonal):
+        together = {j: right for j, right in rights.items() if _has_columns(right, pivot.shape[:-2], batch)}
+    columns = {j: to_dense(x.u if type(x) is LowRank else x).data for j, x in together.items()}
+    if b is not None:
+        columns[None] = b
+    found, flags = {}, []
+    if columns:
+        sizes = [data.shape[-1] for data in columns.values()]
+        data, ok = solution(
+            pivot, jnp.concatenate([jnp.broadcast_to(c, (*batch, *c.shape[-2:])) for c in columns.values()], axis=-1)
+        )
+        flags.append(ok)
+        found = dict(zip(columns, cut(data, sizes, -1), strict=True))
+    y = found.pop(None, None)
+    w = {}
+    for j, right in rights.items():
+        if j in found:
+            of_columns = Dense._make((found[j],))
+            w[j] = low_rank(of_columns, right.v) if type(right) is LowRank else of_columns
+        else:
+            w[j], ok = solve.dispatch(pivot, right)
+            flags.append(ok)
+    return w, y, all_true(flags)
+
+
+def _has_columns(x, of_pivot, batch) -> bool:
+    """Whether the solutions for a block are columns of numbers, as many as for data of this batch shape."""
+    if not (type(x) is Dense or type(x) is LowRank and 2 * x.rank < x.shape[-1]):
+        return False
+    return jnp.broadcast_shapes(of_pivot, x.shape[:-2]) == batch
 
 
 def _has_fill(grid, k) -> bool:
@@ -109,7 +147,26 @@ def _updated(a, left, w):
     if w is None or is_zero(left):
         return a
     update = negative(matmul(left, w))
-    return update if is_zero(a) else total(a, update)
+    if is_zero(a):
+        return update
+    return _with_low_rank(a, update) if type(update) is LowRank else total(a, update)
+
+
+def _with_low_rank(a, update):
+    """The sum with an update of low rank, in the blocks of a nested matrix that has no blocks of zeros.
+
+    So its elimination goes on in its blocks. A `Sum` would be solved by systems with all of the nested matrix, for more right-hand sides.
+    """
+    if type(a) is not Block or any(is_zero(b) for row in a.blocks for b in row):
+        return total(a, update)
+    left, right = (cut(to_dense(part).data, sizes, -2) for part, sizes in zip(update.parts, (a.heights, a.widths)))
+    left, right = ([Dense._make((data,)) for data in parts] for parts in (left, right))
+    return block(
+        [
+            [_with_low_rank(x, low_rank(u, v)) for x, v in zip(row, right, strict=True)]
+            for row, u in zip(a.blocks, left, strict=True)
+        ]
+    )
 
 
 def _eliminated(grid, b):
@@ -120,8 +177,8 @@ def _eliminated(grid, b):
         sizes = [row[0].shape[-2] for row in grid]
         x, ok = solve.dispatch(whole, Dense._make((jnp.concatenate(b, axis=-2),)))
         return cut(x._dense(), sizes, -2), ok
-    others, w, rest, ok1 = _complement(grid, k)
     if not _has_fill(grid, k):  # nothing else depends on its row, so that it comes last
+        others, _, rest, *_ = _complement(grid, k)
         x, ok2 = _eliminated(rest, [b[i] for i in others])
         x = dict(zip(others, x, strict=True))
         right = b[k]
@@ -130,13 +187,13 @@ def _eliminated(grid, b):
                 right = right - times(grid[k][j], x[j])
         x[k], ok3 = solution(grid[k][k], right)
         return [x[i] for i in range(len(grid))], ok2 & ok3
-    y, ok2 = solution(grid[k][k], b[k])
+    others, w, rest, y, ok1 = _complement(grid, k, b[k])
     right = [b[i] if is_zero(grid[i][k]) else b[i] - times(grid[i][k], y) for i in others]
-    x, ok3 = _eliminated(rest, right)
+    x, ok2 = _eliminated(rest, right)
     x = dict(zip(others, x, strict=True))
     for j in w:
         y = y - times(w[j], x[j])
-    return [y if i == k else x[i] for i in range(len(grid))], ok1 & ok2 & ok3
+    return [y if i == k else x[i] for i in range(len(grid))], ok1 & ok2
 
 
 def _by_elimination(grid, b):
@@ -190,7 +247,7 @@ def _steps(grid, places) -> list[Step]:
     k = _pivot(grid) if len(grid) > 1 else None
     if k is None:
         return [Step(places, grid[0][0] if len(grid) == 1 else _joined(grid), {}, {})]
-    others, w, rest, _ = _complement(grid, k)
+    others, w, rest, *_ = _complement(grid, k)
     below = {places[i]: grid[i][k] for i in others if not is_zero(grid[i][k])}
     step = Step(places[k : k + 1], grid[k][k], below, {places[j]: v for j, v in w.items()})
     return [step, *_steps(rest, tuple(places[i] for i in others))]

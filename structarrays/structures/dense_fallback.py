@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from ..core.array import Array
-from ..core.contexts import densify_policy, eager_retry
+from ..core.contexts import Caller, caller, densify_policy
 from ..core.dense import Dense
 from ..core.operands import to_dense
 from ..functions.linalg import solve
@@ -29,7 +29,15 @@ def is_possible(x: Array) -> bool:
     """Whether compiled code may make the dense form of a stack of matrices (static). Of a dimension that ``vmap`` adds it knows nothing."""
     policy = densify_policy.value
     size = math.prod(x.shape) * x.dtype.itemsize
-    return not eager_retry.value and policy.mode != "error" and size <= min(policy.limit, LARGEST)
+    return not caller.value.falls_back and policy.mode != "error" and size <= min(policy.limit, LARGEST)
+
+
+def for_parts_of(x: Array):
+    """The context of solvers for parts of a matrix whose caller checks the solution for the whole, and whose derivatives nobody takes.
+
+    If the whole matrix falls back to its dense form, the parts need not: otherwise compiled code would contain a dense form at each level.
+    """
+    return caller(Caller(caller.value.falls_back or is_possible(x), is_constant=True))
 
 
 def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array):

@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from ..core.array import Array
-from ..core.contexts import eager_retry
+from ..core.contexts import Caller, caller
 from ..core.dense import Dense
 from ..core.errors import DensifyError
 from ..core.operands import densify, to_dense
@@ -24,7 +24,7 @@ from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
 from ..kernels.undefined import nan_unless
 from .banded import Banded
-from .dense_fallback import solution_or_dense
+from .dense_fallback import for_parts_of, solution_or_dense
 from .estimates import norm
 from .low_rank_spectra import has_low_rank, of_low_rank, rank_bound, through_narrowest
 from .product import Product, product
@@ -114,9 +114,18 @@ def by_equation(x1: Array, b: jax.Array, solution, transposed):
     solution, transposed : callable
         Of right-hand sides like `b`: solutions for `x1` and for its transpose, and a flag.
     """
-    return lax.custom_linear_solve(
-        linear_product(x1), b, lambda _, b: solution(b), lambda _, b: transposed(b), has_aux=True
-    )
+    known = caller.value
+    if known.is_constant:  # the transposed solver would double the time of tracing, at each level of a nested matrix
+        return solution(b)
+
+    def constant(solution):
+        def solve(_, b):
+            with caller(known._replace(is_constant=True)):
+                return solution(b)
+
+        return solve
+
+    return lax.custom_linear_solve(linear_product(x1), b, constant(solution), constant(transposed), has_aux=True)
 
 
 def linear_product(a: Array):
@@ -145,39 +154,36 @@ def refined(a, approximate, b, size=None):
     size : jax.Array, (..., 1, 1), optional
         The norm of `a` (`estimates.norm`), if it is known.
     """
-    x, regular = approximate(b)
-
-    def residual(x):
-        return b - matmul.dispatch(a, Dense._make((x,)))._dense()
-
-    r = residual(x)
     precision = jnp.finfo(b.dtype).eps
-    # One look suffices for what is well conditioned: the residual is small beside the right-hand side alone.
-    good = jnp.all(_norm(r) <= _AIM * precision * _norm(b))
 
-    def careful(x, r):
-        longest = norm(a) if size is None else size
+    # The first solution is that of the first step, so that compiled code contains the method once.
+    def step(state):
+        x, r, left, longest, regular, count = state
+        with for_parts_of(a):
+            change, ok = approximate(r)
+        better = x + change
+        new = b - times(a, better)
+        first = count == 0
+        # One look suffices for what is well conditioned: the residual is small beside the right-hand side alone.
+        good = first & jnp.all(_norm(new) <= _AIM * precision * _norm(b))
+        if size is None:
+            longest = lax.cond(first & ~good, lambda: norm(a), lambda: longest)
+        error = jnp.where(good, 0, _error(new, better, b, longest))
+        chosen = first | (error < left)
+        x, r, left = (jnp.where(chosen, *pair) for pair in ((better, x), (new, r), (error, left)))
+        return x, r, left, longest, jnp.where(first, ok, regular), count + 1
 
-        def error(x, r):
-            return _error(r, x, b, longest)
+    def continues(state):
+        _, _, left, _, _, count = state
+        return (count == 0) | (jnp.any(left > _AIM * precision) & (count <= _STEPS))
 
-        def step(state):
-            x, r, _, count = state
-            better = x + approximate(r)[0]
-            new = residual(better)
-            chosen = error(better, new) < error(x, r)
-            x, r = jnp.where(chosen, better, x), jnp.where(chosen, new, r)
-            return x, r, error(x, r), count + 1
-
-        start = (x, r, error(x, r), 0)
-        x, _, left, _ = lax.while_loop(lambda s: jnp.any(s[2] > _AIM * precision) & (s[3] < _STEPS), step, start)
-        # NaN is a bad residual, unless NaN or infinity was there before.
-        given = jnp.isfinite(longest) & jnp.all(jnp.isfinite(b), axis=-2, keepdims=True)
-        bad = (left > _SOLVED * precision) | (jnp.isnan(left) & given)
-        return nan_unless(~bad, x), ~jnp.any(bad)
-
-    x, fine = lax.cond(good, lambda x, r: (x, jnp.array(True)), careful, x, r)
-    return x, regular & fine
+    longest = jnp.zeros((*a.shape[:-2], 1, 1), precision.dtype) if size is None else size
+    start = (jnp.zeros_like(b), b, jnp.zeros_like(_norm(b)), longest, jnp.array(True), 0)
+    x, _, left, longest, regular, _ = lax.while_loop(continues, step, start)
+    # NaN is a bad residual, unless NaN or infinity was there before.
+    given = jnp.isfinite(longest) & jnp.all(jnp.isfinite(b), axis=-2, keepdims=True)
+    bad = (left > _SOLVED * precision) | (jnp.isnan(left) & given)
+    return nan_unless(~bad, x), regular & ~jnp.any(bad)
 
 
 def _norm(x):
@@ -218,6 +224,20 @@ def solution(a, data):
     """The solution of a system as data, and whether there is one."""
     x, ok = solve.dispatch(a, Dense._make((data,)))
     return x._dense(), ok
+
+
+reusable = Registry("reusable")
+"""``reusable.kernel(A)``: two functions like `solution`, for A and for its transpose, of data alone. The work that does not depend on the
+data is done once for all of their calls.
+"""
+
+
+def solvers(a: Array):
+    """The functions of `reusable`."""
+    kernel = reusable.choose((a,), {})
+    if kernel is not None:
+        return kernel.run(a)
+    return functools.partial(solution, a), lambda data: solution(matrix_transpose.dispatch(a), data)
 
 
 # ---- products: factor by factor -------------------------------------------------------------------------------------
@@ -290,7 +310,7 @@ def _of_dense_form_if_nan(function):
 
     @function.eager_kernel(Array, when=lambda x: x.solved_by_parts, of_all=True)  # a background, too, is a part
     def _(x):
-        with eager_retry(True):
+        with caller(Caller(falls_back=True, is_constant=True)):
             result = function._run((), [x])
         values = result if isinstance(result, Array) else result.logabsdet
         if not np.any(np.isnan(np.asarray(values.data))):

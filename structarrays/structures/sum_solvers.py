@@ -8,6 +8,7 @@ For a base A whose systems are solved by its structure, and ``C = I + V^T A^{-1}
 entries beside a background is such a sum, too: with a constant matrix, of rank one.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -26,7 +27,7 @@ from ..kernels.determinants import any_of_all
 from ..kernels.tall import transposed_products
 from ..kernels.undefined import nan_unless
 from .base_shifts import can_be_shifted, is_benign, shift, shifted
-from .dense_fallback import by_parts_or_dense, solution_or_dense
+from .dense_fallback import by_parts_or_dense, for_parts_of, solution_or_dense
 from .diagonal import Diagonal
 from .factored_solvers import (
     SMALL,
@@ -35,8 +36,8 @@ from .factored_solvers import (
     generically_regular,
     is_regular,
     refined,
-    solution,
     solved,
+    solvers,
     times,
     without_derivatives,
 )
@@ -98,6 +99,17 @@ def _(x):
     return 1 / x.diag, ~jnp.any(x.diag == 0)
 
 
+class Base(NamedTuple):
+    """A matrix whose systems are solved, and the function of data that solves them."""
+
+    matrix: Array
+    solve: Callable[[jax.Array], tuple[jax.Array, jax.Array]]
+
+
+def _base(x) -> Base:
+    return Base(x, solvers(x)[0])
+
+
 class Capacitance(NamedTuple):
     """``A^{-1} U`` (None where it is not held: of a diagonal A), ``C``, whether the base is regular, and of one right-hand side b
     ``(b, V^T A^{-1} b)`` (None where that is not had by the same look at V).
@@ -111,21 +123,23 @@ class Capacitance(NamedTuple):
 
 def _capacitance(base, u, v, b=None):
     """The `Capacitance`, and what a diagonal A makes of right-hand sides."""
-    rule = row_factors.choose((base,), {})
+    rule = row_factors.choose((base.matrix,), {})
     if rule is not None and type(v) is Dense:
-        factors, regular = rule.run(base)
+        factors, regular = rule.run(base.matrix)
         c, *of_b = transposed_products(v.data, (to_dense(u).data, *([] if b is None else [b])), factors)
         inner, known = None, (b, *of_b) if of_b else None
     else:
-        inner, regular = solution(base, to_dense(u).data)
+        inner, regular = base.solve(to_dense(u).data)
         c, known = transposed_times(v, inner), None
     return Capacitance(inner, c + jnp.eye(c.shape[-1], dtype=c.dtype), regular, known)
 
 
 def _once(base, u, v, capacitance, b):
-    """The solution by the formula, that for the base alone, and whether the pivots are regular."""
+    """The solution by the formula, and whether the pivots are regular."""
+    if capacitance is None:
+        return _together(base, u, v, b)
     inner, c, regular, known = capacitance
-    first, ok1 = solution(base, b)
+    first, ok1 = base.solve(b)
 
     def reduced():
         return transposed_times(v, first)
@@ -136,8 +150,26 @@ def _once(base, u, v, capacitance, b):
         given, of_given = known  # others come from derivatives and from refinement
         right = lax.cond(any_of_all(b != given), reduced, lambda: of_given)
     small, ok2 = linalg_dense.solve(c, right)
-    second = inner @ small if inner is not None else solution(base, times(u, small))[0]
-    return first - second, first, ok1 & ok2 & regular
+    second = inner @ small if inner is not None else base.solve(times(u, small))[0]
+    return first - second, ok1 & ok2 & regular
+
+
+def _together(base, u, v, b):
+    """The same by one system with the base, for U and b: compiled code contains its solver once, and factors it once."""
+    left = to_dense(u).data
+    data = jnp.concatenate([jnp.broadcast_to(left, (*b.shape[:-2], *left.shape[-2:])), b], axis=-1)
+    solutions, regular = base.solve(data)
+    inner, first = solutions[..., : left.shape[-1]], solutions[..., left.shape[-1] :]
+    products = transposed_times(v, solutions)
+    c, right = products[..., : left.shape[-1]], products[..., left.shape[-1] :]
+    small, ok = linalg_dense.solve(c + jnp.eye(c.shape[-1], dtype=c.dtype), right)
+    return first - inner @ small, regular & ok
+
+
+def _is_solved_together(base, u, v, b) -> bool:
+    """Whether there is one system for U and b: a diagonal base has no solver that would count, and U may have fewer matrices than b."""
+    of_matrix = jnp.broadcast_shapes(base.matrix.shape[:-2], u.shape[:-2], v.shape[:-2])
+    return row_factors.choose((base.matrix,), {}) is None and b.shape[:-2] == of_matrix
 
 
 # ---- systems --------------------------------------------------------------------------------------------------------
@@ -151,13 +183,18 @@ def _woodbury(x1, b):
         f"for {low.rank} columns and each of x2, and O(n r**2)"
     )
     frozen = without_derivatives(x1)
-    capacitance = _capacitance(base, u, v, lax.stop_gradient(b))
-    flipped = Capacitance(None, capacitance.c.mT, capacitance.regular)
+    with for_parts_of(x1):
+        straight, transposed = solvers(base)
+        known, flipped_base = Base(base, straight), Base(matrix_transpose.dispatch(base), transposed)
+        capacitance = flipped = None
+        if not _is_solved_together(known, u, v, b):
+            capacitance = _capacitance(known, u, v, lax.stop_gradient(b))
+            flipped = Capacitance(None, capacitance.c.mT, capacitance.regular)
     return by_equation(
         x1,
         b,
-        _refined(frozen, base, u, v, capacitance),
-        _refined(*map(matrix_transpose.dispatch, (frozen, base)), v, u, flipped),
+        _refined(frozen, known, u, v, capacitance),
+        _refined(matrix_transpose.dispatch(frozen), flipped_base, v, u, flipped),
     )
 
 
@@ -165,15 +202,18 @@ def _refined(x, base, u, v, capacitance):
     """The function that solves for right-hand sides. If the residual is too large, it changes the diagonal of the base."""
 
     def run(b):
-        found, ok = refined(x, lambda b: _once(base, u, v, capacitance, b)[::2], b)
-        if can_be_shifted(base):
+        found, ok = refined(x, lambda b: _once(base, u, v, capacitance, b), b)
+        if can_be_shifted(base.matrix):
             found, ok = lax.cond(any_of_all(~ok), lambda: with_another_base(found, ok, b), lambda: (found, ok))
         return solution_or_dense(x, b, found, ok)
 
     def with_another_base(found, ok, b):
-        regular, left, right = _regularised(base, to_dense(u).data, to_dense(v).data)
-        of_regular = _capacitance(regular, left, right)
-        other, fine = refined(x, lambda b: _once(regular, left, right, of_regular, b)[::2], b)
+        with for_parts_of(x):
+            shifted_, left, right = _regularised(base.matrix, to_dense(u).data, to_dense(v).data)
+            regular = _base(shifted_)
+            together = _is_solved_together(regular, left, right, b)
+            of_regular = None if together else _capacitance(regular, left, right)
+        other, fine = refined(x, lambda b: _once(regular, left, right, of_regular, b), b)
         return jnp.where(ok, found, other), ok | fine
 
     return run
@@ -219,14 +259,16 @@ def _(x1, x2):
 def _(x):
     base, low = _split(x)
     u, v = (to_dense(p) for p in low.parts)
-    _, c, regular, _ = _capacitance(base, u, v)
-    inner, _ = solve.dispatch(base, u)
-    left, fine = linalg_dense.solve(c.mT, inner._dense().mT)
-    right, _ = solve.dispatch(matrix_transpose.dispatch(base), v)
+    straight, transposed = solvers(base)
+    inner, c, regular, _ = _capacitance(Base(base, straight), u, v)
+    if inner is None:
+        inner, _ = straight(u.data)
+    left, fine = linalg_dense.solve(c.mT, inner.mT)
+    right, _ = transposed(v.data)
     inverse, _ = inv.dispatch(base)
-    benign = is_benign(*without_derivatives((base, u.data, v.data, inner._dense())), strict=False)
+    benign = is_benign(*without_derivatives((base, u.data, v.data, inner)), strict=False, solve=straight)
     left = nan_unless(benign[..., None, None], -left.mT)  # compiled code does not look at the flag
-    result = total(inverse, low_rank(Dense._make((left,)), right))
+    result = total(inverse, low_rank(Dense._make((left,)), Dense._make((right,))))
     return result, regular & fine & jnp.all(benign)
 
 
@@ -238,19 +280,20 @@ def _checked_capacitance(x):
     base, low = _split(x)
     u, v = (to_dense(p).data for p in low.parts)
     changed = can_be_shifted(base)
-    fine = _is_benign(base, u, v, strict=changed)
+    known = _base(base)
+    fine = _is_benign(known, u, v, strict=changed)
     if changed:
         base, u, v = _regularised(base, u, v, fine)
-        u, v = u.data, v.data
-        fine = _is_benign(base, u, v, strict=False)
-    capacitance = _capacitance(base, Dense._make((u,)), Dense._make((v,)))
+        u, v, known = u.data, v.data, _base(base)
+        fine = _is_benign(known, u, v, strict=False)
+    capacitance = _capacitance(known, Dense._make((u,)), Dense._make((v,)))
     return base, capacitance.c, fine
 
 
 def _is_benign(base, u, v, strict):
-    base, u, v = without_derivatives((base, u, v))
-    inner, regular = solution(base, u)
-    return is_benign(base, u, v, inner, strict=strict) & regular
+    matrix, u, v = without_derivatives((base.matrix, u, v))
+    inner, regular = without_derivatives(base.solve(u))
+    return is_benign(matrix, u, v, inner, strict=strict, solve=base.solve) & regular
 
 
 @_by_dense_form_if_small(det)

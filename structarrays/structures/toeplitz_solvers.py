@@ -24,9 +24,9 @@ from ..kernels.flags import custom_jvp
 from ..kernels.toeplitz_iterations import LARGE
 from .dense_fallback import numbers_or_dense, solution_or_dense
 from .estimates import probes
-from .factored_solvers import by_equation, generically_regular, refined, solved, without_derivatives
+from .factored_solvers import by_equation, generically_regular, refined, reusable, solved, without_derivatives
 from .inverse import checked_inverse, stays_inverse
-from .toeplitz import Toeplitz, at_diagonals, covering, is_narrow, is_solved_as_dense, toeplitz
+from .toeplitz import Toeplitz, at_diagonals, covering, is_narrow, is_solved_as_dense, is_triangular, toeplitz
 
 _FEW = 2
 """So many right-hand sides are iterated for themselves; for more it takes less time to get the columns of the inverse."""
@@ -81,6 +81,30 @@ def _solution(x, b):
     return _solve_by(kernel.columns(values, _is_definite(x)), x, b)
 
 
+def _is_inverted(x) -> bool:
+    """Whether systems are solved by the columns of the inverse, however many there are."""
+    return not (is_solved_as_dense(x) or is_narrow(x) or is_triangular(x) or (_is_definite(x) and x.shape[-1] >= LARGE))
+
+
+@reusable.kernel(Toeplitz, when=_is_inverted)
+def solvers_by_columns(x):
+    """The systems of a matrix and of its transpose have one inverse."""
+    remark(_explanation(x, jnp.zeros((x.shape[-1], 1), x.dtype)))
+    columns = kernel.columns(lax.stop_gradient(covering(x).values), _is_definite(x))
+
+    def solver(solve):
+        def run(data):
+            batch = jnp.broadcast_shapes(x.shape[:-2], data.shape[:-2])
+            return solve(jnp.broadcast_to(data, (*batch, *data.shape[-2:])))
+
+        return run
+
+    return (
+        solver(functools.partial(_solve_by, columns, x)),
+        solver(functools.partial(_solve_by, columns, matrix_transpose.dispatch(x), transposed=True)),
+    )
+
+
 def _explanation(x, b) -> str:
     definite, large = _is_definite(x), b.shape[-2] >= LARGE
     known = "as it is assumed positive definite" if definite else "as nothing is assumed"
@@ -108,14 +132,16 @@ def _iterated_together(assumptions, values, b):
     return lax.cond(jnp.all(ok), lambda values, b, x: (x, jnp.array(True)), directly, values, b, x)
 
 
-def _solve_by(columns, x, b):
-    """Solutions by the columns of the inverse, and whether their residuals are small."""
+def _solve_by(columns, x, b, transposed=False):
+    """Solutions by the columns of the inverse (`transposed`: of that of the transpose), and whether their residuals are small."""
     frozen, columns = without_derivatives((x, columns))
+    inverses = kernel.times_inverse, kernel.times_transposed_inverse
+    straight, other = inverses[::-1] if transposed else inverses
     return by_equation(
         x,
         b,
-        functools.partial(_refined, frozen, columns, kernel.times_inverse),
-        functools.partial(_refined, matrix_transpose.dispatch(frozen), columns, kernel.times_transposed_inverse),
+        functools.partial(_refined, frozen, columns, straight),
+        functools.partial(_refined, matrix_transpose.dispatch(frozen), columns, other),
     )
 
 

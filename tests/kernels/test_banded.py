@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 
 from structarrays.kernels import banded, banded_cholesky, banded_lu, banded_rows, bands
 
@@ -546,3 +547,28 @@ def test_derivatives_of_the_storage_by_rows_neither_copy_nor_update_it(offsets, 
     np.testing.assert_allclose(product, np.vdot(expected, weights), rtol=1e-13)
     text = transposed.lower(diagonals, weights).compile().as_text()
     assert "dynamic-update-slice" not in text and " copy(" not in text
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, None), (0, 60), (3, None), (0, 3)])
+def test_the_storage_of_many_diagonals(first, count, rng):
+    """More than are written out one by one: SciPy gives the matrix. The derivative is the same function, as it is linear."""
+    n, offsets = 50, tuple(k for k in range(-20, 22) if k % 7)
+    diagonals = tuple(rng.normal(size=n - abs(k)) for k in offsets)
+    dense = scipy.sparse.diags_array(diagonals, offsets=offsets).toarray()
+    rows, width = n if count is None else count, 20 + 20 + 1 + 2
+    assert len(offsets) > banded_rows.FEW
+    expected = np.zeros((rows, width))
+    for i in range(first, min(n, first + rows)):
+        for j in range(max(0, i - 20), min(n, i + 21)):
+            expected[i - first, j - i + 20] = dense[i, j]
+
+    @jax.jit
+    def stored(diagonals):
+        return banded_rows.from_diagonals(diagonals, offsets, n, np.dtype("float64"), first, count, beside=2)
+
+    np.testing.assert_array_equal(stored(diagonals), expected)
+    np.testing.assert_array_equal(jax.jvp(stored, (diagonals,), (diagonals,))[1], expected)
+    weights = rng.normal(size=expected.shape)
+    (back,) = jax.vjp(stored, diagonals)[1](weights)
+    product = sum(np.vdot(d, b) for d, b in zip(diagonals, back, strict=True))
+    np.testing.assert_allclose(product, np.vdot(expected, weights), rtol=1e-13)
