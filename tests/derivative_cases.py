@@ -373,6 +373,7 @@ MATRICES = {
             *SINGULAR_VALUES,
         ),
     ),
+    "eigenvalues": (lambda t, m: m.dense(dominant(t, N)), ("eigvals",)),
     "Dense of two rows": (lambda t, m: m.dense(dominant(t, 2)), (*SYSTEM, "det")),
     "Dense of three rows": (lambda t, m: m.dense(dominant(t, 3)), (*SYSTEM, "det")),
     "Dense of zero diagonal": (lambda t, m: m.dense(dominant(t, N)[::-1]), (*SYSTEM, "lu", "lu_solve")),
@@ -707,27 +708,19 @@ FORMS = {
 }
 
 
-# These cases have first derivatives only. Second derivatives need derivatives of eigenvectors of general matrices, which JAX lacks.
-FIRST_ONLY = {
-    "eigenvalues": ("Dense", {"eigvals": FUNCTIONS["eigvals"]}),
-}
-
-
 # What has no derivative, or is no matrix to solve systems with, where all parameters are zero, or all are equal.
-RANDOM_ONLY = {"LowRank", "Circulant"}
+RANDOM_ONLY = {"LowRank", "Circulant", "eigenvalues"}
 
 
 def case(name):
-    """The case of a matrix, with two right-hand sides, or of what stands in `FORMS` or `FIRST_ONLY`."""
+    """The case of a matrix, with two right-hand sides, or of what stands in `FORMS`."""
     if name in FORMS:
         return Case(name, *FORMS[name], MAKERS, {"constant": 0.25})
-    first_only = name in FIRST_ONLY
-    matrix, functions = FIRST_ONLY[name] if first_only else (name, {key: FUNCTIONS[key] for key in MATRICES[name][1]})
-    build = MATRICES[matrix][0]
+    build, keys = MATRICES[name]
 
     def operands(take, make):
         matrix = build(take, make)
         return matrix, take.few(matrix.shape[0], 2)
 
-    points = {} if first_only or name in RANDOM_ONLY else {"zero": 0.0, "constant": 0.25}
-    return Case(name, operands, functions, MAKERS, points)
+    points = {} if name in RANDOM_ONLY else {"zero": 0.0, "constant": 0.25}
+    return Case(name, operands, {key: FUNCTIONS[key] for key in keys}, MAKERS, points)

@@ -10,8 +10,8 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
-from derivative_cases import FIRST_ONLY, FORMS, MATRICES, case
-from derivatives import derivatives, faults, first_derivatives, generator
+from derivative_cases import FORMS, MATRICES, case
+from derivatives import derivatives, faults, generator
 
 import structarrays as sa
 
@@ -37,16 +37,18 @@ def test_eager(matrix):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.costly
-@pytest.mark.parametrize("matrix", FIRST_ONLY)
-def test_second_derivatives_that_do_not_exist_raise(matrix):
+@pytest.mark.parametrize("matrix", [*MATRICES, *FORMS])
+def test_mapped(matrix):
+    """A stack of matrices, one for each point: `vmap` of all derivatives."""
     tested = case(matrix)
-    arguments = tested.points["random"], tested.directions[0]
-    wrong = faults(tested, "random", jax.jit(of_all(tested, first_derivatives))(*arguments))
+    points = np.stack(list(tested.points.values()))
+    found = jax.jit(jax.vmap(of_all(tested, derivatives), (0, None)))(points, tested.directions[0])
+    wrong = []
+    for i, name in enumerate(tested.points):
+        wrong += faults(tested, name, jax.tree.map(lambda x, i=i: x[i], found))
     assert not wrong, "\n".join(wrong)
-    for way in (lambda f: f, jax.jit):
-        with pytest.raises(NotImplementedError, match="eigenvectors"):
-            way(of_all(tested, derivatives))(*arguments)
 
 
 def test_eigenvectors_of_general_matrices_have_no_derivative():
@@ -159,5 +161,5 @@ def test_every_solver_and_factorisation_is_here():
     )
     named = {name for name in sa.linalg.__all__ if re.search(rf"\blinalg\.{name}\(", text)}
     assert set(sa.linalg.__all__) - named == OTHERS
-    used = {key for _, keys in MATRICES.values() for key in keys} | {"eigvals"}
+    used = {key for _, keys in MATRICES.values() for key in keys}
     assert used == set(derivative_cases.FUNCTIONS)

@@ -1,11 +1,15 @@
 """Second derivatives of eigenvalues and singular values where some are repeated: right, or not to be mistaken for right ones."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 import structarrays as sa
+from structarrays.structures import banded_spectra
 
 
 def orthogonal(rng, n, dtype=float):
@@ -101,14 +105,77 @@ STRUCTURES = {
     "BlockDiagonal": lambda a, b, s: sa.BlockDiagonal(jnp.stack([a + s * b, 2 * a])),
     "Kronecker": lambda a, b, s: sa.Kronecker(a + s * b, np.array([[2.0, 1.0], [0.0, 1.0]])),
     "Banded": lambda a, b, s: two_chains(s),
+    "BlockBanded": lambda a, b, s: sa.block_tridiagonal((s * b)[None], jnp.stack([a, a]), (s * b.T)[None]),
+    "KroneckerSum": lambda a, b, s: sa.KroneckerSum(a + s * b, np.eye(2)),
+    "Toeplitz": lambda a, b, s: sa.Toeplitz(jnp.array([2.0, 0.3 * s, -s, 1.0])),
+    "Circulant": lambda a, b, s: sa.Circulant(jnp.array([4.0, 1 + s, 0.5 - 2 * s, 0.25, 0.5 - 2 * s, 1 + s])),
+    "Sum": lambda a, b, s: sa.Sum(sa.asarray(a), sa.LowRank((s * b)[:, :1], b[:, 1:2])),
     "LowRank": lambda a, b, s: sa.LowRank(jnp.concatenate([a + s * b, jnp.zeros((8, 4))]), np.eye(12)[:, 3:7]),
 }
 
 
+REPEATED = [name for name in STRUCTURES if name != "Circulant"]
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_nuclear_norm(name, rng):
+    """The sum of the singular values of each structure, some of them repeated, has second derivatives."""
+    a, b = rotated(rng), rng.normal(size=(4, 4))
+    make = functools.partial(STRUCTURES[name], a, b + b.T if name == "Symmetric" else b)
+    found = second_derivatives(lambda s: sa.linalg.matrix_norm(make(s), ord="nuc").data)
+    expected = by_differences(lambda s: np.linalg.norm(np.asarray(make(s)), "nuc"))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)  # differences of sums near 100
+
+
+@pytest.mark.parametrize("shape", [(9, 9), (9, 12), (12, 9)])
+def test_nuclear_norm_of_large_banded_matrices(shape, rng, monkeypatch):
+    """By LAPACK's routine for banded matrices, here for small ones, of two equal blocks."""
+    monkeypatch.setattr(banded_spectra, "_DENSE_SINGULAR", 0)
+    monkeypatch.setattr(banded_spectra, "_DENSE_SINGULAR_PER_DIAGONAL", 0)
+    offsets, base, change = (-1, 0, 1), np.zeros(shape), rng.normal(size=shape)
+    base[:4, :4] = base[4:8, 4:8] = np.triu(np.tril(rng.normal(size=(4, 4)), 1), -1)
+    base[8, 8] = 3
+
+    def banded(s):
+        return sa.Banded([jnp.diagonal(base + s * change, k) for k in offsets], offsets, shape)
+
+    found = second_derivatives(lambda s: sa.linalg.matrix_norm(banded(s), ord="nuc").data)
+    expected = by_differences(lambda s: np.linalg.norm(np.asarray(banded(s)), "nuc"))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_circulant_matrices(rng):
+    """Their eigenvalues are smooth functions of the parameters, though real ones have pairs of equal ones."""
+    first, change = rng.normal(size=(2, 6))
+    first, change = first + np.roll(first[::-1], 1), change + np.roll(change[::-1], 1)
+    for function in ("eigvalsh", "svdvals"):
+        found = second_derivatives(
+            lambda s, f=function: jnp.sum(getattr(sa.linalg, f)(sa.Circulant(first + s * change)).data ** 3)
+        )
+        of_numpy = getattr(np.linalg, function)
+        expected = by_differences(lambda s, f=of_numpy: np.sum(f(scipy.linalg.circulant(first + s * change)) ** 3))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("distance", [1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15])
+def test_nearly_repeated_values(distance, rng):
+    """The second derivative of the sum of the cubes is right to four digits, or not to be mistaken for a right one."""
+    vectors, change = orthogonal(rng, 6), rng.normal(size=(6, 6))
+    base, change = vectors * [1, 1 + distance, 1 + 3 * distance, 2, 3, 1.5] @ vectors.T, change + change.T
+    expected = 6 * np.trace(base @ change @ change)  # of the trace of the cube of a Hermitian matrix
+    for structure, function in ((sa.asarray, "eigvalsh"), (sa.asarray, "svdvals"), (sa.Symmetric, "svdvals")):
+        found = second_derivatives(
+            lambda s, c=structure, f=function: jnp.sum(getattr(sa.linalg, f)(c(base + s * change)).data ** 3)
+        )
+        right, no_number = np.abs(found / expected - 1) < 1e-4, np.isnan(found) | (np.abs(found) > 1e150)
+        assert np.all(right | no_number), found
+        assert np.all(right) or distance < 1e-11
+
+
 @pytest.mark.parametrize(
     ("name", "function"),
-    [(name, "svdvals") for name in STRUCTURES]
-    + [(name, "eigvalsh") for name in STRUCTURES if name not in ("Kronecker", "LowRank")],
+    [(name, "svdvals") for name in REPEATED]
+    + [(name, "eigvalsh") for name in REPEATED if name not in ("Kronecker", "LowRank")],
 )
 def test_what_depends_on_repeated_values(name, function, rng):
     """The sum of the cubes: no rule for the values alone can tell its second derivative."""

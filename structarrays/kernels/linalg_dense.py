@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy
 from jax import Array, lax
 
-from structarrays.kernels import determinants, elementwise, spectra, statistical
+from structarrays.kernels import determinants, elementwise, pseudo_inverse, spectra, statistical
 
 from .flags import custom_jvp
 
@@ -228,29 +228,7 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
 
 def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     """Pseudo-inverse; singular values up to ``rtol`` times the largest count as zero."""
-    # jnp's own default is ten times the standard's.
-    return _pinv(x, _relative_tolerance(x, rtol)[..., 0])
-
-
-@custom_jvp
-def _pinv(x, rtol):
-    return jnp.linalg.pinv(x, rtol=rtol)
-
-
-@_pinv.defjvp
-def _(primals, tangents):
-    """Golub and Pereyra (1973), for constant rank. JAX's own rule keeps hold of a traced `rtol`."""
-    (x, rtol), (dx, _) = primals, tangents
-    p = _pinv(x, rtol)
-
-    def adjoint(a):
-        return jnp.conj(jnp.swapaxes(a, -1, -2))
-
-    dxh, ph = adjoint(dx), adjoint(p)
-    change = -p @ dx @ p
-    change += p @ ph @ (dxh - dxh @ x @ p)
-    change += (dxh - p @ x @ dxh) @ ph @ p
-    return p, change
+    return pseudo_inverse.pinv(x, _relative_tolerance(x, rtol)[..., 0])
 
 
 # Norms
@@ -285,9 +263,9 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: int | float | str |
     elif ord == "nuc":
         result = spectra.nuclear_norm(x)
     elif ord == 2:
-        result = spectra.svdvals(x)[..., 0]
+        result = spectra.singular_value(x, 0)
     elif ord == -2:
-        result = spectra.svdvals(x)[..., -1]
+        result = spectra.singular_value(x, -1)
     else:
         raise ValueError(f"matrix_norm: ord must be 'fro', 'nuc', ±1, ±2 or ±inf, not {ord!r}")
     return result[..., None, None] if keepdims else result

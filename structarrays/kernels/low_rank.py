@@ -44,7 +44,37 @@ def _(primals, tangents):
     (u, v), (du, dv) = primals, tangents
     left, s, right = svd(u, v)
     moved = du @ (v.mT @ right) + u @ (dv.mT @ right)
-    return s, jnp.sum((left.conj() * moved).real, axis=-2)
+    return spectra.simple(s, s.shape[-1]), jnp.sum((left.conj() * moved).real, axis=-2)
+
+
+@custom_jvp
+def spectral_norm(u, v):
+    """The largest singular value."""
+    return singular_values(u, v)[..., 0]
+
+
+@spectral_norm.defjvp
+def _spectral_norm_jvp(primals, tangents):
+    (u, v), (du, dv) = primals, tangents
+    left, s, right = svd(u, v)
+    left, right = left[..., :1], right[..., :1]
+    moved = du @ (v.mT @ right) + u @ (dv.mT @ right)
+    return spectra.simple(s, s.shape[-1], 0), jnp.sum((left.conj() * moved).real, axis=(-2, -1))
+
+
+@custom_jvp
+def nuclear_norm(u, v):
+    """The sum of the singular values. Second derivatives go through the QR factorisations: without full rank there are none."""
+    return jnp.sum(singular_values(u, v), axis=-1)
+
+
+@nuclear_norm.defjvp
+def _nuclear_norm_jvp(primals, tangents):
+    (u, v), (du, dv) = primals, tangents
+    (qu, ru), (qv, rv) = qr(u), qr(v)
+    left, right = qu @ spectra.unitary_factor(ru @ rv.mT), qv.conj()
+    moved = du @ (v.mT @ right) + u @ (dv.mT @ right)
+    return nuclear_norm(u, v), jnp.sum((left.conj() * moved).real, axis=(-2, -1))
 
 
 @custom_jvp

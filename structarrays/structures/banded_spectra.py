@@ -10,11 +10,12 @@ from ..core.operands import SMALL, dense_if_small, densify, lets_dense
 from ..core.recording import remark
 from ..functions.linalg import eigh, eigvalsh, matrix_norm, matrix_rank, svd, svdvals
 from ..kernels import banded_spectra as kernel
+from ..kernels import spectra
 from ..kernels.flags import custom_jvp
 from .banded import Banded, at_offsets, bands
 from .banded_products import has_structural_zeros
 from .bandwidths import fills_matrix
-from .singular_values import is_of_singular_values, norm_and_rank
+from .singular_values import is_of_singular_values, norm_and_rank, nuclear_norm, spectral_norm
 from .toeplitz import Toeplitz, at_diagonals, is_narrow
 
 # Up to so many rows the dense form is decomposed, which is as fast.
@@ -45,25 +46,36 @@ def _eigenvalues(x):
 def _(primals, tangents):
     (x,), (dx,) = primals, tangents
     values, vectors = (part._dense() for part in eigh.dispatch(densify(x, "the derivative of linalg.eigvalsh")))
-    return values, _change(vectors, dx, vectors)
+    return spectra.simple(values, x.shape[-1]), _change(vectors, dx, vectors)
 
 
 @svdvals.kernel(Banded, when=_is_linear)
 def _(x):
     if not x.offsets:
         return svdvals.dispatch(at_offsets(x, (0,)))
-    # Rows and columns beyond the diagonals are zero; a matrix and its transpose have the same singular values.
+    x = _upper_and_short(x)
+    if _is_quicker_densely(x):
+        return svdvals.dispatch(dense_if_small(x, "linalg.svdvals"))
+    remark(f"eigenvalues of a banded matrix by LAPACK; O(n**2 w) operations, O(n w) memory, w = {_width(x)}")
+    return Dense._make((_singular_values(x),))
+
+
+def _upper_and_short(x):
+    """A matrix of the same singular values: rows and columns beyond the diagonals are zero, and most diagonals stand above."""
     m, n = x.core_shape
     x = bands(x.diagonals, x.offsets, (min(m, n - min(0, *x.offsets)), min(n, m + max(0, *x.offsets))))
-    if -x.offsets[0] > x.offsets[-1]:
-        x = x.mT
-    w = max(abs(2 * k + 1) for k in x.offsets)
+    return x.mT if -x.offsets[0] > x.offsets[-1] else x
+
+
+def _width(x) -> int:
+    """The number of diagonals beside the main one of the matrix whose eigenvalues are the singular values."""
+    return max(abs(2 * k + 1) for k in x.offsets)
+
+
+def _is_quicker_densely(x) -> bool:
     size = max(x.core_shape)
-    quicker = size <= max(_DENSE_SINGULAR, _DENSE_SINGULAR_PER_DIAGONAL * w) and (size <= SMALL or lets_dense(x))
-    if quicker or fills_matrix(x):
-        return svdvals.dispatch(dense_if_small(x, "linalg.svdvals"))
-    remark(f"eigenvalues of a banded matrix by LAPACK; O(n**2 w) operations, O(n w) memory, w = {w}")
-    return Dense._make((_singular_values(x),))
+    quicker = size <= max(_DENSE_SINGULAR, _DENSE_SINGULAR_PER_DIAGONAL * _width(x))
+    return (quicker and (size <= SMALL or lets_dense(x))) or fills_matrix(x)
 
 
 @custom_jvp
@@ -78,7 +90,7 @@ def _(primals, tangents):
     (x,), (dx,) = primals, tangents
     parts = svd.dispatch(densify(x, "the derivative of linalg.svdvals"), full_matrices=False)
     u, values, vh = (part._dense() for part in parts)
-    return values, _change(u, dx, vh.mT.conj())
+    return spectra.simple(values, max(x.core_shape)), _change(u, dx, vh.mT.conj())
 
 
 def _change(u, dx, v):
@@ -94,7 +106,40 @@ def _change(u, dx, v):
 # ---- what follows from them ----------------------------------------------------------------------------------------
 
 
-norm_and_rank(Banded, when=_is_linear)
+def _nuclear_norm(x):
+    if not x.offsets:
+        return nuclear_norm(at_offsets(x, (0,)))
+    x = _upper_and_short(x)
+    if _is_quicker_densely(x):
+        return nuclear_norm(dense_if_small(x, "linalg.matrix_norm"))
+    return _sum_of_singular_values(x)
+
+
+def _spectral_norm(x):
+    if not x.offsets:
+        return spectral_norm(at_offsets(x, (0,)))
+    x = _upper_and_short(x)
+    if _is_quicker_densely(x):
+        return spectral_norm(dense_if_small(x, "linalg.matrix_norm"))
+    return jnp.max(_singular_values(x), axis=-1)
+
+
+@custom_jvp
+def _sum_of_singular_values(x):
+    return jnp.sum(_singular_values(x), axis=-1)
+
+
+@_sum_of_singular_values.defjvp
+def _sum_of_singular_values_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    factor = spectra.unitary_factor(densify(x, "the derivative of linalg.matrix_norm")._dense())
+    change = jnp.zeros(factor.shape[:-2], factor.real.dtype)
+    for k, d in zip(dx.offsets, dx.diagonals, strict=True):
+        change += jnp.sum((jnp.diagonal(factor, k, -2, -1).conj() * d).real, axis=-1)
+    return _sum_of_singular_values(x), change
+
+
+norm_and_rank(Banded, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is_linear)
 
 
 # ---- Toeplitz matrices of few diagonals ----------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from .diagonal import Diagonal
 from .kronecker_solvers import all_of
 from .ordered import in_order
 from .product import product
-from .singular_values import norm_and_rank, tolerance
+from .singular_values import norm_and_rank, nuclear_norm, spectral_norm, tolerance
 
 
 def _zero_outside(x, **static) -> bool:
@@ -195,7 +195,15 @@ def _(x, *, full_matrices):
     return product(x._rebuild(tuple(u), None), order.mT), s, product(order, x._rebuild(tuple(vh), None))
 
 
-norm_and_rank(BlockDiagonal, when=_zero_outside)
+def _nuclear_norm(x):
+    return sum(jnp.sum(nuclear_norm(b), axis=-1) for b in stacks(x))
+
+
+def _spectral_norm(x):
+    return jnp.max(jnp.concatenate([spectral_norm(b) for b in stacks(x)], axis=-1), axis=-1)
+
+
+norm_and_rank(BlockDiagonal, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_zero_outside)
 
 
 @pinv.kernel(BlockDiagonal, when=_zero_outside)

@@ -47,7 +47,7 @@ from .kronecker import (
 from .low_rank import LowRank, low_rank
 from .ordered import in_order
 from .product import product
-from .singular_values import norm_and_rank, tolerance
+from .singular_values import norm_and_rank, nuclear_norm, spectral_norm, tolerance
 
 
 def all_of(flags):
@@ -253,7 +253,13 @@ def _(x, *, full_matrices):
     return product(kronecker(*u), order.mT), values, product(order, kronecker(*vh))
 
 
-norm_and_rank(Kronecker)
+norm_and_rank(
+    Kronecker,
+    norms={
+        "nuc": lambda x: math.prod(map(nuclear_norm, x.factors)),
+        2: lambda x: math.prod(map(spectral_norm, x.factors)),
+    },
+)
 
 
 @pinv.kernel(Kronecker)

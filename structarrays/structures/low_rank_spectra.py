@@ -128,7 +128,15 @@ def _(x):
     return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]),))
 
 
-norm_and_rank(LowRank, when=_is_narrow)
+def _nuclear_norm(x):
+    return kernel.nuclear_norm(*_factors(x)) if x.rank else jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
+
+
+def _spectral_norm(x):
+    return kernel.spectral_norm(*_factors(x)) if x.rank else jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
+
+
+norm_and_rank(LowRank, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is_narrow)
 
 
 @pinv.kernel(LowRank, when=lambda x, *, rtol: _is_narrow(x) and x.rank > 0)

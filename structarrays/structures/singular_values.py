@@ -18,16 +18,38 @@ def norm(values, *, keepdims, ord) -> Dense:
     return Dense._make((result[..., None, None] if keepdims else result,))
 
 
-def norm_and_rank(structure, values=lambda x: svdvals.dispatch(x).data, *, when=lambda x: True):
-    """Register matrix norms and `matrix_rank` of a structure, which follow from its singular values in any order."""
+def norm_and_rank(structure, values=lambda x: svdvals.dispatch(x).data, *, norms=None, when=lambda x: True):
+    """Register matrix norms and `matrix_rank` of a structure, which follow from its singular values in any order.
+
+    Repeated singular values have no second derivatives, but their sum has, and so have other ones. `norms` has functions for orders
+    that compute a norm with its derivatives.
+    """
 
     @matrix_norm.kernel(structure, when=lambda x, **static: when(x) and is_of_singular_values(x, **static))
     def _(x, *, keepdims, ord):
-        return norm(values(x), keepdims=keepdims, ord=ord)
+        # A single value is its sum, and the largest of all.
+        found = norms[ord](x)[..., None] if norms and ord in norms else values(x)
+        return norm(found, keepdims=keepdims, ord=ord)
 
     @matrix_rank.kernel(structure, when=lambda x, *, rtol: when(x))
     def _(x, *, rtol):
         return rank(x, values(x), rtol)
+
+
+def nuclear_norm(x):
+    """The nuclear norm ``(...)`` of a matrix, zero if it is empty."""
+    return _norm_of_part(x, "nuc")
+
+
+def spectral_norm(x):
+    """The spectral norm ``(...)`` of a matrix, zero if it is empty."""
+    return _norm_of_part(x, 2)
+
+
+def _norm_of_part(x, ord):
+    if 0 in x.shape[-2:]:
+        return jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
+    return matrix_norm.dispatch(x, keepdims=False, ord=ord)._dense()
 
 
 def tolerance(x, rtol):
