@@ -1,9 +1,13 @@
 """Matrices that users have and that random tests do not meet: null spaces, smooth kernels, saddle points, graded and clustered entries.
 
 `MATRICES` gives for each name a function of a generator of random numbers and the structure, the name of whose class is the first word.
-All of them are regular in double precision, however badly conditioned.
+All of them are regular in double precision, however badly conditioned. `SINGULAR` has matrices without full rank. `with_dtype` and
+`twisted` make matrices of other data types of them.
 """
 
+import functools
+
+import jax
 import numpy as np
 import scipy.linalg
 import scipy.sparse
@@ -13,7 +17,7 @@ import structarrays as sa
 N = 48
 """The number of rows, where nothing else is said: more than those up to which sums and blocks are solved by their dense form."""
 
-LARGE = 300
+LARGE = 400
 """The number of rows of Toeplitz and block banded matrices: those of up to 256 rows are solved by their dense form."""
 
 ONES, ALTERNATING = np.ones(N), (-1.0) ** np.arange(N)
@@ -176,7 +180,123 @@ MATRICES = {
     "Product: smooth kernel and its inverse": lambda rng: sa.Product(
         sa.asarray(smooth_kernel(N, 1e-4)), second_differences()
     ),
+    "Dense: smooth kernel": lambda rng: sa.asarray(smooth_kernel(N, 1e-10)),
+    "Dense: graded rows": lambda rng: sa.asarray(rng.normal(size=(N, N)) * 10.0 ** -np.linspace(0, 14, N)[:, None]),
+    "Identity: small": lambda rng: sa.eye(N) * 1e-3,
+    "Permutation: random": lambda rng: sa.Permutation(rng.permutation(N)),
+    "Fourier: unitary": lambda rng: sa.Fourier(N),
+    "Householder: random reflectors": lambda rng: (
+        sa.linalg.qr(sa.Banded([rng.normal(size=N - k) for k in (2, 1, 0)], (-2, -1, 0), (N, N))).Q
+    ),
+    "Inverse: Dirichlet": lambda rng: sa.Inverse(second_differences(LARGE)),
+    "Banded: Dirichlet, large": lambda rng: second_differences(LARGE),
+    "Banded: advection": lambda rng: sa.Banded([-np.ones(LARGE - 1), np.ones(LARGE)], (-1, 0), (LARGE, LARGE)),
+    "Sum: spline penalty + constants, large": lambda rng: (
+        second_differences(LARGE) + sa.LowRank(column(np.ones(LARGE)), column(np.full(LARGE, 1 / LARGE)))
+    ),
+    "Block: bordered Laplacian, large": lambda rng: _bordered_laplacian(LARGE),
 }
+
+SINGULAR = {
+    "Fill: ones": lambda rng: sa.Fill(1.0, (N, N)),
+    "Banded: Neumann": lambda rng: laplacian(np.ones(N - 1)),
+    "Diagonal: graded, with zeros": lambda rng: sa.Diagonal(np.r_[np.zeros(4), 10.0 ** -np.linspace(0, 12, N - 4)]),
+    "Toeplitz: squared exponential": lambda rng: sa.Toeplitz(squared_exponential(N, 10, 0)),
+    "Circulant: second differences": lambda rng: sa.Circulant(np.r_[2.0, -1.0, np.zeros(N - 3), -1.0]),
+    "LowRank: graded columns": lambda rng: _low_rank(rng, 0.0),
+    "LowRank: nearly equal columns": lambda rng: _low_rank(rng, 1e-7),
+    "Kronecker: Laplacians": lambda rng: sa.Kronecker(laplacian(np.ones(5)), laplacian(np.ones(7))),
+    "Symmetric: smooth kernel without nugget": lambda rng: sa.Symmetric(smooth_kernel(N, 0.0)),
+    "Sum: Neumann + a border": lambda rng: (
+        (laplacian(np.ones(N - 1)) + sa.LowRank(column(np.eye(N)[0]), column(np.eye(N)[0])))
+        - sa.LowRank(column(np.eye(N)[0]), column(np.eye(N)[0]))
+    ),
+}
+"""Matrices without full rank, or without it up to rounding."""
+
+
+def with_dtype(x, dtype):
+    """The same matrix with real parameters in another precision; None if the precision has not the range."""
+    narrow = np.finfo(dtype)
+    for leaf in jax.tree.leaves(x):
+        size = np.abs(np.asarray(leaf)) if leaf.dtype.kind in "fc" else np.ones(1)
+        if size.max(initial=0) > narrow.max or size[size > 0].min(initial=1) < narrow.tiny:
+            return None
+    kind = {"f": narrow.dtype, "c": np.result_type(dtype, np.complex64)}
+    x = jax.tree.map(lambda leaf: leaf.astype(kind.get(leaf.dtype.kind, leaf.dtype)), x)
+    return x if x.dtype == kind[x.dtype.kind] else sa.astype(x, kind[x.dtype.kind])
+
+
+def _phases(count, angle):
+    return np.exp(1j * angle * np.arange(count))
+
+
+@functools.singledispatch
+def twisted(x, angle=0.3):
+    """Multiply element (j, k) by ``exp(1j angle (j - k))``: a complex matrix with the same condition, Hermitian if x is symmetric."""
+    if getattr(x, "background", None) is not None:
+        return x * np.exp(1j * angle)
+    m, n = x.shape
+    return x * sa.asarray(_phases(m, angle)[:, None] * _phases(n, -angle))
+
+
+@twisted.register(sa.Toeplitz)
+def _(x, angle=0.3):
+    return sa.Toeplitz(_phases(x.shape[0], angle) * np.asarray(x)[:, 0], _phases(x.shape[1], -angle) * np.asarray(x)[0])
+
+
+@twisted.register(sa.Circulant)
+def _(x, angle=0.3):
+    n = x.shape[0]
+    return sa.Circulant(_phases(n, 2 * np.pi / n) * np.asarray(x)[:, 0])
+
+
+@twisted.register(sa.Hankel)
+def _(x, angle=0.3):
+    """A Hankel matrix stays one, complex and symmetric, with phases of ``j + k``."""
+    (m, n), a = x.shape, np.asarray(x)
+    return sa.Hankel(_phases(m, angle) * a[:, 0], np.exp(1j * angle * (m - 1)) * _phases(n, angle) * a[-1])
+
+
+@twisted.register(sa.Symmetric)
+def _(x, angle=0.3):
+    return sa.Hermitian(twisted(sa.asarray(np.asarray(x)), angle))
+
+
+@twisted.register(sa.Identity)
+@twisted.register(sa.Permutation)
+@twisted.register(sa.Fill)
+@twisted.register(sa.Householder)
+def _(x, angle=0.3):
+    """A phase for all, which leaves the class."""
+    return x * np.exp(1j * angle)
+
+
+@twisted.register(sa.LowRank)
+def _(x, angle=0.3):
+    return sa.LowRank(*(np.asarray(u) * _phases(len(u), sign * angle)[:, None] for u, sign in ((x.u, 1), (x.v, -1))))
+
+
+@twisted.register(sa.Inverse)
+def _(x, angle=0.3):
+    return sa.Inverse(twisted(x.a, angle))
+
+
+@twisted.register(sa.Kronecker)
+@twisted.register(sa.KroneckerSum)
+@twisted.register(sa.Product)
+def _(x, angle=0.3):
+    return type(x)(*(twisted(part, angle) for part in x.factors))
+
+
+@twisted.register(sa.Sum)
+def _(x, angle=0.3):
+    return functools.reduce(sa.add, (twisted(term, angle) for term in x.terms))
+
+
+@twisted.register(sa.Block)
+def _(x, angle=0.3):
+    return sa.Block([[None if part is None else twisted(part, angle) for part in row] for row in x.blocks])
 
 
 def _hankel(column):
@@ -191,3 +311,15 @@ def _block_banded(rng):
     diagonal = np.ones((n, m, m)) + 1e-7 * rng.normal(size=(n, m, m))
     beside = rng.normal(size=(2, n - 1, m, m))
     return sa.block_tridiagonal(beside[0], diagonal, beside[1])
+
+
+def _low_rank(rng, distance):
+    u, v = rng.normal(size=(2, N, 5)) * 10.0 ** -np.arange(5)
+    if distance:
+        u[:, 1] = u[:, 0] * (1 + distance * rng.normal(size=N))
+    return sa.LowRank(u, v)
+
+
+def _bordered_laplacian(n):
+    ones = sa.asarray(np.ones((n, 1)))
+    return sa.Block([[laplacian(np.ones(n - 1)), ones], [ones.mT, None]])

@@ -7,30 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from backward_errors import FACTOR, log_determinant
 from hard_inputs import MATRICES, N, smooth_kernel
 
 import structarrays as sa
 
 EPS = np.finfo(float).eps
-FACTOR = 10
-"""How many times LAPACK's backward error, or that of ten roundings, is allowed."""
-
 LOOSE = {"Product: smooth kernel and its inverse": 10}
 """Further factors. A `Product` is solved factor by factor, so that errors are relative to the norms of the factors."""
-
-
-def log_determinant(a):
-    """Sign and logarithm of the magnitude, by elimination in extended precision."""
-    a = np.array(a, np.clongdouble if np.iscomplexobj(a) else np.longdouble)
-    sign, logarithm = a.dtype.type(1), np.longdouble(0)
-    for k in range(len(a)):
-        p = k + np.argmax(np.abs(a[k:, k]))
-        if p != k:
-            a[[k, p]], sign = a[[p, k]], -sign
-        sign *= a[k, k] / np.abs(a[k, k])
-        logarithm += np.log(np.abs(a[k, k]))
-        a[k + 1 :, k:] -= np.outer(a[k + 1 :, k] / a[k, k], a[k, k:])
-    return sign, logarithm
 
 
 def error_of_solution(a, x, b):

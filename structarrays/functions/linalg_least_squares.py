@@ -1,6 +1,6 @@
 """`lstsq`, under SciPy's name."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
@@ -118,19 +118,24 @@ def lstsq(a: Array, b: Array, cond: float | Array | None = None, *, rcond: float
 
 @lstsq.kernel(Dense, Array)
 def _(a, b, *, cond):
+    return solution(a, b, cond, *minimum_norm_dense(a, b, cond))
+
+
+def minimum_norm_dense(a: Dense, b: Array, cond) -> tuple[Dense, Any]:
+    """The solution of least norm, and the singular values, of which those up to `cond` times the largest one count as zero."""
     batch = jnp.broadcast_shapes(cond.shape, a.shape[:-2])
-    data = jnp.broadcast_to(a.data, batch + a.shape[-2:])
+    data, right = jnp.broadcast_to(a.data, batch + a.shape[-2:]), to_dense(b).data
     if a.size == 0:
-        inverse = jnp.zeros((*batch, *a.shape[:-3:-1]), a.dtype)
-        values = jnp.zeros((*batch, min(a.shape[-2:])), cond.dtype)
+        batch = jnp.broadcast_shapes(batch, right.shape[:-2])
+        x = jnp.zeros((*batch, a.shape[-1], right.shape[-1]), a.dtype)
+        values = jnp.zeros((*data.shape[:-2], min(a.shape[-2:])), cond.dtype)
     else:
-        inverse, values = pseudo_inverse.with_values(data, jnp.broadcast_to(cond, batch))
-    return solution(a, to_dense(b), cond, Dense._make((inverse,)), values)
+        x, values = pseudo_inverse.least_squares(data, right, jnp.broadcast_to(cond, data.shape[:-2]))
+    return Dense._make((x,)), values
 
 
-def solution(a: Array, b: Array, cond, inverse: Array, values):
-    """What the definition of `lstsq` takes from its kernels, by the pseudo-inverse and the singular values."""
-    x = matmul(inverse, b)
+def solution(a: Array, b: Array, cond, x: Array, values):
+    """What the definition of `lstsq` takes from its kernels, by the solution and the singular values."""
     rank = jnp.sum(values > cond[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0), axis=-1, dtype=int)
     if a.shape[-2] > a.shape[-1]:
         residues = squared_residuals(a, b, x)

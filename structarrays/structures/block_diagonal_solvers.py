@@ -207,16 +207,21 @@ norm_and_rank(BlockDiagonal, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, wh
 
 
 @pinv.kernel(BlockDiagonal, when=_zero_outside)
-def _(x, *, rtol):
-    """Small is what is small beside the largest singular value of all blocks."""
+def pinv_block_diagonal(x, *, rtol):
+    """Block by block, with tolerances relative to the whole."""
+    parts = []
+    for b, relative in zip(x.blocks, relative_tolerances(x, rtol), strict=True):
+        b = jnp.broadcast_to(b, relative.shape + b.shape[-2:])
+        parts.append(pseudo_inverse.pinv(b, relative) if b.size else jnp.zeros(b.mT.shape, b.dtype))
+    return block_diagonal(parts)
+
+
+def relative_tolerances(x, rtol):
+    """For each run the tolerances ``(..., k)`` relative to the largest singular values of its blocks.
+
+    Small is what is small beside the largest singular value of all blocks.
+    """
     values = [lax.stop_gradient(s) for s in _singular_values(x)]
     largest = [jnp.max(s, axis=-1, initial=0) for s in values]  # of each block
     bound = jnp.max(jnp.concatenate(largest, axis=-1), axis=-1, initial=0) * tolerance(x, rtol)
-    parts = []
-    for b, own in zip(x.blocks, largest, strict=True):
-        relative = bound[..., None] / jnp.where(own == 0, 1, own)
-        batch = relative.shape[:-1]
-        b = jnp.broadcast_to(b, batch + b.shape[-3:])
-        empty = jnp.zeros(b.mT.shape, b.dtype)
-        parts.append(pseudo_inverse.pinv(b, relative.astype(real_dtype(x.dtype))) if b.size else empty)
-    return block_diagonal(parts)
+    return [(bound[..., None] / jnp.where(own == 0, 1, own)).astype(real_dtype(x.dtype)) for own in largest]

@@ -73,12 +73,18 @@ def _reciprocals(x):
 
 
 @pinv.kernel(Circulant)
-def _(x, *, rtol):
+def pinv_circulant(x, *, rtol):
+    """One over each eigenvalue that is not small."""
+    return Circulant._make((kernel.from_spectrum(pseudo_reciprocals(x, rtol), x.c),))
+
+
+def pseudo_reciprocals(x, rtol):
+    """The eigenvalues of the pseudo-inverse, in which singular values up to `rtol` times the largest one count as zero."""
     values = kernel.spectrum(x.c)
     large = is_large(x, jnp.abs(values), rtol)
     # NaN is not large, but does not vanish either.
     kept = large | jnp.isnan(values)
-    return Circulant._make((kernel.from_spectrum(jnp.where(kept, 1 / jnp.where(kept, values, 1), 0), x.c),))
+    return jnp.where(kept, 1 / jnp.where(kept, values, 1), 0)
 
 
 # ---- determinants and spectra -------------------------------------------------------------------------------------

@@ -1,26 +1,31 @@
 """`lstsq` of matrices whose pseudo-inverse, or QR decomposition, has structure."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense
+from ..core.factored import with_batch
 from ..core.operands import to_dense
 from ..core.recording import remark
 from ..functions.elementwise import add, subtract
 from ..functions.linalg import lstsq, matmul, matrix_transpose, pinv, qr, solve, svdvals
-from ..functions.linalg_least_squares import solution, squared_residuals
+from ..functions.linalg_least_squares import minimum_norm_dense, solution, squared_residuals
 from ..functions.rounding_and_parts import conj
-from ..kernels import banded_qr
+from ..kernels import banded_qr, circulant
 from ..kernels.flags import custom_jvp
 from ..kernels.undefined import nan_unless
 from .banded import Banded, at_offsets
 from .banded_products import has_structural_zeros
 from .bandwidths import is_banded
-from .block_diagonal import BlockDiagonal
+from .block_diagonal import BlockDiagonal, stacks
+from .block_diagonal_solvers import relative_tolerances
 from .circulant import Circulant
+from .circulant_solvers import pseudo_reciprocals
 from .diagonal import Diagonal
-from .kronecker import Kronecker
+from .kronecker import Kronecker, transformed
 from .low_rank import LowRank
 from .low_rank_spectra import has_low_rank, is_narrow, of_low_rank
 from .product import Product
@@ -40,8 +45,53 @@ def _is_narrow(a, *args, **static) -> bool:
 @lstsq.kernel(Circulant, Array)
 @lstsq.kernel(Kronecker, Array)
 @lstsq.kernel(LowRank, Array, when=_is_narrow)
-def _(a, b, *, cond):
-    return solution(a, b, cond, pinv.dispatch(a, rtol=cond), svdvals.dispatch(a)._dense())
+def lstsq_by_parts(a, b, *, cond):
+    """By decompositions of the parts, without a dense form."""
+    return solution(a, b, cond, _minimum_norm(a, b, cond), svdvals.dispatch(a)._dense())
+
+
+@functools.singledispatch
+def _minimum_norm(a, b, cond):
+    """The solution of least norm by decompositions that are applied to `b`; see `pseudo_inverse.least_squares`."""
+    return minimum_norm_dense(to_dense(a), b, cond)[0]
+
+
+@_minimum_norm.register
+def _minimum_norm_diagonal(a: Diagonal, b, cond):
+    return matmul(pinv.dispatch(a, rtol=cond), b)  # as accurate: each element is divided by one
+
+
+@_minimum_norm.register
+def _minimum_norm_low_rank(a: LowRank, b, cond):
+    if not _is_narrow(a):
+        return minimum_norm_dense(to_dense(a), b, cond)[0]
+    return matmul(pinv.dispatch(a, rtol=cond), b)  # whose factors have the singular vectors
+
+
+@_minimum_norm.register
+def _minimum_norm_circulant(a: Circulant, b, cond):
+    return Dense._make((circulant.apply_spectrum(pseudo_reciprocals(a, cond), to_dense(b).data),))
+
+
+@_minimum_norm.register
+def _minimum_norm_block_diagonal(a: BlockDiagonal, b, cond):
+    if a.background is not None:
+        return minimum_norm_dense(to_dense(a), b, cond)[0]
+    data, parts = to_dense(b).data, []
+    for run, blocks, relative in zip(a.runs, stacks(a), relative_tolerances(a, cond), strict=True):
+        right = data[..., run.rows, :]
+        right = right.reshape(*right.shape[:-2], run.count, run.height, right.shape[-1])
+        x = minimum_norm_dense(blocks, Dense._make((right,)), relative)[0].data
+        parts.append(x.reshape(*x.shape[:-3], run.count * run.width, x.shape[-1]))
+    return Dense._make((jnp.concatenate(parts, axis=-2),))
+
+
+@_minimum_norm.register
+def _minimum_norm_kronecker(a: Kronecker, b, cond):
+    """Axis by axis. What is applied to an axis has the shape of the transposed factor."""
+    a = with_batch(a, jnp.broadcast_shapes(cond.shape, a.shape[:-2]))
+    along_axis = lambda factor, right: _minimum_norm(matrix_transpose(factor), right, cond)  # noqa: E731
+    return Dense._make((transformed(matrix_transpose(a), to_dense(b).data, along_axis),))
 
 
 @lstsq.kernel(Product, Array, when=is_narrow)

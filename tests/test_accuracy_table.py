@@ -1,0 +1,93 @@
+"""The backward errors that `docs/accuracy.md` lists: the page has every structure and function, and a sample is measured again."""
+
+import re
+import sys
+import zlib
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from backward_errors import FACTOR, FUNCTIONS, Problem, bar, lapacks_error, our_error
+from hard_inputs import MATRICES, SINGULAR, laplacian
+
+import structarrays as sa
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def table():
+    sys.path.insert(0, str(ROOT / "tools"))
+    import accuracy_table
+
+    yield accuracy_table
+    sys.path.remove(str(ROOT / "tools"))
+    sys.modules.pop("accuracy_table")
+
+
+LEAST_SQUARES = (
+    "Circulant: nearly singular",
+    "Symmetric: Hilbert's",
+    "BlockDiagonal: nearly singular blocks",
+    "Kronecker: Hilbert's",
+    "Banded: Neumann + 1e-10",
+    "LowRank: nearly equal columns",
+)
+
+
+@pytest.mark.each_parameter
+@pytest.mark.parametrize("family", LEAST_SQUARES)
+def test_least_squares_are_as_accurate_as_lapacks(table, family):
+    """The product of a pseudo-inverse and a right-hand side has errors of the size of the condition number."""
+    results = list(table.measure([family], ["lstsq"], ["float64", "complex128"]))
+    assert results
+    assert not [r for r in results if isinstance(r.ratio, str) or r.is_too_large]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_sample(table, function):
+    """Three matrices for each function; `tools/accuracy_table.py` measures all."""
+    seed = zlib.crc32(function.encode())
+    families = list(MATRICES) if FUNCTIONS[function].matrix not in ("any", "hermitian") else [*MATRICES, *SINGULAR]
+    families = [families[(seed + 17 * k) % len(families)] for k in range(3)]
+    dtypes = [table.DTYPES[seed % 4]]
+    assert not [r for r in table.measure(families, [function], dtypes) if r.is_too_large]
+
+
+def test_errors_are_seen(rng):
+    """Of a solution with a relative error of 1e-9, and of one of the wrong sign; a refusal is a name."""
+    x = laplacian(np.ones(9), 1.0)
+    p = Problem(np.asarray(x), rng)
+    solve = FUNCTIONS["solve"]
+    assert lapacks_error(solve, p) <= FACTOR * p.eps
+    wrong = lambda factor: lambda x, data: (factor * np.linalg.solve(p.a, data.b),)  # noqa: E731
+    assert our_error(solve, wrong(1 + 1e-9), x, p) > 1e-11
+    assert our_error(solve, wrong(-1), x, p) > 0.1
+    assert our_error(solve, wrong(np.nan), x, p) == "NaN"
+    singular = sa.Diagonal(np.zeros(10))
+    assert our_error(solve, solve.ours, singular, p) == "LinAlgError"
+    assert our_error(solve, jax.jit(solve.ours), singular, p) == "NaN"
+
+
+def test_every_function_of_the_namespace_is_measured_or_named(table):
+    """A new function of `linalg` has to be measured, or the page has to say why it is not."""
+    measured = {part.strip() for name in FUNCTIONS for part in name.split(",")}
+    named = set(re.findall(r"`(\w+)`", table.INTRODUCTION))
+    assert set(sa.linalg.__all__) <= measured | named
+
+
+def test_page_is_of_these_structures_and_functions(table):
+    """Numbers are not compared with new ones, which would take an hour; none of them is above the bar."""
+    page = table.PAGE.read_text(encoding="utf-8")
+    assert page.startswith(table.INTRODUCTION)
+    assert table.matrices() in page
+    structures = list(dict.fromkeys(name.partition(":")[0] for name in MATRICES | SINGULAR))
+    for bits in table.BITS:
+        header, _, *rows = re.search(rf"## {bits} bits\n\nMeasured: .*\n\n((?:\|.*\n)+)", page).group(1).splitlines()
+        assert [cell.strip() for cell in header.strip("|").split("|")][1:] == structures
+        cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+        assert [row[0] for row in cells] == list(FUNCTIONS)
+        for function, *row in cells:
+            for structure, cell in zip(structures, row, strict=True):
+                assert not cell.strip("†") or float(cell.strip("†")) <= bar(structure, function), (structure, cell)
