@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
@@ -153,9 +154,13 @@ class TestGrid:
 
     def test_traced_coordinates_are_unknown(self):
         seen = []
-        S = sa.Sparse([1.0, 2.0], ([0, 1], [1, 0]), (2, 2))
-        A = sa.Block([[S, sa.ones((2, 1))], [sa.ones((1, 2)), None]])
-        jax.jit(lambda A: seen.append((grid(A, 5).kinds, grid(sa.Product(A, A), 5).kinds)))(A)
+
+        def look(row):
+            S = sa.Sparse([1.0, 2.0], (row, [1, 0]), (2, 2))
+            A = sa.Block([[S, sa.ones((2, 1))], [sa.ones((1, 2)), None]])
+            seen.append((grid(A, 5).kinds, grid(sa.Product(A, A), 5).kinds))
+
+        jax.jit(look)(jnp.asarray([0, 1]))
         u, d = UNKNOWN, DENSE
         assert seen[0][0].tolist() == [[u, u, d], [u, u, d], [d, d, 0]]
         assert seen[0][1].tolist() == [[COMPUTED] * 2 + [u], [COMPUTED] * 2 + [u], [u, u, COMPUTED]]
@@ -322,9 +327,10 @@ class TestHTML:
             seen.extend(page_of(x)[1] for x in xs)
 
         S = sa.Sparse([1.0, 2.0], ([0, 1], [1, 0]), (2, 2))
-        jax.jit(look)(sa.ones((2, 3)), sa.exp(sa.Diagonal([1.0, 2.0])), S, sa.LowRank(sa.ones((3, 1)), sa.ones((4, 1))))
+        low_rank = sa.LowRank(sa.ones((3, 1)), sa.ones((4, 1)))
+        jax.jit(look)(sa.ones((2, 3)), sa.exp(sa.Diagonal([1.0, 2.0])), S, low_rank)
         assert "Traced<float64[2,3]>" in seen[0] and "background traced" in seen[1]
-        assert "unknown" in seen[2] and "56 B of 96 B" in seen[3]
+        assert "Traced<float64[2]>" in seen[2] and "56 B of 96 B" in seen[3]
         assert "(3,)" in page_of(jax.eval_shape(lambda: sa.ones(3)))[1]
         assert "16 B of 32 B" in page_of(jax.eval_shape(lambda: sa.Diagonal([1.0, 2.0])))[1]
         x = sa.ones(3)

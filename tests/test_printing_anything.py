@@ -49,6 +49,8 @@ SHOWN = {
 
 
 def an_array(name):
+    if name == "Permutation":  # a stack, since the indices of a single one are constant and so no leaf
+        return sa.Permutation([[2, 0, 1, 3], [0, 3, 1, 2]])
     x = sample(name, (4, 4))
     return sample(name, (4, 4), dtype="complex64") if x is None else x
 
@@ -100,11 +102,11 @@ def test_explain_and_record(kind):
 
 
 def test_gradients_of_index_parameters():
-    """The derivative by the coordinates of a sparse array."""
-    S = sa.Sparse([1.0, 2.0], ([0, 2], [1, 0]), (3, 2))
+    """The derivative by coordinates that are parameters, since each matrix of the stack has its own."""
+    S = sa.Sparse([[1.0, 2.0], [3.0, 4.0]], ([[0, 2], [0, 1]], [[1, 0], [1, 1]]), (3, 2))
     g = jax.grad(lambda S: jnp.sum(S.to_jax() ** 2), allow_int=True)(S)
-    assert repr(g) == "Sparse([2., 4.], float0[2], float0[2])" == str(g)
-    assert "float0[2]" in g._repr_html_()
+    assert repr(g) == "Sparse([[2., 4.], [6., 8.]], float0[2, 2], float0[2, 2])" == str(g)
+    assert "float0[2, 2]" in g._repr_html_()
 
 
 def test_shapes_are_shown_by_explain():

@@ -278,7 +278,7 @@ def test_a_value_that_outlives_its_transformation_is_refused():
 
 def test_without_knowledge_of_traces_no_traced_value_escapes(monkeypatch):
     """Then writes of traced values to arrays from outside raise as before, and eager writes work."""
-    monkeypatch.setattr("structarrays.core.array.RUNNING", traces.Unknown)
+    monkeypatch.setattr("structarrays.core.flattening.RUNNING", traces.Unknown)
     x = sa.zeros(3)
     x[0] = 1.0
     with pytest.raises(RuntimeError, match="outside of the function"):

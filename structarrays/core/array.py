@@ -1,10 +1,10 @@
 """`Array`: the base class of every array, a handle on an immutable value (DESIGN 4.5).
 
 A value is a pair ``(leaves, aux)``. The leaves are the parameters, which are the children of the pytree; ``aux`` is
-``(class, meta, assumptions)``: everything static. It is exactly what flattening the pytree gives, so that a compiled
-call unpacks an array at the cost of one attribute. ``aux`` names the class once more, because a write may give a handle
-a value of another class: whoever reads the value in one go then has a class and parameters that belong together,
-whatever another thread does.
+``(class, meta, assumptions)``: everything static. Flattening the pytree gives exactly this pair, so that a compiled
+call unpacks an array at the cost of one attribute (of constant indices see `flattening`). ``aux`` names the class once
+more, because a write may give a handle a value of another class: whoever reads the value in one go then has a class and
+parameters that belong together, whatever another thread does.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ import jax
 import numpy as np
 
 from . import pattern, writes
-from .contexts import ENTERED, apply
 from .conveniences import Conveniences
 from .dtypes import check_available
 from .entries import gather
 from .errors import StructureError
-from .jax_internals.traces import RUNNING
+from .flattening import parameters, register, unflatten
 from .placement import Placement
 from .recording import RECORDING, describe
 from .registry import FUNCTIONS
@@ -50,34 +49,8 @@ if TYPE_CHECKING:
 
     A = TypeVar("A", bound="Array")
 
-_new = object.__new__
-
-dynamic_classes: set[type] = set()
-"""The classes whose `static_pattern` is false: functions look for eager kernels where an argument is one of them."""
-
-
 when_defined: list[Callable[[type[Array]], object]] = []
 """Called with each class of arrays that is defined from now on."""
-
-
-def _unflatten(aux: tuple[type[A], Meta, Assumptions], leaves: Leaves) -> A:
-    """The array of a value; checks nothing, since the leaves may be tracers, shapes, or anything that JAX puts there."""
-    x = _new(aux[0])
-    x._value = (leaves, aux)
-    x._origin = RUNNING.value
-    return x
-
-
-def _flatten(x: Array) -> Value:
-    """The leaves and the static part of an array. JAX is about to look for compiled code, so it gets the policies of this task."""
-    if ENTERED:
-        apply()
-    return x._value
-
-
-def _flatten_with_keys(x: Array) -> tuple[tuple[tuple[jax.tree_util.GetAttrKey, Any], ...], Aux]:
-    leaves, aux = x._value
-    return tuple((jax.tree_util.GetAttrKey(f"parameter{i}"), leaf) for i, leaf in enumerate(leaves)), aux
 
 
 # How an operator takes its other operand, by exact type: `_FAST` goes straight into the compiled call, `_CAREFUL`
@@ -86,8 +59,16 @@ def _flatten_with_keys(x: Array) -> tuple[tuple[tuple[jax.tree_util.GetAttrKey, 
 _FAST, _CAREFUL, _FOREIGN = 1, 2, 0
 _OPERANDS: dict[type, int] = {}
 
-COMPILED: dict[str, Callable[..., Array]] = {}
+COMPILED: dict[str, Callable[..., Any]] = {}
 """The bare compiled call of each function of positional arrays, for the operators."""
+
+
+def _completed(result: Any) -> Array:
+    """The array of which a compiled call returned the parameters, since its indices are among them."""
+    from .sharing import complete
+
+    return cast("Array", complete(result, ()))
+
 
 _EQUALITY = ("equal", "not_equal")
 
@@ -102,7 +83,8 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
     def forward(self: Array, other: Operand) -> Array:
         if operands.get(type(other)) == _FAST == operands.get(type(self)) and not RECORDING and not writes.SHARED:
             try:
-                return COMPILED[name](self, other)
+                result = COMPILED[name](self, other)
+                return result if isinstance(result, Array) else _completed(result)
             except (KeyError, *RETRIED):
                 pass  # it is not compiled yet, or the function finds out what is wrong
         writes.refuse_derivatives(name, self, other)
@@ -168,15 +150,15 @@ class Array(Conveniences, Placement):
     static_pattern: bool = True
     """Whether class and static part say where the stored entries stand; else parameters do (coordinates, say), so that two
     arrays of one structure need not store the same places."""
+    _index_parameters: slice | None = None
+    """Which parameters are indices, if any: with one dimension behind the batch, as the first of the other parameters. If they are
+    constant they are no leaves of the pytree; see `core.flattening`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "__dict__" in cls.__dict__ or cls.__dict__.get("__slots__", None) != ():
             raise TypeError(f"class {cls.__name__} must have __slots__ = (), since a write may change an array's class")
-        if not cls.static_pattern:
-            dynamic_classes.add(cls)
-        unflatten: Any = _unflatten  # JAX says that it gives any iterable, but what it gives is a tuple
-        jax.tree_util.register_pytree_with_keys(cls, _flatten_with_keys, unflatten, _flatten)
+        register(cls)
         for tell in when_defined:
             tell(cls)
 
@@ -188,7 +170,7 @@ class Array(Conveniences, Placement):
     @classmethod
     def _make(cls, leaves: Leaves, meta: Meta = None, assumptions: Assumptions = frozenset()) -> Self:
         """The array of this class with these parameters, unchecked."""
-        return _unflatten((cls, meta, assumptions), leaves)
+        return unflatten((cls, meta, assumptions), leaves)
 
     if not TYPE_CHECKING:  # a type checker would take any name for an attribute
 
@@ -201,7 +183,7 @@ class Array(Conveniences, Placement):
     def _assuming(self, assumptions: Assumptions) -> Array:
         """The same value with these assumptions."""
         leaves, (cls, meta, _) = self._value
-        return _unflatten((cls, meta, assumptions), leaves)
+        return unflatten((cls, meta, assumptions), leaves)
 
     # ---- what a structure defines; all on values, so that a reader never mixes two -------------------------------
 
@@ -280,7 +262,7 @@ class Array(Conveniences, Placement):
     @property
     def _product_cost(self) -> int:
         """Of a matrix: about how many multiplications its product with one column takes."""
-        stored: int = sum(leaf.size for leaf in jax.tree.leaves(self))
+        stored: int = sum(leaf.size for leaf in parameters(self))
         return stored // max(1, math.prod(self.shape[:-2]))
 
     def _cast(self, dtype: DTypeLike) -> Array:
@@ -334,7 +316,7 @@ class Array(Conveniences, Placement):
     @property
     def nbytes(self) -> int:
         """The number of bytes of the parameters: what is stored, not what the dense form would take."""
-        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self))
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in parameters(self))
 
     @property
     def itemsize(self) -> int:
@@ -479,12 +461,15 @@ class Array(Conveniences, Placement):
 
             whole = repadded(whole, 1)
         leaves, aux = whole._value
-        return _unpickle, (aux, tuple(leaf if isinstance(leaf, Array | None) else np.asarray(leaf) for leaf in leaves))
+        return _unpickle, (
+            tuple(aux),
+            tuple(leaf if isinstance(leaf, Array | None) else np.asarray(leaf) for leaf in leaves),
+        )
 
     def __copy__(self) -> Array:
         """Another handle on the same value. Code that reads several times reads the copy, since another thread may write in between."""
         leaves, aux = self._value
-        return _unflatten(aux, leaves)
+        return unflatten(aux, leaves)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Array:
         return self.__copy__()
@@ -565,7 +550,7 @@ def _unpickle(aux: Aux, leaves: Leaves) -> Array:
     for leaf in leaves:
         if not isinstance(leaf, Array | None):
             check_available(leaf.dtype, "pickle: the array contains")
-    x = _unflatten(aux, tuple(x if isinstance(x, Array | None) else jax.numpy.asarray(x) for x in leaves))
+    x = unflatten(aux, tuple(x if isinstance(x, Array | None) else jax.numpy.asarray(x) for x in leaves))
     check_available(x.dtype, "pickle: the array contains")  # the static part may name another dtype
     return x
 

@@ -27,15 +27,16 @@ import numpy as np
 
 from ..kernels.flags import are_defaults, independent
 from . import dtypes, explicit
-from .array import COMPILED, RETRIED, Array, dynamic_classes
+from .array import COMPILED, RETRIED, Array
 from .contexts import ENTERED, Caller, apply, caller, linalg_errors
 from .dense import Dense
 from .errors import DensifyError
+from .flattening import dynamic_classes, opened_arguments
 from .operands import check_operand, densify, lift, strip_weak, to_dense, unsupported
 from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry, Run
 from .sharding import beside, on_mesh, padded_for, pieces
-from .sharing import complete, incomplete
+from .sharing import complete, incomplete, with_indices
 from .writes import SHARED
 
 if TYPE_CHECKING:
@@ -71,12 +72,15 @@ def _array_class() -> type:
 
 
 def _any_traced(values: Sequence[Any], exact: bool = False) -> bool:
-    """Whether an argument, or a parameter of one, is a tracer, with `exact` one of integers or booleans (a third of the cost of
-    flattening them).
+    """Whether an argument, or a parameter of one, is a tracer (a third of the cost of flattening them).
+
+    With `exact` the entries of arrays with indices may be traced, and other parameters that are no integers or booleans.
     """
     for value in values:
         if isinstance(value, Array):
-            if _any_traced(value._value[0], exact):
+            leaves, aux = value._value
+            span = aux[0]._index_parameters if exact else None
+            if _any_traced(leaves if span is None else leaves[span], exact):
                 return True
         elif isinstance(value, jax.core.Tracer):
             if not (exact and value.dtype.kind not in "biu"):
@@ -178,7 +182,7 @@ class Function(Registry[Any], Generic[R]):
         count = pieces(arrays)
         if count > 1:
             result = padded_for(result, count)
-        return result if dynamic_classes.isdisjoint(map(type, arrays)) else incomplete(result, arrays)
+        return with_indices(result) if dynamic_classes.isdisjoint(map(type, arrays)) else incomplete(result, arrays)
 
     def __repr__(self) -> str:
         return f"<function structarrays.{self.name}{self._signature_text()}>"
@@ -192,6 +196,7 @@ class Function(Registry[Any], Generic[R]):
         when: Callable[..., bool] | None = None,
         of_all: bool = False,
         traced: bool = False,
+        always: Callable[..., bool] | None = None,
     ) -> Callable[[Run], Run]:
         """Register a kernel that runs outside of the compiled call, on the arguments as they are.
 
@@ -209,12 +214,16 @@ class Function(Registry[Any], Generic[R]):
         traced : bool
             Whether it also takes arguments with traced floating-point parameters, so that an eager derivative sees the
             same pattern; what the pattern hangs on is known in any case.
+        always : callable, optional
+            A predicate on the arguments for which the kernel needs no values at all, so that everything may be traced.
         """
         if self.eager is None:
             self.eager = Registry(self.name)
         self.eager_of_all |= of_all
 
         def serves(*arrays: Any, **static: Any) -> bool:
+            if always is not None and always(*arrays, **static):
+                return True
             if traced and when is not None and not when(*arrays, **static):
                 return False  # asked first: it costs less than a look at all parameters
             return not _any_traced(arrays, exact=traced) and (traced or when is None or when(*arrays, **static))
@@ -274,7 +283,7 @@ class Function(Registry[Any], Generic[R]):
             return self._recorded(static, arrays)
         try:
             with self._attempt(arrays):
-                result: Any = complete(self._jit(static, *arrays), arrays)
+                result: Any = complete(self._jit(static, *opened_arguments(arrays)), arrays)
         except RETRIED:
             # Not repaired right here, or the error of the second call would be chained to that of the first.
             result = _FAILED
@@ -282,7 +291,7 @@ class Function(Registry[Any], Generic[R]):
             # Either JAX cannot take an argument as it stands, or the code raised: the second call tells.
             static, arrays = self._repair(static, arrays)
             try:
-                result = complete(self._jit(static, *arrays), arrays)
+                result = complete(self._jit(static, *opened_arguments(arrays)), arrays)
             except (NotImplementedError, TypeError) as error:
                 self._explain(error, static, arrays)
                 raise
@@ -519,7 +528,7 @@ class ArrayFunction(Function[R]):
             if RECORDING and active_log() is not None:
                 return self._careful(*arrays)
         try:
-            result = complete(self._fast(*arrays), arrays)
+            result = complete(self._fast(*opened_arguments(arrays)), arrays)
             return result
         except RETRIED:
             pass
@@ -547,7 +556,7 @@ class CheckedArrayFunction(ArrayFunction[R]):
         try:
             result: R
             with self._attempt(arrays):
-                result, ok = self._fast(*arrays)
+                result, ok = complete(self._fast(*opened_arguments(arrays)), arrays)
         except RETRIED:
             ok = _FAILED
         if ok is _FAILED:

@@ -8,6 +8,7 @@ import jax
 from jax.sharding import NamedSharding
 
 from ..kernels.devices import device_of
+from .flattening import map_parameters, parameters
 from .registry import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -70,11 +71,11 @@ class Placement:
         if isinstance(device, NamedSharding):
             return cast("Self", sharding.placed(cast("Array", self), device))
         whole = sharding.repadded(self, 1) if sharding.pieces((self,)) > 1 else self
-        moved: Self = jax.tree.map(lambda leaf: jax.device_put(leaf, device), whole)
+        moved: Self = map_parameters(lambda leaf: jax.device_put(leaf, device), whole)
         return moved
 
     def __dlpack_device__(self) -> tuple[Any, int]:
-        data: Any = jax.tree.leaves(self)[0]  # JAX's types leave the method out
+        data: Any = parameters(self)[0]  # JAX's types leave the method out
         device: tuple[Any, int] = data.__dlpack_device__()
         return device
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from . import explicit
 from .contexts import active
+from .flattening import opened_arguments
 from .registry import FUNCTIONS
 from .text import leaf_text
 from .writes import LOCK
@@ -314,7 +315,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Log:
             results = jax.tree.flatten(function(*a, **k))
             return [leaf if _is_traceable(leaf) else None for leaf in results[0]]
 
-        shapes = jax.eval_shape(run, dynamic)
+        shapes = jax.eval_shape(run, opened_arguments(dynamic))
         # Results that are not arrays are returned unchanged.
         merged = [fixed if shape is None else shape for shape, fixed in zip(shapes, results[0], strict=True)]
         log.result = jax.tree.unflatten(results[1], merged)
@@ -339,6 +340,7 @@ def recorded_call(function: Function[Any], static: tuple[Any, ...], arrays: Sequ
     log: Log = active.value  # there is one, or else the call would not be recorded
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(arrays)):
         return explicit.automatic(functools.partial(function._trace, static))(*arrays)
+    given, arrays = arrays, opened_arguments(arrays)
     with LOCK:
         first = len(log.events)
         explicit.eval_shape(functools.partial(function._trace, static), *arrays)
@@ -346,7 +348,7 @@ def recorded_call(function: Function[Any], static: tuple[Any, ...], arrays: Sequ
             memory = function._jit.lower(static, *arrays).compile().memory_analysis()
             function._jit(static, *arrays)
             start = time.perf_counter()
-            result = jax.block_until_ready(complete(function._jit(static, *arrays), arrays))
+            result = jax.block_until_ready(complete(function._jit(static, *arrays), given))
             seconds = time.perf_counter() - start
         top = [e for e in log.events[first:] if e.depth == log.depth and not e.densified]
         if top:

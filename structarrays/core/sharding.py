@@ -20,6 +20,8 @@ from jax.sharding import NamedSharding, PartitionSpec
 from . import explicit
 from .array import Array
 from .explicit import devices_along, explicit_names
+from .flattening import parameters
+from .sharing import jit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -102,7 +104,7 @@ def on_mesh(arrays: Iterable[Any]) -> list[jax.Array]:
         return []
     return [
         leaf
-        for leaf in jax.tree.leaves(arrays)
+        for leaf in parameters(arrays)
         if isinstance(getattr(leaf, "sharding", None), NamedSharding) and not isinstance(leaf, jax.core.Tracer)
     ]
 
@@ -146,5 +148,5 @@ def padded_for(result: T, count: int) -> T:
     return padded
 
 
-repadded = explicit.jit(padded_for, static_argnums=1)
+repadded = jit(padded_for, static_argnums=1)
 """The same outside of a compiled call."""

@@ -1,7 +1,8 @@
-"""What a compiled call hands through stays outside of it.
+"""How the results of a compiled call leave it: as parameters and a static part, from which arrays are made outside.
 
-A compiled call hands back each parameter of its result, even those that it was given: the coordinates of a sparse array, or a
-factor of an array of low rank. They are left out, and the result shares them with the argument.
+Indices that a compiled call computes are constant for the caller; see `flattening`. And a compiled call hands back each parameter
+of its result, even those that it was given: the coordinates of a sparse array, or a factor of an array of low rank. They are left out,
+and the result shares them with the argument.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from .array import Array, _unflatten
+from . import explicit
+from .array import Array
+from .flattening import all_parameters, opened, opened_arguments, parameters, unflatten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,15 +24,18 @@ if TYPE_CHECKING:
 
 
 class Incomplete:
-    """A result of a compiled call without those parameters that are parameters of its arguments."""
+    """A result of a compiled call: its parameters, perhaps without those that are parameters of the arguments.
+
+    `static` is where to find each parameter (None if all are in `leaves`), the static part, and whether it belongs to a single array.
+    """
 
     __slots__ = ("leaves", "static")
 
     leaves: Leaves
-    static: tuple[tuple[int, ...], Any, bool]
+    static: tuple[tuple[int, ...] | None, Any, bool]
 
 
-def _made(static: tuple[tuple[int, ...], Any, bool], leaves: Leaves) -> Incomplete:
+def _made(static: tuple[tuple[int, ...] | None, Any, bool], leaves: Leaves) -> Incomplete:
     result = Incomplete()
     result.leaves, result.static = leaves, static
     return result
@@ -41,18 +47,33 @@ jax.tree_util.register_pytree_node(Incomplete, lambda result: (result.leaves, re
 def incomplete(result: Any, arrays: Sequence[Any]) -> Any:
     """A result, inside a compiled call, without the parameters that it, or a part of it, has from these arrays."""
     if not isinstance(result, Array):
-        return result
+        return with_indices(result)
     arrays = [x for x in arrays if isinstance(x, Array)]
     flat = not any(isinstance(leaf, Array) for x in (result, *arrays) for leaf in x._value[0])
     given = _parameters(arrays, flat)
     places = {id(leaf): i for i, leaf in enumerate(given, -len(given)) if leaf is not None}
-    leaves, tree = result._value if flat else jax.tree.flatten(result)
+    leaves, tree = all_parameters(result) if flat else jax.tree.flatten(opened(result))
     new = tuple(leaf for leaf in leaves if id(leaf) not in places)
     if len(new) == len(leaves):
-        return result
+        return with_indices(result)
     count = iter(range(len(new)))
     sources = tuple(places[id(leaf)] if id(leaf) in places else next(count) for leaf in leaves)
     return _made((sources, tree, flat), new)
+
+
+def with_indices(result: Any) -> Any:
+    """A result, inside a compiled call, such that its indices are constant outside."""
+    if isinstance(result, Incomplete) or not any(map(_has_indices, jax.tree.leaves(result, is_leaf=_has_indices))):
+        return result
+    if _has_indices(result):
+        leaves, aux = all_parameters(result)
+        return _made((None, aux, True), leaves)
+    parts, tree = jax.tree.flatten(opened(result))
+    return _made((None, tree, False), tuple(parts))
+
+
+def _has_indices(value: object) -> bool:
+    return isinstance(value, Array) and value._index_parameters is not None
 
 
 def complete(result: Any, arrays: Sequence[Any]) -> Any:
@@ -60,8 +81,8 @@ def complete(result: Any, arrays: Sequence[Any]) -> Any:
     if type(result) is not Incomplete:
         return result
     sources, tree, flat = result.static
-    leaves = _chosen(sources)(result.leaves + _parameters(arrays, flat))
-    return _unflatten(tree, leaves) if flat else tree.unflatten(leaves)
+    leaves = result.leaves if sources is None else _chosen(sources)(result.leaves + _parameters(arrays, flat))
+    return unflatten(tree, leaves) if flat else tree.unflatten(leaves)
 
 
 @functools.cache
@@ -75,5 +96,21 @@ def _parameters(arrays: Sequence[Any], flat: bool) -> Leaves:
     leaves: Leaves = ()
     for x in arrays:
         if isinstance(x, Array):
-            leaves += x._value[0] if flat else tuple(jax.tree.leaves(x))
+            leaves += x._value[0] if flat else tuple(parameters(x))
     return leaves
+
+
+def jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """`explicit.jit` of a function of arrays, for eager code: all parameters are arguments and results."""
+
+    @functools.wraps(function)
+    def with_all_parameters(*arguments: Any) -> Any:
+        return with_indices(function(*arguments))
+
+    compiled = explicit.jit(with_all_parameters, **options)
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> Any:
+        return complete(compiled(*opened_arguments(arguments)), ())
+
+    return call

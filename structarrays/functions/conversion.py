@@ -70,7 +70,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy: bool | None = None) -> Arr
             what = f"dtype {obj.dtype} to {dtype}" if recast else f"device {obj.device} to {device}"
             raise ValueError(f"asarray: copy=False, but a change of {what} needs a copy")
         return FUNCTIONS["astype"](obj, obj.dtype if dtype is None else dtype, copy=False, device=device)
-    return _traced(obj.__copy__()) if copy else obj
+    return _traced(obj._assuming(obj.assumptions)) if copy else obj
 
 
 def _traced(x):

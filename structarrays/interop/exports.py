@@ -1,16 +1,20 @@
 """Programs over structured arrays on disk: what ``jax.export`` has to know of our classes, and JAX's cache of compiled programs."""
 
+import base64
 import contextlib
 import json
 import os
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax import export
 from jax.experimental.compilation_cache import compilation_cache as cache
 
 from ..core.array import when_defined
-from ..core.serialization import PACKAGE, class_of, classes, name_of, static_node, static_part
+from ..core.flattening import Constant, Indexed, Variable
+from ..core.serialization import PACKAGE, class_of, classes, dtype_of, name_of, static_node, static_part
 from ..functions.linalg_factorizations import CholeskyFactor
 from .files import RESULTS
 
@@ -52,13 +56,32 @@ def _name(cls) -> str:
 
 
 def _written(aux) -> bytes:
-    cls, meta, assumptions = aux
-    return json.dumps([name_of(cls), static_node(meta, f"a {cls.__name__}"), sorted(assumptions)]).encode()
+    """The static part of a pytree: class, meta and assumptions, then the constant indices, or null if the indices are leaves."""
+    (cls, meta, assumptions), *constants = aux if isinstance(aux, Indexed) else (aux, ())
+    parts = [name_of(cls), static_node(meta, f"a {cls.__name__}"), sorted(assumptions)]
+    indices = None if isinstance(aux, Variable) else [_indices_node(c.array) for c in constants[0]]
+    return json.dumps([*parts, indices]).encode()
 
 
 def _read(data):
-    name, meta, assumptions = json.loads(bytes(data))
-    return class_of(name), static_part(meta), frozenset(assumptions)
+    name, meta, assumptions, indices = json.loads(bytes(data))
+    aux = class_of(name), static_part(meta), frozenset(assumptions)
+    if indices is None:
+        return Variable(aux)
+    return Indexed(aux, tuple(map(_indices, indices))) if indices else aux
+
+
+def _indices_node(array):
+    values = np.asarray(array)
+    little_endian = values.astype(values.dtype.newbyteorder("<"))
+    return [values.dtype.name, base64.b64encode(little_endian.tobytes()).decode()]
+
+
+def _indices(node):
+    name, text = node
+    dtype = dtype_of(name)
+    values = np.frombuffer(base64.b64decode(text), dtype.newbyteorder("<")).astype(dtype)
+    return Constant(jnp.asarray(values))
 
 
 def compilation_cache(folder=None):

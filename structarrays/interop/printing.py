@@ -1,11 +1,11 @@
 """How arrays look: `repr` names the class and what is stored, `str` shows the numbers."""
 
-import jax
 import numpy as np
 
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.factored import Factored
+from ..core.flattening import parameters
 from ..core.registry import FUNCTIONS
 from ..core.text import array_text, inline, leaf_text, readable, size_text
 
@@ -58,7 +58,7 @@ def _stored(x) -> int:
     """How many numbers an array stores; coordinates are none."""
     if isinstance(x, Factored):
         return sum(map(_stored, x.parts))
-    return sum(leaf.size for leaf in (x.entries if x.stores_entries and not x.static_pattern else _leaves(x)))
+    return sum(leaf.size for leaf in (x.entries if x.stores_entries and not x.static_pattern else parameters(x)))
 
 
 def _tree(x) -> str:
@@ -72,10 +72,6 @@ def _part(x) -> str:
         return to_repr(x)
     text = " ".join(inline(x._value[0][0])[0].split())
     return f"Dense({text if x.size <= 10 else f'shape={x.shape}'})"
-
-
-def _leaves(x):
-    return jax.tree.leaves(x)
 
 
 # ---- dense ----------------------------------------------------------------------------------------------------------

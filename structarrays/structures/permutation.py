@@ -8,6 +8,7 @@ from ..core import dtypes, pattern
 from ..core.array import Array
 from ..core.dense import parameter
 from ..core.entries import elements
+from ..core.flattening import as_indices
 from ..core.text import inline
 from ..core.validation import check_leaves, check_static, require, validated
 from ..kernels import permutations as kernel
@@ -57,6 +58,8 @@ class Permutation(Array):
     __slots__ = ()
     stores_entries = True
     static_pattern = False
+    linear = False  # a gradient has the same indices, so that ``P - 0.1 * gradient`` would be a wrong number
+    _index_parameters = slice(0, None)
 
     def __new__(cls, p, *, dtype=None):
         p = _integers(p, "p")
@@ -66,7 +69,7 @@ class Permutation(Array):
         if not isinstance(p, jax.core.Tracer):
             _check(p, n)
         dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype, "dtype")
-        return cls._make((jnp.asarray(p, np.int32 if n < 2**31 else np.int64),), dtype)
+        return cls._make((as_indices(p, np.int32 if n < 2**31 else np.int64),), dtype)
 
     @classmethod
     def from_dense(cls, a):

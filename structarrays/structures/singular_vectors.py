@@ -7,9 +7,9 @@ values of zero are any that are orthonormal), so that they serve eager calls, an
 
 import jax.numpy as jnp
 
-from ..core import explicit
 from ..core.dense import Dense
 from ..core.factored import stored
+from ..core.sharing import jit
 from ..functions.linalg import matmul, matrix_transpose, qr, svd
 from ..functions.linalg_spectra import SVDResult
 from ..functions.rounding_and_parts import conj
@@ -45,7 +45,7 @@ def _(x, *, full_matrices=True):
     return SVDResult(u, Dense._make((jnp.pad(values, missing),)), matrix_transpose(v))
 
 
-@explicit.jit
+@jit
 def _of_factors(x):
     """The reflectors of the left singular vectors, the values, and the reflectors of the rows of ``Vh``, as columns."""
     u, values, v = kernel.svd(*(p._dense() for p in x.parts))
@@ -115,7 +115,7 @@ def _factored(x):
     return q, r.to_jax()
 
 
-@explicit.jit
+@jit
 def _updated(q, r, x):
     """The singular value decomposition of ``q r + x`` as ``(q top + new bottom, values, vh)``."""
     adjoint = matrix_transpose(conj(q))

@@ -10,6 +10,7 @@ import numpy as np
 from ..core import dtypes, explicit, pattern
 from ..core.array import Array
 from ..core.dense import parameter
+from ..core.flattening import as_indices, barred, expand_indices
 from ..core.text import inline
 from ..core.validation import BACKGROUND, check_leaves, check_sizes, check_static, require, validated
 from ..kernels import sparse as kernel
@@ -58,10 +59,10 @@ class Sparse(Array):
     `linalg.inv`                               an `Inverse`
     =========================================  ===================================================================
 
-    In an eager call the number of entries of a result is exact, under `grad` of an eager function too. Under `jax.jit` shapes are
-    static, and so results have as many entries as there can be at most: the sum of two has ``nnz + nnz'``, a product
-    ``nnz * min(p, nnz')`` or ``nnz' * min(m, nnz)``; where these take more memory than the dense form it is dense. `padded` says
-    whether some may be unused; these stand last, with coordinates out of range.
+    In an eager call the number of entries of a result is exact, under `grad` of an eager function too. Under `jax.jit` that is so for
+    sums and products of arrays whose coordinates are constant. If the coordinates are traced, results have as many entries as there
+    can be at most: the sum of two has ``nnz + nnz'``, a product ``nnz * min(p, nnz')`` or ``nnz' * min(m, nnz)``; where these take more
+    memory than the dense form it is dense. `padded` says whether some may be unused; these stand last, with coordinates out of range.
 
     Operators convert arrays of `scipy.sparse` to `Sparse` ones.
 
@@ -78,6 +79,7 @@ class Sparse(Array):
     __slots__ = ()
     stores_entries = True
     static_pattern = False
+    _index_parameters = slice(1, -1)
 
     def __new__(cls, data, indices, shape):
         data = parameter(data, "data", cls.__name__)
@@ -102,7 +104,8 @@ class Sparse(Array):
         data = jnp.broadcast_to(data, batch)
         if any(isinstance(c, jax.core.Tracer) for c in coordinates):
             return cls._make(*_sorted_by_device(data, coordinates, shape, batch))
-        return cls._make(*_sorted_by_host(data, [np.broadcast_to(c, batch) for c in coordinates], shape))
+        one_pattern = all(c.ndim == 1 for c in coordinates)
+        return cls._make(*_sorted_by_host(data, [np.broadcast_to(c, batch) for c in coordinates], shape, one_pattern))
 
     @classmethod
     def from_scipy(cls, x):
@@ -272,8 +275,8 @@ class Sparse(Array):
         if data.shape[-1:] != (self.nnz,):
             raise ValueError(f"data must be (..., {self.nnz}), one number for each entry, got shape {data.shape}")
         batch = np.broadcast_shapes(data.shape[:-1], self.batch_shape)
-        x = self._map_leaves(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(self.batch_shape) :]))
-        return x._rebuild((jnp.broadcast_to(data, (*batch, self.nnz)),), x.background)
+        background = None if self.background is None else jnp.broadcast_to(self.background, batch)
+        return self._rebuild((jnp.broadcast_to(data, (*batch, self.nnz)),), background)
 
     @staticmethod
     def _shape(leaves, meta):
@@ -312,6 +315,8 @@ class Sparse(Array):
         """The coordinates for data with more batch dimensions."""
         if self.data.shape == data.shape:
             return self.coords
+        if not self.batch_shape:
+            return tuple(expand_indices(c, data.shape[:-1]) for c in self.coords)
         return tuple(jnp.broadcast_to(c, data.shape) for c in self.coords)
 
     def _pattern(self, rows, columns):
@@ -354,6 +359,13 @@ class Sparse(Array):
         """The array with its entries sorted by the dimensions in another order."""
         if self.order == order:
             return self
+        meta = (self.core_shape, tuple(order), self.padded)
+        if not self.batch_shape and not any(isinstance(c, jax.core.Tracer) for c in self.coords):
+            sorting = host.sort([np.asarray(self.coords[i]) for i in order], [self.core_shape[i] for i in order])
+            data = jnp.take(self.data, barred(sorting), mode="clip", unique_indices=True)
+            return Sparse._make(
+                (data, *(as_indices(np.asarray(c)[sorting]) for c in self.coords), self.background), meta
+            )
         back = {axis: place for place, axis in enumerate(order)}
 
         def sort(data, *coordinates):
@@ -361,7 +373,7 @@ class Sparse(Array):
             return data, *(ordered[back[i]] for i in range(len(order)))
 
         leaves = self._over_batch(sort, self.data, *self.coords)
-        return Sparse._make((*leaves, self.background), (self.core_shape, tuple(order), self.padded))
+        return Sparse._make((*leaves, self.background), meta)
 
     def _padded_to(self, nnz):
         """The array with unused entries at the end, `nnz` in all."""
@@ -417,8 +429,15 @@ def _integers(value, name):
     return value
 
 
-def _sorted_by_host(data, coordinates, shape):
-    """Leaves and meta of an array from coordinates that are known: checked, sorted, duplicates added."""
+def _sorted_by_host(data, coordinates, shape, one_pattern=False):
+    """Leaves and meta of an array from coordinates that are known: checked, sorted, duplicates added.
+
+    With `one_pattern` the coordinates are the same for each matrix of a stack.
+    """
+
+    def leaf(c):
+        return expand_indices(as_indices(c[(0,) * len(batch)]), batch) if one_pattern and c.size else as_indices(c)
+
     for axis, (c, n) in enumerate(zip(coordinates, shape, strict=True)):
         if c.size:
             low, high = int(c.min()), int(c.max())
@@ -434,7 +453,7 @@ def _sorted_by_host(data, coordinates, shape):
     batch, order = coordinates[0].shape[:-1], tuple(range(len(shape)))
     found = [host.order([c[b] for c in coordinates], shape) for b in np.ndindex(*batch)]
     if all(sorting is None and begins is None for sorting, begins in found):
-        return (data, *map(jnp.asarray, coordinates), None), (shape, order, False)
+        return (data, *map(leaf, coordinates), None), (shape, order, False)
     count = coordinates[0].shape[-1]
     lengths = [count if begins is None else len(begins) for _, begins in found]
     total = max(lengths, default=0)
@@ -449,7 +468,7 @@ def _sorted_by_host(data, coordinates, shape):
         for new, old in zip(merged, coordinates, strict=True):
             new[b][:length] = old[b][by[begins]]
     data = _added(data, sorting, slot, total)
-    return (data, *map(jnp.asarray, merged), None), (shape, order, min(lengths, default=0) < total)
+    return (data, *map(leaf, merged), None), (shape, order, min(lengths, default=0) < total)
 
 
 def _added(data, sorting, slot, total):
@@ -460,7 +479,7 @@ def _added(data, sorting, slot, total):
         options = {"indices_are_sorted": True, "mode": "promise_in_bounds"}
         return start.at[slot].max(data, **options) if data.dtype == bool else start.at[slot].add(data, **options)
 
-    return kernel.over_batch(add, data.ndim - 1)(data, jnp.asarray(sorting), jnp.asarray(slot))
+    return kernel.over_batch(add, data.ndim - 1)(data, barred(sorting), barred(slot))
 
 
 def _sorted_by_device(data, coordinates, shape, batch):

@@ -13,15 +13,16 @@ import numpy as np
 from ..core import explicit
 from ..core.array import Array
 from ..core.elementwise import ElementwiseArrayFunction, absorbing_operands
+from ..core.flattening import as_indices, barred, opened_arguments
 from ..core.join import is_zero_outside
 from ..core.registry import FUNCTIONS
-from ..core.sharing import complete, incomplete
+from ..core.sharing import complete, incomplete, jit
 from ..kernels import sparse as kernel
 from ..kernels import sparse_host as host
 from .sparse import Sparse
 from .sparse_joins import has_sparse_form, to_sparse
 
-_as_sparse = explicit.jit(to_sparse)
+_as_sparse = jit(to_sparse)
 
 
 def compiled(function, *arrays, **static):
@@ -65,10 +66,12 @@ def _combination(function, x, y):
 
 
 def _exactly(function, x, y, combine):
-    if type(x) is type(y) is Sparse and _share_coordinates(x, y):
-        return complete(_of_one_pattern(function)(x, y.data, y.background, y.assumptions), (x,))
+    if _have_one_pattern(x, y):
+        return complete(_of_one_pattern(function)(*opened_arguments((x,)), y.data, y.background, y.assumptions), (x,))
     assumptions = (x.assumptions, y.assumptions)
     x, y = (a if type(a) is Sparse else _as_sparse(a) for a in (x, y))
+    if any(isinstance(c, jax.core.Tracer) for a in (x, y) for c in a.coords):
+        return NotImplemented
     try:
         batch = np.broadcast_shapes(x.batch_shape, y.batch_shape)
     except ValueError:
@@ -92,7 +95,7 @@ def _exactly(function, x, y, combine):
         return result.reshape((*batch, total))
 
     keys = [stacked([c[i] for c, _, _ in found], n, keys_x[i].dtype) for i, n in enumerate(sizes)]
-    coordinates = tuple(jnp.asarray(keys[x.order.index(i)]) for i in range(len(sizes)))
+    coordinates = tuple(as_indices(keys[x.order.index(i)]) for i in range(len(sizes)))
     places = [stacked([f[i] for f in found], -1, np.int32) for i in (1, 2)]
     for i, sources in enumerate((sources_x, sources_y)):
         if sources is not None and sources.shape[-1]:  # the keys were sorted on the way
@@ -101,7 +104,12 @@ def _exactly(function, x, y, combine):
     meta = (x.core_shape, x.order, padded)
     pair = ((x.data, x.background), (y.data, y.background))
     pattern = Sparse._make((None, *coordinates, None), meta)
-    return complete(_on_pattern(function)(pair, pattern, tuple(places), assumptions), (pattern,))
+    places = tuple(map(barred, places))
+    return complete(_on_pattern(function)(pair, *opened_arguments((pattern,)), places, assumptions), (pattern,))
+
+
+def _have_one_pattern(x, y) -> bool:
+    return type(x) is type(y) is Sparse and _share_coordinates(x, y)
 
 
 def _share_coordinates(x, y) -> bool:
@@ -158,7 +166,7 @@ def register_exact(cls):
     """Have elementwise functions of several arrays, one of this class, make results of exactly the entries they need."""
     for function in _elementwise(2):
         for classes in ((cls, cls), (cls, Array), (Array, cls)):
-            function.eager_kernel(*classes)(functools.partial(_of_two, function))
+            function.eager_kernel(*classes, traced=True, always=_have_one_pattern)(functools.partial(_of_two, function))
     where = FUNCTIONS["where"]
     for classes in ((cls, object, object), (object, cls, object), (object, object, cls)):
         where.eager_kernel(*classes)(_where)

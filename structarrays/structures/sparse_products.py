@@ -7,12 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..core import dtypes, explicit
+from ..core import dtypes
 from ..core.array import Array
 from ..core.assumptions import carried
 from ..core.contexts import densify_policy, strong_zeros_policy
 from ..core.dense import Dense
+from ..core.flattening import as_indices, barred
 from ..core.operands import allow_dense
+from ..core.sharing import jit
 from ..functions.linalg import diagonal, matmul, matrix_power, matrix_transpose, tensordot
 from ..functions.linalg_solvers import power
 from ..functions.linear_algebra import contracted_axes, tensordot_by_matmul
@@ -24,7 +26,7 @@ from .diagonal import Diagonal
 from .sparse import Sparse, _index_dtype, zero_sparse
 from .sparse_joins import has_sparse_form, to_sparse
 
-_as_sparse = explicit.jit(to_sparse)
+_as_sparse = jit(to_sparse)
 
 
 def _is_matrix(x, *args, **static) -> bool:
@@ -116,8 +118,11 @@ def _exact_product(x1, x2):
     ]
     padded = any(len(begins) < nnz for _, _, begins, _ in products)
     index = _index_dtype((m, p))
-    leaves = (jnp.stack(data), *(jnp.asarray(c.astype(index)) for c in coordinates))
-    return Sparse._make((*(leaf.reshape((*batch, nnz)) for leaf in leaves), None), ((m, p), (0, 1), padded))
+    leaves = (
+        jnp.stack(data).reshape((*batch, nnz)),
+        *(as_indices(c.astype(index).reshape((*batch, nnz))) for c in coordinates),
+    )
+    return Sparse._make((*leaves, None), ((m, p), (0, 1), padded))
 
 
 def _pattern_of_product(coords1, coords2, shape):
@@ -134,9 +139,9 @@ def _pattern_of_product(coords1, coords2, shape):
 def _combined(data1, data2, dtype, left, right, begins, nnz):
     """The elementary products of two lists of entries, added up where a new entry begins."""
     if isinstance(data1, jax.core.Tracer) or isinstance(data2, jax.core.Tracer):
-        products = jnp.asarray(data1, dtype)[left] * jnp.asarray(data2, dtype)[right]
+        products = jnp.asarray(data1, dtype)[barred(left)] * jnp.asarray(data2, dtype)[barred(right)]
         entry = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(left))))
-        return jax.ops.segment_sum(products, entry, nnz, indices_are_sorted=True)
+        return jax.ops.segment_sum(products, barred(entry), nnz, indices_are_sorted=True)
     products = np.asarray(data1).astype(dtype)[left] * np.asarray(data2).astype(dtype)[right]
     data = np.add.reduceat(products, begins, dtype=dtype) if len(begins) else products
     return jnp.asarray(np.pad(data, (0, nnz - len(data))))

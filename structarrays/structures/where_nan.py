@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import explicit
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.factored import Factored, chain, with_batch
 from ..core.operands import densify
 from ..core.registry import Registry
+from ..core.sharing import jit
 from ..functions.comparisons_and_logic import isinf, isnan
 from ..functions.linalg_checks import real_dtype
 from ..functions.searching import where
@@ -87,7 +87,7 @@ def _(x):
     return chain(jnp.add, [*map(_bound, x.parts)])
 
 
-@explicit.jit
+@jit
 def _is_finite(x):
     return jnp.isfinite((2 * _bound(x)).astype(real_dtype(x.dtype)))  # twice: the bound, too, is rounded
 

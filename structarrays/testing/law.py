@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.array import Array, is_array
 from ..core.factored import Factored
+from ..core.flattening import opened
 from .case import Case
 
 ERRORS = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, NotImplementedError)
@@ -64,7 +65,7 @@ def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False
         return result, case.compared(namespace, result, *operands)
 
     if error is not None:
-        _check_error(case, lambda: (jax.jit(run) if jit else run)(*arrays)[0], error, jit)
+        _check_error(case, lambda: (jax.jit(run)(*opened(arrays)) if jit else run(*arrays))[0], error, jit)
         return
     try:
         result, compared = (_compiled(run) if jit else run)(*arrays)
@@ -112,7 +113,7 @@ def _attempt(function):
 
 
 def _compiled(run):
-    """`run` under `jax.jit`; what is no array in its result is kept aside."""
+    """`run` under `jax.jit`, the indices of arrays being traced; what is no array in its result is kept aside."""
     static = {}
 
     def traced(*operands):
@@ -122,7 +123,7 @@ def _compiled(run):
         return arrays
 
     def call(*operands):
-        arrays = iter(jax.jit(traced)(*operands))
+        arrays = iter(jax.jit(traced)(*opened(operands)))
         return jax.tree.unflatten(static["tree"], [next(arrays) if v is None else v for v in static["leaves"]])
 
     return call

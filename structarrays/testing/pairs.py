@@ -5,7 +5,7 @@ python -m structarrays.testing.pairs        # writes docs/pairs.md
 
 from pathlib import Path
 
-from ..core.array import dynamic_classes
+from ..core.flattening import dynamic_classes
 from ..core.recording import explain, record
 from ..functions.elementwise import add, multiply
 from ..functions.linear_algebra import matmul

@@ -14,8 +14,10 @@ import jax.numpy as jnp
 from ..core import explicit
 from ..core.array import Array, is_array
 from ..core.batch import check_axis
+from ..core.flattening import map_parameters
 from ..core.operands import densify
 from ..core.registry import FUNCTIONS
+from ..core.sharing import jit
 from ..core.writes import DERIVATIVE
 
 
@@ -49,8 +51,9 @@ def grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool = False):
     The gradient with respect to a structured array has its structure: it is the derivative by its parameters, and a
     parameter that fills several entries collects them all. Where the elements are not linear in the parameters (of a
     `LowRank`, say) that is no array to calculate with, and its operators raise: ``A - 0.1 * gradient`` would be a wrong number.
-    `jax.tree.map` and optax change the parameters. Integer and boolean parameters and arguments are handed back
-    unchanged (`jax.grad` refuses them).
+    `jax.tree.map` and optax change the parameters. The indices of a `Sparse` or a `Permutation` are constant, so that optimisers
+    leave them alone. Indices that are traced or differ between the matrices of a stack, and other integers and booleans, are
+    handed back unchanged (`jax.grad` refuses them): do not give these to an optimiser.
 
     Examples
     --------
@@ -98,7 +101,9 @@ def value_and_grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool =
     @functools.wraps(fun)
     def differentiate(*args, **kwargs):
         chosen = [_argument(args, i) for i in numbers]
-        leaves, tree = jax.tree.flatten([args[i] for i in chosen])
+        # Indices that have values are constant here, also if they are leaves of the argument: what pairs the gradient with that
+        # argument leaf by leaf raises, and changes no index.
+        leaves, tree = jax.tree.flatten(map_parameters(lambda leaf: leaf, [args[i] for i in chosen]))
         by = [i for i, leaf in enumerate(leaves) if _is_inexact(leaf)]
         if not by:
             raise TypeError(
@@ -237,7 +242,7 @@ def _spread(prefix, full, argument):
     return jax.tree.leaves(spread, is_leaf=_is_none)
 
 
-_expand = explicit.jit(lambda x: densify(x, "vmap"))
+_expand = jit(lambda x: densify(x, "vmap"))
 
 
 def _ready(x, axis):

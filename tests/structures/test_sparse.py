@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 
 import structarrays as sa
+from structarrays.core.flattening import opened
 from structarrays.kernels import sparse_host
 from structarrays.testing import sample
 
@@ -191,7 +192,7 @@ def test_two_patterns_meet(function, columns):
         y = sa.Sparse.from_scipy(scipy.sparse.coo_array(b.T)).mT
         assert y.order == (1, 0)
     with sa.densify("error"):
-        eager, traced = function(x, y), jax.jit(function)(x, y)
+        eager, traced = function(x, y), jax.jit(function)(*opened((x, y)))
     expected = np.asarray(function(a, b)) if function is not sa.maximum else np.maximum(a, b)
     np.testing.assert_array_equal(dense(eager), expected)
     np.testing.assert_array_equal(dense(traced), expected)
@@ -297,7 +298,7 @@ def test_products_of_few_entries_are_sparse_under_jit():
     x = sa.Sparse([1.0, 2.0, 3.0], ([4, 4, 9], [3, 5, 3]), (m, n))
     y, b = both(n, p)
     with sa.densify("error"):
-        left, right = jax.jit(lambda x, y: x @ y)(x, y), jax.jit(lambda x, y: y.mT @ x.mT)(x, y)
+        left, right = (jax.jit(f)(*opened((x, y))) for f in (lambda x, y: x @ y, lambda x, y: y.mT @ x.mT))
     assert type(left) is type(right) is sa.Sparse and left.nnz == right.nnz == 3 * p
     np.testing.assert_allclose(dense(left), dense(x) @ b)
     np.testing.assert_allclose(dense(right), (dense(x) @ b).T)
@@ -497,10 +498,10 @@ def test_a_compiled_product_is_dense_before_its_entries_take_more_than_that():
     x = diagonal_pattern(5999)
     wide = sa.Sparse(x.data, x.coords, (6000, 6000))  # one entry fewer than rows
     with sa.densify("error"), pytest.raises(sa.DensifyError, match="matmul"):
-        jax.jit(lambda a: a @ a)(wide)
+        jax.jit(lambda a: a @ a)(opened(wide))
     n = 50_000
     with pytest.raises(sa.DensifyError, match="matmul"):
-        jax.jit(lambda a: a @ a)(sa.Sparse(np.ones(n - 1), (np.arange(n - 1), np.arange(n - 1)), (n, n)))
+        jax.jit(lambda a: a @ a)(opened(sa.Sparse(np.ones(n - 1), (np.arange(n - 1), np.arange(n - 1)), (n, n))))
 
 
 @pytest.mark.slow
@@ -609,6 +610,6 @@ def test_the_error_of_a_traced_product_says_what_keeps_the_structure():
     design = sa.Sparse(np.ones(40), (np.arange(40), np.arange(40) % 10), (40, 10))
     with sa.densify("error"):
         with pytest.raises(sa.DensifyError, match="outside of jit it is Sparse, and sa.Product.* holds both"):
-            jax.jit(sa.matmul)(design.mT, design)
+            jax.jit(sa.matmul)(*opened((design.mT, design)))
         assert type(design.mT @ design) is sa.Sparse
         assert type(jax.jit(sa.Product)(design.mT, design)) is sa.Product

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Origin = Callable[[], Any]
     """A weak reference to a trace: ``RUNNING.value``."""
 
-__all__ = ["RUNNING", "begun_within", "is_of_same_trace"]
+__all__ = ["RUNNING", "begun_within", "is_eager", "is_of_same_trace"]
 
 
 class Unknown:
@@ -31,6 +31,16 @@ try:
     from jax._src.core import trace_state as RUNNING
 except ImportError:
     RUNNING = Unknown
+
+try:
+    from jax._src.core import EvalTrace
+except ImportError:
+    EvalTrace = Unknown  # type: ignore[misc, assignment]
+
+
+def is_eager() -> bool:
+    """Whether it is certain that no transformation runs. False where JAX does not tell."""
+    return type(RUNNING.value()) is EvalTrace
 
 
 def begun_within(origin: Origin, value: jax.core.Tracer[Any]) -> bool:
