@@ -20,6 +20,21 @@ from structarrays.transform.rules import STRUCTURED
 
 N = 4
 
+FLAGS = ("jax_custom_vjp3", "jax_custom_jvp3", "jax_remat3")
+if not all(hasattr(jax.config, flag) for flag in FLAGS):
+    FLAGS = ()
+
+
+@pytest.fixture(autouse=True)
+def without_flags():
+    """The equations of functions with derivatives of their own have other forms with these flags, which the environment may set."""
+    before = {flag: getattr(jax.config, flag) for flag in FLAGS}
+    for flag in FLAGS:
+        jax.config.update(flag, False)
+    yield
+    for flag, value in before.items():
+        jax.config.update(flag, value)
+
 
 @jax.custom_jvp
 def with_tangents(x):
@@ -252,18 +267,13 @@ def test_a_cotangent_that_is_a_python_number():
 
 # ---- primitives of jax.experimental.hijax ----------------------------------------------------------------------------
 
-FLAGS = ("jax_custom_vjp3", "jax_custom_jvp3", "jax_remat3")
-
 
 @pytest.fixture
 def with_flags():
     """JAX's next implementations of functions with derivatives of their own, where the installed version has all of them."""
-    flags = FLAGS if all(hasattr(jax.config, flag) for flag in FLAGS) else ()
-    for flag in flags:
+    for flag in FLAGS:
         jax.config.update(flag, True)
-    yield bool(flags)
-    for flag in flags:
-        jax.config.update(flag, False)
+    return bool(FLAGS)
 
 
 def cotangents_of_both():
