@@ -12,7 +12,7 @@ import functools
 
 import jax
 
-from structarrays.core import array, dispatch, recording
+from structarrays.core import array, dispatch, flattening, recording
 
 READING = ("indexing.index",)
 """Reading elements."""
@@ -96,6 +96,11 @@ class Counter:
         return True
 
 
+def _class(argument):
+    """The class of an argument of a compiled call, which gets arrays with constant indices as `flattening.Opened`."""
+    return type(argument.x) if isinstance(argument, flattening.Opened) else type(argument)
+
+
 class Counted:
     """A compiled call that tells a counter of the calls with arrays of its class."""
 
@@ -107,7 +112,7 @@ class Counted:
         static, arrays = ((), args) if self.fast else (args[0], args[1:])
         cls = self.counter.cls
         for a in arrays:
-            if type(a) is cls or type(a) in (tuple, list) and any(type(b) is cls for b in a):
+            if _class(a) is cls or type(a) in (tuple, list) and any(_class(b) is cls for b in a):
                 self.counter.called(self.function, static, arrays)
                 break
         return result

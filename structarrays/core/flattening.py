@@ -286,7 +286,7 @@ def _zero(sharding: jax.sharding.Sharding | None) -> jax.Array:
 # ---- all parameters, indices among them --------------------------------------------------------------------------------
 
 
-class _Opened:
+class Opened:
     """Stands for an array among the arguments of JAX's functions, which then see all of its parameters as leaves."""
 
     __slots__ = ("barred", "x")
@@ -302,7 +302,7 @@ def all_parameters(x: Array) -> Value:
     return leaves, aux if type(aux) is tuple else cast("Aux", tuple(aux))
 
 
-def _flatten_opened(opened: _Opened) -> Value:
+def _flatten_opened(opened: Opened) -> Value:
     leaves, aux = all_parameters(opened.x)
     if opened.barred and aux[0]._index_parameters is not None:
         start, stop, _ = aux[0]._index_parameters.indices(len(leaves))
@@ -313,7 +313,7 @@ def _flatten_opened(opened: _Opened) -> Value:
 
 
 _made: Any = unflatten  # what comes back are arrays
-jax.tree_util.register_pytree_node(_Opened, _flatten_opened, _made)
+jax.tree_util.register_pytree_node(Opened, _flatten_opened, _made)
 
 
 def opened_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
@@ -326,7 +326,7 @@ def opened_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
 
 def _opened_argument(value: Any, barred: bool) -> Any:
     if type(value) in dynamic_classes:
-        return _Opened(value, barred)
+        return Opened(value, barred)
     if isinstance(value, tuple | list):
         make = getattr(type(value), "_make", type(value))  # named tuples have `_make`
         return make(_opened_argument(v, barred) for v in value)
@@ -345,7 +345,7 @@ def _is_dynamic(value: object) -> bool:
 
 def opened(tree: Any) -> Any:
     """A pytree in which the leaves of each array are all of its parameters."""
-    return jax.tree.map(lambda x: _Opened(x) if _is_dynamic(x) else x, tree, is_leaf=_is_dynamic)
+    return jax.tree.map(lambda x: Opened(x) if _is_dynamic(x) else x, tree, is_leaf=_is_dynamic)
 
 
 def parameters(tree: Any) -> list[Any]:
