@@ -216,6 +216,20 @@ def test_banded_factors_are_those_of_lapack(kl, ku, dtype):
         close(sa.linalg.lu_solve((lu, piv), b, trans), np.linalg.solve(matrix, b), 1e-9)
 
 
+@pytest.mark.parametrize("offsets", [(0,), (0, 1), (-1, 0), (-2, 0), (0, 2), (-1, 0, 1)])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_factors_of_the_narrowest_bands(offsets, n, rng):
+    """Without subdiagonals there are no multipliers, and without superdiagonals no rows to update."""
+    offsets = [k for k in offsets if abs(k) < n]
+    a = sum(np.diag(rng.normal(size=n - abs(k)) + 3 * (k == 0), k) for k in offsets)
+    x, b = sa.Banded([np.diagonal(a, k) for k in offsets], offsets, (n, n)), rng.normal(size=n)
+    for run in (sa.linalg.lu_factor, jax.jit(sa.linalg.lu_factor)):
+        with sa.densify("error"):
+            factors = run(x)
+        for trans, matrix in enumerate((a, a.T, a.T)):
+            close(sa.linalg.lu_solve(factors, b, trans), np.linalg.solve(matrix, b))
+
+
 def test_banded_factors_without_exchanges():
     """A dominant diagonal needs none, a larger entry below it or not."""
     a = sa.Banded([random(6), random(7) + 1, random(8) + 9, random(7)], (-2, -1, 0, 1), (8, 8))

@@ -100,7 +100,8 @@ def is_stable(factors, n, kl, ku, largest, by_rows):
             multipliers = lax.dynamic_index_in_dim(lower, kl - d if by_rows else d - 1, 1, keepdims=False)
             return total + (multipliers * _moved(size, d, kl) if by_rows else _moved(multipliers * size, d, kl))
 
-        return jnp.max(lax.fori_loop(1, kl + 1, add, size)) <= limit
+        # Without subdiagonals there are no multipliers that the loop could be traced with.
+        return jnp.max(lax.fori_loop(1, kl + 1, add, size) if kl else size) <= limit
 
     # The bound by the largest of all multipliers is cheaper, and mostly good enough.
     return jnp.all(factors[:n, kl] != 0) & lax.cond(bound <= limit, lambda: jnp.array(True), precisely)
