@@ -135,7 +135,7 @@ def minimum_norm_dense(a: Dense, b: Array, cond) -> tuple[Dense, Any]:
 
 
 def solution(a: Array, b: Array, cond, x: Array, values):
-    """What the definition of `lstsq` takes from its kernels, by the solution and the singular values."""
+    """The results of a kernel of `lstsq`, by the solution and the singular values."""
     rank = jnp.sum(values > cond[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0), axis=-1, dtype=int)
     if a.shape[-2] > a.shape[-1]:
         residues = squared_residuals(a, b, x)

@@ -30,7 +30,7 @@ def _(primals, tangents):
     p, s = with_values(a, rtol)
     ph, dah = _hermitian(p), _hermitian(da)
     # Both terms vanish for full rank. Rounding errors in the place of zeros would be multiplied by the square of the condition number.
-    rank = jnp.sum(s > rtol[..., None] * jnp.max(s, axis=-1, keepdims=True, initial=0), axis=-1)[..., None, None]
+    rank = jnp.sum(_are_large(s, rtol), axis=-1)[..., None, None]
     in_range = jnp.where(rank == a.shape[-2], 0, p @ ph @ (dah - (dah @ a) @ p))
     in_kernel = jnp.where(rank == a.shape[-1], 0, (dah - p @ (a @ dah)) @ ph @ p)
     _, ds = jax.jvp(spectra.svdvals, (a,), (da,))

@@ -1,7 +1,5 @@
 """`lstsq` of matrices whose pseudo-inverse, or QR decomposition, has structure."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 
@@ -10,6 +8,7 @@ from ..core.dense import Dense
 from ..core.factored import with_batch
 from ..core.operands import to_dense
 from ..core.recording import remark
+from ..core.registry import Registry
 from ..functions.elementwise import add, subtract
 from ..functions.linalg import lstsq, matmul, matrix_transpose, pinv, qr, solve, svdvals
 from ..functions.linalg_least_squares import minimum_norm_dense, solution, squared_residuals
@@ -50,33 +49,37 @@ def lstsq_by_parts(a, b, *, cond):
     return solution(a, b, cond, _minimum_norm(a, b, cond), svdvals.dispatch(a)._dense())
 
 
-@functools.singledispatch
+minimum_norm = Registry("minimum_norm")
+"""``minimum_norm.kernel(A)``: the solution of least norm of ``(A, b, cond)`` by decompositions that are applied to `b`; see
+`pseudo_inverse.least_squares`."""
+
+
 def _minimum_norm(a, b, cond):
-    """The solution of least norm by decompositions that are applied to `b`; see `pseudo_inverse.least_squares`."""
+    return minimum_norm.required((a,)).run(a, b, cond)
+
+
+@minimum_norm.kernel(Array)
+def minimum_norm_by_dense_form(a, b, cond):
+    """By the decomposition of the dense form."""
     return minimum_norm_dense(to_dense(a), b, cond)[0]
 
 
-@_minimum_norm.register
-def _minimum_norm_diagonal(a: Diagonal, b, cond):
-    return matmul(pinv.dispatch(a, rtol=cond), b)  # as accurate: each element is divided by one
+@minimum_norm.kernel(Diagonal)
+@minimum_norm.kernel(LowRank, when=_is_narrow)
+def minimum_norm_by_pinv(a, b, cond):
+    """As accurate: elements are divided by the elements of a `Diagonal`, and the factors of the inverse of a `LowRank` are singular vectors."""
+    return matmul(pinv.dispatch(a, rtol=cond), b)
 
 
-@_minimum_norm.register
-def _minimum_norm_low_rank(a: LowRank, b, cond):
-    if not _is_narrow(a):
-        return minimum_norm_dense(to_dense(a), b, cond)[0]
-    return matmul(pinv.dispatch(a, rtol=cond), b)  # whose factors have the singular vectors
-
-
-@_minimum_norm.register
-def _minimum_norm_circulant(a: Circulant, b, cond):
+@minimum_norm.kernel(Circulant)
+def minimum_norm_circulant(a, b, cond):
+    """By the eigenvalues."""
     return Dense._make((circulant.apply_spectrum(pseudo_reciprocals(a, cond), to_dense(b).data),))
 
 
-@_minimum_norm.register
-def _minimum_norm_block_diagonal(a: BlockDiagonal, b, cond):
-    if a.background is not None:
-        return minimum_norm_dense(to_dense(a), b, cond)[0]
+@minimum_norm.kernel(BlockDiagonal, when=lambda a: a.background is None)
+def minimum_norm_block_diagonal(a, b, cond):
+    """Block by block."""
     data, parts = to_dense(b).data, []
     for run, blocks, relative in zip(a.runs, stacks(a), relative_tolerances(a, cond), strict=True):
         right = data[..., run.rows, :]
@@ -86,11 +89,14 @@ def _minimum_norm_block_diagonal(a: BlockDiagonal, b, cond):
     return Dense._make((jnp.concatenate(parts, axis=-2),))
 
 
-@_minimum_norm.register
-def _minimum_norm_kronecker(a: Kronecker, b, cond):
-    """Axis by axis. What is applied to an axis has the shape of the transposed factor."""
+@minimum_norm.kernel(Kronecker)
+def minimum_norm_kronecker(a, b, cond):
+    """Axis by axis. The function that is applied along an axis gets the transposed factor."""
     a = with_batch(a, jnp.broadcast_shapes(cond.shape, a.shape[:-2]))
-    along_axis = lambda factor, right: _minimum_norm(matrix_transpose(factor), right, cond)  # noqa: E731
+
+    def along_axis(factor, right):
+        return _minimum_norm(matrix_transpose(factor), right, cond)
+
     return Dense._make((transformed(matrix_transpose(a), to_dense(b).data, along_axis),))
 
 
