@@ -80,9 +80,7 @@ def register(cls: type[Array]) -> None:
         _opened_types.add(cls)
     indexed = cls._index_parameters is not None
     keyed: Any = _flatten_indexed_with_keys if indexed else _flatten_with_keys
-    back: Any = (
-        _unflatten_indexed if indexed else unflatten
-    )  # JAX says that it gives any iterable, but it gives a tuple
+    back: Any = _unflatten_indexed if indexed else unflatten  # JAX gives a tuple, though its types say any iterable
     jax.tree_util.register_pytree_with_keys(cls, keyed, back, _flatten_indexed if indexed else _flatten)
 
 
@@ -92,14 +90,20 @@ _digests: dict[int, tuple[weakref.ref[Any], bytes]] = {}
 
 
 def _digest(array: Any) -> bytes:
-    """A hash of the content of an array, which is computed once."""
+    """A hash of the content of an array. Of an array of JAX, which nobody can change, it is computed once."""
+    if isinstance(array, np.ndarray):
+        return _content(array)
     key = id(array)
     known = _digests.get(key)
     if known is not None and known[0]() is array:
         return known[1]
-    digest = hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).digest()
+    digest = _content(array)
     _digests[key] = weakref.ref(array, lambda _: _digests.pop(key, None)), digest
     return digest
+
+
+def _content(array: Any) -> bytes:
+    return hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).digest()
 
 
 class Constant:
@@ -151,7 +155,7 @@ class FromConstants(tuple[Any, ...]):
 
 
 def _constant(leaf: Any) -> Constant | None:
-    """Indices as a constant, if they have values, lie on one device, and are those of one pattern.
+    """Indices as a constant, if they have values, lie on one device, and belong to a single pattern.
 
     Indices on a mesh stay leaves, since `jax.jit` would give each device all of them.
     """
@@ -236,7 +240,7 @@ def _unflatten_indexed(static: Aux | Indexed, leaves: Leaves) -> Array:
     first = leaves[0]
     shape = first.shape if isinstance(first, jax.Array | np.ndarray | jax.ShapeDtypeStruct) else ()
     batch = shape if has_placeholder else shape[:-1]
-    indices = tuple(_beside(first, constant.array, batch) for constant in constants)
+    indices = tuple(_indices_for(first, constant.array, batch) for constant in constants)
     made = indices if has_placeholder else leaves[:start] + indices + leaves[start:]
     remembering: Any = FromConstants(aux)
     remembering.origin, remembering.made = (leaves, static), made
@@ -250,8 +254,8 @@ def _span(cls: type[Array]) -> slice:
     return span
 
 
-def _beside(leaf: Any, indices: Any, batch: Shape) -> Any:
-    """Constant indices for a parameter: for each matrix of a stack that `jax.vmap` or `jax.numpy.stack` made, and on the same device."""
+def _indices_for(leaf: Any, indices: Any, batch: Shape) -> Any:
+    """Constant indices on the device of another parameter, for each matrix of a stack that `jax.vmap` or `jax.numpy.stack` made."""
     if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
         where = leaf.sharding
         moves = (

@@ -1,8 +1,8 @@
-"""How the results of a compiled call leave it: as parameters and a static part, from which arrays are made outside.
+"""Results of compiled calls: a compiled call returns parameters and a static part, and the caller makes an array of them.
 
-Indices that a compiled call computes are constant for the caller; see `flattening`. And a compiled call hands back each parameter
-of its result, even those that it was given: the coordinates of a sparse array, or a factor of an array of low rank. They are left out,
-and the result shares them with the argument.
+Indices that a compiled call computes are constant for the caller; see `flattening`. A parameter of the result may be a parameter of an
+argument: the coordinates of a sparse array, or a factor of an array of low rank. The compiled call does not return it, and the result
+shares it with the argument.
 """
 
 from __future__ import annotations
