@@ -31,7 +31,7 @@ def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False
     arrays : sequence
         Its operands.
     jit : bool
-        Whether to compile the call, with the arrays as arguments.
+        Whether to compile the call, with the arrays as arguments. Indices of arrays are traced in one call, and constant in another one.
     derivative : bool
         Whether to check the first derivative by the parameters as well: along a random direction against differences of
         NumPy's results, and backward against forward. For operands of double precision.
@@ -64,29 +64,32 @@ def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False
         result = case.call(namespace, *operands)
         return result, case.compared(namespace, result, *operands)
 
+    operands = _with_indices_traced_and_constant(arrays) if jit else [arrays]
     if error is not None:
-        _check_error(case, lambda: (jax.jit(run)(*opened(arrays)) if jit else run(*arrays))[0], error, jit)
+        for given in operands:
+            _check_error(case, lambda given=given: (jax.jit(run) if jit else run)(*given)[0], error, jit)
         return
-    try:
-        result, compared = (_compiled(run) if jit else run)(*arrays)
-    except (*ERRORS, AttributeError, RuntimeError) as ours:
-        raise LawBroken(f"raised {type(ours).__name__}: {str(ours)[:300]}") from ours
-    got, expected = _flat(result), _flat(want)
-    if case.invariants is not None:
-        _check_types(got, expected)
-        got, expected = _flat(compared), wanted
-    _check_types(got, expected)
     factored = any(isinstance(a, Factored) for a in arrays)
     size = max(_magnitude(dense), *(_norm(a) for a in arrays)) if factored else _magnitude(dense)
     condition = _condition(dense[0]) if case.condition else 1.0
-    for i, (g, w) in enumerate(zip(got, expected, strict=True)):
-        _check_values(
-            g,
-            w,
-            _tolerance(w.dtype, dense, case, condition),
-            0 if case.elementwise and not case.cancels and not factored else size,
-            f"result {i}",
-        )
+    for given in operands:
+        try:
+            result, compared = (_compiled(run) if jit else run)(*given)
+        except (*ERRORS, AttributeError, RuntimeError) as ours:
+            raise LawBroken(f"raised {type(ours).__name__}: {str(ours)[:300]}") from ours
+        got, expected = _flat(result), _flat(want)
+        if case.invariants is not None:
+            _check_types(got, expected)
+            got, expected = _flat(compared), wanted
+        _check_types(got, expected)
+        for i, (g, w) in enumerate(zip(got, expected, strict=True)):
+            _check_values(
+                g,
+                w,
+                _tolerance(w.dtype, dense, case, condition),
+                0 if case.elementwise and not case.cancels and not factored else size,
+                f"result {i}",
+            )
     if derivative:
         _check_derivative(case, run, arrays, condition, direction)
 
@@ -112,8 +115,15 @@ def _attempt(function):
         return None, error
 
 
+def _with_indices_traced_and_constant(arrays) -> list:
+    """The arguments of compiled calls."""
+    traced = opened(arrays)
+    have_constants = list(map(id, jax.tree.leaves(traced))) != list(map(id, jax.tree.leaves(arrays)))
+    return [traced, arrays] if have_constants else [arrays]
+
+
 def _compiled(run):
-    """`run` under `jax.jit`, the indices of arrays being traced; what is no array in its result is kept aside."""
+    """`run` under `jax.jit`; parts of its result that are no arrays stay outside."""
     static = {}
 
     def traced(*operands):
@@ -123,7 +133,7 @@ def _compiled(run):
         return arrays
 
     def call(*operands):
-        arrays = iter(jax.jit(traced)(*opened(operands)))
+        arrays = iter(jax.jit(traced)(*operands))
         return jax.tree.unflatten(static["tree"], [next(arrays) if v is None else v for v in static["leaves"]])
 
     return call
