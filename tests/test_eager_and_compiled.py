@@ -177,7 +177,12 @@ def test_files(tmp_path):
 PATTERN = np.eye(6)[[1, 0, 2, 4, 3, 5]] * 2
 RANK_ONE = sa.LowRank(np.ones((6, 1)), np.arange(6.0)[:, None])
 STRUCTURES = {
-    "a product of two `Sparse` matrices": (lambda x: x @ x, sa.Sparse.from_dense(PATTERN), "Sparse", "Dense"),
+    "a product of two `Sparse` matrices with indices that are traced": (
+        lambda columns: sa.linalg.matrix_power(sa.Sparse(np.full(6, 2.0), (np.arange(6), columns), PATTERN.shape), 2),
+        np.argmax(PATTERN, axis=1),
+        "Sparse",
+        "Dense",
+    ),
     "`isnan` of a `LowRank`, `Kronecker`, `Sum` or `Product`": (sa.isnan, RANK_ONE, "Sparse", "Dense"),
     "`svd` of a `LowRank`": (lambda x: sa.linalg.svd(x).U, RANK_ONE, "Product", "Dense"),
     "a write into a `Diagonal` at an index that is traced": (
