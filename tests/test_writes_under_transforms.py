@@ -12,6 +12,7 @@ from jax import lax
 
 import structarrays as sa
 from structarrays.core.jax_internals import traces
+from structarrays.core.tracing import compiling
 
 N = 4
 
@@ -289,6 +290,15 @@ def test_without_knowledge_of_traces_no_traced_value_escapes(monkeypatch):
 def write_and_sum(x, value):
     x[1] = value
     return sa.sum(x).to_jax()
+
+
+@pytest.mark.parametrize("name", ["RUNNING", "EvalTrace"])
+def test_nothing_is_eager_for_certain_without_knowledge_of_traces(monkeypatch, name):
+    assert traces.is_eager()
+    monkeypatch.setattr(traces, name, traces.Unknown)
+    assert not traces.is_eager()
+    assert not compiling()
+    assert jax.jit(lambda: jax.numpy.asarray(compiling()))()
 
 
 def test_traces_of_unknown_form_are_never_the_same():
