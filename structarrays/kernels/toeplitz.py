@@ -210,11 +210,14 @@ def kinds_of(x):
 
 
 def entry_of(numbers, index):
-    """An entry of a short list of small integers.
+    """An entry of a short list of integers below 64, which are the digits of a few constants.
 
-    It is no array: JAX hoists arrays out of loops and branches, a mapped branch maps them too, and `custom_vmap` refuses that.
+    The list is no array: JAX hoists arrays out of loops and branches, a mapped branch maps them too, and `custom_vmap` refuses that.
     """
-    return sum(jnp.where(index == i, jnp.int8(number), jnp.int8(0)) for i, number in enumerate(numbers))
+    words = [sum(number << 6 * i for i, number in enumerate(numbers[k : k + 5])) for k in range(0, len(numbers), 5)]
+    index = lax.convert_element_type(index, jnp.int32)
+    word = lax.select_n(index // 5, *map(jnp.int32, words))
+    return ((word >> 6 * (index % 5)) & 63).astype(jnp.int8)
 
 
 def _bits(*kinds):
