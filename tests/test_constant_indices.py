@@ -122,7 +122,10 @@ def test_a_fit_by_adamw_converges_and_keeps_its_pattern(order, rng):
 def test_optimistix_keeps_patterns(rng):
     optimistix = pytest.importorskip("optimistix")
     target = rng.normal(size=(3, 4))
-    loss = lambda A, _: sa.sum((A - target) ** 2).to_jax()  # noqa: E731
+
+    def loss(A, _):
+        return sa.sum((A - target) ** 2).to_jax()
+
     found = optimistix.minimise(loss, optimistix.BFGS(1e-8, 1e-8), sparse(np.zeros(5))).value
     assert jax.tree.structure(found) == jax.tree.structure(sparse(np.zeros(5)))
     np.testing.assert_allclose(dense(found), np.where(PATTERN, target, 0), atol=1e-6)

@@ -115,7 +115,9 @@ def test_compiled_derivatives_of_products_of_bands_are_linear_in_the_diagonals()
     """XLA would fuse each sum of products into every one of its readers."""
 
     def gradient(w):
-        loss = lambda x: sum(jnp.sum(d**2) for d in (x.mT @ x).diagonals)  # noqa: E731
+        def loss(x):
+            return sum(jnp.sum(d**2) for d in (x.mT @ x).diagonals)
+
         return instructions(jax.jit(jax.grad(loss)).lower(band(w)).compile().as_text()).total()
 
     small, large = gradient(6), gradient(9)

@@ -106,7 +106,7 @@ def eigvals(x: Array, /) -> Array:
     JAX computes it on CPUs and NVIDIA GPUs only. For Hermitian matrices `eigvalsh` is better.
 
     Eigenvalues of a defective matrix have no derivatives. For a matrix whose eigenvectors are dependent within rounding errors they are NaN.
-    Second derivatives that depend on repeated eigenvalues are NaN, infinite or huge, as those of `eigvalsh`.
+    Second derivatives that depend on repeated eigenvalues are NaN, infinite or huge, as in `eigvalsh`.
 
     Examples
     --------
