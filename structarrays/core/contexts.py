@@ -111,12 +111,14 @@ active: Policy[Any] = Policy("log")
 
 
 class Caller(NamedTuple):
-    """What the caller of a solver takes care of, so that the solver need not."""
+    """Facts about the caller of a solver."""
 
     falls_back: bool = False
     """The caller checks the result, and falls back to the dense form if the solver has failed."""
     is_constant: bool = False
     """The caller never differentiates through the solver."""
+    is_eager: bool = False
+    """The caller is an eager call, which solves the dense form of the whole matrix if the solver has failed."""
 
 
 caller = jax.make_user_context(Caller())

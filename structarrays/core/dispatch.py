@@ -405,8 +405,9 @@ class Function(Registry[Any], Generic[R]):
         x = arrays[0] if arrays and self.checked is not None else None
         if not isinstance(x, Array) or not x.solved_by_parts or _any_traced(arrays):
             return _NO_CONTEXT
+        falls_back = linalg_errors.value == "raise"
         context: contextlib.AbstractContextManager[None] = caller(
-            Caller(falls_back=linalg_errors.value == "raise", is_constant=True)
+            Caller(falls_back=falls_back, is_constant=True, is_eager=falls_back)
         )
         return context
 

@@ -27,9 +27,18 @@ LARGEST = 1 << 25
 
 def is_possible(x: Array) -> bool:
     """Whether compiled code may make the dense form of a stack of matrices (static). Of a dimension that ``vmap`` adds it knows nothing."""
+    return not caller.value.falls_back and _may_expand(x)
+
+
+def is_replaceable(x: Array) -> bool:
+    """Whether the dense form is solved if a solver refuses its own solution (static): in the same compiled code, or by the eager call."""
+    return is_possible(x) or (caller.value.is_eager and _may_expand(x))
+
+
+def _may_expand(x: Array) -> bool:
     policy = densify_policy.value
     size = math.prod(x.shape) * x.dtype.itemsize
-    return not caller.value.falls_back and policy.mode != "error" and size <= min(policy.limit, LARGEST)
+    return policy.mode != "error" and size <= min(policy.limit, LARGEST)
 
 
 def for_parts_of(x: Array):

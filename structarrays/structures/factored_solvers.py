@@ -24,7 +24,7 @@ from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
 from ..kernels.undefined import nan_unless
 from .banded import Banded
-from .dense_fallback import for_parts_of, solution_or_dense
+from .dense_fallback import for_parts_of, is_replaceable, solution_or_dense
 from .estimates import norm
 from .low_rank_spectra import has_low_rank, of_low_rank, rank_bound, through_narrowest
 from .product import Product, product
@@ -74,7 +74,7 @@ _AIM = 8
 """How many rounding errors residuals are refined to: LAPACK's solvers leave about one."""
 
 _SOLVED = 64
-"""A system is solved if the residual is no larger than so many rounding errors make it."""
+"""A solution is accepted with a residual of so many rounding errors if it cannot be taken from the dense form."""
 
 
 def checked(x1: Array, b: jax.Array, approximate, transposed):
@@ -182,7 +182,8 @@ def refined(a, approximate, b, size=None):
     x, _, left, longest, regular, _ = lax.while_loop(continues, step, start)
     # NaN is a bad residual, unless NaN or infinity was there before.
     given = jnp.isfinite(longest) & jnp.all(jnp.isfinite(b), axis=-2, keepdims=True)
-    bad = (left > _SOLVED * precision) | (jnp.isnan(left) & given)
+    accepted = _AIM if is_replaceable(a) else _SOLVED
+    bad = (left > accepted * precision) | (jnp.isnan(left) & given)
     return nan_unless(~bad, x), regular & ~jnp.any(bad)
 
 

@@ -139,6 +139,31 @@ def test_policy_forbids_the_dense_form(rng):
         assert np.all(np.isfinite(jax.jit(solution)(x)))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_solutions_that_lose_digits_are_replaced_by_solutions_of_the_dense_form(compiled, rng):
+    """Refinement leaves up to 70 rounding errors for these matrices. They are accepted only where the dense form is forbidden."""
+    n, count = 40, 30
+    differences = np.diff(np.eye(n), 3, axis=0)
+    penalty = (differences.T @ differences).astype(np.float32)
+    band = sa.Banded([np.diagonal(penalty, k) for k in range(-3, 4)], range(-3, 4), (n, n))
+    polynomials = np.vander(np.linspace(-1, 1, n), 3)
+    solve = jax.jit(sa.linalg.solve) if compiled else sa.linalg.solve
+
+    def errors():
+        for x, a, b in zip(matrices, dense, sides, strict=True):
+            found = np.asarray(solve(x, b), float)
+            size = np.max(np.sum(np.abs(a), axis=1)) * np.max(np.abs(found)) + np.max(np.abs(b))
+            yield np.max(np.abs(a @ found - b)) / size / np.finfo(np.float32).eps
+
+    terms = [(polynomials + 0.1 * rng.random() * rng.normal(size=(n, 3))).astype(np.float32) for _ in range(count)]
+    matrices = [band + sa.LowRank(term, term) for term in terms]
+    dense = [np.asarray(x, float) for x in matrices]
+    sides = rng.normal(size=(count, n)).astype(np.float32)
+    assert max(errors()) < 10
+    with sa.densify("error"):
+        assert 10 < max(errors()) < 100
+
+
 def test_large_matrices_reserve_no_memory_for_the_dense_form():
     n = 4000
     x = jax.eval_shape(lambda d: sa.Block([[sa.Diagonal(d), None], [None, sa.Diagonal(d)]]) + 1.0, jnp.ones(n))
