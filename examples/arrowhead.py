@@ -62,7 +62,7 @@ def element(x, i, j):
 
 
 @sa.join_pair.kernel(Arrowhead, sa.Diagonal)
-def _(x, y):
+def join_arrowhead_diagonal(x, y):
     """Sums and comparisons with diagonal matrices are arrowheads."""
     outside = jnp.zeros((1,), y.dtype) if y.background is None else y.background[..., None]
     beside = jnp.broadcast_to(outside, (*y.batch_shape, y.shape[-1] - 1))
@@ -70,13 +70,13 @@ def _(x, y):
 
 
 @sa.matrix_transpose.kernel(Arrowhead)
-def _(x):
+def transpose_arrowhead(x):
     diag, column, row = x.entries
     return Arrowhead._make((diag, row, column, x.background))
 
 
 @sa.matmul.kernel(Arrowhead, sa.Dense, when=lambda x1, x2: x1.background is None)
-def _(x1, x2):
+def matmul_arrowhead(x1, x2):
     (diag, column, row), data = (e[..., None] for e in x1.entries), x2.data if x2.ndim > 1 else x2.data[:, None]
     product = diag * data
     above = product[..., :-1, :] + column * data[..., -1:, :]
@@ -88,7 +88,7 @@ def _(x1, x2):
 @sa.linalg.solve.kernel(
     Arrowhead, sa.Dense, when=lambda x1, x2: x1.background is None and "positive_definite" in x1.assumptions
 )
-def _(x1, x2):
+def solve_arrowhead(x1, x2):
     (diag, column, row), data = (e[..., None] for e in x1.entries), x2.data if x2.ndim > 1 else x2.data[:, None]
     eliminated, factor = data[..., :-1, :] / diag[..., :-1, :], row / diag[..., :-1, :]
     pivot = diag[..., -1:, :] - jnp.sum(factor * column, -2, keepdims=True)

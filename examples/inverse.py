@@ -102,7 +102,7 @@ OPERATORS = {
 
 
 @inverting.rule(*OPERATORS)
-def _(interpreter, equation, a, b):
+def invert_operator(interpreter, equation, a, b):
     if is_unknown(a) == is_unknown(b):
         return NotImplemented
     x, known = (a, b) if is_unknown(a) else (b, a)
@@ -113,7 +113,7 @@ def _(interpreter, equation, a, b):
 
 
 @inverting.otherwise
-def _(interpreter, equation, *values):
+def no_inverse(interpreter, equation, *values):
     name = equation.primitive.name
     if sum(map(is_unknown, values)) > 1:
         raise ValueError(f"inverse: the unknown occurs in several operands of {name!r}")
@@ -121,7 +121,7 @@ def _(interpreter, equation, *values):
 
 
 @inverting.rule("cond")
-def _(interpreter, equation, which, *operands):
+def invert_cond(interpreter, equation, which, *operands):
     if is_unknown(which) or sum(map(is_unknown, operands)) > 1:
         return NotImplemented
     (x,) = filter(is_unknown, operands)
@@ -149,7 +149,7 @@ def _(interpreter, equation, which, *operands):
 
 
 @inverting.rule("scan")
-def _(interpreter, equation, *values):
+def invert_scan(interpreter, equation, *values):
     loop = sa.transform.ScanCall.of(equation)
     consts, carry, rows = loop.split(values)
     if sum(map(is_unknown, values)) > 1 or not any(map(is_unknown, carry)):
@@ -187,7 +187,7 @@ def _(interpreter, equation, *values):
 
 
 @inverting.rule("reshape", "squeeze", "broadcast_in_dim", "convert_element_type", "copy", "stop_gradient")
-def _(interpreter, equation, x):
+def invert_shape(interpreter, equation, x):
     result = equation.outvars[0].aval
     if math.prod(result.shape) != math.prod(x.shape) or not jnp.issubdtype(result.dtype, jnp.floating):
         return NotImplemented
@@ -195,30 +195,30 @@ def _(interpreter, equation, x):
 
 
 @inverting.rule("transpose")
-def _(interpreter, equation, x):
+def invert_transpose(interpreter, equation, x):
     return step(equation, x, lambda y: y.transpose(np.argsort(equation.params["permutation"])))
 
 
 @inverting.rule("rev")
-def _(interpreter, equation, x):
+def invert_rev(interpreter, equation, x):
     return step(equation, x, lambda y: lax.rev(y, equation.params["dimensions"]))
 
 
 @inverting.rule("integer_pow")
-def _(interpreter, equation, x):
+def invert_integer_pow(interpreter, equation, x):
     n = equation.params["y"]
     return step(equation, x, lambda y: jnp.sign(y) * jnp.abs(y) ** (1 / n)) if n % 2 else NotImplemented
 
 
 @inverting.rule("pow")
-def _(interpreter, equation, base, x):
+def invert_pow(interpreter, equation, base, x):
     if is_unknown(base) or x.shape != equation.outvars[0].aval.shape:
         return NotImplemented
     return step(equation, x, lambda y: jnp.log(y) / jnp.log(base))
 
 
 @inverting.rule("dot_general")
-def _(interpreter, equation, a, b):
+def invert_dot_general(interpreter, equation, a, b):
     contracted, batch = equation.params["dimension_numbers"]
     matrix, x = (a, b) if is_unknown(b) else (b, a)
     own, axis = contracted if matrix is a else contracted[::-1]
@@ -234,12 +234,12 @@ def _(interpreter, equation, a, b):
 
 
 @inverting.rule("nn.functions.softplus")
-def _(interpreter, equation, x):
+def invert_softplus(interpreter, equation, x):
     return step(equation, x, lambda y: y + jnp.log(-jnp.expm1(-y)))
 
 
 @inverting.rule("numpy.linalg.solve")
-def _(interpreter, equation, a, b):
+def invert_solve(interpreter, equation, a, b):
     if is_unknown(a) or b.shape != equation.outvars[0].aval.shape:
         return NotImplemented
     return step(equation, b, lambda y: a @ y)

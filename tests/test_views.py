@@ -1,4 +1,4 @@
-"""Views of dense arrays: a write through either side is seen by both, as in NumPy (DESIGN 4.5).
+"""Views of dense arrays: a write through either side is seen by both, as in NumPy (docs/semantics.md).
 
 Arrays are written to by in-place operators, which work on the handles alone.
 """

@@ -1,4 +1,4 @@
-"""`Array`: the base class of every array, a handle on an immutable value (DESIGN 4.5).
+"""`Array`: the base class of every array, a handle on an immutable value (docs/semantics.md).
 
 A value is a pair ``(leaves, aux)``. The leaves are the parameters, which are the children of the pytree; ``aux`` is
 ``(class, meta, assumptions)``: everything static. Flattening the pytree gives exactly this pair, so that a compiled
@@ -144,7 +144,7 @@ class Array(Conveniences, Placement):
     stores_entries: bool = False
     """Whether the structure stores entries of a matrix beside a background, so that functions can be mapped over them."""
     linear: bool = True
-    """Whether the dense value is a linear function of the parameters (DESIGN 4.10)."""
+    """Whether the dense value is a linear function of the parameters (docs/semantics.md)."""
     full_size: bool = False
     """Whether the parameters are as large as the dense form, so that to make it expands nothing."""
     static_pattern: bool = True

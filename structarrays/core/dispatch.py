@@ -1,4 +1,4 @@
-"""Functions of the namespace: one compiled call each, and the kernel chosen while it is traced (DESIGN 5).
+"""Functions of the namespace: one compiled call each, and the kernel chosen while it is traced (docs/architecture.md).
 
 A public function is written as ordinary Python that checks its arguments and says what is computed::
 
@@ -19,6 +19,7 @@ import functools
 import inspect
 import operator
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar, cast
 
 import jax
@@ -197,6 +198,7 @@ class Function(Registry[Any], Generic[R]):
         of_all: bool = False,
         traced: bool = False,
         always: Callable[..., bool] | None = None,
+        before: str | Sequence[str] = (),
     ) -> Callable[[Run], Run]:
         """Register a kernel that runs outside of the compiled call, on the arguments as they are.
 
@@ -216,6 +218,8 @@ class Function(Registry[Any], Generic[R]):
             same pattern; what the pattern hangs on is known in any case.
         always : callable, optional
             A predicate on the arguments for which the kernel needs no values at all, so that everything may be traced.
+        before : str or sequence of str, optional
+            As of `kernel`.
         """
         if self.eager is None:
             self.eager = Registry(self.name)
@@ -228,7 +232,7 @@ class Function(Registry[Any], Generic[R]):
                 return False  # asked first: it costs less than a look at all parameters
             return not _any_traced(arrays, exact=traced) and (traced or when is None or when(*arrays, **static))
 
-        return self.eager.kernel(*classes, when=serves)
+        return self.eager._registering(classes, serves, before, sys._getframe(1).f_code.co_filename)
 
     def _eagerly(self, eager: Registry[Any], arrays: Sequence[Any], static: Static) -> Result:
         """The result of the eager kernel for these arguments, or NotImplemented."""
@@ -244,7 +248,7 @@ class Function(Registry[Any], Generic[R]):
         if log is None:
             result = run(*arrays, **static)
         else:
-            with log.event(self.name, arrays, "eager kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
+            with log.event(self.name, arrays, f"eager kernel {kernel}") as event:
                 result = run(*arrays, **static)
             if result is NotImplemented:
                 log.events.remove(event)
@@ -450,7 +454,7 @@ class Function(Registry[Any], Generic[R]):
         if kernel is not None:
             if log is None:
                 return kernel.run(*args, **static)
-            with log.event(self.name, args, "kernel " + ", ".join(c.__name__ for c in kernel.classes)) as event:
+            with log.event(self.name, args, f"kernel {kernel}") as event:
                 return event.finish(kernel.run(*args, **static))
         if self.rule is not None:
             result = self._by_rule(self.rule, log, args, static)

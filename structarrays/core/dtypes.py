@@ -1,4 +1,4 @@
-"""The dtypes of the namespace, their kinds and their promotion (DESIGN 4.8)."""
+"""The dtypes of the namespace, their kinds and their promotion (docs/semantics.md)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A structure registers one kernel here, in its own file::
 
     @elements.kernel(Diagonal)
-    def _(x, i, j):
+    def _elements_mine(x, i, j):
         return jnp.where(i == j, x.diag[..., jnp.minimum(i, j)], 0)
 
 With that, single elements, rows, columns, blocks and index arrays cost what they have elements, and the entries of the

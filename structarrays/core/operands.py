@@ -96,7 +96,7 @@ NO_KERNEL = "It has no kernel that keeps the structure of these operands."
 
 
 def densify(x: Array, name: str) -> Dense:
-    """The dense form of an operand that `name` has no kernel for, under the policy (DESIGN 4.2).
+    """The dense form of an operand that `name` has no kernel for, under the policy (docs/semantics.md).
 
     An operand that stores as many numbers as its dense form has (a triangular one) is not expanded by that, nor is one without
     elements.
@@ -184,7 +184,7 @@ def _level_of_caller() -> int:
 
 
 def strip_weak(leaf: Any) -> Any:
-    """A leaf of a result without JAX's weak type, which must not leak out (DESIGN 4.8)."""
+    """A leaf of a result without JAX's weak type, which must not leak out (docs/semantics.md)."""
     if getattr(jax.typeof(leaf), "weak_type", False):
         return jax.lax.convert_element_type(leaf, leaf.dtype)
     return leaf

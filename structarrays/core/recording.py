@@ -1,4 +1,4 @@
-"""`record` and `explain`: which kernel ran, which structure came out, what was densified (DESIGN 4.2)."""
+"""`record` and `explain`: which kernel ran, which structure came out, what was densified (docs/semantics.md)."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def link_of(x: Any) -> Link | None:
 
 
 DERIVATIVE = Link()
-"""The link of a handle that holds a derivative by parameters in which the dense value is not linear (DESIGN 4.10)."""
+"""The link of a handle that holds a derivative by parameters in which the dense value is not linear (docs/semantics.md)."""
 
 
 def refuse_derivatives(name: str, *operands: Any) -> None:

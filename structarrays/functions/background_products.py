@@ -1,4 +1,4 @@
-"""Products of arrays with a background: the stored part, and the background times what is not stored (DESIGN 4.4)."""
+"""Products of arrays with a background: the stored part, and the background times what is not stored (docs/semantics.md)."""
 
 import jax
 import jax.numpy as jnp

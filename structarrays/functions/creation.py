@@ -403,7 +403,7 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
 
 
 @tril.kernel(Dense)
-def _(x, *, k):
+def _tril_dense(x, *, k):
     return Dense._make((kernels.tril(x.data, k=k),))
 
 
@@ -439,7 +439,7 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
 
 
 @triu.kernel(Dense)
-def _(x, *, k):
+def _triu_dense(x, *, k):
     return Dense._make((kernels.triu(x.data, k=k),))
 
 

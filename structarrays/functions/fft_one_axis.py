@@ -85,7 +85,7 @@ def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 
 
 @fft.kernel(Dense)
-def _(x, *, n, axis, norm):
+def _fft_dense(x, *, n, axis, norm):
     return Dense._make((kernels.fft(x.data, n=n, axis=axis, norm=norm),))
 
 
@@ -128,7 +128,7 @@ def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
 
 
 @ifft.kernel(Dense)
-def _(x, *, n, axis, norm):
+def _ifft_dense(x, *, n, axis, norm):
     return Dense._make((kernels.ifft(x.data, n=n, axis=axis, norm=norm),))
 
 
@@ -171,7 +171,7 @@ def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
 
 
 @rfft.kernel(Dense)
-def _(x, *, n, axis, norm):
+def _rfft_dense(x, *, n, axis, norm):
     return Dense._make((kernels.rfft(x.data, n=n, axis=axis, norm=norm),))
 
 
@@ -214,7 +214,7 @@ def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 
 
 @irfft.kernel(Dense)
-def _(x, *, n, axis, norm):
+def _irfft_dense(x, *, n, axis, norm):
     return Dense._make((kernels.irfft(x.data, n=n, axis=axis, norm=norm),))
 
 
@@ -257,7 +257,7 @@ def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
 
 
 @hfft.kernel(Dense)
-def _(x, *, n, axis, norm):
+def _hfft_dense(x, *, n, axis, norm):
     return Dense._make((kernels.hfft(x.data, n=n, axis=axis, norm=norm),))
 
 
@@ -300,5 +300,5 @@ def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 
 
 @ihfft.kernel(Dense)
-def _(x, *, n, axis, norm):
+def _ihfft_dense(x, *, n, axis, norm):
     return Dense._make((kernels.ihfft(x.data, n=n, axis=axis, norm=norm),))

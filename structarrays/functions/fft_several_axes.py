@@ -77,7 +77,7 @@ def fftn(
 
 
 @fftn.kernel(Dense)
-def _(x, *, s, axes, norm):
+def _fftn_dense(x, *, s, axes, norm):
     return Dense._make((kernels.fftn(x.data, s=s, axes=axes, norm=norm),))
 
 
@@ -124,7 +124,7 @@ def ifftn(
 
 
 @ifftn.kernel(Dense)
-def _(x, *, s, axes, norm):
+def _ifftn_dense(x, *, s, axes, norm):
     return Dense._make((kernels.ifftn(x.data, s=s, axes=axes, norm=norm),))
 
 
@@ -171,7 +171,7 @@ def rfftn(
 
 
 @rfftn.kernel(Dense)
-def _(x, *, s, axes, norm):
+def _rfftn_dense(x, *, s, axes, norm):
     return Dense._make((kernels.rfftn(x.data, s=s, axes=axes, norm=norm),))
 
 
@@ -218,5 +218,5 @@ def irfftn(
 
 
 @irfftn.kernel(Dense)
-def _(x, *, s, axes, norm):
+def _irfftn_dense(x, *, s, axes, norm):
     return Dense._make((kernels.irfftn(x.data, s=s, axes=axes, norm=norm),))

@@ -120,7 +120,7 @@ def index(x: Array, operands, /, *, key) -> Array:
 
 
 @index.kernel(Dense)
-def _(x, *, operands, key):
+def _index_dense(x, *, operands, key):
     return Dense._make((x.data[(..., *_numpy_key(key, operands))],))
 
 
@@ -138,7 +138,7 @@ def moves_axes(key) -> bool:
 
 
 @index.kernel(Array, when=_by_coordinates)
-def _(x, *, operands, key):
+def _index_array_by_coordinates(x, *, operands, key):
     """The elements asked for and no others; where these are a matrix again, it counts as densified."""
     sizes = x.shape[len(x.batch_shape) :]
     places = [k for k in key if k[0] != "new"]
@@ -529,7 +529,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
 
 
 @take_along_axis.kernel(Dense, Dense)
-def _(x, indices, *, axis):
+def _take_along_axis_dense_dense(x, indices, *, axis):
     shape = jnp.broadcast_shapes(
         x.shape[:axis] + (1,) + x.shape[axis + 1 :], indices.shape[:axis] + (1,) + indices.shape[axis + 1 :]
     )

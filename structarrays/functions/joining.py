@@ -114,7 +114,7 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
 
 
 @broadcast_to.kernel(Dense)
-def _(x, *, shape):
+def _broadcast_to_dense(x, *, shape):
     return Dense._make((jnp.broadcast_to(x.data, shape),))
 
 
@@ -240,6 +240,6 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 @unstack.kernel(Dense)
-def _(x, *, axis):
+def _unstack_dense(x, *, axis):
     data = x.data
     return tuple(Dense._make((jax.lax.index_in_dim(data, i, axis, keepdims=False),)) for i in range(data.shape[axis]))

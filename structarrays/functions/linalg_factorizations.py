@@ -145,7 +145,7 @@ def cho_factor(a: Array, lower: bool = False) -> CholeskyFactor:
 
 
 @cho_factor.kernel(Array)
-def _(a, *, lower):
+def _cho_factor_array(a, *, lower):
     c, ok = cholesky.dispatch(a, upper=not lower)
     return as_triangular(c, lower=lower), ok
 
@@ -205,7 +205,7 @@ def cho_solve(c_and_lower: CholeskyFactor, b: Array) -> Array:
 
 
 @cho_solve.kernel(Array, Array)
-def _(c, b, *, lower):
+def _cho_solve_array(c, b, *, lower):
     """First with the factor that stands on the left, then with the other."""
     y, ok = solve_triangular.dispatch(c, b, trans=0 if lower else 2, lower=lower, unit_diagonal=False)
     x, _ = solve_triangular.dispatch(c, y, trans=2 if lower else 0, lower=lower, unit_diagonal=False)
@@ -295,7 +295,7 @@ def lu_factor(a: Array) -> LUFactor:
 
 
 @lu_factor.kernel(Dense)
-def _(a):
+def _lu_factor_dense(a):
     lu, piv, _ = lax.linalg.lu(a.data)
     return Dense._make((lu,)), Dense._make((piv,))
 
@@ -366,7 +366,7 @@ def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, trans: int = 0) -> Array
 
 
 @lu_solve.kernel(Array, Array, Array)
-def _(lu, piv, b, *, trans):
+def _lu_solve_array(lu, piv, b, *, trans):
     """Two substitutions, and the exchanges before or after them."""
     from ..structures.permutation import Permutation
 
@@ -451,7 +451,7 @@ def lu(a: Array, permute_l: bool = False, *, p_indices: bool = False) -> LUResul
 
 
 @lu.kernel(Dense)
-def _(a):
+def _lu_dense(a):
     """The indices of the permutation as a `jax.Array`, and both factors; so do all kernels."""
     data, _, order = lax.linalg.lu(a.data)
     k = min(a.shape[-2:])

@@ -85,7 +85,7 @@ def ldl(A: Array, lower: bool = True, hermitian: bool = True) -> LDLResult:
 
 
 @ldl.kernel(Dense)
-def _(A, *, lower, hermitian):
+def _ldl_dense(A, *, lower, hermitian):
     from ..structures.banded import bands
 
     n, data = A.shape[-1], A.data

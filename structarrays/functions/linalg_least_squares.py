@@ -117,7 +117,7 @@ def lstsq(a: Array, b: Array, cond: float | Array | None = None, *, rcond: float
 
 
 @lstsq.kernel(Dense, Array)
-def _(a, b, *, cond):
+def _lstsq_dense(a, b, *, cond):
     return solution(a, b, cond, *minimum_norm_dense(a, b, cond))
 
 

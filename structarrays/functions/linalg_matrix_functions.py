@@ -124,7 +124,7 @@ def expm(A: Array) -> Array:
 
 
 @expm.kernel(Dense)
-def _(A):
+def _expm_dense(A):
     return Dense._make((matrix_functions.expm(A.data),))
 
 
@@ -196,7 +196,7 @@ def is_semidefinite(x: Array) -> bool:
 
 
 @sqrtm.kernel(Dense)
-def _(A):
+def _sqrtm_dense(A):
     if A.size == 0:
         return A, jnp.array(True)
     if is_semidefinite(A):
@@ -346,7 +346,7 @@ norm_bound = Registry("norm_bound")
 
 @norm_bound.kernel(Dense)
 @norm_bound.kernel(Array)
-def _(x):
+def _norm_bound_dense(x):
     """The norm itself."""
     return to_dense(largest(sum_along(magnitude(x), axis=-2), axis=-1)).data
 
@@ -357,7 +357,7 @@ def bounded(x: Array) -> jax.Array:
 
 
 @expm_multiply.kernel(Array, Array)
-def _(A, B):
+def _expm_multiply_array(A, B):
     right = densify(B, "linalg.expm_multiply").data
     batch = jnp.broadcast_shapes(A.shape[:-2], right.shape[:-2])
     return Dense._make((_by_products(A)(jnp.broadcast_to(right, batch + right.shape[-2:])),))

@@ -62,12 +62,12 @@ def vector_norm(
 
 
 @vector_norm.kernel(Dense)
-def _(x, *, axis, keepdims, ord):
+def _vector_norm_dense(x, *, axis, keepdims, ord):
     return Dense._make((linalg_dense.vector_norm(x.data, axis=axis, keepdims=keepdims, ord=ord),))
 
 
 @vector_norm.kernel(Array)
-def _(x, *, axis, keepdims, ord):
+def _vector_norm_array(x, *, axis, keepdims, ord):
     options = {"axis": axis, "keepdims": keepdims}
     f = FUNCTIONS
     magnitude = f["abs"](x)
@@ -138,12 +138,12 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: int | float | str |
 
 
 @matrix_norm.kernel(Dense)
-def _(x, *, keepdims, ord):
+def _matrix_norm_dense(x, *, keepdims, ord):
     return Dense._make((linalg_dense.matrix_norm(x.data, keepdims=keepdims, ord=ord),))
 
 
 @matrix_norm.kernel(Array, when=lambda x, *, keepdims, ord: ord in ("fro", None, 1, -1, math.inf, -math.inf))
-def _(x, *, keepdims, ord):
+def _matrix_norm_array(x, *, keepdims, ord):
     if ord in ("fro", None):
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     sums = FUNCTIONS["sum"](FUNCTIONS["abs"](x), axis=-2 if abs(ord) == 1 else -1, keepdims=True)
@@ -183,7 +183,7 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
 
 
 @diagonal.kernel(Dense)
-def _(x, *, offset):
+def _diagonal_dense(x, *, offset):
     return Dense._make((linalg_dense.diagonal(x.data, offset=offset),))
 
 
@@ -225,7 +225,7 @@ def trace(x: Array, /, *, offset: int = 0, dtype=None) -> Array:
 
 
 @trace.kernel(Array)
-def _(x, *, offset, dtype):
+def _trace_array(x, *, offset, dtype):
     return FUNCTIONS["sum"](diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
@@ -265,7 +265,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
 
 
 @outer.kernel(Array, Array)
-def _(x1, x2):
+def _outer_array(x1, x2):
     # The result is dense and larger than either.
     return Dense._make((linalg_dense.outer(to_dense(x1).data, to_dense(x2).data),))
 
@@ -313,5 +313,5 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 
 @cross.kernel(Dense, Dense)
-def _(x1, x2, *, axis):
+def _cross_dense_dense(x1, x2, *, axis):
     return Dense._make((linalg_dense.cross(*jnp.broadcast_arrays(x1.data, x2.data), axis=axis),))

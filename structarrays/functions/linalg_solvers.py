@@ -66,7 +66,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
 
 
 @solve.kernel(Dense, Dense)
-def _(x1, x2):
+def _solve_dense_dense(x1, x2):
     if POSITIVE_DEFINITE in x1.assumptions:
         remark("Cholesky's factorisation, since it is assumed positive definite; n**3 / 3 operations")
         data, ok = positive_definite.solve(x1.data, x2.data)
@@ -77,7 +77,7 @@ def _(x1, x2):
 
 
 @solve.kernel(Dense, Array)
-def _(x1, x2):
+def _solve_dense(x1, x2):
     return solve.dispatch(x1, to_dense(x2))  # the solution is dense and no smaller
 
 
@@ -122,7 +122,7 @@ def inv(x: Array, /) -> Array:
 
 
 @inv.kernel(Dense)
-def _(x):
+def _inv_dense(x):
     kernel = positive_definite.inv if POSITIVE_DEFINITE in x.assumptions else linalg_dense.inv
     data, ok = kernel(x.data)
     return Dense._make((data,)), ok
@@ -165,7 +165,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
 
 
 @cholesky.kernel(Dense)
-def _(x, *, upper):
+def _cholesky_dense(x, *, upper):
     data, ok = linalg_dense.cholesky(x.data, upper=upper)
     return Dense._make((data,)), ok
 
@@ -202,7 +202,7 @@ def det(x: Array, /) -> Array:
 
 
 @det.kernel(Dense)
-def _(x):
+def _det_dense(x):
     return Dense._make((linalg_dense.det(x.data),))
 
 
@@ -249,7 +249,7 @@ def slogdet(x: Array, /) -> SlogdetResult:
 
 
 @slogdet.kernel(Dense)
-def _(x):
+def _slogdet_dense(x):
     return tuple(Dense._make((data,)) for data in linalg_dense.slogdet(x.data))
 
 
@@ -302,7 +302,7 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
 
 
 @pinv.kernel(Dense)
-def _(x, *, rtol):
+def _pinv_dense(x, *, rtol):
     if rtol is None:
         rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps
     rtol = jnp.asarray(rtol, check.real_dtype(x.dtype))
@@ -346,7 +346,7 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
 
 
 @matrix_rank.kernel(Dense)
-def _(x, *, rtol):
+def _matrix_rank_dense(x, *, rtol):
     return Dense._make((linalg_dense.matrix_rank(x.data, rtol=rtol),))
 
 
@@ -403,12 +403,12 @@ def matrix_power(x: Array, n: int, /) -> Array:
 
 
 @matrix_power.kernel(Dense)
-def _(x, *, n):
+def _matrix_power_dense(x, *, n):
     return Dense._make((linalg_dense.matrix_power(x.data, n),))
 
 
 @matrix_power.kernel(Array)
-def _(x, *, n):
+def _matrix_power_array(x, *, n):
     """Kernels get no negative exponent."""
     if n == 0:
         from ..structures.diagonal import Identity

@@ -76,7 +76,7 @@ def eig(x: Array, /) -> EigResult:
 
 
 @eig.kernel(Dense)
-def _(x):
+def _eig_dense(x):
     return tuple(Dense._make((data,)) for data in spectra.eig(x.data))
 
 
@@ -119,7 +119,7 @@ def eigvals(x: Array, /) -> Array:
 
 
 @eigvals.kernel(Dense)
-def _(x):
+def _eigvals_dense(x):
     return Dense._make((spectra.eigvals(x.data),))
 
 
@@ -162,7 +162,7 @@ def eigh(x: Array, /) -> EighResult:
 
 
 @eigh.kernel(Dense)
-def _(x):
+def _eigh_dense(x):
     return tuple(Dense._make((data,)) for data in spectra.eigh(x.data))
 
 
@@ -205,7 +205,7 @@ def eigvalsh(x: Array, /) -> Array:
 
 
 @eigvalsh.kernel(Dense)
-def _(x):
+def _eigvalsh_dense(x):
     return Dense._make((spectra.eigvalsh(x.data),))
 
 
@@ -252,7 +252,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 @svd.kernel(Dense)
-def _(x, *, full_matrices):
+def _svd_dense(x, *, full_matrices):
     return tuple(Dense._make((data,)) for data in spectra.svd(x.data, full_matrices=full_matrices))
 
 
@@ -295,7 +295,7 @@ def svdvals(x: Array, /) -> Array:
 
 
 @svdvals.kernel(Dense)
-def _(x):
+def _svdvals_dense(x):
     return Dense._make((spectra.svdvals(x.data),))
 
 
@@ -343,5 +343,5 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
 
 
 @qr.kernel(Dense)
-def _(x, *, mode):
+def _qr_dense(x, *, mode):
     return tuple(Dense._make((data,)) for data in linalg_dense.qr(x.data, mode=mode))

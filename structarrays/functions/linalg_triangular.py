@@ -102,7 +102,7 @@ def solve_triangular(a: Array, b: Array, trans: int = 0, lower: bool = False, un
 
 
 @solve_triangular.kernel(Array, Array)
-def _(a, b, *, trans, lower, unit_diagonal):
+def _solve_triangular_array(a, b, *, trans, lower, unit_diagonal):
     triangle = triangle_of.choose((a,), {"lower": lower, "unit_diagonal": unit_diagonal}).run(
         a, lower=lower, unit_diagonal=unit_diagonal
     )
@@ -118,7 +118,7 @@ def transposed(x: Array, trans: int) -> Array:
 
 @triangle_of.kernel(Dense)
 @triangle_of.kernel(Array)
-def _(x, *, lower, unit_diagonal):
+def _triangle_of_dense(x, *, lower, unit_diagonal):
     from ..structures.triangular import Triangular
 
     return Triangular._make((densify(x, "linalg.solve_triangular").data, None), (lower, unit_diagonal))

@@ -205,7 +205,7 @@ def matmul(x1: Array, x2: Array, /) -> Array:
 
 
 @matmul.kernel(Dense, Dense)
-def _(x1, x2):
+def _matmul_dense_dense(x1, x2):
     return Dense._make((linalg_dense.matmul(x1.data, x2.data),))
 
 
@@ -238,7 +238,7 @@ def matrix_transpose(x: Array, /) -> Array:
 
 
 @matrix_transpose.kernel(Dense)
-def _(x):
+def _matrix_transpose_dense(x):
     return Dense._make((linalg_dense.matrix_transpose(x.data),))
 
 
@@ -290,7 +290,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 
 @vecdot.kernel(Dense, Dense)
-def _(x1, x2, *, axis):
+def _vecdot_dense_dense(x1, x2, *, axis):
     return Dense._make((linalg_dense.vecdot(x1.data, x2.data, axis=axis),))
 
 
@@ -301,13 +301,13 @@ def _is_row_by_row(x1, x2, *, axis) -> bool:
 
 
 @vecdot.kernel(Array, Array, when=_is_row_by_row)
-def _(x1, x2, *, axis):
+def _vecdot_array_if_is_row_by_row(x1, x2, *, axis):
     x1 = FUNCTIONS["conj"](x1)
     return matmul(x1, x2) if x2.ndim == 1 else matmul(x2, x1)
 
 
 @vecdot.kernel(Array, Array)
-def _(x1, x2, *, axis):
+def _vecdot_array(x1, x2, *, axis):
     if x1.dtype.kind == "c":
         x1 = FUNCTIONS["conj"](x1)
     return FUNCTIONS["sum"](FUNCTIONS["multiply"](x1, x2), axis=axis, dtype=x1.dtype)
@@ -386,7 +386,7 @@ def contracted_axes(x1, x2, axes):
 
 
 @tensordot.kernel(Dense, Dense)
-def _(x1, x2, *, axes):
+def _tensordot_dense_dense(x1, x2, *, axes):
     return Dense._make((linalg_dense.tensordot(x1.data, x2.data, axes=axes),))
 
 
@@ -410,7 +410,7 @@ def _is_full(x1, x2, *, axes):
 
 
 @tensordot.kernel(Array, Array, when=_is_full)
-def _(x1, x2, *, axes):
+def _tensordot_array(x1, x2, *, axes):
     partner = dict(zip(*axes))
     order = tuple(partner[axis] for axis in range(x1.ndim))
     if order != tuple(range(x2.ndim)):

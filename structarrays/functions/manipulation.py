@@ -50,7 +50,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
 
 
 @expand_dims.kernel(Dense)
-def _(x, *, axis):
+def _expand_dims_dense(x, *, axis):
     return Dense._make((jnp.expand_dims(x.data, axis),))
 
 
@@ -91,7 +91,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
 
 
 @squeeze.kernel(Dense)
-def _(x, *, axis):
+def _squeeze_dense(x, *, axis):
     return Dense._make((jnp.squeeze(x.data, axis),))
 
 
@@ -126,7 +126,7 @@ def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
 
 
 @flip.kernel(Dense)
-def _(x, *, axis):
+def _flip_dense(x, *, axis):
     return Dense._make((jnp.flip(x.data, axis),))
 
 
@@ -218,7 +218,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
 
 
 @permute_dims.kernel(Dense)
-def _(x, *, axes):
+def _permute_dims_dense(x, *, axes):
     return Dense._make((x.data.transpose(axes),))
 
 
@@ -281,7 +281,7 @@ def _full_shape(x, shape):
 
 
 @reshape.kernel(Dense)
-def _(x, *, shape):
+def _reshape_dense(x, *, shape):
     return Dense._make((x.data.reshape(shape),))
 
 
@@ -361,7 +361,7 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
 
 
 @repeat.kernel(Dense)
-def _(x, *, repeats, axis):
+def _repeat_dense(x, *, repeats, axis):
     return Dense._make((jnp.repeat(x.data, repeats, axis=axis),))
 
 
@@ -419,7 +419,7 @@ def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ..
 
 
 @roll.kernel(Dense)
-def _(x, *, shift, axis):
+def _roll_dense(x, *, shift, axis):
     data = x.data
     if axis is None:
         return Dense._make((jnp.roll(data, shift[0]),))
@@ -461,5 +461,5 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
 
 
 @tile.kernel(Dense)
-def _(x, *, repetitions):
+def _tile_dense(x, *, repetitions):
     return Dense._make((jnp.tile(x.data, repetitions),))

@@ -84,7 +84,7 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 
 
 @argmax.kernel(Dense)
-def _(x, *, axis, keepdims):
+def _argmax_dense(x, *, axis, keepdims):
     return Dense._make((kernel.argmax(x.data, axis=axis, keepdims=keepdims),))
 
 
@@ -121,7 +121,7 @@ def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 
 
 @argmin.kernel(Dense)
-def _(x, *, axis, keepdims):
+def _argmin_dense(x, *, axis, keepdims):
     return Dense._make((kernel.argmin(x.data, axis=axis, keepdims=keepdims),))
 
 
@@ -299,7 +299,7 @@ searchsorted.rule = _searchsorted_rule
 
 
 @searchsorted.kernel(Dense, Dense)
-def _(x1, x2, *, side):
+def _searchsorted_dense_dense(x1, x2, *, side):
     return Dense._make((kernel.searchsorted(x1.data, x2.data, side=side),))
 
 
@@ -414,7 +414,7 @@ def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Arra
 
 
 @where.kernel(Dense, Dense, Dense)
-def _(condition, x1, x2):
+def _where_dense_dense_dense(condition, x1, x2):
     return Dense._make((kernel.where(condition.data, x1.data, x2.data),))
 
 

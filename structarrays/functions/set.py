@@ -187,5 +187,5 @@ def isin(x1: Array | int, x2: Array | int, /, *, invert: bool = False) -> Array:
 
 
 @isin.kernel(Dense, Dense)
-def _(x1, x2, *, invert):
+def _isin_dense_dense(x1, x2, *, invert):
     return Dense._make((kernel.isin(x1.data, x2.data, invert=invert),))

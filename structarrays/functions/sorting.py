@@ -58,7 +58,7 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
 
 
 @argsort.kernel(Dense)
-def _(x, *, axis, descending, stable):
+def _argsort_dense(x, *, axis, descending, stable):
     return Dense._make((kernel.argsort(x.data, axis=axis, descending=descending, stable=stable),))
 
 
@@ -98,5 +98,5 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
 
 
 @sort.kernel(Dense)
-def _(x, *, axis, descending, stable):
+def _sort_dense(x, *, axis, descending, stable):
     return Dense._make((kernel.sort(x.data, axis=axis, descending=descending, stable=stable),))

@@ -184,7 +184,7 @@ def sum(x: Array, /, *, axis=None, dtype=None, keepdims: bool = False) -> Array:
 
 
 @sum.kernel(Dense)
-def _(x, *, axis, keepdims):
+def _sum_dense(x, *, axis, keepdims):
     return Dense._make((kernels.sum(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
 
 
@@ -230,7 +230,7 @@ def prod(x: Array, /, *, axis=None, dtype=None, keepdims: bool = False) -> Array
 
 
 @prod.kernel(Dense)
-def _(x, *, axis, keepdims):
+def _prod_dense(x, *, axis, keepdims):
     return Dense._make((kernels.prod(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
 
 
@@ -276,7 +276,7 @@ def max(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 
 @max.kernel(Dense)
-def _(x, *, axis, keepdims):
+def _max_dense(x, *, axis, keepdims):
     return Dense._make((kernels.max(x.data, axis=axis, keepdims=keepdims),))
 
 
@@ -319,7 +319,7 @@ def min(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 
 @min.kernel(Dense)
-def _(x, *, axis, keepdims):
+def _min_dense(x, *, axis, keepdims):
     return Dense._make((kernels.min(x.data, axis=axis, keepdims=keepdims),))
 
 
@@ -363,7 +363,7 @@ def mean(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 
 @mean.kernel(Dense)
-def _(x, *, axis, keepdims):
+def _mean_dense(x, *, axis, keepdims):
     return Dense._make((kernels.mean(x.data, axis=axis, keepdims=keepdims),))
 
 
@@ -408,7 +408,7 @@ def var(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool
 
 
 @var.kernel(Dense)
-def _(x, *, axis, correction, keepdims):
+def _var_dense(x, *, axis, correction, keepdims):
     return Dense._make((kernels.var(x.data, axis=axis, correction=correction, keepdims=keepdims),))
 
 
@@ -453,7 +453,7 @@ def std(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool
 
 
 @std.kernel(Dense)
-def _(x, *, axis, correction, keepdims):
+def _std_dense(x, *, axis, correction, keepdims):
     return Dense._make((kernels.std(x.data, axis=axis, correction=correction, keepdims=keepdims),))
 
 
@@ -515,7 +515,7 @@ def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype=None, include_
 
 
 @cumulative_sum.kernel(Dense)
-def _(x, *, axis, include_initial):
+def _cumulative_sum_dense(x, *, axis, include_initial):
     data = kernels.cumulative_sum(x.data, axis=axis, dtype=x.dtype, include_initial=include_initial)
     return Dense._make((data,))
 
@@ -564,6 +564,6 @@ def cumulative_prod(x: Array, /, *, axis: int | None = None, dtype=None, include
 
 
 @cumulative_prod.kernel(Dense)
-def _(x, *, axis, include_initial):
+def _cumulative_prod_dense(x, *, axis, include_initial):
     data = kernels.cumulative_prod(x.data, axis=axis, dtype=x.dtype, include_initial=include_initial)
     return Dense._make((data,))

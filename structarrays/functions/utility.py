@@ -65,7 +65,7 @@ def all(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 
 @all.kernel(Dense)
-def _(x, *, axis, keepdims):
+def _all_dense(x, *, axis, keepdims):
     return Dense._make((kernels.all(x.data, axis=axis, keepdims=keepdims),))
 
 
@@ -105,7 +105,7 @@ def any(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 
 @any.kernel(Dense)
-def _(x, *, axis, keepdims):
+def _any_dense(x, *, axis, keepdims):
     return Dense._make((kernels.any(x.data, axis=axis, keepdims=keepdims),))
 
 
@@ -171,5 +171,5 @@ def diff(
 
 
 @diff.kernel(Dense)
-def _(x, *, axis, n):
+def _diff_dense(x, *, axis, n):
     return Dense._make((kernels.diff(x.data, axis=axis, n=n),))

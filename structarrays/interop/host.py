@@ -1,4 +1,4 @@
-"""Functions of NumPy as functions of our arrays: called from compiled code, with derivatives by rules (DESIGN 4.10).
+"""Functions of NumPy as functions of our arrays: called from compiled code, with derivatives by rules (docs/semantics.md).
 
 The calls themselves are those by which sparse systems are solved, in `kernels.host_calls`; here are the shapes and dtypes that they
 must keep, the derivatives, and what `jax.vmap` does with them.
@@ -256,7 +256,7 @@ def _with_jvp(call, rule):
     run = jax.custom_jvp(call)
 
     @run.defjvp
-    def _(args, tangents):
+    def _run_jvp(args, tangents):
         if rule is None:
             raise TypeError(
                 f"{call.name} has no derivative, since it is a function of the host: give host_function a rule, vjp= or jvp=, or take the "

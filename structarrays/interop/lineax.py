@@ -155,12 +155,12 @@ class StructuredLinearOperator(lx.AbstractLinearOperator):
 
 
 @lx.linearise.register(StructuredLinearOperator)
-def _(operator):
+def _linearise_structured_linear_operator(operator):
     return operator
 
 
 @lx.materialise.register(StructuredLinearOperator)
-def _(operator):
+def _materialise_structured_linear_operator(operator):
     if lx.is_diagonal(operator):
         narrow = lx.DiagonalLinearOperator(lx.diagonal(operator))
     elif lx.is_tridiagonal(operator):
@@ -171,22 +171,22 @@ def _(operator):
 
 
 @lx.diagonal.register(StructuredLinearOperator)
-def _(operator):
+def _diagonal_structured_linear_operator(operator):
     return FUNCTIONS["linalg.diagonal"](operator.array).to_jax()
 
 
 @lx.tridiagonal.register(StructuredLinearOperator)
-def _(operator):
+def _tridiagonal_structured_linear_operator(operator):
     return tuple(FUNCTIONS["linalg.diagonal"](operator.array, offset=k).to_jax() for k in (0, -1, 1))
 
 
 @lx.conj.register(StructuredLinearOperator)
-def _(operator):
+def _conj_structured_linear_operator(operator):
     return StructuredLinearOperator(conj(operator.array), operator.tags)
 
 
 @lx.is_symmetric.register(StructuredLinearOperator)
-def _(operator):
+def _is_symmetric_structured_linear_operator(operator):
     if operator.tags & {lx.symmetric_tag, lx.diagonal_tag}:
         return True
     semidefinite = operator.tags & {lx.positive_semidefinite_tag, lx.negative_semidefinite_tag}
@@ -277,37 +277,37 @@ def _by_class(operator) -> Array:
 
 
 @_by_class.register
-def _(operator: lx.IdentityLinearOperator):
+def _by_class_identity_linear_operator(operator: lx.IdentityLinearOperator):
     shape = operator.out_size(), operator.in_size()
     dtype = jnp.result_type(*jax.tree.leaves(operator.in_structure()))
     return Banded([jnp.ones(min(shape), dtype)], (0,), shape)
 
 
 @_by_class.register
-def _(operator: lx.TaggedLinearOperator):
+def _by_class_tagged_linear_operator(operator: lx.TaggedLinearOperator):
     return from_operator(operator.operator)
 
 
 @_by_class.register
-def _(operator: lx.AddLinearOperator):
+def _by_class_add_linear_operator(operator: lx.AddLinearOperator):
     return from_operator(operator.operator1) + from_operator(operator.operator2)
 
 
 @_by_class.register
-def _(operator: lx.ComposedLinearOperator):
+def _by_class_composed_linear_operator(operator: lx.ComposedLinearOperator):
     return from_operator(operator.operator1) @ from_operator(operator.operator2)
 
 
 @_by_class.register
-def _(operator: lx.NegLinearOperator):
+def _by_class_neg_linear_operator(operator: lx.NegLinearOperator):
     return -from_operator(operator.operator)
 
 
 @_by_class.register
-def _(operator: lx.MulLinearOperator):
+def _by_class_mul_linear_operator(operator: lx.MulLinearOperator):
     return from_operator(operator.operator) * operator.scalar
 
 
 @_by_class.register
-def _(operator: lx.DivLinearOperator):
+def _by_class_div_linear_operator(operator: lx.DivLinearOperator):
     return from_operator(operator.operator) / operator.scalar

@@ -88,7 +88,7 @@ def _is_sparse(x) -> bool:
 
 
 @expanded.kernel(Sum, when=lambda x: all(map(_is_sparse, x.terms)))
-def _(x, name):
+def _expanded_sum(x, name):
     total = zero_sparse(x.shape, x.dtype)
     for term in x.terms:
         total = total + as_sparse(term, name)
@@ -96,7 +96,7 @@ def _(x, name):
 
 
 @expanded.kernel(Product, when=lambda x: all(map(_is_sparse, x.factors)))
-def _(x, name):
+def _expanded_product(x, name):
     first, *others = (as_sparse(factor, name) for factor in x.factors)
     for factor in others:
         first = as_sparse(first @ factor, name)
@@ -104,7 +104,7 @@ def _(x, name):
 
 
 @expanded.kernel(Kronecker, when=lambda x: any(map(_is_sparse, x.factors)))
-def _(x, name):
+def _expanded_kronecker(x, name):
     first, *others = (as_sparse(factor, name) for factor in x.factors)
     for factor in others:
         first = _kronecker(first, factor)
@@ -112,7 +112,7 @@ def _(x, name):
 
 
 @expanded.kernel(KroneckerSum, when=lambda x: len(x.factors) > 1)
-def _(x, name):
+def _expanded_kronecker_sum(x, name):
     sizes = [factor.shape[0] for factor in x.factors]
     total = zero_sparse(x.shape, x.dtype)
     for i, factor in enumerate(x.factors):
@@ -132,7 +132,7 @@ def _kronecker(x: Sparse, y: Sparse) -> Sparse:
 
 
 @expanded.kernel(Block, when=lambda x: any(_is_sparse(block) for row in x.blocks for block in row))
-def _(x, name):
+def _expanded_block(x, name):
     data, rows, columns = [], [], []
     below = np.cumsum([0, *x.heights])
     right = np.cumsum([0, *x.widths])

@@ -1,4 +1,4 @@
-"""Products in which structural zeros absorb NaN and infinity although they are written out as zeros (DESIGN 4.3)."""
+"""Products in which structural zeros absorb NaN and infinity although they are written out as zeros (docs/semantics.md)."""
 
 from collections.abc import Callable
 

@@ -278,7 +278,7 @@ def _slogdet(kl, ku, rows):
 
 
 @_slogdet.defjvp
-def _(kl, ku, primals, tangents):
+def _slogdet_jvp(kl, ku, primals, tangents):
     (rows,), (tangent,) = primals, tangents
     sign, logabsdet, gradient = _slogdet_and_gradient(kl, ku, rows)
     return (sign, logabsdet), _changes(sign, gradient, tangent)
@@ -291,7 +291,7 @@ def _slogdet_and_gradient(kl, ku, rows):
 
 
 @_slogdet_and_gradient.defjvp
-def _(kl, ku, primals, tangents):
+def _slogdet_and_gradient_jvp(kl, ku, primals, tangents):
     """The second derivative goes through a loop that keeps no more than its window."""
     (rows,), (tangent,) = primals, tangents
 
@@ -370,7 +370,7 @@ def _cholesky(n, w, columns):
 
 
 @_cholesky.defjvp
-def _(n, w, primals, tangents):
+def _cholesky_jvp(n, w, primals, tangents):
     (columns,), (tangent,) = primals, tangents
     factor, ok = _cholesky(n, w, columns)
     tangent = tangent[..., :n, : w + 1]

@@ -61,7 +61,7 @@ def _factor_one(rows, kl, ku):
 
 
 @_factor.defjvp
-def _(kl, ku, primals, tangents):
+def _factor_jvp(kl, ku, primals, tangents):
     (rows,), (tangent,) = primals, tangents
     upper, multipliers, pivots = _factor(kl, ku, rows)
     change = jnp.vectorize(_tangent, signature="(n,w),(n,k),(n),(n,w)->(n,w),(n,k)")

@@ -67,7 +67,7 @@ def _factor(kl, rows):
 
 
 @_factor.defjvp
-def _(kl, primals, tangents):
+def _factor_jvp(kl, primals, tangents):
     """That of the loop, whose every step has a derivative, also where a column is zero."""
     every = jnp.vectorize(functools.partial(_factor_one, kl), signature="(r,w)->(k,l),(k),(k,w)")
     return jax.jvp(every, primals, tangents)

@@ -65,7 +65,7 @@ def _from_diagonals(offsets, first, count, beside, dtype, diagonals):
 
 
 @_from_diagonals.defjvp
-def _(offsets, first, count, beside, dtype, primals, tangents):
+def _from_diagonals_jvp(offsets, first, count, beside, dtype, primals, tangents):
     """All at once: the transpose of that takes slices, where that of an update in place copies everything, each time."""
     at_once = _by_columns if len(offsets) <= FEW else _by_lines
     change = at_once(offsets, first, count, beside, dtype, *tangents)

@@ -89,7 +89,7 @@ def for_whole_batch(kernel):
     solver = custom_vmap(kernel)
 
     @solver.def_vmap
-    def _(axis_size, in_batched, *args):
+    def _solver_vmap(axis_size, in_batched, *args):
         *factors, b = args
         if not any(in_batched[:-1]):
             columns = jnp.moveaxis(b, 0, -2)
@@ -105,7 +105,7 @@ def mapped_together(function, out_batched):
     function = custom_vmap(function)
 
     @function.def_vmap
-    def _(axis_size, in_batched, *args):
+    def _function_vmap(axis_size, in_batched, *args):
         return function(*_broadcast(axis_size, in_batched, args)), out_batched
 
     return function

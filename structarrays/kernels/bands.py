@@ -223,7 +223,7 @@ def _sum_of_products(offsets, shape, axis, divided, diagonals, x):
 
 
 @functools.partial(_sum_of_products.defjvp, symbolic_zeros=True)
-def _(offsets, shape, axis, divided, primals, tangents):
+def _sum_of_products_jvp(offsets, shape, axis, divided, primals, tangents):
     """One product for each whole diagonal, whose transpose is a product, too: a slice of the cotangent times a slice of `x`.
 
     The transpose of three parts of each diagonal would be three sums over the columns, each padded to the length of the diagonal.

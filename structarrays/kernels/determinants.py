@@ -34,7 +34,7 @@ def of_parts(multiplied, logarithms, parts) -> Array:
 
 
 @of_parts.defjvp
-def _(multiplied, logarithms, primals, tangents):
+def _of_parts_jvp(multiplied, logarithms, primals, tangents):
     (fixed,) = lax.stop_gradient(primals)
     value = multiplied(fixed)
 
@@ -72,7 +72,7 @@ def _together(flag):
 
 
 @_together.def_vmap
-def _(axis_size, in_batched, flags):
+def _together_vmap(axis_size, in_batched, flags):
     return _together(jnp.any(flags)), False
 
 

@@ -27,7 +27,7 @@ def _guarded(x):
 
 
 @_guarded.defjvp
-def _(primals, tangents):
+def _guarded_jvp(primals, tangents):
     return _guarded(*primals), by_rows(*tangents)
 
 

@@ -143,7 +143,7 @@ def _inverse(block, two):
 
 
 @ldl.defjvp
-def _(hermitian, primals, tangents):
+def _ldl_jvp(hermitian, primals, tangents):
     # For constant pivots: of S = L^-1 dA L^-H the blocks on the diagonal are dD, and what is below is L^-1 dL D.
     (a,), (da,) = primals, tangents
     lower, d, perm = ldl(a, hermitian)

@@ -138,7 +138,7 @@ def bases(factors: tuple[Array, ...], shift: Array, diagonal: tuple[bool, ...]) 
 
 
 @bases.defjvp
-def _(diagonal, primals, tangents):
+def _bases_jvp(diagonal, primals, tangents):
     factors, _ = primals
     values, vectors = zip(*(eigenbasis(f, d) for f, d in zip(factors, diagonal, strict=True)), strict=True)
     largest = largest_factor(factors, diagonal)

@@ -141,7 +141,7 @@ def _det(x):
 
 
 @_det.defjvp
-def _(primals, tangents):
+def _det_jvp(primals, tangents):
     """JAX (0.10) multiplies pivots up to each row, which may leave the range of numbers where the determinant does not; so its
     derivative serves for singular matrices alone.
     """
@@ -180,7 +180,7 @@ def _slogdet_of_two_rows(x):
 
 
 @_slogdet_of_two_rows.defjvp
-def _(primals, tangents):
+def _slogdet_of_two_rows_jvp(primals, tangents):
     """``tr(A^-1 dA)``, written so that no number is squared, as in JAX's derivative of a quotient."""
     (x,), (dx,) = primals, tangents
     sign, logabsdet = _slogdet_of_two_rows(x)

@@ -56,7 +56,7 @@ def _across_mapped(value):
 
 
 @_across_mapped.def_vmap
-def _(axis_size, in_batched, value):
+def _across_mapped_vmap(axis_size, in_batched, value):
     return _across_mapped(jnp.max(value, axis=0)), False
 
 

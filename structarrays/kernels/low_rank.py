@@ -40,7 +40,7 @@ def singular_values(u, v):
 
 
 @singular_values.defjvp
-def _(primals, tangents):
+def _singular_values_jvp(primals, tangents):
     (u, v), (du, dv) = primals, tangents
     left, s, right = svd(u, v)
     moved = du @ (v.mT @ right) + u @ (dv.mT @ right)
@@ -87,7 +87,7 @@ def pinv(u, v, rtol):
 
 
 @pinv.defjvp
-def _(primals, tangents):
+def _pinv_jvp(primals, tangents):
     # Golub and Pereyra (1973), (4.12), sorted by what stands on the left and on the right: all products are thin.
     (u, v, rtol), (du, dv, _) = primals, tangents
     p, h = pinv(u, v, rtol)
@@ -125,7 +125,7 @@ def truncated(u, v, rank):
 
 
 @truncated.defjvp
-def _(rank, primals, tangents):
+def _truncated_jvp(rank, primals, tangents):
     # From the first-order change of singular vectors (Stewart and Sun, *Matrix Perturbation Theory*, V.4), in which that of
     # vectors within the kept space cancels, so that only kept and discarded singular values must differ.
     (u, v), (du, dv) = primals, tangents

@@ -99,7 +99,7 @@ def expm_action(product, a, b: Array, norm: Array, shift: Array) -> Array:
 
 
 @expm_action.defjvp
-def _(product, primals, tangents):
+def _expm_action_jvp(product, primals, tangents):
     (a, b, norm, shift), (da, db, _, _) = primals, tangents
 
     def function(a, b):
@@ -162,7 +162,7 @@ def sqrtm_semidefinite(a: Array) -> tuple[Array, Array]:
 
 def _rule(function, solve):
     @function.defjvp
-    def _(primals, tangents):
+    def _function_jvp(primals, tangents):
         # X^2 = A, so that X dX + dX X = dA.
         (a,), (da,) = primals, tangents
         root, ok = function(a)

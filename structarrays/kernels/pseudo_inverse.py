@@ -24,7 +24,7 @@ def with_values(x: Array, rtol: Array, /) -> tuple[Array, Array]:
 
 
 @with_values.defjvp
-def _(primals, tangents):
+def _with_values_jvp(primals, tangents):
     # Golub and Pereyra (1973), "The differentiation of pseudo-inverses and nonlinear least squares problems", (4.12).
     (a, rtol), (da, _) = primals, tangents
     p, s = with_values(a, rtol)
@@ -49,7 +49,7 @@ def least_squares(a: Array, b: Array, rtol: Array, /) -> tuple[Array, Array]:
 
 
 @least_squares.defjvp
-def _(primals, tangents):
+def _least_squares_jvp(primals, tangents):
     # The same formula, times b, and ``A^+ db``. Residuals that vanish by the rank would be rounding errors times the squared condition number.
     (a, b, rtol), (da, db, _) = primals, tangents
     x, s = least_squares(a, b, rtol)

@@ -80,7 +80,7 @@ def _add_products(result, data, rows, columns, x, stored, in_bounds, in_order):
 
 
 @multiply.defjvp
-def _(m, in_bounds, in_order, divided, primals, tangents):
+def _multiply_jvp(m, in_bounds, in_order, divided, primals, tangents):
     # The product is linear in either factor; in one piece, since the transpose of the loop would sum whole arrays.
     data, rows, columns, x, stored = primals
     data_dot, _, _, x_dot, _ = tangents

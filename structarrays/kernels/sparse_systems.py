@@ -75,7 +75,7 @@ def slogdet(data, first, second, n: int, definite: bool = False, padded: bool = 
 
 
 @slogdet.defjvp
-def _(n, definite, padded, primals, tangents):
+def _slogdet_jvp(n, definite, padded, primals, tangents):
     data, first, second = primals
     sign, logabsdet = slogdet(data, first, second, n, definite, padded)
     relative = jnp.sum(inverse_at(data, first, second, n, definite, padded) * tangents[0])
@@ -91,7 +91,7 @@ def inverse_at(data, first, second, n: int, definite: bool = False, padded: bool
 
 
 @inverse_at.defjvp
-def _(n, definite, padded, primals, tangents):
+def _inverse_at_jvp(n, definite, padded, primals, tangents):
     """By the solutions for unit vectors, which have derivatives: ``-inv(A) dA inv(A)`` needs whole columns, a block at a time."""
     data, first, second = primals
 

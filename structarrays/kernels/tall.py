@@ -85,7 +85,7 @@ def _pieces(columns):
 
 
 @transposed_products.defjvp
-def _(primals, tangents):
+def _transposed_products_jvp(primals, tangents):
     (v, xs, weights), (dv, dxs, dw) = primals, tangents
     w = weights[..., None]
     moved = tuple(dv.mT @ (w * x) + v.mT @ (w * dx + dw[..., None] * x) for x, dx in zip(xs, dxs, strict=True))

@@ -136,7 +136,7 @@ def _by_transforms(first, shape, values, x, stored):
 
 
 @_by_transforms.defjvp
-def _(first, shape, primals, tangents):
+def _by_transforms_jvp(first, shape, primals, tangents):
     (values, x, stored), (values_dot, x_dot, _) = primals, tangents
     tangent = convolved(first, shape, by_rows(values_dot), x) + convolved(first, shape, values, by_rows(x_dot))
     return _by_transforms(first, shape, values, x, stored), by_rows(tangent)

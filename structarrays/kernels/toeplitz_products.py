@@ -40,7 +40,7 @@ def product(first_a, shape_a, first_b, shape_b, a, b):
 
 
 @product.defjvp
-def _(first_a, shape_a, first_b, shape_b, primals, tangents):
+def _product_jvp(first_a, shape_a, first_b, shape_b, primals, tangents):
     finite = functools.partial(_finite, first_a, shape_a, first_b, shape_b)
     (a, b), (a_dot, b_dot) = primals, tangents
     return product(first_a, shape_a, first_b, shape_b, a, b), finite(a_dot, b) + finite(a, b_dot)

@@ -456,13 +456,13 @@ def from_dia(data, offsets, shape) -> Banded:
 
 
 @join_pair.kernel(Banded, Banded)
-def _(x, y):
+def _join_pair_banded_banded(x, y):
     offsets = tuple(sorted({*x.offsets, *y.offsets}))
     return at_offsets(x, offsets), at_offsets(y, offsets)
 
 
 @join_pair.kernel(Fill, Banded, when=lambda x, y: len(x.meta) >= 2)
-def _(x, y):
+def _join_pair_fill_banded(x, y):
     data, batch = x._constant_data(), x.shape[:-2]
     kept = len(y.batch_shape)
     entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y._gather(data), y.entries, strict=True))
@@ -470,19 +470,19 @@ def _(x, y):
 
 
 @meet_pair.kernel(Banded, Banded)
-def _(x, y):
+def _meet_pair_banded_banded(x, y):
     if not is_zero_outside(y):
         return x._free()
     return at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
 
 
 @holds.kernel(Banded, Banded)
-def _(x, y):
+def _holds_banded_banded(x, y):
     return set(y.offsets) <= set(x.offsets)
 
 
 @restrict_to.kernel(Banded, Banded)
-def _(x, y):
+def _restrict_to_banded_banded(x, y):
     return at_offsets(x, y.offsets)
 
 
@@ -494,7 +494,7 @@ def at_offsets(x: Banded, offsets: tuple[int, ...]) -> Banded:
 
 
 @elements.kernel(Banded)
-def _(x, i, j):
+def _elements_banded(x, i, j):
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background
     shape = jnp.broadcast_shapes(i.shape, j.shape)
     value = jnp.broadcast_to(fill.reshape(fill.shape + (1,) * len(shape)), (*x.batch_shape, *shape))

@@ -21,7 +21,7 @@ def _equal_steps(x, *, operands, key) -> bool:
 
 
 @index.kernel(Banded, when=_equal_steps)
-def _(x, *, operands, key):
+def _index_banded(x, *, operands, key):
     """Rows ``a + s i`` and columns ``b + s j``: the diagonal k becomes the one with offset ``(k + a - b) / s``."""
     (_, a, m, step), (_, b, n, _) = key
     diagonals, offsets = [], []
@@ -45,7 +45,7 @@ def _selects_rows(x, operands, *, key) -> bool:
 
 
 @index.eager_kernel(Banded, tuple, when=_selects_rows)
-def _(x, operands, *, key):
+def _index_banded_eagerly(x, operands, *, key):
     """Rows in any order: from each diagonal the entries that stand in them, at ``column = row + k``."""
     (m, n), places, x = x.core_shape, np.asarray(operands[0]), x._free()
     increasing = bool(np.all(places[1:] >= places[:-1])) and not np.any(places[:1] < 0)
@@ -75,7 +75,7 @@ def _scale_survives(x, a, b, m, n, step) -> bool:
 
 
 @write_entries.kernel(Banded)
-def _(x, items, value, owned):
+def _write_entries_banded(x, items, value, owned):
     """Single entries: on the pattern they replace stored ones, elsewhere their diagonals are added to the pattern."""
     batch, (rows, columns) = items[:-2], items[-2:]
     if rows.kind == "slice" or columns.kind == "slice" or not indexing.is_basic(batch):

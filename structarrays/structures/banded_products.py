@@ -27,7 +27,7 @@ def has_structural_zeros(x, *args, **static) -> bool:
 
 
 @matmul.kernel(Banded, Dense)
-def _(x1, x2):
+def _matmul_banded_dense(x1, x2):
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.shape[:-2])
     if x1.background is not None:
         x1 = _contiguous(x1)
@@ -43,7 +43,7 @@ def _(x1, x2):
 
 
 @matmul.kernel(Dense, Banded)
-def _(x1, x2):
+def _matmul_dense_banded(x1, x2):
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.batch_shape)
     if x2.background is not None:
         x2 = _contiguous(x2)
@@ -124,7 +124,7 @@ def _resized(shape, axis, size):
 
 
 @matmul.kernel(Banded, Banded)
-def _(x1, x2):
+def _matmul_banded_banded(x1, x2):
     if x1.background is not None or x2.background is not None:
         return matmul.dispatch(*(x if x.background is None else densify(x, "matmul") for x in (x1, x2)))
     diagonals, offsets = band_matmul(x1.diagonals, x1.offsets, x1.core_shape, x2.diagonals, x2.offsets, x2.core_shape)
@@ -137,12 +137,12 @@ def _scales(x) -> bool:
 
 
 @matmul.kernel(Identity, Array, when=lambda x1, x2: _scales(x1))
-def _(x1, x2):
+def _matmul_identity(x1, x2):
     return scaled(x2, x1.scale, vector=x2.ndim == 1)
 
 
 @matmul.kernel(Array, Identity, when=lambda x1, x2: _scales(x2))
-def _(x1, x2):
+def _matmul_array_identity(x1, x2):
     return scaled(x1, x2.scale, vector=x1.ndim == 1)
 
 
@@ -151,13 +151,13 @@ def _scales_pattern(diagonal, x) -> bool:
 
 
 @matmul.kernel(Diagonal, Array, when=lambda x1, x2: _scales_pattern(x1, x2))
-def _(x1, x2):
+def _matmul_diagonal(x1, x2):
     """The rows are scaled, which keeps every pattern."""
     return FUNCTIONS["multiply"](Dense._make((x1.diag[..., :, None],)), x2)
 
 
 @matmul.kernel(Array, Diagonal, when=lambda x1, x2: _scales_pattern(x2, x1))
-def _(x1, x2):
+def _matmul_array_diagonal(x1, x2):
     return FUNCTIONS["multiply"](x1, Dense._make((x2.diag[..., None, :],)))
 
 
@@ -168,7 +168,7 @@ def _are_identities(x1, x2) -> bool:
 
 
 @matmul.kernel(Identity, Identity, when=_are_identities)
-def _(x1, x2):
+def _matmul_identity_identity(x1, x2):
     return Identity._make((x1.scale * x2.scale, None), (x1.shape[-2], x2.shape[-1]))
 
 
@@ -182,22 +182,22 @@ def scaled(x, scale, *, vector=False):
 
 
 @matrix_transpose.kernel(Banded)
-def _(x):
+def _matrix_transpose_banded(x):
     diagonals, offsets = kernel.transpose(x.diagonals, x.offsets)
     entries = diagonals if offsets else x.entries
     return Banded._make((*entries, x.background), (offsets, x.core_shape[::-1]))
 
 
 @matrix_transpose.kernel(Diagonal)
-def _(x):
+def _matrix_transpose_diagonal(x):
     return type(x)._make((*x.entries, x.background), x.core_shape[::-1])
 
 
 @diagonal.kernel(Banded)
-def _(x, *, offset):
+def _diagonal_banded(x, *, offset):
     return Dense._make((x.diagonal(offset),))
 
 
 @matrix_power.kernel(Diagonal, when=lambda x, *, n: n > 0 and has_structural_zeros(x))
-def _(x, *, n):
+def _matrix_power_diagonal(x, *, n):
     return x._rebuild(tuple(e**n for e in x.entries), None)

@@ -27,7 +27,7 @@ _SHORT = 4
 
 
 @reduce_core.kernel(Banded)
-def _(x, *, monoid, axes, keepdims):
+def _reduce_core_banded(x, *, monoid, axes, keepdims):
     background = x.background
     if background is None and not monoid.zero_is_identity(x.dtype):
         background = jnp.zeros((), x.dtype)
@@ -43,7 +43,7 @@ def _(x, *, monoid, axes, keepdims):
 
 
 @squared_deviations.kernel(Banded)
-def _(x, *, mean, monoid, axes, keepdims):
+def _squared_deviations_banded(x, *, mean, monoid, axes, keepdims):
     mean = mean.data
     diagonals = [
         squared_magnitude(d - kernel.at_diagonal(mean, k, x.core_shape))
@@ -125,7 +125,7 @@ def _missing(x, axis):
 
 
 @diff.kernel(Banded, when=lambda x, *, axis, n: axis >= x.ndim - 2)
-def _(x, *, axis, n):
+def _diff_banded(x, *, axis, n):
     columns = axis == x.ndim - 1
     shape = x.core_shape if columns else x.core_shape[::-1]
     diagonals = {k if columns else -k: d for d, k in zip(x.diagonals, x.offsets, strict=True)}

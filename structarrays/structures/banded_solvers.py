@@ -35,7 +35,7 @@ def _parts(x):
 
 
 @solve.kernel(Banded, Array, when=has_structural_zeros)
-def _(x1, x2):
+def _solve_banded(x1, x2):
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
     vector = data.ndim == 1
     b = data[:, None] if vector else data
@@ -49,7 +49,7 @@ def _(x1, x2):
 
 
 @solve.kernel(Diagonal, Array, when=has_structural_zeros)
-def _(x1, x2):
+def _solve_diagonal(x1, x2):
     """A scaling of the rows, which keeps the structure of the right-hand side."""
     remark("a division of each row; O(n) for each column, and the structure of x2 stays")
     divisor, ok = _regular(x1.diag, axis=-1, positive=POSITIVE_DEFINITE in x1.assumptions)
@@ -57,7 +57,7 @@ def _(x1, x2):
 
 
 @solve.kernel(Identity, Array, when=has_structural_zeros)
-def _(x1, x2):
+def _solve_identity(x1, x2):
     remark("a division by one number; the structure of x2 stays")
     divisor, ok = _regular(x1.scale, axis=(), positive=POSITIVE_DEFINITE in x1.assumptions)
     return _quotient(x2, divisor[..., None]), ok
@@ -74,7 +74,7 @@ def _regular(pivots, *, axis, positive=False):
 
 
 @inv.kernel(Banded, when=has_structural_zeros)
-def _(x):
+def _inv_banded(x):
     if x.shape[-1] > SMALL:
         allow_dense(x, "linalg.inv", x.size)
     identity = jnp.eye(x.shape[-1], dtype=x.dtype)
@@ -85,7 +85,7 @@ def _(x):
 
 
 @inv.kernel(Diagonal, when=has_structural_zeros)
-def _(x):
+def _inv_diagonal(x):
     (entries,) = x.entries
     axis = () if type(x) is Identity else -1
     divisor, ok = _regular(entries, axis=axis, positive=POSITIVE_DEFINITE in x.assumptions)
@@ -93,7 +93,7 @@ def _(x):
 
 
 @selected_inverse.kernel(Banded, when=has_structural_zeros)
-def _(x):
+def _selected_inverse_banded(x):
     diagonals, ok = kernel.selected_inverse(*_parts(x))
     if POSITIVE_DEFINITE in x.assumptions:
         ok = ok & kernel.cholesky(*_parts(x))[-1]
@@ -101,7 +101,7 @@ def _(x):
 
 
 @selected_inverse.kernel(Diagonal, when=has_structural_zeros)
-def _(x):
+def _selected_inverse_diagonal(x):
     return inv.dispatch(x)
 
 
@@ -109,14 +109,14 @@ def _(x):
 
 
 @cholesky.kernel(Banded, when=is_banded)
-def _(x, *, upper):
+def _cholesky_banded(x, *, upper):
     ask_for_factors(x, "linalg.cholesky", 1 + max(x._bandwidths()))
     diagonals, offsets, ok = kernel.cholesky(*_parts(x), upper)
     return bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
 
 
 @cholesky.kernel(Diagonal, when=has_structural_zeros)
-def _(x, *, upper):
+def _cholesky_diagonal(x, *, upper):
     (entries,) = x.entries
     pivots, ok = _regular(entries.real, axis=() if type(x) is Identity else -1, positive=True)
     return x._rebuild((jnp.sqrt(pivots).astype(x.dtype),), None), ok
@@ -126,7 +126,7 @@ def _(x, *, upper):
 
 
 @slogdet.kernel(Banded, when=has_structural_zeros)
-def _(x):
+def _slogdet_banded(x):
     below, above = x._bandwidths()
     ask_for_factors(x, "linalg.slogdet", 1 + 2 * below + above)
     sign, logabsdet = kernel.slogdet(*_parts(x))
@@ -134,12 +134,12 @@ def _(x):
 
 
 @slogdet.kernel(Diagonal, when=has_structural_zeros)
-def _(x):
+def _slogdet_diagonal(x):
     return tuple(Dense._make((part,)) for part in determinants.sign_and_logarithm(x.diag, -1))
 
 
 @slogdet.kernel(Identity, when=has_structural_zeros)
-def _(x):
+def _slogdet_identity(x):
     n = x.shape[-1]
     logabsdet = jnp.zeros(x.batch_shape, real_dtype(x.dtype)) if n == 0 else n * jnp.log(jnp.abs(x.scale))
     return Dense._make((determinants.phase(x.scale) ** n,)), Dense._make((logabsdet,))
@@ -149,13 +149,13 @@ det.kernel(Banded, when=has_structural_zeros)(det_by_slogdet)
 
 
 @det.kernel(Diagonal, when=has_structural_zeros)
-def _(x):
+def _det_diagonal(x):
     logarithms = functools.partial(determinants.sign_and_logarithm, axes=-1)
     return Dense._make((determinants.of_parts(functools.partial(jnp.prod, axis=-1), logarithms, x.diag),))
 
 
 @det.kernel(Identity, when=has_structural_zeros)
-def _(x):
+def _det_identity(x):
     return Dense._make((x.scale ** x.shape[-1],))
 
 

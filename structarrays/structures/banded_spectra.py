@@ -29,7 +29,7 @@ def _is_linear(x, **static) -> bool:
 
 
 @eigvalsh.kernel(Banded, when=_is_linear)
-def _(x):
+def _eigvalsh_banded(x):
     w = max(map(abs, x.offsets), default=0)
     if x.shape[-1] <= _DENSE or fills_matrix(x):
         return eigvalsh.dispatch(dense_if_small(x, "linalg.eigvalsh"))
@@ -43,14 +43,14 @@ def _eigenvalues(x):
 
 
 @_eigenvalues.defjvp
-def _(primals, tangents):
+def _eigenvalues_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
     values, vectors = (part._dense() for part in eigh.dispatch(densify(x, "the derivative of linalg.eigvalsh")))
     return spectra.simple(values, x.shape[-1]), _change(vectors, dx, vectors)
 
 
 @svdvals.kernel(Banded, when=_is_linear)
-def _(x):
+def _svdvals_banded(x):
     if not x.offsets:
         return svdvals.dispatch(at_offsets(x, (0,)))
     x = _upper_and_short(x)
@@ -86,7 +86,7 @@ def _singular_values(x):
 
 
 @_singular_values.defjvp
-def _(primals, tangents):
+def _singular_values_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
     parts = svd.dispatch(densify(x, "the derivative of linalg.svdvals"), full_matrices=False)
     u, values, vh = (part._dense() for part in parts)
@@ -147,7 +147,7 @@ norm_and_rank(Banded, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is_
 
 def _by_banded_form(function):
     @function.kernel(Toeplitz, when=lambda x, **static: is_narrow(x))
-    def _(x, **static):
+    def _toeplitz_by_banded_form(x, **static):
         remark("the banded form, of few diagonals")
         return function.dispatch(at_diagonals(x, x.offsets), **static)
 
@@ -158,5 +158,5 @@ del _function
 
 
 @matrix_norm.kernel(Toeplitz, when=lambda x, **static: is_narrow(x) and is_of_singular_values(x, **static))
-def _(x, *, keepdims, ord):
+def _matrix_norm_toeplitz(x, *, keepdims, ord):
     return matrix_norm.dispatch(at_diagonals(x, x.offsets), keepdims=keepdims, ord=ord)

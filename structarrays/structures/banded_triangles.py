@@ -9,12 +9,12 @@ def _no_background(x, *, k):
 
 
 @tril.kernel(Banded, when=_no_background)
-def _(x, *, k):
+def _tril_banded(x, *, k):
     return _keep(x, [offset for offset in x.offsets if offset <= k])
 
 
 @triu.kernel(Banded, when=_no_background)
-def _(x, *, k):
+def _triu_banded(x, *, k):
     return _keep(x, [offset for offset in x.offsets if offset >= k])
 
 

@@ -214,17 +214,17 @@ structurally_zero = Registry("structurally_zero")
 
 
 @structurally_zero.kernel(Array)
-def _(x):
+def _structurally_zero_array(x):
     return False
 
 
 @structurally_zero.kernel(Banded)
-def _(x):
+def _structurally_zero_banded(x):
     return not x.offsets and x.background is None
 
 
 @structurally_zero.kernel(LowRank)
-def _(x):
+def _structurally_zero_low_rank(x):
     return x.rank == 0
 
 
@@ -265,7 +265,7 @@ def _sum_of_products(pairs, shape, dtype):
 
 
 @matmul.kernel(Block, Dense)
-def _(x1, x2):
+def _matmul_block_dense(x1, x2):
     if x2.ndim == 1:
         return Dense._make((matmul.dispatch(x1, Dense._make((x2.data[:, None],)))._dense()[..., 0],))
     pieces = [Dense._make((piece,)) for piece in cut(x2.data, x1.widths, -2)]
@@ -278,7 +278,7 @@ def _(x1, x2):
 
 
 @matmul.kernel(Dense, Block)
-def _(x1, x2):
+def _matmul_dense_block(x1, x2):
     if x1.ndim == 1:
         return Dense._make((matmul.dispatch(Dense._make((x1.data[None, :],)), x2)._dense()[..., 0, :],))
     pieces = [Dense._make((piece,)) for piece in cut(x1.data, x2.heights, -1)]
@@ -291,7 +291,7 @@ def _(x1, x2):
 
 
 @matmul.kernel(Block, Block, when=lambda x1, x2: x1.widths == x2.heights)
-def _(x1, x2):
+def _matmul_block_block(x1, x2):
     def block_at(row, column):
         pairs = [(a, b) for a, b in zip(row, column, strict=True) if not is_zero(a) and not is_zero(b)]
         batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
@@ -319,23 +319,23 @@ def _mapped(function, *arrays):
 
 
 @matrix_transpose.kernel(Block)
-def _(x):
+def _matrix_transpose_block(x):
     p, q = x.meta
     return Block._make(tuple(matrix_transpose(b) for column in zip(*x.blocks, strict=True) for b in column), (q, p))
 
 
 @scale.kernel(Block)
-def _(x, factor):
+def _scale_block(x, factor):
     return x._with_parts(factor)
 
 
 @real.kernel(Block, when=lambda x: x.dtype.kind == "c")
-def _(x):
+def _real_block(x):
     return _mapped(real, x)
 
 
 @imag.kernel(Block, when=lambda x: x.dtype.kind == "c")
-def _(x):
+def _imag_block(x):
     return _mapped(imag, x)
 
 
@@ -344,7 +344,7 @@ def _cut_alike(x, y) -> bool:
 
 
 @merge_pair.kernel(Block, Block, when=_cut_alike)
-def _(x, y):
+def _merge_pair_block_block(x, y):
     return _mapped(_added, x, y)
 
 
@@ -355,7 +355,7 @@ def _added(a, b):
 
 
 @merge_pair.kernel(Block, Banded, when=lambda x, y: y.background is None)
-def _(x, y):
+def _merge_pair_block_banded(x, y):
     """A band, cut as the blocks are."""
     slices = [
         [("slice", s, n, 1) for s, n in zip(starts(sizes), sizes, strict=True)] for sizes in (x.heights, x.widths)
@@ -366,12 +366,12 @@ def _(x, y):
 
 
 @hadamard_pair.kernel(Block, Block, when=_cut_alike)
-def _(x, y):
+def _hadamard_pair_block_block(x, y):
     return _mapped(lambda a, b: a if is_zero(a) else b if is_zero(b) else multiply.dispatch(a, b), x, y)
 
 
 @elements.kernel(Block)
-def _(x, i, j):
+def _elements_block(x, i, j):
     shape = jnp.broadcast_shapes(i.shape, j.shape)
     result = jnp.zeros((*x.shape[:-2], *shape), x.dtype)
     for row, top in zip(x.blocks, starts(x.heights), strict=True):
@@ -385,7 +385,7 @@ def _(x, i, j):
 
 
 @squared_norms.kernel(Block)
-def _(x, *, axes):
+def _squared_norms_block(x, *, axes):
     norms = [[squared_norms.choose((b,), {}).run(b, axes=axes) for b in row] for row in x.blocks]
     if axes == (-1,):
         return jnp.concatenate([sum(row[1:], row[0]) for row in norms], axis=-1)
@@ -397,7 +397,7 @@ def _(x, *, axes):
 
 
 @select_lines.kernel(Block)
-def _(x, key, axis):
+def _select_lines_block(x, key, axis):
     if axis == -1:
         rows = select_lines.choose((x,), {}).run(matrix_transpose.dispatch(x), key, -2)
         return matrix_transpose.dispatch(rows)
@@ -457,8 +457,8 @@ def _joins(x, y, *, axis) -> bool:
     return x.shape[:-2] == y.shape[:-2] and 0 < size and stored(x) + stored(y) < size
 
 
-@concat_pair.kernel(Array, Array, when=_joins)
-def _(x, y, *, axis):
+@concat_pair.kernel(Array, Array, when=_joins, before="concat_pair_by_sparse_form")
+def _concat_pair_as_block(x, y, *, axis):
     if axis == -1:
         x, y = matrix_transpose(x), matrix_transpose(y)
     rows = [z.blocks if type(z) is Block else ((as_matrix(z),),) for z in (x, y)]

@@ -112,7 +112,7 @@ def _is_block_tridiagonal(x, **static) -> bool:
 
 
 @cholesky.kernel(BlockBanded, when=_is_block_tridiagonal)
-def _(x, *, upper):
+def _cholesky_block_banded_if_is_block_tridiagonal(x, *, upper):
     """A block bidiagonal matrix, of the Hermitian part."""
     lower, diagonal, above = tridiagonal_form(x)
     diagonal, above = kernel.hermitian_part(lower, diagonal, above)
@@ -133,7 +133,7 @@ def _is_factored_by_blocks(x, *others, **static) -> bool:
 
 
 @lu_factor.kernel(BlockBanded, when=_is_factored_by_blocks)
-def _(a):
+def _lu_factor_block_banded(a):
     factors, exchanges, right = kernel.lu(*tridiagonal_form(a))
     count, m = a.grid[0], a.block_shape[0]
     blocks = {-1: factors[..., m:, :], 0: factors[..., :m, :], 1: right[..., :m], 2: right[..., m:]}
@@ -149,7 +149,7 @@ def _is_block_factor(a, *others, **static) -> bool:
 
 
 @lu_solve.kernel(BlockBanded, Array, Array, when=_is_block_factor)
-def _(a, piv, b, *, trans):
+def _lu_solve_block_banded(a, piv, b, *, trans):
     count, m = a.grid[0], a.block_shape[0]
     stored = dict(zip(a.offsets, a.blocks, strict=True))
 
@@ -168,7 +168,7 @@ def _(a, piv, b, *, trans):
 
 
 @solve_triangular.kernel(BlockBanded, Array, when=has_near_blocks)
-def _(a, b, *, trans, lower, unit_diagonal):
+def _solve_triangular_block_banded(a, b, *, trans, lower, unit_diagonal):
     if trans:
         a, lower = transposed(a, trans), not lower
 
@@ -214,12 +214,15 @@ def banded_form(x) -> Banded:
     return bands(diagonals, offsets, x.core_shape)._assuming(x.assumptions)
 
 
+_BY_SPARSE_FORM = "block_banded_by_sparse_form"
+
+
 def _by_banded_form(function, when):
     """Register for a function that matrices of few bands leave it to these, unless it has a kernel for blocks."""
     others = (Array,) if function is solve else ()
 
-    @function.kernel(BlockBanded, *others, when=when)
-    def _(x, *rest, **static):
+    @function.kernel(BlockBanded, *others, when=when, before=_BY_SPARSE_FORM)
+    def _block_banded_by_banded_form(x, *rest, **static):
         remark("the banded form of the blocks")
         return function.dispatch(banded_form(x), *rest, **static)
 
@@ -234,15 +237,15 @@ del _function
 # ---- in blocks, before these -------------------------------------------------------------------------------------------
 
 
-@solve.kernel(BlockBanded, Array, when=is_solved_by_blocks)
-def _(x1, x2):
+@solve.kernel(BlockBanded, Array, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)
+def _solve_block_banded(x1, x2):
     definite = POSITIVE_DEFINITE in x1.assumptions
     remark(kernel.explanation(x1.block_shape[0] * _width(x1), definite))
     return solved(x1, x2, _solution)
 
 
-@inv.kernel(BlockBanded, when=is_solved_by_blocks)
-def _(x):
+@inv.kernel(BlockBanded, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)
+def _inv_block_banded(x):
     """Full, so that it is not formed."""
     return checked_inverse(x)
 
@@ -251,13 +254,13 @@ def _slogdet(x):
     return kernel.slogdet(*tridiagonal_form(x), POSITIVE_DEFINITE in x.assumptions)
 
 
-@slogdet.kernel(BlockBanded, when=_has_determinant_by_blocks)
-def _(x):
+@slogdet.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)
+def _slogdet_block_banded(x):
     remark("elimination of blocks, with pivots if nothing is assumed; O(n m**2) for blocks of m rows")
     return tuple(Dense._make((part,)) for part in _slogdet(x))
 
 
-det.kernel(BlockBanded, when=_has_determinant_by_blocks)(det_by_slogdet)
+det.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)(det_by_slogdet)
 
 
 # ---- factors and elements ----------------------------------------------------------------------------------------------
@@ -266,36 +269,36 @@ det.kernel(BlockBanded, when=_has_determinant_by_blocks)(det_by_slogdet)
 @matrix_norm.kernel(
     BlockBanded, when=lambda x, **static: _has_spectrum_by_bands(x) and is_of_singular_values(x, **static)
 )
-def _(x, *, keepdims, ord):
+def _matrix_norm_block_banded(x, *, keepdims, ord):
     return matrix_norm.dispatch(banded_form(x), keepdims=keepdims, ord=ord)
 
 
 @cholesky.kernel(BlockBanded, when=lambda x, *, upper: _has_few_bands(x) and not _is_block_tridiagonal(x))
-def _(x, *, upper):
+def _cholesky_block_banded_if_has_few_bands(x, *, upper):
     remark("the banded form of the blocks")
     return cholesky.dispatch(banded_form(x), upper=upper)
 
 
 @selected_inverse.kernel(BlockBanded, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
-def _(x):
+def _selected_inverse_block_banded_if_background(x):
     """Those of the dense form, or of the one that has a kernel, at the places of the blocks."""
     return _restricted(densify(x, "linalg.selected_inverse"), x)
 
 
 @selected_inverse.kernel(BlockBanded, when=has_few_blocks)
-def _(x):
+def _selected_inverse_block_banded_if_has_few_blocks(x):
     remark("the sparse form of the blocks")
     return _restricted(to_sparse(x), x)
 
 
 @selected_inverse.kernel(BlockBanded, when=_has_few_bands)
-def _(x):
+def _selected_inverse_block_banded_if_has_few_bands(x):
     remark("the banded form of the blocks")
     return _restricted(banded_form(x), x)
 
 
 @selected_inverse.kernel(BlockBanded, when=_has_determinant_by_blocks)
-def _(x):
+def _selected_inverse_block_banded_if_has_determinant_by_blocks(x):
     """The transpose of the derivative of the logarithm of the determinant."""
     remark("the derivative of the determinant, by elimination of blocks")
     stored, (m, n) = dict(zip(x.offsets, x.blocks, strict=True)), x.block_shape

@@ -53,7 +53,7 @@ def _data(arrays):
 
 
 @solve.kernel(BlockDiagonal, Array, when=has_square_blocks)
-def _(x1, x2):
+def _solve_block_diagonal(x1, x2):
     remark("a system with each block; O(m**3) for blocks of m rows, all of one size together")
     return solved_by_blocks(solve, x1, x2)
 
@@ -73,7 +73,7 @@ def solved_by_blocks(function, a, b, **static):
 
 
 @solve.kernel(BlockDiagonal, BlockDiagonal, when=lambda x1, x2: has_square_blocks(x1) and multiply_by_blocks(x1, x2))
-def _(x1, x2):
+def _solve_block_diagonal_block_diagonal(x1, x2):
     """Where the right-hand side is cut as the matrix is, so is the solution."""
     kept, other = common_cuts(x1, x2)
     x1, x2 = regroup(x1, kept)._assuming(x1.assumptions), regroup(x2, other)
@@ -84,7 +84,7 @@ def _(x1, x2):
 
 
 @solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: has_square_blocks(x1) and _square_diagonal(x2))
-def _(x1, x2):
+def _solve_block_diagonal_diagonal(x1, x2):
     return solve.dispatch(x1, restrict(x2, x1))
 
 
@@ -93,13 +93,13 @@ def _square_diagonal(x) -> bool:
 
 
 @inv.kernel(BlockDiagonal, when=has_square_blocks)
-def _(x):
+def _inv_block_diagonal(x):
     results, flags = zip(*(inv.dispatch(b) for b in stacks(x)), strict=True)
     return x._rebuild(tuple(_data(results)), None), all_of(flags)
 
 
 @cholesky.kernel(BlockDiagonal, when=has_square_blocks)
-def _(x, *, upper):
+def _cholesky_block_diagonal(x, *, upper):
     results, flags = zip(*(cholesky.dispatch(b, upper=upper) for b in stacks(x)), strict=True)
     return x._rebuild(tuple(_data(results)), None), all_of(flags)
 
@@ -111,7 +111,7 @@ def _tall_or_wide(x, *, mode) -> bool:
 
 
 @qr.kernel(BlockDiagonal, when=_tall_or_wide)
-def _(x, *, mode):
+def _qr_block_diagonal(x, *, mode):
     factors = [_data(qr.dispatch(b, mode=mode)) if min(b.shape[-2:]) else _empty_factors(b) for b in stacks(x)]
     return tuple(block_diagonal(parts) for parts in zip(*factors, strict=True))
 
@@ -125,7 +125,7 @@ def _empty_factors(b):
 
 
 @det.kernel(BlockDiagonal, when=has_square_blocks)
-def _(x):
+def _det_block_diagonal(x):
     def multiplied(x):
         return jnp.prod(jnp.concatenate([det.dispatch(b).data for b in stacks(x)], axis=-1), axis=-1)
 
@@ -133,7 +133,7 @@ def _(x):
 
 
 @slogdet.kernel(BlockDiagonal, when=has_square_blocks)
-def _(x):
+def _slogdet_block_diagonal(x):
     signs, logs = zip(*(_data(slogdet.dispatch(b)) for b in stacks(x)), strict=True)
     sign = functools.reduce(jnp.multiply, [jnp.prod(s, axis=-1) for s in signs])
     return Dense._make((sign,)), Dense._make((sum(jnp.sum(v, axis=-1) for v in logs),))
@@ -148,24 +148,24 @@ def _in_a_row(parts):
 
 
 @eigvals.kernel(BlockDiagonal, when=has_square_blocks)
-def _(x):
+def _eigvals_block_diagonal(x):
     return Dense._make((_in_a_row([eigvals.dispatch(b).data for b in stacks(x)]),))
 
 
 @eig.kernel(BlockDiagonal, when=has_square_blocks)
-def _(x):
+def _eig_block_diagonal(x):
     """Eigenvalues may have any order, so that the eigenvectors are block diagonal."""
     values, vectors = zip(*(_data(eig.dispatch(b)) for b in stacks(x)), strict=True)
     return Dense._make((_in_a_row(values),)), x._rebuild(tuple(vectors), None)
 
 
 @eigvalsh.kernel(BlockDiagonal, when=has_square_blocks)
-def _(x):
+def _eigvalsh_block_diagonal(x):
     return Dense._make((jnp.sort(_in_a_row([eigvalsh.dispatch(b).data for b in stacks(x)]), axis=-1),))
 
 
 @eigh.kernel(BlockDiagonal, when=has_square_blocks)
-def _(x):
+def _eigh_block_diagonal(x):
     """The eigenvectors are those of the blocks, sorted as the eigenvalues are."""
     values, vectors = zip(*(_data(eigh.dispatch(b)) for b in stacks(x)), strict=True)
     values, order = in_order(_in_a_row(values), x.dtype)
@@ -181,7 +181,7 @@ def _singular_values(x):
 
 
 @svdvals.kernel(BlockDiagonal, when=_zero_outside)
-def _(x):
+def _svdvals_block_diagonal(x):
     values = _in_a_row(_singular_values(x)).astype(real_dtype(x.dtype))
     zeros = min(x.core_shape) - values.shape[-1]  # tall blocks beside wide ones: some directions belong to none
     values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, zeros)])
@@ -189,7 +189,7 @@ def _(x):
 
 
 @svd.kernel(BlockDiagonal, when=lambda x, *, full_matrices: has_square_blocks(x))
-def _(x, *, full_matrices):
+def _svd_block_diagonal(x, *, full_matrices):
     u, s, vh = zip(*(_data(svd.dispatch(b, full_matrices=False)) for b in stacks(x)), strict=True)
     s, order = in_order(_in_a_row(s), x.dtype, descending=True)
     return product(x._rebuild(tuple(u), None), order.mT), s, product(order, x._rebuild(tuple(vh), None))

@@ -56,13 +56,19 @@ def _is_small(x, *args) -> bool:
 
 
 @solve.kernel(Block, Array, when=_is_small)
-def _(x1, x2):
+def _solve_block_if_is_small(x1, x2):
     remark(f"the dense form, of at most {SMALL} rows")
     return solve.dispatch(to_dense(x1), x2)
 
 
+def _by_dense_form(function):
+    @function.kernel(Block, when=_is_small)
+    def _small_block_by_dense_form(x):
+        return function.dispatch(to_dense(x))
+
+
 for _function in (inv, det, slogdet):
-    _function.kernel(Block, when=_is_small)(lambda x, _function=_function: _function.dispatch(to_dense(x)))
+    _by_dense_form(_function)
 del _function
 
 
@@ -214,7 +220,7 @@ def _schur(x1, b):
 
 
 @solve.kernel(Block, Array, when=_is_conformal)
-def _(x1, x2):
+def _solve_block_if_is_conformal(x1, x2):
     remark(
         "block elimination by Schur complements, first of blocks that change no others or have solvers of their own, and a look at the "
         "residual; systems with the blocks on the diagonal"
@@ -223,7 +229,7 @@ def _(x1, x2):
 
 
 @inv.kernel(Block, when=lambda x: _is_conformal(x) and stays_inverse(x))
-def _(x):
+def _inv_block(x):
     return checked_inverse(x)
 
 
@@ -306,7 +312,7 @@ def _condition(a, rows, weights):
 
 
 @slogdet.kernel(Block, when=_is_conformal)
-def _(x):
+def _slogdet_block(x):
     return by_parts_or_dense(slogdet.dispatch, x, _by_pivots(_logarithms))
 
 
@@ -334,6 +340,6 @@ def _logarithms(pivots):
 
 
 @det.kernel(Block, when=_is_conformal)
-def _(x):
+def _det_block(x):
     (result,) = by_parts_or_dense(det.dispatch, x, _by_pivots(_determinant))
     return result

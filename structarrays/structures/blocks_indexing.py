@@ -23,7 +23,7 @@ def _are_contiguous(x, *, operands, key) -> bool:
 
 
 @index.kernel(BlockDiagonal, when=_are_contiguous)
-def _(x, *, operands, key):
+def _index_block_diagonal(x, *, operands, key):
     """What is left of each block: a block again, without rows or columns where the slice leaves none."""
     (_, row, m, _), (_, column, n, _) = key
     parts = []
@@ -53,7 +53,7 @@ def _are_whole_blocks(x, *, operands, key) -> bool:
 
 
 @index.kernel(BlockBanded, when=_are_whole_blocks)
-def _(x, *, operands, key):
+def _index_block_banded(x, *, operands, key):
     (height, width), (_, row, m, _), (_, column, n, _) = x.block_shape, *key
     row, column, grid = row // height, column // width, (m // height, n // width)
     kept = {}
@@ -72,7 +72,7 @@ def _(x, *, operands, key):
 
 
 @write_entries.kernel(Blocks)
-def _(x, items, value, owned):
+def _write_entries_blocks(x, items, value, owned):
     """Entries, or a box of them, within one block; or single entries of several. Others may need further block diagonals."""
     batch, (rows, columns) = items[:-2], items[-2:]
     if not indexing.is_basic(batch):

@@ -31,12 +31,12 @@ def grid_form(x, block) -> BlockBanded | None:
 
 
 @on_grid.kernel(BlockBanded)
-def _(x, block):
+def _on_grid_block_banded(x, block):
     return x if _fits(x.block_shape, block) else None
 
 
 @on_grid.kernel(BlockDiagonal)
-def _(x, block):
+def _on_grid_block_diagonal(x, block):
     if is_uniform(x) and _fits(x.meta[0][1:], block):
         return from_uniform(x)
     block = _square(block)
@@ -52,7 +52,7 @@ def _(x, block):
 
 
 @on_grid.kernel(Banded)
-def _(x, block):
+def _on_grid_banded(x, block):
     block = _square(block)
     if block is None or not _divides(block, x.core_shape):
         return None
@@ -88,7 +88,7 @@ def _mostly_full(offsets, shape, block) -> bool:
 
 
 @join_pair.kernel(Fill, Blocks, when=lambda x, y: len(x.meta) >= 2)
-def _(x, y):
+def _join_pair_fill_blocks(x, y):
     data, batch = x._constant_data(), x.shape[:-2]
     kept = len(y.batch_shape)
     entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y._gather(data), y.entries, strict=True))
@@ -96,7 +96,7 @@ def _(x, y):
 
 
 @join_pair.kernel(BlockDiagonal, BlockDiagonal)
-def _(x, y):
+def _join_pair_block_diagonal_block_diagonal(x, y):
     (rows, columns), n = cuts(x), x.shape[-1] + 1
     other_rows, other_columns = cuts(y)
     _, kept, other_kept = np.intersect1d(
@@ -106,7 +106,7 @@ def _(x, y):
 
 
 @join_pair.kernel(BlockDiagonal, Banded)
-def _(x, y):
+def _join_pair_block_diagonal_banded(x, y):
     kept = _cuts_between(x.meta, y.offsets, y.core_shape)
     blocks = len(cuts(x)[0]) - 1
     if len(kept) <= blocks and is_uniform(x) and grid_form(y, x.meta[0][1:]) is not None:
@@ -134,7 +134,7 @@ def _cuts_between(meta, offsets, shape) -> np.ndarray:
 @join_pair.kernel(BlockBanded, Banded)
 @join_pair.kernel(BlockBanded, BlockBanded)
 @join_pair.kernel(BlockBanded, BlockDiagonal)
-def _(x, y):
+def _join_pair_block_banded_banded(x, y):
     other = grid_form(y, x.block_shape)
     offsets = x.offsets if other is None else tuple(sorted({*x.offsets, *other.offsets}))
     if other is None or (len(offsets) > len(x.offsets) and _mostly_full(offsets, x.core_shape, x.block_shape)):
@@ -156,13 +156,13 @@ def _both_dense(x, y):
 
 @meet_pair.kernel(Blocks, Banded)
 @meet_pair.kernel(Blocks, Blocks)
-def _(x, y):
+def _meet_pair_blocks_banded(x, y):
     """The narrower pattern of both, where both are zero outside of theirs."""
     return restrict(x, y) if is_zero_outside(y) and _stored(y) < _stored(x) else x
 
 
 @meet_pair.kernel(BlockBanded, BlockBanded, when=lambda x, y: x.meta[1:3] == y.meta[1:3] and is_zero_outside(y))
-def _(x, y):
+def _meet_pair_block_banded_block_banded(x, y):
     return at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
 
 
@@ -172,13 +172,13 @@ def _stored(x) -> int:
 
 
 @restrict_to.kernel(Blocks, Banded)
-def _(x, y):
+def _restrict_to_blocks_banded(x, y):
     diagonals = [diagonal_of(x, k) for k in y.offsets]
     return bands(diagonals, y.offsets, x.core_shape, x.background, dtype=x.dtype, batch=x.batch_shape)
 
 
 @restrict_to.kernel(Banded, Blocks)
-def _(x, y):
+def _restrict_to_banded_blocks(x, y):
     """By one look at each diagonal, aligned with the rows: an expression that fuses, where an index array is a gather."""
     m = x.core_shape[0]
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None, None, None]

@@ -24,7 +24,7 @@ from .diagonal import Diagonal
 
 
 @matmul.kernel(Blocks, Dense, when=has_structural_zeros)
-def _(x1, x2):
+def _matmul_blocks_dense(x1, x2):
     vector = x2.ndim == 1
     data = x2.data[:, None] if vector else x2.data
     shape = (*jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2]), x1.shape[-2], data.shape[-1])
@@ -38,7 +38,7 @@ def _(x1, x2):
 
 
 @matmul.kernel(Dense, Blocks, when=lambda x1, x2: has_structural_zeros(x2))
-def _(x1, x2):
+def _matmul_dense_blocks(x1, x2):
     vector = x1.ndim == 1
     data = x1.data[None, :] if vector else x1.data
     shape = (*jnp.broadcast_shapes(data.shape[:-2], x2.batch_shape), data.shape[-2], x2.shape[-1])
@@ -92,7 +92,7 @@ def multiply_by_blocks(x1, x2) -> bool:
 
 
 @matmul.kernel(BlockDiagonal, BlockDiagonal, when=multiply_by_blocks)
-def _(x1, x2):
+def _matmul_block_diagonal_block_diagonal(x1, x2):
     kept, other = common_cuts(x1, x2)
     pairs, stored = (side_by_side(regroup(a, kept), regroup(b, other)) for a, b in ((x1, x2), map(indicator, (x1, x2))))
 
@@ -125,7 +125,7 @@ def _scales_columns(x1, x2) -> bool:
 
 
 @matmul.kernel(Blocks, Diagonal, when=_scales_columns)
-def _(x1, x2):
+def _matmul_blocks_diagonal(x1, x2):
     return FUNCTIONS["multiply"](x1, Dense._make((x2.diag[..., None, :],)))
 
 
@@ -151,7 +151,7 @@ def _share_a_grid(x1, x2) -> bool:
 @matmul.kernel(Blocks, BlockBanded, when=_share_a_grid)
 @matmul.kernel(Blocks, Banded, when=_share_a_grid)
 @matmul.kernel(Banded, Blocks, when=_share_a_grid)
-def _(x1, x2):
+def _matmul_block_banded_blocks(x1, x2):
     """Offsets of block diagonals add as those of diagonals do."""
     (a, b), (stored_a, stored_b) = _on_common_grid(x1, x2), _on_common_grid(indicator(x1), indicator(x2))
     grid = (a.grid[0], b.grid[1])
@@ -171,18 +171,18 @@ def _(x1, x2):
 
 
 @matrix_transpose.kernel(BlockDiagonal)
-def _(x):
+def _matrix_transpose_block_diagonal(x):
     return BlockDiagonal._make((*(b.mT for b in x.blocks), x.background), tuple((k, w, h) for k, h, w in x.meta))
 
 
 @matrix_transpose.kernel(BlockBanded)
-def _(x):
+def _matrix_transpose_block_banded(x):
     meta = (tuple(-k for k in x.offsets[::-1]), x.grid[::-1], x.block_shape[::-1])
     return BlockBanded._make((*(b.mT for b in x.blocks[::-1]), x.background), meta)
 
 
 @diagonal.kernel(Blocks)
-def _(x, *, offset):
+def _diagonal_blocks(x, *, offset):
     return Dense._make((diagonal_of(x, offset),))
 
 
@@ -191,12 +191,12 @@ def _no_background(x, *, k):
 
 
 @tril.kernel(Blocks, when=_no_background)
-def _(x, *, k):
+def _tril_blocks(x, *, k):
     return _masked(x, lambda i, j: j - i <= k)
 
 
 @triu.kernel(Blocks, when=_no_background)
-def _(x, *, k):
+def _triu_blocks(x, *, k):
     return _masked(x, lambda i, j: j - i >= k)
 
 
@@ -207,12 +207,12 @@ def _masked(x, keeps):
 
 
 @tril.kernel(BlockBanded, when=_no_background)
-def _(x, *, k):
+def _tril_block_banded(x, *, k):
     kept = [d for d, run in zip(x.offsets, x.runs, strict=True) if run.distances[0] <= k]
     return _masked(at_offsets(x, kept), lambda i, j: j - i <= k) if kept else at_offsets(x, kept)
 
 
 @triu.kernel(BlockBanded, when=_no_background)
-def _(x, *, k):
+def _triu_block_banded(x, *, k):
     kept = [d for d, run in zip(x.offsets, x.runs, strict=True) if run.distances[1] >= k]
     return _masked(at_offsets(x, kept), lambda i, j: j - i >= k) if kept else at_offsets(x, kept)

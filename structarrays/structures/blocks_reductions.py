@@ -15,7 +15,7 @@ from .blocks import Blocks, missing
 
 
 @reduce_core.kernel(Blocks)
-def _(x, *, monoid, axes, keepdims):
+def _reduce_core_blocks(x, *, monoid, axes, keepdims):
     background = x.background
     if background is None and not monoid.zero_is_identity(x.dtype):
         background = jnp.zeros((), x.dtype)
@@ -33,7 +33,7 @@ def _(x, *, monoid, axes, keepdims):
 
 
 @squared_deviations.kernel(Blocks)
-def _(x, *, mean, monoid, axes, keepdims):
+def _squared_deviations_blocks(x, *, mean, monoid, axes, keepdims):
     mean = mean.data
     entries = [squared_magnitude(e - m) for e, m in zip(x.entries, x._gather(mean), strict=True)]
     background = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None, None]

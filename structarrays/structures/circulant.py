@@ -132,7 +132,7 @@ class Circulant(Toeplitz):
 
 
 @elements.kernel(Circulant)
-def _(x, i, j):
+def _elements_circulant(x, i, j):
     n = x.c.shape[-1]
     place = i - j
     return x.c.at[..., jnp.where(place < 0, place + n, place)].get(mode="promise_in_bounds")
@@ -142,14 +142,14 @@ def _(x, i, j):
 
 
 @join_pair.kernel(Circulant, Identity)
-def _(x, y):
+def _join_pair_circulant_identity(x, y):
     background = jnp.zeros((), y.dtype) if y.background is None else y.background
     first = jnp.arange(x.c.shape[-1]) == 0
     return x, x._rebuild((jnp.where(first, y.scale[..., None], background[..., None]),), None)
 
 
 @join_pair.kernel(Fill, Circulant, when=lambda x, y: len(x.meta) >= 2)
-def _(x, y):
+def _join_pair_fill_circulant(x, y):
     return y._rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.c.shape[-1])),), None), y
 
 

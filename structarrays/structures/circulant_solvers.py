@@ -30,22 +30,22 @@ from .toeplitz_products import times_dense
 
 
 @matmul.kernel(Circulant, Dense)
-def _(x1, x2):
+def _matmul_circulant_dense(x1, x2):
     return times_dense(lambda data: kernel.matmul(x1.c, data), x2.data)
 
 
 @matmul.kernel(Circulant, Circulant)
-def _(x1, x2):
+def _matmul_circulant_circulant(x1, x2):
     return Circulant._make((kernel.matmul(x1.c, x2.c[..., None])[..., 0],))
 
 
 @matrix_power.kernel(Circulant, when=lambda x, *, n: n > 1)
-def _(x, *, n):
+def _matrix_power_circulant(x, *, n):
     return Circulant._make((kernel.from_spectrum(kernel.spectrum(x.c) ** n, x.c),))
 
 
 @solve.kernel(Circulant, Array)
-def _(x1, x2):
+def _solve_circulant(x1, x2):
     remark("Fourier transforms, whose vectors are the eigenvectors; O(n log(n)) for each column")
     reciprocals, ok = _reciprocals(x1)
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
@@ -53,13 +53,13 @@ def _(x1, x2):
 
 
 @solve.kernel(Circulant, Circulant)
-def _(x1, x2):
+def _solve_circulant_circulant(x1, x2):
     reciprocals, ok = _reciprocals(x1)
     return Circulant._make((kernel.apply_spectrum(reciprocals, x2.c[..., None])[..., 0],)), ok
 
 
 @inv.kernel(Circulant)
-def _(x):
+def _inv_circulant(x):
     reciprocals, ok = _reciprocals(x)
     return Circulant._make((kernel.from_spectrum(reciprocals, x.c),)), ok
 
@@ -91,22 +91,22 @@ def pseudo_reciprocals(x, rtol):
 
 
 @det.kernel(Circulant)
-def _(x):
+def _det_circulant(x):
     return Dense._make((kernel.det(x.c),))
 
 
 @slogdet.kernel(Circulant)
-def _(x):
+def _slogdet_circulant(x):
     return tuple(Dense._make((part,)) for part in kernel.slogdet(x.c))
 
 
 @eigvals.kernel(Circulant)
-def _(x):
+def _eigvals_circulant(x):
     return Dense._make((kernel.full_spectrum(x.c).astype(complex_dtype(x.dtype)),))
 
 
 @eigvalsh.kernel(Circulant)
-def _(x):
+def _eigvalsh_circulant(x):
     return Dense._make((jnp.sort(kernel.full_spectrum(x.c).real, axis=-1),))
 
 
@@ -116,7 +116,7 @@ def _singular_values(x):
 
 
 @svdvals.kernel(Circulant)
-def _(x):
+def _svdvals_circulant(x):
     return Dense._make((jnp.flip(jnp.sort(_singular_values(x), axis=-1), axis=-1),))
 
 

@@ -38,28 +38,28 @@ def phase(z):
 
 
 @eigvals.kernel(Diagonal, when=has_structural_zeros)
-def _(x):
+def _eigvals_diagonal(x):
     return Dense._make((x.diag.astype(complex_dtype(x.dtype)),))
 
 
 @eig.kernel(Diagonal, when=has_structural_zeros)
-def _(x):
+def _eig_diagonal(x):
     return eigvals.dispatch(x), identity(_ones(x, complex_dtype(x.dtype)), x.core_shape)
 
 
 @eigvalsh.kernel(Diagonal, when=has_structural_zeros)
-def _(x):
+def _eigvalsh_diagonal(x):
     return Dense._make((jnp.sort(x.diag.real, axis=-1),))
 
 
 @eigh.kernel(Diagonal, when=has_structural_zeros)
-def _(x):
+def _eigh_diagonal(x):
     values, order = in_order(x.diag.real, x.dtype)
     return values, order.mT
 
 
 @eigh.kernel(Identity, when=has_structural_zeros)
-def _(x):
+def _eigh_identity(x):
     return Dense._make((x.diag.real,)), identity(_ones(x), x.core_shape)
 
 
@@ -67,17 +67,17 @@ def _(x):
 
 
 @svdvals.kernel(Diagonal, when=has_structural_zeros)
-def _(x):
+def _svdvals_diagonal(x):
     return Dense._make((jnp.flip(jnp.sort(jnp.abs(x.diag), axis=-1), axis=-1),))
 
 
 @svdvals.kernel(Identity, when=has_structural_zeros)
-def _(x):
+def _svdvals_identity(x):
     return Dense._make((jnp.abs(x.diag),))
 
 
 @svd.kernel(Diagonal, when=has_structural_zeros)
-def _(x, *, full_matrices):
+def _svd_diagonal(x, *, full_matrices):
     """``U = phases P`` and ``Vh = P^T``, where P sorts; what is longer has unit vectors more, or zeros."""
     (m, n), k = x.core_shape, min(x.core_shape)
     values, order = in_order(jnp.abs(x.diag), x.dtype, descending=True)
@@ -94,7 +94,7 @@ def _(x, *, full_matrices):
 
 
 @svd.kernel(Identity, when=has_structural_zeros)
-def _(x, *, full_matrices):
+def _svd_identity(x, *, full_matrices):
     (m, n), k = x.core_shape, min(x.core_shape)
     columns, rows = (m, n) if full_matrices else (k, k)
     u = identity(phase(x.scale), (m, columns))
@@ -102,7 +102,7 @@ def _(x, *, full_matrices):
 
 
 @matrix_norm.kernel(Diagonal, when=lambda x, **static: has_structural_zeros(x) and is_of_singular_values(x, **static))
-def _(x, *, keepdims, ord):
+def _matrix_norm_diagonal(x, *, keepdims, ord):
     return norm(jnp.abs(x.diag), keepdims=keepdims, ord=ord)
 
 
@@ -115,7 +115,7 @@ def _is_large(x, rtol):
 
 
 @matrix_rank.kernel(Diagonal, when=has_structural_zeros)
-def _(x, *, rtol):
+def _matrix_rank_diagonal(x, *, rtol):
     large = _is_large(x, rtol)
     if type(x) is Identity:
         return Dense._make((large.astype(int) * min(x.core_shape),))
@@ -123,7 +123,7 @@ def _(x, *, rtol):
 
 
 @pinv.kernel(Diagonal, when=has_structural_zeros)
-def _(x, *, rtol):
+def _pinv_diagonal(x, *, rtol):
     large = _is_large(x, rtol)
     (entries,) = x.entries
     # NaN is not large, but does not vanish either.
@@ -135,7 +135,7 @@ def _(x, *, rtol):
 
 
 @qr.kernel(Diagonal, when=has_structural_zeros)
-def _(x, *, mode):
+def _qr_diagonal(x, *, mode):
     (m, n), k = x.core_shape, min(x.core_shape)
     inner = m if mode == "complete" else k
     (entries,) = x.entries

@@ -55,7 +55,7 @@ def _is_real(x, *, axis, keepdims) -> bool:
 
 def _register_products(function, which):
     @function.kernel(Kronecker, when=_is_real)
-    def _(x, *, axis, keepdims):
+    def _extreme_of_kronecker(x, *, axis, keepdims):
         batch, core = split_axes(x, axis)
         data = chain(_of_product, [_extremes(f, core) for f in x.factors])[which]
         if batch:
@@ -84,28 +84,28 @@ def _has_lines(x) -> bool:
 
 @dense_lines.kernel(Array, when=lambda x: not isinstance(x, Factored) and x.static_pattern and x._covers)
 @dense_lines.kernel(Dense)
-def _(x, where, axis):
+def _dense_lines_array(x, where, axis):
     return lines(x, where, axis)
 
 
 @dense_lines.kernel(LowRank)
-def _(x, where, axis):
+def _dense_lines_low_rank(x, where, axis):
     own, other = x.parts if axis == -2 else x.parts[::-1]
     return to_dense(matmul(Dense._make((lines(own, where, -2),)), matrix_transpose(other))).data
 
 
 @dense_lines.kernel(Kronecker, when=lambda x: all(map(_has_lines, x.factors)))
-def _(x, where, axis):
+def _dense_lines_kronecker(x, where, axis):
     return _product_of_lines(x, where, axis)
 
 
 @dense_lines.kernel(Sum, when=lambda x: all(map(_has_lines, x.terms)))
-def _(x, where, axis):
+def _dense_lines_sum(x, where, axis):
     return chain(jnp.add, [_lines(term, where, axis) for term in x.terms])
 
 
 @dense_lines.kernel(Product, when=lambda x: type(_unscaled(x)[1]) is not Product and _has_lines(_unscaled(x)[1]))
-def _(x, where, axis):
+def _dense_lines_product(x, where, axis):
     """Lines of a scaled matrix: scaled as a whole by the one diagonal matrix, number by number by the other."""
     left, middle, right = _unscaled(x)
     data = _lines(middle, where, axis)
@@ -142,7 +142,7 @@ def _register_blocks(function):
     reduce = getattr(statistical, function.name)
 
     @function.kernel(Factored, when=_reduces_in_blocks)
-    def _(x, *, axis, keepdims):
+    def _extreme_of_blocks(x, *, axis, keepdims):
         """One axis of the core after the other: the longer one first, so that what is left to reduce is the shorter."""
         m, n = x.shape[-2:]
         rows = x.ndim - 2 in axis and (x.ndim - 1 not in axis or m > n)

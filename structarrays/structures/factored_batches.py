@@ -43,7 +43,7 @@ def _start(x, axis, value, dtype):
 
 
 @reduce_batch.kernel(Factored)
-def _(x, *, monoid, axes, keepdims):
+def _reduce_batch_factored(x, *, monoid, axes, keepdims):
     data = _accumulated(x, axes, _start(x, axes, monoid.identity(x.dtype), x.dtype), monoid.combine)
     return Dense._make((jnp.expand_dims(data, axes) if keepdims else data,))
 
@@ -52,7 +52,7 @@ def _(x, *, monoid, axes, keepdims):
 
 
 @sum_of.kernel(LowRank, when=_only_batch)
-def _(x, *, axis, keepdims):
+def _sum_of_low_rank(x, *, axis, keepdims):
     """The factors of all matrices side by side; where those are larger than the sum, their product."""
     u, v = (_side_by_side(p, axis, keepdims) for p in x.parts)
     total = LowRank._make((u, v))
@@ -70,15 +70,15 @@ def _side_by_side(part, axis, keepdims):
 
 
 @sum_of.kernel(KroneckerSum, when=_only_batch)
-def _(x, *, axis, keepdims):
+def _sum_of_kronecker_sum(x, *, axis, keepdims):
     return x._with_parts(lambda f: sum_of.dispatch(f, axis=axis, keepdims=keepdims))
 
 
 # ---- means and spreads ----------------------------------------------------------------------------------------------
 
 
-@mean.kernel(Factored, when=_only_batch)
-def _(x, *, axis, keepdims):
+@mean.kernel(Factored, when=_only_batch, before="mean_factored")
+def _mean_batch_of_factored(x, *, axis, keepdims):
     total, count = sum_of.dispatch(x, axis=axis, keepdims=keepdims), reduced_count(x, axis)
     if count == 0:
         return Dense._make((jnp.full(total.shape, jnp.nan, x.dtype),))
@@ -96,11 +96,11 @@ def _variance(x, axis, correction, keepdims):
     return jnp.expand_dims(data, axis) if keepdims else data
 
 
-@var.kernel(Factored, when=_only_batch)
-def _(x, *, axis, correction, keepdims):
+@var.kernel(Factored, when=_only_batch, before="var_factored")
+def _var_batch_of_factored(x, *, axis, correction, keepdims):
     return Dense._make((_variance(x, axis, correction, keepdims),))
 
 
-@std.kernel(Factored, when=_only_batch)
-def _(x, *, axis, correction, keepdims):
+@std.kernel(Factored, when=_only_batch, before="std_factored")
+def _std_batch_of_factored(x, *, axis, correction, keepdims):
     return Dense._make((statistical.root(_variance(x, axis, correction, keepdims), 2),))

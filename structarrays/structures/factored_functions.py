@@ -1,4 +1,4 @@
-"""What all factored arrays have in common: scaling, sums, means and spreads, rows and columns (DESIGN 4.4)."""
+"""What all factored arrays have in common: scaling, sums, means and spreads, rows and columns (docs/semantics.md)."""
 
 import math
 
@@ -36,44 +36,44 @@ from .sum import beside_constant, total
 
 
 @positive.kernel(Factored)
-def _(x):
+def _positive_factored(x):
     return x
 
 
 @negative.kernel(Factored)
-def _(x):
+def _negative_factored(x):
     return _times_number(x, negative)
 
 
 @conj.kernel(Factored)
-def _(x):
+def _conj_factored(x):
     return x._with_parts(conj) if x.dtype.kind == "c" else x
 
 
 @real.kernel(Factored, when=lambda x: x.dtype.kind != "c")
-def _(x):
+def _real_factored(x):
     return x
 
 
 @multiply.kernel(Factored, Array)
 @multiply.kernel(Factored, Factored)
-def _(x1, x2):
+def _multiply_factored(x1, x2):
     return _multiplied(x1, x2, x1, x2)
 
 
 @multiply.kernel(Array, Factored)
-def _(x1, x2):
+def _multiply_array_factored(x1, x2):
     return _multiplied(x2, x1, x1, x2)
 
 
 @divide.kernel(Factored, Array)
-def _(x1, x2):
+def _divide_factored(x1, x2):
     scaled = _scaled(divide, x1, x2)
     return elementwise(divide, (x1, x2), {}) if scaled is None else scaled
 
 
 @divide.kernel(Factored, Factored)
-def _(x1, x2):
+def _divide_factored_factored(x1, x2):
     return elementwise(divide, (x1, x2), {})
 
 
@@ -124,7 +124,7 @@ def _times_number(x, factor):
 
 
 @square.kernel(Factored)
-def _(x):
+def _square_factored(x):
     return multiply.dispatch(x, x)
 
 
@@ -133,7 +133,7 @@ def _expands(x1, x2, *, exponent) -> bool:
 
 
 @pow.kernel(Factored, Array, when=_expands)
-def _(x1, x2, *, exponent):
+def _pow_factored(x1, x2, *, exponent):
     result = x1
     for _ in range(exponent.value - 1):
         result = multiply.dispatch(result, x1)
@@ -167,7 +167,7 @@ def _total(x, axis, keepdims=True):
 
 
 @sum_of.kernel(Factored, when=has_core)
-def _(x, *, axis, keepdims):
+def _sum_of_factored(x, *, axis, keepdims):
     """One axis of the core after the other: the longer one first, so that what is left to add up is the shorter."""
     m, n = x.shape[-2:]
     rows = x.ndim - 2 in axis and (x.ndim - 1 not in axis or m > n)
@@ -181,7 +181,7 @@ def _(x, *, axis, keepdims):
 
 
 @mean.kernel(Factored, when=has_core)
-def _(x, *, axis, keepdims):
+def _mean_factored(x, *, axis, keepdims):
     return Dense._make((_total(x, axis, keepdims) / float(_count(x, axis)),))
 
 
@@ -203,12 +203,12 @@ def _variance(x, axis, correction, keepdims):
 
 
 @var.kernel(Factored, when=has_core)
-def _(x, *, axis, correction, keepdims):
+def _var_factored(x, *, axis, correction, keepdims):
     return Dense._make((_variance(x, axis, correction, keepdims),))
 
 
 @std.kernel(Factored, when=has_core)
-def _(x, *, axis, correction, keepdims):
+def _std_factored(x, *, axis, correction, keepdims):
     return Dense._make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
 
 
@@ -217,7 +217,7 @@ def _has_squares(x, *, axis, ord, **static) -> bool:
 
 
 @vector_norm.kernel(Factored, when=_has_squares)
-def _(x, *, axis, keepdims, ord):
+def _vector_norm_factored(x, *, axis, keepdims, ord):
     batch, core = split_axes(x, axis)
     data = jnp.expand_dims(squared_norms.choose((x,), {}).run(x, axes=core), core)
     if batch:
@@ -227,7 +227,7 @@ def _(x, *, axis, keepdims, ord):
 
 
 @diagonal.kernel(Factored, when=lambda x, *, offset: has_elements(x))
-def _(x, *, offset):
+def _diagonal_factored(x, *, offset):
     m, n = x.shape[-2:]
     size = max(0, min(m, n - offset) if offset >= 0 else min(m + offset, n))
     i = jnp.arange(size) + max(0, -offset)
@@ -244,12 +244,12 @@ def _selects_lines(x, *, operands, key) -> bool:
 
 
 @index.kernel(Factored, when=_selects_lines)
-def _(x, *, operands, key):
+def _index_factored(x, *, operands, key):
     return _selected(x, tuple(Dense._make((o,)) for o in operands), key)
 
 
 @index.eager_kernel(Factored, tuple)
-def _(x, operands, *, key):
+def _index_factored_eagerly(x, operands, *, key):
     """Part by part outside of the compiled call, where rows of a sparse form have exactly as many entries as there are."""
     batch = tuple(("slice", 0, n, 1) for n in x.shape[:-2])
     if key[: len(batch)] != batch or not _selects_lines(x, operands=operands, key=key[len(batch) :]):
@@ -285,7 +285,7 @@ def _at(x, axis, where):
 
 
 @flip.kernel(Factored, when=has_core)
-def _(x, *, axis):
+def _flip_factored(x, *, axis):
     for a in axis:
         n = x.shape[a]
         if a < x.ndim - 2:
@@ -296,19 +296,19 @@ def _(x, *, axis):
 
 
 @roll.kernel(Factored, when=lambda x, *, shift, axis: axis is not None and has_core(x, axis=axis))
-def _(x, *, shift, axis):
+def _roll_factored(x, *, shift, axis):
     for s, a in zip(shift, axis, strict=True):
         x = _at(x, a, jnp.roll(jnp.arange(x.shape[a]), s))
     return x
 
 
 @repeat.kernel(Factored, when=lambda x, *, repeats, axis: axis is not None and has_core(x, axis=(axis,)))
-def _(x, *, repeats, axis):
+def _repeat_factored(x, *, repeats, axis):
     return _at(x, axis, jnp.repeat(jnp.arange(x.shape[axis]), repeats))
 
 
 @tile.kernel(Factored, when=lambda x, *, repetitions: len(repetitions) == x.ndim and repetitions[-2:] != (1, 1))
-def _(x, *, repetitions):
+def _tile_factored(x, *, repetitions):
     for axis, count in enumerate(repetitions):
         if count != 1:
             x = _at(x, axis, jnp.tile(jnp.arange(x.shape[axis]), count))

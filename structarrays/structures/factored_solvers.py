@@ -38,18 +38,18 @@ generically_regular = Registry("generically_regular")
 
 
 @generically_regular.kernel(Array)
-def _(x):
+def _generically_regular_array(x):
     rank = rank_bound(x)
     return rank is None or rank >= x.shape[-1]
 
 
 @generically_regular.kernel(Banded)
-def _(x):
+def _generically_regular_banded(x):
     return 0 in x.offsets or x.background is not None
 
 
 @generically_regular.kernel(Product)
-def _(x):
+def _generically_regular_product(x):
     return all(f.shape[-1] == f.shape[-2] and is_regular(f) for f in x.factors)
 
 
@@ -254,7 +254,7 @@ def _is_narrow(x, *args, **static) -> bool:
 
 
 @solve.kernel(Product, Array, when=_square_factors)
-def _(x1, x2):
+def _solve_product_if_square_factors(x1, x2):
     remark("a system with each factor, from the left")
     if x2.ndim == 1:  # a column, since a solution for the first of several batches is no vector any more
         column, ok = solve.dispatch(x1, Dense._make((to_dense(x2).data[:, None],)))
@@ -267,13 +267,13 @@ def _(x1, x2):
 
 
 @inv.kernel(Product, when=_square_factors)
-def _(x):
+def _inv_product(x):
     inverses, flags = zip(*(inv.dispatch(f) for f in x.factors[::-1]), strict=True)
     return product(*inverses), all_true(flags)
 
 
 @det.kernel(Product, when=_square_factors)
-def _(x):
+def _det_product(x):
     return Dense._make((determinants.of_parts(_multiplied, logarithms, x),))
 
 
@@ -282,24 +282,35 @@ def _multiplied(x):
 
 
 @slogdet.kernel(Product, when=_square_factors)
-def _(x):
+def _slogdet_product(x):
     signs, logs = zip(*((p._dense() for p in slogdet.dispatch(f)) for f in x.factors), strict=True)
     return Dense._make((functools.reduce(jnp.multiply, signs),)), Dense._make((functools.reduce(jnp.add, logs),))
 
 
 @solve.kernel(Product, Array, when=lambda x1, x2: _is_narrow(x1))
-def _(x1, x2):
+def _solve_product_through_narrowest(x1, x2):
     return solve.dispatch(through_narrowest(x1), x2)
 
 
 @solve.kernel(Sum, Array, when=has_low_rank)
-def _(x1, x2):
+def _solve_sum_of_low_rank(x1, x2):
     return solve.dispatch(of_low_rank(x1), x2)
 
 
+def _by_less_rank(function):
+    """Register the forms of less rank, whose determinants and inverses are those of singular matrices."""
+
+    @function.kernel(Product, when=_is_narrow)
+    def _product_through_narrowest(x):
+        return function.dispatch(through_narrowest(x))
+
+    @function.kernel(Sum, when=has_low_rank)
+    def _sum_of_low_rank(x):
+        return function.dispatch(of_low_rank(x))
+
+
 for _function in (det, slogdet, inv):
-    _function.kernel(Product, when=_is_narrow)(lambda x, _function=_function: _function.dispatch(through_narrowest(x)))
-    _function.kernel(Sum, when=has_low_rank)(lambda x, _function=_function: _function.dispatch(of_low_rank(x)))
+    _by_less_rank(_function)
 del _function
 
 
@@ -310,7 +321,7 @@ def _of_dense_form_if_nan(function):
     """In an eager call, a determinant that the parts do not give is that of the dense form, if the policy allows one."""
 
     @function.eager_kernel(Array, when=lambda x: x.solved_by_parts, of_all=True)  # a background, too, is a part
-    def _(x):
+    def _by_parts_or_dense_form(x):
         with caller(Caller(falls_back=True, is_constant=True)):
             result = function._run((), [x])
         values = result if isinstance(result, Array) else result.logabsdet

@@ -35,7 +35,7 @@ def _is_square(x, *args, **static) -> bool:
 
 
 @triangle_of.kernel(Triangular, when=lambda x, **static: is_zero_outside(x))
-def _(x, *, lower, unit_diagonal):
+def _triangle_of_triangular(x, *, lower, unit_diagonal):
     if x.lower != lower:
         return triangle_of.choose((diagonal := _diagonal(x),), {}).run(
             diagonal, lower=lower, unit_diagonal=unit_diagonal
@@ -48,7 +48,7 @@ def _diagonal(x) -> Diagonal:
 
 
 @triangle_of.kernel(Banded, when=has_structural_zeros)
-def _(x, *, lower, unit_diagonal):
+def _triangle_of_banded(x, *, lower, unit_diagonal):
     offsets = [k for k in x.offsets if (k < 0 if lower else k > 0)]
     if not unit_diagonal:
         return at_offsets(x, (*offsets, 0))
@@ -57,7 +57,7 @@ def _(x, *, lower, unit_diagonal):
 
 
 @triangle_of.kernel(Diagonal, when=has_structural_zeros)
-def _(x, *, lower, unit_diagonal):
+def _triangle_of_diagonal(x, *, lower, unit_diagonal):
     return _identity(x, x.shape[-1]) if unit_diagonal else x
 
 
@@ -69,7 +69,7 @@ def _has_triangular_factors(x, *, lower, unit_diagonal) -> bool:
 
 
 @triangle_of.kernel(Kronecker, when=_has_triangular_factors)
-def _(x, *, lower, unit_diagonal):
+def _triangle_of_kronecker(x, *, lower, unit_diagonal):
     return x
 
 
@@ -77,7 +77,7 @@ def _(x, *, lower, unit_diagonal):
 
 
 @solve_triangular.kernel(BlockDiagonal, Array, when=has_square_blocks)
-def _(a, b, *, trans, lower, unit_diagonal):
+def _solve_triangular_block_diagonal(a, b, *, trans, lower, unit_diagonal):
     return solved_by_blocks(solve_triangular, a, b, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
 
 
@@ -91,13 +91,13 @@ def _in_a_row(a, parts):
 
 
 @lu_factor.kernel(BlockDiagonal, when=has_square_blocks)
-def _(a):
+def _lu_factor_block_diagonal(a):
     factors, pivots = zip(*(lu_factor.dispatch(b) for b in stacks(a)), strict=True)
     return a._rebuild(tuple(f.data for f in factors), None), Dense._make((_in_a_row(a, [p.data for p in pivots]),))
 
 
 @lu.kernel(BlockDiagonal, when=has_square_blocks)
-def _(a):
+def _lu_block_diagonal(a):
     orders, *factors = zip(*(lu.dispatch(b) for b in stacks(a)), strict=True)
     return _in_a_row(a, orders), *(a._rebuild(tuple(f._dense() for f in parts), None) for parts in factors)
 
@@ -106,7 +106,7 @@ def _(a):
 
 
 @cho_factor.kernel(Kronecker)
-def _(a, *, lower):
+def _cho_factor_kronecker(a, *, lower):
     c, ok = cholesky.dispatch(a, upper=not lower)
     if type(c) is Kronecker:
         c = c._with_parts(lambda f: as_triangular(f, lower=lower))
@@ -114,7 +114,7 @@ def _(a, *, lower):
 
 
 @lu.kernel(Kronecker, when=has_square_factors)
-def _(a):
+def _lu_kronecker(a):
     """``(A ⊗ B) = (P_A ⊗ P_B) (L_A ⊗ L_B) (U_A ⊗ U_B)``."""
     orders, lower, upper = zip(*map(lu.dispatch, a.factors), strict=True)
     order = functools.reduce(
@@ -131,20 +131,20 @@ def _is_upper(x, *args, **static) -> bool:
 
 
 @lu_factor.kernel(Identity, when=_is_square)
-def _(a):
+def _lu_factor_identity(a):
     return a._assuming(frozenset()), no_exchanges(a)
 
 
 @lu_factor.kernel(Triangular, when=_is_upper)
 @lu_factor.kernel(Diagonal, when=_is_square)
-def _(a):
+def _lu_factor_triangular(a):
     return a._free(), no_exchanges(a)
 
 
 @lu.kernel(Triangular, when=lambda x: _is_upper(x) and x.shape[-2] <= x.shape[-1])
 @lu.kernel(Banded, when=lambda x: _is_upper(x) and _is_square(x))
 @lu.kernel(Diagonal, when=_is_square)
-def _(a):
+def _lu_triangular(a):
     return no_exchanges(a).data, _identity(a, a.shape[-2]), a._assuming(frozenset())
 
 
@@ -156,7 +156,7 @@ def _is_square_band(x, *args, **static) -> bool:
 
 
 @lu_factor.kernel(Banded, when=_is_square_band)
-def _(a):
+def _lu_factor_banded(a):
     n, offsets = a.shape[-1], a.offsets or (0,)
     upper, multipliers, pivots = banded_factors.factor(at_offsets(a, offsets).diagonals, offsets, n)
     kl, width = multipliers.shape[-1], upper.shape[-1]
@@ -167,7 +167,7 @@ def _(a):
 
 
 @lu_solve.kernel(Banded, Array, Array, when=lambda a, piv, b, *, trans: _is_square(a))
-def _(a, piv, b, *, trans):
+def _lu_solve_banded(a, piv, b, *, trans):
     n = a.shape[-1]
     kl, ku = a._bandwidths()
 
@@ -185,7 +185,7 @@ def _(a, piv, b, *, trans):
 
 
 @lu_solve.kernel(Diagonal, Array, Array, when=lambda a, piv, b, *, trans: _is_square(a))
-def _(a, piv, b, *, trans):
+def _lu_solve_diagonal(a, piv, b, *, trans):
     return solve_triangular.dispatch(a, b, trans=trans, lower=False, unit_diagonal=False)
 
 
@@ -201,7 +201,7 @@ def _without_square_roots(a):
 
 
 @lu.kernel(Banded, when=_is_definite)
-def _(a):
+def _lu_banded(a):
     """``L`` and ``D L^H``: no exchanges are needed."""
     lower, d = _without_square_roots(a)
     upper, n = transposed(lower, 2), a.shape[-1]
@@ -210,12 +210,12 @@ def _(a):
 
 
 @ldl.kernel(Banded, when=_is_definite)
-def _(a, *, lower, hermitian):
+def _ldl_banded(a, *, lower, hermitian):
     factor, d = _without_square_roots(a)
     return factor, Diagonal._make((d, None), a.shape[-2:]), no_exchanges(a)
 
 
 @ldl.kernel(Diagonal, when=_is_square)
-def _(a, *, lower, hermitian):
+def _ldl_diagonal(a, *, lower, hermitian):
     real = a._rebuild(tuple(e.real.astype(a.dtype) for e in a.entries), None)
     return _identity(a, a.shape[-1]), real if hermitian else a._assuming(frozenset()), no_exchanges(a)

@@ -9,7 +9,7 @@ from .fill import Fill
 
 
 @index.kernel(Fill)
-def _(x, *, operands, key):
+def _index_fill(x, *, operands, key):
     """Every key of the core selects elements that are all the same: only the shape is computed."""
     batch = len(x.batch_shape)
     core = x.shape[batch:]

@@ -48,13 +48,13 @@ def _is_beside_a_row(x1, x2) -> bool:
 
 @multiply.kernel(Fill, Dense, when=_is_beside_a_row)
 @multiply.kernel(Dense, Fill, when=_is_beside_a_row)
-def _(x1, x2):
+def _multiply_fill_dense(x1, x2):
     return _equal_rows(multiply, x1, x2)
 
 
 @divide.kernel(Fill, Dense, when=_is_beside_a_row)
 @divide.kernel(Dense, Fill, when=_is_beside_a_row)
-def _(x1, x2):
+def _divide_fill_dense(x1, x2):
     return _equal_rows(divide, x1, x2)
 
 
@@ -68,7 +68,7 @@ def _equal_rows(function, x1, x2):
 
 
 @matmul.kernel(Fill, Fill, when=lambda x1, x2: _is_constant(x1) and _is_constant(x2))
-def _(x1, x2):
+def _matmul_fill_fill(x1, x2):
     """Each entry is a sum of equal products; batch and remaining core dimensions broadcast as in a multiplication."""
     count = x1.shape[-1]
     rows = x1.meta[-2:-1] if x1.ndim > 1 else ()
@@ -83,7 +83,7 @@ def _(x1, x2):
 
 
 @matmul.kernel(Fill, Dense, when=lambda x1, x2: _is_constant(x1))
-def _(x1, x2):
+def _matmul_fill_dense(x1, x2):
     if x1.ndim == 1:
         return Dense._make((jnp.sum(x1.value * x2.data, axis=-min(2, x2.ndim), dtype=x2.dtype),))
     values = x1._constant_data()  # (..., 1, 1)
@@ -95,7 +95,7 @@ def _(x1, x2):
 
 
 @matmul.kernel(Dense, Fill, when=lambda x1, x2: _is_constant(x2))
-def _(x1, x2):
+def _matmul_dense_fill(x1, x2):
     if x2.ndim == 1:
         return Dense._make((jnp.sum(x1.data * x2.value, axis=-1, dtype=x1.dtype),))
     values = x2._constant_data()
@@ -112,12 +112,12 @@ def is_narrow(x, axis) -> bool:
 
 
 @matmul.kernel(Array, Fill, when=lambda x1, x2: x1.ndim > 1 < x2.ndim and is_narrow(x2, -1))
-def _(x1, x2):
+def _matmul_array_fill(x1, x2):
     return matmul.dispatch(x1, to_dense(x2))
 
 
 @matmul.kernel(Fill, Array, when=lambda x1, x2: x1.ndim > 1 < x2.ndim and is_narrow(x1, -2))
-def _(x1, x2):
+def _matmul_fill(x1, x2):
     return matmul.dispatch(to_dense(x1), x2)
 
 
@@ -130,7 +130,7 @@ def _without_batch(x1, x2, **static) -> bool:
 
 
 @tensordot.kernel(Fill, Fill, when=_without_batch)
-def _(x1, x2, *, axes):
+def _tensordot_fill_fill(x1, x2, *, axes):
     axes1, axes2 = axes
     count = math.prod(x1.shape[axis] for axis in axes1)
     core = [n for i, n in enumerate(x1.shape) if i not in axes1] + [n for i, n in enumerate(x2.shape) if i not in axes2]
@@ -139,7 +139,7 @@ def _(x1, x2, *, axes):
 
 
 @outer.kernel(Fill, Fill, when=_without_batch)
-def _(x1, x2):
+def _outer_fill_fill(x1, x2):
     return _filled(x1.value * x2.value, x1.shape + x2.shape)
 
 
@@ -147,12 +147,12 @@ def _(x1, x2):
 
 
 @matrix_transpose.kernel(Fill, when=_is_constant)
-def _(x):
+def _matrix_transpose_fill(x):
     return _filled(x.value, (*x.meta[:-2], x.meta[-1], x.meta[-2]))
 
 
 @diagonal.kernel(Fill, when=lambda x, *, offset: _is_constant(x))
-def _(x, *, offset):
+def _diagonal_fill(x, *, offset):
     return _filled(x.value, (*x.meta[:-2], diagonal_length(x.shape[-2:], offset)))
 
 
@@ -172,19 +172,19 @@ def _nothing(x, shape, core=2):
 
 
 @solve.kernel(Fill, Array, when=_is_singular)
-def _(x1, x2):
+def _solve_fill(x1, x2):
     if x2.ndim == 1:
         return _nothing(x1, x1.shape[:-1], core=1)
     return _nothing(x1, (*_batch(x1, x2), *x2.shape[-2:]))
 
 
 @inv.kernel(Fill, when=_is_singular)
-def _(x):
+def _inv_fill(x):
     return _nothing(x, x.shape)
 
 
 @cholesky.kernel(Fill, when=_is_singular)
-def _(x, *, upper):
+def _cholesky_fill(x, *, upper):
     return _nothing(x, x.shape)
 
 
@@ -194,11 +194,11 @@ def _zero(x):
 
 
 @det.kernel(Fill, when=_is_singular)
-def _(x):
+def _det_fill(x):
     return _filled(_zero(x), x.meta[:-2])
 
 
 @slogdet.kernel(Fill, when=_is_singular)
-def _(x):
+def _slogdet_fill(x):
     zero = _zero(x)
     return _filled(zero, x.meta[:-2]), _filled(log_of_zero(zero), x.meta[:-2])

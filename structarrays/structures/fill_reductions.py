@@ -9,12 +9,12 @@ from .fill import Fill
 
 
 @reduce_core.kernel(Fill)
-def _(x, *, monoid, axes, keepdims):
+def _reduce_core_fill(x, *, monoid, axes, keepdims):
     return _reduce(x, x.value, monoid, axes, keepdims)
 
 
 @squared_deviations.kernel(Fill)
-def _(x, *, mean, monoid, axes, keepdims):
+def _squared_deviations_fill(x, *, mean, monoid, axes, keepdims):
     return _reduce(x, squared_magnitude(x.value - mean.value), monoid, axes, keepdims)
 
 
@@ -31,7 +31,7 @@ def _reduce(x, value, monoid, axes, keepdims):
 
 
 @diff.kernel(Fill, when=lambda x, *, axis, n: axis >= x.ndim - x.core_ndim)
-def _(x, *, axis, n):
+def _diff_fill(x, *, axis, n):
     core = list(x.meta)
     core[axis - x.ndim] = max(0, core[axis - x.ndim] - n)
     value = x.value if n == 0 else x.value - x.value  # NaN of infinity, as everywhere

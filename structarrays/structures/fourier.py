@@ -159,7 +159,7 @@ def _like(x, batch):
 
 
 @matmul.kernel(Fourier, Dense)
-def _(x1, x2):
+def _matmul_fourier_dense(x1, x2):
     if x2.ndim == 1:
         data = _transformed(x2.data, x1.conjugated, -1)
         return Dense._make((jnp.broadcast_to(data, x1.shape[:-1]),))
@@ -168,7 +168,7 @@ def _(x1, x2):
 
 
 @matmul.kernel(Dense, Fourier)
-def _(x1, x2):
+def _matmul_dense_fourier(x1, x2):
     data = _transformed(x1.data, x2.conjugated, -1)
     shape = x2.shape[:-1] if x1.ndim == 1 else (*_like(x2, x1.shape[:-2]), *x1.shape[-2:])
     return Dense._make((jnp.broadcast_to(data, shape),))
@@ -176,7 +176,7 @@ def _(x1, x2):
 
 @matmul.kernel(Fourier, Fourier)
 @compose_pair.kernel(Fourier, Fourier)
-def _(x1, x2):
+def _matmul_fourier_fourier(x1, x2):
     batch = _like(x1, x2.shape[:-2])
     if x1.conjugated != x2.conjugated:
         return Identity._make((jnp.ones(batch, x1.dtype), None), x1.shape[-2:])
@@ -188,23 +188,23 @@ def _(x1, x2):
 
 
 @matrix_transpose.kernel(Fourier)
-def _(x):
+def _matrix_transpose_fourier(x):
     return x
 
 
 @conj.kernel(Fourier)
-def _(x):
+def _conj_fourier(x):
     return x._adjoint()
 
 
 @elements.kernel(Fourier, when=lambda x: x.n < 2**31)
-def _(x, i, j):
+def _elements_fourier(x, i, j):
     value = _roots(x, _product_modulo(jnp.asarray(i, int), jnp.asarray(j, int), max(1, x.n)))
     return jnp.broadcast_to(value, (*x.shape[:-2], *value.shape))
 
 
 @select_lines.kernel(Fourier)
-def _(x, key, axis):
+def _select_lines_fourier(x, key, axis):
     """Where they are dense, by the elements: a transform rounds otherwise, and one element should be one number."""
     return selected_lines(x, key, axis, by_elements)
 
@@ -255,7 +255,7 @@ def _multiplicities(n):
 
 
 @eigvals.kernel(Fourier)
-def _(x):
+def _eigvals_fourier(x):
     values = jnp.repeat(
         jnp.asarray([1, -1, -1j, 1j], x.dtype), np.asarray(_multiplicities(x.n)), total_repeat_length=x.n
     )
@@ -272,12 +272,12 @@ def _conjugate_transform(x: Circulant):
 
 
 @eig.kernel(Circulant)
-def _(x):
+def _eig_circulant(x):
     return eigvals.dispatch(x), _conjugate_transform(x)
 
 
 @eigh.kernel(Circulant, when=lambda x: x.dtype.kind == "c")
-def _(x):
+def _eigh_circulant(x):
     """Those of a real matrix are real, and no columns of a Fourier matrix."""
     values = circulant_kernel.full_spectrum(x.c).real
     values, order = in_order(values, x.dtype)

@@ -160,12 +160,12 @@ def _edge(data):
 
 
 @elements.kernel(Hankel)
-def _(x, i, j):
+def _elements_hankel(x, i, j):
     return x.values.at[..., i + j].get(mode="promise_in_bounds")
 
 
 @join_pair.kernel(Fill, Hankel, when=lambda x, y: len(x.meta) >= 2)
-def _(x, y):
+def _join_pair_fill_hankel(x, y):
     return y._rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.values.shape[-1])),), None), y
 
 

@@ -21,7 +21,7 @@ def _upside_down(x: Hankel) -> Toeplitz:
 
 
 @solve.kernel(Hankel, Array)
-def _(x1, x2):
+def _solve_hankel(x1, x2):
     remark("the Toeplitz matrix with the rows in reverse")
 
     def method(x, b):
@@ -32,12 +32,12 @@ def _(x1, x2):
 
 
 @inv.kernel(Hankel)
-def _(x):
+def _inv_hankel(x):
     return checked_inverse(x)
 
 
 @slogdet.kernel(Hankel)
-def _(x):
+def _slogdet_hankel(x):
     sign, logabsdet = logarithms(_upside_down(x))
     # J has n // 2 swaps of two rows.
     odd = x.core_shape[0] // 2 % 2
@@ -55,7 +55,7 @@ def _as_dense(function, when):
     others = (Array,) if function is solve else ()
 
     @function.kernel(Hankel, *others, when=when)
-    def _(x, *rest):
+    def _hankel_by_dense_form(x, *rest):
         remark("the dense form, which is quicker at this size")
         return function.dispatch(to_dense(x), *rest)
 

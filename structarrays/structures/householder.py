@@ -198,14 +198,14 @@ def _identity(x, m, n):
 
 
 @matmul.kernel(Householder, Dense)
-def _(x1, x2):
+def _matmul_householder_dense(x1, x2):
     if x2.ndim == 1:
         return Dense._make((_times(x1, x2.data[:, None])[..., 0],))
     return Dense._make((_times(x1, x2.data),))
 
 
 @matmul.kernel(Dense, Householder)
-def _(x1, x2):
+def _matmul_dense_householder(x1, x2):
     transposed = matrix_transpose.dispatch(x2)
     if x1.ndim == 1:
         return matmul.dispatch(transposed, x1)
@@ -213,7 +213,7 @@ def _(x1, x2):
 
 
 @elements.kernel(Householder)
-def _(x, i, j):
+def _elements_householder(x, i, j):
     """From the rows or columns in which the elements stand, whichever are fewer."""
     return in_blocks(_from_lines, x, i, j)
 
@@ -233,12 +233,12 @@ def _elements(x, i, j):
 
 
 @matrix_transpose.kernel(Householder)
-def _(x):
+def _matrix_transpose_householder(x):
     return conj(x)._adjoint()
 
 
 @svd.kernel(Householder)
-def _(x, *, full_matrices):
+def _svd_householder(x, *, full_matrices):
     """The array itself, with all its columns (the adjoint: rows) if they are asked for, and an identity."""
     m, c, adjoint = x.meta
     columns = Householder._make(x._value[0], (m, m if full_matrices else c, adjoint))
@@ -247,7 +247,7 @@ def _(x, *, full_matrices):
 
 
 @qr.kernel(Householder, when=lambda x, *, mode: not x.adjoint or _is_square(x))
-def _(x, *, mode):
+def _qr_householder(x, *, mode):
     m, c, adjoint = x.meta
     columns = m if mode == "complete" else c
     return Householder._make(x._value[0], (m, columns, adjoint)), _identity(x, columns, c)
@@ -261,7 +261,7 @@ def _is_upper_band(x) -> bool:
 
 
 @qr.kernel(Banded, when=lambda x, *, mode: is_banded(x) or _is_upper_band(x))
-def _(x, *, mode):
+def _qr_banded(x, *, mode):
     """R has as many superdiagonals as there are diagonals on both sides."""
     m, n = x.core_shape
     inner = m if mode == "complete" else min(m, n)

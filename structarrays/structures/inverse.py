@@ -115,25 +115,25 @@ def inverse(a: Array) -> Array:
 
 
 @matmul.kernel(Inverse, Dense)
-def _(x1, x2):
+def _matmul_inverse_dense(x1, x2):
     return to_dense(solve.dispatch(x1.a, x2)[0])
 
 
 @matmul.kernel(Dense, Inverse)
-def _(x1, x2):
+def _matmul_dense_inverse(x1, x2):
     if x1.ndim == 1:
         return to_dense(solve.dispatch(matrix_transpose.dispatch(x2.a), x1)[0])
     return matrix_transpose.dispatch(matmul.dispatch(matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1)))
 
 
 @solve.kernel(Inverse, Array)
-def _(x1, x2):
+def _solve_inverse(x1, x2):
     remark("a product with the matrix of which it is the inverse")
     return matmul.dispatch(x1.a, x2), jnp.array(True)
 
 
 @inv.kernel(Inverse)
-def _(x):
+def _inv_inverse(x):
     return x.a, jnp.array(True)
 
 
@@ -141,7 +141,7 @@ det.kernel(Inverse)(det_by_slogdet)  # the determinant of `a` may be too small f
 
 
 @slogdet.kernel(Inverse)
-def _(x):
+def _slogdet_inverse(x):
     sign, logabsdet = logarithms(x.a)
     singular = sign == 0  # then there is no inverse
     return tuple(Dense._make((nan_unless(~singular, part),)) for part in (sign.conj(), -logabsdet))
@@ -151,24 +151,24 @@ def _(x):
 
 
 @matrix_transpose.kernel(Inverse)
-def _(x):
+def _matrix_transpose_inverse(x):
     return Inverse._make((matrix_transpose(x.a),))
 
 
 @scale.kernel(Inverse)
-def _(x, factor):
+def _scale_inverse(x, factor):
     """A number in front of it stays a factor, since the matrix could not be divided by zero."""
     return times_number(x, factor)
 
 
 @compose_pair.kernel(Identity, Inverse)
 @compose_pair.kernel(Inverse, Identity)
-def _(x, y):
+def _compose_pair_identity_inverse(x, y):
     return None
 
 
 @elements.kernel(Inverse)
-def _(x, i, j):
+def _elements_inverse(x, i, j):
     """From the rows or columns in which the elements stand, whichever are fewer."""
     return in_blocks(_from_lines, x, i, j)
 
@@ -215,13 +215,13 @@ def inverse_by(solved, x):
     return solved(x, jnp.eye(x.shape[-1], dtype=x.dtype))
 
 
-@inv.kernel(Banded, when=lambda x: has_structural_zeros(x) and stays_inverse(x))
-def _(x):
+@inv.kernel(Banded, when=lambda x: has_structural_zeros(x) and stays_inverse(x), before="inv_banded")
+def _inv_banded_as_inverse(x):
     return checked_inverse(x)
 
 
 @selected_inverse.kernel(Array)
-def _(x):
+def _selected_inverse_array(x):
     result, ok = inv.dispatch(x)
     return (densify(result, "linalg.selected_inverse") if type(result) is Inverse else result), ok
 

@@ -95,7 +95,7 @@ def _row_by_row(a, b):
 
 
 @hadamard_pair.kernel(LowRank, LowRank)
-def _(x, y):
+def _hadamard_pair_low_rank_low_rank(x, y):
     """The columns of the factors multiplied each with each; written out where that stores no more than the factors do."""
     m, n = x.shape[-2:]
     if sum(map(stored, (x, y))) * min(x.rank, y.rank) > 2 * m * n:
@@ -126,7 +126,7 @@ def _by_columns(function, data):
 
 
 @matmul.kernel(KhatriRao, Dense, when=lambda x1, x2: x2.ndim > 1)
-def _(x1, x2):
+def _matmul_khatri_rao_dense(x1, x2):
     a, b = x1.parts
     r, s = a.shape[-1], b.shape[-1]
 
@@ -146,12 +146,12 @@ def _(x1, x2):
 
 
 @matmul.kernel(Dense, KhatriRao, when=lambda x1, x2: x1.ndim > 1)
-def _(x1, x2):
+def _matmul_dense_khatri_rao(x1, x2):
     return matrix_transpose(matmul(matrix_transpose(x2), matrix_transpose(x1)))
 
 
 @matrix_transpose.kernel(KhatriRao)
-def _(x):
+def _matrix_transpose_khatri_rao(x):
     return KhatriRao._make(x.parts, not x.transposed)
 
 
@@ -159,7 +159,7 @@ def _(x):
 
 
 @elements.kernel(KhatriRao)
-def _(x, i, j):
+def _elements_khatri_rao(x, i, j):
     a, b = x.parts
     row, place = (j, i) if x.transposed else (i, j)
     left, right = place // b.shape[-1], place % b.shape[-1]
@@ -168,23 +168,23 @@ def _(x, i, j):
 
 
 @scale.kernel(KhatriRao)
-def _(x, factor):
+def _scale_khatri_rao(x, factor):
     a, b = x.parts
     return KhatriRao._make((factor(a), b), x.transposed)
 
 
 @real.kernel(KhatriRao, when=lambda x: x.dtype.kind == "c")
-def _(x):
+def _real_khatri_rao(x):
     return Dense._make((x._dense().real,))
 
 
 @imag.kernel(KhatriRao, when=lambda x: x.dtype.kind == "c")
-def _(x):
+def _imag_khatri_rao(x):
     return Dense._make((x._dense().imag,))
 
 
 @select_lines.kernel(KhatriRao)
-def _(x, key, axis):
+def _select_lines_khatri_rao(x, key, axis):
     """Rows (or columns, of the transpose) are those of the factors."""
     if axis != (-1 if x.transposed else -2):
         return selected_lines(x, key, axis, by_products)

@@ -241,7 +241,7 @@ def unravel(i, sizes):
 
 
 @elements.kernel(Kronecker)
-def _(x, i, j):
+def _elements_kronecker(x, i, j):
     rows, columns = (unravel(index, [f.shape[axis] for f in x.factors]) for index, axis in ((i, -2), (j, -1)))
     return chain(jnp.multiply, [element(*each) for each in zip(x.factors, rows, columns, strict=True)])
 
@@ -316,21 +316,21 @@ def along(factor, tensor, axis, function=None):
 
 
 @matmul.kernel(Kronecker, Dense)
-def _(x1, x2):
+def _matmul_kronecker_dense(x1, x2):
     if x2.ndim == 1:
         return Dense._make((transformed(x1, x2.data[:, None])[..., 0],))
     return Dense._make((transformed(x1, x2.data),))
 
 
 @matmul.kernel(Dense, Kronecker)
-def _(x1, x2):
+def _matmul_dense_kronecker(x1, x2):
     if x1.ndim == 1:
         return Dense._make((transformed(x2, x1.data[None, :], columns=False)[..., 0, :],))
     return Dense._make((transformed(x2, x1.data, columns=False),))
 
 
 @matrix_transpose.kernel(Kronecker)
-def _(x):
+def _matrix_transpose_kronecker(x):
     return x._with_parts(matrix_transpose)
 
 
@@ -344,7 +344,7 @@ def factors_fit(x1, x2) -> bool:
 
 @matmul.kernel(Kronecker, Kronecker, when=factors_fit)
 @compose_pair.kernel(Kronecker, Kronecker, when=factors_fit)
-def _(x1, x2):
+def _matmul_kronecker_kronecker(x1, x2):
     return kronecker(*map(matmul, x1.factors, x2.factors))
 
 
@@ -359,7 +359,7 @@ def as_diagonal(x) -> Diagonal:
 
 
 @merge_pair.kernel(Diagonal, Kronecker, when=lambda x, y: is_diagonal(y) and not is_scaled_identity(x))
-def _(x, y):
+def _merge_pair_diagonal_kronecker(x, y):
     return add.dispatch(x, as_diagonal(y))
 
 
@@ -369,18 +369,18 @@ def _diagonal_beside(x1, x2) -> bool:
 
 @matmul.kernel(Diagonal, Kronecker, when=_diagonal_beside)
 @compose_pair.kernel(Diagonal, Kronecker, when=_diagonal_beside)
-def _(x1, x2):
+def _matmul_diagonal_kronecker(x1, x2):
     return matmul.dispatch(x1, as_diagonal(x2))
 
 
 @matmul.kernel(Kronecker, Diagonal, when=lambda x1, x2: _diagonal_beside(x2, x1))
 @compose_pair.kernel(Kronecker, Diagonal, when=lambda x1, x2: _diagonal_beside(x2, x1))
-def _(x1, x2):
+def _matmul_kronecker_diagonal(x1, x2):
     return matmul.dispatch(as_diagonal(x1), x2)
 
 
 @scale.kernel(Kronecker)
-def _(x, factor):
+def _scale_kronecker(x, factor):
     smallest = min(range(len(x.factors)), key=lambda i: stored(x.factors[i]))
     return x._make(tuple(scaled(f, factor) if i == smallest else f for i, f in enumerate(x.factors)))
 
@@ -397,7 +397,7 @@ def scaled(x, factor):
 @self_adjoint.kernel(Hermitian)
 @self_adjoint.kernel(Symmetric, when=lambda x: x.dtype.kind != "c")
 @self_adjoint.kernel(Diagonal, when=lambda x: x.dtype.kind != "c" and x.shape[-2] == x.shape[-1])
-def _(x):
+def _self_adjoint_hermitian(x):
     return True
 
 

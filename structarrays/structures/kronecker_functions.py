@@ -42,7 +42,7 @@ from .toeplitz import Toeplitz
 
 
 @matmul.eager_kernel(Kronecker, Kronecker)
-def _(x1, x2):
+def _matmul_kronecker_kronecker_eagerly(x1, x2):
     """Factor by factor outside of the compiled call, where the product of two `Sparse` has as many entries as there are."""
     if not (factors_fit(x1, x2) and any(map(has_dynamic_parts, (x1, x2)))):
         return NotImplemented
@@ -53,14 +53,14 @@ def _(x1, x2):
 
 
 @hadamard_pair.kernel(Kronecker, Kronecker, when=same_factor_shapes)
-def _(x, y):
+def _hadamard_pair_kronecker_kronecker(x, y):
     return kronecker(*(multiply(a, b) for a, b in zip(x.factors, y.factors, strict=True)))
 
 
 @hadamard_pair.kernel(LowRank, Kronecker)
 @hadamard_pair.kernel(LowRank, KroneckerSum)
 @hadamard_pair.kernel(LowRank, Toeplitz)
-def _(x, y):
+def _hadamard_pair_low_rank_kronecker(x, y):
     """``(u vᵀ) * A = diag(u) A diag(v)``, for each pair of columns: what the square of centred data needs."""
     m, n = x.shape[-2:]
     if x.rank * (m + n + stored(y)) >= m * n:
@@ -87,7 +87,7 @@ def _is_power(x1, x2, *, exponent) -> bool:
 
 
 @pow.kernel(Kronecker, Array, when=_is_power)
-def _(x1, x2, *, exponent):
+def _pow_kronecker(x1, x2, *, exponent):
     return kronecker(*(pow(f, exponent.value) for f in x1.factors))
 
 
@@ -96,12 +96,12 @@ def _inexact(x) -> bool:
 
 
 @absolute.kernel(Kronecker, when=_inexact)
-def _(x):
+def _absolute_kronecker(x):
     return kronecker(*map(absolute, x.factors))
 
 
 @sign.kernel(Kronecker, when=_inexact)
-def _(x):
+def _sign_kronecker(x):
     return kronecker(*map(sign, x.factors))
 
 
@@ -118,12 +118,12 @@ def _expanded(x, odd: bool):
 
 
 @real.kernel(Kronecker, when=lambda x: x.dtype.kind == "c")
-def _(x):
+def _real_kronecker(x):
     return _expanded(x, odd=False)
 
 
 @imag.kernel(Kronecker, when=lambda x: x.dtype.kind == "c")
-def _(x):
+def _imag_kronecker(x):
     return _expanded(x, odd=True)
 
 
@@ -140,12 +140,12 @@ def _sum(x, axis, keepdims):
 
 
 @sum_of.kernel(Kronecker, when=has_core)
-def _(x, *, axis, keepdims):
+def _sum_of_kronecker(x, *, axis, keepdims):
     return Dense._make((_sum(x, axis, keepdims),))
 
 
 @mean.kernel(Kronecker, when=has_core)
-def _(x, *, axis, keepdims):
+def _mean_kronecker(x, *, axis, keepdims):
     return Dense._make((_sum(x, axis, keepdims) / float(math.prod(x.shape[a] for a in axis)),))
 
 
@@ -173,12 +173,12 @@ def _variance(x, axis, correction, keepdims):
 
 
 @var.kernel(Kronecker, when=_over_core)
-def _(x, *, axis, correction, keepdims):
+def _var_kronecker(x, *, axis, correction, keepdims):
     return Dense._make((_variance(x, axis, correction, keepdims),))
 
 
 @std.kernel(Kronecker, when=_over_core)
-def _(x, *, axis, correction, keepdims):
+def _std_kronecker(x, *, axis, correction, keepdims):
     return Dense._make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
 
 
@@ -188,17 +188,17 @@ def _by_factors(x, values, axes):
 
 
 @squared_norms.kernel(Kronecker)
-def _(x, *, axes):
+def _squared_norms_kronecker(x, *, axes):
     return _by_factors(x, [squared_norms.choose((f,), {}).run(f, axes=axes) for f in x.factors], axes)
 
 
 @inner_pair.kernel(Kronecker, Kronecker, when=lambda x, y, *, axes=None: same_factor_shapes(x, y))
-def _(x, y, *, axes):
+def _inner_pair_kronecker_kronecker(x, y, *, axes):
     return _by_factors(x, [inner(a, b, axes) for a, b in zip(x.factors, y.factors, strict=True)], axes)
 
 
 @diagonal.kernel(Kronecker, when=lambda x, *, offset: offset == 0 and has_square_factors(x))
-def _(x, *, offset):
+def _diagonal_kronecker(x, *, offset):
     return Dense._make((kernel.products(diagonal(f)._dense() for f in x.factors),))
 
 
@@ -207,7 +207,7 @@ def _multiplies_traces(x, *, offset, dtype) -> bool:
 
 
 @trace.kernel(Kronecker, when=_multiplies_traces)
-def _(x, *, offset, dtype):
+def _trace_kronecker(x, *, offset, dtype):
     return Dense._make((chain(jnp.multiply, [trace(f)._dense() for f in x.factors]),))
 
 
@@ -215,7 +215,7 @@ def _(x, *, offset, dtype):
 
 
 @select_lines.kernel(Kronecker)
-def _(x, key, axis):
+def _select_lines_kronecker(x, key, axis):
     """Whole blocks of rows are those of the first factor; others stay the product of a selection and the whole."""
     item, operands = key
     behind = math.prod(f.shape[axis] for f in x.factors[1:])
@@ -233,5 +233,5 @@ def _product_of_lines(x, where, axis):
 
 
 @select_lines.kernel(KroneckerSum)
-def _(x, key, axis):
+def _select_lines_kronecker_sum(x, key, axis):
     return selected_lines(x, key, axis, lines)

@@ -59,7 +59,7 @@ def all_of(flags):
 
 
 @solve.kernel(Kronecker, Array, when=has_square_factors)
-def _(x1, x2):
+def _solve_kronecker(x1, x2):
     """Axis by axis: a system with each factor."""
     remark("a system with each factor, axis by axis; O(sum(n_i**3) + k N sum(n_i)) for k columns and dense factors")
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
@@ -75,32 +75,32 @@ def _(x1, x2):
 
 
 @solve.kernel(Kronecker, Kronecker, when=lambda x1, x2: has_square_factors(x1) and factors_fit(x1, x2))
-def _(x1, x2):
+def _solve_kronecker_kronecker(x1, x2):
     parts, flags = zip(*map(solve.dispatch, x1.factors, x2.factors), strict=True)
     return kronecker(*parts), all_of(flags)
 
 
 @solve.kernel(Kronecker, LowRank, when=has_square_factors)
-def _(x1, x2):
+def _solve_kronecker_low_rank(x1, x2):
     u, ok = solve.dispatch(x1, to_dense(x2.u))
     return low_rank(u, x2.v), ok
 
 
 @inv.kernel(Kronecker, when=has_square_factors)
-def _(x):
+def _inv_kronecker(x):
     parts, flags = zip(*map(inv.dispatch, x.factors), strict=True)
     parts = [p._assuming(f.assumptions - {"positive_semidefinite"}) for p, f in zip(parts, x.factors, strict=True)]
     return kronecker(*parts), all_of(flags)
 
 
 @selected_inverse.kernel(Kronecker, when=has_square_factors)
-def _(x):
+def _selected_inverse_kronecker(x):
     parts, flags = zip(*map(selected_inverse.dispatch, x.factors), strict=True)
     return kronecker(*parts), all_of(flags)
 
 
 @cholesky.kernel(Kronecker, when=has_square_factors)
-def _(x, *, upper):
+def _cholesky_kronecker(x, *, upper):
     """Of a definite product the factors are definite but for numbers of magnitude 1, whose product is 1."""
     phases = [_first_phase(f) for f in x.factors]
     parts, flags = [], []
@@ -132,13 +132,13 @@ def _are_tall_or_wide(x, *, mode) -> bool:
 
 
 @qr.kernel(Kronecker, when=_are_tall_or_wide)
-def _(x, *, mode):
+def _qr_kronecker(x, *, mode):
     q, r = zip(*(qr.dispatch(f, mode=mode) for f in x.factors), strict=True)
     return kronecker(*q), kronecker(*r)
 
 
 @matrix_power.kernel(Kronecker, when=has_square_factors)
-def _(x, *, n):
+def _matrix_power_kronecker(x, *, n):
     return kronecker(*(matrix_power.dispatch(f, n=n) for f in x.factors))
 
 
@@ -151,7 +151,7 @@ def _multiplicities(x):
 
 
 @det.kernel(Kronecker, when=has_square_factors)
-def _(x):
+def _det_kronecker(x):
     def multiplied(x):
         values = (det.dispatch(f)._dense() for f in x.factors)
         return chain(jnp.multiply, [d**p for d, p in zip(values, _multiplicities(x), strict=True)])
@@ -160,7 +160,7 @@ def _(x):
 
 
 @slogdet.kernel(Kronecker, when=has_square_factors)
-def _(x):
+def _slogdet_kronecker(x):
     sign, logabsdet = jnp.ones(x.shape[:-2], x.dtype), jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
     for factor, p in zip(x.factors, _multiplicities(x), strict=True):
         if p:
@@ -173,12 +173,12 @@ def _(x):
 
 
 @eigvals.kernel(Kronecker, when=has_square_factors)
-def _(x):
+def _eigvals_kronecker(x):
     return Dense._make((kernel.products(eigvals.dispatch(f)._dense() for f in x.factors),))
 
 
 @eig.kernel(Kronecker, when=has_square_factors)
-def _(x):
+def _eig_kronecker(x):
     """Eigenvalues may have any order, so that the eigenvectors are a Kronecker product."""
     values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
     return Dense._make((kernel.products(v._dense() for v in values),)), kronecker(*vectors)
@@ -204,13 +204,13 @@ def _unless_antisymmetric(x, values):
 
 
 @eigvalsh.kernel(Kronecker, when=has_square_factors)
-def _(x):
+def _eigvalsh_kronecker(x):
     values = kernel.products(eigvalsh.dispatch(f)._dense() for f in x.factors)
     return Dense._make((jnp.sort(_unless_antisymmetric(x, values), axis=-1),))
 
 
 @eigh.kernel(Kronecker, when=has_square_factors)
-def _(x):
+def _eigh_kronecker(x):
     values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
     values = _unless_antisymmetric(x, kernel.products(v._dense() for v in values))
     values, order = in_order(values, x.dtype)
@@ -230,7 +230,7 @@ def _singular_values(x):
 
 
 @svdvals.kernel(Kronecker)
-def _(x):
+def _svdvals_kronecker(x):
     values = _singular_values(x)
     zeros = min(x.shape[-2:]) - values.shape[-1]
     values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, zeros)])
@@ -246,7 +246,7 @@ def _has_all_vectors(x, *, full_matrices) -> bool:
 
 
 @svd.kernel(Kronecker, when=_has_all_vectors)
-def _(x, *, full_matrices):
+def _svd_kronecker(x, *, full_matrices):
     u, s, vh = zip(*(svd.dispatch(f, full_matrices=full_matrices) for f in x.factors), strict=True)
     values = kernel.products(v._dense() for v in s)
     values, order = in_order(values, x.dtype, descending=True)
@@ -263,6 +263,6 @@ norm_and_rank(
 
 
 @pinv.kernel(Kronecker)
-def _(x, *, rtol):
+def _pinv_kronecker(x, *, rtol):
     """Factor by factor: what is small is small beside the largest singular value of its factor."""
     return kronecker(*(pinv.dispatch(f, rtol=tolerance(x, rtol)) for f in x.factors))

@@ -37,17 +37,17 @@ diagonal_of = Registry("diagonal_of")
 
 
 @diagonal_of.kernel(Diagonal, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
-def _(x):
+def _diagonal_of_diagonal(x):
     return x.diag
 
 
 @self_adjoint.kernel(Sum)
-def _(x):
+def _self_adjoint_sum(x):
     return all(map(is_hermitian, x.terms))
 
 
 @self_adjoint.kernel(Fill, when=lambda x: x.dtype.kind != "c" and x.core_ndim == 2 and x.shape[-2] == x.shape[-1])
-def _(x):
+def _self_adjoint_fill(x):
     return True
 
 
@@ -126,9 +126,9 @@ def _parts(x, name) -> Spectral:
 # ---- systems and determinants ------------------------------------------------------------------------------------------
 
 
-@solve.kernel(Sum, Array, when=_is_solved)
+@solve.kernel(Sum, Array, when=_is_solved, before="solve_sum_of_low_rank")
 @solve.kernel(KroneckerSum, Array, when=_is_solved)
-def _(x1, x2):
+def _solve_by_spectra(x1, x2):
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
     return _solved(x1, data)
 
@@ -155,20 +155,20 @@ def _solved(x, data):
     return Dense._make((solution[..., 0] if data.ndim == 1 else solution,)), jnp.all(regular)
 
 
-@inv.kernel(Sum, when=_is_solved)
+@inv.kernel(Sum, when=_is_solved, before="sum_of_low_rank")
 @inv.kernel(KroneckerSum, when=_is_solved)
-def _(x):
+def _inv_by_spectra(x):
     return inverse_by(_solved, x)
 
 
-@slogdet.kernel(Sum, when=_is_solved)
+@slogdet.kernel(Sum, when=_is_solved, before="sum_of_low_rank")
 @slogdet.kernel(KroneckerSum, when=_is_solved)
-def _(x):
+def _slogdet_by_spectra(x):
     results = kronecker_determinants.slogdet(*_parts(x, "linalg.slogdet"), hermitian=_is_hermitian(x))
     return tuple(Dense._make((part,)) for part in results)
 
 
-det.kernel(Sum, when=_is_solved)(det_by_slogdet)
+det.kernel(Sum, when=_is_solved, before="sum_of_low_rank")(det_by_slogdet)
 det.kernel(KroneckerSum, when=_is_solved)(det_by_slogdet)
 
 
@@ -176,13 +176,13 @@ det.kernel(KroneckerSum, when=_is_solved)(det_by_slogdet)
 
 
 @eigvalsh.kernel(Sum, when=_is_shifted)
-def _(x):
+def _eigvalsh_sum(x):
     product, number = _terms(x)
     return Dense._make((eigvalsh.dispatch(product).data + number.scale.real[..., None],))
 
 
 @eigh.kernel(Sum, when=_is_shifted)
-def _(x):
+def _eigh_sum(x):
     product, number = _terms(x)
     values, vectors = eigh.dispatch(product)
     return Dense._make((values.data + number.scale.real[..., None],)), vectors
@@ -192,39 +192,39 @@ def _is_product_beside_number(x) -> bool:
     return _terms(x) is not None
 
 
-@eigvals.kernel(Sum, when=_is_product_beside_number)
-def _(x):
+@eigvals.kernel(Sum, when=_is_product_beside_number, before="sum_of_low_rank")
+def _eigvals_sum(x):
     product, number = _terms(x)
     values = eigvals.dispatch(product).data
     return Dense._make((values + number.scale[..., None].astype(values.dtype),))
 
 
 @eig.kernel(Sum, when=_is_product_beside_number)
-def _(x):
+def _eig_sum(x):
     product, number = _terms(x)
     values, vectors = eig.dispatch(product)
     return Dense._make((values.data + number.scale[..., None].astype(values.dtype),)), vectors
 
 
 @eigvalsh.kernel(KroneckerSum)
-def _(x):
+def _eigvalsh_kronecker_sum(x):
     """The Hermitian part of a sum is the sum of the Hermitian parts, so that nothing has to be known of the factors."""
     return Dense._make((jnp.sort(kernel.sums(eigvalsh.dispatch(f)._dense() for f in x.factors), axis=-1),))
 
 
 @eigh.kernel(KroneckerSum)
-def _(x):
+def _eigh_kronecker_sum(x):
     values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
     values, order = in_order(kernel.sums(v._dense() for v in values), x.dtype)
     return values, product(kronecker(*vectors), order.mT)
 
 
 @eigvals.kernel(KroneckerSum)
-def _(x):
+def _eigvals_kronecker_sum(x):
     return Dense._make((kernel.sums(eigvals.dispatch(f)._dense() for f in x.factors),))
 
 
 @eig.kernel(KroneckerSum)
-def _(x):
+def _eig_kronecker_sum(x):
     values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
     return Dense._make((kernel.sums(v._dense() for v in values),)), kronecker(*vectors)

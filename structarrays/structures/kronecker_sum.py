@@ -200,7 +200,7 @@ def as_sum(x) -> Sum:
 
 
 @self_adjoint.kernel(KroneckerSum)
-def _(x):
+def _self_adjoint_kronecker_sum(x):
     return all(map(is_hermitian, x.factors))
 
 
@@ -208,7 +208,7 @@ def _(x):
 
 
 @elements.kernel(KroneckerSum)
-def _(x, i, j):
+def _elements_kronecker_sum(x, i, j):
     """An element of a factor where the indices of all the others are the same."""
     sizes = [f.shape[-1] for f in x.factors]
     rows, columns = unravel(i, sizes), unravel(j, sizes)
@@ -233,21 +233,21 @@ def _summed(x, data, *, columns: bool):
 
 
 @matmul.kernel(KroneckerSum, Dense)
-def _(x1, x2):
+def _matmul_kronecker_sum_dense(x1, x2):
     if x2.ndim == 1:
         return Dense._make((_summed(x1, x2.data[:, None], columns=True)[..., 0],))
     return Dense._make((_summed(x1, x2.data, columns=True),))
 
 
 @matmul.kernel(Dense, KroneckerSum)
-def _(x1, x2):
+def _matmul_dense_kronecker_sum(x1, x2):
     if x1.ndim == 1:
         return Dense._make((_summed(x2, x1.data[None, :], columns=False)[..., 0, :],))
     return Dense._make((_summed(x2, x1.data, columns=False),))
 
 
 @matrix_transpose.kernel(KroneckerSum)
-def _(x):
+def _matrix_transpose_kronecker_sum(x):
     return x._with_parts(matrix_transpose)
 
 
@@ -255,7 +255,7 @@ def _(x):
 
 
 @merge_pair.kernel(KroneckerSum, KroneckerSum, when=same_factor_shapes)
-def _(x, y):
+def _merge_pair_kronecker_sum_kronecker_sum(x, y):
     return KroneckerSum._make(tuple(_added(a, b) for a, b in zip(x.factors, y.factors, strict=True)))
 
 
@@ -264,7 +264,7 @@ def _added(a, b):
 
 
 @merge_pair.kernel(Identity, KroneckerSum, when=lambda x, y: is_scaled_identity(x))
-def _(x, y):
+def _merge_pair_identity_kronecker_sum(x, y):
     """The multiple of the identity goes to the first factor."""
     first, *others = y.factors
     n = first.shape[-1]
@@ -286,7 +286,7 @@ def _makes_sum(x, y) -> bool:
 
 
 @merge_pair.kernel(Kronecker, Kronecker, when=_makes_sum)
-def _(x, y):
+def _merge_pair_kronecker_kronecker(x, y):
     """``A ⊗ s I + t I ⊗ B``."""
     (a, one), (other, b) = x.factors, y.factors
     if a.shape[-2] != a.shape[-1] or b.shape[-2] != b.shape[-1]:
@@ -300,34 +300,34 @@ def _times(x, number):
 
 
 @scale.kernel(KroneckerSum)
-def _(x, factor):
+def _scale_kronecker_sum(x, factor):
     return x._with_parts(lambda f: scaled(f, factor))
 
 
 @real.kernel(KroneckerSum, when=lambda x: x.dtype.kind == "c")
-def _(x):
+def _real_kronecker_sum(x):
     return x._with_parts(real)
 
 
 @imag.kernel(KroneckerSum, when=lambda x: x.dtype.kind == "c")
-def _(x):
+def _imag_kronecker_sum(x):
     return x._with_parts(imag)
 
 
 @hadamard_pair.kernel(KroneckerSum, Factored)
-def _(x, y):
+def _hadamard_pair_kronecker_sum_factored(x, y):
     return total(*(multiply.dispatch(term, y) for term in as_sum(x).terms))
 
 
 @hadamard_pair.kernel(KroneckerSum, KroneckerSum, when=same_factor_shapes)
-def _(x, y):
+def _hadamard_pair_kronecker_sum_kronecker_sum(x, y):
     """Off the diagonal an element is one of a factor, so that elements are multiplied with their like, and nothing cancels."""
     factors = [multiply.dispatch(a, b) for a, b in zip(x.factors, y.factors, strict=True)]
     return _by_places(factors, diagonal(x)._dense() * diagonal(y)._dense())
 
 
 @absolute.kernel(KroneckerSum)
-def _(x):
+def _absolute_kronecker_sum(x):
     return _by_places([absolute(f) for f in x.factors], jnp.abs(diagonal(x)._dense()))
 
 
@@ -342,32 +342,32 @@ def _by_places(factors, on_diagonal):
 
 
 @diagonal.kernel(KroneckerSum, when=lambda x, *, offset: offset == 0)
-def _(x, *, offset):
+def _diagonal_kronecker_sum(x, *, offset):
     return Dense._make((kernel.sums(diagonal(f)._dense() for f in x.factors),))
 
 
 @trace.kernel(
     KroneckerSum, when=lambda x, *, offset, dtype: offset == 0 and dtype is None and x.dtype.kind not in "biu"
 )
-def _(x, *, offset, dtype):
+def _trace_kronecker_sum(x, *, offset, dtype):
     n = x.shape[-1]
     traces = [trace(f)._dense() * float(n // max(1, f.shape[-1])) for f in x.factors]
     return Dense._make((chain(jnp.add, traces),))
 
 
 @squared_norms.kernel(KroneckerSum)
-def _(x, *, axes):
+def _squared_norms_kronecker_sum(x, *, axes):
     return squared_norms.choose((as_sum(x),), {}).run(as_sum(x), axes=axes)
 
 
 @inner_pair.kernel(KroneckerSum, Kronecker)
 @inner_pair.kernel(KroneckerSum, KroneckerSum)
-def _(x, y, *, axes):
+def _inner_pair_kronecker_sum_kronecker(x, y, *, axes):
     return chain(jnp.add, [inner(term, y, axes) for term in as_sum(x).terms])
 
 
 @inner_pair.kernel(Kronecker, KroneckerSum)
-def _(x, y, *, axes):
+def _inner_pair_kronecker_kronecker_sum(x, y, *, axes):
     return chain(jnp.add, [inner(x, term, axes) for term in as_sum(y).terms])
 
 

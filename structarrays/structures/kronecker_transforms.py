@@ -38,17 +38,17 @@ A kind is `Circulant`, `Diagonal`, or None for a multiple of the identity, which
 
 
 @axes_of.kernel(Array)
-def _(x):
+def _axes_of_array(x):
     return None
 
 
 @axes_of.kernel(Circulant)
-def _(x):
+def _axes_of_circulant(x):
     return ((x.shape[-1], Circulant),) if x.shape[-1] else None
 
 
 @axes_of.kernel(Diagonal)
-def _(x):
+def _axes_of_diagonal(x):
     if diagonal_of.choose((x,), {}) is None or not x.shape[-1]:
         return None
     return ((x.shape[-1], None if is_scaled_identity(x) else Diagonal),)
@@ -56,13 +56,13 @@ def _(x):
 
 @axes_of.kernel(KroneckerSum)
 @axes_of.kernel(Kronecker, when=has_square_factors)
-def _(x):
+def _axes_of_kronecker_sum(x):
     axes = [_axes(f) for f in x.factors]
     return None if None in axes else tuple(axis for own in axes for axis in own)
 
 
 @axes_of.kernel(Sum)
-def _(x):
+def _axes_of_sum(x):
     """Those of all terms, a multiple of the identity aside, which may be taken for one on any axes."""
     axes = [_axes(t) for t in x.terms if not is_scaled_identity(t)]
     return functools.reduce(_common, axes) if axes else None
@@ -94,27 +94,27 @@ spectrum_of = Registry("spectrum_of")
 
 
 @spectrum_of.kernel(Circulant)
-def _(x):
+def _spectrum_of_circulant(x):
     return circulant.full_spectrum(x.c)
 
 
 @spectrum_of.kernel(Diagonal)
-def _(x):
+def _spectrum_of_diagonal(x):
     return x.diag
 
 
 @spectrum_of.kernel(Kronecker)
-def _(x):
+def _spectrum_of_kronecker(x):
     return kernel.products(map(_spectrum, x.factors))
 
 
 @spectrum_of.kernel(KroneckerSum)
-def _(x):
+def _spectrum_of_kronecker_sum(x):
     return kernel.sums(map(_spectrum, x.factors))
 
 
 @spectrum_of.kernel(Sum)
-def _(x):
+def _spectrum_of_sum(x):
     return functools.reduce(jnp.add, map(_spectrum, x.terms))
 
 
@@ -167,9 +167,9 @@ class Transform:
 # ---- systems and determinants ------------------------------------------------------------------------------------------
 
 
-@solve.kernel(Sum, Array, when=_is_transformed)
-@solve.kernel(KroneckerSum, Array, when=_is_transformed)
-def _(x1, x2):
+@solve.kernel(Sum, Array, when=_is_transformed, before=("solve_by_spectra", "solve_sum_of_low_rank"))
+@solve.kernel(KroneckerSum, Array, when=_is_transformed, before="solve_by_spectra")
+def _solve_by_transforms(x1, x2):
     return _solved(x1, to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data)
 
 
@@ -187,15 +187,15 @@ def _solved(x, data):
     return Dense._make((result.astype(jnp.result_type(x.dtype, data.dtype)),)), ~jnp.any(bad)
 
 
-@inv.kernel(Sum, when=_is_transformed)
-@inv.kernel(KroneckerSum, when=_is_transformed)
-def _(x):
+@inv.kernel(Sum, when=_is_transformed, before=("inv_by_spectra", "sum_of_low_rank"))
+@inv.kernel(KroneckerSum, when=_is_transformed, before="inv_by_spectra")
+def _inv_by_transforms(x):
     return inverse_by(_solved, x)
 
 
-@slogdet.kernel(Sum, when=_is_transformed)
-@slogdet.kernel(KroneckerSum, when=_is_transformed)
-def _(x):
+@slogdet.kernel(Sum, when=_is_transformed, before=("slogdet_by_spectra", "sum_of_low_rank"))
+@slogdet.kernel(KroneckerSum, when=_is_transformed, before="slogdet_by_spectra")
+def _slogdet_by_transforms(x):
     sign, logabsdet = determinants.sign_and_logarithm(_spectrum(x), -1)
     if x.dtype.kind != "c":
         sign = jnp.sign(sign.real)  # eigenvalues come in conjugate pairs

@@ -102,7 +102,7 @@ def minimum_norm_kronecker(a, b, cond):
 
 @lstsq.kernel(Product, Array, when=is_narrow)
 @lstsq.kernel(Sum, Array, when=has_low_rank)
-def _(a, b, *, cond):
+def _lstsq_product(a, b, *, cond):
     return lstsq.dispatch(of_low_rank(a), b, cond=cond)
 
 
@@ -111,7 +111,7 @@ def _is_tall(a, *args, **static) -> bool:
 
 
 @lstsq.kernel(Banded, Array, when=_is_tall)
-def _(a, b, *, cond):
+def _lstsq_banded(a, b, *, cond):
     """By the QR decomposition: ``R x = Q^H b``. There are no singular values of a banded matrix in linear time."""
     remark(
         "a QR decomposition, which needs full column rank; O(n (l + 1) (l + u + 1)), l and u diagonals below and above"
@@ -133,7 +133,7 @@ def _by_qr(a, b):
 
 
 @_by_qr.defjvp
-def _(primals, tangents):
+def _by_qr_jvp(primals, tangents):
     """``dx = A^+ (db - dA x) + (A^H A)^-1 dA^H (b - A x)``, with ``A^+ = R^-1 Q^H`` and ``A^H A = R^H R`` (Golub and Pereyra, 1973)."""
     (a, b), (da, db) = primals, tangents
     q, r, x = _factors_and_solution(a, b)

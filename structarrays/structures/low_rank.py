@@ -125,7 +125,7 @@ class LowRank(Factored):
 
 
 @elements.kernel(LowRank)
-def _(x, i, j):
+def _elements_low_rank(x, i, j):
     ndim = max(i.ndim, j.ndim)
     i, j = (k.reshape((1,) * (ndim - k.ndim) + k.shape) for k in (i, j))
     return jnp.sum(lines(x.u, i, -2) * lines(x.v, j, -2), axis=-1, dtype=x.dtype)
@@ -147,7 +147,7 @@ def lines(x, i, axis):
 
 
 @matrix_transpose.kernel(LowRank)
-def _(x):
+def _matrix_transpose_low_rank(x):
     return LowRank._make((x.v, x.u))
 
 
@@ -159,7 +159,7 @@ def _are_matrices(x1, x2) -> bool:
 
 
 @matmul.kernel(LowRank, Dense, when=_are_matrices)
-def _(x1, x2):
+def _matmul_low_rank_dense(x1, x2):
     return matmul(x1.u, Dense._make((transposed_times(x1.v, x2.data),)))
 
 
@@ -171,22 +171,22 @@ def transposed_times(v, data):
 
 
 @matmul.kernel(Dense, LowRank, when=_are_matrices)
-def _(x1, x2):
+def _matmul_dense_low_rank(x1, x2):
     return matmul(matmul(x1, x2.u), matrix_transpose(x2.v))
 
 
 @matmul.kernel(LowRank, Array, when=_are_matrices)
-def _(x1, x2):
+def _matmul_low_rank(x1, x2):
     return low_rank(x1.u, matmul(matrix_transpose(x2), x1.v))
 
 
 @matmul.kernel(Array, LowRank, when=_are_matrices)
-def _(x1, x2):
+def _matmul_array_low_rank(x1, x2):
     return low_rank(matmul(x1, x2.u), x2.v)
 
 
 @matmul.kernel(LowRank, LowRank)
-def _(x1, x2):
+def _matmul_low_rank_low_rank(x1, x2):
     """The small matrix between them goes to the side where it leaves the lower rank."""
     between = matmul(matrix_transpose(x1.v), x2.u)
     if x1.rank <= x2.rank:
@@ -205,7 +205,7 @@ def low_rank(u, v) -> LowRank:
 
 
 @merge_pair.kernel(LowRank, Fill, when=lambda x, y: _written_out(x))
-def _(x, y):
+def _merge_pair_low_rank_fill(x, y):
     if _is_constant_column(x.u):
         return _ranks_added(x, row_of_rank_one(_ones(y, -1).mT * y._constant_data(), y.shape))
     return _ranks_added(x, constant_of_rank_one(y))
@@ -262,13 +262,13 @@ def _side_by_side(a, b):
 
 
 @scale.kernel(LowRank)
-def _(x, factor):
+def _scale_low_rank(x, factor):
     u, v = x.parts
     return LowRank._make((factor(u), v) if stored(u) <= stored(v) else (u, factor(v)))
 
 
 @cumulative_sum.kernel(LowRank, when=lambda x, *, axis, include_initial: axis >= x.ndim - 2)
-def _(x, *, axis, include_initial):
+def _cumulative_sum_low_rank(x, *, axis, include_initial):
     parts, which = list(x.parts), axis - (x.ndim - 2)
     factor = parts[which]
     parts[which] = cumulative_sum.dispatch(factor, axis=factor.ndim - 2, include_initial=include_initial)
@@ -280,13 +280,13 @@ def _parts_of_complex(x):
 
 
 @real.kernel(LowRank, when=lambda x: x.dtype.kind == "c")
-def _(x):
+def _real_low_rank(x):
     a, b, c, d = _parts_of_complex(x)
     return low_rank(_side_by_side(a, -c), _side_by_side(b, d))
 
 
 @imag.kernel(LowRank, when=lambda x: x.dtype.kind == "c")
-def _(x):
+def _imag_low_rank(x):
     a, b, c, d = _parts_of_complex(x)
     return low_rank(_side_by_side(a, c), _side_by_side(d, b))
 
@@ -312,7 +312,7 @@ def _meeting(x, part):
 
 
 @inner_pair.kernel(LowRank, Array)
-def _(x, y, *, axes):
+def _inner_pair_low_rank(x, y, *, axes):
     return jnp.conj(_inner(y, x, axes=axes))
 
 
@@ -321,7 +321,7 @@ def _conj(x):
 
 
 @squared_norms.kernel(LowRank)
-def _(x, *, axes):
+def _squared_norms_low_rank(x, *, axes):
     """From the matrices of inner products of the factors' columns."""
     u, v = (p if _is_constant_column(p) else Dense._make((p._dense(),)) for p in x.parts)
     gram_u, gram_v = (matmul(matrix_transpose(_conj(p)), p)._dense() for p in (u, v))
@@ -337,7 +337,7 @@ def _(x, *, axes):
 
 
 @select_lines.kernel(LowRank)
-def _(x, key, axis):
+def _select_lines_low_rank(x, key, axis):
     u, v = x.parts
     own, (item, operands) = u if axis == -2 else v, key
     chosen = index(own, operands, key=line_key(own, item, -2))

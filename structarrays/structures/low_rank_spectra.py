@@ -51,23 +51,23 @@ def of_low_rank(x: Array) -> LowRank:
 
 
 @bounded_rank.kernel(LowRank)
-def _(x):
+def _bounded_rank_low_rank(x):
     return x.rank
 
 
 @low_rank_form.kernel(LowRank)
-def _(x):
+def _low_rank_form_low_rank(x):
     """With factors that are written out, unless they store entries: so that any two can stand side by side."""
     return x._with_parts(lambda p: p if p.stores_entries else to_dense(p))
 
 
 @bounded_rank.kernel(Fill)
-def _(x):
+def _bounded_rank_fill(x):
     return 1
 
 
 @low_rank_form.kernel(Fill)
-def _(x):
+def _low_rank_form_fill(x):
     return constant_of_rank_one(x)
 
 
@@ -81,7 +81,7 @@ def _width(x):
 
 
 @bounded_rank.kernel(Product, when=is_narrow)
-def _(x):
+def _bounded_rank_product(x):
     return _width(x)
 
 
@@ -94,13 +94,13 @@ def through_narrowest(x: Product) -> LowRank:
 
 
 @bounded_rank.kernel(Sum)
-def _(x):
+def _bounded_rank_sum(x):
     ranks = [rank_bound(t) for t in x.terms]
     return None if None in ranks else sum(ranks)
 
 
 @low_rank_form.kernel(Sum)
-def _(x):
+def _low_rank_form_sum(x):
     return canonical([of_low_rank(t) for t in x.terms])
 
 
@@ -122,7 +122,7 @@ def _is_narrow(x, *args, **static) -> bool:
 
 
 @svdvals.kernel(LowRank, when=_is_narrow)
-def _(x):
+def _svdvals_low_rank(x):
     values = kernel.singular_values(*_factors(x)) if x.rank else jnp.zeros((*x.shape[:-2], 0), real_dtype(x.dtype))
     missing = min(x.shape[-2:]) - values.shape[-1]
     return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]),))
@@ -140,7 +140,7 @@ norm_and_rank(LowRank, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is
 
 
 @pinv.kernel(LowRank, when=lambda x, *, rtol: _is_narrow(x) and x.rank > 0)
-def _(x, *, rtol):
+def _pinv_low_rank(x, *, rtol):
     rtol = tolerance(x, rtol)
     batch = jnp.broadcast_shapes(rtol.shape, x.shape[:-2])
     u, v = (jnp.broadcast_to(p, (*batch, *p.shape[-2:])) for p in _factors(x))
@@ -148,7 +148,7 @@ def _(x, *, rtol):
 
 
 @eigvals.kernel(LowRank, when=_is_narrow)
-def _(x):
+def _eigvals_low_rank(x):
     """Those of ``v.mT @ u``, and zeros."""
     u, v = of_low_rank(x).parts
     between = matmul(matrix_transpose(v), u)
@@ -157,18 +157,18 @@ def _(x):
 
 
 @squared_norms.kernel(Product, when=is_narrow)
-def _(x, *, axes):
+def _squared_norms_product(x, *, axes):
     form = through_narrowest(x)
     return squared_norms.choose((form,), {}).run(form, axes=axes)
 
 
 def _as_low_rank(function):
     @function.kernel(Product, when=is_narrow)
-    def _(x, **static):
+    def _product_through_narrowest(x, **static):
         return function.dispatch(through_narrowest(x), **static)
 
     @function.kernel(Sum, when=has_low_rank)
-    def _(x, **static):
+    def _sum_of_low_rank(x, **static):
         return function.dispatch(of_low_rank(x), **static)
 
 
@@ -178,12 +178,12 @@ del _function
 
 
 @matrix_norm.kernel(Product, when=lambda x, **static: is_narrow(x) and is_of_singular_values(x, **static))
-def _(x, *, keepdims, ord):
+def _matrix_norm_product(x, *, keepdims, ord):
     return matrix_norm.dispatch(through_narrowest(x), keepdims=keepdims, ord=ord)
 
 
 @matrix_norm.kernel(Sum, when=lambda x, **static: has_low_rank(x) and is_of_singular_values(x, **static))
-def _(x, *, keepdims, ord):
+def _matrix_norm_sum(x, *, keepdims, ord):
     return matrix_norm.dispatch(of_low_rank(x), keepdims=keepdims, ord=ord)
 
 
@@ -191,7 +191,7 @@ def _(x, *, keepdims, ord):
 
 
 @compress.kernel(LowRank)
-def _(x, *, rank):
+def _compress_low_rank(x, *, rank):
     u, v = _factors(x)
     if not min(rank, x.rank):
         return LowRank._make((Dense._make((u[..., :0],)), Dense._make((v[..., :0],))))
@@ -199,7 +199,7 @@ def _(x, *, rank):
 
 
 @compress.kernel(Array)
-def _(x, *, rank):
+def _compress_array(x, *, rank):
     """As of low rank, or else from the dense form."""
     if rank_bound(x) is not None:
         form = of_low_rank(x)
@@ -224,7 +224,7 @@ def _nothing(x, shape):
 
 
 @solve.kernel(LowRank, Array, when=_is_narrow)
-def _(x1, x2):
+def _solve_low_rank(x1, x2):
     if x2.ndim == 1:
         return _nothing(x1, x1.shape[:-1])
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
@@ -233,7 +233,7 @@ def _(x1, x2):
 
 
 @inv.kernel(LowRank, when=_is_narrow)
-def _(x):
+def _inv_low_rank(x):
     nothing, ok = _nothing(x, ())
     return Fill._make((jnp.broadcast_to(nothing.data, x.shape[:-2]),), x.shape[-2:]), ok
 
@@ -245,12 +245,12 @@ def _zero(x):
 
 
 @det.kernel(LowRank, when=_is_narrow)
-def _(x):
+def _det_low_rank(x):
     return Dense._make((_zero(x),))
 
 
 @slogdet.kernel(LowRank, when=_is_narrow)
-def _(x):
+def _slogdet_low_rank(x):
     zero = _zero(x)
     return Dense._make((zero,)), Dense._make((log_of_zero(zero),))
 

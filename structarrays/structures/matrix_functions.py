@@ -27,28 +27,28 @@ from .triangular import Triangular
 
 
 @expm.kernel(Diagonal, when=has_structural_zeros)
-def _(A):
+def _expm_diagonal(A):
     return A._rebuild(tuple(map(jnp.exp, A.entries)), None)
 
 
 @expm.kernel(BlockDiagonal, when=has_square_blocks)
-def _(A):
+def _expm_block_diagonal(A):
     return A._rebuild(tuple(expm.dispatch(b).data for b in stacks(A)), None)
 
 
 @expm.kernel(Circulant)
-def _(A):
+def _expm_circulant(A):
     return Circulant._make((circulant_kernel.from_spectrum(jnp.exp(circulant_kernel.spectrum(A.c)), A.c),))
 
 
 @expm.kernel(KroneckerSum)
-def _(A):
+def _expm_kronecker_sum(A):
     """The terms ``A ⊗ I`` and ``I ⊗ B`` commute."""
     return kronecker(*map(expm.dispatch, A.factors))
 
 
 @expm.kernel(Triangular, when=lambda A: is_zero_outside(A))
-def _(A):
+def _expm_triangular(A):
     return Triangular._make((kernel.expm(A._dense()), None), (A.lower, False))
 
 
@@ -57,7 +57,7 @@ def _is_narrow(A, *args) -> bool:
 
 
 @expm.kernel(LowRank, when=_is_narrow)
-def _(A):
+def _expm_low_rank(A):
     """``I + u phi(v.mT @ u) @ v.mT`` with ``phi(M) = M^-1 (exp(M) - I)``, which stands in the corner of ``exp([[M, I], [0, 0]])``."""
     small, r = matmul(matrix_transpose(A.v), A.u)._dense(), A.rank
     identity = jnp.broadcast_to(jnp.eye(r, dtype=A.dtype), small.shape)
@@ -72,7 +72,7 @@ def _(A):
 @expm_multiply.kernel(Circulant, Array)
 @expm_multiply.kernel(KroneckerSum, Array)
 @expm_multiply.kernel(LowRank, Array, when=_is_narrow)
-def _(A, B):
+def _expm_multiply_diagonal(A, B):
     return matmul(expm.dispatch(A), B)
 
 
@@ -80,7 +80,7 @@ def _(A, B):
 
 
 @sqrtm.kernel(Diagonal, when=has_structural_zeros)
-def _(A):
+def _sqrtm_diagonal(A):
     (entries,) = A.entries
     if not is_semidefinite(A):
         return A._rebuild((jnp.sqrt(entries),), None), jnp.array(True)
@@ -90,20 +90,20 @@ def _(A):
 
 
 @sqrtm.kernel(BlockDiagonal, when=has_square_blocks)
-def _(A):
+def _sqrtm_block_diagonal(A):
     roots, flags = zip(*map(sqrtm.dispatch, stacks(A)), strict=True)
     return A._rebuild(tuple(r.data for r in roots), None), all_of(flags)
 
 
 @sqrtm.kernel(Kronecker, when=lambda A: has_square_factors(A) and all(map(is_semidefinite, A.factors)))
-def _(A):
+def _sqrtm_kronecker(A):
     """Of other factors the product of principal roots need not be the principal one: that of ``-I ⊗ -I`` is not."""
     roots, flags = zip(*map(sqrtm.dispatch, A.factors), strict=True)
     return kronecker(*(r._assuming(f.assumptions) for r, f in zip(roots, A.factors, strict=True))), all_of(flags)
 
 
 @sqrtm.kernel(Circulant)
-def _(A):
+def _sqrtm_circulant(A):
     values = circulant_kernel.spectrum(A.c)
     size = A.shape[-1] * jnp.finfo(A.dtype).eps * jnp.max(jnp.abs(values), axis=-1, keepdims=True, initial=0)
     if not is_semidefinite(A):
@@ -119,15 +119,15 @@ def _(A):
 
 
 @norm_bound.kernel(Sum)
-def _(x):
+def _norm_bound_sum(x):
     return sum(map(bounded, x.terms))
 
 
 @norm_bound.kernel(Product)
-def _(x):
+def _norm_bound_product(x):
     return jnp.prod(jnp.stack([bounded(f) for f in x.factors]), axis=0)
 
 
 @norm_bound.kernel(LowRank)
-def _(x):
+def _norm_bound_low_rank(x):
     return bounded(x.u) * bounded(matrix_transpose(x.v))

@@ -61,68 +61,68 @@ def _is_square(x, **static) -> bool:
 
 @inv.kernel(Orthonormal)
 @inv.kernel(Permutation)
-def _(x):
+def _inv_orthonormal(x):
     return x._adjoint(), jnp.array(True)
 
 
 @pinv.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
 @pinv.kernel(Permutation, when=lambda x, *, rtol: rtol is None)
-def _(x, *, rtol):
+def _pinv_orthonormal(x, *, rtol):
     return x._adjoint()
 
 
 @solve.kernel(Orthonormal, Array)
 @solve.kernel(Permutation, Array)
-def _(x1, x2):
+def _solve_orthonormal(x1, x2):
     remark(x1._solution_remark())
     return matmul.dispatch(x1._adjoint(), x2), jnp.array(True)
 
 
 @det.kernel(Orthonormal)
 @det.kernel(Permutation)
-def _(x):
+def _det_orthonormal(x):
     return Dense._make((x._determinant(),))
 
 
 @slogdet.kernel(Orthonormal)
 @slogdet.kernel(Permutation)
-def _(x):
+def _slogdet_orthonormal(x):
     return Dense._make((x._determinant(),)), Dense._make((jnp.zeros(x.shape[:-2], real_dtype(x.dtype)),))
 
 
 @svdvals.kernel(Orthonormal)
 @svdvals.kernel(Permutation)
-def _(x):
+def _svdvals_orthonormal(x):
     return Dense._make((ones(x, min(x.shape[-2:]), dtype=real_dtype(x.dtype)),))
 
 
 @matrix_rank.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
 @matrix_rank.kernel(Permutation, when=lambda x, *, rtol: rtol is None)
-def _(x, *, rtol):
+def _matrix_rank_orthonormal(x, *, rtol):
     return Dense._make((jnp.full(x.shape[:-2], min(x.shape[-2:]), int),))
 
 
 @matrix_norm.kernel(Orthonormal, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
 @matrix_norm.kernel(Permutation, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
-def _(x, *, keepdims, ord):
+def _matrix_norm_orthonormal(x, *, keepdims, ord):
     norm = ones(x, dtype=real_dtype(x.dtype)) * (min(x.shape[-2:]) if ord == "nuc" else 1)
     return Dense._make((norm[..., None, None] if keepdims else norm,))
 
 
 @svd.kernel(Orthonormal, when=_is_square)
 @svd.kernel(Permutation)
-def _(x, *, full_matrices):
+def _svd_orthonormal(x, *, full_matrices):
     return x, svdvals.dispatch(x), _identity(x)
 
 
 @qr.kernel(Orthonormal, when=_is_square)
 @qr.kernel(Permutation)
-def _(x, *, mode):
+def _qr_orthonormal(x, *, mode):
     return x, _identity(x)
 
 
 @lu.kernel(Permutation)
-def _(a):
+def _lu_permutation(a):
     """Its rows exchanged are an identity."""
     return a.p, _identity(a), _identity(a)
 
@@ -132,7 +132,7 @@ def _identity(x) -> Identity:
 
 
 @squared_norms.kernel(Orthonormal)
-def _(x, *, axes):
+def _squared_norms_orthonormal(x, *, axes):
     m, n = x.shape[-2:]
     if len(axes) == 2:
         return ones(x, dtype=real_dtype(x.dtype)) * min(m, n)
@@ -144,11 +144,11 @@ def _(x, *, axes):
 
 @compose_pair.kernel(Identity, Orthonormal)
 @compose_pair.kernel(Orthonormal, Identity)
-def _(x, y):
+def _compose_pair_identity_orthonormal(x, y):
     """A number in front stays one: scaled, it would be orthonormal no more."""
     return None
 
 
 @scale.kernel(Orthonormal)
-def _(x, factor):
+def _scale_orthonormal(x, factor):
     return times_number(x, factor)

@@ -200,6 +200,6 @@ def _check_matrix(a):
 
 
 @elements.kernel(Permutation)
-def _(x, i, j):
+def _elements_permutation(x, i, j):
     i, j = jnp.broadcast_arrays(i, j)
     return jnp.where(x.p[..., i] == j, jnp.ones((), x.dtype), jnp.zeros((), x.dtype))

@@ -26,7 +26,7 @@ from .sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
 
 
 @matmul.kernel(Permutation, Dense)
-def _(x1, x2):
+def _matmul_permutation_dense(x1, x2):
     return Dense._make((_gathered(x1.p, x2.data),))
 
 
@@ -41,7 +41,7 @@ def _gathered(p, data):
 
 
 @matmul.kernel(Dense, Permutation)
-def _(x1, x2):
+def _matmul_dense_permutation(x1, x2):
     inverse = mapped(kernel.inverse, x2.p)
     if x1.ndim == 1:
         return Dense._make((_gathered(inverse, x1.data),))
@@ -51,7 +51,7 @@ def _(x1, x2):
 
 
 @matmul.kernel(Permutation, Permutation)
-def _(x1, x2):
+def _matmul_permutation_permutation(x1, x2):
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     p1, p2 = (jnp.broadcast_to(x.p, (*batch, x.shape[-1])) for x in (x1, x2))
     return Permutation._make((mapped(kernel.apply, p1, p2),), x1.dtype)
@@ -63,14 +63,14 @@ def _moves_rows(x1, x2) -> bool:
 
 @matmul.kernel(Permutation, Sparse, when=_moves_rows)
 @matmul.kernel(Permutation, Array, when=_moves_rows)
-def _(x1, x2):
+def _matmul_permutation_sparse(x1, x2):
     """Row r of the other factor becomes the row i with ``p[i] == r``."""
     return _relabelled(to_sparse(x2), mapped(kernel.inverse, x1.p), 0)
 
 
 @matmul.kernel(Sparse, Permutation, when=lambda x1, x2: _moves_rows(x2, x1))
 @matmul.kernel(Array, Permutation, when=lambda x1, x2: _moves_rows(x2, x1))
-def _(x1, x2):
+def _matmul_sparse_permutation(x1, x2):
     """Column k of the other factor becomes the column ``p[k]``."""
     return _relabelled(to_sparse(x1), x2.p, 1)
 
@@ -96,7 +96,7 @@ def _relabelled(x, labels, axis):
 
 
 @matrix_transpose.kernel(Permutation)
-def _(x):
+def _matrix_transpose_permutation(x):
     return x._adjoint()
 
 
@@ -105,7 +105,7 @@ def _(x):
 
 def _keep(function):
     @function.kernel(Permutation)
-    def _(x):
+    def _permutation_itself(x):
         return x
 
 
@@ -115,7 +115,7 @@ for _name in ("conj", "positive", "square", "sign", "ceil", "floor", "trunc", "r
 
 @FUNCTIONS["abs"].kernel(Permutation)
 @FUNCTIONS["real"].kernel(Permutation)
-def _(x):
+def _FUNCTIONS_permutation(x):
     return cast(x, real_dtype(x.dtype)) if x.dtype.kind == "c" else x
 
 
@@ -123,22 +123,22 @@ def _(x):
 
 
 @sparse_form.kernel(Permutation)
-def _(x):
+def _sparse_form_permutation(x):
     return x._free()
 
 
 @join_pair.kernel(Permutation, Array, when=lambda x, y: has_sparse_form(y))
-def _(x, y):
+def _join_pair_permutation(x, y):
     return join_sparse(x, y)
 
 
 @join_pair.kernel(Permutation, Fill, when=lambda x, y: len(y.meta) >= 2)
-def _(x, y):
+def _join_pair_permutation_fill(x, y):
     return join_pair.choose((x._free(), y), {}).run(x._free(), y)
 
 
 @meet_pair.kernel(Permutation, Array)
-def _(x, y):
+def _meet_pair_permutation(x, y):
     kernel = meet_pair.choose((x._free(), y), {})
     return x._free() if kernel is None else kernel.run(x._free(), y)
 
@@ -147,13 +147,13 @@ def _through_sparse(registry):
     """The kernel of the sparse form."""
 
     @registry.kernel(Permutation)
-    def _(x, *arguments, **static):
+    def _registry_permutation(x, *arguments, **static):
         kernel = registry.choose((x._free(), *arguments), static)
         return kernel.run(x._free(), *arguments, **static)
 
 
 @reduce_core.kernel(Permutation)
-def _(x, *, monoid, axes, keepdims):
+def _reduce_core_permutation(x, *, monoid, axes, keepdims):
     """All lines have a single one, so that their reductions are one number."""
     # By the sparse form XLA would take its ones for a constant, and reduce it while it compiles, for seconds.
     n, lines = x.shape[-1], x.shape[-1] if len(axes) == 2 else 1
@@ -172,7 +172,7 @@ for _registry in (squared_deviations, diagonal, tril, triu):
 for _function in (tril, triu):
 
     @_function.eager_kernel(Permutation)
-    def _(x, *, k=0, function=_function):
+    def _triangle_of_permutation(x, *, k=0, function=_function):
         return trimmed(compiled(function, x, k=k))
 
 
@@ -186,7 +186,7 @@ def _selects(x, *, operands, key) -> bool:
 
 
 @index.kernel(Permutation, when=_selects)
-def _(x, *, operands, key):
+def _index_permutation(x, *, operands, key):
     """Each row that is chosen has one entry, and so has each column: the number of entries is known under `jit`, too."""
     (places,), n, axis = operands, x.shape[-1], key.index(("array",))
     lines = x.p if axis == 0 else mapped(kernel.inverse, x.p)
@@ -199,7 +199,7 @@ def _(x, *, operands, key):
 
 
 @concat_pair.kernel(Permutation, Permutation, when=lambda x, y, *, axis: axis < -2)
-def _(x, y, *, axis):
+def _concat_pair_permutation_permutation(x, y, *, axis):
     return Permutation._make((jnp.concatenate([x.p, y.p], axis + 1),), x.dtype)
 
 

@@ -149,17 +149,17 @@ def _composed(x, y):
 @compose_pair.kernel(LowRank, Array)
 @compose_pair.kernel(Array, LowRank)
 @compose_pair.kernel(Permutation, Permutation)
-def _(x, y):
+def _compose_pair_identity(x, y):
     return matmul.dispatch(x, y)
 
 
 @compose_pair.kernel(Fill, Array)
-def _(x, y):
+def _compose_pair_fill(x, y):
     return matrix_transpose(_of_equal_columns(matrix_transpose(y), matrix_transpose(x)))
 
 
 @compose_pair.kernel(Array, Fill)
-def _(x, y):
+def _compose_pair_array_fill(x, y):
     return _of_equal_columns(x, y)
 
 
@@ -181,7 +181,7 @@ def _scales(x, y) -> bool:
 @compose_pair.kernel(Diagonal, Array, when=_scales)
 @compose_pair.kernel(Array, Diagonal, when=_scales)
 @compose_pair.kernel(Banded, Banded, when=_scales)
-def _(x, y):
+def _compose_pair_diagonal(x, y):
     result = matmul.dispatch(x, y)
     return result if type(result) is not Dense and stored(result) <= stored(x) + stored(y) else None
 
@@ -204,7 +204,7 @@ def product(*factors) -> Array:
 
 
 @unexpanded("matmul")
-def _(function, args, shape):
+def _matmul_unexpanded(function, args, shape):
     """The product of two structures that have no kernel together as two factors; None where that does not pay."""
     result = canonical(common_batch(*args))
     factors = result.factors if type(result) is Product else (result,)
@@ -217,7 +217,7 @@ def pays_as_product(factors) -> bool:
 
 
 @unexpanded("multiply", "divide")
-def _(function, args, shape):
+def _multiply_unexpanded(function, args, shape):
     """A matrix that stores entries, all of them, times or divided by a row or a column: a product with a diagonal matrix."""
     x, y = args
     if function.name == "multiply" and not x.stores_entries:
@@ -292,18 +292,18 @@ def _cheapest(shapes):
 
 
 @matmul.kernel(Product, Dense, when=lambda x1, x2: x2.ndim > 1)
-def _(x1, x2):
+def _matmul_product_dense(x1, x2):
     return chain((*x1.factors, x2))
 
 
 @matmul.kernel(Dense, Product, when=lambda x1, x2: x1.ndim > 1)
-def _(x1, x2):
+def _matmul_dense_product(x1, x2):
     return chain((x1, *x2.factors))
 
 
 @matmul.kernel(Factored, Array)
 @matmul.kernel(Array, Factored)
-def _(x1, x2):
+def _matmul_factored(x1, x2):
     """A vector is multiplied as a column or a row; what no kernel knows how to multiply stays two factors."""
     if x2.ndim == 1:
         return Dense._make((matmul(x1, Dense._make((x2._dense()[:, None],)))._dense()[..., 0],))
@@ -316,12 +316,12 @@ def _(x1, x2):
 
 
 @matrix_transpose.kernel(Product)
-def _(x):
+def _matrix_transpose_product(x):
     return Product._make(tuple(map(matrix_transpose, x.factors[::-1])))
 
 
 @elements.kernel(Product)
-def _(x, i, j):
+def _elements_product(x, i, j):
     """From the rows, or the columns, in which the elements stand, whichever are fewer."""
     shape = jnp.broadcast_shapes(i.shape, j.shape)
     if math.prod(shape) >= math.prod(x.shape[-2:]):
@@ -372,13 +372,13 @@ def _paired(x, i, j, shape):
 
 
 @scale.kernel(Product)
-def _(x, factor):
+def _scale_product(x, factor):
     smallest = min(range(len(x.factors)), key=lambda k: stored(x.factors[k]))
     return canonical(factor(f) if k == smallest else f for k, f in enumerate(x.factors))
 
 
 @sum_of.kernel(Product, when=lambda x, *, axis, keepdims: keepdims and axis in ((x.ndim - 2,), (x.ndim - 1,)))
-def _(x, *, axis, keepdims):
+def _sum_of_product(x, *, axis, keepdims):
     """Those of the first factor's columns, times the others; along the rows those of the last one."""
     end, others = (x.factors[0], x.factors[1:]) if axis == (x.ndim - 2,) else (x.factors[-1], x.factors[:-1])
     sums = Dense._make((sum_of(end, axis=axis, dtype=x.dtype, keepdims=True)._dense(),))
@@ -407,7 +407,7 @@ def _unscaled(x):
 
 
 @hadamard_pair.kernel(Product, Factored, when=_is_scaled)
-def _(x, y):
+def _hadamard_pair_product_factored(x, y):
     """``(D A E) * (F B G) = D F (A * B) E G`` for diagonal D to G: of the structure of ``A * B``."""
     (left, a, right), (more, b, further) = _unscaled(x), _unscaled(y)
     result = hadamard(a, b) if isinstance(a, Factored) and isinstance(b, Factored) else multiply.dispatch(a, b)
@@ -429,14 +429,14 @@ def _keeps_magnitudes(x) -> bool:
 
 
 @absolute.kernel(Product, when=_keeps_magnitudes)
-def _(x):
+def _absolute_product(x):
     """``|D A E| = |D| |A| |E|`` for diagonal D and E."""
     left, middle, right = _unscaled(x)
     return product(*map(absolute.dispatch, (*left, middle, *right)))
 
 
 @select_lines.kernel(Product)
-def _(x, key, axis):
+def _select_lines_product(x, key, axis):
     item, operands = key
     place = 0 if axis == -2 else -1
     own = x.factors[place]

@@ -61,7 +61,7 @@ def by_products(x, where, axis):
 
 
 @select_lines.kernel(Factored)
-def _(x, key, axis):
+def _select_lines_factored(x, key, axis):
     return selected_lines(x, key, axis, by_products)
 
 
@@ -93,8 +93,8 @@ def _selects_lines(x, *, operands, key) -> bool:
     return one_axis and (kinds[0] == "array" or 2 * (3 * sizes[whole.index(False)] + stored(x)) < sizes[0] * sizes[1])
 
 
-@index.kernel(Array, when=_selects_lines)
-def _(x, *, operands, key):
+@index.kernel(Array, when=_selects_lines, before=("index_array_by_coordinates", "slices_by_sparse_form"))
+def _index_lines_of_array(x, *, operands, key):
     axis = -2 if key[1] == ("slice", 0, x.shape[-1], 1) else -1
     chosen = tuple(Dense._make((o,)) for o in operands)
     return selected_lines(as_matrix(x), (key[axis], chosen), axis, by_elements)

@@ -26,13 +26,13 @@ def norm_and_rank(structure, values=lambda x: svdvals.dispatch(x).data, *, norms
     """
 
     @matrix_norm.kernel(structure, when=lambda x, **static: when(x) and is_of_singular_values(x, **static))
-    def _(x, *, keepdims, ord):
+    def _matrix_norm_structure(x, *, keepdims, ord):
         # A single value is its sum, and the largest of all.
         found = norms[ord](x)[..., None] if norms and ord in norms else values(x)
         return norm(found, keepdims=keepdims, ord=ord)
 
     @matrix_rank.kernel(structure, when=lambda x, *, rtol: when(x))
-    def _(x, *, rtol):
+    def _matrix_rank_structure(x, *, rtol):
         return rank(x, values(x), rtol)
 
 

@@ -34,7 +34,7 @@ def _is_floating(x, **static) -> bool:
 
 
 @svd.eager_kernel(LowRank, when=lambda x, **static: _is_floating(x) and 0 < x.rank and 2 * x.rank <= min(x.shape[-2:]))
-def _(x, *, full_matrices=True):
+def _svd_low_rank_eagerly(x, *, full_matrices=True):
     """``U = H diag(d)`` with r reflectors H and signs d."""
     m, n = x.shape[-2:]
     left, values, right = _of_factors(x)
@@ -94,7 +94,7 @@ def _is_beside_low_rank(x, *, full_matrices=True) -> bool:
 
 
 @svd.eager_kernel(Sum, when=lambda x, **static: any(_is_beside_low_rank(y, **static) for y in (x, matrix_transpose(x))))
-def _(x, *, full_matrices=True):
+def _svd_sum_eagerly(x, *, full_matrices=True):
     """That of ``Q R + u vᵀ``, from the dense one of a matrix as small as R."""
     if x.shape[-2] < x.shape[-1]:
         u, s, vh = svd(matrix_transpose(x), full_matrices=False)

@@ -10,7 +10,7 @@ from .sparse_joins import has_sparse_form
 
 
 @write_entries.kernel(Sparse, when=lambda x: x.batch_shape != ())
-def _(x, items, value, owned):
+def _write_entries_batch_of_sparse(x, items, value, owned):
     batch, core = items[: len(x.batch_shape)], items[len(x.batch_shape) :]
     whole = all(indexing.is_full(item, n) for item, n in zip(batch, x.batch_shape, strict=True))
     if whole or not indexing.is_basic(batch) or moves_axes(items):

@@ -20,7 +20,7 @@ def _stores_few(x) -> bool:
 
 
 @sparse_form.kernel(Blocks, when=_stores_few)
-def _(x):
+def _sparse_form_blocks(x):
     dtype = _index_dtype(x.core_shape)
     rows, columns, data = [], [], []
     for entry, (i, j) in zip(x.entries, x._positions(), strict=True):
@@ -40,7 +40,7 @@ def _is_narrow(x) -> bool:
 
 
 @sparse_form.kernel(Toeplitz, when=_is_narrow)
-def _(x):
+def _sparse_form_toeplitz(x):
     # Not `_free`: that of a matrix all of whose places below the diagonal are stored is triangular, although few are below in a wide one.
     return to_sparse(at_diagonals(x, x.offsets))
 
@@ -50,5 +50,5 @@ def _have_sparse_forms(x, y) -> bool:
 
 
 @join_pair.kernel(Blocks, Toeplitz, when=_have_sparse_forms)
-def _(x, y):
+def _join_pair_blocks_toeplitz(x, y):
     return join_sparse(x, y)

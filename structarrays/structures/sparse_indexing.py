@@ -29,7 +29,7 @@ def _is_box(x, *, operands, key) -> bool:
 
 
 @index.kernel(Sparse, when=_is_box)
-def _(x, *, operands, key):
+def _index_box_of_sparse(x, *, operands, key):
     """Integers and slices: the entries inside, with coordinates counted anew. One dimension that is left is dense."""
     sizes = [k[2] for k in key if k[0] == "slice"]
     kept = [axis for axis, k in enumerate(key) if k[0] == "slice"]
@@ -148,12 +148,12 @@ def _is_plain_matrix(x, *, k) -> bool:
 
 
 @tril.kernel(Sparse, when=_is_plain_matrix)
-def _(x, *, k):
+def _tril_sparse(x, *, k):
     return _where(x, lambda rows, columns: columns - rows <= k)
 
 
 @triu.kernel(Sparse, when=_is_plain_matrix)
-def _(x, *, k):
+def _triu_sparse(x, *, k):
     return _where(x, lambda rows, columns: columns - rows >= k)
 
 
@@ -173,7 +173,7 @@ def _where(x, condition):
 for _function in (tril, triu):
 
     @_function.eager_kernel(Sparse)
-    def _(x, *, k=0, function=_function):
+    def _triangle_of_sparse(x, *, k=0, function=_function):
         return trimmed(compiled(function, x, k=k))
 
 
@@ -183,14 +183,14 @@ def in_core(x, axes) -> bool:
 
 
 @flip.kernel(Sparse, when=lambda x, *, axis: in_core(x, axis))
-def _(x, *, axis):
+def _flip_sparse(x, *, axis):
     batch = len(x.batch_shape)
     x = x._map_leaves(lambda leaf: jnp.flip(leaf, tuple(a for a in axis if a < batch)))
     return _moved(x, {a - batch: lambda c, n: n - 1 - c for a in axis if a >= batch})
 
 
 @roll.kernel(Sparse, when=lambda x, *, shift, axis: in_core(x, axis))
-def _(x, *, shift, axis):
+def _roll_sparse(x, *, shift, axis):
     batch = len(x.batch_shape)
     for s, a in zip(shift, axis, strict=True):
         if a < batch:
@@ -229,7 +229,7 @@ def joinable(x, y, *, axis) -> bool:
 
 @concat_pair.kernel(Sparse, Array, when=joinable)
 @concat_pair.kernel(Array, Sparse, when=joinable)
-def _(x, y, *, axis):
+def _concat_pair_sparse(x, y, *, axis):
     x, y = to_sparse(x), to_sparse(y)
     y = y._in_order(x.order)
     if axis < -x.core_ndim:
@@ -261,7 +261,7 @@ def _(x, y, *, axis):
 
 
 @nonzero_kernels.kernel(Sparse, when=lambda x: x.background is None)
-def _(x):
+def _nonzero_kernels_sparse(x):
     data, *coordinates = (np.asarray(leaf) for leaf in (x.data, *x.coords))
     *batch, place = np.nonzero((data != 0) & (coordinates[0] < x.core_shape[0]))
     coordinates = [*batch, *(c[(*batch, place)] for c in coordinates)]

@@ -27,12 +27,12 @@ def to_sparse(x) -> Sparse:
 
 
 @sparse_form.kernel(Sparse)
-def _(x):
+def _sparse_form_sparse(x):
     return x
 
 
 @sparse_form.kernel(Banded)
-def _(x):
+def _sparse_form_banded(x):
     if not x.offsets:
         return zero_sparse(x.core_shape, x.dtype, x.batch_shape, x.background)
     rows, columns = (jnp.concatenate(parts) for parts in zip(*_coordinates(x), strict=True))
@@ -53,7 +53,7 @@ def _coordinates(x):
 
 
 @elements.kernel(Sparse)
-def _(x, *coordinates):
+def _elements_sparse(x, *coordinates):
     wanted = tuple(coordinates[i].astype(c.dtype) for i, c in zip(x.order, x._keys(), strict=True))
 
     def look_up(data, fill, *known):
@@ -71,7 +71,7 @@ def is_same_pattern(x: Sparse, y: Sparse) -> bool:
 
 
 @join_pair.kernel(Sparse, Sparse)
-def _(x, y):
+def _join_pair_sparse_sparse(x, y):
     if is_same_pattern(x, y):
         return x, y
     y = y._in_order(x.order)
@@ -109,7 +109,7 @@ def _common_batch(x, y):
 
 
 @join_pair.kernel(Sparse, Fill, when=lambda x, y: len(y.meta) >= x.core_ndim)
-def _(x, y):
+def _join_pair_sparse_fill(x, y):
     """One value everywhere: entries and background of the pattern."""
     value = y.value.reshape(y.value.shape + (1,) * (len(y.meta) - x.core_ndim))
     batch = y.shape[: y.ndim - x.core_ndim]
@@ -124,7 +124,7 @@ def _joins_as_sparse(x, y) -> bool:
 
 
 @join_pair.kernel(Sparse, Array, when=_joins_as_sparse)
-def _(x, y):
+def _join_pair_sparse(x, y):
     return join_sparse(x, y)
 
 
@@ -137,14 +137,14 @@ def join_sparse(x, y):
 
 
 @meet_pair.kernel(Sparse, Array, when=lambda x, y: has_sparse_form(y) or not is_zero_outside(y))
-def _(x, y):
+def _meet_pair_sparse(x, y):
     if not is_zero_outside(y):
         return x
     return intersection(x, to_sparse(y))
 
 
 @holds.kernel(Sparse, Sparse)
-def _(x, y):
+def _holds_sparse_sparse(x, y):
     return True  # the pattern of a product with a sparse array is an intersection with it
 
 
@@ -175,7 +175,7 @@ def intersection(x: Sparse, y: Sparse) -> Sparse:
 
 
 @restrict_to.kernel(Sparse, Sparse)
-def _(x, y):
+def _restrict_to_sparse_sparse(x, y):
     if is_same_pattern(x, y):
         return x
     return y._rebuild((elements_at(x, y.coords, len(y.batch_shape)),), None)

@@ -42,7 +42,7 @@ def _is_plain(x) -> bool:
 
 
 @matmul.kernel(Sparse, Dense, when=lambda x1, x2: _is_plain(x1))
-def _(x1, x2):
+def _matmul_sparse_dense(x1, x2):
     return Dense._make((_times(x1, x2.data),))
 
 
@@ -82,10 +82,10 @@ def _are_matrices(x1, x2) -> bool:
     return x1.core_ndim <= 2 and x2.core_ndim <= 2 and x2.ndim > 1 and x1.ndim > 1
 
 
-@matmul.eager_kernel(Sparse, Sparse, when=_are_matrices, traced=True)
-@matmul.eager_kernel(Sparse, Array, when=_are_matrices, traced=True)
+@matmul.eager_kernel(Sparse, Sparse, when=_are_matrices, traced=True, before="matmul_stacks_of_sparse_eagerly")
+@matmul.eager_kernel(Sparse, Array, when=_are_matrices, traced=True, before="matmul_stacks_of_sparse_eagerly")
 @matmul.eager_kernel(Array, Sparse, when=_are_matrices, traced=True)
-def _(x1, x2):
+def _matmul_sparse_sparse_eagerly(x1, x2):
     kernel = matmul.choose((x1, x2), {})
     if kernel is None or kernel.run not in (_of_sparse_forms, _of_static_size) or not _fit(x1, x2):
         return NotImplemented
@@ -177,7 +177,7 @@ def tensordot_sparse_eager(x1, x2, *, axes=2):
 
 
 @matrix_power.eager_kernel(Sparse, traced=True)
-def _(x, n):
+def _matrix_power_sparse_eagerly(x, n):
     """By repeated squaring outside of a compiled call, where the number of entries is exact."""
     square = x.ndim > 1 and x.shape[-1] == x.shape[-2] and x.dtype.kind != "b"
     if not square or not isinstance(n, int) or n < 1:
@@ -254,13 +254,13 @@ def _expanded_product(x1, x2):
 
 
 @matmul.kernel(Sparse, Diagonal, when=_both_plain)
-def _(x1, x2):
+def _matmul_sparse_diagonal(x1, x2):
     """The columns are scaled; of a rectangular one some are left out."""
     return _scaled(x1, x2, 1, (x1.core_shape[0], x2.core_shape[1]))
 
 
 @matmul.kernel(Diagonal, Sparse, when=lambda x1, x2: x1.background is None and _is_plain(x2))
-def _(x1, x2):
+def _matmul_diagonal_sparse(x1, x2):
     return _scaled(x2, x1, 0, (x1.core_shape[0], x2.core_shape[1]))
 
 
@@ -295,8 +295,8 @@ def _pays(x1, x2) -> bool:
     return plain and has_sparse_form(x1) and has_sparse_form(x2)
 
 
-@matmul.kernel(Sparse, Array, when=_pays)
-@matmul.kernel(Array, Sparse, when=_pays)
+@matmul.kernel(Sparse, Array, when=_pays, before="matmul_sparse")
+@matmul.kernel(Array, Sparse, when=_pays, before="matmul_array_sparse")
 def _of_sparse_forms(x1, x2):
     return matmul.dispatch(to_sparse(x1), to_sparse(x2))
 
@@ -305,7 +305,7 @@ def _of_sparse_forms(x1, x2):
 
 
 @permute_dims.kernel(Sparse, when=lambda x, *, axes: all(a < len(x.batch_shape) for a in axes[: len(x.batch_shape)]))
-def _(x, *, axes):
+def _permute_dims_sparse(x, *, axes):
     batch = len(x.batch_shape)
     ahead, behind = axes[:batch], [a - batch for a in axes[batch:]]
     leaves = (leaf.transpose((*ahead, *range(batch, leaf.ndim))) for leaf in (x.data, *(x.coords[a] for a in behind)))
@@ -315,7 +315,7 @@ def _(x, *, axes):
 
 
 @matrix_transpose.kernel(Sparse, when=lambda x: x.core_ndim >= 2)
-def _(x):
+def _matrix_transpose_sparse(x):
     """The coordinates change places; the entries stay where they are, and so does their order."""
     last = x.core_ndim - 1
     axes = (*range(last - 1), last, last - 1)
@@ -324,14 +324,14 @@ def _(x):
 
 
 @matrix_transpose.eager_kernel(Sparse)
-def _(x):
+def _matrix_transpose_sparse_eagerly(x):
     """Without a compiled call, which would copy the parameters."""
     kernel = matrix_transpose.choose((x,), {})
     return NotImplemented if kernel is None or x.core_ndim < 2 else carried(kernel.run(x), x.assumptions)
 
 
 @diagonal.kernel(Sparse, when=_is_matrix)
-def _(x, *, offset):
+def _diagonal_sparse(x, *, offset):
     length = diagonal_length(x.core_shape, offset)
 
     def pick(data, fill, rows, columns):

@@ -16,7 +16,7 @@ from .sparse_elementwise import compiled, trimmed
 
 
 @reduce_core.kernel(Sparse)
-def _(x, *, monoid, axes, keepdims):
+def _reduce_core_sparse(x, *, monoid, axes, keepdims):
     if x.core_ndim - len(axes) > 1:
         return _merged(x, monoid, axes, keepdims)
     background = x.background
@@ -29,7 +29,7 @@ def _(x, *, monoid, axes, keepdims):
 
 
 @squared_deviations.kernel(Sparse)
-def _(x, *, mean, monoid, axes, keepdims):
+def _squared_deviations_sparse(x, *, mean, monoid, axes, keepdims):
     mean = densify(mean, "a reduction").data
     mean = jnp.broadcast_to(mean, x.batch_shape + mean.shape[len(x.batch_shape) :])
 
@@ -136,7 +136,7 @@ def with_new_axes(x, axes):
 
 
 @reduce_batch.kernel(Sparse, when=lambda x: x.background is None)
-def _(x, *, monoid, axes, keepdims):
+def _reduce_batch_sparse(x, *, monoid, axes, keepdims):
     count = len(axes)
     result = reduce_core.choose((x,), {}).run(
         _as_core(x, axes), monoid=monoid, axes=tuple(range(-count - x.core_ndim, -x.core_ndim)), keepdims=False
@@ -162,5 +162,5 @@ def _as_core(x, axes):
 for _name in ("sum", "prod", "max", "min", "mean", "any", "all", "count_nonzero"):
 
     @FUNCTIONS[_name].eager_kernel(Array)
-    def _(x, function=FUNCTIONS[_name], **static):
+    def _FUNCTIONS_array_eagerly(x, function=FUNCTIONS[_name], **static):
         return trimmed(compiled(function, x, **static))

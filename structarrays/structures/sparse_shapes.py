@@ -30,7 +30,7 @@ def new_core_axes(x, axes) -> tuple:
 
 
 @expand_dims.kernel(Sparse, when=lambda x, *, axis: new_core_axes(x, axis)[0] != ())
-def _(x, *, axis):
+def _expand_dims_sparse(x, *, axis):
     core, batch = new_core_axes(x, axis)
     return with_new_axes(x, core)._map_leaves(lambda leaf: jnp.expand_dims(leaf, batch))
 
@@ -40,8 +40,8 @@ def _has_new_axes(x, *, operands, key) -> bool:
     return set(kinds) <= {"int", "slice", "new"} and "new" in kinds and "slice" in kinds
 
 
-@index.kernel(Sparse, when=_has_new_axes)
-def _(x, *, operands, key):
+@index.kernel(Sparse, when=_has_new_axes, before="index_box_of_sparse")
+def _index_sparse_with_new_axes(x, *, operands, key):
     kept = [k for k in key if k[0] != "int"]
     places = tuple(i for i, k in enumerate(kept) if k[0] == "new")
     plain = tuple(k for k in key if k[0] != "new")
@@ -57,7 +57,7 @@ def _keeps_a_matrix(x, *, axis) -> bool:
 
 
 @squeeze.kernel(Sparse, when=lambda x, *, axis: in_core(x, axis) and _keeps_a_matrix(x, axis=axis))
-def _(x, *, axis):
+def _squeeze_sparse(x, *, axis):
     batch = len(x.batch_shape)
     kept = [i for i in range(x.core_ndim) if i + batch not in axis]
     shape = tuple(x.core_shape[i] for i in kept)
@@ -104,7 +104,7 @@ def changes_core(x, shape) -> bool:
 
 
 @reshape.kernel(Sparse, when=can_reshape)
-def _(x, *, shape):
+def _reshape_sparse(x, *, shape):
     kept = split_shape(x, shape)
     batch, core = shape[:kept], shape[kept:]
     if core != x.core_shape:
@@ -128,12 +128,12 @@ def _with_core_shape(x, shape):
 
 
 @repeat.kernel(Sparse, when=lambda x, *, repeats, axis: axis is not None and in_core(x, (axis,)))
-def _(x, *, repeats, axis):
+def _repeat_sparse(x, *, repeats, axis):
     return _copies(x, axis - len(x.batch_shape), repeats, lambda c, copy, n: c * repeats + copy)
 
 
 @tile.kernel(Sparse, when=lambda x, *, repetitions: any(r != 1 for r in repetitions[-x.core_ndim :]))
-def _(x, *, repetitions):
+def _tile_sparse(x, *, repetitions):
     kept = len(repetitions) - x.core_ndim
     for axis, count in enumerate(repetitions[kept:]):
         if count != 1:
@@ -165,7 +165,7 @@ def _copies(x, axis, count, place):
 
 
 @matmul.kernel(Sparse, Array, when=lambda x1, x2: x1.core_ndim > 2 and x2.ndim <= 2)
-def _(x1, x2):
+def _matmul_sparse(x1, x2):
     """All rows of all matrices, one below the other."""
     *ahead, m, n = x1.shape
     product = matmul.dispatch(reshape.dispatch(x1, shape=_as_rows(x1, n)), x2)
@@ -178,14 +178,14 @@ def _stacks(x1, x2) -> bool:
 
 @matmul.eager_kernel(Sparse, Sparse, when=_stacks)
 @matmul.eager_kernel(Sparse, Array, when=_stacks)
-def _(x1, x2):
+def _matmul_stacks_of_sparse_eagerly(x1, x2):
     """The same, of two sparse arrays with exactly the entries that the product has."""
     *ahead, m, n = x1.shape
     return reshape(matmul(reshape(x1, _as_rows(x1, n)), x2), (*ahead, m, x2.shape[1]))
 
 
 @matmul.kernel(Array, Sparse, when=lambda x1, x2: x2.core_ndim > 2 and x1.ndim == 1)
-def _(x1, x2):
+def _matmul_array_sparse(x1, x2):
     return matmul.dispatch(matrix_transpose.dispatch(x2), x1)
 
 
@@ -220,7 +220,7 @@ def _all_but_one(shape, axis, start):
 
 
 @diff.eager_kernel(Sparse)
-def _(x, *, axis=-1, n=1):
+def _diff_sparse_eagerly(x, *, axis=-1, n=1):
     if not isinstance(n, int) or n < 2:
         return trimmed(compiled(diff, x, axis=axis, n=n))
     for _ in range(n):  # the number of entries is exact after each step

@@ -56,7 +56,7 @@ def is_solved_directly(x: Sparse, *args) -> bool:
 
 
 @generically_regular.kernel(Sparse)
-def _(x):
+def _generically_regular_sparse(x):
     """Whether there are as many entries as rows: where they stand is not static."""
     return x.background is not None or x.nnz >= x.shape[-1]
 
@@ -65,7 +65,7 @@ def _(x):
 
 
 @solve.kernel(Sparse, Array, when=is_solved_directly)
-def _(x1, x2):
+def _solve_sparse(x1, x2):
     remark(
         "SuperLU on the host, which keeps the factors of the last matrices; the cost follows from the fill of the factors"
     )
@@ -91,13 +91,13 @@ def _solution(x, b):
 
 
 @inv.kernel(Sparse, when=is_solved_directly)
-def _(x):
+def _inv_sparse(x):
     """Full, so that it is not formed."""
     return checked_inverse(x)
 
 
 @selected_inverse.kernel(Sparse, when=is_solved_directly)
-def _(x):
+def _selected_inverse_sparse(x):
     """At the places of the transpose, which the factors reach."""
     definite = POSITIVE_DEFINITE in x.assumptions
 
@@ -114,7 +114,7 @@ def _(x):
 
 
 @slogdet.kernel(Sparse, when=is_solved_directly)
-def _(x):
+def _slogdet_sparse(x):
     definite = POSITIVE_DEFINITE in x.assumptions
 
     def logarithms(data, first, second):
@@ -187,17 +187,27 @@ def _moved(x, corner, shape):
     return x.data, *coordinates
 
 
+_BY_ELIMINATION = (
+    "solve_block_if_is_small",
+    "solve_block_if_is_conformal",
+    "small_block_by_dense_form",
+    "inv_block",
+    "slogdet_block",
+    "det_block",
+)
+
+
 def _by_sparse_form(function):
     """Register for a solver the structures that leave it to their sparse form."""
     others = (Array,) if function is solve else ()
 
     @function.kernel(BlockBanded, *others, when=has_few_blocks)
-    def _(x, *rest):
+    def _block_banded_by_sparse_form(x, *rest):
         remark("the sparse form of the blocks")
         return function.dispatch(to_sparse(x)._assuming(x.assumptions), *rest)
 
-    @function.kernel(Block, *others, when=_has_sparse_blocks)
-    def _(x, *rest):
+    @function.kernel(Block, *others, when=_has_sparse_blocks, before=_BY_ELIMINATION)
+    def _block_by_sparse_form(x, *rest):
         remark("the sparse form of the blocks, one of which is sparse and none dense")
         return function.dispatch(_joined(x), *rest)
 

@@ -16,7 +16,7 @@ _MANY = 4  # a write of more elements than so many times the entries makes the a
 
 
 @write_entries.kernel(Sparse)
-def _(x, items, value, owned):
+def _write_entries_sparse(x, items, value, owned):
     """Any key that leaves the batch whole, if it selects few elements beside what is stored."""
     batch = len(x.batch_shape)
     if any(not indexing.is_full(item, n) for item, n in zip(items, x.batch_shape, strict=False)):

@@ -156,7 +156,7 @@ def _joinable(x, y) -> bool:
 
 
 @merge_pair.kernel(Array, Array, when=_joinable)
-def _(x, y):
+def _merge_pair_array(x, y):
     """Terms that store entries, in their join, if that holds their sum and is no larger than both are."""
     if {type(x), type(y)} <= {Dense, Fill}:
         return add.dispatch(x, y)
@@ -241,7 +241,7 @@ def _term(x, shape):
 
 
 @elements.kernel(Sum)
-def _(x, i, j):
+def _elements_sum(x, i, j):
     return _added(element(term, i, j) for term in x.terms)
 
 
@@ -256,10 +256,10 @@ def _added(arrays):
 def _each(function, gather=total):
     """A kernel that maps the terms."""
 
-    def kernel(x):
+    def _map_terms_of_sum(x):
         return gather(*map(function, x.terms))
 
-    return kernel
+    return _map_terms_of_sum
 
 
 def _kept(*terms):
@@ -276,33 +276,33 @@ imag.kernel(Sum)(_each(imag))
 
 
 @diagonal.kernel(Sum)
-def _(x, *, offset):
+def _diagonal_sum(x, *, offset):
     return Dense._make((_added(diagonal(term, offset=offset)._dense() for term in x.terms),))
 
 
 @matmul.kernel(Sum, Dense, when=lambda x1, x2: x2.ndim > 1)
-def _(x1, x2):
+def _matmul_sum_dense(x1, x2):
     return Dense._make((_added(matmul(term, x2)._dense() for term in x1.terms),))
 
 
 @matmul.kernel(Dense, Sum, when=lambda x1, x2: x1.ndim > 1)
-def _(x1, x2):
+def _matmul_dense_sum(x1, x2):
     return Dense._make((_added(matmul(x1, term)._dense() for term in x2.terms),))
 
 
 @matmul.kernel(Sum, Array, when=lambda x1, x2: x2.ndim > 1)
-def _(x1, x2):
+def _matmul_sum(x1, x2):
     return total(*(matmul(term, x2) for term in _factors(x1)))
 
 
 @matmul.kernel(Array, Sum, when=lambda x1, x2: x1.ndim > 1)
-def _(x1, x2):
+def _matmul_array_sum(x1, x2):
     return total(*(matmul(x1, term) for term in _factors(x2)))
 
 
 @matmul.eager_kernel(Sum, Array)
 @matmul.eager_kernel(Array, Sum)
-def _(x1, x2):
+def _matmul_sum_eagerly(x1, x2):
     """Term by term outside of the compiled call, where the product of two sparse terms has as many entries as there are."""
     if min(x1.ndim, x2.ndim) < 2 or x1.shape[-1] != x2.shape[-2] or not all(map(has_dynamic_parts, (x1, x2))):
         return NotImplemented
@@ -311,18 +311,18 @@ def _(x1, x2):
 
 
 @scale.kernel(Sum)
-def _(x, factor):
+def _scale_sum(x, factor):
     return x._with_parts(factor)
 
 
 @select_lines.kernel(Sum)
-def _(x, key, axis):
+def _select_lines_sum(x, key, axis):
     item, operands = key
     return total(*(index(term, operands, key=line_key(x, item, axis)) for term in x.terms))
 
 
 @sum_of.kernel(Sum)
-def _(x, *, axis, keepdims):
+def _sum_of_sum(x, *, axis, keepdims):
     sums = [sum_of(term, axis=axis, dtype=x.dtype, keepdims=keepdims) for term in x.terms]
     if all(a < x.ndim - 2 for a in axis):
         return total(*sums)
@@ -333,13 +333,13 @@ def _(x, *, axis, keepdims):
 
 
 @hadamard_pair.kernel(Sum, Factored)
-def _(x, y):
+def _hadamard_pair_sum_factored(x, y):
     products = _each_times([(term, y) for term in x.terms])
     return None if products is None else total(*products)
 
 
 @hadamard_pair.kernel(Sum, Sum)
-def _(x, y):
+def _hadamard_pair_sum_sum(x, y):
     if x is not y:
         products = _each_times(itertools.product(x.terms, y.terms))
         return None if products is None else total(*products)
@@ -368,7 +368,7 @@ def _each_times(pairs):
 
 
 @squared_norms.kernel(Sum)
-def _(x, *, axes):
+def _squared_norms_sum(x, *, axes):
     """The squares of the terms, and twice the inner products of each with each."""
     result = _added(squared_norms.choose((t,), {}).run(t, axes=axes) for t in x.terms)
     for s, t in itertools.combinations(x.terms, 2):
@@ -382,7 +382,7 @@ def _squares_of_dense(x, *, axes):
 
 
 @squared_norms.kernel(Factored)
-def _(x, *, axes):
+def _squared_norms_factored(x, *, axes):
     squares = hadamard(conj(x) if x.dtype.kind == "c" else x, x)
     if squares is None:
         return _squares_of_dense(densify(x, "a sum of squares"), axes=axes)
@@ -390,13 +390,13 @@ def _(x, *, axes):
 
 
 @squared_norms.kernel(Array)
-def _(x, *, axes):
+def _squared_norms_array(x, *, axes):
     magnitude = FUNCTIONS["square"](FUNCTIONS["abs"](x))
     return sum_of(magnitude, axis=axes)._dense()
 
 
 @squared_norms.kernel(Fill)
-def _(x, *, axes):
+def _squared_norms_fill(x, *, axes):
     count = math.prod(x.shape[a] for a in axes)
     kept = [x.shape[a] for a in (-2, -1) if a not in axes]
     square = squared_magnitude(x.value) * float(count)

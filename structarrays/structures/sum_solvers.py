@@ -47,7 +47,7 @@ from .sum import Sum, beside_constant, canonical, total
 
 
 @generically_regular.kernel(Sum)
-def _(x):
+def _generically_regular_sum(x):
     return any(map(is_regular, x.terms))
 
 
@@ -95,7 +95,7 @@ row_factors = Registry("row_factors")
 
 
 @row_factors.kernel(Diagonal)
-def _(x):
+def _row_factors_diagonal(x):
     return 1 / x.diag, ~jnp.any(x.diag == 0)
 
 
@@ -232,31 +232,39 @@ def _regularised(base, u, v, fine=False):
     return shifted(base, jnp.sum(changes, axis=-1)), Dense._make((left,)), Dense._make((right,))
 
 
+_OTHER_FORMS = (
+    *(f"{name}_by_{way}" for name in ("solve", "inv", "slogdet") for way in ("spectra", "transforms")),
+    *("solve_sum_of_low_rank", "sum_of_low_rank", "det_by_slogdet"),
+)
+
+
 def _by_dense_form_if_small(function):
     """Register a kernel for sums, and for arrays with a background; small ones go to the kernel for `Dense`."""
 
     def register(run):
-        def kernel(x, *others):
+        def _by_base_and_low_rank(x, *others):
             if x.shape[-1] > SMALL:
                 return run(x, *others)
             remark(f"the dense form, of at most {SMALL} rows")
             return function.dispatch(to_dense(x), *others)
 
         others = (Array,) if function is solve else ()
-        function.kernel(Sum, *others, when=_is_updated)(kernel)
-        function.kernel(Array, *others, when=lambda x, *rest: _has_background(x) and _is_updated(x))(kernel)
+        function.kernel(Sum, *others, when=_is_updated, before=_OTHER_FORMS)(_by_base_and_low_rank)
+        function.kernel(Array, *others, when=lambda x, *rest: _has_background(x) and _is_updated(x))(
+            _by_base_and_low_rank
+        )
         return run
 
     return register
 
 
 @_by_dense_form_if_small(solve)
-def _(x1, x2):
+def _solve_sum(x1, x2):
     return solved(x1, x2, _woodbury)
 
 
 @_by_dense_form_if_small(inv)
-def _(x):
+def _inv_sum(x):
     base, low = _split(x)
     u, v = (to_dense(p) for p in low.parts)
     straight, transposed = solvers(base)
@@ -297,13 +305,13 @@ def _is_benign(base, u, v, strict):
 
 
 @_by_dense_form_if_small(det)
-def _(x):
+def _det_sum(x):
     (result,) = _of_parts(det.dispatch, x, _determinant)
     return result
 
 
 @_by_dense_form_if_small(slogdet)
-def _(x):
+def _slogdet_sum(x):
     return _of_parts(slogdet.dispatch, x, _logarithms)
 
 

@@ -252,7 +252,7 @@ roots, logarithms and the other inverse functions, which are complex of some rea
 
 
 @elements.kernel(Mirrored)
-def _(x, i, j):
+def _elements_mirrored(x, i, j):
     low, high = jnp.minimum(i, j), jnp.maximum(i, j)
     value = x.data[..., high, low] if x.lower else x.data[..., low, high]
     if not x._is_complex:
@@ -278,32 +278,32 @@ def _as_mirrored(cls, x, lower):
 
 
 @join_pair.kernel(Symmetric, Symmetric)
-def _(x, y):
+def _join_pair_symmetric_symmetric(x, y):
     return _read_alike(Symmetric, x, y)
 
 
 @join_pair.kernel(Hermitian, Hermitian)
-def _(x, y):
+def _join_pair_hermitian_hermitian(x, y):
     return _read_alike(Hermitian, x, y)
 
 
 @join_pair.kernel(Symmetric, Hermitian, when=lambda x, y: is_real(x))
-def _(x, y):
+def _join_pair_real_symmetric_hermitian(x, y):
     return _read_alike(Hermitian, x, y)
 
 
 @join_pair.kernel(Symmetric, Hermitian, when=lambda x, y: is_real(y) and not is_real(x))
-def _(x, y):
+def _join_pair_symmetric_real_hermitian(x, y):
     return _read_alike(Symmetric, x, y)
 
 
 @join_pair.kernel(Symmetric, Diagonal)
-def _(x, y):
+def _join_pair_symmetric_diagonal(x, y):
     return x, _as_mirrored(Symmetric, y, x.lower)
 
 
 @join_pair.kernel(Symmetric, Fill, when=lambda x, y: len(y.meta) >= 2)
-def _(x, y):
+def _join_pair_symmetric_fill(x, y):
     return x, _as_mirrored(Symmetric, y, x.lower)
 
 
@@ -312,17 +312,17 @@ def _can_be_hermitian(x, y):
 
 
 @join_pair.kernel(Hermitian, Diagonal, when=_can_be_hermitian)
-def _(x, y):
+def _join_pair_hermitian_diagonal(x, y):
     return x, _as_mirrored(Hermitian, y, x.lower)
 
 
 @join_pair.kernel(Hermitian, Fill, when=lambda x, y: len(y.meta) >= 2 and _can_be_hermitian(x, y))
-def _(x, y):
+def _join_pair_hermitian_fill(x, y):
     return x, _as_mirrored(Hermitian, y, x.lower)
 
 
 @restrict_to.kernel(Array, Mirrored)
-def _(x, y):
+def _restrict_to_array_mirrored(x, y):
     return y._rebuild(y._gather(x._dense()), None)
 
 

@@ -11,14 +11,14 @@ def _is_square(x, *, operands, key) -> bool:
 
 
 @index.kernel(Mirrored, when=_is_square)
-def _(x, *, operands, key):
+def _index_mirrored(x, *, operands, key):
     """From behind, the lower triangle is the upper one."""
     data = x.data[(..., *(indexing.as_slice(*k[1:]) for k in key))]
     return type(x)._make((data,), x.lower == (key[0][3] > 0))
 
 
 @write_entries.kernel(Mirrored)
-def _(x, items, value, owned):
+def _write_entries_mirrored(x, items, value, owned):
     """Elements of the diagonal, and a block around it whose new value is symmetric itself."""
     where = places(items, len(x.batch_shape))
     if where is None or where[0].size == 0 or x._is_complex:

@@ -12,14 +12,14 @@ from .triangular import Triangular
 
 
 @matmul.kernel(Mirrored, Dense)
-def _(x1, x2):
+def _matmul_mirrored_dense(x1, x2):
     return Dense._make((linalg_dense.matmul(x1._dense(), x2.data),))
 
 
 @matmul.kernel(Mirrored, Mirrored)
 @matmul.kernel(Mirrored, Triangular)
 @matmul.kernel(Triangular, Mirrored)
-def _(x1, x2):
+def _matmul_mirrored_mirrored(x1, x2):
     """The product is dense and as large as the factors, so that it does not count as densified."""
     if type(x1) is Triangular:
         return matmul.dispatch(x1, to_dense(x2))
@@ -29,27 +29,27 @@ def _(x1, x2):
 
 
 @matrix_transpose.kernel(Symmetric)
-def _(x):
+def _matrix_transpose_symmetric(x):
     return x._assuming(frozenset())
 
 
 @matrix_transpose.kernel(Hermitian)
-def _(x):
+def _matrix_transpose_hermitian(x):
     return Hermitian._make((x.data.mT,), not x.lower)
 
 
 @diagonal.kernel(Mirrored)
-def _(x, *, offset):
+def _diagonal_mirrored(x, *, offset):
     return Dense._make((x.diagonal(offset),))
 
 
 @tril.kernel(Mirrored, when=lambda x, *, k: k <= 0)
-def _(x, *, k):
+def _tril_mirrored(x, *, k):
     return _part(x if x.lower else x.turned(), k)
 
 
 @triu.kernel(Mirrored, when=lambda x, *, k: k >= 0)
-def _(x, *, k):
+def _triu_mirrored(x, *, k):
     return _part(x.turned() if x.lower else x, k)
 
 
@@ -60,6 +60,6 @@ def _part(x, k):
 
 
 @isin.kernel(Hermitian, Array, when=lambda x1, x2, **static: x1._is_complex)
-def _(x1, x2, **static):
+def _isin_hermitian(x1, x2, **static):
     """A complex number may be among the values where its conjugate is not."""
     return isin.dispatch(densify(x1, "isin"), x2, **static)

@@ -13,13 +13,13 @@ from .symmetric import Mirrored
 
 
 @reduce_core.kernel(Mirrored)
-def _(x, *, monoid, axes, keepdims):
+def _reduce_core_mirrored(x, *, monoid, axes, keepdims):
     (data,) = x.entries
     return _reduced(x, data, data, x.diagonal(0), x.reflect, monoid, axes, keepdims)
 
 
 @squared_deviations.kernel(Mirrored)
-def _(x, *, mean, monoid, axes, keepdims):
+def _squared_deviations_mirrored(x, *, mean, monoid, axes, keepdims):
     (data,), mean = x.entries, mean.data
     own = image = squared_magnitude(data - mean)
     diagonal = squared_magnitude(x.diagonal(0) - bands.at_diagonal(mean, 0, x.shape[-2:]))

@@ -38,13 +38,13 @@ def is_hermitian(x, *args, **static) -> bool:
 
 
 @solve.kernel(Mirrored, Array)
-def _(x1, x2):
+def _solve_mirrored(x1, x2):
     remark("the dense form, which has as many elements; assume(x1, 'positive_definite') halves the work")
     return solve.dispatch(to_dense(x1), to_dense(x2))
 
 
 @inv.kernel(Mirrored)
-def _(x):
+def _inv_mirrored(x):
     definite = POSITIVE_DEFINITE in x.assumptions
     remark(
         "LU, or the Cholesky factorisation if assumed positive definite; the eigenvalues if the matrix is badly conditioned"
@@ -54,7 +54,7 @@ def _(x):
 
 
 @cholesky.kernel(Mirrored, when=is_hermitian)
-def _(x, *, upper):
+def _cholesky_mirrored(x, *, upper):
     factor, ok = cholesky.dispatch(to_dense(x), upper=upper)
     return Triangular._make((factor.data, None), (not upper, False)), ok
 
@@ -63,18 +63,18 @@ def _(x, *, upper):
 
 
 @eigvals.kernel(Mirrored, when=is_hermitian)
-def _(x):
+def _eigvals_mirrored(x):
     return Dense._make((eigvalsh.dispatch(to_dense(x)).data.astype(complex_dtype(x.dtype)),))
 
 
 @eig.kernel(Mirrored, when=is_hermitian)
-def _(x):
+def _eig_mirrored(x):
     values, vectors = eigh.dispatch(to_dense(x))
     return tuple(Dense._make((part.data.astype(complex_dtype(x.dtype)),)) for part in (values, vectors))
 
 
 @svdvals.kernel(Mirrored, when=is_hermitian)
-def _(x):
+def _svdvals_mirrored(x):
     """The magnitudes of the eigenvalues, in a third of the time."""
     return Dense._make((jnp.flip(jnp.sort(jnp.abs(eigvalsh.dispatch(to_dense(x)).data), axis=-1), axis=-1),))
 
@@ -86,7 +86,7 @@ def _by_dense_form(function):
     """A kernel that computes with the dense form, which is no larger than what is stored: nothing counts as densified."""
 
     @function.kernel(Mirrored)
-    def run(x, **static):
+    def _mirrored_by_dense_form(x, **static):
         return function.dispatch(to_dense(x), **static)
 
 

@@ -253,7 +253,7 @@ class Toeplitz(Array):
 
 
 @elements.kernel(Toeplitz)
-def _(x, i, j):
+def _elements_toeplitz(x, i, j):
     return kernel.elements(x.values, x.first, i, j)
 
 
@@ -364,13 +364,13 @@ def _hull(x, y):
 
 
 @join_pair.kernel(Toeplitz, Toeplitz)
-def _(x, y):
+def _join_pair_toeplitz_toeplitz(x, y):
     offsets = _hull(x, y)
     return between(x, *offsets), between(y, *offsets)
 
 
 @join_pair.kernel(Toeplitz, Identity)
-def _(x, y):
+def _join_pair_toeplitz_identity(x, y):
     y = covering(_scaled(y), y.background) if y.background is not None else _scaled(y)
     offsets = _hull(x, y)
     return between(x, *offsets), between(y, *offsets)
@@ -382,7 +382,7 @@ def _scaled(x: Identity) -> Toeplitz:
 
 
 @join_pair.kernel(Toeplitz, Banded, when=lambda x, y: not x._covers)
-def _(x, y):
+def _join_pair_toeplitz_banded(x, y):
     if type(x._free()) is Triangular:
         return join(x._free(), y)
     offsets = tuple(sorted({*x.offsets, *y.offsets}))
@@ -390,38 +390,38 @@ def _(x, y):
 
 
 @join_pair.kernel(Fill, Toeplitz, when=lambda x, y: len(x.meta) >= 2)
-def _(x, y):
+def _join_pair_fill_toeplitz(x, y):
     y = covering(y)
     values = x._constant_data()[..., 0]
     return y._rebuild((jnp.broadcast_to(values, (*x.shape[:-2], y.values.shape[-1])),), None), y
 
 
 @meet_pair.kernel(Toeplitz, Toeplitz)
-def _(x, y):
+def _meet_pair_toeplitz_toeplitz(x, y):
     return between(x, max(x.first, y.first), min(x.last, y.last))
 
 
 @meet_pair.kernel(Toeplitz, Banded)
-def _(x, y):
+def _meet_pair_toeplitz_banded(x, y):
     if not is_zero_outside(y):
         return x._free()
     return at_diagonals(x, tuple(k for k in x.offsets if k in y.offsets))
 
 
 @meet_pair.kernel(Toeplitz, Identity)
-def _(x, y):
+def _meet_pair_toeplitz_identity(x, y):
     if not is_zero_outside(y):
         return x
     return as_identity(x) if x.first <= 0 <= x.last else at_offsets(y, ())
 
 
 @meet_pair.kernel(Banded, Toeplitz)
-def _(x, y):
+def _meet_pair_banded_toeplitz(x, y):
     return x._free() if y._covers else at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
 
 
 @meet_pair.kernel(Identity, Toeplitz)
-def _(x, y):
+def _meet_pair_identity_toeplitz(x, y):
     return x if y.first <= 0 <= y.last else at_offsets(x, ())
 
 
@@ -431,28 +431,28 @@ def as_identity(x: Toeplitz) -> Identity:
 
 
 @holds.kernel(Toeplitz, Toeplitz)
-def _(x, y):
+def _holds_toeplitz_toeplitz(x, y):
     return x.first <= y.first and y.last <= x.last
 
 
 @holds.kernel(Toeplitz, Banded)
 @holds.kernel(Banded, Toeplitz)
-def _(x, y):
+def _holds_toeplitz_banded(x, y):
     return set(y.offsets) <= set(x.offsets)
 
 
 @restrict_to.kernel(Toeplitz, Toeplitz)
-def _(x, y):
+def _restrict_to_toeplitz_toeplitz(x, y):
     return between(x, y.first, y.last)
 
 
 @restrict_to.kernel(Toeplitz, Identity)
-def _(x, y):
+def _restrict_to_toeplitz_identity(x, y):
     return as_identity(x)
 
 
 @restrict_to.kernel(Toeplitz, Banded)
-def _(x, y):
+def _restrict_to_toeplitz_banded(x, y):
     return at_diagonals(x, y.offsets)
 
 

@@ -20,38 +20,38 @@ from .toeplitz import Toeplitz, between, toeplitz
 
 
 @matrix_transpose.kernel(Toeplitz)
-def _(x):
+def _matrix_transpose_toeplitz(x):
     return Toeplitz._make((x.values[..., ::-1],), (-x.last, -x.first, x.core_shape[::-1]))
 
 
 @matrix_transpose.kernel(Circulant)
-def _(x):
+def _matrix_transpose_circulant(x):
     return Circulant._make((jnp.concatenate([x.c[..., :1], x.c[..., :0:-1]], axis=-1),))
 
 
 @matrix_transpose.kernel(Hankel)
-def _(x):
+def _matrix_transpose_hankel(x):
     return Hankel._make((x.values,), x.core_shape[::-1])
 
 
 @diagonal.kernel(Toeplitz)
-def _(x, *, offset):
+def _diagonal_toeplitz(x, *, offset):
     return Fill._make((x.diagonal_value(offset),), (diagonal_length(x.core_shape, offset),))
 
 
 @diagonal.kernel(Hankel)
-def _(x, *, offset):
+def _diagonal_hankel(x, *, offset):
     length = diagonal_length(x.core_shape, offset)
     return Dense._make((x.values[..., abs(offset) :: 2][..., :length],))
 
 
 @tril.kernel(Toeplitz)
-def _(x, *, k):
+def _tril_toeplitz(x, *, k):
     return x if x.last <= k else between(x, x.first, k)
 
 
 @triu.kernel(Toeplitz)
-def _(x, *, k):
+def _triu_toeplitz(x, *, k):
     return x if x.first >= k else between(x, k, x.last)
 
 
@@ -86,7 +86,7 @@ def _begins(key):
 
 
 @index.kernel(Toeplitz, when=_parallel)
-def _(x, *, operands, key):
+def _index_toeplitz_if_parallel(x, *, operands, key):
     """Rows ``a + s i`` and columns ``b + s j``: the diagonal k is the one with offset ``b - a + s k``."""
     (a, b, shape), step = _begins(key), _steps(key)[0]
     # Which k are stored: those with first <= b - a + step k <= last.
@@ -98,20 +98,20 @@ def _(x, *, operands, key):
 
 
 @index.kernel(Toeplitz, when=_crossed)
-def _(x, *, operands, key):
+def _index_toeplitz_if_crossed(x, *, operands, key):
     """Rows ``a + s i`` and columns ``b - s j``: the offset is ``b - a - s (i + j)``."""
     (a, b, shape), step = _begins(key), _steps(key)[0]
     return _hankel(x.values, b - a - x.first, -step, shape)
 
 
 @index.kernel(Hankel, when=_parallel)
-def _(x, *, operands, key):
+def _index_hankel_if_parallel(x, *, operands, key):
     (a, b, shape), step = _begins(key), _steps(key)[0]
     return _hankel(x.values, a + b, step, shape)
 
 
 @index.kernel(Hankel, when=_crossed)
-def _(x, *, operands, key):
+def _index_hankel_if_crossed(x, *, operands, key):
     """Rows ``a + s i`` and columns ``b - s j``: the antidiagonal is ``a + b - s (j - i)``."""
     (a, b, shape), step = _begins(key), _steps(key)[0]
     low, high = kernel.full_range(shape)
@@ -150,12 +150,12 @@ def _flipped(x: Array, axis):
 
 
 @flip.kernel(Toeplitz, when=lambda x, *, axis: _flips_core(x, axis=axis) and (x._covers or _flips_both(x, axis)))
-def _(x, *, axis):
+def _flip_toeplitz(x, *, axis):
     return _flipped(x, axis)
 
 
 @flip.kernel(Hankel, when=_flips_core)
-def _(x, *, axis):
+def _flip_hankel(x, *, axis):
     return _flipped(x, axis)
 
 
@@ -164,13 +164,13 @@ def _flips_both(x, axis) -> bool:
 
 
 @flip.kernel(Circulant, when=lambda x, *, axis: _flips_both(x, axis))
-def _(x, *, axis):
+def _flip_circulant(x, *, axis):
     batch = tuple(a for a in axis if a < x.ndim - 2)
     return matrix_transpose.dispatch(x)._map_leaves(lambda leaf: jnp.flip(leaf, batch))
 
 
 @roll.kernel(Circulant, when=lambda x, *, shift, axis: axis is not None and any(a >= x.ndim - 2 for a in axis))
-def _(x, *, shift, axis):
+def _roll_circulant(x, *, shift, axis):
     """Rolled rows or columns are the first column, rolled up or down."""
     c = x.c
     for places, a in zip(shift, axis, strict=True):
@@ -183,7 +183,7 @@ def _(x, *, shift, axis):
 
 
 @write_entries.kernel(Toeplitz, when=lambda x: not x._covers)
-def _(x, items, value, owned):
+def _write_entries_toeplitz(x, items, value, owned):
     """The result is `Banded` for a banded array, since a single entry ends the repetition, and `Triangular` for many diagonals on one side."""
     free = x._free()
     if free.full_size and max(x.core_shape) > SMALL:

@@ -22,12 +22,12 @@ def times_dense(multiply, data):
 
 
 @matmul.kernel(Toeplitz, Dense)
-def _(x1, x2):
+def _matmul_toeplitz_dense(x1, x2):
     return times_dense(lambda data: kernel.matmul(x1.values, x1.first, x1.core_shape, data), x2.data)
 
 
 @matmul.kernel(Hankel, Dense)
-def _(x1, x2):
+def _matmul_hankel_dense(x1, x2):
     """``H = T J``, where J turns the rows of `x2` upside down."""
     first, _ = kernel.full_range(x1.core_shape)
 
@@ -51,7 +51,7 @@ def _held(x1, x2):
 
 
 @matmul.kernel(Toeplitz, Toeplitz)
-def _(x1, x2):
+def _matmul_toeplitz_toeplitz(x1, x2):
     """A dense product, unless both operands are narrow or triangular; two factors if the policy forbids the dense product."""
     held = _held(x1, x2)
     if held is not None:
@@ -72,7 +72,7 @@ def _are_large(x1, x2) -> bool:
 
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_large)
-def _(x1, x2):
+def _matmul_toeplitz_toeplitz_if_are_large(x1, x2):
     """A dense product from its first row and its first column; two factors if the policy forbids the dense product."""
     held = _held(x1, x2)
     if held is not None:
@@ -90,18 +90,18 @@ def _are_narrow(x1, x2) -> bool:
 
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_narrow)
-def _(x1, x2):
+def _matmul_toeplitz_toeplitz_if_are_narrow(x1, x2):
     """Its diagonals are constant but near their ends."""
     return matmul.dispatch(*(at_diagonals(x, x.offsets) for x in (x1, x2)))
 
 
 @matmul.kernel(Toeplitz, Banded, when=lambda x1, x2: is_narrow(x1))
-def _(x1, x2):
+def _matmul_toeplitz_banded(x1, x2):
     return matmul.dispatch(at_diagonals(x1, x1.offsets), x2)
 
 
 @matmul.kernel(Banded, Toeplitz, when=lambda x1, x2: is_narrow(x2))
-def _(x1, x2):
+def _matmul_banded_toeplitz(x1, x2):
     return matmul.dispatch(x1, at_diagonals(x2, x2.offsets))
 
 
@@ -112,7 +112,7 @@ def _are_triangular(x1, x2) -> bool:
 
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_triangular)
-def _(x1, x2):
+def _matmul_toeplitz_toeplitz_if_are_triangular(x1, x2):
     """They commute, and the product's first column (or row) is the product with that of one: a truncated convolution."""
     upper = max(x1.last, x2.last) > 0
     low, high = x1.first + x2.first, x1.last + x2.last

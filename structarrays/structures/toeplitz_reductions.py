@@ -1,5 +1,7 @@
 """Reductions and differences of Toeplitz, Circulant and Hankel matrices: rows are windows of the stored values."""
 
+import functools
+
 import jax.numpy as jnp
 
 from ..core.dense import Dense
@@ -15,6 +17,7 @@ from .toeplitz import Toeplitz, between, covering, toeplitz
 def _by_rows(reduce):
     """A kernel for all axes, from one that reduces each row: ``reduce(x, monoid) -> (..., m)``."""
 
+    @functools.wraps(reduce)
     def kernel_of_axes(x, *, monoid, axes, keepdims, **options):
         columns = axes == (-2,)
         rows = reduce(matrix_transpose.dispatch(x) if columns else x, monoid, **options)
@@ -31,7 +34,7 @@ def _by_rows(reduce):
 
 @reduce_core.kernel(Toeplitz)
 @_by_rows
-def _(x, monoid):
+def _reduce_core_toeplitz(x, monoid):
     if not monoid.zero_is_identity(x.dtype):
         x = covering(x)
     return kernel.reduce_rows(x.values, x.first, x.core_shape, monoid.combine, monoid.identity(x.dtype))
@@ -39,7 +42,7 @@ def _(x, monoid):
 
 @reduce_core.kernel(Hankel)
 @_by_rows
-def _(x, monoid):
+def _reduce_core_hankel(x, monoid):
     m, n = x.core_shape
     if 0 in (m, n):
         return jnp.full((*x.batch_shape, m), monoid.identity(x.dtype), x.dtype)
@@ -47,7 +50,7 @@ def _(x, monoid):
 
 
 @reduce_core.kernel(Circulant)
-def _(x, *, monoid, axes, keepdims):
+def _reduce_core_circulant(x, *, monoid, axes, keepdims):
     """Every row and every column holds the same entries."""
     n = x.c.shape[-1]
     line = monoid.reduce(x.c, axis=(x.c.ndim - 1,), keepdims=True)
@@ -70,6 +73,7 @@ def _deviations(values, width, mean):
 def _about(squares_of_rows):
     """A kernel of `squared_deviations`, from ``squares_of_rows(x, mean)`` with a mean (..., m or 1) for each row."""
 
+    @functools.wraps(squares_of_rows)
     def run(x, *, mean, monoid, axes, keepdims):
         mean = mean.data
         mean = mean[..., 0, :] if axes == (-2,) else mean[..., 0]
@@ -86,7 +90,7 @@ def _is_empty(x) -> bool:
 
 @squared_deviations.kernel(Toeplitz)
 @_about
-def _(x, mean):
+def _squared_deviations_toeplitz(x, mean):
     if _is_empty(x):
         return jnp.zeros((*x.batch_shape, x.shape[-2]), x.dtype)
     # The windows are those of the rows from the last to the first.
@@ -95,7 +99,7 @@ def _(x, mean):
 
 @squared_deviations.kernel(Hankel)
 @_about
-def _(x, mean):
+def _squared_deviations_hankel(x, mean):
     if _is_empty(x):
         return jnp.zeros((*x.batch_shape, x.shape[-2]), x.dtype)
     return _deviations(x.values, x.shape[-1], mean)
@@ -105,7 +109,7 @@ def _(x, mean):
 
 
 @diff.kernel(Toeplitz, when=lambda x, *, axis, n: axis >= x.ndim - 2)
-def _(x, *, axis, n):
+def _diff_toeplitz(x, *, axis, n):
     columns = axis == x.ndim - 1
     x = x if columns else matrix_transpose.dispatch(x)
     for _ in range(min(n, x.shape[-1])):
@@ -125,7 +129,7 @@ def _column_differences(x):
 
 
 @diff.kernel(Hankel, when=lambda x, *, axis, n: axis >= x.ndim - 2)
-def _(x, *, axis, n):
+def _diff_hankel(x, *, axis, n):
     m, n_columns = x.core_shape
     size = x.shape[axis]
     shape = (m, max(0, size - n)) if axis == x.ndim - 1 else (max(0, size - n), n_columns)

@@ -43,7 +43,7 @@ def _is_definite(x) -> bool:
 
 
 @generically_regular.kernel(Toeplitz)
-def _(x):
+def _generically_regular_toeplitz(x):
     return x.first <= 0 <= x.last
 
 
@@ -55,12 +55,12 @@ def _by_another_form(function):
     others = (Array,) if function is solve else ()
 
     @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_solved_as_dense(x))
-    def _(x, *rest):
+    def _toeplitz_by_dense_form(x, *rest):
         remark("the dense form, which is quicker at this size")
         return function.dispatch(to_dense(x), *rest)
 
     @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_narrow(x))
-    def _(x, *rest):
+    def _toeplitz_by_banded_form(x, *rest):
         remark("the banded form, of few diagonals")
         return function.dispatch(at_diagonals(x, x.offsets)._assuming(x.assumptions), *rest)
 
@@ -69,7 +69,7 @@ def _by_another_form(function):
 
 
 @solve.kernel(Toeplitz, Array)
-def _(x1, x2):
+def _solve_toeplitz(x1, x2):
     return solved(x1, x2, _solution)
 
 
@@ -153,7 +153,7 @@ def _refined(x, columns, times_inverse, b):
 
 
 @inv.kernel(Toeplitz)
-def _(x):
+def _inv_toeplitz(x):
     """Full and no smaller than the dense form, where it does not stay an `Inverse`."""
     if stays_inverse(x):
         return checked_inverse(x)
@@ -164,7 +164,7 @@ def _(x):
 
 
 @slogdet.kernel(Toeplitz)
-def _(x):
+def _slogdet_toeplitz(x):
     values = covering(x).values
     factors = _factors(_is_definite(x), values)
     fine = _is_accurate(*lax.stop_gradient((values, factors)))
@@ -193,7 +193,7 @@ def _factors(definite, values) -> kernel.Factors:
 
 
 @_factors.defjvp
-def _(definite, primals, tangents):
+def _factors_jvp(definite, primals, tangents):
     """``d log(det(T)) = tr(T^{-1} dT)``, with the columns of the inverse as solutions that have derivatives themselves."""
     (values,), (change,) = primals, tangents
     n = (values.shape[-1] + 1) // 2

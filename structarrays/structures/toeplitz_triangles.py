@@ -19,8 +19,11 @@ def _column(x):
     return between(x, 0, n - 1).values, True
 
 
-@solve.kernel(Toeplitz, Array, when=lambda x1, x2: is_triangular(x1) and not is_narrow(x1))
-def _(x1, x2):
+_OTHER_FORMS = ("toeplitz_by_dense_form", "toeplitz_by_banded_form")
+
+
+@solve.kernel(Toeplitz, Array, when=lambda x1, x2: is_triangular(x1) and not is_narrow(x1), before=_OTHER_FORMS)
+def _solve_triangular_toeplitz(x1, x2):
     remark(
         "substitution in blocks by Fourier transforms, since the matrix is triangular; O(n log(n)**2) for each column"
     )
@@ -41,8 +44,8 @@ def _solution(x, b):
     return by_equation(x, b, *((backwards, forwards) if upper else (forwards, backwards)))
 
 
-@inv.kernel(Toeplitz, when=lambda x: is_triangular(x) and x.first < x.last)
-def _(x):
+@inv.kernel(Toeplitz, when=lambda x: is_triangular(x) and x.first < x.last, before=_OTHER_FORMS)
+def _inv_triangular_toeplitz(x):
     """All of it stands in its first column (of an upper triangular matrix: its last)."""
     n = x.core_shape[-1]
     _, upper = _column(x)
@@ -52,11 +55,11 @@ def _(x):
     return toeplitz(values, 0 if upper else 1 - n, (n, n)), ok
 
 
-@det.kernel(Toeplitz, when=is_triangular)
-def _(x):
+@det.kernel(Toeplitz, when=is_triangular, before=_OTHER_FORMS)
+def _det_triangular_toeplitz(x):
     return det.dispatch(as_identity(x))
 
 
-@slogdet.kernel(Toeplitz, when=is_triangular)
-def _(x):
+@slogdet.kernel(Toeplitz, when=is_triangular, before=_OTHER_FORMS)
+def _slogdet_triangular_toeplitz(x):
     return slogdet.dispatch(as_identity(x))

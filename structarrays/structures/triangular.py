@@ -223,7 +223,7 @@ def flag(value, argument: str) -> bool:
 
 
 @elements.kernel(Triangular)
-def _(x, i, j):
+def _elements_triangular(x, i, j):
     value = x.data[..., i, j]
     if x.unit_diagonal:
         value = jnp.where(i == j, jnp.ones((), x.dtype), value)
@@ -249,7 +249,7 @@ def as_triangular(x: Array, lower: bool) -> Triangular:
 
 
 @join_pair.kernel(Triangular, Array, when=lambda x, y: fits(y, x.lower))
-def _(x, y):
+def _join_pair_triangular(x, y):
     return x._free(), as_triangular(y, x.lower)
 
 
@@ -259,36 +259,36 @@ def _common_sides(x, y):
 
 
 @join_pair.kernel(Triangular, Triangular, when=_common_sides)
-def _(x, y):
+def _join_pair_triangular_triangular(x, y):
     lower = x.lower if x.lower == y.lower else _common_sides(x, y)[0]
     return tuple(a._free() if a.lower == lower else as_triangular(a, lower) for a in (x, y))
 
 
 @join_pair.kernel(Fill, Triangular, when=lambda x, y: len(x.meta) >= 2)
-def _(x, y):
+def _join_pair_fill_triangular(x, y):
     data = jnp.broadcast_to(x._constant_data(), x.shape)
     return Triangular._make((data, data[..., 0, 0]), (y.lower, False)), y._free()
 
 
 @meet_pair.kernel(Triangular, Triangular)
-def _(x, y):
+def _meet_pair_triangular_triangular(x, y):
     if is_zero_outside(y) and x.lower != y.lower:
         return Diagonal._make((x.diagonal(0), None), x.shape[-2:])
     return x._free()
 
 
 @meet_pair.kernel(Triangular, Banded, when=lambda x, y: is_zero_outside(y))
-def _(x, y):
+def _meet_pair_triangular_banded(x, y):
     return restrict(x, at_offsets(y, _inside(y.offsets, x.lower)))
 
 
 @meet_pair.kernel(Banded, Triangular)
-def _(x, y):
+def _meet_pair_banded_triangular(x, y):
     return at_offsets(x, _inside(x.offsets, y.lower)) if is_zero_outside(y) else x._free()
 
 
 @holds.kernel(Triangular, Array)
-def _(x, y):
+def _holds_triangular(x, y):
     return fits(y, x.lower)
 
 
@@ -297,12 +297,12 @@ def _inside(offsets, lower):
 
 
 @restrict_to.kernel(Triangular, Banded)
-def _(x, y):
+def _restrict_to_triangular_banded(x, y):
     return y._free()._rebuild(tuple(x.diagonal(k) for k in y.offsets) or y.entries, None)
 
 
 @restrict_to.kernel(Array, Triangular)
-def _(x, y):
+def _restrict_to_array_triangular(x, y):
     return y._rebuild(y._gather(x._dense()), None)
 
 

@@ -15,7 +15,7 @@ def is_principal(x, *, operands, key) -> bool:
 
 
 @index.kernel(Triangular, when=is_principal)
-def _(x, *, operands, key):
+def _index_triangular(x, *, operands, key):
     """From behind, the lower triangle is the upper one."""
     data = x.data[(..., *(indexing.as_slice(*k[1:]) for k in key))]
     return Triangular._make((data, x.background), (x.lower == (key[0][3] > 0), x.unit_diagonal))
@@ -42,7 +42,7 @@ def _numbers(item):
 
 
 @write_entries.kernel(Triangular)
-def _(x, items, value, owned):
+def _write_entries_triangular(x, items, value, owned):
     where = places(items, len(x.batch_shape))
     if where is None or where[0].size == 0:
         return None

@@ -25,7 +25,7 @@ def stored(x) -> jax.Array:
 
 
 @matmul.kernel(Triangular, Dense)
-def _(x1, x2):
+def _matmul_triangular_dense(x1, x2):
     if x1.background is not None:
         return Dense._make((linalg_dense.matmul(x1._dense(), x2.data),))
     data = x2.data[:, None] if x2.ndim == 1 else x2.data
@@ -38,7 +38,7 @@ def _zero_outside(*arrays) -> bool:
 
 
 @matmul.kernel(Triangular, Triangular, when=_zero_outside)
-def _(x1, x2):
+def _matmul_triangular_triangular(x1, x2):
     product = triangular_products.matmul(stored(x1), stored(x2), x1.lower, x2.lower)
     if x1.lower == x2.lower:
         return Triangular._make((product, None), (x1.lower, False))
@@ -50,7 +50,7 @@ def _by_diagonals(x, banded) -> bool:
 
 
 @matmul.kernel(Triangular, Banded, when=_by_diagonals)
-def _(x1, x2):
+def _matmul_triangular_banded(x1, x2):
     product = triangular_products.matmul_banded(stored(x1), x1.lower, x2.diagonals, x2.offsets, x2.shape[-1])
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     product = jnp.broadcast_to(product, batch + product.shape[-2:])
@@ -60,7 +60,7 @@ def _(x1, x2):
 
 
 @matmul.kernel(Banded, Triangular, when=lambda x1, x2: _by_diagonals(x2, x1))
-def _(x1, x2):
+def _matmul_banded_triangular(x1, x2):
     return matrix_transpose.dispatch(matmul.dispatch(matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1)))
 
 
@@ -68,22 +68,22 @@ def _(x1, x2):
 
 
 @matrix_transpose.kernel(Triangular)
-def _(x):
+def _matrix_transpose_triangular(x):
     return Triangular._make((x.data.mT, x.background), (not x.lower, x.unit_diagonal))
 
 
 @diagonal.kernel(Triangular)
-def _(x, *, offset):
+def _diagonal_triangular(x, *, offset):
     return Dense._make((x.diagonal(offset),))
 
 
 @tril.kernel(Triangular, when=lambda x, *, k: is_zero_outside(x))
-def _(x, *, k):
+def _tril_triangular(x, *, k):
     return _kept(x, k, below=True)
 
 
 @triu.kernel(Triangular, when=lambda x, *, k: is_zero_outside(x))
-def _(x, *, k):
+def _triu_triangular(x, *, k):
     return _kept(x, k, below=False)
 
 

@@ -6,12 +6,12 @@ from .triangular import Triangular
 
 
 @reduce_core.kernel(Triangular)
-def _(x, *, monoid, axes, keepdims):
+def _reduce_core_triangular(x, *, monoid, axes, keepdims):
     return Dense._make((monoid.reduce(x._dense(), axis=_counted(x, axes), keepdims=keepdims),))
 
 
 @squared_deviations.kernel(Triangular)
-def _(x, *, mean, monoid, axes, keepdims):
+def _squared_deviations_triangular(x, *, mean, monoid, axes, keepdims):
     squares = squared_magnitude(x._dense() - mean.data)
     return Dense._make((monoid.reduce(squares, axis=_counted(x, axes), keepdims=keepdims),))
 

@@ -18,7 +18,7 @@ def _zero_outside(x, *args, **static) -> bool:
 
 
 @solve.kernel(Triangular, Array, when=_zero_outside)
-def _(x1, x2):
+def _solve_triangular(x1, x2):
     """Triangular, where the right-hand side is zero in the same half."""
     remark("substitution, since the matrix is triangular; O(n**2) for each column")
     data, ok = triangles.solve(x1.data, x2._dense(), lower=x1.lower, unit_diagonal=x1.unit_diagonal)
@@ -28,7 +28,7 @@ def _(x1, x2):
 
 
 @inv.kernel(Triangular, when=_zero_outside)
-def _(x):
+def _inv_triangular(x):
     identity = jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape)
     data, ok = triangles.solve(x.data, identity, lower=x.lower, unit_diagonal=x.unit_diagonal)
     return Triangular._make((data, None), (x.lower, x.unit_diagonal)), ok
@@ -42,17 +42,17 @@ def _diagonal(x):
 
 
 @det.kernel(Triangular, when=_zero_outside)
-def _(x):
+def _det_triangular(x):
     return det.dispatch(_diagonal(x))
 
 
 @slogdet.kernel(Triangular, when=_zero_outside)
-def _(x):
+def _slogdet_triangular(x):
     return slogdet.dispatch(_diagonal(x))
 
 
 @eigvals.kernel(Triangular, when=_zero_outside)
-def _(x):
+def _eigvals_triangular(x):
     return eigvals.dispatch(_diagonal(x))
 
 
@@ -63,7 +63,7 @@ def _by_dense_form(function):
     """A kernel that computes with the dense form: its result is as large, so that nothing counts as densified."""
 
     @function.kernel(Triangular)
-    def run(x, **static):
+    def _triangular_by_dense_form(x, **static):
         return function.dispatch(to_dense(x), **static)
 
 

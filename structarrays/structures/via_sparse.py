@@ -35,8 +35,12 @@ def _is_sparse(x) -> bool:
 # ---- parts ------------------------------------------------------------------------------------------------------------
 
 
-@index.kernel(Array, when=lambda x, *, operands, key: {k[0] for k in key} <= {"slice", "new"} and pays(x))
-def _slices(x, *, operands, key):
+@index.kernel(
+    Array,
+    when=lambda x, *, operands, key: {k[0] for k in key} <= {"slice", "new"} and pays(x),
+    before="index_array_by_coordinates",
+)
+def _slices_by_sparse_form(x, *, operands, key):
     return index.dispatch(to_sparse(x), operands=operands, key=key)
 
 
@@ -51,11 +55,15 @@ def _has_exact_size(x, operands, *, key) -> bool:
     kernel = index.choose((x,), {"operands": operands, "key": core})
     if kernel is not None and kernel.classes != (Array,):
         return False  # the structure has one of its own
-    return pays(x) if selected_axis(x, operands, key) is not None else kernel is not None and kernel.run is _slices
+    return (
+        pays(x)
+        if selected_axis(x, operands, key) is not None
+        else kernel is not None and kernel.run is _slices_by_sparse_form
+    )
 
 
 @index.eager_kernel(Array, tuple, when=_has_exact_size, of_all=True)
-def _(x, operands, *, key):
+def _index_array_eagerly(x, operands, *, key):
     axis = selected_axis(x, operands, key)
     if axis is None and type(x) is Sparse and is_run_of_lines(x, key):
         return run_of_lines(x, key)
@@ -89,7 +97,7 @@ def selected_axis(x, operands, key) -> int | None:
 
 
 @take.eager_kernel(Array, object, of_all=True, when=lambda x, indices, *, axis=None: _is_sparse(x))
-def _(x, indices, *, axis=None):
+def _take_array_eagerly(x, indices, *, axis=None):
     indices = indices.to_jax() if isinstance(indices, Array) else np.asarray(indices)
     if axis is None or not -x.ndim <= axis < x.ndim or x.shape[axis] == 0 or indices.dtype.kind not in "iu":
         return NotImplemented
@@ -98,13 +106,13 @@ def _(x, indices, *, axis=None):
 
 
 @nonzero_kernels.kernel(Array, when=lambda x: x.background is None and pays(x))
-def _(x):
+def _nonzero_kernels_array(x):
     x = _as_sparse(x)
     return nonzero_kernels.choose((x,), {}).run(x)
 
 
 @reduce_batch.kernel(Array, when=pays)
-def _(x, *, monoid, axes, keepdims):
+def _reduce_batch_array(x, *, monoid, axes, keepdims):
     x = to_sparse(x)
     return reduce_batch.choose((x,), {}).run(x, monoid=monoid, axes=axes, keepdims=keepdims)
 
@@ -113,12 +121,12 @@ def _(x, *, monoid, axes, keepdims):
 
 
 @flip.kernel(Array, when=lambda x, *, axis: in_core(x, axis) and pays(x))
-def _(x, *, axis):
+def _flip_array(x, *, axis):
     return flip.dispatch(to_sparse(x), axis=axis)
 
 
 @roll.kernel(Array, when=lambda x, *, shift, axis: in_core(x, axis) and pays(x))
-def _(x, *, shift, axis):
+def _roll_array(x, *, shift, axis):
     return roll.dispatch(to_sparse(x), shift=shift, axis=axis)
 
 
@@ -127,7 +135,7 @@ def _joins(x, y, *, axis) -> bool:
 
 
 @concat_pair.kernel(Array, Array, when=_joins)
-def _(x, y, *, axis):
+def _concat_pair_by_sparse_form(x, y, *, axis):
     return concat_pair.choose((to_sparse(x), to_sparse(y)), {"axis": axis}).run(to_sparse(x), to_sparse(y), axis=axis)
 
 
@@ -135,27 +143,27 @@ def _(x, y, *, axis):
 
 
 @expand_dims.kernel(Array, when=lambda x, *, axis: pays(x) and new_core_axes(x, axis)[0] != ())
-def _(x, *, axis):
+def _expand_dims_array(x, *, axis):
     return expand_dims.dispatch(to_sparse(x), axis=axis)
 
 
 @reshape.kernel(Array, when=lambda x, *, shape: pays(x) and changes_core(x, shape) and can_reshape(x, shape=shape))
-def _(x, *, shape):
+def _reshape_array(x, *, shape):
     return reshape.dispatch(to_sparse(x), shape=shape)
 
 
 @repeat.kernel(Array, when=lambda x, *, repeats, axis: axis is not None and in_core(x, (axis,)) and pays(x))
-def _(x, *, repeats, axis):
+def _repeat_array(x, *, repeats, axis):
     return repeat.dispatch(to_sparse(x), repeats=repeats, axis=axis)
 
 
 @tile.kernel(Array, when=lambda x, *, repetitions: pays(x) and any(r != 1 for r in repetitions[-x.core_ndim :]))
-def _(x, *, repetitions):
+def _tile_array(x, *, repetitions):
     return tile.dispatch(to_sparse(x), repetitions=repetitions)
 
 
 @diff.kernel(Array, when=lambda x, *, axis, n: in_core(x, (axis,)) and pays(x))
-def _(x, *, axis, n):
+def _diff_array(x, *, axis, n):
     return diff.dispatch(to_sparse(x), axis=axis, n=n)
 
 
@@ -163,6 +171,6 @@ def _(x, *, axis, n):
 
 
 @write_entries.kernel(Array, when=pays)
-def _(x, items, value, owned):
+def _write_entries_array(x, items, value, owned):
     """What a structure cannot hold itself."""
     return written_entries(_as_sparse(x), items, value, False)

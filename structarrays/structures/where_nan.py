@@ -38,7 +38,7 @@ def _bound(x) -> jax.Array:
 
 
 @magnitude_bound.kernel(Array)
-def _(x):
+def _magnitude_bound_array(x):
     """The largest entry. A complex number counts as the sum of its parts, so that a product is no larger than that of two bounds."""
     if not (x.stores_entries or type(x) in (Dense, Fill)):
         return _unknown(x)
@@ -53,7 +53,7 @@ def _unknown(x):
 
 
 @magnitude_bound.kernel(Permutation)
-def _(x):
+def _magnitude_bound_permutation(x):
     return jnp.ones(())
 
 
@@ -62,18 +62,18 @@ def _size(data):
 
 
 @magnitude_bound.kernel(Kronecker)
-def _(x):
+def _magnitude_bound_kronecker(x):
     return chain(jnp.multiply, [*map(_bound, x.factors)])
 
 
 @magnitude_bound.kernel(Product)
-def _(x):
+def _magnitude_bound_product(x):
     lengths = [f.shape[-2] for f in x.factors[1:]]
     return chain(jnp.multiply, [*map(_bound, x.factors)]) * float(math.prod(map(_at_least_one, lengths)))
 
 
 @magnitude_bound.kernel(LowRank)
-def _(x):
+def _magnitude_bound_low_rank(x):
     return _bound(x.u) * _bound(x.v) * float(_at_least_one(x.rank))
 
 
@@ -83,7 +83,7 @@ def _at_least_one(n):
 
 @magnitude_bound.kernel(Sum)
 @magnitude_bound.kernel(KroneckerSum)
-def _(x):
+def _magnitude_bound_sum(x):
     return chain(jnp.add, [*map(_bound, x.parts)])
 
 
@@ -94,7 +94,7 @@ def _is_finite(x):
 
 def _register(function):
     @function.eager_kernel(Factored, when=lambda x: x.dtype.kind not in "biu")
-    def _(x):
+    def _comparison_with_nan_of_factored(x):
         if magnitude_bound.find((type(x),))[0].run is _unknown:
             return NotImplemented
         if np.asarray(_is_finite(x)):
@@ -112,5 +112,5 @@ def _is_nowhere(condition, x1, x2) -> bool:
 
 
 @where.kernel(Sparse, Array, Factored, when=_is_nowhere)
-def _(condition, x1, x2):
+def _where_sparse_array_factored(condition, x1, x2):
     return with_batch(x2, jnp.broadcast_shapes(condition.shape, x1.shape, x2.shape)[:-2])

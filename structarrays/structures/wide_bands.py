@@ -39,13 +39,15 @@ def _dense(x, function):
     return dense_if_small(x, function.name)
 
 
-# For equal classes the kernel that is registered last takes precedence: the sparse form comes before the dense form.
+_FOR_NARROW_BANDS = ("solve_banded", "slogdet_banded", "det_by_slogdet")
+
+# In this file the last kernel for equal classes takes precedence: the sparse form comes before the dense form.
 
 
 def _by_dense_form(function):
     others = (Array,) if function is solve else ()
 
-    @function.kernel(Banded, *others, when=_fills)
+    @function.kernel(Banded, *others, when=_fills, before=_FOR_NARROW_BANDS)
     def by_dense_form_of_band(x, *rest):
         return function.dispatch(_dense(x, function), *rest)
 
@@ -53,7 +55,7 @@ def _by_dense_form(function):
 def _by_sparse_form(function):
     others = (Array,) if function is solve else ()
 
-    @function.kernel(Banded, *others, when=_is_sparse)
+    @function.kernel(Banded, *others, when=_is_sparse, before=_FOR_NARROW_BANDS)
     def by_sparse_form_of_band(x, *rest):
         return function.dispatch(_sparse(x), *rest)
 
@@ -65,14 +67,16 @@ for _function in (solve, slogdet, det):
 del _function
 
 
-@selected_inverse.kernel(Banded, when=lambda x: has_structural_zeros(x) and fills_matrix(x))
+@selected_inverse.kernel(
+    Banded, when=lambda x: has_structural_zeros(x) and fills_matrix(x), before="selected_inverse_banded"
+)
 def selected_inverse_by_dense_form(x):
     """The stored diagonals of the dense inverse."""
     elements, ok = inv.dispatch(_dense(x, selected_inverse))
     return _diagonals(elements, x), ok
 
 
-@selected_inverse.kernel(Banded, when=_is_sparse)
+@selected_inverse.kernel(Banded, when=_is_sparse, before="selected_inverse_banded")
 def selected_inverse_by_sparse_form(x):
     """The selected inverse of the sparse form, at the stored diagonals and at their transposes."""
     offsets = tuple(sorted({s * k for k in x.offsets for s in (1, -1)}))
@@ -90,13 +94,13 @@ def _is_wide_triangle(x) -> bool:
     return has_structural_zeros(x) and fills_matrix(x) and is_triangular(x)
 
 
-@slogdet.kernel(Banded, when=_is_wide_triangle)
+@slogdet.kernel(Banded, when=_is_wide_triangle, before="slogdet_banded")
 def slogdet_of_wide_triangle(x):
     """Sign and logarithm from the main diagonal: derivatives by the other entries are zero."""
     return slogdet.dispatch(_diagonal(x))
 
 
-@det.kernel(Banded, when=_is_wide_triangle)
+@det.kernel(Banded, when=_is_wide_triangle, before="det_by_slogdet")
 def det_of_wide_triangle(x):
     """The product of the main diagonal."""
     return det.dispatch(_diagonal(x))

@@ -5,7 +5,7 @@ Register how random arrays of the structure are made, and check what you have ke
     from structarrays.testing import BATCHES, CASES, SIZES, check_law, operands, sampler
 
     @sampler("Antidiagonal")
-    def _(numbers, batch, core, requires):
+    def draw_antidiagonal(numbers, batch, core, requires):
         return Antidiagonal(numbers((*batch, core[0]))) if core[0] == core[1] and not requires else None
 
     for case in CASES:

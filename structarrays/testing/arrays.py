@@ -93,7 +93,7 @@ def sampler(structure: str):
     >>> class Scalar(sa.Identity):
     ...     __slots__ = ()
     >>> @sampler("Scalar")
-    ... def _(numbers, batch, core, requires):
+    ... def draw_mine(numbers, batch, core, requires):
     ...     return Scalar(core, numbers(batch)) if core[0] == core[1] else None
     >>> sample(Scalar, (2, 2)).shape
     (2, 2)
@@ -175,14 +175,14 @@ def dominant(numbers, batch, n, requires):
 
 
 @sampler("Dense")
-def _(numbers, batch, core, requires):
+def _draw_dense(numbers, batch, core, requires):
     if not requires:
         return Dense._make((jnp.asarray(numbers(batch + core)),))
     return Dense._make((jnp.asarray(dominant(numbers, batch, core[-1], requires)),))
 
 
 @sampler("Fill")
-def _(numbers, batch, core, requires):
+def _draw_fill(numbers, batch, core, requires):
     # There is no invertible one but of size 1: a power of four makes every elimination exact, so that all notice it.
     value = np.full(batch, 4, numbers.dtype) if requires not in ("", "hermitian") else numbers(batch)
     return Fill(value.real.astype(numbers.dtype) if requires == "hermitian" else value, core)
@@ -199,12 +199,12 @@ def _scale(numbers, batch, requires):
 
 
 @sampler("Identity")
-def _(numbers, batch, core, requires):
+def _draw_identity(numbers, batch, core, requires):
     return Identity(core, _scale(numbers, batch, requires))
 
 
 @sampler("Diagonal")
-def _(numbers, batch, core, requires):
+def _draw_diagonal(numbers, batch, core, requires):
     return Diagonal(_scale(numbers, (*batch, min(core)), requires), shape=core)
 
 

@@ -21,7 +21,7 @@ def _pieces(size, lengths):
 
 
 @sampler("BlockDiagonal")
-def _(numbers, batch, core, requires):
+def _draw_block_diagonal(numbers, batch, core, requires):
     """Blocks of 2 × 2; in a rectangular matrix as many, of several shapes, some without rows or columns."""
     m, n = core
     if requires:
@@ -32,7 +32,7 @@ def _(numbers, batch, core, requires):
 
 
 @sampler("BlockDiagonal, ragged")
-def _(numbers, batch, core, requires):
+def _draw_block_diagonal_ragged(numbers, batch, core, requires):
     """Square blocks of 1, 2 and 3 rows, and what is left of a rectangular matrix."""
     m, n = core
     sizes = _pieces(min(m, n), (1, 2, 3))
@@ -43,7 +43,7 @@ def _(numbers, batch, core, requires):
 
 
 @sampler("BlockBanded")
-def _(numbers, batch, core, requires):
+def _draw_block_banded(numbers, batch, core, requires):
     """Block offsets -1, 0 and 2, or for Hermitian matrices -1, 0 and 1, of 1 × 1, 2 × 2, 1 × 2 … blocks."""
     m, n = core
     block = (1 if m % 2 else 2, 1 if n % 2 else 2)

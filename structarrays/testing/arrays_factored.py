@@ -24,7 +24,7 @@ def _rank_one(numbers, batch, core, requires):
 
 
 @sampler("LowRank")
-def _(numbers, batch, core, requires):
+def _draw_low_rank(numbers, batch, core, requires):
     if not _numeric(numbers):
         return None
     if not requires:
@@ -35,7 +35,7 @@ def _(numbers, batch, core, requires):
 
 
 @sampler("Sum")
-def _(numbers, batch, core, requires):
+def _draw_sum(numbers, batch, core, requires):
     if not _numeric(numbers):
         return None
     diag = numbers((*batch, min(core)))
@@ -47,7 +47,7 @@ def _(numbers, batch, core, requires):
 
 
 @sampler("Product")
-def _(numbers, batch, core, requires):
+def _draw_product(numbers, batch, core, requires):
     if not _numeric(numbers):
         return None
     m, n = core

@@ -16,7 +16,7 @@ def _divisor(n):
 
 
 @sampler("Kronecker")
-def _(numbers, batch, core, requires):
+def _draw_kronecker(numbers, batch, core, requires):
     """Two factors; one of them of one row where the number of rows is prime."""
     if numbers.dtype.kind == "b":
         return None
@@ -27,7 +27,7 @@ def _(numbers, batch, core, requires):
 
 
 @sampler("Kronecker, structured")
-def _(numbers, batch, core, requires):
+def _draw_kronecker_structured(numbers, batch, core, requires):
     """Three factors, the first a number, the second diagonal."""
     if numbers.dtype.kind == "b":
         return None
@@ -42,7 +42,7 @@ def _(numbers, batch, core, requires):
 
 
 @sampler("KroneckerSum")
-def _(numbers, batch, core, requires):
+def _draw_kronecker_sum(numbers, batch, core, requires):
     if core[0] != core[1] or numbers.dtype.kind == "b":
         return None
     n, q = core[0], _divisor(core[0])

@@ -29,7 +29,7 @@ def _inexact(numbers) -> bool:
 
 
 @sampler("Inverse")
-def _(numbers, batch, core, requires):
+def _draw_inverse(numbers, batch, core, requires):
     """Of a tridiagonal matrix, which is regular in any case."""
     n = core[0]
     if core[0] != core[1] or n == 0 or not _inexact(numbers) or requires == "hermitian":
@@ -38,7 +38,7 @@ def _(numbers, batch, core, requires):
 
 
 @sampler("Fourier")
-def _(numbers, batch, core, requires):
+def _draw_fourier(numbers, batch, core, requires):
     if core[0] != core[1] or numbers.dtype.kind != "c" or requires not in ("", "invertible"):
         return None
     x = Fourier(core[0], dtype=numbers.dtype)
@@ -46,7 +46,7 @@ def _(numbers, batch, core, requires):
 
 
 @sampler("Householder")
-def _(numbers, batch, core, requires):
+def _draw_householder(numbers, batch, core, requires):
     """Of two rows to a reflector; the adjoint, if there are more columns than rows.
 
     Not of one element: it has modulus 1, so that most of its derivatives are mere rounding.
@@ -65,7 +65,7 @@ def _(numbers, batch, core, requires):
 
 
 @sampler("Block")
-def _(numbers, batch, core, requires):
+def _draw_block(numbers, batch, core, requires):
     """Dense, diagonal and low-rank blocks, and one of zeros."""
     m, n = core
     if m < 2 or n < 2 or numbers.dtype.kind == "b":

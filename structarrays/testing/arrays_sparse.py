@@ -9,7 +9,7 @@ from .arrays import SAMPLERS, dominant, sampler, with_background
 
 
 @sampler("Sparse")
-def _(numbers, batch, core, requires):
+def _draw_sparse(numbers, batch, core, requires):
     """About a third of the elements; each matrix of a batch has a pattern of its own."""
     if requires:
         return _with_diagonal(numbers, batch, core[-1], requires)
@@ -27,7 +27,7 @@ def _with_diagonal(numbers, batch, n, requires):
 
 
 @sampler("Sparse by columns, padded")
-def _(numbers, batch, core, requires):
+def _draw_sparse_by_columns_padded(numbers, batch, core, requires):
     x = SAMPLERS["Sparse"](numbers, batch, core[::-1], requires)
     leaves = x._padded_to(x.nnz + 2)._value[0]
     return Sparse._make((leaves[0], *leaves[-2:0:-1], None), (core, (1, 0), True))
@@ -37,7 +37,7 @@ SAMPLERS["Sparse + background"] = with_background("Sparse")
 
 
 @sampler("Permutation")
-def _(numbers, batch, core, requires):
+def _draw_permutation(numbers, batch, core, requires):
     n = core[-1]
     if core[0] != n or requires in ("hermitian", "positive definite"):
         return None

@@ -35,7 +35,7 @@ SAMPLERS["Toeplitz, lower"] = _diagonals(-99, 0)
 
 
 @sampler("Circulant")
-def _(numbers, batch, core, requires):
+def _draw_circulant(numbers, batch, core, requires):
     m, n = core
     if m != n:
         return None
@@ -50,7 +50,7 @@ def _(numbers, batch, core, requires):
 
 
 @sampler("Hankel")
-def _(numbers, batch, core, requires):
+def _draw_hankel(numbers, batch, core, requires):
     """With requirements it is real, and the antidiagonal outweighs the rest; none is definite but for one of size 1."""
     m, n = core
     if requires == "positive definite":

@@ -1,4 +1,4 @@
-"""The law: to_dense(f(x)) equals f(to_dense(x)), eagerly, compiled, and with first derivatives (DESIGN 4.1)."""
+"""The law: to_dense(f(x)) equals f(to_dense(x)), eagerly, compiled, and with first derivatives (docs/semantics.md)."""
 
 import sys
 

@@ -42,7 +42,7 @@ def projection(structure: str, *, min_ndim: int = 2):
     >>> class Scalar(sa.Identity):
     ...     __slots__ = ()
     >>> @projection("Scalar")
-    ... def _(values, admits, choose):
+    ... def project_scalar(values, admits, choose):
     ...     square = values.shape[-1] == values.shape[-2]
     ...     return Scalar(values.shape[-1], values[..., 0, 0]) if square and admits(0) else None
     >>> project("Scalar", np.asarray([[2.0, 3.0], [4.0, 5.0]])).to_dense()

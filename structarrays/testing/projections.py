@@ -19,25 +19,25 @@ from .projecting import outside, projection
 
 
 @projection("Dense", min_ndim=0)
-def _(values, admits, choose):
+def _project_dense(values, admits, choose):
     return Dense(values)
 
 
 @projection("Fill", min_ndim=1)
-def _(values, admits, choose):
+def _project_fill(values, admits, choose):
     batch = choose(max(1, values.ndim - 1))  # at least two of the dimensions are filled, where there are as many
     first = values[(..., *(0,) * (values.ndim - batch))] if values.size else np.ones(values.shape[:batch], values.dtype)
     return Fill(first, values.shape[batch:])
 
 
 @projection("Identity")
-def _(values, admits, choose):
+def _project_identity(values, admits, choose):
     first = values[..., 0, 0] if values.size else np.ones(values.shape[:-2], values.dtype)
     return outside(Identity(values.shape[-2:], first), values, admits, choose)
 
 
 @projection("Diagonal")
-def _(values, admits, choose):
+def _project_diagonal(values, admits, choose):
     diag = np.diagonal(values, axis1=-2, axis2=-1)
     return outside(Diagonal(diag, shape=values.shape[-2:]), values, admits, choose)
 
@@ -46,7 +46,7 @@ BANDS = ((-1, 0, 1), (0, 1), (-2, 1), (-1, 0, 2), ())
 
 
 @projection("Banded")
-def _(values, admits, choose):
+def _project_banded(values, admits, choose):
     m, n = values.shape[-2:]
     offsets = tuple(k for k in BANDS[choose(len(BANDS))] if -m < k < n)
     if offsets:
@@ -60,19 +60,19 @@ def _(values, admits, choose):
 
 
 @projection("Triangular")
-def _(values, admits, choose):
+def _project_triangular(values, admits, choose):
     variant = choose(4)
     unit = variant == 3 and admits(1)
     return outside(Triangular(values, lower=variant % 2 == 0, unit_diagonal=unit), values, admits, choose)
 
 
 @projection("Symmetric")
-def _(values, admits, choose):
+def _project_symmetric(values, admits, choose):
     return Symmetric(values, lower=choose(2) == 0) if _is_square(values) else None
 
 
 @projection("Hermitian")
-def _(values, admits, choose):
+def _project_hermitian(values, admits, choose):
     if not _is_square(values):
         return None
     x = Hermitian(values, lower=choose(2) == 0)
@@ -88,7 +88,7 @@ def _is_square(values) -> bool:
 
 
 @projection("Toeplitz")
-def _(values, admits, choose):
+def _project_toeplitz(values, admits, choose):
     width = choose(3)  # 0 is a full one
     if not width or not values.size or not admits(0):
         return (
@@ -106,14 +106,14 @@ def _edges(values):
 
 
 @projection("Circulant")
-def _(values, admits, choose):
+def _project_circulant(values, admits, choose):
     if not _is_square(values):
         return None
     return Circulant(values[..., :, 0] if values.size else _edges(values)[0])
 
 
 @projection("Hankel")
-def _(values, admits, choose):
+def _project_hankel(values, admits, choose):
     return Hankel(values[..., :, 0], values[..., -1, :]) if values.size else Hankel(*_edges(values))
 
 
@@ -121,7 +121,7 @@ def _(values, admits, choose):
 
 
 @projection("Permutation")
-def _(values, admits, choose):
+def _project_permutation(values, admits, choose):
     if not _is_square(values) or not (admits(1) and admits(0)):
         return None
     p = np.argsort(values[..., 0, :].real, axis=-1) if values.size else np.zeros(values.shape[:-1], int)
@@ -129,14 +129,14 @@ def _(values, admits, choose):
 
 
 @projection("BlockDiagonal")
-def _(values, admits, choose):
+def _project_block_diagonal(values, admits, choose):
     m, n = values.shape[-2:]
     i, j = (m // 2, n // 2) if choose(2) == 0 else (min(1, m), min(2, n))
     return outside(BlockDiagonal([values[..., :i, :j], values[..., i:, j:]]), values, admits, choose)
 
 
 @projection("BlockBanded")
-def _(values, admits, choose):
+def _project_block_banded(values, admits, choose):
     m, n = values.shape[-2:]
     if 0 in (m, n):
         return None
@@ -149,7 +149,7 @@ def _(values, admits, choose):
 
 
 @projection("Sparse", min_ndim=1)
-def _(values, admits, choose):
+def _project_sparse(values, admits, choose):
     batch, step = choose(max(1, values.ndim - 1)), 2 + choose(3)
     shape = values.shape[batch:]
     coordinates = [c.ravel()[::step] for c in np.indices(shape)]

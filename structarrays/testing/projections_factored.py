@@ -32,7 +32,7 @@ def _ones(values, m, n):
 
 
 @projection("LowRank")
-def _(values, admits, choose):
+def _project_low_rank(values, admits, choose):
     m, n = values.shape[-2:]
     if not _is_numeric(values) or not values.size:
         return None
@@ -42,7 +42,7 @@ def _(values, admits, choose):
 
 
 @projection("Sum")
-def _(values, admits, choose):
+def _project_sum(values, admits, choose):
     """The upper rows are of rank one, below there is a diagonal."""
     m, n = values.shape[-2:]
     if not _is_numeric(values) or not values.size or not admits(0):
@@ -54,7 +54,7 @@ def _(values, admits, choose):
 
 
 @projection("Product")
-def _(values, admits, choose):
+def _project_product(values, admits, choose):
     m = values.shape[-2]
     if not _is_numeric(values) or not values.size:
         return None
@@ -63,7 +63,7 @@ def _(values, admits, choose):
 
 
 @projection("Kronecker")
-def _(values, admits, choose):
+def _project_kronecker(values, admits, choose):
     m, n = values.shape[-2:]
     if not _is_numeric(values) or not values.size:
         return None
@@ -87,7 +87,7 @@ def choose_divisor(n: int, choose) -> int:
 
 
 @projection("KroneckerSum")
-def _(values, admits, choose):
+def _project_kronecker_sum(values, admits, choose):
     m, n = values.shape[-2:]
     if not _is_numeric(values) or not values.size or m != n or not admits(0):
         return None
@@ -96,7 +96,7 @@ def _(values, admits, choose):
 
 
 @projection("Block")
-def _(values, admits, choose):
+def _project_block(values, admits, choose):
     m, n = values.shape[-2:]
     if not _is_numeric(values) or not values.size or m == n == 1:
         return None
@@ -106,7 +106,7 @@ def _(values, admits, choose):
 
 
 @projection("Inverse")
-def _(values, admits, choose):
+def _project_inverse(values, admits, choose):
     """Of a matrix that moves rows, whose inverse is exact."""
     n = values.shape[-1]
     if values.dtype.kind not in "fc" or not values.size or values.shape[-2] != n or not (admits(0) and admits(1)):
@@ -115,7 +115,7 @@ def _(values, admits, choose):
 
 
 @projection("Fourier")
-def _(values, admits, choose):
+def _project_fourier(values, admits, choose):
     n = values.shape[-1]
     if values.dtype.kind != "c" or values.shape[-2] != n or values.ndim > 2:
         return None
@@ -124,7 +124,7 @@ def _(values, admits, choose):
 
 
 @projection("Householder")
-def _(values, admits, choose):
+def _project_householder(values, admits, choose):
     """Reflectors of single rows, which are the identity or change the sign, so that all elements are exact."""
     m, n = values.shape[-2:]
     if values.dtype.kind not in "fc" or not values.size or not (admits(0) and admits(1)):

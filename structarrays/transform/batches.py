@@ -1,4 +1,4 @@
-"""`vmap_axes`: which arrays of a nested problem carry the batch (DESIGN 4.12)."""
+"""`vmap_axes`: which arrays of a nested problem carry the batch (docs/semantics.md)."""
 
 import operator
 

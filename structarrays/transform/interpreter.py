@@ -55,12 +55,12 @@ class Interpreter:
     >>> multiplications = 0
     >>> count = Interpreter(special=lambda value: isinstance(value, jax.ShapeDtypeStruct))
     >>> @count.rule("mul")
-    ... def _(interpreter, equation, x, y):
+    ... def multiply_shapes(interpreter, equation, x, y):
     ...     global multiplications
     ...     multiplications += math.prod(equation.outvars[0].aval.shape)
     ...     return NotImplemented
     >>> @count.otherwise
-    ... def _(interpreter, equation, *values):
+    ... def anything_else(interpreter, equation, *values):
     ...     return [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.outvars]
     >>> count(lambda x: jnp.sum(x * x * 2.0))(jax.ShapeDtypeStruct((10,), "float32"))
     ShapeDtypeStruct(shape=(), dtype=float32)

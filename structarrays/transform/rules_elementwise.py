@@ -399,7 +399,7 @@ def hypotenuse(interpreter, equation, x, y):
 
 
 @rule("convert_element_type")
-def _(interpreter, equation, x):
+def _convert_element_type_rule(interpreter, equation, x):
     dtype = np.dtype(parameters(equation)["new_dtype"])
     if isinstance(x, Array):
         return cast_array(x, dtype)
@@ -411,7 +411,7 @@ def _(interpreter, equation, x):
 
 
 @rule("copy", "copy_p", "stop_gradient")
-def _(interpreter, equation, x):
+def _copy_rule(interpreter, equation, x):
     """What changes no element, but means something to JAX, is done to the parameters."""
     return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: bind(equation, [leaf]), x)
 
@@ -424,13 +424,13 @@ def named(interpreter, equation, x):
 
 
 @rule("optimization_barrier")
-def _(interpreter, equation, *values):
+def _optimization_barrier_rule(interpreter, equation, *values):
     kept = jax.lax.optimization_barrier([None if isinstance(v, CONSTANTS) else v for v in values])
     return [v if k is None else k for v, k in zip(values, kept, strict=True)]
 
 
 @rule("select_n")
-def _(interpreter, equation, which, *cases):
+def _select_n_rule(interpreter, equation, which, *cases):
     if jnp.ndim(which) == 0 and any(isinstance(v, (Array, LU)) for v in cases):
         return one_of(equation, which, cases)
     if len(cases) != 2 or which.dtype != bool or jnp.ndim(which) == 0:
@@ -459,7 +459,7 @@ def _is_zero(value) -> bool:
 
 
 @rule("iota", source=True)
-def _(interpreter, equation):
+def _iota_rule(interpreter, equation):
     p = parameters(equation)
     if len(p["shape"]) != 2 or np.dtype(p["dtype"]).kind not in "iu":
         return NotImplemented

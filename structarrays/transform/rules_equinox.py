@@ -14,19 +14,19 @@ from .rules_elementwise import one_of
 
 
 @rule("nontraceable", source=True)
-def _(interpreter, equation, x):
+def _nontraceable_rule(interpreter, equation, x):
     """It stands in what JAX never transforms, the implementation of a primitive; but that is run as a program here."""
     return x
 
 
 @rule("nonbatchable", "nondifferentiable_backward")
-def _(interpreter, equation, x):
+def _nonbatchable_rule(interpreter, equation, x):
     """What refuses transformations of an array refuses those of its parameters."""
     return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: bind(equation, [leaf]), x)
 
 
 @rule("select_if_vmap")
-def _(interpreter, equation, which, *cases):
+def _select_if_vmap_rule(interpreter, equation, which, *cases):
     return one_of(equation, plain(which, "select_if_vmap"), cases)
 
 
@@ -48,7 +48,7 @@ class _Arguments:
 
 
 @rule("linear_solve")
-def _(interpreter, equation, *values):
+def _linear_solve_rule(interpreter, equation, *values):
     """``linear_solve`` of Lineax is `jax.lax.custom_linear_solve`: the operator is what it is differentiated by, and the solver runs on
     the structured arrays in its state.
     """

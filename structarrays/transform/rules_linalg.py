@@ -46,7 +46,7 @@ rule("scipy.linalg._sqrtm")(_same("linalg.sqrtm"))
 
 
 @rule("numpy.linalg.solve", "scipy.linalg._solve")
-def _(interpreter, equation, a, b):
+def _solve_rule(interpreter, equation, a, b):
     if not isinstance(a, Array) or a.dtype != b.dtype or a.dtype.kind not in "fc":
         return NotImplemented
     if "cholesky" in _primitives(inner_program(equation)):
@@ -56,7 +56,7 @@ def _(interpreter, equation, a, b):
 
 
 @rule("numpy.linalg.slogdet")
-def _(interpreter, equation, a):
+def _slogdet_rule(interpreter, equation, a):
     if not isinstance(a, Array) or a.dtype.kind not in "fc":
         return NotImplemented
     return _expected(equation, *(unwrapped(part) for part in call("linalg.slogdet", a)))
@@ -85,7 +85,7 @@ def _of_average(equation, a, primitive: str) -> bool:
 
 
 @rule("numpy.linalg.cholesky")
-def _(interpreter, equation, a):
+def _cholesky_rule(interpreter, equation, a):
     if not _of_average(equation, a, "cholesky"):
         return NotImplemented
     names = _primitives(inner_program(equation))
@@ -93,14 +93,14 @@ def _(interpreter, equation, a):
 
 
 @rule("numpy.linalg.eigh")
-def _(interpreter, equation, a):
+def _eigh_rule(interpreter, equation, a):
     if not _of_average(equation, a, "eigh"):
         return NotImplemented
     return _expected(equation, *map(unwrapped, call("linalg.eigh", a)))
 
 
 @rule("numpy.linalg.eigvalsh")
-def _(interpreter, equation, a):
+def _eigvalsh_rule(interpreter, equation, a):
     return _expected(equation, call("linalg.eigvalsh", a)) if _of_average(equation, a, "eigh") else NotImplemented
 
 
@@ -126,7 +126,7 @@ def _by_triangle(a: Array, lower: bool = True):
 
 
 @rule("numpy.lax_numpy.kron")
-def _(interpreter, equation, a, b):
+def _kron_rule(interpreter, equation, a, b):
     from ..structures.kronecker import Kronecker
 
     if not (isinstance(a, Array) and isinstance(b, Array)) or (a.ndim, b.ndim) != (2, 2) or a.dtype.kind == "b":
@@ -138,18 +138,18 @@ def _(interpreter, equation, a, b):
 
 
 @rule("lu")
-def _(interpreter, equation, a):
+def _lu_rule(interpreter, equation, a):
     """Nothing is computed before something else than a solver asks for it."""
     return [LU(a, part) for part in range(3)] if isinstance(a, Array) else NotImplemented
 
 
 @rule("lu_pivots_to_permutation")
-def _(interpreter, equation, pivots):
+def _lu_pivots_to_permutation_rule(interpreter, equation, pivots):
     return LU(pivots.matrix, 2) if isinstance(pivots, LU) and pivots.part == 1 else NotImplemented
 
 
 @rule("lax.linalg._lu_solve")
-def _(interpreter, equation, lu, permutation, b):
+def _lu_solve_rule(interpreter, equation, lu, permutation, b):
     # That the parts belong together cannot be seen where they come out of a loop.
     if not (isinstance(lu, LU) and isinstance(permutation, LU)) or (lu.part, permutation.part) != (0, 2):
         return NotImplemented
@@ -170,13 +170,13 @@ def _(interpreter, equation, lu, permutation, b):
 
 
 @rule("cholesky")
-def _(interpreter, equation, a):
+def _cholesky_primitive_rule(interpreter, equation, a):
     a = _by_triangle(a) if isinstance(a, Array) else None
     return NotImplemented if a is None else call("linalg.cholesky", a)
 
 
 @rule("eigh")
-def _(interpreter, equation, a):
+def _eigh_primitive_rule(interpreter, equation, a):
     """Eigenvectors come before eigenvalues in the primitive."""
     p = parameters(equation)
     if not isinstance(a, Array) or p.get("subset_by_index") is not None:
@@ -189,7 +189,7 @@ def _(interpreter, equation, a):
 
 
 @rule("svd")
-def _(interpreter, equation, a):
+def _svd_rule(interpreter, equation, a):
     p = parameters(equation)
     if not isinstance(a, Array) or p.get("subset_by_index") is not None:
         return NotImplemented
@@ -200,7 +200,7 @@ def _(interpreter, equation, a):
 
 
 @rule("qr")
-def _(interpreter, equation, a):
+def _qr_rule(interpreter, equation, a):
     p = parameters(equation)
     if not isinstance(a, Array) or p.get("pivoting"):
         return NotImplemented
@@ -209,7 +209,7 @@ def _(interpreter, equation, a):
 
 
 @rule("triangular_solve")
-def _(interpreter, equation, a, b):
+def _triangular_solve_rule(interpreter, equation, a, b):
     p = parameters(equation)
     if not isinstance(a, Array):
         return NotImplemented
@@ -227,7 +227,7 @@ def _(interpreter, equation, a, b):
 
 
 @rule("fft")
-def _(interpreter, equation, x):
+def _fft_rule(interpreter, equation, x):
     """Transforms of whole axes; where they need a dense array the namespace says so."""
     from jax.lax import FftType
 

@@ -38,7 +38,7 @@ rule("reduce_or")(_reduction("any", "b"))
 
 
 @rule("argmax", "argmin")
-def _(interpreter, equation, x):
+def _argmax_rule(interpreter, equation, x):
     if not isinstance(x, Array) or kind_of(x.dtype) not in "iuf" or not x.size:
         return NotImplemented
     (axis,) = parameters(equation)["axes"]
@@ -46,7 +46,7 @@ def _(interpreter, equation, x):
 
 
 @rule("cumsum", "cumprod")
-def _(interpreter, equation, x):
+def _cumsum_rule(interpreter, equation, x):
     axis, reverse = parameters(equation)["axis"], parameters(equation)["reverse"]
     name = "cumulative_sum" if equation.primitive.name == "cumsum" else "cumulative_prod"
     if not isinstance(x, Array) or kind_of(x.dtype) not in "iufc":
@@ -57,7 +57,7 @@ def _(interpreter, equation, x):
 
 
 @rule("sort")
-def _(interpreter, equation, *values):
+def _sort_rule(interpreter, equation, *values):
     p = parameters(equation)
     if len(values) != 1 or p["num_keys"] != 1 or kind_of(values[0].dtype) not in "biuf":
         return NotImplemented
@@ -68,7 +68,7 @@ def _(interpreter, equation, *values):
 
 
 @rule("dot_general")
-def _(interpreter, equation, x, y):
+def _dot_general_rule(interpreter, equation, x, y):
     """A product of matrices, of stacks of them, or the sum of all products of elements."""
     with _precision(parameters(equation).get("precision")):
         return _product(equation, x, y)

@@ -24,7 +24,7 @@ def _of_array(code):
 
 
 @rule("broadcast_in_dim", source=True)
-def _(interpreter, equation, x, *sizes):
+def _broadcast_in_dim_rule(interpreter, equation, x, *sizes):
     shape, places = tuple(parameters(equation)["shape"]), parameters(equation)["broadcast_dimensions"]
     if sizes:
         return NotImplemented
@@ -45,7 +45,7 @@ def _(interpreter, equation, x, *sizes):
 
 
 @rule("transpose")
-def _(interpreter, equation, x):
+def _transpose_rule(interpreter, equation, x):
     axes = tuple(parameters(equation)["permutation"])
     swaps = axes == (*range(len(axes) - 2), len(axes) - 1, len(axes) - 2)
     if isinstance(x, Triangle) and swaps:
@@ -60,7 +60,7 @@ def _(interpreter, equation, x):
 
 @rule("reshape")
 @_of_array
-def _(equation, x):
+def _reshape_rule(equation, x):
     if parameters(equation)["dimensions"] is not None:
         return NotImplemented
     return call("reshape", x, shape=tuple(parameters(equation)["new_sizes"]))
@@ -68,31 +68,31 @@ def _(equation, x):
 
 @rule("squeeze")
 @_of_array
-def _(equation, x):
+def _squeeze_rule(equation, x):
     return call("squeeze", x, axis=tuple(parameters(equation)["dimensions"]))
 
 
 @rule("rev")
 @_of_array
-def _(equation, x):
+def _rev_rule(equation, x):
     return call("flip", x, axis=tuple(parameters(equation)["dimensions"]))
 
 
 @rule("tile")
 @_of_array
-def _(equation, x):
+def _tile_rule(equation, x):
     return unwrapped(FUNCTIONS["tile"].__wrapped__(x, tuple(parameters(equation)["reps"])))
 
 
 @rule("concatenate")
-def _(interpreter, equation, *values):
+def _concatenate_rule(interpreter, equation, *values):
     if not involved(values):
         return NotImplemented
     return unwrapped(FUNCTIONS["concat"].__wrapped__(tuple(map(array, values)), axis=parameters(equation)["dimension"]))
 
 
 @rule("stack")
-def _(interpreter, equation, *values):
+def _stack_rule(interpreter, equation, *values):
     if not involved(values):
         return NotImplemented
     return unwrapped(FUNCTIONS["stack"].__wrapped__(tuple(map(array, values)), axis=parameters(equation)["axis"]))
@@ -100,12 +100,12 @@ def _(interpreter, equation, *values):
 
 @rule("unstack")
 @_of_array
-def _(equation, x):
+def _unstack_rule(equation, x):
     return [unwrapped(part) for part in FUNCTIONS["unstack"](x, axis=parameters(equation)["axis"])]
 
 
 @rule("split")
-def _(interpreter, equation, x):
+def _split_rule(interpreter, equation, x):
     if len(parameters(equation)["sizes"]) == 1:
         return [x]
     return _split(interpreter, equation, x)
@@ -121,7 +121,7 @@ def _split(equation, x):
 
 
 @rule("pad")
-def _(interpreter, equation, x, value):
+def _pad_rule(interpreter, equation, x, value):
     """Rows and columns of zeros around, or fewer of them."""
     widths = parameters(equation)["padding_config"]
     if not isinstance(x, Array) or is_special(value) or any(inner for _, _, inner in widths):
@@ -163,7 +163,7 @@ def _sliced(x: Array, slices: dict):
 
 @rule("slice")
 @_of_array
-def _(equation, x):
+def _slice_rule(equation, x):
     p = parameters(equation)
     strides = p["strides"] or (1,) * x.ndim
     return _sliced(x, dict(enumerate(map(slice, p["start_indices"], p["limit_indices"], strides))))
@@ -171,7 +171,7 @@ def _(equation, x):
 
 @rule("dynamic_slice")
 @_of_array
-def _(equation, x, *starts):
+def _dynamic_slice_rule(equation, x, *starts):
     sizes = parameters(equation)["slice_sizes"]
     if len(starts) != x.ndim:
         return NotImplemented
@@ -199,7 +199,7 @@ def _index(numbers):
 
 @rule("gather")
 @_of_array
-def _(equation, x, indices):
+def _gather_rule(equation, x, indices):
     """Single elements, and whole rows or columns of a matrix."""
     p = parameters(equation)
     numbers, sizes = p["dimension_numbers"], tuple(p["slice_sizes"])

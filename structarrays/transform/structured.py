@@ -1,4 +1,4 @@
-"""`structured`: ordinary JAX code on structured arrays (DESIGN 6)."""
+"""`structured`: ordinary JAX code on structured arrays (docs/structured.md)."""
 
 import functools
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""The one exception to the law: a structural zero absorbs NaN and infinity, in a few functions and in no other (DESIGN 4.3).
+"""The one exception to the law: a structural zero absorbs NaN and infinity, in a few functions and in no other (docs/semantics.md).
 
 Three oracles, all of them NumPy's: the dense result (without strong zeros, and for all other functions with them), the dense result with
 zeros where the structure has none stored (`multiply`, `divide`, `pow`), and the sum of the products of stored entries.

@@ -205,7 +205,7 @@ def test_each_step_is_recorded(A):
 def test_one_kernel_serves_both_doors():
     with sa.record() as log:
         sa.structured(lambda A, B: A @ B)(D, T)
-    assert log.kernels[0].function == "matmul" and log.kernels[0].how == "kernel Diagonal, Array"
+    assert log.kernels[0].function == "matmul" and log.kernels[0].how.startswith("kernel matmul_diagonal")
 
 
 # ---- constants of the program ----------------------------------------------------------------------------------------
