@@ -6,6 +6,7 @@ computed in extended precision (`numpy.longdouble`). They are applied to a few v
 operations that no BLAS does.
 """
 
+import copy
 import functools
 import warnings
 from collections.abc import Callable
@@ -321,7 +322,7 @@ def _solution(a, b):
     return scipy.linalg.lu_solve(scipy.linalg.lu_factor(a), b)
 
 
-def _inverse_by_lu(a):
+def lapacks_inverse(a):
     """LAPACK's getri."""
     lu, pivots = scipy.linalg.lu_factor(a)
     (getri,) = scipy.linalg.get_lapack_funcs(("getri",), (lu,))
@@ -346,7 +347,7 @@ def _log_determinant(a):
 
 _solve = (lambda p: (_solution(p.a, p.b),), of_solution)
 _cholesky_solve = (lambda p: (_cho_solve(p.a, p.b),), of_solution)
-_inverse = (lambda p: (_inverse_by_lu(p.a),), of_inverse)
+_inverse = (lambda p: (lapacks_inverse(p.a),), of_inverse)
 _slogdet = (lambda p: _log_determinant(p.a), of_logarithm)
 _svd = (lambda p: scipy.linalg.svd(p.a), of_svd)
 _eigh = (lambda p: scipy.linalg.eigh(p.a), of_eigh)
@@ -429,7 +430,7 @@ FUNCTIONS = {
     "inv": Function(lambda x, p: dense(sa.linalg.inv(x)), *_inverse),
     "inv, definite": Function(lambda x, p: dense(sa.linalg.inv(definite(x))), *_inverse, "definite"),
     "selected_inverse": Function(
-        lambda x, p: dense(sa.linalg.selected_inverse(x)), lambda p: (_inverse_by_lu(p.a),), of_selected_inverse
+        lambda x, p: dense(sa.linalg.selected_inverse(x)), lambda p: (lapacks_inverse(p.a),), of_selected_inverse
     ),
     "det": Function(lambda x, p: dense(sa.linalg.det(x)), lambda p: (_determinant(p.a),), of_determinant),
     "slogdet": Function(lambda x, p: dense(*sa.linalg.slogdet(x)), *_slogdet),
@@ -535,11 +536,22 @@ def is_definite(a) -> bool:
     return True
 
 
-def lapacks_error(function: Function, p: Problem) -> float | None:
-    """That of LAPACK, at least one rounding error; None if it has no finite result."""
+def lapacks_error(function: Function, p: Problem, computed: np.ndarray | None = None) -> float | None:
+    """That of LAPACK, at least one rounding error; None if it has no finite result.
+
+    Parameters
+    ----------
+    function : Function
+    p : Problem
+    computed : np.ndarray, optional
+        The matrix with LAPACK's own errors, such as an inverse that LAPACK computes. Its result is what LAPACK is given.
+    """
+    given = copy.copy(p)
+    if computed is not None:
+        given.a = computed
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            results = function.lapack(p)
+            results = function.lapack(given)
             if not all(np.all(np.isfinite(r)) for r in results):
                 return None
             error = float((function.lapacks_error or function.error)(p, *results))

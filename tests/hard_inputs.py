@@ -216,14 +216,24 @@ SINGULAR = {
 
 
 def with_dtype(x, dtype):
-    """The same matrix with real parameters in another precision; None if the precision has not the range."""
+    """The same matrix with real parameters in another precision; None if the precision has not the range.
+
+    Elements below the smallest normal number become zeros where they are less than a rounding error of the largest: the tails of kernels.
+    """
     narrow = np.finfo(dtype)
-    for leaf in jax.tree.leaves(x):
-        size = np.abs(np.asarray(leaf)) if leaf.dtype.kind in "fc" else np.ones(1)
-        if size.max(initial=0) > narrow.max or size[size > 0].min(initial=1) < narrow.tiny:
-            return None
     kind = {"f": narrow.dtype, "c": np.result_type(dtype, np.complex64)}
-    x = jax.tree.map(lambda leaf: leaf.astype(kind.get(leaf.dtype.kind, leaf.dtype)), x)
+    leaves, tree = jax.tree.flatten(x)
+    converted = []
+    for leaf in leaves:
+        if leaf.dtype.kind in "fc":
+            size = np.abs(np.asarray(leaf))
+            largest = size.max(initial=0)
+            small = (size > 0) & (size < narrow.tiny)
+            if largest > narrow.max or np.any(size[small] > narrow.eps * largest):
+                return None
+            leaf = jax.numpy.where(small, 0, leaf).astype(kind[leaf.dtype.kind])  # noqa: PLW2901
+        converted.append(leaf)
+    x = jax.tree.unflatten(tree, converted)
     return x if x.dtype == kind[x.dtype.kind] else sa.astype(x, kind[x.dtype.kind])
 
 

@@ -77,6 +77,19 @@ def test_errors_are_seen(rng):
     assert our_error(solve, jax.jit(solve.ours), singular, p) == "NaN"
 
 
+def test_matrices_of_each_data_type(table):
+    """Tails of kernels, too small for a data type, are no reason to leave a matrix out."""
+    families = {d: [f for f in table.FAMILIES if table.matrix(f, d) is None] for d in table.DTYPES}
+    out_of_range = ["Diagonal: graded from 1e-300 to 1e300", "Banded: tiny", "Banded: huge"]
+    without_real_entries = ["Circulant: nearly singular", "Hermitian: smooth kernel", "Fourier: unitary"]
+    assert families == {
+        "float64": without_real_entries,
+        "complex128": [],
+        "complex64": out_of_range,
+        "float32": out_of_range + without_real_entries,
+    }
+
+
 def test_every_function_of_the_namespace_is_measured_or_named(table):
     """A new function of `linalg` has to be measured, or the page has to say why it is not."""
     measured = {part.strip() for name in FUNCTIONS for part in name.split(",")}
@@ -95,6 +108,8 @@ def test_page_is_of_these_structures_and_functions(table):
         assert [cell.strip() for cell in header.strip("|").split("|")][1:] == structures
         cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
         assert [row[0] for row in cells] == list(FUNCTIONS)
+        for structure, *column in zip(structures, *(row[1:] for row in cells), strict=True):
+            assert any(column), f"no number of {structure} with {bits} bits"
         for function, *row in cells:
             for structure, cell in zip(structures, row, strict=True):
                 assert not cell.strip("†") or float(cell.strip("†")) <= bar(structure, function), (structure, cell)

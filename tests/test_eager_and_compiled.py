@@ -94,11 +94,15 @@ def many_zeros(rng):
 
 @pytest.mark.parametrize(
     "function",
-    [pytest.param(sa.linalg.det, marks=pytest.mark.slow), lambda x: sa.linalg.slogdet(x).logabsdet],
-    ids=["det", "slogdet"],
+    [
+        pytest.param(sa.linalg.det, marks=pytest.mark.slow),
+        lambda x: sa.linalg.slogdet(x).logabsdet,
+        sa.linalg.logdet,
+    ],
+    ids=["det", "slogdet", "logdet"],
 )
 def test_determinants_of_sums(function, rng):
-    """`det` and `slogdet` of a sum whose base has more zeros on its diagonal than the solver changes."""
+    """`det`, `slogdet` and `logdet` of a sum whose base has more zeros on its diagonal than the solver changes."""
     x = many_zeros(rng)
     sign, logarithm = np.linalg.slogdet(np.asarray(x))
     expected = sign * np.exp(logarithm) if function is sa.linalg.det else logarithm
@@ -106,6 +110,17 @@ def test_determinants_of_sums(function, rng):
     assert np.isnan(float(jax.jit(function)(x)))
     with sa.densify("error"):
         assert np.isnan(float(function(x)))
+
+
+def test_logarithms_of_negative_determinants_are_nan():
+    """The dense form has no other result, and is not made."""
+    ones = np.ones((N, 1))
+    x = sa.Diagonal(np.r_[-1.0, np.ones(N - 1)]) + sa.LowRank(ones, 1e-3 * ones)
+    with sa.densify("error"):
+        assert np.isnan(float(sa.linalg.logdet(x)))
+    with sa.record() as log:
+        assert np.isnan(float(sa.linalg.logdet(x)))
+    assert not log.densifications
 
 
 def test_inverses_of_sums(rng):

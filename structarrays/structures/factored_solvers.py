@@ -6,6 +6,7 @@ and if it is still too large, the solution is NaN and the flag false. See `check
 """
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +20,7 @@ from ..core.errors import DensifyError
 from ..core.operands import densify, to_dense
 from ..core.recording import remark
 from ..core.registry import Registry
-from ..functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
+from ..functions.linalg import det, inv, logdet, matmul, matrix_transpose, slogdet, solve
 from ..functions.linalg_solvers import logarithms
 from ..kernels import determinants
 from ..kernels.undefined import nan_unless
@@ -28,6 +29,7 @@ from .dense_fallback import for_parts_of, is_replaceable, solution_or_dense
 from .estimates import norm
 from .low_rank_spectra import has_low_rank, of_low_rank, rank_bound, through_narrowest
 from .product import Product, product
+from .sparse_elementwise import compiled
 from .sum import Sum
 
 SMALL = 32
@@ -69,12 +71,20 @@ def can_solve(x: Array) -> bool:
 
 # ---- solutions that are checked -------------------------------------------------------------------------------------
 
-_STEPS = 4
-_AIM = 8
-"""How many rounding errors residuals are refined to: LAPACK's solvers leave about one."""
+_STEPS = 10
+_IMPROVED = 0.8
+"""Refinement ends after so many steps, or if a step leaves more than this part of the residual in every column."""
 
-_SOLVED = 64
-"""A solution is accepted with a residual of so many rounding errors if it cannot be taken from the dense form."""
+_AIM = 1
+"""How many rounding errors residuals are refined to: LAPACK's solvers leave about one.
+
+For k columns it is divided by the square root of k: errors of columns that are not correlated add up to so much in the norm by rows, as that
+of an inverse.
+"""
+
+_ACCEPTED = 8
+_ACCEPTED_IF_LARGE = 64
+"""A solution is accepted with a residual of so many rounding errors. The second number is for matrices whose dense form is too large."""
 
 
 def checked(x1: Array, b: jax.Array, approximate, transposed):
@@ -156,33 +166,36 @@ def refined(a, approximate, b, size=None):
     """
     precision = jnp.finfo(b.dtype).eps
 
+    aim = precision * _AIM / math.sqrt(b.shape[-1])
+
     # The first solution is that of the first step, so that compiled code contains the method once.
     def step(state):
-        x, r, left, longest, regular, count = state
+        x, r, left, longest, regular, _, count = state
         with for_parts_of(a):
             change, ok = approximate(r)
         better = x + change
         new = b - times(a, better)
         first = count == 0
         # One look suffices for what is well conditioned: the residual is small beside the right-hand side alone.
-        good = first & jnp.all(_norm(new) <= _AIM * precision * _norm(b))
+        good = first & jnp.all(_norm(new) <= aim * _norm(b))
         if size is None:
             longest = lax.cond(first & ~good, lambda: norm(a), lambda: longest)
         error = jnp.where(good, 0, _error(new, better, b, longest))
         chosen = first | (error < left)
+        improves = jnp.any((error > aim) & (first | (error < _IMPROVED * left)))
         x, r, left = (jnp.where(chosen, *pair) for pair in ((better, x), (new, r), (error, left)))
-        return x, r, left, longest, jnp.where(first, ok, regular), count + 1
+        return x, r, left, longest, jnp.where(first, ok, regular), improves, count + 1
 
     def continues(state):
-        _, _, left, _, _, count = state
-        return (count == 0) | (jnp.any(left > _AIM * precision) & (count <= _STEPS))
+        *_, improves, count = state
+        return improves & (count <= _STEPS)
 
     longest = jnp.zeros((*a.shape[:-2], 1, 1), precision.dtype) if size is None else size
-    start = (jnp.zeros_like(b), b, jnp.zeros_like(_norm(b)), longest, jnp.array(True), 0)
-    x, _, left, longest, regular, _ = lax.while_loop(continues, step, start)
+    start = (jnp.zeros_like(b), b, jnp.zeros_like(_norm(b)), longest, jnp.array(True), jnp.array(True), 0)
+    x, _, left, longest, regular, *_ = lax.while_loop(continues, step, start)
     # NaN is a bad residual, unless NaN or infinity was there before.
     given = jnp.isfinite(longest) & jnp.all(jnp.isfinite(b), axis=-2, keepdims=True)
-    accepted = _AIM if is_replaceable(a) else _SOLVED
+    accepted = _ACCEPTED if is_replaceable(a) else _ACCEPTED_IF_LARGE
     bad = (left > accepted * precision) | (jnp.isnan(left) & given)
     return nan_unless(~bad, x), regular & ~jnp.any(bad)
 
@@ -317,21 +330,43 @@ del _function
 # ---- determinants once more -----------------------------------------------------------------------------------------
 
 
-def _of_dense_form_if_nan(function):
-    """In an eager call, a determinant that the parts do not give is that of the dense form, if the policy allows one."""
+def _by_parts(function, x):
+    """The result of the parts, which is NaN if they fail."""
+    with caller(Caller(falls_back=True, is_constant=True)):
+        return compiled(function, x)
+
+
+def _is_nan(x):
+    return np.any(np.isnan(np.asarray(x.data)))
+
+
+def _has_no_logarithm(x):
+    """Whether the parts do not give the logarithm of a determinant. That of a negative determinant is NaN and right."""
+    return _is_nan(_by_parts(slogdet, x)[1])
+
+
+def _of_dense_form_if_nan(function, is_missing=lambda x: True):
+    """In an eager call, a determinant that the parts do not give is that of the dense form, if the policy allows one.
+
+    Parameters
+    ----------
+    function
+        `det`, `slogdet` or `logdet`.
+    is_missing : callable
+        Of a matrix with a result of NaN: whether the dense form has another.
+    """
 
     @function.eager_kernel(Array, when=lambda x: x.solved_by_parts, of_all=True)  # a background, too, is a part
     def _by_parts_or_dense_form(x):
-        with caller(Caller(falls_back=True, is_constant=True)):
-            result = function._run((), [x])
-        values = result if isinstance(result, Array) else result.logabsdet
-        if not np.any(np.isnan(np.asarray(values.data))):
+        result = _by_parts(function, x)
+        if not _is_nan(result if isinstance(result, Array) else result.logabsdet) or not is_missing(x):
             return result
         try:
-            return function._run((), [densify(x, function.name)])
+            return compiled(function, densify(x, function.name))
         except DensifyError:
             return result
 
 
 _of_dense_form_if_nan(det)
 _of_dense_form_if_nan(slogdet)
+_of_dense_form_if_nan(logdet, _has_no_logarithm)

@@ -116,6 +116,21 @@ def test_solutions(name, definite):
     np.testing.assert_allclose(single, x[:, 0], rtol=0, atol=100 * eps * condition * np.max(np.abs(expected)))
 
 
+@pytest.mark.parametrize("noise", [1e-2, 1e-6, 1e-9])
+@pytest.mark.parametrize("run", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_inverses_of_smooth_kernels(noise, run):
+    """Solutions for many columns: each with one rounding error is not enough, since the norm by rows adds them."""
+    c, _ = gaussian(N, noise)
+    dense = scipy.linalg.toeplitz(c)
+
+    def error(x):
+        residual = dense.astype(np.longdouble) @ x - np.eye(N)
+        return np.linalg.norm(residual, np.inf) / (np.linalg.norm(dense, np.inf) * np.linalg.norm(x, np.inf))
+
+    x = np.asarray(run(lambda a: sa.linalg.inv(a).to_dense())(sa.Toeplitz(c)))
+    assert error(x) <= 10 * max(error(np.linalg.inv(dense)), np.finfo(float).eps)
+
+
 @pytest.mark.parametrize("rho", [0.3, 0.99])
 def test_solutions_are_those_of_scipys_levinson(rho):
     c, _ = kac_murdock_szego(N, rho)
