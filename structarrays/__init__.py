@@ -26,6 +26,7 @@ from .core.dtypes import bool_ as bool
 from .core.errors import DensifyError, DensifyWarning, StructureError
 from .core.join import join_pair, meet_pair, restrict_to, same_structure
 from .core.recording import explain, record
+from .functions import bound as _bound
 from .functions import fft, linalg
 from .functions.bitwise import (
     bitwise_and,

@@ -9,8 +9,8 @@ from .core.array import Array
 from .core.factored import Factored
 from .core.pattern import COLOURS, NAMES, grid, matrix_shape
 from .core.recording import Log
-from .core.registry import FUNCTIONS
 from .core.text import size_text
+from .functions.conversion import asarray
 
 __all__ = ["flow", "spy", "tree"]
 
@@ -38,7 +38,7 @@ def _array(x, function: str) -> Array:
     if isinstance(x, Array):
         return x
     try:
-        return FUNCTIONS["asarray"](x)
+        return asarray(x)
     except TypeError as error:
         raise TypeError(f"{function}: x must be an array or what asarray takes, got {type(x).__name__}") from error
 

@@ -58,6 +58,20 @@ def test_code_refers_to_pages_of_the_repository():
     assert not found
 
 
+def test_functions_are_imported():
+    """Not looked up by name, but for operators, ufuncs, rules of the interpreter and pickles, whose names are data."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in (ROOT / "structarrays").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Subscript | ast.Attribute)
+        and getattr(node.value, "id", None) == "FUNCTIONS"
+        and (isinstance(node, ast.Attribute) and node.attr == "get" or isinstance(node.ctx, ast.Load))
+        and getattr(node, "attr", "get") == "get"
+    ]
+    assert len(found) <= 15, found
+
+
 def test_names_are_unique_in_a_function(kernels):
     for function, registry in kernels.registries().items():
         places: dict[str, str] = {}

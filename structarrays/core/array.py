@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 import jax
 import numpy as np
 
-from . import pattern, writes
+from . import late, pattern, writes
 from .conveniences import Conveniences
 from .dtypes import check_available
 from .entries import gather
@@ -96,15 +96,15 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
                 f"{name}: x2 must be an array or a number, got {type(other).__name__}; use structarrays.asarray"
             )
         if not known:
-            return FUNCTIONS["interop.combine"](name, self, other)
+            return late.combine(name, self, other)
         result = FUNCTIONS[name](self, other)
         if name == "matmul" and isinstance(other, np.ndarray):
-            return FUNCTIONS["interop.as_called"](result, sys._getframe(1))
+            return late.as_called(result, sys._getframe(1))
         return result
 
     def reflected(self: Array, other: Operand) -> Array:
         writes.refuse_derivatives(name, self)
-        return FUNCTIONS[name](other, self) if is_operand(other) else FUNCTIONS["interop.combine"](name, other, self)
+        return FUNCTIONS[name](other, self) if is_operand(other) else late.combine(name, other, self)
 
     def in_place(self: Array, other: Operand) -> Any:
         writes.refuse_derivatives(name, self, other)
@@ -340,28 +340,28 @@ class Array(Conveniences, Placement):
         """
         if self.ndim != 2:
             raise ValueError(f"x.T needs an array of two dimensions, got shape {self.shape}; use x.mT or permute_dims")
-        return FUNCTIONS["matrix_transpose"](self)
+        return late.matrix_transpose(self)
 
     @property
     def mT(self) -> Array:
         """The transpose of each matrix of a stack."""
-        return FUNCTIONS["matrix_transpose"](self)
+        return late.matrix_transpose(self)
 
     @property
     def real(self) -> Array:
         """The real part."""
-        return FUNCTIONS["real"](self) if self.dtype.kind == "c" else self
+        return late.real(self) if self.dtype.kind == "c" else self
 
     @property
     def imag(self) -> Array:
         """The imaginary part; zero for a real array."""
-        return FUNCTIONS["imag"](self) if self.dtype.kind == "c" else FUNCTIONS["zeros_like"](self)
+        return late.imag(self) if self.dtype.kind == "c" else late.zeros_like(self)
 
     # ---- conversions -------------------------------------------------------------------------------------------
 
     def to_dense(self) -> Dense:
         """The same array as `Dense`: an explicit request, to which the policy of `densify` does not apply."""
-        return cast("Dense", FUNCTIONS["to_dense"](self))
+        return late.to_dense(self)
 
     def to_jax(self) -> jax.Array:
         """The dense value as a `jax.Array`."""
@@ -392,15 +392,15 @@ class Array(Conveniences, Placement):
         return sys.modules["structarrays"]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
-        return cast(np.ndarray, FUNCTIONS["interop.to_numpy"](self, dtype, copy))
+        return late.to_numpy(self, dtype, copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return FUNCTIONS["interop.ufunc"](ufunc, method, inputs, kwargs)
+        return late.apply_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        return FUNCTIONS["interop.function"](function, types, args, kwargs)
+        return late.apply_function(function, types, args, kwargs)
 
     def _scalar(self, kind: str) -> Any:
         if self.shape != ():
@@ -446,13 +446,13 @@ class Array(Conveniences, Placement):
             ) from None
 
     def __repr__(self) -> str:
-        return cast(str, FUNCTIONS["interop.repr"](self.__copy__()))
+        return late.to_repr(self.__copy__())
 
     def __str__(self) -> str:
-        return cast(str, FUNCTIONS["interop.str"](self.__copy__()))
+        return late.to_str(self.__copy__())
 
     def _repr_html_(self) -> str:
-        return cast(str, FUNCTIONS["interop.html"](self.__copy__()))
+        return late.to_html(self.__copy__())
 
     def __reduce__(self) -> tuple[Callable[..., Array], tuple[Aux, Leaves]]:
         whole = self.__copy__()
@@ -488,13 +488,13 @@ class Array(Conveniences, Placement):
         return (self[i] for i in range(self.shape[0]))
 
     def __contains__(self, value: Operand) -> bool:
-        return bool(FUNCTIONS["any"](FUNCTIONS["equal"](self, value)))
+        return bool(late.any(late.equal(self, value)))
 
     def __getitem__(self, key: Any) -> Array:
-        return FUNCTIONS["getitem"](self, key)
+        return late.getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        FUNCTIONS["setitem"](self, key, value)
+        late.setitem(self, key, value)
 
     # ---- operators ---------------------------------------------------------------------------------------------
 
@@ -502,18 +502,18 @@ class Array(Conveniences, Placement):
 
     def __neg__(self) -> Array:
         writes.refuse_derivatives("negative", self)
-        return FUNCTIONS["negative"](self)
+        return late.negative(self)
 
     def __pos__(self) -> Array:
         writes.refuse_derivatives("positive", self)
-        return FUNCTIONS["positive"](self)
+        return late.positive(self)
 
     def __abs__(self) -> Array:
         writes.refuse_derivatives("abs", self)
-        return FUNCTIONS["abs"](self)
+        return late.abs(self)
 
     def __invert__(self) -> Array:
-        return FUNCTIONS["bitwise_invert"](self)
+        return late.bitwise_invert(self)
 
     def __round__(self, ndigits: int | None = None) -> Array:
         return self.round(0 if ndigits is None else ndigits)

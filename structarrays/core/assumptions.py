@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import late
 from .array import Array
-from .registry import FUNCTIONS, Registry
+from .registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,4 +134,4 @@ def carried_by_sum(function: str, arrays: Sequence[Array], result: Array) -> Arr
 def _array(x: Operand) -> Array:
     if isinstance(x, Array):
         return x
-    return FUNCTIONS["asarray"](x)
+    return late.asarray(x)

@@ -19,12 +19,13 @@ import jax
 import jax.numpy as jnp
 from numpy.exceptions import AxisError
 
+from . import late
 from .array import Array
 from .dense import Dense
 from .factored import Factored
 from .join import join, structure
 from .operands import densify, promote, to_dense
-from .registry import FUNCTIONS, Registry
+from .registry import Registry
 
 if TYPE_CHECKING:
     from .dispatch import Function
@@ -213,7 +214,7 @@ def permute_rule(function: Function[Any], args: Sequence[Array], static: Static)
     if behind not in (in_order, (1, 0)):
         return NotImplemented
     x = x._map_leaves(lambda leaf: leaf.transpose(ahead + tuple(range(len(batch), leaf.ndim))))
-    return x if behind == in_order else FUNCTIONS["matrix_transpose"](x)
+    return x if behind == in_order else late.matrix_transpose(x)
 
 
 def flip_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:

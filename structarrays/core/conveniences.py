@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from . import dtypes
-from .registry import FUNCTIONS
+from . import dtypes, late
 
 if TYPE_CHECKING:
     from .array import Array
@@ -37,34 +36,34 @@ class Conveniences:
 
     def sum(self, axis: Axes = None, dtype: DTypeLike | None = None, *, keepdims: bool = False) -> Array:
         """The sum; see `structarrays.sum`."""
-        return FUNCTIONS["sum"](self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return late.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def mean(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """The mean; see `structarrays.mean`."""
-        return FUNCTIONS["mean"](self, axis=axis, keepdims=keepdims)
+        return late.mean(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """The minimum; see `structarrays.min`."""
-        return FUNCTIONS["min"](self, axis=axis, keepdims=keepdims)
+        return late.min(self, axis=axis, keepdims=keepdims)
 
     def max(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """The maximum; see `structarrays.max`."""
-        return FUNCTIONS["max"](self, axis=axis, keepdims=keepdims)
+        return late.max(self, axis=axis, keepdims=keepdims)
 
     def any(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """Whether any element is true; see `structarrays.any`."""
-        return FUNCTIONS["any"](self, axis=axis, keepdims=keepdims)
+        return late.any(self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """Whether all elements are true; see `structarrays.all`."""
-        return FUNCTIONS["all"](self, axis=axis, keepdims=keepdims)
+        return late.all(self, axis=axis, keepdims=keepdims)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         """The sum of a diagonal, by default over the first two axes, as in NumPy; see `structarrays.linalg.trace`."""
         x = self
         if (axis1 % x.ndim, axis2 % x.ndim) != (x.ndim - 2, x.ndim - 1):
-            x = FUNCTIONS["moveaxis"](x, (axis1, axis2), (-2, -1))
-        return FUNCTIONS["linalg.trace"](x, offset=offset)
+            x = late.moveaxis(x, (axis1, axis2), (-2, -1))
+        return late.trace(x, offset=offset)
 
     def round(self, decimals: int = 0) -> Array:
         """The elements rounded to a number of decimals, as by `numpy.round`."""
@@ -73,7 +72,7 @@ class Conveniences:
 
     def conj(self) -> Array:
         """The complex conjugate, element-wise; see `structarrays.conj`. Also called `conjugate`."""
-        return FUNCTIONS["conj"](self)
+        return late.conj(self)
 
     conjugate = conj
 
@@ -82,35 +81,35 @@ class Conveniences:
     def reshape(self, *shape: Any) -> Array:
         """The array in another shape; see `structarrays.reshape`."""
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        return FUNCTIONS["reshape"](self, tuple(sizes))
+        return late.reshape(self, tuple(sizes))
 
     def transpose(self, *axes: Any) -> Array:
         """The array with its axes in another order, by default in reverse; see `structarrays.permute_dims`."""
         order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
-        return FUNCTIONS["permute_dims"](self, tuple(order) if order else tuple(reversed(range(self.ndim))))
+        return late.permute_dims(self, tuple(order) if order else tuple(reversed(range(self.ndim))))
 
     def ravel(self) -> Array:
         """The array in one dimension: a view of a dense one."""
-        return FUNCTIONS["reshape"](self, (-1,))
+        return late.reshape(self, (-1,))
 
     def flatten(self) -> Array:
         """A copy of the array in one dimension."""
-        return FUNCTIONS["asarray"](FUNCTIONS["reshape"](self, (-1,)), copy=True)
+        return late.asarray(late.reshape(self, (-1,)), copy=True)
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Array:
         """The array with another dtype; see `structarrays.astype`."""
-        return FUNCTIONS["astype"](self, dtype, copy=copy)
+        return late.astype(cast("Array", self), dtype, copy=copy)
 
     def copy(self) -> Array:
         """A new array with these values; a write to one is not seen in the other."""
-        return FUNCTIONS["asarray"](self, copy=True)
+        return late.asarray(self, copy=True)
 
     def view(self, dtype: DTypeLike | None = None) -> Array:
         """The same bytes taken for elements of another dtype, such as complex numbers for pairs of real ones.
 
         A new array and not a view: a write to it is not seen in this one.
         """
-        return self.copy() if dtype is None else FUNCTIONS["view"](self, dtypes.as_dtype(dtype))
+        return self.copy() if dtype is None else late.view(self, dtypes.as_dtype(dtype))
 
     def item(self, *index: Any) -> Scalar:
         """An element as a Python scalar: the only one, or that at an index."""
@@ -140,16 +139,16 @@ class Conveniences:
         With `rmatvec`, `matmat` and `rmatmat` it makes a matrix what `scipy.sparse.linalg` takes for a linear operator. A NumPy array
         gives a NumPy array, which can be written to; any other gives one of this namespace. Stacks of matrices raise.
         """
-        return FUNCTIONS["interop.product"](self, vector, "matvec")
+        return late.product(cast("Array", self), vector, "matvec")
 
     def rmatvec(self, vector: Any) -> Any:
         """The product of the conjugate transpose with a vector ``(m,)`` or a column ``(m, 1)``; see `matvec`."""
-        return FUNCTIONS["interop.product"](self, vector, "rmatvec")
+        return late.product(cast("Array", self), vector, "rmatvec")
 
     def matmat(self, matrix: Any) -> Any:
         """The product with a matrix ``(n, k)``; see `matvec`."""
-        return FUNCTIONS["interop.product"](self, matrix, "matmat")
+        return late.product(cast("Array", self), matrix, "matmat")
 
     def rmatmat(self, matrix: Any) -> Any:
         """The product of the conjugate transpose with a matrix ``(m, k)``; see `matvec`."""
-        return FUNCTIONS["interop.product"](self, matrix, "rmatmat")
+        return late.product(cast("Array", self), matrix, "rmatmat")

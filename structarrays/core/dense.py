@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import pattern
+from . import late, pattern
 from .array import Array
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ class Dense(Array):
     def __new__(cls, data: Any) -> Dense:
         if isinstance(data, jax.core.Tracer):
             return cls._make((data,))
-        from .registry import FUNCTIONS
-
-        return FUNCTIONS["asarray"](data).to_dense()
+        return late.asarray(data).to_dense()
 
     @staticmethod
     def _shape(leaves: Leaves, meta: Meta) -> Shape:
@@ -97,15 +95,13 @@ def parameter(value: Any, argument: str, name: str) -> jax.Array:
     TypeError
         If `asarray` does not take the value.
     """
-    from .registry import FUNCTIONS
-
     if isinstance(value, Array):
         structured = type(value) is not Dense and value.ndim > 1
-        value = (FUNCTIONS["densified"](value, f"{name}: {argument}") if structured else value).to_jax()
+        value = (late.densified(value, f"{name}: {argument}") if structured else value).to_jax()
     if isinstance(value, jax.Array):
         return value
     try:
-        return FUNCTIONS["asarray"](value).to_jax()
+        return late.asarray(value).to_jax()
     except TypeError as error:
         raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
 

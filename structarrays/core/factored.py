@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import jax.numpy as jnp
 import numpy as np
 
-from . import dtypes
+from . import dtypes, late
 from .array import Array
 from .dense import Dense
 from .operands import cast, dense_if_small, lift
-from .registry import FUNCTIONS, Registry
+from .registry import Registry
 
 if TYPE_CHECKING:
     import jax
@@ -92,7 +92,7 @@ class Factored(Array):
             return dense_if_small(self, "astype")._cast(dtype)
         if self.dtype.kind == "c" and dtype.kind != "c":
             # The real part of a product is not that of the real parts.
-            return cast(FUNCTIONS["real"].dispatch(self), dtype)
+            return cast(late.real.dispatch(self), dtype)
         return self._with_parts(lambda part: cast(part, dtype))
 
     def _describe(self) -> tuple[list[str], bool]:
@@ -135,7 +135,7 @@ def part(value: Any, argument: str) -> Array:
         If it has fewer than two dimensions.
     """
     try:
-        x: Array = value if isinstance(value, Array) else FUNCTIONS["asarray"](value)
+        x: Array = value if isinstance(value, Array) else late.asarray(value)
     except TypeError as error:
         raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
     if x.ndim < 2:

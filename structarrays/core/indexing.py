@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from . import late
 from .array import Array
 from .dense import Dense
 from .dtypes import native, x64
-from .registry import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +122,7 @@ def _part(p: Any) -> Any:
     if isinstance(p, Array):
         if type(p) is not Dense and p.dtype.kind == "b":
             return p  # of which only the true elements are needed
-        p = p.to_jax() if type(p) is Dense else FUNCTIONS["densified"](p, "an index").to_jax()
+        p = p.to_jax() if type(p) is Dense else late.densified(p, "an index").to_jax()
     elif isinstance(p, (list, tuple)):
         p = np.asarray(p, dtype=None if len(p) else np.int64)
     if isinstance(p, (np.ndarray, jax.Array)):
@@ -189,7 +189,7 @@ def _mask(mask: np.ndarray | jax.Array | Array, shape: Shape, axis: int) -> list
             "grad or vmap); use xp.where(mask, a, b), or x[mask] = value with a scalar value"
         )
     if isinstance(mask, Array):
-        return [Item("array", array=np.asarray(a)) for a in FUNCTIONS["nonzero"](mask)]
+        return [Item("array", array=np.asarray(a)) for a in late.nonzero(mask)]
     host = np.asarray(mask)
     if host.ndim == 0:
         # As in NumPy: a new axis with one element or none.

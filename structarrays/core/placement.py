@@ -8,8 +8,8 @@ import jax
 from jax.sharding import NamedSharding
 
 from ..kernels.devices import device_of
+from . import late
 from .flattening import map_parameters, parameters
-from .registry import FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +90,7 @@ class Placement:
         if max_version is not None and tuple(max_version) < (1, 0):
             max_version = None  # JAX takes only None for the protocol before 1.0
         # Nobody asked for the dense form by name. (JAX's types leave out the keywords.)
-        data: Any = FUNCTIONS["densified"](self, "__dlpack__").to_jax()
+        data: Any = late.densified(self, "__dlpack__").to_jax()
         return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     # ---- what a structure says of its parameters ---------------------------------------------------------------------

@@ -6,15 +6,14 @@ import contextlib
 import functools
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import jax
 import numpy as np
 
-from . import explicit
+from . import explicit, late
 from .contexts import active
 from .flattening import opened_arguments
-from .registry import FUNCTIONS
 from .text import leaf_text
 from .writes import LOCK
 
@@ -199,7 +198,7 @@ class Log:
         return "\n".join([*lines, *self.remarks(), self.summary()])
 
     def _repr_html_(self) -> str:
-        return cast(str, FUNCTIONS["interop.log_html"](self))
+        return late.log_to_html(self)
 
     __repr__ = __str__
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from . import late
 from .jax_internals.traces import begun_within, is_of_same_trace
 
 if TYPE_CHECKING:
@@ -226,9 +227,7 @@ def assign_result(x: Array, result: Array, name: str) -> None:
     if result.dtype != x.dtype:
         if _kind_rank(result.dtype) > _kind_rank(x.dtype):
             raise TypeError(f"{name} in place: the result's dtype {result.dtype} cannot be written into {x.dtype}")
-        from .registry import FUNCTIONS
-
-        result = FUNCTIONS["astype"](result, x.dtype)
+        result = late.astype(result, x.dtype)
     leaves, aux = result._value
     with LOCK:
         write(x, (leaves, aux), f"{name} in place")

@@ -11,6 +11,7 @@ from ..core.dispatch import function
 from ..core.operands import densify, strip_weak
 from ..core.registry import FUNCTIONS
 from ..core.tracing import compiling
+from .data_type import astype
 from .inspection import check_device
 
 
@@ -69,7 +70,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy: bool | None = None) -> Arr
         if copy is False:
             what = f"dtype {obj.dtype} to {dtype}" if recast else f"device {obj.device} to {device}"
             raise ValueError(f"asarray: copy=False, but a change of {what} needs a copy")
-        return FUNCTIONS["astype"](obj, obj.dtype if dtype is None else dtype, copy=False, device=device)
+        return astype(obj, obj.dtype if dtype is None else dtype, copy=False, device=device)
     return _traced(obj._assuming(obj.assumptions)) if copy else obj
 
 
@@ -154,7 +155,7 @@ def _unwrap(obj):
     """Nested lists with `jax.Array` in the place of our arrays."""
     if isinstance(obj, (list, tuple)):
         return [_unwrap(element) for element in obj]
-    return FUNCTIONS["densified"](obj, "asarray").data if isinstance(obj, Array) else obj
+    return densified(obj, "asarray").data if isinstance(obj, Array) else obj
 
 
 def _to_host(obj):
@@ -270,7 +271,7 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
         if type(x) is not Dense and isinstance(x, Array):
             if copy is False:  # shared are the parameters, since the dense form would be a copy
                 return asarray(x, device=device, copy=False).__copy__()
-            x = FUNCTIONS["densified"](x, "from_dlpack")
+            x = densified(x, "from_dlpack")
         return asarray(x.data if isinstance(x, Dense) else x, device=device, copy=copy)
     x = foreign.readable(x, "from_dlpack")
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):

@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes
+from ..core import dtypes, late
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import function
 from ..core.operands import cast, densify
 from ..core.registry import FUNCTIONS
+from .comparisons_and_logic import logical_or
 from .inspection import check_device
 
 
@@ -19,8 +20,8 @@ def _astype(x, dtype, /):
     """What is compiled of `astype`."""
     if x.dtype.kind == "c" and dtype.kind == "b":
         # XLA looks at the real part only.
-        parts = [cast(FUNCTIONS[part](x), dtype) for part in ("real", "imag")]
-        return FUNCTIONS["logical_or"](*parts)
+        parts = [cast(part(x), dtype) for part in (late.real, late.imag)]
+        return logical_or(*parts)
     return cast(x, dtype)
 
 
@@ -61,7 +62,7 @@ def astype(x: Array, dtype, /, *, copy: bool = True, device=None) -> Array:
     Diagonal([1., 2.], shape=(2, 2), dtype=float32)
     """
     if not isinstance(x, Array):
-        x = FUNCTIONS["asarray"](x)
+        x = late.asarray(x)
     dtype = dtypes.as_dtype(dtype, "astype: dtype")
     check_device(device, "astype")
     if x.dtype.kind == "c" and dtype.kind not in "cb":
@@ -69,7 +70,7 @@ def astype(x: Array, dtype, /, *, copy: bool = True, device=None) -> Array:
     if x.dtype != dtype:
         x = _compiled_astype(x, dtype)
     elif copy:
-        x = FUNCTIONS["asarray"](x, copy=True)
+        x = late.asarray(x, copy=True)
     return x if device is None or device == x.device else x.to_device(device)
 
 

@@ -5,10 +5,10 @@ from ..core.array import Array
 from ..core.batch import check_axes
 from ..core.dense import Dense
 from ..core.dispatch import function
-from ..core.registry import FUNCTIONS
 from ..kernels import fft as kernels
 from .fft_one_axis import fft, hfft, ifft, ihfft, irfft, rfft
 from .fft_several_axes import fftn, ifftn, irfftn, rfftn
+from .manipulation import roll
 
 __all__ = [
     "fft",
@@ -136,7 +136,7 @@ def fftshift(x: Array, /, *, axes: int | tuple[int, ...] | None = None) -> Array
     Dense([-2., -1.,  0.,  1.], dtype=float64)
     """
     axes = check_axes("fft.fftshift", axes, x.ndim, "axes")
-    return FUNCTIONS["roll"](x, tuple(x.shape[axis] // 2 for axis in axes), axis=axes) if axes else x
+    return roll(x, tuple(x.shape[axis] // 2 for axis in axes), axis=axes) if axes else x
 
 
 @function("x", prefix="fft.")
@@ -166,4 +166,4 @@ def ifftshift(x: Array, /, *, axes: int | tuple[int, ...] | None = None) -> Arra
     Dense([ 0.,  1., -2., -1.], dtype=float64)
     """
     axes = check_axes("fft.ifftshift", axes, x.ndim, "axes")
-    return FUNCTIONS["roll"](x, tuple(-(x.shape[axis] // 2) for axis in axes), axis=axes) if axes else x
+    return roll(x, tuple(-(x.shape[axis] // 2) for axis in axes), axis=axes) if axes else x

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import explicit, indexing, writes
+from ..core import explicit, indexing, late, writes
 from ..core.array import Array, is_operand
 from ..core.dense import Dense
 from ..core.dispatch import Function, function
@@ -15,6 +15,9 @@ from ..core.entries import elements_at, has_elements
 from ..core.foreign import is_foreign, readable
 from ..core.operands import allow_dense, densify
 from ..core.registry import FUNCTIONS, Registry
+from .conversion import asarray
+from .data_type import astype
+from .searching import where as select
 
 write_entries = Registry("write_entries")
 """``write_entries.kernel(A)``: ``(x, items, value, donate)`` to the array after a write of single entries, or None where
@@ -38,7 +41,7 @@ def _trailing(mask, ndim):
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
-def getitem(x: Array, key):
+def getitem(x: Array, key) -> Array:
     """``x[key]``: a view of a `Dense` array for a basic key, a new array otherwise, for a single element, too."""
     items = indexing.parse(key, writes.shape_and_dtype(x)[0])
     with writes.LOCK:
@@ -268,7 +271,7 @@ def written(data: jax.Array, items, value: jax.Array, donate: bool) -> jax.Array
 def _value(value, dtype):
     """What is written, as an array that the dtype of the target can take."""
     if is_foreign(value):
-        value = FUNCTIONS["asarray"](value)
+        value = asarray(value)
     if isinstance(value, (Array, jax.Array)):
         pass
     elif isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
@@ -307,7 +310,7 @@ def _write_structured(x, target, owned, key, value):
     """Write into a structured array `x`; `target` is a handle on its value. The result has the narrowest structure that can contain it."""
     value, fresh = _as_array(value, target.dtype), False
     if isinstance(key, Array) and key.dtype == bool and key.shape == target.shape and value.shape == ():
-        result = FUNCTIONS["where"](key, value, target)
+        result = select(key, value, target)
     else:
         parsed, result = indexing.parse(key, target.shape), None
         if _one_for_each_axis(parsed):
@@ -338,7 +341,7 @@ def written_entries(x, items, value, owned):
 def _as_array(value, dtype):
     """A value to be written, as an array of the target's dtype."""
     if isinstance(value, Array):
-        return FUNCTIONS["astype"](value, dtype)
+        return astype(value, dtype)
     return Dense._make((jnp.asarray(value, dtype),))
 
 
@@ -366,7 +369,7 @@ def _without_new_axes(items, value):
     added = tuple(i + extra for i, (kind, _) in enumerate(axes) if kind == "new" and i + extra >= 0)
     dropped = (*range(max(0, extra)), *added)
     if dropped:
-        value = FUNCTIONS["squeeze"](value, dropped)
+        value = late.squeeze(value, dropped)
     return [item for item in items if item.kind != "new"], value
 
 
@@ -400,7 +403,7 @@ def _written_batch(x, items, value):
         )
     if not (x.static_pattern and value.static_pattern):
         return None
-    join = FUNCTIONS["join"]
+    join = late.join
     x, _ = join(x, _without_batch(value))
     if type(x) is Dense:
         return None

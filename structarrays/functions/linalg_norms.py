@@ -11,9 +11,17 @@ from ..core.dense import Dense
 from ..core.dispatch import function
 from ..core.dtypes import as_dtype
 from ..core.operands import promote, to_dense
-from ..core.registry import FUNCTIONS
 from ..kernels import linalg_dense, statistical
 from . import linalg_checks as check
+from .comparisons_and_logic import not_equal
+from .data_type import astype
+from .elementwise import abs as absolute
+from .elementwise import square
+from .exponential import sqrt
+from .pow_and_clip import pow as power
+from .statistical import max as largest
+from .statistical import min as smallest
+from .statistical import sum as sum_of
 
 
 @function("x", prefix="linalg.")
@@ -69,25 +77,24 @@ def _vector_norm_dense(x, *, axis, keepdims, ord):
 @vector_norm.kernel(Array)
 def _vector_norm_array(x, *, axis, keepdims, ord):
     options = {"axis": axis, "keepdims": keepdims}
-    f = FUNCTIONS
-    magnitude = f["abs"](x)
+    magnitude = absolute(x)
     if ord == 2:
-        return _root(f["sum"](f["square"](magnitude), **options), ord)
+        return _root(sum_of(square(magnitude), **options), ord)
     if math.isinf(ord):
-        return f["max" if ord > 0 else "min"](magnitude, **options)
+        return (largest if ord > 0 else smallest)(magnitude, **options)
     if ord == 0:
         # As numbers of floating point: there may be more of them than integers of 32 bits can count.
-        return f["sum"](f["astype"](f["not_equal"](x, 0), magnitude.dtype), **options)
+        return sum_of(astype(not_equal(x, 0), magnitude.dtype), **options)
     if ord == 1:
-        return f["sum"](magnitude, **options)
-    return _root(f["sum"](f["pow"](magnitude, float(ord)), **options), ord)
+        return sum_of(magnitude, **options)
+    return _root(sum_of(power(magnitude, float(ord)), **options), ord)
 
 
 def _root(total, degree):
     """The root of a sum of powers: of a dense one with the derivative zero where only structural zeros were added."""
     if type(total) is Dense and degree > 0:
         return Dense._make((statistical.root(total.data, degree),))
-    return FUNCTIONS["pow"](total, 1.0 / degree) if degree != 2 else FUNCTIONS["sqrt"](total)
+    return power(total, 1.0 / degree) if degree != 2 else sqrt(total)
 
 
 _MATRIX_ORDERS = ("fro", "nuc", None, 1, -1, 2, -2, math.inf, -math.inf)
@@ -146,8 +153,8 @@ def _matrix_norm_dense(x, *, keepdims, ord):
 def _matrix_norm_array(x, *, keepdims, ord):
     if ord in ("fro", None):
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
-    sums = FUNCTIONS["sum"](FUNCTIONS["abs"](x), axis=-2 if abs(ord) == 1 else -1, keepdims=True)
-    return FUNCTIONS["max" if ord > 0 else "min"](sums, axis=(-2, -1), keepdims=keepdims)
+    sums = sum_of(absolute(x), axis=-2 if abs(ord) == 1 else -1, keepdims=True)
+    return (largest if ord > 0 else smallest)(sums, axis=(-2, -1), keepdims=keepdims)
 
 
 @function("x", prefix="linalg.")
@@ -226,7 +233,7 @@ def trace(x: Array, /, *, offset: int = 0, dtype=None) -> Array:
 
 @trace.kernel(Array)
 def _trace_array(x, *, offset, dtype):
-    return FUNCTIONS["sum"](diagonal(x, offset=offset), axis=-1, dtype=dtype)
+    return sum_of(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 @function("x1", "x2", prefix="linalg.")

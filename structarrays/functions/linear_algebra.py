@@ -14,12 +14,15 @@ from ..core.elementwise import held_unexpanded
 from ..core.entries import elements_at, has_elements
 from ..core.join import is_zero_outside
 from ..core.operands import densify, promote, to_dense
-from ..core.registry import FUNCTIONS
 from ..core.views import view_function
 from ..kernels import linalg_dense
 from ..kernels.absorbing import absorbing_product
 from . import linalg_checks as check
 from .background_products import with_background
+from .elementwise import multiply
+from .manipulation import permute_dims
+from .rounding_and_parts import conj
+from .statistical import sum as sum_of
 
 
 def by_dense_factor(function, args, static):
@@ -302,15 +305,15 @@ def _is_row_by_row(x1, x2, *, axis) -> bool:
 
 @vecdot.kernel(Array, Array, when=_is_row_by_row)
 def _vecdot_array_if_is_row_by_row(x1, x2, *, axis):
-    x1 = FUNCTIONS["conj"](x1)
+    x1 = conj(x1)
     return matmul(x1, x2) if x2.ndim == 1 else matmul(x2, x1)
 
 
 @vecdot.kernel(Array, Array)
 def _vecdot_array(x1, x2, *, axis):
     if x1.dtype.kind == "c":
-        x1 = FUNCTIONS["conj"](x1)
-    return FUNCTIONS["sum"](FUNCTIONS["multiply"](x1, x2), axis=axis, dtype=x1.dtype)
+        x1 = conj(x1)
+    return sum_of(multiply(x1, x2), axis=axis, dtype=x1.dtype)
 
 
 @function("x1", "x2")
@@ -414,5 +417,5 @@ def _tensordot_array(x1, x2, *, axes):
     partner = dict(zip(*axes))
     order = tuple(partner[axis] for axis in range(x1.ndim))
     if order != tuple(range(x2.ndim)):
-        x2 = FUNCTIONS["permute_dims"](x2, order)
-    return FUNCTIONS["sum"](FUNCTIONS["multiply"](x1, x2), dtype=x1.dtype)
+        x2 = permute_dims(x2, order)
+    return sum_of(multiply(x1, x2), dtype=x1.dtype)

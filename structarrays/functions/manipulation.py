@@ -11,8 +11,8 @@ from ..core.array import Array
 from ..core.batch import check_axes, check_axis, check_shape
 from ..core.dense import Dense
 from ..core.dispatch import Function, function
-from ..core.registry import FUNCTIONS
 from ..core.views import view_function
+from .indexing import take
 
 
 @view_function("x", rule=batch.expand_dims_rule, inverse=lambda data, shape, axis: data.reshape(shape))
@@ -310,7 +310,7 @@ def _repeat_each(x, repeats, /, *, axis=None):
             f"got dtype {repeats.dtype} and shape {repeats.shape}"
         )
     if axis is None:
-        x, axis = FUNCTIONS["reshape"](x, (-1,)), 0
+        x, axis = reshape(x, (-1,)), 0
     axis = check_axis("repeat", axis, x.ndim)
     if repeats.shape[0] not in (1, x.shape[axis]) or (repeats < 0).any():
         raise ValueError(
@@ -318,7 +318,7 @@ def _repeat_each(x, repeats, /, *, axis=None):
         )
     if repeats.size == 1:
         return repeat(x, int(repeats[0]), axis=axis)
-    return FUNCTIONS["take"](x, np.repeat(np.arange(x.shape[axis]), repeats), axis=axis)
+    return take(x, np.repeat(np.arange(x.shape[axis]), repeats), axis=axis)
 
 
 def _repeat_function(define):

@@ -14,6 +14,7 @@ from ..core.operands import densify
 from ..core.registry import FUNCTIONS
 from ..kernels import creation as kernels
 from .conversion import asarray, on_host, put
+from .data_type import astype
 from .inspection import check_device
 
 
@@ -142,7 +143,7 @@ def linspace(start, stop, /, num: int, *, dtype=None, device=None, endpoint: boo
         if value.shape != ():
             raise ValueError(f"linspace: {argument} must be a scalar, got shape {value.shape}")
         if value.dtype.kind in "biu":  # integers may be too large for each other's dtypes
-            value = FUNCTIONS["astype"](value, dtypes.default_dtype("f"))
+            value = astype(value, dtypes.default_dtype("f"))
         ends.append(value.to_jax())
     if dtype is None:
         dtype = dtypes.default_dtype("c" if any(e.dtype.kind == "c" for e in ends) else "f")

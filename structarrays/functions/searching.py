@@ -18,6 +18,8 @@ from ..core.operands import cast, check_operand, densify, promote
 from ..core.reductions import reduced_axes
 from ..core.registry import FUNCTIONS, Registry
 from ..kernels import searching as kernel
+from .conversion import asarray
+from .statistical import sum as sum_of
 
 # ---- the largest and the smallest ----------------------------------------------------------------------------------
 
@@ -164,7 +166,7 @@ def count_nonzero(x: Array, /, *, axis: int | tuple[int, ...] | None = None, kee
     2
     """
     axis = reduced_axes(x, axis, "count_nonzero")
-    return FUNCTIONS["sum"](cast(_is_nonzero.define(x), default_dtype("i")), axis=axis, keepdims=keepdims)
+    return sum_of(cast(_is_nonzero.define(x), default_dtype("i")), axis=axis, keepdims=keepdims)
 
 
 @function("x")
@@ -227,7 +229,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     check_operand(x, "nonzero", "x")
     if getattr(x, "shape", ()) == ():
         raise ValueError("nonzero: x must have at least one dimension, got shape ()")
-    x = copy.copy(FUNCTIONS["asarray"](x))  # another thread may write in between
+    x = copy.copy(asarray(x))  # another thread may write in between
     if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x)):
         if x.stores_entries and x.background is not None and not np.any(np.asarray(x.background)):
             x = x._rebuild(x.entries, None)  # a number that is known to be zero, as that of ``x > 1`` is

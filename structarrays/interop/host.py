@@ -14,7 +14,7 @@ import numpy as np
 from ..core import dtypes, explicit
 from ..core.array import Array, is_array
 from ..core.dense import Dense
-from ..core.registry import FUNCTIONS
+from ..functions.conversion import densified
 from ..kernels.host_calls import on_host
 from .numpy_host import is_traced
 
@@ -138,7 +138,7 @@ def _wrapped(fun, call, vjp, jvp):
 def _plain(value, name: str) -> jax.Array:
     """An argument as an array of JAX."""
     if isinstance(value, Array):
-        return FUNCTIONS["densified"](value, name).data
+        return densified(value, name).data
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError):

@@ -4,12 +4,12 @@ import html
 
 import numpy as np
 
+from ..core import late
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.factored import Factored
 from ..core.pattern import BACKGROUND, COLOURS, NAMES, grid, matrix_shape
 from ..core.recording import Log
-from ..core.registry import FUNCTIONS
 from ..core.text import inline, readable, size_text
 from .printing import is_readable
 
@@ -179,4 +179,4 @@ def log_to_html(log: Log) -> str:
     return f'<div style="overflow-x:auto;max-width:100%">{table}<div style="margin-top:.4em">{notes}</div></div>'
 
 
-FUNCTIONS.update({"interop.html": to_html, "interop.log_html": log_to_html})
+late.bind(to_html=to_html, log_to_html=log_to_html)

@@ -6,10 +6,12 @@ method calls these hundreds of times, so that each is one compiled call and one 
 
 import operator
 import sys
+from typing import Any
 
 import jax
 import numpy as np
 
+from ..core import late
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.dispatch import function
@@ -43,7 +45,7 @@ def adjoint_product(x1: Array, x2: Array, /) -> Array:
     return conj(result) if complex_matrix else result
 
 
-def product(x: Array, other, name: str):
+def product(x: Array, other, name: str) -> Any:
     """What the four methods of an array give: a NumPy array that can be written to for one of NumPy, else an array of ours.
 
     Parameters
@@ -88,7 +90,7 @@ def product(x: Array, other, name: str):
 _SCIPY = "scipy.sparse.linalg"
 
 
-def as_called(result: Array, frame):
+def as_called(result: Array, frame) -> Array:
     """The product of an array of ours and one of NumPy, as the code that asked for it by ``@`` needs it.
 
     An array of ours to all code but that of `scipy.sparse.linalg`: from version 1.18 on SciPy makes a linear operator of ``A @ x`` where it
@@ -121,7 +123,7 @@ def check_matrix(x):
 # ---- operators with operands of other libraries -----------------------------------------------------------------------
 
 
-def combine(name: str, x1, x2):
+def combine(name: str, x1, x2) -> Array:
     """Apply an operator to an array of this library and an operand that the namespace does not know.
 
     An array of `scipy.sparse` is converted, a `scipy.sparse.linalg.LinearOperator` makes the other operand one (``*`` is the product, as
@@ -192,4 +194,4 @@ _OPERATORS = {
     "greater_equal": operator.ge,
 }
 
-FUNCTIONS.update({"interop.product": product, "interop.combine": combine, "interop.as_called": as_called})
+late.bind(product=product, combine=combine, as_called=as_called)

@@ -23,8 +23,9 @@ from ..core.array import Array
 from ..core.assumptions import assume, is_hermitian
 from ..core.dense import Dense
 from ..core.join import is_zero_outside
-from ..core.registry import FUNCTIONS
+from ..functions.conversion import densified
 from ..functions.data_type import astype
+from ..functions.linalg_norms import diagonal as diagonal_of
 from ..functions.linear_algebra import matmul, matrix_transpose
 from ..functions.rounding_and_parts import conj
 from ..structures.banded import Banded, tridiagonal
@@ -136,7 +137,7 @@ class StructuredLinearOperator(lx.AbstractLinearOperator):
 
     def as_matrix(self):
         """The dense form, under the policy of `structarrays.densify`."""
-        return FUNCTIONS["densified"](self.array, "lineax: as_matrix").to_jax()
+        return densified(self.array, "lineax: as_matrix").to_jax()
 
     def transpose(self):
         """The operator of the transpose."""
@@ -172,12 +173,12 @@ def _materialise_structured_linear_operator(operator):
 
 @lx.diagonal.register(StructuredLinearOperator)
 def _diagonal_structured_linear_operator(operator):
-    return FUNCTIONS["linalg.diagonal"](operator.array).to_jax()
+    return diagonal_of(operator.array).to_jax()
 
 
 @lx.tridiagonal.register(StructuredLinearOperator)
 def _tridiagonal_structured_linear_operator(operator):
-    return tuple(FUNCTIONS["linalg.diagonal"](operator.array, offset=k).to_jax() for k in (0, -1, 1))
+    return tuple(diagonal_of(operator.array, offset=k).to_jax() for k in (0, -1, 1))
 
 
 @lx.conj.register(StructuredLinearOperator)

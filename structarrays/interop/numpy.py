@@ -9,8 +9,8 @@ import functools
 
 import numpy as np
 
+from ..core import late
 from ..core.array import Array
-from ..core.registry import FUNCTIONS
 from . import numpy_functions, numpy_ufuncs, numpy_writes
 from .numpy_host import as_ours, into, on_host, to_numpy, while_written
 
@@ -28,7 +28,7 @@ _REFUSED = {
 _READERS = ("frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "genfromtxt", "loadtxt", "require")
 
 
-def function(function, types, args: tuple, kwargs: dict):
+def apply_function(function, types, args: tuple, kwargs: dict):
     """What ``function(*args, **kwargs)`` of NumPy is where one of the arguments is our array."""
     if not all(issubclass(cls, (Array, np.ndarray)) for cls in types):
         return NotImplemented  # somebody else's array, which may know more of it
@@ -87,4 +87,4 @@ def _place_of_out(function):
     return places[0] if places else None
 
 
-FUNCTIONS.update({"interop.to_numpy": to_numpy, "interop.ufunc": numpy_ufuncs.ufunc, "interop.function": function})
+late.bind(to_numpy=to_numpy, apply_ufunc=numpy_ufuncs.apply_ufunc, apply_function=apply_function)

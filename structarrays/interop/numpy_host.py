@@ -12,7 +12,10 @@ import numpy as np
 from ..core import writes
 from ..core.array import Array
 from ..core.dense import Dense
-from ..core.registry import FUNCTIONS
+from ..functions.conversion import asarray, densified
+from ..functions.data_type import astype
+from ..functions.joining import broadcast_to
+from ..functions.searching import where as select
 
 
 def ours(name: str):
@@ -61,9 +64,9 @@ def to_numpy(x: Array, dtype=None, copy=None, *, name: str = "numpy.asarray") ->
 
 def _expanded(x: Array, name: str) -> Dense:
     if is_traced(x):
-        return FUNCTIONS["densified"](x, name)
+        return densified(x, name)
     with jax.ensure_compile_time_eval():  # a constant has values inside `jit`, too
-        return FUNCTIONS["densified"](x, name)
+        return densified(x, name)
 
 
 def is_traced(value) -> bool:
@@ -144,12 +147,12 @@ def into(out, result, name: str, *, where=True, casting: str = "same_kind", broa
     if not isinstance(out, Array):
         np.copyto(out, on_host(result, name), casting=casting, where=on_host(where, name))
         return out
-    result = FUNCTIONS["astype"](FUNCTIONS["asarray"](result), out.dtype, copy=False)
+    result = astype(asarray(result), out.dtype, copy=False)
     if result.shape != shape:
-        result = FUNCTIONS["broadcast_to"](result, shape)
+        result = broadcast_to(result, shape)
     with writes.LOCK:
         if where is not True:
-            result = FUNCTIONS["where"](where, result, out)
+            result = select(where, result, out)
         writes.assign_result(out, result, name)
     return out
 

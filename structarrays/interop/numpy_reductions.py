@@ -5,6 +5,9 @@ import numpy as np
 
 from ..core.array import Array
 from ..core.registry import FUNCTIONS
+from ..functions.conversion import asarray
+from ..functions.data_type import astype
+from ..functions.searching import where as select
 
 # What an element that `where` leaves out counts as, and what joins `initial` to the result.
 _NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True, "max": None, "min": None}
@@ -42,7 +45,7 @@ def reduction(name: str, x: Array, *, axis=None, dtype=None, keepdims=False, ini
     result = FUNCTIONS[name](x, **options)
     if initial is None:
         return result
-    return FUNCTIONS[_JOIN[name]](result, FUNCTIONS["astype"](FUNCTIONS["asarray"](initial), result.dtype))
+    return FUNCTIONS[_JOIN[name]](result, astype(asarray(initial), result.dtype))
 
 
 def _selected(name, x, where, initial):
@@ -56,14 +59,14 @@ def _selected(name, x, where, initial):
     if neutral == 0:
         neutral = zero_like(x)
     elif name in ("any", "all") and x.dtype.kind != "b":
-        x = FUNCTIONS["astype"](x, bool)
-    return FUNCTIONS["where"](where, x, neutral)
+        x = astype(x, bool)
+    return select(where, x, neutral)
 
 
 def condition_of(where):
     """The argument ``where`` as an array; NotImplemented where NumPy has an error, since it is not boolean."""
     try:
-        where = FUNCTIONS["asarray"](where if hasattr(where, "dtype") else np.asarray(where, bool))
+        where = asarray(where if hasattr(where, "dtype") else np.asarray(where, bool))
     except (TypeError, ValueError):
         return NotImplemented
     return where if where.dtype.kind == "b" else NotImplemented

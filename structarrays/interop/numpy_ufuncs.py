@@ -14,6 +14,14 @@ from ..core.array import Array, is_operand
 from ..core.elementwise import KINDS
 from ..core.foreign import is_table
 from ..core.registry import FUNCTIONS
+from ..functions.conversion import asarray
+from ..functions.data_type import astype
+from ..functions.elementwise import floor_divide, multiply, remainder
+from ..functions.linear_algebra import matmul
+from ..functions.manipulation import expand_dims, squeeze
+from ..functions.pow_and_clip import pow as power
+from ..functions.rounding_and_parts import conj
+from ..functions.searching import where as select
 from .numpy_host import into, on_host, while_written
 from .numpy_reductions import condition_of, reduction, zero_like
 
@@ -44,7 +52,7 @@ ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _IDLE = ("order", "subok")
 
 
-def ufunc(ufunc, method: str, inputs: tuple, kwargs: dict):
+def apply_ufunc(ufunc, method: str, inputs: tuple, kwargs: dict):
     """What ``ufunc.method(*inputs, **kwargs)`` is where one of the arguments is our array."""
     kwargs = {k: v for k, v in kwargs.items() if k not in _IDLE and not _is_default(k, v)}
     out = kwargs.pop("out", None)
@@ -148,7 +156,7 @@ def _with_options(ufunc, inputs, name, out, *, where=True, dtype=None, casting="
 
 def _where(condition, result):
     """The result where the condition is true, zeros (in NumPy: whatever was there) where it is false."""
-    return FUNCTIONS["where"](condition, result, zero_like(result))
+    return select(condition, result, zero_like(result))
 
 
 def _call_in(dtype, casting, ufunc, inputs):
@@ -158,8 +166,7 @@ def _call_in(dtype, casting, ufunc, inputs):
         return NotImplemented
     if not all(np.can_cast(v.dtype, dtype, casting) for v in inputs if hasattr(v, "dtype")):
         return NotImplemented  # NumPy has the right words for it
-    cast, asarray = FUNCTIONS["astype"], FUNCTIONS["asarray"]
-    result = _call(ufunc, [cast(asarray(v), dtype) if hasattr(v, "dtype") else v for v in inputs])
+    result = _call(ufunc, [astype(asarray(v), dtype) if hasattr(v, "dtype") else v for v in inputs])
     alike = result is not NotImplemented and not isinstance(result, tuple) and result.dtype == dtype
     return result if alike else NotImplemented
 
@@ -175,7 +182,7 @@ def _call(ufunc, inputs, **axis):
     if function is None:
         return NotImplemented
     if ufunc.__name__.startswith("logical_"):  # NumPy takes any dtype for a truth value
-        inputs = [v if _dtype(v).kind == "b" else FUNCTIONS["astype"](FUNCTIONS["asarray"](v), bool) for v in inputs]
+        inputs = [v if _dtype(v).kind == "b" else astype(asarray(v), bool) for v in inputs]
     if ufunc.__name__ == "fabs" and any(_dtype(v).kind == "c" for v in inputs):
         return NotImplemented  # where NumPy raises
     allowed = KINDS.get(getattr(function, "kinds", "all"))
@@ -185,14 +192,14 @@ def _call(ufunc, inputs, **axis):
         common = dtypes.promote(*(v.dtype for v in arrays))
         if common.kind not in allowed:
             return NotImplemented
-        inputs = [FUNCTIONS["astype"](v, common) if _dtype(v).kind == "b" else v for v in inputs]
+        inputs = [astype(v, common) if _dtype(v).kind == "b" else v for v in inputs]
     return function(*inputs, **axis)
 
 
 def as_array(value):
     """Any value as an array of ours, or NotImplemented."""
     try:
-        return FUNCTIONS["asarray"](value)
+        return asarray(value)
     except (TypeError, ValueError):
         return NotImplemented
 
@@ -207,12 +214,12 @@ def _dtype(value) -> np.dtype:
 def _divmod(x1, x2):
     if any(_dtype(v).kind not in "iuf" for v in (x1, x2)):
         return NotImplemented
-    return FUNCTIONS["floor_divide"](x1, x2), FUNCTIONS["remainder"](x1, x2)
+    return floor_divide(x1, x2), remainder(x1, x2)
 
 
 def _scaled(factor: float):
     def scaled(x):
-        return FUNCTIONS["multiply"](x, factor) if _dtype(x).kind in "iuf" else NotImplemented
+        return multiply(x, factor) if _dtype(x).kind in "iuf" else NotImplemented
 
     return scaled
 
@@ -220,26 +227,26 @@ def _scaled(factor: float):
 def _exp2(x):
     if _dtype(x).kind not in "iuf":
         return NotImplemented
-    x = FUNCTIONS["asarray"](x)
-    return FUNCTIONS["pow"](2.0, x)
+    x = asarray(x)
+    return power(2.0, x)
 
 
 def _matvec(x1, x2):
-    x1, x2 = FUNCTIONS["asarray"](x1), FUNCTIONS["asarray"](x2)
+    x1, x2 = asarray(x1), asarray(x2)
     if x1.ndim < 2 or x2.ndim < 1:
         return NotImplemented
     if x2.ndim == 1:
-        return FUNCTIONS["matmul"](x1, x2)
-    return FUNCTIONS["squeeze"](FUNCTIONS["matmul"](x1, FUNCTIONS["expand_dims"](x2, -1)), -1)
+        return matmul(x1, x2)
+    return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
 
 
 def _vecmat(x1, x2):
-    x1, x2 = FUNCTIONS["conj"](FUNCTIONS["asarray"](x1)), FUNCTIONS["asarray"](x2)
+    x1, x2 = conj(asarray(x1)), asarray(x2)
     if x1.ndim < 1 or x2.ndim < 2:
         return NotImplemented
     if x1.ndim == 1:
-        return FUNCTIONS["matmul"](x1, x2)
-    return FUNCTIONS["squeeze"](FUNCTIONS["matmul"](FUNCTIONS["expand_dims"](x1, -2), x2), -2)
+        return matmul(x1, x2)
+    return squeeze(matmul(expand_dims(x1, -2), x2), -2)
 
 
 def _part(name: str):
@@ -289,7 +296,7 @@ def _outer(ufunc, inputs, name, out, **options):
         return NotImplemented
     behind = tuple(range(x1.ndim, x1.ndim + x2.ndim))
     if behind:
-        x1 = FUNCTIONS["expand_dims"](x1, behind)
+        x1 = expand_dims(x1, behind)
     return _with_options(ufunc, (x1, x2), name, out, **options)
 
 
@@ -299,4 +306,4 @@ def _at(ufunc, inputs, name):
     host, *others = on_host(inputs, name)
     ufunc.at(host, *others)
     if isinstance(x, Array):
-        writes.assign_result(x, FUNCTIONS["asarray"](host), name)
+        writes.assign_result(x, asarray(host), name)

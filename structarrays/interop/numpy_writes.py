@@ -8,7 +8,12 @@ import numpy as np
 
 from ..core import writes
 from ..core.array import Array
-from ..core.registry import FUNCTIONS
+from ..functions.conversion import asarray
+from ..functions.data_type import astype
+from ..functions.indexing import take
+from ..functions.joining import broadcast_to
+from ..functions.manipulation import reshape
+from ..functions.searching import where as select
 from .numpy_host import on_host, signature
 
 
@@ -24,10 +29,10 @@ def write(function, name: str, args, kwargs):
 
 
 def _copyto(dst, src, casting="same_kind", where=True):
-    src = FUNCTIONS["asarray"](src)
+    src = asarray(src)
     if not np.can_cast(src.dtype, dst.dtype, casting):
         raise TypeError(f"numpy.copyto: dtype {src.dtype} cannot be cast to that of dst, {dst.dtype}, by {casting!r}")
-    dst[...] = src if where is True else FUNCTIONS["where"](where, src, dst)
+    dst[...] = src if where is True else select(where, src, dst)
 
 
 def _fill_diagonal(a, val, wrap=False):
@@ -59,14 +64,14 @@ def _in_range(name, indices, size, mode="raise"):
 
 
 def _putmask(a, mask, values):
-    mask, name = FUNCTIONS["asarray"](mask), "numpy.putmask"
+    mask, name = asarray(mask), "numpy.putmask"
     if mask.shape != a.shape:
         raise ValueError(f"{name}: mask must have the shape of a, {a.shape}, got {mask.shape}")
     if np.ndim(values) == 0:
-        a[FUNCTIONS["astype"](mask, bool)] = FUNCTIONS["astype"](FUNCTIONS["asarray"](values), a.dtype)
+        a[astype(mask, bool)] = astype(asarray(values), a.dtype)
     else:
         repeated = np.resize(on_host(values, name), a.shape)
-        a[...] = FUNCTIONS["where"](FUNCTIONS["astype"](mask, bool), repeated.astype(a.dtype), a)
+        a[...] = select(astype(mask, bool), repeated.astype(a.dtype), a)
 
 
 def _place(arr, mask, vals):
@@ -96,25 +101,25 @@ def _put_along_axis(arr, indices, values, axis):
     grid = list(np.ogrid[tuple(slice(n) for n in arr.shape)])
     grid[axis] = _in_range(name, indices, arr.shape[axis])
     places = np.broadcast_arrays(*grid)
-    values = FUNCTIONS["broadcast_to"](FUNCTIONS["asarray"](values), places[0].shape)
-    _assign(arr, tuple(p.ravel() for p in places), FUNCTIONS["reshape"](values, (-1,)))
+    values = broadcast_to(asarray(values), places[0].shape)
+    _assign(arr, tuple(p.ravel() for p in places), reshape(values, (-1,)))
 
 
 def _assign(x, places, values):
     """Write values, repeated as often as it takes, to places in their order: of several values for one place the last stays."""
     count = len(places[0])
-    values = FUNCTIONS["astype"](FUNCTIONS["asarray"](values), x.dtype, copy=False)  # NumPy casts, whatever is lost
+    values = astype(asarray(values), x.dtype, copy=False)  # NumPy casts, whatever is lost
     if values.ndim != 0:
         if values.size == 0:
             return
-        flat = FUNCTIONS["reshape"](values, (-1,))
-        values = flat if flat.size == count else FUNCTIONS["take"](flat, np.arange(count) % flat.size)
+        flat = reshape(values, (-1,))
+        values = flat if flat.size == count else take(flat, np.arange(count) % flat.size)
         # XLA writes to equal places in any order.
         linear = np.ravel_multi_index(places, x.shape)
         last = count - 1 - np.unique(linear[::-1], return_index=True)[1]
         if len(last) < count:
             places = tuple(p[last] for p in places)
-            values = FUNCTIONS["take"](values, last)
+            values = take(values, last)
     if count:
         x[places] = values
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from ..core import late
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.factored import Factored
 from ..core.flattening import parameters
-from ..core.registry import FUNCTIONS
 from ..core.text import array_text, inline, leaf_text, readable, size_text
 
 _SMALL = 12
@@ -139,4 +139,4 @@ def _dotted(dense, stored) -> str:
     return lines(stored, 0)
 
 
-FUNCTIONS.update({"interop.repr": to_repr, "interop.str": to_str})
+late.bind(to_repr=to_repr, to_str=to_str)

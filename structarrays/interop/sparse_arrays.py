@@ -5,7 +5,8 @@ import copy
 import numpy as np
 
 from ..core.array import Array
-from ..core.registry import FUNCTIONS, Registry
+from ..core.registry import Registry
+from ..functions.conversion import densified
 from ..structures.block import Block
 from ..structures.diagonal import Identity
 from ..structures.kronecker import Kronecker
@@ -77,7 +78,7 @@ def as_sparse(x, name: str, *, without_background: str | None = None) -> Sparse:
     kernel = expanded.choose((x,), {}) if x.ndim == 2 else None
     if kernel is not None:
         return trimmed(kernel.run(x, name))
-    return Sparse.from_dense(FUNCTIONS["densified"](x, name), core_ndim=min(2, x.ndim))
+    return Sparse.from_dense(densified(x, name), core_ndim=min(2, x.ndim))
 
 
 def _is_sparse(x) -> bool:

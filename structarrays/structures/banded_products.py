@@ -9,7 +9,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.join import is_zero_outside
 from ..core.operands import densify
-from ..core.registry import FUNCTIONS
+from ..functions.elementwise import multiply
 from ..functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
 from ..kernels import bands as kernel
 from ..kernels.band_products import band_matmul
@@ -153,12 +153,12 @@ def _scales_pattern(diagonal, x) -> bool:
 @matmul.kernel(Diagonal, Array, when=lambda x1, x2: _scales_pattern(x1, x2))
 def _matmul_diagonal(x1, x2):
     """The rows are scaled, which keeps every pattern."""
-    return FUNCTIONS["multiply"](Dense._make((x1.diag[..., :, None],)), x2)
+    return multiply(Dense._make((x1.diag[..., :, None],)), x2)
 
 
 @matmul.kernel(Array, Diagonal, when=lambda x1, x2: _scales_pattern(x2, x1))
 def _matmul_array_diagonal(x1, x2):
-    return FUNCTIONS["multiply"](x1, Dense._make((x2.diag[..., None, :],)))
+    return multiply(x1, Dense._make((x2.diag[..., None, :],)))
 
 
 def _are_identities(x1, x2) -> bool:
@@ -175,7 +175,7 @@ def _matmul_identity_identity(x1, x2):
 def scaled(x, scale, *, vector=False):
     """The product with a number for each matrix; it keeps every structure."""
     scale = scale.reshape(scale.shape + (1,) * (1 if vector else 2))
-    return FUNCTIONS["multiply"](x, Dense._make((scale,)))
+    return multiply(x, Dense._make((scale,)))
 
 
 # ---- the transpose, the diagonal, powers --------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import SMALL, allow_dense, dense_if_small, densify, to_dense
 from ..core.recording import remark
-from ..core.registry import FUNCTIONS
+from ..functions.elementwise import divide
 from ..functions.linalg import cholesky, det, eig, eigh, inv, pinv, selected_inverse, slogdet, solve, svd
 from ..functions.linalg_checks import real_dtype
 from ..functions.linalg_solvers import POSITIVE_DEFINITE, det_by_slogdet
@@ -64,7 +64,7 @@ def _solve_identity(x1, x2):
 
 
 def _quotient(x, divisor):
-    return FUNCTIONS["divide"](x, Dense._make((divisor if x.ndim == 1 else divisor[..., None],)))
+    return divide(x, Dense._make((divisor if x.ndim == 1 else divisor[..., None],)))
 
 
 def _regular(pivots, *, axis, positive=False):

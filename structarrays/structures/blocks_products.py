@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..core.dense import Dense
-from ..core.registry import FUNCTIONS
 from ..functions.creation import tril, triu
+from ..functions.elementwise import multiply
 from ..functions.linalg import diagonal, matmul, matrix_transpose
 from ..kernels import blocks as kernel
 from ..kernels.absorbing import guarded_product
@@ -126,7 +126,7 @@ def _scales_columns(x1, x2) -> bool:
 
 @matmul.kernel(Blocks, Diagonal, when=_scales_columns)
 def _matmul_blocks_diagonal(x1, x2):
-    return FUNCTIONS["multiply"](x1, Dense._make((x2.diag[..., None, :],)))
+    return multiply(x1, Dense._make((x2.diag[..., None, :],)))
 
 
 def _on_common_grid(x1, x2):

@@ -4,10 +4,10 @@ import jax.numpy as jnp
 
 from ..core.array import Array
 from ..core.dense import Dense, parameter
-from ..core.registry import FUNCTIONS
 from ..core.text import inline
 from ..core.validation import BACKGROUND, check_leaves, check_sizes, validated
 from ..functions.linalg_checks import integer
+from ..functions.linalg_norms import diagonal
 from .banded import Banded, batch_of, matrix_shape
 from .fill import core_shape
 
@@ -185,7 +185,7 @@ def diag(v, k: int = 0):
     if not isinstance(v, Array):
         v = Dense._make((parameter(v, "v", "diag"),))
     if v.ndim == 2:
-        return FUNCTIONS["linalg.diagonal"](v, offset=k)
+        return diagonal(v, offset=k)
     if v.ndim != 1:
         raise ValueError(f"diag: v must have one dimension or two, got shape {v.shape}")
     n = v.shape[0] + abs(k)

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import to_dense
-from ..core.registry import FUNCTIONS
 from ..functions.elementwise import divide, multiply
 from ..functions.linalg import (
     cholesky,
@@ -74,9 +73,7 @@ def _matmul_fill_fill(x1, x2):
     rows = x1.meta[-2:-1] if x1.ndim > 1 else ()
     columns = x2.meta[-1:] if x2.ndim > 1 else ()
     core1, core2 = x1.meta[: -min(2, x1.ndim)], x2.meta[: -min(2, x2.ndim)]
-    product = FUNCTIONS["multiply"](
-        _filled(x1.value, core1 + rows + columns), _filled(x2.value, core2 + rows + columns)
-    )
+    product = multiply(_filled(x1.value, core1 + rows + columns), _filled(x2.value, core2 + rows + columns))
     if count == 0:
         return product._map_leaves(jnp.zeros_like)
     return product._map_leaves(lambda value: value * jnp.asarray(count, value.real.dtype))

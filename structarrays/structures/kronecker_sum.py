@@ -22,7 +22,6 @@ from ..core.factored import (
     unified,
     with_batch,
 )
-from ..core.registry import FUNCTIONS
 from ..core.sharding import of_factors
 from ..core.validation import check_parts, check_static, require, validated
 from ..functions.creation import tril, triu
@@ -296,7 +295,7 @@ def _merge_pair_kronecker_kronecker(x, y):
 
 def _times(x, number):
     number = Dense._make((number[..., None, None],))
-    return scaled(x, lambda f: FUNCTIONS["multiply"](f, number))
+    return scaled(x, lambda f: multiply(f, number))
 
 
 @scale.kernel(KroneckerSum)

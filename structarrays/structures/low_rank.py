@@ -19,13 +19,14 @@ from ..core.factored import (
     stored,
     unified,
 )
-from ..core.registry import FUNCTIONS
 from ..core.validation import check_parts, check_static, require, validated
 from ..functions.elementwise import multiply
 from ..functions.indexing import index
+from ..functions.joining import concat
 from ..functions.linear_algebra import matmul, matrix_transpose
-from ..functions.rounding_and_parts import imag, real
+from ..functions.rounding_and_parts import conj, imag, real
 from ..functions.statistical import cumulative_sum
+from ..functions.statistical import sum as sum_of
 from ..kernels.tall import transposed_product
 from .fill import Fill
 
@@ -258,7 +259,7 @@ def line_of_rank_one(data, core) -> LowRank:
 
 
 def _side_by_side(a, b):
-    return FUNCTIONS["concat"]((Dense._make((a._dense(),)), Dense._make((b._dense(),))), axis=-1)
+    return concat((Dense._make((a._dense(),)), Dense._make((b._dense(),))), axis=-1)
 
 
 @scale.kernel(LowRank)
@@ -307,7 +308,7 @@ def _inner(x, y, *, axes):
 def _meeting(x, part):
     """The product with a factor; with one of equal numbers it is a multiple of the sums of rows."""
     if _is_constant_column(part):
-        return FUNCTIONS["sum"](x, axis=-1, keepdims=True, dtype=x.dtype)._dense() * part._constant(2)
+        return sum_of(x, axis=-1, keepdims=True, dtype=x.dtype)._dense() * part._constant(2)
     return matmul(x, part)._dense()
 
 
@@ -317,7 +318,7 @@ def _inner_pair_low_rank(x, y, *, axes):
 
 
 def _conj(x):
-    return FUNCTIONS["conj"](x) if x.dtype.kind == "c" else x
+    return conj(x) if x.dtype.kind == "c" else x
 
 
 @squared_norms.kernel(LowRank)

@@ -9,11 +9,14 @@ from ..core.dense import Dense
 from ..core.join import is_zero_outside, join_pair, meet_pair
 from ..core.operands import cast
 from ..core.reductions import reduce_core, squared_deviations
-from ..core.registry import FUNCTIONS
 from ..functions.creation import tril, triu
+from ..functions.elementwise import abs as magnitude
+from ..functions.elementwise import positive, sign, square
 from ..functions.indexing import index
 from ..functions.linalg import diagonal, matmul, matrix_transpose
 from ..functions.linalg_checks import real_dtype
+from ..functions.rounding_and_parts import ceil, conj, floor, real, trunc
+from ..functions.rounding_and_parts import round as rounded
 from ..kernels import permutations as kernel
 from ..kernels.sparse import sort as sort_entries
 from .fill import Fill
@@ -109,13 +112,13 @@ def _keep(function):
         return x
 
 
-for _name in ("conj", "positive", "square", "sign", "ceil", "floor", "trunc", "round"):
-    _keep(FUNCTIONS[_name])
+for _function in (conj, positive, square, sign, ceil, floor, trunc, rounded):
+    _keep(_function)
 
 
-@FUNCTIONS["abs"].kernel(Permutation)
-@FUNCTIONS["real"].kernel(Permutation)
-def _FUNCTIONS_permutation(x):
+@magnitude.kernel(Permutation)
+@real.kernel(Permutation)
+def _permutation_as_it_is(x):
     return cast(x, real_dtype(x.dtype)) if x.dtype.kind == "c" else x
 
 

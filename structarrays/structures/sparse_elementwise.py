@@ -17,6 +17,7 @@ from ..core.flattening import as_indices, barred, opened_arguments
 from ..core.join import is_zero_outside
 from ..core.registry import FUNCTIONS
 from ..core.sharing import complete, incomplete, jit
+from ..functions.searching import where
 from ..kernels import sparse as kernel
 from ..kernels import sparse_host as host
 from .sparse import Sparse
@@ -167,7 +168,6 @@ def register_exact(cls):
     for function in _elementwise(2):
         for classes in ((cls, cls), (cls, Array), (Array, cls)):
             function.eager_kernel(*classes, traced=True, always=_have_one_pattern)(functools.partial(_of_two, function))
-    where = FUNCTIONS["where"]
     for classes in ((cls, object, object), (object, cls, object), (object, object, cls)):
         where.eager_kernel(*classes)(_where)
 
@@ -184,7 +184,7 @@ def _of_two(function, x, y):
 
 
 def _where(condition, x1, x2):
-    return trimmed(compiled(FUNCTIONS["where"], condition, x1, x2))
+    return trimmed(compiled(where, condition, x1, x2))
 
 
 register_exact(Sparse)

@@ -9,7 +9,8 @@ from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import allow_dense, densify
 from ..core.reductions import reduce_batch, reduce_core, squared_deviations, squared_magnitude
-from ..core.registry import FUNCTIONS
+from ..functions import statistical, utility
+from ..functions.searching import count_nonzero
 from ..kernels import sparse as kernel
 from .sparse import Sparse
 from .sparse_elementwise import compiled, trimmed
@@ -159,8 +160,11 @@ def _as_core(x, axes):
     return Sparse._make((*leaves, None), ((*sizes, *x.core_shape), order, x.padded))
 
 
-for _name in ("sum", "prod", "max", "min", "mean", "any", "all", "count_nonzero"):
+for _function in (
+    *(statistical.sum, statistical.prod, statistical.max, statistical.min, statistical.mean),
+    *(utility.any, utility.all, count_nonzero),
+):
 
-    @FUNCTIONS[_name].eager_kernel(Array)
-    def _FUNCTIONS_array_eagerly(x, function=FUNCTIONS[_name], **static):
+    @_function.eager_kernel(Array)
+    def _reduction_of_array_eagerly(x, function=_function, **static):
         return trimmed(compiled(function, x, **static))

@@ -8,7 +8,7 @@ import numpy as np
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import SMALL
-from ..core.registry import FUNCTIONS
+from ..functions.elementwise import subtract
 from ..functions.indexing import index
 from ..functions.linalg import matmul, matrix_transpose
 from ..functions.manipulation import expand_dims, repeat, reshape, squeeze, tile
@@ -211,7 +211,7 @@ def diff_sparse(x, *, axis, n):
         without_first, without_last = (
             index.dispatch(x, operands=(), key=_all_but_one(x.core_shape, core, start)) for start in (min(1, size), 0)
         )
-        x = FUNCTIONS["subtract"].dispatch(without_first, without_last)
+        x = subtract.dispatch(without_first, without_last)
     return x
 
 

@@ -32,9 +32,9 @@ from ..core.factored import (
 from ..core.join import can_join, join
 from ..core.operands import densify
 from ..core.reductions import squared_magnitude
-from ..core.registry import FUNCTIONS
 from ..core.validation import check_parts, check_static, require, validated
-from ..functions.elementwise import add, multiply
+from ..functions.elementwise import abs as magnitude
+from ..functions.elementwise import add, multiply, negative, square
 from ..functions.indexing import index
 from ..functions.linalg_norms import diagonal
 from ..functions.linear_algebra import matmul, matrix_transpose
@@ -219,7 +219,7 @@ def sums(function, args, shape):
     if any(t is None for t in terms):
         return None
     if function.name == "subtract":
-        terms[1] = FUNCTIONS["negative"](terms[1])
+        terms[1] = negative(terms[1])
     return total(*terms)
 
 
@@ -391,16 +391,15 @@ def _squared_norms_factored(x, *, axes):
 
 @squared_norms.kernel(Array)
 def _squared_norms_array(x, *, axes):
-    magnitude = FUNCTIONS["square"](FUNCTIONS["abs"](x))
-    return sum_of(magnitude, axis=axes)._dense()
+    return sum_of(square(magnitude(x)), axis=axes)._dense()
 
 
 @squared_norms.kernel(Fill)
 def _squared_norms_fill(x, *, axes):
     count = math.prod(x.shape[a] for a in axes)
     kept = [x.shape[a] for a in (-2, -1) if a not in axes]
-    square = squared_magnitude(x.value) * float(count)
-    return jnp.broadcast_to(square.reshape((*square.shape, *(1,) * len(kept))), (*square.shape, *kept))
+    total = squared_magnitude(x.value) * float(count)
+    return jnp.broadcast_to(total.reshape((*total.shape, *(1,) * len(kept))), (*total.shape, *kept))
 
 
 def inner(x, y, axes) -> jax.Array:

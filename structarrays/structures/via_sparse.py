@@ -9,7 +9,6 @@ import numpy as np
 from ..core.array import Array
 from ..core.batch import concat_pair
 from ..core.reductions import reduce_batch
-from ..core.registry import FUNCTIONS
 from ..functions.indexing import _core_position, index, take, write_entries, written_entries
 from ..functions.manipulation import expand_dims, flip, repeat, reshape, roll, tile
 from ..functions.searching import nonzero_kernels
@@ -79,9 +78,7 @@ def _index_array_eagerly(x, operands, *, key):
     if rest != tuple(("slice", 0, n, 1) for n in x.shape):
         x = index(x, (), key=rest)
     at = len(x.batch_shape) + axis
-    return (
-        x if np.ndim(places) == 1 else FUNCTIONS["reshape"](x, (*x.shape[:at], *np.shape(places), *x.shape[at + 1 :]))
-    )
+    return x if np.ndim(places) == 1 else reshape(x, (*x.shape[:at], *np.shape(places), *x.shape[at + 1 :]))
 
 
 def selected_axis(x, operands, key) -> int | None:

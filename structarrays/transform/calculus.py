@@ -16,9 +16,9 @@ from ..core.array import Array, is_array
 from ..core.batch import check_axis
 from ..core.flattening import map_parameters
 from ..core.operands import densify
-from ..core.registry import FUNCTIONS
 from ..core.sharing import jit
 from ..core.writes import DERIVATIVE
+from ..functions.manipulation import moveaxis
 
 
 def grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool = False):
@@ -258,5 +258,5 @@ def _moved(x, axis):
     if axis is None or axis == 0:
         return x
     if isinstance(x, Array):
-        return FUNCTIONS["moveaxis"](x, 0, axis)
+        return moveaxis(x, 0, axis)
     return jnp.moveaxis(x, 0, axis)

@@ -12,7 +12,8 @@ from jax import lax
 from ..core.array import Array
 from ..core.join import is_zero_outside
 from ..core.operands import densify
-from ..core.registry import FUNCTIONS
+from ..functions.conversion import asarray
+from ..functions.creation import tril, triu
 from ..structures.banded import bands
 from ..structures.diagonal import Identity
 
@@ -30,7 +31,7 @@ class _Matrix:
     @property
     def array(self) -> Array:
         """The elements as an array of the namespace."""
-        return FUNCTIONS["asarray"](self.dense())
+        return asarray(self.dense())
 
 
 class Constant(_Matrix):
@@ -109,7 +110,7 @@ class Triangle(_Matrix):
 
     def of(self, x: Array) -> Array:
         """An array with zeros in the place of what lies outside of the triangle."""
-        function = FUNCTIONS["tril" if self.lower else "triu"]
+        function = tril if self.lower else triu
         return function.__wrapped__(x, k=self.k)
 
     def dense(self):

@@ -19,6 +19,7 @@ from ..core.join import is_zero_outside, structure
 from ..core.operands import cast as cast_array
 from ..core.recording import active_log
 from ..core.registry import FUNCTIONS, Registry
+from ..functions.searching import where
 from .constants import CONSTANTS, LAZY, LU, Constant, Counter, Triangle, compared, counter
 from .rules import array, call, cast, involved, is_special, rule, unwrapped
 from .widening import join_targets, settling, target_of, widened
@@ -443,7 +444,7 @@ def _select_n_rule(interpreter, equation, which, *cases):
     if not involved((which, off, on)):
         return NotImplemented
     choices = [v.structured() if _is_zero(v) else array(v) for v in (on, off)]
-    return unwrapped(FUNCTIONS["where"].dispatch(array(which), *choices))
+    return unwrapped(where.dispatch(array(which), *choices))
 
 
 def one_of(equation, which, cases):

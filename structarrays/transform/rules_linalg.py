@@ -7,7 +7,7 @@ from ..core.array import Array
 from ..core.assumptions import is_hermitian
 from ..core.jax_internals.equations import bind, inner_program, parameters, parts
 from ..core.operands import densify
-from ..core.registry import FUNCTIONS
+from ..functions.linalg_spectra import qr, svd
 from ..kernels.fft import between
 from .constants import LU
 from .rules import array, call, cast, plain, rule, unwrapped
@@ -195,7 +195,7 @@ def _svd_rule(interpreter, equation, a):
         return NotImplemented
     if not p["compute_uv"]:
         return [call("linalg.svdvals", a)]
-    u, s, vh = FUNCTIONS["linalg.svd"].__wrapped__(a, full_matrices=p["full_matrices"])
+    u, s, vh = svd.__wrapped__(a, full_matrices=p["full_matrices"])
     return [unwrapped(s), unwrapped(u), unwrapped(vh)]
 
 
@@ -204,7 +204,7 @@ def _qr_rule(interpreter, equation, a):
     p = parameters(equation)
     if not isinstance(a, Array) or p.get("pivoting"):
         return NotImplemented
-    q, r = FUNCTIONS["linalg.qr"].__wrapped__(a, mode="complete" if p["full_matrices"] else "reduced")
+    q, r = qr.__wrapped__(a, mode="complete" if p["full_matrices"] else "reduced")
     return _expected(equation, unwrapped(q), unwrapped(r))
 
 

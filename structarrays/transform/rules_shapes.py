@@ -8,7 +8,8 @@ from jax.lax import GatherScatterMode
 from ..core.array import Array
 from ..core.entries import elements_at, has_elements
 from ..core.jax_internals.equations import parameters
-from ..core.registry import FUNCTIONS
+from ..functions.joining import broadcast_to, concat, stack, unstack
+from ..functions.manipulation import tile
 from ..structures.fill import Fill
 from .constants import Constant, Triangle
 from .rules import array, call, involved, is_special, plain, rule, unwrapped
@@ -37,7 +38,7 @@ def _broadcast_in_dim_rule(interpreter, equation, x, *sizes):
     if not isinstance(x, Array):
         trailing = tuple(range(len(shape) - len(x.shape), len(shape)))
         if isinstance(x, Constant) and tuple(places) == trailing and x.shape[-2:] == shape[-2:]:
-            return Constant(FUNCTIONS["broadcast_to"].__wrapped__(x.array, shape), x.number)
+            return Constant(broadcast_to.__wrapped__(x.array, shape), x.number)
         return NotImplemented
     new = tuple(i for i in range(len(shape)) if i not in places)
     x = array(call("expand_dims", x, axis=new)) if new else x
@@ -81,27 +82,27 @@ def _rev_rule(equation, x):
 @rule("tile")
 @_of_array
 def _tile_rule(equation, x):
-    return unwrapped(FUNCTIONS["tile"].__wrapped__(x, tuple(parameters(equation)["reps"])))
+    return unwrapped(tile.__wrapped__(x, tuple(parameters(equation)["reps"])))
 
 
 @rule("concatenate")
 def _concatenate_rule(interpreter, equation, *values):
     if not involved(values):
         return NotImplemented
-    return unwrapped(FUNCTIONS["concat"].__wrapped__(tuple(map(array, values)), axis=parameters(equation)["dimension"]))
+    return unwrapped(concat.__wrapped__(tuple(map(array, values)), axis=parameters(equation)["dimension"]))
 
 
 @rule("stack")
 def _stack_rule(interpreter, equation, *values):
     if not involved(values):
         return NotImplemented
-    return unwrapped(FUNCTIONS["stack"].__wrapped__(tuple(map(array, values)), axis=parameters(equation)["axis"]))
+    return unwrapped(stack.__wrapped__(tuple(map(array, values)), axis=parameters(equation)["axis"]))
 
 
 @rule("unstack")
 @_of_array
 def _unstack_rule(equation, x):
-    return [unwrapped(part) for part in FUNCTIONS["unstack"](x, axis=parameters(equation)["axis"])]
+    return [unwrapped(part) for part in unstack(x, axis=parameters(equation)["axis"])]
 
 
 @rule("split")
@@ -142,7 +143,7 @@ def _pad_rule(interpreter, equation, x, value):
                 Fill._make((jnp.zeros((), x.dtype),), _resized(result.shape, axis, max(0, n))) for n in (low, high)
             ]
             parts = [part for part in (sides[0], result, sides[1]) if part.shape[axis]]
-            result = FUNCTIONS["concat"].__wrapped__(tuple(parts), axis=axis)
+            result = concat.__wrapped__(tuple(parts), axis=axis)
     return unwrapped(result)
 
 

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 
 from ..core import join as core
+from ..core import late
 from ..core.array import Array
 from ..core.dispatch import function
 from ..core.errors import StructureError
@@ -40,6 +41,9 @@ def join(x: Array, y: Array, /) -> tuple[Array, Array]:
     if any(a.background is not None for a in joined):
         joined = tuple(_with_background(a) for a in joined)
     return tuple(a._assuming(common) for a in joined)
+
+
+late.bind(join=join)
 
 
 @function("x", "like")

@@ -10,10 +10,10 @@ from ..core import explicit
 from ..core.array import Array
 from ..core.dense import Dense
 from ..core.operands import strip_weak
-from ..core.registry import FUNCTIONS
 from ..structures.banded import is_nothing
 from .constants import CONSTANTS, LU, Constant
 from .rules import involved, is_special, plain
+from .structure import join
 
 
 def settled(value):
@@ -89,7 +89,7 @@ def _holds_zero(x) -> bool:
 
 
 def _joined(x, y):
-    return FUNCTIONS["join"].__wrapped__(x, y)
+    return join.__wrapped__(x, y)
 
 
 def widened(value, target):
