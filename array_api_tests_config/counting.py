@@ -12,7 +12,10 @@ import functools
 
 import jax
 
-from structarrays.core import array, dispatch, flattening, recording
+from structarrays._core.array import base as array
+from structarrays._core.array import flattening
+from structarrays._core.dispatch import function as dispatch
+from structarrays._core.dispatch import recording
 
 READING = ("indexing.index",)
 """Reading elements."""

@@ -8,7 +8,7 @@ from jax.experimental.sparse.linalg import spsolve
 from peers import CPU_ONLY, on_cpu
 
 import structarrays as sa
-from structarrays.kernels import sparse_direct
+from structarrays._structures.sparse import sparse_direct
 
 SPLU, JAX, HAND = "scipy splu, solve", "jax.experimental spsolve", "by hand with scipy's factors"
 FACTORS = "scipy, splu, symmetric"

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import structarrays as sa
-from structarrays.core.entries import elements
+from structarrays._core.families.entries import elements
 from structarrays.testing import sampler
 
 

@@ -5,12 +5,12 @@ matplotlib is imported by the first picture, not with the library. Colours are t
 
 import math
 
-from .core.array import Array
-from .core.factored import Factored
-from .core.pattern import COLOURS, NAMES, grid, matrix_shape
-from .core.recording import Log
-from .core.text import size_text
-from .functions.conversion import asarray
+from ._core.array.base import Array
+from ._core.dispatch.recording import Log
+from ._core.families.factored import Factored
+from ._core.families.pattern import COLOURS, NAMES, grid, matrix_shape
+from ._core.text import size_text
+from ._functions.conversion import asarray
 
 __all__ = ["flow", "spy", "tree"]
 

@@ -10,7 +10,7 @@ import pytest
 from jax import export
 
 import structarrays as sa
-from structarrays.core.flattening import opened
+from structarrays._core.array.flattening import opened
 
 
 def dense(x):

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core import array
-from structarrays.core.registry import FUNCTIONS, Registry
+from structarrays._core.array import base as array
+from structarrays._core.dispatch.registry import FUNCTIONS, Registry
 
 ARRAYS = {
     "Dense": sa.asarray(np.arange(9.0).reshape(3, 3)),
@@ -294,7 +294,7 @@ def test_imports_point_downwards():
     for folder, forbidden in above.items():
         for path in (root / folder).glob("*.py"):
             for node in ast.parse(path.read_text()).body:
-                if isinstance(node, ast.ImportFrom) and node.module != "structarrays.core.jax_internals":
+                if isinstance(node, ast.ImportFrom) and node.module != "structarrays._core.jax_internals":
                     parts = set((node.module or "").split(".")) | {a.name for a in node.names if node.module is None}
                     assert not (parts & forbidden and (node.level == 2 or "structarrays" in parts)), (path, node.module)
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core.elementwise import KINDS, ElementwiseArrayFunction
-from structarrays.core.registry import FUNCTIONS
-from structarrays.structures.banded import bands
+from structarrays._core.dispatch.registry import FUNCTIONS
+from structarrays._core.families.elementwise_rule import KINDS, ElementwiseArrayFunction
+from structarrays._structures.banded.array import bands
 
 UNARY = {
     "numeric": "abs conj imag isfinite isinf isnan negative positive real round sign square",

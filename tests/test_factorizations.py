@@ -8,9 +8,9 @@ import scipy.linalg
 from oracles import check_everywhere, close, definite, dense, each, random
 
 import structarrays as sa
-from structarrays.functions.linalg_factorizations import LUResult
-from structarrays.functions.linalg_indefinite import LDLResult
-from structarrays.kernels import indefinite
+from structarrays._functions.linalg.factorizations import LUResult
+from structarrays._functions.linalg.indefinite import LDLResult
+from structarrays._numerics import indefinite_factors as indefinite
 from structarrays.testing import Case
 
 PAIR = ("x1", "x2")

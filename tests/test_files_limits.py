@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core.serialization import classes
-from structarrays.core.validation import check_parameters, validated
+from structarrays._core.array.serialization import classes
+from structarrays._core.array.validation import check_parameters, validated
 from structarrays.testing import STRUCTURES, sample
 
 ROOT = Path(__file__).parent.parent

@@ -11,7 +11,7 @@ import pytest
 from scipy.spatial import cKDTree
 
 import structarrays as sa
-from structarrays.kernels import host_calls
+from structarrays._numerics import host_calls
 
 LANDMARKS = np.random.default_rng(0).normal(size=(40, 2))
 POINTS = np.random.default_rng(1).normal(size=(6, 2))

@@ -282,7 +282,7 @@ def test_single_writes_do_not_reach_other_arrays():
 
 
 def test_a_loop_of_writes_compiles_once_and_donates():
-    from structarrays.functions import indexing
+    from structarrays._functions import indexing
 
     x = sa.zeros(1000)
     for i in range(

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core import entries
-from structarrays.functions import linear_algebra
+from structarrays._core.families import entries
+from structarrays._functions import linear_algebra
 
 N = 40
 

@@ -18,39 +18,40 @@ import pytest
 from compiled_programs import elements_written
 
 import structarrays as sa
-from structarrays.core import entries
-from structarrays.functions import linear_algebra
-from structarrays.kernels import (
-    band_products,
-    banded,
+from structarrays._core.families import entries
+from structarrays._functions import linear_algebra
+from structarrays._numerics import (
     banded_cholesky,
     banded_factors,
     banded_lu,
     banded_qr,
     banded_rows,
     bands,
-    block_tridiagonal,
-    indefinite,
-    kronecker_determinants,
     kronecker_schur,
     loops,
-    matrix_functions,
-    permutations,
-    sparse,
-    sparse_systems,
     tall,
-    toeplitz,
-    toeplitz_iterations,
-    toeplitz_products,
-    toeplitz_solvers,
-    toeplitz_triangles,
     tridiagonal,
     tridiagonal_form,
 )
-from structarrays.structures import base_shifts, estimates, fourier, inverse
-from structarrays.structures.diagonal import Diagonal
-from structarrays.structures.factored_solvers import refined
-from structarrays.structures.toeplitz import Toeplitz
+from structarrays._numerics import banded_elimination as banded
+from structarrays._numerics import dense_matrix_functions as matrix_functions
+from structarrays._numerics import indefinite_factors as indefinite
+from structarrays._numerics import toeplitz_entries as toeplitz
+from structarrays._structures.banded import band_products
+from structarrays._structures.banded.diagonal import Diagonal
+from structarrays._structures.blocks import block_tridiagonal
+from structarrays._structures.composite import base_shifts, estimates, inverse
+from structarrays._structures.composite.part_solvers import refined
+from structarrays._structures.kronecker import kronecker_determinants
+from structarrays._structures.orthonormal import fourier
+from structarrays._structures.permutation import numerics as permutations
+from structarrays._structures.sparse import numerics as sparse
+from structarrays._structures.sparse import sparse_systems
+from structarrays._structures.toeplitz import numerics as toeplitz_products
+from structarrays._structures.toeplitz import toeplitz_elimination as toeplitz_solvers
+from structarrays._structures.toeplitz import toeplitz_iterations
+from structarrays._structures.toeplitz import toeplitz_substitution as toeplitz_triangles
+from structarrays._structures.toeplitz.array import Toeplitz
 
 N = 1000  # rows: a copy in each step writes a thousand times what is stored
 SMALL = 150  # rows, where each step touches all of a vector or a matrix

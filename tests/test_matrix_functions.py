@@ -9,7 +9,7 @@ import scipy.sparse.linalg
 from oracles import check_everywhere, close, dense, each, random
 
 import structarrays as sa
-from structarrays.kernels import loops
+from structarrays._numerics import loops
 from structarrays.testing import Case
 
 # ---- values and derivatives for all structures ------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import scipy.sparse
 
 import structarrays as sa
 from examples.arrowhead import Arrowhead
-from structarrays.core.pattern import BACKGROUND, COLOURS, COMPUTED, DENSE, STORED, UNKNOWN, ZERO, cuts, grid
+from structarrays._core.families.pattern import BACKGROUND, COLOURS, COMPUTED, DENSE, STORED, UNKNOWN, ZERO, cuts, grid
 from structarrays.testing import SAMPLERS, sample
 
 CORES = [(6, 6), (5, 7), (7, 4), (1, 6), (6, 1), (1, 1), (12, 12)]
@@ -101,7 +101,7 @@ class TestGrid:
             assert np.array_equal(pattern.kinds == STORED, coarsened(dense != 0, pattern.rows, pattern.columns))
 
     def test_many_coordinates_are_looked_at_in_part(self, monkeypatch):
-        monkeypatch.setattr("structarrays.core.pattern.MANY", 1000)
+        monkeypatch.setattr("structarrays._core.families.pattern.MANY", 1000)
         n = 20_000
         pattern = grid(sa.Permutation(np.arange(n)[::-1]), 50)
         assert np.array_equal(pattern.kinds == STORED, np.eye(50, dtype=bool)[:, ::-1])

@@ -11,7 +11,7 @@ import pytest
 from compiled_programs import instructions
 
 import structarrays as sa
-from structarrays.structures.factored_solvers import refined
+from structarrays._structures.composite.part_solvers import refined
 
 N = 1000
 

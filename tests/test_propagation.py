@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from structarrays.core.jax_internals.propagation import result_specs
+from structarrays._core.jax_internals.propagation import result_specs
 
 r, c = "rows", "columns"
 

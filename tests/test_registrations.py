@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core.registry import Registry, in_declared_order
+from structarrays._core.dispatch.registry import Registry, in_declared_order
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
-from structarrays.structures import banded_spectra
+from structarrays._structures.banded import band_spectra as banded_spectra
 
 
 def orthogonal(rng, n, dtype=float):

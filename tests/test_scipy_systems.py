@@ -8,7 +8,7 @@ import scipy.linalg
 from oracles import check_everywhere, close, dense, each, random
 
 import structarrays as sa
-from structarrays.functions.linalg_least_squares import LstsqResult
+from structarrays._functions.linalg.least_squares import LstsqResult
 from structarrays.testing import Case
 
 PAIR = ("x1", "x2")

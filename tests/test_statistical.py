@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.functions.statistical import PROD
+from structarrays._functions.statistical import PROD
 
 
 def values(rng, shape, dtype):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core.pattern import NAMES, ZERO, grid
-from structarrays.core.recording import describe
+from structarrays._core.dispatch.recording import describe
+from structarrays._core.families.pattern import NAMES, ZERO, grid
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "structures"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core import contexts
-from structarrays.core.recording import RECORDING
+from structarrays._core.dispatch import contexts
+from structarrays._core.dispatch.recording import RECORDING
 
 
 def times_infinity(D):

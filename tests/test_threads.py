@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core import writes
+from structarrays._core.array import writes
 
 N = 30
 
@@ -315,7 +315,7 @@ def test_a_loop_of_writes_copies_nothing(name, rng):
 def test_arguments_that_hold_arrays_keep_their_class(monkeypatch):
     """Named tuples, too, once several threads have written and calls take arrays apart."""
     monkeypatch.setattr(writes, "SHARED", [True])
-    monkeypatch.setattr("structarrays.core.dispatch.SHARED", [True])
+    monkeypatch.setattr("structarrays._core.dispatch.function.SHARED", [True])
     a = sa.assume(sa.tridiagonal(-np.ones(4), 3 * np.ones(5), -np.ones(4)), "positive_definite")
     b = np.arange(5.0)
     expected = np.linalg.solve(np.asarray(a), b)

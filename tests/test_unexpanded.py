@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core import elementwise
+from structarrays._core.families import elementwise_rule as elementwise
 
 
 def test_a_second_registration_is_refused(monkeypatch):

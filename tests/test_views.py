@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core import writes
+from structarrays._core.array import writes
 
 MAKERS = {
     "reshape": lambda f, x: f.reshape(x, (4, 6)),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core.array import is_array
+from structarrays._core.array.base import is_array
 from structarrays.testing import STRUCTURES, sample
 
 BITS_64 = ("float64", "complex128", "int64", "uint64")

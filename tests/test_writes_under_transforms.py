@@ -11,8 +11,8 @@ import pytest
 from jax import lax
 
 import structarrays as sa
-from structarrays.core.jax_internals import traces
-from structarrays.core.tracing import compiling
+from structarrays._core.dispatch.tracing import compiling
+from structarrays._core.jax_internals import traces
 
 N = 4
 
@@ -279,7 +279,7 @@ def test_a_value_that_outlives_its_transformation_is_refused():
 
 def test_without_knowledge_of_traces_no_traced_value_escapes(monkeypatch):
     """Then writes of traced values to arrays from outside raise as before, and eager writes work."""
-    monkeypatch.setattr("structarrays.core.flattening.RUNNING", traces.Unknown)
+    monkeypatch.setattr("structarrays._core.array.flattening.RUNNING", traces.Unknown)
     x = sa.zeros(3)
     x[0] = 1.0
     with pytest.raises(RuntimeError, match="outside of the function"):

@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import structarrays as sa  # noqa: E402
-from structarrays.core.array import Array  # noqa: E402
-from structarrays.core.registry import Registry  # noqa: E402
+from structarrays._core.array.base import Array  # noqa: E402
+from structarrays._core.dispatch.registry import Registry  # noqa: E402
 
 
 def registries() -> dict[str, Registry]:

@@ -12,10 +12,10 @@ import numpy as np
 from jax import export
 from jax.experimental.compilation_cache import compilation_cache as cache
 
-from ..core.array import when_defined
-from ..core.flattening import Constant, Indexed, Variable
-from ..core.serialization import PACKAGE, class_of, classes, dtype_of, name_of, static_node, static_part
-from ..functions.linalg_factorizations import CholeskyFactor
+from .._core.array.base import when_defined
+from .._core.array.flattening import Constant, Indexed, Variable
+from .._core.array.serialization import PACKAGE, class_of, classes, dtype_of, name_of, static_node, static_part
+from .._functions.linalg.factorizations import CholeskyFactor
 from .files import RESULTS
 
 

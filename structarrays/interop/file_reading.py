@@ -21,17 +21,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core.array import Array
-from ..core.dtypes import check_available
-from ..core.factored import Factored
-from ..core.serialization import PACKAGE, class_of, dtype_of, static_part
-from ..core.validation import check_parameters, outline
-from ..functions.linalg_factorizations import CholeskyFactor, LUFactor, LUResult
-from ..functions.linalg_indefinite import LDLResult
-from ..functions.linalg_least_squares import LstsqResult
-from ..functions.linalg_solvers import SlogdetResult
-from ..functions.linalg_spectra import EighResult, EigResult, QRResult, SVDResult
-from ..functions.set import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
+from .._core.array.base import Array
+from .._core.array.serialization import PACKAGE, class_of, dtype_of, static_part
+from .._core.array.validation import check_parameters, outline
+from .._core.dtypes import check_available
+from .._core.families.factored import Factored
+from .._functions.linalg.factorizations import CholeskyFactor, LUFactor, LUResult
+from .._functions.linalg.indefinite import LDLResult
+from .._functions.linalg.least_squares import LstsqResult
+from .._functions.linalg.spectra import EighResult, EigResult, QRResult, SVDResult
+from .._functions.linalg.systems import SlogdetResult
+from .._functions.set import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 
 VERSION = 1
 DESCRIPTION = "structarrays.json"

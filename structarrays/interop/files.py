@@ -30,9 +30,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core.array import Array
-from ..core.dtypes import NeedsX64
-from ..core.serialization import PACKAGE, name_of, static_node
+from .._core.array.base import Array
+from .._core.array.serialization import PACKAGE, name_of, static_node
+from .._core.dtypes import NeedsX64
 from .file_reading import DESCRIPTION, FOREIGN, RESULTS, VERSION, Members, check_nesting, read_tree
 
 

@@ -11,11 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes, explicit
-from ..core.array import Array, is_array
-from ..core.dense import Dense
-from ..functions.conversion import densified
-from ..kernels.host_calls import on_host
+from .._core import dtypes
+from .._core.array.base import Array, is_array
+from .._core.array.dense import Dense
+from .._core.dispatch import explicit
+from .._functions.conversion import densified
+from .._numerics.host_calls import on_host
 from .numpy_host import is_traced
 
 VMAP_METHODS = ("sequential", "expand_dims", "broadcast_all")

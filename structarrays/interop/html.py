@@ -4,13 +4,13 @@ import html
 
 import numpy as np
 
-from ..core import late
-from ..core.array import Array
-from ..core.dense import Dense
-from ..core.factored import Factored
-from ..core.pattern import BACKGROUND, COLOURS, NAMES, grid, matrix_shape
-from ..core.recording import Log
-from ..core.text import inline, readable, size_text
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.dispatch import late
+from .._core.dispatch.recording import Log
+from .._core.families.factored import Factored
+from .._core.families.pattern import BACKGROUND, COLOURS, NAMES, grid, matrix_shape
+from .._core.text import inline, readable, size_text
 from .printing import is_readable
 
 CELLS, CELLS_OF_PART = 40, 20

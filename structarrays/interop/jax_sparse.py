@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental.sparse import BCOO, BCSR
 
-from ..core import explicit
-from ..core.array import Array
-from ..core.dense import Dense
-from ..structures.sparse import Sparse
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.dispatch import explicit
+from .._structures.sparse.array import Sparse
 from .sparse_arrays import as_sparse, check_format
 
 __all__ = ["from_sparse", "to_sparse"]

@@ -11,15 +11,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..core import late
-from ..core.array import Array
-from ..core.dense import Dense
-from ..core.dispatch import function
-from ..core.foreign import SPARSE, is_pydata_sparse, is_table
-from ..core.operands import densify
-from ..core.registry import FUNCTIONS
-from ..functions.linear_algebra import matmul, matrix_transpose
-from ..functions.rounding_and_parts import conj
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.array.foreign import SPARSE, is_pydata_sparse, is_table
+from .._core.array.operands import densify
+from .._core.dispatch import late
+from .._core.dispatch.function import function
+from .._core.dispatch.registry import FUNCTIONS
+from .._functions.linear_algebra import matmul, matrix_transpose
+from .._functions.rounding_and_parts import conj
 from .numpy_host import is_traced
 
 

@@ -18,20 +18,20 @@ except ImportError as error:
         f"structarrays.interop.lineax needs Lineax: pip install structarrays[lineax] ({error})"
     ) from error
 
-from ..core import dtypes
-from ..core.array import Array
-from ..core.assumptions import assume, is_hermitian
-from ..core.dense import Dense
-from ..core.join import is_zero_outside
-from ..functions.conversion import densified
-from ..functions.data_type import astype
-from ..functions.linalg_norms import diagonal as diagonal_of
-from ..functions.linear_algebra import matmul, matrix_transpose
-from ..functions.rounding_and_parts import conj
-from ..structures.banded import Banded, tridiagonal
-from ..structures.diagonal import Diagonal
-from ..structures.symmetric import Symmetric
-from ..structures.triangular import Triangular
+from .._core import dtypes
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.assumptions import assume, is_hermitian
+from .._core.families.join import is_zero_outside
+from .._functions.conversion import densified
+from .._functions.data_type import astype
+from .._functions.linalg.norms import diagonal as diagonal_of
+from .._functions.linear_algebra import matmul, matrix_transpose
+from .._functions.rounding_and_parts import conj
+from .._structures.banded.array import Banded, tridiagonal
+from .._structures.banded.diagonal import Diagonal
+from .._structures.symmetric.array import Symmetric
+from .._structures.triangular.array import Triangular
 from .linear_operators import check_matrix
 
 __all__ = ["StructuredLinearOperator", "from_operator", "operator"]

@@ -9,8 +9,8 @@ import functools
 
 import numpy as np
 
-from ..core import late
-from ..core.array import Array
+from .._core.array.base import Array
+from .._core.dispatch import late
 from . import numpy_functions, numpy_ufuncs, numpy_writes
 from .numpy_host import as_ours, into, on_host, to_numpy, while_written
 

@@ -5,7 +5,7 @@ import operator
 
 import numpy as np
 
-from ..core.dense import Dense
+from .._core.array.dense import Dense
 from .numpy_host import as_ours, on_host, ours
 from .numpy_reductions import reduction
 

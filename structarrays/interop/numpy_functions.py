@@ -11,9 +11,9 @@ import math
 import jax
 import numpy as np
 
-from ..core import dtypes
-from ..core.array import Array
-from ..core.writes import link_of
+from .._core import dtypes
+from .._core.array.base import Array
+from .._core.array.writes import link_of
 from . import numpy_adapters, numpy_composed, numpy_nan
 from .numpy_host import as_ours, ours, signature
 

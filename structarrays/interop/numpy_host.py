@@ -9,13 +9,13 @@ import sys
 import jax
 import numpy as np
 
-from ..core import writes
-from ..core.array import Array
-from ..core.dense import Dense
-from ..functions.conversion import asarray, densified
-from ..functions.data_type import astype
-from ..functions.joining import broadcast_to
-from ..functions.searching import where as select
+from .._core.array import writes
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._functions.conversion import asarray, densified
+from .._functions.data_type import astype
+from .._functions.joining import broadcast_to
+from .._functions.searching import where as select
 
 
 def ours(name: str):

@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 import numpy as np
 
-from ..core.array import Array
-from ..core.registry import FUNCTIONS
-from ..functions.conversion import asarray
-from ..functions.data_type import astype
-from ..functions.searching import where as select
+from .._core.array.base import Array
+from .._core.dispatch.registry import FUNCTIONS
+from .._functions.conversion import asarray
+from .._functions.data_type import astype
+from .._functions.searching import where as select
 
 # What an element that `where` leaves out counts as, and what joins `initial` to the result.
 _NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True, "max": None, "min": None}

@@ -9,19 +9,20 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import dtypes, writes
-from ..core.array import Array, is_operand
-from ..core.elementwise import KINDS
-from ..core.foreign import is_table
-from ..core.registry import FUNCTIONS
-from ..functions.conversion import asarray
-from ..functions.data_type import astype
-from ..functions.elementwise import floor_divide, multiply, remainder
-from ..functions.linear_algebra import matmul
-from ..functions.manipulation import expand_dims, squeeze
-from ..functions.pow_and_clip import pow as power
-from ..functions.rounding_and_parts import conj
-from ..functions.searching import where as select
+from .._core import dtypes
+from .._core.array import writes
+from .._core.array.base import Array, is_operand
+from .._core.array.foreign import is_table
+from .._core.dispatch.registry import FUNCTIONS
+from .._core.families.elementwise_rule import KINDS
+from .._functions.conversion import asarray
+from .._functions.data_type import astype
+from .._functions.elementwise import floor_divide, multiply, remainder
+from .._functions.linear_algebra import matmul
+from .._functions.manipulation import expand_dims, squeeze
+from .._functions.pow_and_clip import pow as power
+from .._functions.rounding_and_parts import conj
+from .._functions.searching import where as select
 from .numpy_host import into, on_host, while_written
 from .numpy_reductions import condition_of, reduction, zero_like
 

@@ -6,14 +6,14 @@ assignment does.
 
 import numpy as np
 
-from ..core import writes
-from ..core.array import Array
-from ..functions.conversion import asarray
-from ..functions.data_type import astype
-from ..functions.indexing import take
-from ..functions.joining import broadcast_to
-from ..functions.manipulation import reshape
-from ..functions.searching import where as select
+from .._core.array import writes
+from .._core.array.base import Array
+from .._functions.conversion import asarray
+from .._functions.data_type import astype
+from .._functions.indexing import take
+from .._functions.joining import broadcast_to
+from .._functions.manipulation import reshape
+from .._functions.searching import where as select
 from .numpy_host import on_host, signature
 
 

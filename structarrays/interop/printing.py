@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from ..core import late
-from ..core.array import Array
-from ..core.dense import Dense
-from ..core.factored import Factored
-from ..core.flattening import parameters
-from ..core.text import array_text, inline, leaf_text, readable, size_text
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.array.flattening import parameters
+from .._core.dispatch import late
+from .._core.families.factored import Factored
+from .._core.text import array_text, inline, leaf_text, readable, size_text
 
 _SMALL = 12
 """Structured matrices up to this size are shown by `str` entry by entry."""

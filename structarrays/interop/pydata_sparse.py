@@ -14,8 +14,8 @@ except ImportError as error:
         f"structarrays.interop.pydata_sparse needs sparse: pip install structarrays[pydata-sparse] ({error})"
     ) from error
 
-from ..core.array import Array
-from ..structures.sparse import Sparse
+from .._core.array.base import Array
+from .._structures.sparse.array import Sparse
 from .sparse_arrays import as_sparse, check_format
 
 __all__ = ["from_sparse", "to_sparse"]

@@ -33,9 +33,9 @@ from pytensor.link.jax.dispatch import jax_funcify
 from pytensor.tensor.basic import Eye
 from pytensor.tensor.type import TensorType
 
-from ..core.array import Array
-from ..core.dtypes import as_dtype
-from ..functions.data_type import astype
+from .._core.array.base import Array
+from .._core.dtypes import as_dtype
+from .._functions.data_type import astype
 from ..transform.structured import structured
 
 __all__ = [

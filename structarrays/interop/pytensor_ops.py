@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core.array import Array
-from ..functions import linalg
-from ..functions.creation import asarray
+from .._core.array.base import Array
+from .._functions import linalg
+from .._functions.creation import asarray
 
 _x64 = jax.config.jax_enable_x64
 try:

@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
 
-from ..core.array import Array
-from ..core.dense import Dense
-from ..structures.banded import Banded, from_dia
-from ..structures.block_diagonal import BlockDiagonal
-from ..structures.sparse import Sparse
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._structures.banded.array import Banded, from_dia
+from .._structures.blocks.block_diagonal import BlockDiagonal
+from .._structures.sparse.array import Sparse
 from .linear_operators import check_matrix
 from .sparse_arrays import as_sparse, check_format
 

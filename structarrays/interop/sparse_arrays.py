@@ -4,18 +4,18 @@ import copy
 
 import numpy as np
 
-from ..core.array import Array
-from ..core.registry import Registry
-from ..functions.conversion import densified
-from ..structures.block import Block
-from ..structures.diagonal import Identity
-from ..structures.kronecker import Kronecker
-from ..structures.kronecker_sum import KroneckerSum
-from ..structures.product import Product
-from ..structures.sparse import Sparse, zero_sparse
-from ..structures.sparse_elementwise import _as_sparse, trimmed
-from ..structures.sparse_joins import has_sparse_form
-from ..structures.sum import Sum
+from .._core.array.base import Array
+from .._core.dispatch.registry import Registry
+from .._functions.conversion import densified
+from .._structures.banded.diagonal import Identity
+from .._structures.composite.block import Block
+from .._structures.composite.product import Product
+from .._structures.composite.sum import Sum
+from .._structures.kronecker.array import Kronecker
+from .._structures.kronecker.kronecker_sum import KroneckerSum
+from .._structures.sparse.array import Sparse, zero_sparse
+from .._structures.sparse.sparse_elementwise import _as_sparse, trimmed
+from .._structures.sparse.sparse_joins import has_sparse_form
 from .numpy_host import is_traced
 
 expanded = Registry("expanded")

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from ..core.dense import Dense
-from ..structures.banded import Banded, bands
-from ..structures.diagonal import Diagonal, Identity
-from ..structures.fill import Fill
+from .._core.array.dense import Dense
+from .._structures.banded.array import Banded, bands
+from .._structures.banded.diagonal import Diagonal, Identity
+from .._structures.fill.array import Fill
 
 SAMPLERS: dict[str, Callable] = {}
 """For each structure, by name, the function that `sample` calls."""

@@ -5,8 +5,8 @@ import itertools
 import jax.numpy as jnp
 import numpy as np
 
-from ..structures.block_banded import BlockBanded
-from ..structures.block_diagonal import BlockDiagonal
+from .._structures.blocks.block_banded import BlockBanded
+from .._structures.blocks.block_diagonal import BlockDiagonal
 from .arrays import SAMPLERS, dominant, sampler, with_background
 
 

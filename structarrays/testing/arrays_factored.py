@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from ..structures.diagonal import Diagonal
-from ..structures.low_rank import LowRank
-from ..structures.product import Product
-from ..structures.sum import Sum
-from ..structures.toeplitz import Toeplitz
-from ..structures.triangular import Triangular
+from .._structures.banded.diagonal import Diagonal
+from .._structures.composite.product import Product
+from .._structures.composite.sum import Sum
+from .._structures.low_rank.array import LowRank
+from .._structures.toeplitz.array import Toeplitz
+from .._structures.triangular.array import Triangular
 from .arrays import dominant, sampler
 
 

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from ..structures.diagonal import Diagonal
-from ..structures.kronecker import Kronecker
-from ..structures.kronecker_sum import KroneckerSum
+from .._structures.banded.diagonal import Diagonal
+from .._structures.kronecker.array import Kronecker
+from .._structures.kronecker.kronecker_sum import KroneckerSum
 from .arrays import dominant, sampler
 
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from ..structures.banded import Banded, tridiagonal
-from ..structures.block import Block
-from ..structures.diagonal import Diagonal
-from ..structures.fourier import Fourier
-from ..structures.householder import Householder
-from ..structures.inverse import Inverse
-from ..structures.low_rank import LowRank
+from .._structures.banded.array import Banded, tridiagonal
+from .._structures.banded.diagonal import Diagonal
+from .._structures.composite.block import Block
+from .._structures.composite.inverse import Inverse
+from .._structures.low_rank.array import LowRank
+from .._structures.orthonormal.fourier import Fourier
+from .._structures.orthonormal.householder import Householder
 from .arrays import dominant, sampler
 
 

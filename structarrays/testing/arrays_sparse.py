@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from ..structures.permutation import Permutation
-from ..structures.sparse import Sparse
+from .._structures.permutation.array import Permutation
+from .._structures.sparse.array import Sparse
 from .arrays import SAMPLERS, dominant, sampler, with_background
 
 

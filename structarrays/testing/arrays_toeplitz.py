@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..structures.circulant import Circulant
-from ..structures.hankel import Hankel
-from ..structures.toeplitz import Toeplitz
+from .._structures.toeplitz.array import Toeplitz
+from .._structures.toeplitz.circulant import Circulant
+from .._structures.toeplitz.hankel import Hankel
 from .arrays import SAMPLERS, sampler
 
 

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from ..structures.symmetric import Hermitian, Symmetric
-from ..structures.triangular import Triangular
+from .._structures.symmetric.array import Hermitian, Symmetric
+from .._structures.triangular.array import Triangular
 from .arrays import SAMPLERS, dominant, with_background
 
 

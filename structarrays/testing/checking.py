@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import jax
 import numpy as np
 
-from ..core.array import Array, is_array
-from ..core.recording import explain, record
+from .._core.array.base import Array, is_array
+from .._core.dispatch.recording import explain, record
 from .arrays import SAMPLERS, sampler, with_background
 from .case import Case
 from .cases import BATCHES, CASES, SIZES, operands

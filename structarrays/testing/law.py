@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..core.array import Array, is_array
-from ..core.factored import Factored
-from ..core.flattening import opened
+from .._core.array.base import Array, is_array
+from .._core.array.flattening import opened
+from .._core.families.factored import Factored
 from .case import Case
 
 ERRORS = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, NotImplementedError)

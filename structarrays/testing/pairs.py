@@ -5,10 +5,10 @@ python -m structarrays.testing.pairs        # writes docs/pairs.md
 
 from pathlib import Path
 
-from ..core.flattening import dynamic_classes
-from ..core.recording import explain, record
-from ..functions.elementwise import add, multiply
-from ..functions.linear_algebra import matmul
+from .._core.array.flattening import dynamic_classes
+from .._core.dispatch.recording import explain, record
+from .._functions.elementwise import add, multiply
+from .._functions.linear_algebra import matmul
 from . import STRUCTURES
 from .arrays import sample
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from ..core.array import Array
+from .._core.array.base import Array
 from .arrays import SAMPLERS, sample
 
 PROJECTIONS: dict[str, tuple[Callable, int]] = {}

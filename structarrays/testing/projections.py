@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from ..core.dense import Dense
-from ..structures.banded import Banded, bands
-from ..structures.block_banded import BlockBanded
-from ..structures.block_diagonal import BlockDiagonal
-from ..structures.circulant import Circulant
-from ..structures.diagonal import Diagonal, Identity
-from ..structures.fill import Fill
-from ..structures.hankel import Hankel
-from ..structures.permutation import Permutation
-from ..structures.sparse import Sparse
-from ..structures.symmetric import Hermitian, Symmetric
-from ..structures.toeplitz import Toeplitz
-from ..structures.triangular import Triangular
+from .._core.array.dense import Dense
+from .._structures.banded.array import Banded, bands
+from .._structures.banded.diagonal import Diagonal, Identity
+from .._structures.blocks.block_banded import BlockBanded
+from .._structures.blocks.block_diagonal import BlockDiagonal
+from .._structures.fill.array import Fill
+from .._structures.permutation.array import Permutation
+from .._structures.sparse.array import Sparse
+from .._structures.symmetric.array import Hermitian, Symmetric
+from .._structures.toeplitz.array import Toeplitz
+from .._structures.toeplitz.circulant import Circulant
+from .._structures.toeplitz.hankel import Hankel
+from .._structures.triangular.array import Triangular
 from .projecting import outside, projection
 
 

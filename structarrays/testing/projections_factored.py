@@ -8,18 +8,18 @@ import math
 
 import numpy as np
 
-from ..structures.block import Block
-from ..structures.diagonal import Diagonal
-from ..structures.fourier import Fourier
-from ..structures.householder import Householder
-from ..structures.inverse import Inverse
-from ..structures.kronecker import Kronecker
-from ..structures.kronecker_sum import KroneckerSum
-from ..structures.low_rank import LowRank
-from ..structures.permutation import Permutation
-from ..structures.product import Product
-from ..structures.sum import Sum
-from ..structures.toeplitz import Toeplitz
+from .._structures.banded.diagonal import Diagonal
+from .._structures.composite.block import Block
+from .._structures.composite.inverse import Inverse
+from .._structures.composite.product import Product
+from .._structures.composite.sum import Sum
+from .._structures.kronecker.array import Kronecker
+from .._structures.kronecker.kronecker_sum import KroneckerSum
+from .._structures.low_rank.array import LowRank
+from .._structures.orthonormal.fourier import Fourier
+from .._structures.orthonormal.householder import Householder
+from .._structures.permutation.array import Permutation
+from .._structures.toeplitz.array import Toeplitz
 from .projecting import projection
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from ..core.array import Array
-from ..core.recording import explain, record
+from .._core.array.base import Array
+from .._core.dispatch.recording import explain, record
 from .arrays import banded, sample, sampler, with_background
 from .case import Case, compiled
 from .cases import CASES

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..core.jax_internals.equations import CondCall as CondCall
-    from ..core.jax_internals.equations import ScanCall as ScanCall
-    from ..core.jax_internals.equations import UnrecognisedEquation as UnrecognisedEquation
-    from ..core.jax_internals.equations import WhileCall as WhileCall
+    from .._core.jax_internals.equations import CondCall as CondCall
+    from .._core.jax_internals.equations import ScanCall as ScanCall
+    from .._core.jax_internals.equations import UnrecognisedEquation as UnrecognisedEquation
+    from .._core.jax_internals.equations import WhileCall as WhileCall
     from .interpreter import Interpreter as Interpreter
 
 __all__ = ["CondCall", "Interpreter", "ScanCall", "UnrecognisedEquation", "WhileCall"]
@@ -19,7 +19,7 @@ def __getattr__(name):
 
         return Interpreter
     if name in __all__:
-        from ..core.jax_internals import equations
+        from .._core.jax_internals import equations
 
         return getattr(equations, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

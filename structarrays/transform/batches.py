@@ -5,7 +5,7 @@ import operator
 import jax
 import numpy as np
 
-from ..core.array import Array, is_array
+from .._core.array.base import Array, is_array
 
 
 def vmap_axes(tree, batch_size: int):

@@ -11,14 +11,14 @@ import operator
 import jax
 import jax.numpy as jnp
 
-from ..core import explicit
-from ..core.array import Array, is_array
-from ..core.batch import check_axis
-from ..core.flattening import map_parameters
-from ..core.operands import densify
-from ..core.sharing import jit
-from ..core.writes import DERIVATIVE
-from ..functions.manipulation import moveaxis
+from .._core.array.base import Array, is_array
+from .._core.array.flattening import map_parameters
+from .._core.array.operands import densify
+from .._core.array.sharing import jit
+from .._core.array.writes import DERIVATIVE
+from .._core.dispatch import explicit
+from .._core.families.batch import check_axis
+from .._functions.manipulation import moveaxis
 
 
 def grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool = False):

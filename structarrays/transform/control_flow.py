@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ..core.array import Array
-from ..core.contexts import densify
-from ..core.jax_internals.equations import (
+from .._core.array.base import Array
+from .._core.dispatch.contexts import densify
+from .._core.dispatch.recording import unrecorded
+from .._core.jax_internals.equations import (
     CheckpointCall,
     ClosedJaxpr,
     CondCall,
@@ -27,8 +28,7 @@ from ..core.jax_internals.equations import (
     jaxpr_as_fun,
     out_avals,
 )
-from ..core.recording import unrecorded
-from .constants import CONSTANTS, LU
+from .constant_patterns import CONSTANTS, LU
 from .rules import plain, rule
 from .widening import dense_target, fixed, join_targets, key, settled, settling, target_of, widened
 

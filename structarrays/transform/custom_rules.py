@@ -20,11 +20,11 @@ from jax import lax
 from jax.custom_derivatives import SymbolicZero
 from jax.scipy.sparse.linalg import cg
 
-from ..core.array import Array
-from ..core.dense import Dense
-from ..core.jax_internals.equations import CustomJvpCall, CustomVjpCall, Known, expansion, high_level_name
-from ..core.join import restrict
-from .constants import LU
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.families.join import restrict
+from .._core.jax_internals.equations import CustomJvpCall, CustomVjpCall, Known, expansion, high_level_name
+from .constant_patterns import LU
 from .control_flow import checkpoint, differentiating, structures_of
 from .interpreter import abstract
 from .rules import expanded, involved, is_special, plain, rule

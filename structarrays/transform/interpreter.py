@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import jax
 
-from ..core.jax_internals.equations import (
+from .._core.jax_internals.equations import (
     ClosedJaxpr,
     Literal,
     bind,
@@ -19,7 +19,7 @@ from ..core.jax_internals.equations import (
     live_equations,
     parts,
 )
-from ..kernels.flags import independent
+from .._numerics.flags import independent
 
 
 class Interpreter:

@@ -9,13 +9,13 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from ..core.array import Array
-from ..core.dense import Dense
-from ..core.jax_internals.equations import bind, is_recognised
-from ..core.operands import densify, strip_weak
-from ..core.recording import active_log
-from ..core.registry import FUNCTIONS
-from .constants import LAZY
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.array.operands import densify, strip_weak
+from .._core.dispatch.recording import active_log
+from .._core.dispatch.registry import FUNCTIONS
+from .._core.jax_internals.equations import bind, is_recognised
+from .constant_patterns import LAZY
 from .interpreter import Interpreter
 
 _SPECIAL = (Array, *LAZY)

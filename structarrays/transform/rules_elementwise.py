@@ -9,18 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.ad_checkpoint import checkpoint_name
 
-from ..core.array import Array
-from ..core.assumptions import carried_by_sum
-from ..core.contexts import strong_zeros_policy
-from ..core.dense import Dense
-from ..core.elementwise import absorbing_operands, elementwise
-from ..core.jax_internals.equations import Literal, bind, checkpoint_label, high_level_name, parameters
-from ..core.join import is_zero_outside, structure
-from ..core.operands import cast as cast_array
-from ..core.recording import active_log
-from ..core.registry import FUNCTIONS, Registry
-from ..functions.searching import where
-from .constants import CONSTANTS, LAZY, LU, Constant, Counter, Triangle, compared, counter
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.array.operands import cast as cast_array
+from .._core.assumptions import carried_by_sum
+from .._core.dispatch.contexts import strong_zeros_policy
+from .._core.dispatch.recording import active_log
+from .._core.dispatch.registry import FUNCTIONS, Registry
+from .._core.families.elementwise_rule import absorbing_operands, elementwise
+from .._core.families.join import is_zero_outside, structure
+from .._core.jax_internals.equations import Literal, bind, checkpoint_label, high_level_name, parameters
+from .._functions.searching import where
+from .constant_patterns import CONSTANTS, LAZY, LU, Constant, Counter, Triangle, compared, counter
 from .rules import array, call, cast, involved, is_special, rule, unwrapped
 from .widening import join_targets, settling, target_of, widened
 

@@ -6,8 +6,8 @@ Nothing of them is imported: a rule is found by the name of a primitive, and wha
 import jax
 import jax.numpy as jnp
 
-from ..core.jax_internals.equations import bind, parameters
-from .constants import CONSTANTS
+from .._core.jax_internals.equations import bind, parameters
+from .constant_patterns import CONSTANTS
 from .control_flow import linear_solve
 from .rules import plain, rule
 from .rules_elementwise import one_of

@@ -3,13 +3,13 @@
 import jax
 import jax.numpy as jnp
 
-from ..core.array import Array
-from ..core.assumptions import is_hermitian
-from ..core.jax_internals.equations import bind, inner_program, parameters, parts
-from ..core.operands import densify
-from ..functions.linalg_spectra import qr, svd
-from ..kernels.fft import between
-from .constants import LU
+from .._core.array.base import Array
+from .._core.array.operands import densify
+from .._core.assumptions import is_hermitian
+from .._core.jax_internals.equations import bind, inner_program, parameters, parts
+from .._functions.linalg.spectra import qr, svd
+from .._numerics.dense_fft import between
+from .constant_patterns import LU
 from .rules import array, call, cast, plain, rule, unwrapped
 
 
@@ -127,7 +127,7 @@ def _by_triangle(a: Array, lower: bool = True):
 
 @rule("numpy.lax_numpy.kron")
 def _kron_rule(interpreter, equation, a, b):
-    from ..structures.kronecker import Kronecker
+    from .._structures.kronecker.array import Kronecker
 
     if not (isinstance(a, Array) and isinstance(b, Array)) or (a.ndim, b.ndim) != (2, 2) or a.dtype.kind == "b":
         return NotImplemented

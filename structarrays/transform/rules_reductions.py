@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax.lax import Precision
 
-from ..core.array import Array
-from ..core.dtypes import kind_of
-from ..core.jax_internals.equations import parameters
+from .._core.array.base import Array
+from .._core.dtypes import kind_of
+from .._core.jax_internals.equations import parameters
 from .rules import array, call, cast, is_special, plain, rule
 
 

@@ -5,13 +5,13 @@ from jax import lax
 from jax import numpy as jnp
 from jax.lax import GatherScatterMode
 
-from ..core.array import Array
-from ..core.entries import elements_at, has_elements
-from ..core.jax_internals.equations import parameters
-from ..functions.joining import broadcast_to, concat, stack, unstack
-from ..functions.manipulation import tile
-from ..structures.fill import Fill
-from .constants import Constant, Triangle
+from .._core.array.base import Array
+from .._core.families.entries import elements_at, has_elements
+from .._core.jax_internals.equations import parameters
+from .._functions.joining import broadcast_to, concat, stack, unstack
+from .._functions.manipulation import tile
+from .._structures.fill.array import Fill
+from .constant_patterns import Constant, Triangle
 from .rules import array, call, involved, is_special, plain, rule, unwrapped
 
 

@@ -2,12 +2,12 @@
 
 import jax.numpy as jnp
 
-from ..core import join as core
-from ..core import late
-from ..core.array import Array
-from ..core.dispatch import function
-from ..core.errors import StructureError
-from ..core.recording import describe
+from .._core.array.base import Array
+from .._core.dispatch import late
+from .._core.dispatch.function import function
+from .._core.dispatch.recording import describe
+from .._core.errors import StructureError
+from .._core.families import join as core
 
 
 @function("x", "y")

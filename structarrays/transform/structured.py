@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..core import explicit
-from ..core.array import Array, is_array
-from ..core.dense import Dense
-from ..core.dispatch import is_hashable
-from ..core.recording import describe
-from ..kernels.flags import of_user
+from .._core.array.base import Array, is_array
+from .._core.array.dense import Dense
+from .._core.dispatch import explicit
+from .._core.dispatch.function import is_hashable
+from .._core.dispatch.recording import describe
+from .._numerics.flags import of_user
 
 _ARRAYS = (Array, jax.Array, np.ndarray, np.generic)
 

@@ -6,12 +6,12 @@ JAX. Targets are joined until they hold whatever may come, and values are widene
 
 import jax
 
-from ..core import explicit
-from ..core.array import Array
-from ..core.dense import Dense
-from ..core.operands import strip_weak
-from ..structures.banded import is_nothing
-from .constants import CONSTANTS, LU, Constant
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.array.operands import strip_weak
+from .._core.dispatch import explicit
+from .._structures.banded.array import is_nothing
+from .constant_patterns import CONSTANTS, LU, Constant
 from .rules import involved, is_special, plain
 from .structure import join
 

@@ -102,4 +102,4 @@ def test_what_is_registered_wrongly_is_named():
         del PROJECTIONS["Wrong"]
     with pytest.raises(ValueError, match="no array class"):
         structure_class("eye")
-    assert structure_class("structarrays.structures.banded:Banded") is sa.Banded
+    assert structure_class("structarrays._structures.banded.array:Banded") is sa.Banded

@@ -12,7 +12,7 @@ import pytest
 from special_cases import AT_HAND, SUITE, draw, load
 
 import structarrays as sa
-from structarrays.core.factored import Factored
+from structarrays._core.families.factored import Factored
 from structarrays.testing import PROJECTIONS, project
 from structarrays.testing.projecting import structure_class
 

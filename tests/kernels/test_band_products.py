@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structarrays.kernels import band_products, bands
-from structarrays.kernels.band_products import band_matmul
+from structarrays._numerics import bands
+from structarrays._structures.banded import band_products
+from structarrays._structures.banded.band_products import band_matmul
 
 
 def random_band(rng, shape, offsets, batch=()):

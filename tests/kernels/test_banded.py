@@ -7,7 +7,8 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 
-from structarrays.kernels import banded, banded_cholesky, banded_lu, banded_rows, bands
+from structarrays._numerics import banded_cholesky, banded_lu, banded_rows, bands
+from structarrays._numerics import banded_elimination as banded
 
 solve = jax.jit(banded.solve, static_argnums=(1, 2), static_argnames="positive_definite")
 slogdet = jax.jit(banded.slogdet, static_argnums=(1, 2))

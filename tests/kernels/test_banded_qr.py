@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from structarrays.kernels import banded_qr
+from structarrays._numerics import banded_qr
 
 DTYPES = (float, complex)
 

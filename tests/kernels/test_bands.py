@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from structarrays.kernels import bands
+from structarrays._numerics import bands
 
 # (shape, offsets): tall, wide, square; scattered, one-sided and full bands; nothing at all.
 MATRICES = [

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from structarrays.kernels import block_tridiagonal, cyclic_reduction
+from structarrays._numerics import cyclic_reduction
+from structarrays._structures.blocks import block_tridiagonal
 
 DTYPES = (float, complex)
 

@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from structarrays.kernels import creation, fft
+from structarrays._numerics import dense_creation as creation
+from structarrays._numerics import dense_fft as fft
 
 
 def test_creation_has_the_dtype_asked_for():

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from structarrays.kernels import banded, banded_rows, cyclic_reduction
+from structarrays._numerics import banded_elimination as banded
+from structarrays._numerics import banded_rows, cyclic_reduction
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2), static_argnames="positive_definite")

@@ -6,7 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from structarrays.kernels import determinants, linalg_dense
+from structarrays._numerics import dense_linalg as linalg_dense
+from structarrays._numerics import determinants
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])

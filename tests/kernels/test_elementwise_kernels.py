@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from structarrays.kernels import elementwise
+from structarrays._numerics import dense_elementwise as elementwise
 
 inf, nan, pi = math.inf, math.nan, math.pi
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from structarrays.kernels import linalg_dense, spectra
+from structarrays._numerics import dense_linalg as linalg_dense
+from structarrays._numerics import dense_spectra as spectra
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 

@@ -5,7 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from structarrays.kernels import ordering, searching, sets, sorting
+from structarrays._numerics import dense_searching as searching
+from structarrays._numerics import dense_sets as sets
+from structarrays._numerics import dense_sorting as sorting
+from structarrays._structures.permutation import ordering
 
 WITH_NAN = np.array([3.0, np.nan, 1.0, -np.inf, 1.0, np.nan, np.inf])
 

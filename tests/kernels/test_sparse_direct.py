@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse
 from sparse_matrices import laplacian, random_matrix
 
-from structarrays.kernels import host_calls, sparse_direct, sparse_inverse, sparse_systems
+from structarrays._numerics import host_calls
+from structarrays._structures.sparse import sparse_direct, sparse_inverse, sparse_systems
 
 N = 300
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from structarrays.kernels import statistical
+from structarrays._numerics import dense_statistical as statistical
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from structarrays.kernels.tall import transposed_product, transposed_products
+from structarrays._numerics.tall import transposed_product, transposed_products
 
 
 def values(rng, shape, dtype):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from structarrays.kernels import tridiagonal
+from structarrays._numerics import tridiagonal
 
 solve = jax.jit(tridiagonal.solve, static_argnames="positive_definite")
 

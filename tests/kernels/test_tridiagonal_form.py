@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from structarrays.kernels.tridiagonal_form import pivots, tridiagonal_form
+from structarrays._numerics.tridiagonal_form import pivots, tridiagonal_form
 
 
 def hermitian(n, dtype, batch=()):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core.factored import Factored, pays
+from structarrays._core.families.factored import Factored, pays
 from structarrays.testing import STRUCTURES, sample
 
 DEPTH = 5

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core.factored import Factored
+from structarrays._core.families.factored import Factored
 from structarrays.testing import CASES, STRUCTURES, Case, LawBroken, applies, check_law, dense_value, operands, sample
 from structarrays.testing.projecting import structure_class
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.structures import block_banded_solvers, sparse_solvers
+from structarrays._structures.blocks import block_banded_solvers
+from structarrays._structures.sparse import solvers as sparse_solvers
 
 
 @pytest.fixture(autouse=True)

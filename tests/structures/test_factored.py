@@ -9,8 +9,8 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
-from structarrays.core.factored import Factored
-from structarrays.core.flattening import parameters
+from structarrays._core.array.flattening import parameters
+from structarrays._core.families.factored import Factored
 from structarrays.testing import STRUCTURES, sample
 from structarrays.testing.projecting import structure_class
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.kernels.tall import transposed_product
-from structarrays.structures.khatri_rao import KhatriRao
+from structarrays._numerics.tall import transposed_product
+from structarrays._structures.low_rank.khatri_rao import KhatriRao
 from structarrays.testing import check_structure
 from structarrays.testing.arrays import SAMPLERS
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
-from structarrays.kernels import kronecker_determinants
+from structarrays._structures.kronecker import kronecker_determinants
 
 M, N = 3, 4
 FIRST, SECOND = np.array([2.0, 0.3, 0.1]), np.array([3.0, 0.5, 0.2, 0.1])

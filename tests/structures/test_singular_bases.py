@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.core.factored import Factored
-from structarrays.structures import estimates
+from structarrays._core.families.factored import Factored
+from structarrays._structures.composite import estimates
 from structarrays.testing import STRUCTURES, sample
 
 N = 60

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.kernels import low_rank as kernel
+from structarrays._numerics import low_rank_factors as kernel
 
 M, N = 120, 20
 

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse
 
 import structarrays as sa
-from structarrays.core.flattening import opened
-from structarrays.kernels import sparse_host
+from structarrays._core.array.flattening import opened
+from structarrays._structures.sparse import sparse_host
 from structarrays.testing import sample
 
 N = 10**6

@@ -13,8 +13,8 @@ import scipy.sparse.linalg
 from sparse_matrices import laplacian, random_matrix
 
 import structarrays as sa
-from structarrays.kernels import sparse_direct, sparse_inverse
-from structarrays.structures import sparse_solvers
+from structarrays._structures.sparse import solvers as sparse_solvers
+from structarrays._structures.sparse import sparse_direct, sparse_inverse
 
 N = 300
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)

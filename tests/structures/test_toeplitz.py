@@ -10,8 +10,8 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
-from structarrays.kernels import convolution
-from structarrays.kernels import toeplitz as kernel
+from structarrays._numerics import convolution
+from structarrays._numerics import toeplitz_entries as kernel
 from structarrays.testing import sample
 
 NAMES = ("Toeplitz", "Toeplitz, tridiagonal", "Toeplitz, lower", "Circulant", "Hankel")

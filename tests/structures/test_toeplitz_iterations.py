@@ -7,7 +7,8 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
-from structarrays.kernels import toeplitz_iterations, toeplitz_solvers
+from structarrays._structures.toeplitz import toeplitz_elimination as toeplitz_solvers
+from structarrays._structures.toeplitz import toeplitz_iterations
 
 pytestmark = pytest.mark.costly
 

@@ -9,8 +9,8 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
-from structarrays.kernels import toeplitz as layout
-from structarrays.kernels.toeplitz_products import product
+from structarrays._numerics import toeplitz_entries as layout
+from structarrays._structures.toeplitz.numerics import product
 
 
 def parts(rng, m, n, which, dtype=float):

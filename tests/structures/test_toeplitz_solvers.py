@@ -8,7 +8,7 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
-from structarrays.kernels import toeplitz_solvers as kernel
+from structarrays._structures.toeplitz import toeplitz_elimination as kernel
 
 pytestmark = pytest.mark.costly
 

@@ -9,7 +9,7 @@ import scipy.linalg
 import scipy.signal
 
 import structarrays as sa
-from structarrays.kernels import toeplitz_triangles as kernel
+from structarrays._structures.toeplitz import toeplitz_substitution as kernel
 
 pytestmark = pytest.mark.costly
 

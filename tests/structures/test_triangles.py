@@ -9,8 +9,9 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
-from structarrays.core.jax_internals import lapack
-from structarrays.kernels import triangles, triangular_products
+from structarrays._core.jax_internals import lapack
+from structarrays._numerics import packed_triangles as triangles
+from structarrays._structures.triangular import numerics as triangular_products
 from structarrays.testing import sample
 
 NAN = np.nan

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 import structarrays as sa
-from structarrays.structures.bandwidths import is_spread
+from structarrays._structures.banded.bandwidths import is_spread
 
 
 def matrix(rng, n, offsets):

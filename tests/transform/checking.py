@@ -9,7 +9,7 @@ import numpy as np
 from functions import FUNCTIONS, function
 
 import structarrays as sa
-from structarrays.core.array import Array
+from structarrays._core.array.base import Array
 from structarrays.testing import sample
 
 WAYS = ("eager", "jit", "grad", "vmap", "jvp")

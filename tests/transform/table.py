@@ -11,7 +11,7 @@ from checking import CORE, REQUIRES
 from functions import FUNCTIONS, SECTIONS, function
 
 import structarrays as sa
-from structarrays.core.array import Array
+from structarrays._core.array.base import Array
 from structarrays.testing import sample
 
 STRUCTURES = (

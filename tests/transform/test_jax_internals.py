@@ -12,9 +12,9 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive, primitives
 from primitives import DENSIFIES
 
 import structarrays as sa
-from structarrays.core.jax_internals import equations as internals
-from structarrays.core.jax_internals import forms
-from structarrays.core.jax_internals.programs import PROGRAMS, closed
+from structarrays._core.jax_internals import equations as internals
+from structarrays._core.jax_internals import forms
+from structarrays._core.jax_internals.jaxprs import PROGRAMS, closed
 from structarrays.transform import programs  # noqa: F401 (it registers the rules)
 from structarrays.transform.rules import STRUCTURED
 

@@ -1,0 +1,1 @@
+"""The base class of arrays: operators, writes and views, places on devices."""

@@ -1,0 +1,577 @@
+"""`Array`: the base class of every array, a handle on an immutable value (docs/semantics.md).
+
+A value is a pair ``(leaves, aux)``. The leaves are the parameters, which are the children of the pytree; ``aux`` is
+``(class, meta, assumptions)``: everything static. Flattening the pytree gives exactly this pair, so that a compiled
+call unpacks an array at the cost of one attribute (of constant indices see `flattening`). ``aux`` names the class once
+more, because a write may give a handle a value of another class: whoever reads the value in one go then has a class and
+parameters that belong together, whatever another thread does.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+import jax
+import numpy as np
+
+from ..dispatch import late
+from ..dispatch.recording import RECORDING, describe
+from ..dispatch.registry import FUNCTIONS
+from ..dtypes import check_available
+from ..errors import StructureError
+from ..families import pattern
+from ..families.entries import gather
+from . import writes
+from .conveniences import Conveniences
+from .flattening import parameters, register, unflatten
+from .placement import Placement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import ModuleType
+
+    from ..dispatch.function import Function
+    from ..jax_internals.traces import Origin
+    from ..typing import Assumptions, Aux, DTypeLike, InPlaceOperator, Leaves, Meta, Operand, Operator, Shape, Value
+    from .dense import Dense
+
+    A = TypeVar("A", bound="Array")
+
+when_defined: list[Callable[[type[Array]], object]] = []
+"""Called with each class of arrays that is defined from now on."""
+
+
+# How an operator takes its other operand, by exact type: `_FAST` goes straight into the compiled call, `_CAREFUL`
+# through the function's own checks (a Python integer may not fit a dtype, an eager kernel may serve), `_FOREIGN` gets its turn through
+# NotImplemented. `is_operand` decides once for each type; the look-up costs a twentieth of a microsecond.
+_FAST, _CAREFUL, _FOREIGN = 1, 2, 0
+_OPERANDS: dict[type, int] = {}
+
+COMPILED: dict[str, Callable[..., Any]] = {}
+"""The bare compiled call of each function of positional arrays, for the operators."""
+
+
+def _completed(result: Any) -> Array:
+    """The array of which a compiled call returned the parameters, since its indices are among them."""
+    from .sharing import complete
+
+    return cast("Array", complete(result, ()))
+
+
+_EQUALITY = ("equal", "not_equal")
+
+RETRIED = (TypeError, ValueError, OverflowError, NotImplementedError)
+"""What a compiled call raises for arguments that have to be looked at more closely."""
+
+
+def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
+    """The operator, the reflected operator and the in-place operator of a function of two arrays."""
+    operands = _OPERANDS
+
+    def forward(self: Array, other: Operand) -> Array:
+        if operands.get(type(other)) == _FAST == operands.get(type(self)) and not RECORDING and not writes.SHARED:
+            try:
+                result = COMPILED[name](self, other)
+                return result if isinstance(result, Array) else _completed(result)
+            except (KeyError, *RETRIED):
+                pass  # it is not compiled yet, or the function finds out what is wrong
+        writes.refuse_derivatives(name, self, other)
+        # Both are looked at, so that the next time it is known how either is taken.
+        known = is_operand(self) and is_operand(other)
+        if not known and name in _EQUALITY and isinstance(other, (list, tuple)):
+            # Python would say that they differ, whatever is in them.
+            raise TypeError(
+                f"{name}: x2 must be an array or a number, got {type(other).__name__}; use structarrays.asarray"
+            )
+        if not known:
+            return late.combine(name, self, other)
+        result = FUNCTIONS[name](self, other)
+        if name == "matmul" and isinstance(other, np.ndarray):
+            return late.as_called(result, sys._getframe(1))
+        return result
+
+    def reflected(self: Array, other: Operand) -> Array:
+        writes.refuse_derivatives(name, self)
+        return FUNCTIONS[name](other, self) if is_operand(other) else late.combine(name, other, self)
+
+    def in_place(self: Array, other: Operand) -> Any:
+        writes.refuse_derivatives(name, self, other)
+        if not is_operand(other):
+            return NotImplemented
+        with writes.LOCK:  # otherwise a write of another thread in between is lost
+            writes.assign_result(self, FUNCTIONS[name](self, other), name)
+        return self
+
+    return forward, reflected, in_place
+
+
+def _comparison(name: str) -> Operator:
+    """The operator of a comparison."""
+    return _operators(name)[0]
+
+
+class Array(Conveniences, Placement):
+    """The base class of all arrays of the namespace.
+
+    It cannot be instantiated; `asarray` makes arrays from what NumPy and JAX have, and each structure has a constructor
+    of its own. A subclass has ``__slots__ = ()`` (a write may change the class of a handle), and defines how its
+    parameters make a shape and a dense array; see the guide to structures of one's own.
+    """
+
+    __slots__ = ("__weakref__", "_link", "_origin", "_owned", "_value")
+
+    _value: Value
+    _owned: Value
+    _link: writes.Link
+    _origin: Origin  # the transformation of JAX that was running when the handle was made
+
+    __array_priority__ = 1000
+    __pandas_priority__ = 5000  # above the tables of pandas (4000), which else take a matrix for a list of rows
+    core_ndim: int = 2
+    """The number of trailing dimensions that the structure describes; the dimensions before them are batch."""
+    stores_entries: bool = False
+    """Whether the structure stores entries of a matrix beside a background, so that functions can be mapped over them."""
+    linear: bool = True
+    """Whether the dense value is a linear function of the parameters (docs/semantics.md)."""
+    full_size: bool = False
+    """Whether the parameters are as large as the dense form, so that to make it expands nothing."""
+    static_pattern: bool = True
+    """Whether class and static part say where the stored entries stand; else parameters do (coordinates, say), so that two
+    arrays of one structure need not store the same places."""
+    _index_parameters: slice | None = None
+    """Which parameters are indices, if any: with one dimension behind the batch, as the first of the other parameters. If they are
+    constant they are no leaves of the pytree; see `core.flattening`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__dict__" in cls.__dict__ or cls.__dict__.get("__slots__", None) != ():
+            raise TypeError(f"class {cls.__name__} must have __slots__ = (), since a write may change an array's class")
+        register(cls)
+        for tell in when_defined:
+            tell(cls)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        raise TypeError(
+            f"{cls.__name__} has no constructor; use structarrays.asarray or the constructor of a structure"
+        )
+
+    @classmethod
+    def _make(cls, leaves: Leaves, meta: Meta = None, assumptions: Assumptions = frozenset()) -> Self:
+        """The array of this class with these parameters, unchecked."""
+        return unflatten((cls, meta, assumptions), leaves)
+
+    if not TYPE_CHECKING:  # a type checker would take any name for an attribute
+
+        def __getattr__(self, name):
+            # Reached only when a slot is unset: a handle that owns its buffer keeps the value elsewhere until it is exposed.
+            if name == "_value":
+                return writes.expose(self)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _assuming(self, assumptions: Assumptions) -> Array:
+        """The same value with these assumptions."""
+        leaves, (cls, meta, _) = self._value
+        return unflatten((cls, meta, assumptions), leaves)
+
+    # ---- what a structure defines; all on values, so that a reader never mixes two -------------------------------
+
+    @staticmethod
+    def _shape(leaves: Leaves, meta: Meta) -> Shape:
+        """The full shape, from the parameters and the static part."""
+        raise NotImplementedError
+
+    def _dense(self) -> jax.Array:
+        """The dense value, batch dimensions included."""
+        raise NotImplementedError
+
+    def _map_leaves(self, function: Callable[[Any], Any]) -> Array:
+        """The same structure with every parameter mapped: for functions that act on the batch dimensions in front."""
+        leaves, (cls, meta, _) = self._value
+        return cls._make(tuple(None if leaf is None else function(leaf) for leaf in leaves), meta)
+
+    def _constant(self, core: int) -> jax.Array | None:
+        """The data of an array that is constant over the last `core` dimensions, with ones there; else None."""
+        return None
+
+    def _describe(self) -> tuple[list[str], bool]:
+        """What `repr` shows of the parameters: texts, among them the shape, and whether that is all there is to know."""
+        return [f"shape={self.shape}"], False
+
+    # A structure that stores entries defines these as well: `entries`, a tuple of parameters, and `background`.
+
+    background: jax.Array | None = None
+
+    if TYPE_CHECKING:
+
+        @property
+        def entries(self) -> tuple[jax.Array, ...]: ...
+
+    def _rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Array:
+        """The array of the same pattern with other entries and another background."""
+        raise NotImplementedError
+
+    def _free(self) -> Array:
+        """The same array in a structure of the same pattern where each stored entry has a parameter of its own."""
+        return self
+
+    @property
+    def _covers(self) -> bool:
+        """Whether the stored entries fill the whole core, so that there is no background and nothing absorbs."""
+        return False
+
+    def _closed_under(self, function: Function[Any], args: Sequence[Array]) -> bool:
+        """Whether an elementwise function of operands that this structure holds has a result that it holds; not so, for
+        some functions, where an entry stands at a second place with another value.
+        """
+        return True
+
+    def _positions(self) -> tuple[tuple[jax.Array, ...], ...]:
+        """Where the stored entries stand: for each of `entries` one integer array a core dimension, without the batch if
+        `static_pattern`, else with it; the place of an entry that fills several is any of them.
+        """
+        raise NotImplementedError
+
+    def _gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
+        """Dense data that broadcasts to the matrix, at the stored entries: one array for each of `entries`."""
+        batch_ndim = 0 if self.static_pattern else len(self.batch_shape)
+        return tuple(gather(data, where, batch_ndim) for where in self._positions())
+
+    def _bandwidths(self) -> tuple[int, int]:
+        """Of a matrix: ``(lower, upper)`` such that all is zero, structurally, but ``-lower <= j - i <= upper``."""
+        m, n = self.shape[-2:]
+        return max(0, m - 1), max(0, n - 1)
+
+    def _pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """What stands in the rectangles that intervals of rows ``(R, 2)`` and of columns ``(C, 2)`` make, none of them empty: one of
+        the kinds of `core.pattern` for each, ``(R, C)``. Ask by `pattern.pattern`.
+        """
+        return pattern.default(self, rows, columns)
+
+    @property
+    def _product_cost(self) -> int:
+        """Of a matrix: about how many multiplications its product with one column takes."""
+        stored: int = sum(leaf.size for leaf in parameters(self))
+        return stored // max(1, math.prod(self.shape[:-2]))
+
+    def _cast(self, dtype: DTypeLike) -> Array:
+        """The array with another dtype."""
+        convert = jax.lax.convert_element_type
+        background = None if self.background is None else convert(self.background, dtype)
+        return self._rebuild(tuple(convert(e, dtype) for e in self.entries), background)
+
+    @property
+    def solved_by_parts(self) -> bool:
+        """Whether solvers may fail for a regular matrix, since they solve for a part of it (beside a background: for the rest)."""
+        return self.stores_entries and self.background is not None
+
+    # ---- attributes --------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Shape:
+        """The shape, batch dimensions first."""
+        leaves, aux = self._value
+        return aux[0]._shape(leaves, aux[1])
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the elements."""
+        leaf: jax.Array = self._value[0][0]
+        return leaf.dtype
+
+    @property
+    def meta(self) -> Meta:
+        """The static part of the value, such as the offsets of a banded array."""
+        return self._value[1][1]
+
+    @property
+    def assumptions(self) -> Assumptions:
+        """What the user promised of this array; see `structarrays.assume`."""
+        return self._value[1][2]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, stored or not."""
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of the parameters: what is stored, not what the dense form would take."""
+        return sum(leaf.size * leaf.dtype.itemsize for leaf in parameters(self))
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def batch_shape(self) -> Shape:
+        """The dimensions before the core: the shape that every parameter carries in front."""
+        shape = self.shape
+        return shape[: len(shape) - self.core_ndim]
+
+    @property
+    def T(self) -> Array:
+        """The transpose of a matrix.
+
+        Raises
+        ------
+        ValueError
+            If the array does not have exactly two dimensions; `mT` transposes stacks of matrices.
+        """
+        if self.ndim != 2:
+            raise ValueError(f"x.T needs an array of two dimensions, got shape {self.shape}; use x.mT or permute_dims")
+        return late.matrix_transpose(self)
+
+    @property
+    def mT(self) -> Array:
+        """The transpose of each matrix of a stack."""
+        return late.matrix_transpose(self)
+
+    @property
+    def real(self) -> Array:
+        """The real part."""
+        return late.real(self) if self.dtype.kind == "c" else self
+
+    @property
+    def imag(self) -> Array:
+        """The imaginary part; zero for a real array."""
+        return late.imag(self) if self.dtype.kind == "c" else late.zeros_like(self)
+
+    # ---- conversions -------------------------------------------------------------------------------------------
+
+    def to_dense(self) -> Dense:
+        """The same array as `Dense`: an explicit request, to which the policy of `densify` does not apply."""
+        return late.to_dense(self)
+
+    def to_jax(self) -> jax.Array:
+        """The dense value as a `jax.Array`."""
+        return self.to_dense().data
+
+    def to_banded(self) -> Array:
+        """The same array as a `Banded` (which a `Diagonal` is), where its class and the shapes and offsets of its parts say that it is one.
+
+        Raises
+        ------
+        StructureError
+            If they don't.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> A = sa.tridiagonal([1.0], [2.0, 3.0], [4.0])
+        >>> sa.Kronecker(A, sa.eye(2)).to_banded().offsets
+        (-2, 0, 2)
+        """
+        raise StructureError(
+            f"to_banded: a {describe(self)} stores no diagonals, and is no Kronecker product or sum of such arrays"
+        )
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
+        if api_version is not None and api_version not in API_VERSIONS:
+            raise ValueError(f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}")
+        return sys.modules["structarrays"]
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        return late.to_numpy(self, dtype, copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return late.apply_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return late.apply_function(function, types, args, kwargs)
+
+    def _scalar(self, kind: str) -> Any:
+        if self.shape != ():
+            raise TypeError(f"only an array of zero dimensions can become a Python {kind}, got shape {self.shape}")
+        leaf = self.to_jax()
+        return leaf if isinstance(leaf, jax.core.Tracer) else np.asarray(leaf)[()]
+
+    def __bool__(self) -> bool:
+        if self.shape != ():
+            raise ValueError(
+                f"the truth value of an array of shape {self.shape} is ambiguous; use structarrays.any or structarrays.all"
+            )
+        return bool(self._scalar("bool"))
+
+    def __int__(self) -> int:
+        return int(self._real_scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._real_scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise TypeError(f"only an integer array of zero dimensions can be an index, got dtype {self.dtype}")
+        return operator.index(self._scalar("index"))
+
+    def _real_scalar(self, kind: str) -> Any:
+        if self.dtype.kind == "c":
+            raise TypeError(f"a complex array cannot become a Python {kind}; take xp.real(x) first")
+        return self._scalar(kind)
+
+    def __format__(self, spec: str) -> str:
+        if spec and self.shape == ():
+            return format(self._scalar("scalar").item(), spec)
+        try:
+            return format(str(self), spec)
+        except ValueError:
+            raise TypeError(
+                f"an array of shape {self.shape} cannot be written in the format {spec!r}, which is one for a number; "
+                "numpy.array2string(x, precision=2) writes arrays"
+            ) from None
+
+    def __repr__(self) -> str:
+        return late.to_repr(self.__copy__())
+
+    def __str__(self) -> str:
+        return late.to_str(self.__copy__())
+
+    def _repr_html_(self) -> str:
+        return late.to_html(self.__copy__())
+
+    def __reduce__(self) -> tuple[Callable[..., Array], tuple[Aux, Leaves]]:
+        whole = self.__copy__()
+        if whole.pieces > 1:  # the reader may have another number of devices
+            from .sharding import repadded
+
+            whole = repadded(whole, 1)
+        leaves, aux = whole._value
+        return _unpickle, (
+            tuple(aux),
+            tuple(leaf if isinstance(leaf, Array | None) else np.asarray(leaf) for leaf in leaves),
+        )
+
+    def __copy__(self) -> Array:
+        """Another handle on the same value. Code that reads several times reads the copy, since another thread may write in between."""
+        leaves, aux = self._value
+        return unflatten(aux, leaves)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Array:
+        return self.__copy__()
+
+    # ---- a container -------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("len() of an array of zero dimensions")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise TypeError("an array of zero dimensions cannot be iterated over")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self, value: Operand) -> bool:
+        return bool(late.any(late.equal(self, value)))
+
+    def __getitem__(self, key: Any) -> Array:
+        return late.getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        late.setitem(self, key, value)
+
+    # ---- operators ---------------------------------------------------------------------------------------------
+
+    __hash__ = None  # type: ignore[assignment]  # arrays can be written to
+
+    def __neg__(self) -> Array:
+        writes.refuse_derivatives("negative", self)
+        return late.negative(self)
+
+    def __pos__(self) -> Array:
+        writes.refuse_derivatives("positive", self)
+        return late.positive(self)
+
+    def __abs__(self) -> Array:
+        writes.refuse_derivatives("abs", self)
+        return late.abs(self)
+
+    def __invert__(self) -> Array:
+        return late.bitwise_invert(self)
+
+    def __round__(self, ndigits: int | None = None) -> Array:
+        return self.round(0 if ndigits is None else ndigits)
+
+    def __divmod__(self, other: Operand) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Operand) -> tuple[Any, Any]:
+        return other // self, other % self
+
+    __add__, __radd__, __iadd__ = _operators("add")
+    __sub__, __rsub__, __isub__ = _operators("subtract")
+    __mul__, __rmul__, __imul__ = _operators("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _operators("divide")
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _operators("floor_divide")
+    __mod__, __rmod__, __imod__ = _operators("remainder")
+    __pow__, __rpow__, __ipow__ = _operators("pow")
+    __matmul__, __rmatmul__, __imatmul__ = _operators("matmul")
+    __and__, __rand__, __iand__ = _operators("bitwise_and")
+    __or__, __ror__, __ior__ = _operators("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _operators("bitwise_xor")
+    __lshift__, __rlshift__, __ilshift__ = _operators("bitwise_left_shift")
+    __rshift__, __rrshift__, __irshift__ = _operators("bitwise_right_shift")
+    __eq__ = _comparison("equal")  # type: ignore[assignment]  # an array, where `object` has a bool
+    __ne__ = _comparison("not_equal")  # type: ignore[assignment]
+    __lt__, __le__ = _comparison("less"), _comparison("less_equal")
+    __gt__, __ge__ = _comparison("greater"), _comparison("greater_equal")
+
+
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+
+def _unpickle(aux: Aux, leaves: Leaves) -> Array:
+    for leaf in leaves:
+        if not isinstance(leaf, Array | None):
+            check_available(leaf.dtype, "pickle: the array contains")
+    x = unflatten(aux, tuple(x if isinstance(x, Array | None) else jax.numpy.asarray(x) for x in leaves))
+    check_available(x.dtype, "pickle: the array contains")  # the static part may name another dtype
+    return x
+
+
+_OPERAND_CLASSES = (Array, jax.Array, np.ndarray, np.generic, bool, int, float, complex)
+
+
+def _no_numbers(dtype: np.dtype) -> bool:
+    """Whether this is a dtype of objects, dates, texts, or with fields."""
+    return dtype.kind in "OMmSUT" or dtype.names is not None
+
+
+def is_array(value: object) -> bool:
+    """Whether a value is an array of ours, for `jax.tree` functions that are to see it whole."""
+    return isinstance(value, Array)
+
+
+def is_operand(value: Any) -> bool:
+    """Whether an operator or a function takes this value as an array or a scalar."""
+    cls = type(value)
+    known = _OPERANDS.get(cls)
+    if known is None:
+        known = _FOREIGN
+        foreign = isinstance(value, np.ma.MaskedArray) or (cls is np.ndarray and _no_numbers(value.dtype))
+        if isinstance(value, _OPERAND_CLASSES) and not foreign:
+            # A class that need not be linear in its parameters may be that of a derivative, which operators refuse.
+            fast = isinstance(value, jax.Array) or (
+                isinstance(value, Array) and cls.static_pattern and cls.linear is True
+            )
+            known = _FAST if fast else _CAREFUL
+        if cls is not np.ndarray:
+            _OPERANDS[cls] = known
+    return known != _FOREIGN

@@ -1,0 +1,122 @@
+"""`Dense`: an array that stores every element. It stands in the core, since everything can become one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..dispatch import late
+from ..families import pattern
+from .base import Array
+
+if TYPE_CHECKING:
+    from ..typing import DTypeLike, Leaves, Meta, Shape
+
+
+class Dense(Array):
+    """An array that stores every element: a `jax.Array` that can be written to.
+
+    Parameters
+    ----------
+    data : array_like
+        Anything that `asarray` takes.
+
+    Notes
+    -----
+    Basic indexing, iteration, transposition, `reshape`, `squeeze`, `expand_dims`, `moveaxis` and `flip` give views, as in
+    NumPy: a write through either is seen by both. A single element is an array of its own.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> x = sa.Dense([[1.0, 2.0], [3.0, 4.0]])
+    >>> row = x[0, :]
+    >>> row[1] = 9.0
+    >>> x
+    Dense([[1., 9.],
+           [3., 4.]], dtype=float64)
+    """
+
+    __slots__ = ()
+    core_ndim = 0
+
+    def __new__(cls, data: Any) -> Dense:
+        if isinstance(data, jax.core.Tracer):
+            return cls._make((data,))
+        return late.asarray(data).to_dense()
+
+    @staticmethod
+    def _shape(leaves: Leaves, meta: Meta) -> Shape:
+        shape: Shape = leaves[0].shape
+        return shape
+
+    @property
+    def shape(self) -> Shape:
+        """The shape."""
+        leaves, aux = self._value
+        return leaves[0].shape if aux[0] is Dense else aux[0]._shape(leaves, aux[1])
+
+    @property
+    def data(self) -> jax.Array:
+        """The elements as a `jax.Array`."""
+        data: jax.Array = self._value[0][0]
+        return data
+
+    def _dense(self) -> jax.Array:
+        return self.data
+
+    def _pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return pattern.everywhere(rows, columns, pattern.DENSE)
+
+    def _constant(self, core: int) -> jax.Array | None:
+        data = self.data
+        return data if all(n == 1 for n in data.shape[max(0, data.ndim - core) :]) else None
+
+    def _cast(self, dtype: DTypeLike) -> Dense:
+        return Dense._make((jax.lax.convert_element_type(self.data, dtype),))
+
+
+def parameter(value: Any, argument: str, name: str) -> jax.Array:
+    """An argument of a constructor as a `jax.Array`.
+
+    A structured matrix densifies under the policy of `densify`. A vector does not count, since only matrices lose structure.
+
+    Parameters
+    ----------
+    value : array_like
+        The argument.
+    argument, name : str
+        The names of the argument and of the constructor, for errors.
+
+    Raises
+    ------
+    TypeError
+        If `asarray` does not take the value.
+    """
+    if isinstance(value, Array):
+        structured = type(value) is not Dense and value.ndim > 1
+        value = (late.densified(value, f"{name}: {argument}") if structured else value).to_jax()
+    if isinstance(value, jax.Array):
+        return value
+    try:
+        return late.asarray(value).to_jax()
+    except TypeError as error:
+        raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
+
+
+def batch_shape_of(**shapes: Shape) -> Shape:
+    """The batch shape to which those of a constructor's arguments broadcast.
+
+    Raises
+    ------
+    ValueError
+        If they do not; it names the arguments.
+    """
+    try:
+        return jnp.broadcast_shapes(*shapes.values())
+    except ValueError:
+        named = ", ".join(f"{shape} of {argument}" for argument, shape in shapes.items())
+        raise ValueError(f"the batch shapes must broadcast, got {named}") from None

@@ -1,0 +1,363 @@
+"""Arrays as pytrees.
+
+The leaves of an array are its parameters, with one exception: indices that are constant belong to the static part of the pytree. They say
+where entries stand, as the offsets of a banded array do. So an optimiser, `jax.tree.map` and `jax.grad` see the entries of a sparse array
+and leave its coordinates alone. Indices stay leaves if they are traced, if each matrix of a stack has its own, or if they lie on a mesh.
+
+JAX relies on it that an array flattens to what JAX made it of. So an array remembers that (`FromConstants`), and the indices of an array
+that `jax.jit` returns with computed indices stay leaves (`Variable`), although they have values then. If a function of this library
+makes an array of these, its indices are constant.
+
+The compiled calls of this library get all parameters as arguments (`opened`): they compile once for all patterns of one size.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import SingleDeviceSharding
+
+from ..dispatch.contexts import ENTERED, apply
+from ..dispatch.tracing import compiling
+from ..jax_internals.traces import RUNNING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..typing import Assumptions, Aux, Leaves, Meta, Shape, Value
+    from .base import Array
+
+    A = TypeVar("A", bound="Array")
+
+T = TypeVar("T")
+
+_new = object.__new__
+
+dynamic_classes: set[type] = set()
+"""The classes whose `static_pattern` is false: functions look for eager kernels where an argument is one of them."""
+
+_opened_types: set[type] = {tuple, list}
+"""The same classes, and sequences, which may contain arrays: what `opened_arguments` looks at."""
+
+
+def unflatten(aux: tuple[type[A], Meta, Assumptions], leaves: Leaves) -> A:
+    """The array of a value; checks nothing, since the leaves may be tracers, shapes, or anything that JAX puts there."""
+    x = _new(aux[0])
+    x._value = (leaves, aux)
+    x._origin = RUNNING.value
+    return x
+
+
+def _flatten(x: Array) -> Value:
+    """The leaves and the static part of an array. JAX is about to look for compiled code, so it gets the policies of this task."""
+    if ENTERED:
+        apply()
+    return x._value
+
+
+Keyed = tuple[tuple[jax.tree_util.GetAttrKey, Any], ...]
+
+
+def _with_keys(leaves: Leaves, numbers: Sequence[int]) -> Keyed:
+    return tuple((jax.tree_util.GetAttrKey(f"parameter{i}"), leaf) for i, leaf in zip(numbers, leaves, strict=True))
+
+
+def _flatten_with_keys(x: Array) -> tuple[Keyed, Aux]:
+    leaves, aux = x._value
+    return _with_keys(leaves, range(len(leaves))), aux
+
+
+def register(cls: type[Array]) -> None:
+    """Register a class of arrays as a pytree."""
+    if not cls.static_pattern:
+        dynamic_classes.add(cls)
+        _opened_types.add(cls)
+    indexed = cls._index_parameters is not None
+    keyed: Any = _flatten_indexed_with_keys if indexed else _flatten_with_keys
+    back: Any = _unflatten_indexed if indexed else unflatten  # JAX gives a tuple, though its types say any iterable
+    jax.tree_util.register_pytree_with_keys(cls, keyed, back, _flatten_indexed if indexed else _flatten)
+
+
+# ---- constant indices -----------------------------------------------------------------------------------------------
+
+_digests: dict[int, tuple[weakref.ref[Any], bytes]] = {}
+
+
+def _digest(array: Any) -> bytes:
+    """A hash of the content of an array. Of an array of JAX, which nobody can change, it is computed once."""
+    if isinstance(array, np.ndarray):
+        return _content(array)
+    key = id(array)
+    known = _digests.get(key)
+    if known is not None and known[0]() is array:
+        return known[1]
+    digest = _content(array)
+    _digests[key] = weakref.ref(array, lambda _: _digests.pop(key, None)), digest
+    return digest
+
+
+def _content(array: Any) -> bytes:
+    return hashlib.blake2b(np.asarray(array).tobytes(), digest_size=16).digest()
+
+
+class Constant:
+    """An array of indices in the static part of a pytree: equal and hashed by content."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Constant:
+            return NotImplemented
+        one, two = self.array, other.array
+        return one is two or (one.shape == two.shape and one.dtype == two.dtype and _digest(one) == _digest(two))
+
+    def __hash__(self) -> int:
+        return hash(_digest(self.array))
+
+    def __repr__(self) -> str:
+        values = np.asarray(self.array)
+        return f"indices{values.tolist()}" if values.size <= 6 else f"indices(size={values.size}, hash={hash(self)})"
+
+    def __reduce__(self) -> tuple[type[Constant], tuple[np.ndarray]]:
+        return Constant, (np.asarray(self.array),)
+
+
+class Indexed(NamedTuple):
+    """The static part of an array with constant indices."""
+
+    aux: Aux
+    constants: tuple[Constant, ...]
+
+
+class Variable(tuple[Any, ...]):
+    """The static part ``(class, meta, assumptions)`` of an array whose indices are leaves."""
+
+    __slots__ = ()
+
+
+class FromConstants(tuple[Any, ...]):
+    """The static part ``(class, meta, assumptions)`` of an array that JAX made.
+
+    It has what JAX made the array of, and the parameters that came of it: they tell whether an array with this static part is that array.
+    """
+
+    origin: tuple[Leaves, Indexed]
+    made: Leaves
+
+
+def _constant(leaf: Any) -> Constant | None:
+    """Indices as a constant, if they have values, lie on one device, and belong to a single pattern.
+
+    Indices on a mesh stay leaves, since `jax.jit` would give each device all of them.
+    """
+    if _has_values(leaf):
+        return Constant(leaf)
+    known = _expanded.get(id(leaf))
+    return known[1] if known is not None and known[0]() is leaf else None
+
+
+_expanded: dict[int, tuple[weakref.ref[Any], Constant]] = {}
+
+
+def as_indices(values: Any, dtype: Any = None) -> Any:
+    """Indices as an array of JAX. They are constant also while JAX traces, unless they are traced."""
+    if isinstance(values, jax.core.Tracer):
+        return jnp.asarray(values, dtype)
+    with jax.ensure_compile_time_eval():
+        return jnp.asarray(values, dtype)
+
+
+def expand_indices(indices: Any, batch: Shape) -> Any:
+    """The same indices for each matrix of a stack. They stay constant if they are."""
+    if not batch:
+        return indices
+    expanded = jnp.broadcast_to(indices, (*batch, *indices.shape))
+    if _has_values(indices):
+        key = id(expanded)
+        _expanded[key] = weakref.ref(expanded, lambda _: _expanded.pop(key, None)), Constant(indices)
+    return expanded
+
+
+def _has_values(leaf: Any) -> bool:
+    """Whether a parameter has values, one dimension, and a single device."""
+    if isinstance(leaf, jax.Array):
+        return (
+            not isinstance(leaf, jax.core.Tracer) and leaf.ndim == 1 and isinstance(leaf.sharding, SingleDeviceSharding)
+        )
+    return isinstance(leaf, np.ndarray) and leaf.ndim == 1
+
+
+def _split(value: Value) -> tuple[tuple[int, ...], Leaves, Aux | Indexed]:
+    """The numbers of the parameters that are leaves, the leaves, and the static part of an array."""
+    leaves, aux = value
+    if isinstance(aux, FromConstants) and aux.made is leaves:
+        given, static = aux.origin
+        start, stop, _ = _span(aux[0]).indices(len(leaves))
+        return ((*range(start), *range(stop, len(leaves))) or (0,)), given, static
+    span = aux[0]._index_parameters
+    if span is not None and type(aux) is not Variable:
+        start, stop, _ = span.indices(len(leaves))
+        found = leaves[start:stop]
+        constants = tuple(filter(None, map(_constant, found)))
+        if len(constants) == len(found):
+            numbers = (*range(start), *range(stop, len(leaves)))
+            static = Indexed(aux, constants)
+            if not numbers:
+                return (0,), (_placeholder(found[0], found[0].shape[:-1]),), static
+            return numbers, leaves[:start] + leaves[stop:], static
+        aux = cast("Aux", Variable(aux))
+    return tuple(range(len(leaves))), leaves, aux
+
+
+def _flatten_indexed(x: Array) -> tuple[Leaves, Aux | Indexed]:
+    if ENTERED:
+        apply()
+    _, leaves, static = _split(x._value)
+    return leaves, static
+
+
+def _flatten_indexed_with_keys(x: Array) -> tuple[Keyed, Aux | Indexed]:
+    numbers, leaves, static = _split(x._value)
+    return _with_keys(leaves, numbers), static
+
+
+def _unflatten_indexed(static: Aux | Indexed, leaves: Leaves) -> Array:
+    if not isinstance(static, Indexed):
+        return unflatten(static, leaves)
+    aux, constants = static
+    leaves = tuple(leaves)  # `jax.export` gives a list
+    start, stop, _ = _span(aux[0]).indices(len(leaves) + len(constants))
+    has_placeholder = stop - start > len(constants)
+    first = leaves[0]
+    shape = first.shape if isinstance(first, jax.Array | np.ndarray | jax.ShapeDtypeStruct) else ()
+    batch = shape if has_placeholder else shape[:-1]
+    indices = tuple(_indices_for(first, constant.array, batch) for constant in constants)
+    made = indices if has_placeholder else leaves[:start] + indices + leaves[start:]
+    remembering: Any = FromConstants(aux)
+    remembering.origin, remembering.made = (leaves, static), made
+    x: Array = unflatten(remembering, made)
+    return x
+
+
+def _span(cls: type[Array]) -> slice:
+    span = cls._index_parameters
+    assert span is not None
+    return span
+
+
+def _indices_for(leaf: Any, indices: Any, batch: Shape) -> Any:
+    """Constant indices on the device of another parameter, for each matrix of a stack that `jax.vmap` or `jax.numpy.stack` made."""
+    if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+        where = leaf.sharding
+        moves = (
+            not isinstance(indices, jax.core.Tracer) and isinstance(indices, jax.Array) and indices.sharding != where
+        )
+        if moves and batch and not isinstance(where, SingleDeviceSharding):
+            return jax.device_put(jnp.broadcast_to(indices, (*batch, *indices.shape)), where)
+        if moves:
+            indices = jax.device_put(indices, where)
+    return expand_indices(indices, batch)
+
+
+def _placeholder(indices: Any, batch: Shape) -> Any:
+    """The leaf of an array that has no parameters but constant indices: `jax.vmap` and `jax.device_put` act on it.
+
+    Its value is never read. It is a zero, so that it adds nothing to the norm of a gradient.
+    """
+    if batch:
+        return jnp.zeros(batch, jnp.float32)
+    if isinstance(indices, jax.Array):
+        return _zero(indices.sharding if indices.committed else None)
+    return np.zeros((), np.float32)
+
+
+@functools.lru_cache(maxsize=64)
+def _zero(sharding: jax.sharding.Sharding | None) -> jax.Array:
+    with jax.ensure_compile_time_eval():  # the first call may be inside a trace
+        zero = jnp.zeros((), jnp.float32)
+        return zero if sharding is None else jax.device_put(zero, sharding)
+
+
+# ---- all parameters, indices among them --------------------------------------------------------------------------------
+
+
+class Opened:
+    """Stands for an array among the arguments of JAX's functions, which then see all of its parameters as leaves."""
+
+    __slots__ = ("barred", "x")
+
+    def __init__(self, x: Array, barred: bool = False) -> None:
+        self.x = x
+        self.barred = barred  # whether XLA must not compute with constant indices while it compiles
+
+
+def all_parameters(x: Array) -> Value:
+    """All parameters of an array, and its static part without a remark on the form of its indices."""
+    leaves, aux = x._value
+    return leaves, aux if type(aux) is tuple else cast("Aux", tuple(aux))
+
+
+def _flatten_opened(opened: Opened) -> Value:
+    leaves, aux = all_parameters(opened.x)
+    if opened.barred and aux[0]._index_parameters is not None:
+        start, stop, _ = aux[0]._index_parameters.indices(len(leaves))
+        leaves = leaves[:start] + tuple(map(barred, leaves[start:stop])) + leaves[stop:]
+    if dynamic_classes.isdisjoint(map(type, leaves)):
+        return leaves, aux
+    return tuple(_opened_argument(leaf, opened.barred) for leaf in leaves), aux
+
+
+_made: Any = unflatten  # what comes back are arrays
+jax.tree_util.register_pytree_node(Opened, _flatten_opened, _made)
+
+
+def opened_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments of a compiled call, for which constant indices are arguments, too."""
+    if _opened_types.isdisjoint(map(type, arguments)):
+        return arguments
+    compiles = compiling()
+    return tuple(_opened_argument(value, compiles) for value in arguments)
+
+
+def _opened_argument(value: Any, barred: bool) -> Any:
+    if type(value) in dynamic_classes:
+        return Opened(value, barred)
+    if isinstance(value, tuple | list):
+        make = getattr(type(value), "_make", type(value))  # named tuples have `_make`
+        return make(_opened_argument(v, barred) for v in value)
+    return value
+
+
+def barred(indices: Any) -> Any:
+    """Indices with which XLA does not compute while it compiles: to fold a sort of a hundred thousand constants takes it a minute."""
+    constant = not isinstance(indices, jax.core.Tracer) or _constant(indices) is not None
+    return jax.lax.optimization_barrier(indices) if constant and compiling() else indices
+
+
+def _is_dynamic(value: object) -> bool:
+    return type(value) in dynamic_classes
+
+
+def opened(tree: Any) -> Any:
+    """A pytree in which the leaves of each array are all of its parameters."""
+    return jax.tree.map(lambda x: Opened(x) if _is_dynamic(x) else x, tree, is_leaf=_is_dynamic)
+
+
+def parameters(tree: Any) -> list[Any]:
+    """All parameters of the arrays in a pytree, and its other leaves."""
+    return jax.tree.leaves(opened(tree))
+
+
+def map_parameters(function: Callable[[Any], Any], tree: T) -> T:
+    """The same pytree with all parameters of its arrays, and its other leaves, mapped."""
+    mapped: T = jax.tree.map(function, opened(tree))
+    return mapped

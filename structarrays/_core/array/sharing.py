@@ -1,0 +1,116 @@
+"""Results of compiled calls: a compiled call returns parameters and a static part, and the caller makes an array of them.
+
+Indices that a compiled call computes are constant for the caller; see `flattening`. A parameter of the result may be a parameter of an
+argument: the coordinates of a sparse array, or a factor of an array of low rank. The compiled call does not return it, and the result
+shares it with the argument.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from ..dispatch import explicit
+from .base import Array
+from .flattening import all_parameters, opened, opened_arguments, parameters, unflatten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..typing import Leaves
+
+
+class Incomplete:
+    """A result of a compiled call: its parameters, perhaps without those that are parameters of the arguments.
+
+    `static` is where to find each parameter (None if all are in `leaves`), the static part, and whether it belongs to a single array.
+    """
+
+    __slots__ = ("leaves", "static")
+
+    leaves: Leaves
+    static: tuple[tuple[int, ...] | None, Any, bool]
+
+
+def _made(static: tuple[tuple[int, ...] | None, Any, bool], leaves: Leaves) -> Incomplete:
+    result = Incomplete()
+    result.leaves, result.static = leaves, static
+    return result
+
+
+jax.tree_util.register_pytree_node(Incomplete, lambda result: (result.leaves, result.static), _made)
+
+
+def incomplete(result: Any, arrays: Sequence[Any]) -> Any:
+    """A result, inside a compiled call, without the parameters that it, or a part of it, has from these arrays."""
+    if not isinstance(result, Array):
+        return with_indices(result)
+    arrays = [x for x in arrays if isinstance(x, Array)]
+    flat = not any(isinstance(leaf, Array) for x in (result, *arrays) for leaf in x._value[0])
+    given = _parameters(arrays, flat)
+    places = {id(leaf): i for i, leaf in enumerate(given, -len(given)) if leaf is not None}
+    leaves, tree = all_parameters(result) if flat else jax.tree.flatten(opened(result))
+    new = tuple(leaf for leaf in leaves if id(leaf) not in places)
+    if len(new) == len(leaves):
+        return with_indices(result)
+    count = iter(range(len(new)))
+    sources = tuple(places[id(leaf)] if id(leaf) in places else next(count) for leaf in leaves)
+    return _made((sources, tree, flat), new)
+
+
+def with_indices(result: Any) -> Any:
+    """A result, inside a compiled call, such that its indices are constant outside."""
+    if isinstance(result, Incomplete) or not any(map(_has_indices, jax.tree.leaves(result, is_leaf=_has_indices))):
+        return result
+    if _has_indices(result):
+        leaves, aux = all_parameters(result)
+        return _made((None, aux, True), leaves)
+    parts, tree = jax.tree.flatten(opened(result))
+    return _made((None, tree, False), tuple(parts))
+
+
+def _has_indices(value: object) -> bool:
+    return isinstance(value, Array) and value._index_parameters is not None
+
+
+def complete(result: Any, arrays: Sequence[Any]) -> Any:
+    """The whole result, given the arrays of the call."""
+    if type(result) is not Incomplete:
+        return result
+    sources, tree, flat = result.static
+    leaves = result.leaves if sources is None else _chosen(sources)(result.leaves + _parameters(arrays, flat))
+    return unflatten(tree, leaves) if flat else tree.unflatten(leaves)
+
+
+@functools.cache
+def _chosen(sources: tuple[int, ...]) -> Callable[[Leaves], Leaves]:
+    """What picks these of a tuple, as a tuple: cheaper than a loop, in every eager call."""
+    return operator.itemgetter(*sources) if len(sources) > 1 else lambda leaves: tuple(leaves[i] for i in sources)
+
+
+def _parameters(arrays: Sequence[Any], flat: bool) -> Leaves:
+    """The parameters of arrays; where these hold arrays, so that they are not flat, the parameters of all of them."""
+    leaves: Leaves = ()
+    for x in arrays:
+        if isinstance(x, Array):
+            leaves += x._value[0] if flat else tuple(parameters(x))
+    return leaves
+
+
+def jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """`explicit.jit` of a function of arrays, for eager code: all parameters are arguments and results."""
+
+    @functools.wraps(function)
+    def with_all_parameters(*arguments: Any) -> Any:
+        return with_indices(function(*arguments))
+
+    compiled = explicit.jit(with_all_parameters, **options)
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> Any:
+        return complete(compiled(*opened_arguments(arguments)), ())
+
+    return call

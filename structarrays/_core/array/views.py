@@ -1,0 +1,98 @@
+"""Functions whose results are views, as in NumPy: a write through either array is seen by both (docs/semantics.md).
+
+Such a function moves elements and computes nothing, so it has an inverse. The two together are the lens between a base
+and its view, see `writes`: a write to the base is pushed through the function, a write to the view put back by the inverse.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from ..dispatch import explicit
+from ..dispatch.function import ArrayFunction, Function, _static
+from .base import Array
+from .dense import Dense
+from .writes import LOCK, make_view, store
+
+if TYPE_CHECKING:
+    from ..typing import Rule
+
+
+class _View(Function[Array]):
+    """What `ViewFunction` and its fast sibling have in common."""
+
+    def _declare(self, inverse: Callable[..., Any]) -> None:
+        self._inverse = explicit.jit(
+            lambda data, shape, static: inverse(data, shape, **dict(static)), static_argnums=(1, 2), inline=True
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Array:
+        """The function of one array; the result is a view where the array is a `Dense` handle, unless ``copy=True``."""
+        base = args[0] if args else None
+        if type(base) is not Dense or (kwargs and kwargs.get("copy")):
+            return super().__call__(*args, **kwargs)
+        value, rest = base._value, args[1:]
+        result = super().__call__(*args, **kwargs)
+        make_view(result, base, functools.partial(self._get, rest, kwargs), functools.partial(self._put, rest, kwargs))
+        if base._value is not value:  # another thread has written between the computation and the link
+            with LOCK:
+                store(result, ((result._link.get(base._value[0][0]),), (*result._value[1][:2], frozenset())))
+        return result
+
+    def _get(self, rest: tuple[Any, ...], kwargs: dict[str, Any], data: jax.Array) -> jax.Array:
+        result: jax.Array = super().__call__(data, *rest, **kwargs)._value[0][0]
+        return result
+
+    def _put(self, rest: tuple[Any, ...], kwargs: dict[str, Any], base: Dense, data: jax.Array) -> jax.Array:
+        bound = self.__signature__.bind(base, *rest, **kwargs)
+        bound.apply_defaults()
+        static = tuple((name, _static(value)) for name, value in list(bound.arguments.items())[1:])
+        result: jax.Array = self._inverse(data, base.shape, static)
+        return result
+
+
+class ViewFunction(_View):
+    """A function of one array and static arguments whose result is a view."""
+
+
+class ViewArrayFunction(_View, ArrayFunction[Array]):
+    """A function of one array and nothing else whose result is a view."""
+
+
+def view_function(
+    array: str, *, inverse: Callable[..., Any], prefix: str = "", rule: Rule | None = None
+) -> Callable[[Callable[..., Array]], _View]:
+    """Make the decorated code a function whose result is a view of its argument.
+
+    Parameters
+    ----------
+    array : str
+        The name of the one array parameter, which comes first; the others are static.
+    inverse : callable
+        ``inverse(data, shape, **static)``: the data of the base from that of the view, both `jax.Array`; `shape` is
+        the base's, `static` are all other arguments of the call.
+    prefix, rule
+        As for `function`.
+
+    Returns
+    -------
+    callable
+        The decorator.
+
+    Notes
+    -----
+    A handle of ours becomes a base; for a `jax.Array` or a NumPy array the result is an array of its own. With
+    ``copy=True`` it always is.
+    """
+
+    def decorate(define: Callable[..., Array]) -> _View:
+        plain = define.__code__.co_argcount == 1 and not define.__code__.co_kwonlyargcount
+        made = (ViewArrayFunction if plain else ViewFunction)(define, (array,), prefix=prefix, rule=rule)
+        made._declare(inverse)
+        return made
+
+    return decorate

@@ -1,0 +1,1 @@
+"""Functions of the namespace, the tables of their kernels, and what they record."""

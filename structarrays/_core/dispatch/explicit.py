@@ -1,0 +1,163 @@
+"""Meshes with explicit axes, which `jax.make_mesh` makes.
+
+There the type of an array says how the array is divided, and JAX asks each operation to keep to that: it slices only into even parts,
+and it refuses products whose result can be divided in several ways. The library computes as with axes of the type `Auto`, where XLA
+chooses. Only what goes in and what comes out has explicit types.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, use_abstract_mesh
+
+from ..._numerics.flags import are_defaults, independent
+from .tracing import compiling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from ..typing import Shape, Spec
+
+T = TypeVar("T")
+
+
+def explicit_names(mesh: Any) -> tuple[str, ...]:
+    """The axes of a mesh that are explicit."""
+    return tuple(name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind == AxisType.Explicit)
+
+
+def _mesh(leaves: Sequence[Any]) -> Any:
+    """The mesh with explicit axes on which one of these arrays lies, divided or not (`jax.vmap` may divide what is whole); or None."""
+    for leaf in leaves:
+        mesh = jax.typeof(leaf).sharding.mesh
+        if explicit_names(mesh):
+            return mesh
+    return None
+
+
+def automatic(function: Callable[..., T]) -> Callable[..., T]:
+    """Let a function of pytrees of arrays compute with axes of the type `Auto` where its arguments lie on explicit ones.
+
+    The results lie on the explicit axes again, divided as `propagation` finds. Call it while JAX traces; `jit` is for eager calls.
+    The function ignores JAX's flags about promotion, too.
+    """
+
+    @functools.wraps(function)
+    @independent
+    def computed(*args: Any) -> T:
+        leaves, tree = jax.tree.flatten(args)
+        mesh = _mesh(leaves)
+        if mesh is None:
+            return function(*args)
+        # Imported late: the parts of JAX that it needs take as long to import as this package.
+        from ..jax_internals import propagation
+
+        types = dict.fromkeys(explicit_names(mesh), AxisType.Auto)
+        result_tree: Any = None
+
+        def flat(*leaves: Any) -> list[Any]:
+            nonlocal result_tree
+            results, result_tree = jax.tree.flatten(function(*jax.tree.unflatten(tree, leaves)))
+            return results
+
+        with use_abstract_mesh(mesh.update_axis_types(types)):
+            inside = [jax.sharding.reshard(leaf, PartitionSpec()) for leaf in leaves]
+            program = jax.make_jaxpr(flat)(*inside)
+            results = [
+                jnp.asarray(x, v.aval.dtype)  # a constant need not be an array
+                for x, v in zip(propagation.jaxpr_as_fun(program)(*inside), program.jaxpr.outvars, strict=True)
+            ]
+            on_mesh = [bool(explicit_names(jax.typeof(leaf).sharding.mesh)) for leaf in leaves]
+            for i in propagation.constants(program.jaxpr, on_mesh):
+                # JAX would compile without the arguments, and not know the devices of the mesh.
+                results[i], _ = jax.lax.optimization_barrier((results[i], inside[on_mesh.index(True)]))
+        specs = propagation.result_specs(program.jaxpr, [_spec(leaf) for leaf in leaves])
+        placed = [
+            jax.sharding.reshard(x, NamedSharding(mesh, _even(spec, x.shape, mesh)))
+            for x, spec in zip(results, specs, strict=True)
+        ]
+        whole: T = jax.tree.unflatten(result_tree, placed)
+        return whole
+
+    return computed
+
+
+def call(function: Callable[..., T], *args: Any) -> T:
+    """The result of a function that computes as `automatic` says, outside of compiled functions, too."""
+    if _mesh(jax.tree.leaves(args)) is not None:
+        compiled: T = jit(function)(*args)
+        return compiled
+    return function(*args) if are_defaults() else independent(function)(*args)
+
+
+def is_automatic(mesh: Any) -> bool:
+    """Whether this code is run by `automatic`, for arrays on this mesh."""
+    current = jax.sharding.get_abstract_mesh()
+    return current.axis_names == mesh.axis_names and not explicit_names(current)
+
+
+def eval_shape(function: Callable[..., Any], *args: Any) -> Any:
+    """`jax.eval_shape` of a function that computes as `automatic` says."""
+    return jax.eval_shape(automatic(function), *args)
+
+
+def jit(function: Callable[..., Any], *, static_argnums: int | tuple[int, ...] = (), **options: Any) -> Any:
+    """`jax.jit` of a function that computes as `automatic` says."""
+    static = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+
+    @functools.wraps(function)
+    def computed(*args: Any) -> Any:
+        def of_arrays(*arrays: Any) -> Any:
+            rest = iter(arrays)
+            return function(*(value if i in static else next(rest) for i, value in enumerate(args)))
+
+        return automatic(of_arrays)(*(value for i, value in enumerate(args) if i not in static))
+
+    return jax.jit(computed, static_argnums=static_argnums, **options)
+
+
+def context(leaves: Sequence[Any]) -> AbstractContextManager[Any]:
+    """Return the context in which JAX differentiates an eager function of these arrays.
+
+    By arrays on explicit axes JAX does that only within `jax.set_mesh`.
+    """
+    meshes = [leaf.sharding.mesh for leaf in leaves if isinstance(getattr(leaf, "sharding", None), NamedSharding)]
+    mesh = next((mesh for mesh in meshes if isinstance(mesh, jax.sharding.Mesh) and explicit_names(mesh)), None)
+    if mesh is None or not jax.sharding.get_abstract_mesh().empty or compiling():
+        return contextlib.nullcontext()
+    return jax.set_mesh(mesh)
+
+
+def _spec(leaf: Any) -> Spec:
+    """For each dimension of an array the explicit axes along which it is divided."""
+    ndim: int = jax.typeof(leaf).ndim
+    spec: Spec = tuple(jax.typeof(leaf).sharding.spec)
+    return spec + (None,) * (ndim - len(spec))
+
+
+def _even(spec: Spec, shape: Shape, mesh: Any) -> PartitionSpec:
+    """A specification without the dimensions that do not divide evenly."""
+    return PartitionSpec(
+        *(along if n % devices_along(mesh, along) == 0 else None for n, along in zip(shape, spec, strict=True))
+    )
+
+
+def devices_along(mesh: Any, along: str | tuple[str, ...] | None) -> int:
+    """The number of pieces of a dimension that is divided along these axes of a mesh."""
+    names = () if along is None else (along,) if isinstance(along, str) else along
+    return math.prod(mesh.shape[name] for name in names)
+
+
+def _shortened(arrays: tuple[jax.Array, ...], lengths: tuple[int, ...], axis: int) -> tuple[jax.Array, ...]:
+    """The first elements of arrays along an axis, as many of each as its length says."""
+    return tuple(jax.lax.slice_in_dim(x, 0, n, axis=axis) for x, n in zip(arrays, lengths, strict=True))
+
+
+shortened = jit(_shortened, static_argnums=(1, 2), inline=True)

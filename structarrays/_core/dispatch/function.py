@@ -1,0 +1,588 @@
+"""Functions of the namespace: one compiled call each, and the kernel chosen while it is traced (docs/architecture.md).
+
+A public function is written as ordinary Python that checks its arguments and says what is computed::
+
+    @function("x1", "x2")
+    def matmul(x1, x2, /):
+        ...                                  # checks; raises for bad input
+        return matmul.dispatch(x1, x2)       # the kernel for these classes
+
+Calling it runs one `jax.jit` of that code, with arrays as pytrees and everything else static. So the checks and the
+search for the kernel happen when a combination of classes, shapes, dtypes and static arguments is seen for the first
+time; afterwards JAX's cache of compiled calls finds them, in about four microseconds altogether.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import operator
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._numerics.flags import are_defaults, independent
+from .. import dtypes
+from ..array.base import COMPILED, RETRIED, Array
+from ..array.dense import Dense
+from ..array.flattening import dynamic_classes, opened_arguments
+from ..array.operands import check_operand, densify, lift, strip_weak, to_dense, unsupported
+from ..array.sharding import beside, on_mesh, padded_for, pieces
+from ..array.sharing import complete, incomplete, with_indices
+from ..array.writes import SHARED
+from ..errors import DensifyError
+from . import explicit
+from .contexts import ENTERED, Caller, apply, caller, linalg_errors
+from .recording import RECORDING, active_log
+from .registry import FUNCTIONS, Registry, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..typing import Result, Rule, Static
+    from .recording import Log
+
+
+def _static(value: Any) -> Any:
+    """A static argument in hashable form."""
+    if isinstance(value, (list, tuple)):
+        return tuple(_static(v) for v in value)
+    if isinstance(value, np.ndarray):
+        return _static(value.tolist())
+    if isinstance(value, (Array, jax.Array)):
+        return operator.index(value)
+    return value
+
+
+_array_classes: list[type] = []
+
+
+def _array_class() -> type:
+    """The class of a concrete `jax.Array`: a look at the type is cheaper than an `isinstance` in every eager call."""
+    if not _array_classes:
+        with jax.ensure_compile_time_eval():  # the first call may be inside a trace
+            found = type(jnp.zeros(()))
+        if issubclass(found, jax.core.Tracer):  # that of an eager `shard_map` cannot be left
+            return type(None)
+        _array_classes.append(found)
+    return _array_classes[0]
+
+
+def _any_traced(values: Sequence[Any], exact: bool = False) -> bool:
+    """Whether an argument, or a parameter of one, is a tracer (a third of the cost of flattening them).
+
+    With `exact` the entries of arrays with indices may be traced, and other parameters that are no integers or booleans.
+    """
+    for value in values:
+        if isinstance(value, Array):
+            leaves, aux = value._value
+            span = aux[0]._index_parameters if exact else None
+            if _any_traced(leaves if span is None else leaves[span], exact):
+                return True
+        elif isinstance(value, jax.core.Tracer):
+            if not (exact and value.dtype.kind not in "biu"):
+                return True
+        elif isinstance(value, (tuple, list)) and _any_traced(value, exact):
+            return True
+    return False
+
+
+class _Plan(NamedTuple):
+    """The arguments of a call with so many positional ones and such keywords."""
+
+    static: tuple[str | None, ...]
+    """For each its name if it is static, None if it is an array."""
+    arrays: tuple[str, ...]
+    """The names of those that are arrays."""
+
+
+_NO_CONTEXT = contextlib.nullcontext()
+
+
+def _apart(values: Sequence[Any]) -> list[Any]:
+    """Arguments, and sequences of arguments, in which new handles on the same values replace the arrays."""
+    apart: list[Any] = []
+    for value in values:
+        if isinstance(value, Array):
+            value = value.__copy__()
+        elif isinstance(value, (tuple, list)):
+            parts = _apart(value)
+            make = getattr(type(value), "_make", type(value))  # named tuples have `_make`
+            value = make(parts)
+        apart.append(value)
+    return apart
+
+
+_FAILED = object()
+
+R = TypeVar("R", covariant=True)
+
+
+class Function(Registry[Any], Generic[R]):
+    """A function of the namespace: the standard's signature and docstring, and a registry of kernels.
+
+    Parameters
+    ----------
+    define : callable
+        The code: it gets arrays (as `Array`) and static arguments, checks them, and computes or dispatches.
+    arrays : tuple of str
+        The names of the parameters that are arrays; the others are static. A name with a star in front is a sequence
+        of arrays.
+    checked : str or None
+        For functions that return ``(result, ok)``: the message of the `numpy.linalg.LinAlgError` raised where `ok` is
+        false in an eager call.
+    prefix : str
+        The module of the namespace: ``"linalg."``, ``"fft."`` or nothing.
+    """
+
+    promotes = False
+    """Whether the arguments are promoted to one dtype, which a Python integer among them must fit."""
+
+    __wrapped__: Callable[..., Any]
+
+    def __init__(
+        self,
+        define: Callable[..., R],
+        arrays: tuple[str, ...],
+        *,
+        checked: str | None = None,
+        prefix: str = "",
+        rule: Rule | None = None,
+    ) -> None:
+        super().__init__(prefix + define.__name__)
+        functools.update_wrapper(self, define)
+        self.arrays = arrays
+        self.checked = checked
+        self.rule = rule
+        self.eager: Registry[Any] | None = None
+        self.eager_of_all = False
+        self._plans: dict[tuple[Any, ...], _Plan] = {}
+        FUNCTIONS[self.name] = cast("Function[Array]", self)  # what the core calls gives an array
+
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.__wrapped__)
+
+    @functools.cached_property
+    def _flags(self) -> frozenset[str]:
+        """The names of the parameters that are true or false."""
+        return frozenset(p.name for p in self.__signature__.parameters.values() if p.annotation in (bool, "bool"))
+
+    @functools.cached_property
+    def _jit(self) -> Any:
+        """The compiled call; made when it is first needed, since that takes a tenth of a millisecond."""
+        return explicit.jit(self._compiled, static_argnums=0, inline=True)
+
+    def _compiled(self, static: tuple[Any, ...], *arrays: Any) -> Any:
+        """What is compiled. Where parameters say where the entries stand, those that are handed through stay outside."""
+        result = self._trace(static, *arrays)
+        count = pieces(arrays)
+        if count > 1:
+            result = padded_for(result, count)
+        return with_indices(result) if dynamic_classes.isdisjoint(map(type, arrays)) else incomplete(result, arrays)
+
+    def __repr__(self) -> str:
+        return f"<function structarrays.{self.name}{self._signature_text()}>"
+
+    def __reduce__(self) -> tuple[Callable[[str], Function[Any]], tuple[str]]:
+        return _function_by_name, (self.name,)
+
+    def eager_kernel(
+        self,
+        *classes: type,
+        when: Callable[..., bool] | None = None,
+        of_all: bool = False,
+        traced: bool = False,
+        always: Callable[..., bool] | None = None,
+        before: str | Sequence[str] = (),
+    ) -> Callable[[Run], Run]:
+        """Register a kernel that runs outside of the compiled call, on the arguments as they are.
+
+        For results whose shape depends on values, of structures whose pattern does (`Array.static_pattern` is false). The
+        kernel gets the arguments of the call, and returns NotImplemented to leave it to the compiled one.
+
+        Parameters
+        ----------
+        *classes : type
+            The class of each array argument.
+        when : callable, optional
+            A predicate on the same arguments as the kernel; with `traced` on traced ones, too.
+        of_all : bool
+            Whether structures with static patterns are served, too: then every eager call of this function looks for it.
+        traced : bool
+            Whether it also takes arguments with traced floating-point parameters, so that an eager derivative sees the
+            same pattern; what the pattern hangs on is known in any case.
+        always : callable, optional
+            A predicate on the arguments for which the kernel needs no values at all, so that everything may be traced.
+        before : str or sequence of str, optional
+            As of `kernel`.
+        """
+        if self.eager is None:
+            self.eager = Registry(self.name)
+        self.eager_of_all |= of_all
+
+        def serves(*arrays: Any, **static: Any) -> bool:
+            if always is not None and always(*arrays, **static):
+                return True
+            if traced and when is not None and not when(*arrays, **static):
+                return False  # asked first: it costs less than a look at all parameters
+            return not _any_traced(arrays, exact=traced) and (traced or when is None or when(*arrays, **static))
+
+        return self.eager._registering(classes, serves, before, sys._getframe(1).f_code.co_filename)
+
+    def _eagerly(self, eager: Registry[Any], arrays: Sequence[Any], static: Static) -> Result:
+        """The result of the eager kernel for these arguments, or NotImplemented."""
+        arrays = _apart(arrays)  # a kernel reads several times, and another thread may write in between
+        shared = on_mesh(arrays)
+        if not all(leaf.is_fully_addressable for leaf in shared):
+            return NotImplemented  # no process has all of the values
+        kernel = eager.choose(arrays, static)
+        if kernel is None:
+            return NotImplemented
+        log = active_log() if RECORDING else None
+        run = kernel.run if are_defaults() else independent(kernel.run)
+        if log is None:
+            result = run(*arrays, **static)
+        else:
+            with log.event(self.name, arrays, f"eager kernel {kernel}") as event:
+                result = run(*arrays, **static)
+            if result is NotImplemented:
+                log.events.remove(event)
+            else:
+                result = event.finish(result)
+        return beside(result, shared) if shared and result is not NotImplemented else result
+
+    # ---- the call ------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
+        shape = (len(args), *kwargs)
+        plan = self._plans.get(shape)
+        if plan is None:
+            plan = self._plans[shape] = self._plan(args, kwargs)
+        static: list[Any] = []
+        types: list[type] = []
+        arrays: list[Any] = []
+        for name, value in zip(plan.static, (*args, *kwargs.values()), strict=True):
+            if name is None:
+                arrays.append(value)
+            else:
+                static.append(value)
+                types.append(type(value))
+        if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
+            result: R = self._eagerly(self.eager, arrays, dict(zip(filter(None, plan.static), static, strict=True)))
+            if result is not NotImplemented:
+                return result
+        # The types belong to the key of the compiled call: 1, 1.0 and True are equal, and so are None and NumPy's
+        # float64, but they are not the same argument.
+        return self._run((shape, tuple(types), *static), arrays)
+
+    def _run(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
+        if SHARED or ENTERED:
+            arrays = self._prepared(arrays)
+        if RECORDING and active_log() is not None:
+            return self._recorded(static, arrays)
+        try:
+            with self._attempt(arrays):
+                result: Any = complete(self._jit(static, *opened_arguments(arrays)), arrays)
+        except RETRIED:
+            # Not repaired right here, or the error of the second call would be chained to that of the first.
+            result = _FAILED
+        if result is _FAILED:
+            # Either JAX cannot take an argument as it stands, or the code raised: the second call tells.
+            static, arrays = self._repair(static, arrays)
+            try:
+                result = complete(self._jit(static, *opened_arguments(arrays)), arrays)
+            except (NotImplementedError, TypeError) as error:
+                self._explain(error, static, arrays)
+                raise
+        whole: R = result if self.checked is None else self._verified(result, static, arrays)
+        return whole
+
+    def _plan(self, args: Sequence[Any], kwargs: dict[str, Any]) -> _Plan:
+        try:
+            self.__signature__.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}; its signature is {self.name}{self._signature_text()}") from None
+        parameters = self.__signature__.parameters
+        arrays = {name.lstrip("*") for name in self.arrays}
+        positional = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        more = (f"argument {i + 1}" for i in range(len(positional), len(args)))  # of ``*args``, all arrays
+        names = (*positional[: len(args)], *more, *kwargs)
+        static = [name for name in names if name in parameters and name not in arrays]
+        arguments = tuple(name for name in names if name not in static)
+        return _Plan(tuple(name if name in static else None for name in names), arguments)
+
+    def _signature_text(self) -> str:
+        """The signature, with the classes of the namespace by their names alone."""
+        return re.sub(r"\bstructarrays\.[\w.]*\.", "", str(self.__signature__))
+
+    def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
+        """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""
+        fixed = (*static[:2], *map(_static, static[2:]))
+        try:
+            hash(fixed)
+        except TypeError:
+            bad = next(v for v in fixed[2:] if not is_hashable(v))
+            raise TypeError(
+                f"{self.name}: a static argument has type {type(bad).__name__}, which is not allowed"
+            ) from None
+        good: list[Any] = []
+        for name, value in zip(self._names(static, len(arrays)), arrays, strict=True):
+            if isinstance(value, (list, tuple)) and self._takes_sequence(name):
+                good.append(tuple(self._operand(v, f"{name}[{j}]") for j, v in enumerate(value)))
+            else:
+                good.append(value if value is None and self._is_optional(name) else self._operand(value, name))
+        if self.promotes:
+            strong = [v.dtype for v in good if hasattr(v, "dtype")]
+            good = [_python_integer(v, strong, self.name) if type(v) is int else v for v in good]
+        return fixed, good
+
+    def _names(self, static: tuple[Any, ...], count: int) -> list[str]:
+        """What so many operands are called in messages."""
+        plan = self._plans.get(static[0]) if static else None
+        names = list(plan.arrays) if plan else [name.lstrip("*") for name in self.arrays]
+        return [*names[:count], *(f"argument {i + 1}" for i in range(len(names), count))]
+
+    def _explain(self, error: Exception, static: tuple[Any, ...], arrays: Sequence[Any]) -> None:
+        """Raise the error that names the operand, where LAPACK has no routine for its dtype."""
+        for name, value in zip(self._names(static, len(arrays)), arrays, strict=True):
+            if (
+                isinstance(value, Array | jax.Array)
+                and dtypes.is_half(value.dtype)
+                and re.search("Unsupported dtype|does not accept dtype", str(error))  # JAX 0.12 says the latter
+            ):
+                raise unsupported(self.name, name, value.dtype) from error
+
+    def _takes_sequence(self, name: str) -> bool:
+        return f"*{name}" in self.arrays
+
+    def _is_optional(self, name: str) -> bool:
+        parameter = self.__signature__.parameters.get(name)
+        return parameter is not None and parameter.default is None
+
+    def _operand(self, value: Any, argument: str) -> Any:
+        check_operand(value, self.name, argument)
+        return dtypes.native(value)
+
+    def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
+        """The definition on arrays, its results without weak types."""
+        count, *names = static[0]
+        next_static, next_array = iter(static[2:]), iter(arrays)
+        plan = self._plans[static[0]]
+        for argument, value in zip(filter(None, plan.static), static[2:], strict=True):
+            if argument in self._flags and not isinstance(value, (bool, int, np.bool_)):
+                raise TypeError(f"{self.name}: {argument} must be True or False, got {value!r}")
+        operands = iter(plan.arrays)
+        args = [
+            self._lift(next(next_array), next(operands)) if name is None else next(next_static) for name in plan.static
+        ]
+        result = self.__wrapped__(*args[:count], **dict(zip(names, args[count:], strict=True)))
+        return jax.tree.map(strip_weak, result)
+
+    def _lift(self, value: Any, name: str) -> Any:
+        if value is None and self._is_optional(name):
+            return value
+        if isinstance(value, (list, tuple)) and self._takes_sequence(name):
+            return tuple(lift(v) for v in value)
+        return lift(value, name)  # raises for a list of numbers, of which JAX makes a tuple of scalars
+
+    def _verified(self, result: tuple[R, Any], static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
+        whole, ok = result
+        if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
+            return self._once_more(static, arrays)
+        return whole
+
+    def _prepared(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments of a call, once several threads write or a policy has been set. JAX gets the policies of this task, since it flattens no
+        array of this library if there is none among the arguments.
+        """
+        if ENTERED:
+            apply()
+        return tuple(_apart(arrays)) if SHARED else tuple(arrays)
+
+    def _attempt(self, arrays: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
+        """The context of a first attempt: compiled code contains no fallback to the dense form if `_once_more` follows."""
+        x = arrays[0] if arrays and self.checked is not None else None
+        if not isinstance(x, Array) or not x.solved_by_parts or _any_traced(arrays):
+            return _NO_CONTEXT
+        falls_back = linalg_errors.value == "raise"
+        context: contextlib.AbstractContextManager[None] = caller(
+            Caller(falls_back=falls_back, is_constant=True, is_eager=falls_back)
+        )
+        return context
+
+    def _once_more(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
+        """After a failed factorisation: a sum, say, may be regular although the term by which it was solved is not. So its dense
+        form is tried, if the policy allows one.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If there is none to try, or it fails as well.
+        """
+        x = arrays[0]
+        if isinstance(x, Array) and x.solved_by_parts:
+            try:
+                x = densify(x, self.name)
+            except DensifyError as error:
+                self._raise(f"; its dense form was not tried:\n{error}")
+            return self._run(static, [x, *arrays[1:]])
+        self._raise()
+
+    def _raise(self, why: str = "") -> NoReturn:
+        raise np.linalg.LinAlgError(f"{self.name}: {self.checked}{why}")
+
+    def _recorded(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
+        from .recording import recorded_call
+
+        static, arrays = self._repair(static, arrays)
+        with self._attempt(arrays):
+            result: Any = recorded_call(self, static, arrays)
+        whole: R = result if self.checked is None else self._verified(result, static, arrays)
+        return whole
+
+    # ---- the dispatch, while tracing -----------------------------------------------------------------------------
+
+    def dispatch(self, *args: Array, **static: Any) -> Result:
+        """The result of the kernel for these arrays' classes; else of the family's rule; else of the dense kernel."""
+        log = active_log()
+        kernel = self.choose(args, static)
+        if kernel is not None:
+            if log is None:
+                return kernel.run(*args, **static)
+            with log.event(self.name, args, f"kernel {kernel}") as event:
+                return event.finish(kernel.run(*args, **static))
+        if self.rule is not None:
+            result = self._by_rule(self.rule, log, args, static)
+            if result is not NotImplemented:
+                return result
+        # Where another operand is dense and of the same shape, nothing larger is allocated than there is already.
+        shapes = {x.shape for x in args if type(x) is Dense}
+        dense = tuple(to_dense(x) if x.shape in shapes else densify(x, self.name) for x in args)
+        kernel = self.choose(dense, static)
+        if kernel is None:
+            raise TypeError(f"{self.name} has no kernel for {', '.join(type(x).__name__ for x in args)}")
+        return kernel.run(*dense, **static)
+
+    def _by_rule(self, rule: Rule, log: Log | None, args: Sequence[Array], static: Static) -> Result:
+        if log is None:
+            return rule(self, args, static)
+        with log.event(self.name, args, f"rule of {rule.__name__}") as event:
+            result = rule(self, args, static)
+        if result is NotImplemented:
+            log.events.remove(event)
+            return result
+        return event.finish(result)
+
+
+def is_hashable(value: object) -> bool:
+    """Whether a value can be static in a compiled call."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _python_integer(value: int, strong: Sequence[np.dtype], name: str) -> Any:
+    """A Python integer that JAX cannot take as it stands, in the dtype of the arrays beside it.
+
+    Raises
+    ------
+    OverflowError
+        If it does not fit.
+    """
+    if strong:
+        dtype = dtypes.promote(*strong)
+        if dtype.kind in "iu":
+            try:
+                return dtype.type(value)
+            except OverflowError:
+                raise OverflowError(f"{name}: the Python integer {value} does not fit into {dtype}") from None
+        if dtype.kind not in "b":
+            return dtype.type(value).real  # a real number beside complex ones, too: what is Hermitian stays so
+    return value
+
+
+def _function_by_name(name: str) -> Function[Any]:
+    return FUNCTIONS[name]
+
+
+class ArrayFunction(Function[R]):
+    """A function of positional arrays and nothing else: the fastest call."""
+
+    @functools.cached_property
+    def _fast(self) -> Callable[..., Any]:
+        """The compiled call without static arguments, where the operators find it."""
+        COMPILED[self.name] = explicit.jit(functools.partial(self._compiled, ()), inline=True)
+        return COMPILED[self.name]
+
+    def __call__(self, *arrays: Any, **unknown: Any) -> R:
+        if unknown:
+            self._plan(arrays, unknown)  # raises: there are none by name
+        if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
+            result: R = self._eagerly(self.eager, arrays, {})
+            if result is not NotImplemented:
+                return result
+        if SHARED or ENTERED:
+            arrays = self._prepared(arrays)
+            if RECORDING and active_log() is not None:
+                return self._careful(*arrays)
+        try:
+            result = complete(self._fast(*opened_arguments(arrays)), arrays)
+            return result
+        except RETRIED:
+            pass
+        return self._careful(*arrays)
+
+    def _careful(self, *arrays: Any) -> R:
+        self._plan(arrays, {})  # raises for a wrong number of arguments
+        _, repaired = self._repair((), arrays)
+        return self._run((), repaired)
+
+    def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
+        return jax.tree.map(strip_weak, self.__wrapped__(*map(lift, arrays)))
+
+
+class CheckedArrayFunction(ArrayFunction[R]):
+    """A function of positional arrays whose compiled call returns a flag beside the result."""
+
+    def __call__(self, *arrays: Any, **unknown: Any) -> R:
+        if unknown:
+            self._plan(arrays, unknown)
+        if SHARED or ENTERED:
+            arrays = self._prepared(arrays)
+            if RECORDING and active_log() is not None:
+                return self._careful(*arrays)
+        try:
+            result: R
+            with self._attempt(arrays):
+                result, ok = complete(self._fast(*opened_arguments(arrays)), arrays)
+        except RETRIED:
+            ok = _FAILED
+        if ok is _FAILED:
+            return self._careful(*arrays)
+        # Reading the flag is a fifth of the price of a small solve, so nothing more than that happens here.
+        if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
+            return self._once_more((), arrays)
+        return result
+
+
+def function(
+    *arrays: str, checked: str | None = None, prefix: str = "", rule: Rule | None = None
+) -> Callable[[Callable[..., R]], Function[R]]:
+    """Make the decorated code a `Function`; the arguments are those of the class."""
+
+    def decorate(define: Callable[..., R]) -> Function[R]:
+        code = define.__code__
+        names = code.co_varnames[: code.co_argcount]
+        plain = code.co_posonlyargcount == code.co_argcount and not code.co_kwonlyargcount and set(names) <= set(arrays)
+        kind = (CheckedArrayFunction if checked else ArrayFunction) if plain else Function
+        return kind(define, arrays, checked=checked, prefix=prefix, rule=rule)
+
+    return decorate

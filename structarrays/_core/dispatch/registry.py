@@ -1,0 +1,226 @@
+"""The table of kernels behind a function, and how the right one is found."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from ..array.base import Array
+    from .function import Function
+
+Result = TypeVar("Result", covariant=True)
+Run = TypeVar("Run", bound=Callable[..., Any])
+
+FUNCTIONS: dict[str, Function[Array]] = {}
+"""Every function of the namespace by its qualified name (``"add"``, ``"linalg.solve"``), for `Array`'s operators, which
+stand below the functions in the order of imports."""
+
+
+class Kernel(NamedTuple, Generic[Result]):
+    """One implementation of a function.
+
+    Attributes
+    ----------
+    classes : tuple of type
+        The classes that it serves.
+    when : callable or None
+        The static condition under which it does.
+    run : callable
+        The code.
+    before : tuple of str
+        The names of the kernels for the same classes that it precedes.
+    file : str
+        The file that registers it.
+    """
+
+    classes: tuple[type, ...]
+    when: Callable[..., bool] | None
+    run: Callable[..., Result]
+    before: tuple[str, ...] = ()
+    file: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the function that runs, without a leading underscore."""
+        code = _function(self.run)
+        return getattr(code, "__name__", type(code).__name__).lstrip("_") or "unnamed"
+
+    @property
+    def place(self) -> str:
+        """File and line of its definition."""
+        code = getattr(_function(self.run), "__code__", None)
+        return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else "?"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.place})"
+
+
+def _function(run: Any) -> Any:
+    """The function inside of wrappers and partial applications."""
+    while isinstance(run, functools.partial) or hasattr(run, "__wrapped__"):
+        run = run.func if isinstance(run, functools.partial) else run.__wrapped__
+    return run
+
+
+class Registry(Generic[Result]):
+    """Kernels by the classes of their arguments.
+
+    The kernel for given classes is the one with the smallest sum of distances along the method resolution orders, then
+    the smallest distance in the leftmost argument, then one with a predicate before one without. Kernels that are equal in all of this
+    are for the same classes: they stand in the order that `before` declares, and of one file the last comes first.
+    """
+
+    registrations = 0
+    """How many kernels have been registered, with all functions: what is remembered of choices is void after the next."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.kernels: list[Kernel[Result]] = []
+        self._found: dict[tuple[type, ...], tuple[Kernel[Result], ...]] = {}
+
+    def kernel(
+        self, *classes: type, when: Callable[..., bool] | None = None, before: str | Sequence[str] = ()
+    ) -> Callable[[Run], Run]:
+        """Register the decorated function as the kernel for arguments of these classes and their subclasses.
+
+        Parameters
+        ----------
+        *classes : type
+            The class of each array argument, in order.
+        when : callable, optional
+            A static predicate on the same arguments as the kernel; where it is false, the next best kernel serves.
+        before : str or sequence of str, optional
+            The names of kernels for the same classes that this kernel precedes, without leading underscores. It is needed where another
+            file or package has such a kernel, and both conditions can hold.
+
+        Returns
+        -------
+        callable
+            The decorator; it returns the kernel unchanged.
+
+        Warns
+        -----
+        UserWarning
+            If another package has a kernel for the same classes, and `before` does not say which of them comes first.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> class Mine(sa.Diagonal):
+        ...     __slots__ = ()
+        >>> @sa.linalg.trace.kernel(Mine)
+        ... def trace_mine(x, *, offset, dtype):
+        ...     return sa.asarray(42.0)
+        >>> float(sa.linalg.trace(Mine([1.0, 2.0])))
+        42.0
+        """
+        return self._registering(classes, when, before, sys._getframe(1).f_code.co_filename)
+
+    def _registering(
+        self, classes: tuple[type, ...], when: Callable[..., bool] | None, before: str | Sequence[str], file: str
+    ) -> Callable[[Run], Run]:
+        for cls in classes:
+            if not isinstance(cls, type):
+                raise TypeError(f"{self.name}.kernel takes array classes, got {cls!r}")
+        names = (before,) if isinstance(before, str) else tuple(before)
+
+        def register(run: Run) -> Run:
+            kernel = Kernel(classes, when, run, names, file)
+            self._check(kernel)
+            self.kernels.append(kernel)
+            self._found.clear()
+            Registry.registrations += 1
+            return run
+
+        return register
+
+    def _check(self, kernel: Kernel[Any]) -> None:
+        """Warn about a kernel of another package whose order is not declared."""
+        if getattr(kernel.run, "__module__", __name__).partition(".")[0] == __name__.partition(".")[0]:
+            return  # a test looks at those of this package, once all are registered
+        for other in self.kernels:
+            if _are_rivals(kernel, other) and not _is_declared(kernel, other):
+                warnings.warn(
+                    f"{self.name}: {kernel} is for the same classes as {other}, {_class_names(kernel)}. "
+                    f'Say before="{other.name}" if it is to come first, or give both a condition (when=) that excludes the other',
+                    stacklevel=3,
+                )
+
+    def undeclared(self) -> list[tuple[Kernel[Result], Kernel[Result]]]:
+        """Pairs of kernels for the same classes that different files register without an order."""
+        pairs = itertools.combinations(self.kernels, 2)
+        return [pair for pair in pairs if _are_rivals(*pair) and not _is_declared(*pair)]
+
+    def find(self, classes: tuple[type, ...]) -> tuple[Kernel[Result], ...]:
+        """The kernels that can serve arguments of these classes, best first."""
+        found = self._found.get(classes)
+        if found is None:
+            found = self._found[classes] = self._search(classes)
+        return found
+
+    def _search(self, classes: tuple[type, ...]) -> tuple[Kernel[Result], ...]:
+        ranked = []
+        for age, kernel in enumerate(self.kernels):
+            if len(kernel.classes) == len(classes) and all(map(issubclass, classes, kernel.classes)):
+                distances = tuple(c.__mro__.index(k) for c, k in zip(classes, kernel.classes, strict=True))
+                ranked.append((sum(distances), distances, kernel.when is None, -age, kernel))
+        ranked.sort(key=lambda entry: entry[:4])
+        groups = itertools.groupby(ranked, key=lambda entry: entry[:3])
+        return tuple(k for _, group in groups for k in in_declared_order([entry[4] for entry in group]))
+
+    def required(self, args: Sequence[Any]) -> Kernel[Result]:
+        """The kernel that serves these arguments, where there has to be one.
+
+        Raises
+        ------
+        TypeError
+            If there is none.
+        """
+        kernel = self.choose(args, {})
+        if kernel is None:
+            raise TypeError(f"{self.name} has no kernel for {', '.join(type(x).__name__ for x in args)}")
+        return kernel
+
+    def choose(self, args: Sequence[Any], static: dict[str, Any]) -> Kernel[Result] | None:
+        """The kernel that serves these arguments, or None."""
+        for kernel in self.find(tuple(map(type, args))):
+            if kernel.when is None or kernel.when(*args, **static):
+                return kernel
+        return None
+
+
+def in_declared_order(kernels: Sequence[Kernel[Result]]) -> list[Kernel[Result]]:
+    """Kernels for the same classes, each after those that are declared to precede it, otherwise as they were.
+
+    Raises
+    ------
+    ValueError
+        If kernels precede each other in a circle.
+    """
+    left, ordered = list(kernels), []
+    while left:
+        first = next((k for k in left if not any(k.name in other.before for other in left if other is not k)), None)
+        if first is None:
+            raise ValueError(f"these kernels are declared to precede each other: {', '.join(map(str, left))}")
+        left.remove(first)
+        ordered.append(first)
+    return ordered
+
+
+def _are_rivals(a: Kernel[Any], b: Kernel[Any]) -> bool:
+    """Whether two kernels of different files are equally near to the same arguments."""
+    return a.classes == b.classes and (a.when is None) == (b.when is None) and a.file != b.file
+
+
+def _is_declared(a: Kernel[Any], b: Kernel[Any]) -> bool:
+    return a.name in b.before or b.name in a.before
+
+
+def _class_names(kernel: Kernel[Any]) -> str:
+    return ", ".join(c.__name__ for c in kernel.classes)

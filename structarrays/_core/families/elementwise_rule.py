@@ -1,0 +1,373 @@
+"""The family of elementwise functions: map over the stored entries, join or meet the structures (docs/semantics.md).
+
+An elementwise function is written as a formula on plain arrays of one dtype; its declared properties say what happens
+to structural zeros. Everything else follows here, for every structure and any number of operands.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import dtypes
+from ..array.base import Array
+from ..array.dense import Dense
+from ..array.operands import SMALL, allow_dense, densify, lets_dense, lift, promote, strip_weak
+from ..assumptions import carried_by_sum
+from ..dispatch.contexts import strong_zeros_policy
+from ..dispatch.function import ArrayFunction, Function
+from .factored import Factored
+from .join import is_zero_outside, join_all, meet, restrict, stores_pattern
+
+if TYPE_CHECKING:
+    from ..typing import Result, Shape, Static
+
+    Unexpanded = Callable[[Function[Any], Sequence[Array], Shape], Array | None]
+
+UNEXPANDED: dict[str, Unexpanded] = {}
+"""For some functions, by name, what is asked before a result becomes dense: ``(function, args, shape)`` to an array, or None. See
+`unexpanded`."""
+
+
+def unexpanded(*names: str) -> Callable[[Unexpanded], Unexpanded]:
+    """Register the decorated code as what functions of these names ask before a result becomes dense.
+
+    Raises
+    ------
+    ValueError
+        If one of them asks something already: there is no order in which two could be asked.
+    """
+
+    def register(code: Unexpanded) -> Unexpanded:
+        for name in names:
+            if name in UNEXPANDED:
+                raise ValueError(f"unexpanded: {name} asks code of {UNEXPANDED[name].__module__} already")
+            UNEXPANDED[name] = code
+        return code
+
+    return register
+
+
+def held_unexpanded(function: Function[Any], args: Sequence[Array], shape: Shape) -> Array | None:
+    """The result of this shape in a structure that no rule of the function knows of; None where there is none, or it does not pay."""
+    code = UNEXPANDED.get(function.name)
+    return None if code is None else code(function, args, shape)
+
+
+# What an argument may be, by the standard's names; integers are taken for floating (and become the default floating
+# dtype), as in NumPy and JAX.
+KINDS = {
+    "all": "biufc",
+    "numeric": "iufc",
+    "real": "biuf",
+    "real numeric": "iuf",
+    "floating": "iufc",
+    "real floating": "iuf",
+    "complex": "iufc",
+    "integer": "iu",
+    "integer or bool": "biu",
+    "bool": "b",
+}
+
+
+class _Elementwise(Function[Array]):
+    """What `ElementwiseFunction` and its fast sibling have in common."""
+
+    promotes = True
+
+    def _declare(self, kinds: str, zero: bool, absorbs: tuple[int, ...], exact: bool) -> None:
+        self.kinds, self.zero, self.absorbs, self.exact = kinds, zero, absorbs, exact
+        self.rule = elementwise
+
+    def formula(self, *data: Any, **static: Any) -> Any:
+        """The function on plain arrays of one dtype."""
+        return self.__wrapped__(*data, **static)
+
+    def define(self, *arrays: Array, **static: Any) -> Array:
+        """Check, promote and dispatch; runs while a call is traced."""
+        prepared = self.prepare(*arrays)
+        return carried_by_sum(self.name, prepared, self.dispatch(*prepared, **static))
+
+    def prepare(self, *arrays: Array) -> list[Array]:
+        """The operands with their common dtype, of a kind that the function takes."""
+        check_kinds(self, arrays)
+        prepared = [_marked_real(x, y) for x, y in zip(arrays, promote(*arrays), strict=True)]
+        if "floating" in self.kinds and prepared[0].dtype.kind in "iu":
+            default = dtypes.default_dtype("f")
+            prepared = [x._cast(default) for x in prepared]
+        try:
+            jnp.broadcast_shapes(*(x.shape for x in prepared))
+        except ValueError:
+            shapes = " and ".join(str(x.shape) for x in prepared)
+            raise ValueError(f"{self.name}: shapes {shapes} cannot be broadcast together") from None
+        return prepared
+
+
+_REAL = "real"
+
+
+def _marked_real(x: Array, promoted: Array) -> Array:
+    """A promoted operand with a mark that it was real, if its dtype does not say so any more."""
+    if x.dtype.kind == "c" or promoted.dtype.kind != "c":
+        return promoted
+    return promoted._assuming(promoted.assumptions | {_REAL})
+
+
+def is_real(x: Array) -> bool:
+    """Whether it is known of an operand of an elementwise function that all its elements are real numbers."""
+    return x.dtype.kind != "c" or _REAL in x.assumptions
+
+
+def check_kinds(function: _Elementwise, arrays: Sequence[Array]) -> None:
+    """Raise TypeError for operands of a kind that the function does not take.
+
+    A boolean beside a number is promoted to its dtype, as in NumPy and JAX; arithmetic of booleans alone is refused.
+    """
+    allowed = KINDS[function.kinds]
+    kinds = [dtypes.kind_of(x.dtype) for x in arrays]
+    for i, (x, kind) in enumerate(zip(arrays, kinds, strict=True)):
+        if kind not in allowed and not (kind == "b" and any(k in allowed for k in kinds)):
+            name = list(function.__signature__.parameters)[i] if i < len(function.__signature__.parameters) else "x"
+            raise TypeError(
+                f"{function.name}: {name} must have {_article(function.kinds)} {function.kinds} dtype, got {x.dtype}"
+            )
+
+
+def _article(words: str) -> str:
+    return "an" if words[0] in "aeiou" else "a"
+
+
+_MISSING: Any = object()
+
+
+class ElementwiseArrayFunction(_Elementwise, ArrayFunction[Array]):
+    """An elementwise function of positional arrays only."""
+
+    compares = False
+
+    def __call__(self, x: Any = _MISSING, /, *others: Any, **unknown: Any) -> Array:
+        if unknown or x is _MISSING:
+            self._plan(() if x is _MISSING else (x, *others), unknown)  # raises
+        # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
+        if (type(x) is int and not 0 <= x < 128) or (others and type(others[-1]) is int and not 0 <= others[-1] < 128):
+            return self._careful(x, *others)
+        return super().__call__(x, *others)
+
+    def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
+        if self.compares:
+            arrays = [_comparable(v, [a.dtype for a in arrays if hasattr(a, "dtype")]) for v in arrays]
+        return super()._repair(static, arrays)
+
+    def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
+        return jax.tree.map(strip_weak, self.define(*map(lift, arrays)))
+
+
+def _comparable(value: Any, dtypes_beside: Sequence[np.dtype]) -> Any:
+    """What a comparison takes for a Python integer: one out of the range of the dtypes beside it is just beyond them."""
+    if type(value) is int and dtypes_beside and (dtype := dtypes.promote(*dtypes_beside)).kind in "iu":
+        limits = np.iinfo(dtype)
+        return value if limits.min <= value <= limits.max else math.copysign(math.inf, value)
+    return value
+
+
+def elementwise_function(
+    *, kinds: str, zero: bool = False, absorbs: tuple[int, ...] = (), exact: bool = False, compares: bool = False
+) -> Callable[[Callable[..., Any]], ElementwiseArrayFunction]:
+    """Make the decorated formula an elementwise function.
+
+    Parameters
+    ----------
+    kinds : str
+        The dtypes it takes, one of `KINDS`.
+    zero : bool
+        Whether it maps zeros (in all operands) to zero, so that a structural zero stays one.
+    absorbs : tuple of int
+        The operands in which a structural zero gives a structural zero, whatever the others are (docs/semantics.md).
+    exact : bool
+        Whether that holds for NaN and infinity, too, as for `logical_and`: then `strong_zeros` has no say.
+    compares : bool
+        Whether the result has no part in the dtypes of the operands, so that a Python integer may exceed them.
+    """
+
+    def decorate(formula: Callable[..., Any]) -> ElementwiseArrayFunction:
+        names = formula.__code__.co_varnames[: formula.__code__.co_argcount]
+        function = ElementwiseArrayFunction(formula, names)
+        function._declare(kinds, zero, absorbs, exact)
+        function.compares = compares
+        return function
+
+    return decorate
+
+
+def elementwise(function: _Elementwise, args: Sequence[Array], static: Static) -> Result:
+    """The family's rule: stored entries and background are mapped; structures are joined, or met where zeros absorb."""
+    shape = jnp.broadcast_shapes(*(x.shape for x in args))
+    core = max(x.core_ndim if x.stores_entries else 0 for x in args)
+    if not core:
+        if any(isinstance(x, Factored) for x in args):
+            return _dense_result(function, args, static, shape)
+        return _without_patterns(function, args, static)
+    args = [_scalar_if_small(x, shape[len(shape) - core :]) for x in args]
+    args = [densify(x, function.name) if x.stores_entries and x.core_ndim < core else x for x in args]
+    structured = [x for x in args if x.stores_entries]
+    if not structured:
+        return _without_patterns(function, args, static)
+    if any(x.shape[-core:] != shape[-core:] for x in structured):
+        return _dense_result(function, args, static, shape)  # a 1 × n structure that broadcasts against m × n
+    constants: list[Any] = [None if x.stores_entries else x._constant(core) for x in args]
+    only_constants = all(x.stores_entries or c is not None for x, c in zip(args, constants, strict=True))
+    absorbing = absorbing_operands(function)
+    absorbers = [x for i, x in enumerate(args) if i in absorbing and is_zero_outside(x)]
+    if absorbers:
+        pattern = absorbers[0]
+        for i, x in enumerate(args):
+            if x.stores_entries:
+                pattern = meet(pattern, x if i in absorbing or not is_zero_outside(x) else with_zero_background(x))
+        if not only_constants:
+            pattern = pattern._free()
+        held = _unless_full(function, pattern, args, shape)
+        if held is not None:
+            return held
+        parts = [
+            restrict(x, pattern).entries
+            if x.stores_entries or (isinstance(x, Factored) and core == 2)
+            else pattern._gather(x._dense() if c is None else c)
+            for x, c in zip(args, constants, strict=True)
+        ]
+        # Where an absorber stores nothing, the pattern has an explicit zero in its place, which must absorb as well.
+        masks = [_indicator(x, pattern) for x in absorbers if not stores_pattern(x, pattern)]
+        background = None
+    elif only_constants:
+        joined = join_all(structured)
+        pattern = joined[0]
+        if type(pattern) is Dense or not pattern._closed_under(function, args):
+            return _dense_result(function, args, static, shape)
+        held = _unless_full(function, pattern, args, shape)
+        if held is not None:
+            return held
+        left = iter(joined)
+        parts = [
+            next(left).entries if x.stores_entries else pattern._gather(c) for x, c in zip(args, constants, strict=True)
+        ]
+        masks = []
+        background = None if pattern._covers else _background(function, args, constants, shape[:-core], static)
+    else:
+        return _dense_result(function, args, static, shape)
+    if masks:
+        stored = [functools.reduce(jnp.logical_and, each) for each in zip(*masks, strict=True)]
+        # Ones in the other places, since a derivative that is infinite there would be NaN after the choice.
+        parts = [
+            tuple(jnp.where(m, v, jnp.ones((), v.dtype)) for m, v in zip(stored, part, strict=True)) for part in parts
+        ]
+    entries = [function.formula(*values, **static) for values in zip(*parts, strict=True)]
+    if masks:
+        entries = [jnp.where(m, e, jnp.zeros((), e.dtype)) for m, e in zip(stored, entries, strict=True)]
+    return pattern._rebuild(_with_batch(entries, pattern, shape[:-core]), background)
+
+
+def _unless_full(function: _Elementwise, pattern: Array, args: Sequence[Array], shape: Shape) -> Array | None:
+    """Ask the policy if the pattern of a result stores as many entries as the dense form, and no operand does.
+
+    Returns
+    -------
+    Array or None
+        The result in another structure, if the policy forbids such a pattern and another structure can contain the result.
+    """
+    full = pattern.full_size or type(pattern) is Dense
+    if (
+        not full
+        or max(shape[-2:]) <= SMALL
+        or any((type(x) is Dense or x.full_size) and x.shape[-2:] == shape[-2:] for x in args)
+    ):
+        return None
+    if not lets_dense(pattern):
+        held = held_unexpanded(function, args, shape)
+        if held is not None:
+            return held
+    allow_dense(next(x for x in args if x.stores_entries), function.name, pattern.size)
+    return None
+
+
+def _indicator(x: Array, pattern: Array) -> tuple[jax.Array, ...]:
+    """For each of the pattern's entries, whether `x` stores one there."""
+    return restrict(x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None), pattern).entries
+
+
+def with_zero_background(x: Array) -> Array:
+    """The array with its structural zero as a number: one that does not absorb."""
+    return x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
+
+
+def _scalar_if_small(x: Array, core: Shape) -> Array:
+    """A 1 × 1 structure beside a larger matrix is a number for each batch entry."""
+    if not x.stores_entries:
+        return x
+    own = x.shape[x.ndim - x.core_ndim :]
+    small = all(n == 1 for n in own) and own != core[len(core) - len(own) :]
+    return Dense._make((x._dense(),)) if small else x
+
+
+def absorbing_operands(function: _Elementwise) -> tuple[int, ...]:
+    """The operands of an elementwise function in which a structural zero absorbs, as `strong_zeros` says."""
+    return function.absorbs if function.exact or strong_zeros_policy.value else ()
+
+
+def _with_batch(entries: Sequence[Any], pattern: Array, batch: Shape) -> tuple[jax.Array, ...]:
+    """The entries with the whole batch shape in front: an operand may have had fewer batch dimensions."""
+    return tuple(
+        jnp.broadcast_to(e, batch + e.shape[e.ndim - old.ndim + len(pattern.batch_shape) :])
+        for e, old in zip(entries, pattern.entries, strict=True)
+    )
+
+
+def _background(
+    function: _Elementwise, args: Sequence[Array], constants: Sequence[Any], batch: Shape, static: Static
+) -> jax.Array | None:
+    """The background of the result: None where zeros are mapped to zero, else a leaf of batch shape."""
+    if function.zero and all(x.stores_entries and x.background is None for x in args):
+        return None
+    values, core = [], max(x.core_ndim for x in args if x.stores_entries)
+    for x, c in zip(args, constants, strict=True):
+        if not x.stores_entries:
+            values.append(c.reshape(c.shape[: max(0, c.ndim - core)]))
+        else:
+            values.append(jnp.zeros((), x.dtype) if x.background is None else x.background)
+    return jnp.broadcast_to(function.formula(*values, **static), batch)
+
+
+def _without_patterns(function: _Elementwise, args: Sequence[Array], static: Static) -> Array:
+    """Operands that are dense or filled: the formula on what is stored."""
+    shape = jnp.broadcast_shapes(*(x.shape for x in args))
+    fills = [x for x in args if type(x) is not Dense]
+    # No core larger than that of an operand: batch dimensions of size 1 stay with the parameters, where `vmap` looks for them.
+    for core in range(min(len(shape), max((x.core_ndim for x in fills), default=0)), 0, -1):
+        parts = [x._constant(core) for x in args]
+        if all(p is not None for p in parts):
+            kept = len(shape) - core
+            data = function.formula(*parts, **static)
+            data = data.reshape(data.shape[: max(0, data.ndim - core)])
+            return type(fills[0])._make((jnp.broadcast_to(data, shape[:kept]),), shape[kept:])
+    if fills:
+        core = min(len(shape), max(x.core_ndim for x in fills))
+        if not any(type(x) is Dense and x.shape[-core:] == shape[-core:] for x in args):
+            return _dense_result(function, args, static, shape)  # a constant matrix and a row, say
+    # Beside a dense operand a factored one counts as expanded no more than in `_dense_result`.
+    constants = [x._constant(x.core_ndim) for x in args]
+    parts = [x._dense() if c is None else c for x, c in zip(args, constants, strict=True)]
+    return Dense._make((jnp.broadcast_to(function.formula(*parts, **static), shape),))
+
+
+def _dense_result(function: _Elementwise, args: Sequence[Array], static: Static, shape: Shape) -> Array:
+    """The formula on dense forms; only where no operand is dense of the result's shape is that a densification."""
+    held = held_unexpanded(function, args, shape)
+    if held is not None:
+        return held
+    if not any(type(x) is Dense and x.shape[-2:] == shape[-2:] for x in args):
+        args = [densify(x, function.name) for x in args]
+    return Dense._make((jnp.broadcast_to(function.formula(*(x._dense() for x in args), **static), shape),))

@@ -1,0 +1,245 @@
+"""`Factored`: the second family of structures, which hold arrays in place of entries (docs/semantics.md).
+
+The parameters of a factored array are its *parts*: factors or terms, arrays of any structure, each of which is a stack of
+matrices with the whole batch shape in front. Such a class is closed under other functions than one that stores entries: sums,
+products, scaling, transposes. It says what its parts make (`_shape`, `_dense`), and registers kernels like any other; what
+all of them have in common stands in `structures.factored_functions`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from .. import dtypes
+from ..array.base import Array
+from ..array.dense import Dense
+from ..array.operands import cast, dense_if_small, lift
+from ..dispatch import late
+from ..dispatch.registry import Registry
+
+if TYPE_CHECKING:
+    import jax
+
+    from ..typing import DTypeLike, Shape
+
+    T = TypeVar("T")
+
+merge_pair: Registry[Array | None] = Registry("merge_pair")
+"""``merge_pair.kernel(A, B)``: the sum of two stacks of matrices of one shape as one array that is no `Sum`; any order of A and B
+serves. Where there is none, or it returns None, they stay two terms."""
+
+hadamard_pair: Registry[Array | None] = Registry("hadamard_pair")
+"""``hadamard_pair.kernel(A, B)``: the elementwise product of two factored arrays of one shape; any order of A and B serves. Where
+there is none, or it returns None, the product is dense."""
+
+inner_pair: Registry[jax.Array] = Registry("inner_pair")
+"""``inner_pair.kernel(A, B)``: ``(x, y, *, axes)`` to the sums of ``conj(x) * y`` over core axes (negative numbers) of two stacks of
+matrices of one shape, as a `jax.Array`."""
+
+squared_norms: Registry[jax.Array] = Registry("squared_norms")
+"""``squared_norms.kernel(A)``: ``(x, *, axes)`` to the sums of ``abs(x)**2`` over core axes, as a `jax.Array`."""
+
+scale: Registry[Array] = Registry("scale")
+"""``scale.kernel(A)``: ``(x, factor)``: the array times a number for each matrix. `factor` takes a stack of matrices, any one of which
+or more the class holds, to that times the number; it may also divide by it, or negate."""
+
+select_lines: Registry[Array] = Registry("select_lines")
+"""``select_lines.kernel(A)``: ``(x, key, axis)``: the rows (axis -2) or columns (axis -1) that an item of a key of `index` selects, a
+pair ``(item, operands)``; index arrays are as they were given, of NumPy in an eager call."""
+
+
+class Factored(Array):
+    """The base class of arrays that hold other arrays: `parts`."""
+
+    __slots__ = ()
+    linear = False
+    static_pattern = False  # a part may be sparse
+
+    @property
+    def parts(self) -> tuple[Array, ...]:
+        """The arrays that it holds."""
+        return self._value[0]
+
+    @property
+    def full_size(self) -> bool:  # type: ignore[override]  # of other structures it is a constant
+        """Whether the parts are as large as the dense form, so that to make it expands nothing."""
+        return not pays(self)
+
+    @property
+    def solved_by_parts(self) -> bool:
+        """Whether solvers may fail for a regular matrix: as soon as they may for a part."""
+        return any(x.solved_by_parts for x in self.parts)
+
+    def _map_leaves(self, function: Callable[[Any], Any]) -> Array:
+        leaves, (cls, meta, _) = self._value
+        return cls._make(tuple(part._map_leaves(function) for part in leaves), meta)
+
+    def _with_parts(self, function: Callable[[Array], Array]) -> Array:
+        """The same structure with every part mapped."""
+        leaves, (cls, meta, _) = self._value
+        return cls._make(tuple(map(function, leaves)), meta)
+
+    def _cast(self, dtype: DTypeLike) -> Array:
+        # Integers wrap around, in which their products do not agree with those of a wider dtype; and a number that is
+        # rounded to an integer is no product any more.
+        dtype = np.dtype(dtype)
+        if self.dtype.kind in "biu" or dtype.kind in "biu":
+            return dense_if_small(self, "astype")._cast(dtype)
+        if self.dtype.kind == "c" and dtype.kind != "c":
+            # The real part of a product is not that of the real parts.
+            return cast(late.real.dispatch(self), dtype)
+        return self._with_parts(lambda part: cast(part, dtype))
+
+    def _describe(self) -> tuple[list[str], bool]:
+        return [f"shape={self.shape}"], False
+
+
+# ---- what an array costs -------------------------------------------------------------------------------------------
+
+
+def stored(x: Array) -> int:
+    """How many numbers an array stores for each matrix of a stack."""
+    if isinstance(x, Factored):
+        return sum(map(stored, x.parts))
+    batch = math.prod(x.shape[:-2])
+    numbers: int = sum(leaf.size for leaf in x._value[0] if leaf is not None)
+    return numbers // max(1, batch)
+
+
+def pays(*terms: Array) -> bool:
+    """Whether arrays of one shape store less, together, than their dense form: what is held instead of it."""
+    return sum(map(stored, terms)) < math.prod(terms[0].shape[-2:])
+
+
+def product_cost(x: Array) -> int:
+    """About how many multiplications a product of a matrix with one column takes."""
+    return x._product_cost
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+def part(value: Any, argument: str) -> Array:
+    """A constructor's argument as a stack of matrices.
+
+    Raises
+    ------
+    TypeError
+        If it is no array, or boolean.
+    ValueError
+        If it has fewer than two dimensions.
+    """
+    try:
+        x: Array = value if isinstance(value, Array) else late.asarray(value)
+    except TypeError as error:
+        raise TypeError(f"{argument} must be an array or what asarray takes: {error}") from error
+    if x.ndim < 2:
+        raise ValueError(f"{argument} must be a matrix or a stack of matrices, got shape {x.shape}")
+    if x.dtype.kind == "b":
+        raise TypeError(f"{argument} must have a numeric dtype, got {x.dtype}")
+    return x
+
+
+def parts_of(values: Sequence[Any], name: str, word: str) -> list[Array]:
+    """The arguments of the constructor `name`, a `word` each, as stacks of matrices.
+
+    Raises
+    ------
+    TypeError
+        If one is no array, or boolean; if the only one is a list of matrices.
+    ValueError
+        If there are none, or one has fewer than two dimensions.
+    """
+    if not values:
+        raise ValueError(f"{name} takes at least one {word}, got none")
+    if len(values) == 1 and isinstance(values[0], (list, tuple)) and any(getattr(x, "ndim", 0) > 1 for x in values[0]):
+        raise TypeError(f"{name} takes each {word} as an argument, {name}(a, b, ...), got a {type(values[0]).__name__}")
+    return [part(value, f"{word} {i + 1}") for i, value in enumerate(values)]
+
+
+def unified(parts: Sequence[Any]) -> tuple[Array, ...]:
+    """The parts in one dtype and with one batch shape.
+
+    Raises
+    ------
+    ValueError
+        If their batch shapes do not broadcast.
+    """
+    dtype = dtypes.promote(*(x.dtype for x in parts))
+    shapes = [x.shape[:-2] for x in parts]
+    try:
+        batch = jnp.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"the batch shapes {' and '.join(map(str, shapes))} do not broadcast") from None
+    return tuple(with_batch(as_matrix(cast(lift(x), dtype)), batch) for x in parts)
+
+
+def as_matrix(x: Array) -> Array:
+    """A stack of matrices whose structure describes no more dimensions than two, so that each parameter has the batch shape."""
+    if x.core_ndim <= 2 and (x.core_ndim or type(x) is Dense):
+        if x.core_ndim == 2 or type(x) is Dense:
+            return x
+    constant = x._constant(2)
+    if constant is not None:
+        from ..._structures.fill.array import Fill
+
+        value = constant.reshape(constant.shape[:-2]) if constant.ndim >= 2 else constant.reshape(())
+        return Fill._make((jnp.broadcast_to(value, x.shape[:-2]),), x.shape[-2:])
+    return Dense._make((x._dense(),))
+
+
+def with_batch(x: Array, batch: Shape) -> Array:
+    """A stack of matrices with another batch shape, to which its own broadcasts."""
+    if x.shape[:-2] == tuple(batch):
+        return x
+    own = x.ndim - 2
+    if isinstance(x, Factored):
+        repeated = x._with_parts(lambda each: with_batch(each, batch))
+    else:
+        repeated = x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, tuple(batch) + leaf.shape[own:]))
+    return repeated._assuming(x.assumptions)  # what holds for one matrix holds for its copies
+
+
+def common_batch(*arrays: Array) -> list[Array]:
+    """Stacks of matrices with one batch shape."""
+    batch = jnp.broadcast_shapes(*(x.shape[:-2] for x in arrays))
+    return [with_batch(as_matrix(x), batch) for x in arrays]
+
+
+def line_key(x: Array, item: tuple[Any, ...], axis: int) -> tuple[tuple[Any, ...], ...]:
+    """The key of `index` for what an item selects among the rows (axis -2) or columns (axis -1) of each matrix."""
+    key: list[tuple[Any, ...]] = [("slice", 0, n, 1) for n in x.shape]
+    key[axis] = item
+    return tuple(key)
+
+
+def has_dynamic_parts(x: Array) -> bool:
+    """Whether the pattern of an array, or of a part of it, is a parameter, as that of a `Sparse`."""
+    return any(map(has_dynamic_parts, x.parts)) if isinstance(x, Factored) else not x.static_pattern
+
+
+def in_either_order(registry: Registry[Array | None], x: Array, y: Array) -> Array | None:
+    """What the kernel for two arrays gives, or that for the two in the other order; None where neither gives anything."""
+    for pair in ((x, y), (y, x)):
+        kernel = registry.choose(pair, {})
+        if kernel is not None:
+            result = kernel.run(*pair)
+            if result is not None:
+                return result
+    return None
+
+
+def hadamard(x: Array, y: Array) -> Array | None:
+    """The elementwise product of two factored arrays of one shape, by `hadamard_pair`; None where it keeps no structure."""
+    return in_either_order(hadamard_pair, *(common_batch(x) * 2 if x is y else common_batch(x, y)))
+
+
+def chain(function: Callable[[T, T], T], arrays: Sequence[T]) -> T:
+    """The function of the first two, of that and the third, and so on."""
+    return functools.reduce(function, arrays)

@@ -1,0 +1,284 @@
+"""The family of reductions: over batch axes leaf by leaf, over core axes stored entries plus background times count.
+
+A structure joins the family by registering two kernels, in its own file:
+
+``reduce_core.kernel(S)``
+    ``(x, *, monoid, axes, keepdims)``: `x` reduced by a `Monoid` over the core axes `axes` (negative numbers, at least
+    one), in time and memory proportional to what is stored. The result is `Dense`, or a structure that holds it.
+``squared_deviations.kernel(S)``
+    ``(x, *, mean, monoid, axes, keepdims)``: the sum of ``abs(x - mean)**2`` over the core axes; `mean` is what
+    ``reduce_core`` gave with ``keepdims=True`` (divided by a number), with batch axes kept as 1 or whole; `monoid` is
+    the sum.
+``reduce_batch.kernel(S)``
+    ``(x, *, monoid, axes, keepdims)``: `x` reduced over the batch axes `axes` (not negative), for structures whose pattern is
+    not static: entries at different places do not come together there, so that leaf by leaf will not do.
+
+The functions themselves are rules for `Function.rule`: they split the axes, and compose both kinds.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..array.base import Array
+from ..dispatch.registry import Registry
+
+if TYPE_CHECKING:
+    from ..dispatch.function import Function
+    from ..typing import Axes, LeafFunction, Result, Rule, Static
+
+reduce_core: Registry[Array] = Registry("reduce_core")
+squared_deviations: Registry[Array] = Registry("squared_deviations")
+reduce_batch: Registry[Array] = Registry("reduce_batch")
+
+
+class Monoid(NamedTuple):
+    """What is reduced by: an associative and commutative operation on arrays of one dtype.
+
+    Attributes
+    ----------
+    reduce : callable
+        ``reduce(data, *, axis, keepdims)``: over axes of a `jax.Array`; `axis` is a tuple.
+    combine : callable
+        Of two arrays that broadcast.
+    repeat : callable
+        ``repeat(value, count)``: the reduction of `count` equal values; `count` is a Python integer, at least 1, or an
+        array of integers that broadcasts against `value`, at least 0 (what it gives for 0 does not matter).
+    identity : callable
+        ``identity(dtype)``: the NumPy scalar that changes nothing; the reduction of no values.
+    scatter : str
+        The method of ``jax.Array.at`` that combines elements, if it has a derivative; else empty.
+    """
+
+    reduce: Callable[..., jax.Array]
+    combine: Callable[[jax.Array, jax.Array], jax.Array]
+    repeat: Callable[[jax.Array, Any], jax.Array]
+    identity: Callable[[np.dtype], Any]
+    scatter: str = ""
+
+    def zero_is_identity(self, dtype: np.dtype) -> bool:
+        """Whether zeros change nothing."""
+        return not self.identity(dtype)
+
+    def repeated(self, value: jax.Array, count: int) -> jax.Array:
+        """The reduction of `count` equal values, also of none."""
+        return jnp.full_like(value, self.identity(value.dtype)) if count == 0 else self.repeat(value, count)
+
+
+# ---- the rules ---------------------------------------------------------------------------------------------------
+
+
+def reduction(monoid: Monoid) -> Rule:
+    """The rule of a function that is a reduction by a monoid; its static arguments are `axis` (a tuple of non-negative
+    integers) and `keepdims`.
+    """
+
+    def rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+        (x,) = args
+        return _fold(x, monoid, **static) if _folds(x, static["axis"]) else NotImplemented
+
+    return _named(rule, "reduction")
+
+
+def averaging(total: Monoid) -> Rule:
+    """The rule of `mean`, from the monoid of `sum`."""
+
+    def rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+        (x,) = args
+        return _mean(x, total, **static) if _folds(x, static["axis"]) else NotImplemented
+
+    return _named(rule, "averaging")
+
+
+def spreading(total: Monoid, leaf: LeafFunction, finish: Callable[[jax.Array], jax.Array]) -> Rule:
+    """The rule of `var` and `std`.
+
+    Parameters
+    ----------
+    total : Monoid
+        That of `sum`.
+    leaf : callable
+        The function on plain arrays, with `axis`, `correction` and `keepdims`.
+    finish : callable
+        What makes the result of the variance.
+    """
+
+    def rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+        (x,) = args
+        return _spread(x, total, leaf, finish, **static) if _serves(x, static["axis"]) else NotImplemented
+
+    return _named(rule, "spreading")
+
+
+def along_batch(leaf: LeafFunction, keeps_zero: Callable[..., bool]) -> Rule:
+    """The rule of a function along one axis, such as `cumulative_sum`: leaf by leaf along batch axes, and no further.
+
+    Parameters
+    ----------
+    leaf : callable
+        The function on plain arrays; its static arguments include `axis`, not negative.
+    keeps_zero : callable
+        Of the static arguments: whether zeros are mapped to zeros.
+    """
+
+    def rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+        (x,) = args
+        batch, core = _split(x, (static["axis"],))
+        if core or not x.static_pattern or not _serves(x, batch):
+            return NotImplemented
+        return _over_batch(x, lambda data: leaf(data, **static), keeps_zero(**static))
+
+    return _named(rule, "along_batch")
+
+
+def _named(rule: Rule, name: str) -> Rule:
+    rule.__name__ = name
+    return rule
+
+
+def _split(x: Array, axis: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The batch axes, not negative, and the core axes, negative."""
+    batch = x.ndim - x.core_ndim
+    return tuple(a for a in axis if a < batch), tuple(a - x.ndim for a in axis if a >= batch)
+
+
+def _serves(x: Array, axis: tuple[int, ...]) -> bool:
+    """Whether the structure is of the family: for batch axes it is enough that its parameters are entries."""
+    member = reduce_core.choose((x,), {}) is not None
+    batch, core = _split(x, axis)
+    if batch and not x.static_pattern:
+        return member and bool(core)  # entries at different places do not come together before the core is reduced
+    return member or (x.stores_entries and not core)
+
+
+def _folds(x: Array, axis: tuple[int, ...]) -> bool:
+    """The same for a reduction by a monoid alone."""
+    batch, core = _split(x, axis)
+    if batch and not core and not x.static_pattern:
+        return reduce_batch.choose((x,), {}) is not None
+    return _serves(x, axis)
+
+
+def map_entries(x: Array, f: LeafFunction) -> Array:
+    """The array with `f` applied to its entries and its background, if there is one; `f` may change batch dimensions."""
+    if not x.stores_entries:
+        return x._map_leaves(f)
+    return x._rebuild(tuple(f(e) for e in x.entries), None if x.background is None else f(x.background))
+
+
+def _over_batch(x: Array, f: LeafFunction, keeps_zero: bool) -> Array:
+    """The same, with the structural zero as a leaf before if `f` does not map zeros to zeros."""
+    if x.stores_entries and x.background is None and not keeps_zero:
+        x = x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
+    return map_entries(x, f)
+
+
+def _fold(x: Array, monoid: Monoid, axis: tuple[int, ...], keepdims: bool) -> Array:
+    batch, core = _split(x, axis)
+    if batch and core and not x.static_pattern:
+        x = reduce_core.required((x,)).run(x, monoid=monoid, axes=core, keepdims=keepdims)
+        core = ()
+    if batch and not x.static_pattern:
+        return reduce_batch.required((x,)).run(x, monoid=monoid, axes=batch, keepdims=keepdims)
+    if batch or not core:
+        nonempty = reduced_count(x, batch) > 0
+        x = _over_batch(
+            x,
+            lambda data: monoid.reduce(data, axis=batch, keepdims=keepdims),
+            nonempty or monoid.zero_is_identity(x.dtype),
+        )
+    return reduce_core.required((x,)).run(x, monoid=monoid, axes=core, keepdims=keepdims) if core else x
+
+
+def _mean(x: Array, total: Monoid, axis: tuple[int, ...], keepdims: bool) -> Array:
+    count = reduced_count(x, axis)
+    return _over_batch(_fold(x, total, axis, keepdims), lambda data: data / float(count), count > 0)
+
+
+def _spread(
+    x: Array,
+    total: Monoid,
+    leaf: LeafFunction,
+    finish: Callable[[jax.Array], jax.Array],
+    axis: tuple[int, ...],
+    correction: float,
+    keepdims: bool,
+) -> Array:
+    # Two passes: the textbook formula with the mean of squares cancels.
+    batch, core = _split(x, axis)
+    count = reduced_count(x, axis)
+    divisor = float(count - correction)
+    if not core:
+        return _over_batch(
+            x,
+            lambda data: leaf(data, axis=batch, correction=correction, keepdims=keepdims),
+            count > 0 and divisor > 0,
+        )
+    mean = _mean(x, total, axis, keepdims=True)
+    kernel = squared_deviations.required((x,))
+    squares = kernel.run(x, mean=mean, monoid=total, axes=core, keepdims=keepdims)
+
+    def variance(data: jax.Array) -> jax.Array:
+        data = total.reduce(data, axis=batch, keepdims=keepdims) if batch else data
+        return finish(data / divisor if divisor > 0 else jnp.full_like(data, jnp.nan))
+
+    return map_entries(squares, variance)
+
+
+def squared_magnitude(data: jax.Array) -> jax.Array:
+    """``abs(data)**2``, real of a complex array, without a root."""
+    if data.dtype.kind == "c":
+        return jax.lax.square(data.real) + jax.lax.square(data.imag)
+    return jax.lax.square(data)
+
+
+# ---- the argument axis -------------------------------------------------------------------------------------------
+
+
+def reduced_count(x: Array, axis: tuple[int, ...]) -> int:
+    """The number of elements that a reduction over these axes takes together."""
+    return math.prod(x.shape[a] for a in axis)
+
+
+def one_axis(x: Array, axis: SupportsIndex, name: str) -> int:
+    """An axis as a non-negative integer.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If there is no such axis.
+    TypeError
+        If it is no integer.
+    """
+    try:
+        index = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"{name}: axis must be an integer, got {axis!r}") from None
+    if not -x.ndim <= index < x.ndim:
+        raise np.exceptions.AxisError(index, x.ndim, name)
+    return index % x.ndim
+
+
+def reduced_axes(x: Array, axis: Axes | list[int], name: str) -> tuple[int, ...]:
+    """The argument `axis` of a reduction (None, an integer or a tuple) as increasing non-negative integers.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If there is no such axis.
+    ValueError
+        If an axis is named twice.
+    """
+    if axis is None:
+        return tuple(range(x.ndim))
+    axes = [one_axis(x, a, name) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{name}: axis must not name an axis twice, got {axis}")
+    return tuple(sorted(axes))

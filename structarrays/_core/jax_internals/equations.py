@@ -1,0 +1,77 @@
+"""Records and functions that read the programs of JAX and their equations."""
+
+from typing import Any
+
+from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
+
+from .calls import CheckpointCall, CondCall, LinearSolveCall, ScanCall, WhileCall
+from .derivatives import CustomJvpCall, CustomVjpCall, Known, is_zero_tangent
+from .forms import FORMS, UnrecognisedEquation, parameters, problem_of
+from .jaxprs import (
+    bind,
+    checkpoint_label,
+    expansion,
+    function_name,
+    high_level_name,
+    in_avals,
+    inner_program,
+    live_equations,
+    out_avals,
+    parts,
+)
+
+__all__ = [
+    "CheckpointCall",
+    "ClosedJaxpr",
+    "CondCall",
+    "CustomJvpCall",
+    "CustomVjpCall",
+    "FORMS",
+    "Known",
+    "LinearSolveCall",
+    "Literal",
+    "RECORDS",
+    "ScanCall",
+    "UnrecognisedEquation",
+    "WhileCall",
+    "bind",
+    "checkpoint_label",
+    "expansion",
+    "function_name",
+    "high_level_name",
+    "in_avals",
+    "inner_program",
+    "is_recognised",
+    "is_zero_tangent",
+    "jaxpr_as_fun",
+    "live_equations",
+    "out_avals",
+    "parameters",
+    "parts",
+    "problem_of",
+]
+
+RECORDS: dict[str, Any] = {
+    "scan": ScanCall,
+    "while": WhileCall,
+    "cond": CondCall,
+    "checkpoint": CheckpointCall,
+    "remat2": CheckpointCall,
+    "custom_linear_solve": LinearSolveCall,
+    "custom_jvp_call": CustomJvpCall,
+    "custom_vjp_call": CustomVjpCall,
+}
+"""The records that read the parameters of an equation."""
+
+
+def is_recognised(equation: Any) -> bool:
+    """Whether the parameters of an equation are those that this library knows, by their names and by the records that read them."""
+    if problem_of(equation) is not None:
+        return False
+    record = RECORDS.get(equation.primitive.name)
+    if record is not None:
+        try:
+            record.of(equation)
+        except UnrecognisedEquation:
+            return False
+    return True

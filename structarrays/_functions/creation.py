@@ -1,0 +1,454 @@
+"""Creation functions. Except for `tril` and `triu` they run as plain Python: their results are new handles."""
+
+import math
+import operator
+
+import jax
+import numpy as np
+
+from .._core import dtypes
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.dispatch.function import function
+from .._core.dispatch.registry import FUNCTIONS
+from .._numerics import dense_creation as kernels
+from .conversion import asarray, from_dlpack, on_host, put
+from .inspection import check_device
+from .ranges import arange, integer, linspace, meshgrid
+
+__all__ = [
+    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid",
+    "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
+# ---- a shape and a value ------------------------------------------------------------------------------------------
+
+
+def zeros(shape, *, dtype=None, device=None) -> Array:
+    """An array of zeros.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape.
+    dtype : dtype, optional
+        The dtype; by default the default floating dtype.
+    device : jax.Device or jax.sharding.Sharding, optional
+        Where to place it.
+
+    Returns
+    -------
+    array
+        `Dense`, so that it can be written to entry by entry; ``Fill(0.0, shape)`` costs nothing.
+
+    Raises
+    ------
+    ValueError
+        If a dimension is negative.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.zeros((2, 3))
+    Dense([[0., 0., 0.],
+           [0., 0., 0.]], dtype=float64)
+    """
+    return _filled("zeros", shape, 0, dtype, device)
+
+
+def ones(shape, *, dtype=None, device=None) -> Array:
+    """An array of ones.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape.
+    dtype : dtype, optional
+        The dtype; by default the default floating dtype.
+    device : jax.Device or jax.sharding.Sharding, optional
+        Where to place it.
+
+    Returns
+    -------
+    array
+        `Dense`, so that it can be written to entry by entry; ``Fill(1.0, shape)`` costs nothing.
+
+    Raises
+    ------
+    ValueError
+        If a dimension is negative.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.ones(3, dtype=sa.int32)
+    Dense([1, 1, 1], dtype=int32)
+    """
+    return _filled("ones", shape, 1, dtype, device)
+
+
+def empty(shape, *, dtype=None, device=None) -> Array:
+    """An array whose values do not matter; JAX has no uninitialised memory, so they are zeros.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape.
+    dtype : dtype, optional
+        The dtype; by default the default floating dtype.
+    device : jax.Device or jax.sharding.Sharding, optional
+        Where to place it.
+
+    Returns
+    -------
+    array
+        `Dense`.
+
+    Raises
+    ------
+    ValueError
+        If a dimension is negative.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.empty((2, 0)).shape
+    (2, 0)
+    """
+    return _filled("empty", shape, 0, dtype, device)
+
+
+def full(shape, fill_value, *, dtype=None, device=None) -> Array:
+    """An array with one value everywhere.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape.
+    fill_value : scalar or array of zero dimensions
+        The value.
+    dtype : dtype, optional
+        The dtype; by default that of the value.
+    device : jax.Device or jax.sharding.Sharding, optional
+        Where to place it.
+
+    Returns
+    -------
+    array
+        `Dense`, so that it can be written to entry by entry; ``Fill(fill_value, shape)`` costs nothing.
+
+    Raises
+    ------
+    ValueError
+        If a dimension is negative, or `fill_value` is not a scalar.
+    OverflowError
+        If `fill_value` is a Python integer that does not fit the dtype.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.full(3, 2.5)
+    Dense([2.5, 2.5, 2.5], dtype=float64)
+    """
+    return _full("full", shape, fill_value, dtype, device)
+
+
+def zeros_like(x: Array, /, *, dtype=None, device=None) -> Array:
+    """An array of zeros, as large as another.
+
+    Parameters
+    ----------
+    x : array
+        Gives the shape, and by default dtype and device.
+    dtype : dtype, optional
+        The dtype.
+    device : jax.Device or jax.sharding.Sharding, optional
+        Where to place it.
+
+    Returns
+    -------
+    array
+        `Dense`, whatever the structure of `x`.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.zeros_like(sa.asarray([1, 2]))
+    Dense([0, 0], dtype=int64)
+    """
+    shape, dtype, device = _like("zeros_like", x, dtype, device)
+    return _filled("zeros_like", shape, 0, dtype, device)
+
+
+def ones_like(x: Array, /, *, dtype=None, device=None) -> Array:
+    """An array of ones, as large as another.
+
+    Parameters
+    ----------
+    x : array
+        Gives the shape, and by default dtype and device.
+    dtype : dtype, optional
+        The dtype.
+    device : jax.Device or jax.sharding.Sharding, optional
+        Where to place it.
+
+    Returns
+    -------
+    array
+        `Dense`, whatever the structure of `x`.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.ones_like(sa.asarray([1, 2]))
+    Dense([1, 1], dtype=int64)
+    """
+    shape, dtype, device = _like("ones_like", x, dtype, device)
+    return _filled("ones_like", shape, 1, dtype, device)
+
+
+def empty_like(x: Array, /, *, dtype=None, device=None) -> Array:
+    """An array whose values do not matter (they are zeros), as large as another.
+
+    Parameters
+    ----------
+    x : array
+        Gives the shape, and by default dtype and device.
+    dtype : dtype, optional
+        The dtype.
+    device : jax.Device or jax.sharding.Sharding, optional
+        Where to place it.
+
+    Returns
+    -------
+    array
+        `Dense`, whatever the structure of `x`.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.empty_like(sa.eye(3)).shape
+    (3, 3)
+    """
+    shape, dtype, device = _like("empty_like", x, dtype, device)
+    return _filled("empty_like", shape, 0, dtype, device)
+
+
+def full_like(x: Array, /, fill_value, *, dtype=None, device=None) -> Array:
+    """An array with one value everywhere, as large as another.
+
+    Parameters
+    ----------
+    x : array
+        Gives the shape, and by default dtype and device.
+    fill_value : scalar or array of zero dimensions
+        The value.
+    dtype : dtype, optional
+        The dtype.
+    device : jax.Device or jax.sharding.Sharding, optional
+        Where to place it.
+
+    Returns
+    -------
+    array
+        `Dense`, whatever the structure of `x`.
+
+    Raises
+    ------
+    ValueError
+        If `fill_value` is not a scalar.
+    OverflowError
+        If `fill_value` is a Python integer that does not fit the dtype.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.full_like(sa.asarray([1.0, 2.0]), 7)
+    Dense([7., 7.], dtype=float64)
+    """
+    shape, dtype, device = _like("full_like", x, dtype, device)
+    return _full("full_like", shape, fill_value, dtype, device)
+
+
+def _shape(shape, name: str) -> tuple[int, ...]:
+    """A shape argument as a tuple of non-negative integers."""
+    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    try:
+        shape = tuple(operator.index(n) for n in shape)
+    except TypeError:
+        raise TypeError(f"{name}: shape must be an integer or a tuple of integers, got {shape!r}") from None
+    if any(n < 0 for n in shape):
+        raise ValueError(f"{name}: shape must not have negative dimensions, got {shape}")
+    return shape
+
+
+def _like(name, x, dtype, device):
+    """Shape, dtype and device of the array that is to be like `x`."""
+    if not isinstance(x, (Array, jax.Array)):
+        x = asarray(x)
+    if device is None and not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x)):
+        device = x.device if x.device != _default_device() else None  # None leaves the result uncommitted
+    return x.shape, x.dtype if dtype is None else dtype, device
+
+
+def _default_device():
+    return jax.config.jax_default_device or jax.local_devices()[0]
+
+
+def _filled(name, shape, value, dtype, device):
+    shape, device = _shape(shape, name), check_device(device, name)
+    dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype)
+    if on_host(math.prod(shape)):
+        return put(np.full(shape, value, dtype), device)
+    return Dense._make((kernels.full(shape, value, dtype=dtype, device=device),))
+
+
+def _full(name, shape, fill_value, dtype, device):
+    shape, device = _shape(shape, name), check_device(device, name)
+    try:
+        value = asarray(fill_value, dtype=dtype)
+    except (TypeError, OverflowError) as error:
+        raise type(error)(f"{name}: fill_value: {error}") from None
+    if value.shape != ():
+        raise ValueError(f"{name}: fill_value must be a scalar or an array of zero dimensions, got shape {value.shape}")
+    data = value.to_jax()
+    if not isinstance(data, jax.core.Tracer) and on_host(math.prod(shape)):
+        return put(np.full(shape, np.asarray(data)), device)
+    return Dense._make((kernels.full(shape, data, dtype=data.dtype, device=device),))
+
+
+# ---- matrices -------------------------------------------------------------------------------------------------------
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype=None, device=None) -> Array:
+    """The matrix with ones on one diagonal and zeros elsewhere: an `Identity`, if it is square.
+
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows.
+    n_cols : int, optional
+        The number of columns; by default as many.
+    k : int
+        The offset of the diagonal: 0 the main one, positive above, negative below.
+    dtype : dtype, optional
+        The dtype; by default the default floating dtype.
+    device : jax.Device or jax.sharding.Sharding, optional
+        Where to place it.
+
+    Returns
+    -------
+    array
+        `Identity` for a square matrix and ``k=0``, `Diagonal` for a rectangular one, else `Banded`.
+
+    Raises
+    ------
+    ValueError
+        If `n_rows` or `n_cols` is negative.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.eye(3)
+    Identity(scale=1.0, shape=(3, 3), dtype=float64)
+    >>> sa.eye(3, k=1) @ sa.asarray([1.0, 2.0, 3.0])
+    Dense([2., 3., 0.], dtype=float64)
+    """
+    from .._structures.banded.array import bands
+    from .._structures.banded.diagonal import Diagonal, Identity
+
+    shape, device = _shape((n_rows, n_rows if n_cols is None else n_cols), "eye"), check_device(device, "eye")
+    k = integer(k, "eye", "k")
+    dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype)
+    length = max(0, min(shape[0] + min(k, 0), shape[1] - max(k, 0)))
+    one = ones(() if k == 0 and shape[0] == shape[1] else (length,), dtype=dtype).data
+    if k == 0:
+        x = (Identity if one.ndim == 0 else Diagonal)._make((one, None), shape)
+    elif length == 0:
+        x = bands([], (), shape, dtype=dtype)
+    else:
+        x = bands([one], (k,), shape)
+    return x if device is None else x.to_device(device)  # a sharding speaks of the matrix, not of its parameter
+
+
+@function("x")
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    """The lower triangles of matrices; what is above becomes zero.
+
+    Parameters
+    ----------
+    x : array
+        The matrices, ``(..., m, n)``.
+    k : int
+        The last diagonal that is kept: 0 the main one, positive above, negative below.
+
+    Returns
+    -------
+    array
+        A banded matrix keeps its diagonals up to `k`; others become dense.
+
+    Raises
+    ------
+    ValueError
+        If `x` has less than two dimensions.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.tril(sa.tridiagonal([1.0], [2.0, 3.0], [4.0])).offsets
+    (-1, 0)
+    """
+    _require_matrix(x, "tril")
+    return tril.dispatch(x, k=integer(k, "tril", "k"))
+
+
+@tril.kernel(Dense)
+def _tril_dense(x, *, k):
+    return Dense._make((kernels.tril(x.data, k=k),))
+
+
+@function("x")
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    """The upper triangles of matrices; what is below becomes zero.
+
+    Parameters
+    ----------
+    x : array
+        The matrices, ``(..., m, n)``.
+    k : int
+        The first diagonal that is kept: 0 the main one, positive above, negative below.
+
+    Returns
+    -------
+    array
+        A banded matrix keeps its diagonals from `k`; others become dense.
+
+    Raises
+    ------
+    ValueError
+        If `x` has less than two dimensions.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.triu(sa.tridiagonal([1.0], [2.0, 3.0], [4.0])).offsets
+    (0, 1)
+    """
+    _require_matrix(x, "triu")
+    return triu.dispatch(x, k=integer(k, "triu", "k"))
+
+
+@triu.kernel(Dense)
+def _triu_dense(x, *, k):
+    return Dense._make((kernels.triu(x.data, k=k),))
+
+
+def _require_matrix(x, name):
+    if x.ndim < 2:
+        raise ValueError(f"{name}: x must have at least two dimensions, got shape {x.shape}")
+
+
+FUNCTIONS.update(
+    empty=empty, empty_like=empty_like, eye=eye, full=full, full_like=full_like, ones=ones, ones_like=ones_like,
+    zeros=zeros, zeros_like=zeros_like,
+)  # fmt: skip

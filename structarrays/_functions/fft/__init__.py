@@ -1,0 +1,169 @@
+"""The standard's ``fft`` extension. Structured arrays are expanded, but for the shifts, which are rolls."""
+
+from ..._core import dtypes
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.dispatch.function import function
+from ..._core.families.batch import check_axes
+from ..._numerics import dense_fft as kernels
+from ..manipulation import roll
+from .one_axis import fft, hfft, ifft, ihfft, irfft, rfft
+from .several_axes import fftn, ifftn, irfftn, rfftn
+
+__all__ = [
+    "fft",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftfreq",
+    "rfftn",
+]
+
+
+def _frequencies(function, n, d, dtype, device):
+    """Samples of a frequency; they need no array, so that nothing but the device is left to choose."""
+    name = function.__name__
+    if n < 1:
+        raise ValueError(f"fft.{name}: n must be at least 1, got {n}")
+    dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype)
+    if not dtypes.is_kind(dtype, "real floating"):
+        raise TypeError(f"fft.{name}: dtype must be real floating-point, got {dtype}")
+    return Dense._make((function(n, d=d, dtype=dtype, device=device),))
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype=None, device=None) -> Array:
+    """Frequencies of the entries of an `fft`.
+
+    Parameters
+    ----------
+    n : int
+        The length of the transform.
+    d : float
+        The distance of the samples.
+    dtype : dtype, optional
+        Real floating-point; by default the default one.
+    device : jax.Device, optional
+        Where to.
+
+    Returns
+    -------
+    array, (n,)
+        In cycles per unit of `d`; the negative ones follow the positive ones.
+
+    Raises
+    ------
+    ValueError
+        If `n` is less than 1.
+    TypeError
+        If `dtype` is not real floating-point.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.fft.fftfreq(4)
+    Dense([ 0.  ,  0.25, -0.5 , -0.25], dtype=float64)
+    """
+    return _frequencies(kernels.fftfreq, n, d, dtype, device)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype=None, device=None) -> Array:
+    """Frequencies of the entries of an `rfft`.
+
+    Parameters
+    ----------
+    n : int
+        The length of the real signal.
+    d : float
+        The distance of the samples.
+    dtype : dtype, optional
+        Real floating-point; by default the default one.
+    device : jax.Device, optional
+        Where to.
+
+    Returns
+    -------
+    array, (n // 2 + 1,)
+        In cycles per unit of `d`.
+
+    Raises
+    ------
+    ValueError
+        If `n` is less than 1.
+    TypeError
+        If `dtype` is not real floating-point.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.fft.rfftfreq(4)
+    Dense([0.  , 0.25, 0.5 ], dtype=float64)
+    """
+    return _frequencies(kernels.rfftfreq, n, d, dtype, device)
+
+
+@function("x", prefix="fft.")
+def fftshift(x: Array, /, *, axes: int | tuple[int, ...] | None = None) -> Array:
+    """Move frequency zero to the centre.
+
+    Parameters
+    ----------
+    x : array
+    axes : int or tuple of int, optional
+        Along which; by default all.
+
+    Returns
+    -------
+    array
+        Of the same shape and dtype.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of range.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.fft.fftshift(sa.asarray([0.0, 1.0, -2.0, -1.0]))
+    Dense([-2., -1.,  0.,  1.], dtype=float64)
+    """
+    axes = check_axes("fft.fftshift", axes, x.ndim, "axes")
+    return roll(x, tuple(x.shape[axis] // 2 for axis in axes), axis=axes) if axes else x
+
+
+@function("x", prefix="fft.")
+def ifftshift(x: Array, /, *, axes: int | tuple[int, ...] | None = None) -> Array:
+    """Inverse of `fftshift`.
+
+    Parameters
+    ----------
+    x : array
+    axes : int or tuple of int, optional
+        Along which; by default all.
+
+    Returns
+    -------
+    array
+        Of the same shape and dtype.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of range.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.fft.ifftshift(sa.asarray([-2.0, -1.0, 0.0, 1.0]))
+    Dense([ 0.,  1., -2., -1.], dtype=float64)
+    """
+    axes = check_axes("fft.ifftshift", axes, x.ndim, "axes")
+    return roll(x, tuple(-(x.shape[axis] // 2) for axis in axes), axis=axes) if axes else x

@@ -1,0 +1,565 @@
+"""Indexing: ``x[key]``, ``x[key] = value``, and the chapter *indexing functions* of the standard."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.array import keys as indexing
+from .._core.array import writes
+from .._core.array.base import Array, is_operand
+from .._core.array.dense import Dense
+from .._core.array.foreign import is_foreign, readable
+from .._core.array.operands import allow_dense, densify
+from .._core.dispatch import explicit, late
+from .._core.dispatch.function import Function, function
+from .._core.dispatch.registry import FUNCTIONS, Registry
+from .._core.dtypes import native
+from .._core.families.entries import elements_at, has_elements
+from .conversion import asarray
+from .data_type import astype
+from .searching import where as select
+
+write_entries = Registry("write_entries")
+"""``write_entries.kernel(A)``: ``(x, items, value, donate)`` to the array after a write of single entries, or None where
+no structure can hold it. Runs eagerly, since integers in a key decide about the structure."""
+
+_read_box = explicit.jit(indexing.read_box, static_argnums=0)
+_write_box = explicit.jit(indexing.write_box, static_argnums=0)
+_write_box_donated = explicit.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
+_read_fancy = explicit.jit(indexing.read_fancy, static_argnums=0)
+_write_fancy = explicit.jit(indexing.write_fancy, static_argnums=0)
+_write_fancy_donated = explicit.jit(indexing.write_fancy, static_argnums=0, donate_argnums=1)
+_write_where = explicit.jit(
+    lambda data, mask, value: jnp.where(_trailing(mask, data.ndim), value.astype(data.dtype), data)
+)
+
+
+def _trailing(mask, ndim):
+    return mask.reshape(mask.shape + (1,) * (ndim - mask.ndim))
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+def getitem(x: Array, key) -> Array:
+    """``x[key]``: a view of a `Dense` array for a basic key, a new array otherwise, for a single element, too."""
+    items = indexing.parse(key, writes.shape_and_dtype(x)[0])
+    with writes.LOCK:
+        if writes.peek(x)[1][0] is Dense:
+            return _read_dense(x, items, indexing.has_ellipsis(key))
+        seen = x.__copy__()  # another thread may change the class of `x`
+    return _read_structured(seen, items)
+
+
+def _read_dense(x, items, ellipsis):
+    """``x[key]`` of a dense array. Call it under the lock: then no write donates the buffer before the computation that reads it
+    has begun, and `x` stays the owner.
+    """
+    basic = indexing.is_basic(items)
+    if basic and (ellipsis or any(item.kind != "int" for item in items)):
+        return _view(x, *indexing.box(items))
+    (data,) = writes.peek(x)[0]
+    if basic:
+        # As in NumPy, whose elements are numbers: `x[i], x[j] = x[j], x[i]` has to exchange them.
+        static, starts = indexing.box(items)
+        return Dense._make((_read_box(static, data, starts),))
+    static, operands = indexing.fancy(items)
+    if _on_host(data, items):
+        host = np.asarray(data)
+        return Dense._make((jnp.asarray(indexing.read_fancy(static, host, operands)),))
+    return Dense._make((_read_fancy(static, data, operands),))
+
+
+def _on_host(data, items) -> bool:
+    """Whether to select with NumPy: for concrete data on the CPU it spares a compilation for each number of elements."""
+    if isinstance(data, jax.core.Tracer) or any(isinstance(item.array, jax.core.Tracer) for item in items):
+        return False
+    return all(d.platform == "cpu" for d in data.devices())
+
+
+def _view(x, static, starts):
+    """A box of a dense array, tied to it."""
+    return writes.make_view(
+        Dense._make((_read_box(static, x.data, starts),)),
+        x,
+        lambda base: _read_box(static, base, starts),
+        lambda base, new: _write_box(static, base, starts, new),
+    )
+
+
+def _read_structured(x, items):
+    """A key of a structured array: integers and index arrays are dynamic, slices are static (structure hangs on them)."""
+    static, operands = [], []
+    for item in items:
+        if item.kind in ("int", "array"):
+            operands.append(np.asarray(item.start) if item.kind == "int" else item.array)
+        if item.size == -1:
+            return getitem(densify(x, "__getitem__"), indexing.as_key(items))
+        static.append((item.kind, item.start, item.size, item.step) if item.kind == "slice" else (item.kind,))
+    return index(x, tuple(operands), key=tuple(static))
+
+
+@function("x", "*operands", prefix="indexing.")
+def index(x: Array, operands, /, *, key) -> Array:
+    """The elements of a structured array that a parsed key selects.
+
+    The part of the key in front of the core is applied to the parameters; what is left for the core goes to the kernel
+    of the class, which gets one item for each core dimension and no new axes.
+    """
+    sizes = [n for k, n in zip([k for k in key if k[0] != "new"], x.shape, strict=True) if k[0] in ("int", "array")]
+    operands = [_in_range(o.data, n) for o, n in zip(operands, sizes, strict=True)]
+    position = _core_position(key, len(x.batch_shape))
+    batch, core = key[:position], key[position:]
+    kinds_batch, kinds_core = {k[0] for k in batch}, {k[0] for k in core}
+    if ("array" in kinds_core and kinds_batch & {"int", "array"}) or ("array" in kinds_batch and "int" in kinds_core):
+        # NumPy broadcasts these indices together, and moves their axes to the front when a slice stands between them.
+        return Dense._make((densify(x, "__getitem__").data[_numpy_key(key, operands)],))
+    taken = sum(k[0] in ("int", "array") for k in batch)
+    if not _keeps_all(batch, x.batch_shape):
+        x = x._map_leaves(lambda leaf: leaf[_numpy_key(batch, operands[:taken])])
+    if _keeps_all(core, x.shape[len(x.batch_shape) :]):
+        return x
+    return index.dispatch(x, operands=tuple(operands[taken:]), key=core)
+
+
+@index.kernel(Dense)
+def _index_dense(x, *, operands, key):
+    return Dense._make((x.data[(..., *_numpy_key(key, operands))],))
+
+
+def _by_coordinates(x, *, operands, key) -> bool:
+    """Whether the structure gives elements by coordinates, and NumPy leaves the axes of the result in place."""
+    return has_elements(x) and not moves_axes(key)
+
+
+def moves_axes(key) -> bool:
+    """Whether index arrays (and integers beside them) have a slice or a new axis in between: NumPy then moves their
+    dimensions to the front.
+    """
+    advanced = [i for i, k in enumerate(key) if k[0] in ("int", "array")]
+    return any(k[0] == "array" for k in key) and advanced[-1] - advanced[0] >= len(advanced)
+
+
+@index.kernel(Array, when=_by_coordinates)
+def _index_array_by_coordinates(x, *, operands, key):
+    """The elements asked for and no others; where these are a matrix again, it counts as densified."""
+    sizes = x.shape[len(x.batch_shape) :]
+    places = [k for k in key if k[0] != "new"]
+    arrays = [o for o in operands if o.ndim]
+    block = jnp.broadcast_shapes(*(o.shape for o in arrays)) if any(k[0] == "array" for k in key) else ()
+    slices = sum(k[0] == "slice" for k in places)
+    if slices + bool(block) > 1:
+        allow_dense(x, "__getitem__", math.prod(x.batch_shape + block + tuple(k[2] for k in places if k[0] == "slice")))
+    # The dimensions of the index arrays stand where the first of them, or of the integers beside them, does.
+    first = next((i for i, k in enumerate(places) if k[0] != "slice"), 0)
+    ndim, axis, coordinates, remaining = slices + len(block), 0, [], iter(operands)
+    for i, (k, n) in enumerate(zip(places, sizes, strict=True)):
+        if i == first and block:
+            start, axis = axis, axis + len(block)
+        if k[0] == "slice":
+            _, begin, size, step = k
+            line = begin + step * jax.lax.iota(_index_dtype(n), size)
+            coordinates.append(line.reshape((size,) + (1,) * (ndim - axis - 1)))
+            axis += 1
+        else:
+            where = next(remaining)
+            coordinates.append(where.reshape(where.shape + (1,) * (ndim - start - len(block))) if block else where)
+    data = elements_at(x, coordinates)
+    kept = tuple(None if k[0] == "new" else slice(None) for k in _with_block(key, len(block)) if k[0] != "int")
+    return Dense._make((data[(..., *kept)],))
+
+
+def _with_block(key, block_ndim):
+    """The key with one item for each dimension of the result and each new axis."""
+    expanded, seen = [], False
+    any_array = any(k[0] == "array" for k in key)
+    for k in key:
+        if k[0] in ("int", "array") and any_array:
+            expanded += [] if seen else [("slice",)] * block_ndim
+            seen = True
+        else:
+            expanded.append(k)
+    return expanded
+
+
+def _in_range(indices, n):
+    """Indices along an axis of size `n`, none of them negative. A traced index that is out of range becomes the nearest one."""
+    if n == 0:
+        return indices
+    if indices.dtype.kind == "u":
+        return jnp.minimum(indices, min(n - 1, jnp.iinfo(indices.dtype).max)).astype(_index_dtype(n))
+    indices = indices.astype(jnp.promote_types(indices.dtype, _index_dtype(n)))
+    return jnp.clip(jnp.where(indices < 0, indices + n, indices), 0, n - 1)
+
+
+def _index_dtype(n):
+    return jnp.int64 if n > 2**31 - 1 else jnp.int32
+
+
+def _core_position(key, batch_ndim) -> int:
+    """Where the items of the core begin; new axes right in front of it belong to the batch."""
+    seen = 0
+    for position, item in enumerate(key):
+        if item[0] != "new":
+            if seen == batch_ndim:
+                return position
+            seen += 1
+    return len(key)
+
+
+def _keeps_all(key, shape) -> bool:
+    return key == tuple(("slice", 0, n, 1) for n in shape)
+
+
+def _numpy_key(key, operands):
+    """A static key with its dynamic operands as NumPy and JAX take it."""
+    operands = iter(operands)
+    return tuple(
+        next(operands) if k[0] in ("int", "array") else None if k[0] == "new" else indexing.as_slice(*k[1:])
+        for k in key
+    )
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+def setitem(x: Array, key, value):
+    """``x[key] = value`` for a handle: local to the call under a transform, seen by views and base otherwise."""
+    key, value = _apart(key), _apart(_value(value, writes.shape_and_dtype(x)[1]))
+    traced = writes.is_traced(key, value)  # a write of traced values may be refused: then the array needs its buffer
+    with writes.LOCK:
+        target, owned = writes.held(x)
+        owned = owned and not traced
+        (_write_dense if type(target) is Dense else _write_structured)(x, target, owned, key, value)
+
+
+def _apart(value):
+    """A key or a value with copies of its arrays: one of them may be the array that is written to, or a view of that array."""
+    if isinstance(value, tuple):
+        return tuple(map(_apart, value))
+    return value.__copy__() if isinstance(value, Array) else value
+
+
+def _write_dense(x, target, owned, key, value):
+    """Write into a dense array `x`; `target` is a handle on its value."""
+    if isinstance(value, Array):
+        value = value.to_jax()
+    data = target.data
+    mask = _single_mask(key, data.shape)
+    # A compiled identity hands on its argument's buffer, so a scalar's may be another array's; nothing is saved there.
+    donate = owned and data.ndim > 0 and not isinstance(data, jax.core.Tracer)
+    if mask is not None and value.ndim == 0:
+        new = _write_where(data, mask, value)
+    else:
+        new = written(data, indexing.parse(key, data.shape), value, donate)
+    value = (new,), (Dense, None, frozenset())
+    writes.write(x, value, "x[key] = value", owned=not writes.is_traced(new))
+
+
+def written(data: jax.Array, items, value: jax.Array, donate: bool) -> jax.Array:
+    """The data with the elements at a parsed key overwritten; `donate` gives its buffer away."""
+    if indexing.is_basic(items):
+        static, starts = indexing.box(items)
+        _check_broadcast(value.shape, indexing._result_shape(static))
+        return (_write_box_donated if donate else _write_box)(static, data, starts, value)
+    static, operands = indexing.fancy(items)
+    shape = explicit.eval_shape(lambda d, o: indexing.read_fancy(static, d, o), data, operands).shape
+    _check_broadcast(value.shape, shape)
+    return (_write_fancy_donated if donate else _write_fancy)(static, data, operands, value)
+
+
+def _value(value, dtype):
+    """What is written, as an array that the dtype of the target can take."""
+    if is_foreign(value):
+        value = asarray(value)
+    if isinstance(value, (Array, jax.Array)):
+        pass
+    elif isinstance(value, int) and not isinstance(value, bool) and dtype.kind in "iu":
+        value = np.asarray(dtype.type(value))  # raises OverflowError where it does not fit
+    else:
+        value = native(np.asarray(readable(value, "x[key] = value")))
+        if value.dtype.kind not in "biufc" and not jnp.issubdtype(value.dtype, jnp.floating):
+            raise TypeError(f"x[key] = value: value must be numeric or boolean, got {value.dtype}")
+        if value.dtype.kind == "f" and value.ndim == 0 and dtype.kind not in "biu":
+            value = value.astype(dtype)
+    if value.dtype.kind == "c" and dtype.kind != "c":
+        raise TypeError(f"x[key] = value: a value of dtype {value.dtype} cannot be written into an array of {dtype}")
+    return value
+
+
+def _check_broadcast(shape, into):
+    extra = len(shape) - len(into)
+    if extra > 0 and all(n == 1 for n in shape[:extra]):
+        shape = shape[extra:]  # leading ones are dropped, as in NumPy
+    if len(shape) > len(into) or any(
+        n not in (1, m) for n, m in zip(shape, into[len(into) - len(shape) :], strict=True)
+    ):
+        raise ValueError(f"x[key] = value: a value of shape {shape} cannot be broadcast into the selection {into}")
+
+
+def _single_mask(key, shape):
+    """The key as one boolean array over the leading axes, if it is that; else None."""
+    if isinstance(key, tuple) and len(key) == 1:
+        key = key[0]
+    if isinstance(key, (Array, jax.Array, np.ndarray)) and key.dtype == bool and key.shape == shape[: key.ndim]:
+        return key.to_jax() if isinstance(key, Array) else key
+    return None
+
+
+def _write_structured(x, target, owned, key, value):
+    """Write into a structured array `x`; `target` is a handle on its value. The result has the narrowest structure that can contain it."""
+    value, fresh = _as_array(value, target.dtype), False
+    if isinstance(key, Array) and key.dtype == bool and key.shape == target.shape and value.shape == ():
+        result = select(key, value, target)
+    else:
+        parsed, result = indexing.parse(key, target.shape), None
+        if _one_for_each_axis(parsed):
+            items, written_value = _without_new_axes(parsed, value)
+            if _whole_matrices(target, items):
+                result = _written_batch(target, items, written_value)
+            if result is None:
+                result = written_entries(target, items, written_value, owned)
+                fresh = result is not None
+        if result is None:
+            result = _dense_for_write(target)
+            setitem(result, indexing.as_key(parsed), value)
+    new, aux = result._value
+    value = new, (*aux[:2], frozenset())
+    writes.write(x, value, "x[key] = value", owned=fresh and not writes.is_traced(new))
+
+
+def written_entries(x, items, value, owned):
+    """The array after a write, by the first kernel that has a structure for it; None if none has."""
+    for kernel in write_entries.find((type(x),)):
+        if kernel.when is None or kernel.when(x):
+            result = kernel.run(x, items, value, owned)
+            if result is not None:
+                return result
+    return None
+
+
+def _as_array(value, dtype):
+    """A value to be written, as an array of the target's dtype."""
+    if isinstance(value, Array):
+        return astype(value, dtype)
+    return Dense._make((jnp.asarray(value, dtype),))
+
+
+def _one_for_each_axis(items) -> bool:
+    """Whether there is one item for each axis once the new axes are left out: not so for a mask without dimensions, nor for new axes
+    that part index arrays, whose axes they move to the front.
+    """
+    kinds = [item.kind for item in items]
+    advanced = [i for i, kind in enumerate(kinds) if kind in ("int", "array")]
+    parted = "array" in kinds and "new" in kinds[advanced[0] : advanced[-1]]
+    return not parted and all(item.size >= 0 for item in items)
+
+
+def _without_new_axes(items, value):
+    """A key without its new axes, and a value for what it then selects: no more dimensions than that.
+
+    Raises
+    ------
+    ValueError
+        If the value cannot be broadcast into the selection.
+    """
+    axes = indexing.result_axes(items)
+    _check_broadcast(value.shape, tuple(n for _, n in axes))
+    extra = value.ndim - len(axes)
+    added = tuple(i + extra for i, (kind, _) in enumerate(axes) if kind == "new" and i + extra >= 0)
+    dropped = (*range(max(0, extra)), *added)
+    if dropped:
+        value = late.squeeze(value, dropped)
+    return [item for item in items if item.kind != "new"], value
+
+
+def _whole_matrices(x, items) -> bool:
+    core = items[len(x.batch_shape) :]
+    shape = x.shape[len(x.batch_shape) :]
+    return all(indexing.is_full(item, n) for item, n in zip(core, shape, strict=True))
+
+
+def _dense_for_write(x):
+    """The dense form of an array that no structure can hold after a write; it raises only under ``densify("error")``."""
+    allow_dense(x, "__setitem__", x.size, limit=False)
+    return x.to_dense()
+
+
+def _written_batch(x, items, value):
+    """Whole matrices are overwritten: so are the parameters, in the join of both structures."""
+    from .._structures.fill.array import Fill  # what a constant value is
+
+    batch = len(x.batch_shape)
+    core_shape = x.shape[batch:]
+    constant = value._constant(x.core_ndim)
+    if constant is not None:
+        kept = constant.shape[: max(0, constant.ndim - x.core_ndim)]
+        value = Fill._make((constant.reshape(kept),), core_shape)
+    elif value.core_ndim != x.core_ndim or value.shape[len(value.batch_shape) :] != core_shape:
+        return None
+    if all(indexing.is_full(item, n) for item, n in zip(items, x.shape, strict=False)) and len(items) == len(x.shape):
+        return value._map_leaves(
+            lambda leaf: jnp.broadcast_to(leaf, x.batch_shape + leaf.shape[len(value.batch_shape) :])
+        )
+    if not (x.static_pattern and value.static_pattern):
+        return None
+    join = late.join
+    x, _ = join(x, _without_batch(value))
+    if type(x) is Dense:
+        return None
+    value, _ = join(value, _without_batch(x))
+    static = tuple((item.kind,) for item in items)
+    key = indexing.as_key(items[: _core_position(static, batch)])
+    leaves = tuple(
+        None if old is None else old.at[key].set(new) for old, new in zip(x._value[0], value._value[0], strict=True)
+    )
+    return type(x)._make(leaves, x.meta)
+
+
+def _without_batch(x):
+    """An array of the structure of `x` without batch dimensions: what a join needs to know of it."""
+    batch = len(x.batch_shape)
+    return x._map_leaves(lambda leaf: jnp.zeros(leaf.shape[batch:], leaf.dtype))
+
+
+# ---- the chapter of the standard ------------------------------------------------------------------------------------
+
+
+class _Taking(Function):
+    """A function of indices, which are checked before an eager call, since JAX would clamp them."""
+
+    def __call__(self, *args, **kwargs):
+        if len(args) == 2 and all(map(is_operand, args)):
+            self._check_range(*args, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+    def _check_range(self, x, indices, axis=None, **_):
+        data = indices.to_jax() if isinstance(indices, Array) else indices
+        data = data if isinstance(data, jax.Array) else np.asarray(data)  # a Python integer
+        if isinstance(data, jax.core.Tracer) or data.size == 0 or data.dtype.kind not in "iu" or not np.shape(x):
+            return
+        axis = (0 if len(x.shape) == 1 else -1) if axis is None else axis
+        if -len(x.shape) <= axis < len(x.shape):
+            indexing.check_array(data, x.shape[axis], axis % len(x.shape))
+
+
+def _taking(define):
+    return _Taking(define, ("x", "indices"))
+
+
+@_taking
+def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
+    """The elements at the given indices along one axis.
+
+    Parameters
+    ----------
+    x : array, (..., n, ...)
+        At least one dimension.
+    indices : array of integers
+        Any shape; its dimensions replace the axis. Negative ones count from the end.
+    axis : int, optional
+        The axis; may be left out where `x` has one dimension.
+
+    Returns
+    -------
+    array
+        Of the dtype of `x`. Along a batch axis it keeps the structure.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range and its value is known. Traced indices are clamped, as JAX does for ``x[indices]``.
+    ValueError
+        If `axis` is missing.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.take(sa.asarray([1.0, 2.0, 3.0]), sa.asarray([2, 0]))
+    Dense([3., 1.], dtype=float64)
+    """
+    axis = _axis(x, axis, "take")
+    _check_integers(indices, "take", "indices")
+    if x.shape[axis] == 0 and indices.size:
+        raise IndexError(f"take: axis {axis} of x has no elements to take, but indices has shape {indices.shape}")
+    operands = (indices,)
+    key = tuple(("array",) if i == axis else ("slice", 0, n, 1) for i, n in enumerate(x.shape))
+    if type(x) is Dense:
+        data = jnp.take(x.data, _in_range(indices.data, x.shape[axis]), axis=axis, mode="clip")
+        return Dense._make((data,))
+    return index(x, operands, key=key)
+
+
+@_taking
+def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
+    """The elements at the given indices along one axis, with indices of their own for each of the other axes.
+
+    Parameters
+    ----------
+    x : array
+        At least one dimension.
+    indices : array of integers
+        As many dimensions as `x`; the others than `axis` broadcast against those of `x`.
+    axis : int
+        The axis (default the last).
+
+    Returns
+    -------
+    array
+        Of the dtype of `x`, and the shape of `indices` broadcast.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range and its value is known. Traced indices are clamped, as JAX does for ``x[indices]``.
+    ValueError
+        If the numbers of dimensions differ.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.take_along_axis(sa.asarray([[3.0, 1.0], [2.0, 5.0]]), sa.asarray([[1], [0]]))
+    Dense([[1.],
+           [2.]], dtype=float64)
+    """
+    axis = _axis(x, axis, "take_along_axis")
+    _check_integers(indices, "take_along_axis", "indices")
+    if indices.ndim != x.ndim:
+        raise ValueError(
+            f"take_along_axis: indices must have as many dimensions as x ({x.ndim}), got shape {indices.shape}"
+        )
+    return take_along_axis.dispatch(x, indices, axis=axis)
+
+
+@take_along_axis.kernel(Dense, Dense)
+def _take_along_axis_dense_dense(x, indices, *, axis):
+    shape = jnp.broadcast_shapes(
+        x.shape[:axis] + (1,) + x.shape[axis + 1 :], indices.shape[:axis] + (1,) + indices.shape[axis + 1 :]
+    )
+    n, m = x.shape[axis], indices.shape[axis]
+    data = jnp.broadcast_to(x.data, shape[:axis] + (n,) + shape[axis + 1 :])
+    where = jnp.broadcast_to(_in_range(indices.data, n), shape[:axis] + (m,) + shape[axis + 1 :])
+    return Dense._make((jnp.take_along_axis(data, where, axis=axis, mode="clip"),))
+
+
+def _axis(x, axis, name):
+    if x.ndim == 0:
+        raise np.exceptions.AxisError(f"{name}: x must have at least one dimension, got a scalar")
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"{name}: axis must be given where x has {x.ndim} dimensions")
+        return 0
+    if not -x.ndim <= axis < x.ndim:
+        raise np.exceptions.AxisError(f"{name}: axis {axis} is out of bounds for an array of {x.ndim} dimensions")
+    return axis % x.ndim
+
+
+def _check_integers(indices, name, argument):
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"{name}: {argument} must have an integer dtype, got {indices.dtype}")
+
+
+FUNCTIONS["getitem"] = getitem
+FUNCTIONS["setitem"] = setitem

@@ -1,0 +1,245 @@
+"""Manipulation functions that join, split and broadcast arrays."""
+
+import jax
+import jax.numpy as jnp
+
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.array.operands import promote
+from .._core.dispatch.function import function
+from .._core.families import batch
+from .._core.families.batch import check_axis, check_shape
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape to which arrays of these shapes broadcast.
+
+    Parameters
+    ----------
+    *shapes : tuple of int
+        Any number of shapes.
+
+    Returns
+    -------
+    tuple of int
+        Their common shape; ``()`` of none.
+
+    Raises
+    ------
+    ValueError
+        If they cannot be broadcast against each other.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
+    shapes = [check_shape("broadcast_shapes", shape, f"shapes[{i}]") for i, shape in enumerate(shapes)]
+    return _common_shape("broadcast_shapes", shapes)
+
+
+def _common_shape(name, shapes) -> tuple[int, ...]:
+    result = [1] * max(map(len, shapes), default=0)
+    for shape in shapes:
+        for i, n in enumerate(shape, len(result) - len(shape)):
+            if n != 1 and result[i] not in (1, n):
+                raise ValueError(f"{name}: shapes {', '.join(map(str, shapes))} cannot be broadcast against each other")
+            result[i] = n if result[i] == 1 else result[i]
+    return tuple(result)
+
+
+@function("*arrays")
+def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
+    """Broadcast arrays against each other.
+
+    Parameters
+    ----------
+    *arrays : Array
+        Any number of arrays.
+
+    Returns
+    -------
+    tuple of Array
+        All with their common shape, each with its own dtype. Batch dimensions keep structure.
+
+    Raises
+    ------
+    ValueError
+        If the shapes cannot be broadcast against each other.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> [x.shape for x in sa.broadcast_arrays(sa.ones(3), sa.ones((2, 1)))]
+    [(2, 3), (2, 3)]
+    """
+    shape = _common_shape("broadcast_arrays", [x.shape for x in arrays])
+    return tuple(broadcast_to.dispatch(x, shape=shape) for x in arrays)
+
+
+@function("x", rule=batch.broadcast_rule)
+def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
+    """Broadcast an array to a shape.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    shape : tuple of int
+        The shape of the result.
+
+    Returns
+    -------
+    Array
+        An array of that shape. New and repeated batch dimensions keep structure.
+
+    Raises
+    ------
+    ValueError
+        If `x` cannot be broadcast to `shape`.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.broadcast_to(sa.asarray([1, 2]), (2, 2))
+    Dense([[1, 2],
+           [1, 2]], dtype=int64)
+    """
+    shape = check_shape("broadcast_to", shape)
+    tail = shape[max(0, len(shape) - x.ndim) :]
+    if len(shape) < x.ndim or any(n not in (1, m) for n, m in zip(x.shape, tail, strict=True)):
+        raise ValueError(f"broadcast_to: x of shape {x.shape} cannot be broadcast to shape {shape}")
+    return broadcast_to.dispatch(x, shape=shape)
+
+
+@broadcast_to.kernel(Dense)
+def _broadcast_to_dense(x, *, shape):
+    return Dense._make((jnp.broadcast_to(x.data, shape),))
+
+
+def _check_sequence(name, arrays):
+    """The arrays of `stack` and `concat`, of one dtype and one number of dimensions."""
+    if isinstance(arrays, Array):
+        raise TypeError(f"{name}: arrays must be a tuple or list of arrays, got one array of shape {arrays.shape}")
+    if not arrays:
+        raise ValueError(f"{name}: arrays must hold at least one array, got none")
+    return promote(*arrays)
+
+
+@function("*arrays", rule=batch.joining(jnp.concatenate, new_axis=False))
+def concat(arrays: tuple[Array, ...] | list[Array], /, *, axis: int | None = 0) -> Array:
+    """Join arrays along an existing axis.
+
+    Parameters
+    ----------
+    arrays : tuple or list of Array
+        Arrays of the same shape but for `axis`.
+    axis : int or None
+        The axis; None flattens the arrays first.
+
+    Returns
+    -------
+    Array
+        The joined array. Along a batch axis it has the narrowest structure that holds all arrays.
+
+    Raises
+    ------
+    ValueError
+        If there are no arrays, their shapes do not fit, or the axis is out of range.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.concat([sa.asarray([1, 2]), sa.asarray([3])])
+    Dense([1, 2, 3], dtype=int64)
+    """
+    arrays = _check_sequence("concat", arrays)
+    if axis is None:
+        return concat.dispatch(*arrays, axis=None)
+    first = arrays[0]
+    if first.ndim == 0:
+        raise ValueError("concat: arrays of zero dimensions have no axis to join along; use stack, or axis=None")
+    axis = check_axis("concat", axis, first.ndim)
+    for i, x in enumerate(arrays):
+        if x.ndim != first.ndim or any(
+            m != n for k, (m, n) in enumerate(zip(x.shape, first.shape, strict=True)) if k != axis
+        ):
+            raise ValueError(
+                f"concat: arrays must have the same shape but for axis {axis}, got {first.shape} and, "
+                f"as arrays[{i}], {x.shape}"
+            )
+    return concat.dispatch(*arrays, axis=axis)
+
+
+@function("*arrays", rule=batch.joining(jnp.stack, new_axis=True))
+def stack(arrays: tuple[Array, ...] | list[Array], /, *, axis: int = 0) -> Array:
+    """Join arrays along a new axis.
+
+    Parameters
+    ----------
+    arrays : tuple or list of Array
+        Arrays of the same shape.
+    axis : int
+        The position of the new axis in the result.
+
+    Returns
+    -------
+    Array
+        The joined array. As a batch axis it gives the narrowest structure that holds all arrays.
+
+    Raises
+    ------
+    ValueError
+        If there are no arrays, their shapes differ, or the axis is out of range.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.stack([sa.eye(3), sa.Diagonal([1.0, 2.0, 3.0])]).shape
+    (2, 3, 3)
+    """
+    arrays = _check_sequence("stack", arrays)
+    axis = check_axis("stack", axis, arrays[0].ndim + 1)
+    for i, x in enumerate(arrays):
+        if x.shape != arrays[0].shape:
+            raise ValueError(
+                f"stack: arrays must have the same shape, got {arrays[0].shape} and, as arrays[{i}], {x.shape}"
+            )
+    return stack.dispatch(*arrays, axis=axis)
+
+
+@function("x", rule=batch.unstack_rule)
+def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """Split an array along an axis.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    axis : int
+        The axis that the parts no longer have.
+
+    Returns
+    -------
+    tuple of Array
+        As many as `axis` is long. Along a batch axis they have the structure of `x`.
+
+    Raises
+    ------
+    ValueError
+        If the axis is out of range.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.unstack(sa.asarray([[1, 2], [3, 4]]))
+    (Dense([1, 2], dtype=int64), Dense([3, 4], dtype=int64))
+    """
+    return unstack.dispatch(x, axis=check_axis("unstack", axis, x.ndim))
+
+
+@unstack.kernel(Dense)
+def _unstack_dense(x, *, axis):
+    data = x.data
+    return tuple(Dense._make((jax.lax.index_in_dim(data, i, axis, keepdims=False),)) for i in range(data.shape[axis]))

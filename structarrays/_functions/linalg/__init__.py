@@ -1,0 +1,64 @@
+"""The standard's ``linalg`` extension, functions under SciPy's names, and a few of our own: what is defined in files by chapter."""
+
+from ..linear_algebra import matmul, matrix_transpose, tensordot, vecdot
+from .approximation import compress
+from .banded_forms import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
+from .factorizations import cho_factor, cho_solve, lu, lu_factor, lu_solve
+from .indefinite import ldl
+from .least_squares import lstsq
+from .matrix_functions import expm, expm_multiply, logdet, sqrtm
+from .norms import cross, diagonal, matrix_norm, outer, trace, vector_norm
+from .selected_inverse import selected_inverse
+from .spectra import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from .systems import cholesky, det, inv, matrix_power, matrix_rank, pinv, slogdet, solve
+from .toeplitz_forms import matmul_toeplitz, solve_circulant, solve_toeplitz
+from .triangular import solve_triangular
+
+__all__ = [
+    "cho_factor",
+    "cho_solve",
+    "cho_solve_banded",
+    "cholesky",
+    "cholesky_banded",
+    "compress",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "expm",
+    "expm_multiply",
+    "inv",
+    "ldl",
+    "logdet",
+    "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "matmul",
+    "matmul_toeplitz",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "selected_inverse",
+    "slogdet",
+    "solve",
+    "solve_banded",
+    "solve_circulant",
+    "solve_toeplitz",
+    "solve_triangular",
+    "solveh_banded",
+    "sqrtm",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]

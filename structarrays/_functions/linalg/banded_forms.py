@@ -1,0 +1,256 @@
+"""Banded systems in SciPy's matrix diagonal ordered form: `solve_banded`, `solveh_banded`, `cholesky_banded`, `cho_solve_banded`.
+
+They are for code that has its matrices in that form: what they do is to make a `Banded` array, for which `linalg.solve` and the other
+functions take the same time.
+"""
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import to_dense
+from ..._core.dispatch.function import function
+from ..._numerics.bands import diagonal_length
+from . import checks as check
+from .factorizations import CholeskyFactor, cho_solve, of_cholesky_factor
+from .systems import POSITIVE_DEFINITE, cholesky, solve
+
+
+def _banded(ab, offsets) -> Array:
+    """The square `Banded` array whose diagonals are the rows of an array in matrix diagonal ordered form."""
+    from ..._structures.banded.array import bands
+
+    data, n = to_dense(ab).data, ab.shape[-1]
+    pairs = [(k, data[..., i, :]) for i, k in enumerate(offsets) if abs(k) < n]
+    diagonals = [row[..., max(0, k) : max(0, k) + diagonal_length((n, n), k)] for k, row in pairs]
+    return bands(diagonals, [k for k, _ in pairs], (n, n), dtype=ab.dtype, batch=ab.shape[:-2])
+
+
+def _half(ab, lower: bool):
+    """The offsets of the rows of an array that has the diagonals of one half."""
+    w = ab.shape[-2]
+    return range(0, -w, -1) if lower else range(w - 1, -1, -1)
+
+
+def _hermitian(ab, lower: bool) -> Array:
+    """The Hermitian `Banded` array of which `ab` has one half, assumed positive definite."""
+    from ..._structures.banded.array import bands
+
+    half = _banded(ab, _half(ab, lower))
+    other = [-k for k in half.offsets if k]
+    diagonals = [*map(half.diagonal, half.offsets), *(half.diagonal(-k).conj() for k in other)]
+    whole = bands(diagonals, [*half.offsets, *other], half.shape[-2:])
+    return whole._assuming(frozenset({POSITIVE_DEFINITE, "hermitian", "positive_semidefinite"}))
+
+
+def _checked_form(name, ab, b=None, argument="ab"):
+    """The arrays in one floating-point dtype."""
+    check.matrix(name, ab, argument)
+    if ab.shape[-2] == 0:
+        raise ValueError(f"{name}: {argument} must have a row for each diagonal, got shape {ab.shape}")
+    if b is None:
+        return check.floating(name, ab, argument)
+    return check.right_hand_side(name, check.floating(name, ab, argument), b, argument)
+
+
+@function("ab", "b", prefix="linalg.", checked="the matrix is singular")
+def solve_banded(l_and_u: tuple[int, int], ab: Array, b: Array) -> Array:
+    """Solution of the linear systems ``a @ x = b`` with banded matrices in diagonal ordered form.
+
+    Parameters
+    ----------
+    l_and_u : (int, int)
+        The numbers ``l`` and ``u`` of diagonals below and above the main one.
+    ab : array, (..., l + u + 1, M)
+        The diagonals, from the highest down, aligned by columns: ``ab[..., u + i - j, j] == a[..., i, j]``. What lies outside of the
+        matrix is not read.
+    b : array, (M,) or (..., M, K)
+        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
+
+    Returns
+    -------
+    array, (..., M) or (..., M, K)
+        The solutions.
+
+    Raises
+    ------
+    ValueError
+        If `l_and_u` are not two numbers, at least 0, that go with `ab`, the dimensions M differ, or the batch shapes do not broadcast.
+    TypeError
+        If an array is boolean, or `l_and_u` are no integers.
+    numpy.linalg.LinAlgError
+        If a matrix is singular, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, its solution is NaN.
+
+    See Also
+    --------
+    scipy.linalg.solve_banded
+
+    Notes
+    -----
+    ``O(M l (l + u))``, and ``O(M (l + u))`` for each right-hand side: `linalg.solve` of a `Banded` array.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> ab = sa.asarray([[0.0, -1.0, -1.0], [2.0, 2.0, 2.0], [-1.0, -1.0, 0.0]])
+    >>> sa.linalg.solve_banded((1, 1), ab, sa.asarray([1.0, 0.0, 1.0]))
+    Dense([1., 1., 1.], dtype=float64)
+    """
+    name = "linalg.solve_banded"
+    if not (isinstance(l_and_u, tuple) and len(l_and_u) == 2):
+        raise ValueError(f"{name}: l_and_u must be two integers, got {l_and_u!r}")
+    low, up = (check.integer(name, count, f"l_and_u[{i}]") for i, count in enumerate(l_and_u))
+    ab, b = _checked_form(name, ab, b)
+    if min(low, up) < 0 or low + up + 1 != ab.shape[-2]:
+        raise ValueError(f"{name}: ab must have l + u + 1 rows for l_and_u = {(low, up)}, got shape {ab.shape}")
+    return solve.dispatch(_banded(ab, range(up, -low - 1, -1)), b)
+
+
+@function("ab", "b", prefix="linalg.", checked="the matrix is not positive definite")
+def solveh_banded(ab: Array, b: Array, lower: bool = False) -> Array:
+    """Solution of ``a @ x = b`` with Hermitian positive definite banded matrices in diagonal ordered form.
+
+    Parameters
+    ----------
+    ab : array, (..., u + 1, M)
+        The main diagonal and those above it, ``ab[..., u + i - j, j] == a[..., i, j]``, or with `lower` those below it,
+        ``ab[..., i - j, j] == a[..., i, j]``. What lies outside of the matrix is not read.
+    b : array, (M,) or (..., M, K)
+        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
+    lower : bool
+        Which half `ab` has.
+
+    Returns
+    -------
+    array, (..., M) or (..., M, K)
+        The solutions.
+
+    Raises
+    ------
+    ValueError
+        If `ab` has fewer than two dimensions, the dimensions M differ, or the batch shapes do not broadcast.
+    TypeError
+        If an array is boolean.
+    numpy.linalg.LinAlgError
+        If a matrix is not positive definite, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, its
+        solution is NaN.
+
+    See Also
+    --------
+    scipy.linalg.solveh_banded
+
+    Notes
+    -----
+    ``O(M u**2)``, and ``O(M u)`` for each right-hand side: `linalg.solve` of a `Banded` array that is assumed positive definite.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> ab = sa.asarray([[0.0, -1.0, -1.0], [2.0, 2.0, 2.0]])
+    >>> sa.linalg.solveh_banded(ab, sa.asarray([1.0, 0.0, 1.0]))
+    Dense([1., 1., 1.], dtype=float64)
+    """
+    ab, b = _checked_form("linalg.solveh_banded", ab, b)
+    return solve.dispatch(_hermitian(ab, bool(lower)), b)
+
+
+@function("ab", prefix="linalg.", checked="the matrix is not positive definite")
+def cholesky_banded(ab: Array, lower: bool = False) -> Array:
+    """Cholesky factor of Hermitian positive definite banded matrices, in diagonal ordered form.
+
+    Parameters
+    ----------
+    ab : array, (..., u + 1, M)
+        The main diagonal and those above it, or with `lower` those below it; see `solveh_banded`.
+    lower : bool
+        Which half `ab` has, and which factor is wanted: ``L`` with ``a = L @ conj(L).mT``, or (default) ``U`` with
+        ``a = conj(U).mT @ U``.
+
+    Returns
+    -------
+    Dense, (..., u + 1, M)
+        The factor in the form of `ab`, with zeros where that lies outside of the matrix.
+
+    Raises
+    ------
+    ValueError
+        If `ab` has fewer than two dimensions.
+    TypeError
+        If `ab` is boolean.
+    numpy.linalg.LinAlgError
+        If a matrix is not positive definite, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, its
+        factor is NaN.
+
+    See Also
+    --------
+    scipy.linalg.cholesky_banded
+
+    Notes
+    -----
+    ``O(M u**2)``: `linalg.cholesky` of a `Banded` array.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.linalg.cholesky_banded(sa.asarray([[0.0, 2.0, 2.0], [4.0, 5.0, 5.0]]))
+    Dense([[0., 1., 1.],
+           [2., 2., 2.]], dtype=float64)
+    """
+    ab, lower = _checked_form("linalg.cholesky_banded", ab), bool(lower)
+    factor, ok = cholesky.dispatch(_hermitian(ab, lower), upper=not lower)
+    n = ab.shape[-1]
+    rows = [
+        jnp.pad(factor.diagonal(k), [(0, 0)] * (ab.ndim - 2) + [(k, 0) if k > 0 else (0, -k)])
+        if abs(k) < n
+        else jnp.zeros((*ab.shape[:-2], n), ab.dtype)
+        for k in _half(ab, lower)
+    ]
+    return Dense._make((jnp.stack(rows, axis=-2),)), ok
+
+
+@of_cholesky_factor
+def cho_solve_banded(cb_and_lower: CholeskyFactor, b: Array) -> Array:
+    """Solution of ``a @ x = b`` by the Cholesky factor of a banded `a`, in diagonal ordered form.
+
+    Parameters
+    ----------
+    cb_and_lower : (array, bool), (..., u + 1, M)
+        What `cholesky_banded` returns, and its argument `lower`.
+    b : array, (M,) or (..., M, K)
+        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
+
+    Returns
+    -------
+    array, (..., M) or (..., M, K)
+        The solutions.
+
+    Raises
+    ------
+    ValueError
+        If the factor has fewer than two dimensions, the dimensions M differ, or the batch shapes do not broadcast.
+    TypeError
+        If `cb_and_lower` is no pair, its second part is known to nobody but the compiled call, or an array is boolean.
+    numpy.linalg.LinAlgError
+        If there is a zero on the diagonal of a factor, and the call is eager; under `jax.jit`, and within
+        ``errstate(linalg="nan")``, the solution is NaN.
+
+    See Also
+    --------
+    scipy.linalg.cho_solve_banded
+
+    Notes
+    -----
+    ``O(M u)`` for each right-hand side.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> ab = sa.asarray([[0.0, -1.0, -1.0], [2.0, 2.0, 2.0]])
+    >>> factor = sa.linalg.cholesky_banded(ab)
+    >>> sa.linalg.cho_solve_banded((factor, False), sa.asarray([1.0, 0.0, 1.0]))
+    Dense([1., 1., 1.], dtype=float64)
+    """
+    cb, lower = cb_and_lower
+    cb, b = _checked_form("linalg.cho_solve_banded", cb, b, "cb_and_lower[0]")
+    x, ok = cho_solve.dispatch(_banded(cb, _half(cb, lower)), check.columns(b), lower=lower)
+    return check.like_right_hand_side(x, b), ok

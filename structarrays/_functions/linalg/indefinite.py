@@ -1,0 +1,104 @@
+"""`ldl`, under SciPy's name."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.dispatch.function import function
+from ..._numerics import indefinite_factors as indefinite
+from ..._numerics import packed_triangles as triangles
+from . import checks as check
+
+
+class LDLResult(NamedTuple):
+    """A triangular matrix with rows in another order, a matrix with blocks of one or two rows, and the order."""
+
+    lu: Array
+    d: Array
+    perm: Array
+
+
+@function("A", prefix="linalg.")
+def ldl(A: Array, lower: bool = True, hermitian: bool = True) -> LDLResult:
+    """Bunch–Kaufman factors ``A = lu @ d @ conj(lu).mT`` of each Hermitian (or complex symmetric) indefinite matrix of a stack.
+
+    Parameters
+    ----------
+    A : array, (..., M, M)
+        Of a floating-point dtype (integers become the default one).
+    lower : bool
+        Whether ``lu[perm, :]`` is lower triangular (default), or upper.
+    hermitian : bool
+        Whether complex matrices are Hermitian (default), or symmetric, with ``A = lu @ d @ lu.mT``.
+
+    Returns
+    -------
+    lu : array, (..., M, M)
+        With ones on the diagonal of ``lu[perm, :]``.
+    d : array, (..., M, M)
+        Block diagonal, with blocks of one row or two: `Banded` with three diagonals, or `Diagonal`.
+    perm : array, (..., M)
+        The order of rows that makes `lu` triangular.
+
+    Raises
+    ------
+    ValueError
+        If `A` is not square.
+    TypeError
+        If `A` is boolean.
+
+    See Also
+    --------
+    scipy.linalg.ldl
+
+    Notes
+    -----
+    The Hermitian (symmetric) part is factored, so that derivatives are Hermitian, too; they are those for constant pivots. A singular
+    matrix has factors, too. The signs of the eigenvalues of `d` are those of `A`.
+
+    Bunch and Kaufman, *Some stable methods for calculating inertia and solving symmetric linear systems*, Math. Comp. 31 (1977), as
+    LAPACK's ``sytrf``, in panels of columns as there: on CPUs it takes about three times as long as SciPy.
+
+    ==================================================  ===========================  ==================
+    structure                                           `lu`, `d`                    costs
+    ==================================================  ===========================  ==================
+    `Diagonal`, `Identity`                              `Identity`, the same         ``O(1)``
+    `Banded`, assumed positive definite, with `lower`   `Banded`, `Diagonal`         ``O(M w**2)``
+    `Dense`, and any other                              `Dense`, `Banded`            ``O(M**3)``
+    ==================================================  ===========================  ==================
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.asarray([[0.0, 2.0], [2.0, 0.0]])
+    >>> lu, d, perm = sa.linalg.ldl(A)
+    >>> d.to_dense()
+    Dense([[0., 2.],
+           [2., 0.]], dtype=float64)
+    >>> (lu @ (d @ lu.mT)).to_dense()
+    Dense([[0., 2.],
+           [2., 0.]], dtype=float64)
+    """
+    check.square("linalg.ldl", A, "A")
+    return LDLResult(*ldl.dispatch(check.floating("linalg.ldl", A, "A"), lower=bool(lower), hermitian=bool(hermitian)))
+
+
+@ldl.kernel(Dense)
+def _ldl_dense(A, *, lower, hermitian):
+    from ..._structures.banded.array import bands
+
+    n, data = A.shape[-1], A.data
+    data = (data + (data.mT.conj() if hermitian else data.mT)) / 2
+    if n == 0:
+        d, order = (data[..., 0],), jnp.zeros(data.shape[:-1], jnp.int32)
+        return A, bands(d, (0,), (0, 0)), Dense._make((order,))
+    # The upper factor is the lower one of the matrix read from its other corner.
+    factor, d, order = indefinite.ldl(data if lower else jnp.flip(data, (-2, -1)), hermitian)
+    if not lower:
+        factor, d, order = jnp.flip(factor, (-2, -1)), jnp.flip(d, (-2, -1)), n - 1 - jnp.flip(order, -1)
+    offsets = (-1, 0, 1) if n > 1 else (0,)
+    lu = jnp.take_along_axis(factor, jnp.argsort(order, axis=-1)[..., None], axis=-2)
+    blocks = bands([triangles.diagonal(d, k) for k in offsets], offsets, (n, n))
+    return Dense._make((lu,)), blocks, Dense._make((order.astype(jnp.int32),))

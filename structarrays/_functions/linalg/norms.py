@@ -1,0 +1,325 @@
+"""The standard's norms, parts of matrices and products of vectors in the ``linalg`` extension."""
+
+import math
+import numbers
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import promote, to_dense
+from ..._core.dispatch.function import function
+from ..._core.dtypes import as_dtype
+from ..._core.families.batch import check_axes
+from ..._numerics import dense_linalg as linalg_dense
+from ..._numerics import dense_statistical as statistical
+from ..comparisons_and_logic import not_equal
+from ..data_type import astype
+from ..elementwise import abs as absolute
+from ..elementwise import square
+from ..exponential import sqrt
+from ..pow_and_clip import pow as power
+from ..statistical import max as largest
+from ..statistical import min as smallest
+from ..statistical import sum as sum_of
+from . import checks as check
+
+
+@function("x", prefix="linalg.")
+def vector_norm(
+    x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, ord: int | float = 2
+) -> Array:
+    """Norm of the vectors along an axis or several.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating-point dtype (integers become the default one).
+    axis : int or tuple of int, optional
+        The axes that hold a vector; by default all.
+    keepdims : bool
+        Whether these axes stay, with size 1.
+    ord : int or float
+        The order: 2 (Euclidean), 1, ``inf`` (largest magnitude), ``-inf`` (smallest), 0 (number of nonzeros), or any
+        other p for ``sum(abs(x)**p)**(1/p)``.
+
+    Returns
+    -------
+    array
+        The norms, of the real dtype of the same precision.
+
+    Raises
+    ------
+    TypeError
+        If `x` is boolean, or `ord` is no real number.
+    ValueError
+        If an axis is named twice.
+    numpy.exceptions.AxisError
+        If an axis is out of range.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> float(sa.linalg.vector_norm(sa.Diagonal([3.0, 4.0])))
+    5.0
+    """
+    x = check.inexact("linalg.vector_norm", x)
+    axes = check_axes("linalg.vector_norm", axis, x.ndim)
+    if not isinstance(ord, numbers.Real) or math.isnan(ord):
+        raise TypeError(f"linalg.vector_norm: ord must be a real number, got {ord!r}")
+    return vector_norm.dispatch(x, axis=axes, keepdims=bool(keepdims), ord=ord)
+
+
+@vector_norm.kernel(Dense)
+def _vector_norm_dense(x, *, axis, keepdims, ord):
+    return Dense._make((linalg_dense.vector_norm(x.data, axis=axis, keepdims=keepdims, ord=ord),))
+
+
+@vector_norm.kernel(Array)
+def _vector_norm_array(x, *, axis, keepdims, ord):
+    options = {"axis": axis, "keepdims": keepdims}
+    magnitude = absolute(x)
+    if ord == 2:
+        return _root(sum_of(square(magnitude), **options), ord)
+    if math.isinf(ord):
+        return (largest if ord > 0 else smallest)(magnitude, **options)
+    if ord == 0:
+        # As numbers of floating point: there may be more of them than integers of 32 bits can count.
+        return sum_of(astype(not_equal(x, 0), magnitude.dtype), **options)
+    if ord == 1:
+        return sum_of(magnitude, **options)
+    return _root(sum_of(power(magnitude, float(ord)), **options), ord)
+
+
+def _root(total, degree):
+    """The root of a sum of powers: of a dense one with the derivative zero where only structural zeros were added."""
+    if type(total) is Dense and degree > 0:
+        return Dense._make((statistical.root(total.data, degree),))
+    return power(total, 1.0 / degree) if degree != 2 else sqrt(total)
+
+
+_MATRIX_ORDERS = ("fro", "nuc", None, 1, -1, 2, -2, math.inf, -math.inf)
+
+
+@function("x", prefix="linalg.")
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: int | float | str | None = "fro") -> Array:
+    """Norm of each matrix of a stack.
+
+    Parameters
+    ----------
+    x : array, (..., M, N)
+        Of a floating-point dtype (integers become the default one).
+    keepdims : bool
+        Whether the last two dimensions stay, with size 1.
+    ord : {"fro", "nuc", 1, -1, 2, -2, inf, -inf}
+        Frobenius (default, also None), nuclear (sum of the singular values), largest and smallest column sum (1, -1),
+        singular value (2, -2) and row sum (inf, -inf) of magnitudes.
+
+    Returns
+    -------
+    array, (...) or (..., 1, 1)
+        The norms, of the real dtype of the same precision.
+
+    Raises
+    ------
+    ValueError
+        If `x` has fewer than two dimensions, or `ord` is none of these.
+    TypeError
+        If `x` is boolean.
+
+    Notes
+    -----
+    Of a structured matrix all but the spectral ones ("nuc", 2, -2) cost what is stored; of a diagonal one these, too.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> float(sa.linalg.matrix_norm(sa.tridiagonal([1.0], [2.0, 2.0], [1.0]), ord=1))
+    3.0
+    """
+    check.matrix("linalg.matrix_norm", x)
+    if ord not in _MATRIX_ORDERS:
+        raise ValueError(f'linalg.matrix_norm: ord must be "fro", "nuc", 1, -1, 2, -2, inf or -inf, got {ord!r}')
+    by_singular_values = ord in ("nuc", 2, -2)
+    x = (check.floating if by_singular_values else check.inexact)("linalg.matrix_norm", x)
+    return matrix_norm.dispatch(x, keepdims=bool(keepdims), ord=ord)
+
+
+@matrix_norm.kernel(Dense)
+def _matrix_norm_dense(x, *, keepdims, ord):
+    return Dense._make((linalg_dense.matrix_norm(x.data, keepdims=keepdims, ord=ord),))
+
+
+@matrix_norm.kernel(Array, when=lambda x, *, keepdims, ord: ord in ("fro", None, 1, -1, math.inf, -math.inf))
+def _matrix_norm_array(x, *, keepdims, ord):
+    if ord in ("fro", None):
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    sums = sum_of(absolute(x), axis=-2 if abs(ord) == 1 else -1, keepdims=True)
+    return (largest if ord > 0 else smallest)(sums, axis=(-2, -1), keepdims=keepdims)
+
+
+@function("x", prefix="linalg.")
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """A diagonal of each matrix of a stack.
+
+    Parameters
+    ----------
+    x : array, (..., M, N)
+    offset : int
+        Which one: 0 the main diagonal, positive above, negative below.
+
+    Returns
+    -------
+    array, (..., K)
+        The diagonal, an array of its own; empty if it lies outside of the matrix.
+
+    Raises
+    ------
+    ValueError
+        If `x` has fewer than two dimensions.
+    TypeError
+        If `offset` is no integer.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.linalg.diagonal(sa.tridiagonal([1.0], [2.0, 3.0], [4.0]), offset=1)
+    Dense([4.], dtype=float64)
+    """
+    check.matrix("linalg.diagonal", x)
+    return diagonal.dispatch(x, offset=check.integer("linalg.diagonal", offset, "offset"))
+
+
+@diagonal.kernel(Dense)
+def _diagonal_dense(x, *, offset):
+    return Dense._make((linalg_dense.diagonal(x.data, offset=offset),))
+
+
+@function("x", prefix="linalg.")
+def trace(x: Array, /, *, offset: int = 0, dtype=None) -> Array:
+    """Sum of a diagonal of each matrix of a stack.
+
+    Parameters
+    ----------
+    x : array, (..., M, N)
+        Of a numeric dtype.
+    offset : int
+        Which diagonal: 0 the main one, positive above, negative below.
+    dtype : dtype, optional
+        Of the sum. By default that of `x`, but for integers at least the default one.
+
+    Returns
+    -------
+    array, (...)
+        The sums.
+
+    Raises
+    ------
+    ValueError
+        If `x` has fewer than two dimensions.
+    TypeError
+        If `x` is boolean, or `offset` is no integer.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> float(sa.linalg.trace(sa.Identity(3)))
+    3.0
+    """
+    check.matrix("linalg.trace", x)
+    check.numeric("linalg.trace", x)
+    dtype = None if dtype is None else as_dtype(dtype)
+    return trace.dispatch(x, offset=check.integer("linalg.trace", offset, "offset"), dtype=dtype)
+
+
+@trace.kernel(Array)
+def _trace_array(x, *, offset, dtype):
+    return sum_of(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+@function("x1", "x2", prefix="linalg.")
+def outer(x1: Array, x2: Array, /) -> Array:
+    """Outer product of two vectors.
+
+    Parameters
+    ----------
+    x1, x2 : array, (M,) and (N,)
+        Of numeric dtypes.
+
+    Returns
+    -------
+    array, (M, N)
+        ``x1[i] * x2[j]``.
+
+    Raises
+    ------
+    ValueError
+        If an argument has other than one dimension.
+    TypeError
+        If an argument is boolean.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.linalg.outer(sa.asarray([1.0, 2.0]), sa.asarray([3.0, 4.0]))
+    Dense([[3., 4.],
+           [6., 8.]], dtype=float64)
+    """
+    check.numeric("linalg.outer", x1, x2)
+    for argument, x in (("x1", x1), ("x2", x2)):
+        if x.ndim != 1:
+            raise ValueError(f"linalg.outer: {argument} must have one dimension, got shape {x.shape}")
+    return outer.dispatch(*promote(x1, x2))
+
+
+@outer.kernel(Array, Array)
+def _outer_array(x1, x2):
+    # The result is dense and larger than either.
+    return Dense._make((linalg_dense.outer(to_dense(x1).data, to_dense(x2).data),))
+
+
+@function("x1", "x2", prefix="linalg.")
+def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """Cross products of the vectors of length 3 along an axis.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Of numeric dtypes. They broadcast against each other, but for the axis.
+    axis : int
+        The axis, counted from the end of either array.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If the axis has another size than 3, or the other dimensions do not broadcast.
+    TypeError
+        If an argument is boolean.
+    numpy.exceptions.AxisError
+        If the axis is out of range.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.linalg.cross(sa.asarray([1.0, 0.0, 0.0]), sa.asarray([0.0, 1.0, 0.0]))
+    Dense([0., 0., 1.], dtype=float64)
+    """
+    check.numeric("linalg.cross", x1, x2)
+    for argument, x in (("x1", x1), ("x2", x2)):
+        if x.ndim == 0:
+            raise ValueError(f"linalg.cross: {argument} must have at least one dimension, got a 0-d array")
+    axis = check.common_axis("linalg.cross", axis, x1, x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(f"linalg.cross: axis {axis} must have size 3, got shapes {x1.shape} and {x2.shape}")
+    check.broadcast("linalg.cross", x1.shape, x2.shape, what="shapes")
+    return cross.dispatch(*promote(x1, x2), axis=axis)
+
+
+@cross.kernel(Dense, Dense)
+def _cross_dense_dense(x1, x2, *, axis):
+    return Dense._make((linalg_dense.cross(*jnp.broadcast_arrays(x1.data, x2.data), axis=axis),))

@@ -1,0 +1,124 @@
+"""`solve_triangular`, under SciPy's name."""
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify
+from ..._core.dispatch.function import function
+from ..._core.dispatch.registry import Registry
+from ..linear_algebra import matrix_transpose
+from ..rounding_and_parts import conj
+from . import checks as check
+from .systems import solve
+
+triangle_of = Registry("triangle_of")
+"""``triangle_of.kernel(A)``: ``(x, *, lower, unit_diagonal)`` to the triangle of a stack of square matrices (with ones on the diagonal), in a
+structure whose systems `linalg.solve` solves by substitution; others densify."""
+
+_TRANSPOSITIONS = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
+
+
+def transposition(name: str, trans) -> int:
+    """The argument `trans` as 0, 1 or 2.
+
+    Raises
+    ------
+    ValueError
+        If it is none of them, nor ``"N"``, ``"T"`` or ``"C"``.
+    """
+    known = _TRANSPOSITIONS.get(trans)
+    if known is None:
+        raise ValueError(f'{name}: trans must be 0, 1, 2, "N", "T" or "C", got {trans!r}')
+    return known
+
+
+@function("a", "b", prefix="linalg.", checked="a is singular: there is a zero on its diagonal")
+def solve_triangular(a: Array, b: Array, trans: int = 0, lower: bool = False, unit_diagonal: bool = False) -> Array:
+    """Solution of the linear systems ``a @ x = b``, reading one triangle of `a`.
+
+    Parameters
+    ----------
+    a : array, (..., M, M)
+        Of a floating-point dtype (integers become the default one).
+    b : array, (M,) or (..., M, K)
+        The right-hand sides: one vector for all matrices if it has one dimension, else matrices whose batch shape broadcasts.
+    trans : {0, 1, 2, "N", "T", "C"}
+        Whether to solve with that triangle (0, "N"), its transpose (1, "T"), or its conjugated transpose (2, "C").
+    lower : bool
+        Whether it is the lower triangle that is read, or (default) the upper one.
+    unit_diagonal : bool
+        Whether the diagonal is not read either, and taken for ones.
+
+    Returns
+    -------
+    array, (..., M) or (..., M, K)
+        The solutions.
+
+    Raises
+    ------
+    ValueError
+        If `a` is not square, the dimensions M differ, the batch shapes do not broadcast, or `trans` is none of these.
+    TypeError
+        If an argument is boolean.
+    numpy.linalg.LinAlgError
+        If there is a zero on the diagonal, and the call is eager; under `jax.jit`, and within ``errstate(linalg="nan")``, the solution
+        is NaN.
+
+    See Also
+    --------
+    scipy.linalg.solve_triangular
+
+    Notes
+    -----
+    For a `Triangular` array, `linalg.solve` does the same, and needs to be told nothing.
+
+    ==============================================  ============================
+    structure of `a`                                costs for each right-hand side
+    ==============================================  ============================
+    `Diagonal`, `Identity`                          ``O(M)``
+    `Banded`, w diagonals in the triangle           ``O(M w)``
+    `BlockDiagonal` of square blocks b × b          ``O(M b)``
+    `BlockBanded`, w block diagonals on a side      ``O(M w b)``
+    `Kronecker` of triangular factors               ``O(M sum(n_i))``
+    `Dense`, `Triangular`, and any other            ``M**2``
+    ==============================================  ============================
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> a = sa.asarray([[2.0, 1.0], [3.0, 4.0]])
+    >>> sa.linalg.solve_triangular(a, sa.asarray([3.0, 4.0]))
+    Dense([1., 1.], dtype=float64)
+    >>> sa.linalg.solve_triangular(a, sa.asarray([2.0, 7.0]), lower=True)
+    Dense([1., 1.], dtype=float64)
+    """
+    a, b = check.system("linalg.solve_triangular", a, b, "a")
+    return solve_triangular.dispatch(
+        a,
+        b,
+        trans=transposition("linalg.solve_triangular", trans),
+        lower=bool(lower),
+        unit_diagonal=bool(unit_diagonal),
+    )
+
+
+@solve_triangular.kernel(Array, Array)
+def _solve_triangular_array(a, b, *, trans, lower, unit_diagonal):
+    triangle = triangle_of.choose((a,), {"lower": lower, "unit_diagonal": unit_diagonal}).run(
+        a, lower=lower, unit_diagonal=unit_diagonal
+    )
+    return solve.dispatch(transposed(triangle, trans), b)
+
+
+def transposed(x: Array, trans: int) -> Array:
+    """The array, its transpose (1), or its conjugated transpose (2)."""
+    if trans == 0:
+        return x
+    return matrix_transpose(conj(x) if trans == 2 and x.dtype.kind == "c" else x)
+
+
+@triangle_of.kernel(Dense)
+@triangle_of.kernel(Array)
+def _triangle_of_dense(x, *, lower, unit_diagonal):
+    from ..._structures.triangular.array import Triangular
+
+    return Triangular._make((densify(x, "linalg.solve_triangular").data, None), (lower, unit_diagonal))

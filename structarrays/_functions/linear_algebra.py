@@ -1,0 +1,421 @@
+"""The standard's linear algebra functions in the main namespace: products and the transpose."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.array.operands import densify, promote, to_dense
+from .._core.array.views import view_function
+from .._core.assumptions import carried
+from .._core.dispatch.contexts import strong_zeros_policy
+from .._core.dispatch.function import function
+from .._core.families.batch import check_axes
+from .._core.families.elementwise_rule import held_unexpanded
+from .._core.families.entries import elements_at, has_elements
+from .._core.families.join import is_zero_outside
+from .._numerics import dense_linalg as linalg_dense
+from .._numerics.absorbing import absorbing_product
+from .background_products import with_background
+from .elementwise import multiply
+from .linalg import checks as check
+from .manipulation import permute_dims
+from .rounding_and_parts import conj
+from .statistical import sum as sum_of
+
+
+def by_dense_factor(function, args, static):
+    """The rule of `matmul` for a pair of structures that has no kernel of its own.
+
+    One factor stays structured and the other is expanded: the one with structural zeros stays (they absorb), or else the one
+    that stores less, if its structure multiplies dense matrices. A factor that does so from one side only is transposed
+    for the other.
+    """
+    x1, x2 = (to_dense(x) if x.ndim == 1 else x for x in args)
+    if type(x1) is not Dense and type(x2) is not Dense:
+        if x1.ndim > 1 and x2.ndim > 1:
+            held = held_unexpanded(function, args, (x1.shape[-2], x2.shape[-1]))
+            if held is not None:
+                return held
+        return expanded_product(function, x1, x2)
+    if function.choose((x1, x2), {}) is not None:
+        return function.dispatch(x1, x2)
+    if type(x2) is Dense and x1.stores_entries and x1.background is not None:
+        return _with_background(function, x1, x2)
+    pair = _transposed(function, x1, x2)
+    if pair is None:
+        return NotImplemented
+    product = function.dispatch(*pair)
+    return product if 1 in (x1.ndim, x2.ndim) else matrix_transpose.dispatch(product)
+
+
+def expanded_product(function, x1, x2, expand=densify, *, smaller: bool = False):
+    """The product of two structures, one of which `expand` makes dense; NotImplemented where neither serves.
+
+    With `smaller` it is the one with fewer elements, so that a few rows or columns never expand a whole matrix.
+    """
+
+    def preference(i):
+        x = (x1, x2)[i]
+        return (-x.size if smaller else 0, not is_zero_outside(x), x.nbytes)
+
+    for kept in sorted((0, 1), key=preference):
+        pair = [x1, x2]
+        pair[1 - kept] = to_dense(pair[1 - kept])
+        serves = function.choose(pair, {}) is not None or _zeros_serve(function, *pair)
+        if serves or _transposed(function, *pair) is not None:
+            pair[1 - kept] = expand((x1, x2)[1 - kept], "matmul")
+            return product_with_expanded(function, pair, (x1, x2), 1 - kept)
+    return NotImplemented
+
+
+def product_with_expanded(function, pair, structured, expanded):
+    """The product of a pair, one factor of which has been expanded: its zeros still absorb what is not finite."""
+    if not is_zero_outside(structured[expanded]) or pair[0].dtype.kind in "biu":
+        return function.dispatch(*pair)
+    kept = structured[1 - expanded]
+    if not kept.stores_entries:  # its parameters do not show whether its elements are finite
+        return function.dispatch(*pair)
+    finite = jnp.array(True)
+    for entry in (*kept.entries, *([] if kept.background is None else [kept.background])):
+        finite &= jnp.all(jnp.isfinite(entry))
+
+    def careful():
+        if kept.size > _MANY and has_elements(kept):
+            return _absorbing_in_blocks(structured, 1 - expanded)
+        operands = [v for x in structured for v in (x._dense(), _stored(x))]
+        return absorbing_product(jnp.matmul, *operands)
+
+    return Dense._make((jax.lax.cond(finite, lambda: function.dispatch(*pair).data, careful),))
+
+
+_MANY = 1 << 22
+"""About how many elements of a structured factor become dense at a time."""
+
+
+def _absorbing_in_blocks(factors, kept):
+    """The product in which structural zeros absorb, in blocks.
+
+    Parameters
+    ----------
+    factors : sequence of two Array
+    kept : int
+        The factor that never becomes dense as a whole: 0 for blocks of rows of the left factor, 1 for blocks of columns of the right one.
+    """
+    matrix, other = factors[kept], factors[1 - kept]
+    outer, inner = matrix.shape[-2:] if kept == 0 else matrix.shape[:-3:-1]
+    width = max(1, _MANY // max(1, inner))
+    of_other = (other._dense(), _stored(other))
+    where = matrix._rebuild(tuple(jnp.ones(e.shape, bool) for e in matrix.entries), None)
+
+    @jax.checkpoint  # otherwise the reverse-mode derivative stores all blocks
+    def product(start):
+        lines, along = jnp.minimum(start + jnp.arange(width), outer - 1), jnp.arange(inner)
+        at = (lines[:, None], along) if kept == 0 else (along[:, None], lines)
+        data = elements_at(matrix, at)
+        block = data, elements_at(where, at) if is_zero_outside(matrix) else jnp.ones(data.shape, bool)
+        return absorbing_product(jnp.matmul, *(*block, *of_other) if kept == 0 else (*of_other, *block))
+
+    axis = kept - 2  # the blocks are stacked along this axis of the result
+    blocks = jnp.moveaxis(jax.lax.map(product, width * jnp.arange(-(-outer // width))), 0, axis - 1)
+    shape = list(blocks.shape)
+    shape[axis - 1 : axis + 1 or None] = [-1]
+    return jax.lax.slice_in_dim(blocks.reshape(shape), 0, outer, axis=axis)
+
+
+def _stored(x):
+    """Where an array is not a structural zero, as a mask."""
+    if not is_zero_outside(x):
+        return jnp.ones(x.shape, bool)
+    return x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None)._dense()
+
+
+def _transposed(function, x1, x2):
+    """The factors transposed and exchanged, if they have a kernel; else None."""
+    x1, x2 = (x if x.ndim == 1 else matrix_transpose.dispatch(x) for x in (x2, x1))
+    if type(x1) is type(x2) is Dense or not (function.choose((x1, x2), {}) or _zeros_serve(function, x1, x2)):
+        return None
+    return x1, x2
+
+
+def _zeros_serve(function, x1, x2) -> bool:
+    """Whether the structure of `x1` multiplies dense matrices where it has a structural zero in place of a background."""
+    if type(x2) is not Dense or not x1.stores_entries or x1.background is None:
+        return False
+    return function.choose((x1._rebuild(x1.entries, None), x2), {}) is not None
+
+
+def _with_background(function, x1, x2):
+    if not _zeros_serve(function, x1, x2):
+        return NotImplemented
+    return with_background(lambda x, data: function.dispatch(x, Dense._make((data,))).data, x1, x2.data)
+
+
+@function("x1", "x2", rule=by_dense_factor)
+def matmul(x1: Array, x2: Array, /) -> Array:
+    """Matrix product.
+
+    Parameters
+    ----------
+    x1 : array, (..., M, K) or (K,)
+        Left factor, of a numeric dtype. A vector stands for a row, and that dimension is removed from the result.
+    x2 : array, (..., K, N) or (K,)
+        Right factor, of a numeric dtype. A vector stands for a column, and that dimension is removed from the result.
+
+    Returns
+    -------
+    array, (..., M, N)
+        The product; the batch shapes broadcast.
+
+    Raises
+    ------
+    ValueError
+        If an argument has no dimensions, the contracted dimensions differ, or the batch shapes do not broadcast.
+    TypeError
+        If an argument is boolean.
+
+    Notes
+    -----
+    The offsets of a product of banded matrices are the sums of theirs, up to the size of the matrix: with d and d'
+    diagonals it costs ``O(d d' n)``. A banded matrix times a vector costs ``O(d n)``, a filled one ``O(n)``, and a scaled
+    identity keeps the class of the other factor. Structural zeros absorb NaN and infinity (see `strong_zeros`).
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> D = sa.Banded([[-1.0, -1.0], [1.0, 1.0]], (0, 1), (2, 3))
+    >>> D @ sa.asarray([1.0, 4.0, 9.0])
+    Dense([3., 5.], dtype=float64)
+    >>> (D.mT @ D).offsets
+    (-1, 0, 1)
+    """
+    check.numeric("matmul", x1, x2)
+    for argument, x in (("x1", x1), ("x2", x2)):
+        if x.ndim == 0:
+            raise ValueError(f"matmul: {argument} must have at least one dimension, got a 0-d array; use multiply")
+    k1, k2 = x1.shape[-1], x2.shape[-2] if x2.ndim > 1 else x2.shape[0]
+    if k1 != k2:
+        raise ValueError(
+            f"matmul: the last dimension of x1 must be the second to last of x2 (its only one, if it is a vector), "
+            f"got shapes {x1.shape} and {x2.shape}"
+        )
+    check.broadcast("matmul", x1.shape[:-2], x2.shape[:-2])
+    x1, x2 = promote(x1, x2)
+    if not strong_zeros_policy.value:
+        x1, x2 = (densify(x, "matmul") if is_zero_outside(x) else x for x in (x1, x2))
+    return matmul.dispatch(x1, x2)
+
+
+@matmul.kernel(Dense, Dense)
+def _matmul_dense_dense(x1, x2):
+    return Dense._make((linalg_dense.matmul(x1.data, x2.data),))
+
+
+@view_function("x", inverse=lambda data, shape: data.mT)
+def matrix_transpose(x: Array, /) -> Array:
+    """Transpose of each matrix of a stack.
+
+    Parameters
+    ----------
+    x : array, (..., M, N)
+
+    Returns
+    -------
+    array, (..., N, M)
+        With the last two dimensions swapped. Assumptions stay; see `assume`.
+
+    Raises
+    ------
+    ValueError
+        If `x` has fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.matrix_transpose(sa.Banded([[1.0, 2.0]], (1,), (3, 3))).offsets
+    (-1,)
+    """
+    check.matrix("matrix_transpose", x)
+    return carried(matrix_transpose.dispatch(x), x.assumptions)
+
+
+@matrix_transpose.kernel(Dense)
+def _matrix_transpose_dense(x):
+    return Dense._make((linalg_dense.matrix_transpose(x.data),))
+
+
+@function("x1", "x2")
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """Dot products of the vectors along an axis: the sum of ``conj(x1) * x2``.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Of numeric dtypes. They broadcast against each other, but for the axis.
+    axis : int
+        The axis, counted from the end of either array.
+
+    Returns
+    -------
+    array
+        Of the broadcast shape without the axis.
+
+    Raises
+    ------
+    ValueError
+        If the sizes of the axis differ, or the other dimensions do not broadcast.
+    TypeError
+        If an argument is boolean.
+    numpy.exceptions.AxisError
+        If the axis is out of range.
+
+    Notes
+    -----
+    A structured argument costs what it stores: the product is formed where both are stored, as by `multiply`.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.vecdot(sa.Diagonal([1.0, 2.0]), sa.asarray([3.0, 4.0]))
+    Dense([3., 8.], dtype=float64)
+    """
+    check.numeric("vecdot", x1, x2)
+    for argument, x in (("x1", x1), ("x2", x2)):
+        if x.ndim == 0:
+            raise ValueError(f"vecdot: {argument} must have at least one dimension, got a 0-d array")
+    axis = check.common_axis("vecdot", axis, x1, x2)
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"vecdot: axis {axis} must have the same size in both, got shapes {x1.shape} and {x2.shape}")
+    check.broadcast("vecdot", x1.shape, x2.shape, what="shapes")
+    x1, x2 = promote(x1, x2)
+    return vecdot.dispatch(x1, x2, axis=axis)
+
+
+@vecdot.kernel(Dense, Dense)
+def _vecdot_dense_dense(x1, x2, *, axis):
+    return Dense._make((linalg_dense.vecdot(x1.data, x2.data, axis=axis),))
+
+
+def _is_row_by_row(x1, x2, *, axis) -> bool:
+    """Whether the rows of structured matrices meet one vector: what products are for."""
+    matrix, vector = (x1, x2) if x2.ndim == 1 else (x2, x1)
+    return axis == -1 and vector.ndim == 1 and matrix.ndim > 1 and matrix.core_ndim == 2
+
+
+@vecdot.kernel(Array, Array, when=_is_row_by_row)
+def _vecdot_array_if_is_row_by_row(x1, x2, *, axis):
+    x1 = conj(x1)
+    return matmul(x1, x2) if x2.ndim == 1 else matmul(x2, x1)
+
+
+@vecdot.kernel(Array, Array)
+def _vecdot_array(x1, x2, *, axis):
+    if x1.dtype.kind == "c":
+        x1 = conj(x1)
+    return sum_of(multiply(x1, x2), axis=axis, dtype=x1.dtype)
+
+
+@function("x1", "x2")
+def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple = 2) -> Array:
+    """Contraction of several axes of two arrays.
+
+    Parameters
+    ----------
+    x1, x2 : array
+        Of numeric dtypes.
+    axes : int or tuple of two sequences of int
+        How many of the last axes of `x1` and the first of `x2` are contracted, in order; or which axes of `x1` with which
+        of `x2`.
+
+    Returns
+    -------
+    array
+        Its shape is that of the axes of `x1` which are left, followed by those of `x2`.
+
+    Raises
+    ------
+    ValueError
+        If contracted axes differ in size, an axis is named twice, or the two sequences differ in length.
+    TypeError
+        If an argument is boolean, or `axes` is neither an integer nor two sequences.
+    numpy.exceptions.AxisError
+        If an axis is out of range.
+
+    Notes
+    -----
+    One contracted axis of two matrices is a `matmul`, all axes of both are a sum of the product: these keep structure.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> D = sa.Diagonal([1.0, 2.0])
+    >>> sa.tensordot(D, D, axes=1)
+    Diagonal([1., 4.], shape=(2, 2), dtype=float64)
+    >>> float(sa.tensordot(D, sa.ones((2, 2))))
+    3.0
+    """
+    check.numeric("tensordot", x1, x2)
+    axes = contracted_axes(x1, x2, axes)
+    x1, x2 = promote(x1, x2)
+    return tensordot.dispatch(x1, x2, axes=axes)
+
+
+def contracted_axes(x1, x2, axes):
+    """The contracted axes of each operand of `tensordot`, as nonnegative integers."""
+    if isinstance(axes, (tuple, list)):
+        if len(axes) != 2:
+            raise ValueError(f"tensordot: axes must be an integer or two sequences, got {len(axes)} of them")
+        axes1 = check_axes("tensordot", axes[0], x1.ndim, "axes[0]")
+        axes2 = check_axes("tensordot", axes[1], x2.ndim, "axes[1]")
+        if len(axes1) != len(axes2):
+            raise ValueError(f"tensordot: axes must be two sequences of the same length, got {axes!r}")
+    else:
+        count = check.integer("tensordot", axes, "axes")
+        if count < 0:
+            raise ValueError(f"tensordot: axes must not be negative, got {count}")
+        if count > min(x1.ndim, x2.ndim):
+            raise np.exceptions.AxisError(
+                f"tensordot: axes={count} is more than the dimensions of shapes {x1.shape} and {x2.shape}"
+            )
+        axes1, axes2 = tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count))
+    for a, b in zip(axes1, axes2):
+        if x1.shape[a] != x2.shape[b]:
+            raise ValueError(
+                f"tensordot: contracted axes must have the same size, got {x1.shape[a]} (axis {a} of x1, shape {x1.shape}) "
+                f"and {x2.shape[b]} (axis {b} of x2, shape {x2.shape})"
+            )
+    return axes1, axes2
+
+
+@tensordot.kernel(Dense, Dense)
+def _tensordot_dense_dense(x1, x2, *, axes):
+    return Dense._make((linalg_dense.tensordot(x1.data, x2.data, axes=axes),))
+
+
+def _is_product(x1, x2, *, axes):
+    return len(axes[0]) == 1 and x1.ndim <= 2 and x2.ndim <= 2
+
+
+@tensordot.kernel(Array, Array, when=_is_product)
+def tensordot_by_matmul(x1, x2, *, axes):
+    """The matrix product of the arrays, transposed where `matmul` contracts another axis."""
+    (axis1,), (axis2,) = axes
+    if x1.ndim == 2 and axis1 == 0:
+        x1 = matrix_transpose(x1)
+    if x2.ndim == 2 and axis2 == 1:
+        x2 = matrix_transpose(x2)
+    return matmul(x1, x2)
+
+
+def _is_full(x1, x2, *, axes):
+    return len(axes[0]) == x1.ndim == x2.ndim
+
+
+@tensordot.kernel(Array, Array, when=_is_full)
+def _tensordot_array(x1, x2, *, axes):
+    partner = dict(zip(*axes))
+    order = tuple(partner[axis] for axis in range(x1.ndim))
+    if order != tuple(range(x2.ndim)):
+        x2 = permute_dims(x2, order)
+    return sum_of(multiply(x1, x2), dtype=x1.dtype)

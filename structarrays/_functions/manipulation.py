@@ -1,0 +1,465 @@
+"""The chapter *manipulation functions* of the standard. How they treat structure is in `core.batch`."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.array.views import view_function
+from .._core.dispatch.function import Function, function
+from .._core.families import batch
+from .._core.families.batch import check_axes, check_axis, check_shape
+from .indexing import take
+
+
+@view_function("x", rule=batch.expand_dims_rule, inverse=lambda data, shape, axis: data.reshape(shape))
+def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
+    """Insert axes of size one.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    axis : int or tuple of int
+        Where the new axes stand in the result.
+
+    Returns
+    -------
+    Array
+        A view of a dense `x`. In front of or right behind the batch dimensions structure is kept; elsewhere what has few
+        entries is `Sparse`.
+
+    Raises
+    ------
+    IndexError
+        If an axis is out of range (`numpy.exceptions.AxisError`).
+    ValueError
+        If an axis is named twice.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.expand_dims(sa.ones((3, 4)), axis=(0, -1)).shape
+    (1, 3, 4, 1)
+    """
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    return expand_dims.dispatch(x, axis=tuple(sorted(check_axes("expand_dims", axis, x.ndim + count))))
+
+
+@expand_dims.kernel(Dense)
+def _expand_dims_dense(x, *, axis):
+    return Dense._make((jnp.expand_dims(x.data, axis),))
+
+
+@view_function("x", rule=batch.squeeze_rule, inverse=lambda data, shape, axis: data.reshape(shape))
+def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
+    """Remove axes of size one.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    axis : int or tuple of int
+        The axes to remove.
+
+    Returns
+    -------
+    Array
+        A view of a dense `x`. Without batch dimensions structure is kept.
+
+    Raises
+    ------
+    ValueError
+        If one of the axes has another size than one, or is out of range.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.squeeze(sa.ones((1, 3, 1)), axis=(0, 2)).shape
+    (3,)
+    """
+    if axis is None:
+        axis = tuple(i for i, n in enumerate(x.shape) if n == 1)
+    axes = check_axes("squeeze", axis, x.ndim)
+    for a in axes:
+        if x.shape[a] != 1:
+            raise ValueError(f"squeeze: axis {a} must have size 1, got {x.shape[a]} in shape {x.shape}")
+    return squeeze.dispatch(x, axis=axes)
+
+
+@squeeze.kernel(Dense)
+def _squeeze_dense(x, *, axis):
+    return Dense._make((jnp.squeeze(x.data, axis),))
+
+
+@view_function("x", rule=batch.flip_rule, inverse=lambda data, shape, axis: jnp.flip(data, axis))
+def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
+    """Reverse the order of the elements along axes.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    axis : int, tuple of int or None
+        The axes; None is all of them.
+
+    Returns
+    -------
+    Array
+        A view of a dense `x`. Along batch axes structure is kept.
+
+    Raises
+    ------
+    ValueError
+        If an axis is out of range or named twice.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.flip(sa.asarray([1, 2, 3]))
+    Dense([3, 2, 1], dtype=int64)
+    """
+    return flip.dispatch(x, axis=check_axes("flip", axis, x.ndim))
+
+
+@flip.kernel(Dense)
+def _flip_dense(x, *, axis):
+    return Dense._make((jnp.flip(x.data, axis),))
+
+
+def _inverse_permutation(data, shape, axes):
+    return data.transpose(np.argsort([axis % data.ndim for axis in axes]).tolist())
+
+
+def _moved_axes(ndim, source, destination) -> tuple[int, ...]:
+    """The permutation that `moveaxis` is."""
+    source = check_axes("moveaxis", source, ndim, "source")
+    destination = check_axes("moveaxis", destination, ndim, "destination")
+    if len(source) != len(destination):
+        raise ValueError(
+            f"moveaxis: source and destination must name as many axes, got {len(source)} and {len(destination)}"
+        )
+    axes = [axis for axis in range(ndim) if axis not in source]
+    for to, axis in sorted(zip(destination, source, strict=True)):
+        axes.insert(to, axis)
+    return tuple(axes)
+
+
+@view_function(
+    "x",
+    inverse=lambda data, shape, source, destination: _inverse_permutation(
+        data, shape, _moved_axes(data.ndim, source, destination)
+    ),
+)
+def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
+    """Move axes to other positions; the other axes stay in their order.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    source, destination : int or tuple of int
+        Which axes, and where each of them stands in the result.
+
+    Returns
+    -------
+    Array
+        A view of a dense `x`. Among batch axes, and between the axes of a matrix, structure is kept.
+
+    Raises
+    ------
+    ValueError
+        If an axis is out of range or named twice, or they are not as many.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.moveaxis(sa.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    return permute_dims.dispatch(x, axes=_moved_axes(x.ndim, source, destination))
+
+
+@view_function("x", rule=batch.permute_rule, inverse=_inverse_permutation)
+def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
+    """Permute the axes.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    axes : tuple of int
+        For each axis of the result, which axis of `x` it is.
+
+    Returns
+    -------
+    Array
+        A view of a dense `x`. Among batch axes, and between the axes of a matrix, structure is kept.
+
+    Raises
+    ------
+    ValueError
+        If `axes` is no permutation of the axes of `x`.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.permute_dims(sa.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    if not isinstance(axes, (tuple, list)):
+        axes = (axes,)
+    if len(axes) != x.ndim:
+        raise ValueError(f"permute_dims: axes must name all {x.ndim} axes of x, got {axes}")
+    return permute_dims.dispatch(x, axes=check_axes("permute_dims", axes, x.ndim, "axes"))
+
+
+@permute_dims.kernel(Dense)
+def _permute_dims_dense(x, *, axes):
+    return Dense._make((x.data.transpose(axes),))
+
+
+@view_function("x", rule=batch.reshape_rule, inverse=lambda data, old, shape, copy: data.reshape(old))
+def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
+    """Give an array another shape, with its elements in row-major order.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    shape : tuple of int
+        The new shape; one dimension may be -1, which is computed from the others.
+    copy : bool or None
+        True: the result is an array of its own. False and None: it is a view of a dense `x`.
+
+    Returns
+    -------
+    Array
+        The array in its new shape. As long as the core stays as it is, so does the structure; with another one, what has few
+        entries is `Sparse`.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of elements differ, or ``copy=False`` and a structured array would have to be made dense.
+
+    Notes
+    -----
+    The result is a view of every dense array, also of a transposed one, of which NumPy makes a copy.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.reshape(sa.asarray([1, 2, 3, 4]), (2, -1))
+    Dense([[1, 2],
+           [3, 4]], dtype=int64)
+    """
+    shape = _full_shape(x, check_shape("reshape", shape, lowest=-1))
+    if copy is False and type(x) is not Dense and batch.reshape_rule(reshape, (x,), {"shape": shape}) is NotImplemented:
+        raise ValueError(
+            f"reshape: copy=False, but a {type(x).__name__} of shape {x.shape} has to be made dense for shape {shape}"
+        )
+    return reshape.dispatch(x, shape=shape)
+
+
+def _full_shape(x, shape):
+    """The shape with its -1 computed."""
+    unknown = [i for i, n in enumerate(shape) if n == -1]
+    if len(unknown) > 1:
+        raise ValueError(f"reshape: only one dimension of shape may be -1, got {shape}")
+    full = shape
+    if unknown:
+        others = math.prod(n for n in shape if n != -1)
+        missing = x.size // others if others else 0
+        full = shape[: unknown[0]] + (missing,) + shape[unknown[0] + 1 :]
+    if math.prod(full) != x.size or (unknown and math.prod(n for n in shape if n != -1) == 0):
+        raise ValueError(f"reshape: x of shape {x.shape} has {x.size} elements, which do not fit shape {shape}")
+    return full
+
+
+@reshape.kernel(Dense)
+def _reshape_dense(x, *, shape):
+    return Dense._make((x.data.reshape(shape),))
+
+
+class _Repeat(Function):
+    """`repeat`, whose result has a shape that depends on the values of an array of repeats."""
+
+    def __call__(self, *args, **kwargs):
+        if len(args) == 2 and type(args[1]) is not int and getattr(args[1], "shape", None) != ():
+            return _repeat_each(args[0], args[1], **kwargs)
+        return super().__call__(*args, **kwargs)
+
+
+def _repeat_each(x, repeats, /, *, axis=None):
+    """`repeat` with a number for each element: a `take` of indices that are made on the host."""
+    if isinstance(repeats, Array):
+        repeats = repeats.to_jax()
+    if isinstance(repeats, jax.core.Tracer):
+        raise jax.errors.ConcretizationTypeError(
+            repeats,
+            "repeat: repeats must be known, since the shape depends on it, but it is traced (under jit or vmap)",
+        )
+    repeats = np.asarray(repeats)
+    if repeats.dtype.kind not in "iu" or repeats.ndim > 1:
+        raise TypeError(
+            f"repeat: repeats must be an integer or an integer array of one dimension, "
+            f"got dtype {repeats.dtype} and shape {repeats.shape}"
+        )
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    axis = check_axis("repeat", axis, x.ndim)
+    if repeats.shape[0] not in (1, x.shape[axis]) or (repeats < 0).any():
+        raise ValueError(
+            f"repeat: repeats must be one number or {x.shape[axis]}, none of them negative, got {repeats.tolist()[:20]}"
+        )
+    if repeats.size == 1:
+        return repeat(x, int(repeats[0]), axis=axis)
+    return take(x, np.repeat(np.arange(x.shape[axis]), repeats), axis=axis)
+
+
+def _repeat_function(define):
+    return _Repeat(define, ("x",), rule=batch.repeat_rule)
+
+
+@_repeat_function
+def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Array:
+    """Repeat each element.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    repeats : int or Array
+        How often; an array ``(n,)`` of integers says it for each of the n elements along the axis. Its values must
+        be known: not under `jax.jit`.
+    axis : int or None
+        The axis; None flattens the array first.
+
+    Returns
+    -------
+    Array
+        The array with its elements repeated. Along batch axes structure is kept.
+
+    Raises
+    ------
+    ValueError
+        If `repeats` is negative or does not fit, or the axis is out of range.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.repeat(sa.asarray([1, 2]), 2)
+    Dense([1, 1, 2, 2], dtype=int64)
+    """
+    (repeats,) = check_shape("repeat", repeats, "repeats")
+    axis = None if axis is None else check_axis("repeat", axis, x.ndim)
+    return repeat.dispatch(x, repeats=repeats, axis=axis)
+
+
+@repeat.kernel(Dense)
+def _repeat_dense(x, *, repeats, axis):
+    return Dense._make((jnp.repeat(x.data, repeats, axis=axis),))
+
+
+@function("x", "*shift", rule=batch.roll_rule)
+def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
+    """Move elements along axes; those that fall off at the end come back at the beginning.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    shift : int or tuple of int
+        By how many places, towards larger indices; one number for each axis, or one for all.
+    axis : int, tuple of int or None
+        The axes; None rolls the flattened array.
+
+    Returns
+    -------
+    Array
+        The rolled array. Along batch axes structure is kept.
+
+    Raises
+    ------
+    ValueError
+        If an axis is out of range, or the shifts are not as many as the axes.
+
+    Notes
+    -----
+    `shift` may be traced, and a loop over shifts compiles once.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.roll(sa.asarray([1, 2, 3]), 1)
+    Dense([3, 1, 2], dtype=int64)
+    """
+    shifts = shift if isinstance(shift, tuple) else (shift,)
+    for s in shifts:
+        if s.dtype.kind not in "iu" or s.shape != ():
+            raise TypeError(
+                f"roll: shift must be an integer or a tuple of integers, got dtype {s.dtype} and shape {s.shape}"
+            )
+    shifts = [s._dense() for s in shifts]
+    if axis is None:
+        if len(shifts) != 1:
+            raise ValueError(f"roll: shift must be one integer where axis is None, got {len(shifts)}")
+        return roll.dispatch(x, shift=tuple(shifts), axis=None)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(check_axis("roll", a, x.ndim) for a in axes)
+    if len(shifts) == 1:
+        shifts *= len(axes)
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: shift and axis must be as many, got {len(shifts)} and {len(axes)}")
+    return roll.dispatch(x, shift=tuple(shifts), axis=axes)
+
+
+@roll.kernel(Dense)
+def _roll_dense(x, *, shift, axis):
+    data = x.data
+    if axis is None:
+        return Dense._make((jnp.roll(data, shift[0]),))
+    for s, a in zip(shift, axis, strict=True):
+        data = jnp.roll(data, s, a)
+    return Dense._make((data,))
+
+
+@function("x", rule=batch.tile_rule)
+def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
+    """Put copies of an array side by side.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    repetitions : tuple of int
+        How often along each axis, the last number for the last axis. More numbers than axes add axes in front.
+
+    Returns
+    -------
+    Array
+        The tiled array. Along batch axes structure is kept.
+
+    Raises
+    ------
+    ValueError
+        If a number is negative.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.tile(sa.asarray([1, 2]), (2, 2))
+    Dense([[1, 2, 1, 2],
+           [1, 2, 1, 2]], dtype=int64)
+    """
+    repetitions = check_shape("tile", repetitions, "repetitions")
+    return tile.dispatch(x, repetitions=(1,) * (x.ndim - len(repetitions)) + repetitions)
+
+
+@tile.kernel(Dense)
+def _tile_dense(x, *, repetitions):
+    return Dense._make((jnp.tile(x.data, repetitions),))

@@ -1,0 +1,208 @@
+"""Elementwise functions of the standard: `pow` and `clip`, whose structure depends on more than the classes.
+
+What a power does to a structural zero depends on the exponent: a positive Python number keeps it. What `clip` does
+depends on which bounds there are. Both hand the family's rule a formula made for the case at hand.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+
+from .._core.array.base import Array
+from .._core.array.operands import lift, strip_weak
+from .._core.families.elementwise_rule import ElementwiseArrayFunction, elementwise
+from .._numerics import dense_elementwise as kernels
+
+
+class Formula(NamedTuple):
+    """What the family's rule reads of an elementwise function."""
+
+    name: str
+    formula: Callable[..., jax.Array]
+    zero: bool
+    absorbs: tuple[int, ...] = ()
+    exact: bool = False
+
+
+# Integer exponents up to this are computed by multiplication, and each has compiled code of its own. Of other exponents
+# only the sign is static, so that a loop over many of them does not compile in each step.
+_LARGEST_EXACT = 16
+# A positive exponent below float16's smallest normal number may become 0 when it is rounded to the dtype of the array.
+_SMALLEST_POSITIVE = 2.0**-14
+
+
+class Exponent(NamedTuple):
+    """What is static of an exponent that is a Python number: its type, its value if it is a small integer, its sign."""
+
+    kind: type  # 2 == 2.0, but the dtypes of the results differ
+    value: int | None
+    sign: int
+
+    @classmethod
+    def of(cls, number: int | float):
+        """The static part; None where the number is neither a small integer nor surely positive in any dtype."""
+        if -_LARGEST_EXACT <= number <= _LARGEST_EXACT and number == int(number):
+            return cls(type(number), int(number), (number > 0) - (number < 0))
+        if type(number) is int:
+            return cls(int, None, 1 if number > 0 else -1)
+        return cls(float, None, 1) if number >= _SMALLEST_POSITIVE else None
+
+
+class Power(ElementwiseArrayFunction):
+    """`pow`, with an exponent that is static where it is a Python number.
+
+    Its kernels get the exponent as an array in any case, and the keyword `exponent`: an `Exponent`, or None for an
+    exponent that is an array.
+    """
+
+    def __init__(self, formula):
+        super().__init__(formula, ("x1", "x2"))
+        self._declare("numeric", zero=False, absorbs=(), exact=False)
+        self.rule = elementwise_power
+
+    def __call__(self, *arrays, **unknown):
+        if len(arrays) != 2 or unknown:
+            self._plan(arrays, unknown)  # raises for what is missing, or too much
+        x1, x2 = arrays
+        exponent = Exponent.of(x2) if type(x2) is int or type(x2) is float else None
+        if exponent is None:
+            return super().__call__(x1, x2)
+        if exponent.value is not None:
+            return self._run((exponent,), (x1,))
+        if type(x2) is int and x2 > 127:
+            _, (x1, x2) = self._repair((), (x1, x2))  # it may not fit the dtype of x1
+        return self._run((exponent,), (x1, x2))
+
+    def _trace(self, static, x1, x2=None):
+        (exponent,) = static or (None,)
+        if x2 is None:
+            x2 = exponent.kind(exponent.value)
+        x1, x2 = self.prepare(lift(x1), lift(x2))
+        if exponent is not None and exponent.kind is int and exponent.sign < 0 and x1.dtype.kind in "iu":
+            which = "below -16" if exponent.value is None else exponent.value
+            raise ValueError(
+                f"pow: x1 has dtype {x1.dtype} and x2 is {which}; integers to negative integer powers are not allowed"
+            )
+        return jax.tree.map(strip_weak, self.dispatch(x1, x2, exponent=exponent))
+
+
+def elementwise_power(function, args, static):
+    """The family's rule for a power: with a static exponent it is a function of the base alone."""
+    exponent, (base, power) = static["exponent"], args
+    if exponent is None:
+        return elementwise(function, args, {})
+
+    def formula(x):
+        return kernels.pow(x, power.data) if exponent.value is None else jax.lax.integer_pow(x, exponent.value)
+
+    return elementwise(Formula(function.name, formula, zero=exponent.sign > 0), (base,), {})
+
+
+@Power
+def pow(x1: Array, x2: Array, /) -> Array:
+    """Each element of `x1`, raised to the power that the element of `x2` says.
+
+    Parameters
+    ----------
+    x1, x2 : array or Python scalar
+        Of a numeric dtype. The shapes broadcast, the dtypes are promoted.
+
+    Returns
+    -------
+    array
+        The powers, in the promoted dtype.
+
+    Raises
+    ------
+    TypeError
+        If a dtype is boolean.
+    ValueError
+        If the shapes do not broadcast, or integers are raised to a negative Python integer. (What integers to the powers
+        of a negative integer array give is undefined.)
+
+    Notes
+    -----
+    With a positive Python number as the exponent structural zeros stay. With any other, and with an array, also one of
+    zero dimensions, they become a background of 0 to that power. Small integer exponents are computed by multiplication.
+    The powers of a matrix are `linalg.matrix_power`.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.pow(sa.asarray([1.0, 2.0, 3.0]), 2)
+    Dense([1., 4., 9.], dtype=float64)
+    """
+    return kernels.pow(x1, x2)
+
+
+class Clip(ElementwiseArrayFunction):
+    """`clip`, with bounds that may be left out.
+
+    Its kernels get the array and the bounds that there are, and the keyword `bounds` with their names.
+    """
+
+    def __init__(self, formula):
+        super().__init__(formula, ("x", "min", "max"))
+        self._declare("real numeric", zero=True, absorbs=(), exact=False)
+        self.rule = elementwise_clip
+
+    def __call__(self, x, /, min=None, max=None):
+        arrays = (x, min, max)
+        if any(type(v) is int and not 0 <= v < 128 for v in arrays):
+            _, arrays = self._repair((), arrays)  # it may not fit the dtype of x
+        return self._run((), arrays)
+
+    def _trace(self, static, x, min=None, max=None):
+        given = {name: bound for name, bound in (("min", min), ("max", max)) if bound is not None}
+        # All three for the checks, which name an argument by its position.
+        x, min, max = self.prepare(*(lift(x if v is None else v) for v in (x, min, max)))
+        arrays = [x] + [bound for name, bound in (("min", min), ("max", max)) if name in given]
+        return jax.tree.map(strip_weak, self.dispatch(*arrays, bounds=tuple(given)))
+
+
+def elementwise_clip(function, args, static):
+    """The family's rule for `clip` with the bounds that there are."""
+
+    def formula(x, *bounds):
+        return function.formula(x, **dict(zip(static["bounds"], bounds, strict=True)))
+
+    return elementwise(Formula(function.name, formula, function.zero), args, {})
+
+
+@Clip
+def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Array:
+    """Each element, or the bound that it lies beyond.
+
+    Parameters
+    ----------
+    x : array
+        Of a real numeric dtype.
+    min, max : array or Python scalar, optional
+        The lower and the upper bound, of the dtype of `x`; the shapes broadcast. Other dtypes are promoted. Where `min`
+        is above `max`, the result is `max`.
+
+    Returns
+    -------
+    array
+        The clamped elements, in the (promoted) dtype of `x`; NaN where an element or a bound is NaN.
+
+    Raises
+    ------
+    TypeError
+        If a dtype is boolean or complex.
+    ValueError
+        If the shapes do not broadcast.
+
+    Notes
+    -----
+    Structural zeros become a background, whatever the bounds are; they stay where there is no bound, or where the bounds
+    have structural zeros as well.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.clip(sa.asarray([-1.0, 0.5, 2.0]), 0.0, 1.0)
+    Dense([0. , 0.5, 1. ], dtype=float64)
+    """
+    return kernels.clip(x, min, max)

@@ -1,0 +1,206 @@
+"""Creation of ranges and grids: `arange`, `linspace`, `meshgrid`."""
+
+import math
+import operator
+
+import jax
+import numpy as np
+
+from .._core import dtypes
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.array.operands import densify
+from .._core.dispatch.function import function
+from .._core.dispatch.registry import FUNCTIONS
+from .._numerics import dense_creation as kernels
+from .conversion import asarray, on_host, put
+from .data_type import astype
+from .inspection import check_device
+
+
+def arange(start, /, stop=None, step=1, *, dtype=None, device=None) -> Array:
+    """Evenly spaced values in the half-open interval ``[start, stop)``.
+
+    Parameters
+    ----------
+    start : int or float
+        The first value; the end of the interval, which then starts at 0, if `stop` is not given.
+    stop : int or float, optional
+        The end of the interval, which is not part of it.
+    step : int or float
+        The distance between two values, not 0.
+    dtype : dtype, optional
+        The dtype; by default the default integer dtype if all numbers are integers, else the default floating one.
+    device : jax.Device or jax.sharding.Sharding, optional
+        Where to place it.
+
+    Returns
+    -------
+    array
+        ``ceil((stop - start) / step)`` values, or none if that is negative.
+
+    Raises
+    ------
+    ValueError
+        If `step` is 0, or the number of values is not finite.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.arange(1, 10, 3)
+    Dense([1, 4, 7], dtype=int64)
+    """
+    if stop is None:
+        start, stop = 0, start
+    arguments = {"start": start, "stop": stop, "step": step}
+    start, stop, step = (_real_number(v, "arange", name) for name, v in arguments.items())
+    check_device(device, "arange")
+    if step == 0:
+        raise ValueError("arange: step must not be 0")
+    integers = all(isinstance(v, int) for v in (start, stop, step))
+    dtype = dtypes.default_dtype("i" if integers else "f") if dtype is None else dtypes.as_dtype(dtype)
+    if integers:
+        count = max(0, -((start - stop) // step))
+    else:
+        quotient = (stop - start) / step
+        if not math.isfinite(quotient):
+            raise ValueError(f"arange: the number of values from {start} to {stop} by {step} is not finite")
+        count = max(0, math.ceil(quotient))
+    if not (integers and dtype.kind in "iu"):
+        # The same formula on the host and on the device: NumPy's adds up rounding errors.
+        start, step = float(start), float(step)
+        if on_host(count):
+            return put((start + step * np.arange(count)).astype(dtype), device)
+        work = dtype if dtype.kind == "f" else dtypes.default_dtype("f")
+        data = start + step * jax.lax.iota(work, count)
+        return _placed(data.astype(dtype), device)
+    for v in (start, start + step * (count - 1)) if count else ():
+        if not np.iinfo(dtype).min <= v <= np.iinfo(dtype).max:
+            raise OverflowError(f"arange: the Python integer {v} does not fit into {dtype}")
+    if on_host(count):
+        return put(np.asarray(range(start, start + step * count, step), dtype), device)
+    # Modulo 2**bits, so that a negative step is no problem for unsigned integers.
+    wrap = np.dtype(dtype.name.replace("int", "uint") if dtype.kind == "i" else dtype)
+    bits = 8 * dtype.itemsize
+    start, step = (wrap.type(v % (1 << bits)) for v in (start, step))
+    return _placed((start + step * jax.lax.iota(wrap, count)).astype(dtype), device)
+
+
+def _placed(data, device):
+    return Dense._make((data if device is None else jax.device_put(data, device),))
+
+
+def _real_number(value, name, argument):
+    """A Python integer or float of an argument that may also be a NumPy scalar or an array of zero dimensions."""
+    if isinstance(value, (Array, jax.Array, np.ndarray)) and value.shape == ():
+        value = value.item() if not isinstance(value, Array) else np.asarray(value).item()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (bool, int, float)):
+        raise TypeError(f"{name}: {argument} must be an integer or a float, got {value!r}")
+    return int(value) if isinstance(value, bool) else value
+
+
+def linspace(start, stop, /, num: int, *, dtype=None, device=None, endpoint: bool = True) -> Array:
+    """Evenly spaced numbers over an interval.
+
+    Parameters
+    ----------
+    start, stop : scalar or array of zero dimensions
+        The ends of the interval.
+    num : int
+        How many numbers.
+    dtype : dtype, optional
+        The dtype; by default the default floating dtype, a complex one if an end is complex.
+    device : jax.Device or jax.sharding.Sharding, optional
+        Where to place it.
+    endpoint : bool
+        Whether `stop` is the last number (default), or the one after the last.
+
+    Returns
+    -------
+    array
+        Of shape ``(num,)``.
+
+    Raises
+    ------
+    ValueError
+        If `num` is negative, or an end is not a scalar.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.linspace(0.0, 1.0, 5)
+    Dense([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float64)
+    """
+    num = integer(num, "linspace", "num")
+    if num < 0:
+        raise ValueError(f"linspace: num must not be negative, got {num}")
+    check_device(device, "linspace")
+    ends = []
+    for argument, value in (("start", start), ("stop", stop)):
+        value = asarray(value)
+        if value.shape != ():
+            raise ValueError(f"linspace: {argument} must be a scalar, got shape {value.shape}")
+        if value.dtype.kind in "biu":  # integers may be too large for each other's dtypes
+            value = astype(value, dtypes.default_dtype("f"))
+        ends.append(value.to_jax())
+    if dtype is None:
+        dtype = dtypes.default_dtype("c" if any(e.dtype.kind == "c" for e in ends) else "f")
+    dtype = dtypes.as_dtype(dtype)
+    return Dense._make((kernels.linspace(*ends, num, dtype=dtype, device=device, endpoint=bool(endpoint)),))
+
+
+@function("arrays")
+def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
+    """The coordinates of a grid from those of its axes.
+
+    Parameters
+    ----------
+    *arrays : array
+        The coordinates of each axis, of one dimension.
+    indexing : {"xy", "ij"}
+        ``"ij"`` gives the shape ``(n1, n2, n3, …)``, ``"xy"`` (default) the shape ``(n2, n1, n3, …)``.
+
+    Returns
+    -------
+    tuple of array
+        As many as there are axes, each with the shape of the grid, and the dtype of its axis.
+
+    Raises
+    ------
+    ValueError
+        If `indexing` is neither, or an argument has more than one dimension.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> x, y = sa.meshgrid(sa.arange(3), sa.arange(2))
+    >>> y
+    Dense([[0, 0, 0],
+           [1, 1, 1]], dtype=int64)
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f'meshgrid: indexing must be "xy" or "ij", got {indexing!r}')
+    for i, x in enumerate(arrays):
+        if x.ndim > 1:
+            raise ValueError(f"meshgrid: argument {i + 1} must have one dimension, got shape {x.shape}")
+    data = kernels.meshgrid(*(densify(x, "meshgrid").data for x in arrays), indexing=indexing)
+    return tuple(Dense._make((d,)) for d in data)
+
+
+def integer(value, name: str, argument: str) -> int:
+    """An integer argument.
+
+    Raises
+    ------
+    TypeError
+        If it is not an integer.
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {argument} must be an integer, got {value!r}") from None
+
+
+FUNCTIONS.update(arange=arange, linspace=linspace)

@@ -1,0 +1,423 @@
+"""The chapter *searching functions* of the standard."""
+
+import copy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.array.operands import cast, check_operand, densify, promote
+from .._core.dispatch.function import function
+from .._core.dispatch.registry import FUNCTIONS, Registry
+from .._core.dtypes import default_dtype
+from .._core.families.batch import along_batch, check_axis, filled, is_constant, map_elements, parts
+from .._core.families.elementwise_rule import ElementwiseArrayFunction, elementwise, elementwise_function
+from .._core.families.factored import Factored
+from .._core.families.join import is_zero_outside, join, meet, restrict, same_pattern
+from .._core.families.reduction_rule import reduced_axes
+from .._numerics import dense_searching as kernel
+from .conversion import asarray
+from .statistical import sum as sum_of
+
+# ---- the largest and the smallest ----------------------------------------------------------------------------------
+
+
+def _first_index_rule(act):
+    """Along batch axes the parameters are searched; in a constant core the first element is the one, index 0."""
+    in_batch = along_batch(act)
+
+    def first_index(function, args, static):
+        (x,), axis = args, static["axis"]
+        batch, core = parts(x)
+        if axis is None or axis < len(batch) or not is_constant(x):
+            return in_batch(function, args, static)
+        axis -= len(batch)
+        if core[axis] == 0:
+            return NotImplemented
+        core = core[:axis] + (1,) * static["keepdims"] + core[axis + 1 :]
+        return filled(x, jnp.zeros(batch, default_dtype("i")), core)
+
+    return first_index
+
+
+def _check_search(name, x, axis):
+    """The axis of `argmax` and `argmin`."""
+    if x.dtype.kind == "c":
+        raise TypeError(f"{name}: x must have a real dtype, since complex numbers have no order, got {x.dtype}")
+    axis = None if axis is None else check_axis(name, axis, x.ndim)
+    if (x.size if axis is None else x.shape[axis]) == 0:
+        where = "" if axis is None else f" along axis {axis}"
+        raise ValueError(f"{name}: x of shape {x.shape} has no elements to search{where}")
+    return axis
+
+
+@function("x", rule=_first_index_rule(kernel.argmax))
+def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    """The index of the first largest element along an axis.
+
+    Parameters
+    ----------
+    x : Array
+        The array, of a real dtype. NaN counts as the largest value.
+    axis : int or None
+        The axis; None searches the flattened array.
+    keepdims : bool
+        Whether the axis stays with size one.
+
+    Returns
+    -------
+    Array
+        The indices, of the default integer dtype. Along batch axes structure is kept.
+
+    Raises
+    ------
+    ValueError
+        If the axis is out of range, or there are no elements.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> int(sa.argmax(sa.asarray([1.0, 3.0, 2.0])))
+    1
+    """
+    return argmax.dispatch(x, axis=_check_search("argmax", x, axis), keepdims=bool(keepdims))
+
+
+@argmax.kernel(Dense)
+def _argmax_dense(x, *, axis, keepdims):
+    return Dense._make((kernel.argmax(x.data, axis=axis, keepdims=keepdims),))
+
+
+@function("x", rule=_first_index_rule(kernel.argmin))
+def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    """The index of the first smallest element along an axis.
+
+    Parameters
+    ----------
+    x : Array
+        The array, of a real dtype. NaN counts as the smallest value.
+    axis : int or None
+        The axis; None searches the flattened array.
+    keepdims : bool
+        Whether the axis stays with size one.
+
+    Returns
+    -------
+    Array
+        The indices, of the default integer dtype. Along batch axes structure is kept.
+
+    Raises
+    ------
+    ValueError
+        If the axis is out of range, or there are no elements.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> int(sa.argmin(sa.asarray([1.0, 3.0, 2.0])))
+    0
+    """
+    return argmin.dispatch(x, axis=_check_search("argmin", x, axis), keepdims=bool(keepdims))
+
+
+@argmin.kernel(Dense)
+def _argmin_dense(x, *, axis, keepdims):
+    return Dense._make((kernel.argmin(x.data, axis=axis, keepdims=keepdims),))
+
+
+# ---- nonzero elements ------------------------------------------------------------------------------------------------
+
+
+@elementwise_function(kinds="all", zero=True)
+def _is_nonzero(x, /):
+    return x != 0
+
+
+@function("x")
+def count_nonzero(x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
+    """The number of nonzero elements along axes.
+
+    Parameters
+    ----------
+    x : Array
+        The array.
+    axis : int, tuple of int or None
+        The axes; None counts all elements.
+    keepdims : bool
+        Whether the axes stay with size one.
+
+    Returns
+    -------
+    Array
+        The counts, of the default integer dtype; computed from what is stored. As sums of integers they wrap around: without JAX's 64-bit
+        mode from 2**31 on, for which ``linalg.vector_norm(x, ord=0)`` counts in floating point.
+
+    Raises
+    ------
+    ValueError
+        If an axis is out of range or named twice.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> int(sa.count_nonzero(sa.Diagonal([1.0, 0.0, 2.0])))
+    2
+    """
+    axis = reduced_axes(x, axis, "count_nonzero")
+    return sum_of(cast(_is_nonzero.define(x), default_dtype("i")), axis=axis, keepdims=keepdims)
+
+
+@function("x")
+def _values(x, *, name):
+    return densify(x, name)
+
+
+def known_values(x, name: str) -> jax.Array:
+    """The dense data of an array for the function `name`, whose result has a shape that depends on the values.
+
+    Raises
+    ------
+    TypeError
+        If it is no array.
+    jax.errors.ConcretizationTypeError
+        If the array is traced, so that its values are not known.
+    """
+    check_operand(x, name, "x")
+    data = _values(x, name=name).data
+    if isinstance(data, jax.core.Tracer):
+        raise jax.errors.ConcretizationTypeError(
+            data,
+            f"{name}: the shape of the result depends on the values of x, which are not known under jit, grad or vmap; "
+            f"call {name} outside of the transformed function",
+        )
+    return data
+
+
+nonzero_kernels = Registry("nonzero")
+"""``nonzero_kernels.kernel(A)``: an array whose values are known to the indices of its nonzero elements, as `jax.Array`."""
+
+
+def nonzero(x: Array, /) -> tuple[Array, ...]:
+    """The indices of the nonzero elements.
+
+    Parameters
+    ----------
+    x : Array
+        The array, of at least one dimension. Its values must be known: not under `jax.jit`. Of a structure
+        with few entries only these are looked at; other structured arrays are made dense.
+
+    Returns
+    -------
+    tuple of Array
+        For each dimension the indices ``(n,)`` of the n nonzero elements, in row-major order.
+
+    Raises
+    ------
+    ValueError
+        If `x` has no dimensions.
+    jax.errors.ConcretizationTypeError
+        If `x` is traced.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.nonzero(sa.asarray([0, 5, 0, 7]))
+    (Dense([1, 3], dtype=int64),)
+    """
+    check_operand(x, "nonzero", "x")
+    if getattr(x, "shape", ()) == ():
+        raise ValueError("nonzero: x must have at least one dimension, got shape ()")
+    x = copy.copy(asarray(x))  # another thread may write in between
+    if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x)):
+        if x.stores_entries and x.background is not None and not np.any(np.asarray(x.background)):
+            x = x._rebuild(x.entries, None)  # a number that is known to be zero, as that of ``x > 1`` is
+        exact = nonzero_kernels.choose((x,), {})
+        if exact is not None:
+            return tuple(Dense._make((index,)) for index in exact.run(x))
+    return tuple(Dense._make((index,)) for index in kernel.nonzero(known_values(x, "nonzero")))
+
+
+# ---- where to insert -------------------------------------------------------------------------------------------------
+
+
+@function("x1", "x2", "sorter")
+def searchsorted(x1: Array, x2: Array | int | float, /, *, side: str = "left", sorter: Array | None = None) -> Array:
+    """Where elements have to be inserted into a sorted array.
+
+    Parameters
+    ----------
+    x1 : Array
+        The sorted values, ``(n,)``; NaN stands last, as `sort` puts it.
+    x2 : Array or number
+        The elements to insert.
+    side : {"left", "right"}
+        Whether an element stands before or behind those equal to it.
+    sorter : Array, optional
+        The indices ``(n,)`` that sort `x1`, if it is not sorted.
+
+    Returns
+    -------
+    Array
+        The indices, of the default integer dtype and the shape of `x2`. The structure of `x2` is kept.
+
+    Raises
+    ------
+    ValueError
+        If `x1` does not have one dimension, `sorter` another shape, or `side` is neither of the two.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.searchsorted(sa.asarray([1.0, 2.0, 3.0]), sa.asarray([0.5, 2.0, 9.0]))
+    Dense([0, 1, 3], dtype=int64)
+    """
+    if x1.ndim != 1:
+        raise ValueError(f"searchsorted: x1 must have one dimension, got shape {x1.shape}")
+    if side not in ("left", "right"):
+        raise ValueError(f'searchsorted: side must be "left" or "right", got {side!r}')
+    for name, x in (("x1", x1), ("x2", x2)):
+        if x.dtype.kind == "c":
+            raise TypeError(f"searchsorted: {name} must have a real dtype, got {x.dtype}")
+    if sorter is not None:
+        if sorter.shape != x1.shape or sorter.dtype.kind not in "iu":
+            raise ValueError(
+                f"searchsorted: sorter must be integers of shape {x1.shape}, got {sorter.dtype} of shape {sorter.shape}"
+            )
+        x1 = Dense._make((densify(x1, "searchsorted").data[densify(sorter, "searchsorted").data],))
+    x1, x2 = promote(x1, x2)
+    return searchsorted.dispatch(x1, x2, side=side)
+
+
+def _searchsorted_rule(function, args, static):
+    """Elementwise in the second argument."""
+    x1, x2 = args
+    data = densify(x1, "searchsorted").data
+    return map_elements(x2, lambda values: kernel.searchsorted(data, values, **static))
+
+
+searchsorted.rule = _searchsorted_rule
+
+
+@searchsorted.kernel(Dense, Dense)
+def _searchsorted_dense_dense(x1, x2, *, side):
+    return Dense._make((kernel.searchsorted(x1.data, x2.data, side=side),))
+
+
+# ---- where -----------------------------------------------------------------------------------------------------------
+
+
+class _Where(ElementwiseArrayFunction):
+    """`where`: its condition is boolean and takes no part in the promotion."""
+
+    def __call__(self, *arrays, **unknown):
+        # As in `ArrayFunction`: a Python integer may not fit the dtype of the array beside it.
+        if len(arrays) == 3 and type(arrays[1]) is int and not 0 <= arrays[1] < 128:
+            return self._careful(*arrays)
+        return super().__call__(*arrays, **unknown)
+
+    def prepare(self, condition, x1, x2):
+        if condition.dtype.kind != "b":
+            raise TypeError(f"where: condition must be boolean, got {condition.dtype}; compare it with 0 first")
+        x1, x2 = promote(x1, x2)
+        try:
+            jnp.broadcast_shapes(condition.shape, x1.shape, x2.shape)
+        except ValueError:
+            shapes = f"{condition.shape}, {x1.shape} and {x2.shape}"
+            raise ValueError(f"where: shapes {shapes} cannot be broadcast together") from None
+        return condition, x1, x2
+
+
+def _where_rule(function, args, static):
+    """The elementwise family's rule, and two cases in which a structural zero decides (docs/structure_table.md 2.3).
+
+    Where both choices are structural zeros, so is the result, whatever the condition. Off the pattern of a structural
+    condition the second choice is taken, so that its background is the result's.
+    """
+    condition, x1, x2 = args
+    shape = jnp.broadcast_shapes(*(x.shape for x in args))
+    core = max(x.core_ndim if x.stores_entries else 0 for x in args)
+    if any(x.stores_entries and (x.core_ndim < core or x.shape[-core:] != shape[-core:]) for x in args):
+        return elementwise(function, args, static)  # so small that its dense form serves
+    constants = [None if x.stores_entries else x._constant(core) for x in args]
+    decided = is_zero_outside(condition)
+    if is_zero_outside(x2) and (decided or is_zero_outside(x1)):
+        chosen = x1
+        if decided:
+            chosen = meet(condition, x1) if is_zero_outside(x1) else condition
+        pattern, background = join(x2, chosen)[0], None
+    elif decided and x2.stores_entries:
+        pattern, background = join(x2, condition)[0], x2.background
+    elif decided and constants[2] is not None:
+        c = constants[2]
+        pattern, background = condition, c.reshape(c.shape[: max(0, c.ndim - core)])
+    else:
+        return elementwise(function, args, static)
+    if type(pattern) is Dense or not pattern._closed_under(function, args):
+        return elementwise(function, args, static)
+    if not all(c is not None or same_pattern(x, pattern) for x, c in zip(args, constants, strict=True)):
+        pattern = pattern._free()
+        if type(pattern) is Dense:
+            return elementwise(function, args, static)
+    gathered = [
+        restrict(x, pattern).entries
+        if x.stores_entries or (isinstance(x, Factored) and core == 2)
+        else pattern._gather(x._dense() if c is None else c)
+        for x, c in zip(args, constants, strict=True)
+    ]
+    batch, behind = shape[:-core], len(pattern.batch_shape)
+    entries = tuple(
+        jnp.broadcast_to(function.formula(*values), batch + old.shape[behind:])
+        for old, *values in zip(pattern.entries, *gathered, strict=True)
+    )
+    return pattern._rebuild(entries, None if background is None else jnp.broadcast_to(background, batch))
+
+
+def _where_function(define):
+    made = _Where(define, ("condition", "x1", "x2"))
+    made._declare("all", False, (), True)
+    made.rule = _where_rule
+    return made
+
+
+@_where_function
+def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Array:
+    """Elements of one array where a condition holds, of another elsewhere.
+
+    Parameters
+    ----------
+    condition : Array
+        Of boolean dtype.
+    x1, x2 : Array or number
+        What to take where the condition is true, and where it is false. All three broadcast against each other.
+
+    Returns
+    -------
+    Array
+        Of the common dtype of `x1` and `x2`. Where both are structural zeros, so is the result; a structured condition is
+        False outside of its pattern, where `x2` is taken.
+
+    Raises
+    ------
+    TypeError
+        If the condition is not boolean.
+    ValueError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> x = sa.asarray([-1.0, 2.0])
+    >>> sa.where(x > 0, x, 0.0)
+    Dense([0., 2.], dtype=float64)
+    """
+    return kernel.where(condition, x1, x2)
+
+
+@where.kernel(Dense, Dense, Dense)
+def _where_dense_dense_dense(condition, x1, x2):
+    return Dense._make((kernel.where(condition.data, x1.data, x2.data),))
+
+
+FUNCTIONS.update(nonzero=nonzero)

@@ -1,0 +1,102 @@
+"""The chapter *sorting functions* of the standard."""
+
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.dispatch.function import function
+from .._core.families.batch import along_batch, check_axis, is_constant
+from .._numerics import dense_sorting as kernel
+
+_sort_batch = along_batch(kernel.sort)
+
+
+def _sort_rule(function, args, static):
+    """Along batch axes the parameters are sorted; a constant core is."""
+    (x,) = args
+    if static["axis"] >= len(x.batch_shape) and is_constant(x):
+        return x._map_leaves(lambda leaf: leaf)
+    return _sort_batch(function, args, static)
+
+
+def _argsort_rule(function, args, static):
+    """The indices along an axis are no zeros where the array has zeros, so that only a constant array keeps structure."""
+    return along_batch(kernel.argsort)(function, args, static) if is_constant(args[0]) else NotImplemented
+
+
+@function("x", rule=_argsort_rule)
+def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """The indices that sort an array along an axis.
+
+    Parameters
+    ----------
+    x : Array
+        The array. NaN counts as the largest value; complex numbers are sorted by real, then imaginary part.
+    axis : int
+        The axis.
+    descending : bool
+        Whether the largest comes first.
+    stable : bool
+        Whether equal values keep their order.
+
+    Returns
+    -------
+    Array
+        The indices, of the default integer dtype and the shape of `x`.
+
+    Raises
+    ------
+    ValueError
+        If the axis is out of range.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.argsort(sa.asarray([3.0, 1.0, 2.0]))
+    Dense([1, 2, 0], dtype=int64)
+    """
+    axis = check_axis("argsort", axis, x.ndim)
+    return argsort.dispatch(x, axis=axis, descending=bool(descending), stable=bool(stable))
+
+
+@argsort.kernel(Dense)
+def _argsort_dense(x, *, axis, descending, stable):
+    return Dense._make((kernel.argsort(x.data, axis=axis, descending=descending, stable=stable),))
+
+
+@function("x", rule=_sort_rule)
+def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """A sorted copy of an array.
+
+    Parameters
+    ----------
+    x : Array
+        The array. NaN counts as the largest value; complex numbers are sorted by real, then imaginary part.
+    axis : int
+        The axis.
+    descending : bool
+        Whether the largest comes first.
+    stable : bool
+        Whether equal values keep their order.
+
+    Returns
+    -------
+    Array
+        The sorted array. Along batch axes structure is kept.
+
+    Raises
+    ------
+    ValueError
+        If the axis is out of range.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.sort(sa.asarray([3.0, 1.0, 2.0]), descending=True)
+    Dense([3., 2., 1.], dtype=float64)
+    """
+    axis = check_axis("sort", axis, x.ndim)
+    return sort.dispatch(x, axis=axis, descending=bool(descending), stable=bool(stable))
+
+
+@sort.kernel(Dense)
+def _sort_dense(x, *, axis, descending, stable):
+    return Dense._make((kernel.sort(x.data, axis=axis, descending=descending, stable=stable),))

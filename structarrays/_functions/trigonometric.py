@@ -1,0 +1,425 @@
+"""Elementwise functions of the standard: trigonometric and hyperbolic functions and their inverses."""
+
+from .._core.array.base import Array
+from .._core.families.elementwise_rule import elementwise_function
+from .._numerics import dense_elementwise as kernels
+
+
+@elementwise_function(kinds="floating", zero=True)
+def sin(x: Array, /) -> Array:
+    """The sine of each element, an angle in radians.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating dtype; integers become the default floating dtype.
+
+    Returns
+    -------
+    array
+        The sines, in the same floating dtype.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is boolean.
+
+    Notes
+    -----
+    Structural zeros stay.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.sin(sa.asarray([0.0, 0.5]))
+    Dense([0.        , 0.47942554], dtype=float64)
+    """
+    return kernels.sin(x)
+
+
+@elementwise_function(kinds="floating")
+def cos(x: Array, /) -> Array:
+    """The cosine of each element, an angle in radians.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating dtype; integers become the default floating dtype.
+
+    Returns
+    -------
+    array
+        The cosines, in the same floating dtype.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is boolean.
+
+    Notes
+    -----
+    Structural zeros become a background of 1.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.cos(sa.asarray([0.0, 0.5]))
+    Dense([1.        , 0.87758256], dtype=float64)
+    """
+    return kernels.cos(x)
+
+
+@elementwise_function(kinds="floating", zero=True)
+def tan(x: Array, /) -> Array:
+    """The tangent of each element, an angle in radians.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating dtype; integers become the default floating dtype.
+
+    Returns
+    -------
+    array
+        The tangents, in the same floating dtype.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is boolean.
+
+    Notes
+    -----
+    Structural zeros stay.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.tan(sa.asarray([0.0, 0.5]))
+    Dense([0.        , 0.54630249], dtype=float64)
+    """
+    return kernels.tan(x)
+
+
+@elementwise_function(kinds="floating", zero=True)
+def asin(x: Array, /) -> Array:
+    """The angle in radians whose sine each element is.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating dtype; integers become the default floating dtype.
+
+    Returns
+    -------
+    array
+        The angles between -π/2 and π/2, in the same floating dtype; NaN for a real number outside of [-1, 1].
+
+    Raises
+    ------
+    TypeError
+        If the dtype is boolean.
+
+    Notes
+    -----
+    Structural zeros stay. Branch cuts and special values of complex numbers are those of C99.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.asin(sa.asarray([0.0, 1.0]))
+    Dense([0.        , 1.57079633], dtype=float64)
+    """
+    return kernels.asin(x)
+
+
+@elementwise_function(kinds="floating")
+def acos(x: Array, /) -> Array:
+    """The angle in radians whose cosine each element is.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating dtype; integers become the default floating dtype.
+
+    Returns
+    -------
+    array
+        The angles between 0 and π, in the same floating dtype; NaN for a real number outside of [-1, 1].
+
+    Raises
+    ------
+    TypeError
+        If the dtype is boolean.
+
+    Notes
+    -----
+    Structural zeros become a background of π/2. Branch cuts and special values of complex numbers are those of C99.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.acos(sa.asarray([0.0, 1.0]))
+    Dense([1.57079633, 0.        ], dtype=float64)
+    """
+    return kernels.acos(x)
+
+
+@elementwise_function(kinds="floating", zero=True)
+def atan(x: Array, /) -> Array:
+    """The angle in radians whose tangent each element is.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating dtype; integers become the default floating dtype.
+
+    Returns
+    -------
+    array
+        The angles between -π/2 and π/2, in the same floating dtype.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is boolean.
+
+    Notes
+    -----
+    Structural zeros stay. Branch cuts and special values of complex numbers are those of C99.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.atan(sa.asarray([0.0, 1.0]))
+    Dense([0.        , 0.78539816], dtype=float64)
+    """
+    return kernels.atan(x)
+
+
+@elementwise_function(kinds="real floating", zero=True)
+def atan2(x1: Array, x2: Array, /) -> Array:
+    """The angle in radians of each point ``(x2, x1)`` of the plane: the quadrant is respected.
+
+    Parameters
+    ----------
+    x1, x2 : array or Python scalar
+        Of a real floating dtype; integers become the default floating dtype. The shapes broadcast, the dtypes are
+        promoted.
+
+    Returns
+    -------
+    array
+        The angles between -π and π, in the promoted floating dtype.
+
+    Raises
+    ------
+    TypeError
+        If a dtype is boolean or complex.
+    ValueError
+        If the shapes do not broadcast.
+
+    Notes
+    -----
+    Where both operands have structural zeros, so has the result.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.atan2(sa.asarray([1.0, -1.0]), sa.asarray([-1.0, -1.0]))
+    Dense([ 2.35619449, -2.35619449], dtype=float64)
+    """
+    return kernels.atan2(x1, x2)
+
+
+@elementwise_function(kinds="floating", zero=True)
+def sinh(x: Array, /) -> Array:
+    """The hyperbolic sine of each element.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating dtype; integers become the default floating dtype.
+
+    Returns
+    -------
+    array
+        The hyperbolic sines, in the same floating dtype.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is boolean.
+
+    Notes
+    -----
+    Structural zeros stay.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.sinh(sa.asarray([0.0, 1.0]))
+    Dense([0.        , 1.17520119], dtype=float64)
+    """
+    return kernels.sinh(x)
+
+
+@elementwise_function(kinds="floating")
+def cosh(x: Array, /) -> Array:
+    """The hyperbolic cosine of each element.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating dtype; integers become the default floating dtype.
+
+    Returns
+    -------
+    array
+        The hyperbolic cosines, in the same floating dtype.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is boolean.
+
+    Notes
+    -----
+    Structural zeros become a background of 1.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.cosh(sa.asarray([0.0, 1.0]))
+    Dense([1.        , 1.54308063], dtype=float64)
+    """
+    return kernels.cosh(x)
+
+
+@elementwise_function(kinds="floating", zero=True)
+def tanh(x: Array, /) -> Array:
+    """The hyperbolic tangent of each element.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating dtype; integers become the default floating dtype.
+
+    Returns
+    -------
+    array
+        The hyperbolic tangents, in the same floating dtype.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is boolean.
+
+    Notes
+    -----
+    Structural zeros stay.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.tanh(sa.asarray([0.0, 1.0]))
+    Dense([0.        , 0.76159416], dtype=float64)
+    """
+    return kernels.tanh(x)
+
+
+@elementwise_function(kinds="floating", zero=True)
+def asinh(x: Array, /) -> Array:
+    """The number whose hyperbolic sine each element is.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating dtype; integers become the default floating dtype.
+
+    Returns
+    -------
+    array
+        The numbers, in the same floating dtype.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is boolean.
+
+    Notes
+    -----
+    Structural zeros stay. Branch cuts and special values of complex numbers are those of C99.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.asinh(sa.asarray([0.0, 1.0]))
+    Dense([0.        , 0.88137359], dtype=float64)
+    """
+    return kernels.asinh(x)
+
+
+@elementwise_function(kinds="floating")
+def acosh(x: Array, /) -> Array:
+    """The number whose hyperbolic cosine each element is.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating dtype; integers become the default floating dtype.
+
+    Returns
+    -------
+    array
+        The non-negative numbers, in the same floating dtype; NaN for a real number below 1.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is boolean.
+
+    Notes
+    -----
+    Structural zeros become a background of NaN for a real dtype, iπ/2 for a complex one. Branch cuts and special
+    values of complex numbers are those of C99.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.acosh(sa.asarray([1.0, 2.0]))
+    Dense([0.       , 1.3169579], dtype=float64)
+    """
+    return kernels.acosh(x)
+
+
+@elementwise_function(kinds="floating", zero=True)
+def atanh(x: Array, /) -> Array:
+    """The number whose hyperbolic tangent each element is.
+
+    Parameters
+    ----------
+    x : array
+        Of a floating dtype; integers become the default floating dtype.
+
+    Returns
+    -------
+    array
+        The numbers, in the same floating dtype; NaN for a real number outside of [-1, 1].
+
+    Raises
+    ------
+    TypeError
+        If the dtype is boolean.
+
+    Notes
+    -----
+    Structural zeros stay. Branch cuts and special values of complex numbers are those of C99.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.atanh(sa.asarray([0.0, 0.5]))
+    Dense([0.        , 0.54930614], dtype=float64)
+    """
+    return kernels.atanh(x)

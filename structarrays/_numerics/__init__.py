@@ -1,0 +1,1 @@
+"""Numerical routines on plain arrays of JAX which several families share."""

@@ -1,0 +1,168 @@
+"""LDL^H and Cholesky factorisation of one Hermitian positive definite banded matrix.
+
+Columns from the diagonal down are the storage, ``columns[j, k] = A[j + k, j]`` for k from 0 to w, with a column of zeros behind the
+last one: (n + 1, w + 1). The narrowest bands have w columns and w rows of zeros more, (n + w, 2 w + 1), so that a slice may run over the end.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+
+from . import banded_rows, bands, cyclic_reduction
+
+# Up to here one loop over all pairs of columns is a sixth faster than one over the columns with one over the next ones in it.
+_NARROWEST = 2
+# Up to here two columns at a time are within what XLA makes a native loop of, see `banded_rows`: a fifth faster, since what they are
+# subtracted from is read and written once.
+_TWO_COLUMNS_BYTES = 56
+
+
+def from_diagonals(diagonals, offsets, n, dtype):
+    """Column storage of the lower triangle, offsets <= 0; the imaginary part of the diagonal is dropped."""
+    diagonals = [d if k else d.real.astype(dtype) for d, k in zip(diagonals, offsets, strict=True)]
+    # The columns of a matrix are the rows of its transpose.
+    matrix = bands.transpose(diagonals, tuple(offsets))
+    w = -min(offsets)
+    beside = w if w <= _NARROWEST else 0
+    return banded_rows.from_diagonals(*matrix, n, dtype, count=n + max(1, beside), beside=beside)
+
+
+def ldl(columns, w):
+    """Factor ``A = L D L^H`` with unit lower triangular L.
+
+    Returns ``columns`` of ``L D``, in the same storage: the pivots, D, are its first entries.
+    """
+    if w == 0:
+        return columns
+    if w <= _NARROWEST:
+        return _ldl_by_pairs(columns, w)
+    if not cyclic_reduction.has_accelerator():
+        return _ldl_in_place(columns)
+    return lax.platform_dependent(columns, cpu=_ldl_in_place, default=_ldl_by_columns)
+
+
+def _ldl_by_pairs(columns, w):
+    """One loop over the pairs of columns (j, j + k): A[j + k, :w] -= A[j, k : k + w] conj(A[j, k]) / A[j, 0]."""
+
+    def step(t, columns):
+        j, k = t // w, t % w + 1
+        source, target = _entries(columns, j, k, w), _entries(columns, j + k, 0, w)
+        factor = source[0].conj() / _entries(columns, j, 0, 1)[0]
+        target = target - factor * source
+        return lax.dynamic_update_slice(columns, target[None], (j + k, 0), allow_negative_indices=False)
+
+    return lax.fori_loop(0, (columns.shape[0] - w) * w, step, columns)
+
+
+def _ldl_in_place(columns):
+    """Each column subtracts its multiples from the next ones, one after the other: loops that become one native loop, see `banded_rows`."""
+    rows, width = columns.shape
+    if width * columns.dtype.itemsize <= _TWO_COLUMNS_BYTES:
+        return _ldl_by_two_columns(columns)
+    count, size = banded_rows.pieces(width - 1, columns.dtype)
+
+    def eliminate(j, state):
+        flat, column = state
+        column = banded_rows.copied(flat, column, j * width, width)
+        # The reciprocals of the largest numbers are subnormal, and those are zero here: four times as much is not.
+        reciprocal = 4 / column[0].real
+
+        def piece(c, flat):
+            first = c * size
+
+            # A[j + k + m, j + k] -= A[j + k + m, j] conj(A[j + k, j]) / A[j, j] for `size` of m from `first` on
+            def subtract(k, flat):
+                at = (j + k) * width + first
+                factor = banded_rows.take(column, k, 1).conj() * 0.25 * reciprocal
+                new = banded_rows.take(flat, at, size) - factor * banded_rows.take(column, k + first, size)
+                return banded_rows.put(flat, new, at)
+
+            # As far as the band and the matrix go.
+            return lax.fori_loop(1, jnp.minimum(width - first, rows - 1 - j), subtract, flat)
+
+        return lax.fori_loop(0, count, piece, flat), column
+
+    column = jnp.zeros(width + count * size, columns.dtype)
+    return lax.fori_loop(0, rows - 2, eliminate, (columns.reshape(-1), column))[0].reshape(columns.shape)
+
+
+def _ldl_by_two_columns(columns):
+    """The same, for the column j and the next one together."""
+    rows, width = columns.shape
+    size = width - 1
+    take = banded_rows.take
+
+    def eliminate(t, state):
+        flat, one, two = state
+        j = 2 * t
+        one = banded_rows.copied(flat, one, j * width, width)
+        at = (j + 1) * width
+        flat = banded_rows.put(flat, take(flat, at, size) - one[1].conj() / one[0].real * take(one, 1, size), at)
+        two = banded_rows.copied(flat, two, at, width)
+
+        def subtract(k, flat):
+            at = (j + k) * width
+            new = take(flat, at, size) - take(one, k, 1).conj() / one[0].real * take(one, k, size)
+            new = new - take(two, k - 1, 1).conj() / two[0].real * take(two, k - 1, size)
+            return banded_rows.put(flat, new, at)
+
+        return lax.fori_loop(2, jnp.minimum(width + 1, rows - 1 - j), subtract, flat), one, two
+
+    column = jnp.zeros(width + 1 + size, columns.dtype)
+    state = columns.reshape(-1), column, column
+    return lax.fori_loop(0, (rows - 1) // 2, eliminate, state)[0].reshape(columns.shape)
+
+
+def _ldl_by_columns(columns):
+    """The same in fewer steps, for other devices: a loop over the columns with a dense window of what is left of the next ones."""
+    w = columns.shape[1] - 1
+
+    def step(correction, column):
+        # correction[b, a] is what earlier columns added to entry (j + a, j + b)
+        column = correction[0] + column
+        below = column[1:]
+        update = (below.conj() / column[0])[:, None] * below
+        return jnp.pad(correction[1:, 1:] - update, ((0, 1), (0, 1))), column
+
+    return lax.scan(step, jnp.zeros((w + 1, w + 1), columns.dtype), columns)[1]
+
+
+def substitute(factors, b, w):
+    """Solve ``A x = b``, b (n, k), by what `ldl` returns. Returns x and whether all pivots are positive; x is NaN if not."""
+    pivots, below = factors[: b.shape[0], 0], tuple(range(1, w + 1))
+    ok = ~jnp.any(pivots.real <= 0)
+    # A = (L D) D^-1 (L D)^H: the first solution is inv(D) inv(L) b.
+    y = banded_rows.substitute_by_columns(factors, below, b, pivots, first=1)
+    x = banded_rows.substitute((factors[: b.shape[0], 1 : w + 1] / pivots[:, None]).conj(), below, y)
+    return jnp.where(ok, x, jnp.nan), ok
+
+
+def cholesky(columns, n, w):
+    """Columns (n, w + 1) of the lower Cholesky factor, and whether all pivots are positive; NaN if not."""
+    factors = ldl(columns, w)[:n, : w + 1]
+    pivots = factors[:, :1].real
+    ok = ~jnp.any(pivots <= 0)
+    return jnp.where(ok, factors / jnp.sqrt(pivots), jnp.nan), ok
+
+
+def cholesky_tangent(factor, tangent):
+    """Columns of dL for ``A = L L^H``, given those of L and of dA.
+
+    Column by column from ``dA = dL L^H + L dL^H``; the loop is linear in dA and keeps only L for its transpose.
+    """
+    w = factor.shape[1] - 1
+
+    def step(correction, columns):
+        # correction[a, b]: the part of dA[j + a, j + b] that the earlier columns of L and dL make up
+        l, d = columns
+        d = d - jnp.append(correction[:, 0], jnp.zeros(1, d.dtype)) if w else d
+        d0 = d[:1].real / (2 * l[:1].real)
+        below = (d[1:] - l[1:] * d0) / l[0]
+        update = below[:, None] * l[1:].conj() + l[1:, None] * below.conj()
+        correction = jnp.pad(correction[1:, 1:], ((0, 1), (0, 1))) + update if w else correction
+        return correction, jnp.concatenate([d0.astype(d.dtype), below])
+
+    return lax.scan(step, jnp.zeros((w, w), factor.dtype), (factor, tangent))[1]
+
+
+def _entries(columns, j, first, count):
+    return lax.dynamic_slice(columns, (j, first), (1, count), allow_negative_indices=False)[0]

@@ -1,0 +1,377 @@
+"""Solving, determinants and Cholesky factors of square banded matrices.
+
+Matrices are tuples of diagonals (..., n - |offset|) and their static offsets, as in `bands`. Everything takes
+O(n kl (kl + ku)) operations and O(n (kl + ku)) memory for ``kl`` sub- and ``ku`` superdiagonals, derivatives included.
+Which algorithm runs follows from the offsets:
+
+=====================  =================================================================================
+diagonal               a division
+triangular             substitution
+tridiagonal            `tridiagonal`
+positive definite      LDL^H (`banded_cholesky`)
+otherwise              elimination without pivoting if that turns out stable, else with (`banded_lu`)
+=====================  =================================================================================
+
+These loops over the rows are for the CPU. On other devices `cyclic_reduction` comes first, but for diagonal and tridiagonal systems, and
+leaves to them what it cannot solve.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from . import (
+    banded_cholesky,
+    banded_lu,
+    banded_rows,
+    banded_systems,
+    bands,
+    cyclic_reduction,
+    determinants,
+    tridiagonal,
+)
+from .flags import custom_jvp
+from .undefined import nan_unless
+
+
+def solve(diagonals, offsets, n, b, positive_definite=False):
+    """Solve ``A x = b``.
+
+    Parameters
+    ----------
+    diagonals, offsets, n
+        The matrix, of the dtype of `b`.
+    b : jax.Array, (..., n, k)
+        Its batch broadcasts with that of the matrix.
+    positive_definite : bool
+        Whether ``A`` is known to be Hermitian positive definite. Then the entries above the diagonal are not read.
+
+    Returns
+    -------
+    x : jax.Array, (..., n, k)
+        NaN where ``A`` is singular (not positive definite).
+    ok : jax.Array, bool scalar
+        Whether all pivots were nonzero (positive). NaN in `A` or `b` gives NaN in `x` and leaves it True.
+    """
+    batch = jnp.broadcast_shapes(b.shape[:-2], *(d.shape[:-1] for d in diagonals))
+    diagonals, offsets = _nonempty(diagonals, offsets, n)
+    if not diagonals:
+        diagonals, offsets = (jnp.zeros((*batch, n), b.dtype),), (0,)
+    if {-1, 1} <= set(offsets) <= {-1, 0, 1}:
+        main = diagonals[1] if 0 in offsets else jnp.zeros((*diagonals[0].shape[:-1], n), b.dtype)
+        return tridiagonal.solve(diagonals[0], main, diagonals[-1], b, positive_definite)
+
+    def matvec(diagonals, x):
+        return bands.matmul_dense(diagonals, offsets, (n, n), x)
+
+    kernel, factor = _method(offsets, n, positive_definite)
+    return banded_systems.solve(kernel, diagonals, (1,) * len(diagonals), matvec, b, factor)
+
+
+def explanation(offsets, positive_definite=False):
+    """What `solve` does for these offsets, why, and what it costs: a sentence for users."""
+    kl, ku = banded_rows.bandwidths(offsets)
+    if kl == ku == 0:
+        return "a division of each row; O(n) for each column"
+    if (kl, ku) != (1, 1) and cyclic_reduction.has_accelerator():
+        return cyclic_reduction.explanation(max(kl, ku))
+    if kl == 0 or ku == 0:
+        return f"substitution, since the matrix is triangular; O(n w) for each column, w = {kl + ku}"
+    if positive_definite:
+        return (
+            f"elimination without pivots (LDL^H), since it is assumed positive definite; O(n w**2), w = {max(kl, ku)}"
+        )
+    if kl == ku == 1:
+        return "tridiagonal elimination with pivots, as nothing is assumed; O(n)"
+    return (
+        "elimination without pivots if that turns out stable, else with, as nothing is assumed; O(n w (w + u)), "
+        f"w = {kl} and u = {ku} diagonals below and above"
+    )
+
+
+def slogdet(diagonals, offsets, n):
+    """Sign (phase) of the determinant and logarithm of its magnitude; 0 and -inf for a singular matrix."""
+    rows, bandwidths = _rows(diagonals, offsets, n)
+    if rows.size == 0:
+        return determinants.sign_and_logarithm(rows[..., 0], -1)
+    return _slogdet(*bandwidths, rows)
+
+
+def selected_inverse(diagonals, offsets, n):
+    """The diagonals of the inverse at the same offsets, NaN for a singular matrix, and whether all matrices are regular."""
+    rows, (kl, ku) = _rows(diagonals, offsets, n)
+    batch, dtype = rows.shape[:-2], rows.dtype
+    if rows.size == 0:
+        return tuple(jnp.zeros((*batch, max(0, n - abs(k))), dtype) for k in offsets), jnp.array(True)
+    w = max(kl, ku)  # the elements stand at the places of the transpose
+    rows = jnp.pad(rows, [(0, 0)] * (len(batch) + 1) + [(w - kl, w - ku)])
+    sign, _, gradient = _slogdet_and_gradient(w, w, rows)
+    gradient = nan_unless((sign != 0)[..., None, None], gradient)
+    found = tuple(
+        gradient[..., max(0, k) : n + min(0, k), w - k] if -n < k < n else jnp.zeros((*batch, 0), dtype)
+        for k in offsets
+    )
+    return found, ~jnp.any(sign == 0)
+
+
+def cholesky(diagonals, offsets, n, upper=False):
+    """Cholesky factor of the Hermitian part of a matrix, ``L L^H`` or (`upper`) ``U^H U``.
+
+    Returns
+    -------
+    diagonals, offsets
+        Of the factor, NaN where the matrix is not positive definite.
+    ok : jax.Array, bool scalar
+        Whether all pivots were positive.
+    """
+    dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    diagonals, offsets = _nonempty(diagonals, offsets, n)
+    if n == 0:
+        return (), (), jnp.array(True)
+    w = max(banded_rows.bandwidths(offsets))
+    if 0 in batch:
+        factor, ok = jnp.zeros((*batch, n, w + 1), dtype), jnp.array(True)
+    else:
+        stored = dict(zip(offsets, diagonals, strict=True))
+        lower = {}
+        for k in range(w + 1):
+            if k in stored or -k in stored:
+                zero = jnp.zeros((*batch, n - k), dtype)
+                lower[-k] = (stored.get(-k, zero) + stored.get(k, zero).conj()) / 2
+        if not lower:
+            lower[0] = jnp.zeros((*batch, n), dtype)
+        factor, ok = _cholesky(n, w, banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype))
+    diagonals = [factor[..., : n - k, k] for k in range(w + 1)]
+    if upper:
+        return tuple(d.conj() for d in diagonals), tuple(range(w + 1)), ok
+    return tuple(diagonals[::-1]), tuple(range(-w, 1)), ok
+
+
+def _nonempty(diagonals, offsets, n):
+    """The diagonals that lie inside of the matrix."""
+    pairs = [(d, k) for d, k in zip(diagonals, offsets, strict=True) if -n < k < n]
+    return tuple(d for d, _ in pairs), tuple(k for _, k in pairs)
+
+
+def _rows(diagonals, offsets, n):
+    """A matrix in row storage, with its whole batch, and its numbers of sub- and superdiagonals."""
+    dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    diagonals, offsets = _nonempty(diagonals, offsets, n)
+    rows = banded_rows.from_diagonals(diagonals, offsets, n, dtype)
+    return jnp.broadcast_to(rows, (*batch, *rows.shape[-2:])), banded_rows.bandwidths(offsets)
+
+
+# Solving
+
+
+def _method(offsets, n, positive_definite):
+    """How to solve: a kernel (see `banded_systems`), and what factors the matrix for it."""
+    kl, ku = banded_rows.bandwidths(offsets)
+    if kl == ku == 0:
+        return functools.partial(_divide, positive_definite=positive_definite), None
+    matrix = {"offsets": offsets, "n": n}
+    if positive_definite:
+        kernel, factor = (
+            functools.partial(_solve_definite, offsets=offsets),
+            functools.partial(_factor_definite, **matrix),
+        )
+    elif kl == 0 or ku == 0:
+        kernel, factor = functools.partial(_solve_triangular, **matrix), None
+    else:
+        kernel, factor = functools.partial(_solve_general, **matrix), functools.partial(_factor_general, **matrix)
+
+    def log_depth(*args, transposed):
+        *diagonals, b = args
+        matrix = diagonals, offsets
+        if transposed and positive_definite:
+            matrix = [d.conj() for d in diagonals], offsets
+        elif transposed:
+            matrix = bands.transpose(diagonals, offsets)
+        return cyclic_reduction.solve_banded(*matrix, n, b, positive_definite)
+
+    return cyclic_reduction.for_device(kernel, factor, log_depth)
+
+
+def _divide(diagonal, b, transposed, positive_definite):
+    return banded_systems.divide(diagonal, b, positive_definite)
+
+
+def _factor_definite(*diagonals, offsets, n):
+    dtype = diagonals[0].dtype
+    lower = {0: jnp.zeros((*diagonals[0].shape[:-1], n), dtype)}
+    lower.update({k: d for d, k in zip(diagonals, offsets, strict=True) if k <= 0})
+    columns = banded_cholesky.from_diagonals(lower.values(), lower.keys(), n, dtype)
+    ldl = functools.partial(banded_cholesky.ldl, w=-min(lower))
+    return (banded_systems.one_by_one(ldl, columns.shape[:-2], columns),)
+
+
+def _solve_definite(*args, offsets, transposed):
+    *_, factors, b = args
+    substitute = functools.partial(banded_cholesky.substitute, w=-min(0, *offsets))
+    return banded_systems.each_system(substitute, b, factors.conj() if transposed else factors)
+
+
+def _solve_triangular(*args, offsets, n, transposed):
+    *diagonals, b = args
+    if transposed:
+        diagonals, offsets = bands.transpose(diagonals, offsets)
+    diagonal = diagonals[offsets.index(0)] if 0 in offsets else jnp.zeros((*b.shape[:-2], n), b.dtype)
+    pairs = [(k, d) for d, k in zip(diagonals, offsets, strict=True) if k]
+    coefficients = jnp.stack([banded_rows.aligned(d, k, n) for k, d in pairs], -1)
+
+    def system(coefficients, diagonal, b):
+        x = banded_rows.substitute(coefficients, tuple(k for k, _ in pairs), b, diagonal)
+        ok = ~jnp.any(diagonal == 0)
+        return jnp.where(ok, x, jnp.nan), ok
+
+    return banded_systems.each_system(system, b, coefficients, diagonal)
+
+
+def _factor_general(*diagonals, offsets, n):
+    kl, ku = banded_rows.bandwidths(offsets)
+
+    def system(*diagonals):
+        rows = banded_rows.from_diagonals(diagonals, offsets, n, diagonals[0].dtype, count=n + kl)
+        parts = [rows] if len(diagonals) > banded_rows.FEW else diagonals  # a reduction for each takes time to compile
+        largest = jnp.max(jnp.array([jnp.max(jnp.abs(d)) for d in parts]))
+        return banded_lu.eliminate(rows, kl, ku, largest)
+
+    return banded_systems.one_by_one(system, diagonals[0].shape[:-1], *diagonals)
+
+
+def _solve_general(*args, offsets, n, transposed):
+    """By the factors without pivoting, or by an elimination with it where they cannot be trusted."""
+
+    def system(*args):
+        *diagonals, factors, stable, b = args
+
+        def pivoted():
+            matrix = bands.transpose(diagonals, offsets) if transposed else (diagonals, offsets)
+            kl, ku = banded_rows.bandwidths(matrix[1])
+            place = {"dtype": b.dtype, "beside": b.shape[1]}
+            top = banded_rows.from_diagonals(*matrix, n, **place, count=kl).at[:, kl + ku + 1 :].set(b[:kl])
+            rows = banded_rows.from_diagonals(*matrix, n, **place, first=kl)
+            rows = lax.dynamic_update_slice(rows, b[kl:], (0, kl + ku + 1))
+            upper, y, *_ = banded_lu.eliminate_pivoted(top, rows, kl, ku)
+            ok = ~jnp.any(upper[:, 0] == 0)
+            return jnp.where(ok, banded_lu.substitute_upper(upper, y), jnp.nan), ok
+
+        # Before the choice, so that its branches can take the memory of the factors.
+        kl, ku = banded_rows.bandwidths(offsets)
+        x = banded_lu.substitute(factors, kl, ku, b, transposed, banded_rows.is_narrow(ku, b.dtype))
+        return lax.cond(stable, lambda: (x, jnp.array(True)), pivoted)
+
+    return banded_systems.each_system(system, args[-1], *args[:-1])
+
+
+# Determinants
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
+def _slogdet(kl, ku, rows):
+    return _batched(rows, kl=kl, ku=ku, gradient=False)
+
+
+@_slogdet.defjvp
+def _slogdet_jvp(kl, ku, primals, tangents):
+    (rows,), (tangent,) = primals, tangents
+    sign, logabsdet, gradient = _slogdet_and_gradient(kl, ku, rows)
+    return (sign, logabsdet), _changes(sign, gradient, tangent)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
+def _slogdet_and_gradient(kl, ku, rows):
+    """And the derivative of the logarithm by the entries, in the storage of `rows`."""
+    return _batched(rows, kl=kl, ku=ku, gradient=True)
+
+
+@_slogdet_and_gradient.defjvp
+def _slogdet_and_gradient_jvp(kl, ku, primals, tangents):
+    """The second derivative goes through a loop that keeps no more than its window."""
+    (rows,), (tangent,) = primals, tangents
+
+    def pivoted(rows):
+        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(*banded_lu.apart(rows, kl), kl, ku)
+        return banded_lu.logdet_gradient_pivoted(upper, multipliers, pivots, kl)
+
+    sign, logabsdet, gradient = _slogdet_and_gradient(kl, ku, rows)
+    second = jax.jvp(jnp.vectorize(pivoted, signature="(n,w)->(n,w)"), (rows,), (tangent,))[1]
+    return (sign, logabsdet, gradient), (*_changes(sign, gradient, tangent), second)
+
+
+def _changes(sign, gradient, tangent):
+    """What a change of the rows changes of the determinant: d log det A = trace(inv(A) dA)."""
+    change = jnp.sum(gradient * tangent, (-2, -1))
+    return (sign * 1j * change.imag, change.real) if jnp.iscomplexobj(sign) else (jnp.zeros_like(sign), change)
+
+
+def _batched(rows, **static):
+    """`_determinant` of each matrix."""
+
+    def in_order(rows):
+        return banded_systems.one_by_one(functools.partial(_determinant, **static), rows.shape[:-2], rows)
+
+    if static["kl"] == 0 or static["ku"] == 0:  # no loop
+        whole_batch = in_order
+    else:
+        log_depth = functools.partial(cyclic_reduction.slogdet_banded, **static)
+        whole_batch = cyclic_reduction.or_in_order(in_order, log_depth)
+    return banded_systems.mapped_together(whole_batch, (True,) * (2 + static["gradient"]))(rows)
+
+
+def _determinant(rows, kl, ku, gradient):
+    """Sign, logarithm and (`gradient`) the derivative of the logarithm, of one matrix."""
+    n, one = rows.shape[0], jnp.ones((), rows.dtype)
+
+    def from_pivots(pivots, sign, derivative):
+        product, logarithm = determinants.sign_and_logarithm(pivots, -1)
+        values = sign * product, logarithm
+        return (*values, derivative()) if gradient else values
+
+    def pivoted():
+        upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(*banded_lu.apart(rows, kl), kl, ku)
+        odd = jnp.sum(pivots != 0) % 2 == 1
+        return from_pivots(
+            upper[:, 0],
+            jnp.where(odd, -one, one),
+            lambda: jnp.pad(banded_lu.logdet_gradient_pivoted(upper, multipliers, pivots, kl), below),
+        )
+
+    if kl == 0 or ku == 0:
+        return from_pivots(rows[:, kl], one, lambda: jnp.zeros_like(rows).at[:, kl].set(1 / rows[:, kl]))
+    factors, stable = banded_lu.eliminate(jnp.pad(rows, ((0, kl), (0, 0))), kl, ku, jnp.max(jnp.abs(rows)))
+    below = ((0, factors.shape[0] - n), (0, 0))
+    results = lax.cond(
+        stable,
+        lambda: from_pivots(factors[:n, kl], one, lambda: banded_lu.logdet_gradient(factors, n, kl, ku)),
+        pivoted,
+    )
+    # What is below the matrix is left out here, where no copy is made for it.
+    return (*results[:2], *(derivative[:n] for derivative in results[2:]))
+
+
+# Cholesky
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
+def _cholesky(n, w, columns):
+    system = functools.partial(banded_cholesky.cholesky, n=n, w=w)
+
+    def whole_batch(columns):
+        factor, ok = banded_systems.one_by_one(system, columns.shape[:-2], columns)
+        return factor, jnp.all(ok)
+
+    return banded_systems.mapped_together(whole_batch, (True, False))(columns)
+
+
+@_cholesky.defjvp
+def _cholesky_jvp(n, w, primals, tangents):
+    (columns,), (tangent,) = primals, tangents
+    factor, ok = _cholesky(n, w, columns)
+    tangent = tangent[..., :n, : w + 1]
+    change = jnp.vectorize(banded_cholesky.cholesky_tangent, signature="(n,w),(n,w)->(n,w)")(factor, tangent)
+    return (factor, ok), (change, jnp.zeros(ok.shape, jax.dtypes.float0))

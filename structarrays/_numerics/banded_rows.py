@@ -1,0 +1,281 @@
+"""Row storage of banded matrices, and substitution.
+
+Algorithms that go down a matrix keep it by rows: ``rows[i, c] = A[i, i - kl + c]``, zero where the column is outside
+of the matrix, for the ``kl`` subdiagonals, the diagonal and the ``ku`` superdiagonals.
+"""
+
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from . import bands
+from .flags import custom_jvp
+
+# XLA makes a native loop of what touches about 1 KB in an iteration, of inner loops in one of theirs. So rows are cut to pieces, and these are
+# the bytes found to be native, for all bandwidths and dtypes: of a row from the diagonal on that may be copied and subtracted as a whole;
+# of what is subtracted at a time, with two entries more, if all of a row is; of its pieces, if not; and of the pieces of a copy.
+NATIVE_BYTES = 104
+WHOLE_BYTES = 168
+PIECE_BYTES = 64
+COPY_BYTES = 24
+
+# Diagonals are stored in place, this many at a time: fewer passes are faster. XLA of JAX 0.12 fuses no concatenation of eight or more parts,
+# and would hold every diagonal twice. It merges two parts that fill the storage, so more than these are stored in three parts at least.
+_TOGETHER = 7
+
+
+# More diagonals are stored by a loop: an expression for each takes time to compile.
+FEW = 32
+
+
+def is_narrow(w, dtype):
+    """Whether a matrix with w diagonals on that side is eliminated by pairs of rows; if not, column by column."""
+    return (w + 1) * jnp.dtype(dtype).itemsize <= NATIVE_BYTES
+
+
+def bandwidths(offsets):
+    """Numbers of sub- and superdiagonals."""
+    return max(0, -min(offsets, default=0)), max(0, max(offsets, default=0))
+
+
+def from_diagonals(diagonals, offsets, n, dtype, first=0, count=None, beside=0):
+    """Row storage (..., count, kl + ku + 1 + beside) of a square matrix given by its diagonals (..., n - |offset|).
+
+    It begins with row `first`, and has n rows unless `count` says otherwise; rows below the matrix, and columns beside it, are zero.
+    """
+    return _from_diagonals(tuple(offsets), first, n if count is None else count, beside, dtype, tuple(diagonals))
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2, 3, 4))
+def _from_diagonals(offsets, first, count, beside, dtype, diagonals):
+    if len(offsets) > FEW:
+        return _by_loop(offsets, first, count, beside, dtype, diagonals)
+    shape, columns = _columns(offsets, first, count, beside, dtype, diagonals)
+    rows = jnp.zeros(shape, dtype)
+    most = _TOGETHER if len(columns) <= _TOGETHER else min(_TOGETHER, -(-len(columns) // 3))
+    while columns:
+        start = columns[0][0]
+        together = [c for i, (at, c) in enumerate(columns[:most]) if at == start + i]
+        rows = lax.dynamic_update_slice(rows, jnp.concatenate(together, -1), (*(0,) * (rows.ndim - 1), start))
+        columns = columns[len(together) :]
+    return rows
+
+
+@_from_diagonals.defjvp
+def _from_diagonals_jvp(offsets, first, count, beside, dtype, primals, tangents):
+    """All at once: the transpose of that takes slices, where that of an update in place copies everything, each time."""
+    at_once = _by_columns if len(offsets) <= FEW else _by_lines
+    change = at_once(offsets, first, count, beside, dtype, *tangents)
+    return _from_diagonals(offsets, first, count, beside, dtype, *primals), change
+
+
+def _by_loop(offsets, first, count, beside, dtype, diagonals):
+    """The transpose of an array whose lines are parts of one vector of all diagonals."""
+    kl, ku = bandwidths(offsets)
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    before = jnp.zeros((*batch, kl), dtype)
+    whole = [jnp.broadcast_to(d, (*batch, *d.shape[-1:])).astype(dtype) for d in diagonals]
+    entries = jnp.concatenate([before, *whole, jnp.zeros((*batch, first + count), dtype)], -1)
+    # Where each line begins among the entries, and its first and last place that is not zero.
+    lines = np.zeros((3, kl + ku + 1 + beside), np.int32)
+    end = kl
+    for d, k in zip(diagonals, offsets, strict=True):
+        start = max(0, -k) - first
+        lines[:, kl + k] = end - start, start, start + d.shape[-1]
+        end += d.shape[-1]
+    place = lax.iota(jnp.int32, count)
+
+    def line(_, numbers):
+        begin, start, stop = numbers
+        part = lax.dynamic_slice_in_dim(entries, begin, count, -1, allow_negative_indices=False)
+        return None, jnp.where((place >= start) & (place < stop), part, 0)
+
+    return jnp.moveaxis(lax.scan(line, None, tuple(jnp.asarray(lines)))[1], 0, -1)
+
+
+def _by_columns(offsets, first, count, beside, dtype, diagonals):
+    """The columns, with zeros between them, side by side."""
+    shape, columns = _columns(offsets, first, count, beside, dtype, diagonals)
+    blocks, end = [], 0
+    for at, column in columns:
+        blocks += [jnp.zeros((*shape[:-1], at - end), dtype), column]
+        end = at + 1
+    blocks.append(jnp.zeros((*shape[:-1], shape[-1] - end), dtype))
+    return jnp.concatenate([block for block in blocks if block.shape[-1]], -1)
+
+
+def _by_lines(offsets, first, count, beside, dtype, diagonals):
+    """The transpose of an array whose lines are the diagonals, with zeros between them, one after the other."""
+    (*batch, _, width), pieces = _pieces(offsets, first, count, beside, diagonals)
+    parts, end = [], 0
+    for at, start, d in pieces:
+        position = at * count + start
+        parts += [
+            jnp.zeros((*batch, position - end), dtype),
+            jnp.broadcast_to(d, (*batch, *d.shape[-1:])).astype(dtype),
+        ]
+        end = position + d.shape[-1]
+    parts.append(jnp.zeros((*batch, width * count - end), dtype))
+    flat = jnp.concatenate([part for part in parts if part.shape[-1]], -1) if width * count else parts[-1]
+    return flat.reshape(*batch, width, count).mT
+
+
+def _columns(offsets, first, count, beside, dtype, diagonals):
+    """The shape of the storage, and in order the place of each diagonal in it and its column (..., count, 1)."""
+    shape, pieces = _pieces(offsets, first, count, beside, diagonals)
+    columns = []
+    for at, start, d in pieces:
+        d = jnp.broadcast_to(d, (*shape[:-2], *d.shape[-1:])).astype(dtype)
+        columns.append((at, bands.pad_axis(d, start, count - start - d.shape[-1], -1)[..., None]))
+    return shape, columns
+
+
+def _pieces(offsets, first, count, beside, diagonals):
+    """The shape of the storage, and in order the column of each diagonal in it, its first row there, and what is there of it."""
+    kl, ku = bandwidths(offsets)
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
+    pieces = []
+    for d, k in sorted(zip(diagonals, offsets, strict=True), key=lambda pair: pair[1]):
+        start = max(0, -k) - first
+        d = d[..., max(0, -start) : max(0, count - start)]
+        pieces.append((kl + k, min(count, max(0, start)), d))
+    return (*batch, count, kl + ku + 1 + beside), pieces
+
+
+def aligned(diagonal, offset, n):
+    """The diagonal at `offset` with entry ``A[i, i + offset]`` at position i of n, padded by zeros."""
+    before = max(0, -offset)
+    return bands.pad_axis(diagonal, before, n - before - diagonal.shape[-1], -1)
+
+
+def substitute(coefficients, offsets, b, diagonal=None, first=0):
+    """Solve a triangular banded system by the rows of its matrix.
+
+    ``x[i] = (b[i] - sum_m coefficients[i, first + m] x[i + offsets[m]]) / diagonal[i]``
+
+    The next row but one needs the last one, which is carried besides, at its very end.
+
+    Parameters
+    ----------
+    coefficients : jax.Array, (n or more, first + number of offsets or more)
+    offsets : tuple of int
+        Strictly increasing; all negative (from the first row down) or all positive (from the last row up).
+    b : jax.Array, (n, k)
+    diagonal : jax.Array, (n,), optional
+        By default of ones.
+    first : int
+    """
+    n, k = b.shape
+    if not offsets:
+        return b if diagonal is None else b / diagonal[:, None]
+    down = offsets[0] < 0
+    margin = -offsets[0] if down else 0  # rows of zeros before those of the solution
+    nearest = -1 if down else 1
+    runs = _runs([d for d in offsets if d != nearest])
+
+    def step(t, state):
+        x, last = state
+        i = t if down else n - 1 - t
+        a = _rows(coefficients, i, 1)[0, first : first + len(offsets)]
+        new = _rows(b, i, 1)[0]
+        for offset, count in runs:
+            m = offsets.index(offset)
+            new = new - jnp.sum(a[m : m + count, None] * _rows(x, margin + i + offset, count), 0)
+        if nearest in offsets:
+            new = new - a[offsets.index(nearest)] * last
+        if diagonal is not None:
+            new = new / _rows(diagonal, i, 1)[0]
+        return lax.dynamic_update_slice_in_dim(x, new[None], margin + i, 0, allow_negative_indices=False), new
+
+    x = jnp.zeros((n + max(map(abs, offsets)), k), b.dtype)
+    return lax.fori_loop(0, n, step, (x, x[0]))[0][margin : margin + n]
+
+
+def substitute_by_columns(coefficients, offsets, b, diagonal=None, first=0):
+    """Solve a triangular banded system by the columns of its matrix.
+
+    ``x[i] = (b[i] - sum_m coefficients[i - offsets[m], first + m] x[i - offsets[m]]) / diagonal[i]``
+
+    for consecutive offsets from 1 on (from the first row down) or to -1 (from the last row up). What the rows that are known take from
+    the next ones is carried.
+    """
+    n, k = b.shape
+    if not offsets:
+        return b if diagonal is None else b / diagonal[:, None]
+    down = offsets[0] > 0
+    zero = jnp.zeros((1, k), b.dtype)
+
+    def step(known, row):
+        i, y = row
+        a = _rows(coefficients, i, 1)[0, first : first + len(offsets), None]
+        x = y - known[0 if down else -1]
+        if diagonal is not None:
+            x = x / _rows(diagonal, i, 1)[0]
+        known = jnp.concatenate([known[1:], zero] if down else [zero, known[:-1]])
+        return known + a * x, x
+
+    known = jnp.zeros((len(offsets), k), b.dtype)
+    return lax.scan(step, known, (jnp.arange(n), b), reverse=not down)[1]
+
+
+def pieces(length, dtype):
+    """Into how many pieces so many entries of a row are cut for a native loop, and the size of each."""
+    size = jnp.dtype(dtype).itemsize
+    count = 1 if (length + 2) * size <= WHOLE_BYTES else -(-length * size // PIECE_BYTES)
+    return count, -(-length // count)
+
+
+def copied(flat, row, start, length):
+    """`row`, the first entries of which are those of `flat` from `start` on.
+
+    An elimination reads each row from this small array while it updates the others in `flat`. The barrier keeps the two apart: XLA of
+    JAX 0.12 otherwise reads `flat` itself, nothing tells it to read before the update, and it copies all of `flat` in every step.
+    """
+    narrow = length * row.dtype.itemsize <= NATIVE_BYTES
+    size = length if narrow else COPY_BYTES // row.dtype.itemsize
+
+    def piece(c, row):
+        # The last one covers part of the last but one.
+        first = jnp.minimum(c * size, length - size)
+        return put(row, take(flat, start + first, size), first)
+
+    return lax.optimization_barrier(lax.fori_loop(0, -(-length // size), piece, row))
+
+
+def take(a, start, size):
+    """Entries of a vector from `start` on, which is not negative."""
+    return lax.dynamic_slice_in_dim(a, start, size, 0, allow_negative_indices=False)
+
+
+def put(a, entries, start):
+    """The vector with other entries from `start` on, which is not negative."""
+    return lax.dynamic_update_slice_in_dim(a, entries, start, 0, allow_negative_indices=False)
+
+
+def shifted(a, d):
+    """The rows moved down by d (up, if it is negative), with zeros in their places."""
+    n = a.shape[0]
+    zeros = jnp.zeros((min(abs(d), n), *a.shape[1:]), a.dtype)
+    return jnp.concatenate([zeros, a[: n - d]] if d >= 0 else [a[-d:], zeros])[:n]
+
+
+def skewed(a, left):
+    """Row i of the m rows moved by ``m - i``, to the left or to the right, with zeros in their places: one expression for all rows."""
+    m, width = a.shape
+    if left:
+        padded = jnp.pad(a, ((0, 0), (0, m + 1)))  # row i begins at m - i, which is at m + i * (length - 1) of all
+        return padded.reshape(-1)[m : m + m * (width + m)].reshape(m, width + m)[:, :width]
+    padded = jnp.pad(a, ((0, 0), (m, 0))).reshape(-1)  # row i begins at i, which is at i * (length + 1) of all
+    return jnp.pad(padded, (0, m)).reshape(m, width + m + 1)[:, :width]
+
+
+def _runs(offsets):
+    """Pairs of the first and the number of consecutive offsets."""
+    firsts = [d for d in offsets if d - 1 not in offsets]
+    return [(d, next(i for i in range(1, len(offsets) + 1) if d + i not in offsets)) for d in firsts]
+
+
+def _rows(a, start, count):
+    return lax.dynamic_slice_in_dim(a, start, count, 0, allow_negative_indices=False)

@@ -1,0 +1,85 @@
+"""Circulant matrices on plain JAX arrays, by their first column ``c`` (..., n): ``C[i, j] = c[(i - j) % n]``.
+
+Their eigenvalues are the discrete Fourier transform of ``c``. Of a real matrix they come in conjugate pairs, of which
+`spectrum` has one each.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+
+from . import dense_fft as fft
+from . import determinants
+from . import toeplitz_entries as toeplitz
+from .convolution import is_fast, widened
+
+
+def matmul(c, x):
+    """``C @ x`` for a dense `x` (..., n, p), of the same dtype; batches broadcast.
+
+    It is that of the Toeplitz matrix, whose transforms have twice the length, but for lengths that are fast as they are.
+    """
+    n = c.shape[-1]
+    if n <= toeplitz.SMALL or c.dtype.kind in "iu" or not is_fast(n):
+        upwards = c[..., ::-1]
+        return toeplitz.matmul(jnp.concatenate([upwards, upwards[..., :-1]], axis=-1), min(0, 1 - n), (n, n), x)
+    return toeplitz.cyclic_matmul(c, x)
+
+
+def spectrum(c):
+    """The eigenvalues, (..., n), or of a real matrix ``n // 2 + 1`` of them."""
+    if c.shape[-1] == 0:
+        return jnp.zeros(c.shape, jnp.result_type(c, np.complex64))
+    c = widened(c)
+    return fft.fft(c) if jnp.iscomplexobj(c) else fft.rfft(c)
+
+
+def full_spectrum(c):
+    """All eigenvalues, (..., n)."""
+    return fft.fft(widened(c)) if c.shape[-1] else spectrum(c)
+
+
+def from_spectrum(values, like):
+    """The first column of the matrix with these eigenvalues, as `spectrum` gives them of one like `like`."""
+    n = like.shape[-1]
+    if n == 0:
+        return like
+    return (fft.ifft(values) if jnp.iscomplexobj(like) else fft.irfft(values, n=n)).astype(like.dtype)
+
+
+def apply_spectrum(values, x):
+    """The matrix with these eigenvalues (as of `spectrum`) times a dense `x` (..., n, p); batches broadcast."""
+    columns = x.mT
+    result = fft.by_rows(from_spectrum(values[..., None, :] * spectrum(columns), columns).mT)
+    return jnp.broadcast_to(result, (*jnp.broadcast_shapes(values.shape[:-1], x.shape[:-2]), *x.shape[-2:]))
+
+
+def _once_and_twice(values, n):
+    """Of the spectrum of a real matrix: the eigenvalues that are real, and one of each pair of the others."""
+    paired = (n - 1) // 2
+    alone = jnp.concatenate([values[..., :1], values[..., 1 + paired :]], axis=-1).real
+    return alone, values[..., 1 : 1 + paired]
+
+
+def slogdet(c):
+    """Sign (or phase) and logarithm of the magnitude of the determinant."""
+    values, n = spectrum(c), c.shape[-1]
+    if jnp.iscomplexobj(c):
+        return determinants.sign_and_logarithm(values, -1)
+    alone, pairs = _once_and_twice(values, n)
+    logarithm = jnp.sum(jnp.log(jnp.abs(alone)), axis=-1) + 2 * jnp.sum(jnp.log(jnp.abs(pairs)), axis=-1)
+    # A pair is never negative, but it may be zero.
+    sign = jnp.prod(jnp.sign(alone), axis=-1) * jnp.all(pairs != 0, axis=-1)
+    return sign, logarithm
+
+
+def det(c):
+    """The determinant; the product of some of the eigenvalues may be too large or too small for a number where that of all is not."""
+    return determinants.of_parts(_product, slogdet, c)
+
+
+def _product(c):
+    values, n = spectrum(c), c.shape[-1]
+    if jnp.iscomplexobj(c):
+        return jnp.prod(values, axis=-1)
+    alone, pairs = _once_and_twice(values, n)
+    return jnp.prod(alone, axis=-1) * jnp.prod(jnp.square(pairs.real) + jnp.square(pairs.imag), axis=-1)

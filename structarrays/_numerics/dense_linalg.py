@@ -1,0 +1,324 @@
+"""Dense linear algebra on plain JAX arrays of shape ``(..., m, n)``, for the standard's ``linalg`` extension.
+
+`solve`, `inv` and `cholesky` return ``(result, ok)``: ``ok`` is one boolean for the whole call, and says that no pivot
+of the factorisation was zero (or, in Cholesky's, negative). It comes out of the same compiled call, so an eager caller
+raises at the price of reading it. A matrix with a bad pivot has NaN for its result. NaN in the argument is no bad
+pivot: it gives NaN in the result and leaves ``ok`` true.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy
+from jax import Array, lax
+
+from . import dense_elementwise as elementwise
+from . import dense_spectra as spectra
+from . import dense_statistical as statistical
+from . import determinants, pseudo_inverse
+from .flags import custom_jvp
+
+
+def _real_dtype(x: Array) -> numpy.dtype:
+    return jnp.finfo(x.dtype).dtype
+
+
+# Systems of equations and factorisations
+
+
+def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
+    """Solution of ``x1 @ x = x2`` and ``ok``; ``x2`` is a vector if it has one dimension, else a stack of matrices."""
+    if x2.ndim == 1:
+        solution, ok = solve(x1, x2[:, None])
+        return solution[..., 0], ok
+    n, k = x2.shape[-2:]
+    if x1.ndim == 2 and x2.ndim > 2:  # one matrix, many stacks: more right-hand sides, not more factorisations
+        rows_first = jnp.moveaxis(x2, -2, 0)
+        solution, ok = solve(x1, rows_first.reshape(n, math.prod(rows_first.shape[1:])))
+        return jnp.moveaxis(solution.reshape(rows_first.shape), 0, -2), ok
+    batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    right = jnp.broadcast_to(x2, (*batch, n, k))
+    factor, _, permutation = lax.linalg.lu(lax.stop_gradient(x1))
+    state = _pivot_state(factor, n)
+    regular = state == 0
+
+    # The derivative is that of the equation, A dx = db - dA x, and never goes through the factorisation.
+    def matvec(x):
+        return x1 @ x
+
+    def substitute(x, *, transposed):
+        full = jnp.broadcast_to(factor, (*batch, n, n))
+        order = jnp.broadcast_to(permutation, (*batch, n))[..., None]
+        if transposed:
+            x = _triangular(full, x, lower=False, transpose=True)
+            x = _triangular(full, x, lower=True, transpose=True)
+            x = jnp.take_along_axis(x, jnp.argsort(order, axis=-2), axis=-2)
+        else:
+            x = jnp.take_along_axis(x, order, axis=-2)
+            x = _triangular(full, x, lower=True)
+            x = _triangular(full, x, lower=False)
+        return jnp.where(regular[..., None, None], x, jnp.nan)
+
+    solution = lax.custom_linear_solve(
+        matvec,
+        right,
+        solve=lambda _, b: substitute(b, transposed=False),
+        transpose_solve=lambda _, b: substitute(b, transposed=True),
+    )
+    return solution, jnp.all(state != _ZERO_PIVOT)
+
+
+_ZERO_PIVOT, _NAN_PIVOT = 1, 2
+
+
+def _pivot_state(factor: Array, n: int) -> Array:
+    """What the worst pivot of an LU factor is: 0 if all are regular. One reduction, since each costs an eager call.
+
+    A zero beside a NaN pivot means nothing: LAPACK leaves some there.
+    """
+    flat = factor.reshape(*factor.shape[:-2], n * n)
+    pivots = flat[..., :: n + 1]  # one strided slice, which fuses where a gather does not
+    states = jnp.where(pivots == 0, numpy.int8(_ZERO_PIVOT), jnp.where(jnp.isnan(pivots), numpy.int8(_NAN_PIVOT), 0))
+    return jnp.max(states.astype(jnp.int8), axis=-1, initial=0)
+
+
+def _triangular(factor: Array, x: Array, *, lower: bool, transpose: bool = False) -> Array:
+    """Solve with one triangle of an LU factor; L has a unit diagonal."""
+    return lax.linalg.triangular_solve(
+        factor, x, left_side=True, lower=lower, transpose_a=transpose, unit_diagonal=lower
+    )
+
+
+def inv(x: Array, /) -> tuple[Array, Array]:
+    """Inverse and ``ok``."""
+    return solve(x, jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape))
+
+
+def cholesky(x: Array, /, *, upper: bool = False) -> tuple[Array, Array]:
+    """Cholesky factor of the Hermitian part of ``x``, and ``ok``."""
+    factor = jnp.linalg.cholesky(x, upper=upper)
+    # LAPACK's flag for a pivot that is not positive reaches us as a factor full of NaN, so NaN that was in x must be
+    # told apart.
+    failed = jnp.any(jnp.isnan(diagonal(factor)), axis=-1)
+    failed = failed & ~jnp.any(jnp.isnan(x), axis=(-2, -1))
+    return factor, ~jnp.any(failed)
+
+
+def qr(x: Array, /, *, mode: str = "reduced") -> tuple[Array, Array]:
+    """``Q`` and ``R``."""
+    q, r = jnp.linalg.qr(x, mode=mode)
+    return q, r
+
+
+def det(x: Array, /) -> Array:
+    """Determinant."""
+    if x.shape[-1] > 3:
+        return _det(x)
+    return jnp.linalg.det(x) if x.shape[-1] < 2 or x.size == 0 else _det_of_few_rows(x)
+
+
+def _det_of_few_rows(x):
+    """A sum of products, which could leave the range of numbers where the determinant does not: rows and columns are scaled by powers of
+    two, which changes no digit.
+    """
+    fixed, total = lax.stop_gradient(x), 0
+    largest = jnp.finfo(x.dtype).maxexp - 24  # a power that has an inverse, also times a few numbers below one
+    for axis in (-1, -2):
+        size = jnp.max(jnp.abs(fixed), axis, keepdims=True)
+        _, exponent = jnp.frexp(jnp.where(jnp.isfinite(size), size, 0))
+        exponent = jnp.clip(exponent, -largest, largest)
+        scale = jnp.ldexp(jnp.ones_like(size), -exponent)
+        x, fixed, total = x * scale, fixed * scale, total + jnp.sum(exponent, (-2, -1))
+    half = total // 2
+    value = jnp.linalg.det(x)
+    for power in (half, total - half):
+        value = value * jnp.ldexp(jnp.ones((), value.real.dtype), jnp.clip(power, -largest, largest))
+    return value
+
+
+@custom_jvp
+def _det(x):
+    return jnp.linalg.det(x)
+
+
+@_det.defjvp
+def _det_jvp(primals, tangents):
+    """JAX (0.10) multiplies pivots up to each row, which may leave the range of numbers where the determinant does not; so its
+    derivative serves for singular matrices alone.
+    """
+    singular = slogdet(lax.stop_gradient(primals[0]))[0] == 0
+
+    def chosen(x, where):
+        """These matrices, and the identity in place of the others, which has a derivative by either way."""
+        return jnp.where(where[..., None, None], x, jnp.eye(x.shape[-1], dtype=x.dtype))
+
+    def regular(x):
+        return determinants.exponential(*slogdet(chosen(x, ~singular)), x.dtype)
+
+    def some_singular(x):
+        return jnp.where(singular, jnp.linalg.det(chosen(x, singular)), regular(x))
+
+    def derivative(function):
+        return lambda: jax.jvp(function, primals, tangents)
+
+    return lax.cond(determinants.any_of_all(singular), derivative(some_singular), derivative(regular))
+
+
+def slogdet(x: Array, /) -> tuple[Array, Array]:
+    """Sign and logarithm of the magnitude of the determinant."""
+    if x.shape[-1] == 2:
+        return _slogdet_of_two_rows(x)
+    sign, logabsdet = jnp.linalg.slogdet(x)
+    return sign, logabsdet
+
+
+@custom_jvp
+def _slogdet_of_two_rows(x):
+    """By elimination: JAX takes the logarithm of ``a d - b c`` (0.10), which overflows where the logarithm does not."""
+    exchanged, ((pivot, _), _), _, rest = _eliminated(x)
+    sign, logabsdet = determinants.sign_and_logarithm(jnp.stack([pivot, rest], axis=-1), -1)
+    return jnp.where(exchanged, -sign, sign), logabsdet
+
+
+@_slogdet_of_two_rows.defjvp
+def _slogdet_of_two_rows_jvp(primals, tangents):
+    """``tr(A^-1 dA)``, written so that no number is squared, as in JAX's derivative of a quotient."""
+    (x,), (dx,) = primals, tangents
+    sign, logabsdet = _slogdet_of_two_rows(x)
+    exchanged, ((pivot, beside), _), factor, rest = _eliminated(x)
+    (dpivot, dbeside), (dbelow, dlast) = _rows_in_order(dx, exchanged)
+    dfactor = (dbelow - factor * dpivot) / pivot
+    change = dpivot / pivot + (dlast - dfactor * beside - factor * dbeside) / rest
+    if jnp.iscomplexobj(x):
+        return (sign, logabsdet), (sign * 1j * change.imag, change.real)
+    return (sign, logabsdet), (jnp.zeros_like(sign), change)
+
+
+def _eliminated(x):
+    """Whether the rows are exchanged, their elements in that order, the multiple of the first row that is taken off the second, and what
+    is left there.
+    """
+    exchanged = jnp.abs(x[..., 1, 0]) > jnp.abs(x[..., 0, 0])
+    (pivot, beside), (below, last) = rows = _rows_in_order(x, exchanged)
+    factor = below / jnp.where(pivot == 0, 1, pivot)
+    return exchanged, rows, factor, last - factor * beside
+
+
+def _rows_in_order(x, exchanged):
+    rows = jnp.where(exchanged[..., None, None], jnp.flip(x, -2), x)
+    return tuple(tuple(rows[..., i, j] for j in range(2)) for i in range(2))
+
+
+# What follows from singular values
+
+
+def _relative_tolerance(x: Array, rtol: float | Array | None) -> Array:
+    """``rtol``, by default ``max(m, n) * eps``, as a real array that broadcasts against singular values."""
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps
+    return jnp.asarray(rtol, _real_dtype(x))[..., None]
+
+
+def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+    """Number of singular values above ``rtol`` times the largest."""
+    s = spectra.svdvals(x)
+    if s.shape[-1] == 0:
+        return jnp.zeros(x.shape[:-2], int)
+    return jnp.sum(s > _relative_tolerance(x, rtol) * s[..., :1], axis=-1, dtype=int)
+
+
+def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+    """Pseudo-inverse; singular values up to ``rtol`` times the largest count as zero."""
+    return pseudo_inverse.pinv(x, _relative_tolerance(x, rtol)[..., 0])
+
+
+# Norms
+
+
+def vector_norm(x: Array, /, *, axis: statistical.Axis = None, keepdims: bool = False, ord: int | float = 2) -> Array:
+    """Norm of order ``ord`` over one or several axes, of all elements by default."""
+    options = {"axis": axis, "keepdims": keepdims}
+    if ord == 2:
+        squares = jnp.real(x) ** 2 + jnp.imag(x) ** 2 if jnp.iscomplexobj(x) else x * x
+        return jnp.sqrt(jnp.sum(squares, **options))
+    magnitude = elementwise.abs(x)
+    if ord == jnp.inf:
+        return statistical.max(magnitude, **options)
+    if ord == -jnp.inf:
+        return statistical.min(magnitude, **options)
+    if ord == 0:
+        return jnp.sum(x != 0, dtype=magnitude.dtype, **options)
+    if ord == 1:
+        return jnp.sum(magnitude, **options)
+    return jnp.sum(magnitude**ord, **options) ** (1 / ord)
+
+
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: int | float | str | None = "fro") -> Array:
+    """Frobenius (``"fro"``), nuclear (``"nuc"``), spectral (2, -2), column-sum (1, -1) or row-sum (inf, -inf) norm."""
+    if ord in ("fro", None):
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in (1, -1, jnp.inf, -jnp.inf):
+        sums = jnp.sum(elementwise.abs(x), axis=-2 if ord in (1, -1) else -1)
+        extremum = statistical.max if ord > 0 else statistical.min
+        result = extremum(sums, axis=-1)
+    elif ord == "nuc":
+        result = spectra.nuclear_norm(x)
+    elif ord == 2:
+        result = spectra.singular_value(x, 0)
+    elif ord == -2:
+        result = spectra.singular_value(x, -1)
+    else:
+        raise ValueError(f"matrix_norm: ord must be 'fro', 'nuc', ±1, ±2 or ±inf, not {ord!r}")
+    return result[..., None, None] if keepdims else result
+
+
+# Products
+
+
+def matrix_power(x: Array, n: int, /) -> Array:
+    """``x @ x @ …``, ``n`` times; for ``n < 0`` apply it to the result of `inv`, which says whether there is one."""
+    return jnp.linalg.matrix_power(x, n)
+
+
+def matmul(x1: Array, x2: Array, /) -> Array:
+    """Matrix product; a one-dimensional argument is a row on the left, a column on the right."""
+    return jnp.matmul(x1, x2)
+
+
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """``sum(conj(x1) * x2)`` along an axis, which counts from the end."""
+    return jnp.vecdot(x1, x2, axis=axis)
+
+
+def tensordot(x1: Array, x2: Array, /, *, axes=2) -> Array:
+    """Sum of products over pairs of axes, or over the last and first ``axes`` of them."""
+    return jnp.tensordot(x1, x2, axes=axes)
+
+
+def outer(x1: Array, x2: Array, /) -> Array:
+    """``x1[i] * x2[j]``."""
+    return x1[:, None] * x2[None, :]
+
+
+def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """Cross product of vectors of length 3 along an axis."""
+    return jnp.cross(x1, x2, axis=axis)
+
+
+# Parts
+
+
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """The diagonal ``offset`` above the main one."""
+    return jnp.diagonal(x, offset=offset, axis1=-2, axis2=-1)
+
+
+def trace(x: Array, /, *, offset: int = 0, dtype=None) -> Array:
+    """Sum of a diagonal."""
+    return statistical.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+def matrix_transpose(x: Array, /) -> Array:
+    """Last two axes swapped."""
+    return x.mT

@@ -1,0 +1,225 @@
+"""Exponentials and square roots of dense matrices on plain JAX arrays of shape ``(..., n, n)``, and products with exponentials."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from . import dense_linalg as linalg_dense
+from . import kronecker_schur, loops
+from . import packed_triangles as triangles
+from .flags import custom_jvp
+
+# ---- the exponential -------------------------------------------------------------------------------------------------
+
+# Numerator of the Padé approximant of degree 13, from the constant term up, and the norm up to which its backward error is below the
+# precision of float64: Higham (2005), "The scaling and squaring method for the matrix exponential revisited", SIAM J. Matrix Anal.
+# Appl. 26, table 2.3 and (2.2).
+_PADE = (
+    64764752532480000.0,
+    32382376266240000.0,
+    7771770303897600.0,
+    1187353796428800.0,
+    129060195264000.0,
+    10559470521600.0,
+    670442572800.0,
+    33522128640.0,
+    1323241920.0,
+    40840800.0,
+    960960.0,
+    16380.0,
+    182.0,
+    1.0,
+)
+_THETA = 5.371920351148152
+
+# Squarings that are made at most: for norms up to 5e11. Others give NaN.
+_WIDTH, _DEPTH = 6, 2
+
+
+def expm(a: Array) -> Array:
+    """Exponential, by scaling, a Padé approximant, and squaring (Higham 2005)."""
+    if a.size == 0:
+        return a
+    norm = lax.stop_gradient(jnp.max(jnp.sum(jnp.abs(a), axis=-2), axis=-1))
+    squarings = jnp.ceil(jnp.log2(jnp.where(jnp.isfinite(norm), jnp.maximum(norm / _THETA, 1), 1)))
+    a = a / jnp.exp2(squarings).astype(a.dtype)[..., None, None]
+    result = _pade(a)
+    squarings = squarings.astype(int)
+
+    def square(state):
+        result, made = state
+        return jnp.where((made < squarings)[..., None, None], result @ result, result), made + 1
+
+    count = loops.largest(squarings)
+    result, _ = loops.repeat(square, (result, jnp.zeros((), int)), count, width=_WIDTH, depth=_DEPTH)
+    return jnp.where((squarings <= _WIDTH**_DEPTH)[..., None, None], result, jnp.nan)
+
+
+def _pade(a):
+    b, identity = _PADE, jnp.eye(a.shape[-1], dtype=a.dtype)
+    a2 = a @ a
+    a4 = a2 @ a2
+    a6 = a4 @ a2
+    odd = a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * identity
+    even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * identity
+    odd = a @ odd
+    return linalg_dense.solve(even - odd, even + odd)[0]
+
+
+# ---- the exponential times a matrix ----------------------------------------------------------------------------------
+
+# The degree of a Taylor polynomial, and the norm up to which its backward error is below the precision of float64: Al-Mohy and Higham
+# (2011), "Computing the action of the matrix exponential, with an application to exponential integrators", SIAM J. Sci. Comput. 33,
+# table 3.1.
+_TAYLOR = {5: 2.4e-3, 10: 1.4e-1, 15: 6.4e-1, 20: 1.4, 25: 2.4, 30: 3.5, 35: 4.7, 40: 6.0, 45: 7.2, 50: 8.5, 55: 9.9}
+
+# Products through which there is a derivative: up to norms of about 47000.
+_PRODUCTS_WIDTH, _PRODUCTS_DEPTH = 64, 3
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def expm_action(product, a, b: Array, norm: Array, shift: Array) -> Array:
+    """``exp(A) @ b`` by products with A.
+
+    Parameters
+    ----------
+    product : callable
+        Of `a` and an array like `b`, to ``A @ x``.
+    a : pytree of jax.Array
+        The parameters of A.
+    b : jax.Array, (..., n, k)
+    norm : jax.Array, (...)
+        Bounds on the 1-norms of ``A - shift``.
+    shift : jax.Array, (...)
+        Multiples of the identity.
+    """
+    taylor, count = _taylor(product, a, b, norm, shift)
+    return lax.fori_loop(0, count, lambda _, state: taylor(state), (b, b, jnp.zeros((), int)))[0]
+
+
+@expm_action.defjvp
+def _expm_action_jvp(product, primals, tangents):
+    (a, b, norm, shift), (da, db, _, _) = primals, tangents
+
+    def function(a, b):
+        taylor, count = _taylor(product, a, b, norm, shift)
+        options = {"width": _PRODUCTS_WIDTH, "depth": _PRODUCTS_DEPTH}
+        result = loops.repeat(taylor, (b, b, jnp.zeros((), int)), count, **options)[0]
+        return jnp.where(count <= _PRODUCTS_WIDTH**_PRODUCTS_DEPTH, result, jnp.nan)
+
+    return jax.jvp(function, (a, b), (da, db))
+
+
+def _taylor(product, a, b, norm, shift):
+    """The step from one term of the series to the next, and how many there are.
+
+    Its state are the sum, the last term, and the number of terms made.
+    """
+    norm, shift = loops.largest(jnp.where(jnp.isfinite(norm), norm, 0)), lax.stop_gradient(shift)
+    degrees, bounds = (jnp.asarray(list(v)) for v in (_TAYLOR, _TAYLOR.values()))
+    steps = jnp.maximum(jnp.ceil(norm / bounds), 1)
+    best = jnp.argmin(degrees * steps)
+    degree, steps = degrees[best], steps[best]
+    shift = shift[..., None, None]
+    growth = jnp.exp(shift / steps.astype(shift.real.dtype))
+
+    def taylor(state):
+        total, term, made = state
+        k = made % degree
+        term = jnp.where(k == 0, total, term)
+        number = (steps * (k + 1)).astype(term.real.dtype)
+        term = (product(a, term) - shift * term) / number
+        total = total + term
+        return jnp.where(k == degree - 1, growth * total, total), term, made + 1
+
+    return taylor, (degree * steps).astype(int)
+
+
+# ---- the square root -------------------------------------------------------------------------------------------------
+
+
+@custom_jvp
+def sqrtm(a: Array) -> tuple[Array, Array]:
+    """Principal square root of complex matrices, and whether each has one, by the Schur form.
+
+    Björck and Hammarling (1983), "A Schur method for the square root of a matrix", Linear Algebra Appl. 52/53.
+    """
+    t, z = lax.linalg.schur(a)
+    root, ok = _sqrt_triangular(t)
+    return jnp.where(ok[..., None, None], z @ root @ _adjoint(z), jnp.nan), ok
+
+
+@custom_jvp
+def sqrtm_semidefinite(a: Array) -> tuple[Array, Array]:
+    """Square root of Hermitian positive semidefinite matrices, and whether each is; eigenvalues of rounding size count as zero."""
+    values, vectors = jnp.linalg.eigh(a, symmetrize_input=False)
+    bound = a.shape[-1] * jnp.finfo(a.dtype).eps * jnp.max(jnp.abs(values), axis=-1, initial=0)
+    ok = ~jnp.any(values < -bound[..., None], axis=-1)
+    roots = jnp.where(ok[..., None], jnp.sqrt(jnp.maximum(values, 0)), jnp.nan)
+    return (vectors * roots[..., None, :].astype(a.dtype)) @ _adjoint(vectors), ok
+
+
+def _rule(function, solve):
+    @function.defjvp
+    def _function_jvp(primals, tangents):
+        # X^2 = A, so that X dX + dX X = dA.
+        (a,), (da,) = primals, tangents
+        root, ok = function(a)
+        x = lax.stop_gradient(root)
+        change = lax.custom_linear_solve(
+            lambda y: root @ y + y @ root,
+            da,
+            solve=lambda _, c: solve(x, c),
+            transpose_solve=lambda _, c: solve(x.mT, c),
+        )
+        return (root, ok), (change, jnp.zeros(ok.shape, jax.dtypes.float0))
+
+
+def _sylvester(x, c):
+    """Solution of ``x @ y + y @ x = c``, of complex matrices: a system with the Kronecker sum of x and its transpose, by Schur forms."""
+    form = kronecker_schur.form(x)
+    forms, shift = [form, kronecker_schur.transposed(*form)], jnp.zeros(x.shape[:-2], x.dtype)
+    column = c.reshape(*c.shape[:-2], c.shape[-2] * c.shape[-1], 1)
+    return kronecker_schur.substitute(forms, shift, column, adds=True).reshape(c.shape)
+
+
+def _sylvester_hermitian(x, c):
+    """The same for a Hermitian x, by its eigenvectors."""
+    values, vectors = jnp.linalg.eigh(x, symmetrize_input=False)
+    c = _adjoint(vectors) @ c @ vectors
+    return vectors @ (c / (values[..., :, None] + values[..., None, :]).astype(c.dtype)) @ _adjoint(vectors)
+
+
+_rule(sqrtm, _sylvester)
+_rule(sqrtm_semidefinite, _sylvester_hermitian)
+
+
+def _sqrt_triangular(t):
+    """Principal square root of upper triangular complex matrices, column by column, and whether each has one."""
+    n, roots = t.shape[-1], jnp.sqrt(triangles.diagonal(t))
+    places = jnp.arange(n)
+
+    def step(k, state):
+        u, ok = state
+        above = places < k
+        # (U + u_kk) u_k = t_k in the rows above the diagonal, where U is known
+        sums = jnp.where(above, roots + lax.dynamic_index_in_dim(roots, k, -1), 1)
+        known = jnp.where(above[:, None] & above, u, 0)
+        right = jnp.where(above, lax.dynamic_index_in_dim(t, k, -1, keepdims=False), 0)
+        column = _upper_solve(triangles.with_diagonal(known, jnp.where(sums == 0, 1, sums)), right[..., None])
+        # What is divided by zero must be zero.
+        ok = ok & ~jnp.any((sums == 0) & (column[..., 0] != 0), axis=-1)
+        diagonal = jnp.where(places == k, roots, 0)[..., None]
+        return lax.dynamic_update_slice_in_dim(u, column + diagonal, k, -1), ok
+
+    return lax.fori_loop(0, n, step, (jnp.zeros_like(t), jnp.ones(t.shape[:-2], bool)))
+
+
+def _upper_solve(u, b):
+    return lax.linalg.triangular_solve(u, b, left_side=True, lower=False)
+
+
+def _adjoint(x):
+    return x.conj().mT

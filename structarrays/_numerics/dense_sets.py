@@ -1,0 +1,48 @@
+"""The standard's set functions, on plain JAX arrays.
+
+The ``unique`` functions are eager, since the shapes of their results depend on the data. They work on the host:
+compiled, every new number of unique values would compile anew. Values are sorted, every NaN is a value of its own, and
+the two zeros are one.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy
+from jax import Array
+
+from .devices import device_of
+
+
+def _unique(x: Array, **wanted: bool):
+    """``numpy.unique`` with the results back on the device of ``x``, indices in the default integer dtype."""
+    values, *indices = numpy.unique(numpy.asarray(x), return_index=True, equal_nan=False, **wanted)
+    integer = jnp.result_type(int)
+    return tuple(jax.device_put(a, device_of(x)) for a in (values, *(i.astype(integer) for i in indices)))
+
+
+def unique_all(x: Array, /) -> tuple[Array, Array, Array, Array]:
+    """Values, indices of their first occurrences, indices that rebuild ``x``, and counts."""
+    values, indices, inverse_indices, counts = _unique(x, return_inverse=True, return_counts=True)
+    return values, indices, inverse_indices.reshape(x.shape), counts
+
+
+def unique_counts(x: Array, /) -> tuple[Array, Array]:
+    """Values and their counts."""
+    values, _, counts = _unique(x, return_counts=True)
+    return values, counts
+
+
+def unique_inverse(x: Array, /) -> tuple[Array, Array]:
+    """Values and the indices of them that rebuild ``x``."""
+    values, _, inverse_indices = _unique(x, return_inverse=True)
+    return values, inverse_indices.reshape(x.shape)
+
+
+def unique_values(x: Array, /) -> Array:
+    """Values."""
+    return _unique(x)[0]
+
+
+def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> Array:
+    """Which elements of ``x1`` are (``invert``: are not) in ``x2``."""
+    return jnp.isin(x1, x2, invert=invert)

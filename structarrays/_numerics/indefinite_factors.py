@@ -1,0 +1,162 @@
+"""Factorisation of dense symmetric and Hermitian indefinite matrices: ``P A P^T = L D L^H``, D with blocks of one or two rows.
+
+Bunch and Kaufman (1977), "Some stable methods for calculating inertia and solving symmetric linear systems", Math. Comp. 31: diagonal
+pivoting, whose choice of pivots looks at two columns (Golub and Van Loan, *Matrix Computations*, 4.4.4; LAPACK's ``sytrf``).
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from . import bands
+from . import packed_triangles as triangles
+from .flags import custom_jvp
+
+_ALPHA = (1 + math.sqrt(17)) / 8
+
+_WIDTH = 32
+"""Columns of a panel."""
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
+    """The lower factor and ``d`` (..., n, n), and the order of the rows ``perm`` (..., n): ``a[perm][:, perm] == lower @ d @ lower^H``.
+
+    `lower` has a unit diagonal, and zeros where `d` has a block. Not `hermitian`, it is the transpose in place of the conjugated one.
+    """
+    factor = functools.partial(_factor, hermitian=hermitian)
+    lower, main, beside, perm = jnp.vectorize(factor, signature="(n,n)->(n,n),(n),(n),(n)")(a)
+    below = beside[..., :-1]
+    diagonals = {-1: below, 0: main, 1: below.conj() if hermitian else below}
+    offsets = (-1, 0, 1) if a.shape[-1] > 1 else (0,)
+    return lower, bands.to_dense([diagonals[k] for k in offsets], offsets, a.shape[-2:]), perm
+
+
+def _factor(a, hermitian):
+    """One matrix: pivots of one or two rows, in panels of columns that are brought up to date one by one, and the rest after a panel, by one
+    product (LAPACK's ``lasyf``).
+
+    Rows stay where they are, since exchanges would copy the matrix: `perm` and `position` say where they belong. All loops take as
+    many steps as the shape says, so that those of a stack are one.
+    """
+    n = a.shape[0]
+    width = min(_WIDTH, n)
+
+    def conjugated(x):
+        return x.conj() if hermitian else x
+
+    def step(k, state):
+        """The pivot at k, if that is not the second row of the one before.
+
+        Of `left` and `scaled`, which are L and L D in the panel, the columns to come are zero.
+        """
+        start, inside, a, left, scaled, main, beside, perm, position = state
+
+        def column(i):
+            return conjugated(a[i]) - left @ conjugated(scaled[i])
+
+        own = column(perm[k])
+        size = jnp.where(position > k, _size(own), -1)
+        # Of several largest the first, as in LAPACK. No number is as large as NaN.
+        r = perm[jnp.min(jnp.where((size == jnp.max(size)) & (position > k), position, n - 1))]
+        other = column(r)
+        stay, two = _pivot(_size(own), _size(other), perm[k], r, position)
+        stay, two = stay | inside, two & ~inside
+        last, after = k + two, jnp.minimum(k + 1, n - 1)
+        perm, position = _exchanged(perm, position, last, jnp.where(stay, k, position[r]))
+        columns = jnp.stack([jnp.where(stay | two, own, other), jnp.where(two, other, 0)], 1)
+        # A block of one row is one of two with zeros beside it, so that both go the same way.
+        block = _block(columns[perm[jnp.stack([k, after])]], two, hermitian)
+        below = (position > last) & ~inside
+        columns = jnp.where(below[:, None], columns, 0)
+        place = (0, k - start)
+        left = _added(left, jnp.where(below[:, None], columns @ _inverse(block, two), 0), place)
+        scaled = _added(scaled, columns, place)
+        main = main.at[k].add(jnp.where(inside, 0, block[0, 0])).at[after].add(jnp.where(two, block[1, 1], 0))
+        beside = beside.at[k].set(jnp.where(two, block[1, 0], 0))
+        return start, two, a, left, scaled, main, beside, perm, position
+
+    def panel(i, state):
+        inside, a, lower, *others = state
+        start, nothing = i * width, jnp.zeros((n, width + 1), a.dtype)
+        state = (start, inside, a, nothing, nothing, *others)
+        state = lax.fori_loop(start, jnp.minimum(start + width, n), step, state)
+        _, inside, a, left, scaled, *others = state
+        return inside, a - left @ conjugated(scaled).mT, _added(lower, left, (0, start)), *others
+
+    zero, places = jnp.zeros(n, a.dtype), jnp.arange(n)
+    count = -(-n // width)
+    state = (jnp.array(False), a, jnp.zeros((n, count * width + 1), a.dtype), zero, zero, places, places)
+    _, _, lower, main, beside, perm, _ = lax.fori_loop(0, count, panel, state)
+    return triangles.with_diagonal(lower[perm, :n], 1), main, beside, perm
+
+
+def _added(x, part, corner):
+    """The array with a part of it increased."""
+    old = lax.dynamic_slice(x, corner, part.shape)
+    return lax.dynamic_update_slice(x, old + part, corner)
+
+
+def _exchanged(perm, position, i, j):
+    """The order of the rows with two of them exchanged, and the inverse of it."""
+    first, second = perm[i], perm[j]
+    return perm.at[i].set(second).at[j].set(first), position.at[first].set(j).at[second].set(i)
+
+
+def _pivot(column, other, p, r, position):
+    """Whether the pivot stays where it is, and whether it has two rows; else row r takes the place of row p.
+
+    `column` and `other` are the sizes of their columns in what is left, r the row of the largest one below p.
+    """
+    k = position[p]
+    own, largest = column[p], jnp.where(position[r] > k, column[r], 0)
+    beside = jnp.max(jnp.where((position >= k) & (position != position[r]), other, 0))
+    stay = (own >= _ALPHA * largest) | (own * beside >= _ALPHA * largest**2)
+    one = stay | (other[r] >= _ALPHA * beside)
+    # A NaN compares false, and must not ask for a second row behind the last one.
+    two = ~one & (k + 1 < len(position))
+    return stay | ~(two | one), two
+
+
+def _size(z):
+    """The magnitude as LAPACK compares it, so that the pivots are the same."""
+    return jnp.abs(z.real) + jnp.abs(z.imag)
+
+
+def _block(rows, two, hermitian):
+    """The pivot, from its rows of its columns: exactly Hermitian (symmetric), since what it is not would grow from pivot to pivot."""
+    (a, _), (b, c) = rows
+    above, (a, c) = (b.conj(), (a.real, c.real)) if hermitian else (b, (a, c))
+    return jnp.where(two, jnp.array([[a, above], [b, c]]), jnp.array([[a, 0], [0, 0]]))
+
+
+def _inverse(block, two):
+    """Inverse of a block of two rows, or of the number in its corner; of zero it is zero, since all below is."""
+    (a, b), (c, d) = block
+    determinant = a * d - b * c
+    one = jnp.where(a == 0, 0, 1 / jnp.where(a == 0, 1, a))
+    both = jnp.array([[d, -b], [-c, a]]) / jnp.where(two, determinant, 1)
+    return jnp.where(two, both, jnp.zeros_like(block).at[0, 0].set(one))
+
+
+@ldl.defjvp
+def _ldl_jvp(hermitian, primals, tangents):
+    # For constant pivots: of S = L^-1 dA L^-H the blocks on the diagonal are dD, and what is below is L^-1 dL D.
+    (a,), (da,) = primals, tangents
+    lower, d, perm = ldl(a, hermitian)
+    rows = jnp.take_along_axis(da, perm[..., :, None], axis=-2)
+    s = jnp.take_along_axis(rows, perm[..., None, :], axis=-1)
+    options = {"lower": True, "unit_diagonal": True}
+    s = lax.linalg.triangular_solve(lower, s, left_side=True, **options)
+    s = lax.linalg.triangular_solve(lower, s, left_side=False, transpose_a=True, conjugate_a=hermitian, **options)
+    n = a.shape[-1]
+    joined = triangles.diagonal(d, -1) != 0 if n > 1 else jnp.zeros((*a.shape[:-2], 0), bool)
+    first = jnp.pad(~joined, [(0, 0)] * (joined.ndim - 1) + [(1, 0)], constant_values=True)
+    number = jnp.cumsum(first, axis=-1)
+    below, inside = (f(number[..., :, None], number[..., None, :]) for f in (jnp.greater, jnp.equal))
+    dd = jnp.where(inside, s, 0)
+    dl = lower @ jnp.linalg.solve(d.mT, jnp.where(below, s, 0).mT).mT
+    return (lower, d, perm), (dl, dd, jnp.zeros(perm.shape, jax.dtypes.float0))

@@ -1,0 +1,242 @@
+r"""Kronecker products and sums on plain JAX arrays: forming them, their spectra, and systems by the spectra of the factors.
+
+With Hermitian factors :math:`A_i = Q_i \Lambda_i Q_i^H` both :math:`A_1 \otimes \dots \otimes A_k + c I` and
+:math:`A_1 \oplus \dots \oplus A_k + c I` have the eigenvectors :math:`Q_1 \otimes \dots \otimes Q_k`. Their eigenvalues are a *spectrum*:
+a function that takes the eigenvalues of the factors, each ``(..., n_i)``, and the number c, ``(...)``, to an array
+``(..., n_1, ..., n_k)``, linear in the eigenvalues of each factor.
+
+Systems and determinants need the eigenvectors of all factors but one: in those of the others a system falls apart into tridiagonal ones
+with the tridiagonal form of the largest factor, which is cheaper than its eigenvectors. Where there are derivatives the eigenvectors of all
+factors take its place, since that of a determinant needs them: whoever asks for both computes them once.
+
+Eigenvectors have no derivative where eigenvalues are equal, which they are all the time in such matrices; solutions have one, and the rule
+here does not go through eigenvectors.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from . import dense_spectra as spectra
+from . import tridiagonal
+from .flags import custom_jvp
+from .tridiagonal_form import tridiagonal_form
+
+# ---- forming ---------------------------------------------------------------------------------------------------------
+
+
+def kron(a: Array, b: Array) -> Array:
+    """Kronecker product of two stacks of matrices."""
+    product = a[..., :, None, :, None] * b[..., None, :, None, :]
+    (m, n), (p, q) = a.shape[-2:], b.shape[-2:]
+    return product.reshape(*product.shape[:-4], m * p, n * q)
+
+
+def kron_sum(a: Array, b: Array) -> Array:
+    """Kronecker sum of two stacks of square matrices; what is zero by structure stays zero next to an infinity."""
+    m, n = a.shape[-1], b.shape[-1]
+    first = jnp.where(jnp.eye(n, dtype=bool)[:, None, :], a[..., :, None, :, None], 0)
+    second = jnp.where(jnp.eye(m, dtype=bool)[:, None, :, None], b[..., None, :, None, :], 0)
+    total = first + second
+    return total.reshape(*total.shape[:-4], m * n, m * n)
+
+
+def spread(vectors, combine) -> Array:
+    """The numbers of several vectors ``(..., n_i)`` combined each with each, as a tensor ``(..., n_1, ..., n_k)``."""
+    vectors = list(vectors)
+    return functools.reduce(combine, [_along(v, i, len(vectors)) for i, v in enumerate(vectors)])
+
+
+def _along(vector, i, count):
+    """A vector along axis i of `count` axes behind the batch."""
+    return vector.reshape(*vector.shape[:-1], *(1,) * i, vector.shape[-1], *(1,) * (count - 1 - i))
+
+
+def flat(tensor: Array, count: int) -> Array:
+    """The last `count` axes as one."""
+    kept = tensor.shape[: tensor.ndim - count]
+    return tensor.reshape(*kept, math.prod(tensor.shape[tensor.ndim - count :]))
+
+
+def products(vectors) -> Array:
+    """Kronecker product of vectors."""
+    vectors = list(vectors)
+    return flat(spread(vectors, jnp.multiply), len(vectors))
+
+
+def sums(vectors) -> Array:
+    """All sums of one number of each vector, in the order of a Kronecker product."""
+    vectors = list(vectors)
+    return flat(spread(vectors, jnp.add), len(vectors))
+
+
+# ---- spectra ---------------------------------------------------------------------------------------------------------
+
+
+def product_spectrum(values, shift: Array) -> Array:
+    """Eigenvalues of a Kronecker product plus a multiple of the identity."""
+    return spread(values, jnp.multiply) + spread_number(shift, len(values))
+
+
+def sum_spectrum(values, shift: Array) -> Array:
+    """Eigenvalues of a Kronecker sum plus a multiple of the identity."""
+    return spread(values, jnp.add) + spread_number(shift, len(values))
+
+
+def spread_number(shift, axes):
+    """A number for each matrix, with so many axes behind."""
+    return shift.reshape(*shift.shape, *(1,) * axes)
+
+
+def eigenbasis(factor: Array, is_diagonal: bool):
+    """Eigenvalues and eigenvectors of a Hermitian factor; one that is given by its diagonal needs no eigenvectors (None)."""
+    if is_diagonal:
+        return factor.real, None
+    return spectra.eigh(factor)
+
+
+_SMALL = 128
+"""Up to this size eigenvectors take less than a millisecond, and the loops of tridiagonal systems more than that to compile."""
+
+
+class Bases(NamedTuple):
+    """In which bases the factors are diagonal, or one of them tridiagonal; the arrays are real but for `vectors`."""
+
+    values: tuple[Array, ...]
+    """The diagonals ``(..., n_i)``: eigenvalues."""
+    vectors: tuple[Array | None, ...]
+    """The bases ``(..., n_i, n_i)``; of a factor that is given by its diagonal None."""
+    off_diagonal: Array | None
+    """Off-diagonal elements of the tridiagonal factor; None if all factors are diagonal."""
+
+
+def largest_factor(factors, diagonal) -> int | None:
+    """The factor whose tridiagonal form is worth it, if there is one; JAX has that form on CPUs, where loops over rows are fast."""
+    if jax.default_backend() != "cpu" or not all(f.size for f in factors):
+        return None
+    size, i = max((0 if d else f.shape[-1], i) for i, (f, d) in enumerate(zip(factors, diagonal, strict=True)))
+    return i if size > _SMALL else None
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(2,))
+def bases(factors: tuple[Array, ...], shift: Array, diagonal: tuple[bool, ...]) -> Bases:
+    """Bases that make a system easy, as constants of calculus: those for a system of which derivatives are taken, by the factors or by
+    the shift, are eigenvectors.
+    """
+    largest, off_diagonal, pairs = largest_factor(factors, diagonal), None, []
+    for i, (factor, is_diagonal) in enumerate(zip(factors, diagonal, strict=True)):
+        if i == largest:
+            q, values, off_diagonal = tridiagonal_form(factor)
+            pairs.append((values, q))
+        else:
+            pairs.append(eigenbasis(factor, is_diagonal))
+    return Bases(*zip(*pairs, strict=True), off_diagonal)
+
+
+@bases.defjvp
+def _bases_jvp(diagonal, primals, tangents):
+    factors, _ = primals
+    values, vectors = zip(*(eigenbasis(f, d) for f, d in zip(factors, diagonal, strict=True)), strict=True)
+    largest = largest_factor(factors, diagonal)
+    off_diagonal = None if largest is None else jnp.zeros_like(values[largest][..., 1:])
+    result = Bases(values, vectors, off_diagonal)
+    return result, jax.tree.map(jnp.zeros_like, result)
+
+
+def tridiagonal_systems(found: Bases, spectrum, shift, largest: int):
+    """The diagonals ``(..., n)`` and ``(..., n - 1)`` of the tridiagonal systems, with the axis of the largest factor at the end."""
+    axis = largest - len(found.values)
+
+    def of_one(values):
+        return jnp.moveaxis(spectrum([*found.values[:largest], values, *found.values[largest + 1 :]], shift), axis, -1)
+
+    # A spectrum is linear in the eigenvalues of each factor, and so it is in the elements of one.
+    off_diagonal = jax.jvp(of_one, (jnp.zeros_like(found.off_diagonal),), (found.off_diagonal,))[1]
+    return of_one(found.values[largest]), off_diagonal
+
+
+def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple[bool, ...], *, positive: bool = False):
+    """Solution of a system whose matrix has Hermitian factors, and whether no matrix is singular.
+
+    Parameters
+    ----------
+    matvec : callable
+        The matrix times an array like `right`; the derivative is that of the equation, ``A dx = db - dA x``.
+    right : (..., N, m)
+        With the batch of the matrix.
+    factors : sequence of (..., n_i, n_i) or (..., n_i)
+        Hermitian matrices, or those on the diagonal of a diagonal one.
+    shift : (...)
+        The multiple of the identity.
+    spectrum : callable
+        `product_spectrum` or `sum_spectrum`.
+    diagonal : tuple of bool
+        Which factors are given by their diagonals.
+    positive : bool
+        Whether a matrix that is not positive definite counts as singular.
+
+    Notes
+    -----
+    ``(Q_1 ⊗ ...) T⁻¹ (Q_1 ⊗ ...)ᴴ b``, in ``O(sum(n_i**3) + N m sum(n_i))``, with T diagonal or a stack of tridiagonal matrices. For Kronecker
+    sums and a diagonal T this is the fast diagonalisation of Lynch, Rice and Thomas (1964), Numerische Mathematik 6.
+    """
+    found = lax.stop_gradient(bases(tuple(factors), shift, diagonal))
+    shift, axes, largest = lax.stop_gradient(shift), len(factors), largest_factor(factors, diagonal)
+
+    def divided(data):
+        eigenvalues = spectrum(found.values, shift)
+        fine = eigenvalues.real > 0 if positive else eigenvalues != 0
+        regular = jnp.all(fine | jnp.isnan(eigenvalues), axis=tuple(range(-axes, 0)))
+        inverse = jnp.where(spread_number(regular, axes), 1 / eigenvalues, jnp.nan)[..., None]
+        return inverse * data, jnp.all(regular)
+
+    def eliminated(data):
+        diag, off_diagonal = tridiagonal_systems(found, spectrum, shift, largest)
+        moved = jnp.moveaxis(data, largest - axes - 1, -2)
+        diag, off_diagonal = diag.astype(data.dtype), off_diagonal.astype(data.dtype)
+        x, ok = tridiagonal.solve(off_diagonal, diag, off_diagonal, moved, positive)
+        # Of a singular matrix nothing is solved, even where only some of the tridiagonal ones are singular.
+        bad = ~ok & jnp.any(jnp.isnan(x), axis=tuple(range(-axes - 1, -1)), keepdims=True)
+        return jnp.moveaxis(jnp.where(bad, jnp.nan, x), -2, largest - axes - 1), ok
+
+    def substitute(b, *, transposed):
+        data = b.reshape(*b.shape[:-2], *(v.shape[-1] for v in found.values), b.shape[-1])
+        for i, q in enumerate(found.vectors):  # the transpose has the conjugated bases
+            data = apply_along(q, data, i - axes - 1, transpose=True, conjugate=not transposed)
+        if found.off_diagonal is None:
+            data, ok = divided(data)
+        else:
+            data, ok = lax.cond(jnp.any(found.off_diagonal != 0), eliminated, divided, data)
+        for i, q in enumerate(found.vectors):
+            data = apply_along(q, data, i - axes - 1, transpose=False, conjugate=transposed)
+        return data.reshape(b.shape), ok
+
+    return lax.custom_linear_solve(
+        matvec,
+        right,
+        solve=lambda _, b: substitute(b, transposed=False),
+        transpose_solve=lambda _, b: substitute(b, transposed=True),
+        has_aux=True,
+    )
+
+
+def apply_along(q, data, axis, *, transpose, conjugate):
+    """A matrix ``(..., n, n)``, transposed and conjugated or not, times the vectors along one axis, counted from behind; None is the
+    identity.
+    """
+    if q is None:
+        return data
+    q = q.conj() if conjugate else q
+    batch = q.ndim - 2
+    if data.ndim + axis == batch:
+        columns = data.reshape(*data.shape[: batch + 1], math.prod(data.shape[batch + 1 :]))
+        return ((q.mT if transpose else q) @ columns).reshape(data.shape)
+    if math.prod(data.shape[axis + 1 :]) == 1:
+        rows = data.reshape(*data.shape[:batch], math.prod(data.shape[batch:axis]), data.shape[axis])
+        return (rows @ (q if transpose else q.mT)).reshape(data.shape)
+    moved = jnp.moveaxis(data, axis, batch)
+    return jnp.moveaxis(apply_along(q, moved, batch - data.ndim, transpose=transpose, conjugate=False), batch, axis)

@@ -1,0 +1,141 @@
+r"""Systems of Kronecker products and sums with factors that need not be Hermitian, on plain JAX arrays.
+
+With the Schur forms :math:`A_i = U_i T_i U_i^H`, whose :math:`T_i` are upper triangular, both :math:`A_1 \otimes \dots \otimes A_k + c I` and
+:math:`A_1 \oplus \dots \oplus A_k + c I` are unitarily similar to the same with :math:`T_i`: upper triangular matrices, whose systems are
+solved backwards block by block. That is backward stable whatever the eigenvectors of the factors are (R. H. Bartels and G. W. Stewart,
+"Solution of the matrix equation AX + XB = C", Communications of the ACM 15 (1972), 820-826, for two factors of a sum).
+
+JAX has the Schur form on CPUs only.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jax import lax
+
+from . import packed_triangles as triangles
+from .kronecker_factors import apply_along, spread_number, sum_spectrum
+
+
+def solve(matvec, right, factors, shift, spectrum, diagonal):
+    """Solution of a system, and for each matrix whether no eigenvalue is zero; the arguments are those of `kernels.kronecker.solve`.
+
+    Notes
+    -----
+    ``O(sum(n_i**3) + N m sum(n_i))``, in ``n_1 n_2 ⋯`` steps, the last factor's size not counted, one after the other.
+    """
+    dtype = jnp.result_type(right, jnp.complex64)
+    forms = [form(lax.stop_gradient(f).astype(dtype), d) for f, d in zip(factors, diagonal, strict=True)]
+    shift = lax.stop_gradient(shift).astype(dtype)
+    eigenvalues = spectrum([t if u is None else triangles.diagonal(t) for t, u in forms], shift)
+    regular = jnp.all((eigenvalues != 0) | jnp.isnan(eigenvalues), axis=tuple(range(-len(forms), 0)))
+    if right.shape[-2] == 0:
+        return right, regular
+    shift, adds = jnp.where(regular, shift, jnp.nan), spectrum is sum_spectrum
+    solution = lax.custom_linear_solve(
+        matvec,
+        right,
+        solve=lambda _, b: substitute(forms, shift, b, adds=adds),
+        transpose_solve=lambda _, b: substitute([transposed(*f) for f in forms], shift, b, adds=adds),
+    )
+    return solution, regular
+
+
+def substitute(forms, shift, b, *, adds):
+    """The solution of a system with the matrix whose factors have these forms.
+
+    Parameters
+    ----------
+    forms : sequence of pairs
+        As `form` gives them, complex.
+    shift : (...)
+        The multiple of the identity, of the same dtype.
+    b : (..., N, m)
+        With the batch of the matrix; or any, if the matrix has none.
+    adds : bool
+        Whether it is a Kronecker sum.
+    """
+    if b.ndim > shift.ndim + 2:  # one matrix for a stack of right-hand sides: these are columns
+        rows = jnp.moveaxis(b, -2, 0)
+        columns = substitute(forms, shift, rows.reshape(rows.shape[0], math.prod(rows.shape[1:])), adds=adds)
+        return jnp.moveaxis(columns.reshape(rows.shape), 0, -2)
+    uppers, axes = tuple(t for t, _ in forms), len(forms)
+    data = b.astype(shift.dtype).reshape(*b.shape[:-2], *(t.shape[-1] for t in uppers), b.shape[-1])
+    for i, (_, u) in enumerate(forms):
+        data = apply_along(u, data, i - axes - 1, transpose=True, conjugate=True)
+    data = _backwards(uppers, jnp.ones_like(shift), shift, data, adds=adds)
+    for i, (_, u) in enumerate(forms):
+        data = apply_along(u, data, i - axes - 1, transpose=False, conjugate=False)
+    data = data.reshape(b.shape)
+    return data if jnp.iscomplexobj(b) else data.real
+
+
+def form(factor, is_diagonal: bool = False):
+    """The triangular and the unitary matrix of the Schur form; of a diagonal factor its diagonal, and None."""
+    return (factor, None) if is_diagonal else tuple(lax.linalg.schur(factor))
+
+
+def transposed(t, u):
+    """The form of the transpose: with all indices backwards, a lower triangular matrix is an upper one."""
+    if u is None:
+        return t, None
+    return jnp.flip(t.mT, (-2, -1)), jnp.flip(u.conj(), -1)
+
+
+def _backwards(uppers, scale, shift, b, *, adds):
+    """The solution of a triangular system: of ``scale (T_1 ⊗ ...) + shift I``, or (with scale 1) of ``T_1 ⊕ ... + shift I``.
+
+    Parameters
+    ----------
+    uppers : tuple of (..., n_i, n_i), or (..., n_i) for a diagonal factor
+    scale, shift : (...)
+    b : (..., n_1, ..., n_k, m)
+    adds : bool
+        Whether it is a Kronecker sum.
+    """
+    first, *rest = uppers
+    batch = shift.ndim
+    if first.ndim == batch + 1:  # no row depends on another: one more batch axis
+        scale, shift = _level(first, scale[..., None], shift[..., None], adds)
+        if not rest:
+            return b / (shift if adds else scale + shift)[..., None]
+        return _backwards([jnp.expand_dims(t, batch) for t in rest], scale, shift, b, adds=adds)
+    if not rest:
+        n = first.shape[-1]
+        matrix = scale[..., None, None] * first + shift[..., None, None] * jnp.eye(n, dtype=first.dtype)
+        shape = jnp.broadcast_shapes(matrix.shape[:-2], b.shape[:-2])
+        matrix, b = (jnp.broadcast_to(a, shape + a.shape[-2:]) for a in (matrix, b))
+        return lax.linalg.triangular_solve(matrix, b, left_side=True, lower=False)
+    n = first.shape[-1]
+    axes = b.ndim - batch
+
+    def step(b, row):
+        i, on_diagonal, above = row
+        own_scale, own_shift = _level(on_diagonal, scale, shift, adds)
+        right = lax.dynamic_index_in_dim(b, i, batch, keepdims=False)
+        y = _backwards(rest, own_scale, own_shift, right, adds=adds)
+        known = y if adds else spread_number(scale, axes - 1) * _times(rest, y)
+        above = above.reshape(above.shape + (1,) * (axes - 1))
+        return b - above * jnp.expand_dims(known, batch), y
+
+    above = jnp.triu(first, 1)
+    rows = (jnp.arange(n), jnp.moveaxis(triangles.diagonal(first), -1, 0), jnp.moveaxis(above, -1, 0))
+    _, solution = lax.scan(step, b, rows, reverse=True)
+    return jnp.moveaxis(solution, 0, batch)
+
+
+def _level(values, scale, shift, adds):
+    """The numbers beside the other factors, at an element on the diagonal of the first."""
+    return (scale, shift + values) if adds else (scale * values, shift)
+
+
+def _times(uppers, y):
+    """The Kronecker product of triangles times a tensor with one column axis behind."""
+    count = len(uppers)
+    batch = y.ndim - count - 1
+    for i, t in enumerate(uppers):
+        if t.ndim == batch + 1:
+            y = y * t.reshape(*t.shape[:-1], *(1,) * i, t.shape[-1], *(1,) * (count - i))
+        else:
+            y = apply_along(t, y, i - count - 1, transpose=False, conjugate=False)
+    return y

@@ -1,0 +1,176 @@
+"""Singular values, pseudo-inverses and best approximations of ``u @ v.mT`` on plain JAX arrays, from the factors.
+
+The factors are ``u`` (..., m, r) and ``v`` (..., n, r), which may have dependent columns. All of it rests on QR factorisations of both and
+the singular value decomposition of the small matrix between them, ``O((m + n) r**2)``, and none of the derivatives goes
+through these: a QR factorisation has none where columns depend on each other.
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import dense_spectra as spectra
+from .dense_linalg import qr
+from .flags import custom_jvp
+
+
+def svd(u, v):
+    """``U`` (..., m, q), ``s`` (..., q) and ``V`` (..., n, q) with ``u @ v.mT = U @ diag(s) @ V^H``, q the least of m, n and r.
+
+    Golub and Van Loan, *Matrix Computations*, 4th edition, 5.4.9: the singular values are those of ``Ru @ Rv.mT``.
+    """
+    (qu, ru), (qv, rv) = qr(u), qr(v)
+    left, s, right = spectra.svd(ru @ rv.mT, full_matrices=False)
+    return qu @ left, s, qv.conj() @ _adjoint(right)
+
+
+def _adjoint(x):
+    return x.conj().mT
+
+
+@custom_jvp
+def singular_values(u, v):
+    """The singular values, descending, (..., q)."""
+    (_, ru), (_, rv) = qr(u), qr(v)
+    return spectra.svdvals(ru @ rv.mT)
+
+
+@singular_values.defjvp
+def _singular_values_jvp(primals, tangents):
+    (u, v), (du, dv) = primals, tangents
+    left, s, right = svd(u, v)
+    moved = du @ (v.mT @ right) + u @ (dv.mT @ right)
+    return spectra.simple(s, s.shape[-1]), jnp.sum((left.conj() * moved).real, axis=-2)
+
+
+@custom_jvp
+def spectral_norm(u, v):
+    """The largest singular value."""
+    return singular_values(u, v)[..., 0]
+
+
+@spectral_norm.defjvp
+def _spectral_norm_jvp(primals, tangents):
+    (u, v), (du, dv) = primals, tangents
+    left, s, right = svd(u, v)
+    left, right = left[..., :1], right[..., :1]
+    moved = du @ (v.mT @ right) + u @ (dv.mT @ right)
+    return spectra.simple(s, s.shape[-1], 0), jnp.sum((left.conj() * moved).real, axis=(-2, -1))
+
+
+@custom_jvp
+def nuclear_norm(u, v):
+    """The sum of the singular values. Second derivatives go through the QR factorisations: without full rank there are none."""
+    return jnp.sum(singular_values(u, v), axis=-1)
+
+
+@nuclear_norm.defjvp
+def _nuclear_norm_jvp(primals, tangents):
+    (u, v), (du, dv) = primals, tangents
+    (qu, ru), (qv, rv) = qr(u), qr(v)
+    left, right = qu @ spectra.unitary_factor(ru @ rv.mT), qv.conj()
+    moved = du @ (v.mT @ right) + u @ (dv.mT @ right)
+    return nuclear_norm(u, v), jnp.sum((left.conj() * moved).real, axis=(-2, -1))
+
+
+@custom_jvp
+def pinv(u, v, rtol):
+    """Factors ``p`` (..., n, q) and ``h`` (..., m, q) of the pseudo-inverse ``p @ h.mT``; see `pseudo_inverse.pinv`."""
+    left, s, right = svd(u, v)
+    large = s > rtol[..., None] * jnp.max(s, axis=-1, keepdims=True, initial=0)
+    inverse = jnp.where(large | jnp.isnan(s), 1 / jnp.where(s == 0, 1, s), 0).astype(u.dtype)
+    return right * inverse[..., None, :], left.conj()
+
+
+@pinv.defjvp
+def _pinv_jvp(primals, tangents):
+    # Golub and Pereyra (1973), (4.12), sorted by what stands on the left and on the right: all products are thin.
+    (u, v, rtol), (du, dv, _) = primals, tangents
+    p, h = pinv(u, v, rtol)
+
+    def times(x):  # A x
+        return u @ (v.mT @ x)
+
+    def moved(x):  # dA x
+        return du @ (v.mT @ x) + u @ (dv.mT @ x)
+
+    def adjoint(x):  # A^H x
+        return v.conj() @ (_adjoint(u) @ x)
+
+    def moved_adjoint(x):  # dA^H x
+        return dv.conj() @ (_adjoint(u) @ x) + v.conj() @ (_adjoint(du) @ x)
+
+    def inverse(x):  # A^+ x
+        return p @ (h.mT @ x)
+
+    def inverse_adjoint(x):  # A^+^H x
+        return h.conj() @ (_adjoint(p) @ x)
+
+    outside = moved_adjoint(inverse_adjoint(p))
+    dp = outside - inverse(times(outside)) - inverse(moved(p))
+    rows = moved(inverse(h.conj()))  # of the conjugate transpose of A^+^H dA^H (I - A A^+), on the side of h
+    rows = rows - inverse_adjoint(adjoint(rows))
+    return (p, h), (dp, rows.conj())
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(2,))
+def truncated(u, v, rank):
+    """Factors of the best approximation of this rank, the left one with the singular values in it."""
+    left, s, right = svd(u, v)
+    return (left * s[..., None, :].astype(u.dtype))[..., :rank], right.conj()[..., :rank]
+
+
+@truncated.defjvp
+def _truncated_jvp(rank, primals, tangents):
+    # From the first-order change of singular vectors (Stewart and Sun, *Matrix Perturbation Theory*, V.4), in which that of
+    # vectors within the kept space cancels, so that only kept and discarded singular values must differ.
+    (u, v), (du, dv) = primals, tangents
+    left, s, right = svd(u, v)
+    (uk, ud), (vk, vd), (sk, sd) = ((a[..., :rank], a[..., rank:]) for a in (left, right, s.astype(u.dtype)))
+    on_v = du @ (v.mT @ vk) + u @ (dv.mT @ vk)  # dA Vk
+    on_u = dv.conj() @ (_adjoint(u) @ uk) + v.conj() @ (_adjoint(du) @ uk)  # dA^H Uk
+    kept_on_lost, lost_on_kept = _adjoint(on_u) @ vd, _adjoint(ud) @ on_v
+    one, two = sk[..., :, None], sd[..., None, :]
+    gap = one**2 - two**2
+    gap = jnp.where(gap == 0, jnp.nan, gap)
+    kept_change = (two**2 * kept_on_lost + one * two * _adjoint(lost_on_kept)) / gap
+    lost_change = ((two**2 * _adjoint(lost_on_kept) + one * two * kept_on_lost) / gap).conj().mT
+    d_left = on_v + ud @ lost_change
+    rest = on_u - vk @ (_adjoint(vk) @ on_u) + vd @ _adjoint(kept_change)
+    d_right = (rest / jnp.where(sk == 0, jnp.nan, sk)[..., None, :]).conj()
+    return ((uk * sk[..., None, :]), vk.conj()), (d_left, d_right)
+
+
+# ---- orthonormal columns ---------------------------------------------------------------------------------------------------
+
+
+def reflectors(q):
+    """Orthonormal columns ``q`` (..., m, r) as those of Householder reflectors, each times a number of magnitude 1.
+
+    Returns the vectors (..., r, m), the j-th from its element j on, the factors tau (..., r) and the numbers (..., r): the diagonal of R,
+    which has nothing else, in LAPACK's QR factorisation of q.
+    """
+    (m, r), batch = q.shape[-2:], q.shape[:-2]
+    # The transpose of what LAPACK has: a vector below the diagonal of R in each row.
+    packed, tau = jnp.linalg.qr(q, mode="raw")
+    signs = jnp.diagonal(packed, axis1=-2, axis2=-1)
+    places = np.arange(r)[:, None] + np.arange(m)
+    below = jnp.pad(packed, [(0, 0)] * len(batch) + [(0, 0), (0, r)])[..., np.arange(r)[:, None], places]
+    return below.at[..., 0].set(1), tau, signs / jnp.abs(signs)
+
+
+def orthonormal_beside(project, u):
+    """Orthonormal columns (..., m, r), orthogonal to those onto whose span `project` projects, which span with them what u (..., m, r) does.
+
+    Where the columns of u are in that span already, to rounding, theirs are any; a little noise makes sure that there are some.
+    """
+    noise = jax.random.normal(jax.random.key(0), u.shape[-2:], u.real.dtype)
+    scale = jnp.finfo(u.dtype).eps * jnp.linalg.norm(u, axis=(-2, -1), keepdims=True) / math.sqrt(u.shape[-2])
+    new = u - project(u)
+    new = new - project(new) + jnp.where(scale == 0, 1, scale) * noise
+    for _ in range(2):  # twice is enough: B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9
+        new, _ = qr(new - project(new))
+    return new

@@ -1,0 +1,43 @@
+"""Dense Hermitian positive definite systems, by Cholesky's factorisation."""
+
+import math
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from . import dense_linalg as linalg_dense
+
+
+def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
+    """Solution of ``x1 @ x = x2`` and ``ok``, as `linalg_dense.solve`; ``ok`` says that ``x1`` is positive definite."""
+    if x2.ndim == 1:
+        solution, ok = solve(x1, x2[:, None])
+        return solution[..., 0], ok
+    n, k = x2.shape[-2:]
+    if x1.ndim == 2 and x2.ndim > 2:  # one matrix, many stacks: more right-hand sides, not more factorisations
+        rows_first = jnp.moveaxis(x2, -2, 0)
+        solution, ok = solve(x1, rows_first.reshape(n, math.prod(rows_first.shape[1:])))
+        return jnp.moveaxis(solution.reshape(rows_first.shape), 0, -2), ok
+    batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    right = jnp.broadcast_to(x2, (*batch, n, k))
+    factor, ok = linalg_dense.cholesky(lax.stop_gradient(x1))
+    factor = jnp.broadcast_to(factor, (*batch, n, n))
+
+    def substitute(b, factor):
+        options = {"left_side": True, "lower": True}
+        y = lax.linalg.triangular_solve(factor, b, **options)
+        return lax.linalg.triangular_solve(factor, y, transpose_a=True, conjugate_a=True, **options)
+
+    # The derivative is that of the equation, A dx = db - dA x, and never goes through the factorisation.
+    solution = lax.custom_linear_solve(
+        lambda x: x1 @ x,
+        right,
+        solve=lambda _, b: substitute(b, factor),
+        transpose_solve=lambda _, b: substitute(b, factor.conj()),
+    )
+    return solution, ok
+
+
+def inv(x: Array, /) -> tuple[Array, Array]:
+    """Inverse and ``ok``."""
+    return solve(x, jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape))

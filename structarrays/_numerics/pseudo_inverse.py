@@ -1,0 +1,78 @@
+"""The Moore–Penrose pseudo-inverse of dense matrices."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from . import dense_spectra as spectra
+from .flags import custom_jvp
+
+
+def pinv(x: Array, rtol: Array, /) -> Array:
+    """Pseudo-inverse; singular values up to `rtol` (real, of batch shape) times the largest count as zero.
+
+    `jax.numpy.linalg.pinv` treats its tolerance as static where it differentiates, and leaks it if it is traced.
+    """
+    return with_values(x, rtol)[0]
+
+
+@custom_jvp
+def with_values(x: Array, rtol: Array, /) -> tuple[Array, Array]:
+    """The same, and the singular values, descending, of one decomposition."""
+    u, s, vh = jnp.linalg.svd(x, full_matrices=False)
+    return (_hermitian(vh) * _reciprocals(s, rtol, x.dtype)[..., None, :]) @ _hermitian(u), s
+
+
+@with_values.defjvp
+def _with_values_jvp(primals, tangents):
+    # Golub and Pereyra (1973), "The differentiation of pseudo-inverses and nonlinear least squares problems", (4.12).
+    (a, rtol), (da, _) = primals, tangents
+    p, s = with_values(a, rtol)
+    ph, dah = _hermitian(p), _hermitian(da)
+    # Both terms vanish for full rank. Rounding errors in the place of zeros would be multiplied by the square of the condition number.
+    rank = jnp.sum(_are_large(s, rtol), axis=-1)[..., None, None]
+    in_range = jnp.where(rank == a.shape[-2], 0, p @ ph @ (dah - (dah @ a) @ p))
+    in_kernel = jnp.where(rank == a.shape[-1], 0, (dah - p @ (a @ dah)) @ ph @ p)
+    _, ds = jax.jvp(spectra.svdvals, (a,), (da,))
+    return (p, s), (in_range + in_kernel - p @ da @ p, ds)
+
+
+@custom_jvp
+def least_squares(a: Array, b: Array, rtol: Array, /) -> tuple[Array, Array]:
+    """The solution ``pinv(a, rtol) @ b``, and the singular values.
+
+    The factors are applied one after the other. A product with the pseudo-inverse would have a residual of rounding errors times the
+    condition number.
+    """
+    u, s, vh = jnp.linalg.svd(a, full_matrices=False)
+    return _hermitian(vh) @ (_reciprocals(s, rtol, a.dtype)[..., None] * (_hermitian(u) @ b)), s
+
+
+@least_squares.defjvp
+def _least_squares_jvp(primals, tangents):
+    # The same formula, times b, and ``A^+ db``. Residuals that vanish by the rank would be rounding errors times the squared condition number.
+    (a, b, rtol), (da, db, _) = primals, tangents
+    x, s = least_squares(a, b, rtol)
+    p = with_values(a, rtol)[0]
+    dah = _hermitian(da)
+    rank = jnp.sum(_are_large(s, rtol), axis=-1)[..., None, None]
+    residual = jnp.where(rank == a.shape[-2], 0, b - a @ x)
+    in_range = p @ (db - da @ x + _hermitian(p) @ (dah @ residual))
+    rows = dah @ (_hermitian(p) @ x)
+    in_kernel = jnp.where(rank == a.shape[-1], 0, rows - p @ (a @ rows))
+    _, ds = jax.jvp(spectra.svdvals, (a,), (da,))
+    return (x, s), (in_range + in_kernel, ds)
+
+
+def _reciprocals(s, rtol, dtype):
+    """Of the singular values that do not count as zero; zeros of the others."""
+    large = _are_large(s, rtol)
+    return jnp.where(large | jnp.isnan(s), 1 / jnp.where(s == 0, 1, s), 0).astype(dtype)
+
+
+def _are_large(s, rtol):
+    return s > rtol[..., None] * jnp.max(s, axis=-1, keepdims=True, initial=0)
+
+
+def _hermitian(x):
+    return x.conj().mT

@@ -1,0 +1,321 @@
+"""Toeplitz matrices on plain JAX arrays: layout, and products with dense matrices.
+
+A Toeplitz matrix is ``values`` (..., d), the entries of its diagonals with the offsets ``first, first + 1, …``, each of
+them one number: ``A[i, j] = values[j - i - first]``. The other diagonals are structural zeros. The core ``shape``
+``(m, n)`` is static and may be rectangular.
+"""
+
+import functools
+
+import jax.numpy as jnp
+from jax import lax
+
+from . import bands
+from .banded_systems import mapped_together
+from .convolution import by_one_transform, cyclic, fast_length, widened
+from .dense_fft import by_rows
+from .flags import custom_jvp
+
+SMALL = 128
+"""Up to this size of a square matrix a product with the dense form is as fast as transforms (with one right-hand side)."""
+# So many diagonals are added up as shifted multiples of the operand, in one fused expression.
+_SHIFTED_DIAGONALS = 24
+
+
+def full_range(shape):
+    """The offsets of the first and the last diagonal of a matrix; ``(0, -1)``, that is none, if it is empty."""
+    m, n = shape
+    return (1 - m, n - 1) if m and n else (0, -1)
+
+
+def covers(values, first, shape) -> bool:
+    """Whether every diagonal is stored."""
+    low, high = full_range(shape)
+    return first == low and values.shape[-1] == high - low + 1
+
+
+def elements(values, first, i, j):
+    """The entries at rows `i` and columns `j`, which broadcast together."""
+    d, index = values.shape[-1], j - i - first
+    if d == 0:
+        return jnp.zeros((*values.shape[:-1], *index.shape), values.dtype)
+    inside = (index >= 0) & (index < d)
+    entries = values.at[..., jnp.clip(index, 0, d - 1)].get(mode="promise_in_bounds")
+    return jnp.where(inside, entries, jnp.zeros((), values.dtype))
+
+
+def to_dense(values, first, shape):
+    """The dense matrix, as an expression that XLA fuses into its consumer."""
+    i, j = (lax.broadcasted_iota(jnp.int32, shape, axis) for axis in (0, 1))
+    if not covers(values, first, shape) or 0 in shape:
+        return elements(values, first, i, j)
+    return values.at[..., j - i - first].get(mode="promise_in_bounds")
+
+
+# ---- products -----------------------------------------------------------------------------------------------------
+
+
+def matmul(values, first, shape, x, stored=None):
+    """``A @ x``, in ``O((m + n) log(m + n))`` for each column, and storage proportional to that of `values`, `x` and the
+    result.
+
+    Few diagonals are added up as shifted multiples of `x`; small matrices are expanded; of inexact numbers everything else
+    is a convolution by Fourier transforms, whose rounding is normwise: relative to the largest elements of a column of `x`, not to
+    those that an element of the result has a part in. Integers are exact, in ``O(d m)`` for each column.
+
+    Parameters
+    ----------
+    values, first, shape
+        The matrix.
+    x : jax.Array, (..., n, p)
+        Of the same dtype; the batch shapes broadcast.
+    stored : jax.Array of bool, (..., n, p), optional
+        Where `x` has entries that are not structural zeros, which absorb NaN and infinities of the matrix.
+
+    Returns
+    -------
+    jax.Array, (..., m, p)
+    """
+    m, n = shape
+    d = values.shape[-1]
+    batch = jnp.broadcast_shapes(values.shape[:-1], x.shape[:-2])
+    if d == 0 or x.size == 0 or 0 in batch:
+        return jnp.zeros((*batch, m, x.shape[-1]), x.dtype)
+    if d <= _SHIFTED_DIAGONALS and stored is None:
+        offsets = range(first, first + d)
+        diagonals = [
+            jnp.broadcast_to(values[..., k - first, None], (*values.shape[:-1], bands.diagonal_length(shape, k)))
+            for k in offsets
+        ]
+        return jnp.broadcast_to(bands.matmul_dense(diagonals, offsets, shape, x), (*batch, m, x.shape[-1]))
+    small = m * n <= max(SMALL**2, 16 * (m + n))
+    if small and covers(values, first, shape) and stored is None:
+        return jnp.matmul(to_dense(values, first, shape), x)
+    if values.dtype.kind in "iu":
+        return _by_loop(values, first, shape, x)
+    return _by_columns(first, shape, values, x, stored)
+
+
+def cyclic_matmul(c, x):
+    """``C @ x`` for the circulant matrix with the first column `c` (..., n), by transforms of length n."""
+    n = c.shape[-1]
+    return _by_columns(None, (n, n), c, x)
+
+
+def _by_loop(values, first, shape, x):
+    """A loop over the diagonals, exact for integers."""
+    m, n = shape
+    d = values.shape[-1]
+    before, after = max(0, -first), max(0, m + first + d - 1 - n)
+    padded = bands.pad_axis(x, before, after, -2)
+
+    def add(index, total):
+        value = lax.dynamic_index_in_dim(values, index, -1)[..., None]
+        return total + value * lax.dynamic_slice_in_dim(padded, index + first + before, m, -2)
+
+    batch = jnp.broadcast_shapes(values.shape[:-1], x.shape[:-2])
+    return lax.fori_loop(0, d, add, jnp.zeros((*batch, m, x.shape[-1]), x.dtype))
+
+
+def _by_columns(first, shape, values, x, stored=None):
+    batch = jnp.broadcast_shapes(values.shape[:-1], x.shape[:-2])
+    if x.size == 0 or 0 in batch:
+        return jnp.zeros((*batch, shape[0], x.shape[-1]), x.dtype)
+    columns = jnp.broadcast_to(x.mT, (*batch, *x.shape[:-3:-1]))
+    values = jnp.broadcast_to(values, (*batch, values.shape[-1]))[..., None, :]
+    stored = jnp.ones((1, 1), bool) if stored is None else stored.mT
+    values, columns = widened(values), widened(columns)
+    return _by_transforms(first, shape, values, columns, jnp.broadcast_to(stored, columns.shape)).mT.astype(x.dtype)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
+def _by_transforms(first, shape, values, x, stored):
+    """``A @ x`` with the columns of `x` along the last axis, also where there are NaN and infinities."""
+    return mapped_together(functools.partial(_decide, first, shape), True)(values, x, stored)
+
+
+@_by_transforms.defjvp
+def _by_transforms_jvp(first, shape, primals, tangents):
+    (values, x, stored), (values_dot, x_dot, _) = primals, tangents
+    tangent = convolved(first, shape, by_rows(values_dot), x) + convolved(first, shape, values, by_rows(x_dot))
+    return _by_transforms(first, shape, values, x, stored), by_rows(tangent)
+
+
+def _decide(first, shape, values, x, stored):
+    """The transforms spread NaN and infinities over whole columns; then it is found out where they belong."""
+    # The branches take only what they need, and the product is made in one of them, so that nothing is copied.
+    return lax.cond(
+        jnp.isfinite(values).all() & jnp.isfinite(x).all(),
+        lambda values, x, _: convolved(first, shape, values, x),
+        functools.partial(_with_special_values, first, shape),
+        values,
+        x,
+        stored,
+    )
+
+
+def convolved(first, shape, values, x, cyclic=cyclic):
+    """The finite product: a part of the convolution of `x` with the values in reverse; cyclic if `first` is None."""
+    m, n = shape
+    if first is None:
+        return cyclic(values, x, n)
+    last = first + values.shape[-1] - 1
+    if last < 0:  # rows above the first diagonal
+        values, last = bands.pad_axis(values, 0, -last, -1), 0
+    # Element i of the product is element i + last of the convolution. Of a cyclic one it must be no sum of two: the
+    # entries at the offset `first` meet the end of x before they come around to row 0, those at `last` likewise.
+    length = fast_length(max(m + last, n - first, values.shape[-1], n))
+    return lax.slice_in_dim(cyclic(values[..., ::-1], x, length), last, last + m, axis=-1)
+
+
+def _with_special_values(first, shape, values, x, stored):
+    """The product where not all is finite: the finite part, and where terms are NaN or infinite, which is counted."""
+    if jnp.iscomplexobj(x):
+        part = functools.partial(_with_special_values, first, shape)
+        (a, b), (c, d) = (values.real, values.imag), (x.real, x.imag)
+        return lax.complex(part(a, c, stored) - part(b, d, stored), part(a, d, stored) + part(b, c, stored))
+    kinds_of_values, kinds_of_x = kinds_of(values), jnp.where(stored, kinds_of(x), _ABSENT)
+
+    # XLA sets aside the storage of this branch in every call, and whatever is above 32 MB the allocator maps anew each
+    # time, which takes as long as a transform. So the pairs are counted one after the other, with transforms that need
+    # little of it, and the finite part (hence its odd condition) follows.
+    def count(step, found):
+        left, right, outcome = (entry_of(column, step) for column in zip(*SPECIAL_PAIRS, strict=True))
+        pair = (((mask >> kinds) & 1).astype(x.dtype) for mask, kinds in ((left, kinds_of_values), (right, kinds_of_x)))
+        return found | jnp.where(convolved(first, shape, *pair, by_one_transform) > 0.5, outcome, jnp.int8(0))
+
+    found = lax.fori_loop(0, len(SPECIAL_PAIRS), count, jnp.zeros((*x.shape[:-1], shape[0]), jnp.int8))
+    done = found[..., :1] >= 0
+    return with_outcomes(
+        found, convolved(first, shape, *(jnp.where(jnp.isfinite(p) & done, p, 0) for p in (values, x)))
+    )
+
+
+def with_outcomes(found, finite):
+    """Sums, given those of the finite terms, and bits for +inf (1), -inf (2) and NaN (4) among the terms."""
+    # Both infinities add up to NaN.
+    result = jnp.where(found == 1, jnp.inf, jnp.where(found == 2, -jnp.inf, finite))
+    return jnp.where(found >= 3, jnp.nan, result)
+
+
+_ZERO, _POSITIVE, _NEGATIVE, _PLUS, _MINUS, _NAN, _ABSENT = range(7)
+
+
+def kinds_of(x):
+    """What kind of number each is, of those above."""
+    signed = jnp.where(x > 0, _POSITIVE, jnp.where(x < 0, _NEGATIVE, _ZERO))
+    infinite = jnp.where(x > 0, _PLUS, _MINUS)
+    return jnp.where(jnp.isnan(x), _NAN, jnp.where(jnp.isinf(x), infinite, signed)).astype(jnp.int8)
+
+
+def entry_of(numbers, index):
+    """An entry of a short list of integers below 64, which are the digits of a few constants.
+
+    The list is no array: JAX hoists arrays out of loops and branches, a mapped branch maps them too, and `custom_vmap` refuses that.
+    """
+    words = [sum(number << 6 * i for i, number in enumerate(numbers[k : k + 5])) for k in range(0, len(numbers), 5)]
+    index = lax.convert_element_type(index, jnp.int32)
+    word = lax.select_n(index // 5, *map(jnp.int32, words))
+    return ((word >> 6 * (index % 5)) & 63).astype(jnp.int8)
+
+
+def _bits(*kinds):
+    return sum(1 << kind for kind in kinds)
+
+
+_ANY = _bits(_ZERO, _POSITIVE, _NEGATIVE, _PLUS, _MINUS, _NAN)
+_ABOVE, _BELOW, _INFINITE = _bits(_POSITIVE, _PLUS), _bits(_NEGATIVE, _MINUS), _bits(_PLUS, _MINUS)
+
+# Which kinds of entries and of elements of x make a term that is special, and its bit: 1 for +inf, 2 for -inf, 4 for NaN.
+SPECIAL_PAIRS = (
+    (_bits(_PLUS), _ABOVE, 1),
+    (_bits(_MINUS), _BELOW, 1),
+    (_ABOVE, _bits(_PLUS), 1),
+    (_BELOW, _bits(_MINUS), 1),
+    (_bits(_PLUS), _BELOW, 2),
+    (_bits(_MINUS), _ABOVE, 2),
+    (_ABOVE, _bits(_MINUS), 2),
+    (_BELOW, _bits(_PLUS), 2),
+    (_bits(_NAN), _ANY, 4),
+    (_INFINITE, _bits(_ZERO), 4),
+    (_bits(_ZERO), _INFINITE, 4),
+    (_ANY, _bits(_NAN), 4),
+)
+
+
+# ---- rows as windows ----------------------------------------------------------------------------------------------
+
+
+def windows(parts, width, combine):
+    """All windows of `width` neighbours reduced, by doubling: ``O(N log(width))``, and nothing is ever subtracted.
+
+    Parameters
+    ----------
+    parts : tuple of jax.Array, (..., N)
+        The elements, in as many parts as the reduction needs.
+    width : int
+        At least 1 and at most N.
+    combine : callable
+        ``combine(left, right, a, b)``: the parts of a window of ``a + b`` elements from those of its halves.
+
+    Returns
+    -------
+    tuple of jax.Array, (..., N - width + 1)
+        Element s is about the elements ``s, …, s + width - 1``.
+    """
+    count, size, done, result = parts[0].shape[-1] - width + 1, 1, 0, None
+    while True:
+        if width & size:
+            piece = tuple(lax.slice_in_dim(p, done, done + count, axis=-1) for p in parts)
+            result = piece if result is None else combine(result, piece, done, size)
+            done += size
+        if done == width:
+            return result
+        left = tuple(p[..., :-size] for p in parts)
+        parts = combine(left, tuple(p[..., size:] for p in parts), size, size)
+        size *= 2
+
+
+def reduce_rows(values, first, shape, combine, identity):
+    """Each row reduced by an associative operation, where entries that are not stored change nothing: (..., m)."""
+    m, n = shape
+    d = values.shape[-1]
+    width = min(d, n)
+    if width == 0 or m == 0:
+        return jnp.full((*values.shape[:-1], m), identity, values.dtype)
+
+    # Row i meets the offsets -i, …, n - 1 - i. Where the stored ones stick out of these, the window of `width` offsets is
+    # moved so far that it does so at the other end, into the padding; so there are three runs of rows.
+    def start(i):
+        return max(-i, min(first, n - width - i))
+
+    low, high = start(m - 1), start(0)
+    padding = [(0, 0, 0)] * (values.ndim - 1) + [(first - low, high + width - first - d, 0)]
+    padded = lax.pad(values, jnp.asarray(identity, values.dtype), padding)
+    (sums,) = windows((padded,), width, lambda a, b, *_: (combine(a[0], b[0]),))
+    top = min(max(0, -first), m)
+    bottom = min(max(n - width - first + 1, top), m)
+    rows = []
+    if top > 0:
+        rows.append(sums[..., start(top - 1) - low : start(0) - low + 1][..., ::-1])
+    if bottom > top:
+        rows.append(jnp.broadcast_to(sums[..., first - low, None], (*sums.shape[:-1], bottom - top)))
+    if m > bottom:
+        rows.append(sums[..., : start(bottom) - low + 1][..., ::-1])
+    return rows[0] if len(rows) == 1 else jnp.concatenate(rows, axis=-1)
+
+
+def spread(values, width, squared_magnitude):
+    """Of all windows of `width` neighbours the mean, and the sum of squared deviations from it.
+
+    The halves of a window are put together as by Chan, Golub and LeVeque, "Algorithms for computing the sample variance",
+    The American Statistician 37 (1983), 242-247: terms of one sign, so that nothing cancels.
+    """
+
+    def combine(left, right, a, b):
+        (mean, squares), (other, more) = left, right
+        difference = other - mean
+        share = jnp.asarray(b / (a + b), squares.dtype)
+        return mean + difference * share, squares + more + squared_magnitude(difference) * (a * share)
+
+    return windows((values, jnp.zeros_like(squared_magnitude(values))), width, combine)

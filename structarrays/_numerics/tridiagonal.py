@@ -1,0 +1,215 @@
+"""Tridiagonal systems in linear time, with derivatives that cost two more solves.
+
+On the CPU, three algorithms share the work:
+
+* one matrix: LAPACK's ``gtsv``, Gaussian elimination with partial pivoting, through ``jax.lax.linalg``;
+* positive definite: elimination without pivoting (LDL^H) and back substitution, a loop each. XLA compiles a loop whose
+  body touches less than about 1 KB to native code (``xla_cpu_small_call`` in its HLO), 5 ns a row; beyond that every
+  iteration costs a microsecond. So the loops take a few systems side by side, which also hides the latency of the
+  divisions, and no more;
+* a batch: the same elimination, which watches its own stability. One unstable system sends the batch to LAPACK.
+
+On other devices ``jax.lax.linalg`` solves all of them (a loop over the rows is hopeless there).
+"""
+
+import math
+
+import jax.numpy as jnp
+from jax import lax
+
+from . import banded_systems, bands
+
+# Right-hand sides in double precision that a loop body can hold and still be compiled to a native loop.
+_NATIVE_COLUMNS = 4
+
+# Elimination without pivoting is trusted while no update exceeds this times the entries that it meets: the backward
+# error of an entry is the precision times this. (Diagonally dominant and positive definite matrices stay below 1.)
+_GROWTH = 8
+
+
+def solve(lower, diag, upper, b, positive_definite=False):
+    """Solve ``A x = b`` for a tridiagonal ``A``.
+
+    Parameters
+    ----------
+    lower, diag, upper : jax.Array, (..., n - 1), (..., n), (..., n - 1)
+        Diagonals of ``A``, of the dtype of `b`. Batches broadcast.
+    b : jax.Array, (..., n, k)
+    positive_definite : bool
+        Whether ``A`` is known to be Hermitian positive definite. Then `upper` is not read.
+
+    Returns
+    -------
+    x : jax.Array, (..., n, k)
+        NaN where ``A`` is singular (not positive definite).
+    ok : jax.Array, bool scalar
+        Whether all pivots were nonzero (positive). NaN in `A` or `b` gives NaN in `x` and leaves it True.
+    """
+
+    def kernel(lower, diag, upper, b, transposed):
+        if diag.shape[-1] == 1:
+            return banded_systems.divide(diag, b, positive_definite)
+        if positive_definite:
+            upper = lower.conj()
+        if transposed:
+            lower, upper = upper, lower
+        by = _positive_definite_on_cpu if positive_definite else _general_on_cpu
+        return lax.platform_dependent(lower, diag, upper, b, cpu=by, default=_anywhere)
+
+    def matvec(diagonals, x):
+        return bands.matmul_dense(diagonals, (-1, 0, 1), (diag.shape[-1],) * 2, x)
+
+    return banded_systems.solve(kernel, (lower, diag, upper), (1, 1, 1), matvec, b)
+
+
+def _anywhere(lower, diag, upper, b):
+    x = _pivoted(lower, diag, upper, b)
+    # The accelerators' solvers tell no pivots: what they make of finite input must do.
+    finite_input = jnp.all(jnp.array([jnp.all(jnp.isfinite(v)) for v in (lower, diag, upper, b)]))
+    return x, jnp.all(jnp.isfinite(x)) | ~finite_input
+
+
+def _general_on_cpu(lower, diag, upper, b):
+    def pivoted():
+        x = _pivoted(lower, diag, upper, b)
+        return x, _nonsingular(lower, diag, upper, x)
+
+    if math.prod(diag.shape[:-1]) == 1 or _columns(b) > _NATIVE_COLUMNS:
+        return pivoted()
+    x, stable = _eliminate(lower, diag, upper, b, False)
+    return lax.cond(stable, lambda: (x, stable), pivoted)
+
+
+def _positive_definite_on_cpu(lower, diag, upper, b):
+    diag = diag.real.astype(diag.dtype)
+    if _columns(b) <= _NATIVE_COLUMNS:
+        return _eliminate(lower, diag, upper, b, True)
+    # Too many columns for a native loop: LAPACK solves, and an elimination of a single column tells the pivots.
+    y, ok = _eliminate(lower, diag, upper, jnp.zeros_like(b[..., :1]), True)
+    return _pivoted(lower, diag, upper, b) + y, ok
+
+
+def _columns(b):
+    return b.shape[-1] * b.dtype.itemsize / 8
+
+
+def _pivoted(lower, diag, upper, b):
+    """``jax.lax.linalg.tridiagonal_solve``; NaN for singular systems."""
+    zero = jnp.zeros_like(diag[..., :1])
+    below, above = jnp.concatenate([zero, lower], -1), jnp.concatenate([upper, zero], -1)
+    return lax.linalg.tridiagonal_solve(below, diag, above, b)
+
+
+def _nonsingular(lower, diag, upper, x):
+    """Whether no pivot of Gaussian elimination with partial pivoting is zero.
+
+    LAPACK knows but ``jax.lax.linalg`` keeps it to itself and only sets the whole solution to NaN. So the first
+    entries are looked at, and the pivots are computed once more in the rare case that one of them is NaN.
+    """
+
+    def from_pivots():
+        flat = [d.reshape(-1, d.shape[-1]) for d in (lower, diag, upper)]
+        return jnp.all(lax.map(lambda system: _pivots_nonzero(*system), tuple(flat)))
+
+    return lax.cond(jnp.any(jnp.isnan(x[..., 0, 0])), from_pivots, lambda: jnp.array(True))
+
+
+def _pivots_nonzero(lower, diag, upper):
+    def step(carry, row):
+        # The current row has the entries p, q in its columns i, i + 1; the next row is (l, d, u).
+        p, q, singular = carry
+        l, d, u = row
+        swap = _size(l) > _size(p)
+        pivot = jnp.where(swap, l, p)
+        factor = jnp.where(swap, p, l) / pivot
+        p = jnp.where(swap, q, d) - factor * jnp.where(swap, d, q)
+        q = jnp.where(swap, -factor * u, u)
+        return (p, q, singular | (pivot == 0)), None
+
+    above = jnp.concatenate([upper, jnp.zeros_like(diag[:1])])
+    start = (diag[0], above[0], jnp.array(False))
+    (p, _, singular), _ = lax.scan(step, start, (lower, diag[1:], above[1:]))
+    return ~(singular | (p == 0))
+
+
+def _eliminate(lower, diag, upper, b, positive_definite):
+    """Eliminate without pivoting, a few systems at a time.
+
+    Returns the solution and whether the pivots are positive, or the elimination stable, in all systems. Where a pivot
+    is not positive the solution is NaN.
+    """
+    *_, n, k = b.shape
+    systems = [v.reshape(-1, *v.shape[-r:]) for v, r in ((lower, 1), (diag, 1), (upper, 1), (b, 2))]
+    count = systems[1].shape[0]
+    size = min(count, max(1, int(_NATIVE_COLUMNS / _columns(b))))
+    unroll = max(1, int(_NATIVE_COLUMNS / (size * _columns(b))))
+
+    def group(systems):
+        return _eliminate_together(*systems, positive_definite, unroll)
+
+    whole = count // size * size
+    x, ok = lax.map(group, tuple(v[:whole].reshape(-1, size, *v.shape[1:]) for v in systems))
+    x = x.reshape(whole, n, k)
+    if whole < count:
+        rest, rest_ok = group([v[whole:] for v in systems])
+        x, ok = jnp.concatenate([x, rest]), jnp.append(ok, rest_ok)
+    return x.reshape(b.shape), jnp.all(ok)
+
+
+def _eliminate_together(lower, diag, upper, b, positive_definite, unroll):
+    """The Thomas algorithm on systems side by side: (s, n - 1), (s, n), (s, n - 1) and (s, n, k).
+
+    The loops write each buffer once an iteration and read none that they write: XLA then works in place.
+    """
+    n = diag.shape[1]
+    lower, diag, upper = lower[..., None], diag[..., None], upper[..., None]
+    pivot = diag[:, :1]
+    reciprocal = 1 / pivot
+    bad = pivot.real <= 0 if positive_definite else jnp.zeros(pivot.shape, bool)
+    ratios = jnp.zeros_like(diag)  # row i: A[i - 1, i] / pivot[i - 1]
+    scaled = jnp.zeros_like(b).at[:, :1].set(b[:, :1] * reciprocal)  # row i: y[i] / pivot[i]
+
+    def down(i, carry):
+        reciprocal, y, bad, ratios, scaled = carry
+        l, d, u = _row(lower, i), _row(diag, i + 1), _row(upper, i)
+        ratio = u * reciprocal
+        update = l * ratio  # ``l * u`` could overflow or underflow
+        pivot = d - update
+        if positive_definite:
+            bad = bad | (pivot.real <= 0)
+        else:
+            bad = bad | ~(_size(update) <= _GROWTH * (_size(l) + _size(d) + _size(u)))
+        y = _row(b, i + 1) - (l * reciprocal) * y
+        ratios = _set_row(ratios, i + 1, ratio)
+        reciprocal = 1 / pivot
+        return reciprocal, y, bad, ratios, _set_row(scaled, i + 1, y * reciprocal)
+
+    carry = (reciprocal, b[:, :1], bad, ratios, scaled)
+    last, _, bad, ratios, scaled = lax.fori_loop(0, n - 1, down, carry, unroll=unroll)
+
+    def up(j, carry):
+        i = n - 1 - j
+        shift, x = carry
+        x_i = _row(scaled, i) - shift
+        return _row(ratios, i) * x_i, _set_row(x, i, x_i)
+
+    shift = jnp.zeros_like(b[:, :1])
+    if positive_definite:
+        shift = jnp.where(bad, jnp.nan, shift)  # spreads to the whole solution
+    else:
+        bad = bad | ~jnp.isfinite(last)
+    _, x = lax.fori_loop(0, n, up, (shift, jnp.zeros_like(b)), unroll=unroll)
+    return x, ~jnp.any(bad)
+
+
+def _row(a, i):
+    return lax.dynamic_slice_in_dim(a, i, 1, 1, allow_negative_indices=False)
+
+
+def _set_row(a, i, row):
+    return lax.dynamic_update_slice_in_dim(a, row, i, 1, allow_negative_indices=False)
+
+
+def _size(z):
+    """|z|, of complex numbers the cheaper |re| + |im| that LAPACK compares with."""
+    return jnp.abs(z.real) + jnp.abs(z.imag) if jnp.iscomplexobj(z) else jnp.abs(z)

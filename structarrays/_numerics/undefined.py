@@ -1,0 +1,48 @@
+"""NaN for what does not exist, in values and in derivatives."""
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from .flags import custom_jvp
+
+
+@custom_jvp
+def nan_unless(exists: Array, x: Array) -> Array:
+    """The array `x`, NaN where a condition that broadcasts is false. So are the derivatives; those of a selection would be zero there."""
+    return jnp.where(exists, x, jnp.nan)
+
+
+@nan_unless.defjvp
+def _nan_unless_jvp(primals, tangents):
+    exists, x = primals
+    return nan_unless(exists, x), _nan_or(tangents[1], exists, x)
+
+
+@custom_jvp
+def differentiable_if(exists: Array, x: Array) -> Array:
+    """The array `x`, whose derivatives are NaN where a condition that broadcasts is false."""
+    return x
+
+
+@differentiable_if.defjvp
+def _differentiable_if_jvp(primals, tangents):
+    exists, x = primals
+    return differentiable_if(exists, x), _nan_or(tangents[1], exists, x)
+
+
+def _nan_or(change, exists, x):
+    """The change of `x`, NaN where a condition is false. A factor, and not a selection, keeps the NaN in reverse mode."""
+    factor = jnp.where(exists, 1, jnp.nan).astype(jnp.finfo(x.dtype).dtype)
+    if jnp.iscomplexobj(x):
+        return lax.complex(change.real * factor, change.imag * factor)
+    return change * factor
+
+
+def log_of_zero(zero: Array) -> Array:
+    """Minus infinity for a zero that was computed from finite numbers, NaN for another one. Derivatives of all orders are NaN."""
+    return differentiable_if(jnp.array(False), jnp.exp(jnp.abs(zero))) - jnp.inf
+
+
+def nowhere(x: Array) -> Array:
+    """NaN in the place of `x`, with derivatives of all orders that are NaN."""
+    return nan_unless(jnp.array(False), jnp.exp(x))

@@ -1,0 +1,15 @@
+"""Matrices of few diagonals: `Banded`, `Diagonal` and `Identity`."""
+
+FILES = (
+    "array",
+    "band_spectra",
+    "band_triangles",
+    "diagonal",
+    "diagonal_spectra",
+    "indexing",
+    "products",
+    "reductions",
+    "solvers",
+    "wide_bands",
+)
+"""The files that register kernels; `_structures.load` imports them."""

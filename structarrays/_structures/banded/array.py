@@ -1,0 +1,530 @@
+"""`Banded`: a matrix that stores some of its diagonals, and the rules that `Diagonal` and `Identity` share with it."""
+
+import operator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core import dtypes
+from ..._core.array.base import Array
+from ..._core.array.dense import batch_shape_of, parameter
+from ..._core.array.validation import BACKGROUND, check_leaves, check_offsets, check_sizes, check_static, validated
+from ..._core.dispatch import explicit
+from ..._core.families import pattern
+from ..._core.families.entries import elements
+from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
+from ..._numerics import bands as kernel
+from ..fill.array import Fill, core_shape
+
+
+class Banded(Array):
+    r"""A matrix that is stored by diagonals; the entries between and around them are structural zeros.
+
+    Parameters
+    ----------
+    diagonals : sequence of array_like
+        One vector for each offset, ``(..., length)``, exactly as long as its diagonal. The batch shapes broadcast.
+    offsets : sequence of int
+        Which diagonal each vector is: ``0`` the main one, positive above, negative below. Any set, in any order;
+        none at all is the zero matrix.
+    shape : tuple of int, optional
+        The core shape ``(m, n)``, rectangular or not. By default square, as large as the first diagonal says.
+
+    Raises
+    ------
+    ValueError
+        If offsets repeat or lie outside of the matrix, or a vector's length is not that of its diagonal.
+
+    Notes
+    -----
+    Entry ``i`` of the diagonal with offset ``k`` is ``A[i, i + k]`` for ``k >= 0`` and ``A[i - k, i]`` for ``k < 0``,
+    as in `numpy.diagonal`. With ``d`` diagonals of length about ``n`` the costs are
+
+    ====================================  ==========================================
+    elementwise, reductions, transpose    ``O(d n)``
+    times a vector                        ``O(d n)``
+    times a matrix of d' diagonals        ``O(d d' n)``, the result has up to d + d' - 1
+    solve, `slogdet`, `cholesky`          ``O(w**2 n)``, where w is the bandwidth
+    `eigvalsh`, `svdvals`                 ``O(w n**2)`` operations, ``O(w n)`` memory
+    ====================================  ==========================================
+
+    `linalg.solve` uses the sparse form if the diagonals are few and far apart, as for a periodic boundary or a large grid.
+    Factorisations use the dense form, under the policy of `densify`, if the bandwidth is above 64 and at least half of the size.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.Banded([[1.0, 2.0], [4.0, 5.0, 6.0]], (1, 0), (3, 3))
+    >>> A @ sa.asarray([1.0, 1.0, 1.0])
+    Dense([5., 7., 6.], dtype=float64)
+    """
+
+    __slots__ = ()
+    stores_entries = True
+
+    def __new__(cls, diagonals, offsets, shape=None):
+        diagonals = vectors(diagonals, "diagonals", cls.__name__)
+        offsets = integers(offsets, "offsets")
+        if len(diagonals) != len(offsets):
+            raise ValueError(f"diagonals and offsets must be as many, got {len(diagonals)} and {len(offsets)}")
+        if len(set(offsets)) != len(offsets):
+            raise ValueError(f"offsets must differ from each other, got {tuple(offsets)}")
+        for i, d in enumerate(diagonals):
+            if d.ndim < 1:
+                raise ValueError(
+                    f"diagonals[{i}] must have at least one dimension, got a scalar; np.full(length, value) is a constant "
+                    "diagonal, and Toeplitz stores one as one number"
+                )
+        if shape is None:
+            if not offsets:
+                raise ValueError("shape must be given where there are no diagonals")
+            n = diagonals[0].shape[-1] + abs(offsets[0])
+            shape = (n, n)
+        shape = matrix_shape(shape, "shape")
+        for d, k in zip(diagonals, offsets, strict=True):
+            length = kernel.diagonal_length(shape, k)
+            if not -shape[0] < k < shape[1] and k != 0:  # a matrix without rows or columns has an empty main diagonal
+                raise ValueError(f"offsets must lie inside of a matrix of shape {shape}, got {k}")
+            if d.shape[-1] != length:
+                raise ValueError(
+                    f"the diagonal with offset {k} of a matrix of shape {shape} has length {length}, got {d.shape[-1]}"
+                )
+        batch_shape_of(**{f"diagonals[{i}]": d.shape[:-1] for i, d in enumerate(diagonals)})
+        order = sorted(range(len(offsets)), key=offsets.__getitem__)
+        diagonals = [diagonals[i] for i in order]
+        return cls._make(*_parameters(diagonals, tuple(offsets[i] for i in order), shape, None))
+
+    # ---- the parts -----------------------------------------------------------------------------------------------
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The offsets of the stored diagonals, increasing."""
+        return self.meta[0]
+
+    @property
+    def core_shape(self) -> tuple[int, int]:
+        """The shape ``(m, n)`` of the matrix."""
+        return self.meta[1]
+
+    @property
+    def diagonals(self) -> tuple:
+        """The stored diagonals, one for each offset."""
+        stored = self._value[0][: len(self.offsets)]
+        if self.pieces == 1:
+            return stored
+        return explicit.shortened(stored, tuple(kernel.diagonal_length(self.core_shape, k) for k in self.offsets), -1)
+
+    @property
+    def entries(self) -> tuple:
+        """The parameters that hold entries (a banded array without diagonals carries a scalar for its batch)."""
+        return self.diagonals or self._value[0][:-1]
+
+    @property
+    def pieces(self) -> int:
+        """For how many pieces of one size the diagonals are padded."""
+        return self.meta[2] if len(self.meta) > 2 else 1
+
+    @property
+    def background(self):
+        """The value of all entries that are not stored: None is the structural zero."""
+        return self._value[0][-1]
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return batch_of(leaves[0].shape, 1 if meta[0] else 0) + meta[1]
+
+    def _rebuild(self, entries, background):
+        return Banded._make((*entries, background), self.meta[:2])._padded_for(self.pieces)
+
+    def _padded_for(self, pieces):
+        if pieces == self.pieces or not self.offsets:
+            return self
+        diagonals, meta = self.diagonals, self.meta[:2]
+        if pieces > 1:
+            diagonals = kernel.divisible(diagonals, min(self.core_shape), pieces, -1)
+            meta = (*meta, pieces)
+        return Banded._make((*diagonals, self.background), meta, self.assumptions)
+
+    def _specs(self, spec, divides):
+        batch = self._batch_spec(spec)
+        entries = self._entries_spec(spec) if self.offsets else batch
+        return (entries,) * (len(self._value[0]) - 1) + (batch,)
+
+    def _gather(self, data):
+        if not self.offsets:
+            return (jnp.zeros(data.shape[:-2], data.dtype),)
+        return tuple(kernel.at_diagonal(_matrix(data), k, self.core_shape) for k in self.offsets)
+
+    def _describe(self):
+        return [f"offsets={self.offsets}", f"shape={self.shape}"], False
+
+    def _positions(self):
+        if not self.offsets:
+            zero = jnp.zeros((), int)
+            return ((zero, zero),)
+        lengths = [kernel.diagonal_length(self.core_shape, k) for k in self.offsets]
+        along = [jnp.arange(n) for n in lengths]
+        return tuple((i + max(0, -k), i + max(0, k)) for i, k in zip(along, self.offsets, strict=True))
+
+    def _pattern(self, rows, columns):
+        return pattern.stored(self, pattern.meets_diagonals(rows, columns, self.offsets))
+
+    def _bandwidths(self):
+        return max(0, *(-k for k in self.offsets), 0), max(0, *self.offsets, 0)
+
+    def _dense(self):
+        return kernel.to_dense(
+            self.diagonals, self.offsets, self.core_shape, self.background, self.dtype, self.batch_shape
+        )
+
+    def diagonal(self, offset: int = 0):
+        """The diagonal with this offset as a `jax.Array`, whether it is stored or not."""
+        if offset in self.offsets:
+            return self.diagonals[self.offsets.index(offset)]
+        length = kernel.diagonal_length(self.core_shape, offset)
+        fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None]
+        return jnp.broadcast_to(fill, (*self.batch_shape, length))
+
+    def to_banded(self):
+        """The array itself.
+
+        Raises
+        ------
+        StructureError
+            If it has a background, which diagonals cannot hold.
+        """
+        return self if self.background is None else super().to_banded()
+
+    def to_dia(self) -> tuple[jax.Array, tuple[int, ...]]:
+        """The layout of `scipy.sparse.dia_array` (and dynamiqs), aligned by columns and padded by zeros; `from_dia` reads it.
+
+        Returns
+        -------
+        data : jax.Array, (..., d, n)
+            The d diagonals: ``data[..., i, j]`` is ``A[..., j - offsets[i], j]``.
+        offsets : tuple of int
+            The d offsets, increasing.
+
+        Raises
+        ------
+        ValueError
+            If the array has a background.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> data, offsets = sa.tridiagonal([1.0], [2.0, 3.0], [4.0]).to_dia()
+        >>> data.tolist(), offsets
+        ([[1.0, 0.0], [2.0, 3.0], [0.0, 4.0]], (-1, 0, 1))
+        """
+        if self.background is not None:
+            raise ValueError(
+                f"to_dia: the layout has no background, got {self.background}: all entries that are not stored have this value"
+            )
+        data = kernel.by_columns(self.diagonals, self.offsets, self.core_shape)
+        return (data if self.offsets else jnp.zeros((*self.batch_shape, *data.shape), self.dtype)), self.offsets
+
+
+def _matrix(data):
+    """Data of at least two dimensions: vectors broadcast as rows."""
+    return data.reshape((1,) * (2 - data.ndim) + data.shape) if data.ndim < 2 else data
+
+
+def batch_of(shape: tuple[int, ...], own: int) -> tuple[int, ...]:
+    """The batch shape of a parameter that has `own` dimensions behind it.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer: a transform has mapped a dimension of the matrix itself.
+    """
+    if len(shape) < own:
+        raise ValueError(
+            f"a parameter of shape {shape} has too few dimensions for its structure: a transform such as jax.vmap mapped "
+            "a dimension of the matrix; it may map batch dimensions, which stand in front (structarrays.vmap maps any)"
+        )
+    return shape[: len(shape) - own]
+
+
+def matrix_shape(shape, argument: str) -> tuple[int, int]:
+    """A core shape ``(m, n)``."""
+    shape = core_shape(shape, argument)
+    if len(shape) != 2:
+        raise ValueError(f"{argument} must be (m, n), the two core dimensions, got {shape}")
+    return shape
+
+
+def vectors(values, argument: str, name: str) -> list:
+    """A constructor's sequence of arrays, each as a `jax.Array`.
+
+    Raises
+    ------
+    TypeError
+        If it is no sequence; if an element is nothing that `asarray` takes.
+    """
+    try:
+        each = None if isinstance(values, (str, bytes, dict)) else list(values)
+    except TypeError:
+        each = None
+    if each is None:
+        raise TypeError(f"{argument} must be a sequence of arrays, got {type(values).__name__}")
+    return [parameter(value, f"{argument}[{i}]", name) for i, value in enumerate(each)]
+
+
+def integers(values, argument: str) -> tuple[int, ...]:
+    """A constructor's sequence of integers.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    try:
+        return tuple(operator.index(k) for k in values)
+    except TypeError:
+        raise TypeError(f"{argument} must be a sequence of integers, got {values!r}") from None
+
+
+def _parameters(diagonals, offsets, shape, background, dtype=None, batch=()):
+    """Leaves and meta of a banded array: one dtype, and the whole batch shape in front of each."""
+    if offsets:
+        dtype = dtypes.promote(*(d.dtype for d in diagonals))
+        batch = jnp.broadcast_shapes(batch, *(d.shape[:-1] for d in diagonals))
+        diagonals = [jnp.broadcast_to(d.astype(dtype), (*batch, d.shape[-1])) for d in diagonals]
+    else:
+        diagonals = [jnp.zeros(batch, dtype or dtypes.default_dtype("f"))]
+    if background is not None:
+        background = jnp.broadcast_to(background, batch)
+    return (*diagonals, background), (offsets, shape)
+
+
+def is_nothing(x) -> bool:
+    """Whether a matrix has nothing but structural zeros."""
+    return type(x) is Banded and not x.offsets and x.background is None
+
+
+def bands(diagonals, offsets, shape, background=None, *, dtype=None, batch=()):
+    """The array with these diagonals, from a kernel: the narrowest class, with diagonals outside of the matrix left out.
+
+    Parameters
+    ----------
+    diagonals, offsets, shape, background
+        As for `Banded`, already checked.
+    dtype, batch
+        What the array has where there is no diagonal.
+    """
+    kept = [(k, d) for k, d in zip(offsets, diagonals, strict=True) if kernel.diagonal_length(shape, k) > 0 or k == 0]
+    kept.sort(key=lambda pair: pair[0])
+    offsets, diagonals = tuple(k for k, _ in kept), [d for _, d in kept]
+    leaves, meta = _parameters(diagonals, offsets, shape, background, dtype, batch)
+    if offsets == (0,):
+        from .diagonal import Diagonal
+
+        return Diagonal._make(leaves, shape)
+    return Banded._make(leaves, meta)
+
+
+def tridiagonal(lower, diag, upper) -> Banded:
+    """The square matrix with three diagonals.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like
+        The diagonals below, on and above the main one, ``(..., n - 1)``, ``(..., n)`` and ``(..., n - 1)``.
+
+    Returns
+    -------
+    Banded
+        With offsets ``(-1, 0, 1)``; with fewer than two rows ``(0,)``, and `lower` and `upper` are empty.
+
+    Raises
+    ------
+    ValueError
+        If `lower` or `upper` is not one shorter than `diag`, or the batch shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.tridiagonal([1.0], [2.0, 3.0], [4.0]).to_dense()
+    Dense([[2., 4.],
+           [1., 3.]], dtype=float64)
+    """
+    return _from_diagonals("tridiagonal", diag, ("lower", -1, lower), ("upper", 1, upper))
+
+
+def bidiagonal(diag, off, *, lower: bool = True) -> Banded:
+    """The square matrix with two diagonals.
+
+    Parameters
+    ----------
+    diag, off : array_like
+        The main diagonal ``(..., n)``, and the one beside it ``(..., n - 1)``.
+    lower : bool
+        Whether `off` stands below the main diagonal (default) or above.
+
+    Returns
+    -------
+    Banded
+        With offsets ``(-1, 0)`` or ``(0, 1)``; with fewer than two rows ``(0,)``, and `off` is empty.
+
+    Raises
+    ------
+    ValueError
+        If `off` is not one shorter than `diag`, or the batch shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.bidiagonal([2.0, 3.0], [1.0]).to_dense()
+    Dense([[2., 0.],
+           [1., 3.]], dtype=float64)
+    """
+    return _from_diagonals("bidiagonal", diag, ("off", -1 if lower else 1, off))
+
+
+def _from_diagonals(name, diag, *others) -> Banded:
+    """The square matrix with this main diagonal, and `others` right beside it: ``(argument, offset, diagonal)`` each.
+
+    With fewer than two rows there is no place for these, and their dtypes and batch shapes are all that is left of them.
+    """
+    diag = parameter(diag, "diag", name)
+    if diag.ndim < 1:
+        raise ValueError("diag must have at least one dimension, (..., n), got a scalar")
+    n = diag.shape[-1]
+    stored, batches = {0: diag}, {"diag": diag.shape[:-1]}
+    for argument, offset, value in others:
+        stored[offset] = vector = parameter(value, argument, name)
+        if vector.shape[-1:] != (max(0, n - 1),):
+            raise ValueError(
+                f"{argument} must be (..., {max(0, n - 1)}), as diag has {n} elements, got shape {vector.shape}"
+            )
+        batches[argument] = vector.shape[:-1]
+    batch_shape_of(**batches)
+    offsets = tuple(sorted(stored))
+    leaves, meta = _parameters([stored[k] for k in offsets], offsets, (n, n), None)
+    return Banded._make(leaves, meta) if n > 1 else Banded._make((leaves[offsets.index(0)], None), ((0,), (n, n)))
+
+
+def from_dia(data, offsets, shape) -> Banded:
+    """The banded array from the layout of `scipy.sparse.dia_array` (and dynamiqs): aligned by columns, padded.
+
+    Parameters
+    ----------
+    data : array_like
+        The diagonals ``(..., d, width)``: ``data[..., i, j]`` is ``A[..., j - offsets[i], j]``. What lies outside of the
+        matrix is not read.
+    offsets : sequence of int
+        The ``d`` offsets.
+    shape : tuple of int
+        The core shape ``(m, n)``.
+
+    Returns
+    -------
+    Banded
+        A `Diagonal` if the only offset is 0. `Banded.to_dia` is the way back.
+
+    Raises
+    ------
+    ValueError
+        If `data` is too narrow for a diagonal or its rows are not as many as the offsets.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.from_dia([[1.0, 2.0, 3.0], [0.0, 4.0, 5.0]], (0, 1), (3, 3)).offsets
+    (0, 1)
+    """
+    data = parameter(data, "data", "from_dia")
+    offsets = integers(offsets, "offsets")
+    shape = matrix_shape(shape, "shape")
+    if data.ndim < 2 or data.shape[-2] != len(offsets):
+        raise ValueError(f"data must be (..., {len(offsets)}, width) for {len(offsets)} offsets, got {data.shape}")
+    diagonals = []
+    for i, k in enumerate(offsets):
+        start, length = max(0, k), kernel.diagonal_length(shape, k)
+        if start + length > data.shape[-1]:
+            raise ValueError(
+                f"data must have at least {start + length} columns for offset {k} of shape {shape}, got {data.shape[-1]}"
+            )
+        diagonals.append(data[..., i, start : start + length])
+    if not offsets:
+        return Banded._make(*_parameters([], (), shape, None, data.dtype, data.shape[:-2]))
+    x = Banded(diagonals, offsets, shape)
+    return bands(x.diagonals, x.offsets, shape)
+
+
+# ---- the join, the meet, the restriction (Julia's BandedMatrices: bandwidths are joined and met) ------------------
+
+
+@join_pair.kernel(Banded, Banded)
+def _join_pair_banded_banded(x, y):
+    offsets = tuple(sorted({*x.offsets, *y.offsets}))
+    return at_offsets(x, offsets), at_offsets(y, offsets)
+
+
+@join_pair.kernel(Fill, Banded, when=lambda x, y: len(x.meta) >= 2)
+def _join_pair_fill_banded(x, y):
+    data, batch = x._constant_data(), x.shape[:-2]
+    kept = len(y.batch_shape)
+    entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y._gather(data), y.entries, strict=True))
+    return y._rebuild(tuple(entries), jnp.broadcast_to(data[..., 0, 0], batch)), y
+
+
+@meet_pair.kernel(Banded, Banded)
+def _meet_pair_banded_banded(x, y):
+    if not is_zero_outside(y):
+        return x._free()
+    return at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
+
+
+@holds.kernel(Banded, Banded)
+def _holds_banded_banded(x, y):
+    return set(y.offsets) <= set(x.offsets)
+
+
+@restrict_to.kernel(Banded, Banded)
+def _restrict_to_banded_banded(x, y):
+    return at_offsets(x, y.offsets)
+
+
+def at_offsets(x: Banded, offsets: tuple[int, ...]) -> Banded:
+    """The entries of `x` on these diagonals, stored or not, with the background of `x`."""
+    return bands(
+        [x.diagonal(k) for k in offsets], offsets, x.core_shape, x.background, dtype=x.dtype, batch=x.batch_shape
+    )
+
+
+@elements.kernel(Banded)
+def _elements_banded(x, i, j):
+    fill = jnp.zeros((), x.dtype) if x.background is None else x.background
+    shape = jnp.broadcast_shapes(i.shape, j.shape)
+    value = jnp.broadcast_to(fill.reshape(fill.shape + (1,) * len(shape)), (*x.batch_shape, *shape))
+    for k, d in zip(x.offsets, x.diagonals, strict=True):
+        if d.shape[-1]:
+            # On the diagonal either coordinate says the place: of a row or a column that is one look.
+            place = i - max(0, -k) if i.size <= j.size else j - max(0, k)
+            entry = d[..., jnp.clip(place, 0, d.shape[-1] - 1)]
+            entry = entry.reshape(entry.shape[: d.ndim - 1] + (1,) * (len(shape) - place.ndim) + place.shape)
+            value = jnp.where(j - i == k, entry, value)
+    return value
+
+
+def missing(x: Banded, axis: int) -> np.ndarray:
+    """The number of entries that are not stored in each row (``axis=-1``) or column (``axis=-2``)."""
+    m, n = x.core_shape
+    count = np.full(m if axis == -1 else n, n if axis == -1 else m)
+    for k in x.offsets:
+        start = max(0, -k if axis == -1 else k)
+        count[start : start + kernel.diagonal_length(x.core_shape, k)] -= 1
+    return count
+
+
+@validated.kernel(Banded)
+def check_banded(x):
+    """Raise unless there is a diagonal of the right length for each offset, and a background."""
+    check_static(type(x.meta) is tuple and len(x.meta) == 2, x)
+    shape = check_sizes(x.core_shape, 2)
+    offsets = check_offsets(x.offsets, shape)
+    # Without diagonals a scalar has the batch shape.
+    check_leaves(x, *([(kernel.diagonal_length(shape, k),) for k in offsets] or [()]), BACKGROUND)

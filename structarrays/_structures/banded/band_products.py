@@ -1,0 +1,124 @@
+"""Products of two matrices stored by diagonals (see `bands`), with derivatives that are loops.
+
+A product of two matrices with p and q diagonals is a sum of p q terms: one expression for each diagonal of the product, which XLA fuses.
+Derivatives of many terms are loops over the diagonals of one factor. XLA would otherwise compute a diagonal of the product again wherever a
+term of the derivative reads it, and the compiled program would grow with the cube of the number of diagonals.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._numerics.bands import diagonal_length, pad_axis, transpose
+from ..._numerics.flags import custom_jvp
+
+# The largest number of terms of a product, and of a product that is differentiated, that are no loop. Below, loops take more time; above,
+# the derivative takes more time without them, and both take seconds to compile.
+_UNROLLED_TERMS, _UNROLLED_DERIVATIVE = 512, 128
+
+
+def band_matmul(diagonals1, offsets1, shape1, diagonals2, offsets2, shape2):
+    """Product of two banded matrices; bandwidths add.
+
+    Returns
+    -------
+    diagonals, offsets
+        Of the product, whose shape is ``(shape1[0], shape2[1])``. Only diagonals to which some pair contributes.
+    """
+    (m, inner), n = shape1, shape2[1]
+    # Of the terms at offset k, rows `first` to `last` of the product: those in which all three entries exist.
+    rows = {}
+    for k1 in offsets1:
+        for k2 in offsets2:
+            first, last = max(0, -k1, -k1 - k2), min(m, inner - k1, n - k1 - k2)
+            if first < last:
+                rows.setdefault(k1 + k2, []).append((k1, k2, first, last))
+    offsets = tuple(sorted(rows))
+    if not offsets:
+        return (), ()
+    static = (tuple(offsets1), tuple(offsets2), (m, inner, n), tuple((k, tuple(rows[k])) for k in offsets))
+    count = sum(map(len, rows.values()))
+    product = _by_loop if count > _UNROLLED_TERMS else _unrolled
+    if count > _UNROLLED_DERIVATIVE:
+        product = functools.partial(_with_loops_for_derivatives, product)
+    return product(static, tuple(diagonals1), tuple(diagonals2)), offsets
+
+
+def _unrolled(static, diagonals1, diagonals2):
+    offsets1, offsets2, shape, rows = static
+    d1, d2 = dict(zip(offsets1, diagonals1, strict=True)), dict(zip(offsets2, diagonals2, strict=True))
+    products = []
+    for k, terms in rows:
+        start, length = max(0, -k), diagonal_length(shape[::2], k)
+        parts = []
+        for k1, k2, first, last in terms:
+            a = lax.slice_in_dim(d1[k1], first - max(0, -k1), last - max(0, -k1), axis=-1)
+            b = lax.slice_in_dim(d2[k2], first + k1 - max(0, -k2), last + k1 - max(0, -k2), axis=-1)
+            parts.append(pad_axis(a * b, first - start, start + length - last, -1))
+        products.append(functools.reduce(jnp.add, parts))
+    return tuple(products)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
+def _with_loops_for_derivatives(product, static, diagonals1, diagonals2):
+    return product(static, diagonals1, diagonals2)
+
+
+@_with_loops_for_derivatives.defjvp
+def _product_jvp(product, static, primals, tangents):
+    """Loops over the diagonals of the tangents: their transposes are loops in which no accumulator is copied. The product is a loop, too, since
+    XLA would compute an expression again wherever the derivative reads it.
+    """
+    (diagonals1, diagonals2), (change1, change2) = primals, tangents
+    offsets1, offsets2, (m, inner, n), rows = static
+    mirrored = tuple(
+        (-k, tuple((-k2, -k1, first + k, last + k) for k1, k2, first, last in terms)) for k, terms in rows[::-1]
+    )
+    (change2, below2), (diagonals1_, below1) = transpose(change2, offsets2), transpose(diagonals1, offsets1)
+    left = _by_loop(static, change1, diagonals2)
+    right = _by_loop((below2, below1, (n, inner, m), mirrored), change2, diagonals1_)
+    changes = tuple(a + b for a, b in zip(left, right[::-1], strict=True))
+    return _by_loop(static, diagonals1, diagonals2), changes
+
+
+def _by_loop(static, diagonals1, diagonals2):
+    """The product by a loop over the diagonals of the first factor. Each adds a multiple of all diagonals of the second one."""
+    offsets1, offsets2, (m, inner, n), rows = static
+    places = {k: place for place, (k, _) in enumerate(rows)}
+    # Terms that are not in the matrix go to a place of their own, which is left out at the end.
+    table = np.array([[places.get(k1 + k2, len(rows)) for k2 in offsets2] for k1 in offsets1], np.int32)
+    # Row i of the product takes entry i of `first` and entry i + k1 of `second`. Where one of them is padding, so is the other, or the
+    # result is outside of the matrix: no padding meets an entry.
+    rows_first = [
+        pad_axis(d, max(0, -k), m - max(0, -k) - d.shape[-1], -1) for d, k in zip(diagonals1, offsets1, strict=True)
+    ]
+    low, high = max(0, -min(offsets1)), max(0, max(offsets1) + m - inner)
+    rows_second = [
+        pad_axis(d, max(0, -k) + low, inner - max(0, -k) - d.shape[-1] + high, -1)
+        for d, k in zip(diagonals2, offsets2, strict=True)
+    ]
+    batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in (*rows_first, *rows_second)))
+    first, second = _stacked(rows_first, len(batch)), _stacked(rows_second, len(batch))
+
+    @jax.checkpoint  # else the second derivative would keep every shifted copy of the second factor
+    def step(total, term):
+        k1, row, diagonal = term
+        products = diagonal * lax.dynamic_slice_in_dim(second, k1 + low, m, -1)
+        return total.at[row].add(products), None
+
+    zero = jnp.zeros((len(rows) + 1, *batch, m), jnp.result_type(first, second))
+    total, _ = lax.scan(step, zero, (np.array(offsets1, np.int32), table, first))
+    results = []
+    for place, (k, _) in enumerate(rows):
+        start = max(0, -k)
+        results.append(total[place, ..., start : start + diagonal_length((m, n), k)])
+    return tuple(results)
+
+
+def _stacked(diagonals, ndim):
+    """Diagonals along a new first axis, with `ndim` batch dimensions after it."""
+    rows = jnp.stack(jnp.broadcast_arrays(*diagonals))
+    return lax.expand_dims(rows, range(1, ndim - rows.ndim + 3))

@@ -1,0 +1,162 @@
+"""Eigenvalues of banded Hermitian matrices, and singular values of banded ones, in linear memory.
+
+Their derivatives need the eigenvectors, and hence the dense form.
+"""
+
+import jax.numpy as jnp
+
+from ..._core.array.dense import Dense
+from ..._core.array.operands import SMALL, dense_if_small, densify, lets_dense
+from ..._core.dispatch.recording import remark
+from ..._functions.linalg import eigh, eigvalsh, matrix_norm, matrix_rank, svd, svdvals
+from ..._numerics import dense_spectra as spectra
+from ..._numerics.flags import custom_jvp
+from ..fallback.singular_values import is_of_singular_values, norm_and_rank, nuclear_norm, spectral_norm
+from ..toeplitz.array import Toeplitz, at_diagonals, is_narrow
+from . import band_eigenvalues as kernel
+from .array import Banded, at_offsets, bands
+from .bandwidths import fills_matrix
+from .products import has_structural_zeros
+
+# Up to so many rows the dense form is decomposed, which is as fast.
+_DENSE = 32
+_DENSE_SINGULAR, _DENSE_SINGULAR_PER_DIAGONAL = 256, 16
+
+
+def _is_linear(x, **static) -> bool:
+    """Whether there is a way without the dense form."""
+    return has_structural_zeros(x) and min(x.core_shape) > 0
+
+
+@eigvalsh.kernel(Banded, when=_is_linear)
+def _eigvalsh_banded(x):
+    w = max(map(abs, x.offsets), default=0)
+    if x.shape[-1] <= _DENSE or fills_matrix(x):
+        return eigvalsh.dispatch(dense_if_small(x, "linalg.eigvalsh"))
+    remark(f"LAPACK's routine for banded matrices; O(n**2 w) operations, O(n w) memory, w = {w}")
+    return Dense._make((_eigenvalues(x),))
+
+
+@custom_jvp
+def _eigenvalues(x):
+    return kernel.eigenvalues(kernel.hermitian_storage(x.diagonal, x.shape[-1], x.offsets))
+
+
+@_eigenvalues.defjvp
+def _eigenvalues_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    values, vectors = (part._dense() for part in eigh.dispatch(densify(x, "the derivative of linalg.eigvalsh")))
+    return spectra.simple(values, x.shape[-1]), _change(vectors, dx, vectors)
+
+
+@svdvals.kernel(Banded, when=_is_linear)
+def _svdvals_banded(x):
+    if not x.offsets:
+        return svdvals.dispatch(at_offsets(x, (0,)))
+    x = _upper_and_short(x)
+    if _is_quicker_densely(x):
+        return svdvals.dispatch(dense_if_small(x, "linalg.svdvals"))
+    remark(f"eigenvalues of a banded matrix by LAPACK; O(n**2 w) operations, O(n w) memory, w = {_width(x)}")
+    return Dense._make((_singular_values(x),))
+
+
+def _upper_and_short(x):
+    """A matrix of the same singular values: rows and columns beyond the diagonals are zero, and most diagonals stand above."""
+    m, n = x.core_shape
+    x = bands(x.diagonals, x.offsets, (min(m, n - min(0, *x.offsets)), min(n, m + max(0, *x.offsets))))
+    return x.mT if -x.offsets[0] > x.offsets[-1] else x
+
+
+def _width(x) -> int:
+    """The number of diagonals beside the main one of the matrix whose eigenvalues are the singular values."""
+    return max(abs(2 * k + 1) for k in x.offsets)
+
+
+def _is_quicker_densely(x) -> bool:
+    size = max(x.core_shape)
+    quicker = size <= max(_DENSE_SINGULAR, _DENSE_SINGULAR_PER_DIAGONAL * _width(x))
+    return (quicker and (size <= SMALL or lets_dense(x))) or fills_matrix(x)
+
+
+@custom_jvp
+def _singular_values(x):
+    values = kernel.eigenvalues(kernel.golub_kahan_storage(x.diagonals, x.offsets, x.core_shape))
+    # Those that are zero may come out below.
+    return jnp.maximum(jnp.flip(values, -1)[..., : min(x.core_shape)], 0)
+
+
+@_singular_values.defjvp
+def _singular_values_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    parts = svd.dispatch(densify(x, "the derivative of linalg.svdvals"), full_matrices=False)
+    u, values, vh = (part._dense() for part in parts)
+    return spectra.simple(values, max(x.core_shape)), _change(u, dx, vh.mT.conj())
+
+
+def _change(u, dx, v):
+    """The real diagonal ``(..., k)`` of ``u.mT.conj() @ dx @ v``: to first order what a change of the matrix makes of its values."""
+    total = jnp.zeros((*u.shape[:-2], u.shape[-1]), u.real.dtype)
+    for k, d in zip(dx.offsets, dx.diagonals, strict=True):
+        row, column = max(0, -k), max(0, k)
+        left, right = (a[..., start : start + d.shape[-1], :] for a, start in ((u, row), (v, column)))
+        total += jnp.sum((left.conj() * d[..., None] * right).real, axis=-2)
+    return total
+
+
+# ---- what follows from them ----------------------------------------------------------------------------------------
+
+
+def _nuclear_norm(x):
+    if not x.offsets:
+        return nuclear_norm(at_offsets(x, (0,)))
+    x = _upper_and_short(x)
+    if _is_quicker_densely(x):
+        return nuclear_norm(dense_if_small(x, "linalg.matrix_norm"))
+    return _sum_of_singular_values(x)
+
+
+def _spectral_norm(x):
+    if not x.offsets:
+        return spectral_norm(at_offsets(x, (0,)))
+    x = _upper_and_short(x)
+    if _is_quicker_densely(x):
+        return spectral_norm(dense_if_small(x, "linalg.matrix_norm"))
+    return jnp.max(_singular_values(x), axis=-1)
+
+
+@custom_jvp
+def _sum_of_singular_values(x):
+    return jnp.sum(_singular_values(x), axis=-1)
+
+
+@_sum_of_singular_values.defjvp
+def _sum_of_singular_values_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    factor = spectra.unitary_factor(densify(x, "the derivative of linalg.matrix_norm")._dense())
+    change = jnp.zeros(factor.shape[:-2], factor.real.dtype)
+    for k, d in zip(dx.offsets, dx.diagonals, strict=True):
+        change += jnp.sum((jnp.diagonal(factor, k, -2, -1).conj() * d).real, axis=-1)
+    return _sum_of_singular_values(x), change
+
+
+norm_and_rank(Banded, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is_linear)
+
+
+# ---- Toeplitz matrices of few diagonals ----------------------------------------------------------------------------
+
+
+def _by_banded_form(function):
+    @function.kernel(Toeplitz, when=lambda x, **static: is_narrow(x))
+    def _toeplitz_by_banded_form(x, **static):
+        remark("the banded form, of few diagonals")
+        return function.dispatch(at_diagonals(x, x.offsets), **static)
+
+
+for _function in (eigvalsh, svdvals, matrix_rank):
+    _by_banded_form(_function)
+del _function
+
+
+@matrix_norm.kernel(Toeplitz, when=lambda x, **static: is_narrow(x) and is_of_singular_values(x, **static))
+def _matrix_norm_toeplitz(x, *, keepdims, ord):
+    return matrix_norm.dispatch(at_diagonals(x, x.offsets), keepdims=keepdims, ord=ord)

@@ -1,0 +1,51 @@
+"""Static queries about `Banded` arrays: the bandwidth, and the cost of factors.
+
+A band may have few diagonals far apart, as for a grid or a periodic boundary. The factors fill the whole band.
+"""
+
+import math
+
+from ..._core.array.operands import allow_dense
+from ..._core.dispatch.contexts import densify_policy
+from .products import has_structural_zeros
+
+NARROW = 64
+"""The largest number of diagonals on either side of a band that never counts as filling a matrix: its programs compile quickly."""
+
+WORK = 2 * NARROW**2
+"""The number of multiplications for each row above which the sparse factors take less time than the factors of the band."""
+
+SPREAD = 8
+"""A sparse solver is used if at most one in `SPREAD` diagonals of the band is stored. Otherwise the sparse factors are as full as the band."""
+
+
+def is_triangular(x) -> bool:
+    """Whether one side of the main diagonal stores nothing: then an elimination causes no fill."""
+    return 0 in x._bandwidths()
+
+
+def is_spread(x) -> bool:
+    """Whether the factors of a band cost more than the factors of the sparse matrix with the same entries."""
+    below, above = x._bandwidths()
+    return min(below, above) > 0 and below * (below + above) > WORK and SPREAD * len(x.offsets) <= below + above
+
+
+def fills_matrix(x, *args, **static) -> bool:
+    """Whether the factors of a band have as many entries as the factors of the dense form."""
+    width = max(x._bandwidths())
+    return width > NARROW and 2 * width >= min(x.core_shape)
+
+
+_FILL = "The factors of a band fill the whole band, even if few of its diagonals are stored."
+
+
+def ask_for_factors(x, name: str, width: int) -> None:
+    """Ask the policy if factors with `width` diagonals take more memory than its limit, and far more than the stored entries."""
+    size = math.prod(x.shape[:-1]) * width
+    if size * x.dtype.itemsize > densify_policy.value.limit and width >= SPREAD * max(1, len(x.offsets)):
+        allow_dense(x, name, size, reason=_FILL)
+
+
+def is_banded(x, *args, **static) -> bool:
+    """Whether factorisations keep the band: there is no background, and the factors have fewer entries than the dense form."""
+    return has_structural_zeros(x) and not fills_matrix(x)

@@ -1,0 +1,205 @@
+"""`Diagonal` and the scaled `Identity`: banded arrays with one diagonal."""
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense, parameter
+from ..._core.array.validation import BACKGROUND, check_leaves, check_sizes, validated
+from ..._core.text import inline
+from ..._functions.linalg.checks import integer
+from ..._functions.linalg.norms import diagonal
+from ..fill.array import core_shape
+from .array import Banded, batch_of, matrix_shape
+
+
+class Diagonal(Banded):
+    """A diagonal matrix.
+
+    Parameters
+    ----------
+    diag : array_like
+        The entries on the diagonal, ``(..., k)``.
+    shape : tuple of int, optional
+        The core shape ``(m, n)`` of a rectangular matrix with ``min(m, n) == k``; by default ``(k, k)``.
+
+    Raises
+    ------
+    ValueError
+        If `diag` is a scalar, or its length is not that of the diagonal.
+
+    Notes
+    -----
+    Products, `solve`, `inv` and every elementwise function cost ``O(k)``. It is a `Banded` with one offset, 0.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> D = sa.Diagonal([1.0, 2.0])
+    >>> sa.linalg.inv(D @ D + D)
+    Diagonal([0.5       , 0.16666667], shape=(2, 2), dtype=float64)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, diag, *, shape=None):
+        diag = parameter(diag, "diag", cls.__name__)
+        if diag.ndim < 1:
+            raise ValueError("diag must have at least one dimension, got a scalar; Identity(n, scale) takes one")
+        k = diag.shape[-1]
+        shape = (k, k) if shape is None else matrix_shape(shape, "shape")
+        if min(shape) != k:
+            raise ValueError(f"diag of a matrix of shape {shape} has length {min(shape)}, got {k}")
+        return cls._make((diag, None), shape)
+
+    @property
+    def diag(self):
+        """The entries on the main diagonal, ``(..., k)``."""
+        return self._value[0][0]
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The one offset, 0."""
+        return (0,)
+
+    @property
+    def core_shape(self) -> tuple[int, int]:
+        """The shape ``(m, n)`` of the matrix."""
+        return self.meta
+
+    @property
+    def diagonals(self) -> tuple:
+        """The one diagonal."""
+        return (self.diag,)
+
+    @property
+    def entries(self) -> tuple:
+        """The one parameter that holds entries."""
+        return self._value[0][:-1]
+
+    pieces = 1  # the one diagonal is as long as the matrix
+
+    def _padded_for(self, pieces):
+        return self
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return batch_of(leaves[0].shape, 1) + meta
+
+    def _describe(self):
+        text, complete = inline(self.diag)
+        return [text, f"shape={self.shape}"], complete
+
+    def _rebuild(self, entries, background):
+        return Diagonal._make((*entries, background), self.meta)
+
+
+class Identity(Diagonal):
+    """A scaled identity matrix.
+
+    Parameters
+    ----------
+    n : int or tuple of int
+        The size, or the core shape ``(m, n)`` of a rectangular one.
+    scale : array_like
+        The value on the diagonal, ``(...)``; its shape is the batch shape.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> 2.0 * sa.Identity(3) @ sa.asarray([1.0, 2.0, 3.0])
+    Dense([2., 4., 6.], dtype=float64)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, n, scale=1.0):
+        shape = core_shape(n, "n")
+        shape = shape * 2 if len(shape) == 1 else matrix_shape(shape, "n")
+        return cls._make((parameter(scale, "scale", cls.__name__), None), shape)
+
+    @property
+    def scale(self):
+        """The value on the diagonal, of batch shape."""
+        return self._value[0][0]
+
+    @property
+    def diag(self):
+        """The entries on the main diagonal, ``(..., k)``."""
+        return jnp.broadcast_to(self.scale[..., None], (*self.scale.shape, min(self.meta)))
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return leaves[0].shape + meta
+
+    def _describe(self):
+        return [f"scale={inline(self.scale)[0]}", f"shape={self.shape}"], True
+
+    def _rebuild(self, entries, background):
+        return Identity._make((*entries, background), self.meta)
+
+    def _specs(self, spec, divides):
+        return Array._specs(self, spec, divides)
+
+    def _free(self):
+        return Diagonal._make((self.diag, self.background), self.meta)
+
+    def _positions(self):
+        zero = jnp.zeros((), int)
+        return ((zero, zero),)
+
+    def _gather(self, data):
+        return (data[..., 0, 0] if data.ndim >= 2 else data.reshape(()),)
+
+
+def diag(v, k: int = 0):
+    """The matrix with a vector on a diagonal, or a diagonal of a matrix: `numpy.diag`, which code for the Array API is found to call.
+
+    Parameters
+    ----------
+    v : array_like, (n,) or (m, n)
+        A vector or a matrix. (`Diagonal` and `Banded` take batches of vectors, `linalg.diagonal` batches of matrices.)
+    k : int
+        Which diagonal: 0 the main one, positive above, negative below.
+
+    Returns
+    -------
+    Diagonal, Banded or Dense
+        Of a vector the square matrix with ``n + abs(k)`` rows, with the one offset `k`; of a matrix the vector ``(p,)``.
+
+    Raises
+    ------
+    ValueError
+        If `v` has neither one nor two dimensions.
+    TypeError
+        If `k` is no integer.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.diag([1.0, 2.0])
+    Diagonal([1., 2.], shape=(2, 2), dtype=float64)
+    >>> sa.diag(sa.tridiagonal([1.0], [2.0, 3.0], [4.0]), 1)
+    Dense([4.], dtype=float64)
+    """
+    k = integer("diag", k, "k")
+    if not isinstance(v, Array):
+        v = Dense._make((parameter(v, "v", "diag"),))
+    if v.ndim == 2:
+        return diagonal(v, offset=k)
+    if v.ndim != 1:
+        raise ValueError(f"diag: v must have one dimension or two, got shape {v.shape}")
+    n = v.shape[0] + abs(k)
+    return Diagonal(v) if k == 0 else Banded([v], (k,), (n, n))
+
+
+@validated.kernel(Diagonal)
+def check_diagonal(x):
+    """Raise unless the parameters are the diagonal and the background."""
+    check_leaves(x, (min(check_sizes(x.meta, 2)),), BACKGROUND)
+
+
+@validated.kernel(Identity)
+def check_identity(x):
+    """Raise unless the parameters are the scale and the background."""
+    check_sizes(x.meta, 2)
+    check_leaves(x, (), BACKGROUND)

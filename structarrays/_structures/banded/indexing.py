@@ -1,0 +1,121 @@
+"""Indexing of banded arrays: elements, rows and columns in time of their length, slices that keep the band, writes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array import keys as indexing
+from ..._core.dispatch import explicit
+from ..._functions.indexing import index, write_entries
+from ..._numerics import bands as kernel
+from ..fallback.via_sparse import pays, selected_axis
+from ..sparse.array import Sparse, _index_dtype
+from .array import Banded, bands
+
+_write_box = explicit.jit(indexing.write_box, static_argnums=0)
+_write_box_donated = explicit.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
+
+
+def _equal_steps(x, *, operands, key) -> bool:
+    """Whether a key is two slices with one positive step."""
+    return tuple(k[0] for k in key) == ("slice", "slice") and key[0][3] == key[1][3] > 0
+
+
+@index.kernel(Banded, when=_equal_steps)
+def _index_banded(x, *, operands, key):
+    """Rows ``a + s i`` and columns ``b + s j``: the diagonal k becomes the one with offset ``(k + a - b) / s``."""
+    (_, a, m, step), (_, b, n, _) = key
+    diagonals, offsets = [], []
+    for k, d in zip(x.offsets, x.diagonals, strict=True):
+        offset, remainder = divmod(k + a - b, step)
+        length = kernel.diagonal_length((m, n), offset)
+        if remainder or not length:
+            continue
+        first = a + step * max(0, -offset) - max(0, -k)  # the row of the first entry, as a place on the old diagonal
+        diagonals.append(d[..., first : first + step * (length - 1) + 1 : step])
+        offsets.append(offset)
+    if _scale_survives(x, a, b, m, n, step):
+        return type(x)._make((x.scale, x.background), (m, n))
+    return bands(diagonals, offsets, (m, n), x.background, dtype=x.dtype, batch=x.batch_shape)
+
+
+def _selects_rows(x, operands, *, key) -> bool:
+    """Whether a key takes rows at an index array, and all columns."""
+    rows = not x.batch_shape and selected_axis(x, operands, key) == 0 and np.ndim(operands[0]) == 1
+    return rows and key[1] == ("slice", 0, x.shape[1], 1) and pays(x)
+
+
+@index.eager_kernel(Banded, tuple, when=_selects_rows)
+def _index_banded_eagerly(x, operands, *, key):
+    """Rows in any order: from each diagonal the entries that stand in them, at ``column = row + k``."""
+    (m, n), places, x = x.core_shape, np.asarray(operands[0]), x._free()
+    increasing = bool(np.all(places[1:] >= places[:-1])) and not np.any(places[:1] < 0)
+    if not increasing:
+        places = np.where(places < 0, places + m, places)
+    shape = (len(places), n)
+    dtype = _index_dtype(shape)
+    numbers = np.arange(len(places), dtype=dtype)
+    parts = [(np.zeros(0, x.dtype), np.zeros(0, dtype), np.zeros(0, dtype))]
+    for k, d in zip(x.offsets, x.diagonals, strict=True):
+        above = max(0, -k)
+        if increasing:  # as those of a mask are
+            rows = slice(*np.searchsorted(places, (above, above + d.shape[-1])))
+        else:
+            rows = np.flatnonzero((places >= above) & (places < above + d.shape[-1]))
+        on_diagonal = places[rows] - above
+        parts.append((np.asarray(d)[on_diagonal], numbers[rows], (on_diagonal + max(0, k)).astype(dtype)))
+    leaves = [np.concatenate(part) for part in zip(*parts, strict=True)]
+    order = np.argsort(leaves[1], kind="stable")  # within a row the diagonals are sorted already
+    leaves = [leaf[order] for leaf in leaves]
+    return Sparse._make((*map(jnp.asarray, leaves), x.background), (shape, (0, 1), False))
+
+
+def _scale_survives(x, a, b, m, n, step) -> bool:
+    """Whether a principal part of a scaled identity is asked for, which is one."""
+    return hasattr(x, "scale") and a == b and m == n
+
+
+@write_entries.kernel(Banded)
+def _write_entries_banded(x, items, value, owned):
+    """Single entries: on the pattern they replace stored ones, elsewhere their diagonals are added to the pattern."""
+    batch, (rows, columns) = items[:-2], items[-2:]
+    if rows.kind == "slice" or columns.kind == "slice" or not indexing.is_basic(batch):
+        return None
+    single = rows.kind == columns.kind == "int"
+    i = np.asarray(rows.start) if rows.kind == "int" else rows.array
+    j = np.asarray(columns.start) if columns.kind == "int" else columns.array
+    if (
+        isinstance(i, jax.core.Tracer)
+        or isinstance(j, jax.core.Tracer)
+        or max(i.ndim, j.ndim) > 1
+        or x.background is not None
+    ):
+        return None
+    if not single and any(item.kind != "slice" or item.step != 1 for item in batch):
+        return None
+    m, n = x.core_shape
+    i, j = np.broadcast_arrays(np.where(i < 0, i + m, i), np.where(j < 0, j + n, j))
+    needed = {int(k) for k in np.unique(j - i)}
+    offsets = tuple(sorted(needed | set(x.offsets)))
+    stored = sum(kernel.diagonal_length((m, n), k) for k in offsets)
+    if offsets != x.offsets and stored > max(3 * m * n // 4, m + n):
+        return None  # so many diagonals are dearer than the dense form
+    if offsets != x.offsets or x._free() is not x:
+        x, owned = bands([x.diagonal(k) for k in offsets], offsets, (m, n), dtype=x.dtype, batch=x.batch_shape), False
+    value = value.to_jax()
+    diagonals = list(x.diagonals)
+    for k in needed:
+        at = offsets.index(k)
+        place = np.minimum(i, j)
+        if single:
+            static, starts = indexing.box([*batch, indexing.Item("int", int(place))])
+            diagonals[at] = (_write_box_donated if owned else _write_box)(static, diagonals[at], starts, value)
+        else:
+            chosen = np.flatnonzero(j - i == k)
+            part = value if value.ndim == 0 or value.shape[-1] == 1 else value[..., chosen]
+            key = (*indexing.as_key(batch), place[chosen])
+            diagonals[at] = diagonals[at].at[key].set(part)
+    if not owned:
+        # From here on the handle owns all of its parameters, so none may be another array's.
+        diagonals = [d if offsets[a] in needed else jnp.copy(d) for a, d in enumerate(diagonals)]
+    return x._rebuild(diagonals, None)

@@ -1,0 +1,203 @@
+"""Products, transposes and parts of banded matrices; those of `Diagonal` and `Identity` are the same, or narrower."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify
+from ..._core.families.join import is_zero_outside
+from ..._functions.elementwise import multiply
+from ..._functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
+from ..._numerics import bands as kernel
+from ..._numerics.toeplitz_entries import windows
+from .array import Banded, at_offsets, bands
+from .band_products import band_matmul
+from .diagonal import Diagonal, Identity
+
+
+def has_structural_zeros(x, *args, **static) -> bool:
+    """Whether the first argument's unstored entries are zeros: the condition under which most kernels serve."""
+    return x.background is None
+
+
+# ---- matrix products ----------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Banded, Dense)
+def _matmul_banded_dense(x1, x2):
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.shape[:-2])
+    if x1.background is not None:
+        x1 = _contiguous(x1)
+    if x2.ndim == 1:
+        product = kernel.matvec(x1.diagonals, x1.offsets, x1.core_shape, x2.data, x1.pieces > 1)
+    else:
+        product = kernel.matmul_dense(x1.diagonals, x1.offsets, x1.core_shape, x2.data, x1.pieces > 1)
+    if x1.background is not None:
+        axis = -min(x2.ndim, 2)
+        product = product + _background_product(x1, x2.data, axis)
+    shape = (*batch, x1.shape[-2], *x2.shape[-1:]) if x2.ndim > 1 else (*batch, x1.shape[-2])
+    return Dense._make((jnp.broadcast_to(product, shape),))
+
+
+@matmul.kernel(Dense, Banded)
+def _matmul_dense_banded(x1, x2):
+    batch = jnp.broadcast_shapes(x1.shape[:-2], x2.batch_shape)
+    if x2.background is not None:
+        x2 = _contiguous(x2)
+    if x1.ndim == 1:
+        product = kernel.vecmat(x1.data, x2.diagonals, x2.offsets, x2.core_shape, x2.pieces > 1)
+    else:
+        product = kernel.dense_matmul(x1.data, x2.diagonals, x2.offsets, x2.core_shape, x2.pieces > 1)
+    if x2.background is not None:
+        transposed = matrix_transpose.dispatch(x2)
+        if x1.ndim > 1:  # the rows of x1 are one more batch dimension
+            transposed = transposed._map_leaves(lambda leaf: jnp.expand_dims(leaf, len(x2.batch_shape)))
+        product = product + _background_product(transposed, x1.data, -1)
+    return Dense._make((jnp.broadcast_to(product, (*batch, *x1.shape[-2:-1], x2.shape[-1])),))
+
+
+_SHORT_GAP = 32
+"""The largest difference of two neighbouring offsets at which the diagonals between them are filled in."""
+
+
+def _contiguous(x):
+    """The array in which the background fills short gaps between stored diagonals."""
+    filled = [
+        k for low, high in itertools.pairwise(x.offsets) if high - low <= _SHORT_GAP for k in range(low + 1, high)
+    ]
+    return at_offsets(x, tuple(sorted({*x.offsets, *filled})))
+
+
+def _background_product(x, data, axis):
+    """The contribution of the background to ``x @ data``: entries left and right of the band, and in its gaps.
+
+    Written as the rank-one term ``b * sum(data)`` minus what the band has of it, the result would lose digits, and its
+    Subtracting sums would spread NaN and infinities. So the contributions are running sums from either side, and sums over windows.
+    """
+    m, n = x.core_shape
+    background = x.background.reshape(x.background.shape + (1,) * -axis)
+    terms = background * data
+    if not x.offsets:
+        total = jnp.sum(terms, axis=axis, keepdims=True, dtype=terms.dtype)
+        return jnp.broadcast_to(total, _resized(total.shape, axis, m))
+    # Row i stores the columns i + first, ..., i + last.
+    first, last = x.offsets[0], x.offsets[-1]
+    zero = jnp.zeros(_resized(terms.shape, axis, 1), terms.dtype)
+    before = jnp.concatenate([zero, jnp.cumsum(terms, axis, terms.dtype)], axis)
+    after = jnp.flip(jnp.concatenate([zero, jnp.cumsum(jnp.flip(terms, axis), axis, terms.dtype)], axis), axis)
+    product = _window(before, first, m, axis) + _window(after, last + 1, m, axis)
+    for low, high in itertools.pairwise(x.offsets):
+        if high - low > 1:
+            product = product + _gap(terms, low + 1, high, m, axis)
+    return product
+
+
+def _gap(terms, first, end, count, axis):
+    """The sum of the terms ``i + first, …, i + end - 1`` for each row i; terms outside of the array count as zero."""
+    size = terms.shape[axis]
+    start, stop = first, first + count - 1 + end - first  # the range of the terms of all rows
+    inside = jax.lax.slice_in_dim(terms, min(max(start, 0), size), min(max(stop, 0), size), axis=axis)
+    before = max(0, min(stop, 0) - start)
+    padded = kernel.pad_axis(inside, before, stop - start - before - inside.shape[axis], axis)
+    (sums,) = windows((jnp.moveaxis(padded, axis, -1),), end - first, lambda a, b, *_: (a[0] + b[0],))
+    return jnp.moveaxis(sums, -1, axis)
+
+
+def _window(sums, start, count, axis):
+    """Entries ``start, start + 1, …``; those outside of the array are its first and last."""
+    size = sums.shape[axis]
+    low, high = min(max(-start, 0), count), min(max(start + count - size, 0), count)
+    # Slices, and no gathers: XLA computes derivatives of gathers from arrays on a mesh wrongly if it does not divide the length.
+    middle = jax.lax.slice_in_dim(sums, start + low, max(start + low, start + count - high), axis=axis)
+    ends = [jax.lax.slice_in_dim(sums, at, at + 1, axis=axis) for at in (0, size - 1)]
+    first, last = (jnp.broadcast_to(e, _resized(e.shape, axis, k)) for e, k in zip(ends, (low, high)))
+    return jnp.concatenate([first, middle, last], axis)
+
+
+def _resized(shape, axis, size):
+    shape = list(shape)
+    shape[axis] = size
+    return tuple(shape)
+
+
+@matmul.kernel(Banded, Banded)
+def _matmul_banded_banded(x1, x2):
+    if x1.background is not None or x2.background is not None:
+        return matmul.dispatch(*(x if x.background is None else densify(x, "matmul") for x in (x1, x2)))
+    diagonals, offsets = band_matmul(x1.diagonals, x1.offsets, x1.core_shape, x2.diagonals, x2.offsets, x2.core_shape)
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    return bands(diagonals, offsets, (x1.shape[-2], x2.shape[-1]), dtype=x1.dtype, batch=batch)
+
+
+def _scales(x) -> bool:
+    return x.background is None and x.shape[-1] == x.shape[-2]
+
+
+@matmul.kernel(Identity, Array, when=lambda x1, x2: _scales(x1))
+def _matmul_identity(x1, x2):
+    return scaled(x2, x1.scale, vector=x2.ndim == 1)
+
+
+@matmul.kernel(Array, Identity, when=lambda x1, x2: _scales(x2))
+def _matmul_array_identity(x1, x2):
+    return scaled(x1, x2.scale, vector=x1.ndim == 1)
+
+
+def _scales_pattern(diagonal, x) -> bool:
+    return _scales(diagonal) and is_zero_outside(x) and x.core_ndim == 2
+
+
+@matmul.kernel(Diagonal, Array, when=lambda x1, x2: _scales_pattern(x1, x2))
+def _matmul_diagonal(x1, x2):
+    """The rows are scaled, which keeps every pattern."""
+    return multiply(Dense._make((x1.diag[..., :, None],)), x2)
+
+
+@matmul.kernel(Array, Diagonal, when=lambda x1, x2: _scales_pattern(x2, x1))
+def _matmul_array_diagonal(x1, x2):
+    return multiply(x1, Dense._make((x2.diag[..., None, :],)))
+
+
+def _are_identities(x1, x2) -> bool:
+    """Rectangular ones have an identity for a product, unless the dimension between them is the smallest."""
+    plain = x1.background is None and x2.background is None
+    return plain and x1.shape[-1] >= min(x1.shape[-2], x2.shape[-1])
+
+
+@matmul.kernel(Identity, Identity, when=_are_identities)
+def _matmul_identity_identity(x1, x2):
+    return Identity._make((x1.scale * x2.scale, None), (x1.shape[-2], x2.shape[-1]))
+
+
+def scaled(x, scale, *, vector=False):
+    """The product with a number for each matrix; it keeps every structure."""
+    scale = scale.reshape(scale.shape + (1,) * (1 if vector else 2))
+    return multiply(x, Dense._make((scale,)))
+
+
+# ---- the transpose, the diagonal, powers --------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Banded)
+def _matrix_transpose_banded(x):
+    diagonals, offsets = kernel.transpose(x.diagonals, x.offsets)
+    entries = diagonals if offsets else x.entries
+    return Banded._make((*entries, x.background), (offsets, x.core_shape[::-1]))
+
+
+@matrix_transpose.kernel(Diagonal)
+def _matrix_transpose_diagonal(x):
+    return type(x)._make((*x.entries, x.background), x.core_shape[::-1])
+
+
+@diagonal.kernel(Banded)
+def _diagonal_banded(x, *, offset):
+    return Dense._make((x.diagonal(offset),))
+
+
+@matrix_power.kernel(Diagonal, when=lambda x, *, n: n > 0 and has_structural_zeros(x))
+def _matrix_power_diagonal(x, *, n):
+    return x._rebuild(tuple(e**n for e in x.entries), None)

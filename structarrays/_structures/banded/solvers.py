@@ -1,0 +1,175 @@
+"""Linear systems, inverses, determinants and Cholesky factors of banded, diagonal and scaled identity matrices.
+
+An array with a background has no kernel here (`has_structural_zeros`): it is expanded.
+"""
+
+import functools
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import SMALL, allow_dense, dense_if_small, densify, to_dense
+from ..._core.dispatch.recording import remark
+from ..._functions.elementwise import divide
+from ..._functions.linalg import cholesky, det, eig, eigh, inv, pinv, selected_inverse, slogdet, solve, svd
+from ..._functions.linalg.checks import real_dtype
+from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
+from ..._numerics import banded_elimination as kernel
+from ..._numerics import determinants
+from ..._numerics.undefined import nan_unless
+from .array import Banded, at_offsets, bands
+from .bandwidths import ask_for_factors, fills_matrix, is_banded, is_triangular
+from .diagonal import Diagonal, Identity
+from .products import has_structural_zeros
+
+
+def _parts(x):
+    """Diagonals, offsets and size, as the kernels take them; a matrix without diagonals gets one of zeros."""
+    if not x.offsets:
+        x = at_offsets(x, (0,))
+    return x.diagonals, x.offsets, x.shape[-1]
+
+
+# ---- systems ------------------------------------------------------------------------------------------------------
+
+
+@solve.kernel(Banded, Array, when=has_structural_zeros)
+def _solve_banded(x1, x2):
+    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    vector = data.ndim == 1
+    b = data[:, None] if vector else data
+    definite = POSITIVE_DEFINITE in x1.assumptions
+    if not is_triangular(x1):
+        below, above = x1._bandwidths()
+        ask_for_factors(x1, "linalg.solve", 1 + (below if definite else 2 * below + above))
+    remark(kernel.explanation(_parts(x1)[1], definite))
+    solution, ok = kernel.solve(*_parts(x1), b, definite)
+    return Dense._make((solution[..., 0] if vector else solution,)), ok
+
+
+@solve.kernel(Diagonal, Array, when=has_structural_zeros)
+def _solve_diagonal(x1, x2):
+    """A scaling of the rows, which keeps the structure of the right-hand side."""
+    remark("a division of each row; O(n) for each column, and the structure of x2 stays")
+    divisor, ok = _regular(x1.diag, axis=-1, positive=POSITIVE_DEFINITE in x1.assumptions)
+    return _quotient(x2, divisor), ok
+
+
+@solve.kernel(Identity, Array, when=has_structural_zeros)
+def _solve_identity(x1, x2):
+    remark("a division by one number; the structure of x2 stays")
+    divisor, ok = _regular(x1.scale, axis=(), positive=POSITIVE_DEFINITE in x1.assumptions)
+    return _quotient(x2, divisor[..., None]), ok
+
+
+def _quotient(x, divisor):
+    return divide(x, Dense._make((divisor if x.ndim == 1 else divisor[..., None],)))
+
+
+def _regular(pivots, *, axis, positive=False):
+    """The pivots, all NaN where a matrix has one that is zero (or not positive), and whether no matrix has."""
+    bad = jnp.any(pivots.real <= 0 if positive else pivots == 0, axis=axis, keepdims=True)
+    return nan_unless(~bad, pivots), ~jnp.any(bad)
+
+
+@inv.kernel(Banded, when=has_structural_zeros)
+def _inv_banded(x):
+    if x.shape[-1] > SMALL:
+        allow_dense(x, "linalg.inv", x.size)
+    identity = jnp.eye(x.shape[-1], dtype=x.dtype)
+    if fills_matrix(x):
+        return inv.dispatch(to_dense(x))
+    data, ok = kernel.solve(*_parts(x), identity, POSITIVE_DEFINITE in x.assumptions)
+    return Dense._make((jnp.broadcast_to(data, x.shape),)), ok
+
+
+@inv.kernel(Diagonal, when=has_structural_zeros)
+def _inv_diagonal(x):
+    (entries,) = x.entries
+    axis = () if type(x) is Identity else -1
+    divisor, ok = _regular(entries, axis=axis, positive=POSITIVE_DEFINITE in x.assumptions)
+    return x._rebuild((1 / divisor,), None), ok
+
+
+@selected_inverse.kernel(Banded, when=has_structural_zeros)
+def _selected_inverse_banded(x):
+    diagonals, ok = kernel.selected_inverse(*_parts(x))
+    if POSITIVE_DEFINITE in x.assumptions:
+        ok = ok & kernel.cholesky(*_parts(x))[-1]
+    return bands(diagonals, x.offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
+
+
+@selected_inverse.kernel(Diagonal, when=has_structural_zeros)
+def _selected_inverse_diagonal(x):
+    return inv.dispatch(x)
+
+
+# ---- Cholesky factors ---------------------------------------------------------------------------------------------
+
+
+@cholesky.kernel(Banded, when=is_banded)
+def _cholesky_banded(x, *, upper):
+    ask_for_factors(x, "linalg.cholesky", 1 + max(x._bandwidths()))
+    diagonals, offsets, ok = kernel.cholesky(*_parts(x), upper)
+    return bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
+
+
+@cholesky.kernel(Diagonal, when=has_structural_zeros)
+def _cholesky_diagonal(x, *, upper):
+    (entries,) = x.entries
+    pivots, ok = _regular(entries.real, axis=() if type(x) is Identity else -1, positive=True)
+    return x._rebuild((jnp.sqrt(pivots).astype(x.dtype),), None), ok
+
+
+# ---- determinants -------------------------------------------------------------------------------------------------
+
+
+@slogdet.kernel(Banded, when=has_structural_zeros)
+def _slogdet_banded(x):
+    below, above = x._bandwidths()
+    ask_for_factors(x, "linalg.slogdet", 1 + 2 * below + above)
+    sign, logabsdet = kernel.slogdet(*_parts(x))
+    return Dense._make((sign,)), Dense._make((logabsdet,))
+
+
+@slogdet.kernel(Diagonal, when=has_structural_zeros)
+def _slogdet_diagonal(x):
+    return tuple(Dense._make((part,)) for part in determinants.sign_and_logarithm(x.diag, -1))
+
+
+@slogdet.kernel(Identity, when=has_structural_zeros)
+def _slogdet_identity(x):
+    n = x.shape[-1]
+    logabsdet = jnp.zeros(x.batch_shape, real_dtype(x.dtype)) if n == 0 else n * jnp.log(jnp.abs(x.scale))
+    return Dense._make((determinants.phase(x.scale) ** n,)), Dense._make((logabsdet,))
+
+
+det.kernel(Banded, when=has_structural_zeros)(det_by_slogdet)
+
+
+@det.kernel(Diagonal, when=has_structural_zeros)
+def _det_diagonal(x):
+    logarithms = functools.partial(determinants.sign_and_logarithm, axes=-1)
+    return Dense._make((determinants.of_parts(functools.partial(jnp.prod, axis=-1), logarithms, x.diag),))
+
+
+@det.kernel(Identity, when=has_structural_zeros)
+def _det_identity(x):
+    return Dense._make((x.scale ** x.shape[-1],))
+
+
+# ---- decompositions whose parts are full matrices -----------------------------------------------------------------
+
+
+def _by_dense_form(function):
+    """Register a kernel that computes with the dense form. The results are as large, so small matrices do not count as densified."""
+
+    @function.kernel(Banded, when=has_structural_zeros)
+    def by_dense_form_of_band(x, **static):
+        return function.dispatch(dense_if_small(x, function.name), **static)
+
+
+for _function in (eig, eigh, pinv, svd):
+    _by_dense_form(_function)
+del _function

@@ -1,0 +1,110 @@
+"""Solvers for banded matrices with diagonals far apart, such as grids and periodic boundaries.
+
+An elimination fills the whole band. If the factors of the sparse matrix cost less, the sparse form solves the linear system. Sparse solvers do
+not serve small matrices and some data types. For these the dense form follows, under the policy of `densify`, if the bandwidth is at least
+half of the size. The static offsets decide.
+"""
+
+from ..._core.array.base import Array
+from ..._core.array.operands import dense_if_small
+from ..._core.dispatch.recording import remark
+from ..._functions.linalg import det, diagonal, inv, selected_inverse, slogdet, solve
+from ..sparse.solvers import is_worth_solving
+from ..sparse.sparse_joins import to_sparse
+from .array import Banded, at_offsets, bands
+from .bandwidths import fills_matrix, is_spread, is_triangular
+from .diagonal import Diagonal
+from .products import has_structural_zeros
+
+
+def _fills(x, *args) -> bool:
+    return has_structural_zeros(x) and fills_matrix(x) and not is_triangular(x)
+
+
+def _is_sparse(x, *args) -> bool:
+    """Whether the sparse form solves linear systems with this band."""
+    entries = sum(d.shape[-1] for d in x.diagonals)
+    return has_structural_zeros(x) and is_spread(x) and is_worth_solving(x.shape[-1], entries, x.dtype)
+
+
+def _sparse(x):
+    remark(
+        f"the sparse form: {len(x.offsets)} diagonals in a band of width {sum(x._bandwidths()) + 1}, which an elimination would fill"
+    )
+    return to_sparse(x)._assuming(x.assumptions)
+
+
+def _dense(x, function):
+    remark("the dense form: the factors of such a wide band have as many entries")
+    return dense_if_small(x, function.name)
+
+
+_FOR_NARROW_BANDS = ("solve_banded", "slogdet_banded", "det_by_slogdet")
+
+# In this file the last kernel for equal classes takes precedence: the sparse form comes before the dense form.
+
+
+def _by_dense_form(function):
+    others = (Array,) if function is solve else ()
+
+    @function.kernel(Banded, *others, when=_fills, before=_FOR_NARROW_BANDS)
+    def by_dense_form_of_band(x, *rest):
+        return function.dispatch(_dense(x, function), *rest)
+
+
+def _by_sparse_form(function):
+    others = (Array,) if function is solve else ()
+
+    @function.kernel(Banded, *others, when=_is_sparse, before=_FOR_NARROW_BANDS)
+    def by_sparse_form_of_band(x, *rest):
+        return function.dispatch(_sparse(x), *rest)
+
+
+for _function in (solve, slogdet, det):
+    _by_dense_form(_function)
+for _function in (solve, slogdet, det):
+    _by_sparse_form(_function)
+del _function
+
+
+@selected_inverse.kernel(
+    Banded, when=lambda x: has_structural_zeros(x) and fills_matrix(x), before="selected_inverse_banded"
+)
+def selected_inverse_by_dense_form(x):
+    """The stored diagonals of the dense inverse."""
+    elements, ok = inv.dispatch(_dense(x, selected_inverse))
+    return _diagonals(elements, x), ok
+
+
+@selected_inverse.kernel(Banded, when=_is_sparse, before="selected_inverse_banded")
+def selected_inverse_by_sparse_form(x):
+    """The selected inverse of the sparse form, at the stored diagonals and at their transposes."""
+    offsets = tuple(sorted({s * k for k in x.offsets for s in (1, -1)}))
+    elements, ok = selected_inverse.dispatch(_sparse(at_offsets(x, offsets)._assuming(x.assumptions)))
+    return _diagonals(elements, x), ok
+
+
+def _diagonals(elements, x):
+    """The elements of a matrix on the diagonals that `x` stores."""
+    found = [diagonal.dispatch(elements, offset=k).data for k in x.offsets]
+    return bands(found, x.offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape)
+
+
+def _is_wide_triangle(x) -> bool:
+    return has_structural_zeros(x) and fills_matrix(x) and is_triangular(x)
+
+
+@slogdet.kernel(Banded, when=_is_wide_triangle, before="slogdet_banded")
+def slogdet_of_wide_triangle(x):
+    """Sign and logarithm from the main diagonal: derivatives by the other entries are zero."""
+    return slogdet.dispatch(_diagonal(x))
+
+
+@det.kernel(Banded, when=_is_wide_triangle, before="det_by_slogdet")
+def det_of_wide_triangle(x):
+    """The product of the main diagonal."""
+    return det.dispatch(_diagonal(x))
+
+
+def _diagonal(x) -> Diagonal:
+    return Diagonal._make((x.diagonal(0), None), x.core_shape)

@@ -1,0 +1,199 @@
+"""`Blocks`: what `BlockDiagonal` and `BlockBanded` have in common, the storage by runs of equal blocks."""
+
+import itertools
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array.base import Array
+from ..._core.families import pattern
+from ..._core.families.entries import elements
+from ..banded.array import batch_of
+from . import numerics as kernel
+
+
+class Run(NamedTuple):
+    """Where a run of equal blocks stands: `count` blocks of height × width, each below and to the right of the one before,
+    the first with its upper left corner at (row, column).
+    """
+
+    row: int
+    column: int
+    count: int
+    height: int
+    width: int
+
+    @property
+    def rows(self) -> slice:
+        """The rows of the matrix that it meets."""
+        return slice(self.row, self.row + self.count * self.height)
+
+    @property
+    def columns(self) -> slice:
+        """The columns of the matrix that it meets."""
+        return slice(self.column, self.column + self.count * self.width)
+
+    @property
+    def size(self) -> int:
+        """The number of its entries."""
+        return self.count * self.height * self.width
+
+    @property
+    def distances(self) -> tuple[int, int]:
+        """The lowest and the highest ``j - i`` of its entries (i, j), if it has any."""
+        # Along a run the corners of the blocks move away from the diagonal, or towards it: the ends say it all.
+        corners = [self.column - self.row + t * (self.width - self.height) for t in (0, self.count - 1)]
+        return min(corners) - self.height + 1, max(corners) + self.width - 1
+
+    def positions(self):
+        """The rows ``(count, height, 1)`` and columns ``(count, 1, width)`` of its entries, as expressions."""
+        t = jnp.arange(self.count)[:, None, None]
+        i = self.row + t * self.height + jnp.arange(self.height)[:, None]
+        j = self.column + t * self.width + jnp.arange(self.width)
+        return i, j
+
+    def meets(self, rows, columns) -> np.ndarray:
+        """Which of the rectangles of intervals of rows and of columns have some of its entries, if it has any."""
+        first_row, last_row = _blocks_met(rows, self.row, self.height, self.count)
+        first_column, last_column = _blocks_met(columns, self.column, self.width, self.count)
+        return np.maximum(first_row[:, None], first_column) <= np.minimum(last_row[:, None], last_column)
+
+
+def _blocks_met(intervals, start, size, count):
+    """The numbers of the first and the last of some pieces of a line that each interval meets."""
+    first, last = (intervals[:, 0] - start) // size, (intervals[:, 1] - 1 - start) // size
+    return np.maximum(first, 0), np.minimum(last, count - 1)
+
+
+class Blocks(Array):
+    """A matrix that stores runs of equal blocks: a parameter ``(..., k, h, w)`` for each run, and behind them the background.
+
+    A subclass says in `runs` where each stands, from its static part.
+    """
+
+    __slots__ = ()
+    stores_entries = True
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Where the blocks of each parameter stand."""
+        raise NotImplementedError
+
+    @property
+    def core_shape(self) -> tuple[int, int]:
+        """The shape ``(m, n)`` of the matrix."""
+        raise NotImplementedError
+
+    @property
+    def blocks(self) -> tuple:
+        """The stored blocks, an array ``(..., k, h, w)`` for each run."""
+        return self._value[0][:-1]
+
+    @property
+    def entries(self) -> tuple:
+        """The same: the parameters that hold entries."""
+        return self.blocks
+
+    @property
+    def background(self):
+        """The value of all entries that are not stored: None is the structural zero."""
+        return self._value[0][-1]
+
+    @property
+    def stored(self) -> int:
+        """The number of stored entries of one matrix."""
+        return sum(run.size for run in self.runs)
+
+    def _rebuild(self, entries, background):
+        return type(self)._make((*entries, background), self.meta)
+
+    def _specs(self, spec, divides):
+        return (self._entries_spec(spec),) * len(self.runs) + (self._batch_spec(spec),)
+
+    def _gather(self, data):
+        m, n = self.core_shape
+        data = data.reshape((1,) * (2 - data.ndim) + data.shape) if data.ndim < 2 else data
+        parts = []
+        for run in self.runs:
+            rows = run.rows if data.shape[-2] == m else slice(None)
+            columns = run.columns if data.shape[-1] == n else slice(None)
+            parts.append(kernel.collect(data[..., rows, columns], *run[2:]))
+        return tuple(parts)
+
+    def _positions(self):
+        return tuple(run.positions() for run in self.runs)
+
+    def _dense(self):
+        fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None, None]
+        dense = jnp.broadcast_to(fill, self.shape)
+        for run, blocks in zip(self.runs, self.blocks, strict=True):
+            region = kernel.spread(blocks, self.background)
+            dense = region if region.shape == self.shape else dense.at[..., run.rows, run.columns].set(region)
+        return dense
+
+    def _pattern(self, rows, columns):
+        hit = np.zeros((len(rows), len(columns)), bool)
+        for run in self.runs:
+            if run.size:
+                hit |= run.meets(rows, columns)
+        return np.where(hit, pattern.DENSE, pattern.stored(self, hit)).astype(np.uint8)
+
+    def _bandwidths(self):
+        distances = [(0, 0), *(run.distances for run in self.runs if run.size)]
+        return -min(low for low, _ in distances), max(high for _, high in distances)
+
+
+def batch_of_blocks(leaves) -> tuple[int, ...]:
+    """The batch shape, from the first run."""
+    return batch_of(leaves[0].shape, 3)
+
+
+def missing(x: Blocks, axis: int) -> list[tuple[int, int, int]]:
+    """The number of entries that are not stored in each row (``axis=-1``) or column (``axis=-2``): where all lines between
+    `start` and `stop` lack as many, one triple ``(start, stop, count)``.
+    """
+    length, across = x.core_shape if axis == -1 else x.core_shape[::-1]
+    spans = [(r.rows, r.width) if axis == -1 else (r.columns, r.height) for r in x.runs]
+    edges = sorted({0, length, *itertools.chain.from_iterable((s.start, s.stop) for s, _ in spans)})
+    return [
+        (start, stop, across - sum(width for s, width in spans if s.start <= start < s.stop))
+        for start, stop in itertools.pairwise(edges)
+    ]
+
+
+def grid_offsets(offset: int, shape: tuple[int, int], block: tuple[int, int]) -> set[int]:
+    """The block offsets at which a diagonal of a matrix has entries, if the matrix is cut into blocks."""
+    i = np.arange(max(0, -offset), min(shape[0], shape[1] - offset))
+    return {int(d) for d in np.unique((i + offset) // block[1] - i // block[0])}
+
+
+# ---- elements -----------------------------------------------------------------------------------------------------
+
+
+@elements.kernel(Blocks)
+def element(x, i, j):
+    """By one look at each run."""
+    shape = jnp.broadcast_shapes(i.shape, j.shape)
+    fill = jnp.zeros((), x.dtype) if x.background is None else x.background.reshape(x.batch_shape + (1,) * len(shape))
+    value = jnp.broadcast_to(fill, x.batch_shape + shape)
+    for run, blocks in zip(x.runs, x.blocks, strict=True):
+        if run.size == 0:
+            continue
+        t, row = jnp.divmod(i - run.row, run.height)
+        column = j - run.column - t * run.width
+        inside = (t >= 0) & (t < run.count) & (column >= 0) & (column < run.width)
+        place = jnp.broadcast_arrays(t.clip(0, run.count - 1), row, column.clip(0, run.width - 1))
+        value = jnp.where(inside, blocks[(slice(None),) * len(x.batch_shape) + tuple(place)], value)
+    return value
+
+
+def diagonal_of(x: Blocks, offset: int):
+    """The diagonal with this offset, stored or not."""
+    m, n = x.core_shape
+    first, stop = max(0, -offset), max(0, -offset, min(m, n - offset))
+    aligned = [r.height == r.width and r.row == r.column for r in x.runs]
+    if offset == 0 and all(aligned) and sum(r.count * r.height for r in x.runs) == m == n:
+        return jnp.concatenate([kernel.diagonals(b) for b in x.blocks], axis=-1)
+    i = jnp.arange(first, stop)
+    return element(x, i, i + offset)

@@ -1,0 +1,322 @@
+"""Linear systems with block-banded matrices, and their Cholesky factors, in the blocks themselves; what is left to their banded form."""
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify
+from ..._core.dispatch.recording import remark
+from ..._core.families.join import restrict
+from ..._functions.linalg import (
+    cholesky,
+    det,
+    eigvalsh,
+    inv,
+    lu_factor,
+    lu_solve,
+    matrix_norm,
+    matrix_rank,
+    qr,
+    selected_inverse,
+    slogdet,
+    solve,
+    solve_triangular,
+    svdvals,
+)
+from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
+from ..._functions.linalg.triangular import transposed
+from ..._numerics.cyclic_reduction import rows_of_blocks
+from ..._numerics.undefined import nan_unless
+from ..banded.array import Banded, bands
+from ..composite.inverse import checked_inverse
+from ..composite.part_solvers import solved
+from ..fallback.singular_values import is_of_singular_values
+from ..sparse.solvers import has_few_blocks, is_large  # and so the kernels here come before those there
+from ..sparse.sparse_joins import to_sparse
+from . import block_tridiagonal as kernel
+from .block_banded import BlockBanded, block_banded
+
+SMALLEST, LARGEST = 5, 64
+"""Blocks of fewer rows are solved sooner as bands; block rows are put together to no larger blocks, since these have zeros inside."""
+
+SMALLEST_OF_DETERMINANTS = 8
+"""The same for determinants and selected inverses."""
+
+
+def _width(x: BlockBanded) -> int:
+    """How many block rows together have entries in no more than the blocks beside their own."""
+    return max(1, *map(abs, x.offsets))
+
+
+def has_near_blocks(x: BlockBanded, *args, **static) -> bool:
+    """Whether a matrix of square blocks has a block-tridiagonal form without many zeros inside of the blocks (static)."""
+    square = x.grid[0] == x.grid[1] and x.block_shape[0] == x.block_shape[1]
+    width = _width(x)
+    return square and x.grid[0] > 0 and x.background is None and (width == 1 or width * x.block_shape[0] <= LARGEST)
+
+
+def is_solved_by_blocks(x: BlockBanded, *args) -> bool:
+    """Whether systems are solved by elimination in that form (static)."""
+    return is_large(x.shape[-1]) and x.block_shape[0] * _width(x) >= SMALLEST and has_near_blocks(x)
+
+
+def _has_determinant_by_blocks(x) -> bool:
+    return is_solved_by_blocks(x) and x.block_shape[0] * _width(x) >= SMALLEST_OF_DETERMINANTS
+
+
+def _solution(x, b):
+    lower, diagonal, upper = tridiagonal_form(x)
+    definite = POSITIVE_DEFINITE in x.assumptions
+    result, ok = kernel.solve(lower, diagonal, upper, _padded(b, diagonal), definite)
+    return result[..., : b.shape[-2], :], ok
+
+
+def _padded(b, diagonal):
+    """With zeros for the rows by which the matrix is filled up."""
+    missing = diagonal.shape[-3] * diagonal.shape[-1] - b.shape[-2]
+    return jnp.pad(b, [(0, 0)] * (b.ndim - 2) + [(0, missing), (0, 0)])
+
+
+def tridiagonal_form(x):
+    """The block-tridiagonal form, (..., N, m, m) each, filled up by an identity where N does not divide the number of block rows."""
+    count, size, width = x.grid[0], x.block_shape[0], _width(x)
+    stored = dict(zip(x.offsets, x.blocks, strict=True))
+
+    def beside(k):
+        """The blocks with offset k of all block rows, zero where there is none."""
+        blocks = stored.get(k, jnp.zeros((*x.batch_shape, count - abs(k), size, size), x.dtype))
+        return jnp.pad(blocks, [(0, 0)] * len(x.batch_shape) + [(max(0, -k), max(0, k)), (0, 0), (0, 0)])
+
+    if width == 1:
+        return beside(-1), beside(0), beside(1)
+    panels = jnp.stack([beside(k) for k in range(-width, width + 1)], -3)  # (..., count, 2 width + 1, size, size)
+    groups = -(-count // width)
+    main = (jnp.arange(2 * width + 1) == width)[:, None, None] & jnp.eye(size, dtype=bool)
+    identity = jnp.broadcast_to(main.astype(x.dtype), (*x.batch_shape, groups * width - count, *main.shape))
+    panels = jnp.concatenate([panels, identity], -4)
+    # Block row r of a group begins r blocks to the right of its first: panels that are longer by one, read one after the other, do.
+    panels = jnp.pad(panels, [(0, 0)] * (panels.ndim - 3) + [(0, width), (0, 0), (0, 0)])
+    panels = panels.reshape(*x.batch_shape, groups, width * (3 * width + 1), size, size)[..., : 3 * width**2, :, :]
+    panels = panels.reshape(*x.batch_shape, groups, width, 3 * width, size, size)
+    m = width * size
+    panels = jnp.swapaxes(panels, -3, -2).reshape(*x.batch_shape, groups, m, 3 * m)
+    return panels[..., :m], panels[..., m : 2 * m], panels[..., 2 * m :]
+
+
+# ---- factors -----------------------------------------------------------------------------------------------------------
+
+
+def _is_block_tridiagonal(x, **static) -> bool:
+    return has_near_blocks(x) and _width(x) == 1
+
+
+@cholesky.kernel(BlockBanded, when=_is_block_tridiagonal)
+def _cholesky_block_banded_if_is_block_tridiagonal(x, *, upper):
+    """A block bidiagonal matrix, of the Hermitian part."""
+    lower, diagonal, above = tridiagonal_form(x)
+    diagonal, above = kernel.hermitian_part(lower, diagonal, above)
+    beside, factors = kernel.cholesky(diagonal, above)
+    ok = ~jnp.any(jnp.isnan(factors)) | jnp.any(jnp.isnan(diagonal)) | jnp.any(jnp.isnan(above))
+    blocks = {0: _adjoint(factors) if upper else factors}
+    if x.grid[0] > 1:
+        blocks[1 if upper else -1] = _adjoint(beside[..., 1:, :, :]) if upper else beside[..., 1:, :, :]
+    return block_banded(blocks, x.grid, x.block_shape), ok
+
+
+def _adjoint(blocks):
+    return blocks.mT.conj()
+
+
+def _is_factored_by_blocks(x, *others, **static) -> bool:
+    return _is_block_tridiagonal(x) and x.grid[0] > 1
+
+
+@lu_factor.kernel(BlockBanded, when=_is_factored_by_blocks)
+def _lu_factor_block_banded(a):
+    factors, exchanges, right = kernel.lu(*tridiagonal_form(a))
+    count, m = a.grid[0], a.block_shape[0]
+    blocks = {-1: factors[..., m:, :], 0: factors[..., :m, :], 1: right[..., :m], 2: right[..., m:]}
+    blocks = {k: b[..., : count - abs(k), :, :] for k, b in blocks.items() if abs(k) < count}
+    first = m * jnp.arange(count, dtype=exchanges.dtype)[:, None]
+    piv = (exchanges + first).reshape(*exchanges.shape[:-2], -1)
+    return block_banded(blocks, a.grid, a.block_shape), Dense._make((piv,))
+
+
+def _is_block_factor(a, *others, **static) -> bool:
+    square = a.grid[0] == a.grid[1] and a.block_shape[0] == a.block_shape[1]
+    return square and a.background is None and set(a.offsets) <= {-1, 0, 1, 2}
+
+
+@lu_solve.kernel(BlockBanded, Array, Array, when=_is_block_factor)
+def _lu_solve_block_banded(a, piv, b, *, trans):
+    count, m = a.grid[0], a.block_shape[0]
+    stored = dict(zip(a.offsets, a.blocks, strict=True))
+
+    def at(k):
+        """The blocks with offset k, with zeros behind the last one."""
+        blocks = stored.get(k, jnp.zeros((*a.batch_shape, 0, m, m), a.dtype))
+        return jnp.pad(blocks, [(0, 0)] * len(a.batch_shape) + [(0, count - blocks.shape[-3]), (0, 0), (0, 0)])
+
+    factors, right = jnp.concatenate([at(0), at(-1)], -2), jnp.concatenate([at(1), at(2)], -1)
+    exchanges = piv._dense()
+    exchanges = exchanges.reshape(*exchanges.shape[:-1], count, m)
+    exchanges = exchanges - m * jnp.arange(count, dtype=exchanges.dtype)[:, None]
+    b = densify(b, "linalg.lu_solve").data
+    x, ok = kernel.lu_solve(factors, exchanges, right, b.conj() if trans == 2 else b, bool(trans))
+    return Dense._make((x.conj() if trans == 2 else x,)), ok
+
+
+@solve_triangular.kernel(BlockBanded, Array, when=has_near_blocks)
+def _solve_triangular_block_banded(a, b, *, trans, lower, unit_diagonal):
+    if trans:
+        a, lower = transposed(a, trans), not lower
+
+    def solution(a, b):
+        left, diagonal, right = tridiagonal_form(a)
+        beside = left if lower else right
+        x, ok = kernel.solve_triangular(beside, diagonal, _padded(b, diagonal), lower, unit_diagonal)
+        return x[..., : b.shape[-2], :], ok
+
+    return solved(a, b, solution)
+
+
+# ---- in banded form ----------------------------------------------------------------------------------------------------
+
+
+NARROW = 32
+"""Up to so many diagonals on either side QR decompositions are those of the banded form, and what small blocks have."""
+
+NARROW_ON_THE_HOST = 128
+"""The same for spectra, which come from a call of LAPACK of any number of diagonals."""
+
+
+def _has_few_bands(x, *args, limit=NARROW, **static) -> bool:
+    """Whether a matrix has few bands, and so many rows that these are worth a program as large as they need."""
+    square = x.shape[-2] == x.shape[-1]
+    return square and is_large(x.shape[-1]) and x.background is None and max(x._bandwidths()) <= limit
+
+
+def _has_spectrum_by_bands(x, **static) -> bool:
+    return _has_few_bands(x, limit=min(NARROW_ON_THE_HOST, max(NARROW, x.shape[-1] // 8)))
+
+
+def banded_form(x) -> Banded:
+    """A square block-banded matrix with a diagonal for each that a block reaches."""
+    (below, above), n = x._bandwidths(), x.shape[-1]
+    offsets = tuple(range(-below, above + 1))
+    if not has_near_blocks(x):
+        like = bands([jnp.zeros(n - abs(k), x.dtype) for k in offsets], offsets, x.core_shape)
+        return restrict(x, like)._assuming(x.assumptions)
+    rows = rows_of_blocks(*tridiagonal_form(x))
+    middle = rows.shape[-1] // 2
+    diagonals = [rows[..., max(0, -k) : n - max(0, k), middle + k] for k in offsets]
+    return bands(diagonals, offsets, x.core_shape)._assuming(x.assumptions)
+
+
+_BY_SPARSE_FORM = "block_banded_by_sparse_form"
+
+
+def _by_banded_form(function, when):
+    """Register for a function that matrices of few bands leave it to these, unless it has a kernel for blocks."""
+    others = (Array,) if function is solve else ()
+
+    @function.kernel(BlockBanded, *others, when=when, before=_BY_SPARSE_FORM)
+    def _block_banded_by_banded_form(x, *rest, **static):
+        remark("the banded form of the blocks")
+        return function.dispatch(banded_form(x), *rest, **static)
+
+
+for _function in (solve, inv, slogdet, det, qr):
+    _by_banded_form(_function, _has_few_bands)
+for _function in (eigvalsh, svdvals, matrix_rank):
+    _by_banded_form(_function, _has_spectrum_by_bands)
+del _function
+
+
+# ---- in blocks, before these -------------------------------------------------------------------------------------------
+
+
+@solve.kernel(BlockBanded, Array, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)
+def _solve_block_banded(x1, x2):
+    definite = POSITIVE_DEFINITE in x1.assumptions
+    remark(kernel.explanation(x1.block_shape[0] * _width(x1), definite))
+    return solved(x1, x2, _solution)
+
+
+@inv.kernel(BlockBanded, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)
+def _inv_block_banded(x):
+    """Full, so that it is not formed."""
+    return checked_inverse(x)
+
+
+def _slogdet(x):
+    return kernel.slogdet(*tridiagonal_form(x), POSITIVE_DEFINITE in x.assumptions)
+
+
+@slogdet.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)
+def _slogdet_block_banded(x):
+    remark("elimination of blocks, with pivots if nothing is assumed; O(n m**2) for blocks of m rows")
+    return tuple(Dense._make((part,)) for part in _slogdet(x))
+
+
+det.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)(det_by_slogdet)
+
+
+# ---- factors and elements ----------------------------------------------------------------------------------------------
+
+
+@matrix_norm.kernel(
+    BlockBanded, when=lambda x, **static: _has_spectrum_by_bands(x) and is_of_singular_values(x, **static)
+)
+def _matrix_norm_block_banded(x, *, keepdims, ord):
+    return matrix_norm.dispatch(banded_form(x), keepdims=keepdims, ord=ord)
+
+
+@cholesky.kernel(BlockBanded, when=lambda x, *, upper: _has_few_bands(x) and not _is_block_tridiagonal(x))
+def _cholesky_block_banded_if_has_few_bands(x, *, upper):
+    remark("the banded form of the blocks")
+    return cholesky.dispatch(banded_form(x), upper=upper)
+
+
+@selected_inverse.kernel(BlockBanded, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
+def _selected_inverse_block_banded_if_background(x):
+    """Those of the dense form, or of the one that has a kernel, at the places of the blocks."""
+    return _restricted(densify(x, "linalg.selected_inverse"), x)
+
+
+@selected_inverse.kernel(BlockBanded, when=has_few_blocks)
+def _selected_inverse_block_banded_if_has_few_blocks(x):
+    remark("the sparse form of the blocks")
+    return _restricted(to_sparse(x), x)
+
+
+@selected_inverse.kernel(BlockBanded, when=_has_few_bands)
+def _selected_inverse_block_banded_if_has_few_bands(x):
+    remark("the banded form of the blocks")
+    return _restricted(banded_form(x), x)
+
+
+@selected_inverse.kernel(BlockBanded, when=_has_determinant_by_blocks)
+def _selected_inverse_block_banded_if_has_determinant_by_blocks(x):
+    """The transpose of the derivative of the logarithm of the determinant."""
+    remark("the derivative of the determinant, by elimination of blocks")
+    stored, (m, n) = dict(zip(x.offsets, x.blocks, strict=True)), x.block_shape
+    blocks = {}
+    for k in sorted({*x.offsets, *(-k for k in x.offsets)}):
+        blocks[k] = stored.get(k, jnp.zeros((*x.batch_shape, x.grid[0] - abs(k), m, n), x.dtype))
+
+    def logarithm(blocks):
+        sign, logabsdet = _slogdet(block_banded(blocks, x.grid, x.block_shape)._assuming(x.assumptions))
+        return jnp.sum(logabsdet), (sign, logabsdet)
+
+    elements, (sign, logabsdet) = jax.grad(logarithm, has_aux=True)(blocks)
+    given = sum(jnp.sum(b, (-3, -2, -1)) for b in x.blocks)  # NaN where a matrix has one
+    bad = (sign == 0) | (jnp.isnan(logabsdet) & ~jnp.isnan(given))
+    inverse = {k: nan_unless(~bad[..., None, None, None], elements[-k].mT) for k in x.offsets}
+    return block_banded(inverse, x.grid, x.block_shape), ~jnp.any(bad)
+
+
+def _restricted(form, x):
+    elements, ok = selected_inverse.dispatch(form._assuming(x.assumptions))
+    return restrict(elements, x), ok

@@ -1,0 +1,227 @@
+"""Linear systems, factors, determinants and spectra of block-diagonal matrices, block by block.
+
+The dense kernels do the work on batches of blocks, so assumptions reach them as well. Eigenvalues and singular values of the blocks
+are those of the matrix, sorted where the standard says so.
+"""
+
+import functools
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify, to_dense
+from ..._core.dispatch.recording import remark
+from ..._core.families.join import restrict
+from ..._functions.linalg import (  # fmt: skip
+    cholesky,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
+from ..._functions.linalg.checks import real_dtype
+from ..._functions.linalg.systems import logarithms
+from ..._numerics import determinants, pseudo_inverse
+from ..banded.diagonal import Diagonal
+from ..composite.product import product
+from ..fallback.singular_values import norm_and_rank, nuclear_norm, spectral_norm, tolerance
+from ..kronecker.solvers import all_of
+from ..permutation.ordered import in_order
+from .block_diagonal import BlockDiagonal, block_diagonal, has_square_blocks, regroup, side_by_side, stacks
+from .products import common_cuts, multiply_by_blocks
+
+
+def _zero_outside(x, **static) -> bool:
+    return x.background is None
+
+
+def _data(arrays):
+    return [a.data for a in arrays]
+
+
+# ---- systems and factors --------------------------------------------------------------------------------------------
+
+
+@solve.kernel(BlockDiagonal, Array, when=has_square_blocks)
+def _solve_block_diagonal(x1, x2):
+    remark("a system with each block; O(m**3) for blocks of m rows, all of one size together")
+    return solved_by_blocks(solve, x1, x2)
+
+
+def solved_by_blocks(function, a, b, **static):
+    """What a function of a matrix and a right-hand side, such as `solve`, gives with each block, and whether all are regular."""
+    data = to_dense(b).data[:, None] if b.ndim == 1 else densify(b, function.name).data
+    parts, flags = [], []
+    for run, blocks in zip(a.runs, stacks(a), strict=True):
+        right = data[..., run.rows, :]
+        right = right.reshape(*right.shape[:-2], run.count, run.height, right.shape[-1])
+        part, ok = function.dispatch(blocks, Dense._make((right,)), **static)
+        parts.append(part.data.reshape(*part.shape[:-3], run.count * run.height, part.shape[-1]))
+        flags.append(ok)
+    solution = jnp.concatenate(parts, axis=-2)
+    return Dense._make((solution[..., 0] if b.ndim == 1 else solution,)), all_of(flags)
+
+
+@solve.kernel(BlockDiagonal, BlockDiagonal, when=lambda x1, x2: has_square_blocks(x1) and multiply_by_blocks(x1, x2))
+def _solve_block_diagonal_block_diagonal(x1, x2):
+    """Where the right-hand side is cut as the matrix is, so is the solution."""
+    kept, other = common_cuts(x1, x2)
+    x1, x2 = regroup(x1, kept)._assuming(x1.assumptions), regroup(x2, other)
+    pairs = [
+        solve.dispatch(Dense._make((a,), None, x1.assumptions), Dense._make((b,))) for a, b in side_by_side(x1, x2)
+    ]
+    return block_diagonal([part.data for part, _ in pairs]), all_of([ok for _, ok in pairs])
+
+
+@solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: has_square_blocks(x1) and _square_diagonal(x2))
+def _solve_block_diagonal_diagonal(x1, x2):
+    return solve.dispatch(x1, restrict(x2, x1))
+
+
+def _square_diagonal(x) -> bool:
+    return x.background is None and x.shape[-1] == x.shape[-2]
+
+
+@inv.kernel(BlockDiagonal, when=has_square_blocks)
+def _inv_block_diagonal(x):
+    results, flags = zip(*(inv.dispatch(b) for b in stacks(x)), strict=True)
+    return x._rebuild(tuple(_data(results)), None), all_of(flags)
+
+
+@cholesky.kernel(BlockDiagonal, when=has_square_blocks)
+def _cholesky_block_diagonal(x, *, upper):
+    results, flags = zip(*(cholesky.dispatch(b, upper=upper) for b in stacks(x)), strict=True)
+    return x._rebuild(tuple(_data(results)), None), all_of(flags)
+
+
+def _tall_or_wide(x, *, mode) -> bool:
+    """Whether the factors of the blocks are those of the matrix: R is upper triangular only if none is tall, or Q reduced."""
+    tall, wide = (all(h >= w for _, h, w in x.meta), all(h <= w for _, h, w in x.meta))
+    return x.background is None and (wide or (tall and mode == "reduced"))
+
+
+@qr.kernel(BlockDiagonal, when=_tall_or_wide)
+def _qr_block_diagonal(x, *, mode):
+    factors = [_data(qr.dispatch(b, mode=mode)) if min(b.shape[-2:]) else _empty_factors(b) for b in stacks(x)]
+    return tuple(block_diagonal(parts) for parts in zip(*factors, strict=True))
+
+
+def _empty_factors(b):
+    """Those of blocks without rows or without columns."""
+    return jnp.zeros((*b.shape[:-1], 0), b.dtype), jnp.zeros((*b.shape[:-2], 0, b.shape[-1]), b.dtype)
+
+
+# ---- determinants ---------------------------------------------------------------------------------------------------
+
+
+@det.kernel(BlockDiagonal, when=has_square_blocks)
+def _det_block_diagonal(x):
+    def multiplied(x):
+        return jnp.prod(jnp.concatenate([det.dispatch(b).data for b in stacks(x)], axis=-1), axis=-1)
+
+    return Dense._make((determinants.of_parts(multiplied, logarithms, x),))
+
+
+@slogdet.kernel(BlockDiagonal, when=has_square_blocks)
+def _slogdet_block_diagonal(x):
+    signs, logs = zip(*(_data(slogdet.dispatch(b)) for b in stacks(x)), strict=True)
+    sign = functools.reduce(jnp.multiply, [jnp.prod(s, axis=-1) for s in signs])
+    return Dense._make((sign,)), Dense._make((sum(jnp.sum(v, axis=-1) for v in logs),))
+
+
+# ---- spectra --------------------------------------------------------------------------------------------------------
+
+
+def _in_a_row(parts):
+    """Values ``(..., k, b)`` of each block, one after the other."""
+    return jnp.concatenate([p.reshape(*p.shape[:-2], p.shape[-2] * p.shape[-1]) for p in parts], axis=-1)
+
+
+@eigvals.kernel(BlockDiagonal, when=has_square_blocks)
+def _eigvals_block_diagonal(x):
+    return Dense._make((_in_a_row([eigvals.dispatch(b).data for b in stacks(x)]),))
+
+
+@eig.kernel(BlockDiagonal, when=has_square_blocks)
+def _eig_block_diagonal(x):
+    """Eigenvalues may have any order, so that the eigenvectors are block diagonal."""
+    values, vectors = zip(*(_data(eig.dispatch(b)) for b in stacks(x)), strict=True)
+    return Dense._make((_in_a_row(values),)), x._rebuild(tuple(vectors), None)
+
+
+@eigvalsh.kernel(BlockDiagonal, when=has_square_blocks)
+def _eigvalsh_block_diagonal(x):
+    return Dense._make((jnp.sort(_in_a_row([eigvalsh.dispatch(b).data for b in stacks(x)]), axis=-1),))
+
+
+@eigh.kernel(BlockDiagonal, when=has_square_blocks)
+def _eigh_block_diagonal(x):
+    """The eigenvectors are those of the blocks, sorted as the eigenvalues are."""
+    values, vectors = zip(*(_data(eigh.dispatch(b)) for b in stacks(x)), strict=True)
+    values, order = in_order(_in_a_row(values), x.dtype)
+    return values, product(x._rebuild(tuple(vectors), None), order.mT)
+
+
+# ---- singular values ------------------------------------------------------------------------------------------------
+
+
+def _singular_values(x):
+    """Those of each run, ``(..., k, min(h, w))``; of empty blocks there are none."""
+    return [svdvals.dispatch(b).data if min(b.shape[-2:]) else jnp.zeros((*b.shape[:-2], 0)) for b in stacks(x)]
+
+
+@svdvals.kernel(BlockDiagonal, when=_zero_outside)
+def _svdvals_block_diagonal(x):
+    values = _in_a_row(_singular_values(x)).astype(real_dtype(x.dtype))
+    zeros = min(x.core_shape) - values.shape[-1]  # tall blocks beside wide ones: some directions belong to none
+    values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, zeros)])
+    return Dense._make((jnp.flip(jnp.sort(values, axis=-1), axis=-1),))
+
+
+@svd.kernel(BlockDiagonal, when=lambda x, *, full_matrices: has_square_blocks(x))
+def _svd_block_diagonal(x, *, full_matrices):
+    u, s, vh = zip(*(_data(svd.dispatch(b, full_matrices=False)) for b in stacks(x)), strict=True)
+    s, order = in_order(_in_a_row(s), x.dtype, descending=True)
+    return product(x._rebuild(tuple(u), None), order.mT), s, product(order, x._rebuild(tuple(vh), None))
+
+
+def _nuclear_norm(x):
+    return sum(jnp.sum(nuclear_norm(b), axis=-1) for b in stacks(x))
+
+
+def _spectral_norm(x):
+    return jnp.max(jnp.concatenate([spectral_norm(b) for b in stacks(x)], axis=-1), axis=-1)
+
+
+norm_and_rank(BlockDiagonal, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_zero_outside)
+
+
+@pinv.kernel(BlockDiagonal, when=_zero_outside)
+def pinv_block_diagonal(x, *, rtol):
+    """Block by block, with tolerances relative to the whole."""
+    parts = []
+    for b, relative in zip(x.blocks, relative_tolerances(x, rtol), strict=True):
+        b = jnp.broadcast_to(b, relative.shape + b.shape[-2:])
+        parts.append(pseudo_inverse.pinv(b, relative) if b.size else jnp.zeros(b.mT.shape, b.dtype))
+    return block_diagonal(parts)
+
+
+def relative_tolerances(x, rtol):
+    """For each run the tolerances ``(..., k)`` relative to the largest singular values of its blocks.
+
+    Small is what is small beside the largest singular value of all blocks.
+    """
+    values = [lax.stop_gradient(s) for s in _singular_values(x)]
+    largest = [jnp.max(s, axis=-1, initial=0) for s in values]  # of each block
+    bound = jnp.max(jnp.concatenate(largest, axis=-1), axis=-1, initial=0) * tolerance(x, rtol)
+    return [(bound[..., None] / jnp.where(own == 0, 1, own)).astype(real_dtype(x.dtype)) for own in largest]

@@ -1,0 +1,194 @@
+"""The narrowest structure that holds a block-diagonal or block-banded matrix and another, and what both hold.
+
+Two block-diagonal matrices go into the finest blocks that hold both: they are cut where both are. A banded matrix can be cut
+where it has no entry above and behind the cut, or below and before it; a diagonal one everywhere on the diagonal.
+"""
+
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array.dense import Dense
+from ..._core.dispatch.registry import Registry
+from ..._core.families.join import is_zero_outside, join, join_pair, meet_pair, restrict, restrict_to
+from ..banded.array import Banded, bands
+from ..fill.array import Fill
+from .array import Blocks, diagonal_of
+from .block_banded import BlockBanded, at_offsets, from_uniform, needed_offsets, without_values
+from .block_diagonal import BlockDiagonal, cuts, is_uniform, regroup
+
+on_grid = Registry("on_grid")
+"""``on_grid.kernel(S)``: ``(x, block)`` to an S as a `BlockBanded` with blocks of this shape, or None where it does not pay."""
+
+
+def grid_form(x, block) -> BlockBanded | None:
+    """An array as a `BlockBanded` with blocks of this shape; None where it cannot be one, or would store most of the matrix.
+
+    None in the place of a block's height or width leaves the choice: the array's own blocks, else square ones.
+    """
+    return on_grid.choose((x,), {}).run(x, tuple(block))
+
+
+@on_grid.kernel(BlockBanded)
+def _on_grid_block_banded(x, block):
+    return x if _fits(x.block_shape, block) else None
+
+
+@on_grid.kernel(BlockDiagonal)
+def _on_grid_block_diagonal(x, block):
+    if is_uniform(x) and _fits(x.meta[0][1:], block):
+        return from_uniform(x)
+    block = _square(block)
+    if block is None or not _divides(block, x.core_shape):
+        return None
+    (m, n), (height, width) = x.core_shape, block
+    if m // height != n // width:  # it ends with blocks of no rows, or of no columns
+        return None
+    rows, columns = cuts(x)
+    # The corners (t height, t width) of the blocks must be cuts, for all t.
+    kept = np.flatnonzero((rows % height == 0) & (columns % width == 0) & (rows // height == columns // width))
+    return from_uniform(regroup(x, kept)) if len(kept) == m // height + 1 else None
+
+
+@on_grid.kernel(Banded)
+def _on_grid_banded(x, block):
+    block = _square(block)
+    if block is None or not _divides(block, x.core_shape):
+        return None
+    offsets = needed_offsets(x, block) or {0}
+    if _mostly_full(offsets, x.core_shape, block):
+        return None
+    like = without_values(offsets, x.core_shape, block, x.dtype)
+    return like._rebuild(restrict(x, like).entries, x.background)
+
+
+def _fits(own, block) -> bool:
+    return all(b is None or b == o for o, b in zip(own, block, strict=True))
+
+
+def _square(block):
+    """The shape with a missing size like the other; None if both are missing."""
+    known = [b for b in block if b is not None]
+    return tuple(known * (3 - len(known)))[:2] if known else None
+
+
+def _divides(block, shape) -> bool:
+    return 0 not in (*block, *shape) and shape[0] % block[0] == 0 == shape[1] % block[1]
+
+
+def _mostly_full(offsets, shape, block) -> bool:
+    """Whether these block diagonals hold most of a matrix."""
+    rows, columns = shape[0] // block[0], shape[1] // block[1]
+    stored = sum(max(0, min(rows, columns - k) - max(0, -k)) for k in offsets)
+    return 4 * stored > 3 * rows * columns
+
+
+# ---- the join -----------------------------------------------------------------------------------------------------
+
+
+@join_pair.kernel(Fill, Blocks, when=lambda x, y: len(x.meta) >= 2)
+def _join_pair_fill_blocks(x, y):
+    data, batch = x._constant_data(), x.shape[:-2]
+    kept = len(y.batch_shape)
+    entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y._gather(data), y.entries, strict=True))
+    return y._rebuild(tuple(entries), jnp.broadcast_to(data[..., 0, 0], batch)), y
+
+
+@join_pair.kernel(BlockDiagonal, BlockDiagonal)
+def _join_pair_block_diagonal_block_diagonal(x, y):
+    (rows, columns), n = cuts(x), x.shape[-1] + 1
+    other_rows, other_columns = cuts(y)
+    _, kept, other_kept = np.intersect1d(
+        rows * n + columns, other_rows * n + other_columns, assume_unique=True, return_indices=True
+    )
+    return (regroup(x, kept), regroup(y, other_kept)) if len(kept) > 2 else _both_dense(x, y)
+
+
+@join_pair.kernel(BlockDiagonal, Banded)
+def _join_pair_block_diagonal_banded(x, y):
+    kept = _cuts_between(x.meta, y.offsets, y.core_shape)
+    blocks = len(cuts(x)[0]) - 1
+    if len(kept) <= blocks and is_uniform(x) and grid_form(y, x.meta[0][1:]) is not None:
+        return join(from_uniform(x), y)
+    if len(kept) == 2 < blocks + 1:
+        return _both_dense(x, y)
+    x = regroup(x, kept)
+    return x, _at_pattern(y, x)
+
+
+@functools.lru_cache(maxsize=256)
+def _cuts_between(meta, offsets, shape) -> np.ndarray:
+    """The numbers of the cuts of a block-diagonal matrix which no diagonal with one of these offsets crosses."""
+    rows, columns = cuts(BlockDiagonal._make((), meta))
+    whole = np.ones(len(rows), bool)
+    for k in offsets:
+        # Entry i of the rows first, …, stop - 1 is (i, i + k): above and behind the cut, or below and before it.
+        first, stop = max(0, -k), min(shape[0], shape[1] - k)
+        behind = np.maximum(first, columns - k) < np.minimum(stop, rows)
+        before = np.maximum(first, rows) < np.minimum(stop, columns - k)
+        whole &= ~(behind | before)
+    return np.flatnonzero(whole)
+
+
+@join_pair.kernel(BlockBanded, Banded)
+@join_pair.kernel(BlockBanded, BlockBanded)
+@join_pair.kernel(BlockBanded, BlockDiagonal)
+def _join_pair_block_banded_banded(x, y):
+    other = grid_form(y, x.block_shape)
+    offsets = x.offsets if other is None else tuple(sorted({*x.offsets, *other.offsets}))
+    if other is None or (len(offsets) > len(x.offsets) and _mostly_full(offsets, x.core_shape, x.block_shape)):
+        return _both_dense(x, y)
+    return at_offsets(x, offsets), at_offsets(other, offsets)
+
+
+def _at_pattern(x, like):
+    """`x` in the structure of `like`, which holds it."""
+    return like._rebuild(restrict(x, like).entries, x.background)
+
+
+def _both_dense(x, y):
+    return Dense._make((x._dense(),)), Dense._make((y._dense(),))
+
+
+# ---- the meet, the restriction ------------------------------------------------------------------------------------
+
+
+@meet_pair.kernel(Blocks, Banded)
+@meet_pair.kernel(Blocks, Blocks)
+def _meet_pair_blocks_banded(x, y):
+    """The narrower pattern of both, where both are zero outside of theirs."""
+    return restrict(x, y) if is_zero_outside(y) and _stored(y) < _stored(x) else x
+
+
+@meet_pair.kernel(BlockBanded, BlockBanded, when=lambda x, y: x.meta[1:3] == y.meta[1:3] and is_zero_outside(y))
+def _meet_pair_block_banded_block_banded(x, y):
+    return at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
+
+
+def _stored(x) -> int:
+    """The number of entries of one matrix that parameters of their own hold."""
+    return sum(int(np.prod(e.shape[len(x.batch_shape) :])) for e in x._free().entries)
+
+
+@restrict_to.kernel(Blocks, Banded)
+def _restrict_to_blocks_banded(x, y):
+    diagonals = [diagonal_of(x, k) for k in y.offsets]
+    return bands(diagonals, y.offsets, x.core_shape, x.background, dtype=x.dtype, batch=x.batch_shape)
+
+
+@restrict_to.kernel(Banded, Blocks)
+def _restrict_to_banded_blocks(x, y):
+    """By one look at each diagonal, aligned with the rows: an expression that fuses, where an index array is a gather."""
+    m = x.core_shape[0]
+    fill = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None, None, None]
+    entries = []
+    for run in y.runs:
+        i, j = run.positions()
+        blocks = jnp.broadcast_to(fill, (*x.batch_shape, *run[2:]))
+        for k, d in zip(x.offsets, x.diagonals, strict=True):
+            before = max(0, -k)
+            rows = jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [(before, m - before - d.shape[-1])])[..., run.rows]
+            blocks = jnp.where(j - i == k, rows.reshape(*d.shape[:-1], run.count, run.height, 1), blocks)
+        entries.append(blocks)
+    return y._rebuild(tuple(entries), x.background)

@@ -1,0 +1,410 @@
+"""Systems with block-tridiagonal matrices, block row by block row.
+
+A matrix is given by ``lower``, ``diagonal`` and ``upper`` (..., N, m, m), the blocks of each block row; the first of `lower` and the
+last of `upper` are zero. See Golub and Van Loan, *Matrix Computations*, 4.5.1; Isaacson and Keller, *Analysis of Numerical
+Methods*, 2.3.3. O(N m**3) operations and O(N m**2) memory, in one of two ways:
+
+Small blocks are eliminated without exchanges, column by column, in a window of the next two block rows: a loop within a loop, whose
+window stays in the cache. The factors are those of `banded_lu` for wide bands, and so is the test whether they may be trusted.
+
+Large ones are eliminated by LAPACK's ``getrf`` of the 2 m rows in which a block column has entries, that is with partial pivoting as ``gbtrf``
+does it, and so are small ones that cannot be trusted. ``A = P_0 L_0 P_1 L_1 … U``, where ``P_i`` and ``L_i`` act on block
+rows i and i + 1, and U has two block superdiagonals.
+
+These loops are for the CPU; on other devices `cyclic_reduction` comes first.
+"""
+
+import functools
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..._numerics import banded_lu, banded_systems, cyclic_reduction, determinants
+from ..._numerics.undefined import nan_unless
+
+# Rows of a block up to which the loop over the columns is faster than LAPACK's elimination with exchanges, or its Cholesky factor.
+_SMALL = 24
+_SMALL_DEFINITE = 8
+
+
+def solve(lower, diagonal, upper, b, positive_definite=False):
+    """Solve ``A x = b``.
+
+    Parameters
+    ----------
+    lower, diagonal, upper : jax.Array, (..., N, m, m)
+        The blocks, of the dtype of `b`; N and m are positive.
+    b : jax.Array, (..., N m, k)
+        Its batch broadcasts with that of the matrix.
+    positive_definite : bool
+        Whether ``A`` is known to be Hermitian positive definite.
+
+    Returns
+    -------
+    x : jax.Array, (..., N m, k)
+        NaN where ``A`` is singular (not positive definite).
+    ok : jax.Array, bool scalar
+        Whether all pivots were nonzero (positive).
+    """
+    kernel, factor = _method(diagonal.shape[-1], positive_definite)
+    return banded_systems.solve(kernel, (lower, diagonal, upper), (3, 3, 3), _product, b, factor)
+
+
+def solve_triangular(beside, diagonal, b, lower: bool, unit_diagonal: bool = False):
+    """Solve a block bidiagonal system by substitution.
+
+    Parameters
+    ----------
+    beside, diagonal : jax.Array, (..., N, m, m)
+        The blocks of each row to the left (`lower`) or to the right of the diagonal, and on it, of which one triangle is read.
+    b : jax.Array, (..., N m, k)
+    lower, unit_diagonal : bool
+
+    Returns
+    -------
+    x : jax.Array, (..., N m, k)
+        NaN where there is a zero on the diagonal.
+    ok : jax.Array, bool scalar
+    """
+    diagonal = jnp.tril(diagonal) if lower else jnp.triu(diagonal)
+    if unit_diagonal:
+        diagonal = jnp.where(jnp.eye(diagonal.shape[-1], dtype=bool), 1, diagonal)
+
+    def kernel(beside, diagonal, b, transposed):
+        system = functools.partial(_substitute, lower=lower, transposed=transposed)
+        return banded_systems.each_system(system, b, beside, diagonal)
+
+    def product(blocks, x):
+        beside, diagonal = blocks
+        zero = jnp.zeros_like(beside)
+        return _product((beside, diagonal, zero) if lower else (zero, diagonal, beside), x)
+
+    return banded_systems.solve(kernel, (beside, diagonal), (3, 3), product, b)
+
+
+def _substitute(beside, diagonal, b, lower, transposed):
+    m = diagonal.shape[-1]
+
+    def step(carried, blocks):
+        beside, diagonal, b = blocks
+        b = b - (carried if transposed else beside @ carried)
+        x = _triangular(diagonal, b, lower=lower, transposed=transposed)
+        return beside.mT @ x if transposed else x, x
+
+    zero = jnp.zeros((m, b.shape[-1]), b.dtype)
+    x = lax.scan(step, zero, (beside, diagonal, _in_blocks(b, m)), reverse=lower == transposed)[1]
+    ok = ~jnp.any(cyclic_reduction.main_diagonals(diagonal) == 0)
+    return jnp.where(ok, x.reshape(b.shape), jnp.nan), ok
+
+
+def cholesky(diagonal, upper):
+    """The lower Cholesky factor of a Hermitian matrix, given by the blocks from the diagonal on (of these the lower triangles are read).
+
+    Returns
+    -------
+    lower, diagonal : jax.Array, (..., N, m, m)
+        The blocks of the factor; the first of `lower` is zero. NaN where the matrix is not positive definite.
+    """
+    every = jnp.vectorize(functools.partial(_factor_definite, None), signature="(n,m,m),(n,m,m)->(n,m,m),(n,m,m)")
+    factors, right = every(diagonal, upper)
+    return cyclic_reduction.shifted(right, 1).mT.conj(), factors
+
+
+def slogdet(lower, diagonal, upper, positive_definite=False):
+    """Sign (phase) of the determinant and logarithm of its magnitude, (...); 0 and -inf for a singular matrix.
+
+    With exchanges, or by the Cholesky factor of the Hermitian part, NaN for one that has none. Derivatives go through the loop over the block
+    rows, and keep its factors.
+    """
+    one = _slogdet_definite if positive_definite else _slogdet_pivoted
+    in_order = jnp.vectorize(one, signature="(n,m,m),(n,m,m),(n,m,m)->(),()")
+
+    def log_depth(*blocks):
+        levels, regular = cyclic_reduction.reduce(*blocks, positive_definite)
+        factors = jnp.concatenate([level.factors for level in levels], -2)
+        trusted = regular & cyclic_reduction.is_stable(levels, blocks)
+        return determinants.sign_and_logarithm(factors, (-2, -1)), trusted
+
+    return cyclic_reduction.or_in_order(in_order, log_depth)(lower, diagonal, upper)
+
+
+def lu(lower, diagonal, upper):
+    """LU factors with partial pivoting, as they are described above.
+
+    Returns
+    -------
+    factors : jax.Array, (..., N, 2 m, m)
+        Those of each block column: U and the multipliers of the block row, and below them the multipliers of the next one.
+    exchanges : jax.Array, (..., N, m)
+        For each row of a block row the one of these 2 m that it was exchanged with.
+    right : jax.Array, (..., N, m, 2 m)
+        The two blocks of U beside them.
+    """
+    every = jnp.vectorize(_eliminate_pivoted, signature="(n,m,m),(n,m,m),(n,m,m)->(n,p,m),(n,m),(n,p),(n,m,p)")
+    factors, exchanges, _, right = every(lower, diagonal, upper)
+    return factors, exchanges, right
+
+
+def lu_solve(factors, exchanges, right, b, transposed: bool):
+    """Solve ``A x = b``, or `transposed` ``A^T x = b``, by the factors that `lu` returns; b and x are (..., N m, k).
+
+    Returns
+    -------
+    x : jax.Array, (..., N m, k)
+        NaN where a pivot is zero.
+    ok : jax.Array, bool scalar
+        Whether none is.
+    """
+    m = factors.shape[-1]
+    order = lax.linalg.lu_pivots_to_permutation(exchanges, 2 * m)
+    steps = jnp.vectorize(
+        _transposed_steps if transposed else _steps, signature="(n,p,m),(n,p),(n,m,p),(n,m,k)->(n,m,k)"
+    )
+    x = steps(factors, order, right, _in_blocks(b, m))
+    regular = jnp.all(cyclic_reduction.main_diagonals(factors[..., :m, :]) != 0, (-2, -1))
+    return nan_unless(regular[..., None, None], x.reshape(*x.shape[:-3], *b.shape[-2:])), jnp.all(regular)
+
+
+def hermitian_part(lower, diagonal, upper):
+    """The blocks of ``(A + A^H) / 2`` on the diagonal and to the right of it."""
+    return (diagonal + diagonal.mT.conj()) / 2, (upper + cyclic_reduction.shifted(lower, -1).mT.conj()) / 2
+
+
+def explanation(m, positive_definite=False):
+    """What `solve` does for blocks of m rows, why, and what it costs: a sentence for users."""
+    if cyclic_reduction.has_accelerator():
+        return cyclic_reduction.explanation(m)
+    small = _is_small(m, positive_definite)
+    if positive_definite:
+        how = "elimination of blocks without pivots" if small else "a Cholesky factor of each block"
+        return f"{how}, since it is assumed positive definite; O(n m**2), m = {m}"
+    how = "without pivots if that turns out stable, else with" if small else "with pivots"
+    return f"elimination of blocks {how}, as nothing is assumed; O(n m**2), m = {m}"
+
+
+def _is_small(m, positive_definite):
+    return m <= (_SMALL_DEFINITE if positive_definite else _SMALL)
+
+
+def _method(m, positive_definite):
+    """A kernel (see `banded_systems`), and what factors the matrix for it."""
+    if _is_small(m, positive_definite):
+        factor, one = _factor_small, functools.partial(_solve_small, positive_definite=positive_definite)
+    elif positive_definite:
+        factor, one = _factor_definite, _solve_definite
+    else:
+        factor, one = _factor_pivoted, _solve_pivoted
+
+    def factor_all(*blocks):
+        return banded_systems.one_by_one(factor, blocks[0].shape[:-3], *blocks)
+
+    def kernel(*args, transposed):
+        *factors, b = args
+        return banded_systems.each_system(functools.partial(one, transposed=transposed), b, *factors)
+
+    def log_depth(lower, diagonal, upper, b, transposed):
+        if transposed:
+            lower, upper = cyclic_reduction.shifted(upper, 1).mT, cyclic_reduction.shifted(lower, -1).mT
+            diagonal = diagonal.mT
+        x, trusted = cyclic_reduction.solve(lower, diagonal, upper, _in_blocks(b, m), positive_definite)
+        return (x.reshape(b.shape), jnp.array(True)), trusted
+
+    return cyclic_reduction.for_device(kernel, factor_all, log_depth)
+
+
+def _product(blocks, x):
+    """The matrix times (..., N m, k)."""
+    y = cyclic_reduction.product(jnp.concatenate(blocks, -1), _in_blocks(x, blocks[0].shape[-1]))
+    return y.reshape(*y.shape[:-3], *x.shape[-2:])
+
+
+def _in_blocks(b, m):
+    return b.reshape(*b.shape[:-2], -1, m, b.shape[-1])
+
+
+# ---- small blocks ------------------------------------------------------------------------------------------------------
+
+
+def _factor_small(lower, diagonal, upper):
+    """The factors of one matrix as `banded_lu.eliminate` gives them, and whether they can be trusted."""
+    count, m, _ = diagonal.shape
+
+    def step(window, blocks):
+        # window[a, b] is entry (i m + a, i m + b) as it is left by the columns before; those of the next block row are not in it yet.
+        beside, below = blocks
+        corner = window[:m, :m]
+
+        def column(window, _):
+            row = window[0]
+            multipliers = window[1:, 0] / row[0]
+            rest = window[1:, 1:] - multipliers[:, None] * row[1:]
+            return jnp.pad(rest, ((0, 1), (0, 1))), jnp.concatenate([multipliers, row])
+
+        window = jnp.concatenate([jnp.concatenate([corner, beside], 1), below])
+        return lax.scan(column, window, length=m)
+
+    below = jnp.concatenate([lower, diagonal], -1)[1:]
+    below = jnp.concatenate([below, jnp.zeros((1, m, 2 * m), below.dtype)])
+    window = jnp.pad(diagonal[0], ((0, m), (0, m)))
+    factors = lax.scan(step, window, (upper, below))[1].reshape(count * m, 4 * m - 1)
+    sizes = [jnp.max(jnp.abs(blocks)) for blocks in (lower, diagonal, upper)]
+    largest = functools.reduce(jnp.maximum, sizes)
+    return factors, banded_lu.is_stable(factors, count * m, 2 * m - 1, 2 * m - 1, largest, by_rows=False)
+
+
+def _solve_small(*args, transposed, positive_definite):
+    *blocks, factors, stable, b = args
+    width = 2 * blocks[0].shape[-1] - 1
+    x = banded_lu.substitute(factors, width, width, b, transposed, by_rows=False)
+    if positive_definite:  # of such a matrix they are always stable
+        ok = ~jnp.any(factors[:, width].real <= 0)
+        return jnp.where(ok, x, jnp.nan), ok
+
+    def pivoted():
+        return _solve_pivoted(*blocks, *_factor_pivoted(*blocks), b, transposed=transposed)
+
+    return lax.cond(stable, lambda: (x, jnp.array(True)), pivoted)
+
+
+# ---- large blocks of positive definite matrices ------------------------------------------------------------------------
+
+
+def _factor_definite(lower, diagonal, upper):
+    """The Cholesky factors of the blocks as they are left, and the blocks to their right in the factor of the whole matrix."""
+
+    def step(block, blocks):
+        beside, following = blocks
+        factor = lax.linalg.cholesky(block, symmetrize_input=False)
+        right = _triangular(factor, beside, lower=True)
+        return following - right.mT.conj() @ right, (factor, right)
+
+    following = jnp.concatenate([diagonal[1:], diagonal[:1]])
+    return lax.scan(step, diagonal[0], (upper, following))[1]
+
+
+def _slogdet_definite(lower, diagonal, upper):
+    factors, _ = _factor_definite(None, *hermitian_part(lower, diagonal, upper))
+    sign, logarithm = determinants.sign_and_logarithm(cyclic_reduction.main_diagonals(factors), (-2, -1))
+    return sign, 2 * logarithm
+
+
+def _solve_definite(lower, diagonal, upper, factors, right, b, transposed):
+    if transposed:
+        factors, right = factors.conj(), right.conj()
+    m = diagonal.shape[-1]
+    ok = (
+        ~jnp.any(jnp.isnan(cyclic_reduction.main_diagonals(factors)))
+        | jnp.any(jnp.isnan(diagonal))
+        | jnp.any(jnp.isnan(upper))
+    )
+
+    def down(carried, blocks):
+        factor, right, b = blocks
+        y = _triangular(factor, b - carried, lower=True)
+        return right.mT.conj() @ y, y
+
+    def up(x, blocks):
+        factor, right, y = blocks
+        x = _triangular(factor, y - right @ x, lower=True, adjoint=True)
+        return x, x
+
+    zero = jnp.zeros((m, b.shape[-1]), b.dtype)
+    y = lax.scan(down, zero, (factors, right, _in_blocks(b, m)))[1]
+    x = lax.scan(up, zero, (factors, right, y), reverse=True)[1]
+    return jnp.where(ok, x.reshape(b.shape), jnp.nan), ok
+
+
+# ---- large blocks, with exchanges --------------------------------------------------------------------------------------
+
+
+def _factor_pivoted(lower, diagonal, upper):
+    """For each block row the factors of its block column (N, 2 m, m), the order of its rows (N, 2 m), and the two blocks of U to the right."""
+    factors, _, order, right = _eliminate_pivoted(lower, diagonal, upper)
+    return factors, order, right
+
+
+def _slogdet_pivoted(lower, diagonal, upper):
+    m = diagonal.shape[-1]
+    factors, exchanges, *_ = _eliminate_pivoted(lower, diagonal, upper)
+    odd = jnp.sum(exchanges != jnp.arange(m, dtype=exchanges.dtype)) % 2
+    sign, logarithm = determinants.sign_and_logarithm(cyclic_reduction.main_diagonals(factors[:, :m]), (-2, -1))
+    return jnp.where(odd == 1, -sign, sign), logarithm
+
+
+def _eliminate_pivoted(lower, diagonal, upper):
+    """`_factor_pivoted`, and for each of m rows the one that it was exchanged with (N, m)."""
+    count, m, _ = diagonal.shape
+
+    def step(rows, following):
+        # The rows of block row i, from block column i on, as they are left, and those of the next one.
+        panel = jnp.concatenate([jnp.pad(rows, ((0, 0), (0, m))), following])
+        factors, exchanges, order = lax.linalg.lu(panel[:, :m])
+        rest = panel[order, m:]
+        right = _triangular(factors[:m], rest[:m], lower=True, unit_diagonal=True)
+        return rest[m:] - factors[m:] @ right, (factors, exchanges, order, right)
+
+    rows = jnp.concatenate([diagonal, upper], -1)
+    following = jnp.concatenate([lower, rows], -1)[1:]
+    following = jnp.concatenate([following, jnp.zeros((1, m, 3 * m), rows.dtype)])
+    return lax.scan(step, rows[0], following)[1]
+
+
+def _solve_pivoted(lower, diagonal, upper, factors, order, right, b, transposed):
+    m = diagonal.shape[-1]
+    ok = ~jnp.any(cyclic_reduction.main_diagonals(factors[:, :m]) == 0)
+    steps = _transposed_steps if transposed else _steps
+    x = steps(factors, order, right, _in_blocks(b, m))
+    return jnp.where(ok, x.reshape(b.shape), jnp.nan), ok
+
+
+def _steps(factors, order, right, b):
+    m = b.shape[-2]
+    zero = jnp.zeros_like(b[0])
+
+    def down(rows, blocks):
+        factor, order, following = blocks
+        both = jnp.concatenate([rows, following])[order]
+        y = _triangular(factor[:m], both[:m], lower=True, unit_diagonal=True)
+        return both[m:] - factor[m:] @ y, y
+
+    def up(solved, blocks):
+        factor, right, y = blocks
+        x = _triangular(factor[:m], y - right @ solved, lower=False)
+        return jnp.concatenate([x, solved[:m]]), x
+
+    y = lax.scan(down, b[0], (factors, order, jnp.concatenate([b[1:], zero[None]])))[1]
+    return lax.scan(up, jnp.concatenate([zero, zero]), (factors, right, y), reverse=True)[1]
+
+
+def _transposed_steps(factors, order, right, b):
+    m = b.shape[-2]
+    zero = jnp.zeros_like(b[0])
+
+    def down(carried, blocks):
+        # What the block rows before take from this one, and from the next.
+        factor, right, b = blocks
+        y = _triangular(factor[:m], b - carried[:m], lower=False, transposed=True)
+        return jnp.concatenate([carried[m:], zero]) + right.mT @ y, y
+
+    def up(rows, blocks):
+        factor, order, y = blocks
+        top = _triangular(factor[:m], y - factor[m:].mT @ rows, lower=True, transposed=True, unit_diagonal=True)
+        both = jnp.zeros((2 * m, b.shape[-1]), b.dtype).at[order].set(jnp.concatenate([top, rows]))
+        return both[:m], both[m:]
+
+    y = lax.scan(down, jnp.concatenate([zero, zero]), (factors, right, b))[1]
+    # Step i makes block row i + 1; what is carried at the end is the first one, and the last step makes one below the matrix.
+    first, rest = lax.scan(up, zero, (factors, order, y), reverse=True)
+    return jnp.concatenate([first[None], rest[:-1]])
+
+
+def _triangular(a, b, lower, transposed=False, adjoint=False, unit_diagonal=False):
+    return lax.linalg.triangular_solve(
+        a,
+        b,
+        left_side=True,
+        lower=lower,
+        transpose_a=transposed or adjoint,
+        conjugate_a=adjoint,
+        unit_diagonal=unit_diagonal,
+    )

@@ -1,0 +1,171 @@
+"""Sequences of equal blocks along a (block) diagonal, on plain JAX arrays.
+
+A *run* is ``blocks (..., k, h, w)``: k blocks of h × w, each below and to the right of the one before, so that together they are the
+diagonal blocks of a ``k h × k w`` matrix.
+"""
+
+import functools
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..._numerics.bands import diagonal_length, pad_axis
+
+
+def spread(blocks, background=None):
+    """The matrix whose diagonal blocks are given, as an expression that fuses.
+
+    Parameters
+    ----------
+    blocks : jax.Array, (..., k, h, w)
+    background : jax.Array, (...), optional
+        The value of everything else; zero if None.
+
+    Returns
+    -------
+    jax.Array, (..., k h, k w)
+    """
+    *batch, k, h, w = blocks.shape
+    if k == 1:
+        return blocks[..., 0, :, :]
+    fill = jnp.zeros((), blocks.dtype) if background is None else background[..., None, None, None, None]
+    place = [lax.broadcasted_iota(jnp.int32, (k, 1, k, 1), axis) for axis in (0, 2)]
+    return jnp.where(place[0] == place[1], blocks[..., :, :, None, :], fill).reshape(*batch, k * h, k * w)
+
+
+def collect(data, k, h, w):
+    """The diagonal blocks of a matrix: the inverse of `spread`.
+
+    Parameters
+    ----------
+    data : jax.Array, (..., k h or 1, k w or 1)
+        It is broadcast against the matrix, without being materialised.
+
+    Returns
+    -------
+    jax.Array, (..., k, h, w)
+    """
+    *batch, rows, columns = data.shape
+    if rows == k * h and columns == k * w:
+        if k == 1:
+            return data[..., None, :, :]
+        # Block t begins t (h k w + w) elements into the flat matrix: with one block row of padding that is a reshape and
+        # slices, which fuse, where an index array is a gather.
+        flat = jnp.pad(data.reshape(*batch, k * h * k * w), [(0, 0)] * len(batch) + [(0, k * w)])
+        panels = flat.reshape(*batch, k, h * k * w + w)[..., : h * k * w]
+        return panels.reshape(*batch, k, h, k * w)[..., :w]
+    if rows == k * h:
+        data = data.reshape(*batch, k, h, 1)
+    elif columns == k * w:
+        data = data.reshape(*batch, k, 1, w)
+    else:
+        data = data[..., None]
+    return jnp.broadcast_to(data, (*batch, k, h, w))
+
+
+def diagonals(blocks):
+    """The main diagonals of square blocks ``(..., k, b, b)`` one after the other, ``(..., k b)``."""
+    *batch, k, b, _ = blocks.shape
+    flat = blocks.reshape(*batch, k, b * b)
+    return flat[..., :: b + 1].reshape(*batch, k * b)
+
+
+def multiply(blocks, x):
+    """The diagonal blocks times a vector or a matrix.
+
+    Parameters
+    ----------
+    blocks : jax.Array, (..., k, h, w)
+    x : jax.Array, (..., k w, p)
+
+    Returns
+    -------
+    jax.Array, (..., k h, p)
+        The batch shapes broadcast.
+    """
+    k, h, w = blocks.shape[-3:]
+    p = x.shape[-1]
+    product = jnp.matmul(blocks, x.reshape(*x.shape[:-2], k, w, p))
+    return product.reshape(*product.shape[:-3], k * h, p)
+
+
+def multiply_left(x, blocks):
+    """A matrix ``(..., p, k h)`` times the diagonal blocks ``(..., k, h, w)``: ``(..., p, k w)``; batch shapes broadcast."""
+    k, h, w = blocks.shape[-3:]
+    p = x.shape[-2]
+    # Block by block, since XLA's batched product is slow where the batch stands inside (twice, on a CPU).
+    product = jnp.matmul(jnp.moveaxis(x.reshape(*x.shape[:-1], k, h), -2, -3), blocks)
+    return jnp.moveaxis(product, -3, -2).reshape(*product.shape[:-3], p, k * w)
+
+
+def band_matmul(blocks1, offsets1, grid1, blocks2, offsets2, grid2):
+    """Product of two matrices that store block diagonals ``(..., length, h, w)`` of grids of blocks; offsets add.
+
+    Returns
+    -------
+    dict
+        The block diagonals of the product by offset; only those to which some pair contributes.
+    """
+    rows, inner = grid1
+    terms = {}
+    for a, k1 in zip(blocks1, offsets1, strict=True):
+        for b, k2 in zip(blocks2, offsets2, strict=True):
+            k = k1 + k2
+            # C[i, i + k] += A[i, i + k1] B[i + k1, i + k], where all three blocks exist.
+            first, last = max(0, -k), max(0, -k) + diagonal_length((rows, grid2[1]), k)
+            start, stop = max(first, -k1), min(last, inner - k1)
+            if start >= stop:
+                continue
+            row1, row2 = max(0, -k1), max(0, -k2)
+            product = jnp.matmul(
+                lax.slice_in_dim(a, start - row1, stop - row1, axis=-3),
+                lax.slice_in_dim(b, start + k1 - row2, stop + k1 - row2, axis=-3),
+            )
+            widths = [(0, 0)] * (product.ndim - 3) + [(start - first, last - stop), (0, 0), (0, 0)]
+            terms.setdefault(k, []).append(jnp.pad(product, widths))
+    return {k: functools.reduce(jnp.add, products) for k, products in terms.items()}
+
+
+def layers(parts, length, fill, axis, divided=False):
+    """Arrays that stand at places along an axis, side by side in as few arrays of the whole length as possible.
+
+    Parameters
+    ----------
+    parts : sequence of (int, jax.Array)
+        Where each begins, increasing where they do not overlap. The arrays have equal shapes, but for the axis.
+    length : int
+        Of the axis.
+    fill : scalar
+        What stands between them.
+    axis : int
+    divided : bool
+        Whether the axis is divided among devices: then each array gets a layer of its own, since to put arrays side by side each
+        device would have to send all that it has.
+
+    Returns
+    -------
+    list of jax.Array
+    """
+    if divided:
+        return [pad_axis(part, start, length - start - part.shape[axis], axis, fill) for start, part in parts]
+    rows: list[tuple[int, list]] = []
+    for start, part in parts:
+        end = start + part.shape[axis]
+        for i, (filled, pieces) in enumerate(rows):
+            if filled <= start:
+                rows[i] = (end, [*pieces, *_gap(part, start - filled, fill, axis), part])
+                break
+        else:
+            rows.append((end, [*_gap(part, start, fill, axis), part]))
+    return [
+        lax.concatenate([*pieces, *_gap(pieces[-1], length - end, fill, axis)], pieces[-1].ndim + axis)
+        for end, pieces in rows
+    ]
+
+
+def _gap(like, size, fill, axis):
+    if size == 0:
+        return []
+    shape = list(like.shape)
+    shape[axis] = size
+    return [jnp.full(shape, fill, like.dtype)]

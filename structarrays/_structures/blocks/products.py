@@ -1,0 +1,218 @@
+"""Products, transposes, diagonals and triangles of block-diagonal and block-banded matrices."""
+
+import functools
+import math
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array.dense import Dense
+from ..._functions.creation import tril, triu
+from ..._functions.elementwise import multiply
+from ..._functions.linalg import diagonal, matmul, matrix_transpose
+from ..._numerics.absorbing import guarded_product
+from ..banded.array import Banded
+from ..banded.diagonal import Diagonal
+from ..banded.products import has_structural_zeros
+from . import numerics as kernel
+from .array import Blocks, diagonal_of
+from .block_banded import BlockBanded, at_offsets, block_banded
+from .block_diagonal import BlockDiagonal, block_diagonal, cuts, regroup, side_by_side
+from .block_joins import grid_form
+
+# ---- times a dense matrix -------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Blocks, Dense, when=has_structural_zeros)
+def _matmul_blocks_dense(x1, x2):
+    vector = x2.ndim == 1
+    data = x2.data[:, None] if vector else x2.data
+    shape = (*jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2]), x1.shape[-2], data.shape[-1])
+    parts = [
+        (run.row, kernel.multiply(blocks, data[..., run.columns, :]))
+        for run, blocks in zip(x1.runs, x1.blocks, strict=True)
+        if run.size
+    ]
+    product = _sum_of(parts, shape, -2, x1)
+    return Dense._make((product[..., 0] if vector else product,))
+
+
+@matmul.kernel(Dense, Blocks, when=lambda x1, x2: has_structural_zeros(x2))
+def _matmul_dense_blocks(x1, x2):
+    vector = x1.ndim == 1
+    data = x1.data[None, :] if vector else x1.data
+    shape = (*jnp.broadcast_shapes(data.shape[:-2], x2.batch_shape), data.shape[-2], x2.shape[-1])
+    parts = [
+        (run.column, kernel.multiply_left(data[..., run.rows], blocks))
+        for run, blocks in zip(x2.runs, x2.blocks, strict=True)
+        if run.size
+    ]
+    product = _sum_of(parts, shape, -1, x2)
+    return Dense._make((product[..., 0, :] if vector else product,))
+
+
+def _sum_of(parts, shape, axis, x):
+    """The products with all runs, side by side where they do not share rows (columns), and added where they do."""
+    parts = [(start, jnp.broadcast_to(p, shape[:-2] + p.shape[-2:])) for start, p in parts]
+    terms = kernel.layers(parts, shape[axis], 0, axis, x.pieces > 1) or [jnp.zeros(shape, x.dtype)]
+    return functools.reduce(jnp.add, terms)
+
+
+# ---- times each other -----------------------------------------------------------------------------------------------
+
+
+def common_cuts(x1, x2):
+    """The numbers of the cuts at which the columns of a block-diagonal matrix and the rows of another are cut in common."""
+    columns, rows = cuts(x1)[1], cuts(x2)[0]
+    if np.array_equal(columns, rows):
+        return np.arange(len(rows)), np.arange(len(rows))
+    # Blocks without columns (rows) make the same cut several times; as many as both have are pairs, and so the ends.
+    first, second = _numbered(columns), _numbered(rows)
+    common = sorted(first.keys() & second.keys())
+    kept, other = [first[c] for c in common], [second[c] for c in common]
+    kept[-1], other[-1] = len(columns) - 1, len(rows) - 1
+    return np.array(kept), np.array(other)
+
+
+def _numbered(places):
+    """The number of each cut by its place, and how many there were at that place before."""
+    count, numbers = {}, {}
+    for number, place in enumerate(places.tolist()):
+        count[place] = count.get(place, -1) + 1
+        numbers[place, count[place]] = number
+    return numbers
+
+
+def multiply_by_blocks(x1, x2) -> bool:
+    """Whether the product of two block-diagonal matrices is one."""
+    if x1.background is not None or x2.background is not None:
+        return False
+    common = len(common_cuts(x1, x2)[0])
+    return common > 2 or common == len(cuts(x1)[0]) == len(cuts(x2)[0])
+
+
+@matmul.kernel(BlockDiagonal, BlockDiagonal, when=multiply_by_blocks)
+def _matmul_block_diagonal_block_diagonal(x1, x2):
+    kept, other = common_cuts(x1, x2)
+    pairs, stored = (side_by_side(regroup(a, kept), regroup(b, other)) for a, b in ((x1, x2), map(indicator, (x1, x2))))
+
+    def multiply(first, second):
+        return [jnp.matmul(a, b) for a, b in zip(first, second, strict=True)]
+
+    (first, second), masks = zip(*pairs, strict=True), list(zip(*stored, strict=True))
+    if _same_places(x1, kept) and _same_places(x2, other):
+        return block_diagonal(multiply(first, second))
+    return block_diagonal(guarded_product(multiply, first, lambda: masks[0], second, lambda: masks[1]))
+
+
+def _number_stored(x) -> int:
+    """The number of entries of one matrix."""
+    return sum(math.prod(e.shape[len(x.batch_shape) :]) for e in x.entries)
+
+
+def indicator(x):
+    """The array with True where entries are stored, False elsewhere."""
+    return x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None)
+
+
+def _same_places(x, kept) -> bool:
+    """Whether regrouping at these cuts leaves the blocks as they are."""
+    return len(kept) == len(cuts(x)[0])
+
+
+def _scales_columns(x1, x2) -> bool:
+    return has_structural_zeros(x1) and has_structural_zeros(x2) and x2.shape[-1] == x2.shape[-2]
+
+
+@matmul.kernel(Blocks, Diagonal, when=_scales_columns)
+def _matmul_blocks_diagonal(x1, x2):
+    return multiply(x1, Dense._make((x2.diag[..., None, :],)))
+
+
+def _on_common_grid(x1, x2):
+    """Both factors as block-banded matrices whose blocks can be multiplied, or None where one cannot be."""
+    first, second = grid_form(x1, (None, None)), grid_form(x2, (None, None))
+    if first is not None:
+        beside = grid_form(x2, (first.block_shape[1], None))
+        if beside is not None:
+            return first, beside
+    if second is not None:
+        beside = grid_form(x1, (None, second.block_shape[0]))
+        if beside is not None:
+            return beside, second
+    return None
+
+
+def _share_a_grid(x1, x2) -> bool:
+    return has_structural_zeros(x1) and has_structural_zeros(x2) and _on_common_grid(x1, x2) is not None
+
+
+@matmul.kernel(BlockBanded, Blocks, when=_share_a_grid)
+@matmul.kernel(Blocks, BlockBanded, when=_share_a_grid)
+@matmul.kernel(Blocks, Banded, when=_share_a_grid)
+@matmul.kernel(Banded, Blocks, when=_share_a_grid)
+def _matmul_block_banded_blocks(x1, x2):
+    """Offsets of block diagonals add as those of diagonals do."""
+    (a, b), (stored_a, stored_b) = _on_common_grid(x1, x2), _on_common_grid(indicator(x1), indicator(x2))
+    grid = (a.grid[0], b.grid[1])
+
+    def multiply(blocks_a, blocks_b):
+        return kernel.band_matmul(blocks_a, a.offsets, a.grid, blocks_b, b.offsets, b.grid)
+
+    if a.stored == _number_stored(x1) and b.stored == _number_stored(x2):  # no zero is written out
+        blocks = multiply(a.blocks, b.blocks)
+    else:
+        blocks = guarded_product(multiply, a.blocks, lambda: stored_a.blocks, b.blocks, lambda: stored_b.blocks)
+    batch = jnp.broadcast_shapes(a.batch_shape, b.batch_shape)
+    return block_banded(blocks, grid, (a.block_shape[0], b.block_shape[1]), dtype=a.dtype, batch=batch)
+
+
+# ---- the transpose, the diagonal, triangles -------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(BlockDiagonal)
+def _matrix_transpose_block_diagonal(x):
+    return BlockDiagonal._make((*(b.mT for b in x.blocks), x.background), tuple((k, w, h) for k, h, w in x.meta))
+
+
+@matrix_transpose.kernel(BlockBanded)
+def _matrix_transpose_block_banded(x):
+    meta = (tuple(-k for k in x.offsets[::-1]), x.grid[::-1], x.block_shape[::-1])
+    return BlockBanded._make((*(b.mT for b in x.blocks[::-1]), x.background), meta)
+
+
+@diagonal.kernel(Blocks)
+def _diagonal_blocks(x, *, offset):
+    return Dense._make((diagonal_of(x, offset),))
+
+
+def _no_background(x, *, k):
+    return x.background is None
+
+
+@tril.kernel(Blocks, when=_no_background)
+def _tril_blocks(x, *, k):
+    return _masked(x, lambda i, j: j - i <= k)
+
+
+@triu.kernel(Blocks, when=_no_background)
+def _triu_blocks(x, *, k):
+    return _masked(x, lambda i, j: j - i >= k)
+
+
+def _masked(x, keeps):
+    """The entries (i, j) that `keeps` says, and zeros for the others."""
+    pairs = zip(x.runs, x.entries, strict=True)
+    return x._rebuild(tuple(jnp.where(keeps(*run.positions()), e, jnp.zeros((), e.dtype)) for run, e in pairs), None)
+
+
+@tril.kernel(BlockBanded, when=_no_background)
+def _tril_block_banded(x, *, k):
+    kept = [d for d, run in zip(x.offsets, x.runs, strict=True) if run.distances[0] <= k]
+    return _masked(at_offsets(x, kept), lambda i, j: j - i <= k) if kept else at_offsets(x, kept)
+
+
+@triu.kernel(BlockBanded, when=_no_background)
+def _triu_block_banded(x, *, k):
+    kept = [d for d, run in zip(x.offsets, x.runs, strict=True) if run.distances[1] >= k]
+    return _masked(at_offsets(x, kept), lambda i, j: j - i >= k) if kept else at_offsets(x, kept)

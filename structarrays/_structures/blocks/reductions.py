@@ -1,0 +1,95 @@
+"""Reductions of block-diagonal and block-banded matrices: the blocks, and the background as often as it is there.
+
+A row (or column) of a run is reduced within its block; the rows of runs that share none stand side by side, and those of the
+others are combined. What is not stored is the background, as often as `missing` says, which is static.
+"""
+
+import functools
+
+import jax.numpy as jnp
+
+from ..._core.array.dense import Dense
+from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
+from . import numerics as kernel
+from .array import Blocks, missing
+
+
+@reduce_core.kernel(Blocks)
+def _reduce_core_blocks(x, *, monoid, axes, keepdims):
+    background = x.background
+    if background is None and not monoid.zero_is_identity(x.dtype):
+        background = jnp.zeros((), x.dtype)
+    if len(axes) == 2:
+        entries, count = x.entries, _unstored(x)
+        if x.background is None and background is not None and count:
+            # A zero is as good as many, here. It meets every entry, lest their product overflows before it does.
+            entries = [monoid.combine(jnp.zeros(e.shape, e.dtype), e) for e in entries]
+        return _everything(x, monoid, entries, background, count, keepdims)
+    segments = missing(x, *axes)
+    start = None
+    if background is not None and any(count for _, _, count in segments):
+        start = _segmented([monoid.repeated(background, count) for _, _, count in segments], segments)
+    return _lines(x, monoid, x.entries, start, axes, keepdims)
+
+
+@squared_deviations.kernel(Blocks)
+def _squared_deviations_blocks(x, *, mean, monoid, axes, keepdims):
+    mean = mean.data
+    entries = [squared_magnitude(e - m) for e, m in zip(x.entries, x._gather(mean), strict=True)]
+    background = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None, None]
+    background = squared_magnitude(background - mean)
+    if len(axes) == 2:
+        return _everything(x, monoid, entries, background[..., 0, 0], _unstored(x), keepdims)
+    segments = missing(x, *axes)
+    background = jnp.squeeze(background, axes)
+    counts = _segmented([jnp.asarray(float(count), background.dtype) for _, _, count in segments], segments)
+    start = jnp.where(counts > 0, background * counts, 0)
+    return _lines(x, monoid, entries, start, axes, keepdims)
+
+
+def _unstored(x) -> int:
+    """The number of all entries that are not stored."""
+    m, n = x.core_shape
+    return m * n - x.stored
+
+
+def _everything(x, monoid, entries, background, count, keepdims):
+    """All entries of a matrix: those of the blocks, and the background (None changes nothing) so many times."""
+    terms = [] if background is None or count == 0 else [monoid.repeat(background, count)]
+    terms += [
+        monoid.reduce(e, axis=(e.ndim - 3, e.ndim - 2, e.ndim - 1), keepdims=False)
+        for run, e in zip(x.runs, entries, strict=True)
+        if run.size
+    ]
+    terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
+    result = functools.reduce(monoid.combine, [jnp.broadcast_to(t, x.batch_shape) for t in terms])
+    return Dense._make((result[..., None, None] if keepdims else result,))
+
+
+def _lines(x, monoid, entries, start, axes, keepdims):
+    """Each row (``axes == (-1,)``) or column of a matrix: the blocks, and `start` for what is not stored, if that changes
+    anything.
+    """
+    (axis,) = axes
+    length = x.core_shape[0 if axis == -1 else 1]
+    parts = []
+    for run, e in zip(x.runs, entries, strict=True):
+        if run.size:
+            line = monoid.reduce(e, axis=(e.ndim + axis,), keepdims=False)
+            line = line.reshape(*e.shape[:-3], run.size // e.shape[axis])
+            parts.append((run.row if axis == -1 else run.column, line))
+    terms = [] if start is None else [start]
+    if parts:
+        terms += kernel.layers(parts, length, monoid.identity(parts[0][1].dtype), -1, x.pieces > 1)
+    terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
+    result = functools.reduce(monoid.combine, [jnp.broadcast_to(t, (*x.batch_shape, length)) for t in terms])
+    return Dense._make((jnp.expand_dims(result, axis) if keepdims else result,))
+
+
+def _segmented(values, segments):
+    """A line that has one value in each segment."""
+    parts = [
+        jnp.broadcast_to(v[..., None], (*v.shape, stop - start))
+        for v, (start, stop, _) in zip(values, segments, strict=True)
+    ]
+    return jnp.concatenate(parts or [jnp.zeros(0)], axis=-1)

@@ -1,0 +1,15 @@
+"""Matrices composed of other arrays: `Sum`, `Product`, `Inverse` and `Block`."""
+
+FILES = (
+    "block",
+    "block_solvers",
+    "estimates",
+    "factored_batches",
+    "factored_functions",
+    "inverse",
+    "part_solvers",
+    "product",
+    "sum",
+    "sum_solvers",
+)
+"""The files that register kernels; `_structures.load` imports them."""

@@ -1,0 +1,482 @@
+"""`Block`: a matrix of blocks, each in its own structure."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import allow_dense, lift
+from ..._core.array.validation import check_parts, check_sizes, check_static, require, validated
+from ..._core.dispatch.registry import Registry
+from ..._core.families import pattern
+from ..._core.families.batch import concat_pair
+from ..._core.families.entries import element, elements
+from ..._core.families.factored import (
+    Factored,
+    as_matrix,
+    common_batch,
+    hadamard_pair,
+    line_key,
+    merge_pair,
+    part,
+    scale,
+    select_lines,
+    squared_norms,
+    stored,
+    unified,
+)
+from ..._functions.elementwise import multiply
+from ..._functions.indexing import index
+from ..._functions.linear_algebra import matmul, matrix_transpose
+from ..._functions.rounding_and_parts import imag, real
+from ..banded.array import Banded, bands
+from ..low_rank.array import LowRank, lines
+from .product import product
+from .sum import total
+
+
+class Block(Factored):
+    r"""A matrix that is put together from blocks, each in its own structure.
+
+    Parameters
+    ----------
+    blocks : sequence of sequences of array_like
+        The rows of blocks: p sequences of q matrices ``(..., m_i, n_j)``. The blocks of a row have the same number of rows, those
+        of a column the same number of columns. None is a block of zeros, whose shape follows from its neighbours. The
+        batch shapes broadcast, the dtypes are promoted.
+
+    Returns
+    -------
+    Array
+        A `Block`, or, of a single one, that block.
+
+    Raises
+    ------
+    ValueError
+        If there is no block, the rows do not have equally many, a block has fewer than two dimensions, the shapes do not fit,
+        or a row or a column has nothing but None.
+    TypeError
+        If `blocks` is no sequence of sequences, or a block is boolean.
+
+    Notes
+    -----
+    The value is the matrix with :math:`A_{ij}` in the rows of the i-th and the columns of the j-th cut. Its functions go
+    to the blocks, and cost what they cost there:
+
+    ========================================  =====================================================================
+    stores                                    what the blocks store
+    times a matrix                            the products of the blocks
+    product of two, cut alike in between      a `Block`
+    sum, elementwise product, cut alike       a `Block`
+    transpose, scaling, slices, norms, sums   a `Block`, or of each block
+    solve, `det`, `slogdet`                   by Schur complements, if rows and columns are cut alike; below;
+                                              with a sparse block, and no dense one, as one `Sparse`
+    other elementwise functions               the dense form
+    ========================================  =====================================================================
+
+    A block :math:`A_{kk}` with a cheap solver is eliminated, which leaves :math:`A_{ij} - A_{ik} A_{kk}^{-1} A_{kj}`, and so on
+    with the rest; blocks of zeros are left out, so that a block triangular matrix is solved by substitution (Golub and Van
+    Loan, *Matrix Computations*, 4th edition, 3.2.11). Since a block can be singular where the matrix is not, the residual
+    is looked at, see `linalg.solve`. `concat` of structured matrices makes a `Block`, too.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> D = sa.Diagonal(sa.arange(1.0, 101.0))
+    >>> A = sa.Block([[D, sa.ones((100, 1))], [sa.ones((1, 100)), None]])
+    >>> x = sa.linalg.solve(A, sa.ones(101))
+    >>> float(sa.max(sa.abs(A @ x - 1))) < 1e-12
+    True
+    """
+
+    __slots__ = ()
+    solved_by_parts = True
+
+    def __new__(cls, blocks):
+        rows = _checked_grid(blocks)
+        p, q = len(rows), len(rows[0])
+        present = unified([b for row in rows for b in row if b is not None])
+        left = iter(present)
+        rows = [[None if b is None else next(left) for b in row] for row in rows]
+        heights = [_size(rows[i], -2) for i in range(p)]
+        widths = [_size([row[j] for row in rows], -1) for j in range(q)]
+        like = present[0]
+        filled = [
+            zero_block((*like.shape[:-2], heights[i], widths[j]), like.dtype) if b is None else b
+            for i, row in enumerate(rows)
+            for j, b in enumerate(row)
+        ]
+        return filled[0] if len(filled) == 1 else cls._make(tuple(filled), (p, q))
+
+    # ---- the parts -----------------------------------------------------------------------------------------------
+
+    @property
+    def blocks(self) -> tuple[tuple[Array, ...], ...]:
+        """The blocks, row by row."""
+        parts, (p, q) = self._value[0], self.meta
+        return tuple(parts[i * q : (i + 1) * q] for i in range(p))
+
+    def _specs(self, spec, divides):
+        return (spec,) * len(self.parts)
+
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """The numbers of rows of the blocks, from above."""
+        return tuple(row[0].shape[-2] for row in self.blocks)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The numbers of columns of the blocks, from the left."""
+        return tuple(b.shape[-1] for b in self.blocks[0])
+
+    @property
+    def linear(self) -> bool:
+        """Whether the dense value is linear in the parameters: that of each block is."""
+        return all(b.linear for b in self.parts)
+
+    @staticmethod
+    def _shape(leaves, meta):
+        p, q = meta
+        # Compute each shape once. The shape of the corner twice would cost exponential time in the depth of nested blocks.
+        *batch, rows, columns = leaves[0].shape
+        rows += sum(b.shape[-2] for b in leaves[q::q])
+        columns += sum(b.shape[-1] for b in leaves[1:q])
+        return (*batch, rows, columns)
+
+    @property
+    def _product_cost(self):
+        return sum(b._product_cost for b in self.parts) + self.shape[-2] * (self.meta[1] - 1)
+
+    def _dense(self):
+        rows = [jnp.concatenate([b._dense() for b in row], axis=-1) for row in self.blocks]
+        return jnp.concatenate(rows, axis=-2)
+
+    def _pattern(self, rows, columns):
+        kinds = pattern.everywhere(rows, columns, pattern.ZERO)
+        for row, top in zip(self.blocks, starts(self.heights), strict=True):
+            for b, left in zip(row, starts(self.widths), strict=True):
+                inside = (
+                    np.clip(each - begin, 0, n) for each, begin, n in zip((rows, columns), (top, left), b.shape[-2:])
+                )
+                kinds = np.maximum(kinds, pattern.pattern(b, *inside))
+        return kinds
+
+    def _cast(self, dtype):
+        return self._with_parts(lambda b: b._cast(dtype))  # each element is one of one block
+
+    def _describe(self):
+        return [f"grid={self.meta}", f"shape={self.shape}"], False
+
+
+def _checked_grid(blocks):
+    """The rows of blocks as lists of stacks of matrices and None, of which every row and column has one that is not None."""
+    if not isinstance(blocks, (list, tuple)):
+        raise TypeError(f"blocks must be a list of rows, each a list of matrices, got {type(blocks).__name__}")
+    for i, row in enumerate(blocks):
+        if not isinstance(row, (list, tuple)):
+            raise TypeError(
+                f"blocks must be a list of rows, each a list of matrices, [[a, b], [c, d]]; blocks[{i}] is {type(row).__name__}"
+            )
+    if not blocks or not all(blocks):
+        raise ValueError(f"blocks must have at least one row and one column, got {len(blocks)} rows")
+    counts = [len(row) for row in blocks]
+    if len(set(counts)) > 1:
+        raise ValueError(f"the rows of blocks must have equally many, got {', '.join(map(str, counts))}")
+    rows = [
+        [None if b is None else part(b, f"blocks[{i}][{j}]") for j, b in enumerate(row)] for i, row in enumerate(blocks)
+    ]
+    for (axis, one, what), along in (((-2, "row", "rows"), rows), ((-1, "column", "columns"), [*zip(*rows)])):
+        for k, line in enumerate(along):
+            sizes = {b.shape[axis] for b in line if b is not None}
+            if len(sizes) > 1:
+                shapes = " and ".join(str(b.shape) for b in line if b is not None)
+                raise ValueError(f"the blocks of {one} {k} must have equally many {what}, got shapes {shapes}")
+            if not sizes:
+                place = f"blocks[{k}][0]" if axis == -2 else f"blocks[0][{k}]"
+                raise ValueError(f"{place} is None, and no other block of its {one} tells how many {what} it has")
+    return rows
+
+
+def _size(line, axis):
+    return next(b.shape[axis] for b in line if b is not None)
+
+
+def zero_block(shape, dtype) -> Array:
+    """A matrix of structural zeros."""
+    return bands([], (), shape[-2:], dtype=dtype, batch=shape[:-2])
+
+
+structurally_zero = Registry("structurally_zero")
+"""``structurally_zero.kernel(A)``: whether the structure of a matrix (static) says that it is zero."""
+
+
+@structurally_zero.kernel(Array)
+def _structurally_zero_array(x):
+    return False
+
+
+@structurally_zero.kernel(Banded)
+def _structurally_zero_banded(x):
+    return not x.offsets and x.background is None
+
+
+@structurally_zero.kernel(LowRank)
+def _structurally_zero_low_rank(x):
+    return x.rank == 0
+
+
+def is_zero(x: Array) -> bool:
+    """Whether the structure of a matrix says that it is zero."""
+    return structurally_zero.choose((x,), {}).run(x)
+
+
+def block(rows) -> Array:
+    """The matrix of these rows of blocks with one dtype; dense where that is no larger."""
+    p, q = len(rows), len(rows[0])
+    flat = common_batch(*(b for row in rows for b in row))
+    x = flat[0] if len(flat) == 1 else Block._make(tuple(flat), (p, q))
+    return Dense._make((x._dense(),)) if isinstance(x, Factored) and x.full_size else x
+
+
+def starts(sizes):
+    """Where each of the pieces of these sizes begins."""
+    return [sum(sizes[:k]) for k in range(len(sizes))]
+
+
+def cut(data, sizes, axis):
+    """Dense data in pieces along an axis."""
+    return [lax.slice_in_dim(data, s, s + n, axis=axis) for s, n in zip(starts(sizes), sizes, strict=True)]
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+
+
+def _sum_of_products(pairs, shape, dtype):
+    """The sum of dense products, without those with a block of zeros."""
+    result = None
+    for x, y in pairs:
+        if not is_zero(x) and not is_zero(y):
+            term = matmul.dispatch(x, y)._dense()
+            result = term if result is None else result + term
+    return jnp.zeros(shape, dtype) if result is None else result
+
+
+@matmul.kernel(Block, Dense)
+def _matmul_block_dense(x1, x2):
+    if x2.ndim == 1:
+        return Dense._make((matmul.dispatch(x1, Dense._make((x2.data[:, None],)))._dense()[..., 0],))
+    pieces = [Dense._make((piece,)) for piece in cut(x2.data, x1.widths, -2)]
+    batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    rows = [
+        _sum_of_products(zip(row, pieces, strict=True), (*batch, height, x2.shape[-1]), x1.dtype)
+        for row, height in zip(x1.blocks, x1.heights, strict=True)
+    ]
+    return Dense._make((jnp.concatenate(rows, axis=-2),))
+
+
+@matmul.kernel(Dense, Block)
+def _matmul_dense_block(x1, x2):
+    if x1.ndim == 1:
+        return Dense._make((matmul.dispatch(Dense._make((x1.data[None, :],)), x2)._dense()[..., 0, :],))
+    pieces = [Dense._make((piece,)) for piece in cut(x1.data, x2.heights, -1)]
+    batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    columns = [
+        _sum_of_products(zip(pieces, column, strict=True), (*batch, x1.shape[-2], width), x1.dtype)
+        for column, width in zip(zip(*x2.blocks, strict=True), x2.widths, strict=True)
+    ]
+    return Dense._make((jnp.concatenate(columns, axis=-1),))
+
+
+@matmul.kernel(Block, Block, when=lambda x1, x2: x1.widths == x2.heights)
+def _matmul_block_block(x1, x2):
+    def block_at(row, column):
+        pairs = [(a, b) for a, b in zip(row, column, strict=True) if not is_zero(a) and not is_zero(b)]
+        batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+        if not pairs:
+            return zero_block((*batch, row[0].shape[-2], column[0].shape[-1]), x1.dtype)
+        return total(*(_product(a, b) for a, b in pairs))
+
+    return block([[block_at(row, column) for column in zip(*x2.blocks, strict=True)] for row in x1.blocks])
+
+
+def _product(a, b):
+    """The product of two blocks, which stays one of two factors where it would have to be expanded."""
+    if Dense in (type(a), type(b)) or matmul.choose((a, b), {}) is not None:
+        return matmul(a, b)
+    return product(a, b)
+
+
+# ---- block by block -------------------------------------------------------------------------------------------------
+
+
+def _mapped(function, *arrays):
+    """The blocks mapped, of one array or of several that are cut alike."""
+    rows = zip(*(x.blocks for x in arrays), strict=True)
+    return block([[function(*each) for each in zip(*row, strict=True)] for row in rows])
+
+
+@matrix_transpose.kernel(Block)
+def _matrix_transpose_block(x):
+    p, q = x.meta
+    return Block._make(tuple(matrix_transpose(b) for column in zip(*x.blocks, strict=True) for b in column), (q, p))
+
+
+@scale.kernel(Block)
+def _scale_block(x, factor):
+    return x._with_parts(factor)
+
+
+@real.kernel(Block, when=lambda x: x.dtype.kind == "c")
+def _real_block(x):
+    return _mapped(real, x)
+
+
+@imag.kernel(Block, when=lambda x: x.dtype.kind == "c")
+def _imag_block(x):
+    return _mapped(imag, x)
+
+
+def _cut_alike(x, y) -> bool:
+    return x.heights == y.heights and x.widths == y.widths
+
+
+@merge_pair.kernel(Block, Block, when=_cut_alike)
+def _merge_pair_block_block(x, y):
+    return _mapped(_added, x, y)
+
+
+def _added(a, b):
+    if is_zero(a) or is_zero(b):
+        return b if is_zero(a) else a
+    return total(a, b)
+
+
+@merge_pair.kernel(Block, Banded, when=lambda x, y: y.background is None)
+def _merge_pair_block_banded(x, y):
+    """A band, cut as the blocks are."""
+    slices = [
+        [("slice", s, n, 1) for s, n in zip(starts(sizes), sizes, strict=True)] for sizes in (x.heights, x.widths)
+    ]
+    batch = tuple(("slice", 0, n, 1) for n in y.shape[:-2])
+    pieces = tuple(index(y, (), key=(*batch, r, c)) for r in slices[0] for c in slices[1])
+    return _mapped(_added, x, Block._make(pieces, x.meta))
+
+
+@hadamard_pair.kernel(Block, Block, when=_cut_alike)
+def _hadamard_pair_block_block(x, y):
+    return _mapped(lambda a, b: a if is_zero(a) else b if is_zero(b) else multiply.dispatch(a, b), x, y)
+
+
+@elements.kernel(Block)
+def _elements_block(x, i, j):
+    shape = jnp.broadcast_shapes(i.shape, j.shape)
+    result = jnp.zeros((*x.shape[:-2], *shape), x.dtype)
+    for row, top in zip(x.blocks, starts(x.heights), strict=True):
+        for b, left in zip(row, starts(x.widths), strict=True):
+            if is_zero(b) or 0 in b.shape:
+                continue
+            (m, n), r, c = b.shape[-2:], i - top, j - left
+            inside = (r >= 0) & (r < m) & (c >= 0) & (c < n)
+            result = jnp.where(inside, element(b, jnp.clip(r, 0, m - 1), jnp.clip(c, 0, n - 1)), result)
+    return result
+
+
+@squared_norms.kernel(Block)
+def _squared_norms_block(x, *, axes):
+    norms = [[squared_norms.choose((b,), {}).run(b, axes=axes) for b in row] for row in x.blocks]
+    if axes == (-1,):
+        return jnp.concatenate([sum(row[1:], row[0]) for row in norms], axis=-1)
+    columns = [sum(column[1:], column[0]) for column in zip(*norms, strict=True)]
+    return jnp.concatenate(columns, axis=-1) if axes == (-2,) else sum(columns[1:], columns[0])
+
+
+# ---- rows and columns -----------------------------------------------------------------------------------------------
+
+
+@select_lines.kernel(Block)
+def _select_lines_block(x, key, axis):
+    if axis == -1:
+        rows = select_lines.choose((x,), {}).run(matrix_transpose.dispatch(x), key, -2)
+        return matrix_transpose.dispatch(rows)
+    item, operands = key
+    return _rows_of_slice(x, item) if item[0] == "slice" else _rows_at(x, lift(operands[0]).data)
+
+
+def _rows_of_slice(x, item):
+    _, start, size, step = item
+    kept = []
+    for row, top, height in zip(x.blocks, starts(x.heights), x.heights, strict=True):
+        if step > 0:
+            first, behind = -((start - top) // step), -((start - top - height) // step)
+        else:
+            first, behind = (start - top - height) // -step + 1, (start - top) // -step + 1
+        first, behind = max(0, first), min(size, behind)
+        if first < behind:
+            kept.append([_lines(b, ("slice", start + first * step - top, behind - first, step)) for b in row])
+    if not kept:
+        return Dense._make((jnp.zeros((*x.shape[:-2], 0, x.shape[-1]), x.dtype),))
+    return block(kept[:: 1 if step > 0 else -1])
+
+
+def _lines(b, item):
+    return index(b, (), key=line_key(b, item, -2))
+
+
+def _rows_at(x, i):
+    """Dense rows: each comes from one of the rows of blocks."""
+    allow_dense(x, "__getitem__", x.size // max(1, x.shape[-2]) * i.size)
+    i = jnp.where(i < 0, i + x.shape[-2], i)
+    data = jnp.zeros((*x.shape[:-2], i.size, x.shape[-1]), x.dtype)
+    for row, top, height in zip(x.blocks, starts(x.heights), x.heights, strict=True):
+        if height == 0:
+            continue
+        inside = (i >= top) & (i < top + height)
+        chosen = [lines(b, jnp.clip(i - top, 0, height - 1), -2) for b in row]
+        data = jnp.where(inside[:, None], jnp.concatenate(chosen, axis=-1), data)
+    return Dense._make((data,))
+
+
+# ---- joining --------------------------------------------------------------------------------------------------------
+
+
+LARGE = 4096
+"""So many elements a `concat` of arrays that are not factored has to have, to become a `Block`."""
+
+
+def _joins(x, y, *, axis) -> bool:
+    """Whether two matrices side by side, or one on top of the other, are a `Block`: what else would become dense."""
+    if x.ndim < 2 or axis < -2 or x.dtype.kind == "b" or x.core_ndim > 2 or y.core_ndim > 2:
+        return False
+    size = math.prod(x.shape[-2:]) + math.prod(y.shape[-2:])
+    if not (isinstance(x, Factored) or isinstance(y, Factored)):
+        if size < LARGE or any(type(z) is Dense or z._constant(2) is not None for z in (x, y)):
+            return False
+    return x.shape[:-2] == y.shape[:-2] and 0 < size and stored(x) + stored(y) < size
+
+
+@concat_pair.kernel(Array, Array, when=_joins, before="concat_pair_by_sparse_form")
+def _concat_pair_as_block(x, y, *, axis):
+    if axis == -1:
+        x, y = matrix_transpose(x), matrix_transpose(y)
+    rows = [z.blocks if type(z) is Block else ((as_matrix(z),),) for z in (x, y)]
+    if [b.shape[-1] for b in rows[0][0]] != [b.shape[-1] for b in rows[1][0]]:
+        rows = [((z,),) for z in (x, y)]
+    joined = block([*rows[0], *rows[1]])
+    return matrix_transpose(joined) if axis == -1 else joined
+
+
+@validated.kernel(Block)
+def check_block(x):
+    """Raise unless the parts are a grid of matrices with fitting heights and widths."""
+    shapes = check_parts(x, 1)
+    p, q = check_sizes(x.meta, 2)
+    check_static(p * q == len(shapes), x)
+    rows = [shapes[i * q : (i + 1) * q] for i in range(p)]
+    require(
+        all(len({m for m, _ in row}) == 1 for row in rows)
+        and all([n for _, n in row] == [n for _, n in rows[0]] for row in rows),
+        "its blocks must have equal heights in each row and equal widths in each column",
+    )

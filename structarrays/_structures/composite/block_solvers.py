@@ -1,0 +1,335 @@
+"""Systems and determinants of matrices of blocks, by Schur complements."""
+
+import functools
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import allow_dense, to_dense
+from ..._core.dispatch.recording import remark
+from ..._functions.elementwise import negative
+from ..._functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
+from ..._functions.linalg.systems import logarithms
+from ..._numerics import determinants
+from ..._numerics.determinants import any_of_all
+from ..banded.diagonal import Diagonal
+from ..low_rank.array import LowRank, low_rank
+from .base_shifts import LIMIT, ratio
+from .block import Block, block, cut, is_zero
+from .dense_fallback import by_parts_or_dense
+from .estimates import probes, row_sums
+from .inverse import checked_inverse, stays_inverse
+from .part_solvers import SMALL, all_true, can_solve, checked, is_regular, solution, solved, times, without_derivatives
+from .sum import total
+
+
+def _is_conformal(x, *args, **static) -> bool:
+    """Whether rows and columns are cut alike, and there is something to eliminate."""
+    if x.heights != x.widths or x.full_size or x.shape[-1] <= SMALL:
+        return False
+    return any(map(_can_be_pivot, _diagonal(x.blocks)))
+
+
+def _diagonal(grid):
+    return [grid[k][k] for k in range(len(grid))]
+
+
+def _can_be_pivot(x) -> bool:
+    return not is_zero(x) and is_regular(x)
+
+
+def _is_small(x, *args) -> bool:
+    return x.shape[-1] <= SMALL
+
+
+@solve.kernel(Block, Array, when=_is_small)
+def _solve_block_if_is_small(x1, x2):
+    remark(f"the dense form, of at most {SMALL} rows")
+    return solve.dispatch(to_dense(x1), x2)
+
+
+def _by_dense_form(function):
+    @function.kernel(Block, when=_is_small)
+    def _small_block_by_dense_form(x):
+        return function.dispatch(to_dense(x))
+
+
+for _function in (inv, det, slogdet):
+    _by_dense_form(_function)
+del _function
+
+
+# ---- elimination ----------------------------------------------------------------------------------------------------
+
+
+def _pivot(grid):
+    """The place on the diagonal to eliminate first: with no fill, else with a structured solver, else the largest; None where no
+    block can be one.
+    """
+    count = range(len(grid))
+
+    def preference(k):
+        beside = any(not is_zero(grid[k][j]) for j in count if j != k)
+        return (beside and _has_fill(grid, k), not can_solve(grid[k][k]), -grid[k][k].shape[-1])
+
+    candidates = [k for k in count if _can_be_pivot(grid[k][k])]
+    return min(candidates, key=preference) if candidates else None
+
+
+def _joined(grid):
+    """The grid as one dense block, where there is nothing to eliminate."""
+    x = Block._make(tuple(b for row in grid for b in row), (len(grid), len(grid)))
+    allow_dense(x, "linalg.solve", x.size)
+    return to_dense(x)
+
+
+def _complement(grid, k, b=None):
+    """``W_j = A_kk^{-1} A_kj`` and the rest ``A_ij - A_ik W_j``, without row and column k, and the solution of ``A_kk y = b``."""
+    others = [i for i in range(len(grid)) if i != k]
+    rights = {j: grid[k][j] for j in others if not is_zero(grid[k][j])} if _has_fill(grid, k) else {}
+    w, y, ok = _solutions(grid[k][k], rights, b)
+    rest = [[_updated(grid[i][j], grid[i][k], w.get(j)) for j in others] for i in others]
+    return others, w, rest, y, ok
+
+
+def _solutions(pivot, rights, b):
+    """The solutions of linear systems with a pivot, for blocks and for data, and whether the pivot is regular.
+
+    The systems for dense columns are one system. Otherwise compiled code would contain the solver of the pivot once for each of them, and
+    the solvers of the blocks of the pivot once more in each of these. A diagonal pivot has no solver that would count.
+    """
+    together, batch = {}, pivot.shape[:-2] if b is None else b.shape[:-2]
+    if not isinstance(pivot, Diagonal):
+        together = {j: right for j, right in rights.items() if _has_columns(right, pivot.shape[:-2], batch)}
+    columns = {j: to_dense(x.u if type(x) is LowRank else x).data for j, x in together.items()}
+    if b is not None:
+        columns[None] = b
+    found, flags = {}, []
+    if columns:
+        sizes = [data.shape[-1] for data in columns.values()]
+        data, ok = solution(
+            pivot, jnp.concatenate([jnp.broadcast_to(c, (*batch, *c.shape[-2:])) for c in columns.values()], axis=-1)
+        )
+        flags.append(ok)
+        found = dict(zip(columns, cut(data, sizes, -1), strict=True))
+    y = found.pop(None, None)
+    w = {}
+    for j, right in rights.items():
+        if j in found:
+            of_columns = Dense._make((found[j],))
+            w[j] = low_rank(of_columns, right.v) if type(right) is LowRank else of_columns
+        else:
+            w[j], ok = solve.dispatch(pivot, right)
+            flags.append(ok)
+    return w, y, all_true(flags)
+
+
+def _has_columns(x, of_pivot, batch) -> bool:
+    """Whether the solutions for a block are columns of numbers, as many as for data of this batch shape."""
+    if not (type(x) is Dense or type(x) is LowRank and 2 * x.rank < x.shape[-1]):
+        return False
+    return jnp.broadcast_shapes(of_pivot, x.shape[:-2]) == batch
+
+
+def _has_fill(grid, k) -> bool:
+    """Whether there are blocks below (or above) a pivot, so that its elimination changes the rest."""
+    return any(not is_zero(grid[i][k]) for i in range(len(grid)) if i != k)
+
+
+def _updated(a, left, w):
+    if w is None or is_zero(left):
+        return a
+    update = negative(matmul(left, w))
+    if is_zero(a):
+        return update
+    return _with_low_rank(a, update) if type(update) is LowRank else total(a, update)
+
+
+def _with_low_rank(a, update):
+    """The sum with an update of low rank, in the blocks of a nested matrix that has no blocks of zeros.
+
+    So its elimination goes on in its blocks. A `Sum` would be solved by systems with all of the nested matrix, for more right-hand sides.
+    """
+    if type(a) is not Block or any(is_zero(b) for row in a.blocks for b in row):
+        return total(a, update)
+    left, right = (cut(to_dense(part).data, sizes, -2) for part, sizes in zip(update.parts, (a.heights, a.widths)))
+    left, right = ([Dense._make((data,)) for data in parts] for parts in (left, right))
+    return block(
+        [
+            [_with_low_rank(x, low_rank(u, v)) for x, v in zip(row, right, strict=True)]
+            for row, u in zip(a.blocks, left, strict=True)
+        ]
+    )
+
+
+def _eliminated(grid, b):
+    """The solution, in pieces, by elimination, and whether the pivots are regular."""
+    k = _pivot(grid)
+    if len(grid) == 1 or k is None:
+        whole = grid[0][0] if len(grid) == 1 else _joined(grid)
+        sizes = [row[0].shape[-2] for row in grid]
+        x, ok = solve.dispatch(whole, Dense._make((jnp.concatenate(b, axis=-2),)))
+        return cut(x._dense(), sizes, -2), ok
+    if not _has_fill(grid, k):  # nothing else depends on its row, so that it comes last
+        others, _, rest, *_ = _complement(grid, k)
+        x, ok2 = _eliminated(rest, [b[i] for i in others])
+        x = dict(zip(others, x, strict=True))
+        right = b[k]
+        for j in others:
+            if not is_zero(grid[k][j]):
+                right = right - times(grid[k][j], x[j])
+        x[k], ok3 = solution(grid[k][k], right)
+        return [x[i] for i in range(len(grid))], ok2 & ok3
+    others, w, rest, y, ok1 = _complement(grid, k, b[k])
+    right = [b[i] if is_zero(grid[i][k]) else b[i] - times(grid[i][k], y) for i in others]
+    x, ok2 = _eliminated(rest, right)
+    x = dict(zip(others, x, strict=True))
+    for j in w:
+        y = y - times(w[j], x[j])
+    return [y if i == k else x[i] for i in range(len(grid))], ok1 & ok2
+
+
+def _by_elimination(grid, b):
+    sizes = [row[0].shape[-2] for row in grid]
+    x, ok = _eliminated(grid, cut(b, sizes, -2))
+    return jnp.concatenate(x, axis=-2), ok
+
+
+def _schur(x1, b):
+    frozen = without_derivatives(x1)
+    flipped = matrix_transpose.dispatch(frozen)
+    return checked(
+        x1,
+        b,
+        functools.partial(_by_elimination, frozen.blocks),
+        functools.partial(_by_elimination, flipped.blocks),
+    )
+
+
+@solve.kernel(Block, Array, when=_is_conformal)
+def _solve_block_if_is_conformal(x1, x2):
+    remark(
+        "block elimination by Schur complements, first of blocks that change no others or have solvers of their own, and a look at the "
+        "residual; systems with the blocks on the diagonal"
+    )
+    return solved(x1, x2, _schur)
+
+
+@inv.kernel(Block, when=lambda x: _is_conformal(x) and stays_inverse(x))
+def _inv_block(x):
+    return checked_inverse(x)
+
+
+# ---- determinants ---------------------------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """One step of the elimination."""
+
+    places: tuple[int, ...]
+    """Which rows of blocks the pivot is of: several if it is the joined rest."""
+    pivot: Array
+    below: dict[int, Array]
+    """The blocks in the pivot's column, by the rows of blocks that they are in."""
+    w: dict[int, Array]
+    """The solutions ``W_j`` that change the rest, by the columns of blocks."""
+
+
+def _steps(grid, places) -> list[Step]:
+    """All steps. The determinant is the product of the pivots' determinants: permuting rows and columns alike changes no sign."""
+    k = _pivot(grid) if len(grid) > 1 else None
+    if k is None:
+        return [Step(places, grid[0][0] if len(grid) == 1 else _joined(grid), {}, {})]
+    others, w, rest, *_ = _complement(grid, k)
+    below = {places[i]: grid[i][k] for i in others if not is_zero(grid[i][k])}
+    step = Step(places[k : k + 1], grid[k][k], below, {places[j]: v for j, v in w.items()})
+    return [step, *_steps(rest, tuple(places[i] for i in others))]
+
+
+def _is_accurate(x, steps):
+    """Whether the determinants of the pivots lose few digits, for each matrix.
+
+    They lose few if no product in the elimination is much larger than the matrix. Then each pivot is about as well conditioned as the matrix.
+    Otherwise the condition numbers of the pivots decide. The inverse of the last pivot is a block of the inverse of the matrix. The sizes are
+    sums over rows of the matrix with columns of about one size, since scaling rows or columns changes no digit of a determinant.
+    """
+    x = without_derivatives(x)
+    pivots = without_derivatives([s.pivot for s in steps])
+    weights = _reciprocal(row_sums(matrix_transpose.dispatch(x), _reciprocal(row_sums(x))))
+    rows = cut(row_sums(x, weights), x.heights, -2)
+    weights = cut(weights, x.widths, -2)
+
+    def at(parts, step):
+        return jnp.concatenate([parts[i] for i in step.places], axis=-2)
+
+    def growth(product, of_matrix):
+        return jnp.max(jnp.where(product == 0, 0, product / of_matrix), axis=(-2, -1))
+
+    factors = []
+    for step, pivot in zip(steps, pivots, strict=True):
+        below, w = without_derivatives((step.below, step.w))
+        factors.append(growth(row_sums(pivot, at(weights, step)), at(rows, step)))
+        for j, v in w.items():
+            change = row_sums(v, weights[j])
+            factors.append(growth(row_sums(pivot, change), at(rows, step)))
+            factors += [growth(row_sums(block, change), rows[i]) for i, block in below.items()]
+    fine = functools.reduce(jnp.maximum, factors) <= LIMIT
+
+    def by_conditions():
+        of_pivots = [at(weights, s) for s in steps]
+        conditions = [_condition(a, row_sums(a, v), v) for a, v in zip(pivots, of_pivots, strict=True)]
+        eps = jnp.finfo(x.dtype).eps
+        allowed = LIMIT * _condition(pivots[-1], at(rows, steps[-1]), of_pivots[-1])
+        return fine | (functools.reduce(jnp.maximum, conditions) <= jnp.clip(allowed, eps ** (-1 / 3), 1e-2 / eps))
+
+    return lax.cond(any_of_all(~fine), by_conditions, lambda: fine)
+
+
+def _reciprocal(sums):
+    return 1 / jnp.where(sums == 0, 1, sums)
+
+
+def _condition(a, rows, weights):
+    """How much longer than a constant, an alternating and an irregular vector the solutions for these are, if these are multiplied by the
+    sums of rows (..., n, 1), and the solutions divided by the weights of columns (..., n, 1).
+    """
+    vectors = probes(a.shape[-1], a.dtype)
+    found, _ = solution(a, jnp.broadcast_to(vectors * rows, (*a.shape[:-2], *vectors.shape)))
+    return jnp.max(ratio(found / weights, vectors), axis=-1)
+
+
+@slogdet.kernel(Block, when=_is_conformal)
+def _slogdet_block(x):
+    return by_parts_or_dense(slogdet.dispatch, x, _by_pivots(_logarithms))
+
+
+def _by_pivots(function):
+    """A function that maps a matrix to the result of `function` for its pivots, and a flag that few digits are lost."""
+
+    def run(x):
+        steps = _steps(x.blocks, tuple(range(len(x.blocks))))
+        return function([s.pivot for s in steps]), _is_accurate(x, steps)
+
+    return run
+
+
+def _determinant(pivots):
+    return (determinants.of_parts(_multiplied, _logarithms, pivots),)
+
+
+def _multiplied(pivots):
+    return functools.reduce(jnp.multiply, (det.dispatch(b)._dense() for b in pivots))
+
+
+def _logarithms(pivots):
+    signs_, logs = zip(*map(logarithms, pivots), strict=True)
+    return functools.reduce(jnp.multiply, signs_), functools.reduce(jnp.add, logs)
+
+
+@det.kernel(Block, when=_is_conformal)
+def _det_block(x):
+    (result,) = by_parts_or_dense(det.dispatch, x, _by_pivots(_determinant))
+    return result

@@ -1,0 +1,151 @@
+"""The dense form as the fallback of compiled solvers.
+
+A solver that works on the parts of a matrix may fail for a regular matrix. An eager call then solves the dense form (`Function._once_more`).
+Compiled code contains both methods: `lax.cond` runs the second method only if the first one has failed, also under ``vmap``.
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import to_dense
+from ..._core.dispatch.contexts import Caller, caller, densify_policy
+from ..._functions.linalg import solve
+from ..._numerics.determinants import any_of_all
+from ..._numerics.flags import custom_jvp
+from ..._numerics.undefined import nan_unless
+
+LARGEST = 1 << 25
+"""The largest dense form, in bytes, that compiled code may allocate. A smaller limit of the policy takes precedence."""
+
+
+def is_possible(x: Array) -> bool:
+    """Whether compiled code may make the dense form of a stack of matrices (static). Of a dimension that ``vmap`` adds it knows nothing."""
+    return not caller.value.falls_back and _may_expand(x)
+
+
+def is_replaceable(x: Array) -> bool:
+    """Whether the dense form is solved if a solver refuses its own solution (static): in the same compiled code, or by the eager call."""
+    return is_possible(x) or (caller.value.is_eager and _may_expand(x))
+
+
+def _may_expand(x: Array) -> bool:
+    policy = densify_policy.value
+    size = math.prod(x.shape) * x.dtype.itemsize
+    return policy.mode != "error" and size <= min(policy.limit, LARGEST)
+
+
+def for_parts_of(x: Array):
+    """The context of solvers for parts of a matrix whose caller checks the solution for the whole, and whose derivatives nobody takes.
+
+    If the whole matrix falls back to its dense form, the parts need not: otherwise compiled code would contain a dense form at each level.
+    """
+    return caller(Caller(caller.value.falls_back or is_possible(x), is_constant=True))
+
+
+def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array):
+    """A solution and its flag, from the dense form if the flag is false.
+
+    Parameters
+    ----------
+    x : Array, (..., n, n)
+    b, found : jax.Array, (..., n, k)
+        The right-hand sides, and the solutions by another method.
+    ok : jax.Array, bool scalar
+        Whether that method has succeeded.
+    """
+    if not is_possible(x):
+        return found, ok
+
+    def by_dense_form():
+        other, fine = solve.dispatch(to_dense(x), Dense._make((b,)))
+        return jnp.where(ok, found, other._dense()), ok | fine
+
+    return lax.cond(any_of_all(~ok), by_dense_form, lambda: (found, ok))
+
+
+def numbers_or_dense(function, x: Array, found, fine: jax.Array):
+    """Numbers for each matrix of a stack, such as its determinant; from the dense form where a flag is false.
+
+    Parameters
+    ----------
+    function : callable
+        Function of a matrix, such as `det.dispatch`, which returns an array or a tuple of arrays, each ``(...)``.
+    x : Array, (..., n, n)
+    found : tuple of jax.Array, (...)
+        The results of another method, whose derivatives must be finite; see `by_parts_or_dense`.
+    fine : jax.Array of bool, (...)
+        Whether that method has succeeded. If it has not, and the dense form is not possible, the results are NaN.
+
+    Returns
+    -------
+    tuple of jax.Array
+    """
+    if not is_possible(x):
+        return _nan_unless(fine, found)
+
+    def by_dense_form():
+        return tuple(jnp.where(fine, part, other) for part, other in zip(found, _densely(function, x), strict=True))
+
+    return lax.cond(any_of_all(~fine), by_dense_form, lambda: tuple(found))
+
+
+def by_parts_or_dense(function, x: Array, by_parts, *, fall_back: bool = True):
+    """The same for a method whose derivatives may be infinite where it fails, as those of an elimination with a zero pivot are.
+
+    Parameters
+    ----------
+    function, x
+        As of `numbers_or_dense`.
+    by_parts : callable
+        Function of `x`, which returns `found` and `fine`.
+    fall_back : bool
+        Whether the dense form may be used.
+
+    Returns
+    -------
+    tuple of Dense
+    """
+    if fall_back and is_possible(x):
+        results, _ = _chosen(function, by_parts, x)
+    else:
+        found, fine = by_parts(x)
+        results = _nan_unless(fine, found)
+    return tuple(Dense._make((part,)) for part in results)
+
+
+def _nan_unless(fine, found):
+    return tuple(nan_unless(fine, part) for part in found)
+
+
+def _densely(function, x):
+    results = function(to_dense(x))
+    return tuple(r._dense() for r in (results if isinstance(results, tuple) else (results,)))
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1))
+def _chosen(function, by_parts, x):
+    found, fine = by_parts(x)
+    return numbers_or_dense(function, x, found, fine), jnp.all(fine)
+
+
+@_chosen.defjvp
+def _chosen_jvp(function, by_parts, primals, tangents):
+    """The derivative of the method that is used. Selecting values would not do: zero times an infinite derivative of the other method is NaN."""
+    found, fine = _chosen(function, by_parts, *primals)
+
+    def derivative(run):
+        return lambda: jax.jvp(run, primals, tangents)[1]
+
+    change = lax.cond(
+        any_of_all(~fine),
+        derivative(functools.partial(_densely, function)),
+        derivative(lambda x: tuple(by_parts(x)[0])),
+    )
+    return (found, fine), (change, np.zeros((), jax.dtypes.float0))

@@ -1,0 +1,106 @@
+"""Reductions of factored arrays over batch axes: matrix after matrix, so that no more than one of them is ever dense."""
+
+import math
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..._core.array.dense import Dense
+from ..._core.families.factored import Factored, pays
+from ..._core.families.reduction_rule import reduce_batch, reduced_count, squared_magnitude
+from ..._functions.elementwise import divide
+from ..._functions.linear_algebra import matmul, matrix_transpose
+from ..._functions.statistical import mean, std, var
+from ..._functions.statistical import sum as sum_of
+from ..._numerics import dense_statistical as statistical
+from ..kronecker.kronecker_sum import KroneckerSum
+from ..low_rank.array import LowRank
+from .factored_functions import has_core
+
+
+def _only_batch(x, *, axis, **static) -> bool:
+    return bool(axis) and not has_core(x, axis=axis)
+
+
+def _accumulated(x, axis, start, step):
+    """``step(start, matrix)`` with the matrices along batch axes, one after the other, in their dense form."""
+    kept = [a for a in range(x.ndim - 2) if a not in axis]
+    count = reduced_count(x, axis)
+
+    def in_front(leaf):
+        moved = jnp.transpose(leaf, (*axis, *kept, *range(x.ndim - 2, leaf.ndim)))
+        return moved.reshape((count, *moved.shape[len(axis) :]))
+
+    def next_step(carry, each):
+        return step(carry, each._dense()), None
+
+    return lax.scan(next_step, start, x._map_leaves(in_front))[0]
+
+
+def _start(x, axis, value, dtype):
+    """An array of the result's shape, without the axes that are reduced."""
+    return jnp.full([n for a, n in enumerate(x.shape) if a not in axis], value, dtype)
+
+
+@reduce_batch.kernel(Factored)
+def _reduce_batch_factored(x, *, monoid, axes, keepdims):
+    data = _accumulated(x, axes, _start(x, axes, monoid.identity(x.dtype), x.dtype), monoid.combine)
+    return Dense._make((jnp.expand_dims(data, axes) if keepdims else data,))
+
+
+# ---- sums that are no longer than their terms -----------------------------------------------------------------------
+
+
+@sum_of.kernel(LowRank, when=_only_batch)
+def _sum_of_low_rank(x, *, axis, keepdims):
+    """The factors of all matrices side by side; where those are larger than the sum, their product."""
+    u, v = (_side_by_side(p, axis, keepdims) for p in x.parts)
+    total = LowRank._make((u, v))
+    return total if pays(total) else matmul(u, matrix_transpose(v))
+
+
+def _side_by_side(part, axis, keepdims):
+    """A factor ``(..., m, r)`` with the columns of all matrices along batch axes."""
+    data, batch = part._dense(), part.ndim - 2
+    kept = [a for a in range(batch) if a not in axis]
+    m, r = data.shape[-2:]
+    data = jnp.transpose(data, (*kept, batch, *axis, batch + 1))
+    data = data.reshape((*data.shape[: len(kept)], m, r * math.prod(part.shape[a] for a in axis)))
+    return Dense._make((jnp.expand_dims(data, axis) if keepdims else data,))
+
+
+@sum_of.kernel(KroneckerSum, when=_only_batch)
+def _sum_of_kronecker_sum(x, *, axis, keepdims):
+    return x._with_parts(lambda f: sum_of.dispatch(f, axis=axis, keepdims=keepdims))
+
+
+# ---- means and spreads ----------------------------------------------------------------------------------------------
+
+
+@mean.kernel(Factored, when=_only_batch, before="mean_factored")
+def _mean_batch_of_factored(x, *, axis, keepdims):
+    total, count = sum_of.dispatch(x, axis=axis, keepdims=keepdims), reduced_count(x, axis)
+    if count == 0:
+        return Dense._make((jnp.full(total.shape, jnp.nan, x.dtype),))
+    return divide(total, Dense._make((jnp.asarray(count, x.dtype),)))
+
+
+def _variance(x, axis, correction, keepdims):
+    """In two passes, since the mean of the squares less the square of the mean cancels."""
+    count = reduced_count(x, axis)
+    centre = _accumulated(x, axis, _start(x, axis, 0, x.dtype), jnp.add) / float(count)
+    squares = _start(x, axis, 0, centre.real.dtype)
+    squares = _accumulated(x, axis, squares, lambda s, data: s + squared_magnitude(data - centre))
+    divisor = float(count - correction)
+    data = squares / divisor if divisor > 0 else jnp.full_like(squares, jnp.nan)
+    return jnp.expand_dims(data, axis) if keepdims else data
+
+
+@var.kernel(Factored, when=_only_batch, before="var_factored")
+def _var_batch_of_factored(x, *, axis, correction, keepdims):
+    return Dense._make((_variance(x, axis, correction, keepdims),))
+
+
+@std.kernel(Factored, when=_only_batch, before="std_factored")
+def _std_batch_of_factored(x, *, axis, correction, keepdims):
+    return Dense._make((statistical.root(_variance(x, axis, correction, keepdims), 2),))

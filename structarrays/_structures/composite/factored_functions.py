@@ -1,0 +1,307 @@
+"""What all factored arrays have in common: scaling, sums, means and spreads, rows and columns (docs/semantics.md)."""
+
+import math
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify
+from ..._core.families.elementwise_rule import elementwise
+from ..._core.families.entries import elements_at, has_elements
+from ..._core.families.factored import Factored, hadamard, line_key, scale, select_lines, squared_norms, with_batch
+from ..._core.families.join import is_zero_outside
+from ..._functions.elementwise import divide, multiply, negative, positive, square, subtract
+from ..._functions.indexing import index
+from ..._functions.linalg.norms import diagonal, vector_norm
+from ..._functions.linear_algebra import matmul
+from ..._functions.manipulation import flip, repeat, roll, tile
+from ..._functions.pow_and_clip import pow
+from ..._functions.rounding_and_parts import conj, real
+from ..._functions.statistical import mean, std, var
+from ..._functions.statistical import sum as sum_of
+from ..._numerics import dense_statistical as statistical
+from ..banded.diagonal import Diagonal
+from .sum import beside_constant, total
+
+# ---- elementwise functions under which products and sums are closed ---------------------------------------------------------
+
+
+@positive.kernel(Factored)
+def _positive_factored(x):
+    return x
+
+
+@negative.kernel(Factored)
+def _negative_factored(x):
+    return _times_number(x, negative)
+
+
+@conj.kernel(Factored)
+def _conj_factored(x):
+    return x._with_parts(conj) if x.dtype.kind == "c" else x
+
+
+@real.kernel(Factored, when=lambda x: x.dtype.kind != "c")
+def _real_factored(x):
+    return x
+
+
+@multiply.kernel(Factored, Array)
+@multiply.kernel(Factored, Factored)
+def _multiply_factored(x1, x2):
+    return _multiplied(x1, x2, x1, x2)
+
+
+@multiply.kernel(Array, Factored)
+def _multiply_array_factored(x1, x2):
+    return _multiplied(x2, x1, x1, x2)
+
+
+@divide.kernel(Factored, Array)
+def _divide_factored(x1, x2):
+    scaled = _scaled(divide, x1, x2)
+    return elementwise(divide, (x1, x2), {}) if scaled is None else scaled
+
+
+@divide.kernel(Factored, Factored)
+def _divide_factored_factored(x1, x2):
+    return elementwise(divide, (x1, x2), {})
+
+
+def _multiplied(x, y, *args):
+    """A factored array times any other; `args` are both in the order in which they came."""
+    scaled = _scaled(multiply, x, y)
+    if scaled is not None:
+        return scaled
+    if x.shape[-2:] == y.shape[-2:] and type(y) is not Dense:
+        if isinstance(y, Factored) or (y._covers and not y.full_size):
+            product = hadamard(x, y)
+            if product is not None:
+                return product
+        elif y.stores_entries and not is_zero_outside(y) and not y._covers and y.core_ndim == 2:
+            return total(*(multiply.dispatch(x, term) for term in beside_constant(y)))
+    if x is y:  # expanded once
+        args = [densify(x, "multiply")] * 2
+    return elementwise(multiply, args, {})
+
+
+def _scaled(function, x, y):
+    """A factored array times, or divided by, a number for each matrix, a row or a column; None for other operands."""
+    core = x.shape[-2:]
+    constant = y._constant(2)
+    if constant is not None:
+        constant = constant.reshape((1,) * (2 - constant.ndim) + constant.shape)
+        if y.ndim >= 2 and not all(n in (1, m) for n, m in zip(y.shape[-2:], core, strict=True)):
+            return None
+        batch = jnp.broadcast_shapes(x.shape[:-2], constant.shape[:-2])
+        number = Dense._make((constant,))
+        return _times_number(with_batch(x, batch), lambda part: function(part, number))
+    if type(y) is not Dense or core == (1, 1):
+        return None
+    shape = (1,) * (2 - y.ndim) + y.shape
+    is_row = shape[-2:] == (1, core[1])
+    if not is_row and shape[-2:] != (core[0], 1) or core[0] == 1 == shape[-2] or core[1] == 1 == shape[-1]:
+        return None
+    data = y.data if function is multiply else 1 / y.data
+    size = core[1] if is_row else core[0]
+    factor = Diagonal._make((data.reshape((*shape[:-2], size)), None), (size, size))
+    return matmul(x, factor) if is_row else matmul(factor, x)
+
+
+def _times_number(x, factor):
+    """Scaled; dense where a factor that takes the number up makes it as large."""
+    result = scale.choose((x,), {}).run(x, factor)
+    return result if x.full_size or not result.full_size else Dense._make((result._dense(),))
+
+
+@square.kernel(Factored)
+def _square_factored(x):
+    return multiply.dispatch(x, x)
+
+
+def _expands(x1, x2, *, exponent) -> bool:
+    return exponent is not None and exponent.value is not None and 1 <= exponent.value <= 4
+
+
+@pow.kernel(Factored, Array, when=_expands)
+def _pow_factored(x1, x2, *, exponent):
+    result = x1
+    for _ in range(exponent.value - 1):
+        result = multiply.dispatch(result, x1)
+    return result
+
+
+# ---- reductions ---------------------------------------------------------------------------------------------------------------
+
+
+def split_axes(x, axis):
+    """The batch axes, and the core axes counted from behind."""
+    return tuple(a for a in axis if a < x.ndim - 2), tuple(a - x.ndim for a in axis if a >= x.ndim - 2)
+
+
+def has_core(x, *, axis, **static) -> bool:
+    """Whether one of the axes is one of the core."""
+    return any(a >= x.ndim - 2 for a in axis)
+
+
+def _over_one_core_axis(x, axis):
+    """The sums over the rows (axis -2) or the columns of each matrix: products with vectors of ones."""
+    m, n = x.shape[-2:]
+    if axis == -2:
+        return matmul(Dense._make((jnp.ones((1, m), x.dtype),)), x)
+    return matmul(x, Dense._make((jnp.ones((n, 1), x.dtype),)))
+
+
+def _total(x, axis, keepdims=True):
+    """The sums over axes as a `jax.Array`."""
+    return sum_of(x, axis=axis, dtype=x.dtype, keepdims=keepdims)._dense()
+
+
+@sum_of.kernel(Factored, when=has_core)
+def _sum_of_factored(x, *, axis, keepdims):
+    """One axis of the core after the other: the longer one first, so that what is left to add up is the shorter."""
+    m, n = x.shape[-2:]
+    rows = x.ndim - 2 in axis and (x.ndim - 1 not in axis or m > n)
+    first = x.ndim - 2 if rows else x.ndim - 1
+    if axis == (first,) and keepdims:
+        return _over_one_core_axis(x, first - x.ndim)
+    data = _total(x, (first,))
+    rest = tuple(a for a in axis if a != first)
+    data = jnp.sum(data, axis=rest, keepdims=True, dtype=x.dtype) if rest else data
+    return Dense._make((data if keepdims else jnp.squeeze(data, axis),))
+
+
+@mean.kernel(Factored, when=has_core)
+def _mean_factored(x, *, axis, keepdims):
+    return Dense._make((_total(x, axis, keepdims) / float(_count(x, axis)),))
+
+
+def _count(x, axis):
+    return math.prod(x.shape[a] for a in axis)
+
+
+def _variance(x, axis, correction, keepdims):
+    batch, core = split_axes(x, axis)
+    centre = Dense._make((_total(x, axis) / float(_count(x, axis)),))
+    centred = subtract(x, centre)
+    kernel = squared_norms.choose((centred,), {})
+    data = jnp.expand_dims(kernel.run(centred, axes=core), core)
+    if batch:
+        data = jnp.sum(data, axis=batch, keepdims=True)
+    divisor = float(_count(x, axis) - correction)
+    data = data / divisor if divisor > 0 else jnp.full_like(data, jnp.nan)
+    return data if keepdims else jnp.squeeze(data, axis)
+
+
+@var.kernel(Factored, when=has_core)
+def _var_factored(x, *, axis, correction, keepdims):
+    return Dense._make((_variance(x, axis, correction, keepdims),))
+
+
+@std.kernel(Factored, when=has_core)
+def _std_factored(x, *, axis, correction, keepdims):
+    return Dense._make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
+
+
+def _has_squares(x, *, axis, ord, **static) -> bool:
+    return ord == 2 and has_core(x, axis=axis) and squared_norms.choose((x,), {}) is not None
+
+
+@vector_norm.kernel(Factored, when=_has_squares)
+def _vector_norm_factored(x, *, axis, keepdims, ord):
+    batch, core = split_axes(x, axis)
+    data = jnp.expand_dims(squared_norms.choose((x,), {}).run(x, axes=core), core)
+    if batch:
+        data = jnp.sum(data, axis=batch, keepdims=True)
+    data = statistical.root(data, 2)
+    return Dense._make((data if keepdims else jnp.squeeze(data, axis),))
+
+
+@diagonal.kernel(Factored, when=lambda x, *, offset: has_elements(x))
+def _diagonal_factored(x, *, offset):
+    m, n = x.shape[-2:]
+    size = max(0, min(m, n - offset) if offset >= 0 else min(m + offset, n))
+    i = jnp.arange(size) + max(0, -offset)
+    return Dense._make((elements_at(x, (i, i + offset)),))
+
+
+# ---- rows and columns -----------------------------------------------------------------------------------------------------------
+
+
+def _selects_lines(x, *, operands, key) -> bool:
+    """Whether a key keeps two axes: slices, and at most one index array."""
+    kinds = [k[0] for k in key]
+    return sorted(kinds) in (["array", "slice"], ["slice", "slice"]) and all(o.ndim == 1 for o in operands)
+
+
+@index.kernel(Factored, when=_selects_lines)
+def _index_factored(x, *, operands, key):
+    return _selected(x, tuple(Dense._make((o,)) for o in operands), key)
+
+
+@index.eager_kernel(Factored, tuple)
+def _index_factored_eagerly(x, operands, *, key):
+    """Part by part outside of the compiled call, where rows of a sparse form have exactly as many entries as there are."""
+    batch = tuple(("slice", 0, n, 1) for n in x.shape[:-2])
+    if key[: len(batch)] != batch or not _selects_lines(x, operands=operands, key=key[len(batch) :]):
+        return NotImplemented
+    if not _stores_entries(x):
+        return NotImplemented
+    return _selected(x, operands, key[len(batch) :])
+
+
+def _stores_entries(x) -> bool:
+    """Whether a part has rows that may be sparse."""
+    return any(map(_stores_entries, x.parts)) if isinstance(x, Factored) else x.stores_entries
+
+
+def _selected(x, operands, key):
+    """The rows, and then the columns, that two items select, at most one of them by an array."""
+    for axis, item in ((-2, key[0]), (-1, key[1])):
+        if item == ("slice", 0, x.shape[axis], 1):
+            continue
+        chosen = operands if item[0] == "array" else ()
+        if isinstance(x, Factored):
+            x = select_lines.choose((x,), {}).run(x, (item, chosen), axis)
+        else:
+            x = index(x, chosen, key=line_key(x, item, axis))
+    return x
+
+
+def _at(x, axis, where):
+    """What stands at some places along an axis, which repeat or reorder it."""
+    if axis < x.ndim - 2:
+        return x._map_leaves(lambda leaf: jnp.take(leaf, where, axis=axis))
+    return index(x, (Dense._make((where,)),), key=line_key(x, ("array",), axis - x.ndim))
+
+
+@flip.kernel(Factored, when=has_core)
+def _flip_factored(x, *, axis):
+    for a in axis:
+        n = x.shape[a]
+        if a < x.ndim - 2:
+            x = x._map_leaves(lambda leaf, a=a: jnp.flip(leaf, a))
+        elif n > 1:
+            x = index(x, (), key=line_key(x, ("slice", n - 1, n, -1), a - x.ndim))
+    return x
+
+
+@roll.kernel(Factored, when=lambda x, *, shift, axis: axis is not None and has_core(x, axis=axis))
+def _roll_factored(x, *, shift, axis):
+    for s, a in zip(shift, axis, strict=True):
+        x = _at(x, a, jnp.roll(jnp.arange(x.shape[a]), s))
+    return x
+
+
+@repeat.kernel(Factored, when=lambda x, *, repeats, axis: axis is not None and has_core(x, axis=(axis,)))
+def _repeat_factored(x, *, repeats, axis):
+    return _at(x, axis, jnp.repeat(jnp.arange(x.shape[axis]), repeats))
+
+
+@tile.kernel(Factored, when=lambda x, *, repetitions: len(repetitions) == x.ndim and repetitions[-2:] != (1, 1))
+def _tile_factored(x, *, repetitions):
+    for axis, count in enumerate(repetitions):
+        if count != 1:
+            x = _at(x, axis, jnp.tile(jnp.arange(x.shape[axis]), count))
+    return x

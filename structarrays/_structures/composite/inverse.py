@@ -1,0 +1,235 @@
+"""`Inverse`: the inverse of a matrix, held as the matrix."""
+
+import jax.numpy as jnp
+
+from ..._core import dtypes
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import allow_dense, cast, densify, to_dense
+from ..._core.array.validation import check_parts, check_static, require, validated
+from ..._core.dispatch.recording import remark
+from ..._core.families import pattern
+from ..._core.families.entries import elements, in_blocks
+from ..._core.families.factored import Factored, as_matrix, part, scale, stored
+from ..._functions.linalg import det, inv, matmul, matrix_transpose, selected_inverse, slogdet, solve
+from ..._functions.linalg.systems import det_by_slogdet, logarithms
+from ..._numerics.undefined import nan_unless
+from ..banded.array import Banded
+from ..banded.diagonal import Identity
+from ..banded.products import has_structural_zeros
+from .estimates import probes
+from .part_solvers import can_solve, without_derivatives
+from .product import compose_pair, times_number
+
+
+class Inverse(Factored):
+    r"""The inverse of a matrix, which is never formed: a product with it solves a system.
+
+    Parameters
+    ----------
+    a : array_like
+        The matrix, ``(..., n, n)``, of any structure. Integers become the default floating-point dtype.
+
+    Returns
+    -------
+    Array
+        An `Inverse`; for an `Inverse` the matrix that it holds.
+
+    Raises
+    ------
+    ValueError
+        If `a` has fewer than two dimensions or is not square.
+    TypeError
+        If `a` is boolean.
+
+    Notes
+    -----
+    The value is :math:`A^{-1}`. It holds A with its assumptions (see `assume`), and each product factorises A anew (but a
+    `Sparse` A, whose factors are kept); with many right-hand sides, multiply by all of them at once, or keep what `linalg.cho_factor` or
+    `linalg.lu_factor` makes of A. Beside a solution of one system with A
+
+    ==================================  ============================================================
+    stores                              what A stores
+    times a matrix, from either side    `linalg.solve` with so many right-hand sides
+    `linalg.solve`                      a product with A
+    transpose, conjugate, `inv`         of A: nothing is computed
+    `det`, `slogdet`                    those of A
+    row, column, a few elements         a solution for each row or column, whichever are fewer
+    elementwise functions               the dense form
+    ==================================  ============================================================
+
+    Nothing is checked when it is made: if A is singular, products with it are NaN. `linalg.inv` does check, and makes an
+    `Inverse` of matrices that store far less than their inverse would.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.tridiagonal(-sa.ones(4), 3.0 * sa.ones(5), -sa.ones(4))
+    >>> X = sa.Inverse(A)
+    >>> X @ sa.asarray([2.0, 1.0, 1.0, 1.0, 2.0])
+    Dense([1., 1., 1., 1., 1.], dtype=float64)
+    >>> type(sa.linalg.inv(X)).__name__
+    'Banded'
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, a):
+        a = part(a, "a")
+        if a.shape[-1] != a.shape[-2]:
+            raise ValueError(f"a must be square in its last two dimensions, got shape {a.shape}")
+        if a.dtype.kind in "iu":
+            a = cast(a, dtypes.default_dtype("f"))
+        return inverse(as_matrix(a))
+
+    @property
+    def a(self) -> Array:
+        """The matrix whose inverse this is."""
+        return self._value[0][0]
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return leaves[0].shape
+
+    @property
+    def _product_cost(self):
+        return 4 * self.a._product_cost
+
+    def _pattern(self, rows, columns):
+        return pattern.of_inverse(self.a, rows, columns)
+
+    def _specs(self, spec, divides):
+        return (spec,)
+
+    def _dense(self):
+        n = self.shape[-1]
+        identity = Dense._make((jnp.eye(n, dtype=self.dtype),))
+        return jnp.broadcast_to(solve.dispatch(self.a, identity)[0]._dense(), self.shape)
+
+
+def inverse(a: Array) -> Array:
+    """The `Inverse` of a stack of square matrices of an inexact dtype."""
+    return a.a if type(a) is Inverse else Inverse._make((a,))
+
+
+# ---- products are systems, and systems are products -----------------------------------------------------------------
+
+
+@matmul.kernel(Inverse, Dense)
+def _matmul_inverse_dense(x1, x2):
+    return to_dense(solve.dispatch(x1.a, x2)[0])
+
+
+@matmul.kernel(Dense, Inverse)
+def _matmul_dense_inverse(x1, x2):
+    if x1.ndim == 1:
+        return to_dense(solve.dispatch(matrix_transpose.dispatch(x2.a), x1)[0])
+    return matrix_transpose.dispatch(matmul.dispatch(matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1)))
+
+
+@solve.kernel(Inverse, Array)
+def _solve_inverse(x1, x2):
+    remark("a product with the matrix of which it is the inverse")
+    return matmul.dispatch(x1.a, x2), jnp.array(True)
+
+
+@inv.kernel(Inverse)
+def _inv_inverse(x):
+    return x.a, jnp.array(True)
+
+
+det.kernel(Inverse)(det_by_slogdet)  # the determinant of `a` may be too small for a number
+
+
+@slogdet.kernel(Inverse)
+def _slogdet_inverse(x):
+    sign, logabsdet = logarithms(x.a)
+    singular = sign == 0  # then there is no inverse
+    return tuple(Dense._make((nan_unless(~singular, part),)) for part in (sign.conj(), -logabsdet))
+
+
+# ---- linear functions -----------------------------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Inverse)
+def _matrix_transpose_inverse(x):
+    return Inverse._make((matrix_transpose(x.a),))
+
+
+@scale.kernel(Inverse)
+def _scale_inverse(x, factor):
+    """A number in front of it stays a factor, since the matrix could not be divided by zero."""
+    return times_number(x, factor)
+
+
+@compose_pair.kernel(Identity, Inverse)
+@compose_pair.kernel(Inverse, Identity)
+def _compose_pair_identity_inverse(x, y):
+    return None
+
+
+@elements.kernel(Inverse)
+def _elements_inverse(x, i, j):
+    """From the rows or columns in which the elements stand, whichever are fewer."""
+    return in_blocks(_from_lines, x, i, j)
+
+
+def _from_lines(x, i, j):
+    if i.size < j.size:
+        return _elements(matrix_transpose.dispatch(x), j, i)
+    return _elements(x, i, j)
+
+
+def _elements(x, i, j):
+    columns = matmul.dispatch(x, _unit_vectors(x, j.ravel())).data
+    return columns[..., i, jnp.arange(j.size).reshape(j.shape)]
+
+
+def _unit_vectors(x, j):
+    return Dense._make(((jnp.arange(x.shape[-1])[:, None] == j).astype(x.dtype),))
+
+
+# ---- what linalg.inv makes ------------------------------------------------------------------------------------------
+
+LARGE = 256
+"""From this size on an inverse that would be full stays an `Inverse`, if the matrix stores less than a sixteenth of it."""
+
+
+def stays_inverse(x) -> bool:
+    """Whether `linalg.inv` makes an `Inverse`, where the inverse would be full."""
+    n = x.shape[-1]
+    return n >= LARGE and 16 * stored(x) <= n * n and can_solve(x)
+
+
+def checked_inverse(x):
+    """The `Inverse`, and whether there is one: what a solution for one right-hand side tells."""
+    x_ = without_derivatives(x)
+    _, ok = solve.dispatch(x_, Dense._make((probes(x.shape[-1], x.dtype),)))
+    return Inverse._make((x,)), ok
+
+
+def inverse_by(solved, x):
+    """By a solver, ``solved(x, data)``: a full matrix, about which the policy is asked, where it does not stay an `Inverse`."""
+    if stays_inverse(x):
+        return checked_inverse(x)
+    allow_dense(x, "linalg.inv", x.size)
+    return solved(x, jnp.eye(x.shape[-1], dtype=x.dtype))
+
+
+@inv.kernel(Banded, when=lambda x: has_structural_zeros(x) and stays_inverse(x), before="inv_banded")
+def _inv_banded_as_inverse(x):
+    return checked_inverse(x)
+
+
+@selected_inverse.kernel(Array)
+def _selected_inverse_array(x):
+    result, ok = inv.dispatch(x)
+    return (densify(result, "linalg.selected_inverse") if type(result) is Inverse else result), ok
+
+
+@validated.kernel(Inverse)
+def check_inverse(x):
+    """Raise unless the part is a square matrix of floating-point numbers."""
+    check_static(x.meta is None, x)
+    ((m, n),) = check_parts(x, 1, 1)
+    require(m == n and x.dtype.kind not in "iu", "its part must be a square matrix of floating-point numbers")

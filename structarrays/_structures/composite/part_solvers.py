@@ -1,0 +1,372 @@
+"""Linear systems of factored arrays: what their solvers share, and those of `Product`.
+
+A factored solver solves for a matrix by way of its parts, which may be worse conditioned than the whole, or singular where that is
+not. So the solution is put in: where its residual is not as small as rounding lets it be, a few steps of iterative refinement follow,
+and if it is still too large, the solution is NaN and the flag false. See `checked`.
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify, to_dense
+from ..._core.dispatch.contexts import Caller, caller
+from ..._core.dispatch.recording import remark
+from ..._core.dispatch.registry import Registry
+from ..._core.errors import DensifyError
+from ..._functions.linalg import det, inv, logdet, matmul, matrix_transpose, slogdet, solve
+from ..._functions.linalg.systems import logarithms
+from ..._numerics import determinants
+from ..._numerics.undefined import nan_unless
+from ..banded.array import Banded
+from ..low_rank.low_rank_spectra import has_low_rank, of_low_rank, rank_bound, through_narrowest
+from ..sparse.sparse_elementwise import compiled
+from .dense_fallback import for_parts_of, is_replaceable, solution_or_dense
+from .estimates import norm
+from .product import Product, product
+from .sum import Sum
+
+SMALL = 32
+"""Up to this size the dense form is as fast as anything else, and has pivots."""
+
+generically_regular = Registry("generically_regular")
+"""``generically_regular.kernel(A)``: whether matrices of this structure (static) are known to be regular but for special values."""
+
+
+@generically_regular.kernel(Array)
+def _generically_regular_array(x):
+    rank = rank_bound(x)
+    return rank is None or rank >= x.shape[-1]
+
+
+@generically_regular.kernel(Banded)
+def _generically_regular_banded(x):
+    return 0 in x.offsets or x.background is not None
+
+
+@generically_regular.kernel(Product)
+def _generically_regular_product(x):
+    return all(f.shape[-1] == f.shape[-2] and is_regular(f) for f in x.factors)
+
+
+def is_regular(x: Array) -> bool:
+    """Whether a square matrix has a structure that is regular but for special values."""
+    return generically_regular.choose((x,), {}).run(x)
+
+
+def can_solve(x: Array) -> bool:
+    """Whether systems of a square matrix are solved by its structure, without a dense form (static)."""
+    if type(x) is Dense or not is_regular(x):
+        return False
+    column = Dense._make((jax.ShapeDtypeStruct((x.shape[-1], 1), x.dtype),))
+    kernel = solve.choose((x, column), {})
+    return kernel is not None and kernel.classes[0] is not Array
+
+
+# ---- solutions that are checked -------------------------------------------------------------------------------------
+
+_STEPS = 10
+_IMPROVED = 0.8
+"""Refinement ends after so many steps, or if a step leaves more than this part of the residual in every column."""
+
+_AIM = 1
+"""How many rounding errors residuals are refined to: LAPACK's solvers leave about one.
+
+For k columns it is divided by the square root of k: errors of columns that are not correlated add up to so much in the norm by rows, as that
+of an inverse.
+"""
+
+_ACCEPTED = 8
+_ACCEPTED_IF_LARGE = 64
+"""A solution is accepted with a residual of so many rounding errors. The second number is for matrices whose dense form is too large."""
+
+
+def checked(x1: Array, b: jax.Array, approximate, transposed):
+    """The solution of ``x1 @ x = b`` by a method that may lose digits, and whether it did not.
+
+    The derivative is that of the equation, ``x1 dx = db - dx1 x``, and never goes through the method.
+
+    Parameters
+    ----------
+    x1 : Array, (..., n, n)
+    b : jax.Array, (..., n, k)
+        Its batch shape is at least that of `x1`.
+    approximate, transposed : callable
+        Of right-hand sides like `b`: approximate solutions for `x1` and for its transpose, and a flag that is false where a pivot
+        was zero. What they use of `x1` has no derivatives.
+
+    Returns
+    -------
+    x : jax.Array, (..., n, k)
+    ok : jax.Array, bool scalar
+    """
+    frozen = without_derivatives(x1)
+
+    def solver(a, approximate):
+        return lambda b: solution_or_dense(a, b, *refined(a, approximate, b))
+
+    return by_equation(x1, b, solver(frozen, approximate), solver(matrix_transpose.dispatch(frozen), transposed))
+
+
+def by_equation(x1: Array, b: jax.Array, solution, transposed):
+    """The solution by a method without derivatives, and its flag, with the derivatives of the equation: see `checked`.
+
+    Parameters
+    ----------
+    x1, b
+        As of `checked`.
+    solution, transposed : callable
+        Of right-hand sides like `b`: solutions for `x1` and for its transpose, and a flag.
+    """
+    known = caller.value
+    if known.is_constant:  # the transposed solver would double the time of tracing, at each level of a nested matrix
+        return solution(b)
+
+    def constant(solution):
+        def solve(_, b):
+            with caller(known._replace(is_constant=True)):
+                return solution(b)
+
+        return solve
+
+    return lax.custom_linear_solve(linear_product(x1), b, constant(solution), constant(transposed), has_aux=True)
+
+
+def linear_product(a: Array):
+    """The function ``x -> a @ x`` of data, which JAX can transpose."""
+
+    def matvec(x):
+        # The product's derivative by `x`, at any place: products by Fourier transforms look whether their operand is finite, and
+        # only their derivatives are linear to the eyes of JAX.
+        return jax.jvp(lambda y: times(a, y), (jnp.zeros_like(x),), (x,))[1]
+
+    return matvec
+
+
+def without_derivatives(x):
+    """The same array, or arrays, as constants of calculus."""
+    return jax.tree.map(lax.stop_gradient, x)
+
+
+def refined(a, approximate, b, size=None):
+    """The approximate solution, refined where its residual asks for it, and whether that is small in the end.
+
+    Parameters
+    ----------
+    a, approximate, b
+        As of `checked`.
+    size : jax.Array, (..., 1, 1), optional
+        The norm of `a` (`estimates.norm`), if it is known.
+    """
+    precision = jnp.finfo(b.dtype).eps
+
+    aim = precision * _AIM / math.sqrt(b.shape[-1])
+
+    # The first solution is that of the first step, so that compiled code contains the method once.
+    def step(state):
+        x, r, left, longest, regular, _, count = state
+        with for_parts_of(a):
+            change, ok = approximate(r)
+        better = x + change
+        new = b - times(a, better)
+        first = count == 0
+        # One look suffices for what is well conditioned: the residual is small beside the right-hand side alone.
+        good = first & jnp.all(_norm(new) <= aim * _norm(b))
+        if size is None:
+            longest = lax.cond(first & ~good, lambda: norm(a), lambda: longest)
+        error = jnp.where(good, 0, _error(new, better, b, longest))
+        chosen = first | (error < left)
+        improves = jnp.any((error > aim) & (first | (error < _IMPROVED * left)))
+        x, r, left = (jnp.where(chosen, *pair) for pair in ((better, x), (new, r), (error, left)))
+        return x, r, left, longest, jnp.where(first, ok, regular), improves, count + 1
+
+    def continues(state):
+        *_, improves, count = state
+        return improves & (count <= _STEPS)
+
+    longest = jnp.zeros((*a.shape[:-2], 1, 1), precision.dtype) if size is None else size
+    start = (jnp.zeros_like(b), b, jnp.zeros_like(_norm(b)), longest, jnp.array(True), jnp.array(True), 0)
+    x, _, left, longest, regular, *_ = lax.while_loop(continues, step, start)
+    # NaN is a bad residual, unless NaN or infinity was there before.
+    given = jnp.isfinite(longest) & jnp.all(jnp.isfinite(b), axis=-2, keepdims=True)
+    accepted = _ACCEPTED if is_replaceable(a) else _ACCEPTED_IF_LARGE
+    bad = (left > accepted * precision) | (jnp.isnan(left) & given)
+    return nan_unless(~bad, x), regular & ~jnp.any(bad)
+
+
+def _norm(x):
+    """The largest magnitude in each column."""
+    return jnp.max(jnp.abs(x), axis=-2, keepdims=True)
+
+
+def _error(r, x, b, size):
+    # Higham, Accuracy and Stability of Numerical Algorithms, 7.1.
+    return _norm(r) / jnp.maximum(size * _norm(x) + _norm(b), jnp.finfo(r.dtype).tiny)
+
+
+def solved(x1, x2, method):
+    """``(solution, ok)`` for a right-hand side of any structure and shape, by ``method(x1, b)`` on data ``(..., n, k)``."""
+    data = (to_dense(x2) if x2.ndim == 1 else densify(x2, "linalg.solve")).data
+    vector = data.ndim == 1
+    b = data[:, None] if vector else data
+    batch = jnp.broadcast_shapes(x1.shape[:-2], b.shape[:-2])
+    b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
+    if b.size == 0:
+        x, ok = b, jnp.array(True)
+    else:
+        x, ok = method(x1, b)
+    return Dense._make((x[..., 0] if vector else x,)), ok
+
+
+def all_true(flags):
+    """Whether all of several flags are true."""
+    return functools.reduce(jnp.logical_and, flags, jnp.array(True))
+
+
+def times(a, data):
+    """The product of a matrix with data, as data."""
+    return matmul.dispatch(a, Dense._make((data,)))._dense()
+
+
+def solution(a, data):
+    """The solution of a system as data, and whether there is one."""
+    x, ok = solve.dispatch(a, Dense._make((data,)))
+    return x._dense(), ok
+
+
+reusable = Registry("reusable")
+"""``reusable.kernel(A)``: two functions like `solution`, for A and for its transpose, of data alone. The work that does not depend on the
+data is done once for all of their calls.
+"""
+
+
+def solvers(a: Array):
+    """The functions of `reusable`."""
+    kernel = reusable.choose((a,), {})
+    if kernel is not None:
+        return kernel.run(a)
+    return functools.partial(solution, a), lambda data: solution(matrix_transpose.dispatch(a), data)
+
+
+# ---- products: factor by factor -------------------------------------------------------------------------------------
+
+
+def _square_factors(x, *args, **static) -> bool:
+    return all(f.shape[-1] == f.shape[-2] for f in x.factors)
+
+
+def _is_narrow(x, *args, **static) -> bool:
+    """Whether a chain goes through a space that is too small, so that it is singular whatever the numbers are."""
+    return min(f.shape[-2] for f in x.factors) < x.shape[-1]
+
+
+@solve.kernel(Product, Array, when=_square_factors)
+def _solve_product_if_square_factors(x1, x2):
+    remark("a system with each factor, from the left")
+    if x2.ndim == 1:  # a column, since a solution for the first of several batches is no vector any more
+        column, ok = solve.dispatch(x1, Dense._make((to_dense(x2).data[:, None],)))
+        return Dense._make((column._dense()[..., 0],)), ok
+    flags = []
+    for factor in x1.factors:
+        x2, ok = solve.dispatch(factor, x2)
+        flags.append(ok)
+    return x2, all_true(flags)
+
+
+@inv.kernel(Product, when=_square_factors)
+def _inv_product(x):
+    inverses, flags = zip(*(inv.dispatch(f) for f in x.factors[::-1]), strict=True)
+    return product(*inverses), all_true(flags)
+
+
+@det.kernel(Product, when=_square_factors)
+def _det_product(x):
+    return Dense._make((determinants.of_parts(_multiplied, logarithms, x),))
+
+
+def _multiplied(x):
+    return functools.reduce(jnp.multiply, (det.dispatch(f)._dense() for f in x.factors))
+
+
+@slogdet.kernel(Product, when=_square_factors)
+def _slogdet_product(x):
+    signs, logs = zip(*((p._dense() for p in slogdet.dispatch(f)) for f in x.factors), strict=True)
+    return Dense._make((functools.reduce(jnp.multiply, signs),)), Dense._make((functools.reduce(jnp.add, logs),))
+
+
+@solve.kernel(Product, Array, when=lambda x1, x2: _is_narrow(x1))
+def _solve_product_through_narrowest(x1, x2):
+    return solve.dispatch(through_narrowest(x1), x2)
+
+
+@solve.kernel(Sum, Array, when=has_low_rank)
+def _solve_sum_of_low_rank(x1, x2):
+    return solve.dispatch(of_low_rank(x1), x2)
+
+
+def _by_less_rank(function):
+    """Register the forms of less rank, whose determinants and inverses are those of singular matrices."""
+
+    @function.kernel(Product, when=_is_narrow)
+    def _product_through_narrowest(x):
+        return function.dispatch(through_narrowest(x))
+
+    @function.kernel(Sum, when=has_low_rank)
+    def _sum_of_low_rank(x):
+        return function.dispatch(of_low_rank(x))
+
+
+for _function in (det, slogdet, inv):
+    _by_less_rank(_function)
+del _function
+
+
+# ---- determinants once more -----------------------------------------------------------------------------------------
+
+
+def _by_parts(function, x):
+    """The result of the parts, which is NaN if they fail."""
+    with caller(Caller(falls_back=True, is_constant=True)):
+        return compiled(function, x)
+
+
+def _is_nan(x):
+    return np.any(np.isnan(np.asarray(x.data)))
+
+
+def _has_no_logarithm(x):
+    """Whether the parts do not give the logarithm of a determinant. That of a negative determinant is NaN and right."""
+    return _is_nan(_by_parts(slogdet, x)[1])
+
+
+def _of_dense_form_if_nan(function, is_missing=lambda x: True):
+    """In an eager call, a determinant that the parts do not give is that of the dense form, if the policy allows one.
+
+    Parameters
+    ----------
+    function
+        `det`, `slogdet` or `logdet`.
+    is_missing : callable
+        Of a matrix with a result of NaN: whether the dense form has another.
+    """
+
+    @function.eager_kernel(Array, when=lambda x: x.solved_by_parts, of_all=True)  # a background, too, is a part
+    def _by_parts_or_dense_form(x):
+        result = _by_parts(function, x)
+        if not _is_nan(result if isinstance(result, Array) else result.logabsdet) or not is_missing(x):
+            return result
+        try:
+            return compiled(function, densify(x, function.name))
+        except DensifyError:
+            return result
+
+
+_of_dense_form_if_nan(det)
+_of_dense_form_if_nan(slogdet)
+_of_dense_form_if_nan(logdet, _has_no_logarithm)

@@ -1,0 +1,452 @@
+"""`Product`: a matrix that is a product of others, and the order in which a chain of them is multiplied."""
+
+import math
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import to_dense
+from ..._core.array.validation import check_parts, check_static, require, validated
+from ..._core.dispatch.registry import Registry
+from ..._core.families import pattern
+from ..._core.families.elementwise_rule import unexpanded
+from ..._core.families.entries import elements, in_blocks
+from ..._core.families.factored import (
+    Factored,
+    common_batch,
+    hadamard,
+    hadamard_pair,
+    line_key,
+    parts_of,
+    scale,
+    select_lines,
+    stored,
+    unified,
+)
+from ..._core.families.join import is_zero_outside
+from ..._functions.elementwise import abs as absolute
+from ..._functions.elementwise import multiply
+from ..._functions.indexing import index
+from ..._functions.linear_algebra import expanded_product, matmul, matrix_transpose
+from ..._functions.statistical import sum as sum_of
+from ..banded.array import Banded
+from ..banded.diagonal import Diagonal, Identity
+from ..fill.array import Fill
+from ..low_rank.array import LowRank, lines
+from ..permutation.array import Permutation
+from ..toeplitz.array import Toeplitz
+
+compose_pair = Registry("compose_pair")
+"""``compose_pair.kernel(A, B)``: the product of two neighbours in a chain as one array that is no `Product`; where there is none, or it
+returns None, they stay two factors."""
+
+
+class Product(Factored):
+    r"""A product of matrices, each in its own structure.
+
+    Parameters
+    ----------
+    *factors : array_like
+        The factors, ``(..., m, k)``, ``(..., k, l)``, ..., arrays of any structure. The batch shapes broadcast, the dtypes are
+        promoted.
+
+    Returns
+    -------
+    Array
+        A `Product`, unless its factors are one after all: products of products are one chain, identities become a number,
+        and neighbours whose product is no larger than both are multiplied (diagonal and banded ones, permutations, Kronecker
+        products of fitting factors, what is of low rank).
+
+    Raises
+    ------
+    ValueError
+        If there is no factor, one has fewer than two dimensions, or neighbours do not fit.
+    TypeError
+        If a factor is boolean.
+
+    Notes
+    -----
+    The value is :math:`A_1 A_2 \cdots A_k`. A product with a matrix is associated in the cheapest order, which follows from
+    shapes and structures (the dynamic programme of the matrix chain; Cormen et al., *Introduction to Algorithms*, 15.2).
+    Rows and columns are those of the first and the last factor; single elements cost a row and a column.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.Product(sa.Diagonal(sa.arange(1.0, 101.0)), sa.Circulant(sa.ones((100,))))
+    >>> (A @ sa.ones((100,)))[:3]
+    Dense([100., 200., 300.], dtype=float64)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *factors):
+        factors = parts_of(factors, "Product", "factor")
+        for i, (a, b) in enumerate(zip(factors, factors[1:])):
+            if a.shape[-1] != b.shape[-2]:
+                raise ValueError(f"factors {i + 1} and {i + 2} do not fit: their shapes are {a.shape} and {b.shape}")
+        return canonical(unified(factors))
+
+    @property
+    def factors(self) -> tuple[Array, ...]:
+        """The factors, from left to right."""
+        return self._value[0]
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return (*leaves[0].shape[:-1], leaves[-1].shape[-1])
+
+    @property
+    def _product_cost(self):
+        return sum(f._product_cost for f in self.factors)
+
+    def _pattern(self, rows, columns):
+        return pattern.of_product(self.factors, rows, columns)
+
+    def _specs(self, spec, divides):
+        """The rows of the first factor, and of those behind it as long as all before are square; the columns likewise from the right."""
+        *batch, rows, columns = spec
+        square = [f.shape[-1] == f.shape[-2] for f in self.factors]
+        return tuple(
+            (*batch, rows if all(square[:i]) else None, columns if all(square[i + 1 :]) else None)
+            for i in range(len(square))
+        )
+
+    def _dense(self):
+        return chain(self.factors)._dense()
+
+
+def canonical(factors) -> Array:
+    """The product of stacks of matrices with one dtype and batch shape: a single array if they can be one, else a `Product`."""
+    kept: list[Array] = []
+    queue = _flat(factors)
+    while queue:
+        factor = queue.pop(0)
+        if kept and (composed := _composed(kept[-1], factor)) is not None:
+            kept.pop()
+            queue[:0] = composed.factors if type(composed) is Product else (composed,)
+        else:
+            kept.append(factor)
+    return kept[0] if len(kept) == 1 else Product._make(tuple(kept))
+
+
+def _flat(factors) -> list[Array]:
+    """The factors of products in the place of the products, since no factor of a `Product` is one."""
+    return [g for f in factors for g in (_flat(f.factors) if type(f) is Product else (f,))]
+
+
+def _composed(x, y):
+    kernel = compose_pair.choose((x, y), {})
+    return None if kernel is None else kernel.run(x, y)
+
+
+@compose_pair.kernel(Identity, Array, when=lambda x, y: _is_square(x))
+@compose_pair.kernel(Array, Identity, when=lambda x, y: _is_square(y))
+@compose_pair.kernel(Dense, Dense)
+@compose_pair.kernel(Fill, Fill)
+@compose_pair.kernel(LowRank, Array)
+@compose_pair.kernel(Array, LowRank)
+@compose_pair.kernel(Permutation, Permutation)
+def _compose_pair_identity(x, y):
+    return matmul.dispatch(x, y)
+
+
+@compose_pair.kernel(Fill, Array)
+def _compose_pair_fill(x, y):
+    return matrix_transpose(_of_equal_columns(matrix_transpose(y), matrix_transpose(x)))
+
+
+@compose_pair.kernel(Array, Fill)
+def _compose_pair_array_fill(x, y):
+    return _of_equal_columns(x, y)
+
+
+def _of_equal_columns(x, y):
+    """A matrix times a constant one, whose number goes into the sums: there a structural zero makes a zero of NaN, too."""
+    number = jnp.broadcast_to(y.value[..., None, None], (*y.shape[:-1], 1))
+    ones = jnp.ones((*y.shape[:-2], y.shape[-1], 1), y.dtype)
+    return LowRank._make(tuple(common_batch(matmul.dispatch(x, Dense._make((number,))), Dense._make((ones,)))))
+
+
+def _is_square(x) -> bool:
+    return x.background is None and x.shape[-1] == x.shape[-2]
+
+
+def _scales(x, y) -> bool:
+    return is_zero_outside(x) and is_zero_outside(y) and matmul.choose((x, y), {}) is not None
+
+
+@compose_pair.kernel(Diagonal, Array, when=_scales)
+@compose_pair.kernel(Array, Diagonal, when=_scales)
+@compose_pair.kernel(Banded, Banded, when=_scales)
+def _compose_pair_diagonal(x, y):
+    result = matmul.dispatch(x, y)
+    return result if type(result) is not Dense and stored(result) <= stored(x) + stored(y) else None
+
+
+@compose_pair.kernel(Diagonal, Toeplitz, when=lambda x, y: type(x) is not Identity)
+@compose_pair.kernel(Toeplitz, Diagonal, when=lambda x, y: type(y) is not Identity)
+def compose_scaled_toeplitz(x, y):
+    """Nothing: a Toeplitz matrix with scaled rows or columns stores more entries than the two factors together."""
+    return
+
+
+def product(*factors) -> Array:
+    """The product of stacks of matrices with one dtype in the structure that stores least: the dense one, where a `Product` does not
+    pay.
+    """
+    result = canonical(common_batch(*factors))
+    if not isinstance(result, Factored) or pays_as_product(result.factors if type(result) is Product else (result,)):
+        return result
+    return Dense._make((result._dense(),))
+
+
+@unexpanded("matmul")
+def _matmul_unexpanded(function, args, shape):
+    """The product of two structures that have no kernel together as two factors; None where that does not pay."""
+    result = canonical(common_batch(*args))
+    factors = result.factors if type(result) is Product else (result,)
+    return result if type(result) is not Dense and pays_as_product(factors) else None
+
+
+def pays_as_product(factors) -> bool:
+    """Whether factors store less, together, than their product in dense form."""
+    return sum(map(stored, factors)) < factors[0].shape[-2] * factors[-1].shape[-1]
+
+
+@unexpanded("multiply", "divide")
+def _multiply_unexpanded(function, args, shape):
+    """A matrix that stores entries, all of them, times or divided by a row or a column: a product with a diagonal matrix."""
+    x, y = args
+    if function.name == "multiply" and not x.stores_entries:
+        x, y = y, x
+    core = shape[-2:]
+    if not x.stores_entries or type(y) is not Dense or x.shape[-2:] != core or 1 in core:
+        return None
+    data = y.data.reshape((1,) * (2 - y.ndim) + y.shape)
+    if data.shape[-2:] not in ((1, core[1]), (core[0], 1)):
+        return None
+    row = data.shape[-2] == 1
+    data = data.reshape((*data.shape[:-2], core[1] if row else core[0]))
+    diagonal = Diagonal._make((data if function.name == "multiply" else 1 / data, None), (data.shape[-1],) * 2)
+    factors = common_batch(*((x, diagonal) if row else (diagonal, x)))
+    return canonical(factors) if pays_as_product(factors) else None
+
+
+def times_number(x, factor) -> Product:
+    """A matrix with a number in front, by what `scale` gets, where the structure cannot take that up."""
+    ones = jnp.ones(x.shape[:-2], x.dtype)
+    return Product._make((factor(Identity._make((ones, None), (x.shape[-2],) * 2)), x))
+
+
+# ---- the order of multiplication ----------------------------------------------------------------------------------------------
+
+
+def chain(arrays) -> Array:
+    """The product of several arrays as a dense one, associated in the order that takes the fewest multiplications."""
+    arrays = list(arrays)
+    if len(arrays) == 1:
+        return to_dense(arrays[0])
+    splits = _cheapest([(x.shape[-2:], None if type(x) is Dense else x._product_cost) for x in arrays])
+
+    def multiplied(i, j):
+        if i == j:
+            return arrays[i]
+        k = splits[i, j]
+        x, y = multiplied(i, k), multiplied(k + 1, j)
+        if type(x) is not Dense and type(y) is not Dense:
+            product = expanded_product(matmul, x, y, expand=lambda x, name: to_dense(x), smaller=True)
+            if product is not NotImplemented:
+                return to_dense(product)
+            y = to_dense(y)
+        return to_dense(matmul.dispatch(x, y))
+
+    return multiplied(0, len(arrays) - 1)
+
+
+def _cheapest(shapes):
+    """Where to split each part of a chain; `shapes` has for each factor its shape and the cost of a product with a column, None
+    for a dense one.
+    """
+    count = len(shapes)
+    best = {(i, i): 0 for i in range(count)}
+    splits = {}
+
+    def pair(i, k, j):
+        rows, columns = shapes[i][0][0], shapes[j][0][1]
+        costs = [rows * shapes[k][0][1] * columns]
+        if i == k and shapes[i][1] is not None:
+            costs.append(shapes[i][1] * columns)
+        if k + 1 == j and shapes[j][1] is not None:
+            costs.append(shapes[j][1] * rows)
+        return min(costs)
+
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            cost, k = min((best[i, k] + best[k + 1, j] + pair(i, k, j), -k) for k in range(i, j))
+            best[i, j], splits[i, j] = cost, -k
+    return splits
+
+
+@matmul.kernel(Product, Dense, when=lambda x1, x2: x2.ndim > 1)
+def _matmul_product_dense(x1, x2):
+    return chain((*x1.factors, x2))
+
+
+@matmul.kernel(Dense, Product, when=lambda x1, x2: x1.ndim > 1)
+def _matmul_dense_product(x1, x2):
+    return chain((x1, *x2.factors))
+
+
+@matmul.kernel(Factored, Array)
+@matmul.kernel(Array, Factored)
+def _matmul_factored(x1, x2):
+    """A vector is multiplied as a column or a row; what no kernel knows how to multiply stays two factors."""
+    if x2.ndim == 1:
+        return Dense._make((matmul(x1, Dense._make((x2._dense()[:, None],)))._dense()[..., 0],))
+    if x1.ndim == 1:
+        return Dense._make((matmul(Dense._make((x1._dense()[None, :],)), x2)._dense()[..., 0, :],))
+    return product(x1, x2)
+
+
+# ---- the rest -------------------------------------------------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Product)
+def _matrix_transpose_product(x):
+    return Product._make(tuple(map(matrix_transpose, x.factors[::-1])))
+
+
+@elements.kernel(Product)
+def _elements_product(x, i, j):
+    """From the rows, or the columns, in which the elements stand, whichever are fewer."""
+    shape = jnp.broadcast_shapes(i.shape, j.shape)
+    if math.prod(shape) >= math.prod(x.shape[-2:]):
+        return x._dense()[..., i, j]
+    if i.size == j.size == math.prod(shape):
+        return _paired(x, i, j, shape)
+    return in_blocks(_from_lines, x, i, j)
+
+
+def _from_lines(x, i, j):
+    if j.size < i.size:
+        return _from_rows(matrix_transpose(x), j, i)
+    return _from_rows(x, i, j)
+
+
+def _rows_through(factors, i):
+    """Rows of a product as dense ones."""
+    rows = Dense._make((lines(factors[0], i.ravel(), -2),))
+    for factor in factors[1:]:
+        rows = to_dense(matmul(rows, factor))
+    return rows.data
+
+
+def _from_rows(x, i, j):
+    """Elements of few rows, each with many columns."""
+    return _rows_through(x.factors, i)[..., jnp.arange(i.size).reshape(i.shape), j]
+
+
+IN_ONE_GO = 2**18
+"""So many numbers of rows and columns are held at a time where elements are computed one by one."""
+
+
+def _paired(x, i, j, shape):
+    """Each element from a row and a column of its own: for the diagonal of a large matrix piece by piece, since all of its rows would be
+    as large as the dense form.
+    """
+    *left, last = x.factors
+
+    def elements_of(i, j):
+        return jnp.sum(_rows_through(left, i) * lines(last, j.ravel(), -1), axis=-1, dtype=x.dtype)
+
+    i, j = i.ravel(), j.ravel()
+    at_once = max(1, IN_ONE_GO // max(1, *(f.shape[-1] for f in left)))
+    if i.size <= at_once:
+        return elements_of(i, j).reshape((*x.shape[:-2], *shape))
+    result = lax.map(lambda place: elements_of(*place)[..., 0], (i[:, None], j[:, None]), batch_size=at_once)
+    return jnp.moveaxis(result, 0, -1).reshape((*x.shape[:-2], *shape))
+
+
+@scale.kernel(Product)
+def _scale_product(x, factor):
+    smallest = min(range(len(x.factors)), key=lambda k: stored(x.factors[k]))
+    return canonical(factor(f) if k == smallest else f for k, f in enumerate(x.factors))
+
+
+@sum_of.kernel(Product, when=lambda x, *, axis, keepdims: keepdims and axis in ((x.ndim - 2,), (x.ndim - 1,)))
+def _sum_of_product(x, *, axis, keepdims):
+    """Those of the first factor's columns, times the others; along the rows those of the last one."""
+    end, others = (x.factors[0], x.factors[1:]) if axis == (x.ndim - 2,) else (x.factors[-1], x.factors[:-1])
+    sums = Dense._make((sum_of(end, axis=axis, dtype=x.dtype, keepdims=True)._dense(),))
+    return chain((sums, *others) if axis == (x.ndim - 2,) else (*others, sums))
+
+
+# ---- elementwise products: what scales rows and columns stays outside ---------------------------------------------------------
+
+
+def _scales_lines(factor) -> bool:
+    return isinstance(factor, Diagonal) and factor.background is None and factor.shape[-2] == factor.shape[-1]
+
+
+def _is_scaled(x, *args) -> bool:
+    return any(_scales_lines(f) for f in (x.factors[0], x.factors[-1]))
+
+
+def _unscaled(x):
+    """A matrix as ``(D, A, E)``: lists of at most one diagonal matrix each, and what stands between them."""
+    if type(x) is not Product:
+        return [], x, []
+    factors = list(x.factors)
+    left = [factors.pop(0)] if _scales_lines(factors[0]) else []
+    right = [factors.pop()] if len(factors) > 1 and _scales_lines(factors[-1]) else []
+    return left, factors[0] if len(factors) == 1 else Product._make(tuple(factors)), right
+
+
+@hadamard_pair.kernel(Product, Factored, when=_is_scaled)
+def _hadamard_pair_product_factored(x, y):
+    """``(D A E) * (F B G) = D F (A * B) E G`` for diagonal D to G: of the structure of ``A * B``."""
+    (left, a, right), (more, b, further) = _unscaled(x), _unscaled(y)
+    result = hadamard(a, b) if isinstance(a, Factored) and isinstance(b, Factored) else multiply.dispatch(a, b)
+    if result is None:
+        return None
+    for factor in (*left, *more):
+        result = matmul(factor, result)
+    for factor in (*right, *further):
+        result = matmul(result, factor)
+    return result
+
+
+def _keeps_magnitudes(x) -> bool:
+    """Whether the structure of what stands between two scalings is that of its magnitudes."""
+    if x.dtype.kind in "biu" or not _is_scaled(x):  # that of an integer that has wrapped around is no product
+        return False
+    _, middle, _ = _unscaled(x)
+    return middle.stores_entries or (isinstance(middle, Factored) and absolute.choose((middle,), {}) is not None)
+
+
+@absolute.kernel(Product, when=_keeps_magnitudes)
+def _absolute_product(x):
+    """``|D A E| = |D| |A| |E|`` for diagonal D and E."""
+    left, middle, right = _unscaled(x)
+    return product(*map(absolute.dispatch, (*left, middle, *right)))
+
+
+@select_lines.kernel(Product)
+def _select_lines_product(x, key, axis):
+    item, operands = key
+    place = 0 if axis == -2 else -1
+    own = x.factors[place]
+    chosen = index(own, operands, key=line_key(own, item, axis))
+    return product(chosen, *x.factors[1:]) if axis == -2 else product(*x.factors[:-1], chosen)
+
+
+@validated.kernel(Product)
+def check_product(x):
+    """Raise unless there are at least two factors, and neighbours have fitting shapes."""
+    check_static(x.meta is None, x)
+    shapes = check_parts(x, 2)
+    require(all(a[1] == b[0] for a, b in zip(shapes, shapes[1:])), "neighbouring factors must have fitting shapes")

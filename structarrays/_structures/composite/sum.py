@@ -1,0 +1,417 @@
+"""`Sum`: a matrix that is a sum of others."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify
+from ..._core.array.validation import check_parts, check_static, require, validated
+from ..._core.families import pattern
+from ..._core.families.elementwise_rule import unexpanded
+from ..._core.families.entries import element, elements
+from ..._core.families.factored import (
+    Factored,
+    common_batch,
+    hadamard,
+    hadamard_pair,
+    has_dynamic_parts,
+    in_either_order,
+    inner_pair,
+    line_key,
+    merge_pair,
+    parts_of,
+    pays,
+    scale,
+    select_lines,
+    squared_norms,
+    unified,
+)
+from ..._core.families.join import can_join, join
+from ..._core.families.reduction_rule import squared_magnitude
+from ..._functions.elementwise import abs as magnitude
+from ..._functions.elementwise import add, multiply, negative, square
+from ..._functions.indexing import index
+from ..._functions.linalg.norms import diagonal
+from ..._functions.linear_algebra import matmul, matrix_transpose
+from ..._functions.rounding_and_parts import conj, imag, real
+from ..._functions.statistical import sum as sum_of
+from ..banded.array import is_nothing
+from ..fill.array import Fill
+from ..low_rank.array import LowRank, constant_of_rank_one, line_of_rank_one
+
+
+class Sum(Factored):
+    r"""A sum of matrices of one shape, each in its own structure.
+
+    Parameters
+    ----------
+    *terms : array_like
+        The terms, ``(..., m, n)``, arrays of any structure. The batch shapes broadcast, the dtypes are promoted.
+
+    Returns
+    -------
+    Array
+        A `Sum`, unless its terms are one after all. A sum of sums is one sum, terms whose structures have a join that is
+        not dense are added up, constants are added to what is of low rank, and the rest stands in a fixed order.
+
+    Raises
+    ------
+    ValueError
+        If there is no term, one has fewer than two dimensions, or the shapes differ.
+    TypeError
+        If a term is boolean.
+
+    Notes
+    -----
+    The value is :math:`A = \sum_k A_k`. Linear functions (products, transposes, scaling, `sum`, `mean`, rows and columns,
+    diagonals, single elements) distribute over the terms, and so do elementwise products, squares among them; each costs
+    what it costs for the terms. Sums are made by ``+`` and ``-``, where that stores less than the dense form::
+
+        X - xp.mean(X, axis=0)                # Sum(Sparse, LowRank) of a sparse X
+
+    A sum cancels like any other: the error of a function is relative to the sum of the norms of the terms.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> X = sa.Diagonal(sa.arange(1.0, 101.0))
+    >>> Y = X - sa.mean(X, axis=0)
+    >>> [type(term).__name__ for term in Y.terms]
+    ['Diagonal', 'LowRank']
+    >>> float(sa.max(sa.abs(sa.sum(Y, axis=0)))) < 1e-12
+    True
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *terms):
+        terms = parts_of(terms, "Sum", "term")
+        cores = {t.shape[-2:] for t in terms}
+        if len(cores) > 1:
+            raise ValueError(f"the terms must have the same shape, got {' and '.join(str(t.shape) for t in terms)}")
+        return canonical(unified(terms))
+
+    @property
+    def terms(self) -> tuple[Array, ...]:
+        """The terms, each of the shape of the sum."""
+        return self._value[0]
+
+    @property
+    def linear(self) -> bool:
+        """Whether the dense value is linear in the parameters: that of each term is."""
+        return all(term.linear for term in self.terms)
+
+    solved_by_parts = True
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return leaves[0].shape
+
+    def _specs(self, spec, divides):
+        return (spec,) * len(self.terms)
+
+    def _dense(self):
+        total = self.terms[0]._dense()
+        for term in self.terms[1:]:
+            total = total + term._dense()
+        return total
+
+    def _pattern(self, rows, columns):
+        return np.maximum.reduce([pattern.pattern(term, rows, columns) for term in self.terms])
+
+    @property
+    def _product_cost(self):
+        return sum(term._product_cost for term in self.terms) + self.shape[-2] * (len(self.terms) - 1)
+
+
+def canonical(terms) -> Array:
+    """The sum of stacks of matrices with one shape and dtype: a single array if they can be one, else a `Sum`."""
+    kept: list[Array] = []
+    queue = list(itertools.chain(*(t.terms if type(t) is Sum else (t,) for t in terms)))
+    queue = [t for t in queue if not is_nothing(t)] or queue[:1]
+    while queue:
+        term = queue.pop(0)
+        for i, other in enumerate(kept):
+            merged = in_either_order(merge_pair, other, term)
+            if merged is not None:
+                del kept[i]
+                queue[:0] = merged.terms if type(merged) is Sum else (merged,)
+                break
+        else:
+            kept.append(term)
+    if len(kept) == 1:
+        return kept[0]
+    kept.sort(key=lambda x: (isinstance(x, Factored), type(x) is LowRank, type(x).__name__))
+    return Sum._make(tuple(kept))
+
+
+def _joinable(x, y) -> bool:
+    stores = [z.stores_entries or type(z) in (Dense, Fill) for z in (x, y)]
+    return all(stores)
+
+
+@merge_pair.kernel(Array, Array, when=_joinable)
+def _merge_pair_array(x, y):
+    """Terms that store entries, in their join, if that holds their sum and is no larger than both are."""
+    if {type(x), type(y)} <= {Dense, Fill}:
+        return add.dispatch(x, y)
+    if Dense in (type(x), type(y)):
+        return None
+    # A constant is one more background, which takes no room.
+    patterned = [z for z in (x, y) if type(z) is not Fill]
+    if len(patterned) > 1 and not can_join(x, y):
+        return None
+    joined = patterned[0] if len(patterned) == 1 else join(x, y)[0]
+    if type(joined) is Dense or not joined._closed_under(add, (x, y)):
+        return None
+    return add.dispatch(x, y) if _entries(joined) <= sum(map(_entries, patterned)) else None
+
+
+def _entries(x) -> int:
+    return sum(entry.size for entry in x.entries)
+
+
+def total(*terms) -> Array:
+    """The sum of stacks of matrices with one dtype, in the structure that stores least: the dense one, where a `Sum` does not pay."""
+    result = canonical(common_batch(*terms))
+    if not isinstance(result, Factored) or pays(*(result.terms if type(result) is Sum else (result,))):
+        return result
+    return Dense._make((result._dense(),))
+
+
+def beside_constant(x) -> tuple[Array, Fill]:
+    """A stack of matrices with a background as one beside structural zeros, and the constant that it stands in."""
+    rest = x.background
+    above = tuple(e - rest.reshape(rest.shape + (1,) * (e.ndim - rest.ndim)) for e in x.entries)
+    return x._rebuild(above, None), Fill._make((rest,), x.shape[-2:])
+
+
+def _factors(x) -> list[Array]:
+    """The terms, constants among them as terms of rank one: so a product with any other matrix keeps the structure."""
+    terms = []
+    for term in x.terms:
+        above, constant = beside_constant(term) if term.stores_entries and term.background is not None else (term, None)
+        if type(above) is Fill:
+            above, constant = None, above
+        terms += [] if above is None else [above]
+        terms += [] if constant is None else [constant_of_rank_one(constant)]
+    return terms
+
+
+# ---- sums and differences ---------------------------------------------------------------------------------------------------
+
+
+@unexpanded("add", "subtract")
+def sums(function, args, shape):
+    """``x1 + x2`` or ``x1 - x2`` as a `Sum`, or None where that does not pay; what the rule of elementwise functions asks before it
+    makes anything dense.
+
+    A row, a column or a number beside a matrix is a term of rank one.
+    """
+    if len(shape) < 2 or any(type(x) is Dense and x.shape[-2:] == shape[-2:] for x in args):
+        return None
+    terms = [_term(x, shape) for x in args]
+    if any(t is None for t in terms):
+        return None
+    if function.name == "subtract":
+        terms[1] = negative(terms[1])
+    return total(*terms)
+
+
+def _term(x, shape):
+    """An operand of a sum as a matrix of its shape; None if it does not hold the core."""
+    core = shape[-2:]
+    if x.shape[-2:] == core:
+        return x
+    constant = x._constant(2)
+    if constant is not None:
+        batch = constant.shape[: max(0, constant.ndim - 2)]
+        return Fill._make((constant.reshape(batch),), core)
+    if type(x) is not Dense and not x.full_size and x.size > max(core):
+        return None
+    return line_of_rank_one(x._dense(), core)
+
+
+# ---- what distributes over the terms ------------------------------------------------------------------------------------------
+
+
+@elements.kernel(Sum)
+def _elements_sum(x, i, j):
+    return _added(element(term, i, j) for term in x.terms)
+
+
+def _added(arrays):
+    arrays = list(arrays)
+    result = arrays[0]
+    for a in arrays[1:]:
+        result = result + a
+    return result
+
+
+def _each(function, gather=total):
+    """A kernel that maps the terms."""
+
+    def _map_terms_of_sum(x):
+        return gather(*map(function, x.terms))
+
+    return _map_terms_of_sum
+
+
+def _kept(*terms):
+    """The sum of terms that store what those of the argument do: who holds a sum that does not pay, such as a weight beside the low
+    rank that is trained, has a reason.
+    """
+    return canonical(terms)
+
+
+matrix_transpose.kernel(Sum)(_each(matrix_transpose, _kept))
+conj.kernel(Sum)(_each(conj, _kept))
+real.kernel(Sum)(_each(real))
+imag.kernel(Sum)(_each(imag))
+
+
+@diagonal.kernel(Sum)
+def _diagonal_sum(x, *, offset):
+    return Dense._make((_added(diagonal(term, offset=offset)._dense() for term in x.terms),))
+
+
+@matmul.kernel(Sum, Dense, when=lambda x1, x2: x2.ndim > 1)
+def _matmul_sum_dense(x1, x2):
+    return Dense._make((_added(matmul(term, x2)._dense() for term in x1.terms),))
+
+
+@matmul.kernel(Dense, Sum, when=lambda x1, x2: x1.ndim > 1)
+def _matmul_dense_sum(x1, x2):
+    return Dense._make((_added(matmul(x1, term)._dense() for term in x2.terms),))
+
+
+@matmul.kernel(Sum, Array, when=lambda x1, x2: x2.ndim > 1)
+def _matmul_sum(x1, x2):
+    return total(*(matmul(term, x2) for term in _factors(x1)))
+
+
+@matmul.kernel(Array, Sum, when=lambda x1, x2: x1.ndim > 1)
+def _matmul_array_sum(x1, x2):
+    return total(*(matmul(x1, term) for term in _factors(x2)))
+
+
+@matmul.eager_kernel(Sum, Array)
+@matmul.eager_kernel(Array, Sum)
+def _matmul_sum_eagerly(x1, x2):
+    """Term by term outside of the compiled call, where the product of two sparse terms has as many entries as there are."""
+    if min(x1.ndim, x2.ndim) < 2 or x1.shape[-1] != x2.shape[-2] or not all(map(has_dynamic_parts, (x1, x2))):
+        return NotImplemented
+    left, right = (_factors(x) if type(x) is Sum else [x] for x in (x1, x2))
+    return total(*(matmul(s, t) for s in left for t in right))
+
+
+@scale.kernel(Sum)
+def _scale_sum(x, factor):
+    return x._with_parts(factor)
+
+
+@select_lines.kernel(Sum)
+def _select_lines_sum(x, key, axis):
+    item, operands = key
+    return total(*(index(term, operands, key=line_key(x, item, axis)) for term in x.terms))
+
+
+@sum_of.kernel(Sum)
+def _sum_of_sum(x, *, axis, keepdims):
+    sums = [sum_of(term, axis=axis, dtype=x.dtype, keepdims=keepdims) for term in x.terms]
+    if all(a < x.ndim - 2 for a in axis):
+        return total(*sums)
+    return Dense._make((_added(s._dense() for s in sums),))
+
+
+# ---- elementwise products distribute ----------------------------------------------------------------------------------------
+
+
+@hadamard_pair.kernel(Sum, Factored)
+def _hadamard_pair_sum_factored(x, y):
+    products = _each_times([(term, y) for term in x.terms])
+    return None if products is None else total(*products)
+
+
+@hadamard_pair.kernel(Sum, Sum)
+def _hadamard_pair_sum_sum(x, y):
+    if x is not y:
+        products = _each_times(itertools.product(x.terms, y.terms))
+        return None if products is None else total(*products)
+    squares, mixed = _each_times((t, t) for t in x.terms), _each_times(itertools.combinations(x.terms, 2))
+    if squares is None or mixed is None:
+        return None
+    two = Dense._make((jnp.full((1, 1), 2, x.dtype),))
+    return total(*squares, *(multiply.dispatch(two, m) for m in mixed))
+
+
+def _each_times(pairs):
+    """The elementwise products of pairs of terms; None where one of two factored terms has no structure, as then the whole is expanded,
+    once.
+    """
+    products = []
+    for x, y in pairs:
+        both = isinstance(x, Factored) and isinstance(y, Factored)
+        product = hadamard(x, y) if both else multiply.dispatch(x, y)
+        if product is None:
+            return None
+        products.append(product)
+    return products
+
+
+# ---- norms ------------------------------------------------------------------------------------------------------------------
+
+
+@squared_norms.kernel(Sum)
+def _squared_norms_sum(x, *, axes):
+    """The squares of the terms, and twice the inner products of each with each."""
+    result = _added(squared_norms.choose((t,), {}).run(t, axes=axes) for t in x.terms)
+    for s, t in itertools.combinations(x.terms, 2):
+        result = result + 2 * inner(s, t, axes).real
+    return jnp.maximum(result, 0)
+
+
+@squared_norms.kernel(Dense)
+def _squares_of_dense(x, *, axes):
+    return jnp.sum(squared_magnitude(x.data), axis=axes)
+
+
+@squared_norms.kernel(Factored)
+def _squared_norms_factored(x, *, axes):
+    squares = hadamard(conj(x) if x.dtype.kind == "c" else x, x)
+    if squares is None:
+        return _squares_of_dense(densify(x, "a sum of squares"), axes=axes)
+    return jnp.maximum(sum_of(squares, axis=axes)._dense().real, 0)
+
+
+@squared_norms.kernel(Array)
+def _squared_norms_array(x, *, axes):
+    return sum_of(square(magnitude(x)), axis=axes)._dense()
+
+
+@squared_norms.kernel(Fill)
+def _squared_norms_fill(x, *, axes):
+    count = math.prod(x.shape[a] for a in axes)
+    kept = [x.shape[a] for a in (-2, -1) if a not in axes]
+    total = squared_magnitude(x.value) * float(count)
+    return jnp.broadcast_to(total.reshape((*total.shape, *(1,) * len(kept))), (*total.shape, *kept))
+
+
+def inner(x, y, axes) -> jax.Array:
+    """The sums of ``conj(x) * y`` over core axes."""
+    kernel = inner_pair.choose((x, y), {"axes": axes})
+    if kernel is not None:
+        return kernel.run(x, y, axes=axes)
+    return sum_of(multiply.dispatch(conj(x) if x.dtype.kind == "c" else x, y), axis=axes)._dense()
+
+
+@validated.kernel(Sum)
+def check_sum(x):
+    """Raise unless there are at least two terms, all of one shape."""
+    check_static(x.meta is None, x)
+    require(len(set(check_parts(x, 2))) == 1, "its terms must have one shape")

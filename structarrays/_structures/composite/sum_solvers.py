@@ -1,0 +1,341 @@
+"""Systems, inverses and determinants of sums with a term of low rank, by that of the other terms.
+
+For a base A whose systems are solved by its structure, and ``C = I + V^T A^{-1} U``,
+
+    (A + U V^T)^{-1} = A^{-1} - A^{-1} U C^{-1} V^T A^{-1}          det(A + U V^T) = det(A) det(C)
+
+(Woodbury 1950; the matrix determinant lemma. Golub and Van Loan, *Matrix Computations*, 4th edition, 2.1.4). An array that stores
+entries beside a background is such a sum, too: with a constant matrix, of rank one.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import to_dense
+from ..._core.dispatch.recording import remark
+from ..._core.dispatch.registry import Registry
+from ..._functions.linalg import det, inv, matrix_transpose, slogdet, solve
+from ..._functions.linalg.systems import logarithms
+from ..._numerics import dense_linalg as linalg_dense
+from ..._numerics import determinants
+from ..._numerics.determinants import any_of_all
+from ..._numerics.tall import transposed_products
+from ..._numerics.undefined import nan_unless
+from ..banded.diagonal import Diagonal
+from ..low_rank.array import constant_of_rank_one, low_rank, transposed_times
+from ..low_rank.low_rank_spectra import of_low_rank, rank_bound
+from .base_shifts import can_be_shifted, is_benign, shift, shifted
+from .dense_fallback import by_parts_or_dense, for_parts_of, solution_or_dense
+from .part_solvers import (
+    SMALL,
+    by_equation,
+    can_solve,
+    generically_regular,
+    is_regular,
+    refined,
+    solved,
+    solvers,
+    times,
+    without_derivatives,
+)
+from .sum import Sum, beside_constant, canonical, total
+
+
+@generically_regular.kernel(Sum)
+def _generically_regular_sum(x):
+    return any(map(is_regular, x.terms))
+
+
+def _has_background(x) -> bool:
+    return x.stores_entries and x.background is not None and x.core_ndim == 2
+
+
+def _terms(x):
+    """The terms of a sum without a background, and how much rank there is beside them; for `when`, so nothing is computed."""
+    base, rank = [], 0
+    for term in x.terms if type(x) is Sum else (x,):
+        own = rank_bound(term)
+        rank += (own or 0) + _has_background(term)
+        if own is None:
+            base.append(term._rebuild(term.entries, None) if _has_background(term) else term)
+    return base, rank
+
+
+def _is_updated(x, *args, **static) -> bool:
+    """Whether an array is a matrix that can be solved for, and some ranks beside it."""
+    base, rank = _terms(x)
+    n = x.shape[-1]
+    if not base or not rank or x.full_size or 2 * rank > n:
+        return False
+    return can_solve(base[0] if len(base) == 1 else Sum._make(tuple(base)))
+
+
+def _split(x):
+    """The base, and what is of low rank."""
+    base, low = [], []
+    for term in x.terms if type(x) is Sum else (x,):
+        if rank_bound(term) is not None:
+            low.append(of_low_rank(term))
+        elif _has_background(term):
+            above, constant = beside_constant(term)
+            base.append(above)
+            low.append(constant_of_rank_one(constant))
+        else:
+            base.append(term)
+    return total(*base), canonical(low)
+
+
+row_factors = Registry("row_factors")
+"""``row_factors.kernel(A)``: ``(factors, ok)``: the numbers ``(..., n)`` by which the inverse of an A scales rows, if it does."""
+
+
+@row_factors.kernel(Diagonal)
+def _row_factors_diagonal(x):
+    return 1 / x.diag, ~jnp.any(x.diag == 0)
+
+
+class Base(NamedTuple):
+    """A matrix whose systems are solved, and the function of data that solves them."""
+
+    matrix: Array
+    solve: Callable[[jax.Array], tuple[jax.Array, jax.Array]]
+
+
+def _base(x) -> Base:
+    return Base(x, solvers(x)[0])
+
+
+class Capacitance(NamedTuple):
+    """``A^{-1} U`` (None where it is not held: of a diagonal A), ``C``, whether the base is regular, and of one right-hand side b
+    ``(b, V^T A^{-1} b)`` (None where that is not had by the same look at V).
+    """
+
+    inner: jax.Array | None
+    c: jax.Array
+    regular: jax.Array
+    known: tuple[jax.Array, jax.Array] | None = None
+
+
+def _capacitance(base, u, v, b=None):
+    """The `Capacitance`, and what a diagonal A makes of right-hand sides."""
+    rule = row_factors.choose((base.matrix,), {})
+    if rule is not None and type(v) is Dense:
+        factors, regular = rule.run(base.matrix)
+        c, *of_b = transposed_products(v.data, (to_dense(u).data, *([] if b is None else [b])), factors)
+        inner, known = None, (b, *of_b) if of_b else None
+    else:
+        inner, regular = base.solve(to_dense(u).data)
+        c, known = transposed_times(v, inner), None
+    return Capacitance(inner, c + jnp.eye(c.shape[-1], dtype=c.dtype), regular, known)
+
+
+def _once(base, u, v, capacitance, b):
+    """The solution by the formula, and whether the pivots are regular."""
+    if capacitance is None:
+        return _together(base, u, v, b)
+    inner, c, regular, known = capacitance
+    first, ok1 = base.solve(b)
+
+    def reduced():
+        return transposed_times(v, first)
+
+    if known is None:
+        right = reduced()
+    else:
+        given, of_given = known  # others come from derivatives and from refinement
+        right = lax.cond(any_of_all(b != given), reduced, lambda: of_given)
+    small, ok2 = linalg_dense.solve(c, right)
+    second = inner @ small if inner is not None else base.solve(times(u, small))[0]
+    return first - second, ok1 & ok2 & regular
+
+
+def _together(base, u, v, b):
+    """The same by one system with the base, for U and b: compiled code contains its solver once, and factors it once."""
+    left = to_dense(u).data
+    data = jnp.concatenate([jnp.broadcast_to(left, (*b.shape[:-2], *left.shape[-2:])), b], axis=-1)
+    solutions, regular = base.solve(data)
+    inner, first = solutions[..., : left.shape[-1]], solutions[..., left.shape[-1] :]
+    products = transposed_times(v, solutions)
+    c, right = products[..., : left.shape[-1]], products[..., left.shape[-1] :]
+    small, ok = linalg_dense.solve(c + jnp.eye(c.shape[-1], dtype=c.dtype), right)
+    return first - inner @ small, regular & ok
+
+
+def _is_solved_together(base, u, v, b) -> bool:
+    """Whether there is one system for U and b: a diagonal base has no solver that would count, and U may have fewer matrices than b."""
+    of_matrix = jnp.broadcast_shapes(base.matrix.shape[:-2], u.shape[:-2], v.shape[:-2])
+    return row_factors.choose((base.matrix,), {}) is None and b.shape[:-2] == of_matrix
+
+
+# ---- systems --------------------------------------------------------------------------------------------------------
+
+
+def _woodbury(x1, b):
+    base, low = without_derivatives(_split(x1))
+    u, v = low.parts
+    remark(
+        f"Woodbury's formula, with {type(base).__name__} for a base and rank {low.rank}, and a look at the residual; a system with the base "
+        f"for {low.rank} columns and each of x2, and O(n r**2)"
+    )
+    frozen = without_derivatives(x1)
+    with for_parts_of(x1):
+        straight, transposed = solvers(base)
+        known, flipped_base = Base(base, straight), Base(matrix_transpose.dispatch(base), transposed)
+        capacitance = flipped = None
+        if not _is_solved_together(known, u, v, b):
+            capacitance = _capacitance(known, u, v, lax.stop_gradient(b))
+            flipped = Capacitance(None, capacitance.c.mT, capacitance.regular)
+    return by_equation(
+        x1,
+        b,
+        _refined(frozen, known, u, v, capacitance),
+        _refined(matrix_transpose.dispatch(frozen), flipped_base, v, u, flipped),
+    )
+
+
+def _refined(x, base, u, v, capacitance):
+    """The function that solves for right-hand sides. If the residual is too large, it changes the diagonal of the base."""
+
+    def run(b):
+        found, ok = refined(x, lambda b: _once(base, u, v, capacitance, b), b)
+        if can_be_shifted(base.matrix):
+            found, ok = lax.cond(any_of_all(~ok), lambda: with_another_base(found, ok, b), lambda: (found, ok))
+        return solution_or_dense(x, b, found, ok)
+
+    def with_another_base(found, ok, b):
+        with for_parts_of(x):
+            shifted_, left, right = _regularised(base.matrix, to_dense(u).data, to_dense(v).data)
+            regular = _base(shifted_)
+            together = _is_solved_together(regular, left, right, b)
+            of_regular = None if together else _capacitance(regular, left, right)
+        other, fine = refined(x, lambda b: _once(regular, left, right, of_regular, b), b)
+        return jnp.where(ok, found, other), ok | fine
+
+    return run
+
+
+def _regularised(base, u, v, fine=False):
+    """A regular base and the update that makes it the matrix again; the given ones for matrices that are `fine`."""
+    base_, u_, v_ = without_derivatives((base, u, v))
+    batch = jnp.broadcast_shapes(base.shape[:-2], u.shape[:-2], v.shape[:-2])
+    shapes = jax.eval_shape(shift, base_, u_, v_)
+    nothing = jax.tree.map(lambda c: jnp.zeros(c.shape, c.dtype), shapes)
+    found = lax.cond(jnp.all(fine), lambda: nothing, lambda: shift(base_, u_, v_))
+    changes, units = (jnp.where(jnp.broadcast_to(fine, batch)[..., None, None], 0, c) for c in found)
+    u, v = (jnp.broadcast_to(c, (*batch, *c.shape[-2:])) for c in (u, v))
+    left, right = (jnp.concatenate(pair, axis=-1) for pair in ((u, -changes), (v, units)))
+    return shifted(base, jnp.sum(changes, axis=-1)), Dense._make((left,)), Dense._make((right,))
+
+
+_OTHER_FORMS = (
+    *(f"{name}_by_{way}" for name in ("solve", "inv", "slogdet") for way in ("spectra", "transforms")),
+    *("solve_sum_of_low_rank", "sum_of_low_rank", "det_by_slogdet"),
+)
+
+
+def _by_dense_form_if_small(function):
+    """Register a kernel for sums, and for arrays with a background; small ones go to the kernel for `Dense`."""
+
+    def register(run):
+        def _by_base_and_low_rank(x, *others):
+            if x.shape[-1] > SMALL:
+                return run(x, *others)
+            remark(f"the dense form, of at most {SMALL} rows")
+            return function.dispatch(to_dense(x), *others)
+
+        others = (Array,) if function is solve else ()
+        function.kernel(Sum, *others, when=_is_updated, before=_OTHER_FORMS)(_by_base_and_low_rank)
+        function.kernel(Array, *others, when=lambda x, *rest: _has_background(x) and _is_updated(x))(
+            _by_base_and_low_rank
+        )
+        return run
+
+    return register
+
+
+@_by_dense_form_if_small(solve)
+def _solve_sum(x1, x2):
+    return solved(x1, x2, _woodbury)
+
+
+@_by_dense_form_if_small(inv)
+def _inv_sum(x):
+    base, low = _split(x)
+    u, v = (to_dense(p) for p in low.parts)
+    straight, transposed = solvers(base)
+    inner, c, regular, _ = _capacitance(Base(base, straight), u, v)
+    if inner is None:
+        inner, _ = straight(u.data)
+    left, fine = linalg_dense.solve(c.mT, inner.mT)
+    right, _ = transposed(v.data)
+    inverse, _ = inv.dispatch(base)
+    benign = is_benign(*without_derivatives((base, u.data, v.data, inner)), strict=False, solve=straight)
+    left = nan_unless(benign[..., None, None], -left.mT)  # compiled code does not look at the flag
+    result = total(inverse, low_rank(Dense._make((left,)), Dense._make((right,))))
+    return result, regular & fine & jnp.all(benign)
+
+
+# ---- determinants ---------------------------------------------------------------------------------------------------
+
+
+def _checked_capacitance(x):
+    """A base, ``C``, and whether few digits are lost, for each matrix."""
+    base, low = _split(x)
+    u, v = (to_dense(p).data for p in low.parts)
+    changed = can_be_shifted(base)
+    known = _base(base)
+    fine = _is_benign(known, u, v, strict=changed)
+    if changed:
+        base, u, v = _regularised(base, u, v, fine)
+        u, v, known = u.data, v.data, _base(base)
+        fine = _is_benign(known, u, v, strict=False)
+    capacitance = _capacitance(known, Dense._make((u,)), Dense._make((v,)))
+    return base, capacitance.c, fine
+
+
+def _is_benign(base, u, v, strict):
+    matrix, u, v = without_derivatives((base.matrix, u, v))
+    inner, regular = without_derivatives(base.solve(u))
+    return is_benign(matrix, u, v, inner, strict=strict, solve=base.solve) & regular
+
+
+@_by_dense_form_if_small(det)
+def _det_sum(x):
+    (result,) = _of_parts(det.dispatch, x, _determinant)
+    return result
+
+
+@_by_dense_form_if_small(slogdet)
+def _slogdet_sum(x):
+    return _of_parts(slogdet.dispatch, x, _logarithms)
+
+
+def _of_parts(function, x, of_base_and_capacitance):
+    def by_parts(x):
+        base, c, fine = _checked_capacitance(x)
+        return of_base_and_capacitance((base, c)), fine
+
+    # A base whose diagonal can change hardly ever fails, and the dense form would double the compilation time.
+    return by_parts_or_dense(function, x, by_parts, fall_back=not can_be_shifted(_split(x)[0]))
+
+
+def _determinant(parts):
+    return (determinants.of_parts(_multiplied, _logarithms, parts),)
+
+
+def _multiplied(parts):
+    base, c = parts
+    return det.dispatch(base)._dense() * linalg_dense.det(c)
+
+
+def _logarithms(parts):
+    base, c = parts
+    sign, logabsdet = logarithms(base)
+    more, further = linalg_dense.slogdet(c)
+    return sign * more, logabsdet + further

@@ -1,0 +1,157 @@
+"""The largest and the smallest elements of factored arrays: from those of the factors, or from some rows or columns at a time."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import to_dense
+from ..._core.dispatch.registry import Registry
+from ..._core.families.factored import Factored, chain
+from ..._functions.comparisons_and_logic import equal
+from ..._functions.linear_algebra import matmul, matrix_transpose
+from ..._functions.statistical import max as largest
+from ..._functions.statistical import min as smallest
+from ..._functions.utility import any as any_of
+from ..._numerics import dense_statistical as statistical
+from ..._numerics import kronecker_factors as kernel
+from ..composite.factored_functions import has_core, split_axes
+from ..composite.product import IN_ONE_GO, Product, _unscaled
+from ..composite.sum import Sum
+from ..kronecker.array import Kronecker
+from ..kronecker.kronecker_functions import _product_of_lines
+from ..low_rank.array import LowRank, lines
+
+# ---- products of extremes ------------------------------------------------------------------------------------------------
+
+
+def _extremes(x, axes):
+    """The largest and the smallest elements over core axes, with size 1, and whether one is zero, or infinite."""
+    high, low = (f(x, axis=axes, keepdims=True)._dense() for f in (largest, smallest))
+    zero = any_of(equal(x, Dense._make((jnp.zeros((), x.dtype),))), axis=axes, keepdims=True)._dense()
+    return high, low, zero, jnp.isinf(high) | jnp.isinf(low)
+
+
+def _of_product(a, b):
+    """The same of a Kronecker product. NaN stands where a zero meets infinity, which need not be extremes both."""
+    (high_a, low_a, zero_a, inf_a), (high_b, low_b, zero_b, inf_b) = a, b
+    candidates = [kernel.kron(p, q) for p in (high_a, low_a) for q in (high_b, low_b)]
+    nan = kernel.kron(zero_a, inf_b) | kernel.kron(inf_a, zero_b)
+    high, low = (
+        jnp.where(nan, jnp.nan, chain(function, candidates)).astype(candidates[0].dtype)
+        for function in (jnp.maximum, jnp.minimum)
+    )
+    zero = ~kernel.kron(~zero_a, ~zero_b)
+    return high, low, zero, jnp.isinf(high) | jnp.isinf(low)
+
+
+def _is_real(x, *, axis, keepdims) -> bool:
+    """Whether the elements are real numbers, and products of them no others: integers wrap around."""
+    return x.dtype.kind not in "biuc" and has_core(x, axis=axis) and x.size > 0
+
+
+def _register_products(function, which):
+    @function.kernel(Kronecker, when=_is_real)
+    def _extreme_of_kronecker(x, *, axis, keepdims):
+        batch, core = split_axes(x, axis)
+        data = chain(_of_product, [_extremes(f, core) for f in x.factors])[which]
+        if batch:
+            data = getattr(statistical, function.name)(data, axis=batch, keepdims=True)
+        return Dense._make((data if keepdims else jnp.squeeze(data, axis),))
+
+
+_register_products(largest, 0)
+_register_products(smallest, 1)
+
+
+# ---- some rows or columns at a time ------------------------------------------------------------------------------------------
+
+dense_lines: Registry[jax.Array] = Registry("dense_lines")
+"""``dense_lines.kernel(A)``: ``(x, where, axis)``: the rows (axis -2), or the columns as rows, at some indices; a kernel takes no more
+time than the elements that it gives are worth."""
+
+
+def _lines(x, where, axis):
+    return dense_lines.choose((x,), {}).run(x, where, axis)
+
+
+def _has_lines(x) -> bool:
+    return dense_lines.choose((x,), {}) is not None
+
+
+@dense_lines.kernel(Array, when=lambda x: not isinstance(x, Factored) and x.static_pattern and x._covers)
+@dense_lines.kernel(Dense)
+def _dense_lines_array(x, where, axis):
+    return lines(x, where, axis)
+
+
+@dense_lines.kernel(LowRank)
+def _dense_lines_low_rank(x, where, axis):
+    own, other = x.parts if axis == -2 else x.parts[::-1]
+    return to_dense(matmul(Dense._make((lines(own, where, -2),)), matrix_transpose(other))).data
+
+
+@dense_lines.kernel(Kronecker, when=lambda x: all(map(_has_lines, x.factors)))
+def _dense_lines_kronecker(x, where, axis):
+    return _product_of_lines(x, where, axis)
+
+
+@dense_lines.kernel(Sum, when=lambda x: all(map(_has_lines, x.terms)))
+def _dense_lines_sum(x, where, axis):
+    return chain(jnp.add, [_lines(term, where, axis) for term in x.terms])
+
+
+@dense_lines.kernel(Product, when=lambda x: type(_unscaled(x)[1]) is not Product and _has_lines(_unscaled(x)[1]))
+def _dense_lines_product(x, where, axis):
+    """Lines of a scaled matrix: scaled as a whole by the one diagonal matrix, number by number by the other."""
+    left, middle, right = _unscaled(x)
+    data = _lines(middle, where, axis)
+    across, along = (left, right) if axis == -2 else (right, left)
+    for factor in across:
+        data = factor.diag[..., where, None] * data
+    for factor in along:
+        data = data * factor.diag[..., None, :]
+    return data
+
+
+def _in_blocks(x, reduce, axis):
+    """Each column (axis -2) or row (axis -1) reduced to a number, ``(..., n)``: as many of them together as `IN_ONE_GO` allows, and no more
+    than an eighth of all.
+    """
+    length, count = x.shape[axis], x.shape[-3 - axis]
+    at_once = max(1, min(IN_ONE_GO // max(1, length * math.prod(x.shape[:-2])), -(-count // 8)))
+
+    def of_lines(where):
+        return reduce(_lines(x, where, -3 - axis), axis=(-1,), keepdims=False)
+
+    blocks = -(-count // at_once)
+    where = jnp.minimum(jnp.arange(blocks * at_once), count - 1).reshape(blocks, at_once)
+    # Derivatives compute each block once more: all of them together are as large as the dense form.
+    result = jnp.moveaxis(lax.map(jax.checkpoint(of_lines), where), 0, -2)
+    return result.reshape(*result.shape[:-2], blocks * at_once)[..., :count]
+
+
+def _reduces_in_blocks(x, *, axis, keepdims) -> bool:
+    return has_core(x, axis=axis) and x.size > 0 and _has_lines(x)
+
+
+def _register_blocks(function):
+    reduce = getattr(statistical, function.name)
+
+    @function.kernel(Factored, when=_reduces_in_blocks)
+    def _extreme_of_blocks(x, *, axis, keepdims):
+        """One axis of the core after the other: the longer one first, so that what is left to reduce is the shorter."""
+        m, n = x.shape[-2:]
+        rows = x.ndim - 2 in axis and (x.ndim - 1 not in axis or m > n)
+        first = -2 if rows else -1
+        data = jnp.expand_dims(_in_blocks(x, reduce, first), first)
+        rest = tuple(a for a in axis if a != x.ndim + first)
+        data = reduce(data, axis=rest, keepdims=True) if rest else data
+        return Dense._make((data if keepdims else jnp.squeeze(data, axis),))
+
+
+_register_blocks(largest)
+_register_blocks(smallest)

@@ -1,0 +1,221 @@
+"""Factorisations that keep structure, and systems by their factors: `cho_factor`, `lu_factor`, `lu`, `solve_triangular`."""
+
+import functools
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify, to_dense
+from ..._core.families.join import is_zero_outside
+from ..._functions.linalg import cho_factor, cholesky, ldl, lu, lu_factor, lu_solve, solve_triangular
+from ..._functions.linalg.factorizations import as_triangular, no_exchanges
+from ..._functions.linalg.systems import POSITIVE_DEFINITE
+from ..._functions.linalg.triangular import transposed, triangle_of
+from ..._numerics import banded_factors
+from ..banded.array import Banded, at_offsets, bands
+from ..banded.bandwidths import fills_matrix
+from ..banded.diagonal import Diagonal, Identity
+from ..banded.products import has_structural_zeros
+from ..blocks.block_diagonal import BlockDiagonal, has_square_blocks, stacks
+from ..blocks.block_diagonal_solvers import solved_by_blocks
+from ..kronecker.array import Kronecker, has_square_factors, kronecker
+from ..triangular.array import Triangular, fits
+
+
+def _identity(x, n: int) -> Identity:
+    return Identity._make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n))
+
+
+def _is_square(x, *args, **static) -> bool:
+    return has_structural_zeros(x) and x.shape[-2] == x.shape[-1]
+
+
+# ---- triangles -------------------------------------------------------------------------------------------------------
+
+
+@triangle_of.kernel(Triangular, when=lambda x, **static: is_zero_outside(x))
+def _triangle_of_triangular(x, *, lower, unit_diagonal):
+    if x.lower != lower:
+        return triangle_of.choose((diagonal := _diagonal(x),), {}).run(
+            diagonal, lower=lower, unit_diagonal=unit_diagonal
+        )
+    return Triangular._make((x.data, None), (lower, unit_diagonal or x.unit_diagonal))
+
+
+def _diagonal(x) -> Diagonal:
+    return Diagonal._make((x.diagonal(0), None), x.shape[-2:])
+
+
+@triangle_of.kernel(Banded, when=has_structural_zeros)
+def _triangle_of_banded(x, *, lower, unit_diagonal):
+    offsets = [k for k in x.offsets if (k < 0 if lower else k > 0)]
+    if not unit_diagonal:
+        return at_offsets(x, (*offsets, 0))
+    ones = jnp.ones((*x.batch_shape, x.shape[-1]), x.dtype)
+    return bands([*map(x.diagonal, offsets), ones], (*offsets, 0), x.core_shape)
+
+
+@triangle_of.kernel(Diagonal, when=has_structural_zeros)
+def _triangle_of_diagonal(x, *, lower, unit_diagonal):
+    return _identity(x, x.shape[-1]) if unit_diagonal else x
+
+
+def _has_triangular_factors(x, *, lower, unit_diagonal) -> bool:
+    """Whether each factor is zero outside of the triangle: only then is the triangle of the product that of the factors."""
+    return (
+        not unit_diagonal and has_square_factors(x) and all(fits(f, lower) and f.background is None for f in x.factors)
+    )
+
+
+@triangle_of.kernel(Kronecker, when=_has_triangular_factors)
+def _triangle_of_kronecker(x, *, lower, unit_diagonal):
+    return x
+
+
+# ---- block by block --------------------------------------------------------------------------------------------------
+
+
+@solve_triangular.kernel(BlockDiagonal, Array, when=has_square_blocks)
+def _solve_triangular_block_diagonal(a, b, *, trans, lower, unit_diagonal):
+    return solved_by_blocks(solve_triangular, a, b, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
+
+
+def _in_a_row(a, parts):
+    """Indices of rows in each block, one block after the other, as indices of rows of the whole."""
+    moved = []
+    for run, p in zip(a.runs, parts, strict=True):
+        p = p + (run.row + run.height * jnp.arange(run.count, dtype=p.dtype))[:, None]
+        moved.append(p.reshape(*p.shape[:-2], run.count * run.height))
+    return jnp.concatenate(moved, axis=-1)
+
+
+@lu_factor.kernel(BlockDiagonal, when=has_square_blocks)
+def _lu_factor_block_diagonal(a):
+    factors, pivots = zip(*(lu_factor.dispatch(b) for b in stacks(a)), strict=True)
+    return a._rebuild(tuple(f.data for f in factors), None), Dense._make((_in_a_row(a, [p.data for p in pivots]),))
+
+
+@lu.kernel(BlockDiagonal, when=has_square_blocks)
+def _lu_block_diagonal(a):
+    orders, *factors = zip(*(lu.dispatch(b) for b in stacks(a)), strict=True)
+    return _in_a_row(a, orders), *(a._rebuild(tuple(f._dense() for f in parts), None) for parts in factors)
+
+
+# ---- factor by factor ------------------------------------------------------------------------------------------------
+
+
+@cho_factor.kernel(Kronecker)
+def _cho_factor_kronecker(a, *, lower):
+    c, ok = cholesky.dispatch(a, upper=not lower)
+    if type(c) is Kronecker:
+        c = c._with_parts(lambda f: as_triangular(f, lower=lower))
+    return as_triangular(c, lower=lower), ok
+
+
+@lu.kernel(Kronecker, when=has_square_factors)
+def _lu_kronecker(a):
+    """``(A ⊗ B) = (P_A ⊗ P_B) (L_A ⊗ L_B) (U_A ⊗ U_B)``."""
+    orders, lower, upper = zip(*map(lu.dispatch, a.factors), strict=True)
+    order = functools.reduce(
+        lambda p, q: (q.shape[-1] * p[..., :, None] + q[..., None, :]).reshape(*p.shape[:-1], -1), orders
+    )
+    return order, as_triangular(kronecker(*lower), lower=True), as_triangular(kronecker(*upper), lower=False)
+
+
+# ---- matrices that have their factors already -----------------------------------------------------------------------
+
+
+def _is_upper(x, *args, **static) -> bool:
+    return is_zero_outside(x) and fits(x, lower=False)
+
+
+@lu_factor.kernel(Identity, when=_is_square)
+def _lu_factor_identity(a):
+    return a._assuming(frozenset()), no_exchanges(a)
+
+
+@lu_factor.kernel(Triangular, when=_is_upper)
+@lu_factor.kernel(Diagonal, when=_is_square)
+def _lu_factor_triangular(a):
+    return a._free(), no_exchanges(a)
+
+
+@lu.kernel(Triangular, when=lambda x: _is_upper(x) and x.shape[-2] <= x.shape[-1])
+@lu.kernel(Banded, when=lambda x: _is_upper(x) and _is_square(x))
+@lu.kernel(Diagonal, when=_is_square)
+def _lu_triangular(a):
+    return no_exchanges(a).data, _identity(a, a.shape[-2]), a._assuming(frozenset())
+
+
+# ---- bands -----------------------------------------------------------------------------------------------------------
+
+
+def _is_square_band(x, *args, **static) -> bool:
+    return _is_square(x) and not fills_matrix(x)
+
+
+@lu_factor.kernel(Banded, when=_is_square_band)
+def _lu_factor_banded(a):
+    n, offsets = a.shape[-1], a.offsets or (0,)
+    upper, multipliers, pivots = banded_factors.factor(at_offsets(a, offsets).diagonals, offsets, n)
+    kl, width = multipliers.shape[-1], upper.shape[-1]
+    diagonals = [multipliers[..., : n - k, k - 1] for k in range(kl, 0, -1)]
+    diagonals += [upper[..., : max(0, n - k), k] for k in range(width)]
+    factors = bands(diagonals, tuple(range(-kl, width)), (n, n), dtype=a.dtype, batch=a.batch_shape)
+    return factors, Dense._make((pivots + jnp.arange(n, dtype=pivots.dtype),))
+
+
+@lu_solve.kernel(Banded, Array, Array, when=lambda a, piv, b, *, trans: _is_square(a))
+def _lu_solve_banded(a, piv, b, *, trans):
+    n = a.shape[-1]
+    kl, ku = a._bandwidths()
+
+    def columns(count, sign):
+        """The diagonals of one side, from the main one on, as the columns of an array with a row for each row (column) of `a`."""
+        lines = [a.diagonal(sign * k) for k in range(count)]
+        return jnp.stack([jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [(0, n - d.shape[-1])]) for d in lines], axis=-1)
+
+    upper, multipliers = columns(ku + 1, 1), columns(kl + 1, -1)[..., 1:]
+    right = densify(b, "linalg.lu_solve").data
+    pivots = to_dense(piv).data - jnp.arange(n, dtype=piv.dtype)
+    right = right.conj() if trans == 2 else right
+    x, ok = banded_factors.solve(upper, multipliers, pivots, right, bool(trans))
+    return Dense._make((x.conj() if trans == 2 else x,)), ok
+
+
+@lu_solve.kernel(Diagonal, Array, Array, when=lambda a, piv, b, *, trans: _is_square(a))
+def _lu_solve_diagonal(a, piv, b, *, trans):
+    return solve_triangular.dispatch(a, b, trans=trans, lower=False, unit_diagonal=False)
+
+
+def _is_definite(x, *, lower=True, hermitian=True) -> bool:
+    return _is_square_band(x) and lower and hermitian and POSITIVE_DEFINITE in x.assumptions
+
+
+def _without_square_roots(a):
+    """``L`` with a unit diagonal, and the diagonal of D, of ``A = L D L^H``, from Cholesky's factor."""
+    factor, _ = cholesky.dispatch(a, upper=False)
+    n, d = a.shape[-1], factor.diagonal(0)
+    return bands([factor.diagonal(k) / d[..., : n + k] for k in factor.offsets], factor.offsets, (n, n)), d * d
+
+
+@lu.kernel(Banded, when=_is_definite)
+def _lu_banded(a):
+    """``L`` and ``D L^H``: no exchanges are needed."""
+    lower, d = _without_square_roots(a)
+    upper, n = transposed(lower, 2), a.shape[-1]
+    upper = bands([upper.diagonal(k) * d[..., : n - k] for k in upper.offsets], upper.offsets, (n, n))
+    return no_exchanges(a).data, lower, upper
+
+
+@ldl.kernel(Banded, when=_is_definite)
+def _ldl_banded(a, *, lower, hermitian):
+    factor, d = _without_square_roots(a)
+    return factor, Diagonal._make((d, None), a.shape[-2:]), no_exchanges(a)
+
+
+@ldl.kernel(Diagonal, when=_is_square)
+def _ldl_diagonal(a, *, lower, hermitian):
+    real = a._rebuild(tuple(e.real.astype(a.dtype) for e in a.entries), None)
+    return _identity(a, a.shape[-1]), real if hermitian else a._assuming(frozenset()), no_exchanges(a)

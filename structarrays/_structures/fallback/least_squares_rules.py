@@ -1,0 +1,154 @@
+"""`lstsq` of matrices whose pseudo-inverse, or QR decomposition, has structure."""
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import to_dense
+from ..._core.dispatch.recording import remark
+from ..._core.dispatch.registry import Registry
+from ..._core.families.factored import with_batch
+from ..._functions.elementwise import add, subtract
+from ..._functions.linalg import lstsq, matmul, matrix_transpose, pinv, qr, solve, svdvals
+from ..._functions.linalg.least_squares import minimum_norm_dense, solution, squared_residuals
+from ..._functions.rounding_and_parts import conj
+from ..._numerics import banded_qr
+from ..._numerics import circulant_transforms as circulant
+from ..._numerics.flags import custom_jvp
+from ..._numerics.undefined import nan_unless
+from ..banded.array import Banded, at_offsets
+from ..banded.bandwidths import is_banded
+from ..banded.diagonal import Diagonal
+from ..banded.products import has_structural_zeros
+from ..blocks.block_diagonal import BlockDiagonal, stacks
+from ..blocks.block_diagonal_solvers import relative_tolerances
+from ..composite.product import Product
+from ..composite.sum import Sum
+from ..kronecker.array import Kronecker, transformed
+from ..low_rank.array import LowRank
+from ..low_rank.low_rank_spectra import has_low_rank, is_narrow, of_low_rank
+from ..toeplitz.circulant import Circulant
+from ..toeplitz.circulant_solvers import pseudo_reciprocals
+
+
+def _zero_outside(a, *args, **static) -> bool:
+    return a.background is None
+
+
+def _is_narrow(a, *args, **static) -> bool:
+    return 0 < a.rank < min(a.shape[-2:])
+
+
+@lstsq.kernel(Diagonal, Array, when=has_structural_zeros)
+@lstsq.kernel(BlockDiagonal, Array, when=_zero_outside)
+@lstsq.kernel(Circulant, Array)
+@lstsq.kernel(Kronecker, Array)
+@lstsq.kernel(LowRank, Array, when=_is_narrow)
+def lstsq_by_parts(a, b, *, cond):
+    """By decompositions of the parts, without a dense form."""
+    return solution(a, b, cond, _minimum_norm(a, b, cond), svdvals.dispatch(a)._dense())
+
+
+minimum_norm = Registry("minimum_norm")
+"""``minimum_norm.kernel(A)``: the solution of least norm of ``(A, b, cond)`` by decompositions that are applied to `b`; see
+`pseudo_inverse.least_squares`."""
+
+
+def _minimum_norm(a, b, cond):
+    return minimum_norm.required((a,)).run(a, b, cond)
+
+
+@minimum_norm.kernel(Array)
+def minimum_norm_by_dense_form(a, b, cond):
+    """By the decomposition of the dense form."""
+    return minimum_norm_dense(to_dense(a), b, cond)[0]
+
+
+@minimum_norm.kernel(Diagonal)
+@minimum_norm.kernel(LowRank, when=_is_narrow)
+def minimum_norm_by_pinv(a, b, cond):
+    """As accurate: elements are divided by the elements of a `Diagonal`, and the factors of the inverse of a `LowRank` are singular vectors."""
+    return matmul(pinv.dispatch(a, rtol=cond), b)
+
+
+@minimum_norm.kernel(Circulant)
+def minimum_norm_circulant(a, b, cond):
+    """By the eigenvalues."""
+    return Dense._make((circulant.apply_spectrum(pseudo_reciprocals(a, cond), to_dense(b).data),))
+
+
+@minimum_norm.kernel(BlockDiagonal, when=lambda a: a.background is None)
+def minimum_norm_block_diagonal(a, b, cond):
+    """Block by block."""
+    data, parts = to_dense(b).data, []
+    for run, blocks, relative in zip(a.runs, stacks(a), relative_tolerances(a, cond), strict=True):
+        right = data[..., run.rows, :]
+        right = right.reshape(*right.shape[:-2], run.count, run.height, right.shape[-1])
+        x = minimum_norm_dense(blocks, Dense._make((right,)), relative)[0].data
+        parts.append(x.reshape(*x.shape[:-3], run.count * run.width, x.shape[-1]))
+    return Dense._make((jnp.concatenate(parts, axis=-2),))
+
+
+@minimum_norm.kernel(Kronecker)
+def minimum_norm_kronecker(a, b, cond):
+    """Axis by axis. The function that is applied along an axis gets the transposed factor."""
+    a = with_batch(a, jnp.broadcast_shapes(cond.shape, a.shape[:-2]))
+
+    def along_axis(factor, right):
+        return _minimum_norm(matrix_transpose(factor), right, cond)
+
+    return Dense._make((transformed(matrix_transpose(a), to_dense(b).data, along_axis),))
+
+
+@lstsq.kernel(Product, Array, when=is_narrow)
+@lstsq.kernel(Sum, Array, when=has_low_rank)
+def _lstsq_product(a, b, *, cond):
+    return lstsq.dispatch(of_low_rank(a), b, cond=cond)
+
+
+def _is_tall(a, *args, **static) -> bool:
+    return is_banded(a) and a.shape[-2] > a.shape[-1] > 0
+
+
+@lstsq.kernel(Banded, Array, when=_is_tall)
+def _lstsq_banded(a, b, *, cond):
+    """By the QR decomposition: ``R x = Q^H b``. There are no singular values of a banded matrix in linear time."""
+    remark(
+        "a QR decomposition, which needs full column rank; O(n (l + 1) (l + u + 1)), l and u diagonals below and above"
+    )
+    n = a.shape[-1]
+    data, r = _by_qr(a, to_dense(b))
+    full = banded_qr.has_full_rank(r.diagonals, r.offsets, n, cond)
+    x = Dense._make((nan_unless(full[..., None, None], data),))
+    rank = jnp.where(full, n, n - 1)  # of what has no solution here no more is known
+    none = jnp.zeros((*full.shape, 0), cond.dtype)
+    return (x, squared_residuals(a, b, x), Dense._make((rank,)), Dense._make((none,))), jnp.all(full)
+
+
+@custom_jvp
+def _by_qr(a, b):
+    """The solutions as data, and R as a constant of calculus."""
+    _, r, x = _factors_and_solution(a, b)
+    return x._dense(), jax.tree.map(jax.lax.stop_gradient, r)
+
+
+@_by_qr.defjvp
+def _by_qr_jvp(primals, tangents):
+    """``dx = A^+ (db - dA x) + (A^H A)^-1 dA^H (b - A x)``, with ``A^+ = R^-1 Q^H`` and ``A^H A = R^H R`` (Golub and Pereyra, 1973)."""
+    (a, b), (da, db) = primals, tangents
+    q, r, x = _factors_and_solution(a, b)
+    rest = matmul(_adjoint(da), subtract(b, matmul(a, x)))
+    right = add(matmul(_adjoint(q), subtract(db, matmul(da, x))), solve.dispatch(_adjoint(r), rest)[0])
+    dx = solve.dispatch(r, right)[0]
+    return (x._dense(), r), (dx._dense(), jax.tree.map(jnp.zeros_like, r))
+
+
+def _factors_and_solution(a, b):
+    q, r = qr.dispatch(a, mode="reduced")
+    r = at_offsets(r, r.offsets or (0,))
+    return q, r, solve.dispatch(r, matmul(_adjoint(q), b))[0]
+
+
+def _adjoint(x):
+    return conj(matrix_transpose(x))

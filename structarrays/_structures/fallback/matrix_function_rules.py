@@ -1,0 +1,133 @@
+"""Exponentials and square roots that keep structure, and bounds on norms of arrays that hold others."""
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.families.join import is_zero_outside
+from ..._functions.elementwise import add
+from ..._functions.linalg import expm, expm_multiply, matmul, matrix_transpose, sqrtm
+from ..._functions.linalg.matrix_functions import bounded, is_semidefinite, norm_bound
+from ..._numerics import circulant_transforms as circulant_kernel
+from ..._numerics import dense_matrix_functions as kernel
+from ..._numerics.undefined import nan_unless
+from ..banded.diagonal import Diagonal, Identity
+from ..banded.products import has_structural_zeros
+from ..blocks.block_diagonal import BlockDiagonal, has_square_blocks, stacks
+from ..composite.product import Product
+from ..composite.sum import Sum
+from ..kronecker.array import Kronecker, has_square_factors, kronecker
+from ..kronecker.kronecker_sum import KroneckerSum
+from ..kronecker.solvers import all_of
+from ..low_rank.array import LowRank, low_rank
+from ..toeplitz.circulant import Circulant
+from ..triangular.array import Triangular
+
+# ---- exponentials ----------------------------------------------------------------------------------------------------
+
+
+@expm.kernel(Diagonal, when=has_structural_zeros)
+def _expm_diagonal(A):
+    return A._rebuild(tuple(map(jnp.exp, A.entries)), None)
+
+
+@expm.kernel(BlockDiagonal, when=has_square_blocks)
+def _expm_block_diagonal(A):
+    return A._rebuild(tuple(expm.dispatch(b).data for b in stacks(A)), None)
+
+
+@expm.kernel(Circulant)
+def _expm_circulant(A):
+    return Circulant._make((circulant_kernel.from_spectrum(jnp.exp(circulant_kernel.spectrum(A.c)), A.c),))
+
+
+@expm.kernel(KroneckerSum)
+def _expm_kronecker_sum(A):
+    """The terms ``A ⊗ I`` and ``I ⊗ B`` commute."""
+    return kronecker(*map(expm.dispatch, A.factors))
+
+
+@expm.kernel(Triangular, when=lambda A: is_zero_outside(A))
+def _expm_triangular(A):
+    return Triangular._make((kernel.expm(A._dense()), None), (A.lower, False))
+
+
+def _is_narrow(A, *args) -> bool:
+    return 0 < 2 * A.rank <= A.shape[-1]
+
+
+@expm.kernel(LowRank, when=_is_narrow)
+def _expm_low_rank(A):
+    """``I + u phi(v.mT @ u) @ v.mT`` with ``phi(M) = M^-1 (exp(M) - I)``, which stands in the corner of ``exp([[M, I], [0, 0]])``."""
+    small, r = matmul(matrix_transpose(A.v), A.u)._dense(), A.rank
+    identity = jnp.broadcast_to(jnp.eye(r, dtype=A.dtype), small.shape)
+    upper = jnp.concatenate([small, identity], axis=-1)
+    phi = kernel.expm(jnp.concatenate([upper, jnp.zeros_like(upper)], axis=-2))[..., :r, r:]
+    one = Identity._make((jnp.ones(A.shape[:-2], A.dtype), None), A.shape[-2:])
+    return add(one, low_rank(matmul(A.u, Dense._make((phi,))), A.v))
+
+
+@expm_multiply.kernel(Diagonal, Array, when=has_structural_zeros)
+@expm_multiply.kernel(BlockDiagonal, Array, when=has_square_blocks)
+@expm_multiply.kernel(Circulant, Array)
+@expm_multiply.kernel(KroneckerSum, Array)
+@expm_multiply.kernel(LowRank, Array, when=_is_narrow)
+def _expm_multiply_diagonal(A, B):
+    return matmul(expm.dispatch(A), B)
+
+
+# ---- square roots: of complex arrays, or of those that are assumed positive semidefinite --------------------------------
+
+
+@sqrtm.kernel(Diagonal, when=has_structural_zeros)
+def _sqrtm_diagonal(A):
+    (entries,) = A.entries
+    if not is_semidefinite(A):
+        return A._rebuild((jnp.sqrt(entries),), None), jnp.array(True)
+    bad = jnp.any(entries.real < 0, axis=() if type(A) is Identity else -1, keepdims=True)
+    roots = jnp.sqrt(nan_unless(~bad, entries.real)).astype(A.dtype)
+    return A._rebuild((roots,), None), ~jnp.any(bad)
+
+
+@sqrtm.kernel(BlockDiagonal, when=has_square_blocks)
+def _sqrtm_block_diagonal(A):
+    roots, flags = zip(*map(sqrtm.dispatch, stacks(A)), strict=True)
+    return A._rebuild(tuple(r.data for r in roots), None), all_of(flags)
+
+
+@sqrtm.kernel(Kronecker, when=lambda A: has_square_factors(A) and all(map(is_semidefinite, A.factors)))
+def _sqrtm_kronecker(A):
+    """Of other factors the product of principal roots need not be the principal one: that of ``-I ⊗ -I`` is not."""
+    roots, flags = zip(*map(sqrtm.dispatch, A.factors), strict=True)
+    return kronecker(*(r._assuming(f.assumptions) for r, f in zip(roots, A.factors, strict=True))), all_of(flags)
+
+
+@sqrtm.kernel(Circulant)
+def _sqrtm_circulant(A):
+    values = circulant_kernel.spectrum(A.c)
+    size = A.shape[-1] * jnp.finfo(A.dtype).eps * jnp.max(jnp.abs(values), axis=-1, keepdims=True, initial=0)
+    if not is_semidefinite(A):
+        # On the negative real axis rounding would choose between the two roots.
+        values = jnp.where(jnp.abs(values.imag) <= size, values.real, values)
+        return Circulant._make((circulant_kernel.from_spectrum(jnp.sqrt(values), A.c),)), jnp.array(True)
+    bad = jnp.any(values.real < -size, axis=-1, keepdims=True)
+    roots = jnp.sqrt(nan_unless(~bad, jnp.maximum(values.real, 0))).astype(values.dtype)
+    return Circulant._make((circulant_kernel.from_spectrum(roots, A.c),)), ~jnp.any(bad)
+
+
+# ---- bounds on norms -------------------------------------------------------------------------------------------------
+
+
+@norm_bound.kernel(Sum)
+def _norm_bound_sum(x):
+    return sum(map(bounded, x.terms))
+
+
+@norm_bound.kernel(Product)
+def _norm_bound_product(x):
+    return jnp.prod(jnp.stack([bounded(f) for f in x.factors]), axis=0)
+
+
+@norm_bound.kernel(LowRank)
+def _norm_bound_low_rank(x):
+    return bounded(x.u) * bounded(matrix_transpose(x.v))

@@ -1,0 +1,100 @@
+"""Rows and columns by a selection matrix: for structures that have no narrower form of a part of themselves."""
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import lift, to_dense
+from ..._core.families.entries import elements_at, has_elements
+from ..._core.families.factored import Factored, as_matrix, select_lines, stored
+from ..._functions.indexing import index
+from ..._functions.linear_algebra import matmul, matrix_transpose
+from ..composite.product import product
+from ..sparse.array import Sparse
+
+
+def selected_lines(x, key, axis, dense_lines):
+    """Rows (axis -2) or columns (axis -1) as a product of a selection matrix and the whole, where that stores less than half of what they
+    are: else they are dense, which spares later products with a few lines the whole.
+
+    Parameters
+    ----------
+    x : Array
+        A stack of matrices.
+    key : tuple
+        An item of a key of `index`, and its operands.
+    axis : int
+    dense_lines : callable
+        ``dense_lines(x, where, axis)``: the lines at some indices, as rows of a `jax.Array`.
+    """
+    n, other = x.shape[axis], x.shape[-3 - axis]
+    where = places(key, n)
+    if 2 * (3 * where.size + stored(x)) < where.size * other:
+        selection = selection_matrix(where, n, x)
+        return product(selection, x) if axis == -2 else product(x, matrix_transpose(selection))
+    data = dense_lines(x, where, axis)
+    return Dense._make((data if axis == -2 else data.mT,))
+
+
+def places(key, n):
+    """The indices that an item of a key selects, not negative."""
+    item, operands = key
+    if item[0] == "slice":
+        _, start, size, step = item
+        return start + step * jnp.arange(size)
+    chosen = lift(operands[0]).data
+    return jnp.where(chosen < 0, chosen + n, chosen)
+
+
+def selection_matrix(where, n, like) -> Sparse:
+    """The matrix with a one in each row, in the column that is selected; with the batch shape and dtype of `like`."""
+    batch, size = like.shape[:-2], where.shape[0]
+    dtype = jnp.int64 if n > 2**31 - 1 else jnp.int32
+    leaves = (jnp.ones(size, like.dtype), jnp.arange(size, dtype=dtype), where.astype(dtype))
+    return Sparse._make((*(jnp.broadcast_to(a, (*batch, size)) for a in leaves), None), ((size, n), (0, 1), False))
+
+
+def by_products(x, where, axis):
+    """Lines as products with unit vectors: no more than the result is dense."""
+    units = Dense._make(((jnp.arange(x.shape[axis]) == where[:, None]).astype(x.dtype),))
+    return to_dense(matmul(units, x)).data if axis == -2 else to_dense(matmul(units, matrix_transpose(x))).data
+
+
+@select_lines.kernel(Factored)
+def _select_lines_factored(x, key, axis):
+    return selected_lines(x, key, axis, by_products)
+
+
+# ---- structures that store entries everywhere ---------------------------------------------------------------------------------
+
+
+def by_elements(x, where, axis):
+    """Lines element by element."""
+    along = jnp.arange(x.shape[-3 - axis])
+    return elements_at(x, (where[:, None], along) if axis == -2 else (along, where[:, None]))
+
+
+def _selects_lines(x, *, operands, key) -> bool:
+    """Whether a key asks for rows or for columns of a full matrix with few parameters: at an index array, or more of them than it has
+    such.
+    """
+    kinds = sorted(k[0] for k in key)
+    if (
+        x.core_ndim != 2
+        or not x._covers
+        or not has_elements(x)
+        or kinds not in (["array", "slice"], ["slice", "slice"])
+    ):
+        return False
+    sizes = [k[2] if k[0] == "slice" else operands[0].size for k in key]
+    whole = [k == ("slice", 0, n, 1) for k, n in zip(key, x.shape[-2:], strict=True)]
+    one_axis = sum(whole) == 1 and all(o.ndim == 1 for o in operands)
+    # Lines at an index array that do not pay are dense, and hardly more than is stored.
+    return one_axis and (kinds[0] == "array" or 2 * (3 * sizes[whole.index(False)] + stored(x)) < sizes[0] * sizes[1])
+
+
+@index.kernel(Array, when=_selects_lines, before=("index_array_by_coordinates", "slices_by_sparse_form"))
+def _index_lines_of_array(x, *, operands, key):
+    axis = -2 if key[1] == ("slice", 0, x.shape[-1], 1) else -1
+    chosen = tuple(Dense._make((o,)) for o in operands)
+    return selected_lines(as_matrix(x), (key[axis], chosen), axis, by_elements)

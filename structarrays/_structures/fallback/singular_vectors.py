@@ -1,0 +1,131 @@
+"""Singular vectors of a matrix of low rank, and of another one beside it, as that is centred data.
+
+Both are written down by factors: of low rank are all but a few columns of U, and they are what a few reflectors make of unit vectors; and
+beside a matrix ``A = Q R`` one of rank r adds r columns to Q. Neither has a derivative of its own (those columns that belong to singular
+values of zero are any that are orthonormal), so that they serve eager calls, and the dense form the others.
+"""
+
+import jax.numpy as jnp
+
+from ..._core.array.dense import Dense
+from ..._core.array.sharing import jit
+from ..._core.families.factored import stored
+from ..._functions.linalg import matmul, matrix_transpose, qr, svd
+from ..._functions.linalg.spectra import SVDResult
+from ..._functions.rounding_and_parts import conj
+from ..._numerics import dense_spectra as spectra
+from ..._numerics import low_rank_factors as kernel
+from ..banded.array import Banded
+from ..banded.diagonal import Diagonal
+from ..banded.products import has_structural_zeros
+from ..composite.product import Product, product
+from ..composite.sum import Sum, canonical, total
+from ..kronecker.array import Kronecker
+from ..low_rank.array import LowRank
+from ..low_rank.low_rank_spectra import of_low_rank, rank_bound
+from ..orthonormal.householder import Householder
+
+
+def _is_floating(x, **static) -> bool:
+    return x.dtype.kind in "fc"
+
+
+# ---- of low rank -----------------------------------------------------------------------------------------------------------
+
+
+@svd.eager_kernel(LowRank, when=lambda x, **static: _is_floating(x) and 0 < x.rank and 2 * x.rank <= min(x.shape[-2:]))
+def _svd_low_rank_eagerly(x, *, full_matrices=True):
+    """``U = H diag(d)`` with r reflectors H and signs d."""
+    m, n = x.shape[-2:]
+    left, values, right = _of_factors(x)
+    k = min(m, n)
+    u = _completed(*left, (m, m if full_matrices else k))
+    v = _completed(*right, (n, n if full_matrices else k))
+    missing = [(0, 0)] * (values.ndim - 1) + [(0, k - values.shape[-1])]
+    return SVDResult(u, Dense._make((jnp.pad(values, missing),)), matrix_transpose(v))
+
+
+@jit
+def _of_factors(x):
+    """The reflectors of the left singular vectors, the values, and the reflectors of the rows of ``Vh``, as columns."""
+    u, values, v = kernel.svd(*(p._dense() for p in x.parts))
+    return kernel.reflectors(u), values, kernel.reflectors(v.conj())
+
+
+def _completed(v, tau, signs, shape):
+    """Orthonormal columns, the first of which the reflectors and signs make."""
+    rest = [(0, 0)] * (signs.ndim - 1) + [(0, shape[1] - signs.shape[-1])]
+    signs = jnp.pad(signs, rest, constant_values=1)
+    reflectors = Householder._make((Dense._make((v,)), Dense._make((tau[..., None],))), (*shape, False))
+    return product(reflectors, Diagonal._make((signs, None), (shape[1], shape[1])))
+
+
+# ---- beside low rank -------------------------------------------------------------------------------------------------------
+
+WIDE = 32
+"""Bands with so many diagonals are left to the dense form: the compiled QR decomposition is as long as they are wide, squared."""
+
+
+def _has_qr(x) -> bool:
+    """Whether the QR decomposition of a tall matrix has a structured Q with as many columns, from its structure alone."""
+    if type(x) is Kronecker:
+        return all(f.shape[-2] >= f.shape[-1] for f in x.factors)
+    if type(x) is Product:
+        return len(x.factors) == 2 and _has_qr(x.factors[0]) and isinstance(x.factors[1], Diagonal)
+    return type(x) is Banded and has_structural_zeros(x) and sum(x._bandwidths()) < WIDE
+
+
+def _parted(x):
+    """The one term of a sum that is not of low rank, and the others; None where there is no such."""
+    ranks = [rank_bound(t) for t in x.terms]
+    if ranks.count(None) != 1:
+        return None
+    main = x.terms[ranks.index(None)]
+    return main, [t for t in x.terms if t is not main], sum(r for r in ranks if r is not None)
+
+
+def _is_beside_low_rank(x, *, full_matrices=True) -> bool:
+    parted = _parted(x)
+    if full_matrices or not _is_floating(x) or parted is None:
+        return False
+    main, _, rank = parted
+    m, n = main.shape[-2:]
+    return 0 < n and n + 2 * rank <= m and _has_qr(main) and stored(x) + n * n + rank * m < m * n
+
+
+@svd.eager_kernel(Sum, when=lambda x, **static: any(_is_beside_low_rank(y, **static) for y in (x, matrix_transpose(x))))
+def _svd_sum_eagerly(x, *, full_matrices=True):
+    """That of ``Q R + u vᵀ``, from the dense one of a matrix as small as R."""
+    if x.shape[-2] < x.shape[-1]:
+        u, s, vh = svd(matrix_transpose(x), full_matrices=False)
+        return SVDResult(matrix_transpose(vh), s, matrix_transpose(u))
+    main, others, _ = _parted(x)
+    q, r = _factored(main)
+    top, new, bottom, values, vh = _updated(q, r, of_low_rank(canonical(others)))
+    columns = total(product(q, Dense._make((top,))), LowRank._make(tuple(Dense._make((p,)) for p in (new, bottom.mT))))
+    return SVDResult(columns, Dense._make((values,)), Dense._make((vh,)))
+
+
+def _factored(x):
+    """``(Q, R)`` with a structured Q and a dense R."""
+    if type(x) is Product:
+        q, r = _factored(x.factors[0])
+        return q, r * x.factors[1].diag[..., None, :]
+    q, r = qr(x)
+    return q, r.to_jax()
+
+
+@jit
+def _updated(q, r, x):
+    """The singular value decomposition of ``q r + x`` as ``(q top + new bottom, values, vh)``."""
+    adjoint = matrix_transpose(conj(q))
+
+    def within(data):
+        return matmul(adjoint, Dense._make((data,)))._dense()
+
+    u, v = (p._dense() for p in x.parts)
+    new = kernel.orthonormal_beside(lambda data: matmul(q, Dense._make((within(data),)))._dense(), u)
+    rows = jnp.concatenate([r + within(u) @ v.mT, (new.mT.conj() @ u) @ v.mT], axis=-2)
+    left, values, vh = spectra.svd(rows, full_matrices=False)
+    n = r.shape[-1]
+    return left[..., :n, :], new, left[..., n:, :], values, vh

@@ -1,0 +1,173 @@
+"""What structures without a kernel of their own leave to their sparse form: parts, reversals, joins, rows that are written.
+
+Every structure that has a `sparse_form` takes part, as long as that form has few entries. The kernels stand at the base class,
+so that those of a class itself come first: a slice of a banded array by equal steps is banded.
+"""
+
+import numpy as np
+
+from ..._core.array.base import Array
+from ..._core.families.batch import concat_pair
+from ..._core.families.reduction_rule import reduce_batch
+from ..._functions.indexing import _core_position, index, take, write_entries, written_entries
+from ..._functions.manipulation import expand_dims, flip, repeat, reshape, roll, tile
+from ..._functions.searching import nonzero_kernels
+from ..._functions.utility import diff
+from ..sparse.array import Sparse
+from ..sparse.indexing import in_core, is_run_of_lines, joinable, run_of_lines, selected
+from ..sparse.sparse_elementwise import _as_sparse, compiled, trimmed
+from ..sparse.sparse_joins import has_sparse_form, to_sparse
+from ..sparse.sparse_shapes import can_reshape, changes_core, new_core_axes
+
+
+def pays(x, *args, **static) -> bool:
+    """Whether an array that is not sparse yet has a sparse form, with at most half as many entries as the dense one."""
+    if type(x) is Sparse or not has_sparse_form(x):
+        return False
+    return not x.static_pattern or 2 * sum(e.size for e in x._free().entries) <= x.size
+
+
+def _is_sparse(x) -> bool:
+    return type(x) is Sparse or pays(x)
+
+
+# ---- parts ------------------------------------------------------------------------------------------------------------
+
+
+@index.kernel(
+    Array,
+    when=lambda x, *, operands, key: {k[0] for k in key} <= {"slice", "new"} and pays(x),
+    before="index_array_by_coordinates",
+)
+def _slices_by_sparse_form(x, *, operands, key):
+    return index.dispatch(to_sparse(x), operands=operands, key=key)
+
+
+def _has_exact_size(x, operands, *, key) -> bool:
+    """Whether the part is a sparse array of a size that is known in an eager call alone."""
+    if type(x) is Sparse:
+        return True
+    kinds = {k[0] for k in key}
+    if "int" in kinds and "array" not in kinds and not x.batch_shape:
+        return False  # a row or an element: decided at once, since it is what loops ask for
+    core = key[_core_position(key, len(x.batch_shape)) :]
+    kernel = index.choose((x,), {"operands": operands, "key": core})
+    if kernel is not None and kernel.classes != (Array,):
+        return False  # the structure has one of its own
+    return (
+        pays(x)
+        if selected_axis(x, operands, key) is not None
+        else kernel is not None and kernel.run is _slices_by_sparse_form
+    )
+
+
+@index.eager_kernel(Array, tuple, when=_has_exact_size, of_all=True)
+def _index_array_eagerly(x, operands, *, key):
+    axis = selected_axis(x, operands, key)
+    if axis is None and type(x) is Sparse and is_run_of_lines(x, key):
+        return run_of_lines(x, key)
+    if axis is None:
+        return trimmed(compiled(index, x, operands, key=key))
+    *integers, places = operands
+    batch, core, whole = len(x.batch_shape), list(key[len(x.batch_shape) :]), [("slice", 0, n, 1) for n in x.shape]
+    if key[:batch] != tuple(whole[:batch]):
+        x = index(x, tuple(integers), key=(*key[:batch], *whole[batch:]))
+    x = selected(x if type(x) is Sparse else _as_sparse(x), axis, np.ravel(places))
+    core[axis] = ("slice", 0, np.size(places), 1)
+    rest = (*(("slice", 0, n, 1) for n in x.batch_shape), *core)
+    if rest != tuple(("slice", 0, n, 1) for n in x.shape):
+        x = index(x, (), key=rest)
+    at = len(x.batch_shape) + axis
+    return x if np.ndim(places) == 1 else reshape(x, (*x.shape[:at], *np.shape(places), *x.shape[at + 1 :]))
+
+
+def selected_axis(x, operands, key) -> int | None:
+    """The core axis of which a key takes the elements at an index array, if it slices the others."""
+    kinds, batch = [k[0] for k in key], len(x.batch_shape)
+    if kinds.count("array") != 1 or "new" in kinds or x.core_ndim < 2 or np.ndim(operands[-1]) < 1:
+        return None
+    at, others = kinds.index("array"), [i for i, kind in enumerate(kinds) if kind == "int"]
+    # Integers of the batch right before it leave its dimensions in place; otherwise NumPy moves them to the front.
+    if at < batch or others != list(range(at - len(others), at)):
+        return None
+    return at - batch if not others or at == batch else None
+
+
+@take.eager_kernel(Array, object, of_all=True, when=lambda x, indices, *, axis=None: _is_sparse(x))
+def _take_array_eagerly(x, indices, *, axis=None):
+    indices = indices.to_jax() if isinstance(indices, Array) else np.asarray(indices)
+    if axis is None or not -x.ndim <= axis < x.ndim or x.shape[axis] == 0 or indices.dtype.kind not in "iu":
+        return NotImplemented
+    key = tuple(("array",) if i == axis % x.ndim else ("slice", 0, n, 1) for i, n in enumerate(x.shape))
+    return index(x, (indices,), key=key)
+
+
+@nonzero_kernels.kernel(Array, when=lambda x: x.background is None and pays(x))
+def _nonzero_kernels_array(x):
+    x = _as_sparse(x)
+    return nonzero_kernels.choose((x,), {}).run(x)
+
+
+@reduce_batch.kernel(Array, when=pays)
+def _reduce_batch_array(x, *, monoid, axes, keepdims):
+    x = to_sparse(x)
+    return reduce_batch.choose((x,), {}).run(x, monoid=monoid, axes=axes, keepdims=keepdims)
+
+
+# ---- reversals and joins ------------------------------------------------------------------------------------------------
+
+
+@flip.kernel(Array, when=lambda x, *, axis: in_core(x, axis) and pays(x))
+def _flip_array(x, *, axis):
+    return flip.dispatch(to_sparse(x), axis=axis)
+
+
+@roll.kernel(Array, when=lambda x, *, shift, axis: in_core(x, axis) and pays(x))
+def _roll_array(x, *, shift, axis):
+    return roll.dispatch(to_sparse(x), shift=shift, axis=axis)
+
+
+def _joins(x, y, *, axis) -> bool:
+    return (pays(x) or pays(y)) and _is_sparse(x) and _is_sparse(y) and joinable(x, y, axis=axis)
+
+
+@concat_pair.kernel(Array, Array, when=_joins)
+def _concat_pair_by_sparse_form(x, y, *, axis):
+    return concat_pair.choose((to_sparse(x), to_sparse(y)), {"axis": axis}).run(to_sparse(x), to_sparse(y), axis=axis)
+
+
+# ---- other shapes -------------------------------------------------------------------------------------------------------
+
+
+@expand_dims.kernel(Array, when=lambda x, *, axis: pays(x) and new_core_axes(x, axis)[0] != ())
+def _expand_dims_array(x, *, axis):
+    return expand_dims.dispatch(to_sparse(x), axis=axis)
+
+
+@reshape.kernel(Array, when=lambda x, *, shape: pays(x) and changes_core(x, shape) and can_reshape(x, shape=shape))
+def _reshape_array(x, *, shape):
+    return reshape.dispatch(to_sparse(x), shape=shape)
+
+
+@repeat.kernel(Array, when=lambda x, *, repeats, axis: axis is not None and in_core(x, (axis,)) and pays(x))
+def _repeat_array(x, *, repeats, axis):
+    return repeat.dispatch(to_sparse(x), repeats=repeats, axis=axis)
+
+
+@tile.kernel(Array, when=lambda x, *, repetitions: pays(x) and any(r != 1 for r in repetitions[-x.core_ndim :]))
+def _tile_array(x, *, repetitions):
+    return tile.dispatch(to_sparse(x), repetitions=repetitions)
+
+
+@diff.kernel(Array, when=lambda x, *, axis, n: in_core(x, (axis,)) and pays(x))
+def _diff_array(x, *, axis, n):
+    return diff.dispatch(to_sparse(x), axis=axis, n=n)
+
+
+# ---- writes -------------------------------------------------------------------------------------------------------------
+
+
+@write_entries.kernel(Array, when=pays)
+def _write_entries_array(x, items, value, owned):
+    """What a structure cannot hold itself."""
+    return written_entries(_as_sparse(x), items, value, False)

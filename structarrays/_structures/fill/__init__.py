@@ -1,0 +1,9 @@
+"""Arrays of one number."""
+
+FILES = (
+    "array",
+    "indexing",
+    "products",
+    "reductions",
+)
+"""The files that register kernels; `_structures.load` imports them."""

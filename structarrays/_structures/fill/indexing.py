@@ -1,0 +1,19 @@
+"""Indexing of filled arrays: whatever a key selects of them is filled."""
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.array.dense import Dense
+from ..._functions.indexing import _numpy_key, index
+from .array import Fill
+
+
+@index.kernel(Fill)
+def _index_fill(x, *, operands, key):
+    """Every key of the core selects elements that are all the same: only the shape is computed."""
+    batch = len(x.batch_shape)
+    core = x.shape[batch:]
+    selected = jax.eval_shape(lambda o: jnp.zeros(core, bool)[_numpy_key(key, o)], operands).shape
+    if not selected:
+        return Dense._make((x.value,))
+    return Fill._make((x.value,), selected)

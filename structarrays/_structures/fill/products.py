@@ -1,0 +1,201 @@
+"""Products with `Fill`, a matrix of rank one, all of whose rows are equal, and the rest of its linear algebra."""
+
+import math
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import to_dense
+from ..._functions.elementwise import divide, multiply
+from ..._functions.linalg import (
+    cholesky,
+    det,
+    diagonal,
+    inv,
+    matmul,
+    matrix_transpose,
+    outer,
+    slogdet,
+    solve,
+    tensordot,
+)
+from ..._numerics.bands import diagonal_length
+from ..._numerics.undefined import log_of_zero, nowhere
+from ..low_rank.array import line_of_rank_one
+from .array import Fill
+
+
+def _filled(value, core):
+    return Fill._make((value,), tuple(core)) if core else Dense._make((value,))
+
+
+def _is_constant(x) -> bool:
+    """Whether each matrix (or the vector) has one value; a Fill may have fewer core dimensions than two."""
+    return len(x.meta) >= min(2, x.ndim)
+
+
+# ---- elementwise products with a row --------------------------------------------------------------------------------
+
+
+def _is_beside_a_row(x1, x2) -> bool:
+    """Whether the result is a matrix with equal rows, more than one: a column's stays a `Fill`, by the rule."""
+    fill, row = (x1, x2) if type(x2) is Dense else (x2, x1)
+    core = jnp.broadcast_shapes(x1.shape, x2.shape)[-2:]
+    return fill.core_ndim == 2 and min(core) > 1 and (1, *row.shape)[-2:] == (1, core[1])
+
+
+@multiply.kernel(Fill, Dense, when=_is_beside_a_row)
+@multiply.kernel(Dense, Fill, when=_is_beside_a_row)
+def _multiply_fill_dense(x1, x2):
+    return _equal_rows(multiply, x1, x2)
+
+
+@divide.kernel(Fill, Dense, when=_is_beside_a_row)
+@divide.kernel(Dense, Fill, when=_is_beside_a_row)
+def _divide_fill_dense(x1, x2):
+    return _equal_rows(divide, x1, x2)
+
+
+def _equal_rows(function, x1, x2):
+    """One row, as a matrix of rank one."""
+    row = function.dispatch(*(x if type(x) is Dense else Dense._make((x._constant(2),)) for x in (x1, x2)))
+    return line_of_rank_one(row.data, jnp.broadcast_shapes(x1.shape, x2.shape)[-2:])
+
+
+# ---- products -----------------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Fill, Fill, when=lambda x1, x2: _is_constant(x1) and _is_constant(x2))
+def _matmul_fill_fill(x1, x2):
+    """Each entry is a sum of equal products; batch and remaining core dimensions broadcast as in a multiplication."""
+    count = x1.shape[-1]
+    rows = x1.meta[-2:-1] if x1.ndim > 1 else ()
+    columns = x2.meta[-1:] if x2.ndim > 1 else ()
+    core1, core2 = x1.meta[: -min(2, x1.ndim)], x2.meta[: -min(2, x2.ndim)]
+    product = multiply(_filled(x1.value, core1 + rows + columns), _filled(x2.value, core2 + rows + columns))
+    if count == 0:
+        return product._map_leaves(jnp.zeros_like)
+    return product._map_leaves(lambda value: value * jnp.asarray(count, value.real.dtype))
+
+
+@matmul.kernel(Fill, Dense, when=lambda x1, x2: _is_constant(x1))
+def _matmul_fill_dense(x1, x2):
+    if x1.ndim == 1:
+        return Dense._make((jnp.sum(x1.value * x2.data, axis=-min(2, x2.ndim), dtype=x2.dtype),))
+    values = x1._constant_data()  # (..., 1, 1)
+    if x2.ndim == 1:
+        row = jnp.sum(values[..., 0] * x2.data, axis=-1, keepdims=True, dtype=x2.dtype)
+        return Dense._make((jnp.broadcast_to(row, (*_batch(x1, x2), x1.shape[-2])),))
+    row = jnp.sum(values * x2.data, axis=-2, keepdims=True, dtype=x2.dtype)
+    return Dense._make((jnp.broadcast_to(row, (*_batch(x1, x2), x1.shape[-2], x2.shape[-1])),))
+
+
+@matmul.kernel(Dense, Fill, when=lambda x1, x2: _is_constant(x2))
+def _matmul_dense_fill(x1, x2):
+    if x2.ndim == 1:
+        return Dense._make((jnp.sum(x1.data * x2.value, axis=-1, dtype=x1.dtype),))
+    values = x2._constant_data()
+    if x1.ndim == 1:
+        total = jnp.sum(x1.data * values[..., 0], axis=-1, keepdims=True, dtype=x1.dtype)
+        return Dense._make((jnp.broadcast_to(total, (*_batch(x1, x2), x2.shape[-1])),))
+    column = jnp.sum(x1.data * values, axis=-1, keepdims=True, dtype=x1.dtype)
+    return Dense._make((jnp.broadcast_to(column, (*_batch(x1, x2), x1.shape[-2], x2.shape[-1])),))
+
+
+def is_narrow(x, axis) -> bool:
+    """Whether a constant factor is a vector, or has a single column (axis -1) or row: its dense form costs what a vector costs."""
+    return x.ndim == 1 or x.shape[axis] == 1
+
+
+@matmul.kernel(Array, Fill, when=lambda x1, x2: x1.ndim > 1 < x2.ndim and is_narrow(x2, -1))
+def _matmul_array_fill(x1, x2):
+    return matmul.dispatch(x1, to_dense(x2))
+
+
+@matmul.kernel(Fill, Array, when=lambda x1, x2: x1.ndim > 1 < x2.ndim and is_narrow(x1, -2))
+def _matmul_fill(x1, x2):
+    return matmul.dispatch(to_dense(x1), x2)
+
+
+def _batch(x1, x2):
+    return jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+
+
+def _without_batch(x1, x2, **static) -> bool:
+    return len(x1.meta) == x1.ndim and len(x2.meta) == x2.ndim
+
+
+@tensordot.kernel(Fill, Fill, when=_without_batch)
+def _tensordot_fill_fill(x1, x2, *, axes):
+    axes1, axes2 = axes
+    count = math.prod(x1.shape[axis] for axis in axes1)
+    core = [n for i, n in enumerate(x1.shape) if i not in axes1] + [n for i, n in enumerate(x2.shape) if i not in axes2]
+    value = x1.value * x2.value * count if count else jnp.zeros_like(x1.value)
+    return _filled(value.astype(x1.dtype), core)
+
+
+@outer.kernel(Fill, Fill, when=_without_batch)
+def _outer_fill_fill(x1, x2):
+    return _filled(x1.value * x2.value, x1.shape + x2.shape)
+
+
+# ---- parts --------------------------------------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Fill, when=_is_constant)
+def _matrix_transpose_fill(x):
+    return _filled(x.value, (*x.meta[:-2], x.meta[-1], x.meta[-2]))
+
+
+@diagonal.kernel(Fill, when=lambda x, *, offset: _is_constant(x))
+def _diagonal_fill(x, *, offset):
+    return _filled(x.value, (*x.meta[:-2], diagonal_length(x.shape[-2:], offset)))
+
+
+# ---- what has no inverse ------------------------------------------------------------------------------------------
+
+
+def _is_singular(x, *args, **static) -> bool:
+    return x.shape[-1] > 1 and _is_constant(x)
+
+
+def _nothing(x, shape, core=2):
+    """The result for singular matrices, if there are any; NaN is no bad pivot, as everywhere."""
+    batch = shape[: len(shape) - core]
+    ok = jnp.all(jnp.isnan(x.value)) | (math.prod(batch) == 0)
+    result = _filled(nowhere(jnp.broadcast_to(x.value, batch)), shape[len(batch) :])
+    return (to_dense(result) if core == 1 else result), ok
+
+
+@solve.kernel(Fill, Array, when=_is_singular)
+def _solve_fill(x1, x2):
+    if x2.ndim == 1:
+        return _nothing(x1, x1.shape[:-1], core=1)
+    return _nothing(x1, (*_batch(x1, x2), *x2.shape[-2:]))
+
+
+@inv.kernel(Fill, when=_is_singular)
+def _inv_fill(x):
+    return _nothing(x, x.shape)
+
+
+@cholesky.kernel(Fill, when=_is_singular)
+def _cholesky_fill(x, *, upper):
+    return _nothing(x, x.shape)
+
+
+def _zero(x):
+    """The determinants: zeros, or NaN where the value is not finite."""
+    return jnp.abs(0 * x.value).astype(x.dtype)
+
+
+@det.kernel(Fill, when=_is_singular)
+def _det_fill(x):
+    return _filled(_zero(x), x.meta[:-2])
+
+
+@slogdet.kernel(Fill, when=_is_singular)
+def _slogdet_fill(x):
+    zero = _zero(x)
+    return _filled(zero, x.meta[:-2]), _filled(log_of_zero(zero), x.meta[:-2])

@@ -1,0 +1,38 @@
+"""Reductions and differences of `Fill`: of one value, so many times."""
+
+import jax.numpy as jnp
+
+from ..._core.array.dense import Dense
+from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
+from ..._functions.utility import diff
+from .array import Fill
+
+
+@reduce_core.kernel(Fill)
+def _reduce_core_fill(x, *, monoid, axes, keepdims):
+    return _reduce(x, x.value, monoid, axes, keepdims)
+
+
+@squared_deviations.kernel(Fill)
+def _squared_deviations_fill(x, *, mean, monoid, axes, keepdims):
+    return _reduce(x, squared_magnitude(x.value - mean.value), monoid, axes, keepdims)
+
+
+def _reduce(x, value, monoid, axes, keepdims):
+    """A value for every element of `x`, reduced; still a `Fill` if there is a dimension left to fill."""
+    core = list(x.meta)
+    count = 1
+    for axis in axes:
+        count *= core[axis]
+        core[axis] = 1 if keepdims else None
+    core = tuple(n for n in core if n is not None)
+    value = monoid.repeated(value, count)
+    return Fill._make((value,), core) if core else Dense._make((value,))
+
+
+@diff.kernel(Fill, when=lambda x, *, axis, n: axis >= x.ndim - x.core_ndim)
+def _diff_fill(x, *, axis, n):
+    core = list(x.meta)
+    core[axis - x.ndim] = max(0, core[axis - x.ndim] - n)
+    value = x.value if n == 0 else x.value - x.value  # NaN of infinity, as everywhere
+    return Fill._make((jnp.asarray(value),), tuple(core))

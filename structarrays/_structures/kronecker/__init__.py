@@ -1,0 +1,12 @@
+"""Kronecker products and sums."""
+
+FILES = (
+    "array",
+    "kronecker_determinants",
+    "kronecker_functions",
+    "kronecker_spectra",
+    "kronecker_sum",
+    "kronecker_transforms",
+    "solvers",
+)
+"""The files that register kernels; `_structures.load` imports them."""

@@ -1,0 +1,429 @@
+"""`Kronecker`: a Kronecker product of matrices, and its products with others."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.sharding import of_factors
+from ..._core.array.validation import check_parts, check_static, validated
+from ..._core.assumptions import is_hermitian, self_adjoint
+from ..._core.errors import StructureError
+from ..._core.families import pattern
+from ..._core.families.entries import element, elements
+from ..._core.families.factored import (
+    Factored,
+    chain,
+    common_batch,
+    merge_pair,
+    parts_of,
+    scale,
+    stored,
+    unified,
+    with_batch,
+)
+from ..._functions.elementwise import add
+from ..._functions.linear_algebra import matmul, matrix_transpose
+from ..._numerics import bands as bands_kernel
+from ..._numerics import kronecker_factors as kernel
+from ..banded.array import bands
+from ..banded.diagonal import Diagonal, Identity
+from ..composite.product import compose_pair
+from ..symmetric.array import Hermitian, Symmetric
+
+
+class Kronecker(Factored):
+    r"""A Kronecker product of matrices.
+
+    Parameters
+    ----------
+    *factors : array_like
+        The factors, ``(..., m_i, n_i)``, arrays of any structure. The batch shapes broadcast, the dtypes are promoted.
+
+    Returns
+    -------
+    Array
+        A `Kronecker` of shape ``(..., m_1 ⋯ m_k, n_1 ⋯ n_k)``, unless its factors are one after all: products of products are one
+        product, and one of square identities is an `Identity`.
+
+    Raises
+    ------
+    ValueError
+        If there is no factor, one has fewer than two dimensions, or the batch shapes do not broadcast.
+    TypeError
+        If a factor is boolean.
+
+    Notes
+    -----
+    The value is :math:`A_1 \otimes \dots \otimes A_k`: for two factors the block matrix of all :math:`a_{ij} B`, with rows
+    ``i * m_2 + k`` and columns ``j * n_2 + l`` for the elements ``a[i, j] * b[k, l]``. In row-major order
+    :math:`(A \otimes B)\, \mathrm{vec}(X) = \mathrm{vec}(A X B^T)`. With dense square factors, and N rows in all,
+
+    =================================================  =============================================================
+    stores                                             ``sum(n_i**2)``
+    times a vector, `solve` of one                     ``O(N sum(n_i))``, and for `solve` ``O(sum(n_i**3))`` once
+    times a `Kronecker` of fitting factors             a `Kronecker`, ``O(sum(n_i**3))``
+    transpose, scaling, `inv`, `cholesky`, `qr`,       a `Kronecker`, ``O(sum(n_i**3))`` or less
+    powers, elementwise product of two, `abs`
+    `det`, `slogdet`, `matrix_rank`                    ``O(sum(n_i**3))``; a rank takes ``O(N)`` besides
+    `eigh`, `svd`                                      ``O(sum(n_i**3) + N log N)``: a `Product` of a `Kronecker` and the
+                                                       `Permutation` that sorts
+    `sum`, `mean`, `var`, `max`, norms, diagonal       ``O(sum(n_i**2))`` and the size of the result
+    rows by index or mask                              a `Product` of a `Sparse` selection and the whole
+    with a multiple of the identity added:             ``O(sum(n_i**3) + N sum(n_i))`` by the eigenvectors of the factors, if
+    `solve`, `slogdet`, `det`, `eigh`                  these are known to be Hermitian; else the first three by their
+                                                       Schur forms, on CPUs (see `KroneckerSum`, also for the largest factor)
+    =================================================  =============================================================
+
+    A factor is known to be Hermitian by its class (`Symmetric`, `Hermitian`, a real `Diagonal`) or by ``assume(factor, "symmetric")``.
+    It is the factors that have to be promised: that of the whole says little of them, since a product of two antisymmetric matrices is
+    symmetric. Only of a real array ``assume(x, "positive_definite")`` implies that all factors are symmetric. What all factors are assumed to
+    be, their product is assumed to be.
+
+    A singular value of `pinv` is small if that of a factor is, beside the largest of the factor.
+
+    References
+    ----------
+    C. F. Van Loan, *The ubiquitous Kronecker product*, J. Comput. Appl. Math. 123 (2000).
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> K = sa.Kronecker([[2.0, 1.0], [1.0, 2.0]], sa.Diagonal([1.0, 10.0, 100.0]))
+    >>> K @ sa.ones((6,))
+    Dense([  3.,  30., 300.,   3.,  30., 300.], dtype=float64)
+    >>> float(sa.linalg.det(K))
+    27000000.0
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *factors):
+        factors = parts_of(factors, "Kronecker", "factor")
+        common = frozenset.intersection(*(f.assumptions for f in factors))
+        result = canonical(unified(factors))
+        return result._assuming(result.assumptions | common)
+
+    @property
+    def factors(self) -> tuple[Array, ...]:
+        """The factors, from left to right."""
+        return self._value[0]
+
+    @staticmethod
+    def _shape(leaves, meta):
+        # Compute each shape once. Twice would cost exponential time in the depth of nested factors.
+        shapes = [f.shape for f in leaves]
+        return (*shapes[0][:-2], math.prod(s[-2] for s in shapes), math.prod(s[-1] for s in shapes))
+
+    def _specs(self, spec, divides):
+        return of_factors(self.factors, spec, divides)
+
+    def _dense(self):
+        return chain(kernel.kron, [f._dense() for f in self.factors])
+
+    def _pattern(self, rows, columns):
+        return kronecker_pattern(self.factors, rows, columns)
+
+    def to_banded(self):
+        """The product of banded factors as one `Banded` with all its entries: ``O(d N)`` of them for d pairs of diagonals and N rows.
+
+        Raises
+        ------
+        StructureError
+            If a factor is not banded, or one but the first is not square: its diagonals would not become diagonals.
+        """
+        return chain(banded_product, [f.to_banded() for f in self.factors])
+
+    @property
+    def _product_cost(self):
+        return _cost_of_modes(self.factors)
+
+    def _cast(self, dtype):
+        return super(Kronecker, with_marks(self))._cast(dtype)
+
+
+def kronecker_pattern(factors, rows, columns):
+    """The pattern of a Kronecker product, exactly.
+
+    An interval of its rows is that of at most three pieces, each with all pairs of some rows of the first factor and some of the
+    rest: the end of a block, whole blocks, and the beginning of one.
+    """
+    first, *rest = factors
+    if not rest:
+        return pattern.pattern(first, rows, columns)
+    sides = [pieces(each, math.prod(f.shape[axis] for f in rest)) for each, axis in ((rows, -2), (columns, -1))]
+    (outer_rows, inner_rows), (outer_columns, inner_columns) = sides
+    (inner_rows, which_rows), (inner_columns, which_columns) = map(_distinct, (inner_rows, inner_columns))
+    inner = kronecker_pattern(rest, inner_rows, inner_columns)[np.ix_(which_rows, which_columns)]
+    kinds = pattern.both(pattern.pattern(first, outer_rows, outer_columns), inner)
+    return kinds.reshape(len(rows), 3, len(columns), 3).max(axis=(1, 3))
+
+
+def pieces(intervals, size):
+    """Three pieces of each interval, with the numbers of the first factor and those of the rest, which has so many; some are empty."""
+    outer, inner = [], []
+    for start, stop in intervals.tolist():
+        a, b = start // max(size, 1), (stop - 1) // max(size, 1)
+        if start >= stop:
+            outer += [(0, 0)] * 3
+            inner += [(0, 0)] * 3
+        elif a == b:
+            outer += [(a, a + 1), (0, 0), (0, 0)]
+            inner += [(start - a * size, stop - a * size), (0, 0), (0, 0)]
+        else:
+            outer += [(a, a + 1), (a + 1, b), (b, b + 1)]
+            inner += [(start - a * size, size), (0, size), (0, stop - b * size)]
+    return pattern.intervals(outer), pattern.intervals(inner)
+
+
+def _distinct(intervals):
+    """The different ones of some intervals, and for each the number of its equal among them: pieces are alike, so that they do not
+    multiply with the factors.
+    """
+    numbers = {}
+    which = [numbers.setdefault(pair, len(numbers)) for pair in map(tuple, intervals.tolist())]
+    return pattern.intervals(numbers), which
+
+
+def with_marks(x):
+    """The same array, with what is known of its real factors as assumptions: no class says of complex ones that they are real."""
+    if x.dtype.kind != "f":
+        return x
+    definite = type(x) is Kronecker and has_hermitian_factors(x)
+    both = {"symmetric", "hermitian"}
+    return x._with_parts(lambda f: f._assuming(f.assumptions | both) if definite or is_hermitian(f) else f)
+
+
+def canonical(factors) -> Array:
+    """The Kronecker product of stacks of matrices with one dtype and batch shape: a single array if they can be one."""
+    factors = [g for f in factors for g in (f.factors if type(f) is Kronecker else (f,))]
+    if len(factors) == 1:
+        return factors[0]
+    if all(map(is_scaled_identity, factors)):
+        size = math.prod(f.shape[-1] for f in factors)
+        return Identity._make((chain(jnp.multiply, [f.scale for f in factors]), None), (size, size))
+    return Kronecker._make(tuple(factors))
+
+
+def is_scaled_identity(x) -> bool:
+    """Whether the class says that each matrix is a number times the identity."""
+    return type(x) is Identity and x.background is None and x.shape[-2] == x.shape[-1]
+
+
+def banded_product(a, b):
+    """The Kronecker product of a banded array and a square one, as a banded array."""
+    (m, k), (p, n) = a.core_shape, b.core_shape
+    if p != n:
+        raise StructureError(f"to_banded: all factors but the first must be square, got one of shape {b.shape}")
+    diagonals, offsets = bands_kernel.kron(a.diagonals, a.offsets, a.core_shape, b.diagonals, b.offsets, n)
+    batch = jnp.broadcast_shapes(a.batch_shape, b.batch_shape)
+    return bands(diagonals, offsets, (m * n, k * n), dtype=a.dtype, batch=batch)
+
+
+def kronecker(*factors) -> Array:
+    """The Kronecker product of stacks of matrices with one dtype, which may have different batch shapes; dense where that is no larger."""
+    x = canonical(common_batch(*factors))
+    return Dense._make((x._dense(),)) if type(x) is Kronecker and x.full_size else x
+
+
+def has_square_factors(x, *args, **static) -> bool:
+    """Whether all factors are square."""
+    return all(f.shape[-2] == f.shape[-1] for f in x.factors)
+
+
+def same_factor_shapes(x, y) -> bool:
+    """Whether the factors of two arrays have the same shapes."""
+    return [f.shape[-2:] for f in x.factors] == [f.shape[-2:] for f in y.factors]
+
+
+# ---- elements --------------------------------------------------------------------------------------------------------
+
+
+def unravel(i, sizes):
+    """For each factor the index of its row (or column) that an index of the whole stands for."""
+    indices = []
+    for n in reversed(sizes):
+        indices.append(i % max(n, 1))
+        i = i // max(n, 1)
+    return indices[::-1]
+
+
+@elements.kernel(Kronecker)
+def _elements_kronecker(x, i, j):
+    rows, columns = (unravel(index, [f.shape[axis] for f in x.factors]) for index, axis in ((i, -2), (j, -1)))
+    return chain(jnp.multiply, [element(*each) for each in zip(x.factors, rows, columns, strict=True)])
+
+
+# ---- products with dense arrays, one factor after the other ------------------------------------------------------------
+
+
+def _order(factors):
+    """The order in which the factors cost least: what makes the array smaller, and is cheap, comes first.
+
+    By the exchange of neighbours: a before b costs ``a + r_a b``, with the cost a for each element and the ratio ``r_a`` in which the
+    number of elements grows.
+    """
+
+    def key(i):
+        (m, n), cost = factors[i].shape[-2:], factors[i]._product_cost
+        return (m - n) / max(1, cost)
+
+    return sorted(range(len(factors)), key=key)
+
+
+def _cost_of_modes(factors) -> int:
+    size, cost = math.prod(f.shape[-1] for f in factors), 0
+    for i in _order(factors):
+        (m, n) = factors[i].shape[-2:]
+        columns = size // n if n else 0
+        cost, size = cost + factors[i]._product_cost * columns, columns * m
+    return cost
+
+
+def transformed(x, data, function=None, *, columns: bool = True):
+    """The tensor of dense matrices with each factor applied to its axis.
+
+    Parameters
+    ----------
+    x : Kronecker
+    data : jax.Array
+        ``(..., N, m)``, or with ``columns=False`` ``(..., m, N)``.
+    function : callable, optional
+        Of a factor and a stack of matrices ``(..., n_i, c)``, to the same; by default the product.
+    columns : bool
+        Where the axis of the whole stands.
+    """
+    factors = x.factors if columns else tuple(map(matrix_transpose, x.factors))
+    if x.ndim > 2:
+        batch = jnp.broadcast_shapes(x.shape[:-2], data.shape[:-2])
+        factors = [with_batch(f, batch) for f in factors]
+        data = jnp.broadcast_to(data, batch + data.shape[-2:])
+    first = data.ndim - (2 if columns else 1)
+    tensor = data.reshape(*data.shape[:first], *(f.shape[-1] for f in factors), *data.shape[first + 1 :])
+    for i in _order(factors):
+        tensor = along(factors[i], tensor, first + i, function)
+    size = math.prod(f.shape[-2] for f in factors)
+    return tensor.reshape(*data.shape[:first], size, *data.shape[first + 1 :])
+
+
+def along(factor, tensor, axis, function=None):
+    """A factor applied to one axis of a tensor, which has the factor's batch in front."""
+    batch = factor.ndim - 2
+    (m, n), shape = factor.shape[-2:], tensor.shape
+    before, after = math.prod(shape[batch:axis]), math.prod(shape[axis + 1 :])
+    result = (*shape[:axis], m, *shape[axis + 1 :])
+    if 0 in (n, before, after):
+        return jnp.zeros(result, tensor.dtype)
+    if before == 1:
+        data = Dense._make((tensor.reshape(*shape[:batch], n, after),))
+        return (matmul(factor, data) if function is None else function(factor, data))._dense().reshape(result)
+    if after == 1 and function is None:
+        data = Dense._make((tensor.reshape(*shape[:batch], before, n),))
+        return matmul(data, matrix_transpose(factor))._dense().reshape(result)
+    return jnp.moveaxis(along(factor, jnp.moveaxis(tensor, axis, batch), batch, function), batch, axis)
+
+
+@matmul.kernel(Kronecker, Dense)
+def _matmul_kronecker_dense(x1, x2):
+    if x2.ndim == 1:
+        return Dense._make((transformed(x1, x2.data[:, None])[..., 0],))
+    return Dense._make((transformed(x1, x2.data),))
+
+
+@matmul.kernel(Dense, Kronecker)
+def _matmul_dense_kronecker(x1, x2):
+    if x1.ndim == 1:
+        return Dense._make((transformed(x2, x1.data[None, :], columns=False)[..., 0, :],))
+    return Dense._make((transformed(x2, x1.data, columns=False),))
+
+
+@matrix_transpose.kernel(Kronecker)
+def _matrix_transpose_kronecker(x):
+    return x._with_parts(matrix_transpose)
+
+
+# ---- products, sums and multiples in the same structure --------------------------------------------------------------
+
+
+def factors_fit(x1, x2) -> bool:
+    """Whether two arrays can be multiplied factor by factor."""
+    return [f.shape[-1] for f in x1.factors] == [f.shape[-2] for f in x2.factors]
+
+
+@matmul.kernel(Kronecker, Kronecker, when=factors_fit)
+@compose_pair.kernel(Kronecker, Kronecker, when=factors_fit)
+def _matmul_kronecker_kronecker(x1, x2):
+    return kronecker(*map(matmul, x1.factors, x2.factors))
+
+
+def is_diagonal(x, *args) -> bool:
+    """Whether all factors are square diagonal matrices."""
+    return all(isinstance(f, Diagonal) and f.background is None and f.shape[-2] == f.shape[-1] for f in x.factors)
+
+
+def as_diagonal(x) -> Diagonal:
+    """A Kronecker product of diagonal matrices as one."""
+    return Diagonal._make((kernel.products(f.diag for f in x.factors), None), x.shape[-2:])
+
+
+@merge_pair.kernel(Diagonal, Kronecker, when=lambda x, y: is_diagonal(y) and not is_scaled_identity(x))
+def _merge_pair_diagonal_kronecker(x, y):
+    return add.dispatch(x, as_diagonal(y))
+
+
+def _diagonal_beside(x1, x2) -> bool:
+    return x1.background is None and x1.shape[-2] == x1.shape[-1] and not is_scaled_identity(x1) and is_diagonal(x2)
+
+
+@matmul.kernel(Diagonal, Kronecker, when=_diagonal_beside)
+@compose_pair.kernel(Diagonal, Kronecker, when=_diagonal_beside)
+def _matmul_diagonal_kronecker(x1, x2):
+    return matmul.dispatch(x1, as_diagonal(x2))
+
+
+@matmul.kernel(Kronecker, Diagonal, when=lambda x1, x2: _diagonal_beside(x2, x1))
+@compose_pair.kernel(Kronecker, Diagonal, when=lambda x1, x2: _diagonal_beside(x2, x1))
+def _matmul_kronecker_diagonal(x1, x2):
+    return matmul.dispatch(as_diagonal(x1), x2)
+
+
+@scale.kernel(Kronecker)
+def _scale_kronecker(x, factor):
+    smallest = min(range(len(x.factors)), key=lambda i: stored(x.factors[i]))
+    return x._make(tuple(scaled(f, factor) if i == smallest else f for i, f in enumerate(x.factors)))
+
+
+def scaled(x, factor):
+    """A factor times a number, with the assumptions that hold for any number."""
+    kept = {"symmetric"} if x.dtype.kind == "c" else {"symmetric", "hermitian"}
+    return factor(x)._assuming(x.assumptions & kept)
+
+
+# ---- what is Hermitian by its class ----------------------------------------------------------------------------------
+
+
+@self_adjoint.kernel(Hermitian)
+@self_adjoint.kernel(Symmetric, when=lambda x: x.dtype.kind != "c")
+@self_adjoint.kernel(Diagonal, when=lambda x: x.dtype.kind != "c" and x.shape[-2] == x.shape[-1])
+def _self_adjoint_hermitian(x):
+    return True
+
+
+@self_adjoint.kernel(Kronecker)
+def has_hermitian_factors(x):
+    """Whether all factors are known to be Hermitian.
+
+    A positive definite real product has none that is not symmetric: a factor could but be antisymmetric, with eigenvalues of
+    both signs of :math:`i`, and the product, too, would have eigenvalues of both signs.
+    """
+    definite = "positive_definite" in x.assumptions and x.dtype.kind != "c" and has_square_factors(x)
+    return definite or all(map(is_hermitian, x.factors))
+
+
+@validated.kernel(Kronecker)
+def check_kronecker(x):
+    """Raise unless there are at least two factors."""
+    check_static(x.meta is None, x)
+    check_parts(x, 2)

@@ -1,0 +1,237 @@
+"""Elementwise functions, reductions, rows and columns of Kronecker products and sums: what a function of the factors gives."""
+
+import itertools
+import math
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.families.factored import (
+    chain,
+    hadamard_pair,
+    has_dynamic_parts,
+    inner_pair,
+    line_key,
+    select_lines,
+    squared_norms,
+    stored,
+)
+from ..._functions.elementwise import abs as absolute
+from ..._functions.elementwise import multiply, negative, sign
+from ..._functions.indexing import index
+from ..._functions.linalg.norms import diagonal, trace
+from ..._functions.linear_algebra import matmul
+from ..._functions.pow_and_clip import pow
+from ..._functions.rounding_and_parts import imag, real
+from ..._functions.statistical import mean, std, var
+from ..._functions.statistical import sum as sum_of
+from ..._numerics import dense_statistical as statistical
+from ..._numerics import kronecker_factors as kernel
+from ..banded.diagonal import Diagonal, Identity
+from ..composite.factored_functions import has_core, split_axes
+from ..composite.product import product
+from ..composite.sum import inner, total
+from ..fallback.selections import selected_lines
+from ..low_rank.array import LowRank, lines
+from ..toeplitz.array import Toeplitz
+from .array import Kronecker, factors_fit, has_square_factors, kronecker, same_factor_shapes, unravel
+from .kronecker_sum import KroneckerSum
+
+# ---- products of sparse factors ----------------------------------------------------------------------------------------
+
+
+@matmul.eager_kernel(Kronecker, Kronecker)
+def _matmul_kronecker_kronecker_eagerly(x1, x2):
+    """Factor by factor outside of the compiled call, where the product of two `Sparse` has as many entries as there are."""
+    if not (factors_fit(x1, x2) and any(map(has_dynamic_parts, (x1, x2)))):
+        return NotImplemented
+    return kronecker(*map(matmul, x1.factors, x2.factors))
+
+
+# ---- elementwise functions of products ---------------------------------------------------------------------------------
+
+
+@hadamard_pair.kernel(Kronecker, Kronecker, when=same_factor_shapes)
+def _hadamard_pair_kronecker_kronecker(x, y):
+    return kronecker(*(multiply(a, b) for a, b in zip(x.factors, y.factors, strict=True)))
+
+
+@hadamard_pair.kernel(LowRank, Kronecker)
+@hadamard_pair.kernel(LowRank, KroneckerSum)
+@hadamard_pair.kernel(LowRank, Toeplitz)
+def _hadamard_pair_low_rank_kronecker(x, y):
+    """``(u vᵀ) * A = diag(u) A diag(v)``, for each pair of columns: what the square of centred data needs."""
+    m, n = x.shape[-2:]
+    if x.rank * (m + n + stored(y)) >= m * n:
+        return None
+    if x.rank == 0:
+        return None
+    ends = []
+    for part, size in zip(x.parts, (m, n), strict=True):
+        same = part._constant(2)  # equal numbers are one factor for all rows, or columns
+        data = part._dense() if same is None or size == 1 else same
+        ends.append([_scaling(data[..., k], size) for k in range(x.rank)])
+    return total(*(product(r, y, c) for r, c in zip(*ends, strict=True)))
+
+
+def _scaling(numbers, size):
+    """The square matrix that scales lines by one number each, or all of them by one."""
+    if numbers.shape[-1] == size:
+        return Diagonal._make((numbers, None), (size, size))
+    return Identity._make((numbers[..., 0], None), (size, size))
+
+
+def _is_power(x1, x2, *, exponent) -> bool:
+    return exponent is not None and exponent.value is not None and exponent.value >= 1
+
+
+@pow.kernel(Kronecker, Array, when=_is_power)
+def _pow_kronecker(x1, x2, *, exponent):
+    return kronecker(*(pow(f, exponent.value) for f in x1.factors))
+
+
+def _inexact(x) -> bool:
+    return x.dtype.kind not in "biu"  # the magnitude of an integer that has wrapped around is no product
+
+
+@absolute.kernel(Kronecker, when=_inexact)
+def _absolute_kronecker(x):
+    return kronecker(*map(absolute, x.factors))
+
+
+@sign.kernel(Kronecker, when=_inexact)
+def _sign_kronecker(x):
+    return kronecker(*map(sign, x.factors))
+
+
+def _expanded(x, odd: bool):
+    """The terms of a product of complex factors with an even, or odd, number of imaginary parts."""
+    terms = []
+    for choice in itertools.product((False, True), repeat=len(x.factors)):
+        count = sum(choice)
+        if count % 2 == odd:
+            parts = [imag(f) if c else real(f) for f, c in zip(x.factors, choice, strict=True)]
+            term = Kronecker._make(tuple(parts))
+            terms.append(negative(term) if count // 2 % 2 else term)
+    return total(*terms)
+
+
+@real.kernel(Kronecker, when=lambda x: x.dtype.kind == "c")
+def _real_kronecker(x):
+    return _expanded(x, odd=False)
+
+
+@imag.kernel(Kronecker, when=lambda x: x.dtype.kind == "c")
+def _imag_kronecker(x):
+    return _expanded(x, odd=True)
+
+
+# ---- reductions of products --------------------------------------------------------------------------------------------
+
+
+def _sum(x, axis, keepdims):
+    """Products of the sums of the factors, and of these the sum over batch axes."""
+    batch, core = split_axes(x, axis)
+    data = chain(kernel.kron, [sum_of(f, axis=core, keepdims=True, dtype=x.dtype)._dense() for f in x.factors])
+    if batch:
+        data = jnp.sum(data, axis=batch, keepdims=True, dtype=x.dtype)
+    return data if keepdims else jnp.squeeze(data, axis)
+
+
+@sum_of.kernel(Kronecker, when=has_core)
+def _sum_of_kronecker(x, *, axis, keepdims):
+    return Dense._make((_sum(x, axis, keepdims),))
+
+
+@mean.kernel(Kronecker, when=has_core)
+def _mean_kronecker(x, *, axis, keepdims):
+    return Dense._make((_sum(x, axis, keepdims) / float(math.prod(x.shape[a] for a in axis)),))
+
+
+def _over_core(x, *, axis, **static) -> bool:
+    """Along batch axes a mean of products is no product of means."""
+    return all(a >= x.ndim - 2 for a in axis) and len(axis) > 0 and x.size > 0
+
+
+def _variance(x, axis, correction, keepdims):
+    r"""Sum over the factors i of :math:`|m_1|^2 \cdots |m_{i-1}|^2\, v_i\, s_{i+1} \cdots s_k`, with means m, variances v and mean squares s.
+
+    A product less its mean falls into products that are orthogonal to each other, ``m ⊗ ... ⊗ (A_i - m_i) ⊗ A ⊗ ...``, so that nothing
+    cancels.
+    """
+    core = tuple(a - x.ndim for a in axis)
+    options = {"axis": core, "keepdims": True}
+    means = [jnp.square(jnp.abs(mean(f, **options)._dense())) for f in x.factors]
+    spreads = [var(f, **options)._dense() for f in x.factors]
+    squares = [m + v for m, v in zip(means, spreads, strict=True)]
+    terms = [(*means[:i], v, *squares[i + 1 :]) for i, v in enumerate(spreads)]
+    data = chain(jnp.add, [chain(kernel.kron, term) for term in terms])
+    count = math.prod(x.shape[a] for a in axis)
+    data = data * (count / (count - correction)) if count > correction else jnp.full_like(data, jnp.nan)
+    return data if keepdims else jnp.squeeze(data, axis)
+
+
+@var.kernel(Kronecker, when=_over_core)
+def _var_kronecker(x, *, axis, correction, keepdims):
+    return Dense._make((_variance(x, axis, correction, keepdims),))
+
+
+@std.kernel(Kronecker, when=_over_core)
+def _std_kronecker(x, *, axis, correction, keepdims):
+    return Dense._make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
+
+
+def _by_factors(x, values, axes):
+    """Numbers, or vectors, of the factors as those of the product."""
+    return chain(jnp.multiply, values) if len(axes) == 2 else kernel.products(values)
+
+
+@squared_norms.kernel(Kronecker)
+def _squared_norms_kronecker(x, *, axes):
+    return _by_factors(x, [squared_norms.choose((f,), {}).run(f, axes=axes) for f in x.factors], axes)
+
+
+@inner_pair.kernel(Kronecker, Kronecker, when=lambda x, y, *, axes=None: same_factor_shapes(x, y))
+def _inner_pair_kronecker_kronecker(x, y, *, axes):
+    return _by_factors(x, [inner(a, b, axes) for a, b in zip(x.factors, y.factors, strict=True)], axes)
+
+
+@diagonal.kernel(Kronecker, when=lambda x, *, offset: offset == 0 and has_square_factors(x))
+def _diagonal_kronecker(x, *, offset):
+    return Dense._make((kernel.products(diagonal(f)._dense() for f in x.factors),))
+
+
+def _multiplies_traces(x, *, offset, dtype) -> bool:
+    return offset == 0 and dtype is None and _inexact(x) and has_square_factors(x)
+
+
+@trace.kernel(Kronecker, when=_multiplies_traces)
+def _trace_kronecker(x, *, offset, dtype):
+    return Dense._make((chain(jnp.multiply, [trace(f)._dense() for f in x.factors]),))
+
+
+# ---- rows and columns --------------------------------------------------------------------------------------------------
+
+
+@select_lines.kernel(Kronecker)
+def _select_lines_kronecker(x, key, axis):
+    """Whole blocks of rows are those of the first factor; others stay the product of a selection and the whole."""
+    item, operands = key
+    behind = math.prod(f.shape[axis] for f in x.factors[1:])
+    if item[0] == "slice" and behind and item[3] == 1 and item[1] % behind == 0 == item[2] % behind:
+        first, *others = x.factors
+        blocks = ("slice", item[1] // behind, item[2] // behind, 1)
+        return kronecker(index(first, (), key=line_key(first, blocks, axis)), *others)
+    return selected_lines(x, key, axis, _product_of_lines)
+
+
+def _product_of_lines(x, where, axis):
+    """Rows (or columns, as rows) of a Kronecker product: products of rows of the factors."""
+    places = unravel(where, [f.shape[axis] for f in x.factors])
+    return kernel.products(lines(f, i, axis) for f, i in zip(x.factors, places, strict=True))
+
+
+@select_lines.kernel(KroneckerSum)
+def _select_lines_kronecker_sum(x, key, axis):
+    return selected_lines(x, key, axis, lines)

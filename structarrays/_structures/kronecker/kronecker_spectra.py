@@ -1,0 +1,231 @@
+"""Kronecker sums, and Kronecker products beside a multiple of the identity, by the eigenvectors of their Hermitian factors.
+
+``A ⊗ B + c I`` and ``A ⊕ B`` have the eigenvectors of ``A ⊗ B``, and the eigenvalues ``λ μ + c`` and ``λ + μ``; for systems and
+determinants the tridiagonal form of one factor will do (see `kernels.kronecker`). Where not all factors are known
+to be Hermitian, systems go by the Schur forms of the factors, which JAX has on CPUs; elsewhere the array is expanded, under the policy.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify, to_dense
+from ..._core.assumptions import is_hermitian, self_adjoint
+from ..._core.dispatch.recording import remark
+from ..._core.dispatch.registry import Registry
+from ..._core.families.factored import with_batch
+from ..._functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve
+from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
+from ..._numerics import kronecker_factors as kernel
+from ..._numerics import kronecker_schur
+from ..banded.diagonal import Diagonal, Identity
+from ..composite.inverse import inverse_by
+from ..composite.part_solvers import linear_product
+from ..composite.product import product
+from ..composite.sum import Sum
+from ..fill.array import Fill
+from ..permutation.ordered import in_order
+from . import kronecker_determinants
+from .array import Kronecker, has_hermitian_factors, has_square_factors, is_scaled_identity, kronecker
+from .kronecker_sum import KroneckerSum
+
+diagonal_of = Registry("diagonal_of")
+"""``diagonal_of.kernel(A)``: the diagonal ``(..., n)`` of what is diagonal by its class, which spares the eigenvectors."""
+
+
+@diagonal_of.kernel(Diagonal, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
+def _diagonal_of_diagonal(x):
+    return x.diag
+
+
+@self_adjoint.kernel(Sum)
+def _self_adjoint_sum(x):
+    return all(map(is_hermitian, x.terms))
+
+
+@self_adjoint.kernel(Fill, when=lambda x: x.dtype.kind != "c" and x.core_ndim == 2 and x.shape[-2] == x.shape[-1])
+def _self_adjoint_fill(x):
+    return True
+
+
+class Spectral(NamedTuple):
+    """A matrix with the eigenvectors of its factors: the arguments of `kernels.kronecker`."""
+
+    factors: tuple
+    shift: jnp.ndarray
+    spectrum: object
+    diagonal: tuple[bool, ...]
+
+
+def _spectral(factors, shift, spectrum, name) -> Spectral:
+    """The factors as dense matrices, for the function of this name, or as their diagonals.
+
+    The policy is asked about those that are larger than a vector that the whole acts on: the others expand nothing that was small.
+    """
+    data = [_diagonal(f) for f in factors]
+    rows = math.prod(f.shape[-1] for f in factors)
+
+    def dense_form(factor):
+        return (to_dense(factor) if factor.shape[-1] ** 2 <= rows else densify(factor, name)).data
+
+    dense = [dense_form(f) if d is None else d for f, d in zip(factors, data, strict=True)]
+    return Spectral(tuple(dense), shift, spectrum, tuple(d is not None for d in data))
+
+
+def _diagonal(x):
+    found = diagonal_of.choose((x,), {})
+    return None if found is None else found.run(x)
+
+
+# ---- which arrays these are --------------------------------------------------------------------------------------------
+
+
+def _terms(x):
+    """The Kronecker product and the multiple of the identity of a sum of just these; None for every other sum.
+
+    A `Diagonal` is not taken for a multiple of the identity, whatever stands on it.
+    """
+    by_class = {type(t): t for t in x.terms}
+    if len(x.terms) != 2 or set(by_class) != {Identity, Kronecker}:
+        return None
+    product, number = by_class[Kronecker], by_class[Identity]
+    return (product, number) if is_scaled_identity(number) and has_square_factors(product) else None
+
+
+def _is_shifted(x, *args) -> bool:
+    """Whether a sum is a Kronecker product with Hermitian factors beside a multiple of the identity."""
+    terms = _terms(x)
+    return terms is not None and has_hermitian_factors(terms[0])
+
+
+def _is_hermitian(x) -> bool:
+    return is_hermitian(x) if type(x) is KroneckerSum else _is_shifted(x)
+
+
+def _has_schur() -> bool:
+    return jax.default_backend() == "cpu"
+
+
+def _is_solved(x, *args) -> bool:
+    """Whether a Kronecker sum, or a sum of two terms, is solved by its factors."""
+    if type(x) is Sum and _terms(x) is None:
+        return False
+    return _is_hermitian(x) or _has_schur()
+
+
+def _parts(x, name) -> Spectral:
+    if type(x) is Sum:
+        product, number = _terms(x)
+        return _spectral(product.factors, number.scale, kernel.product_spectrum, name)
+    return _spectral(x.factors, jnp.zeros(x.shape[:-2], x.dtype), kernel.sum_spectrum, name)
+
+
+# ---- systems and determinants ------------------------------------------------------------------------------------------
+
+
+@solve.kernel(Sum, Array, when=_is_solved, before="solve_sum_of_low_rank")
+@solve.kernel(KroneckerSum, Array, when=_is_solved)
+def _solve_by_spectra(x1, x2):
+    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    return _solved(x1, data)
+
+
+def _solved(x, data):
+    right = data[:, None] if data.ndim == 1 else data
+    batch = jnp.broadcast_shapes(x.shape[:-2], right.shape[:-2])
+    right = jnp.broadcast_to(right, batch + right.shape[-2:])
+    x = with_batch(x, batch) if x.ndim > 2 else x
+
+    times = linear_product(x)
+    cost = "O(sum(n_i**3) + k N sum(n_i)) for k columns"
+    if _is_hermitian(x):
+        remark(
+            f"by the eigenvectors of the factors, all of which are known to be Hermitian, and the tridiagonal form of the largest, where "
+            f"that is cheaper; {cost}"
+        )
+        solution, regular = kernel.solve(
+            times, right, *_parts(x, "linalg.solve"), positive=POSITIVE_DEFINITE in x.assumptions
+        )
+    else:
+        remark(f"by the Schur forms of the factors, not all of which are known to be Hermitian; {cost}")
+        solution, regular = kronecker_schur.solve(times, right, *_parts(x, "linalg.solve"))
+    return Dense._make((solution[..., 0] if data.ndim == 1 else solution,)), jnp.all(regular)
+
+
+@inv.kernel(Sum, when=_is_solved, before="sum_of_low_rank")
+@inv.kernel(KroneckerSum, when=_is_solved)
+def _inv_by_spectra(x):
+    return inverse_by(_solved, x)
+
+
+@slogdet.kernel(Sum, when=_is_solved, before="sum_of_low_rank")
+@slogdet.kernel(KroneckerSum, when=_is_solved)
+def _slogdet_by_spectra(x):
+    results = kronecker_determinants.slogdet(*_parts(x, "linalg.slogdet"), hermitian=_is_hermitian(x))
+    return tuple(Dense._make((part,)) for part in results)
+
+
+det.kernel(Sum, when=_is_solved, before="sum_of_low_rank")(det_by_slogdet)
+det.kernel(KroneckerSum, when=_is_solved)(det_by_slogdet)
+
+
+# ---- eigenvalues -------------------------------------------------------------------------------------------------------
+
+
+@eigvalsh.kernel(Sum, when=_is_shifted)
+def _eigvalsh_sum(x):
+    product, number = _terms(x)
+    return Dense._make((eigvalsh.dispatch(product).data + number.scale.real[..., None],))
+
+
+@eigh.kernel(Sum, when=_is_shifted)
+def _eigh_sum(x):
+    product, number = _terms(x)
+    values, vectors = eigh.dispatch(product)
+    return Dense._make((values.data + number.scale.real[..., None],)), vectors
+
+
+def _is_product_beside_number(x) -> bool:
+    return _terms(x) is not None
+
+
+@eigvals.kernel(Sum, when=_is_product_beside_number, before="sum_of_low_rank")
+def _eigvals_sum(x):
+    product, number = _terms(x)
+    values = eigvals.dispatch(product).data
+    return Dense._make((values + number.scale[..., None].astype(values.dtype),))
+
+
+@eig.kernel(Sum, when=_is_product_beside_number)
+def _eig_sum(x):
+    product, number = _terms(x)
+    values, vectors = eig.dispatch(product)
+    return Dense._make((values.data + number.scale[..., None].astype(values.dtype),)), vectors
+
+
+@eigvalsh.kernel(KroneckerSum)
+def _eigvalsh_kronecker_sum(x):
+    """The Hermitian part of a sum is the sum of the Hermitian parts, so that nothing has to be known of the factors."""
+    return Dense._make((jnp.sort(kernel.sums(eigvalsh.dispatch(f)._dense() for f in x.factors), axis=-1),))
+
+
+@eigh.kernel(KroneckerSum)
+def _eigh_kronecker_sum(x):
+    values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
+    values, order = in_order(kernel.sums(v._dense() for v in values), x.dtype)
+    return values, product(kronecker(*vectors), order.mT)
+
+
+@eigvals.kernel(KroneckerSum)
+def _eigvals_kronecker_sum(x):
+    return Dense._make((kernel.sums(eigvals.dispatch(f)._dense() for f in x.factors),))
+
+
+@eig.kernel(KroneckerSum)
+def _eig_kronecker_sum(x):
+    values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
+    return Dense._make((kernel.sums(v._dense() for v in values),)), kronecker(*vectors)

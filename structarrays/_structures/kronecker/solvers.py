@@ -1,0 +1,261 @@
+"""Linear systems, factors, determinants and spectra of Kronecker products: those of the factors."""
+
+import functools
+import math
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify, to_dense
+from ..._core.assumptions import is_hermitian
+from ..._core.dispatch.recording import remark
+from ..._core.families.entries import element
+from ..._core.families.factored import chain
+from ..._functions.elementwise import multiply
+from ..._functions.linalg import (  # fmt: skip
+    cholesky,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    matrix_power,
+    pinv,
+    qr,
+    selected_inverse,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
+from ..._functions.linalg.checks import real_dtype
+from ..._functions.linalg.systems import logarithms
+from ..._numerics import determinants
+from ..._numerics import kronecker_factors as kernel
+from ..._numerics.undefined import nan_unless
+from ..composite.product import product
+from ..fallback.singular_values import norm_and_rank, nuclear_norm, spectral_norm, tolerance
+from ..low_rank.array import LowRank, low_rank
+from ..permutation.ordered import in_order
+from .array import Kronecker, factors_fit, has_hermitian_factors, has_square_factors, kronecker, transformed
+
+
+def all_of(flags):
+    """Whether all flags are true."""
+    return functools.reduce(jnp.logical_and, flags)
+
+
+# ---- systems -----------------------------------------------------------------------------------------------------------
+
+
+@solve.kernel(Kronecker, Array, when=has_square_factors)
+def _solve_kronecker(x1, x2):
+    """Axis by axis: a system with each factor."""
+    remark("a system with each factor, axis by axis; O(sum(n_i**3) + k N sum(n_i)) for k columns and dense factors")
+    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    flags = []
+
+    def solved(factor, right):
+        result, ok = solve.dispatch(factor, right)
+        flags.append(ok)
+        return result
+
+    solution = transformed(x1, data[:, None] if x2.ndim == 1 else data, solved)
+    return Dense._make((solution[..., 0] if x2.ndim == 1 else solution,)), all_of([jnp.array(True), *flags])
+
+
+@solve.kernel(Kronecker, Kronecker, when=lambda x1, x2: has_square_factors(x1) and factors_fit(x1, x2))
+def _solve_kronecker_kronecker(x1, x2):
+    parts, flags = zip(*map(solve.dispatch, x1.factors, x2.factors), strict=True)
+    return kronecker(*parts), all_of(flags)
+
+
+@solve.kernel(Kronecker, LowRank, when=has_square_factors)
+def _solve_kronecker_low_rank(x1, x2):
+    u, ok = solve.dispatch(x1, to_dense(x2.u))
+    return low_rank(u, x2.v), ok
+
+
+@inv.kernel(Kronecker, when=has_square_factors)
+def _inv_kronecker(x):
+    parts, flags = zip(*map(inv.dispatch, x.factors), strict=True)
+    parts = [p._assuming(f.assumptions - {"positive_semidefinite"}) for p, f in zip(parts, x.factors, strict=True)]
+    return kronecker(*parts), all_of(flags)
+
+
+@selected_inverse.kernel(Kronecker, when=has_square_factors)
+def _selected_inverse_kronecker(x):
+    parts, flags = zip(*map(selected_inverse.dispatch, x.factors), strict=True)
+    return kronecker(*parts), all_of(flags)
+
+
+@cholesky.kernel(Kronecker, when=has_square_factors)
+def _cholesky_kronecker(x, *, upper):
+    """Of a definite product the factors are definite but for numbers of magnitude 1, whose product is 1."""
+    phases = [_first_phase(f) for f in x.factors]
+    parts, flags = [], []
+    for factor, phase in zip(x.factors, phases, strict=True):
+        number = Dense._make((1 / phase[..., None, None],))
+        part, ok = cholesky.dispatch(multiply(factor, number), upper=upper)
+        parts.append(part)
+        flags.append(ok)
+    positive = ~jnp.any(chain(jnp.multiply, phases).real <= 0)
+    return kronecker(*parts), all_of([*flags, positive])
+
+
+def _first_phase(factor):
+    """The first element on the diagonal, divided by its magnitude; real where the factor is known to be Hermitian."""
+    dtype = real_dtype(factor.dtype) if is_hermitian(factor) else factor.dtype
+    if factor.shape[-1] == 0:
+        return jnp.ones(factor.shape[:-2], dtype)
+    zero = jnp.zeros((), int)
+    first = lax.stop_gradient(element(factor, zero, zero))
+    first = first.astype(dtype) if dtype == factor.dtype else first.real
+    return jnp.where(first == 0, 1, first / jnp.where(first == 0, 1, jnp.abs(first)))
+
+
+def _are_tall_or_wide(x, *, mode) -> bool:
+    """Whether the factors' R are square, or Q: only then is the product of those triangular."""
+    shapes = [f.shape[-2:] for f in x.factors]
+    wide = all(m <= n for m, n in shapes)
+    return wide or (mode == "reduced" and all(m >= n for m, n in shapes))
+
+
+@qr.kernel(Kronecker, when=_are_tall_or_wide)
+def _qr_kronecker(x, *, mode):
+    q, r = zip(*(qr.dispatch(f, mode=mode) for f in x.factors), strict=True)
+    return kronecker(*q), kronecker(*r)
+
+
+@matrix_power.kernel(Kronecker, when=has_square_factors)
+def _matrix_power_kronecker(x, *, n):
+    return kronecker(*(matrix_power.dispatch(f, n=n) for f in x.factors))
+
+
+# ---- determinants ------------------------------------------------------------------------------------------------------
+
+
+def _multiplicities(x):
+    """How often each factor occurs in the block-diagonal matrix that has the same determinant."""
+    return [math.prod(g.shape[-1] for j, g in enumerate(x.factors) if j != i) for i in range(len(x.factors))]
+
+
+@det.kernel(Kronecker, when=has_square_factors)
+def _det_kronecker(x):
+    def multiplied(x):
+        values = (det.dispatch(f)._dense() for f in x.factors)
+        return chain(jnp.multiply, [d**p for d, p in zip(values, _multiplicities(x), strict=True)])
+
+    return Dense._make((determinants.of_parts(multiplied, logarithms, x),))
+
+
+@slogdet.kernel(Kronecker, when=has_square_factors)
+def _slogdet_kronecker(x):
+    sign, logabsdet = jnp.ones(x.shape[:-2], x.dtype), jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
+    for factor, p in zip(x.factors, _multiplicities(x), strict=True):
+        if p:
+            own_sign, own_log = slogdet.dispatch(factor)
+            sign, logabsdet = sign * own_sign._dense() ** p, logabsdet + p * own_log._dense()
+    return Dense._make((sign,)), Dense._make((logabsdet,))
+
+
+# ---- eigenvalues -------------------------------------------------------------------------------------------------------
+
+
+@eigvals.kernel(Kronecker, when=has_square_factors)
+def _eigvals_kronecker(x):
+    return Dense._make((kernel.products(eigvals.dispatch(f)._dense() for f in x.factors),))
+
+
+@eig.kernel(Kronecker, when=has_square_factors)
+def _eig_kronecker(x):
+    """Eigenvalues may have any order, so that the eigenvectors are a Kronecker product."""
+    values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
+    return Dense._make((kernel.products(v._dense() for v in values),)), kronecker(*vectors)
+
+
+def _unless_antisymmetric(x, values):
+    """The eigenvalues, or NaN where more than one factor is not Hermitian.
+
+    The Hermitian part of a product, H and S being the Hermitian and the antihermitian parts of the factors, is ``H ⊗ H + S ⊗ S``. Only
+    if the last is nothing beside the first does it have the spectrum of ``H ⊗ H``.
+    """
+    unknown = [f for f in x.factors if not is_hermitian(f)]
+    if len(unknown) < 2 or has_hermitian_factors(x):
+        return values
+    shares = []
+    for f in unknown:
+        data = lax.stop_gradient(f._dense())
+        whole, part = (jnp.sum(jnp.square(jnp.abs(a)), axis=(-2, -1)) for a in (data, (data - data.mT.conj()) / 2))
+        shares.append(jnp.sqrt(part / jnp.where(whole == 0, 1, whole)))
+    shares = jnp.sort(jnp.stack(shares), axis=0)
+    fits = shares[-1] * shares[-2] <= 100 * jnp.finfo(x.dtype).eps
+    return nan_unless(fits[..., None], values)
+
+
+@eigvalsh.kernel(Kronecker, when=has_square_factors)
+def _eigvalsh_kronecker(x):
+    values = kernel.products(eigvalsh.dispatch(f)._dense() for f in x.factors)
+    return Dense._make((jnp.sort(_unless_antisymmetric(x, values), axis=-1),))
+
+
+@eigh.kernel(Kronecker, when=has_square_factors)
+def _eigh_kronecker(x):
+    values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
+    values = _unless_antisymmetric(x, kernel.products(v._dense() for v in values))
+    values, order = in_order(values, x.dtype)
+    return values, product(kronecker(*vectors), order.mT)
+
+
+# ---- singular values ---------------------------------------------------------------------------------------------------
+
+
+def _singular_values(x):
+    """All products of singular values of the factors, ``(..., k)`` with ``k <= min(M, N)``; the others are zero."""
+    parts = []
+    for f in x.factors:
+        empty = jnp.zeros((*f.shape[:-2], 0), real_dtype(f.dtype))
+        parts.append(svdvals.dispatch(f)._dense() if min(f.shape[-2:]) else empty)
+    return kernel.products(parts)
+
+
+@svdvals.kernel(Kronecker)
+def _svdvals_kronecker(x):
+    values = _singular_values(x)
+    zeros = min(x.shape[-2:]) - values.shape[-1]
+    values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, zeros)])
+    return Dense._make((jnp.sort(values, axis=-1, descending=True),))
+
+
+def _has_all_vectors(x, *, full_matrices) -> bool:
+    """Whether the singular vectors of the factors are all that are asked for."""
+    shapes = [f.shape[-2:] for f in x.factors]
+    if full_matrices:
+        return all(m == n > 0 for m, n in shapes)
+    return 0 not in x.shape[-2:] and (all(m >= n for m, n in shapes) or all(m <= n for m, n in shapes))
+
+
+@svd.kernel(Kronecker, when=_has_all_vectors)
+def _svd_kronecker(x, *, full_matrices):
+    u, s, vh = zip(*(svd.dispatch(f, full_matrices=full_matrices) for f in x.factors), strict=True)
+    values = kernel.products(v._dense() for v in s)
+    values, order = in_order(values, x.dtype, descending=True)
+    return product(kronecker(*u), order.mT), values, product(order, kronecker(*vh))
+
+
+norm_and_rank(
+    Kronecker,
+    norms={
+        "nuc": lambda x: math.prod(map(nuclear_norm, x.factors)),
+        2: lambda x: math.prod(map(spectral_norm, x.factors)),
+    },
+)
+
+
+@pinv.kernel(Kronecker)
+def _pinv_kronecker(x, *, rtol):
+    """Factor by factor: what is small is small beside the largest singular value of its factor."""
+    return kronecker(*(pinv.dispatch(f, rtol=tolerance(x, rtol)) for f in x.factors))

@@ -1,0 +1,353 @@
+"""`LowRank`: a product of a tall matrix and a wide one."""
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.validation import check_parts, check_static, require, validated
+from ..._core.families import pattern
+from ..._core.families.entries import elements, elements_at, has_elements
+from ..._core.families.factored import (
+    Factored,
+    common_batch,
+    inner_pair,
+    line_key,
+    merge_pair,
+    part,
+    scale,
+    select_lines,
+    squared_norms,
+    stored,
+    unified,
+)
+from ..._functions.elementwise import multiply
+from ..._functions.indexing import index
+from ..._functions.joining import concat
+from ..._functions.linear_algebra import matmul, matrix_transpose
+from ..._functions.rounding_and_parts import conj, imag, real
+from ..._functions.statistical import cumulative_sum
+from ..._functions.statistical import sum as sum_of
+from ..._numerics.tall import transposed_product
+from ..fill.array import Fill
+
+
+class LowRank(Factored):
+    r"""A matrix of low rank: ``u @ v.mT``.
+
+    Parameters
+    ----------
+    u : array_like
+        The left factor, ``(..., m, r)``; an array of any structure.
+    v : array_like
+        The right factor, ``(..., n, r)``; of any structure. The batch shapes broadcast, the dtypes are promoted.
+
+    Raises
+    ------
+    ValueError
+        If a factor has fewer than two dimensions, or they do not have the same number of columns.
+    TypeError
+        If a factor is boolean.
+
+    Notes
+    -----
+    The value is :math:`U V^T`, without a conjugate: :math:`A_{ij} = \sum_k U_{ik} V_{jk}`. With dense factors
+
+    =========================================  =================================================================
+    stores                                     ``r (m + n)``
+    times a vector                             ``O(r (m + n))``
+    times a matrix of another structure        a `LowRank`: one factor is multiplied; a dense one: dense
+    sum of two, with a row, a column           a `LowRank`: the ranks are added, as long as that pays; rows that
+                                               are added to a row are one row
+    elementwise product of two, square         a `LowRank`: the ranks are multiplied, as long as that pays; it
+                                               stores what both store, and times a vector costs ``O(r s (m + n))``
+    row and column scaling, rows, columns      ``O(r (m + n))``
+    `cumulative_sum`                           a `LowRank`: that of one factor
+    `sum`, `mean`                              ``O(r (m + n))``
+    `var`, `std`, Frobenius norm               ``O(r**2 (m + n))``
+    =========================================  =================================================================
+
+    Nothing looks at values, so a rank never falls by itself; `linalg.compress` brings it down.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.LowRank(sa.ones((100, 1)), sa.reshape(sa.arange(1.0, 201.0), (200, 1)))
+    >>> (A @ sa.ones((200,)))[:3]
+    Dense([20100., 20100., 20100.], dtype=float64)
+    >>> (A - sa.mean(A, axis=1, keepdims=True)).rank
+    2
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, u, v):
+        u, v = part(u, "u"), part(v, "v")
+        if u.shape[-1] != v.shape[-1]:
+            raise ValueError(f"u and v must have the same number of columns, got shapes {u.shape} and {v.shape}")
+        return cls._make(unified((u, v)))
+
+    @property
+    def u(self) -> Array:
+        """The left factor, ``(..., m, r)``."""
+        return self._value[0][0]
+
+    @property
+    def v(self) -> Array:
+        """The right factor, ``(..., n, r)``."""
+        return self._value[0][1]
+
+    @property
+    def rank(self) -> int:
+        """The number of columns of the factors: no less than the rank."""
+        return self.u.shape[-1]
+
+    @staticmethod
+    def _shape(leaves, meta):
+        u, v = leaves
+        return (*u.shape[:-1], v.shape[-2])
+
+    def _dense(self):
+        return matmul(self.u, matrix_transpose(self.v))._dense()
+
+    def _pattern(self, rows, columns):
+        inner = pattern.cuts(self.rank, pattern.FINE)
+        return pattern.composed(pattern.pattern(self.u, rows, inner), pattern.pattern(self.v, columns, inner).T)
+
+    def _specs(self, spec, divides):
+        *batch, rows, columns = spec
+        return (*batch, rows, None), (*batch, columns, None)
+
+    @property
+    def _product_cost(self):
+        return self.u._product_cost + self.v._product_cost
+
+    def _describe(self):
+        return [f"shape={self.shape}", f"rank={self.rank}"], False
+
+
+@elements.kernel(LowRank)
+def _elements_low_rank(x, i, j):
+    ndim = max(i.ndim, j.ndim)
+    i, j = (k.reshape((1,) * (ndim - k.ndim) + k.shape) for k in (i, j))
+    return jnp.sum(lines(x.u, i, -2) * lines(x.v, j, -2), axis=-1, dtype=x.dtype)
+
+
+def lines(x, i, axis):
+    """The rows (axis -2) or columns of a matrix at indices of any shape: the shape of these and then the line."""
+    constant = x._constant(2)
+    if constant is not None:  # all lines are equal
+        length = x.shape[-1 if axis == -2 else -2]
+        constant = constant.reshape(constant.shape[:-2] + (1,) * (i.ndim + 1))
+        return jnp.broadcast_to(constant, (*x.shape[:-2], *i.shape, length))
+    x = x if has_elements(x) or type(x) is Dense else Dense._make((x._dense(),))
+    if type(x) is Dense:
+        data = x.data if axis == -2 else x.data.mT
+        return data[..., i, :]
+    along = jnp.arange(x.shape[-1 if axis == -2 else -2])
+    return elements_at(x, (i[..., None], along) if axis == -2 else (along, i[..., None]))
+
+
+@matrix_transpose.kernel(LowRank)
+def _matrix_transpose_low_rank(x):
+    return LowRank._make((x.v, x.u))
+
+
+# ---- products: one factor takes the other matrix up ------------------------------------------------------------------------
+
+
+def _are_matrices(x1, x2) -> bool:
+    return x1.ndim > 1 and x2.ndim > 1
+
+
+@matmul.kernel(LowRank, Dense, when=_are_matrices)
+def _matmul_low_rank_dense(x1, x2):
+    return matmul(x1.u, Dense._make((transposed_times(x1.v, x2.data),)))
+
+
+def transposed_times(v, data):
+    """``v.mT @ data`` for a factor of any structure and dense data ``(..., n, p)``."""
+    if type(v) is Dense and v.dtype.kind in "fc":
+        return transposed_product(v.data, data, jnp.ones(v.shape[-2], v.dtype))
+    return matmul(matrix_transpose(v), Dense._make((data,)))._dense()
+
+
+@matmul.kernel(Dense, LowRank, when=_are_matrices)
+def _matmul_dense_low_rank(x1, x2):
+    return matmul(matmul(x1, x2.u), matrix_transpose(x2.v))
+
+
+@matmul.kernel(LowRank, Array, when=_are_matrices)
+def _matmul_low_rank(x1, x2):
+    return low_rank(x1.u, matmul(matrix_transpose(x2), x1.v))
+
+
+@matmul.kernel(Array, LowRank, when=_are_matrices)
+def _matmul_array_low_rank(x1, x2):
+    return low_rank(matmul(x1, x2.u), x2.v)
+
+
+@matmul.kernel(LowRank, LowRank)
+def _matmul_low_rank_low_rank(x1, x2):
+    """The small matrix between them goes to the side where it leaves the lower rank."""
+    between = matmul(matrix_transpose(x1.v), x2.u)
+    if x1.rank <= x2.rank:
+        return low_rank(x1.u, matmul(x2.v, matrix_transpose(between)))
+    return low_rank(matmul(x1.u, between), x2.v)
+
+
+def low_rank(u, v) -> LowRank:
+    """The array with these factors, which may have different batch shapes; dense where that is no larger."""
+    u, v = common_batch(u, v)
+    x = LowRank._make((u, v))
+    return Dense._make((x._dense(),)) if x.full_size else x
+
+
+# ---- sums and elementwise products ------------------------------------------------------------------------------------------
+
+
+@merge_pair.kernel(LowRank, Fill, when=lambda x, y: _written_out(x))
+def _merge_pair_low_rank_fill(x, y):
+    if _is_constant_column(x.u):
+        return _ranks_added(x, row_of_rank_one(_ones(y, -1).mT * y._constant_data(), y.shape))
+    return _ranks_added(x, constant_of_rank_one(y))
+
+
+def _written_out(*arrays) -> bool:
+    """Whether no factor holds others: side by side with more columns it would have to be expanded."""
+    return not any(isinstance(p, Factored) for x in arrays for p in x.parts)
+
+
+@merge_pair.kernel(LowRank, LowRank, when=_written_out)
+def _ranks_added(x, y):
+    """The factors side by side; two matrices of equal rows, or of equal columns, are one such matrix."""
+    if _is_constant_column(x.u) and _is_constant_column(y.u):
+        row = sum(multiply(z.v, Dense._make((z.u._constant(2),))).data for z in (x, y))
+        return row_of_rank_one(row.mT, x.shape)
+    if _is_constant_column(x.v) and _is_constant_column(y.v):
+        return matrix_transpose(_ranks_added(*map(matrix_transpose, (x, y))))
+    return LowRank._make(tuple(_side_by_side(a, b) for a, b in zip(x.parts, y.parts, strict=True)))
+
+
+def _is_constant_column(part) -> bool:
+    """Whether a factor has one column of equal numbers, so that all rows (or columns) of the matrix are equal."""
+    return part.shape[-1] == 1 and part._constant(2) is not None
+
+
+def constant_of_rank_one(x: Fill) -> LowRank:
+    """A constant matrix in this structure."""
+    ones = jnp.ones((*x.shape[:-1], 1), x.dtype)
+    return LowRank._make((Dense._make((ones * x.value[..., None, None],)), Dense._make((_ones(x, -1),))))
+
+
+def _ones(x, axis):
+    return jnp.ones((*x.shape[:-2], x.shape[axis], 1), x.dtype)
+
+
+def row_of_rank_one(row, shape) -> LowRank:
+    """A row ``(..., 1, n)`` for every row of a matrix of this shape."""
+    ones = Fill._make((jnp.ones(shape[:-2], row.dtype),), (shape[-2], 1))
+    v = jnp.broadcast_to(row.mT, (*shape[:-2], shape[-1], 1))
+    return LowRank._make((ones, Dense._make((v,))))
+
+
+def line_of_rank_one(data, core) -> LowRank:
+    """A vector or a row for every row, or a column ``(..., m, 1)`` for every column, of a matrix with this core."""
+    data = data.reshape((1,) * (2 - data.ndim) + data.shape)
+    if data.shape[-2] == 1:
+        return row_of_rank_one(data, (*data.shape[:-2], *core))
+    return matrix_transpose(row_of_rank_one(data.mT, (*data.shape[:-2], *core[::-1])))
+
+
+def _side_by_side(a, b):
+    return concat((Dense._make((a._dense(),)), Dense._make((b._dense(),))), axis=-1)
+
+
+@scale.kernel(LowRank)
+def _scale_low_rank(x, factor):
+    u, v = x.parts
+    return LowRank._make((factor(u), v) if stored(u) <= stored(v) else (u, factor(v)))
+
+
+@cumulative_sum.kernel(LowRank, when=lambda x, *, axis, include_initial: axis >= x.ndim - 2)
+def _cumulative_sum_low_rank(x, *, axis, include_initial):
+    parts, which = list(x.parts), axis - (x.ndim - 2)
+    factor = parts[which]
+    parts[which] = cumulative_sum.dispatch(factor, axis=factor.ndim - 2, include_initial=include_initial)
+    return LowRank._make(tuple(parts))
+
+
+def _parts_of_complex(x):
+    return [f(p) for f in (real, imag) for p in x.parts]
+
+
+@real.kernel(LowRank, when=lambda x: x.dtype.kind == "c")
+def _real_low_rank(x):
+    a, b, c, d = _parts_of_complex(x)
+    return low_rank(_side_by_side(a, -c), _side_by_side(b, d))
+
+
+@imag.kernel(LowRank, when=lambda x: x.dtype.kind == "c")
+def _imag_low_rank(x):
+    a, b, c, d = _parts_of_complex(x)
+    return low_rank(_side_by_side(a, c), _side_by_side(d, b))
+
+
+# ---- reductions --------------------------------------------------------------------------------------------------------------
+
+
+@inner_pair.kernel(Array, LowRank)
+def _inner(x, y, *, axes):
+    """The sums of ``conj(x) * y``: by a product of `x` with one factor, which meets the other."""
+    x = _conj(x)
+    if axes == (-2,):
+        return jnp.sum(_meeting(matrix_transpose(x), y.u) * y.v._dense(), axis=-1, dtype=x.dtype)
+    rows = jnp.sum(_meeting(x, y.v) * y.u._dense(), axis=-1, dtype=x.dtype)
+    return rows if axes == (-1,) else jnp.sum(rows, axis=-1, dtype=x.dtype)
+
+
+def _meeting(x, part):
+    """The product with a factor; with one of equal numbers it is a multiple of the sums of rows."""
+    if _is_constant_column(part):
+        return sum_of(x, axis=-1, keepdims=True, dtype=x.dtype)._dense() * part._constant(2)
+    return matmul(x, part)._dense()
+
+
+@inner_pair.kernel(LowRank, Array)
+def _inner_pair_low_rank(x, y, *, axes):
+    return jnp.conj(_inner(y, x, axes=axes))
+
+
+def _conj(x):
+    return conj(x) if x.dtype.kind == "c" else x
+
+
+@squared_norms.kernel(LowRank)
+def _squared_norms_low_rank(x, *, axes):
+    """From the matrices of inner products of the factors' columns."""
+    u, v = (p if _is_constant_column(p) else Dense._make((p._dense(),)) for p in x.parts)
+    gram_u, gram_v = (matmul(matrix_transpose(_conj(p)), p)._dense() for p in (u, v))
+    if len(axes) == 2:
+        total = jnp.sum(gram_u * gram_v, axis=(-2, -1))
+    else:
+        gram, other = (gram_u, v._dense()) if axes == (-2,) else (gram_v, u._dense())
+        total = jnp.sum(jnp.conj(other) * (other @ gram.mT), axis=-1)
+    return jnp.maximum(total.real, 0)
+
+
+# ---- rows and columns --------------------------------------------------------------------------------------------------------
+
+
+@select_lines.kernel(LowRank)
+def _select_lines_low_rank(x, key, axis):
+    u, v = x.parts
+    own, (item, operands) = u if axis == -2 else v, key
+    chosen = index(own, operands, key=line_key(own, item, -2))
+    return low_rank(*((chosen, v) if axis == -2 else (u, chosen)))
+
+
+@validated.kernel(LowRank)
+def check_low_rank(x):
+    """Raise unless the parts are two factors with equally many columns."""
+    check_static(x.meta is None, x)
+    (_, r), (_, s) = check_parts(x, 2, 2)
+    require(r == s, f"its factors must have equally many columns, got {r} and {s}")

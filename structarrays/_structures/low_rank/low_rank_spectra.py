@@ -1,0 +1,271 @@
+"""Singular values, ranks, pseudo-inverses, approximations and determinants of low-rank matrices, from their factors."""
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify, to_dense
+from ..._core.dispatch.registry import Registry
+from ..._core.families.factored import Factored, squared_norms, stored
+from ..._functions.linalg import (
+    det,
+    eigvals,
+    inv,
+    matmul,
+    matrix_norm,
+    matrix_rank,
+    matrix_transpose,
+    pinv,
+    slogdet,
+    solve,
+    svdvals,
+)
+from ..._functions.linalg.approximation import compress
+from ..._functions.linalg.checks import complex_dtype, real_dtype
+from ..._numerics import low_rank_factors as kernel
+from ..._numerics.undefined import log_of_zero, nowhere
+from ..blocks.block_diagonal import BlockDiagonal
+from ..composite.product import Product
+from ..composite.sum import Sum, canonical
+from ..fallback.singular_values import is_of_singular_values, norm_and_rank, tolerance
+from ..fill.array import Fill
+from ..toeplitz.circulant import Circulant
+from .array import LowRank, constant_of_rank_one, low_rank
+
+low_rank_form = Registry("low_rank_form")
+"""``low_rank_form.kernel(A)``: a stack of matrices, whose structure says that it is of low rank, as a `LowRank`."""
+
+bounded_rank = Registry("bounded_rank")
+"""``bounded_rank.kernel(A)``: the number of columns of its `low_rank_form` (static), or None."""
+
+
+def rank_bound(x: Array) -> int | None:
+    """How large the rank of an array can be, where its structure says that it is low."""
+    rule = bounded_rank.choose((x,), {})
+    return None if rule is None else rule.run(x)
+
+
+def of_low_rank(x: Array) -> LowRank:
+    """The array, which has a `rank_bound`, as a `LowRank`."""
+    return low_rank_form.choose((x,), {}).run(x)
+
+
+@bounded_rank.kernel(LowRank)
+def _bounded_rank_low_rank(x):
+    return x.rank
+
+
+@low_rank_form.kernel(LowRank)
+def _low_rank_form_low_rank(x):
+    """With factors that are written out, unless they store entries: so that any two can stand side by side."""
+    return x._with_parts(lambda p: p if p.stores_entries else to_dense(p))
+
+
+@bounded_rank.kernel(Fill)
+def _bounded_rank_fill(x):
+    return 1
+
+
+@low_rank_form.kernel(Fill)
+def _low_rank_form_fill(x):
+    return constant_of_rank_one(x)
+
+
+def is_narrow(x: Product, *args, **static) -> bool:
+    """Whether a chain has a place so narrow that the factors on either side of it are smaller than the product."""
+    return 2 * _width(x) <= min(x.shape[-2:])
+
+
+def _width(x):
+    return min(f.shape[-2] for f in x.factors[1:])
+
+
+@bounded_rank.kernel(Product, when=is_narrow)
+def _bounded_rank_product(x):
+    return _width(x)
+
+
+@low_rank_form.kernel(Product, when=is_narrow)
+def through_narrowest(x: Product) -> LowRank:
+    """A chain, cut where it is narrowest."""
+    place = min(range(1, len(x.factors)), key=lambda k: x.factors[k].shape[-2])
+    left, right = (f[0] if len(f) == 1 else Product._make(f) for f in (x.factors[:place], x.factors[place:]))
+    return LowRank._make((to_dense(left), to_dense(matrix_transpose(right))))
+
+
+@bounded_rank.kernel(Sum)
+def _bounded_rank_sum(x):
+    ranks = [rank_bound(t) for t in x.terms]
+    return None if None in ranks else sum(ranks)
+
+
+@low_rank_form.kernel(Sum)
+def _low_rank_form_sum(x):
+    return canonical([of_low_rank(t) for t in x.terms])
+
+
+def has_low_rank(x, *args, **static) -> bool:
+    """Whether all terms of a sum are of low rank, and it is, too: those whose factors are not written out stay terms of their own."""
+    rank = rank_bound(x)
+    return rank is not None and rank < min(x.shape[-2:])
+
+
+# ---- singular values ------------------------------------------------------------------------------------------------
+
+
+def _factors(x):
+    return tuple(p._dense() for p in x.parts)
+
+
+def _is_narrow(x, *args, **static) -> bool:
+    return x.rank < min(x.shape[-2:])
+
+
+@svdvals.kernel(LowRank, when=_is_narrow)
+def _svdvals_low_rank(x):
+    values = kernel.singular_values(*_factors(x)) if x.rank else jnp.zeros((*x.shape[:-2], 0), real_dtype(x.dtype))
+    missing = min(x.shape[-2:]) - values.shape[-1]
+    return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]),))
+
+
+def _nuclear_norm(x):
+    return kernel.nuclear_norm(*_factors(x)) if x.rank else jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
+
+
+def _spectral_norm(x):
+    return kernel.spectral_norm(*_factors(x)) if x.rank else jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
+
+
+norm_and_rank(LowRank, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is_narrow)
+
+
+@pinv.kernel(LowRank, when=lambda x, *, rtol: _is_narrow(x) and x.rank > 0)
+def _pinv_low_rank(x, *, rtol):
+    rtol = tolerance(x, rtol)
+    batch = jnp.broadcast_shapes(rtol.shape, x.shape[:-2])
+    u, v = (jnp.broadcast_to(p, (*batch, *p.shape[-2:])) for p in _factors(x))
+    return low_rank(*(Dense._make((p,)) for p in kernel.pinv(u, v, jnp.broadcast_to(rtol, batch))))
+
+
+@eigvals.kernel(LowRank, when=_is_narrow)
+def _eigvals_low_rank(x):
+    """Those of ``v.mT @ u``, and zeros."""
+    u, v = of_low_rank(x).parts
+    between = matmul(matrix_transpose(v), u)
+    values = eigvals.dispatch(between)._dense() if x.rank else jnp.zeros((*x.shape[:-2], 0), complex_dtype(x.dtype))
+    return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, x.shape[-1] - x.rank)]),))
+
+
+@squared_norms.kernel(Product, when=is_narrow)
+def _squared_norms_product(x, *, axes):
+    form = through_narrowest(x)
+    return squared_norms.choose((form,), {}).run(form, axes=axes)
+
+
+def _as_low_rank(function):
+    @function.kernel(Product, when=is_narrow)
+    def _product_through_narrowest(x, **static):
+        return function.dispatch(through_narrowest(x), **static)
+
+    @function.kernel(Sum, when=has_low_rank)
+    def _sum_of_low_rank(x, **static):
+        return function.dispatch(of_low_rank(x), **static)
+
+
+for _function in (svdvals, matrix_rank, pinv, eigvals):
+    _as_low_rank(_function)
+del _function
+
+
+@matrix_norm.kernel(Product, when=lambda x, **static: is_narrow(x) and is_of_singular_values(x, **static))
+def _matrix_norm_product(x, *, keepdims, ord):
+    return matrix_norm.dispatch(through_narrowest(x), keepdims=keepdims, ord=ord)
+
+
+@matrix_norm.kernel(Sum, when=lambda x, **static: has_low_rank(x) and is_of_singular_values(x, **static))
+def _matrix_norm_sum(x, *, keepdims, ord):
+    return matrix_norm.dispatch(of_low_rank(x), keepdims=keepdims, ord=ord)
+
+
+# ---- approximation --------------------------------------------------------------------------------------------------
+
+
+@compress.kernel(LowRank)
+def _compress_low_rank(x, *, rank):
+    u, v = _factors(x)
+    if not min(rank, x.rank):
+        return LowRank._make((Dense._make((u[..., :0],)), Dense._make((v[..., :0],))))
+    return LowRank._make(tuple(Dense._make((p,)) for p in kernel.truncated(u, v, rank)))
+
+
+@compress.kernel(Array)
+def _compress_array(x, *, rank):
+    """As of low rank, or else from the dense form."""
+    if rank_bound(x) is not None:
+        form = of_low_rank(x)
+    else:
+        data = densify(x, "linalg.compress").data
+        ones = jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), (*x.shape[:-2], x.shape[-1], x.shape[-1]))
+        form = LowRank._make((Dense._make((data,)), Dense._make((ones,))))
+    return compress.dispatch(form, rank=rank)
+
+
+# ---- what is singular whatever the numbers are ----------------------------------------------------------------------
+
+
+def _has_nan(x):
+    return jnp.any(jnp.stack([jnp.any(jnp.isnan(p)) for p in _factors(x)]))
+
+
+def _nothing(x, shape):
+    """NaN for a result, and whether that is no surprise: NaN in the factors gives NaN, as everywhere."""
+    of_parameters = sum(jnp.sum(p) for p in _factors(x)).astype(x.dtype)
+    return Dense._make((jnp.broadcast_to(nowhere(of_parameters), shape),)), _has_nan(x) | (0 in shape)
+
+
+@solve.kernel(LowRank, Array, when=_is_narrow)
+def _solve_low_rank(x1, x2):
+    if x2.ndim == 1:
+        return _nothing(x1, x1.shape[:-1])
+    batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    nothing, ok = _nothing(x1, batch)
+    return Fill._make((nothing.data,), x2.shape[-2:]), ok
+
+
+@inv.kernel(LowRank, when=_is_narrow)
+def _inv_low_rank(x):
+    nothing, ok = _nothing(x, ())
+    return Fill._make((jnp.broadcast_to(nothing.data, x.shape[:-2]),), x.shape[-2:]), ok
+
+
+def _zero(x):
+    """The determinants: zeros, or NaN where a factor is not finite."""
+    zero = sum(jnp.sum(0 * p, axis=(-2, -1)) for p in _factors(x))
+    return jnp.broadcast_to(zero, x.shape[:-2]).astype(x.dtype)
+
+
+@det.kernel(LowRank, when=_is_narrow)
+def _det_low_rank(x):
+    return Dense._make((_zero(x),))
+
+
+@slogdet.kernel(LowRank, when=_is_narrow)
+def _slogdet_low_rank(x):
+    zero = _zero(x)
+    return Dense._make((zero,)), Dense._make((log_of_zero(zero),))
+
+
+# A right-hand side of low rank: only its left factor is solved for.
+
+
+def _is_smaller(x1, x2) -> bool:
+    return stored(x2) < x2.shape[-2] * x2.shape[-1]
+
+
+@solve.kernel(BlockDiagonal, LowRank, when=_is_smaller)  # these three, or the structure of x1 would count for more
+@solve.kernel(Circulant, LowRank, when=_is_smaller)
+@solve.kernel(Factored, LowRank, when=_is_smaller)
+@solve.kernel(Array, LowRank, when=_is_smaller)
+def _solve_for_low_rank(x1, x2):
+    solution, ok = solve.dispatch(x1, to_dense(x2.u))
+    return low_rank(solution, x2.v), ok

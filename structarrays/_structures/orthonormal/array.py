@@ -1,0 +1,141 @@
+"""`Orthonormal`: what is known in advance of a matrix with orthonormal columns, or rows; and of a permutation, which stores entries."""
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify
+from ..._core.dispatch.recording import remark
+from ..._core.families.factored import Factored, scale, squared_norms
+from ..._functions.linalg import det, inv, lu, matmul, matrix_norm, matrix_rank, pinv, qr, slogdet, solve, svd, svdvals
+from ..._functions.linalg.checks import real_dtype
+from ..banded.diagonal import Identity
+from ..composite.product import compose_pair, times_number
+from ..fallback.singular_values import is_of_singular_values
+from ..permutation.array import Permutation
+
+
+class Orthonormal(Factored):
+    """The base class of arrays whose columns are orthonormal, or whose rows are: that of the two which is shorter.
+
+    A class says what its adjoint is, which is its inverse or pseudo-inverse, and its determinant.
+    """
+
+    __slots__ = ()
+
+    def _adjoint(self) -> "Orthonormal":
+        """The conjugate transpose."""
+        raise NotImplementedError
+
+    def _determinant(self) -> jax.Array:
+        """Those of square matrices, (...), of modulus 1."""
+        raise NotImplementedError
+
+    def _solution_remark(self) -> str:
+        """What a product with the adjoint is, and what it costs: a sentence for `explain`."""
+        raise NotImplementedError
+
+
+def ones(x: Orthonormal, *shape, dtype=None) -> jax.Array:
+    """Ones in the batch shape and a further one."""
+    return jnp.ones((*x.shape[:-2], *shape), dtype or x.dtype)
+
+
+def _is_square(x, **static) -> bool:
+    return x.shape[-2] == x.shape[-1]
+
+
+@inv.kernel(Orthonormal)
+@inv.kernel(Permutation)
+def _inv_orthonormal(x):
+    return x._adjoint(), jnp.array(True)
+
+
+@pinv.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
+@pinv.kernel(Permutation, when=lambda x, *, rtol: rtol is None)
+def _pinv_orthonormal(x, *, rtol):
+    return x._adjoint()
+
+
+@solve.kernel(Orthonormal, Array)
+@solve.kernel(Permutation, Array)
+def _solve_orthonormal(x1, x2):
+    remark(x1._solution_remark())
+    return matmul.dispatch(x1._adjoint(), x2), jnp.array(True)
+
+
+@det.kernel(Orthonormal)
+@det.kernel(Permutation)
+def _det_orthonormal(x):
+    return Dense._make((x._determinant(),))
+
+
+@slogdet.kernel(Orthonormal)
+@slogdet.kernel(Permutation)
+def _slogdet_orthonormal(x):
+    return Dense._make((x._determinant(),)), Dense._make((jnp.zeros(x.shape[:-2], real_dtype(x.dtype)),))
+
+
+@svdvals.kernel(Orthonormal)
+@svdvals.kernel(Permutation)
+def _svdvals_orthonormal(x):
+    return Dense._make((ones(x, min(x.shape[-2:]), dtype=real_dtype(x.dtype)),))
+
+
+@matrix_rank.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
+@matrix_rank.kernel(Permutation, when=lambda x, *, rtol: rtol is None)
+def _matrix_rank_orthonormal(x, *, rtol):
+    return Dense._make((jnp.full(x.shape[:-2], min(x.shape[-2:]), int),))
+
+
+@matrix_norm.kernel(Orthonormal, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
+@matrix_norm.kernel(Permutation, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
+def _matrix_norm_orthonormal(x, *, keepdims, ord):
+    norm = ones(x, dtype=real_dtype(x.dtype)) * (min(x.shape[-2:]) if ord == "nuc" else 1)
+    return Dense._make((norm[..., None, None] if keepdims else norm,))
+
+
+@svd.kernel(Orthonormal, when=_is_square)
+@svd.kernel(Permutation)
+def _svd_orthonormal(x, *, full_matrices):
+    return x, svdvals.dispatch(x), _identity(x)
+
+
+@qr.kernel(Orthonormal, when=_is_square)
+@qr.kernel(Permutation)
+def _qr_orthonormal(x, *, mode):
+    return x, _identity(x)
+
+
+@lu.kernel(Permutation)
+def _lu_permutation(a):
+    """Its rows exchanged are an identity."""
+    return a.p, _identity(a), _identity(a)
+
+
+def _identity(x) -> Identity:
+    return Identity._make((ones(x), None), x.shape[-2:])
+
+
+@squared_norms.kernel(Orthonormal)
+def _squared_norms_orthonormal(x, *, axes):
+    m, n = x.shape[-2:]
+    if len(axes) == 2:
+        return ones(x, dtype=real_dtype(x.dtype)) * min(m, n)
+    if m == n or axes == ((-2,) if m > n else (-1,)):
+        return ones(x, n if axes == (-2,) else m, dtype=real_dtype(x.dtype))
+    data = densify(x, "a sum of squares").data
+    return jnp.sum((data * data.conj()).real, axis=axes)
+
+
+@compose_pair.kernel(Identity, Orthonormal)
+@compose_pair.kernel(Orthonormal, Identity)
+def _compose_pair_identity_orthonormal(x, y):
+    """A number in front stays one: scaled, it would be orthonormal no more."""
+    return None
+
+
+@scale.kernel(Orthonormal)
+def _scale_orthonormal(x, factor):
+    return times_number(x, factor)

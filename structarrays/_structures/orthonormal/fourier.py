@@ -1,0 +1,293 @@
+"""`Fourier`: the unitary matrix of the discrete Fourier transform, which has no entries to store."""
+
+import math
+import operator
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._core import dtypes
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import dense_if_small
+from ..._core.array.validation import check_leaves, check_sizes, check_static, require, validated
+from ..._core.families.entries import elements
+from ..._core.families.factored import select_lines
+from ..._functions.linalg import eig, eigh, eigvals, matmul, matrix_transpose
+from ..._functions.linalg.checks import complex_dtype, real_dtype
+from ..._functions.rounding_and_parts import conj
+from ..._numerics import circulant_transforms as circulant_kernel
+from ..._numerics import dense_fft as fft
+from ..banded.diagonal import Identity
+from ..composite.product import compose_pair, product
+from ..fallback.selections import by_elements, selected_lines
+from ..permutation.array import Permutation
+from ..permutation.ordered import in_order
+from ..toeplitz.circulant import Circulant
+from .array import Orthonormal
+
+
+class Fourier(Orthonormal):
+    r"""The unitary discrete Fourier transform: ``F[j, k] = exp(-2j * pi * j * k / n) / sqrt(n)``.
+
+    Parameters
+    ----------
+    n : int
+        The size.
+    dtype : dtype, optional
+        ``complex128`` or ``complex64``; by default that of the default precision.
+
+    Raises
+    ------
+    ValueError
+        If `n` is negative, or `dtype` is not complex.
+    TypeError
+        If `n` is no integer.
+
+    Notes
+    -----
+    It is symmetric and unitary, so that its conjugate is its inverse; ``F @ F`` is the permutation that takes k to -k modulo n. It has no
+    parameters; a single number is there to carry a batch shape.
+
+    ==========================================  =================================
+    stores                                      nothing
+    times a matrix, from either side, `solve`   ``O(n log(n))`` for each vector
+    transpose, conjugate, `inv`, `pinv`         nothing is computed
+    product of two                              an `Identity` or a `Permutation`
+    `det`, `slogdet`, `svd`, `qr`, norms        known in advance
+    elements, rows, columns                     by the formula
+    ==========================================  =================================
+
+    Products are Fourier transforms: their errors are relative to the norm of a vector, and NaN and infinities fill it whole. The
+    determinant follows from the multiplicities of the eigenvalues 1, -1, -i and i (McClellan and Parks, *IEEE Trans. Audio
+    Electroacoustics* 20, 1972).
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> F = sa.Fourier(4)
+    >>> F @ sa.asarray([1.0, 1.0, 1.0, 1.0])
+    Dense([2.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex128)
+    >>> F @ sa.conj(F)
+    Identity(scale=(1+0j), shape=(4, 4), dtype=complex128)
+    """
+
+    __slots__ = ()
+    linear = False
+    static_pattern = True
+
+    def __new__(cls, n, *, dtype=None):
+        try:
+            n = operator.index(n)
+        except TypeError:
+            raise TypeError(f"n must be an integer, got {n!r}") from None
+        if n < 0:
+            raise ValueError(f"n must not be negative, got {n}")
+        dtype = dtypes.default_dtype("c") if dtype is None else dtypes.as_dtype(dtype, "dtype")
+        if dtype.kind != "c":
+            raise ValueError(f"dtype must be complex, got {dtype}")
+        return cls._make((jnp.zeros((), dtype),), (n, False))
+
+    parts = ()
+
+    @property
+    def n(self) -> int:
+        """The size."""
+        return self.meta[0]
+
+    @property
+    def conjugated(self) -> bool:
+        """Whether it is the conjugate, which is the inverse: with ``exp(+2j * pi * j * k / n)``."""
+        return self.meta[1]
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return (*leaves[0].shape, meta[0], meta[0])
+
+    @property
+    def _product_cost(self):
+        return 4 * self.n * max(1, math.ceil(math.log2(max(1, self.n))))
+
+    def _dense(self):
+        if self.n <= SMALL:
+            i = np.arange(self.n)
+            return jnp.broadcast_to(_roots(self, np.outer(i, i) % max(1, self.n)), self.shape)
+        identity = jnp.eye(self.n, dtype=self.dtype)
+        return jnp.broadcast_to(_transformed(identity, self.conjugated, -2), self.shape)
+
+    def _adjoint(self):
+        return Fourier._make(self._value[0], (self.n, not self.conjugated))
+
+    def _determinant(self):
+        _, negative, minus_i, plus_i = _multiplicities(self.n)
+        power = (2 * negative + 3 * minus_i + plus_i) % 4
+        return jnp.full(self.shape[:-2], (1, 1j, -1, -1j)[-power % 4 if self.conjugated else power], self.dtype)
+
+    def _solution_remark(self):
+        return "an inverse Fourier transform; O(n log(n)) for each column"
+
+    def _map_leaves(self, function):
+        return Array._map_leaves(self, function)
+
+    def _with_parts(self, function):
+        return self
+
+    def _cast(self, dtype):
+        if np.dtype(dtype).kind == "c":
+            return Fourier._make((self._value[0][0].astype(dtype),), self.meta)
+        return dense_if_small(self, "astype")._cast(dtype)
+
+    def _describe(self):
+        return [str(self.n), *(["conjugated=True"] if self.conjugated else []), f"shape={self.shape}"], True
+
+
+def _transformed(data, conjugated, axis):
+    """The unitary transform, or its inverse, along an axis."""
+    if data.size == 0:
+        return data
+    # What asks for the dense form may be a routine of LAPACK, in the same compiled call.
+    return fft.by_rows((fft.ifft if conjugated else fft.fft)(data, axis=axis, norm="ortho"))
+
+
+def _like(x, batch):
+    """The shape of a product with a matrix whose batch shape is `batch`."""
+    return jnp.broadcast_shapes(x.shape[:-2], batch)
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Fourier, Dense)
+def _matmul_fourier_dense(x1, x2):
+    if x2.ndim == 1:
+        data = _transformed(x2.data, x1.conjugated, -1)
+        return Dense._make((jnp.broadcast_to(data, x1.shape[:-1]),))
+    data = _transformed(x2.data, x1.conjugated, -2)
+    return Dense._make((jnp.broadcast_to(data, (*_like(x1, x2.shape[:-2]), *x2.shape[-2:])),))
+
+
+@matmul.kernel(Dense, Fourier)
+def _matmul_dense_fourier(x1, x2):
+    data = _transformed(x1.data, x2.conjugated, -1)
+    shape = x2.shape[:-1] if x1.ndim == 1 else (*_like(x2, x1.shape[:-2]), *x1.shape[-2:])
+    return Dense._make((jnp.broadcast_to(data, shape),))
+
+
+@matmul.kernel(Fourier, Fourier)
+@compose_pair.kernel(Fourier, Fourier)
+def _matmul_fourier_fourier(x1, x2):
+    batch = _like(x1, x2.shape[:-2])
+    if x1.conjugated != x2.conjugated:
+        return Identity._make((jnp.ones(batch, x1.dtype), None), x1.shape[-2:])
+    reflected = (-jnp.arange(x1.n, dtype=np.int32)) % max(1, x1.n)
+    return Permutation._make((jnp.broadcast_to(reflected, (*batch, x1.n)),), x1.dtype)
+
+
+# ---- unitary and symmetric ------------------------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Fourier)
+def _matrix_transpose_fourier(x):
+    return x
+
+
+@conj.kernel(Fourier)
+def _conj_fourier(x):
+    return x._adjoint()
+
+
+@elements.kernel(Fourier, when=lambda x: x.n < 2**31)
+def _elements_fourier(x, i, j):
+    value = _roots(x, _product_modulo(jnp.asarray(i, int), jnp.asarray(j, int), max(1, x.n)))
+    return jnp.broadcast_to(value, (*x.shape[:-2], *value.shape))
+
+
+@select_lines.kernel(Fourier)
+def _select_lines_fourier(x, key, axis):
+    """Where they are dense, by the elements: a transform rounds otherwise, and one element should be one number."""
+    return selected_lines(x, key, axis, by_elements)
+
+
+def _product_modulo(i, j, n):
+    """``i * j % n``; where integers do not hold the product, by the binary digits of the one factor."""
+    if n**2 <= jnp.iinfo(i.dtype).max:
+        return i * j % n
+    i, j = ((v % n).astype(jnp.uint32) for v in (i, j))
+    count = n.bit_length()
+
+    # Without a loop, the compilation time of JAX 0.12 doubles with each digit.
+    def step(k, result):
+        result = _reduced(2 * result, n)
+        digit = (j >> (count - 1 - k).astype(jnp.uint32)) & 1
+        return jnp.where(digit == 1, _reduced(result + i, n), result)
+
+    return lax.fori_loop(0, count, step, jnp.zeros(jnp.broadcast_shapes(i.shape, j.shape), jnp.uint32))
+
+
+def _reduced(x, n):
+    """Numbers less than ``2 * n`` modulo n."""
+    return jnp.where(x >= n, x - jnp.uint32(n), x)
+
+
+SMALL = 256
+"""Up to this size elements are read from a table of the roots, so that one is the same number wherever it is asked for."""
+
+
+def _roots(x, powers):
+    """The roots of unity that the elements are, divided by ``sqrt(n)``."""
+    n, sign = max(1, x.n), 1 if x.conjugated else -1
+    if n <= SMALL:
+        unit = np.zeros(n)
+        unit[sign % n] = n  # of which the inverse transform has the roots of unity to the last digit
+        table = np.fft.ifft(unit) / math.sqrt(n)
+        return jnp.asarray(table.astype(x.dtype))[powers]
+    angle = ((2 * np.pi / n) * powers).astype(real_dtype(x.dtype)) * sign
+    return (jnp.cos(angle) + 1j * jnp.sin(angle)).astype(x.dtype) / math.sqrt(n)
+
+
+# ---- what is known in advance ---------------------------------------------------------------------------------------
+
+
+def _multiplicities(n):
+    """How often 1, -1, -i and i are eigenvalues."""
+    return (n // 4 + 1, (n + 2) // 4, (n + 1) // 4, (n + 3) // 4 - 1) if n else (0, 0, 0, 0)
+
+
+@eigvals.kernel(Fourier)
+def _eigvals_fourier(x):
+    values = jnp.repeat(
+        jnp.asarray([1, -1, -1j, 1j], x.dtype), np.asarray(_multiplicities(x.n)), total_repeat_length=x.n
+    )
+    return Dense._make((jnp.broadcast_to(values.conj() if x.conjugated else values, x.shape[:-1]),))
+
+
+# ---- eigenvectors of circulant matrices ---------------------------------------------------------------------------------
+
+
+def _conjugate_transform(x: Circulant):
+    """The matrix whose columns are the eigenvectors, those of the transform of the first column in their order."""
+    dtype = complex_dtype(x.dtype)
+    return Fourier._make((jnp.zeros(x.shape[:-2], dtype),), (x.shape[-1], True))
+
+
+@eig.kernel(Circulant)
+def _eig_circulant(x):
+    return eigvals.dispatch(x), _conjugate_transform(x)
+
+
+@eigh.kernel(Circulant, when=lambda x: x.dtype.kind == "c")
+def _eigh_circulant(x):
+    """Those of a real matrix are real, and no columns of a Fourier matrix."""
+    values = circulant_kernel.full_spectrum(x.c).real
+    values, order = in_order(values, x.dtype)
+    return values, product(_conjugate_transform(x), order.mT)
+
+
+@validated.kernel(Fourier)
+def check_fourier(x):
+    """Raise unless the parameter is a complex scalar, with the batch shape and the dtype of the array."""
+    check_static(type(x.meta) is tuple and len(x.meta) == 2 and type(x.meta[1]) is bool, x)
+    check_sizes(x.meta[:1])
+    check_leaves(x, ())
+    require(x.dtype.kind == "c", f"its dtype must be complex, got {x.dtype}")

@@ -1,0 +1,306 @@
+"""`Householder`: the unitary factor of a QR decomposition, held as reflectors; and the decomposition of banded matrices, which makes it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core import dtypes
+from ..._core.array.dense import Dense, batch_shape_of, parameter
+from ..._core.array.validation import check_dense_part, check_parts, check_sizes, check_static, require, validated
+from ..._core.dispatch.recording import remark
+from ..._core.families import pattern
+from ..._core.families.entries import elements, in_blocks
+from ..._functions.linalg import matmul, matrix_transpose, qr, svd, svdvals
+from ..._functions.rounding_and_parts import conj
+from ..._numerics import banded_qr as kernel
+from ..banded.array import Banded, bands, matrix_shape
+from ..banded.bandwidths import is_banded
+from ..banded.diagonal import Diagonal
+from ..banded.diagonal_spectra import identity, phase
+from ..banded.products import has_structural_zeros
+from .array import Orthonormal, ones
+
+
+class Householder(Orthonormal):
+    r"""The first columns of a product of Householder reflectors: the Q of a QR decomposition.
+
+    Parameters
+    ----------
+    v : array_like
+        The vectors of k reflectors, ``(..., k, w)``: of the j-th, its elements ``j, ..., j + w - 1``, where all others are zero. What
+        lies below the last row is not read. In LAPACK's convention the first is 1.
+    tau : array_like
+        Their factors, ``(..., k)``. The batch shapes broadcast, the dtypes are promoted; integers become the default floating-point dtype.
+    shape : tuple of int
+        ``(m, c)``: the size of the reflectors, no less than k, and the number of columns, no more than m.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or (in an eager call) a reflector is not unitary.
+    TypeError
+        If `v` or `tau` is boolean.
+
+    Notes
+    -----
+    The value is :math:`H_0 H_1 \cdots H_{k-1}`, or its first c columns, where :math:`H_j = I - \tau_j v_j v_j^H`, which is
+    unitary where :math:`|1 - \tau_j |v_j|^2| = 1`. Complex :math:`\tau` are LAPACK's: they let R have a real diagonal. See Golub and Van Loan,
+    *Matrix Computations*, 5.1.6.
+
+    ==========================================  =============================================
+    stores                                      ``k (w + 1)``
+    times a matrix, from either side, `solve`   ``O(k w)`` for each vector
+    transpose, `inv`, `pinv`                    nothing is computed: the adjoint
+    conjugate                                   ``O(k w)``
+    `det`, `slogdet`                            ``O(k w)``, each reflector's eigenvalue
+    `svd`, `svdvals`, `matrix_rank`, norms      known in advance
+    a row, a column, a few elements             a product with so many unit vectors
+    elementwise functions                       the dense form
+    ==========================================  =============================================
+
+    `linalg.qr` makes it of a `Banded` matrix, with w one more than there are diagonals below the main one.
+    Of each :math:`\tau_j` the phase of :math:`1 - \tau_j |v_j|^2` is used, so that the array is unitary to rounding, and stays so along
+    derivatives by `v` and `tau`.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.tridiagonal(-sa.ones(4), 3.0 * sa.ones(5), -sa.ones(4))
+    >>> Q, R = sa.linalg.qr(A)
+    >>> type(Q).__name__, Q.shape, Q.v.shape, R.offsets
+    ('Householder', (5, 5), (5, 2), (0, 1, 2))
+    >>> bool(sa.max(sa.abs(Q @ (R @ sa.ones(5)) - A @ sa.ones(5))) < 1e-14)
+    True
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, v, tau, shape):
+        v, tau = parameter(v, "v", cls.__name__), parameter(tau, "tau", cls.__name__)
+        for argument, a, least in (("v", v, 2), ("tau", tau, 1)):
+            if a.dtype.kind == "b":
+                raise TypeError(f"{argument} must have a numeric dtype, got {a.dtype}")
+            if a.ndim < least:
+                raise ValueError(f"{argument} must have at least {least} dimensions, got shape {a.shape}")
+        (k, w), (m, c) = v.shape[-2:], matrix_shape(shape, "shape")
+        if tau.shape[-1] != k:
+            raise ValueError(f"v and tau must have as many reflectors, got shapes {v.shape} and {tau.shape}")
+        if w < 1:
+            raise ValueError(f"v must have at least one element for each reflector, got shape {v.shape}")
+        if not max(k, c) <= m:
+            raise ValueError(
+                f"shape must be (m, c) with c <= m and no fewer rows than the {k} reflectors, got {(m, c)}"
+            )
+        batch = batch_shape_of(v=v.shape[:-2], tau=tau.shape[:-1])
+        dtype = dtypes.promote(v.dtype, tau.dtype)
+        dtype = dtype if dtype.kind in "fc" else dtypes.default_dtype("f")
+        v = jnp.where(np.arange(k)[:, None] + np.arange(w) < m, v.astype(dtype), 0)
+        tau = tau.astype(dtype)
+        if not isinstance(v, jax.core.Tracer) and not isinstance(tau, jax.core.Tracer):
+            _check_unitary(v, tau)
+        return _reflectors(jnp.broadcast_to(v, (*batch, k, w)), jnp.broadcast_to(tau, (*batch, k)), (m, c, False))
+
+    @property
+    def v(self) -> jax.Array:
+        """The vectors of the reflectors, ``(..., k, w)``."""
+        return self._value[0][0].data
+
+    @property
+    def tau(self) -> jax.Array:
+        """Their factors, ``(..., k)``."""
+        return self._value[0][1].data[..., 0]
+
+    @property
+    def adjoint(self) -> bool:
+        """Whether it is the conjugate transpose of the product of the reflectors."""
+        return self.meta[2]
+
+    @staticmethod
+    def _shape(leaves, meta):
+        m, c, adjoint = meta
+        return (*leaves[0].shape[:-2], *((c, m) if adjoint else (m, c)))
+
+    @property
+    def _product_cost(self):
+        k, w = self._value[0][0].shape[-2:]
+        return 2 * k * w
+
+    def _dense(self):
+        n = self.shape[-1]
+        return _times(self, jnp.eye(n, dtype=self.dtype))
+
+    def _pattern(self, rows, columns):
+        """A column is that of the identity until a reflector meets it, and filled from the top to the end of the first that does, since
+        all before that follow.
+        """
+        if self.adjoint:
+            rows, columns = columns, rows
+        k, w = self._value[0][0].shape[-2:]
+        hit = pattern.meets_band(rows, columns, 0, 0)
+        if k and w > 1:
+            last = np.minimum(columns[:, 1] - 1, k + w - 2)  # the last of the columns that a reflector meets
+            hit |= (rows[:, :1] < np.minimum(last, k - 1) + w) & (last >= columns[:, 0])
+        kinds = np.where(hit, pattern.COMPUTED, pattern.ZERO).astype(np.uint8)
+        return kinds.T if self.adjoint else kinds
+
+    def _adjoint(self):
+        m, c, adjoint = self.meta
+        return Householder._make(self._value[0], (m, c, not adjoint))
+
+    def _determinant(self):
+        value = jnp.prod(kernel.eigenvalue(self.v, self.tau), axis=-1)
+        return value.conj() if self.adjoint else value
+
+    def _solution_remark(self):
+        return "a product with the adjoint, reflector by reflector; O(n w) for each column, w rows to a reflector"
+
+    def _describe(self):
+        k, w = self._value[0][0].shape[-2:]
+        return [
+            *(["adjoint"] if self.adjoint else []),
+            f"shape={self.shape}",
+            f"reflectors={k}",
+            f"width={w}",
+        ], False
+
+
+def _reflectors(v, tau, meta) -> Householder:
+    """The array with these parameters, of one batch shape and dtype."""
+    return Householder._make((Dense._make((v,)), Dense._make((tau[..., None],))), meta)
+
+
+def _check_unitary(v, tau):
+    """Raise unless the reflectors are unitary, as far as what a few digits of them are lost to."""
+    v, tau = np.asarray(v), np.asarray(tau)
+    value = np.abs(1 - tau * np.sum(np.abs(v) ** 2, axis=-1))
+    wrong = np.argwhere(np.abs(value - 1) > np.sqrt(np.finfo(value.dtype).eps))
+    if wrong.size:
+        place = tuple(wrong[0].tolist())
+        raise ValueError(
+            f"tau must make each reflector unitary, abs(1 - tau * norm(v)**2) = 1, got {value[place]} for number {place[-1]}"
+        )
+
+
+def _times(x, b):
+    """The product with b ``(..., n, p)``, with the batch shape of both."""
+    m, _, adjoint = x.meta
+    return kernel.multiply(x.v, x.tau, b, m, adjoint)[..., : x.shape[-2], :]
+
+
+def _is_square(x, *args, **static) -> bool:
+    return x.shape[-2] == x.shape[-1]
+
+
+def _identity(x, m, n):
+    return identity(ones(x), (m, n))
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Householder, Dense)
+def _matmul_householder_dense(x1, x2):
+    if x2.ndim == 1:
+        return Dense._make((_times(x1, x2.data[:, None])[..., 0],))
+    return Dense._make((_times(x1, x2.data),))
+
+
+@matmul.kernel(Dense, Householder)
+def _matmul_dense_householder(x1, x2):
+    transposed = matrix_transpose.dispatch(x2)
+    if x1.ndim == 1:
+        return matmul.dispatch(transposed, x1)
+    return Dense._make((_times(transposed, x1.data.mT).mT,))
+
+
+@elements.kernel(Householder)
+def _elements_householder(x, i, j):
+    """From the rows or columns in which the elements stand, whichever are fewer."""
+    return in_blocks(_from_lines, x, i, j)
+
+
+def _from_lines(x, i, j):
+    if i.size < j.size:
+        return _elements(matrix_transpose.dispatch(x), j, i)
+    return _elements(x, i, j)
+
+
+def _elements(x, i, j):
+    units = (jnp.arange(x.shape[-1])[:, None] == j.ravel()).astype(x.dtype)
+    return _times(x, units)[..., i, jnp.arange(j.size).reshape(j.shape)]
+
+
+# ---- orthonormal columns ----------------------------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Householder)
+def _matrix_transpose_householder(x):
+    return conj(x)._adjoint()
+
+
+@svd.kernel(Householder)
+def _svd_householder(x, *, full_matrices):
+    """The array itself, with all its columns (the adjoint: rows) if they are asked for, and an identity."""
+    m, c, adjoint = x.meta
+    columns = Householder._make(x._value[0], (m, m if full_matrices else c, adjoint))
+    rest, values = _identity(x, c, c), svdvals.dispatch(x)
+    return (rest, values, columns) if adjoint else (columns, values, rest)
+
+
+@qr.kernel(Householder, when=lambda x, *, mode: not x.adjoint or _is_square(x))
+def _qr_householder(x, *, mode):
+    m, c, adjoint = x.meta
+    columns = m if mode == "complete" else c
+    return Householder._make(x._value[0], (m, columns, adjoint)), _identity(x, columns, c)
+
+
+# ---- QR decompositions of banded matrices ------------------------------------------------------------------------------
+
+
+def _is_upper_band(x) -> bool:
+    return has_structural_zeros(x) and x._bandwidths()[0] == 0
+
+
+@qr.kernel(Banded, when=lambda x, *, mode: is_banded(x) or _is_upper_band(x))
+def _qr_banded(x, *, mode):
+    """R has as many superdiagonals as there are diagonals on both sides."""
+    m, n = x.core_shape
+    inner = m if mode == "complete" else min(m, n)
+    if x._bandwidths()[0] == 0:
+        return _of_upper(x, inner)
+    remark("a reflector for each column; O(n (l + 1) (l + u + 1)), l and u diagonals below and above the main one")
+    v, tau, upper = kernel.factor(x.diagonals, x.offsets, (m, n))
+    count, width = upper.shape[-2:]
+    diagonals = [upper[..., : max(0, min(count, n - d)), d] for d in range(width)]
+    r = bands(diagonals, range(width), (inner, n), dtype=x.dtype, batch=x.batch_shape)
+    return _reflectors(v, tau, (m, inner, False)), r
+
+
+def _of_upper(x, inner):
+    """Of a matrix that is upper triangular; but for phases, which make the diagonal of R real, it is R itself."""
+    m, n = x.core_shape
+    offsets, diagonals = x.offsets, list(x.diagonals)
+    if x.dtype.kind != "c" or 0 not in offsets:
+        q = _identity(x, m, inner)
+    else:
+        phases = phase(x.diagonal(0))
+        diagonals = [d * phases[..., : d.shape[-1]].conj() for d in diagonals]
+        diagonals[offsets.index(0)] = jnp.abs(x.diagonal(0)).astype(x.dtype)
+        phases = jnp.pad(phases, [(0, 0)] * (phases.ndim - 1) + [(0, inner - phases.shape[-1])], constant_values=1)
+        q = Diagonal._make((phases, None), (m, inner))
+    return q, bands(diagonals, offsets, (inner, n), dtype=x.dtype, batch=x.batch_shape)
+
+
+@validated.kernel(Householder)
+def check_householder(x):
+    """Raise unless the parts are dense vectors and factors of reflectors that fit the number of rows."""
+    check_static(type(x.meta) is tuple and len(x.meta) == 3 and type(x.meta[2]) is bool, x)
+    m, c = check_sizes(x.meta[:2], 2)
+    (k, w), (reflectors, one) = check_parts(x, 2, 2)
+    for part in x.parts:
+        check_dense_part(part)
+    require(
+        reflectors == k and one == 1 and w >= 1 and max(k, c) <= m,
+        "the number and the length of its reflectors must fit its shape",
+    )
+    require(x.dtype.kind not in "iu", f"its dtype must not be {x.dtype}")

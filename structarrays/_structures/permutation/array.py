@@ -1,0 +1,206 @@
+"""`Permutation`: a matrix that puts rows in another order."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core import dtypes
+from ..._core.array.base import Array
+from ..._core.array.dense import parameter
+from ..._core.array.flattening import as_indices
+from ..._core.array.validation import check_leaves, check_static, require, validated
+from ..._core.families import pattern
+from ..._core.families.entries import elements
+from ..._core.text import inline
+from ..sparse.array import Sparse, _integers
+from ..sparse.numerics import over_batch
+from . import numerics as kernel
+
+
+class Permutation(Array):
+    r"""A permutation matrix: ``(P @ x)[i] = x[p[i]]``.
+
+    Parameters
+    ----------
+    p : array_like
+        For each row the column of its one, ``(..., n)``: each of ``0, ..., n - 1`` once.
+    dtype : dtype, optional
+        Of the elements; by default the default floating-point one.
+
+    Raises
+    ------
+    ValueError
+        If (in an eager call) `p` is no permutation.
+    TypeError
+        If `p` has no integer dtype.
+
+    Notes
+    -----
+    The value is :math:`P_{ij} = 1` where :math:`j = p_i`, and a structural zero elsewhere.
+
+    ====================================  ======================================
+    times a vector or a matrix            ``O(n)`` per column: a gather
+    products, transpose, inverse, solve   ``O(n)``, permutations again
+    `det`, `slogdet`                      ``O(n log n)``
+    `pinv`, `svd`, `qr`, `lu`, norms      known in advance: itself and identities
+    elementwise, and with others          those of a `Sparse` with n entries
+    ====================================  ======================================
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> P = sa.Permutation([2, 0, 1])
+    >>> P @ sa.asarray([10.0, 20.0, 30.0])
+    Dense([30., 10., 20.], dtype=float64)
+    >>> P @ P.mT
+    Permutation([0, 1, 2], shape=(3, 3), dtype=float64, stores 3 of 9 entries, 12 B of 72 B dense)
+    """
+
+    __slots__ = ()
+    stores_entries = True
+    static_pattern = False
+    linear = False  # a gradient has the same indices, so that ``P - 0.1 * gradient`` would be a wrong number
+    _index_parameters = slice(0, None)
+
+    def __new__(cls, p, *, dtype=None):
+        p = _integers(p, "p")
+        if p.ndim < 1:
+            raise ValueError("p must have at least one dimension, got a scalar")
+        n = p.shape[-1]
+        if not isinstance(p, jax.core.Tracer):
+            _check(p, n)
+        dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype, "dtype")
+        return cls._make((as_indices(p, np.int32 if n < 2**31 else np.int64),), dtype)
+
+    @classmethod
+    def from_dense(cls, a):
+        """The permutation array with these elements.
+
+        Parameters
+        ----------
+        a : array_like, (..., n, n)
+            In each row and each column a single 1, and zeros.
+
+        Raises
+        ------
+        ValueError
+            If `a` is not square, or (unless it is traced) no permutation matrix.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> sa.Permutation.from_dense([[0.0, 1.0], [1.0, 0.0]]).p.tolist()
+        [1, 0]
+        """
+        a = parameter(a, "a", f"{cls.__name__}.from_dense")
+        if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+            raise ValueError(f"a must be a square matrix (..., n, n), got shape {a.shape}")
+        if not isinstance(a, jax.core.Tracer):
+            _check_matrix(np.asarray(a))
+        n = a.shape[-1]
+        p = jnp.argmax(a != 0, axis=-1) if n else jnp.zeros(a.shape[:-1], int)
+        return cls._make((p.astype(np.int32 if n < 2**31 else np.int64),), np.dtype(a.dtype))
+
+    @property
+    def p(self):
+        """For each row the column of its one, ``(..., n)``."""
+        return self._value[0][0]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the elements."""
+        return self.meta
+
+    @property
+    def entries(self) -> tuple:
+        """The ones, ``(..., n)``."""
+        return (jnp.ones(self.p.shape, self.dtype),)
+
+    @staticmethod
+    def _shape(leaves, meta):
+        (p,) = leaves
+        return (*p.shape, *p.shape[-1:])
+
+    def _describe(self):
+        return [inline(self.p)[0], f"shape={self.shape}"], self.size <= 1
+
+    def _pattern(self, rows, columns):
+        along = np.broadcast_to(np.arange(self.p.shape[-1]), self.p.shape)
+        return pattern.of_coordinates(self, (along, self.p), rows, columns)
+
+    def _positions(self):
+        return (self._coordinates(),)
+
+    def _coordinates(self):
+        return jax.lax.broadcasted_iota(self.p.dtype, self.p.shape, self.p.ndim - 1), self.p
+
+    def _rebuild(self, entries, background):
+        (data,) = entries
+        n = self.shape[-1]
+        coordinates = (jnp.broadcast_to(c, data.shape) for c in self._coordinates())
+        return Sparse._make((data, *coordinates, background), ((n, n), (0, 1), False))
+
+    def _free(self):
+        return self._rebuild(self.entries, None)
+
+    def _dense(self):
+        return self._free()._dense()
+
+    def _cast(self, dtype):
+        return Permutation._make(self._value[0], np.dtype(dtype))
+
+    def _adjoint(self):
+        """The transpose, which is the inverse."""
+        return Permutation._make((mapped(kernel.inverse, self.p),), self.dtype)
+
+    def _determinant(self):
+        return mapped(kernel.sign, self.p).astype(self.dtype)
+
+    def _solution_remark(self):
+        return "the rows in another order; O(n) for each column"
+
+
+def mapped(function, p, *others):
+    """A function of one permutation, and what else has its batch, applied to each of a stack."""
+    return over_batch(function, p.ndim - 1)(p, *others)
+
+
+def _check(p, n):
+    """Raise unless each row of `p` is a permutation."""
+    if p.size and (int(p.min()) < 0 or int(p.max()) >= n):
+        bad = int(p.min()) if int(p.min()) < 0 else int(p.max())
+        raise ValueError(f"p must contain each of 0, ..., {n - 1} once, got {bad}")
+    in_order = np.sort(p, axis=-1)
+    twice = in_order[..., :-1][in_order[..., :-1] == in_order[..., 1:]]
+    if twice.size:
+        raise ValueError(f"p must contain each of 0, ..., {n - 1} once, got {int(twice[0])} more than once")
+
+
+@validated.kernel(Permutation)
+def check_permutation(x):
+    """Raise unless the parameter contains each index once."""
+    check_static(isinstance(x.meta, np.dtype), x)
+    check_leaves(x, x.p.shape[-1:], dtype=False)
+    require(x.p.dtype.kind == "i", f"the dtype of its parameter must be an integer dtype, got {x.p.dtype}")
+    _check(np.asarray(x.p), x.shape[-1])
+
+
+def _check_matrix(a):
+    """Raise unless each matrix has a single 1 in each row and column, and zeros."""
+    wrong = (a != 0) & (a != 1)
+    if wrong.any():
+        place = tuple(map(int, np.argwhere(wrong)[0]))
+        raise ValueError(f"a is no permutation matrix: its elements must be 0 or 1, got {a[place]} at {place}")
+    for axis, line in ((-1, "row"), (-2, "column")):
+        counts = np.count_nonzero(a, axis=axis)
+        if (counts != 1).any():
+            place = tuple(map(int, np.argwhere(counts != 1)[0]))
+            raise ValueError(
+                f"a is no permutation matrix: each {line} must have a single 1, got {counts[place]} in {line} {place[-1]}"
+            )
+
+
+@elements.kernel(Permutation)
+def _elements_permutation(x, i, j):
+    i, j = jnp.broadcast_arrays(i, j)
+    return jnp.where(x.p[..., i] == j, jnp.ones((), x.dtype), jnp.zeros((), x.dtype))

@@ -1,0 +1,209 @@
+"""Products and inverses of permutations, and what they leave to their sparse form."""
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import cast
+from ..._core.families.batch import concat_pair
+from ..._core.families.join import is_zero_outside, join_pair, meet_pair
+from ..._core.families.reduction_rule import reduce_core, squared_deviations
+from ..._functions.creation import tril, triu
+from ..._functions.elementwise import abs as magnitude
+from ..._functions.elementwise import positive, sign, square
+from ..._functions.indexing import index
+from ..._functions.linalg import diagonal, matmul, matrix_transpose
+from ..._functions.linalg.checks import real_dtype
+from ..._functions.rounding_and_parts import ceil, conj, floor, real, trunc
+from ..._functions.rounding_and_parts import round as rounded
+from ..fill.array import Fill
+from ..sparse.array import Sparse
+from ..sparse.numerics import sort as sort_entries
+from ..sparse.sparse_elementwise import compiled, register_exact, trimmed
+from ..sparse.sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
+from . import numerics as kernel
+from .array import Permutation, mapped
+
+# ---- products -------------------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Permutation, Dense)
+def _matmul_permutation_dense(x1, x2):
+    return Dense._make((_gathered(x1.p, x2.data),))
+
+
+def _gathered(p, data):
+    """The rows of dense data in another order."""
+    core = min(2, data.ndim)
+    batch = jnp.broadcast_shapes(p.shape[:-1], data.shape[:-core])
+    if p.ndim == 1:
+        return data.at[p].get(mode="promise_in_bounds") if data.ndim == 1 else jnp.take(data, p, axis=-2, mode="clip")
+    data = jnp.broadcast_to(data, batch + data.shape[-core:])
+    return mapped(kernel.apply, jnp.broadcast_to(p, batch + p.shape[-1:]), data)
+
+
+@matmul.kernel(Dense, Permutation)
+def _matmul_dense_permutation(x1, x2):
+    inverse = mapped(kernel.inverse, x2.p)
+    if x1.ndim == 1:
+        return Dense._make((_gathered(inverse, x1.data),))
+    if inverse.ndim == 1:
+        return Dense._make((jnp.take(x1.data, inverse, axis=-1, mode="clip"),))
+    return Dense._make((_gathered(inverse, x1.data.mT).mT,))
+
+
+@matmul.kernel(Permutation, Permutation)
+def _matmul_permutation_permutation(x1, x2):
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    p1, p2 = (jnp.broadcast_to(x.p, (*batch, x.shape[-1])) for x in (x1, x2))
+    return Permutation._make((mapped(kernel.apply, p1, p2),), x1.dtype)
+
+
+def _moves_rows(x1, x2) -> bool:
+    return is_zero_outside(x2) and x2.core_ndim == 2 and has_sparse_form(x2)
+
+
+@matmul.kernel(Permutation, Sparse, when=_moves_rows)
+@matmul.kernel(Permutation, Array, when=_moves_rows)
+def _matmul_permutation_sparse(x1, x2):
+    """Row r of the other factor becomes the row i with ``p[i] == r``."""
+    return _relabelled(to_sparse(x2), mapped(kernel.inverse, x1.p), 0)
+
+
+@matmul.kernel(Sparse, Permutation, when=lambda x1, x2: _moves_rows(x2, x1))
+@matmul.kernel(Array, Permutation, when=lambda x1, x2: _moves_rows(x2, x1))
+def _matmul_sparse_permutation(x1, x2):
+    """Column k of the other factor becomes the column ``p[k]``."""
+    return _relabelled(to_sparse(x1), x2.p, 1)
+
+
+def _relabelled(x, labels, axis):
+    """A sparse matrix with rows (axis 0) or columns at other places."""
+    batch = jnp.broadcast_shapes(x.batch_shape, labels.shape[:-1])
+    x = x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(x.batch_shape) :]))
+    labels = jnp.broadcast_to(labels, (*batch, labels.shape[-1]))
+
+    def relabel(data, labels, *coordinates):
+        moved = labels.at[coordinates[axis]].get(mode="clip") if labels.shape[0] else coordinates[axis]
+        inside = coordinates[0] < x.core_shape[0]
+        coordinates = [jnp.where(inside, moved, c) if i == axis else c for i, c in enumerate(coordinates)]
+        keys, data = sort_entries(tuple(coordinates[i] for i in x.order), data)
+        return data, *(keys[x.order.index(i)] for i in range(2))
+
+    leaves = x._over_batch(relabel, x.data, labels, *x.coords)
+    return Sparse._make((*leaves, None), x.meta)
+
+
+# ---- the transpose -----------------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Permutation)
+def _matrix_transpose_permutation(x):
+    return x._adjoint()
+
+
+# ---- functions of ones and zeros that change neither ------------------------------------------------------------------
+
+
+def _keep(function):
+    @function.kernel(Permutation)
+    def _permutation_itself(x):
+        return x
+
+
+for _function in (conj, positive, square, sign, ceil, floor, trunc, rounded):
+    _keep(_function)
+
+
+@magnitude.kernel(Permutation)
+@real.kernel(Permutation)
+def _permutation_as_it_is(x):
+    return cast(x, real_dtype(x.dtype)) if x.dtype.kind == "c" else x
+
+
+# ---- the sparse form ----------------------------------------------------------------------------------------------------
+
+
+@sparse_form.kernel(Permutation)
+def _sparse_form_permutation(x):
+    return x._free()
+
+
+@join_pair.kernel(Permutation, Array, when=lambda x, y: has_sparse_form(y))
+def _join_pair_permutation(x, y):
+    return join_sparse(x, y)
+
+
+@join_pair.kernel(Permutation, Fill, when=lambda x, y: len(y.meta) >= 2)
+def _join_pair_permutation_fill(x, y):
+    return join_pair.choose((x._free(), y), {}).run(x._free(), y)
+
+
+@meet_pair.kernel(Permutation, Array)
+def _meet_pair_permutation(x, y):
+    kernel = meet_pair.choose((x._free(), y), {})
+    return x._free() if kernel is None else kernel.run(x._free(), y)
+
+
+def _through_sparse(registry):
+    """The kernel of the sparse form."""
+
+    @registry.kernel(Permutation)
+    def _registry_permutation(x, *arguments, **static):
+        kernel = registry.choose((x._free(), *arguments), static)
+        return kernel.run(x._free(), *arguments, **static)
+
+
+@reduce_core.kernel(Permutation)
+def _reduce_core_permutation(x, *, monoid, axes, keepdims):
+    """All lines have a single one, so that their reductions are one number."""
+    # By the sparse form XLA would take its ones for a constant, and reduce it while it compiles, for seconds.
+    n, lines = x.shape[-1], x.shape[-1] if len(axes) == 2 else 1
+    value = jnp.full((), monoid.identity(x.dtype))
+    for element, count in ((1, lines if n else 0), (0, lines * (n - 1))):
+        if count > 0:
+            value = monoid.combine(value, monoid.repeat(jnp.full((), element, x.dtype), count))
+    shape = tuple(n if axis not in axes else 1 for axis in (-2, -1) if keepdims or axis not in axes)
+    return Dense._make((jnp.broadcast_to(value, (*x.batch_shape, *shape)),))
+
+
+for _registry in (squared_deviations, diagonal, tril, triu):
+    _through_sparse(_registry)
+
+
+for _function in (tril, triu):
+
+    @_function.eager_kernel(Permutation)
+    def _triangle_of_permutation(x, *, k=0, function=_function):
+        return trimmed(compiled(function, x, k=k))
+
+
+# ---- rows and columns ---------------------------------------------------------------------------------------------------
+
+
+def _selects(x, *, operands, key) -> bool:
+    """Whether a key is an index array of one dimension, and the other axis whole."""
+    whole = ("slice", 0, x.shape[-1], 1)
+    return key in ((("array",), whole), (whole, ("array",))) and operands[0].ndim == 1
+
+
+@index.kernel(Permutation, when=_selects)
+def _index_permutation(x, *, operands, key):
+    """Each row that is chosen has one entry, and so has each column: the number of entries is known under `jit`, too."""
+    (places,), n, axis = operands, x.shape[-1], key.index(("array",))
+    lines = x.p if axis == 0 else mapped(kernel.inverse, x.p)
+    there = lines[..., jnp.where(places < 0, places + n, places)]
+    here = jax.lax.broadcasted_iota(there.dtype, there.shape, there.ndim - 1)
+    shape, coordinates = [n, n], (here, there) if axis == 0 else (there, here)
+    shape[axis] = places.shape[0]
+    ones = jnp.ones(there.shape, x.dtype)
+    return Sparse._make((ones, *coordinates, None), (tuple(shape), (axis, 1 - axis), False))
+
+
+@concat_pair.kernel(Permutation, Permutation, when=lambda x, y, *, axis: axis < -2)
+def _concat_pair_permutation_permutation(x, y, *, axis):
+    return Permutation._make((jnp.concatenate([x.p, y.p], axis + 1),), x.dtype)
+
+
+register_exact(Permutation)

@@ -1,0 +1,540 @@
+"""`Sparse`: an array that stores the entries at some coordinates."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core import dtypes
+from ..._core.array.base import Array
+from ..._core.array.dense import parameter
+from ..._core.array.flattening import as_indices, barred, expand_indices
+from ..._core.array.validation import BACKGROUND, check_leaves, check_sizes, check_static, require, validated
+from ..._core.dispatch import explicit
+from ..._core.families import pattern
+from ..._core.text import inline
+from ..banded.array import batch_of
+from ..fill.array import core_shape
+from . import numerics as kernel
+from . import sparse_host as host
+
+
+class Sparse(Array):
+    r"""An array that stores the entries at some coordinates; all others are structural zeros.
+
+    Parameters
+    ----------
+    data : array_like
+        The entries, ``(..., nnz)``.
+    indices : array_like or tuple of array_like
+        Where they stand: an integer array ``(..., nnz, ndim)``, or (as in `scipy.sparse.coo_array`) a tuple of one array
+        ``(..., nnz)`` for each core dimension. In any order; entries at the same coordinates are added, booleans by *or*.
+    shape : tuple of int
+        The core shape, of any number of dimensions.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or (in an eager call) a coordinate is negative or too large.
+    TypeError
+        If the coordinates are no integers.
+
+    Notes
+    -----
+    The value is :math:`\sum_k \mathrm{data}_k\, e_{i_k} \otimes e_{j_k} \otimes \dots` The entries are sorted by their
+    coordinates, lexicographically in the order of the dimensions `order`: ``(0, 1)`` is the order of rows, and a transpose
+    only exchanges the coordinates, so that ``(1, 0)`` is that of columns. With `nnz` entries
+
+    =========================================  ===================================================================
+    elementwise with one array, transpose      ``O(nnz)``; the transpose is free
+    reductions                                 ``O(nnz + size of the result)``
+    times a vector                             ``O(nnz + m)``, times ``p`` columns p times that
+    times a sparse matrix                      by the elementary products; see below
+    an element                                 ``O(log nnz)``; a row or column ``O(nnz + n)``
+    sum of two                                 ``O(nnz)``
+    `linalg.solve`, `det`, `slogdet`           by SuperLU on the host, if SciPy is installed, else by the dense form;
+                                               the factors are kept, so that a second system with the same matrix
+                                               costs as much as they have entries
+    derivative of `det` and `slogdet`          as many operations as the factorisation
+    `linalg.inv`                               an `Inverse`
+    =========================================  ===================================================================
+
+    In an eager call the number of entries of a result is exact, under `grad` of an eager function too. Under `jax.jit` that is so for
+    sums and products of arrays whose coordinates are constant. If the coordinates are traced, results have as many entries as there
+    can be at most: the sum of two has ``nnz + nnz'``, a product ``nnz * min(p, nnz')`` or ``nnz' * min(m, nnz)``; where these take more
+    memory than the dense form it is dense. `padded` says whether some may be unused; these stand last, with coordinates out of range.
+
+    Operators convert arrays of `scipy.sparse` to `Sparse` ones.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.Sparse([1.0, 2.0, 3.0], ([0, 2, 2], [1, 0, 1]), (3, 2))
+    >>> A @ sa.asarray([1.0, 10.0])
+    Dense([10.,  0., 32.], dtype=float64)
+    >>> sa.exp(A).background.item()
+    1.0
+    """
+
+    __slots__ = ()
+    stores_entries = True
+    static_pattern = False
+    _index_parameters = slice(1, -1)
+
+    def __new__(cls, data, indices, shape):
+        data = parameter(data, "data", cls.__name__)
+        shape = core_shape(shape, "shape")
+        if any(n >= 2**63 for n in shape):
+            raise ValueError(f"shape must hold numbers below 2**63, for which there are indices, got {shape}")
+        if not shape:
+            raise ValueError("shape must have at least one dimension, got ()")
+        if data.ndim < 1:
+            raise ValueError("data must have at least one dimension, got a scalar")
+        coordinates = _coordinates(indices, len(shape))
+        try:
+            batch = np.broadcast_shapes(data.shape, *(c.shape for c in coordinates))
+            if any(a.shape[-1:] != batch[-1:] for a in (data, *coordinates)):
+                raise ValueError
+        except ValueError:
+            shapes = ", ".join(str(c.shape) for c in coordinates)
+            raise ValueError(
+                f"data and the coordinates must have the same number of entries, and batch shapes that broadcast, got "
+                f"data of shape {data.shape} and coordinates of shapes {shapes}"
+            ) from None
+        data = jnp.broadcast_to(data, batch)
+        if any(isinstance(c, jax.core.Tracer) for c in coordinates):
+            return cls._make(*_sorted_by_device(data, coordinates, shape, batch))
+        one_pattern = all(c.ndim == 1 for c in coordinates)
+        return cls._make(*_sorted_by_host(data, [np.broadcast_to(c, batch) for c in coordinates], shape, one_pattern))
+
+    @classmethod
+    def from_scipy(cls, x):
+        """The array of a `scipy.sparse` array or matrix of any format, without a dense form in between.
+
+        Parameters
+        ----------
+        x : scipy.sparse.sparray or scipy.sparse.spmatrix
+            Explicit zeros stay entries, duplicates are added.
+
+        Raises
+        ------
+        TypeError
+            If it is none.
+
+        Examples
+        --------
+        >>> import scipy.sparse
+        >>> import structarrays as sa
+        >>> sa.Sparse.from_scipy(scipy.sparse.eye_array(3, format="csr")).nnz
+        3
+        """
+        if not hasattr(x, "tocoo"):
+            raise TypeError(f"x must be an array of scipy.sparse, got {type(x).__name__}")
+        x = x.tocoo()
+        return cls(x.data, tuple(x.coords), x.shape)
+
+    @classmethod
+    def from_dense(cls, a, *, nnz: int | None = None, core_ndim: int | None = None):
+        """The array of the nonzero elements of a dense one.
+
+        Parameters
+        ----------
+        a : array_like
+            The elements, ``(..., *shape)``.
+        nnz : int, optional
+            The number of entries; has to be given under `jax.jit`, where the first `nnz` nonzeros are taken and unused
+            entries are padding. By default, in an eager call, as many as there are.
+        core_ndim : int, optional
+            How many of the last dimensions are the core; by default two, or one of a vector.
+
+        Raises
+        ------
+        ValueError
+            If `a` is a scalar; if `a` is traced and `nnz` is not given; in an eager call if `nnz` is too small.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> sa.Sparse.from_dense([[0.0, 2.0], [0.0, 0.0]]).indices
+        Dense([[0, 1]], dtype=int32)
+        """
+        a = parameter(a, "a", f"{cls.__name__}.from_dense")
+        if a.ndim == 0:
+            raise ValueError("a must have at least one dimension, got a scalar")
+        core_ndim = min(2, a.ndim) if core_ndim is None else core_ndim
+        if not 1 <= core_ndim <= a.ndim:
+            raise ValueError(f"core_ndim must be between 1 and the {a.ndim} dimensions of a, got {core_ndim}")
+        shape, behind = a.shape[a.ndim - core_ndim :], a.ndim - core_ndim
+        if isinstance(a, jax.core.Tracer):
+            if nnz is None:
+                raise ValueError(
+                    "from_dense: nnz must be given where a is traced, since the shape of the result needs it"
+                )
+            bound = nnz
+        else:
+            counts = np.count_nonzero(np.asarray(a), axis=tuple(range(behind, a.ndim)))
+            bound = int(counts.max(initial=0)) if nnz is None else nnz
+            if nnz is not None and counts.max(initial=0) > nnz:
+                raise ValueError(f"from_dense: nnz is {nnz}, but a has {counts.max()} nonzero elements")
+            if not behind:
+                where = np.nonzero(np.asarray(a))
+                return cls._make(*_sorted_by_host(explicit.call(lambda a: a[where], a), list(where), shape))._padded_to(
+                    bound
+                )
+
+        def entries(matrix):
+            where = jnp.nonzero(matrix, size=bound, fill_value=0)
+            stored = jnp.arange(bound) < jnp.count_nonzero(matrix)
+            coordinates = (jnp.where(stored, w, n) for w, n in zip(where, shape, strict=True))
+            return jnp.where(stored, matrix[where], 0), *(c.astype(_index_dtype(shape)) for c in coordinates)
+
+        leaves = explicit.call(kernel.over_batch(entries, behind), a)
+        return cls._make((*leaves, None), (shape, tuple(range(core_ndim)), True))
+
+    def to_scipy(self):
+        """The array as a `scipy.sparse.coo_array`, without a dense form in between.
+
+        Raises
+        ------
+        ValueError
+            If it has batch dimensions or a background, which SciPy's arrays have not.
+        """
+        from scipy.sparse import coo_array
+
+        if self.batch_shape:
+            raise ValueError(f"to_scipy: an array of scipy.sparse has no batch dimensions, got {self.batch_shape}")
+        if self.background is not None:
+            raise ValueError(
+                f"to_scipy: an array of scipy.sparse has no background, got {self.background}: all entries that are not stored "
+                "have this value"
+            )
+        leaves = [np.array(leaf) for leaf in (self.data, *self.coords)]  # JAX's own memory is read-only
+        if self.padded:
+            stored = leaves[1] < self.core_shape[0]
+            leaves = [leaf[stored] for leaf in leaves]
+        return coo_array((leaves[0], tuple(leaves[1:])), shape=self.core_shape)
+
+    # ---- the parts -----------------------------------------------------------------------------------------------
+
+    @property
+    def core_shape(self) -> tuple[int, ...]:
+        """The shape without the batch."""
+        return self.meta[0]
+
+    @property
+    def core_ndim(self) -> int:
+        """The number of dimensions that the coordinates describe."""
+        return len(self.meta[0])
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The dimensions in the order in which the entries are sorted: first by the first of them, and so on."""
+        return self.meta[1]
+
+    @property
+    def padded(self) -> bool:
+        """Whether some of the entries may be unused."""
+        return self.meta[2]
+
+    @property
+    def data(self):
+        """The stored entries, ``(..., nnz)``."""
+        return self._value[0][0]
+
+    @property
+    def coords(self) -> tuple:
+        """The coordinates of the entries, one integer array ``(..., nnz)`` for each core dimension."""
+        return self._value[0][1:-1]
+
+    @property
+    def indices(self):
+        """The coordinates of the entries as one array ``(..., nnz, ndim)``."""
+        from ..._core.array.dense import Dense
+
+        return Dense._make((jnp.stack(self.coords, axis=-1),))
+
+    @property
+    def nnz(self) -> int:
+        """The number of entries stored for each matrix, with those that padding takes."""
+        return self.data.shape[-1]
+
+    @property
+    def entries(self) -> tuple:
+        """The one parameter that holds entries."""
+        # What a function and its derivative make of the padding must not come back, so it is cut off on both sides.
+        return (self._without_padding(self.data),) if self.padded else self._value[0][:1]
+
+    @property
+    def background(self):
+        """The value of all entries that are not stored: None is the structural zero."""
+        return self._value[0][-1]
+
+    def with_data(self, data):
+        """An array of the same pattern with other entries ``(..., nnz)``, in the order of `coords`."""
+        data = parameter(data, "data", "with_data")
+        if data.shape[-1:] != (self.nnz,):
+            raise ValueError(f"data must be (..., {self.nnz}), one number for each entry, got shape {data.shape}")
+        batch = np.broadcast_shapes(data.shape[:-1], self.batch_shape)
+        background = None if self.background is None else jnp.broadcast_to(self.background, batch)
+        return self._rebuild((jnp.broadcast_to(data, (*batch, self.nnz)),), background)
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return batch_of(leaves[0].shape, 1) + meta[0]
+
+    def _describe(self):
+        texts = [f"nnz={self.nnz}", f"shape={self.shape}"]
+        if self.batch_shape or self.nnz > 10:
+            return texts, False
+        return [inline(self.data)[0], f"({', '.join(inline(c)[0] for c in self.coords)})", *texts[1:]], False
+
+    def _rebuild(self, entries, background):
+        (data,) = entries
+        if self.padded:  # a function need not map the zeros of the padding to zero
+            data = self._without_padding(data)
+        return Sparse._make((data, *self._like(data), background), self.meta)
+
+    @property
+    def pieces(self) -> int:
+        """Into how many pieces of one size the entries divide."""
+        return self.meta[3] if len(self.meta) > 3 else 1
+
+    def _padded_for(self, pieces):
+        if pieces == self.pieces:
+            return self
+        leaves, (_, meta, _) = self._padded_to(self.nnz + -self.nnz % pieces)._value
+        return Sparse._make(leaves, (*meta[:3], pieces) if pieces > 1 else meta[:3], self.assumptions)
+
+    def _specs(self, spec, divides):
+        return (self._entries_spec(spec),) * (1 + self.core_ndim) + (self._batch_spec(spec),)
+
+    def _without_padding(self, data):
+        return jnp.where(self.coords[0] < self.core_shape[0], data, jnp.zeros((), data.dtype))
+
+    def _like(self, data):
+        """The coordinates for data with more batch dimensions."""
+        if self.data.shape == data.shape:
+            return self.coords
+        if not self.batch_shape:
+            return tuple(expand_indices(c, data.shape[:-1]) for c in self.coords)
+        return tuple(jnp.broadcast_to(c, data.shape) for c in self.coords)
+
+    def _pattern(self, rows, columns):
+        return pattern.of_coordinates(self, self.coords, rows, columns)
+
+    def _positions(self):
+        return (self.coords,)
+
+    def _gather(self, data):
+        core = data.shape[max(0, data.ndim - self.core_ndim) :]
+        if any(n != 1 for n in core):
+            return super()._gather(data)
+        batch = data.shape[: max(0, data.ndim - self.core_ndim)]
+        return (jnp.broadcast_to(data.reshape((*batch, 1)), (*batch, self.nnz)),)
+
+    def _keys(self):
+        """The coordinates in the order in which they are sorted."""
+        return tuple(self.coords[i] for i in self.order)
+
+    def _sizes(self):
+        """The core shape in the order in which the coordinates are sorted."""
+        return tuple(self.core_shape[i] for i in self.order)
+
+    def _dense(self):
+        shape = self.core_shape
+
+        def put(data, background, *coordinates):
+            return kernel.put(jnp.full(shape, background, self.dtype), coordinates, data)
+
+        return self._over_batch(put, self.data, self._fill(), *self.coords)
+
+    def _fill(self):
+        """The value of what is not stored, of batch shape."""
+        return jnp.zeros(self.batch_shape, self.dtype) if self.background is None else self.background
+
+    def _over_batch(self, function, *arrays):
+        return kernel.over_batch(function, len(self.batch_shape))(*arrays)
+
+    def _in_order(self, order):
+        """The array with its entries sorted by the dimensions in another order."""
+        if self.order == order:
+            return self
+        meta = (self.core_shape, tuple(order), self.padded)
+        if not self.batch_shape and not any(isinstance(c, jax.core.Tracer) for c in self.coords):
+            sorting = host.sort([np.asarray(self.coords[i]) for i in order], [self.core_shape[i] for i in order])
+            data = jnp.take(self.data, barred(sorting), mode="clip", unique_indices=True)
+            return Sparse._make(
+                (data, *(as_indices(np.asarray(c)[sorting]) for c in self.coords), self.background), meta
+            )
+        back = {axis: place for place, axis in enumerate(order)}
+
+        def sort(data, *coordinates):
+            ordered, data = kernel.sort(tuple(coordinates[i] for i in order), data)
+            return data, *(ordered[back[i]] for i in range(len(order)))
+
+        leaves = self._over_batch(sort, self.data, *self.coords)
+        return Sparse._make((*leaves, self.background), meta)
+
+    def _padded_to(self, nnz):
+        """The array with unused entries at the end, `nnz` in all."""
+        more = nnz - self.nnz
+        if more <= 0:
+            return self
+
+        def pad(leaf, value):
+            tail = jnp.full((*leaf.shape[:-1], more), value, leaf.dtype)
+            return jnp.concatenate([leaf, tail], axis=-1)
+
+        coordinates = (pad(c, n) for c, n in zip(self.coords, self.core_shape, strict=True))
+        meta = (self.core_shape, self.order, True)
+        return Sparse._make((pad(self.data, 0), *coordinates, self.background), meta)
+
+
+def _index_dtype(shape):
+    return np.int32 if max(shape, default=0) < 2**31 - 1 else np.int64
+
+
+def _coordinates(indices, ndim: int) -> list:
+    """One integer array for each core dimension, on the host unless it is traced."""
+    if isinstance(indices, tuple):
+        parts = [_integers(c, f"indices[{i}]") for i, c in enumerate(indices)]
+        if len(parts) != ndim:
+            raise ValueError(f"indices must be {ndim} arrays, one for each dimension of shape, got {len(parts)}")
+        for i, c in enumerate(parts):
+            if c.ndim < 1:
+                raise ValueError(f"indices[{i}] must have at least one dimension, got a scalar")
+        return parts
+    whole = _integers(indices, "indices")
+    if whole.ndim == 1 and whole.size == 0:
+        whole = whole.reshape(0, ndim)
+    if whole.ndim < 2 or whole.shape[-1] != ndim:
+        raise ValueError(
+            f"indices must be (..., nnz, {ndim}), or a tuple of {ndim} arrays (..., nnz), got shape {whole.shape}"
+        )
+    return [whole[..., i] for i in range(ndim)]
+
+
+def _integers(value, name):
+    if isinstance(value, Array):
+        value = value.to_jax()
+    if not isinstance(value, jax.core.Tracer):
+        try:
+            value = np.asarray(value)
+        except ValueError as error:
+            raise ValueError(f"{name} must be integers: {error}") from None
+        if value.size == 0 and value.dtype.kind == "f":
+            value = value.astype(np.int32)  # an empty list
+    if value.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, got dtype {value.dtype}")
+    return value
+
+
+def _sorted_by_host(data, coordinates, shape, one_pattern=False):
+    """Leaves and meta of an array from coordinates that are known: checked, sorted, duplicates added.
+
+    With `one_pattern` the coordinates are the same for each matrix of a stack.
+    """
+
+    def leaf(c):
+        return expand_indices(as_indices(c[(0,) * len(batch)]), batch) if one_pattern and c.size else as_indices(c)
+
+    for axis, (c, n) in enumerate(zip(coordinates, shape, strict=True)):
+        if c.size:
+            low, high = int(c.min()), int(c.max())
+            if n == 0:
+                raise ValueError(f"indices must be empty, since dimension {axis} of shape {shape} is, got {low}")
+            if low < 0 or high >= n:
+                raise ValueError(
+                    f"indices must be between 0 and {n - 1} in dimension {axis} of shape {shape}, "
+                    f"got {low if low < 0 else high}"
+                )
+    dtype = _index_dtype(shape)
+    coordinates = [np.asarray(c, dtype) for c in coordinates]
+    batch, order = coordinates[0].shape[:-1], tuple(range(len(shape)))
+    found = [host.order([c[b] for c in coordinates], shape) for b in np.ndindex(*batch)]
+    if all(sorting is None and begins is None for sorting, begins in found):
+        return (data, *map(leaf, coordinates), None), (shape, order, False)
+    count = coordinates[0].shape[-1]
+    lengths = [count if begins is None else len(begins) for _, begins in found]
+    total = max(lengths, default=0)
+    sorting = np.empty((*batch, count), np.int32)
+    slot = np.empty((*batch, count), np.int32)
+    merged = [np.full((*batch, total), n, dtype) for n in shape]
+    for b, (by, begins), length in zip(np.ndindex(*batch), found, lengths, strict=True):
+        by = np.arange(count) if by is None else by
+        begins = np.arange(count) if begins is None else begins
+        sorting[b] = by
+        slot[b] = np.repeat(np.arange(length), np.diff(np.append(begins, count)))
+        for new, old in zip(merged, coordinates, strict=True):
+            new[b][:length] = old[b][by[begins]]
+    data = _added(data, sorting, slot, total)
+    return (data, *map(leaf, merged), None), (shape, order, min(lengths, default=0) < total)
+
+
+def _added(data, sorting, slot, total):
+    """The data in order, with those of equal slots added."""
+
+    def add(data, sorting, slot):
+        start, data = jnp.zeros(total, data.dtype), data[sorting]
+        options = {"indices_are_sorted": True, "mode": "promise_in_bounds"}
+        return start.at[slot].max(data, **options) if data.dtype == bool else start.at[slot].add(data, **options)
+
+    return kernel.over_batch(add, data.ndim - 1)(data, barred(sorting), barred(slot))
+
+
+def _sorted_by_device(data, coordinates, shape, batch):
+    """The same from traced coordinates: what is out of range is left out, and duplicates leave padding."""
+    dtype = _index_dtype(shape)
+    coordinates = [jnp.broadcast_to(c, batch) for c in coordinates]
+    inside = math.prod(shape) > 0
+    for c, n in zip(coordinates, shape, strict=True):
+        inside = inside & (c >= 0) & (c < n)
+    coordinates = [jnp.where(inside, c, n).astype(dtype) for c, n in zip(coordinates, shape, strict=True)]
+    data = jnp.where(inside, data, jnp.zeros((), data.dtype))
+
+    def arrange(data, *coordinates):
+        coordinates, data = kernel.sort(coordinates, data)
+        data, coordinates = kernel.sum_duplicates(data, coordinates, shape)
+        return data, *coordinates
+
+    leaves = kernel.over_batch(arrange, len(batch) - 1)(data, *coordinates)
+    return (*leaves, None), (shape, tuple(range(len(shape))), True)
+
+
+def zero_sparse(shape, dtype=None, batch=(), background=None):
+    """A sparse array without entries."""
+    dtype = dtypes.default_dtype("f") if dtype is None else dtype
+    coordinates = (jnp.zeros((*batch, 0), _index_dtype(shape)) for _ in shape)
+    leaves = (jnp.zeros((*batch, 0), dtype), *coordinates, background)
+    return Sparse._make(leaves, (shape, tuple(range(len(shape))), False))
+
+
+@validated.kernel(Sparse)
+def check_sparse(x):
+    """Coordinates in range and in their order, each once; padding behind them."""
+    check_static(type(x.meta) is tuple and len(x.meta) == 3 and type(x.meta[2]) is bool, x)
+    ndim = len(check_sizes(x.meta[0]))
+    check_static(ndim > 0 and sorted(check_sizes(x.meta[1], ndim)) == list(range(ndim)), x)
+    require(len(x._value[0]) == ndim + 2, f"it must have {ndim + 2} parameters, got {len(x._value[0])}")
+    coordinates = [np.asarray(c) for c in x._keys()]
+    data, *_, background = x._value[0]
+    check_leaves(Sparse._make((data, background), x.meta), data.shape[-1:], BACKGROUND)
+    require(
+        all(c.shape == data.shape and c.dtype.kind == "i" for c in coordinates),
+        "the coordinates of a Sparse must be integers, one for each entry",
+    )
+    stored = functools.reduce(
+        np.logical_and, [(c >= 0) & (c < n) for c, n in zip(coordinates, x._sizes(), strict=True)]
+    )
+    unused = functools.reduce(np.logical_and, [c == n for c, n in zip(coordinates, x._sizes(), strict=True)])
+    if not np.all(stored | unused if x.padded else stored) or np.any(stored[..., 1:] & ~stored[..., :-1]):
+        raise ValueError(f"the coordinates of a Sparse of shape {x.shape} are out of range")
+    # Of two neighbours the first coordinate in which they differ is larger in the second.
+    less, equal = np.zeros(stored[..., 1:].shape, bool), np.ones(stored[..., 1:].shape, bool)
+    for c in coordinates:
+        less |= equal & (c[..., 1:] > c[..., :-1])
+        equal &= c[..., 1:] == c[..., :-1]
+    if not np.all(less | ~stored[..., 1:]):
+        raise ValueError("the coordinates of a Sparse are not in their order, or some stand twice")

@@ -1,0 +1,269 @@
+"""Parts of sparse arrays: slices, rows, triangles, and their joining along an axis."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.families.batch import concat_pair
+from ..._functions.creation import tril, triu
+from ..._functions.indexing import index
+from ..._functions.manipulation import flip, roll
+from ..._functions.searching import nonzero_kernels
+from . import numerics as kernel
+from . import sparse_host as host
+from .array import Sparse, _index_dtype
+from .sparse_elementwise import compiled, trimmed
+from .sparse_joins import has_sparse_form, to_sparse
+
+# ---- boxes ------------------------------------------------------------------------------------------------------------
+
+
+def _is_box(x, *, operands, key) -> bool:
+    kinds = [k[0] for k in key]
+    return set(kinds) <= {"int", "slice"} and "slice" in kinds
+
+
+@index.kernel(Sparse, when=_is_box)
+def _index_box_of_sparse(x, *, operands, key):
+    """Integers and slices: the entries inside, with coordinates counted anew. One dimension that is left is dense."""
+    sizes = [k[2] for k in key if k[0] == "slice"]
+    kept = [axis for axis, k in enumerate(key) if k[0] == "slice"]
+    order = [axis for axis in x.order if axis in kept]
+    shape = tuple(sizes)
+    whole = all(k[0] == "slice" and abs(k[3]) == 1 and k[2] == n for k, n in zip(key, x.core_shape, strict=True))
+    bound = x.nnz if whole else min(x.nnz, math.prod(shape))
+    reversed_axes = any(k[0] == "slice" and k[3] < 0 for k in key)
+
+    def part(data, fill, *coordinates):
+        inside, places, remaining = coordinates[0] < x.core_shape[0], {}, iter(operands)
+        for axis, (k, c) in enumerate(zip(key, coordinates, strict=True)):
+            if k[0] == "int":
+                inside &= c == next(remaining)
+                continue
+            _, start, size, step = k
+            distance = (c - start) * (1 if step > 0 else -1)
+            places[axis] = distance // abs(step)
+            inside &= (distance >= 0) & (distance % abs(step) == 0) & (places[axis] < size)
+        if len(kept) == 1:
+            place = jnp.where(inside, places[kept[0]], sizes[0])
+            return kernel.put(jnp.full(sizes[0], fill, data.dtype), (place,), data)
+        keys = tuple(places[axis].astype(coordinates[0].dtype) for axis in order)
+        data, keys = kernel.keep(inside, data, keys, [shape[kept.index(axis)] for axis in order], bound)
+        if reversed_axes:
+            keys, data = kernel.sort(keys, data)
+        return data, *(keys[order.index(axis)] for axis in kept)
+
+    leaves = x._over_batch(part, x.data, x._fill(), *x.coords)
+    if len(kept) == 1:
+        return Dense._make((leaves,))
+    meta = (shape, tuple(kept.index(axis) for axis in order), x.padded if whole else bound > 0)
+    return Sparse._make((*leaves, x.background), meta)
+
+
+def is_run_of_lines(x, key) -> bool:
+    """Whether a key takes neighbours along the axis by which the entries are sorted first, and all of the others."""
+    whole = [("slice", 0, n, 1) for n in x.core_shape]
+    axis = x.order[0]
+    return (
+        not x.batch_shape
+        and len(key) == x.core_ndim
+        and all(k == w or (i == axis and k[0] == "slice" and k[3] == 1) for i, (k, w) in enumerate(zip(key, whole)))
+    )
+
+
+def run_of_lines(x, key):
+    """These; exact, on the host, where the entries stand together."""
+    axis = x.order[0]
+    _, start, size, _ = key[axis]
+    data, *coordinates = (np.asarray(leaf) for leaf in (x.data, *x.coords))
+    sorted_by = coordinates[axis]
+    first, last = np.searchsorted(sorted_by, np.asarray([start, start + size], sorted_by.dtype))
+    shape = tuple(size if i == axis else n for i, n in enumerate(x.core_shape))
+    parts = [c[first:last] - (start if i == axis else 0) for i, c in enumerate(coordinates)]
+    leaves = (data[first:last], *(c.astype(_index_dtype(shape), copy=False) for c in parts))
+    return Sparse._make((*map(jnp.array, leaves), x.background), (shape, x.order, False))
+
+
+def selected(x, axis, places):
+    """Rows (or what another core axis has) at places that may repeat, in their order; exact, on the host."""
+    n = x.core_shape[axis]
+    places = np.where(places < 0, places + n, places)
+    shape = tuple(len(places) if i == axis else m for i, m in enumerate(x.core_shape))
+    leaves = [np.asarray(leaf) for leaf in (x.data, *x.coords)]
+    parts, is_sorted = [], x.order[0] == axis
+    keeps = not x.batch_shape and not x.padded and n <= 4 * (x.nnz + len(places))
+    for b in np.ndindex(*x.batch_shape):
+        part = [leaf[b] for leaf in leaves]
+        if x.padded:
+            inside = part[1] < x.core_shape[0]
+            part = [leaf[inside] for leaf in part]
+        if keeps:
+            by, first, counts = host.kept_lines(x.coords[axis], n, is_sorted)
+            first, counts = first[places], counts[places]
+        else:
+            by = None if is_sorted else np.argsort(part[1 + axis], kind="stable")
+            first, counts = host.lines(part[1 + axis] if by is None else part[1 + axis][by], places, n)
+        parts.append(_selected(part, axis, by, first, counts, shape, x.order))
+    total = max((len(part[0]) for part in parts), default=0)
+    padded = any(len(part[0]) < total for part in parts)
+    kinds, fills = (x.dtype, *[_index_dtype(shape)] * len(shape)), (0, *shape)
+    result = []
+    for leaf, dtype, fill in zip(zip(*parts) if parts else [()] * len(kinds), kinds, fills, strict=True):
+        if not x.batch_shape:
+            result.append(leaf[0].astype(dtype, copy=False))
+            continue
+        rows = np.full((len(leaf), total), fill, dtype)
+        for row, values in zip(rows, leaf, strict=True):
+            row[: len(values)] = values
+        result.append(rows.reshape((*x.batch_shape, total)))
+    return Sparse._make((*jax.device_put(result), x.background), (shape, x.order, padded))
+
+
+def _selected(leaves, axis, by, first, counts, shape, order):
+    """Data and coordinates of the selection from one array without padding: where each line begins, and what it has, among
+    the entries sorted by `by`.
+    """
+    data, *coordinates = leaves
+    new = np.repeat(np.arange(len(counts), dtype=_index_dtype(shape)), counts)
+    chosen = np.repeat(first - (np.cumsum(counts) - counts), counts)
+    chosen += np.arange(len(new))
+    chosen = chosen if by is None else by[chosen]
+    leaves = [host.take(data, chosen), *(new if i == axis else host.take(c, chosen) for i, c in enumerate(coordinates))]
+    if by is None:
+        return leaves  # line after line, each in order
+    sorting, _ = host.order([leaves[1 + i] for i in order], [shape[i] for i in order])
+    return leaves if sorting is None else [leaf[sorting] for leaf in leaves]
+
+
+# ---- triangles, reversals -----------------------------------------------------------------------------------------------
+
+
+def _is_plain_matrix(x, *, k) -> bool:
+    return x.background is None and x.core_ndim == 2
+
+
+@tril.kernel(Sparse, when=_is_plain_matrix)
+def _tril_sparse(x, *, k):
+    return _where(x, lambda rows, columns: columns - rows <= k)
+
+
+@triu.kernel(Sparse, when=_is_plain_matrix)
+def _triu_sparse(x, *, k):
+    return _where(x, lambda rows, columns: columns - rows >= k)
+
+
+def _where(x, condition):
+    """The entries whose coordinates satisfy a condition."""
+
+    def keep(data, *coordinates):
+        mask = condition(*coordinates) & (coordinates[0] < x.core_shape[0])
+        keys = tuple(coordinates[i] for i in x.order)
+        data, keys = kernel.keep(mask, data, keys, x._sizes(), x.nnz)
+        return data, *(keys[x.order.index(i)] for i in range(len(keys)))
+
+    leaves = x._over_batch(keep, x.data, *x.coords)
+    return Sparse._make((*leaves, x.background), (x.core_shape, x.order, x.nnz > 0))
+
+
+for _function in (tril, triu):
+
+    @_function.eager_kernel(Sparse)
+    def _triangle_of_sparse(x, *, k=0, function=_function):
+        return trimmed(compiled(function, x, k=k))
+
+
+def in_core(x, axes) -> bool:
+    """Whether one of the axes is one of the core."""
+    return axes is not None and any(a >= len(x.batch_shape) for a in axes)
+
+
+@flip.kernel(Sparse, when=lambda x, *, axis: in_core(x, axis))
+def _flip_sparse(x, *, axis):
+    batch = len(x.batch_shape)
+    x = x._map_leaves(lambda leaf: jnp.flip(leaf, tuple(a for a in axis if a < batch)))
+    return _moved(x, {a - batch: lambda c, n: n - 1 - c for a in axis if a >= batch})
+
+
+@roll.kernel(Sparse, when=lambda x, *, shift, axis: in_core(x, axis))
+def _roll_sparse(x, *, shift, axis):
+    batch = len(x.batch_shape)
+    for s, a in zip(shift, axis, strict=True):
+        if a < batch:
+            x = x._map_leaves(functools.partial(jnp.roll, shift=s, axis=a))
+        else:
+            x = _moved(x, {a - batch: lambda c, n, s=s: (c + s % n) % n})
+    return x
+
+
+def _moved(x, moves):
+    """The entries at coordinates that are mapped one to one, by a function of coordinate and size for each axis."""
+
+    def move(data, *coordinates):
+        inside, moved = coordinates[0] < x.core_shape[0], list(coordinates)
+        for axis, f in moves.items():
+            n = x.core_shape[axis]
+            moved[axis] = (
+                jnp.where(inside, f(coordinates[axis], n).astype(coordinates[axis].dtype), n) if n else moved[axis]
+            )
+        keys, data = kernel.sort(tuple(moved[i] for i in x.order), data)
+        return data, *(keys[x.order.index(i)] for i in range(len(keys)))
+
+    leaves = x._over_batch(move, x.data, *x.coords)
+    return Sparse._make((*leaves, x.background), x.meta)
+
+
+# ---- joining ------------------------------------------------------------------------------------------------------------
+
+
+def joinable(x, y, *, axis) -> bool:
+    """Whether two arrays with sparse forms go into one: with a background only along the batch, where each keeps its own."""
+    if x.core_ndim != y.core_ndim or not (has_sparse_form(x) and has_sparse_form(y)):
+        return False
+    return axis < -x.core_ndim or x.background is None and y.background is None
+
+
+@concat_pair.kernel(Sparse, Array, when=joinable)
+@concat_pair.kernel(Array, Sparse, when=joinable)
+def _concat_pair_sparse(x, y, *, axis):
+    x, y = to_sparse(x), to_sparse(y)
+    y = y._in_order(x.order)
+    if axis < -x.core_ndim:
+        x, y = x._padded_to(y.nnz), y._padded_to(x.nnz)
+        axis += x.core_ndim
+        leaves = (jnp.concatenate(pair, axis - 1) for pair in zip(x._value[0][:-1], y._value[0][:-1], strict=True))
+        plain = x.background is None and y.background is None
+        background = None if plain else jnp.concatenate([x._fill(), y._fill()], axis)
+        return Sparse._make((*leaves, background), (x.core_shape, x.order, x.padded or y.padded))
+    axis += x.core_ndim
+    before = x.core_shape[axis]
+    shape = tuple(n + y.core_shape[i] if i == axis else n for i, n in enumerate(x.core_shape))
+    parts = []
+    for a, shift in ((x, 0), (y, before)):
+        inside = a.coords[0] < a.core_shape[0]
+        moved = (c + shift if i == axis else c for i, c in enumerate(a.coords))
+        parts.append((a.data, *(jnp.where(inside, c, n) for c, n in zip(moved, shape, strict=True))))
+    data, *coordinates = (jnp.concatenate(pair, -1) for pair in zip(*parts, strict=True))
+    result = Sparse._make((data, *coordinates, None), (shape, x.order, x.padded or y.padded))
+    if x.order[0] == axis and not x.padded:
+        return result
+
+    def sort(data, *coordinates):
+        keys, data = kernel.sort(tuple(coordinates[i] for i in x.order), data)
+        return data, *(keys[x.order.index(i)] for i in range(len(keys)))
+
+    leaves = result._over_batch(sort, result.data, *result.coords)
+    return Sparse._make((*leaves, None), result.meta)
+
+
+@nonzero_kernels.kernel(Sparse, when=lambda x: x.background is None)
+def _nonzero_kernels_sparse(x):
+    data, *coordinates = (np.asarray(leaf) for leaf in (x.data, *x.coords))
+    *batch, place = np.nonzero((data != 0) & (coordinates[0] < x.core_shape[0]))
+    coordinates = [*batch, *(c[(*batch, place)] for c in coordinates)]
+    sorting, _ = host.order(coordinates, x.shape)
+    return tuple(jnp.asarray(c if sorting is None else c[sorting], jnp.result_type(int)) for c in coordinates)

@@ -1,0 +1,342 @@
+"""Products, transposes and diagonals of sparse arrays."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._core import dtypes
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.flattening import as_indices, barred
+from ..._core.array.operands import allow_dense
+from ..._core.array.sharing import jit
+from ..._core.assumptions import carried
+from ..._core.dispatch.contexts import densify_policy, strong_zeros_policy
+from ..._functions.linalg import diagonal, matmul, matrix_power, matrix_transpose, tensordot
+from ..._functions.linalg.systems import power
+from ..._functions.linear_algebra import contracted_axes, tensordot_by_matmul
+from ..._functions.manipulation import permute_dims
+from ..._numerics.bands import diagonal_length
+from ..banded.diagonal import Diagonal
+from . import numerics as kernel
+from . import sparse_host as host
+from .array import Sparse, _index_dtype, zero_sparse
+from .sparse_joins import has_sparse_form, to_sparse
+
+_as_sparse = jit(to_sparse)
+
+
+def _is_matrix(x, *args, **static) -> bool:
+    return x.core_ndim == 2
+
+
+def _is_plain(x) -> bool:
+    """A matrix whose unstored entries are structural zeros."""
+    return x.core_ndim == 2 and x.background is None
+
+
+# ---- times dense ------------------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Sparse, Dense, when=lambda x1, x2: _is_plain(x1))
+def _matmul_sparse_dense(x1, x2):
+    return Dense._make((_times(x1, x2.data),))
+
+
+def _times(x1, data, stored=None):
+    """The product with dense data, of which only some elements may be `stored`."""
+    batch = jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2])
+    core = data.shape[-min(2, data.ndim) :]
+    m, own = x1.core_shape[0], len(x1.batch_shape)
+    entries, rows, columns = x1.data, *x1.coords
+    if own == 0 and len(batch) > 0 and len(core) == 2 and stored is None:
+        # One matrix for the whole batch: the right sides of all stand side by side.
+        many = math.prod(batch)
+        side_by_side = jnp.moveaxis(data.reshape((many, *core)), 0, 1).reshape(core[0], many * core[1])
+        product = _multiply(x1, entries, rows, columns, side_by_side)
+        product = jnp.moveaxis(product.reshape(m, many, core[1]), 1, 0)
+        return product.reshape((*batch, m, core[1]))
+    entries, rows, columns = (jnp.broadcast_to(a, batch + a.shape[own:]) for a in (entries, rows, columns))
+    arrays = [entries, rows, columns, jnp.broadcast_to(data, batch + core)]
+    if stored is not None:
+        arrays.append(jnp.broadcast_to(stored, batch + core))
+    return kernel.over_batch(lambda *arrays: _multiply(x1, *arrays), len(batch))(*arrays)
+
+
+def _multiply(x1, entries, rows, columns, data, stored=None):
+    m, in_bounds, in_order = x1.core_shape[0], not x1.padded, x1.order[0] == 0
+    return kernel.multiply(entries, rows, columns, data, stored, m, in_bounds, in_order, x1.pieces > 1)
+
+
+# ---- times sparse -----------------------------------------------------------------------------------------------------
+
+
+def _both_plain(x1, x2) -> bool:
+    return _is_plain(x1) and _is_plain(x2)
+
+
+def _are_matrices(x1, x2) -> bool:
+    return x1.core_ndim <= 2 and x2.core_ndim <= 2 and x2.ndim > 1 and x1.ndim > 1
+
+
+@matmul.eager_kernel(Sparse, Sparse, when=_are_matrices, traced=True, before="matmul_stacks_of_sparse_eagerly")
+@matmul.eager_kernel(Sparse, Array, when=_are_matrices, traced=True, before="matmul_stacks_of_sparse_eagerly")
+@matmul.eager_kernel(Array, Sparse, when=_are_matrices, traced=True)
+def _matmul_sparse_sparse_eagerly(x1, x2):
+    kernel = matmul.choose((x1, x2), {})
+    if kernel is None or kernel.run not in (_of_sparse_forms, _of_static_size) or not _fit(x1, x2):
+        return NotImplemented
+    x1, x2 = (x if type(x) is Sparse else _as_sparse(x) for x in (x1, x2))
+    if any(isinstance(c, jax.core.Tracer) for x in (x1, x2) for c in x.coords):
+        return NotImplemented
+    return _exact_product(x1, x2)
+
+
+def _fit(x1, x2) -> bool:
+    return x1.shape[-1] == x2.shape[-2] and "b" not in (x1.dtype.kind, x2.dtype.kind) and strong_zeros_policy.value
+
+
+def _exact_product(x1, x2):
+    """The product with exactly the entries to which an elementary product contributes; their places are computed on the host."""
+    batch = np.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    (m, n), p = x1.core_shape, x2.core_shape[1]
+    dtype = dtypes.promote(x1.dtype, x2.dtype)
+    products = [_pattern_of_product(_matrix(x1, b), _matrix(x2, b), (m, n, p)) for b in np.ndindex(*batch)]
+    if not products:
+        return zero_sparse((m, p), dtype, batch)
+    nnz = max(len(begins) for _, _, begins, _ in products)
+    data = [
+        _combined(_of_batch(x1.data, b), _of_batch(x2.data, b), dtype, *product[:3], nnz)
+        for b, product in zip(np.ndindex(*batch), products)
+    ]
+    coordinates = [
+        np.stack([np.pad(c[i], (0, nnz - len(c[i])), constant_values=size) for _, _, _, c in products])
+        for i, size in enumerate((m, p))
+    ]
+    padded = any(len(begins) < nnz for _, _, begins, _ in products)
+    index = _index_dtype((m, p))
+    leaves = (
+        jnp.stack(data).reshape((*batch, nnz)),
+        *(as_indices(c.astype(index).reshape((*batch, nnz))) for c in coordinates),
+    )
+    return Sparse._make((*leaves, None), ((m, p), (0, 1), padded))
+
+
+def _pattern_of_product(coords1, coords2, shape):
+    """As `sparse_host.product`, of coordinates with the places of their entries behind."""
+    *coords1, places1 = coords1
+    *coords2, places2 = coords2
+    if (np.diff(coords2[0]) < 0).any():
+        by = np.argsort(coords2[0], kind="stable")
+        places2, coords2 = places2[by], [c[by] for c in coords2]
+    left, right, begins, coordinates = host.product(coords1, coords2, shape)
+    return places1[left], places2[right], begins, coordinates
+
+
+def _combined(data1, data2, dtype, left, right, begins, nnz):
+    """The elementary products of two lists of entries, added up where a new entry begins."""
+    if isinstance(data1, jax.core.Tracer) or isinstance(data2, jax.core.Tracer):
+        products = jnp.asarray(data1, dtype)[barred(left)] * jnp.asarray(data2, dtype)[barred(right)]
+        entry = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(left))))
+        return jax.ops.segment_sum(products, barred(entry), nnz, indices_are_sorted=True)
+    products = np.asarray(data1).astype(dtype)[left] * np.asarray(data2).astype(dtype)[right]
+    data = np.add.reduceat(products, begins, dtype=dtype) if len(begins) else products
+    return jnp.asarray(np.pad(data, (0, nnz - len(data))))
+
+
+def _matrix(x, b):
+    """Coordinates of one matrix of a batch on the host, and behind them the places of its entries, without padding."""
+    coordinates = [np.asarray(_of_batch(c, b)) for c in x.coords]
+    places = np.arange(x.nnz)
+    if x.padded:
+        inside = coordinates[0] < x.core_shape[0]
+        coordinates, places = [c[inside] for c in coordinates], places[inside]
+    return *coordinates, places
+
+
+def _of_batch(leaf, b):
+    """The last dimension of a parameter at a place of a batch to which its own broadcasts."""
+    own = leaf.shape[:-1]
+    return leaf[tuple(0 if n == 1 else i for n, i in zip(own, b[len(b) - len(own) :], strict=True))] if own else leaf
+
+
+def _contracts_matrices(x1, x2, *, axes=2) -> bool:
+    return x1.ndim == x2.ndim == 2 and "b" not in (x1.dtype.kind, x2.dtype.kind)
+
+
+@tensordot.eager_kernel(Sparse, Sparse, when=_contracts_matrices, traced=True)
+@tensordot.eager_kernel(Sparse, Array, when=_contracts_matrices, traced=True)
+@tensordot.eager_kernel(Array, Sparse, when=_contracts_matrices, traced=True)
+def tensordot_sparse_eager(x1, x2, *, axes=2):
+    """The matrix product in an eager call, where `matmul` finds the number of entries of the result."""
+    axes = contracted_axes(x1, x2, axes)
+    return tensordot_by_matmul(x1, x2, axes=axes) if len(axes[0]) == 1 else NotImplemented
+
+
+@matrix_power.eager_kernel(Sparse, traced=True)
+def _matrix_power_sparse_eagerly(x, n):
+    """By repeated squaring outside of a compiled call, where the number of entries is exact."""
+    square = x.ndim > 1 and x.shape[-1] == x.shape[-2] and x.dtype.kind != "b"
+    if not square or not isinstance(n, int) or n < 1:
+        return NotImplemented
+    return power(x.astype(dtypes.default_dtype("f")) if x.dtype.kind in "iu" else x, n)
+
+
+_TRACED = (
+    "While JAX traces, it is not known how many entries the product of two sparse matrices has, and as many as there can be take too "
+    "much: outside of jit it is Sparse, and sa.Product(x1, x2) holds both factors."
+)
+
+
+@matmul.kernel(Sparse, Sparse, when=_both_plain)
+def _of_static_size(x1, x2):
+    """With static sizes: each entry meets at most a row of the other factor, or all of its entries.
+
+    The result has at most ``min(m, nnz) * min(p, nnz')`` entries. Where they would take more memory than the dense form,
+    with their coordinates, it is dense.
+    """
+    (m, _), p = x1.core_shape, x2.core_shape[1]
+    batch = math.prod(jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape))
+    by_columns = x1.nnz > m or (x2.nnz <= p and x2.nnz < x1.nnz)
+    entries = x2.nnz * min(m, x1.nnz) if by_columns else x1.nnz * min(p, x2.nnz)
+    itemsize = x1.dtype.itemsize
+    numbers = entries * (itemsize + 2 * np.dtype(_index_dtype((m, p))).itemsize) // itemsize
+    if numbers < m * p:
+        if batch * numbers * itemsize > densify_policy.value.limit:
+            allow_dense(x1, "matmul", batch * numbers, reason=_TRACED)
+        if by_columns:
+            return matrix_transpose.dispatch(_expanded_product(*map(matrix_transpose.dispatch, (x2, x1))))
+        return _expanded_product(x1, x2)
+    sizes = (x2.core_shape[0] * p, m * x1.core_shape[1])
+    allow_dense(x1, "matmul", batch * max(m * p, min(sizes)), reason=_TRACED)
+    if sizes[0] <= sizes[1]:
+        return Dense._make((_times(x1, x2._dense(), _is_stored(x2)),))
+    x1, x2 = matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1)
+    return Dense._make((_times(x1, x2._dense(), _is_stored(x2)).mT,))
+
+
+def _is_stored(x):
+    """Where a sparse array stores elements, in dense form."""
+    return x._rebuild((jnp.ones(x.data.shape, bool),), None)._dense()
+
+
+def _expanded_product(x1, x2):
+    """For each entry of `x1` all entries of the row of `x2` that it meets, and then equal coordinates added."""
+    m, p = x1.core_shape[0], x2.core_shape[1]
+    width, dtype = min(p, x2.nnz), _index_dtype((m, p))
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    if not x1.nnz * width:
+        return zero_sparse((m, p), x1.dtype, batch)
+    x2 = x2._in_order((0, 1))
+
+    def expand(data1, rows1, between, data2, rows2, columns2):
+        first, _ = kernel.search((rows2,), (between,))
+        behind, _ = kernel.search((rows2,), (between + 1,))
+        place = first[:, None] + lax.iota(jnp.int32, width)
+        meets = (place < behind[:, None]) & (rows1 < m)[:, None]
+        data = data1[:, None] * data2.at[place].get(mode="clip")
+        rows = jnp.where(meets, rows1[:, None].astype(dtype), m)
+        columns = jnp.where(meets, columns2.at[place].get(mode="clip").astype(dtype), p)
+        data = jnp.where(meets, data, jnp.zeros((), data.dtype))
+        coordinates, data = kernel.sort((rows.ravel(), columns.ravel()), data.ravel())
+        data, coordinates = kernel.sum_duplicates(data, coordinates, (m, p))
+        return data, *coordinates
+
+    arrays = [jnp.broadcast_to(a, batch + a.shape[len(x.batch_shape) :]) for x in (x1, x2) for a in (x.data, *x.coords)]
+    leaves = kernel.over_batch(expand, len(batch))(*arrays)
+    return Sparse._make((*leaves, None), ((m, p), (0, 1), True))
+
+
+# ---- times diagonal and other structures with a sparse form -------------------------------------------------------------
+
+
+@matmul.kernel(Sparse, Diagonal, when=_both_plain)
+def _matmul_sparse_diagonal(x1, x2):
+    """The columns are scaled; of a rectangular one some are left out."""
+    return _scaled(x1, x2, 1, (x1.core_shape[0], x2.core_shape[1]))
+
+
+@matmul.kernel(Diagonal, Sparse, when=lambda x1, x2: x1.background is None and _is_plain(x2))
+def _matmul_diagonal_sparse(x1, x2):
+    return _scaled(x2, x1, 0, (x1.core_shape[0], x2.core_shape[1]))
+
+
+def _scaled(x, diagonal_matrix, axis, shape):
+    """A sparse matrix with its rows (axis 0) or columns multiplied by the entries of a diagonal matrix."""
+    diag = diagonal_matrix.diag
+    batch = jnp.broadcast_shapes(x.batch_shape, diag.shape[:-1])
+    x = x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(x.batch_shape) :]))
+    diag = jnp.broadcast_to(diag, (*batch, diag.shape[-1]))
+    if not diag.shape[-1]:
+        return zero_sparse(shape, x.dtype, batch)
+    fits = diag.shape[-1] >= x.core_shape[axis]
+    bound, padded = x.nnz, x.padded or not fits
+
+    def scale(data, diag, *coordinates):
+        where = coordinates[axis]
+        data = data * diag.at[where].get(mode="clip")
+        if fits and shape == x.core_shape:
+            return data, *coordinates
+        keys = tuple(coordinates[i] for i in x.order)
+        inside = (coordinates[0] < x.core_shape[0]) & (where < diag.shape[-1])
+        data, keys = kernel.keep(inside, data, keys, tuple(shape[i] for i in x.order), bound)
+        return data, *(keys[x.order.index(i)] for i in range(2))
+
+    leaves = x._over_batch(scale, x.data, diag, *x.coords)
+    return Sparse._make((*leaves, None), (shape, x.order, padded))._rebuild(leaves[:1], None)
+
+
+def _pays(x1, x2) -> bool:
+    """Whether the other factor is sparse in another form, and both products are of sparse matrices."""
+    plain = all(x.background is None and x.core_ndim == 2 for x in (x1, x2))
+    return plain and has_sparse_form(x1) and has_sparse_form(x2)
+
+
+@matmul.kernel(Sparse, Array, when=_pays, before="matmul_sparse")
+@matmul.kernel(Array, Sparse, when=_pays, before="matmul_array_sparse")
+def _of_sparse_forms(x1, x2):
+    return matmul.dispatch(to_sparse(x1), to_sparse(x2))
+
+
+# ---- transposes and diagonals -------------------------------------------------------------------------------------------
+
+
+@permute_dims.kernel(Sparse, when=lambda x, *, axes: all(a < len(x.batch_shape) for a in axes[: len(x.batch_shape)]))
+def _permute_dims_sparse(x, *, axes):
+    batch = len(x.batch_shape)
+    ahead, behind = axes[:batch], [a - batch for a in axes[batch:]]
+    leaves = (leaf.transpose((*ahead, *range(batch, leaf.ndim))) for leaf in (x.data, *(x.coords[a] for a in behind)))
+    background = None if x.background is None else x.background.transpose(ahead)
+    shape = tuple(x.core_shape[a] for a in behind)
+    return Sparse._make((*leaves, background), (shape, tuple(behind.index(i) for i in x.order), x.padded))
+
+
+@matrix_transpose.kernel(Sparse, when=lambda x: x.core_ndim >= 2)
+def _matrix_transpose_sparse(x):
+    """The coordinates change places; the entries stay where they are, and so does their order."""
+    last = x.core_ndim - 1
+    axes = (*range(last - 1), last, last - 1)
+    shape, coordinates = (tuple(part[a] for a in axes) for part in (x.core_shape, x.coords))
+    return Sparse._make((x.data, *coordinates, x.background), (shape, tuple(axes.index(i) for i in x.order), x.padded))
+
+
+@matrix_transpose.eager_kernel(Sparse)
+def _matrix_transpose_sparse_eagerly(x):
+    """Without a compiled call, which would copy the parameters."""
+    kernel = matrix_transpose.choose((x,), {})
+    return NotImplemented if kernel is None or x.core_ndim < 2 else carried(kernel.run(x), x.assumptions)
+
+
+@diagonal.kernel(Sparse, when=_is_matrix)
+def _diagonal_sparse(x, *, offset):
+    length = diagonal_length(x.core_shape, offset)
+
+    def pick(data, fill, rows, columns):
+        on = (columns - rows == offset) & (rows < x.core_shape[0])
+        place = jnp.where(on, jnp.minimum(rows, columns), length)
+        return kernel.put(jnp.full(length, fill, data.dtype), (place,), data)
+
+    return Dense._make((x._over_batch(pick, x.data, x._fill(), *x.coords),))

@@ -1,0 +1,170 @@
+"""Reductions of sparse arrays: what is stored by segments, and the background as often as entries are missing."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import allow_dense, densify
+from ..._core.families.reduction_rule import reduce_batch, reduce_core, squared_deviations, squared_magnitude
+from ..._functions import statistical, utility
+from ..._functions.searching import count_nonzero
+from . import numerics as kernel
+from .array import Sparse
+from .sparse_elementwise import compiled, trimmed
+
+
+@reduce_core.kernel(Sparse)
+def _reduce_core_sparse(x, *, monoid, axes, keepdims):
+    if x.core_ndim - len(axes) > 1:
+        return _merged(x, monoid, axes, keepdims)
+    background = x.background
+    if background is None and not monoid.zero_is_identity(x.dtype):
+        background = jnp.zeros(x.batch_shape, x.dtype)
+    if background is not None:
+        kept = [n for i, n in enumerate(x.core_shape) if i - x.core_ndim not in axes]
+        background = jnp.broadcast_to(background.reshape(x.batch_shape + (1,) * len(kept)), (*x.batch_shape, *kept))
+    return _reduce(x, x.data, background, monoid, axes, keepdims)
+
+
+@squared_deviations.kernel(Sparse)
+def _squared_deviations_sparse(x, *, mean, monoid, axes, keepdims):
+    mean = densify(mean, "a reduction").data
+    mean = jnp.broadcast_to(mean, x.batch_shape + mean.shape[len(x.batch_shape) :])
+
+    def at_entries(mean, *coordinates):
+        where = (jnp.zeros_like(c) if n == 1 else c for c, n in zip(coordinates, mean.shape, strict=True))
+        return mean.at[tuple(where)].get(mode="clip")
+
+    entries = squared_magnitude(x.data - x._over_batch(at_entries, mean, *x.coords)) if x.nnz else x.data.real
+    background = x._fill().reshape(x.batch_shape + (1,) * x.core_ndim)
+    background = jnp.squeeze(squared_magnitude(background - mean), axes)
+    return _reduce(x, entries, background, monoid, axes, keepdims)
+
+
+def _reduce(x, data, background, monoid, axes, keepdims):
+    """The data over some core axes, with the background (None changes nothing) for what is not stored."""
+    kept = [i for i in range(x.core_ndim) if i - x.core_ndim not in axes]
+    shape = tuple(x.core_shape[i] for i in kept)
+    places = math.prod(shape)
+    if len(kept) > 1:
+        allow_dense(x, "a reduction", places * math.prod(x.batch_shape))
+    size = math.prod(n for i, n in enumerate(x.core_shape) if i not in kept)
+    identity = monoid.identity(data.dtype)
+
+    def reduce(data, *coordinates):
+        inside = coordinates[0] < x.core_shape[0]
+        if not kept:
+            data = jnp.where(inside, data, identity) if x.padded else data
+            result = monoid.reduce(data, axis=(0,), keepdims=False)
+            return result, jnp.sum(inside, dtype=jnp.int32)
+        segments = kernel.flat_index([coordinates[i] for i in kept], shape)
+        in_order = x.order[: len(kept)] == tuple(kept)
+        ones = jnp.ones(segments.shape, jnp.int32)
+        count = kernel.scatter(jnp.zeros(places, jnp.int32), segments, ones, "add", indices_are_sorted=in_order)
+        if monoid.scatter:
+            start = jnp.full(places, identity, data.dtype)
+            return kernel.scatter(start, segments, data, monoid.scatter, indices_are_sorted=in_order), count
+        return kernel.reduce_segments(data, segments, places, monoid.combine, identity), count
+
+    result, count = x._over_batch(reduce, data, *x.coords)
+    result = result.reshape((*x.batch_shape, *shape)).astype(data.dtype)
+    if background is not None and size:
+        result = _with_missing(result, count, background, x, size, monoid, shape, bool(kept))
+    return Dense._make((jnp.expand_dims(result, axes) if keepdims else result,))
+
+
+def _with_missing(result, count, background, x, size, monoid, shape, in_segments):
+    """The reduction of the entries, and of the background for those that are missing."""
+    if not in_segments and not x.padded:
+        missing = size - x.nnz  # static
+        return monoid.combine(result, monoid.repeat(background, missing)) if missing else result
+    return _completed(result, background, monoid, size, x.nnz, count.reshape((*x.batch_shape, *shape)))
+
+
+def _completed(result, background, monoid, size, most, count):
+    """The reduction of `count` entries (of `most` at the most), and of the background for those that `size` has more.
+
+    So many are missing for sure: their number is static and may be any. What is missing besides is counted in 32 bits.
+    """
+    sure = max(0, size - most)
+    if sure:
+        result = monoid.combine(result, monoid.repeat(background, sure))
+    missing = size - sure - count
+    return jnp.where(missing > 0, monoid.combine(result, monoid.repeat(background, missing)), result)
+
+
+# ---- what keeps two dimensions or more is sparse --------------------------------------------------------------------------
+
+
+def _merged(x, monoid, axes, keepdims):
+    """The reduction over some core axes: the entries that agree in the other coordinates come together."""
+    kept = [i for i in range(x.core_ndim) if i - x.core_ndim not in axes]
+    shape = tuple(x.core_shape[i] for i in kept)
+    size = math.prod(n for i, n in enumerate(x.core_shape) if i not in kept)
+    bound = min(x.nnz, math.prod(shape))
+    neutral = monoid.zero_is_identity(x.dtype) and x.background is None
+
+    def merge(data, fill, *coordinates):
+        keys, data = kernel.sort(tuple(coordinates[i] for i in kept), data)
+        slot = kernel.slots(keys)
+        data = kernel.reduce_segments(data, slot, x.nnz, monoid.combine, monoid.identity(data.dtype))
+        if not neutral:
+            count = kernel.scatter(jnp.zeros(x.nnz, slot.dtype), slot, jnp.ones_like(slot), "add")
+            data = _completed(data, fill, monoid, size, x.nnz, count)
+        keys = (jnp.full_like(c, n).at[slot].set(c) for c, n in zip(keys, shape, strict=True))
+        return data[:bound], *(c[:bound] for c in keys)
+
+    background = x.background
+    if background is not None or not (size or neutral):
+        background = monoid.repeated(x._fill(), size)
+    leaves = x._over_batch(merge, x.data, x._fill(), *x.coords) if x.nnz else (x.data, *(x.coords[i] for i in kept))
+    pattern = Sparse._make((*leaves, background), (shape, tuple(range(len(shape))), bound > 0))
+    result = pattern._rebuild((leaves[0],), background)
+    return with_new_axes(result, [i + x.core_ndim for i in axes]) if keepdims else result
+
+
+def with_new_axes(x, axes):
+    """A sparse array with further core dimensions of size 1, which stand at these places of the result's core."""
+    old = [i for i in range(x.core_ndim + len(axes)) if i not in axes]
+    coordinates = dict(zip(old, x.coords, strict=True))
+    outside = jnp.where(x.coords[0] < x.core_shape[0], 0, 1).astype(x.coords[0].dtype)
+    shape = tuple(x.core_shape[old.index(i)] if i in coordinates else 1 for i in range(len(old) + len(axes)))
+    leaves = (x.data, *(coordinates.get(i, outside) for i in range(len(shape))), x.background)
+    return Sparse._make(leaves, (shape, (*(old[i] for i in x.order), *axes), x.padded))
+
+
+@reduce_batch.kernel(Sparse, when=lambda x: x.background is None)
+def _reduce_batch_sparse(x, *, monoid, axes, keepdims):
+    count = len(axes)
+    result = reduce_core.choose((x,), {}).run(
+        _as_core(x, axes), monoid=monoid, axes=tuple(range(-count - x.core_ndim, -x.core_ndim)), keepdims=False
+    )
+    return result._map_leaves(lambda leaf: jnp.expand_dims(leaf, axes)) if keepdims else result
+
+
+def _as_core(x, axes):
+    """The array with some of its batch axes as the first ones of the core."""
+    sizes = tuple(x.shape[a] for a in axes)
+    behind = tuple(range(-1 - len(axes), -1))
+    data, *coordinates = (jnp.moveaxis(leaf, axes, behind) for leaf in (x.data, *x.coords))
+    inside = coordinates[0] < x.core_shape[0]
+    first = len(x.batch_shape) - len(axes)
+    places = (jax.lax.broadcasted_iota(coordinates[0].dtype, data.shape, first + i) for i in range(len(axes)))
+    places = [jnp.where(inside, place, n) for place, n in zip(places, sizes, strict=True)]
+    leaves = [leaf.reshape((*leaf.shape[:first], -1)) for leaf in (data, *places, *coordinates)]
+    # Sorted but for the padding of each array, which whoever merges the entries sorts out.
+    order = (*range(len(axes)), *(i + len(axes) for i in x.order))
+    return Sparse._make((*leaves, None), ((*sizes, *x.core_shape), order, x.padded))
+
+
+for _function in (
+    *(statistical.sum, statistical.prod, statistical.max, statistical.min, statistical.mean),
+    *(utility.any, utility.all, count_nonzero),
+):
+
+    @_function.eager_kernel(Array)
+    def _reduction_of_array_eagerly(x, function=_function, **static):
+        return trimmed(compiled(function, x, **static))

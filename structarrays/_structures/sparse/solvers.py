@@ -1,0 +1,217 @@
+"""Linear systems, inverses and determinants of sparse matrices, by a direct solver on the host; see `kernels.sparse_direct`.
+
+Small matrices, those with many entries, and all of them where SciPy is not installed, are left to their dense form. Block-banded matrices,
+and matrices of blocks of which one is sparse, are solved by their sparse form; the former where `block_banded_solvers`, whose kernels
+come first, has no other way.
+"""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.dispatch.contexts import densify_policy
+from ..._core.dispatch.recording import remark
+from ..._functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
+from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
+from ..blocks.block_banded import BlockBanded
+from ..composite import block_solvers  # noqa: F401 (the kernels of `Block` here come before those there)
+from ..composite.block import Block
+from ..composite.inverse import checked_inverse
+from ..composite.part_solvers import generically_regular, solved
+from . import numerics as pattern_kernel
+from . import sparse_direct
+from . import sparse_systems as kernel
+from .array import Sparse, _index_dtype
+from .sparse_joins import has_sparse_form, to_sparse
+
+SOLVED_AS_DENSE = 256
+"""Up to this size the dense form is solved faster than the first system with a matrix."""
+
+FEW = 16
+"""A matrix is solved directly if at most one in so many of its elements is stored: of others the factors are nearly full."""
+
+
+def is_large(n: int) -> bool:
+    """Whether systems of n rows are solved in their structure (static): large ones, and all where nothing is to be expanded."""
+    return n > SOLVED_AS_DENSE or (n > 0 and _keeps_structure())
+
+
+def _keeps_structure() -> bool:
+    return densify_policy.value.mode != "allow"
+
+
+def is_worth_solving(n: int, entries: int, dtype) -> bool:
+    """Whether a direct solver of sparse systems takes n × n matrices with so many entries, and is worth it."""
+    fits = max(n, entries) < np.iinfo(np.int32).max and str(dtype) in sparse_direct.PRECISIONS
+    few = FEW * entries <= n * n or _keeps_structure()
+    return fits and is_large(n) and few
+
+
+def is_solved_directly(x: Sparse, *args) -> bool:
+    """Whether systems of an array are solved by the factors of a sparse matrix (static)."""
+    return x.core_ndim == 2 and x.background is None and is_worth_solving(x.core_shape[-1], x.nnz, x.dtype)
+
+
+@generically_regular.kernel(Sparse)
+def _generically_regular_sparse(x):
+    """Whether there are as many entries as rows: where they stand is not static."""
+    return x.background is not None or x.nnz >= x.shape[-1]
+
+
+# ---- systems --------------------------------------------------------------------------------------------------------
+
+
+@solve.kernel(Sparse, Array, when=is_solved_directly)
+def _solve_sparse(x1, x2):
+    remark(
+        "SuperLU on the host, which keeps the factors of the last matrices; the cost follows from the fill of the factors"
+    )
+    return solved(x1, x2, _solution)
+
+
+def _solution(x, b):
+    (first, second), definite = x._keys(), POSITIVE_DEFINITE in x.assumptions
+    transposed = x.order == (1, 0)
+
+    def solution(data, first, second, b):
+        return kernel.solve(data, first, second, b, transposed, definite, x.padded)
+
+    if not x.batch_shape:  # the right-hand sides of a batch stand side by side
+        side_by_side = jnp.moveaxis(b, -2, 0)
+        result, ok = solution(x.data, first, second, side_by_side.reshape(b.shape[-2], -1))
+        return jnp.moveaxis(result.reshape(side_by_side.shape), 0, -2), ok
+    batch = b.shape[:-2]
+    own = len(x.batch_shape)
+    parts = (jnp.broadcast_to(a, batch + a.shape[own:]) for a in (x.data, first, second))
+    result, ok = pattern_kernel.over_batch(solution, len(batch))(*parts, b)
+    return result, jnp.all(ok)
+
+
+@inv.kernel(Sparse, when=is_solved_directly)
+def _inv_sparse(x):
+    """Full, so that it is not formed."""
+    return checked_inverse(x)
+
+
+@selected_inverse.kernel(Sparse, when=is_solved_directly)
+def _selected_inverse_sparse(x):
+    """At the places of the transpose, which the factors reach."""
+    definite = POSITIVE_DEFINITE in x.assumptions
+
+    def elements(data, first, second):
+        return (kernel.inverse_at(data, first, second, x.core_shape[-1], definite, x.padded),)
+
+    _, ok = checked_inverse(x)
+    (data,) = x._over_batch(elements, x.data, *x._keys())
+    fine = jnp.where(ok, 1, jnp.nan).astype(data.dtype)
+    return matrix_transpose.dispatch(x._rebuild((data * fine,), None)), ok
+
+
+# ---- determinants -----------------------------------------------------------------------------------------------------
+
+
+@slogdet.kernel(Sparse, when=is_solved_directly)
+def _slogdet_sparse(x):
+    definite = POSITIVE_DEFINITE in x.assumptions
+
+    def logarithms(data, first, second):
+        return kernel.slogdet(data, first, second, x.core_shape[-1], definite, x.padded)
+
+    return tuple(Dense._make((part,)) for part in x._over_batch(logarithms, x.data, *x._keys()))
+
+
+det.kernel(Sparse, when=is_solved_directly)(det_by_slogdet)
+
+
+# ---- structures that are solved by their sparse form --------------------------------------------------------------------
+
+
+def _sparse_size(x) -> int:
+    """How many entries the sparse form of a matrix has (static)."""
+    return sum(e.size // max(1, math.prod(x.batch_shape)) for e in x._free().entries)
+
+
+def has_few_blocks(x, *args) -> bool:
+    """Whether the sparse form of a matrix that stores blocks is solved directly."""
+    return x.background is None and has_sparse_form(x) and is_worth_solving(x.shape[-1], _sparse_size(x), x.dtype)
+
+
+def _has_sparse_blocks(x, *args) -> bool:
+    """Whether the blocks of a matrix, one of which is sparse, make a sparse matrix that is solved directly.
+
+    Their elimination would fill the others, while a direct solver chooses what to eliminate first.
+    """
+    parts = x.parts
+    if not any(type(b) is Sparse for b in parts):
+        return False
+    if not all(b.stores_entries and b.background is None and has_sparse_form(b) for b in parts):
+        return False
+    return is_worth_solving(x.shape[-1], sum(map(_sparse_size, parts)), x.dtype)
+
+
+def _joined(x) -> Sparse:
+    """The sparse form of a matrix of blocks that have one."""
+    shape = x.shape[-2:]
+    leaves = [_moved(to_sparse(b), corner, shape) for b, corner in _blocks_with_corners(x)]
+    data, rows, columns = (jnp.concatenate(parts, axis=-1) for parts in zip(*leaves, strict=True))
+
+    def sort(data, rows, columns):
+        (rows, columns), data = pattern_kernel.sort((rows, columns), data)
+        return data, rows, columns
+
+    leaves = pattern_kernel.over_batch(sort, data.ndim - 1)(data, rows, columns)
+    return Sparse._make((*leaves, None), (shape, (0, 1), True), x.assumptions)
+
+
+def _blocks_with_corners(x):
+    """The blocks, and the row and the column where each begins."""
+    row = 0
+    for blocks, height in zip(x.blocks, x.heights, strict=True):
+        column = 0
+        for block, width in zip(blocks, x.widths, strict=True):
+            yield block, (row, column)
+            column += width
+        row += height
+
+
+def _moved(x, corner, shape):
+    """The entries of a block, and their coordinates in the whole; its padding is padding there."""
+    stored = x.coords[0] < x.core_shape[0]
+    coordinates = (
+        jnp.where(stored, c.astype(_index_dtype(shape)) + start, n)
+        for c, start, n in zip(x.coords, corner, shape, strict=True)
+    )
+    return x.data, *coordinates
+
+
+_BY_ELIMINATION = (
+    "solve_block_if_is_small",
+    "solve_block_if_is_conformal",
+    "small_block_by_dense_form",
+    "inv_block",
+    "slogdet_block",
+    "det_block",
+)
+
+
+def _by_sparse_form(function):
+    """Register for a solver the structures that leave it to their sparse form."""
+    others = (Array,) if function is solve else ()
+
+    @function.kernel(BlockBanded, *others, when=has_few_blocks)
+    def _block_banded_by_sparse_form(x, *rest):
+        remark("the sparse form of the blocks")
+        return function.dispatch(to_sparse(x)._assuming(x.assumptions), *rest)
+
+    @function.kernel(Block, *others, when=_has_sparse_blocks, before=_BY_ELIMINATION)
+    def _block_by_sparse_form(x, *rest):
+        remark("the sparse form of the blocks, one of which is sparse and none dense")
+        return function.dispatch(_joined(x), *rest)
+
+
+for _function in (solve, inv, slogdet, det):
+    _by_sparse_form(_function)
+del _function

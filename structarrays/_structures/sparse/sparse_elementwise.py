@@ -1,0 +1,190 @@
+"""Elementwise functions of several arrays in eager calls, where one is sparse.
+
+The result has exactly the entries that it needs: where the union or the intersection of the patterns is known, all get it,
+and the family's rule finds them alike.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array.base import Array
+from ..._core.array.flattening import as_indices, barred, opened_arguments
+from ..._core.array.sharing import complete, incomplete, jit
+from ..._core.dispatch import explicit
+from ..._core.dispatch.registry import FUNCTIONS
+from ..._core.families.elementwise_rule import ElementwiseArrayFunction, absorbing_operands
+from ..._core.families.join import is_zero_outside
+from ..._functions.searching import where
+from . import numerics as kernel
+from . import sparse_host as host
+from .array import Sparse
+from .sparse_joins import has_sparse_form, to_sparse
+
+_as_sparse = jit(to_sparse)
+
+
+def compiled(function, *arrays, **static):
+    """The compiled call of a function, without its eager kernels."""
+    shape = (len(arrays), *static)
+    if shape not in function._plans:
+        function._plans[shape] = function._plan(arrays, static)
+    if isinstance(function, ElementwiseArrayFunction):
+        return function._careful(*arrays)
+    return function._run((shape, tuple(map(type, static.values())), *static.values()), list(arrays))
+
+
+def trimmed(x):
+    """The array without padding that no matrix of the batch needs; as it is, if it has none or is traced."""
+    if type(x) is not Sparse or not x.padded or isinstance(x.data, jax.core.Tracer):
+        return x
+    (axis, *_) = x.order
+    counts = np.count_nonzero(np.asarray(x.coords[axis]) < x.core_shape[axis], axis=-1)
+    total, least = int(counts.max(initial=0)), int(counts.min(initial=x.nnz))
+    leaves = (x.data, *x.coords)
+    if total < x.nnz:
+        leaves = (jnp.asarray(np.asarray(leaf)[..., :total]) for leaf in leaves)
+    return Sparse._make((*leaves, x.background), (x.core_shape, x.order, least < total), x.assumptions)
+
+
+# ---- functions of two arrays ------------------------------------------------------------------------------------------
+
+
+def _combination(function, x, y):
+    """How the patterns come together; None where the compiled call is exact."""
+    for a in (x, y):
+        if not isinstance(a, Array) or not a.stores_entries or not has_sparse_form(a):
+            return None
+    if x.core_ndim != y.core_ndim or x.shape[x.ndim - x.core_ndim :] != y.shape[y.ndim - y.core_ndim :]:
+        return None
+    absorbing = absorbing_operands(function)
+    absorbed = [i in absorbing and is_zero_outside(a) for i, a in enumerate((x, y))]
+    if all(absorbed):
+        return host.intersection
+    return None if any(absorbed) else host.union
+
+
+def _exactly(function, x, y, combine):
+    if _have_one_pattern(x, y):
+        return complete(_of_one_pattern(function)(*opened_arguments((x,)), y.data, y.background, y.assumptions), (x,))
+    assumptions = (x.assumptions, y.assumptions)
+    x, y = (a if type(a) is Sparse else _as_sparse(a) for a in (x, y))
+    if any(isinstance(c, jax.core.Tracer) for a in (x, y) for c in a.coords):
+        return NotImplemented
+    try:
+        batch = np.broadcast_shapes(x.batch_shape, y.batch_shape)
+    except ValueError:
+        return NotImplemented
+    keys_x, sources_x = _sorted_keys(x, x.order)
+    keys_y, sources_y = _sorted_keys(y, x.order)
+    keys_x, keys_y = ([np.broadcast_to(k, batch + k.shape[-1:]) for k in keys] for keys in (keys_x, keys_y))
+    sizes, found = x._sizes(), []
+    for b in np.ndindex(*batch):
+        own, other = [k[b] for k in keys_x], [k[b] for k in keys_y]
+        inside, there = own[0] < sizes[0], other[0] < sizes[0]
+        found.append(combine([k[inside] for k in own], [k[there] for k in other], sizes))
+    lengths = [len(s) for _, s, _ in found]
+    total = max(lengths, default=0)
+    padded = min(lengths, default=0) < total
+
+    def stacked(parts, fill, dtype):
+        result = np.full((len(parts), total), fill, dtype)
+        for row, part in zip(result, parts, strict=True):
+            row[: len(part)] = part
+        return result.reshape((*batch, total))
+
+    keys = [stacked([c[i] for c, _, _ in found], n, keys_x[i].dtype) for i, n in enumerate(sizes)]
+    coordinates = tuple(as_indices(keys[x.order.index(i)]) for i in range(len(sizes)))
+    places = [stacked([f[i] for f in found], -1, np.int32) for i in (1, 2)]
+    for i, sources in enumerate((sources_x, sources_y)):
+        if sources is not None and sources.shape[-1]:  # the keys were sorted on the way
+            there = np.take_along_axis(np.broadcast_to(sources, batch + sources.shape[-1:]), places[i].clip(0), -1)
+            places[i] = np.where(places[i] < 0, -1, there).astype(np.int32)
+    meta = (x.core_shape, x.order, padded)
+    pair = ((x.data, x.background), (y.data, y.background))
+    pattern = Sparse._make((None, *coordinates, None), meta)
+    places = tuple(map(barred, places))
+    return complete(_on_pattern(function)(pair, *opened_arguments((pattern,)), places, assumptions), (pattern,))
+
+
+def _have_one_pattern(x, y) -> bool:
+    return type(x) is type(y) is Sparse and _share_coordinates(x, y)
+
+
+def _share_coordinates(x, y) -> bool:
+    """Whether the coordinates of two arrays are the same in memory."""
+    if x.meta != y.meta or x.data.shape != y.data.shape:
+        return False
+    return all(a is b for a, b in zip(x.coords, y.coords, strict=True))
+
+
+def _sorted_keys(x, order):
+    """The coordinates on the host, sorted in an order, and what sorts them (None if they are)."""
+    keys = [np.asarray(x.coords[i]) for i in order]
+    if x.order == order:
+        return keys, None
+    sorting = np.empty(keys[0].shape, np.int32)
+    for b in np.ndindex(*keys[0].shape[:-1]):
+        sorting[b] = host.sort([k[b] for k in keys], [x.core_shape[i] for i in order])
+    return [np.take_along_axis(k, sorting, -1) for k in keys], sorting
+
+
+@functools.cache
+def _of_one_pattern(function):
+    """The compiled function of an array and the data of another one with the same coordinates."""
+
+    def run(x, data, background, assumptions):
+        result = function._trace((), x, x._rebuild((data,), background)._assuming(assumptions))
+        return incomplete(result, (x,))
+
+    return explicit.jit(run, static_argnums=3)
+
+
+@functools.cache
+def _on_pattern(function):
+    """The compiled function of two arrays whose entries are gathered at coordinates; -1 is none."""
+
+    def run(pair, pattern, places, assumptions):
+        arrays, batch = [], pattern.coords[0].shape[:-1]
+        for (data, background), place, assumed in zip(pair, places, assumptions, strict=True):
+            fill = jnp.zeros((), data.dtype) if background is None else jnp.broadcast_to(background, batch)[..., None]
+            entries = jnp.broadcast_to(fill, place.shape)
+            if data.shape[-1]:
+                data = jnp.broadcast_to(data, batch + data.shape[-1:])
+                gather = kernel.over_batch(lambda d, i: d.at[i].get(mode="clip"), len(batch))
+                entries = jnp.where(place < 0, entries, gather(data, place))
+            background = None if background is None else jnp.broadcast_to(background, batch)
+            x = Sparse._make((entries, *pattern.coords, background), pattern.meta)
+            arrays.append(x._rebuild((entries,), background)._assuming(assumed))
+        return incomplete(function._trace((), *arrays), (pattern,))
+
+    return explicit.jit(run, static_argnums=3)
+
+
+def register_exact(cls):
+    """Have elementwise functions of several arrays, one of this class, make results of exactly the entries they need."""
+    for function in _elementwise(2):
+        for classes in ((cls, cls), (cls, Array), (Array, cls)):
+            function.eager_kernel(*classes, traced=True, always=_have_one_pattern)(functools.partial(_of_two, function))
+    for classes in ((cls, object, object), (object, cls, object), (object, object, cls)):
+        where.eager_kernel(*classes)(_where)
+
+
+def _elementwise(count):
+    for function in list(FUNCTIONS.values()):
+        if isinstance(function, ElementwiseArrayFunction) and len(function.arrays) == count:
+            yield function
+
+
+def _of_two(function, x, y):
+    combine = _combination(function, x, y)
+    return NotImplemented if combine is None else _exactly(function, x, y, combine)
+
+
+def _where(condition, x1, x2):
+    return trimmed(compiled(where, condition, x1, x2))
+
+
+register_exact(Sparse)

@@ -1,0 +1,54 @@
+"""The sparse form of structures that store few of their entries: what sums and products of two such structures become."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.families.join import join_pair
+from ..blocks.array import Blocks
+from ..toeplitz.array import Toeplitz, at_diagonals
+from . import numerics as kernel
+from .array import Sparse, _index_dtype
+from .sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
+
+
+def _stores_few(x) -> bool:
+    """Whether the sparse form is no larger than the dense one: an entry takes a number and two coordinates."""
+    batch = math.prod(x.batch_shape)
+    return 2 * sum(e.size for e in x.entries) <= x.size or not batch
+
+
+@sparse_form.kernel(Blocks, when=_stores_few)
+def _sparse_form_blocks(x):
+    dtype = _index_dtype(x.core_shape)
+    rows, columns, data = [], [], []
+    for entry, (i, j) in zip(x.entries, x._positions(), strict=True):
+        core = jnp.broadcast_shapes(i.shape, j.shape)
+        rows.append(jnp.broadcast_to(i, core).ravel().astype(dtype))
+        columns.append(jnp.broadcast_to(j, core).ravel().astype(dtype))
+        data.append(entry.reshape((*x.batch_shape, math.prod(core))))
+    rows, columns, data = jnp.concatenate(rows), jnp.concatenate(columns), jnp.concatenate(data, axis=-1)
+    (rows, columns), order = kernel.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
+    data = data[..., order]
+    coordinates = (jnp.broadcast_to(c, data.shape) for c in (rows, columns))
+    return Sparse._make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
+
+
+def _is_narrow(x) -> bool:
+    return not x._covers and 2 * x.values.shape[-1] <= max(x.core_shape)
+
+
+@sparse_form.kernel(Toeplitz, when=_is_narrow)
+def _sparse_form_toeplitz(x):
+    # Not `_free`: that of a matrix all of whose places below the diagonal are stored is triangular, although few are below in a wide one.
+    return to_sparse(at_diagonals(x, x.offsets))
+
+
+def _have_sparse_forms(x, y) -> bool:
+    return has_sparse_form(x) and has_sparse_form(y)
+
+
+@join_pair.kernel(Blocks, Toeplitz, when=_have_sparse_forms)
+def _join_pair_blocks_toeplitz(x, y):
+    return join_sparse(x, y)

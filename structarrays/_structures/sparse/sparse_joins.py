@@ -1,0 +1,181 @@
+"""Two structures in one, where one of them is sparse: unions and intersections of coordinates."""
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.dispatch.registry import Registry
+from ..._core.families.entries import elements, elements_at
+from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
+from ..banded.array import Banded
+from ..fill.array import Fill
+from . import numerics as kernel
+from .array import Sparse, _index_dtype, zero_sparse
+
+sparse_form = Registry("sparse_form")
+"""``sparse_form.kernel(S)``: an array as `Sparse`, for structures that store few entries: what joins them with others."""
+
+
+def has_sparse_form(x) -> bool:
+    """Whether a structure can be made sparse at the cost of what it stores."""
+    return sparse_form.choose((x,), {}) is not None
+
+
+def to_sparse(x) -> Sparse:
+    """The array as `Sparse` (inside a compiled call)."""
+    return sparse_form.choose((x,), {}).run(x)
+
+
+@sparse_form.kernel(Sparse)
+def _sparse_form_sparse(x):
+    return x
+
+
+@sparse_form.kernel(Banded)
+def _sparse_form_banded(x):
+    if not x.offsets:
+        return zero_sparse(x.core_shape, x.dtype, x.batch_shape, x.background)
+    rows, columns = (jnp.concatenate(parts) for parts in zip(*_coordinates(x), strict=True))
+    data = jnp.concatenate(x.diagonals, axis=-1)
+    if len(x.offsets) > 1:
+        (rows, columns), order = kernel.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
+        data = data[..., order]
+    coordinates = (jnp.broadcast_to(c, data.shape) for c in (rows, columns))
+    return Sparse._make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
+
+
+def _coordinates(x):
+    """Rows and columns of each diagonal."""
+    dtype = _index_dtype(x.core_shape)
+    for k, d in zip(x.offsets, x.diagonals, strict=True):
+        along = jax.lax.iota(dtype, d.shape[-1])
+        yield along + max(0, -k), along + max(0, k)
+
+
+@elements.kernel(Sparse)
+def _elements_sparse(x, *coordinates):
+    wanted = tuple(coordinates[i].astype(c.dtype) for i, c in zip(x.order, x._keys(), strict=True))
+
+    def look_up(data, fill, *known):
+        return kernel.look_up(data, known, wanted, fill)
+
+    return x._over_batch(look_up, x.data, x._fill(), *x._keys())
+
+
+# ---- the join -------------------------------------------------------------------------------------------------------
+
+
+def is_same_pattern(x: Sparse, y: Sparse) -> bool:
+    """Whether two arrays have the very same coordinates, object for object."""
+    return x.meta == y.meta and all(a is b for a, b in zip(x.coords, y.coords, strict=True))
+
+
+@join_pair.kernel(Sparse, Sparse)
+def _join_pair_sparse_sparse(x, y):
+    if is_same_pattern(x, y):
+        return x, y
+    y = y._in_order(x.order)
+    x, y = _common_batch(x, y)
+    count = x.nnz + y.nnz
+
+    def merge(data_x, fill_x, data_y, fill_y, *coordinates):
+        half = len(coordinates) // 2
+        merged, place_x, place_y = kernel.merge(coordinates[:half], coordinates[half:], x._sizes())
+        place_y = jnp.where(coordinates[half] < x._sizes()[0], place_y, count)  # of its padding
+        data_x = kernel.put(jnp.full(count, fill_x, data_x.dtype), (place_x,), data_x)
+        data_y = kernel.put(jnp.full(count, fill_y, data_y.dtype), (place_y,), data_y)
+        return data_x, data_y, *merged
+
+    data_x, data_y, *merged = x._over_batch(merge, x.data, x._fill(), y.data, y._fill(), *x._keys(), *y._keys())
+    coordinates = _by_dimension(merged, x.order)
+    meta = (x.core_shape, x.order, x.padded or y.padded or min(x.nnz, y.nnz) > 0)
+    pattern = Sparse._make((data_x, *coordinates, x.background), meta)
+    return pattern._rebuild((data_x,), x.background), pattern._rebuild((data_y,), y.background)
+
+
+def _by_dimension(keys, order):
+    """Coordinates in the order of the dimensions again."""
+    return tuple(keys[order.index(i)] for i in range(len(order)))
+
+
+def _common_batch(x, y):
+    batch = jnp.broadcast_shapes(x.batch_shape, y.batch_shape)
+
+    def broadcast(a):
+        own = len(a.batch_shape)
+        return a._map_leaves(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[own:]))
+
+    return (x, y) if x.batch_shape == y.batch_shape else (broadcast(x), broadcast(y))
+
+
+@join_pair.kernel(Sparse, Fill, when=lambda x, y: len(y.meta) >= x.core_ndim)
+def _join_pair_sparse_fill(x, y):
+    """One value everywhere: entries and background of the pattern."""
+    value = y.value.reshape(y.value.shape + (1,) * (len(y.meta) - x.core_ndim))
+    batch = y.shape[: y.ndim - x.core_ndim]
+    value = jnp.broadcast_to(value, batch)
+    both = jnp.broadcast_shapes(batch, x.batch_shape)
+    data = jnp.broadcast_to(jnp.broadcast_to(value, both)[..., None], (*both, x.nnz))
+    return x, x._rebuild((data,), jnp.broadcast_to(value, both))
+
+
+def _joins_as_sparse(x, y) -> bool:
+    return has_sparse_form(x) and has_sparse_form(y)
+
+
+@join_pair.kernel(Sparse, Array, when=_joins_as_sparse)
+def _join_pair_sparse(x, y):
+    return join_sparse(x, y)
+
+
+def join_sparse(x, y):
+    """The join of two structures that have a sparse form."""
+    return join_pair.choose((to_sparse(x), to_sparse(y)), {}).run(to_sparse(x), to_sparse(y))
+
+
+# ---- the meet -------------------------------------------------------------------------------------------------------
+
+
+@meet_pair.kernel(Sparse, Array, when=lambda x, y: has_sparse_form(y) or not is_zero_outside(y))
+def _meet_pair_sparse(x, y):
+    if not is_zero_outside(y):
+        return x
+    return intersection(x, to_sparse(y))
+
+
+@holds.kernel(Sparse, Sparse)
+def _holds_sparse_sparse(x, y):
+    return True  # the pattern of a product with a sparse array is an intersection with it
+
+
+def intersection(x: Sparse, y: Sparse) -> Sparse:
+    """The entries of `x` where `y` has one too, as many as the one with fewer entries has."""
+    if is_same_pattern(x, y):
+        return x
+    y = y._in_order(x.order)
+    x, y = _common_batch(x, y)
+    bound = min(x.nnz, y.nnz)
+    if not bound:
+        return zero_sparse(x.core_shape, x.dtype, x.batch_shape)
+
+    def keep(data, *coordinates):
+        own, other = coordinates[: len(x.order)], coordinates[len(x.order) :]
+        if x.nnz <= y.nnz:
+            found = kernel.search(other, own)[1]
+        else:
+            place, found = kernel.search(own, other)
+            data = data.at[place].get(mode="clip")
+            own = other
+        inside = own[0] < x._sizes()[0]
+        data, own = kernel.keep(found & inside, data, own, x._sizes(), bound)
+        return data, *own
+
+    data, *keys = x._over_batch(keep, x.data, *x._keys(), *y._keys())
+    return Sparse._make((data, *_by_dimension(keys, x.order), None), (x.core_shape, x.order, bound > 0))
+
+
+@restrict_to.kernel(Sparse, Sparse)
+def _restrict_to_sparse_sparse(x, y):
+    if is_same_pattern(x, y):
+        return x
+    return y._rebuild((elements_at(x, y.coords, len(y.batch_shape)),), None)

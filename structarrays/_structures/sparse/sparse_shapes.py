@@ -1,0 +1,228 @@
+"""Sparse arrays in other shapes: coordinates are computed anew, in time of the number of entries; no element is looked at."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import SMALL
+from ..._functions.elementwise import subtract
+from ..._functions.indexing import index
+from ..._functions.linalg import matmul, matrix_transpose
+from ..._functions.manipulation import expand_dims, repeat, reshape, squeeze, tile
+from ..._functions.utility import diff
+from . import numerics as kernel
+from .array import Sparse, _index_dtype
+from .indexing import in_core
+from .reductions import with_new_axes
+from .sparse_elementwise import compiled, trimmed
+
+# ---- axes of size one -------------------------------------------------------------------------------------------------
+
+
+def new_core_axes(x, axes) -> tuple:
+    """Which of the new axes of a result belong to its core, counted in that, and which to the batch."""
+    old = [axis for axis in range(x.ndim + len(axes)) if axis not in axes]
+    first = old[len(x.batch_shape)]
+    return tuple(a - first for a in axes if a > first), tuple(a for a in axes if a < first)
+
+
+@expand_dims.kernel(Sparse, when=lambda x, *, axis: new_core_axes(x, axis)[0] != ())
+def _expand_dims_sparse(x, *, axis):
+    core, batch = new_core_axes(x, axis)
+    return with_new_axes(x, core)._map_leaves(lambda leaf: jnp.expand_dims(leaf, batch))
+
+
+def _has_new_axes(x, *, operands, key) -> bool:
+    kinds = [k[0] for k in key]
+    return set(kinds) <= {"int", "slice", "new"} and "new" in kinds and "slice" in kinds
+
+
+@index.kernel(Sparse, when=_has_new_axes, before="index_box_of_sparse")
+def _index_sparse_with_new_axes(x, *, operands, key):
+    kept = [k for k in key if k[0] != "int"]
+    places = tuple(i for i, k in enumerate(kept) if k[0] == "new")
+    plain = tuple(k for k in key if k[0] != "new")
+    if plain != tuple(("slice", 0, n, 1) for n in x.core_shape):
+        x = index.dispatch(x, operands=operands, key=plain)
+    if type(x) is Sparse:
+        return with_new_axes(x, places)
+    return Dense._make((jnp.expand_dims(x.data, tuple(i - len(kept) for i in places)),))
+
+
+def _keeps_a_matrix(x, *, axis) -> bool:
+    return x.core_ndim - sum(a >= len(x.batch_shape) for a in axis) >= 2
+
+
+@squeeze.kernel(Sparse, when=lambda x, *, axis: in_core(x, axis) and _keeps_a_matrix(x, axis=axis))
+def _squeeze_sparse(x, *, axis):
+    batch = len(x.batch_shape)
+    kept = [i for i in range(x.core_ndim) if i + batch not in axis]
+    shape = tuple(x.core_shape[i] for i in kept)
+    order = tuple(kept.index(i) for i in x.order if i in kept)
+    leaves = (x.data, *(x.coords[i] for i in kept), x.background)
+    return Sparse._make(leaves, (shape, order, x.padded))._map_leaves(
+        lambda leaf: jnp.squeeze(leaf, tuple(a for a in axis if a < batch))
+    )
+
+
+# ---- other sizes --------------------------------------------------------------------------------------------------------
+
+
+def split_shape(x, shape) -> int | None:
+    """How many dimensions of a new shape are those of the batch; None if the batch does not stay apart from the core."""
+    count = math.prod(x.batch_shape)
+    core = x.shape[len(x.batch_shape) :]
+    behind = len(shape) - len(core)
+    for kept in (*((behind,) if shape[behind:] == core else ()), len(x.batch_shape), *range(len(shape))):
+        if 0 <= kept < len(shape) and math.prod(shape[:kept]) == count and math.prod(shape[kept:]) == math.prod(core):
+            return kept
+    return None
+
+
+def can_reshape(x, *, shape) -> bool:
+    """Whether the coordinates of a new shape can be computed: from the place in the flat array, if integers hold that, and of a matrix
+    into a matrix without it.
+    """
+    kept = split_shape(x, shape)
+    if kept is None:
+        return False
+    matrices = x.core_ndim == len(shape) - kept == 2 and max(*x.core_shape, *shape[kept:]) < 2**31 - 1
+    return matrices or not _is_too_large(x)
+
+
+def _is_too_large(x) -> bool:
+    """Whether there are more places than the default integers count (static)."""
+    return math.prod(x.shape[len(x.batch_shape) :]) >= np.iinfo(np.dtype(jnp.result_type(int))).max
+
+
+def changes_core(x, shape) -> bool:
+    """Whether a new shape has another core."""
+    return split_shape(x, shape) is None or shape[split_shape(x, shape) :] != x.shape[len(x.batch_shape) :]
+
+
+@reshape.kernel(Sparse, when=can_reshape)
+def _reshape_sparse(x, *, shape):
+    kept = split_shape(x, shape)
+    batch, core = shape[:kept], shape[kept:]
+    if core != x.core_shape:
+        x = _with_core_shape(x._in_order(tuple(range(x.core_ndim))), core)
+    own = len(x.batch_shape)
+    return x._map_leaves(lambda leaf: leaf.reshape(batch + leaf.shape[own:]))
+
+
+def _with_core_shape(x, shape):
+    outside, dtype = x.coords[0] >= x.core_shape[0], _index_dtype(shape)
+    if _is_too_large(x):
+        coordinates = kernel.divided(x.coords[0], x.core_shape[1], x.coords[1], shape[1])
+    else:
+        flat, behind = kernel.flat_index(x.coords, x.core_shape), []
+        for n in shape[:0:-1]:
+            flat, place = jnp.divmod(flat, max(1, n))
+            behind.append(place)
+        coordinates = [flat, *behind[::-1]]
+    coordinates = (jnp.where(outside, n, c).astype(dtype) for c, n in zip(coordinates, shape, strict=True))
+    return Sparse._make((x.data, *coordinates, x.background), (shape, tuple(range(len(shape))), x.padded))
+
+
+@repeat.kernel(Sparse, when=lambda x, *, repeats, axis: axis is not None and in_core(x, (axis,)))
+def _repeat_sparse(x, *, repeats, axis):
+    return _copies(x, axis - len(x.batch_shape), repeats, lambda c, copy, n: c * repeats + copy)
+
+
+@tile.kernel(Sparse, when=lambda x, *, repetitions: any(r != 1 for r in repetitions[-x.core_ndim :]))
+def _tile_sparse(x, *, repetitions):
+    kept = len(repetitions) - x.core_ndim
+    for axis, count in enumerate(repetitions[kept:]):
+        if count != 1:
+            x = _copies(x, axis, count, lambda c, copy, n: c + copy * n)
+    return tile.dispatch(x, repetitions=(*repetitions[:kept], *(1,) * x.core_ndim))
+
+
+def _copies(x, axis, count, place):
+    """Each entry several times, at the coordinates ``place(c, copy, n)`` of one axis."""
+    n = x.core_shape[axis]
+    shape = (*x.core_shape[:axis], n * count, *x.core_shape[axis + 1 :])
+    dtype = _index_dtype(shape)
+
+    def copies(data, *coordinates):
+        outside = (coordinates[0] >= x.core_shape[0])[:, None]
+        copy = jnp.arange(count, dtype=dtype)
+        coordinates = [c[:, None].astype(dtype) for c in coordinates]
+        coordinates[axis] = place(coordinates[axis], copy, n)
+        coordinates = (jnp.where(outside, m, c) for c, m in zip(coordinates, shape, strict=True))
+        coordinates = [jnp.broadcast_to(c, (x.nnz, count)).ravel() for c in coordinates]
+        keys, data = kernel.sort(tuple(coordinates[i] for i in x.order), jnp.repeat(data, count))
+        return data, *(keys[x.order.index(i)] for i in range(len(shape)))
+
+    leaves = x._over_batch(copies, x.data, *x.coords)
+    return Sparse._make((*leaves, x.background), (shape, x.order, x.padded))
+
+
+# ---- products of more than two dimensions, by those of matrices -----------------------------------------------------------
+
+
+@matmul.kernel(Sparse, Array, when=lambda x1, x2: x1.core_ndim > 2 and x2.ndim <= 2)
+def _matmul_sparse(x1, x2):
+    """All rows of all matrices, one below the other."""
+    *ahead, m, n = x1.shape
+    product = matmul.dispatch(reshape.dispatch(x1, shape=_as_rows(x1, n)), x2)
+    return reshape.dispatch(product, shape=(*ahead, m, *x2.shape[1:]))
+
+
+def _stacks(x1, x2) -> bool:
+    return x1.core_ndim > 2 and x2.ndim == 2 and x1.shape[-1] == x2.shape[0]
+
+
+@matmul.eager_kernel(Sparse, Sparse, when=_stacks)
+@matmul.eager_kernel(Sparse, Array, when=_stacks)
+def _matmul_stacks_of_sparse_eagerly(x1, x2):
+    """The same, of two sparse arrays with exactly the entries that the product has."""
+    *ahead, m, n = x1.shape
+    return reshape(matmul(reshape(x1, _as_rows(x1, n)), x2), (*ahead, m, x2.shape[1]))
+
+
+@matmul.kernel(Array, Sparse, when=lambda x1, x2: x2.core_ndim > 2 and x1.ndim == 1)
+def _matmul_array_sparse(x1, x2):
+    return matmul.dispatch(matrix_transpose.dispatch(x2), x1)
+
+
+def _as_rows(x, n):
+    return (*x.batch_shape, math.prod(x.core_shape[:-1]), n)
+
+
+# ---- differences ----------------------------------------------------------------------------------------------------------
+
+
+def has_sparse_differences(x, *, axis, n) -> bool:
+    """Whether the differences store fewer entries than elements, judged by static shapes: each step may double the number of entries."""
+    few = x.nnz * 2**n <= max(math.prod(x.core_shape), SMALL**2)
+    return in_core(x, (axis,)) and x.core_ndim >= 2 and few
+
+
+@diff.kernel(Sparse, when=has_sparse_differences)
+def diff_sparse(x, *, axis, n):
+    """The difference of the array without its first and without its last slices along the axis."""
+    core = axis - len(x.batch_shape)
+    for _ in range(n):
+        size = x.core_shape[core]
+        without_first, without_last = (
+            index.dispatch(x, operands=(), key=_all_but_one(x.core_shape, core, start)) for start in (min(1, size), 0)
+        )
+        x = subtract.dispatch(without_first, without_last)
+    return x
+
+
+def _all_but_one(shape, axis, start):
+    return tuple(("slice", start, max(0, n - 1), 1) if i == axis else ("slice", 0, n, 1) for i, n in enumerate(shape))
+
+
+@diff.eager_kernel(Sparse)
+def _diff_sparse_eagerly(x, *, axis=-1, n=1):
+    if not isinstance(n, int) or n < 2:
+        return trimmed(compiled(diff, x, axis=axis, n=n))
+    for _ in range(n):  # the number of entries is exact after each step
+        x = diff(x, axis=axis, n=1)
+    return x

@@ -1,0 +1,120 @@
+"""Linear systems and determinants of sparse matrices, with derivatives: the compiled side of `sparse_direct`.
+
+All is about one matrix ``(n, n)`` without batch dimensions, given by `data` ``(nnz,)`` and the coordinates `first` and `second`
+``(nnz,)`` in the order in which they are sorted; it may have padding. `jax.vmap` maps everything.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..._numerics.flags import custom_jvp
+from ..._numerics.host_calls import on_host
+from . import numerics as sparse
+from . import sparse_direct
+
+_NUMBERS = 1 << 22
+"""About how many numbers a block of columns of the inverse, and its products with the entries, may take."""
+
+
+def solve(data, first, second, b, transposed: bool = False, definite: bool = False, padded: bool = False):
+    """The solution of ``A @ x = b``, where ``A[first, second] = data``, or of ``A.T @ x = b``.
+
+    The derivative is that of the equation, ``A dx = db - dA x``: with respect to the entries it is made up of the elements of an outer
+    product at their coordinates.
+
+    Parameters
+    ----------
+    data, first, second : jax.Array, (nnz,)
+        The matrix.
+    b : jax.Array, (n, k)
+        The right-hand sides.
+    transposed : bool
+        Which system is solved.
+    definite : bool
+        Whether the matrix is taken for Hermitian and positive definite, and fails if it is not.
+    padded : bool
+        Whether some of the entries may be padding.
+
+    Returns
+    -------
+    x : jax.Array, (n, k)
+        NaN where the matrix is singular.
+    ok : jax.Array, bool scalar
+        Whether it is not.
+    """
+    rows, columns = (second, first) if transposed else (first, second)
+    frozen = lax.stop_gradient(data)
+
+    def matvec(x):
+        # The derivative of the product by its factor, which is linear to the eyes of JAX; the product has a rule of its own.
+        def product(x):
+            return sparse.multiply(data, rows, columns, x, None, b.shape[0], not padded, not transposed)
+
+        return jax.jvp(product, (jnp.zeros_like(x),), (x,))[1]
+
+    def by_factors(transposed):
+        function = functools.partial(sparse_direct.solve, definite=definite, transposed=transposed)
+        results = (jax.ShapeDtypeStruct(b.shape, b.dtype), jax.ShapeDtypeStruct((), bool))
+        return lambda _, b: on_host(function, results, frozen, first, second, b)
+
+    return lax.custom_linear_solve(matvec, b, by_factors(transposed), by_factors(not transposed), has_aux=True)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(3, 4, 5))
+def slogdet(data, first, second, n: int, definite: bool = False, padded: bool = False):
+    """The sign of the determinant (of a complex matrix: a number of magnitude 1), and the logarithm of its magnitude.
+
+    With the derivative ``d log(det(A)) = sum(inv(A).T * dA)``, in which only the elements of the inverse at the entries of A count.
+    """
+    function = functools.partial(sparse_direct.slogdet, n=n, definite=definite)
+    real = jnp.finfo(data.dtype).dtype
+    results = (jax.ShapeDtypeStruct((), data.dtype), jax.ShapeDtypeStruct((), real))
+    return on_host(function, results, data, first, second)
+
+
+@slogdet.defjvp
+def _slogdet_jvp(n, definite, padded, primals, tangents):
+    data, first, second = primals
+    sign, logabsdet = slogdet(data, first, second, n, definite, padded)
+    relative = jnp.sum(inverse_at(data, first, second, n, definite, padded) * tangents[0])
+    turned = 1j * relative.imag * sign if jnp.iscomplexobj(data) else jnp.zeros_like(sign)
+    return (sign, logabsdet), (turned, relative.real)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(3, 4, 5))
+def inverse_at(data, first, second, n: int, definite: bool = False, padded: bool = False):
+    """The elements ``(second, first)`` of the inverse, ``(nnz,)``: those at the entries of the transpose; zero at padding."""
+    function = functools.partial(sparse_direct.inverse_at, n=n, definite=definite)
+    return on_host(function, (jax.ShapeDtypeStruct(data.shape, data.dtype),), data, first, second)[0]
+
+
+@inverse_at.defjvp
+def _inverse_at_jvp(n, definite, padded, primals, tangents):
+    """By the solutions for unit vectors, which have derivatives: ``-inv(A) dA inv(A)`` needs whole columns, a block at a time."""
+    data, first, second = primals
+
+    def by_columns(data):
+        return _by_columns(data, first, second, n, definite, padded)
+
+    value = inverse_at(data, first, second, n, definite, padded)
+    return value, jax.jvp(by_columns, (data,), tangents[:1])[1]
+
+
+def _by_columns(data, first, second, n, definite, padded):
+    width = max(1, min(n, _NUMBERS // max(1, n, data.shape[0])))
+
+    @jax.checkpoint  # or each block would be kept for the derivative in reverse, and all of them are the inverse
+    def block(data, start):
+        unit = (lax.iota(first.dtype, n)[:, None] == start + lax.iota(first.dtype, width)).astype(data.dtype)
+        x, _ = solve(data, first, second, unit, False, definite, padded)
+        inside = (first >= start) & (first < start + width)
+        return jnp.where(inside, x.at[second, first - start].get(mode="clip", wrap_negative_indices=False), 0)
+
+    def add(total, start):
+        return total + block(data, start), None
+
+    starts = jnp.arange(0, n, width, dtype=first.dtype)
+    return lax.scan(add, jnp.zeros_like(data), starts)[0]

@@ -1,0 +1,122 @@
+"""Writes into sparse arrays: in place where entries are stored; elsewhere they are inserted."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array import keys as indexing
+from ..._core.dispatch import explicit
+from ..._functions.indexing import write_entries
+from . import numerics as kernel
+from . import sparse_host as host
+from .array import Sparse
+
+_MANY = 4  # a write of more elements than so many times the entries makes the array dense
+
+
+@write_entries.kernel(Sparse)
+def _write_entries_sparse(x, items, value, owned):
+    """Any key that leaves the batch whole, if it selects few elements beside what is stored."""
+    batch = len(x.batch_shape)
+    if any(not indexing.is_full(item, n) for item, n in zip(items, x.batch_shape, strict=False)):
+        return None
+    selected = _selected(items[batch:], x.core_shape)
+    if selected is None:
+        return None
+    shape, where = selected
+    count = math.prod(shape)
+    if count > _MANY * x.nnz + sum(x.core_shape):
+        return None
+    value = value.to_jax()
+    value = jnp.broadcast_to(
+        value.reshape(value.shape[max(0, value.ndim - batch - len(shape)) :]), x.batch_shape + shape
+    )
+    value = value.reshape((*x.batch_shape, count))
+    where = [np.broadcast_to(w, shape).reshape(count) for w in where]
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in (*x._value[0], value) if leaf is not None):
+        return _write_traced(x, where, value)
+    x, owned = _storing(x, where, owned)
+    places = np.empty((*x.batch_shape, count), np.int32)
+    for b in np.ndindex(*x.batch_shape):
+        places[b] = host.find([np.asarray(k[b]) for k in x._keys()], [where[i] for i in x.order], x._sizes())[0]
+    data = (_write_donated if owned else _write)(x.data, places, value)
+    if not owned:  # from here on the handle owns all of its parameters, so none may be another array's
+        x = x._map_leaves(jnp.copy)
+    return Sparse._make((data, *x.coords, x.background), x.meta)
+
+
+def _selected(items, sizes):
+    """The shape of what a key selects, and an index array for each dimension that broadcasts to it; None if traced."""
+    arrays = [item.array for item in items if item.kind == "array"]
+    if any(isinstance(a, jax.core.Tracer) for a in arrays):
+        return None
+    axes, key = [], indexing.as_key(items)
+    # NumPy says itself which axes the result has: a broadcast view of the coordinates of each dimension costs nothing.
+    for axis, n in enumerate(sizes):
+        line = np.arange(n).reshape((n,) + (1,) * (len(sizes) - axis - 1))
+        axes.append(np.broadcast_to(line, sizes)[key])
+    return axes[0].shape, axes
+
+
+def _write_data(data, places, value):
+    write = kernel.over_batch(lambda d, p, v: d.at[p].set(v, mode="promise_in_bounds"), data.ndim - 1)
+    return write(data, places, value)
+
+
+_write = explicit.jit(_write_data)
+_write_donated = explicit.jit(_write_data, donate_argnums=0)
+
+
+def _storing(x, where, owned):
+    """The array with entries at all of these coordinates, and whether its parameters are its own."""
+    wanted = [np.asarray(where[i], c.dtype) for i, c in zip(x.order, x._keys(), strict=True)]
+    sizes = x._sizes()
+    sorting, begins = host.order(wanted, sizes)
+    if sorting is not None:
+        wanted = [w[sorting] for w in wanted]
+    if begins is not None:
+        wanted = [w[begins] for w in wanted]
+    keys, data = [np.asarray(k) for k in x._keys()], np.asarray(x.data)
+    parts = []
+    for b in np.ndindex(*x.batch_shape):
+        inside = int(np.count_nonzero(keys[0][b] < sizes[0])) if x.padded else x.nnz
+        own = [k[b][:inside] for k in keys]
+        before, found = host.find(own, wanted, sizes)
+        parts.append((own, data[b][:inside], before[~found], [w[~found] for w in wanted]))
+    if not any(len(before) for _, _, before, _ in parts):
+        return x, owned
+    total = max(len(d) + len(before) for _, d, before, _ in parts)
+    padded = any(len(d) + len(before) < total for _, d, before, _ in parts)
+    fill = np.broadcast_to(0 if x.background is None else np.asarray(x.background), x.batch_shape)
+    new_data = np.zeros((*x.batch_shape, total), data.dtype)
+    new_keys = [np.full((*x.batch_shape, total), n, k.dtype) for k, n in zip(keys, sizes, strict=True)]
+    for b, (own, stored, before, missing) in zip(np.ndindex(*x.batch_shape), parts, strict=True):
+        length = len(stored) + len(before)
+        new_data[b][:length] = np.insert(stored, before, fill[b].astype(data.dtype))
+        for target, old, added in zip(new_keys, own, missing, strict=True):
+            target[b][:length] = np.insert(old, before, added)
+    coordinates = (jnp.asarray(new_keys[x.order.index(i)]) for i in range(len(sizes)))
+    return Sparse._make((jnp.asarray(new_data), *coordinates, x.background), (x.core_shape, x.order, padded)), False
+
+
+def _write_traced(x, where, value):
+    """The same with static sizes: one more entry for each element written, unused where it was stored before."""
+    wanted = [np.asarray(where[i], c.dtype) for i, c in zip(x.order, x._keys(), strict=True)]
+    sorting, begins = host.order(wanted, x._sizes())
+    sorting = np.arange(len(wanted[0])) if sorting is None else sorting
+    last = np.arange(len(sorting)) if begins is None else np.append(begins[1:], len(sorting)) - 1
+    chosen = sorting[last]  # of equal places the last one written
+    wanted, value = [jnp.asarray(w[chosen]) for w in wanted], value[..., chosen]
+    total = x.nnz + len(chosen)
+
+    def write(data, fill, value, *keys):
+        merged, place, place_new = kernel.merge(keys, tuple(wanted), x._sizes())
+        data = jnp.full(total, fill, data.dtype).at[place].set(data).at[place_new].set(value)
+        return data, *merged
+
+    data, *keys = x._over_batch(write, x.data, x._fill(), value, *x._keys())
+    coordinates = (keys[x.order.index(i)] for i in range(len(keys)))
+    pattern = Sparse._make((data, *coordinates, x.background), (x.core_shape, x.order, True))
+    return pattern._rebuild((data,), x.background)

@@ -1,0 +1,10 @@
+"""Symmetric and Hermitian matrices, of which one triangle is stored."""
+
+FILES = (
+    "array",
+    "indexing",
+    "products",
+    "reductions",
+    "solvers",
+)
+"""The files that register kernels; `_structures.load` imports them."""

@@ -1,0 +1,33 @@
+"""Principal parts of symmetric matrices are symmetric; writes of symmetric values into them keep the structure."""
+
+from ..._core.array import keys as indexing
+from ..._functions.indexing import index, write_entries, written
+from ..triangular.indexing import is_principal, places
+from .array import Mirrored
+
+
+def _is_square(x, *, operands, key) -> bool:
+    return is_principal(x, operands=operands, key=key) and key[0] == key[1]
+
+
+@index.kernel(Mirrored, when=_is_square)
+def _index_mirrored(x, *, operands, key):
+    """From behind, the lower triangle is the upper one."""
+    data = x.data[(..., *(indexing.as_slice(*k[1:]) for k in key))]
+    return type(x)._make((data,), x.lower == (key[0][3] > 0))
+
+
+@write_entries.kernel(Mirrored)
+def _write_entries_mirrored(x, items, value, owned):
+    """Elements of the diagonal, and a block around it whose new value is symmetric itself."""
+    where = places(items, len(x.batch_shape))
+    if where is None or where[0].size == 0 or x._is_complex:
+        return None  # of a Hermitian array, the value would have to be real
+    i, j = where
+    on_diagonal = i.shape == j.shape and bool((i == j).all())
+    core = items[len(x.batch_shape) :]
+    block = core[0].kind == core[1].kind == "slice" and core[0] == core[1]
+    symmetric = value.ndim == 0 or type(value) is type(x)
+    if not (on_diagonal or (block and symmetric)):
+        return None
+    return type(x)._make((written(x.data, items, value.to_jax(), owned),), x.lower)

@@ -1,0 +1,66 @@
+"""Products, transposes and parts of symmetric and Hermitian matrices."""
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify, to_dense
+from ..._functions.creation import tril, triu
+from ..._functions.linalg import diagonal, matmul, matrix_transpose
+from ..._functions.set import isin
+from ..._numerics import dense_linalg as linalg_dense
+from ..._numerics import packed_triangles as triangles
+from ..triangular.array import Triangular
+from .array import Hermitian, Mirrored, Symmetric
+
+
+@matmul.kernel(Mirrored, Dense)
+def _matmul_mirrored_dense(x1, x2):
+    return Dense._make((linalg_dense.matmul(x1._dense(), x2.data),))
+
+
+@matmul.kernel(Mirrored, Mirrored)
+@matmul.kernel(Mirrored, Triangular)
+@matmul.kernel(Triangular, Mirrored)
+def _matmul_mirrored_mirrored(x1, x2):
+    """The product is dense and as large as the factors, so that it does not count as densified."""
+    if type(x1) is Triangular:
+        return matmul.dispatch(x1, to_dense(x2))
+    if type(x2) is Triangular:
+        return matmul.dispatch(to_dense(x1), x2)
+    return matmul.dispatch(to_dense(x1), to_dense(x2))
+
+
+@matrix_transpose.kernel(Symmetric)
+def _matrix_transpose_symmetric(x):
+    return x._assuming(frozenset())
+
+
+@matrix_transpose.kernel(Hermitian)
+def _matrix_transpose_hermitian(x):
+    return Hermitian._make((x.data.mT,), not x.lower)
+
+
+@diagonal.kernel(Mirrored)
+def _diagonal_mirrored(x, *, offset):
+    return Dense._make((x.diagonal(offset),))
+
+
+@tril.kernel(Mirrored, when=lambda x, *, k: k <= 0)
+def _tril_mirrored(x, *, k):
+    return _part(x if x.lower else x.turned(), k)
+
+
+@triu.kernel(Mirrored, when=lambda x, *, k: k >= 0)
+def _triu_mirrored(x, *, k):
+    return _part(x.turned() if x.lower else x, k)
+
+
+def _part(x, k):
+    """The triangle that is stored, up to a diagonal."""
+    data = triangles.triangle(x.data, x.lower, 0, k)
+    return Triangular._make((triangles.real_diagonal(data) if x._is_complex else data, None), (x.lower, False))
+
+
+@isin.kernel(Hermitian, Array, when=lambda x1, x2, **static: x1._is_complex)
+def _isin_hermitian(x1, x2, **static):
+    """A complex number may be among the values where its conjugate is not."""
+    return isin.dispatch(densify(x1, "isin"), x2, **static)

@@ -1,0 +1,47 @@
+"""Reductions of symmetric and Hermitian matrices: what is beside the diagonal counts twice.
+
+The triangle without its diagonal is reduced along one axis for itself, and along the other for its mirror image: memory is read
+in order, not across as for a transpose, and of all elements together the second reduction is the image of the first.
+"""
+
+import jax.numpy as jnp
+
+from ..._core.array.dense import Dense
+from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
+from ..._numerics import bands
+from ..._numerics import packed_triangles as triangles
+from .array import Mirrored
+
+
+@reduce_core.kernel(Mirrored)
+def _reduce_core_mirrored(x, *, monoid, axes, keepdims):
+    (data,) = x.entries
+    return _reduced(x, data, data, x.diagonal(0), x.reflect, monoid, axes, keepdims)
+
+
+@squared_deviations.kernel(Mirrored)
+def _squared_deviations_mirrored(x, *, mean, monoid, axes, keepdims):
+    (data,), mean = x.entries, mean.data
+    own = image = squared_magnitude(data - mean)
+    diagonal = squared_magnitude(x.diagonal(0) - bands.at_diagonal(mean, 0, x.shape[-2:]))
+    if len(axes) == 1:
+        # The mirror image of an entry differs from its own mean by as much as the entry from the mirror image of that.
+        image = squared_magnitude(data - x.reflect(mean.mT))
+    return _reduced(x, own, image, diagonal, lambda values: values, monoid, axes, keepdims)
+
+
+def _reduced(x, own, image, diagonal, reflect, monoid, axes, keepdims):
+    """The triangle of `own` and the mirror image of that of `image`, and the diagonal, taken together."""
+    nothing = monoid.identity(own.dtype)
+    beside = triangles.strict(own, x.lower, nothing)
+    if len(axes) == 2:
+        beside = monoid.reduce(beside, axis=(x.ndim - 2, x.ndim - 1), keepdims=False)
+        diagonal = monoid.reduce(diagonal, axis=(x.ndim - 2,), keepdims=False)
+        result = monoid.combine(monoid.combine(beside, reflect(beside)), diagonal)
+        return Dense._make((result[..., None, None] if keepdims else result,))
+    (axis,), other = axes, -3 - axes[0]
+    mirrored = beside if image is own else triangles.strict(image, x.lower, nothing)
+    along = monoid.reduce(beside, axis=(x.ndim + axis,), keepdims=False)
+    across = monoid.reduce(mirrored, axis=(x.ndim + other,), keepdims=False)
+    result = monoid.combine(monoid.combine(along, reflect(across)), diagonal)
+    return Dense._make((jnp.expand_dims(result, axis) if keepdims else result,))

@@ -1,0 +1,95 @@
+"""Solvers, spectra and factorisations of symmetric and Hermitian matrices.
+
+What LAPACK has routines of its own for goes there: of a matrix that equals its conjugated transpose, eigenvalues give singular
+values, and Cholesky's factor is triangular. A complex symmetric matrix is like any other.
+"""
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import to_dense
+from ..._core.dispatch.recording import remark
+from ..._functions.linalg import (
+    cholesky,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    pinv,
+    qr,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
+from ..._functions.linalg.checks import complex_dtype
+from ..._functions.linalg.systems import POSITIVE_DEFINITE
+from ..triangular.array import Triangular
+from .array import Mirrored
+from .numerics import inverse
+
+
+def is_hermitian(x, *args, **static) -> bool:
+    """Whether the matrix equals its conjugated transpose."""
+    return x.dtype.kind != "c" or x.conjugates
+
+
+@solve.kernel(Mirrored, Array)
+def _solve_mirrored(x1, x2):
+    remark("the dense form, which has as many elements; assume(x1, 'positive_definite') halves the work")
+    return solve.dispatch(to_dense(x1), to_dense(x2))
+
+
+@inv.kernel(Mirrored)
+def _inv_mirrored(x):
+    definite = POSITIVE_DEFINITE in x.assumptions
+    remark(
+        "LU, or the Cholesky factorisation if assumed positive definite; the eigenvalues if the matrix is badly conditioned"
+    )
+    data, ok = inverse(definite and is_hermitian(x), x.conjugates, to_dense(x).data)
+    return type(x)._make((data,), x.lower), ok
+
+
+@cholesky.kernel(Mirrored, when=is_hermitian)
+def _cholesky_mirrored(x, *, upper):
+    factor, ok = cholesky.dispatch(to_dense(x), upper=upper)
+    return Triangular._make((factor.data, None), (not upper, False)), ok
+
+
+# ---- spectra ---------------------------------------------------------------------------------------------------------
+
+
+@eigvals.kernel(Mirrored, when=is_hermitian)
+def _eigvals_mirrored(x):
+    return Dense._make((eigvalsh.dispatch(to_dense(x)).data.astype(complex_dtype(x.dtype)),))
+
+
+@eig.kernel(Mirrored, when=is_hermitian)
+def _eig_mirrored(x):
+    values, vectors = eigh.dispatch(to_dense(x))
+    return tuple(Dense._make((part.data.astype(complex_dtype(x.dtype)),)) for part in (values, vectors))
+
+
+@svdvals.kernel(Mirrored, when=is_hermitian)
+def _svdvals_mirrored(x):
+    """The magnitudes of the eigenvalues, in a third of the time."""
+    return Dense._make((jnp.flip(jnp.sort(jnp.abs(eigvalsh.dispatch(to_dense(x)).data), axis=-1), axis=-1),))
+
+
+# ---- by the dense form -----------------------------------------------------------------------------------------------
+
+
+def _by_dense_form(function):
+    """A kernel that computes with the dense form, which is no larger than what is stored: nothing counts as densified."""
+
+    @function.kernel(Mirrored)
+    def _mirrored_by_dense_form(x, **static):
+        return function.dispatch(to_dense(x), **static)
+
+
+for _function in (cholesky, det, eig, eigh, eigvals, eigvalsh, pinv, qr, slogdet, svd, svdvals):
+    _by_dense_form(_function)
+del _function

@@ -1,0 +1,468 @@
+"""`Toeplitz`: a matrix with constant diagonals, and the rules that `Circulant` shares with it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core import dtypes
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense, batch_shape_of, parameter
+from ..._core.array.validation import check_leaves, check_sizes, check_static, validated
+from ..._core.dispatch import explicit
+from ..._core.families import pattern
+from ..._core.families.entries import elements
+from ..._core.families.join import holds, is_zero_outside, join, join_pair, meet_pair, restrict_to
+from ..._core.text import inline
+from ..._functions.linalg.systems import POSITIVE_DEFINITE
+from ..._numerics import toeplitz_entries as kernel
+from ..._numerics.bands import diagonal_length
+from ..banded.array import Banded, at_offsets, bands, batch_of, matrix_shape
+from ..banded.diagonal import Identity
+from ..fill.array import Fill
+from ..triangular.array import Triangular
+
+MANY_DIAGONALS = 48
+"""With more stored diagonals a matrix is no `Banded` any more, if another structure can hold it."""
+
+SOLVED_AS_DENSE, DEFINITE_SOLVED_AS_DENSE = 256, 128
+"""Up to these sizes systems of the dense form are solved as fast as by the structure: of any matrix, of one assumed definite."""
+
+
+class Toeplitz(Array):
+    r"""A matrix with constant diagonals: its entries depend on ``j - i`` alone.
+
+    Parameters
+    ----------
+    c : array_like
+        The first column, ``(..., p)``.
+    r : array_like, optional
+        The first row, ``(..., q)``; ``r[..., 0]`` is ignored, since the first column has it. By default ``conj(c)``, so that the
+        matrix is Hermitian (of which as much is taken as there are columns).
+    shape : tuple of int, optional
+        The core shape ``(m, n)``, by default ``(p, q)``. Where it is larger, the diagonals that `c` and `r` do not reach are
+        structural zeros: the matrix is banded.
+
+    Raises
+    ------
+    ValueError
+        If `c` or `r` is a scalar or empty, or longer than the matrix.
+
+    Notes
+    -----
+    It stores the d diagonals between two offsets, one number each: ``T[i, j] = values[j - i - first]``. A function that does not
+    map zero to zero makes a banded one store all of them, so that there is never a background. The costs are
+
+    =======================================  ==============================================
+    elementwise, transpose, slices, flips    ``O(d)``
+    sums and other reductions                ``O((m + n) log(n))``
+    times a vector                           ``O((m + n) log(m + n))``, of few diagonals ``O(d m)``
+    times a vector of integers               ``O(d m)``, exact
+    triangular times triangular              that of times a vector
+    element, row, column                     its length
+    `linalg.solve`, `det`, `slogdet`         ``O(n**2)``, of few diagonals ``O(d**2 n)``
+    `solve`, positive definite, n >= 1536    ``O(n log(n))`` for each step, mostly
+    `solve`, triangular                      ``O(n log(n)**2)``; `det`, `slogdet` ``O(n)``
+    further right-hand sides, derivatives    ``O(n log(n))`` each
+    `linalg.inv` of a large matrix           an `Inverse`; of a triangular one a `Toeplitz`
+    =======================================  ==============================================
+
+    The storage of all of these is in proportion to that of the operands and the result.
+
+    Systems of a large Hermitian matrix are tried by conjugate gradients with a circulant preconditioner: some ten steps for a
+    covariance beside noise, whatever n is. The solution counts only if its residual is that of rounding. Where it is not after ``n / 64``
+    (at most 500) steps, and for all other matrices, the two columns by which the inverse is a sum of products of circulant and
+    skew-circulant matrices are found in ``O(n**2)``: with ``assume(T, "positive_definite")`` by Levinson and Durbin's recursion, else
+    by the elimination of Gohberg, Kailath and Olshevsky, with partial pivoting, which takes some ten times as long. Determinants always
+    take that. Each solution is refined until its residual is as small as rounding lets it be. A matrix whose condition is too bad for
+    that (beyond some 1e8 to 1e12 in double precision, of a definite one 1e12) has its dense form tried in an eager call, under the
+    policy of `densify`, and NaN for a solution in a compiled one. Matrices of up to 256 rows (definite ones: 128) are solved by
+    their dense form.
+
+    A triangular matrix is solved by substitution of blocks, whose residual is as small as that of a dense solver whatever the condition
+    is, and its inverse is triangular and Toeplitz again.
+
+    Products by Fourier transforms (of inexact dtypes, more than 24 diagonals and large matrices) have errors relative to the
+    norms of the factors, ``eps * norm(values) * norm(x)``, not to the single result. NaN and infinities come out as in the
+    dense product.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> T = sa.Toeplitz([2.0, -1.0], shape=(4, 4))
+    >>> T @ sa.asarray([1.0, 2.0, 3.0, 4.0])
+    Dense([0., 0., 0., 5.], dtype=float64)
+    >>> T.offsets
+    (-1, 0, 1)
+    >>> sa.square(T) - T
+    Toeplitz([2., 2., 2.], offsets=-1..1, shape=(4, 4), dtype=float64, stores 3 of 16 entries, 24 B of 128 B dense)
+    """
+
+    __slots__ = ()
+    stores_entries = True
+
+    def __new__(cls, c, r=None, *, shape=None):
+        c = _line(c, "c", cls.__name__)
+        if r is not None:
+            r = _line(r, "r", cls.__name__)
+        else:
+            r = jnp.conj(c)
+            if shape is not None:
+                (r,) = explicit.shortened((r,), (min(r.shape[-1], matrix_shape(shape, "shape")[1]),), -1)
+        shape = (c.shape[-1], r.shape[-1]) if shape is None else matrix_shape(shape, "shape")
+        for name, line, size, side in (("c", c, shape[0], "rows"), ("r", r, shape[1], "columns")):
+            if line.shape[-1] > size:
+                raise ValueError(
+                    f"{name} must have at most as many elements as there are {side} ({size}), got {line.shape}"
+                )
+            if line.shape[-1] == 0 < size:
+                raise ValueError(
+                    f"{name} must have at least one element for a matrix of shape {shape}, got {line.shape}"
+                )
+        dtype = dtypes.promote(c.dtype, r.dtype)
+        batch = batch_shape_of(c=c.shape[:-1], r=r.shape[:-1])
+        if 0 in shape:
+            return cls._make((jnp.zeros((*batch, 0), dtype),), (0, -1, shape))
+        c, r = (jnp.broadcast_to(line.astype(dtype), (*batch, line.shape[-1])) for line in (c, r))
+        values = explicit.call(lambda c, r: jnp.concatenate([c[..., ::-1], r[..., 1:]], axis=-1), c, r)
+        return cls._make((values,), (1 - c.shape[-1], r.shape[-1] - 1, shape))
+
+    @classmethod
+    def from_dense(cls, a):
+        """The Toeplitz array with these elements.
+
+        Parameters
+        ----------
+        a : array_like, (..., m, n)
+            Each of its diagonals is constant.
+
+        Raises
+        ------
+        ValueError
+            If `a` has fewer than two dimensions, or (unless it is traced) its diagonals are not constant.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> sa.Toeplitz.from_dense([[1.0, 2.0], [3.0, 1.0]]).values.tolist()
+        [3.0, 1.0, 2.0]
+        """
+        data = matrix_data(a, f"{cls.__name__}.from_dense")
+        shape = data.shape[-2:]
+        values = explicit.call(first_row_and_column, data)
+        return checked(
+            Toeplitz._make((values,), (*kernel.full_range(shape), shape)), data, "the diagonals are not constant"
+        )
+
+    # ---- the parts -----------------------------------------------------------------------------------------------
+
+    @property
+    def values(self) -> jax.Array:
+        """The entries on the diagonals from `first` to `last`, ``(..., d)``."""
+        return self._value[0][0]
+
+    @property
+    def first(self) -> int:
+        """The offset ``j - i`` of the lowest diagonal that is stored."""
+        return self.meta[0]
+
+    @property
+    def last(self) -> int:
+        """The offset of the highest diagonal that is stored; ``first - 1`` where there is none."""
+        return self.meta[1]
+
+    @property
+    def core_shape(self) -> tuple[int, int]:
+        """The shape ``(m, n)`` of the matrix."""
+        return self.meta[2]
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The offsets of the stored diagonals, increasing."""
+        return tuple(range(self.first, self.last + 1))
+
+    @property
+    def entries(self) -> tuple:
+        """The parameter that holds the entries."""
+        return self._value[0]
+
+    @property
+    def solved_by_parts(self) -> bool:
+        """Whether solvers may fail for a regular matrix: one that is badly conditioned, and not solved in another form."""
+        return not (is_narrow(self) or is_solved_as_dense(self) or is_triangular(self))
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return batch_of(leaves[0].shape, 1) + meta[2]
+
+    @property
+    def _covers(self):
+        return (self.first, self.last) == kernel.full_range(self.core_shape)
+
+    def _rebuild(self, entries, background):
+        x = Toeplitz._make(tuple(entries), self.meta)
+        return x if background is None or x._covers else covering(x, background)
+
+    def _free(self):
+        if self._covers:
+            return Dense._make((self._dense(),))
+        low, high = kernel.full_range(self.core_shape)
+        many = self.values.shape[-1] > MANY_DIAGONALS
+        for lower, one_sided, all_stored in (
+            (True, self.last <= 0, (self.first, self.last) == (low, 0)),
+            (False, self.first >= 0, (self.first, self.last) == (0, high)),
+        ):
+            if one_sided and (many or (all_stored and self.first < self.last)):
+                return Triangular._make((self._dense(), None), (lower, False))
+        return at_diagonals(self, self.offsets)
+
+    def _positions(self):
+        k = jnp.arange(self.first, self.last + 1)
+        return ((jnp.maximum(-k, 0), jnp.maximum(k, 0)),)
+
+    def _gather(self, data):
+        data = data.reshape((1,) * (2 - data.ndim) + data.shape)
+        if self.last < self.first:
+            return (jnp.zeros((*data.shape[:-2], 0), data.dtype),)
+        if data.shape[-2:] == (1, 1):  # a constant
+            return (jnp.broadcast_to(data[..., 0], (*data.shape[:-2], self.values.shape[-1])),)
+        data = jnp.broadcast_to(data, data.shape[:-2] + self.core_shape)
+        start = self.first - kernel.full_range(self.core_shape)[0]
+        return (first_row_and_column(data)[..., start : start + self.values.shape[-1]],)
+
+    def _pattern(self, rows, columns):
+        return pattern.stored(self, pattern.meets_band(rows, columns, self.first, self.last))
+
+    def _bandwidths(self):
+        return max(0, -self.first), max(0, self.last)
+
+    def _describe(self):
+        offsets = f"{self.first}..{self.last}" if self.first <= self.last else "()"
+        return [inline(self.values)[0], f"offsets={offsets}", f"shape={self.shape}"], self.size <= 1
+
+    def _dense(self):
+        return kernel.to_dense(self.values, self.first, self.core_shape)
+
+    def diagonal_value(self, offset: int) -> jax.Array:
+        """The number on the diagonal with this offset, of batch shape, whether it is stored or not."""
+        if self.first <= offset <= self.last:
+            return self.values[..., offset - self.first]
+        return jnp.zeros(self.batch_shape, self.dtype)
+
+    def diagonal(self, offset: int) -> jax.Array:
+        """The diagonal with this offset, whether it is stored or not."""
+        length = diagonal_length(self.core_shape, offset)
+        return jnp.broadcast_to(self.diagonal_value(offset)[..., None], (*self.batch_shape, length))
+
+
+@elements.kernel(Toeplitz)
+def _elements_toeplitz(x, i, j):
+    return kernel.elements(x.values, x.first, i, j)
+
+
+def is_narrow(x: Toeplitz) -> bool:
+    """Whether few diagonals are stored, so that `Banded` does better."""
+    return not x._covers and x.values.shape[-1] <= MANY_DIAGONALS
+
+
+def is_triangular(x: Toeplitz) -> bool:
+    """Whether a square matrix has all its diagonals on one side. What is assumed positive definite has not, but for multiples of the
+    identity.
+    """
+    return (x.last <= 0 or x.first >= 0) and x.core_shape[-1] > 0 and POSITIVE_DEFINITE not in x.assumptions
+
+
+def is_solved_as_dense(x: Toeplitz) -> bool:
+    """Whether systems of a square matrix are left to its dense form."""
+    definite = POSITIVE_DEFINITE in x.assumptions
+    return x.core_shape[-1] <= (DEFINITE_SOLVED_AS_DENSE if definite else SOLVED_AS_DENSE)
+
+
+# ---- from data ----------------------------------------------------------------------------------------------------
+
+
+def _line(value, argument, name):
+    line = parameter(value, argument, name)
+    if line.ndim < 1:
+        raise ValueError(f"{argument} must have at least one dimension, got a scalar")
+    return line
+
+
+def matrix_data(a, name: str) -> jax.Array:
+    """The argument of a `from_dense`."""
+    data = parameter(a, "a", name)
+    if data.ndim < 2:
+        raise ValueError(f"a must have at least two dimensions, (..., m, n), got shape {data.shape}")
+    return data
+
+
+def first_row_and_column(data) -> jax.Array:
+    """The elements of a matrix that its first column and its first row hold, by increasing offset."""
+    if 0 in data.shape[-2:]:
+        return jnp.zeros((*data.shape[:-2], 0), data.dtype)
+    return jnp.concatenate([data[..., :0:-1, 0], data[..., 0, :]], axis=-1)
+
+
+def checked(x, data, why: str):
+    """The array, if its elements are these; traced ones are believed."""
+    if not isinstance(data, jax.core.Tracer) and not np.array_equal(
+        np.asarray(x.to_jax()), np.asarray(data), equal_nan=data.dtype.kind in "fc"
+    ):
+        raise ValueError(f"a is no {type(x).__name__} array of shape {data.shape}: {why}")
+    return x
+
+
+def toeplitz(values, first: int, shape) -> Toeplitz:
+    """The array with these diagonals, from a kernel; those outside of the matrix are left out."""
+    low, high = kernel.full_range(shape)
+    last = first + values.shape[-1] - 1
+    start, stop = max(first, low), min(last, high)
+    if stop < start:
+        return Toeplitz._make((values[..., :0],), (0, -1, tuple(shape)))
+    return Toeplitz._make((values[..., start - first : stop - first + 1],), (start, stop, tuple(shape)))
+
+
+def between(x: Toeplitz, first: int, last: int) -> Toeplitz:
+    """The diagonals of `x` from `first` to `last`, which must lie inside of the matrix; zeros where it stores none."""
+    if last < first:
+        return toeplitz(x.values[..., :0], 0, x.core_shape)
+    if x.last < x.first:
+        return toeplitz(jnp.zeros((*x.batch_shape, last - first + 1), x.dtype), first, x.core_shape)
+    padding = [(0, 0, 0)] * (x.values.ndim - 1) + [(x.first - first, last - x.last, 0)]
+    if first > x.last or last < x.first:
+        return toeplitz(jnp.zeros((*x.batch_shape, last - first + 1), x.dtype), first, x.core_shape)
+    return toeplitz(jax.lax.pad(x.values, jnp.zeros((), x.dtype), padding), first, x.core_shape)
+
+
+def at_diagonals(x: Toeplitz, offsets: tuple[int, ...]):
+    """These diagonals of `x` as `Banded`, each with entries of its own."""
+    diagonals = [x.diagonal(k) for k in offsets]
+    return bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape)
+
+
+def covering(x: Toeplitz, background=None) -> Toeplitz:
+    """The array with all diagonals stored, and a value for those that were not: by default the structural zero."""
+    if x._covers:
+        return x
+    low, high = kernel.full_range(x.core_shape)
+    background = jnp.zeros((), x.dtype) if background is None else background
+    batch = jnp.broadcast_shapes(background.shape, x.batch_shape)
+    if x.last < x.first:
+        return toeplitz(jnp.broadcast_to(background[..., None], (*batch, high - low + 1)), low, x.core_shape)
+    parts = [
+        jnp.broadcast_to(background[..., None], (*batch, x.first - low)),
+        jnp.broadcast_to(x.values, (*batch, x.values.shape[-1])),
+        jnp.broadcast_to(background[..., None], (*batch, high - x.last)),
+    ]
+    return toeplitz(jnp.concatenate(parts, axis=-1), low, x.core_shape)
+
+
+# ---- the join, the meet, the restriction --------------------------------------------------------------------------
+
+
+def _hull(x, y):
+    """The range of offsets that holds those of both."""
+    ranges = [(a.first, a.last) for a in (x, y) if a.first <= a.last] or [(0, -1)]
+    return min(a for a, _ in ranges), max(b for _, b in ranges)
+
+
+@join_pair.kernel(Toeplitz, Toeplitz)
+def _join_pair_toeplitz_toeplitz(x, y):
+    offsets = _hull(x, y)
+    return between(x, *offsets), between(y, *offsets)
+
+
+@join_pair.kernel(Toeplitz, Identity)
+def _join_pair_toeplitz_identity(x, y):
+    y = covering(_scaled(y), y.background) if y.background is not None else _scaled(y)
+    offsets = _hull(x, y)
+    return between(x, *offsets), between(y, *offsets)
+
+
+def _scaled(x: Identity) -> Toeplitz:
+    """A scaled identity as one diagonal."""
+    return toeplitz(x.scale[..., None], 0, x.core_shape)
+
+
+@join_pair.kernel(Toeplitz, Banded, when=lambda x, y: not x._covers)
+def _join_pair_toeplitz_banded(x, y):
+    if type(x._free()) is Triangular:
+        return join(x._free(), y)
+    offsets = tuple(sorted({*x.offsets, *y.offsets}))
+    return at_diagonals(x, offsets), at_offsets(y, offsets)
+
+
+@join_pair.kernel(Fill, Toeplitz, when=lambda x, y: len(x.meta) >= 2)
+def _join_pair_fill_toeplitz(x, y):
+    y = covering(y)
+    values = x._constant_data()[..., 0]
+    return y._rebuild((jnp.broadcast_to(values, (*x.shape[:-2], y.values.shape[-1])),), None), y
+
+
+@meet_pair.kernel(Toeplitz, Toeplitz)
+def _meet_pair_toeplitz_toeplitz(x, y):
+    return between(x, max(x.first, y.first), min(x.last, y.last))
+
+
+@meet_pair.kernel(Toeplitz, Banded)
+def _meet_pair_toeplitz_banded(x, y):
+    if not is_zero_outside(y):
+        return x._free()
+    return at_diagonals(x, tuple(k for k in x.offsets if k in y.offsets))
+
+
+@meet_pair.kernel(Toeplitz, Identity)
+def _meet_pair_toeplitz_identity(x, y):
+    if not is_zero_outside(y):
+        return x
+    return as_identity(x) if x.first <= 0 <= x.last else at_offsets(y, ())
+
+
+@meet_pair.kernel(Banded, Toeplitz)
+def _meet_pair_banded_toeplitz(x, y):
+    return x._free() if y._covers else at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
+
+
+@meet_pair.kernel(Identity, Toeplitz)
+def _meet_pair_identity_toeplitz(x, y):
+    return x if y.first <= 0 <= y.last else at_offsets(x, ())
+
+
+def as_identity(x: Toeplitz) -> Identity:
+    """The main diagonal, whether it is stored or not."""
+    return Identity._make((x.diagonal_value(0), None), x.core_shape)
+
+
+@holds.kernel(Toeplitz, Toeplitz)
+def _holds_toeplitz_toeplitz(x, y):
+    return x.first <= y.first and y.last <= x.last
+
+
+@holds.kernel(Toeplitz, Banded)
+@holds.kernel(Banded, Toeplitz)
+def _holds_toeplitz_banded(x, y):
+    return set(y.offsets) <= set(x.offsets)
+
+
+@restrict_to.kernel(Toeplitz, Toeplitz)
+def _restrict_to_toeplitz_toeplitz(x, y):
+    return between(x, y.first, y.last)
+
+
+@restrict_to.kernel(Toeplitz, Identity)
+def _restrict_to_toeplitz_identity(x, y):
+    return as_identity(x)
+
+
+@restrict_to.kernel(Toeplitz, Banded)
+def _restrict_to_toeplitz_banded(x, y):
+    return at_diagonals(x, y.offsets)
+
+
+@validated.kernel(Toeplitz)
+def check_toeplitz(x):
+    """Raise unless there is one entry for each stored diagonal, and all diagonals lie inside the matrix."""
+    check_static(type(x.meta) is tuple and len(x.meta) == 3 and all(type(k) is int for k in x.meta[:2]), x)
+    low, high = kernel.full_range(check_sizes(x.core_shape, 2))
+    count = x.last - x.first + 1
+    check_static(count == 0 or low <= x.first <= x.last <= high, x)
+    check_leaves(x, (count,))

@@ -1,0 +1,160 @@
+"""`Circulant`: a Toeplitz matrix whose diagonals wrap around, which the discrete Fourier transform diagonalises."""
+
+import jax.numpy as jnp
+
+from ..._core.array.validation import check_leaves, check_static, validated
+from ..._core.families.entries import elements
+from ..._core.families.join import join_pair
+from ..._core.text import inline
+from ..banded.array import batch_of
+from ..banded.diagonal import Identity
+from ..fill.array import Fill
+from .array import Toeplitz, _line, checked, matrix_data
+
+
+class Circulant(Toeplitz):
+    r"""A circulant matrix: each column is the one before it, moved down by one place around the edge.
+
+    Parameters
+    ----------
+    c : array_like
+        The first column, ``(..., n)``: ``C[i, j] = c[(i - j) % n]``.
+
+    Raises
+    ------
+    ValueError
+        If `c` is a scalar.
+
+    Notes
+    -----
+    ``C @ x`` is the cyclic convolution of c and x, and ``C = F^{-1} diag(fft(c)) F``. The costs are
+
+    ========================================================  ===================
+    elementwise, transpose, sums                              ``O(n)``
+    times a vector, times a circulant matrix, `matrix_power`  ``O(n log(n))``
+    solve, `inv`, `pinv`, `det`, `slogdet`, eigenvalues       ``O(n log(n))``
+    times a vector of integers                                ``O(n**2)``, exact
+    ========================================================  ===================
+
+    Products and solutions by Fourier transforms have errors relative to the norms of the factors; see `Toeplitz`, of which
+    it is a special case.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> C = sa.Circulant([2.0, 1.0, 0.0])
+    >>> C @ C
+    Circulant([4., 4., 1.], shape=(3, 3), dtype=float64, stores 3 of 9 entries, 24 B of 72 B dense)
+    >>> C.to_dense()
+    Dense([[2., 0., 1.],
+           [1., 2., 0.],
+           [0., 1., 2.]], dtype=float64)
+    """
+
+    __slots__ = ()
+    solved_by_parts = False
+
+    def __new__(cls, c):
+        return cls._make((_line(c, "c", cls.__name__),))
+
+    @classmethod
+    def from_dense(cls, a):
+        """The circulant array with these elements.
+
+        Parameters
+        ----------
+        a : array_like, (..., n, n)
+
+        Raises
+        ------
+        ValueError
+            If `a` is not square, or (unless it is traced) not circulant.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> sa.Circulant.from_dense([[1.0, 2.0], [2.0, 1.0]])
+        Circulant([1., 2.], shape=(2, 2), dtype=float64, stores 2 of 4 entries, 16 B of 32 B dense)
+        """
+        data = matrix_data(a, f"{cls.__name__}.from_dense")
+        if data.shape[-1] != data.shape[-2]:
+            raise ValueError(f"a must be square in its last two dimensions, got shape {data.shape}")
+        column = data[..., 0] if data.shape[-1] else jnp.zeros((*data.shape[:-2], 0), data.dtype)
+        return checked(Circulant._make((column,)), data, "its columns are not the first one moved around")
+
+    @property
+    def c(self):
+        """The first column, ``(..., n)``."""
+        return self._value[0][0]
+
+    @property
+    def values(self):
+        """The entries on the diagonals, by increasing offset, ``(..., 2 n - 1)``."""
+        upwards = self.c[..., ::-1]
+        return jnp.concatenate([upwards, upwards[..., :-1]], axis=-1)
+
+    @property
+    def first(self) -> int:
+        """The offset of the lowest diagonal."""
+        return min(0, 1 - self.c.shape[-1])
+
+    @property
+    def last(self) -> int:
+        """The offset of the highest diagonal."""
+        return self.c.shape[-1] - 1
+
+    @property
+    def core_shape(self) -> tuple[int, int]:
+        """The shape ``(n, n)`` of the matrix."""
+        return (self.c.shape[-1],) * 2
+
+    @staticmethod
+    def _shape(leaves, meta):
+        n = leaves[0].shape[-1:]
+        return batch_of(leaves[0].shape, 1) + n + n
+
+    def _rebuild(self, entries, background):
+        return Circulant._make(tuple(entries))
+
+    def _positions(self):
+        i = jnp.arange(self.c.shape[-1])
+        return ((i, jnp.zeros_like(i)),)
+
+    def _gather(self, data):
+        data = data.reshape((1,) * (2 - data.ndim) + data.shape)
+        n = self.c.shape[-1]
+        if n == 0:
+            return (jnp.zeros((*data.shape[:-2], 0), data.dtype),)
+        return (jnp.broadcast_to(data[..., 0], (*data.shape[:-2], n)),)
+
+    def _describe(self):
+        return [inline(self.c)[0], f"shape={self.shape}"], self.size <= 1
+
+
+@elements.kernel(Circulant)
+def _elements_circulant(x, i, j):
+    n = x.c.shape[-1]
+    place = i - j
+    return x.c.at[..., jnp.where(place < 0, place + n, place)].get(mode="promise_in_bounds")
+
+
+# ---- the join -----------------------------------------------------------------------------------------------------
+
+
+@join_pair.kernel(Circulant, Identity)
+def _join_pair_circulant_identity(x, y):
+    background = jnp.zeros((), y.dtype) if y.background is None else y.background
+    first = jnp.arange(x.c.shape[-1]) == 0
+    return x, x._rebuild((jnp.where(first, y.scale[..., None], background[..., None]),), None)
+
+
+@join_pair.kernel(Fill, Circulant, when=lambda x, y: len(x.meta) >= 2)
+def _join_pair_fill_circulant(x, y):
+    return y._rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.c.shape[-1])),), None), y
+
+
+@validated.kernel(Circulant)
+def check_circulant(x):
+    """Raise unless the parameter is the first column."""
+    check_static(x.meta is None, x)
+    check_leaves(x, x.c.shape[-1:])

@@ -1,0 +1,177 @@
+"""`Hankel`: a matrix with constant antidiagonals, which is a Toeplitz matrix upside down."""
+
+import jax
+import jax.numpy as jnp
+
+from ..._core import dtypes
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense, batch_shape_of
+from ..._core.array.validation import check_leaves, check_sizes, validated
+from ..._core.dispatch import explicit
+from ..._core.families.entries import elements
+from ..._core.families.join import join_pair
+from ..._core.text import inline
+from ..banded.array import batch_of
+from ..fill.array import Fill
+from .array import SOLVED_AS_DENSE, _line, checked, matrix_data
+
+
+class Hankel(Array):
+    r"""A matrix with constant antidiagonals: its entries depend on ``i + j`` alone.
+
+    Parameters
+    ----------
+    c : array_like
+        The first column, ``(..., m)``.
+    r : array_like, optional
+        The last row, ``(..., n)``; ``r[..., 0]`` is ignored, since the first column has it. By default zeros (which are
+        ordinary entries), as many as there are rows.
+
+    Raises
+    ------
+    ValueError
+        If `c` or `r` is a scalar, or one of them is empty and the other not.
+
+    Notes
+    -----
+    It stores the ``m + n - 1`` values ``H[i, j] = v[i + j]``; there are no structural zeros. The costs are
+
+    =======================================  =================================
+    elementwise, transpose, slices, flips    ``O(m + n)``
+    sums and other reductions                ``O((m + n) log(n))``
+    times a vector                           ``O((m + n) log(m + n))``
+    times a vector of integers               ``O(m n)``, exact
+    element, row, column                     its length
+    `linalg.solve`, `det`, `slogdet`         ``O(n**2)``
+    `linalg.inv` of a large matrix           an `Inverse`
+    =======================================  =================================
+
+    Systems are those of the matrix upside down, which is a `Toeplitz`, and solved as these are, whatever is assumed.
+    Products by Fourier transforms have errors relative to the norms of the factors; see `Toeplitz`.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> H = sa.Hankel([1.0, 2.0, 3.0], [3.0, 4.0])
+    >>> H.to_dense()
+    Dense([[1., 2.],
+           [2., 3.],
+           [3., 4.]], dtype=float64)
+    >>> sa.flip(H, axis=0)
+    Toeplitz([1., 2., 3., 4.], offsets=-2..1, shape=(3, 2), dtype=float64, stores 4 of 6 entries, 32 B of 48 B dense)
+    """
+
+    __slots__ = ()
+    stores_entries = True
+
+    def __new__(cls, c, r=None):
+        c = _line(c, "c", cls.__name__)
+        r = jnp.zeros_like(c) if r is None else _line(r, "r", cls.__name__)
+        shape = (c.shape[-1], r.shape[-1])
+        dtype = dtypes.promote(c.dtype, r.dtype)
+        batch = batch_shape_of(c=c.shape[:-1], r=r.shape[:-1])
+        if 0 in shape:
+            return cls._make((jnp.zeros((*batch, 0), dtype),), shape)
+        c, r = (jnp.broadcast_to(line.astype(dtype), (*batch, line.shape[-1])) for line in (c, r))
+        return cls._make((explicit.call(lambda c, r: jnp.concatenate([c, r[..., 1:]], axis=-1), c, r),), shape)
+
+    @classmethod
+    def from_dense(cls, a):
+        """The Hankel array with these elements.
+
+        Parameters
+        ----------
+        a : array_like, (..., m, n)
+            Each of its antidiagonals is constant.
+
+        Raises
+        ------
+        ValueError
+            If `a` has fewer than two dimensions, or (unless it is traced) its antidiagonals are not constant.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> sa.Hankel.from_dense([[1.0, 2.0], [2.0, 3.0]]).values.tolist()
+        [1.0, 2.0, 3.0]
+        """
+        data = matrix_data(a, f"{cls.__name__}.from_dense")
+        return checked(
+            Hankel._make((explicit.call(_edge, data),), data.shape[-2:]), data, "the antidiagonals are not constant"
+        )
+
+    @property
+    def values(self) -> jax.Array:
+        """The entries on the antidiagonals, from the upper left, ``(..., m + n - 1)``."""
+        return self._value[0][0]
+
+    @property
+    def core_shape(self) -> tuple[int, int]:
+        """The shape ``(m, n)`` of the matrix."""
+        return self.meta
+
+    @property
+    def entries(self) -> tuple:
+        """The parameter that holds the entries."""
+        return self._value[0]
+
+    @property
+    def solved_by_parts(self) -> bool:
+        """Whether solvers may fail for a regular matrix: one that is badly conditioned, and not solved in another form."""
+        return self.core_shape[-1] > SOLVED_AS_DENSE
+
+    @staticmethod
+    def _shape(leaves, meta):
+        return batch_of(leaves[0].shape, 1) + meta
+
+    @property
+    def _covers(self):
+        return True
+
+    def _rebuild(self, entries, background):
+        return Hankel._make(tuple(entries), self.meta)
+
+    def _free(self):
+        return Dense._make((self._dense(),))
+
+    def _positions(self):
+        k = jnp.arange(self.values.shape[-1])
+        row = jnp.minimum(k, self.meta[0] - 1)
+        return ((row, k - row),)
+
+    def _gather(self, data):
+        data = data.reshape((1,) * (2 - data.ndim) + data.shape)
+        if data.shape[-2:] == (1, 1):  # a constant
+            return (jnp.broadcast_to(data[..., 0], (*data.shape[:-2], self.values.shape[-1])),)
+        return (_edge(jnp.broadcast_to(data, data.shape[:-2] + self.meta)),)
+
+    def _describe(self):
+        return [inline(self.values)[0], f"shape={self.shape}"], self.size <= 1
+
+    def _dense(self):
+        i, j = (jax.lax.broadcasted_iota(jnp.int32, self.meta, axis) for axis in (0, 1))
+        return elements.choose((self,), {}).run(self, i, j)
+
+
+def _edge(data):
+    """The elements of a matrix that its first column and its last row hold."""
+    if 0 in data.shape[-2:]:
+        return jnp.zeros((*data.shape[:-2], 0), data.dtype)
+    return jnp.concatenate([data[..., 0], data[..., -1, 1:]], axis=-1)
+
+
+@elements.kernel(Hankel)
+def _elements_hankel(x, i, j):
+    return x.values.at[..., i + j].get(mode="promise_in_bounds")
+
+
+@join_pair.kernel(Fill, Hankel, when=lambda x, y: len(x.meta) >= 2)
+def _join_pair_fill_hankel(x, y):
+    return y._rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.values.shape[-1])),), None), y
+
+
+@validated.kernel(Hankel)
+def check_hankel(x):
+    """Raise unless there is one entry for each antidiagonal."""
+    m, n = check_sizes(x.meta, 2)
+    check_leaves(x, (m + n - 1 if m and n else 0,))

@@ -1,0 +1,66 @@
+"""Linear systems, inverses and determinants of square Hankel matrices.
+
+Upside down a Hankel matrix is a Toeplitz matrix: ``J H = T`` with the exchange matrix J, which is symmetric and its own inverse. So ``H x = b``
+is ``T x = J b``, and ``det(H) = det(J) det(T)``.
+"""
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import to_dense
+from ..._core.dispatch.recording import remark
+from ..._functions.linalg import det, inv, slogdet, solve
+from ..._functions.linalg.systems import det_by_slogdet, logarithms
+from ..composite.inverse import checked_inverse, stays_inverse
+from ..composite.part_solvers import solved
+from .array import Toeplitz, toeplitz
+from .hankel import Hankel
+
+
+def _upside_down(x: Hankel) -> Toeplitz:
+    return toeplitz(x.values, 1 - x.core_shape[0], x.core_shape)
+
+
+@solve.kernel(Hankel, Array)
+def _solve_hankel(x1, x2):
+    remark("the Toeplitz matrix with the rows in reverse")
+
+    def method(x, b):
+        solution, ok = solve.dispatch(_upside_down(x), Dense._make((b[..., ::-1, :],)))
+        return solution._dense(), ok
+
+    return solved(x1, x2, method)
+
+
+@inv.kernel(Hankel)
+def _inv_hankel(x):
+    return checked_inverse(x)
+
+
+@slogdet.kernel(Hankel)
+def _slogdet_hankel(x):
+    sign, logabsdet = logarithms(_upside_down(x))
+    # J has n // 2 swaps of two rows.
+    odd = x.core_shape[0] // 2 % 2
+    return Dense._make((-sign if odd else sign,)), Dense._make((logabsdet,))
+
+
+det.kernel(Hankel)(det_by_slogdet)
+
+
+# ---- what the dense form does -----------------------------------------------------------------------------------------
+
+
+def _as_dense(function, when):
+    """Register for a solver the dense form, of which nothing is counted as densified."""
+    others = (Array,) if function is solve else ()
+
+    @function.kernel(Hankel, *others, when=when)
+    def _hankel_by_dense_form(x, *rest):
+        remark("the dense form, which is quicker at this size")
+        return function.dispatch(to_dense(x), *rest)
+
+
+for _function in (solve, slogdet, det):
+    _as_dense(_function, lambda x, *rest: not x.solved_by_parts)
+_as_dense(inv, lambda x: not stays_inverse(x))
+del _function

@@ -1,0 +1,192 @@
+"""Parts of Toeplitz, Circulant and Hankel matrices: transposes, diagonals, triangles, slices, flips, shifts, writes."""
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import SMALL, allow_dense
+from ..._functions.creation import tril, triu
+from ..._functions.indexing import index, write_entries
+from ..._functions.linalg import diagonal, matrix_transpose
+from ..._functions.manipulation import flip, roll
+from ..._numerics import toeplitz_entries as kernel
+from ..._numerics.bands import diagonal_length
+from ..fill.array import Fill
+from .array import Toeplitz, between, toeplitz
+from .circulant import Circulant
+from .hankel import Hankel
+
+# ---- the transpose, diagonals, triangles --------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Toeplitz)
+def _matrix_transpose_toeplitz(x):
+    return Toeplitz._make((x.values[..., ::-1],), (-x.last, -x.first, x.core_shape[::-1]))
+
+
+@matrix_transpose.kernel(Circulant)
+def _matrix_transpose_circulant(x):
+    return Circulant._make((jnp.concatenate([x.c[..., :1], x.c[..., :0:-1]], axis=-1),))
+
+
+@matrix_transpose.kernel(Hankel)
+def _matrix_transpose_hankel(x):
+    return Hankel._make((x.values,), x.core_shape[::-1])
+
+
+@diagonal.kernel(Toeplitz)
+def _diagonal_toeplitz(x, *, offset):
+    return Fill._make((x.diagonal_value(offset),), (diagonal_length(x.core_shape, offset),))
+
+
+@diagonal.kernel(Hankel)
+def _diagonal_hankel(x, *, offset):
+    length = diagonal_length(x.core_shape, offset)
+    return Dense._make((x.values[..., abs(offset) :: 2][..., :length],))
+
+
+@tril.kernel(Toeplitz)
+def _tril_toeplitz(x, *, k):
+    return x if x.last <= k else between(x, x.first, k)
+
+
+@triu.kernel(Toeplitz)
+def _triu_toeplitz(x, *, k):
+    return x if x.first >= k else between(x, k, x.last)
+
+
+# ---- slices -------------------------------------------------------------------------------------------------------
+
+
+def _slices(x, *, operands, key) -> bool:
+    return tuple(k[0] for k in key) == ("slice", "slice")
+
+
+def _steps(key):
+    """The steps of two slices; where a slice has one element at most, its step may be any, so it is that of the other."""
+    (_, _, m, row_step), (_, _, n, column_step) = key
+    if m <= 1:
+        row_step = column_step
+    elif n <= 1:
+        column_step = row_step
+    return row_step, column_step
+
+
+def _parallel(x, *, operands, key) -> bool:
+    return _slices(x, operands=operands, key=key) and _steps(key)[0] == _steps(key)[1]
+
+
+def _crossed(x, *, operands, key) -> bool:
+    """Whether one slice goes forwards and the other backwards, by equal steps: then diagonals become antidiagonals."""
+    return _slices(x, operands=operands, key=key) and _steps(key)[0] == -_steps(key)[1] and x._covers
+
+
+def _begins(key):
+    return key[0][1], key[1][1], (key[0][2], key[1][2])
+
+
+@index.kernel(Toeplitz, when=_parallel)
+def _index_toeplitz_if_parallel(x, *, operands, key):
+    """Rows ``a + s i`` and columns ``b + s j``: the diagonal k is the one with offset ``b - a + s k``."""
+    (a, b, shape), step = _begins(key), _steps(key)[0]
+    # Which k are stored: those with first <= b - a + step k <= last.
+    begin, end = (x.first, x.last) if step > 0 else (x.last, x.first)
+    low, high = -((b - a - begin) // step), (end - (b - a)) // step
+    if high < low:
+        return toeplitz(x.values[..., :0], 0, shape)
+    return toeplitz(_strided(x.values, b - a + step * low - x.first, high - low + 1, step), low, shape)
+
+
+@index.kernel(Toeplitz, when=_crossed)
+def _index_toeplitz_if_crossed(x, *, operands, key):
+    """Rows ``a + s i`` and columns ``b - s j``: the offset is ``b - a - s (i + j)``."""
+    (a, b, shape), step = _begins(key), _steps(key)[0]
+    return _hankel(x.values, b - a - x.first, -step, shape)
+
+
+@index.kernel(Hankel, when=_parallel)
+def _index_hankel_if_parallel(x, *, operands, key):
+    (a, b, shape), step = _begins(key), _steps(key)[0]
+    return _hankel(x.values, a + b, step, shape)
+
+
+@index.kernel(Hankel, when=_crossed)
+def _index_hankel_if_crossed(x, *, operands, key):
+    """Rows ``a + s i`` and columns ``b - s j``: the antidiagonal is ``a + b - s (j - i)``."""
+    (a, b, shape), step = _begins(key), _steps(key)[0]
+    low, high = kernel.full_range(shape)
+    return toeplitz(_strided(x.values, a + b - step * low, high - low + 1, -step), low, shape)
+
+
+def _hankel(values, start, step, shape):
+    count = sum(shape) - 1 if 0 not in shape else 0
+    return Hankel._make((_strided(values, start, count, step),), tuple(shape))
+
+
+def _strided(values, start, count, step):
+    """``values[start], values[start + step], …``, so many of them."""
+    if count == 0:
+        return values[..., :0]
+    stop = start + step * count
+    return values[..., start : stop if stop >= 0 else None : step]
+
+
+# ---- flips and shifts ---------------------------------------------------------------------------------------------
+
+
+def _flips_core(x, *, axis) -> bool:
+    return any(a >= x.ndim - 2 for a in axis)
+
+
+def _flipped(x: Array, axis):
+    """The matrices flipped along core axes, which is a slice, and the batch along the others."""
+    batch = tuple(a for a in axis if a < x.ndim - 2)
+    key = tuple(
+        ("slice", n - 1, n, -1) if a in axis and n > 0 else ("slice", 0, n, 1)
+        for a, n in zip((x.ndim - 2, x.ndim - 1), x.core_shape, strict=True)
+    )
+    result = index.dispatch(x, operands=(), key=key)
+    return result._map_leaves(lambda leaf: jnp.flip(leaf, batch))
+
+
+@flip.kernel(Toeplitz, when=lambda x, *, axis: _flips_core(x, axis=axis) and (x._covers or _flips_both(x, axis)))
+def _flip_toeplitz(x, *, axis):
+    return _flipped(x, axis)
+
+
+@flip.kernel(Hankel, when=_flips_core)
+def _flip_hankel(x, *, axis):
+    return _flipped(x, axis)
+
+
+def _flips_both(x, axis) -> bool:
+    return {x.ndim - 2, x.ndim - 1} <= set(axis)
+
+
+@flip.kernel(Circulant, when=lambda x, *, axis: _flips_both(x, axis))
+def _flip_circulant(x, *, axis):
+    batch = tuple(a for a in axis if a < x.ndim - 2)
+    return matrix_transpose.dispatch(x)._map_leaves(lambda leaf: jnp.flip(leaf, batch))
+
+
+@roll.kernel(Circulant, when=lambda x, *, shift, axis: axis is not None and any(a >= x.ndim - 2 for a in axis))
+def _roll_circulant(x, *, shift, axis):
+    """Rolled rows or columns are the first column, rolled up or down."""
+    c = x.c
+    for places, a in zip(shift, axis, strict=True):
+        columns = a == x.ndim - 1
+        c = jnp.roll(c, -places if columns else places, axis=min(a, x.ndim - 2))
+    return Circulant._make((c,))
+
+
+# ---- writes -------------------------------------------------------------------------------------------------------
+
+
+@write_entries.kernel(Toeplitz, when=lambda x: not x._covers)
+def _write_entries_toeplitz(x, items, value, owned):
+    """The result is `Banded` for a banded array, since a single entry ends the repetition, and `Triangular` for many diagonals on one side."""
+    free = x._free()
+    if free.full_size and max(x.core_shape) > SMALL:
+        allow_dense(x, "__setitem__", x.size, limit=False)
+    x = free
+    return write_entries.choose((x,), {}).run(x, items, value, False)

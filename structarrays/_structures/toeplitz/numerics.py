@@ -1,0 +1,105 @@
+"""The product of two Toeplitz matrices, on plain JAX arrays, in the layout of `kernels.toeplitz`.
+
+It is no Toeplitz matrix, but it changes little along its diagonals: by the ends of the two alone,
+
+    (A B)[i + 1, j + 1] = (A B)[i, j] + A[i + 1, 0] B[0, j + 1] - A[i, n - 1] B[n - 1, j],
+
+its displacement of rank two (Kailath, Kung, Morf, *Displacement ranks of matrices and linear equations*, 1979). So its first row and its
+first column, two products with a vector, give all of it.
+"""
+
+import functools
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..._numerics.banded_systems import mapped_together
+from ..._numerics.flags import custom_jvp
+from ..._numerics.toeplitz_entries import SPECIAL_PAIRS, convolved, elements, entry_of, kinds_of, with_outcomes
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2, 3))
+def product(first_a, shape_a, first_b, shape_b, a, b):
+    """``A @ B``, in ``O(m p + n log(n))``, and storage proportional to that of the parameters and the result.
+
+    The rounding is normwise: relative to the largest elements of A and of B, not to those that an element of the result has a part in.
+
+    Parameters
+    ----------
+    first_a, shape_a, first_b, shape_b
+        The offset of the first diagonal and the core, ``(m, n)`` and ``(n, p)``, of each; nothing is empty.
+    a, b : jax.Array, (..., d) and (..., e)
+        The values of the diagonals, inexact, of one dtype and batch shape.
+
+    Returns
+    -------
+    jax.Array, (..., m, p)
+    """
+    return mapped_together(functools.partial(_decide, first_a, shape_a, first_b, shape_b), True)(a, b)
+
+
+@product.defjvp
+def _product_jvp(first_a, shape_a, first_b, shape_b, primals, tangents):
+    finite = functools.partial(_finite, first_a, shape_a, first_b, shape_b)
+    (a, b), (a_dot, b_dot) = primals, tangents
+    return product(first_a, shape_a, first_b, shape_b, a, b), finite(a_dot, b) + finite(a, b_dot)
+
+
+def _decide(first_a, shape_a, first_b, shape_b, a, b):
+    """NaN and infinities would spread along the diagonals; where there are some, it is found out where they belong."""
+    settings = first_a, shape_a, first_b, shape_b
+    return lax.cond(
+        jnp.isfinite(a).all() & jnp.isfinite(b).all(),
+        functools.partial(_finite, *settings),
+        functools.partial(_with_special_values, *settings),
+        a,
+        b,
+    )
+
+
+def _finite(first_a, shape_a, first_b, shape_b, a, b):
+    (m, n), p = shape_a, shape_b[-1]
+    if p < m:  # as few steps as there may be, each for a row: of the transpose, then
+        turned = _finite(
+            *_transposed(first_b, shape_b, b)[:2], *_transposed(first_a, shape_a, a)[:2], b[..., ::-1], a[..., ::-1]
+        )
+        return turned.mT
+    i, j = jnp.arange(m), jnp.arange(p)
+    ends_of_a = elements(a, first_a, i, 0), elements(a, first_a, i, n - 1)
+    ends_of_b = elements(b, first_b, 0, j), elements(b, first_b, n - 1, j)
+    first_column = convolved(first_a, shape_a, a, elements(b, first_b, jnp.arange(n), 0))
+    turned_first, turned_shape, turned = _transposed(first_b, shape_b, b)
+    first_row = convolved(turned_first, turned_shape, turned, elements(a, first_a, 0, jnp.arange(n)))
+
+    def next_row(row, numbers):
+        first, start, end = (number[..., None] for number in numbers)
+        change = start * ends_of_b[0][..., 1:] - end * ends_of_b[1][..., :-1]
+        row = jnp.concatenate([first, row[..., :-1] + change], axis=-1)
+        return row, row
+
+    by_row = (first_column[..., 1:], ends_of_a[0][..., 1:], ends_of_a[1][..., :-1])
+    _, rows = lax.scan(next_row, first_row, tuple(jnp.moveaxis(numbers, -1, 0) for numbers in by_row))
+    return jnp.concatenate([first_row[..., None, :], jnp.moveaxis(rows, 0, -2)], axis=-2)
+
+
+def _transposed(first, shape, values):
+    return 1 - first - values.shape[-1], shape[::-1], values[..., ::-1]
+
+
+def _with_special_values(first_a, shape_a, first_b, shape_b, a, b):
+    """The finite part, and where terms are NaN or infinite, which is counted, by the products of zeros and ones."""
+    settings = first_a, shape_a, first_b, shape_b
+    if jnp.iscomplexobj(a):
+        part = functools.partial(_with_special_values, *settings)
+        (c, d), (e, f) = (a.real, a.imag), (b.real, b.imag)
+        return lax.complex(part(c, e) - part(d, f), part(c, f) + part(d, e))
+    kinds_of_a, kinds_of_b = kinds_of(a), kinds_of(b)
+
+    def count(step, found):
+        left, right, outcome = (entry_of(column, step) for column in zip(*SPECIAL_PAIRS, strict=True))
+        pair = (((mask >> kinds) & 1).astype(a.dtype) for mask, kinds in ((left, kinds_of_a), (right, kinds_of_b)))
+        return found | jnp.where(_finite(*settings, *pair) > 0.5, outcome, jnp.int8(0))
+
+    batch = jnp.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+    found = lax.fori_loop(0, len(SPECIAL_PAIRS), count, jnp.zeros((*batch, shape_a[0], shape_b[1]), jnp.int8))
+    return with_outcomes(found, _finite(*settings, *(jnp.where(jnp.isfinite(v), v, 0) for v in (a, b))))

@@ -1,0 +1,133 @@
+"""Products of Toeplitz and Hankel matrices."""
+
+import math
+
+import jax.numpy as jnp
+
+from ..._core.array.dense import Dense
+from ..._core.array.operands import allow_dense, densify, lets_dense
+from ..._core.families.elementwise_rule import held_unexpanded
+from ..._core.families.factored import stored
+from ..._functions.linalg import matmul
+from ..._numerics import toeplitz_entries as kernel
+from ..banded.array import Banded
+from . import numerics as toeplitz_products
+from .array import MANY_DIAGONALS, Toeplitz, at_diagonals, is_narrow, toeplitz
+from .hankel import Hankel
+
+
+def times_dense(multiply, data):
+    """A product with a vector or with matrices, by a function of matrices."""
+    return Dense._make((multiply(data[:, None])[..., 0] if data.ndim == 1 else multiply(data),))
+
+
+@matmul.kernel(Toeplitz, Dense)
+def _matmul_toeplitz_dense(x1, x2):
+    return times_dense(lambda data: kernel.matmul(x1.values, x1.first, x1.core_shape, data), x2.data)
+
+
+@matmul.kernel(Hankel, Dense)
+def _matmul_hankel_dense(x1, x2):
+    """``H = T J``, where J turns the rows of `x2` upside down."""
+    first, _ = kernel.full_range(x1.core_shape)
+
+    def multiply(data):
+        return kernel.matmul(x1.values[..., ::-1], first, x1.core_shape, data[..., ::-1, :])
+
+    return times_dense(multiply, x2.data)
+
+
+# ---- of two Toeplitz matrices -------------------------------------------------------------------------------------
+
+
+def _product_size(x1, x2) -> int:
+    return math.prod((*jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape), x1.core_shape[0], x2.core_shape[1]))
+
+
+def _held(x1, x2):
+    """The product as two factors if the policy forbids the dense product, else None."""
+    shape = (x1.core_shape[0], x2.core_shape[1])
+    return None if lets_dense(x1, _product_size(x1, x2)) else held_unexpanded(matmul, (x1, x2), shape)
+
+
+@matmul.kernel(Toeplitz, Toeplitz)
+def _matmul_toeplitz_toeplitz(x1, x2):
+    """A dense product, unless both operands are narrow or triangular; two factors if the policy forbids the dense product."""
+    held = _held(x1, x2)
+    if held is not None:
+        return held
+    stored = None
+    if not x2._covers:
+        inside = kernel.to_dense(jnp.ones(x2.values.shape[-1:], bool), x2.first, x2.core_shape)
+        stored = jnp.broadcast_to(inside, x2.core_shape)
+    data = densify(x2, "matmul").data
+    return Dense._make((kernel.matmul(x1.values, x1.first, x1.core_shape, data, stored),))
+
+
+def _are_large(x1, x2) -> bool:
+    """Whether the dense form of `x2` would take longer than what is known of the product without it."""
+    inexact = x1.dtype.kind in "fc" and x1.dtype.itemsize >= 4 and x1.dtype == x2.dtype
+    nonempty = x1.values.shape[-1] and x2.values.shape[-1]
+    return bool(inexact and nonempty) and x2.core_shape[0] * x2.core_shape[1] > kernel.SMALL**2
+
+
+@matmul.kernel(Toeplitz, Toeplitz, when=_are_large)
+def _matmul_toeplitz_toeplitz_if_are_large(x1, x2):
+    """A dense product from its first row and its first column; two factors if the policy forbids the dense product."""
+    held = _held(x1, x2)
+    if held is not None:
+        return held
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    # A Gram matrix that is no larger than its factors does not count.
+    if x1.core_shape[0] * x2.core_shape[1] > stored(x1) + stored(x2):
+        allow_dense(x1, "matmul", _product_size(x1, x2))
+    values = (jnp.broadcast_to(x.values, (*batch, x.values.shape[-1])) for x in (x1, x2))
+    return Dense._make((toeplitz_products.product(x1.first, x1.core_shape, x2.first, x2.core_shape, *values),))
+
+
+def _are_narrow(x1, x2) -> bool:
+    return not x1._covers and not x2._covers and x1.values.shape[-1] + x2.values.shape[-1] - 1 <= MANY_DIAGONALS
+
+
+@matmul.kernel(Toeplitz, Toeplitz, when=_are_narrow)
+def _matmul_toeplitz_toeplitz_if_are_narrow(x1, x2):
+    """Its diagonals are constant but near their ends."""
+    return matmul.dispatch(*(at_diagonals(x, x.offsets) for x in (x1, x2)))
+
+
+@matmul.kernel(Toeplitz, Banded, when=lambda x1, x2: is_narrow(x1))
+def _matmul_toeplitz_banded(x1, x2):
+    return matmul.dispatch(at_diagonals(x1, x1.offsets), x2)
+
+
+@matmul.kernel(Banded, Toeplitz, when=lambda x1, x2: is_narrow(x2))
+def _matmul_banded_toeplitz(x1, x2):
+    return matmul.dispatch(x1, at_diagonals(x2, x2.offsets))
+
+
+def _are_triangular(x1, x2) -> bool:
+    """Whether both are square, and triangular on the same side: then the product is a Toeplitz matrix."""
+    square = x1.shape[-2] == x1.shape[-1] == x2.shape[-1]
+    return square and (max(x1.last, x2.last) <= 0 or min(x1.first, x2.first) >= 0)
+
+
+@matmul.kernel(Toeplitz, Toeplitz, when=_are_triangular)
+def _matmul_toeplitz_toeplitz_if_are_triangular(x1, x2):
+    """They commute, and the product's first column (or row) is the product with that of one: a truncated convolution."""
+    upper = max(x1.last, x2.last) > 0
+    low, high = x1.first + x2.first, x1.last + x2.last
+    n = x1.shape[-1]
+    if upper:
+        # The flipped values are those of the transposes.
+        column = _convolution(x1.values, x2.values, n - low)
+        return toeplitz(column, low, x1.core_shape)
+    column = _convolution(x1.values[..., ::-1], x2.values[..., ::-1], n + high)
+    return toeplitz(column[..., ::-1], high - column.shape[-1] + 1, x1.core_shape)
+
+
+def _convolution(a, b, count):
+    """The first `count` elements of the convolution of two sequences, or all of them."""
+    count = max(0, min(count, a.shape[-1] + b.shape[-1] - 1)) if a.shape[-1] and b.shape[-1] else 0
+    a, b = a[..., :count], b[..., :count]
+    # As a product of the lower triangular Toeplitz matrix, count × len(b), with the column b.
+    return kernel.matmul(a[..., ::-1], 1 - a.shape[-1], (count, b.shape[-1]), b[..., None])[..., 0]

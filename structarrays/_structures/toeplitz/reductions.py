@@ -1,0 +1,138 @@
+"""Reductions and differences of Toeplitz, Circulant and Hankel matrices: rows are windows of the stored values."""
+
+import functools
+
+import jax.numpy as jnp
+
+from ..._core.array.dense import Dense
+from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
+from ..._functions.linalg import matrix_transpose
+from ..._functions.utility import diff
+from ..._numerics import toeplitz_entries as kernel
+from .array import Toeplitz, between, covering, toeplitz
+from .circulant import Circulant
+from .hankel import Hankel
+
+
+def _by_rows(reduce):
+    """A kernel for all axes, from one that reduces each row: ``reduce(x, monoid) -> (..., m)``."""
+
+    @functools.wraps(reduce)
+    def kernel_of_axes(x, *, monoid, axes, keepdims, **options):
+        columns = axes == (-2,)
+        rows = reduce(matrix_transpose.dispatch(x) if columns else x, monoid, **options)
+        if len(axes) == 2:
+            rows = monoid.reduce(rows, axis=(rows.ndim - 1,), keepdims=False)
+            return Dense._make((rows[..., None, None] if keepdims else rows,))
+        return Dense._make((jnp.expand_dims(rows, axes[0]) if keepdims else rows,))
+
+    return kernel_of_axes
+
+
+# ---- by a monoid --------------------------------------------------------------------------------------------------
+
+
+@reduce_core.kernel(Toeplitz)
+@_by_rows
+def _reduce_core_toeplitz(x, monoid):
+    if not monoid.zero_is_identity(x.dtype):
+        x = covering(x)
+    return kernel.reduce_rows(x.values, x.first, x.core_shape, monoid.combine, monoid.identity(x.dtype))
+
+
+@reduce_core.kernel(Hankel)
+@_by_rows
+def _reduce_core_hankel(x, monoid):
+    m, n = x.core_shape
+    if 0 in (m, n):
+        return jnp.full((*x.batch_shape, m), monoid.identity(x.dtype), x.dtype)
+    return kernel.windows((x.values,), n, lambda a, b, *_: (monoid.combine(a[0], b[0]),))[0]
+
+
+@reduce_core.kernel(Circulant)
+def _reduce_core_circulant(x, *, monoid, axes, keepdims):
+    """Every row and every column holds the same entries."""
+    n = x.c.shape[-1]
+    line = monoid.reduce(x.c, axis=(x.c.ndim - 1,), keepdims=True)
+    if len(axes) == 2:
+        total = monoid.repeated(line, n)
+        return Dense._make((total[..., None] if keepdims else total[..., 0],))
+    line = jnp.broadcast_to(line, x.c.shape)
+    return Dense._make((jnp.expand_dims(line, axes[0]) if keepdims else line,))
+
+
+# ---- the sum of squared deviations --------------------------------------------------------------------------------
+
+
+def _deviations(values, width, mean):
+    """For each window of `values` the squared deviations from numbers (..., windows): those from its own mean, and of that."""
+    own, squares = kernel.spread(values, width, squared_magnitude)
+    return squares + squared_magnitude(own - mean) * width
+
+
+def _about(squares_of_rows):
+    """A kernel of `squared_deviations`, from ``squares_of_rows(x, mean)`` with a mean (..., m or 1) for each row."""
+
+    @functools.wraps(squares_of_rows)
+    def run(x, *, mean, monoid, axes, keepdims):
+        mean = mean.data
+        mean = mean[..., 0, :] if axes == (-2,) else mean[..., 0]
+        return _by_rows(lambda x, monoid, mean: squares_of_rows(x, mean))(
+            x, monoid=monoid, axes=axes, keepdims=keepdims, mean=mean
+        )
+
+    return run
+
+
+def _is_empty(x) -> bool:
+    return 0 in x.core_shape
+
+
+@squared_deviations.kernel(Toeplitz)
+@_about
+def _squared_deviations_toeplitz(x, mean):
+    if _is_empty(x):
+        return jnp.zeros((*x.batch_shape, x.shape[-2]), x.dtype)
+    # The windows are those of the rows from the last to the first.
+    return _deviations(covering(x).values, x.shape[-1], mean[..., ::-1])[..., ::-1]
+
+
+@squared_deviations.kernel(Hankel)
+@_about
+def _squared_deviations_hankel(x, mean):
+    if _is_empty(x):
+        return jnp.zeros((*x.batch_shape, x.shape[-2]), x.dtype)
+    return _deviations(x.values, x.shape[-1], mean)
+
+
+# ---- differences --------------------------------------------------------------------------------------------------
+
+
+@diff.kernel(Toeplitz, when=lambda x, *, axis, n: axis >= x.ndim - 2)
+def _diff_toeplitz(x, *, axis, n):
+    columns = axis == x.ndim - 1
+    x = x if columns else matrix_transpose.dispatch(x)
+    for _ in range(min(n, x.shape[-1])):
+        x = _column_differences(x)
+    return x if columns else matrix_transpose.dispatch(x)
+
+
+def _column_differences(x):
+    """``A[:, 1:] - A[:, :-1]``: the diagonal k of the first is the diagonal k + 1 of A."""
+    m, n = x.core_shape
+    if x.last < x.first:
+        return toeplitz(x.values, 0, (m, n - 1))
+    low, high = kernel.full_range((m, n))
+    wide = between(x, max(low, x.first - 1), min(high, x.last + 1))
+    values = wide.values
+    return toeplitz(values[..., 1:] - values[..., :-1], wide.first, (m, n - 1))
+
+
+@diff.kernel(Hankel, when=lambda x, *, axis, n: axis >= x.ndim - 2)
+def _diff_hankel(x, *, axis, n):
+    m, n_columns = x.core_shape
+    size = x.shape[axis]
+    shape = (m, max(0, size - n)) if axis == x.ndim - 1 else (max(0, size - n), n_columns)
+    if 0 in shape:
+        return Hankel._make((x.values[..., :0],), shape)
+    return Hankel._make((jnp.diff(x.values, n=n),), shape)

@@ -1,0 +1,217 @@
+"""Linear systems, inverses and determinants of square Toeplitz matrices.
+
+The matrix is inverted once (`kernels.toeplitz_solvers`); then every solution, forwards and in reverse, is a few convolutions and a look at
+its residual. One or two systems with a large positive definite matrix are iterated instead (`kernels.toeplitz_iterations`). Matrices with few
+diagonals are solved as `Banded`, small ones as `Dense`, triangular ones in `toeplitz_triangles`.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import dense_if_small, to_dense
+from ..._core.dispatch.recording import remark
+from ..._functions.linalg import det, inv, matrix_transpose, slogdet, solve
+from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
+from ..._numerics.banded_systems import mapped_together
+from ..._numerics.flags import custom_jvp
+from ..composite.dense_fallback import numbers_or_dense, solution_or_dense
+from ..composite.estimates import probes
+from ..composite.inverse import checked_inverse, stays_inverse
+from ..composite.part_solvers import by_equation, generically_regular, refined, reusable, solved, without_derivatives
+from . import toeplitz_elimination as kernel
+from .array import Toeplitz, at_diagonals, covering, is_narrow, is_solved_as_dense, is_triangular, toeplitz
+from .toeplitz_iterations import LARGE
+
+_FEW = 2
+"""So many right-hand sides are iterated for themselves; for more it takes less time to get the columns of the inverse."""
+
+_ERROR = 1000
+"""The largest backward error of an elimination, in rounding errors, for which its determinant is accepted."""
+
+_LOSS = 0.05
+"""The largest estimated relative error of a determinant that is accepted."""
+
+
+def _is_definite(x) -> bool:
+    return POSITIVE_DEFINITE in x.assumptions
+
+
+@generically_regular.kernel(Toeplitz)
+def _generically_regular_toeplitz(x):
+    return x.first <= 0 <= x.last
+
+
+# ---- what others solve ----------------------------------------------------------------------------------------------
+
+
+def _by_another_form(function):
+    """Register for a solver the forms by which few diagonals, and small matrices, are solved."""
+    others = (Array,) if function is solve else ()
+
+    @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_solved_as_dense(x))
+    def _toeplitz_by_dense_form(x, *rest):
+        remark("the dense form, which is quicker at this size")
+        return function.dispatch(to_dense(x), *rest)
+
+    @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_narrow(x))
+    def _toeplitz_by_banded_form(x, *rest):
+        remark("the banded form, of few diagonals")
+        return function.dispatch(at_diagonals(x, x.offsets)._assuming(x.assumptions), *rest)
+
+
+# ---- systems ----------------------------------------------------------------------------------------------------------
+
+
+@solve.kernel(Toeplitz, Array)
+def _solve_toeplitz(x1, x2):
+    return solved(x1, x2, _solution)
+
+
+def _solution(x, b):
+    values = lax.stop_gradient(covering(x).values)
+    remark(_explanation(x, b))
+    if _is_definite(x) and b.shape[-2] >= LARGE and b.shape[-1] <= _FEW:
+        return by_equation(x, b, *(functools.partial(_iterated, x.assumptions, v) for v in (values, values[..., ::-1])))
+    return _solve_by(kernel.columns(values, _is_definite(x)), x, b)
+
+
+def _is_inverted(x) -> bool:
+    """Whether systems are solved by the columns of the inverse, however many there are."""
+    return not (is_solved_as_dense(x) or is_narrow(x) or is_triangular(x) or (_is_definite(x) and x.shape[-1] >= LARGE))
+
+
+@reusable.kernel(Toeplitz, when=_is_inverted)
+def solvers_by_columns(x):
+    """The systems of a matrix and of its transpose have one inverse."""
+    remark(_explanation(x, jnp.zeros((x.shape[-1], 1), x.dtype)))
+    columns = kernel.columns(lax.stop_gradient(covering(x).values), _is_definite(x))
+
+    def solver(solve):
+        def run(data):
+            batch = jnp.broadcast_shapes(x.shape[:-2], data.shape[:-2])
+            return solve(jnp.broadcast_to(data, (*batch, *data.shape[-2:])))
+
+        return run
+
+    return (
+        solver(functools.partial(_solve_by, columns, x)),
+        solver(functools.partial(_solve_by, columns, matrix_transpose.dispatch(x), transposed=True)),
+    )
+
+
+def _explanation(x, b) -> str:
+    definite, large = _is_definite(x), b.shape[-2] >= LARGE
+    known = "as it is assumed positive definite" if definite else "as nothing is assumed"
+    directly = f"{'the recursion of Levinson' if definite else 'elimination with pivots after Fourier transforms'}, {known}; O(n**2)"
+    if not large:
+        return directly
+    tried = f"at least {LARGE} rows" if definite else f"at least {LARGE} rows, if it is Hermitian"
+    return f"conjugate gradients with a circulant preconditioner, O(n log(n)) a step ({tried}), and else {directly}"
+
+
+def _iterated(assumptions, values, b):
+    """Solutions by conjugate gradients; where these fail for one of a batch, all by the columns of the inverse."""
+    values = jnp.broadcast_to(values, (*b.shape[:-2], values.shape[-1]))
+    return mapped_together(functools.partial(_iterated_together, assumptions), (True, False))(values, b)
+
+
+def _iterated_together(assumptions, values, b):
+    n = b.shape[-2]
+
+    def directly(values, b, _):
+        matrix = toeplitz(values, 1 - n, (n, n))._assuming(assumptions)
+        return _refined(matrix, kernel.factor(values, True).columns, kernel.times_inverse, b)
+
+    x, ok = kernel.iterated(values, b)
+    return lax.cond(jnp.all(ok), lambda values, b, x: (x, jnp.array(True)), directly, values, b, x)
+
+
+def _solve_by(columns, x, b, transposed=False):
+    """Solutions by the columns of the inverse (`transposed`: of that of the transpose), and whether their residuals are small."""
+    frozen, columns = without_derivatives((x, columns))
+    inverses = kernel.times_inverse, kernel.times_transposed_inverse
+    straight, other = inverses[::-1] if transposed else inverses
+    return by_equation(
+        x,
+        b,
+        functools.partial(_refined, frozen, columns, straight),
+        functools.partial(_refined, matrix_transpose.dispatch(frozen), columns, other),
+    )
+
+
+def _refined(x, columns, times_inverse, b):
+    regular = jnp.all(columns.regular)
+    size = kernel.row_length(covering(x).values)[..., None, None]
+    found, ok = refined(x, lambda b: (times_inverse(columns.x, columns.z, b), regular), b, size)
+    return solution_or_dense(x, b, found, ok)
+
+
+@inv.kernel(Toeplitz)
+def _inv_toeplitz(x):
+    """Full and no smaller than the dense form, where it does not stay an `Inverse`."""
+    if stays_inverse(x):
+        return checked_inverse(x)
+    return inv.dispatch(dense_if_small(x, "linalg.inv"))
+
+
+# ---- determinants -----------------------------------------------------------------------------------------------------
+
+
+@slogdet.kernel(Toeplitz)
+def _slogdet_toeplitz(x):
+    values = covering(x).values
+    factors = _factors(_is_definite(x), values)
+    fine = _is_accurate(*lax.stop_gradient((values, factors)))
+    results = numbers_or_dense(slogdet.dispatch, x, (factors.sign, factors.logabsdet), fine)
+    return tuple(Dense._make((part,)) for part in results)
+
+
+def _is_accurate(values, factors):
+    """Whether a determinant has correct digits, for each matrix, from the backward error and a condition number estimated from four solutions.
+
+    A zero pivot is accepted, since the matrix is singular.
+    """
+    x, z, regular = factors.columns
+    vectors = probes(x.shape[-1], x.dtype)
+    found = kernel.times_inverse(x, z, jnp.broadcast_to(vectors, (*x.shape[:-1], *vectors.shape)))
+    length = jnp.maximum(jnp.sum(jnp.abs(x), axis=-1), jnp.max(jnp.abs(found), axis=(-2, -1)))
+    eps = jnp.finfo(x.dtype).eps
+    condition = length * kernel.row_length(values)
+    return ((factors.error <= _ERROR * eps) & (condition * (factors.error + eps) <= _LOSS)) | ~regular
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _factors(definite, values) -> kernel.Factors:
+    """The two columns of the inverse, as constants of calculus, and the determinant, which has derivatives."""
+    return kernel.factor(values, definite)
+
+
+@_factors.defjvp
+def _factors_jvp(definite, primals, tangents):
+    """``d log(det(T)) = tr(T^{-1} dT)``, with the columns of the inverse as solutions that have derivatives themselves."""
+    (values,), (change,) = primals, tangents
+    n = (values.shape[-1] + 1) // 2
+    factors = _factors(definite, values)
+    unit, s, _ = kernel.first_column_and_row(values)
+    solutions, _ = _solve_by(factors.columns, toeplitz(values, 1 - n, (n, n)), jnp.stack([unit, s], axis=-1))
+    relative = jnp.sum(kernel.inverse_diagonal_sums(solutions[..., 0], solutions[..., 1]) * change, axis=-1)
+    still = jax.tree.map(jnp.zeros_like, factors)
+    regular = np.zeros(factors.columns.regular.shape, jax.dtypes.float0)
+    still = still._replace(columns=still.columns._replace(regular=regular))
+    if jnp.iscomplexobj(values):
+        still = still._replace(sign=1j * relative.imag * factors.sign)
+    return factors, still._replace(logabsdet=relative.real)
+
+
+det.kernel(Toeplitz)(det_by_slogdet)
+
+
+for _function in (solve, inv, slogdet, det):
+    _by_another_form(_function)
+del _function

@@ -1,0 +1,376 @@
+"""Inverses and determinants of square Toeplitz matrices on plain JAX arrays, in ``O(n**2)`` time and ``O(n)`` storage.
+
+A matrix is given by all its diagonals: ``T[i, j] = values[..., j - i + n - 1]``, with `values` (..., 2 n - 1) of an inexact dtype.
+
+With the down-shifts Z, whose n-th power is I, and S, whose n-th power is -I (the corner is -1), the difference ``Z T - T S`` has rank
+two, and so has ``T^{-1} Z - S T^{-1}``. Two columns therefore say everything about the inverse:
+
+    T x = e_0,        T z = s,        s = (0, t_{1-n}, …, t_{-1}),        t_{i-j} = T[i, j],
+
+    T^{-1} = (skew(x) cyclic(e_0 - z) + skew(e_0 + z) cyclic(x)) / 2,
+
+where ``cyclic(v)`` and ``skew(v)`` are the circulant and the skew-circulant matrix with the first column v: products with the inverse are
+convolutions. Unlike the formula of Gohberg and Semencul it does not divide by ``x[0]``, and holds for every regular T. A multiple of
+x may be added to z, since circulant matrices commute (G. Heinig and K. Rost, "Algebraic Methods for Toeplitz-like Matrices and
+Operators", 1984; G. Ammar and P. Gader, "A variant of the Gohberg-Semencul formula involving circulant matrices", SIAM Journal on Matrix
+Analysis and Applications 12 (1991), 534-540).
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._numerics import scaling
+from ..._numerics import toeplitz_entries as toeplitz
+from ..._numerics.banded_systems import mapped_together, one_by_one
+from ..._numerics.convolution import cyclic, fast_length
+from . import toeplitz_iterations
+
+
+class Columns(NamedTuple):
+    """The two columns that the inverse of a matrix takes."""
+
+    x: jax.Array
+    """The first column of the inverse, (..., n)."""
+    z: jax.Array
+    """The other column, but for a multiple of `x`: (..., n)."""
+    regular: jax.Array
+    """Whether no pivot is zero (or, of a positive definite matrix, negative), (...)."""
+
+
+class Factors(NamedTuple):
+    """What is known of a matrix once it has been inverted."""
+
+    columns: Columns
+    sign: jax.Array
+    """The determinant divided by its magnitude, (...); zero if a pivot is."""
+    logabsdet: jax.Array
+    """The logarithm of that magnitude, (...), real."""
+    error: jax.Array
+    """The backward error of the recursion or the elimination, (...), real, measured on the column `x` before refinement."""
+
+
+def factor(values, positive_definite: bool) -> Factors:
+    """The columns that give the inverse, and the determinant.
+
+    Parameters
+    ----------
+    values : jax.Array, (..., 2 n - 1)
+        All diagonals, n > 0.
+    positive_definite : bool
+        Whether the matrix is Hermitian and positive definite, of which the lower triangle is read: Levinson's recursion. Else
+        elimination with partial pivoting.
+
+    Returns
+    -------
+    Factors
+    """
+    n = (values.shape[-1] + 1) // 2
+    values, exponent = _scaled(values)
+    columns, sign, logabsdet, residual = _recursion(values) if positive_definite else _eliminated(values)
+    logabsdet = logabsdet + n * np.log(2).astype(logabsdet.dtype) * exponent
+    error = jnp.max(jnp.abs(residual), axis=-1) / (row_length(values) * jnp.max(jnp.abs(columns.x), axis=-1) + 1)
+    return Factors(_scaled_back(columns, exponent), sign, logabsdet, error)
+
+
+def columns(values, positive_definite: bool) -> Columns:
+    """The columns that give the inverse, without the determinant: of a large positive definite matrix in less time.
+
+    That is by conjugate gradients, in ``O(n log(n))`` for each step. Every large Hermitian matrix is tried, for little in comparison, since
+    an x whose residual is small says with ``x[0] > 0`` that there is an inverse, and what it is. Where one of a batch is not Hermitian,
+    or has no such x after a fixed number of steps, all are inverted as by `factor`.
+
+    Parameters
+    ----------
+    values, positive_definite
+        As of `factor`.
+    """
+    n = (values.shape[-1] + 1) // 2
+    if n < toeplitz_iterations.LARGE:
+        return factor(values, positive_definite).columns
+    return Columns(*mapped_together(functools.partial(_columns, positive_definite), (True, True, True))(values))
+
+
+def _columns(positive_definite, values):
+    hermitian = jnp.all(values == values[..., ::-1].conj(), axis=-1) | positive_definite
+    unit, *_ = first_column_and_row(values)
+    # Where the right-hand side is zero there is nothing to do.
+    x, ok = iterated(values, jnp.where(hermitian[..., None], unit, 0)[..., None])
+    x = x[..., 0]
+
+    def accepted(_, x):
+        return Columns(x, _other_column(x / x[..., :1]), jnp.ones(x.shape[:-1], bool))
+
+    def directly(values, _):
+        return factor(values, positive_definite).columns
+
+    return lax.cond(jnp.all(ok & (x[..., 0].real > 0)), accepted, directly, values, x)
+
+
+def iterated(values, b):
+    """Solutions of systems with a positive definite matrix by conjugate gradients, and whether these got there.
+
+    Parameters
+    ----------
+    values : jax.Array, (..., 2 n - 1)
+        Of whose lower triangle is read.
+    b : jax.Array, (..., n, k)
+        Of the same batch shape.
+
+    Returns
+    -------
+    x : jax.Array, (..., n, k)
+    ok : jax.Array of bool, (...)
+    """
+    n = b.shape[-2]
+    values, exponent = _scaled(values)
+    columns, exponents = _scaled(b.mT)
+    x, ok = toeplitz_iterations.solve(values[..., n - 1 :: -1], columns)
+    for power in (-exponent[..., None], exponents):  # one after the other, since their sum may be out of range
+        x = x * scaling.power_of_two(power, x.real.dtype)[..., None]
+    return x.mT, jnp.all(ok, axis=-1)
+
+
+def _scaled(values):
+    """The values as numbers about 1, times a power of two with this exponent.
+
+    So no square overflows or vanishes, and no bit is lost.
+    """
+    exponent = scaling.exponent(jnp.max(jnp.abs(values), axis=-1, keepdims=True))
+    return values * scaling.power_of_two(-exponent, values.real.dtype), exponent[..., 0]
+
+
+def _scaled_back(columns, exponent):
+    return columns._replace(x=columns.x * scaling.power_of_two(-exponent, columns.x.real.dtype)[..., None])
+
+
+def first_column_and_row(values):
+    """The right-hand sides ``e_0`` and s of the two systems, and the first column of T, each (..., n)."""
+    n = (values.shape[-1] + 1) // 2
+    column = values[..., n - 1 :: -1]
+    zero = jnp.zeros_like(column[..., :1])
+    s = jnp.concatenate([zero, values[..., : n - 1 : -1]], axis=-1)
+    unit = jnp.concatenate([zero + 1, jnp.zeros_like(column[..., 1:])], axis=-1)
+    return unit, s, column
+
+
+def row_length(values):
+    """The sum of magnitudes in the first row or in the first column, whichever is larger: half that in the longest row, or more."""
+    n = (values.shape[-1] + 1) // 2
+    magnitudes = jnp.abs(values)
+    return jnp.maximum(jnp.sum(magnitudes[..., :n], axis=-1), jnp.sum(magnitudes[..., n - 1 :], axis=-1))
+
+
+# ---- positive definite matrices ---------------------------------------------------------------------------------------
+
+
+def _recursion(values):
+    n = (values.shape[-1] + 1) // 2
+    columns, sign, logabsdet = _levinson(values[..., n - 1 :: -1])
+    unit, *_ = first_column_and_row(values)
+    lower = values[..., :n]
+    hermitian = jnp.concatenate([lower, lower[..., -2::-1].conj()], axis=-1)
+    return columns, sign, logabsdet, unit - toeplitz.convolved(1 - n, (n, n), hermitian, columns.x)
+
+
+def _levinson(c):
+    """Levinson and Durbin's recursion for the linear predictors of all orders, from the first column c (..., n).
+
+    The predictor of order k solves ``T_k a = beta e_0`` with ``a[0] = 1``; the determinant is the product of all errors beta (J. Durbin,
+    "The fitting of time-series models", Review of the International Statistical Institute 28 (1960), 233-244; Golub and
+    Van Loan, *Matrix Computations*, 4th edition, 4.7). The predictor of the last order, backwards, is -z.
+    """
+    n = c.shape[-1]
+    zeros = jnp.zeros((*c.shape[:-1], n), c.dtype)
+    backwards = jnp.concatenate([c[..., ::-1], zeros], axis=-1)
+
+    # All vectors have their full length: half of what is computed is zero, but nothing is a copy, and the loop is one of
+    # vectorised code.
+    def step(k, state):
+        a, error, logarithm, regular = state
+        reversed_c = lax.dynamic_slice_in_dim(backwards, n - 1 - k, n, axis=-1)
+        missing = jnp.einsum("...i,...i->...", reversed_c, a)
+        reflection = -missing / error
+        mirrored = jnp.concatenate([a[..., ::-1].conj(), zeros], axis=-1)
+        a = a + reflection[..., None] * lax.dynamic_slice_in_dim(mirrored, n - 1 - k, n, axis=-1)
+        error = error * (1 - jnp.square(reflection.real) - jnp.square(reflection.imag))
+        return a, error, logarithm + jnp.log(error), regular & ~(error <= 0)
+
+    error = c[..., 0].real
+    start = (zeros.at[..., 0].set(1), error, jnp.log(error), ~(error <= 0))
+    a, error, logarithm, regular = lax.fori_loop(1, n, step, start)
+    fine = jnp.where(regular, 1, jnp.nan).astype(error.dtype)
+    x = a * (fine / error)[..., None]
+    return Columns(x, _other_column(a), regular), fine.astype(c.dtype), logarithm * fine
+
+
+def _other_column(a):
+    """z, from the predictor of the last order."""
+    return -jnp.concatenate([jnp.zeros_like(a[..., :1]), a[..., :0:-1].conj()], axis=-1)
+
+
+# ---- all others -------------------------------------------------------------------------------------------------------
+
+
+def _eliminated(values):
+    """The systems for x and z by elimination with partial pivoting; then one step of refinement for both."""
+    n = (values.shape[-1] + 1) // 2
+    solutions, sign, logabsdet, regular = _eliminate_each(values)
+    x, z = solutions[..., 0, :], solutions[..., 1, :]
+    # Of all z the smallest, since errors are relative to it.
+    norm = jnp.sum(jnp.square(x.real) + jnp.square(x.imag), axis=-1, keepdims=True)
+    multiple = jnp.sum(x.conj() * z, axis=-1, keepdims=True) / norm
+    z = z - multiple * x
+    unit, s, _ = first_column_and_row(values)
+    found = jnp.stack([x, z], axis=-1)
+    wanted = jnp.stack([unit, s - multiple * unit], axis=-1)
+    residual = wanted - toeplitz.convolved(1 - n, (n, n), values[..., None, :], found.mT).mT
+    found = found + times_inverse(x, z, residual)
+    found = jnp.where(regular[..., None, None], found, jnp.nan)
+    return Columns(found[..., 0], found[..., 1], regular), sign, logabsdet, residual[..., 0]
+
+
+def _eliminate_each(values):
+    """One system after the other, since each has pivots in places of its own."""
+    n = (values.shape[-1] + 1) // 2
+    i = np.arange(n)
+    roots = np.exp(1j * np.pi * np.stack([-2 * i, -(2 * i + 1), i]) / n)
+    # An argument of its own: `custom_vmap` refuses constants that come to be mapped, as in a branch.
+    roots = jnp.broadcast_to(roots.astype(jnp.result_type(values, jnp.complex64)), (*values.shape[:-1], 3, n))
+    run = mapped_together(lambda *args: one_by_one(_eliminate, args[0].shape[:-1], *args), (True,) * 4)
+    return run(values, roots)
+
+
+def _eliminate(values, roots):
+    """Gauss-Jordan elimination of a Cauchy-like matrix with partial pivoting: of one system, `values` (2 n - 1), with `roots` (3, n), the
+    numbers d, e and ``exp(pi i j / n)`` below.
+
+    The discrete Fourier transform F takes Z to ``diag(d)``, and V, its inverse with the rows turned by ``exp(pi i j / n)``, takes S to
+    ``diag(e)``. So ``C = F T V`` has the elements ``C[i, j] = (G[:, i] . B[:, j]) / (d[i] - e[j])``, with two numbers in each
+    column of G and of B. That stays so under elimination, of whose steps each changes G and B by one multiple of a column. So nothing but
+    these is held, and pivots are looked for in one column (I. Gohberg, T. Kailath and V. Olshevsky, "Fast Gaussian elimination with partial
+    pivoting for matrices with displacement structure", Mathematics of Computation 64 (1995), 1557-1576).
+
+    The rows of U, which take ``n**2`` numbers, are never held, since the rows that are done are eliminated, too: they are those of
+    the Schur complement of C in ``[[C, R], [-I, 0]]``, which ends as ``C^{-1} R`` and has the same kind of elements, with e in place of d
+    (A. Aricò and G. Rodriguez, "A fast solver for linear systems with displacement structure", Numerical Algorithms 55 (2010),
+    529-556). The row of -I that comes in at a step takes the place of the pivot's.
+    """
+    n = (values.shape[-1] + 1) // 2
+    unit, s, column = first_column_and_row(values)
+    dtype = roots.dtype
+    d, e, turn = roots
+    left, right = jnp.stack([unit, column + s]), jnp.stack([(column - s)[::-1], unit[::-1]])
+    rows = jnp.concatenate([left, jnp.stack([unit, s])]).astype(dtype)
+    # Not by norm="ortho", for which JAX makes constants: see `_eliminate_each`.
+    root = math.sqrt(n)
+    rows = jnp.fft.fft(rows) / root  # G above, the right-hand sides below
+    b = jnp.fft.ifft(right.astype(dtype) * turn) * root
+    places = lax.iota(jnp.int32, n)
+
+    def at(vector, index):
+        return lax.dynamic_index_in_dim(vector, index, -1, keepdims=False)
+
+    def step(j, state):
+        rows, b, nodes, done, pivots, swaps = state
+        b_j, e_j = at(b, j), at(e, j)
+        multipliers = (rows[0] * b_j[0] + rows[1] * b_j[1]) * _reciprocal(nodes - e_j)
+        p = jnp.argmax(jnp.where(done < 0, _square(multipliers), -1))
+        pivot = at(multipliers, p)
+        above = places < p
+        swaps = swaps + jnp.sum(above & (done < 0), dtype=jnp.int32)
+        row = (at(rows, p) / pivot)[:, None]
+        pivot_row = (row[0] * b[0] + row[1] * b[1]) * _reciprocal(at(nodes, p) - e)
+        b = b - jnp.where(places > j, pivot_row, 0) * b_j[:, None]
+        here = places == p
+        rows = jnp.where(here, row, rows - multipliers * row)
+        nodes, done = jnp.where(here, e_j, nodes), jnp.where(here, j, done)
+        return rows, b, nodes, done, lax.dynamic_update_index_in_dim(pivots, pivot, j, 0), swaps
+
+    start = (rows, b, d, jnp.full(n, -1, jnp.int32), jnp.zeros(n, dtype), jnp.int32(0))
+    rows, _, _, done, pivots, swaps = lax.fori_loop(0, n, step, start)
+    # Row p holds the element done[p] of the solutions.
+    solutions = turn * jnp.fft.ifft(rows[2:, jnp.argsort(done)]) * root
+    magnitudes = jnp.abs(pivots)
+    # det(C) = det(T) det(F V), and F V turns the rows of an identity.
+    turned = (1, -1j, -1, 1j)[(n - 1) % 4]
+    sign = jnp.prod(pivots / magnitudes) * jnp.where(swaps % 2 == 0, turned, -turned)
+    if not jnp.iscomplexobj(values):
+        solutions, sign = solutions.real, jnp.sign(sign.real)
+    # What follows a pivot that is zero is NaN.
+    singular = jnp.any(magnitudes == 0)
+    sign = jnp.where(singular, 0, sign).astype(values.dtype)
+    logabsdet = jnp.where(singular, -jnp.inf, jnp.sum(jnp.log(magnitudes)))
+    return solutions, sign, logabsdet, ~singular
+
+
+def _square(z):
+    return z.real * z.real + z.imag * z.imag
+
+
+def _reciprocal(z):
+    """``1 / z`` for numbers between ``1 / n`` and 2 in magnitude, without the care (and time) that all others take."""
+    return z.conj() * (1 / _square(z))
+
+
+# ---- the inverse ------------------------------------------------------------------------------------------------------
+
+
+def times_inverse(x, z, b):
+    """The product of the inverse that `x` and `z` (..., n) stand for with b (..., n, k), in ``O(n log(n))`` for each column.
+
+    Its error is relative to the norms of x and z; for what is badly conditioned it is an approximation to be refined.
+    """
+    columns = b.mT
+    x, z = x[..., None, :], z[..., None, :]
+    first = _wrapped(x, columns, 1)
+    result = _wrapped(x, columns - _wrapped(z, columns, 1), -1) + first + _wrapped(z, first, -1)
+    return (result / 2).mT
+
+
+def times_transposed_inverse(x, z, b):
+    """The same for the inverse of the transpose: that is T with rows and columns in reverse."""
+    return times_inverse(x, z, b[..., ::-1, :])[..., ::-1, :]
+
+
+def _wrapped(a, b, sign):
+    """The cyclic (sign 1) or skew-cyclic (-1) convolution of two sequences of one length, by a longer and faster one."""
+    n = a.shape[-1]
+    full = _convolution(a, b)
+    return full[..., :n] + sign * full[..., n:]
+
+
+def _convolution(a, b):
+    """The convolution of two sequences of one length n, with a zero behind: of length 2 n."""
+    n = a.shape[-1]
+    full = cyclic(a, b, fast_length(2 * n - 1))[..., : 2 * n - 1]
+    return lax.pad(full, jnp.zeros((), full.dtype), [(0, 0, 0)] * (full.ndim - 1) + [(0, 1, 0)])
+
+
+def inverse_diagonal_sums(x, z):
+    """The derivative of ``log(det(T))`` by the diagonals of T: the sums along those of its inverse, in ``O(n log(n))``.
+
+    ``sum over i of T^{-1}[i + k, i]`` for k = 1 - n, …, n - 1. Of a product ``skew(a) cyclic(b)`` the terms of such a sum are
+    ``a[p] b[q]`` with ``p + q = k (mod n)``, as often as two windows overlap. Summed up over both products, with ``*`` for the
+    convolution and i x for the sequence ``i x[i]``, that is
+
+        (n - k) x[k] + w[n + k]    for k >= 0,        w[n + k]    for k < 0,        w = (i x) * z - x * (i z).
+
+    Parameters
+    ----------
+    x, z : jax.Array, (..., n)
+
+    Returns
+    -------
+    jax.Array, (..., 2 n - 1)
+        In the order of `values`.
+    """
+    n = x.shape[-1]
+    i = jnp.arange(n).astype(x.dtype)
+    w = _convolution(i * x, z) - _convolution(x, i * z)
+    return w[..., 1:] + jnp.concatenate([jnp.zeros_like(x[..., 1:]), (n - i) * x], axis=-1)

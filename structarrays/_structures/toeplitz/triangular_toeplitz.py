@@ -1,0 +1,65 @@
+"""Linear systems, inverses and determinants of triangular Toeplitz matrices, whose inverses are such matrices, too."""
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.dispatch.recording import remark
+from ..._functions.linalg import det, inv, slogdet, solve
+from ..composite.part_solvers import by_equation, solved, without_derivatives
+from . import toeplitz_substitution as kernel
+from .array import Toeplitz, as_identity, between, is_narrow, is_triangular, toeplitz
+
+
+def _column(x):
+    """The first column, of an upper triangular matrix the first row; and whether it is upper triangular."""
+    n = x.core_shape[-1]
+    if x.last <= 0:
+        return between(x, 1 - n, 0).values[..., ::-1], False
+    return between(x, 0, n - 1).values, True
+
+
+_OTHER_FORMS = ("toeplitz_by_dense_form", "toeplitz_by_banded_form")
+
+
+@solve.kernel(Toeplitz, Array, when=lambda x1, x2: is_triangular(x1) and not is_narrow(x1), before=_OTHER_FORMS)
+def _solve_triangular_toeplitz(x1, x2):
+    remark(
+        "substitution in blocks by Fourier transforms, since the matrix is triangular; O(n log(n)**2) for each column"
+    )
+    return solved(x1, x2, _solution)
+
+
+def _solution(x, b):
+    """By substitution, forwards from the first row or backwards from the last, and the other way round for the transpose."""
+    column, upper = _column(without_derivatives(x))
+
+    def forwards(b):
+        return kernel.solve(column, b)
+
+    def backwards(b):
+        solution, ok = kernel.solve(column, b[..., ::-1, :])
+        return solution[..., ::-1, :], ok
+
+    return by_equation(x, b, *((backwards, forwards) if upper else (forwards, backwards)))
+
+
+@inv.kernel(Toeplitz, when=lambda x: is_triangular(x) and x.first < x.last, before=_OTHER_FORMS)
+def _inv_triangular_toeplitz(x):
+    """All of it stands in its first column (of an upper triangular matrix: its last)."""
+    n = x.core_shape[-1]
+    _, upper = _column(x)
+    unit = (jnp.arange(n) == (n - 1 if upper else 0)).astype(x.dtype)
+    column, ok = solve.dispatch(x, Dense._make((unit,)))
+    values = column._dense()[..., ::-1]
+    return toeplitz(values, 0 if upper else 1 - n, (n, n)), ok
+
+
+@det.kernel(Toeplitz, when=is_triangular, before=_OTHER_FORMS)
+def _det_triangular_toeplitz(x):
+    return det.dispatch(as_identity(x))
+
+
+@slogdet.kernel(Toeplitz, when=is_triangular, before=_OTHER_FORMS)
+def _slogdet_triangular_toeplitz(x):
+    return slogdet.dispatch(as_identity(x))

@@ -1,0 +1,10 @@
+"""Triangular matrices, stored without their zeros."""
+
+FILES = (
+    "array",
+    "indexing",
+    "products",
+    "reductions",
+    "solvers",
+)
+"""The files that register kernels; `_structures.load` imports them."""

@@ -1,0 +1,314 @@
+"""`Triangular`: one triangle of a matrix, and its joins and meets with other structures."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array.base import Array
+from ..._core.array.dense import parameter
+from ..._core.array.validation import BACKGROUND, check_leaves, check_static, validated
+from ..._core.families import pattern
+from ..._core.families.entries import elements
+from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict, restrict_to
+from ..._numerics import bands
+from ..._numerics import packed_triangles as triangles
+from ..banded.array import Banded, at_offsets, batch_of
+from ..banded.diagonal import Diagonal
+from ..fill.array import Fill
+
+
+class Triangular(Array):
+    r"""A lower or upper triangular matrix: one triangle of `a` is read, the rest are structural zeros.
+
+    Parameters
+    ----------
+    a : array_like
+        ``(..., m, n)``, square or not. Only the triangle counts; the other half may hold anything, NaN too, such as the
+        other factor of a factorisation.
+    lower : bool
+        Whether that is the triangle with ``j <= i`` (default), or the upper one with ``j >= i``.
+    unit_diagonal : bool
+        Whether the diagonal is not read either, and consists of ones.
+
+    Raises
+    ------
+    ValueError
+        If `a` has fewer than two dimensions.
+    TypeError
+        If `lower` or `unit_diagonal` is no boolean.
+
+    Notes
+    -----
+    It stores `a` as it is, as LAPACK does: as many bytes as the dense form, and no copy. The costs for ``n x n`` are
+
+    ==========================================  ====================================================
+    elementwise, reductions, transpose          ``O(n**2)``, the other half is passed over
+    times a vector, or a matrix of k columns    ``n**2``, ``n**2 k`` operations: half of the dense ones
+    times a triangular matrix                   ``n**3 / 3``; triangular again if both are alike
+    `solve`                                     ``n**2`` for each right-hand side, without a factorisation
+    `inv`                                       ``O(n**3)``, triangular
+    `det`, `slogdet`, `eigvals`                 ``O(n)``
+    ==========================================  ====================================================
+
+    The gradient has the structure of the array, with zeros in the half that is not read.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> L = sa.Triangular([[2.0, float("nan")], [1.0, 4.0]])
+    >>> sa.linalg.solve(L, sa.asarray([2.0, 9.0]))
+    Dense([1., 2.], dtype=float64)
+    >>> (L @ L).to_dense()
+    Dense([[ 4.,  0.],
+           [ 6., 16.]], dtype=float64)
+    """
+
+    __slots__ = ()
+    full_size = True
+    stores_entries = True
+
+    def __new__(cls, a, lower=True, unit_diagonal=False):
+        data = parameter(a, "a", cls.__name__)
+        if data.ndim < 2:
+            raise ValueError(f"a must be (..., m, n), at least two dimensions, got shape {data.shape}")
+        return cls._make((data, None), (flag(lower, "lower"), flag(unit_diagonal, "unit_diagonal")))
+
+    @classmethod
+    def from_dense(cls, a, lower=True):
+        """The triangular array with these values.
+
+        Parameters
+        ----------
+        a : array_like
+            ``(..., m, n)``, with zeros outside of the triangle.
+        lower : bool
+            Whether it is the lower triangle (default), or the upper one.
+
+        Raises
+        ------
+        ValueError
+            If there is something else than zeros outside of it; under `jax.jit`, where values are not known, that is not
+            noticed.
+
+        Examples
+        --------
+        >>> import structarrays as sa
+        >>> sa.Triangular.from_dense([[2.0, 0.0], [1.0, 4.0]]).lower
+        True
+        """
+        x = cls(a, lower)
+        (data, _), _ = x._value
+        if not isinstance(data, jax.core.Tracer):
+            host = np.asarray(data)
+            wrong = np.argwhere((np.triu(host, 1) if x.lower else np.tril(host, -1)) != 0)
+            if wrong.size:
+                place = tuple(map(int, wrong[0]))
+                side = "lower" if x.lower else "upper"
+                raise ValueError(f"a must be {side} triangular, but a[{', '.join(map(str, place))}] is {host[place]}")
+        return x
+
+    # ---- the parts -----------------------------------------------------------------------------------------------
+
+    @property
+    def data(self) -> jax.Array:
+        """The stored matrix ``(..., m, n)``, of which one triangle is read."""
+        return self._value[0][0]
+
+    @property
+    def lower(self) -> bool:
+        """Whether the lower triangle is read; else the upper one."""
+        return self.meta[0]
+
+    @property
+    def unit_diagonal(self) -> bool:
+        """Whether the diagonal consists of ones, instead of what is stored."""
+        return self.meta[1]
+
+    @property
+    def linear(self) -> bool:
+        """Whether the dense value is linear in what is stored; ones that are not stored are a constant term."""
+        return not self.unit_diagonal
+
+    @property
+    def background(self):
+        """The value of all entries of the other half: None is the structural zero."""
+        return self._value[0][1]
+
+    @property
+    def entries(self) -> tuple:
+        """The matrix with ones for all that is not read, so that any function may be mapped over it; and a unit diagonal,
+        apart from the rest, since it has no derivative (that of `acos` is infinite there).
+        """
+        (data, _), (_, (lower, unit_diagonal), _) = self._value
+        if not unit_diagonal:
+            return (triangles.triangle(data, lower, 1),)
+        ones = jnp.ones((*data.shape[:-2], min(data.shape[-2:])), data.dtype)
+        return triangles.strict(data, lower, 1), ones
+
+    @staticmethod
+    def _shape(leaves, meta):
+        batch_of(leaves[0].shape, 2)
+        return leaves[0].shape
+
+    def _specs(self, spec, divides):
+        return spec, self._batch_spec(spec)
+
+    def _rebuild(self, entries, background):
+        data = triangles.with_diagonal(*entries) if self.unit_diagonal else entries[0]
+        return Triangular._make((data, background), (self.lower, False))
+
+    def _free(self):
+        return self._rebuild(self.entries, self.background) if self.unit_diagonal else self
+
+    def _gather(self, data):
+        data = data.reshape((1,) * (2 - data.ndim) + data.shape)
+        inside = triangles.mask(self.shape, self.lower)
+        inner = jnp.where(inside, data, jnp.ones((), data.dtype))
+        return (inner, bands.at_diagonal(data, 0, self.shape[-2:])) if self.unit_diagonal else (inner,)
+
+    def _positions(self):
+        # What is not read stands for the entry of the diagonal in its row or column.
+        i, j = (jnp.arange(n) for n in self.shape[-2:])
+        i, j = i[:, None], j[None, :]
+        inside = (i, jnp.minimum(i, j)) if self.lower else (jnp.minimum(i, j), j)
+        along = jnp.arange(min(self.shape[-2:]))
+        return (inside, (along, along)) if self.unit_diagonal else (inside,)
+
+    def _pattern(self, rows, columns):
+        below, above = self._bandwidths()
+        return pattern.stored(self, pattern.meets_band(rows, columns, -below, above))
+
+    def _bandwidths(self):
+        m, n = (max(0, size - 1) for size in self.shape[-2:])
+        return (m, 0) if self.lower else (0, n)
+
+    def _dense(self):
+        outside = 0 if self.background is None else self.background[..., None, None]
+        dense = triangles.triangle(self.data, self.lower, outside)
+        return triangles.with_diagonal(dense, 1) if self.unit_diagonal else dense
+
+    def _cast(self, dtype):
+        leaves, meta = self._value[0], self.meta
+        convert = jax.lax.convert_element_type
+        return Triangular._make(tuple(None if leaf is None else convert(leaf, dtype) for leaf in leaves), meta)
+
+    def _describe(self):
+        texts = ["lower" if self.lower else "upper", f"shape={self.shape}"]
+        if self.unit_diagonal:
+            texts.insert(1, "unit diagonal")
+        return texts, False
+
+    def diagonal(self, offset: int) -> jax.Array:
+        """The diagonal with this offset, ``(..., k)``, read or not."""
+        data, shape = self.data, self.shape[-2:]
+        length = bands.diagonal_length(shape, offset)
+        if offset == 0 and self.unit_diagonal:
+            return jnp.ones((*self.batch_shape, length), self.dtype)
+        if offset <= 0 if self.lower else offset >= 0:
+            return bands.at_diagonal(data, offset, shape)
+        outside = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None]
+        return jnp.broadcast_to(outside, (*self.batch_shape, length))
+
+
+def flag(value, argument: str) -> bool:
+    """A boolean argument.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{argument} must be True or False, got {value!r}")
+    return bool(value)
+
+
+@elements.kernel(Triangular)
+def _elements_triangular(x, i, j):
+    value = x.data[..., i, j]
+    if x.unit_diagonal:
+        value = jnp.where(i == j, jnp.ones((), x.dtype), value)
+    outside = jnp.zeros((), x.dtype) if x.background is None else x.background
+    outside = outside.reshape(outside.shape + (1,) * (value.ndim - len(x.batch_shape)))
+    return jnp.where(i >= j if x.lower else i <= j, value, outside)
+
+
+# ---- the join, the meet, the restriction ---------------------------------------------------------------------------
+
+
+def fits(x: Array, lower: bool) -> bool:
+    """Whether all that a structure stores stands in the triangle, by its bandwidths."""
+    if not x.stores_entries or x.core_ndim != 2:
+        return False
+    below, above = x._bandwidths()
+    return (above if lower else below) == 0
+
+
+def as_triangular(x: Array, lower: bool) -> Triangular:
+    """An array that fits a triangle as `Triangular`, with its background."""
+    return Triangular._make((x._dense(), x.background), (lower, False))
+
+
+@join_pair.kernel(Triangular, Array, when=lambda x, y: fits(y, x.lower))
+def _join_pair_triangular(x, y):
+    return x._free(), as_triangular(y, x.lower)
+
+
+def _common_sides(x, y):
+    """The triangles that both fit, the lower one first, in whatever order they come."""
+    return [side for side in (True, False) if fits(x, side) and fits(y, side)]
+
+
+@join_pair.kernel(Triangular, Triangular, when=_common_sides)
+def _join_pair_triangular_triangular(x, y):
+    lower = x.lower if x.lower == y.lower else _common_sides(x, y)[0]
+    return tuple(a._free() if a.lower == lower else as_triangular(a, lower) for a in (x, y))
+
+
+@join_pair.kernel(Fill, Triangular, when=lambda x, y: len(x.meta) >= 2)
+def _join_pair_fill_triangular(x, y):
+    data = jnp.broadcast_to(x._constant_data(), x.shape)
+    return Triangular._make((data, data[..., 0, 0]), (y.lower, False)), y._free()
+
+
+@meet_pair.kernel(Triangular, Triangular)
+def _meet_pair_triangular_triangular(x, y):
+    if is_zero_outside(y) and x.lower != y.lower:
+        return Diagonal._make((x.diagonal(0), None), x.shape[-2:])
+    return x._free()
+
+
+@meet_pair.kernel(Triangular, Banded, when=lambda x, y: is_zero_outside(y))
+def _meet_pair_triangular_banded(x, y):
+    return restrict(x, at_offsets(y, _inside(y.offsets, x.lower)))
+
+
+@meet_pair.kernel(Banded, Triangular)
+def _meet_pair_banded_triangular(x, y):
+    return at_offsets(x, _inside(x.offsets, y.lower)) if is_zero_outside(y) else x._free()
+
+
+@holds.kernel(Triangular, Array)
+def _holds_triangular(x, y):
+    return fits(y, x.lower)
+
+
+def _inside(offsets, lower):
+    return tuple(k for k in offsets if (k <= 0 if lower else k >= 0))
+
+
+@restrict_to.kernel(Triangular, Banded)
+def _restrict_to_triangular_banded(x, y):
+    return y._free()._rebuild(tuple(x.diagonal(k) for k in y.offsets) or y.entries, None)
+
+
+@restrict_to.kernel(Array, Triangular)
+def _restrict_to_array_triangular(x, y):
+    return y._rebuild(y._gather(x._dense()), None)
+
+
+@validated.kernel(Triangular)
+def check_triangular(x):
+    """Raise unless the parameters are a matrix and the background."""
+    check_static(type(x.meta) is tuple and list(map(type, x.meta)) == [bool, bool], x)
+    check_leaves(x, x.data.shape[-2:], BACKGROUND)

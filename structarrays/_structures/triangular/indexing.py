@@ -1,0 +1,61 @@
+"""Principal parts of triangular matrices are triangular; writes into the triangle keep it."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.array import keys as indexing
+from ..._functions.indexing import index, write_entries, written
+from ..._numerics import packed_triangles as triangles
+from .array import Triangular
+
+
+def is_principal(x, *, operands, key) -> bool:
+    """Whether a key is two slices that start and step alike."""
+    return tuple(k[0] for k in key) == ("slice", "slice") and key[0][1] == key[1][1] and key[0][3] == key[1][3]
+
+
+@index.kernel(Triangular, when=is_principal)
+def _index_triangular(x, *, operands, key):
+    """From behind, the lower triangle is the upper one."""
+    data = x.data[(..., *(indexing.as_slice(*k[1:]) for k in key))]
+    return Triangular._make((data, x.background), (x.lower == (key[0][3] > 0), x.unit_diagonal))
+
+
+def places(items, batch_ndim: int):
+    """The rows and columns that a key of a write selects, as arrays that broadcast together; None if that is not known.
+
+    That is so where they are traced.
+    """
+    core = items[batch_ndim:]
+    if any(item.kind == "array" and not isinstance(item.array, np.ndarray) for item in core):
+        return None
+    rows, columns = (_numbers(item) for item in core)
+    if core[0].kind == "array" and core[1].kind == "array":
+        return np.broadcast_arrays(rows, columns)
+    return rows.reshape(-1, 1), columns.reshape(1, -1)
+
+
+def _numbers(item):
+    if item.kind == "slice":
+        return item.start + item.step * np.arange(item.size)
+    return np.asarray(item.start if item.kind == "int" else item.array)
+
+
+@write_entries.kernel(Triangular)
+def _write_entries_triangular(x, items, value, owned):
+    where = places(items, len(x.batch_shape))
+    if where is None or where[0].size == 0:
+        return None
+    i, j = where
+    low, high = (j, i) if x.lower else (i, j)
+    if low.shape == high.shape:
+        inside = bool((low <= high).all())
+    else:
+        inside = low.size == 0 or high.size == 0 or low.max() <= high.min()
+    if not inside:
+        return None
+    data = x.data
+    if x.unit_diagonal:
+        data, owned = triangles.with_diagonal(data, 1), True
+    background = x.background if owned or x.background is None else jnp.copy(x.background)  # the handle owns it now
+    return Triangular._make((written(data, items, value.to_jax(), owned), background), (x.lower, False))

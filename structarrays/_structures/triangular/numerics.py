@@ -1,0 +1,156 @@
+"""Products with triangles of matrices, in which structural zeros absorb NaN and infinity.
+
+The matrices are cut into blocks of rows and columns. Blocks beside the diagonal are multiplied as they are, and those on
+the other side not at all: half of the multiplications of the dense product, and no copy of the matrix with zeros in it.
+On the diagonal a block is half structural zeros. They are written out, and ``0 * NaN`` is mended in a branch that is taken
+only where the other factor has something that is not finite.
+"""
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..._numerics import packed_triangles as triangles
+from ..._numerics.absorbing import absorbing_product
+
+_BLOCKS = 8
+_SMALLEST = 128
+
+
+def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) -> Array:
+    """Product of two matrices, of which triangles are read.
+
+    Parameters
+    ----------
+    a : Array, (..., m, k)
+    b : Array, (..., k, n)
+        The batch shapes broadcast.
+    side_a, side_b : bool or None
+        Which triangle is read: True the lower one, False the upper one, None all of the matrix.
+
+    Returns
+    -------
+    Array, (..., m, n)
+        Where both are triangles of the same side, only that triangle of it is computed, the rest is zero.
+    """
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    size = max(_SMALLEST, -(-max(m, k, n if side_b is not None else 0) // _BLOCKS))
+    rows = _cuts(m, m if side_a is None else size)
+    columns = _cuts(n, n if side_b is None else size)
+    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    plain: dict = {}
+    masked: dict = {}
+    for r in rows:
+        full_a, edge_a = _parts(side_a, r[0], size, k)
+        for c in columns:
+            full_b, edge_b = _parts(None if side_b is None else not side_b, c[0], size, k)
+            plain[r, c] = _intersection(full_a, full_b)
+            edges = dict.fromkeys(e for e in (edge_a, edge_b) if e[0] < e[1])
+            # An edge counts where the other factor is full or has its own edge.
+            masked[r, c] = [e for e in edges if _covers(full_a, edge_a, e) and _covers(full_b, edge_b, e)]
+    corrections = iter(_edges(a, b, side_a, side_b, masked))
+    lines = []
+    for r in rows:
+        line = []
+        for c in columns:
+            start, stop = plain[r, c]
+            terms = [next(corrections) for _ in masked[r, c]]
+            if start < stop:
+                terms.append(a[..., r[0] : r[1], start:stop] @ b[..., start:stop, c[0] : c[1]])
+            block = sum(terms[1:], terms[0]) if terms else jnp.zeros((), a.dtype)
+            line.append(jnp.broadcast_to(block, (*batch, r[1] - r[0], c[1] - c[0])))
+        lines.append(jnp.concatenate(line, axis=-1))
+    return jnp.concatenate(lines, axis=-2)
+
+
+def matmul_banded(a: Array, lower: bool, diagonals, offsets, columns: int) -> Array:
+    """Product of a triangle and a banded matrix: each diagonal scales columns and moves them.
+
+    Parameters
+    ----------
+    a : Array, (..., m, k)
+        Of which the lower (or upper) triangle is read.
+    lower : bool
+    diagonals, offsets
+        Of the banded matrix (k, `columns`), as in `kernels.bands`.
+    columns : int
+
+    Returns
+    -------
+    Array, (..., m, columns)
+    """
+    inside = triangles.mask(a.shape, lower)
+    total = jnp.zeros((*a.shape[:-1], columns), a.dtype)
+    for d, k in zip(diagonals, offsets, strict=True):
+        row, column, length = max(0, -k), max(0, k), d.shape[-1]
+        read = inside[:, row : row + length]
+        scaled = jnp.where(read, a[..., row : row + length], 0) * d[..., None, :]
+        scaled = jnp.where(read, scaled, 0)  # once more, since d may not be finite
+        widths = [(0, 0)] * (scaled.ndim - 1) + [(column, columns - column - length)]
+        total = total + jnp.pad(scaled, widths)
+    return total
+
+
+def _cuts(n, size):
+    """The intervals of at most `size` that make up ``0, …, n``; at least one, which may be empty."""
+    return [(s, min(s + size, n)) for s in range(0, n, max(1, size))] or [(0, 0)]
+
+
+def _parts(side, first, size, k):
+    """The intervals of the contracted axis in which a block of rows is full, and in which the diagonal crosses it.
+
+    They end where blocks end, so that those of both factors are the same or disjoint.
+    """
+    start, stop = min(first, k), min(first + size, k)
+    if side is None:
+        return (0, k), (0, 0)
+    return ((0, start) if side else (stop, k)), (start, stop)
+
+
+def _intersection(one, other):
+    return max(one[0], other[0]), min(one[1], other[1])
+
+
+def _covers(full, edge, interval):
+    return interval == edge or (full[0] <= interval[0] and interval[1] <= full[1])
+
+
+def _edges(a, b, side_a, side_b, masked):
+    """The products of blocks that the diagonal crosses."""
+    pairs = []
+    for (r, c), edges in masked.items():
+        for start, stop in edges:
+            block_a, block_b = a[..., r[0] : r[1], start:stop], b[..., start:stop, c[0] : c[1]]
+            mask_a = _crossed(side_a, r, (start, stop))
+            mask_b = _crossed(side_b, (start, stop), c)
+            pairs.append((block_a, mask_a, block_b, mask_b))
+    if not pairs:
+        return ()
+
+    def simple():
+        return tuple(_select(x, p) @ _select(y, q) for x, p, y, q in pairs)
+
+    if not jnp.issubdtype(a.dtype, jnp.inexact):
+        return simple()
+    finite = jnp.array(True)
+    for x, p, y, q in pairs:  # a zero of one factor meets entries of the other
+        finite &= True if q is None else jnp.all(jnp.isfinite(_select(x, p)))
+        finite &= True if p is None else jnp.all(jnp.isfinite(_select(y, q)))
+    return lax.cond(finite, simple, lambda: tuple(absorbing_matmul(*pair) for pair in pairs))
+
+
+def _crossed(side, rows, columns):
+    """The triangle within a block, as a mask; None where all of it is read."""
+    if side is None or rows != columns and (rows[0] >= columns[1] or rows[1] <= columns[0]):
+        return None
+    shape = (rows[1] - rows[0], columns[1] - columns[0])
+    return triangles.mask(shape, side, rows[0] - columns[0])
+
+
+def _select(x, mask):
+    return x if mask is None else jnp.where(mask, x, 0)
+
+
+def absorbing_matmul(a: Array, mask_a: Array | None, b: Array, mask_b: Array | None) -> Array:
+    """Product of matrices whose entries outside of masks (None: nowhere) are structural zeros, also beside NaN."""
+    stored = (jnp.broadcast_to(True if m is None else m, x.shape) for x, m in ((a, mask_a), (b, mask_b)))
+    return absorbing_product(jnp.matmul, _select(a, mask_a), next(stored), _select(b, mask_b), next(stored))

@@ -1,0 +1,103 @@
+"""Products, transposes and parts of triangular matrices."""
+
+import jax
+import jax.numpy as jnp
+
+from ..._core.array.dense import Dense
+from ..._core.families.join import is_zero_outside
+from ..._functions.creation import tril, triu
+from ..._functions.linalg import diagonal, matmul, matrix_transpose
+from ..._numerics import dense_linalg as linalg_dense
+from ..._numerics import packed_triangles as triangles
+from ..banded.array import Banded, bands
+from ..banded.diagonal import Diagonal
+from . import numerics as triangular_products
+from .array import Triangular, fits
+
+# More diagonals are multiplied as a dense matrix: the time to compile grows with them.
+_UNROLLED_DIAGONALS = 48
+
+
+def stored(x) -> jax.Array:
+    """The data with a diagonal that can be read; the other half is as it was given."""
+    return triangles.with_diagonal(x.data, 1) if x.unit_diagonal else x.data
+
+
+# ---- matrix products -------------------------------------------------------------------------------------------------
+
+
+@matmul.kernel(Triangular, Dense)
+def _matmul_triangular_dense(x1, x2):
+    if x1.background is not None:
+        return Dense._make((linalg_dense.matmul(x1._dense(), x2.data),))
+    data = x2.data[:, None] if x2.ndim == 1 else x2.data
+    product = triangular_products.matmul(stored(x1), data, x1.lower)
+    return Dense._make((product[..., 0] if x2.ndim == 1 else product,))
+
+
+def _zero_outside(*arrays) -> bool:
+    return all(map(is_zero_outside, arrays))
+
+
+@matmul.kernel(Triangular, Triangular, when=_zero_outside)
+def _matmul_triangular_triangular(x1, x2):
+    product = triangular_products.matmul(stored(x1), stored(x2), x1.lower, x2.lower)
+    if x1.lower == x2.lower:
+        return Triangular._make((product, None), (x1.lower, False))
+    return Dense._make((product,))
+
+
+def _by_diagonals(x, banded) -> bool:
+    return _zero_outside(x, banded) and len(banded.offsets) <= _UNROLLED_DIAGONALS
+
+
+@matmul.kernel(Triangular, Banded, when=_by_diagonals)
+def _matmul_triangular_banded(x1, x2):
+    product = triangular_products.matmul_banded(stored(x1), x1.lower, x2.diagonals, x2.offsets, x2.shape[-1])
+    batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
+    product = jnp.broadcast_to(product, batch + product.shape[-2:])
+    if fits(x2, x1.lower):
+        return Triangular._make((product, None), (x1.lower, False))
+    return Dense._make((product,))
+
+
+@matmul.kernel(Banded, Triangular, when=lambda x1, x2: _by_diagonals(x2, x1))
+def _matmul_banded_triangular(x1, x2):
+    return matrix_transpose.dispatch(matmul.dispatch(matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1)))
+
+
+# ---- transposes and parts --------------------------------------------------------------------------------------------
+
+
+@matrix_transpose.kernel(Triangular)
+def _matrix_transpose_triangular(x):
+    return Triangular._make((x.data.mT, x.background), (not x.lower, x.unit_diagonal))
+
+
+@diagonal.kernel(Triangular)
+def _diagonal_triangular(x, *, offset):
+    return Dense._make((x.diagonal(offset),))
+
+
+@tril.kernel(Triangular, when=lambda x, *, k: is_zero_outside(x))
+def _tril_triangular(x, *, k):
+    return _kept(x, k, below=True)
+
+
+@triu.kernel(Triangular, when=lambda x, *, k: is_zero_outside(x))
+def _triu_triangular(x, *, k):
+    return _kept(x, k, below=False)
+
+
+def _kept(x, k, *, below):
+    """The part below (or above) the diagonal `k`: all, a smaller triangle, the diagonal, or nothing."""
+    lower, upper = x._bandwidths()
+    first, last = (-lower, min(k, upper)) if below else (max(k, -lower), upper)
+    if (first, last) == (-lower, upper):
+        return x._assuming(frozenset())
+    shape = x.shape[-2:]
+    if first > last:
+        return bands([], (), shape, dtype=x.dtype, batch=x.batch_shape)
+    if first == last == 0:
+        return Diagonal._make((x.diagonal(0), None), shape)
+    return Triangular._make((triangles.triangle(stored(x), below, 0, k), None), (x.lower, False))

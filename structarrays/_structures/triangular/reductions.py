@@ -1,0 +1,21 @@
+"""Reductions of triangular matrices: in one pass over what is stored, in which the other half is a selection."""
+
+from ..._core.array.dense import Dense
+from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
+from .array import Triangular
+
+
+@reduce_core.kernel(Triangular)
+def _reduce_core_triangular(x, *, monoid, axes, keepdims):
+    return Dense._make((monoid.reduce(x._dense(), axis=_counted(x, axes), keepdims=keepdims),))
+
+
+@squared_deviations.kernel(Triangular)
+def _squared_deviations_triangular(x, *, mean, monoid, axes, keepdims):
+    squares = squared_magnitude(x._dense() - mean.data)
+    return Dense._make((monoid.reduce(squares, axis=_counted(x, axes), keepdims=keepdims),))
+
+
+def _counted(x, axes):
+    """The axes as numbers that are not negative."""
+    return tuple(axis + x.ndim for axis in axes)

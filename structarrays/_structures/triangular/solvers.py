@@ -1,0 +1,72 @@
+"""Linear systems, inverses, determinants and eigenvalues of triangular matrices: all of them without a factorisation."""
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import to_dense
+from ..._core.dispatch.recording import remark
+from ..._core.families.join import is_zero_outside
+from ..._functions.linalg import cholesky, det, eig, eigh, eigvals, inv, pinv, qr, slogdet, solve, svd
+from ..._numerics import packed_triangles as triangles
+from ..banded.diagonal import Diagonal
+from .array import Triangular, fits
+
+
+def _zero_outside(x, *args, **static) -> bool:
+    return is_zero_outside(x)
+
+
+@solve.kernel(Triangular, Array, when=_zero_outside)
+def _solve_triangular(x1, x2):
+    """Triangular, where the right-hand side is zero in the same half."""
+    remark("substitution, since the matrix is triangular; O(n**2) for each column")
+    data, ok = triangles.solve(x1.data, x2._dense(), lower=x1.lower, unit_diagonal=x1.unit_diagonal)
+    if x2.ndim > 1 and is_zero_outside(x2) and fits(x2, x1.lower):
+        return Triangular._make((data, None), (x1.lower, False)), ok
+    return Dense._make((data,)), ok
+
+
+@inv.kernel(Triangular, when=_zero_outside)
+def _inv_triangular(x):
+    identity = jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    data, ok = triangles.solve(x.data, identity, lower=x.lower, unit_diagonal=x.unit_diagonal)
+    return Triangular._make((data, None), (x.lower, x.unit_diagonal)), ok
+
+
+# ---- what the diagonal says ------------------------------------------------------------------------------------------
+
+
+def _diagonal(x):
+    return Diagonal._make((x.diagonal(0), None), x.shape[-2:])
+
+
+@det.kernel(Triangular, when=_zero_outside)
+def _det_triangular(x):
+    return det.dispatch(_diagonal(x))
+
+
+@slogdet.kernel(Triangular, when=_zero_outside)
+def _slogdet_triangular(x):
+    return slogdet.dispatch(_diagonal(x))
+
+
+@eigvals.kernel(Triangular, when=_zero_outside)
+def _eigvals_triangular(x):
+    return eigvals.dispatch(_diagonal(x))
+
+
+# ---- decompositions --------------------------------------------------------------------------------------------------
+
+
+def _by_dense_form(function):
+    """A kernel that computes with the dense form: its result is as large, so that nothing counts as densified."""
+
+    @function.kernel(Triangular)
+    def _triangular_by_dense_form(x, **static):
+        return function.dispatch(to_dense(x), **static)
+
+
+for _function in (cholesky, eig, eigh, pinv, qr, svd):
+    _by_dense_form(_function)
+del _function

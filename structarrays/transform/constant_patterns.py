@@ -1,0 +1,187 @@
+"""Constant matrices of a program, which are only made where something asks for their elements.
+
+``jnp.eye(n)`` is a program of its own: two counters of n x n elements, compared with each other. So are ``tril``, ``trace``, and
+``ones``. Here such a matrix is what it is (a counter, a triangle, one number everywhere, a structure) until a primitive meets it
+that needs more than that.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .._core.array.base import Array
+from .._core.array.operands import densify
+from .._core.families.join import is_zero_outside
+from .._functions.conversion import asarray
+from .._functions.creation import tril, triu
+from .._structures.banded.array import bands
+from .._structures.banded.diagonal import Identity
+
+
+class _Matrix:
+    """What all of them have: a `shape`, a `dtype`, and their elements if need be."""
+
+    __slots__ = ()
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def array(self) -> Array:
+        """The elements as an array of the namespace."""
+        return asarray(self.dense())
+
+
+class Constant(_Matrix):
+    """A constant matrix in some structure: `array`.
+
+    It differs from an argument in that it is no business of the user's: beside a dense operand, and as a result, it is dense.
+    """
+
+    __slots__ = ("array", "number")
+
+    def __init__(self, array: Array, number=None):
+        self.array, self.number = array, number  # the number that it is everywhere, where the program says so
+
+    @property
+    def shape(self):
+        return self.array.shape
+
+    @property
+    def dtype(self):
+        return self.array.dtype
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is known to be zero everywhere."""
+        return self.number is not None and not self.number
+
+    def structured(self) -> Array | None:
+        """The array that it is where a structured one may stand in its place; None where it has no structural zeros."""
+        if self.is_zero:
+            return bands([], (), self.shape[-2:], dtype=self.dtype, batch=self.shape[:-2])
+        return self.array if is_zero_outside(self.array) else None
+
+    def dense(self):
+        """The elements."""
+        return self.array._dense()
+
+
+class Counter(_Matrix):
+    """``offset + i`` or ``offset + j`` at row i and column j: `axis` is 0 or 1."""
+
+    __slots__ = ("axis", "dtype", "offset", "shape")
+
+    def __init__(self, axis: int, shape: tuple[int, int], dtype, offset: int = 0):
+        self.axis, self.shape, self.dtype, self.offset = axis, shape, dtype, offset
+
+    def dense(self):
+        """The elements."""
+        data = lax.broadcasted_iota(self.dtype, self.shape, self.axis)
+        return data + jnp.asarray(self.offset, self.dtype) if self.offset else data
+
+
+def counter(axis: int, shape: tuple[int, int], dtype, offset: int = 0) -> Counter | None:
+    """A counter, or None where its dtype is not one of numbers that are counted exactly, or does not hold all of them."""
+    if jnp.issubdtype(dtype, jnp.integer):
+        low, high = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max
+    elif jnp.issubdtype(dtype, jnp.floating):
+        high = 2 ** (jnp.finfo(dtype).nmant + 1)
+        low = -high
+    else:
+        return None
+    return Counter(axis, shape, dtype, offset) if low <= offset and offset + shape[axis] - 1 <= high else None
+
+
+class Triangle(_Matrix):
+    """Ones where ``j - i <= k`` (`lower`) or ``j - i >= k``, zeros elsewhere."""
+
+    __slots__ = ("dtype", "k", "lower", "shape")
+
+    def __init__(self, lower: bool, k: int, shape: tuple[int, int], dtype):
+        self.lower, self.k, self.shape, self.dtype = lower, k, shape, dtype
+
+    @property
+    def complement(self):
+        """The ones for the zeros, and the other way round."""
+        return Triangle(not self.lower, self.k + 1 if self.lower else self.k - 1, self.shape, self.dtype)
+
+    def of(self, x: Array) -> Array:
+        """An array with zeros in the place of what lies outside of the triangle."""
+        function = tril if self.lower else triu
+        return function.__wrapped__(x, k=self.k)
+
+    def dense(self):
+        """The elements."""
+        data = jnp.tri(*self.shape, k=self.k if self.lower else self.k - 1, dtype=bool)
+        return (data if self.lower else ~data).astype(self.dtype)
+
+
+@jax.tree_util.register_pytree_node_class
+class LU(_Matrix):
+    """A part of the LU factorisation of a structured matrix, which is only computed where something asks for its elements: to solve
+    a system with it is to solve one with the matrix.
+
+    It is no constant, but a pytree, as loops may carry it.
+    """
+
+    __slots__ = ("matrix", "part")
+
+    def __init__(self, matrix: Array, part: int):
+        self.matrix, self.part = matrix, part
+
+    @property
+    def shape(self):
+        """That of the part."""
+        *batch, m, n = self.matrix.shape
+        return ((*batch, m, n), (*batch, min(m, n)), (*batch, m))[self.part]
+
+    @property
+    def dtype(self):
+        """That of the part."""
+        return self.matrix.dtype if self.part == 0 else jnp.dtype("int32")
+
+    def dense(self):
+        """The elements: 0 for both triangles, 1 for the exchanges of rows, 2 for the permutation that they make."""
+        return lax.linalg.lu(densify(self.matrix, "lu").data)[self.part]
+
+    def tree_flatten(self):
+        """The matrix, and which part it is."""
+        return (self.matrix,), self.part
+
+    @classmethod
+    def tree_unflatten(cls, part, children):
+        """The part of the factorisation of a matrix."""
+        return cls(*children, part)
+
+
+CONSTANTS = (Constant, Counter, Triangle)
+"""The classes of such matrices."""
+
+LAZY = (*CONSTANTS, LU)
+"""The classes of what has no elements before something asks for them."""
+
+
+def compared(name: str, x: Counter, y: Counter):
+    """The comparison of two counters of different axes, as a boolean constant."""
+    if x.axis == 1:
+        x, y, name = y, x, {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(name, name)
+    # i + a <name> j + b, where k = a - b: j - i == k, and so on.
+    k, (m, n) = x.offset - y.offset, x.shape
+    match name:
+        case "ge":
+            return Triangle(True, k, (m, n), jnp.dtype(bool))
+        case "gt":
+            return Triangle(True, k - 1, (m, n), jnp.dtype(bool))
+        case "le":
+            return Triangle(False, k, (m, n), jnp.dtype(bool))
+        case "lt":
+            return Triangle(False, k + 1, (m, n), jnp.dtype(bool))
+    if name == "ne":
+        return None
+    if k == 0 and m == n:
+        return Constant(Identity._make((jnp.asarray(True), None), (m, n)))
+    length = max(0, min(m, n - k) if k >= 0 else min(m + k, n))
+    return Constant(bands([jnp.ones((length,), bool)] if length else [], (k,) if length else (), (m, n), dtype=bool))
