@@ -26,6 +26,7 @@ from ._core.dtypes import (
 from ._core.dtypes import bool_ as bool
 from ._core.errors import DensifyError, DensifyWarning, StructureError
 from ._core.families.join import join_pair, meet_pair, restrict_to, same_structure
+from ._core.moved import find_moved_modules as _find_moved_modules
 from ._functions import bound as _bound
 from ._functions import fft, linalg
 from ._functions.bitwise import (
@@ -152,6 +153,7 @@ if not _TYPE_CHECKING:  # else a type checker would accept every name
 
 
 _load_structures()
+_find_moved_modules()
 _make_exportable()
 
 __version__ = "0.1.0"

@@ -1,9 +1,11 @@
 """The core: dispatch, policies, contexts, pytrees, dtypes; what a user sees of them."""
 
 import ast
+import importlib
 import itertools
 import pathlib
 import pickle
+import re
 import threading
 import warnings
 
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
+from structarrays import _structures
 from structarrays._core.array import base as array
 from structarrays._core.dispatch.registry import FUNCTIONS, Registry
 
@@ -282,28 +285,53 @@ def test_the_namespace_is_one(x):
         x.__array_namespace__(api_version="2020.12")
 
 
+LIBRARY = pathlib.Path(sa.__file__).parent
+
+
+def _imported(path):
+    """The parts below the library of what a file imports while it is imported itself."""
+    package = ["structarrays", *path.relative_to(LIBRARY).parts[:-1]]
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = [*base, *(node.module or "").split(".")]
+            if module[0] == "structarrays":
+                yield from ([*module[1:], a.name] for a in node.names)
+
+
 def test_imports_point_downwards():
-    """`kernels` imports JAX and `jax_internals` alone; `core` no structures and functions; `functions` no structures but inside of a call."""
-    above = {
-        "kernels": {"core", "functions", "structures", "interop", "transform", "testing"},
-        "core": {"functions", "structures", "interop", "transform", "testing"},
-        "functions": {"structures", "interop", "transform", "testing"},
-        "structures": {"interop", "transform", "testing"},
-    }
-    root = pathlib.Path(sa.__file__).parent
-    for folder, forbidden in above.items():
-        for path in (root / folder).glob("*.py"):
-            for node in ast.parse(path.read_text()).body:
-                if isinstance(node, ast.ImportFrom) and node.module != "structarrays._core.jax_internals":
-                    parts = set((node.module or "").split(".")) | {a.name for a in node.names if node.module is None}
-                    assert not (parts & forbidden and (node.level == 2 or "structarrays" in parts)), (path, node.module)
+    """`_numerics` imports JAX and `jax_internals` alone; `_functions` imports structures inside of calls."""
+    order = ["_numerics", "_core", "_functions", "_structures", "transform", "interop", "testing"]
+    for place, folder in enumerate(order[:4]):
+        for path in (LIBRARY / folder).rglob("*.py"):
+            for parts in _imported(path):
+                if parts[0] in order and "jax_internals" not in parts:
+                    assert order.index(parts[0]) <= place, (path, parts)
 
 
 def test_jax_internals_import_jax_alone():
-    for path in (pathlib.Path(sa.__file__).parent / "core" / "jax_internals").glob("*.py"):
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ImportFrom):
-                assert node.level < 2 and (node.level == 1 or node.module.partition(".")[0] != "structarrays"), path
+    for path in (LIBRARY / "_core" / "jax_internals").glob("*.py"):
+        for parts in _imported(path):
+            assert parts[:2] == ["_core", "jax_internals"], path
+
+
+def test_names_of_files_are_unique():
+    """But for those that every family has."""
+    fixed = {"__init__", "array", "indexing", "numerics", "products", "reductions", "solvers"}
+    files = [path for path in LIBRARY.rglob("*.py") if path.stem not in fixed]
+    assert len({path.name for path in files}) == len(files)
+    for path in LIBRARY.rglob("*.py"):
+        assert path.stem not in fixed - {"__init__", "indexing"} or path.parts[-3] == "_structures", path
+
+
+def test_families_load_all_files_that_register_kernels():
+    for folder in (LIBRARY / "_structures").iterdir():
+        if folder.is_dir() and folder.name != "__pycache__":
+            assert folder.name in _structures.FAMILIES
+            files = importlib.import_module(f"structarrays._structures.{folder.name}").FILES
+            for path in folder.glob("*.py"):
+                registers = re.search(r"\.(eager_)?kernel\(|register_exact\(", path.read_text(encoding="utf-8"))
+                assert path.stem in files or not registers or path.stem == "__init__", path
 
 
 def test_equal_calls_within_one_call_are_printed_once():

@@ -160,11 +160,11 @@ def test_derivatives_and_batches_of_compiled_functions(name):
 
 
 def test_rules_are_defined_by_the_decorators_that_change_the_flags():
-    """Only `kernels.flags`, and modules with rules of users, use `jax.custom_jvp` and `custom_vmap` directly."""
+    """Only `_numerics.flags`, and modules with rules of users, use `jax.custom_jvp` and `custom_vmap` directly."""
     allowed = {"_numerics/flags.py", "transform/custom_rules.py", "interop/host.py"}
     for path in LIBRARY.rglob("*.py"):
         name = path.relative_to(LIBRARY).as_posix()
-        if name in allowed or name.startswith("core/jax_internals"):
+        if name in allowed or name.startswith("_core/jax_internals"):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute):

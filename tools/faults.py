@@ -126,8 +126,8 @@ FAULTS = (
     Fault(
         "wrong dtype of a norm that counts",
         "_functions/linalg/norms.py",
-        'astype(not_equal(x, 0), magnitude.dtype)',
-        'astype(not_equal(x, 0), x.dtype)',
+        "astype(not_equal(x, 0), magnitude.dtype)",
+        "astype(not_equal(x, 0), x.dtype)",
         "test_linalg_structured.py::test_parts_and_norms",
     ),
     Fault(
@@ -290,8 +290,8 @@ FAULTS = (
     Fault(
         "swapped axes where vmap moves the mapped axis",
         "transform/calculus.py",
-        'return moveaxis(x, 0, axis)',
-        'return moveaxis(x, axis, 0)',
+        "return moveaxis(x, 0, axis)",
+        "return moveaxis(x, axis, 0)",
         "test_transforms.py",
     ),
     # ---- interop -------------------------------------------------------------------------------------------------------
