@@ -2,7 +2,7 @@
 
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
-from .._numerics import dense_elementwise as kernels
+from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="integer or bool", zero=True, absorbs=(0, 1), exact=True)
@@ -36,7 +36,7 @@ def bitwise_and(x1: Array, x2: Array, /) -> Array:
     >>> sa.bitwise_and(sa.asarray([5, 6]), 3)
     Dense([1, 2], dtype=int64)
     """
-    return kernels.bitwise_and(x1, x2)
+    return dense_elementwise.bitwise_and(x1, x2)
 
 
 @elementwise_function(kinds="integer or bool")
@@ -68,7 +68,7 @@ def bitwise_invert(x: Array, /) -> Array:
     >>> sa.bitwise_invert(sa.asarray([0, 5]))
     Dense([-1, -6], dtype=int64)
     """
-    return kernels.bitwise_invert(x)
+    return dense_elementwise.bitwise_invert(x)
 
 
 @elementwise_function(kinds="integer", zero=True)
@@ -102,7 +102,7 @@ def bitwise_left_shift(x1: Array, x2: Array, /) -> Array:
     >>> sa.bitwise_left_shift(sa.asarray([1, 3]), 2)
     Dense([ 4, 12], dtype=int64)
     """
-    return kernels.bitwise_left_shift(x1, x2)
+    return dense_elementwise.bitwise_left_shift(x1, x2)
 
 
 @elementwise_function(kinds="integer or bool", zero=True)
@@ -136,7 +136,7 @@ def bitwise_or(x1: Array, x2: Array, /) -> Array:
     >>> sa.bitwise_or(sa.asarray([5, 6]), 1)
     Dense([5, 7], dtype=int64)
     """
-    return kernels.bitwise_or(x1, x2)
+    return dense_elementwise.bitwise_or(x1, x2)
 
 
 @elementwise_function(kinds="integer", zero=True)
@@ -170,7 +170,7 @@ def bitwise_right_shift(x1: Array, x2: Array, /) -> Array:
     >>> sa.bitwise_right_shift(sa.asarray([8, -8]), 2)
     Dense([ 2, -2], dtype=int64)
     """
-    return kernels.bitwise_right_shift(x1, x2)
+    return dense_elementwise.bitwise_right_shift(x1, x2)
 
 
 @elementwise_function(kinds="integer or bool", zero=True)
@@ -204,4 +204,4 @@ def bitwise_xor(x1: Array, x2: Array, /) -> Array:
     >>> sa.bitwise_xor(sa.asarray([5, 6]), 1)
     Dense([4, 7], dtype=int64)
     """
-    return kernels.bitwise_xor(x1, x2)
+    return dense_elementwise.bitwise_xor(x1, x2)

@@ -2,7 +2,7 @@
 
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
-from .._numerics import dense_elementwise as kernels
+from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="all", compares=True)
@@ -34,7 +34,7 @@ def equal(x1: Array, x2: Array, /) -> Array:
     >>> sa.equal(sa.asarray([1.0, 2.0]), 2.0)
     Dense([False,  True], dtype=bool)
     """
-    return kernels.equal(x1, x2)
+    return dense_elementwise.equal(x1, x2)
 
 
 @elementwise_function(kinds="all", zero=True, compares=True)
@@ -66,7 +66,7 @@ def not_equal(x1: Array, x2: Array, /) -> Array:
     >>> sa.not_equal(sa.asarray([1.0, 2.0]), 2.0)
     Dense([ True, False], dtype=bool)
     """
-    return kernels.not_equal(x1, x2)
+    return dense_elementwise.not_equal(x1, x2)
 
 
 @elementwise_function(kinds="real", zero=True, compares=True)
@@ -100,7 +100,7 @@ def less(x1: Array, x2: Array, /) -> Array:
     >>> sa.less(sa.asarray([1.0, 2.0]), 2.0)
     Dense([ True, False], dtype=bool)
     """
-    return kernels.less(x1, x2)
+    return dense_elementwise.less(x1, x2)
 
 
 @elementwise_function(kinds="real", compares=True)
@@ -134,7 +134,7 @@ def less_equal(x1: Array, x2: Array, /) -> Array:
     >>> sa.less_equal(sa.asarray([1.0, 3.0]), 2.0)
     Dense([ True, False], dtype=bool)
     """
-    return kernels.less_equal(x1, x2)
+    return dense_elementwise.less_equal(x1, x2)
 
 
 @elementwise_function(kinds="real", zero=True, compares=True)
@@ -168,7 +168,7 @@ def greater(x1: Array, x2: Array, /) -> Array:
     >>> sa.greater(sa.asarray([1.0, 3.0]), 2.0)
     Dense([False,  True], dtype=bool)
     """
-    return kernels.greater(x1, x2)
+    return dense_elementwise.greater(x1, x2)
 
 
 @elementwise_function(kinds="real", compares=True)
@@ -202,7 +202,7 @@ def greater_equal(x1: Array, x2: Array, /) -> Array:
     >>> sa.greater_equal(sa.asarray([1.0, 2.0]), 2.0)
     Dense([False,  True], dtype=bool)
     """
-    return kernels.greater_equal(x1, x2)
+    return dense_elementwise.greater_equal(x1, x2)
 
 
 @elementwise_function(kinds="bool", zero=True, absorbs=(0, 1), exact=True)
@@ -236,7 +236,7 @@ def logical_and(x1: Array, x2: Array, /) -> Array:
     >>> sa.logical_and(sa.asarray([True, False]), True)
     Dense([ True, False], dtype=bool)
     """
-    return kernels.logical_and(x1, x2)
+    return dense_elementwise.logical_and(x1, x2)
 
 
 @elementwise_function(kinds="bool")
@@ -268,7 +268,7 @@ def logical_not(x: Array, /) -> Array:
     >>> sa.logical_not(sa.asarray([True, False]))
     Dense([False,  True], dtype=bool)
     """
-    return kernels.logical_not(x)
+    return dense_elementwise.logical_not(x)
 
 
 @elementwise_function(kinds="bool", zero=True)
@@ -302,7 +302,7 @@ def logical_or(x1: Array, x2: Array, /) -> Array:
     >>> sa.logical_or(sa.asarray([True, False]), False)
     Dense([ True, False], dtype=bool)
     """
-    return kernels.logical_or(x1, x2)
+    return dense_elementwise.logical_or(x1, x2)
 
 
 @elementwise_function(kinds="bool", zero=True)
@@ -336,7 +336,7 @@ def logical_xor(x1: Array, x2: Array, /) -> Array:
     >>> sa.logical_xor(sa.asarray([True, False]), True)
     Dense([False,  True], dtype=bool)
     """
-    return kernels.logical_xor(x1, x2)
+    return dense_elementwise.logical_xor(x1, x2)
 
 
 @elementwise_function(kinds="numeric")
@@ -368,7 +368,7 @@ def isfinite(x: Array, /) -> Array:
     >>> sa.isfinite(sa.asarray([1.0, float("inf"), float("nan")]))
     Dense([ True, False, False], dtype=bool)
     """
-    return kernels.isfinite(x)
+    return dense_elementwise.isfinite(x)
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -401,7 +401,7 @@ def isinf(x: Array, /) -> Array:
     >>> sa.isinf(sa.asarray([1.0, float("inf"), float("nan")]))
     Dense([False,  True, False], dtype=bool)
     """
-    return kernels.isinf(x)
+    return dense_elementwise.isinf(x)
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -434,7 +434,7 @@ def isnan(x: Array, /) -> Array:
     >>> sa.isnan(sa.asarray([1.0, float("inf"), float("nan")]))
     Dense([False, False,  True], dtype=bool)
     """
-    return kernels.isnan(x)
+    return dense_elementwise.isnan(x)
 
 
 @elementwise_function(kinds="real floating", zero=True)
@@ -466,4 +466,4 @@ def signbit(x: Array, /) -> Array:
     >>> sa.signbit(sa.asarray([1.0, -0.0, -2.0]))
     Dense([False,  True,  True], dtype=bool)
     """
-    return kernels.signbit(x)
+    return dense_elementwise.signbit(x)

@@ -11,7 +11,7 @@ from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.dispatch.function import function
 from .._core.dispatch.registry import FUNCTIONS
-from .._numerics import dense_creation as kernels
+from .._numerics import dense_creation
 from .conversion import asarray, from_dlpack, on_host, put
 from .inspection import check_device
 from .ranges import arange, integer, linspace, meshgrid
@@ -300,7 +300,7 @@ def _filled(name, shape, value, dtype, device):
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype)
     if on_host(math.prod(shape)):
         return put(np.full(shape, value, dtype), device)
-    return Dense._make((kernels.full(shape, value, dtype=dtype, device=device),))
+    return Dense._make((dense_creation.full(shape, value, dtype=dtype, device=device),))
 
 
 def _full(name, shape, fill_value, dtype, device):
@@ -314,7 +314,7 @@ def _full(name, shape, fill_value, dtype, device):
     data = value.to_jax()
     if not isinstance(data, jax.core.Tracer) and on_host(math.prod(shape)):
         return put(np.full(shape, np.asarray(data)), device)
-    return Dense._make((kernels.full(shape, data, dtype=data.dtype, device=device),))
+    return Dense._make((dense_creation.full(shape, data, dtype=data.dtype, device=device),))
 
 
 # ---- matrices -------------------------------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
 
 @tril.kernel(Dense)
 def _tril_dense(x, *, k):
-    return Dense._make((kernels.tril(x.data, k=k),))
+    return Dense._make((dense_creation.tril(x.data, k=k),))
 
 
 @function("x")
@@ -440,7 +440,7 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
 
 @triu.kernel(Dense)
 def _triu_dense(x, *, k):
-    return Dense._make((kernels.triu(x.data, k=k),))
+    return Dense._make((dense_creation.triu(x.data, k=k),))
 
 
 def _require_matrix(x, name):

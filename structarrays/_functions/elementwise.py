@@ -8,7 +8,7 @@ mapped, two structures are joined, and "structural zero" in the notes is what th
 
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
-from .._numerics import dense_elementwise as kernels
+from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -40,7 +40,7 @@ def abs(x: Array, /) -> Array:
     >>> sa.abs(sa.asarray([-1.5, 2.0]))
     Dense([1.5, 2. ], dtype=float64)
     """
-    return kernels.abs(x)
+    return dense_elementwise.abs(x)
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -75,7 +75,7 @@ def add(x1: Array, x2: Array, /) -> Array:
     >>> sa.add(sa.asarray([1.0, 2.0]), 1)
     Dense([2., 3.], dtype=float64)
     """
-    return kernels.add(x1, x2)
+    return dense_elementwise.add(x1, x2)
 
 
 @elementwise_function(kinds="floating", absorbs=(0,))
@@ -111,7 +111,7 @@ def divide(x1: Array, x2: Array, /) -> Array:
     >>> sa.divide(sa.asarray([1, 2]), 4)
     Dense([0.25, 0.5 ], dtype=float64)
     """
-    return kernels.divide(x1, x2)
+    return dense_elementwise.divide(x1, x2)
 
 
 @elementwise_function(kinds="real numeric")
@@ -146,7 +146,7 @@ def floor_divide(x1: Array, x2: Array, /) -> Array:
     >>> sa.floor_divide(sa.asarray([7, -7]), 2)
     Dense([ 3, -4], dtype=int64)
     """
-    return kernels.floor_divide(x1, x2)
+    return dense_elementwise.floor_divide(x1, x2)
 
 
 @elementwise_function(kinds="real floating", zero=True)
@@ -181,7 +181,7 @@ def hypot(x1: Array, x2: Array, /) -> Array:
     >>> sa.hypot(sa.asarray([3.0, 1e200]), sa.asarray([4.0, 1e200]))
     Dense([5.00000000e+000, 1.41421356e+200], dtype=float64)
     """
-    return kernels.hypot(x1, x2)
+    return dense_elementwise.hypot(x1, x2)
 
 
 @elementwise_function(kinds="real", zero=True)
@@ -216,7 +216,7 @@ def maximum(x1: Array, x2: Array, /) -> Array:
     >>> sa.maximum(sa.asarray([1.0, -2.0]), 0.0)
     Dense([1., 0.], dtype=float64)
     """
-    return kernels.maximum(x1, x2)
+    return dense_elementwise.maximum(x1, x2)
 
 
 @elementwise_function(kinds="real", zero=True)
@@ -250,7 +250,7 @@ def minimum(x1: Array, x2: Array, /) -> Array:
     >>> sa.minimum(sa.asarray([1.0, -2.0]), 0.0)
     Dense([ 0., -2.], dtype=float64)
     """
-    return kernels.minimum(x1, x2)
+    return dense_elementwise.minimum(x1, x2)
 
 
 @elementwise_function(kinds="numeric", zero=True, absorbs=(0, 1))
@@ -286,7 +286,7 @@ def multiply(x1: Array, x2: Array, /) -> Array:
     >>> sa.multiply(sa.asarray([1.0, 2.0]), 3.0)
     Dense([3., 6.], dtype=float64)
     """
-    return kernels.multiply(x1, x2)
+    return dense_elementwise.multiply(x1, x2)
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -318,7 +318,7 @@ def negative(x: Array, /) -> Array:
     >>> sa.negative(sa.asarray([1.0, -2.0]))
     Dense([-1.,  2.], dtype=float64)
     """
-    return kernels.negative(x)
+    return dense_elementwise.negative(x)
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -350,7 +350,7 @@ def positive(x: Array, /) -> Array:
     >>> sa.positive(sa.asarray([1.0, -2.0]))
     Dense([ 1., -2.], dtype=float64)
     """
-    return kernels.positive(x)
+    return dense_elementwise.positive(x)
 
 
 @elementwise_function(kinds="floating")
@@ -382,7 +382,7 @@ def reciprocal(x: Array, /) -> Array:
     >>> sa.reciprocal(sa.asarray([2.0, 4.0]))
     Dense([0.5 , 0.25], dtype=float64)
     """
-    return kernels.reciprocal(x)
+    return dense_elementwise.reciprocal(x)
 
 
 @elementwise_function(kinds="real numeric")
@@ -416,7 +416,7 @@ def remainder(x1: Array, x2: Array, /) -> Array:
     >>> sa.remainder(sa.asarray([7, -7]), 3)
     Dense([1, 2], dtype=int64)
     """
-    return kernels.remainder(x1, x2)
+    return dense_elementwise.remainder(x1, x2)
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -448,7 +448,7 @@ def sign(x: Array, /) -> Array:
     >>> sa.sign(sa.asarray([-3.0, 0.0, 2.0]))
     Dense([-1.,  0.,  1.], dtype=float64)
     """
-    return kernels.sign(x)
+    return dense_elementwise.sign(x)
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -480,7 +480,7 @@ def square(x: Array, /) -> Array:
     >>> sa.square(sa.asarray([-3.0, 2.0]))
     Dense([9., 4.], dtype=float64)
     """
-    return kernels.square(x)
+    return dense_elementwise.square(x)
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -514,4 +514,4 @@ def subtract(x1: Array, x2: Array, /) -> Array:
     >>> sa.subtract(sa.asarray([1.0, 2.0]), 1)
     Dense([0., 1.], dtype=float64)
     """
-    return kernels.subtract(x1, x2)
+    return dense_elementwise.subtract(x1, x2)

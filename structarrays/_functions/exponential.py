@@ -2,7 +2,7 @@
 
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
-from .._numerics import dense_elementwise as kernels
+from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="floating")
@@ -34,7 +34,7 @@ def exp(x: Array, /) -> Array:
     >>> sa.exp(sa.asarray([0.0, 1.0]))
     Dense([1.        , 2.71828183], dtype=float64)
     """
-    return kernels.exp(x)
+    return dense_elementwise.exp(x)
 
 
 @elementwise_function(kinds="floating", zero=True)
@@ -66,7 +66,7 @@ def expm1(x: Array, /) -> Array:
     >>> sa.expm1(sa.asarray([0.0, 1e-10]))
     Dense([0.e+00, 1.e-10], dtype=float64)
     """
-    return kernels.expm1(x)
+    return dense_elementwise.expm1(x)
 
 
 @elementwise_function(kinds="floating")
@@ -98,7 +98,7 @@ def log(x: Array, /) -> Array:
     >>> sa.log(sa.asarray([1.0, 10.0]))
     Dense([0.        , 2.30258509], dtype=float64)
     """
-    return kernels.log(x)
+    return dense_elementwise.log(x)
 
 
 @elementwise_function(kinds="floating")
@@ -130,7 +130,7 @@ def log10(x: Array, /) -> Array:
     >>> sa.log10(sa.asarray([1.0, 1000.0]))
     Dense([0., 3.], dtype=float64)
     """
-    return kernels.log10(x)
+    return dense_elementwise.log10(x)
 
 
 @elementwise_function(kinds="floating", zero=True)
@@ -162,7 +162,7 @@ def log1p(x: Array, /) -> Array:
     >>> sa.log1p(sa.asarray([0.0, 1e-10]))
     Dense([0.e+00, 1.e-10], dtype=float64)
     """
-    return kernels.log1p(x)
+    return dense_elementwise.log1p(x)
 
 
 @elementwise_function(kinds="floating")
@@ -194,7 +194,7 @@ def log2(x: Array, /) -> Array:
     >>> sa.log2(sa.asarray([1.0, 8.0]))
     Dense([0., 3.], dtype=float64)
     """
-    return kernels.log2(x)
+    return dense_elementwise.log2(x)
 
 
 @elementwise_function(kinds="real floating")
@@ -229,7 +229,7 @@ def logaddexp(x1: Array, x2: Array, /) -> Array:
     >>> sa.logaddexp(sa.asarray([0.0, 1000.0]), sa.asarray([0.0, 1000.0]))
     Dense([6.93147181e-01, 1.00069315e+03], dtype=float64)
     """
-    return kernels.logaddexp(x1, x2)
+    return dense_elementwise.logaddexp(x1, x2)
 
 
 @elementwise_function(kinds="floating", zero=True)
@@ -261,4 +261,4 @@ def sqrt(x: Array, /) -> Array:
     >>> sa.sqrt(sa.asarray([4.0, 9.0]))
     Dense([2., 3.], dtype=float64)
     """
-    return kernels.sqrt(x)
+    return dense_elementwise.sqrt(x)

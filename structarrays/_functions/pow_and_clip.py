@@ -12,7 +12,7 @@ import jax
 from .._core.array.base import Array
 from .._core.array.operands import lift, strip_weak
 from .._core.families.elementwise_rule import ElementwiseArrayFunction, elementwise
-from .._numerics import dense_elementwise as kernels
+from .._numerics import dense_elementwise
 
 
 class Formula(NamedTuple):
@@ -94,7 +94,9 @@ def elementwise_power(function, args, static):
         return elementwise(function, args, {})
 
     def formula(x):
-        return kernels.pow(x, power.data) if exponent.value is None else jax.lax.integer_pow(x, exponent.value)
+        return (
+            dense_elementwise.pow(x, power.data) if exponent.value is None else jax.lax.integer_pow(x, exponent.value)
+        )
 
     return elementwise(Formula(function.name, formula, zero=exponent.sign > 0), (base,), {})
 
@@ -133,7 +135,7 @@ def pow(x1: Array, x2: Array, /) -> Array:
     >>> sa.pow(sa.asarray([1.0, 2.0, 3.0]), 2)
     Dense([1., 4., 9.], dtype=float64)
     """
-    return kernels.pow(x1, x2)
+    return dense_elementwise.pow(x1, x2)
 
 
 class Clip(ElementwiseArrayFunction):
@@ -205,4 +207,4 @@ def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Arr
     >>> sa.clip(sa.asarray([-1.0, 0.5, 2.0]), 0.0, 1.0)
     Dense([0. , 0.5, 1. ], dtype=float64)
     """
-    return kernels.clip(x, min, max)
+    return dense_elementwise.clip(x, min, max)

@@ -12,7 +12,7 @@ from .._core.array.dense import Dense
 from .._core.array.operands import densify
 from .._core.dispatch.function import function
 from .._core.dispatch.registry import FUNCTIONS
-from .._numerics import dense_creation as kernels
+from .._numerics import dense_creation
 from .conversion import asarray, on_host, put
 from .data_type import astype
 from .inspection import check_device
@@ -148,7 +148,7 @@ def linspace(start, stop, /, num: int, *, dtype=None, device=None, endpoint: boo
     if dtype is None:
         dtype = dtypes.default_dtype("c" if any(e.dtype.kind == "c" for e in ends) else "f")
     dtype = dtypes.as_dtype(dtype)
-    return Dense._make((kernels.linspace(*ends, num, dtype=dtype, device=device, endpoint=bool(endpoint)),))
+    return Dense._make((dense_creation.linspace(*ends, num, dtype=dtype, device=device, endpoint=bool(endpoint)),))
 
 
 @function("arrays")
@@ -185,7 +185,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     for i, x in enumerate(arrays):
         if x.ndim > 1:
             raise ValueError(f"meshgrid: argument {i + 1} must have one dimension, got shape {x.shape}")
-    data = kernels.meshgrid(*(densify(x, "meshgrid").data for x in arrays), indexing=indexing)
+    data = dense_creation.meshgrid(*(densify(x, "meshgrid").data for x in arrays), indexing=indexing)
     return tuple(Dense._make((d,)) for d in data)
 
 

@@ -2,7 +2,7 @@
 
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
-from .._numerics import dense_elementwise as kernels
+from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="real numeric", zero=True)
@@ -34,7 +34,7 @@ def ceil(x: Array, /) -> Array:
     >>> sa.ceil(sa.asarray([-1.5, 1.5]))
     Dense([-1.,  2.], dtype=float64)
     """
-    return kernels.ceil(x)
+    return dense_elementwise.ceil(x)
 
 
 @elementwise_function(kinds="real numeric", zero=True)
@@ -66,7 +66,7 @@ def floor(x: Array, /) -> Array:
     >>> sa.floor(sa.asarray([-1.5, 1.5]))
     Dense([-2.,  1.], dtype=float64)
     """
-    return kernels.floor(x)
+    return dense_elementwise.floor(x)
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -98,7 +98,7 @@ def round(x: Array, /) -> Array:
     >>> sa.round(sa.asarray([0.5, 1.5, 2.5]))
     Dense([0., 2., 2.], dtype=float64)
     """
-    return kernels.round(x)
+    return dense_elementwise.round(x)
 
 
 @elementwise_function(kinds="real numeric", zero=True)
@@ -130,7 +130,7 @@ def trunc(x: Array, /) -> Array:
     >>> sa.trunc(sa.asarray([-1.5, 1.5]))
     Dense([-1.,  1.], dtype=float64)
     """
-    return kernels.trunc(x)
+    return dense_elementwise.trunc(x)
 
 
 @elementwise_function(kinds="real floating", zero=True)
@@ -165,7 +165,7 @@ def nextafter(x1: Array, x2: Array, /) -> Array:
     >>> sa.nextafter(sa.asarray(1.0), sa.asarray(2.0)) - 1.0
     Dense(2.22044605e-16, dtype=float64)
     """
-    return kernels.nextafter(x1, x2)
+    return dense_elementwise.nextafter(x1, x2)
 
 
 @elementwise_function(kinds="real floating", zero=True)
@@ -200,7 +200,7 @@ def copysign(x1: Array, x2: Array, /) -> Array:
     >>> sa.copysign(sa.asarray([1.0, 2.0]), sa.asarray([-0.0, 3.0]))
     Dense([-1.,  2.], dtype=float64)
     """
-    return kernels.copysign(x1, x2)
+    return dense_elementwise.copysign(x1, x2)
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -232,7 +232,7 @@ def conj(x: Array, /) -> Array:
     >>> sa.conj(sa.asarray([1 + 2j]))
     Dense([1.-2.j], dtype=complex128)
     """
-    return kernels.conj(x)
+    return dense_elementwise.conj(x)
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -264,7 +264,7 @@ def imag(x: Array, /) -> Array:
     >>> sa.imag(sa.asarray([1 + 2j]))
     Dense([2.], dtype=float64)
     """
-    return kernels.imag(x)
+    return dense_elementwise.imag(x)
 
 
 @elementwise_function(kinds="numeric", zero=True)
@@ -296,4 +296,4 @@ def real(x: Array, /) -> Array:
     >>> sa.real(sa.asarray([1 + 2j]))
     Dense([1.], dtype=float64)
     """
-    return kernels.real(x)
+    return dense_elementwise.real(x)

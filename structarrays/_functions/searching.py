@@ -17,7 +17,7 @@ from .._core.families.elementwise_rule import ElementwiseArrayFunction, elementw
 from .._core.families.factored import Factored
 from .._core.families.join import is_zero_outside, join, meet, restrict, same_pattern
 from .._core.families.reduction_rule import reduced_axes
-from .._numerics import dense_searching as kernel
+from .._numerics import dense_searching
 from .conversion import asarray
 from .statistical import sum as sum_of
 
@@ -53,7 +53,7 @@ def _check_search(name, x, axis):
     return axis
 
 
-@function("x", rule=_first_index_rule(kernel.argmax))
+@function("x", rule=_first_index_rule(dense_searching.argmax))
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """The index of the first largest element along an axis.
 
@@ -87,10 +87,10 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 
 @argmax.kernel(Dense)
 def _argmax_dense(x, *, axis, keepdims):
-    return Dense._make((kernel.argmax(x.data, axis=axis, keepdims=keepdims),))
+    return Dense._make((dense_searching.argmax(x.data, axis=axis, keepdims=keepdims),))
 
 
-@function("x", rule=_first_index_rule(kernel.argmin))
+@function("x", rule=_first_index_rule(dense_searching.argmin))
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """The index of the first smallest element along an axis.
 
@@ -124,7 +124,7 @@ def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 
 @argmin.kernel(Dense)
 def _argmin_dense(x, *, axis, keepdims):
-    return Dense._make((kernel.argmin(x.data, axis=axis, keepdims=keepdims),))
+    return Dense._make((dense_searching.argmin(x.data, axis=axis, keepdims=keepdims),))
 
 
 # ---- nonzero elements ------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
         exact = nonzero_kernels.choose((x,), {})
         if exact is not None:
             return tuple(Dense._make((index,)) for index in exact.run(x))
-    return tuple(Dense._make((index,)) for index in kernel.nonzero(known_values(x, "nonzero")))
+    return tuple(Dense._make((index,)) for index in dense_searching.nonzero(known_values(x, "nonzero")))
 
 
 # ---- where to insert -------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def _searchsorted_rule(function, args, static):
     """Elementwise in the second argument."""
     x1, x2 = args
     data = densify(x1, "searchsorted").data
-    return map_elements(x2, lambda values: kernel.searchsorted(data, values, **static))
+    return map_elements(x2, lambda values: dense_searching.searchsorted(data, values, **static))
 
 
 searchsorted.rule = _searchsorted_rule
@@ -302,7 +302,7 @@ searchsorted.rule = _searchsorted_rule
 
 @searchsorted.kernel(Dense, Dense)
 def _searchsorted_dense_dense(x1, x2, *, side):
-    return Dense._make((kernel.searchsorted(x1.data, x2.data, side=side),))
+    return Dense._make((dense_searching.searchsorted(x1.data, x2.data, side=side),))
 
 
 # ---- where -----------------------------------------------------------------------------------------------------------
@@ -412,12 +412,12 @@ def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Arra
     >>> sa.where(x > 0, x, 0.0)
     Dense([0., 2.], dtype=float64)
     """
-    return kernel.where(condition, x1, x2)
+    return dense_searching.where(condition, x1, x2)
 
 
 @where.kernel(Dense, Dense, Dense)
 def _where_dense_dense_dense(condition, x1, x2):
-    return Dense._make((kernel.where(condition.data, x1.data, x2.data),))
+    return Dense._make((dense_searching.where(condition.data, x1.data, x2.data),))
 
 
 FUNCTIONS.update(nonzero=nonzero)

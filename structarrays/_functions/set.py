@@ -11,7 +11,7 @@ from .._core.array.dense import Dense
 from .._core.array.operands import densify, promote
 from .._core.dispatch.function import function
 from .._core.families.batch import map_elements
-from .._numerics import dense_sets as kernel
+from .._numerics import dense_sets
 from .searching import known_values
 
 
@@ -67,7 +67,7 @@ def unique_all(x: Array, /) -> UniqueAllResult:
     >>> sa.unique_all(sa.asarray([3, 1, 3])).inverse_indices
     Dense([1, 0, 1], dtype=int64)
     """
-    return UniqueAllResult(*_wrapped(kernel.unique_all(known_values(x, "unique_all"))))
+    return UniqueAllResult(*_wrapped(dense_sets.unique_all(known_values(x, "unique_all"))))
 
 
 def unique_counts(x: Array, /) -> UniqueCountsResult:
@@ -94,7 +94,7 @@ def unique_counts(x: Array, /) -> UniqueCountsResult:
     >>> sa.unique_counts(sa.asarray([3, 1, 3])).counts
     Dense([1, 2], dtype=int64)
     """
-    return UniqueCountsResult(*_wrapped(kernel.unique_counts(known_values(x, "unique_counts"))))
+    return UniqueCountsResult(*_wrapped(dense_sets.unique_counts(known_values(x, "unique_counts"))))
 
 
 def unique_inverse(x: Array, /) -> UniqueInverseResult:
@@ -121,7 +121,7 @@ def unique_inverse(x: Array, /) -> UniqueInverseResult:
     >>> sa.unique_inverse(sa.asarray([3, 1, 3])).inverse_indices
     Dense([1, 0, 1], dtype=int64)
     """
-    return UniqueInverseResult(*_wrapped(kernel.unique_inverse(known_values(x, "unique_inverse"))))
+    return UniqueInverseResult(*_wrapped(dense_sets.unique_inverse(known_values(x, "unique_inverse"))))
 
 
 def unique_values(x: Array, /) -> Array:
@@ -148,14 +148,14 @@ def unique_values(x: Array, /) -> Array:
     >>> sa.unique_values(sa.asarray([3, 1, 3]))
     Dense([1, 3], dtype=int64)
     """
-    return Dense._make((kernel.unique_values(known_values(x, "unique_values")),))
+    return Dense._make((dense_sets.unique_values(known_values(x, "unique_values")),))
 
 
 def _isin_rule(function, args, static):
     """Elementwise in the first argument."""
     x1, x2 = args
     values = densify(x2, "isin").data
-    return map_elements(x1, lambda data: kernel.isin(data, values, **static))
+    return map_elements(x1, lambda data: dense_sets.isin(data, values, **static))
 
 
 @function("x1", "x2", rule=_isin_rule)
@@ -188,4 +188,4 @@ def isin(x1: Array | int, x2: Array | int, /, *, invert: bool = False) -> Array:
 
 @isin.kernel(Dense, Dense)
 def _isin_dense_dense(x1, x2, *, invert):
-    return Dense._make((kernel.isin(x1.data, x2.data, invert=invert),))
+    return Dense._make((dense_sets.isin(x1.data, x2.data, invert=invert),))

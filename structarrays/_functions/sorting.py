@@ -4,9 +4,9 @@ from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.dispatch.function import function
 from .._core.families.batch import along_batch, check_axis, is_constant
-from .._numerics import dense_sorting as kernel
+from .._numerics import dense_sorting
 
-_sort_batch = along_batch(kernel.sort)
+_sort_batch = along_batch(dense_sorting.sort)
 
 
 def _sort_rule(function, args, static):
@@ -19,7 +19,7 @@ def _sort_rule(function, args, static):
 
 def _argsort_rule(function, args, static):
     """The indices along an axis are no zeros where the array has zeros, so that only a constant array keeps structure."""
-    return along_batch(kernel.argsort)(function, args, static) if is_constant(args[0]) else NotImplemented
+    return along_batch(dense_sorting.argsort)(function, args, static) if is_constant(args[0]) else NotImplemented
 
 
 @function("x", rule=_argsort_rule)
@@ -59,7 +59,7 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
 
 @argsort.kernel(Dense)
 def _argsort_dense(x, *, axis, descending, stable):
-    return Dense._make((kernel.argsort(x.data, axis=axis, descending=descending, stable=stable),))
+    return Dense._make((dense_sorting.argsort(x.data, axis=axis, descending=descending, stable=stable),))
 
 
 @function("x", rule=_sort_rule)
@@ -99,4 +99,4 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
 
 @sort.kernel(Dense)
 def _sort_dense(x, *, axis, descending, stable):
-    return Dense._make((kernel.sort(x.data, axis=axis, descending=descending, stable=stable),))
+    return Dense._make((dense_sorting.sort(x.data, axis=axis, descending=descending, stable=stable),))

@@ -21,7 +21,7 @@ from .._core.families.reduction_rule import (
     reduction,
     spreading,
 )
-from .._numerics import dense_statistical as kernels
+from .._numerics import dense_statistical
 from .._numerics.flags import custom_jvp
 
 # ---- what is reduced by ------------------------------------------------------------------------------------------
@@ -84,17 +84,17 @@ def _tangent_of_power(primals, tangents):
 
 
 def _sum(data, *, axis, keepdims):
-    return kernels.sum(data, axis=axis, dtype=data.dtype, keepdims=keepdims)
+    return dense_statistical.sum(data, axis=axis, dtype=data.dtype, keepdims=keepdims)
 
 
 def _prod(data, *, axis, keepdims):
-    return kernels.prod(data, axis=axis, dtype=data.dtype, keepdims=keepdims)
+    return dense_statistical.prod(data, axis=axis, dtype=data.dtype, keepdims=keepdims)
 
 
 SUM = Monoid(_sum, jax.lax.add, _times, lambda dtype: np.dtype(dtype).type(0), "add")
 PROD = Monoid(_prod, jax.lax.mul, _power, lambda dtype: np.dtype(dtype).type(1))
-MAX = Monoid(kernels.max, jax.lax.max, _itself, _lowest, "max")
-MIN = Monoid(kernels.min, jax.lax.min, _itself, _highest, "min")
+MAX = Monoid(dense_statistical.max, jax.lax.max, _itself, _lowest, "max")
+MIN = Monoid(dense_statistical.min, jax.lax.min, _itself, _highest, "min")
 
 
 # ---- the arguments -----------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ MIN = Monoid(kernels.min, jax.lax.min, _itself, _highest, "min")
 def _accumulating(x: Array, dtype, name: str) -> Array:
     """The array in the dtype in which the standard adds and multiplies it."""
     if dtype is None:
-        return cast(x, kernels.accumulation_dtype(x.dtype))
+        return cast(x, dense_statistical.accumulation_dtype(x.dtype))
     dtype = dtypes.as_dtype(dtype, f"{name}: dtype")
     if dtype.kind == "b" or (x.dtype.kind == "c" and dtype.kind != "c"):
         raise TypeError(f"{name}: dtype must be a numeric dtype that can hold {x.dtype}, got {dtype}")
@@ -185,7 +185,7 @@ def sum(x: Array, /, *, axis=None, dtype=None, keepdims: bool = False) -> Array:
 
 @sum.kernel(Dense)
 def _sum_dense(x, *, axis, keepdims):
-    return Dense._make((kernels.sum(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
+    return Dense._make((dense_statistical.sum(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
 
 
 @function("x", rule=reduction(PROD))
@@ -231,7 +231,7 @@ def prod(x: Array, /, *, axis=None, dtype=None, keepdims: bool = False) -> Array
 
 @prod.kernel(Dense)
 def _prod_dense(x, *, axis, keepdims):
-    return Dense._make((kernels.prod(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
+    return Dense._make((dense_statistical.prod(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
 
 
 # ---- extrema -----------------------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ def max(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 @max.kernel(Dense)
 def _max_dense(x, *, axis, keepdims):
-    return Dense._make((kernels.max(x.data, axis=axis, keepdims=keepdims),))
+    return Dense._make((dense_statistical.max(x.data, axis=axis, keepdims=keepdims),))
 
 
 @function("x", rule=reduction(MIN))
@@ -320,7 +320,7 @@ def min(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 @min.kernel(Dense)
 def _min_dense(x, *, axis, keepdims):
-    return Dense._make((kernels.min(x.data, axis=axis, keepdims=keepdims),))
+    return Dense._make((dense_statistical.min(x.data, axis=axis, keepdims=keepdims),))
 
 
 # ---- means and variances -----------------------------------------------------------------------------------------
@@ -364,10 +364,10 @@ def mean(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 @mean.kernel(Dense)
 def _mean_dense(x, *, axis, keepdims):
-    return Dense._make((kernels.mean(x.data, axis=axis, keepdims=keepdims),))
+    return Dense._make((dense_statistical.mean(x.data, axis=axis, keepdims=keepdims),))
 
 
-@function("x", rule=spreading(SUM, kernels.var, lambda variance: variance))
+@function("x", rule=spreading(SUM, dense_statistical.var, lambda variance: variance))
 def var(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
     """Variance over axes: the sum of ``abs(x - mean(x))**2`` divided by ``count - correction``.
 
@@ -409,10 +409,10 @@ def var(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool
 
 @var.kernel(Dense)
 def _var_dense(x, *, axis, correction, keepdims):
-    return Dense._make((kernels.var(x.data, axis=axis, correction=correction, keepdims=keepdims),))
+    return Dense._make((dense_statistical.var(x.data, axis=axis, correction=correction, keepdims=keepdims),))
 
 
-@function("x", rule=spreading(SUM, kernels.std, kernels.root))
+@function("x", rule=spreading(SUM, dense_statistical.std, dense_statistical.root))
 def std(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
     """Standard deviation over axes, the square root of `var`.
 
@@ -454,7 +454,7 @@ def std(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool
 
 @std.kernel(Dense)
 def _std_dense(x, *, axis, correction, keepdims):
-    return Dense._make((kernels.std(x.data, axis=axis, correction=correction, keepdims=keepdims),))
+    return Dense._make((dense_statistical.std(x.data, axis=axis, correction=correction, keepdims=keepdims),))
 
 
 # ---- cumulative reductions ---------------------------------------------------------------------------------------
@@ -473,7 +473,7 @@ def _in_its_dtype(leaf):
     return lambda data, **static: leaf(data, dtype=data.dtype, **static)
 
 
-@function("x", rule=along_batch(_in_its_dtype(kernels.cumulative_sum), lambda axis, include_initial: True))
+@function("x", rule=along_batch(_in_its_dtype(dense_statistical.cumulative_sum), lambda axis, include_initial: True))
 def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
     """Partial sums along an axis.
 
@@ -516,12 +516,15 @@ def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype=None, include_
 
 @cumulative_sum.kernel(Dense)
 def _cumulative_sum_dense(x, *, axis, include_initial):
-    data = kernels.cumulative_sum(x.data, axis=axis, dtype=x.dtype, include_initial=include_initial)
+    data = dense_statistical.cumulative_sum(x.data, axis=axis, dtype=x.dtype, include_initial=include_initial)
     return Dense._make((data,))
 
 
 @function(
-    "x", rule=along_batch(_in_its_dtype(kernels.cumulative_prod), lambda axis, include_initial: not include_initial)
+    "x",
+    rule=along_batch(
+        _in_its_dtype(dense_statistical.cumulative_prod), lambda axis, include_initial: not include_initial
+    ),
 )
 def cumulative_prod(x: Array, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
     """Partial products along an axis.
@@ -565,5 +568,5 @@ def cumulative_prod(x: Array, /, *, axis: int | None = None, dtype=None, include
 
 @cumulative_prod.kernel(Dense)
 def _cumulative_prod_dense(x, *, axis, include_initial):
-    data = kernels.cumulative_prod(x.data, axis=axis, dtype=x.dtype, include_initial=include_initial)
+    data = dense_statistical.cumulative_prod(x.data, axis=axis, dtype=x.dtype, include_initial=include_initial)
     return Dense._make((data,))

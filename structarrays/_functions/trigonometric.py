@@ -2,7 +2,7 @@
 
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
-from .._numerics import dense_elementwise as kernels
+from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="floating", zero=True)
@@ -34,7 +34,7 @@ def sin(x: Array, /) -> Array:
     >>> sa.sin(sa.asarray([0.0, 0.5]))
     Dense([0.        , 0.47942554], dtype=float64)
     """
-    return kernels.sin(x)
+    return dense_elementwise.sin(x)
 
 
 @elementwise_function(kinds="floating")
@@ -66,7 +66,7 @@ def cos(x: Array, /) -> Array:
     >>> sa.cos(sa.asarray([0.0, 0.5]))
     Dense([1.        , 0.87758256], dtype=float64)
     """
-    return kernels.cos(x)
+    return dense_elementwise.cos(x)
 
 
 @elementwise_function(kinds="floating", zero=True)
@@ -98,7 +98,7 @@ def tan(x: Array, /) -> Array:
     >>> sa.tan(sa.asarray([0.0, 0.5]))
     Dense([0.        , 0.54630249], dtype=float64)
     """
-    return kernels.tan(x)
+    return dense_elementwise.tan(x)
 
 
 @elementwise_function(kinds="floating", zero=True)
@@ -130,7 +130,7 @@ def asin(x: Array, /) -> Array:
     >>> sa.asin(sa.asarray([0.0, 1.0]))
     Dense([0.        , 1.57079633], dtype=float64)
     """
-    return kernels.asin(x)
+    return dense_elementwise.asin(x)
 
 
 @elementwise_function(kinds="floating")
@@ -162,7 +162,7 @@ def acos(x: Array, /) -> Array:
     >>> sa.acos(sa.asarray([0.0, 1.0]))
     Dense([1.57079633, 0.        ], dtype=float64)
     """
-    return kernels.acos(x)
+    return dense_elementwise.acos(x)
 
 
 @elementwise_function(kinds="floating", zero=True)
@@ -194,7 +194,7 @@ def atan(x: Array, /) -> Array:
     >>> sa.atan(sa.asarray([0.0, 1.0]))
     Dense([0.        , 0.78539816], dtype=float64)
     """
-    return kernels.atan(x)
+    return dense_elementwise.atan(x)
 
 
 @elementwise_function(kinds="real floating", zero=True)
@@ -229,7 +229,7 @@ def atan2(x1: Array, x2: Array, /) -> Array:
     >>> sa.atan2(sa.asarray([1.0, -1.0]), sa.asarray([-1.0, -1.0]))
     Dense([ 2.35619449, -2.35619449], dtype=float64)
     """
-    return kernels.atan2(x1, x2)
+    return dense_elementwise.atan2(x1, x2)
 
 
 @elementwise_function(kinds="floating", zero=True)
@@ -261,7 +261,7 @@ def sinh(x: Array, /) -> Array:
     >>> sa.sinh(sa.asarray([0.0, 1.0]))
     Dense([0.        , 1.17520119], dtype=float64)
     """
-    return kernels.sinh(x)
+    return dense_elementwise.sinh(x)
 
 
 @elementwise_function(kinds="floating")
@@ -293,7 +293,7 @@ def cosh(x: Array, /) -> Array:
     >>> sa.cosh(sa.asarray([0.0, 1.0]))
     Dense([1.        , 1.54308063], dtype=float64)
     """
-    return kernels.cosh(x)
+    return dense_elementwise.cosh(x)
 
 
 @elementwise_function(kinds="floating", zero=True)
@@ -325,7 +325,7 @@ def tanh(x: Array, /) -> Array:
     >>> sa.tanh(sa.asarray([0.0, 1.0]))
     Dense([0.        , 0.76159416], dtype=float64)
     """
-    return kernels.tanh(x)
+    return dense_elementwise.tanh(x)
 
 
 @elementwise_function(kinds="floating", zero=True)
@@ -357,7 +357,7 @@ def asinh(x: Array, /) -> Array:
     >>> sa.asinh(sa.asarray([0.0, 1.0]))
     Dense([0.        , 0.88137359], dtype=float64)
     """
-    return kernels.asinh(x)
+    return dense_elementwise.asinh(x)
 
 
 @elementwise_function(kinds="floating")
@@ -390,7 +390,7 @@ def acosh(x: Array, /) -> Array:
     >>> sa.acosh(sa.asarray([1.0, 2.0]))
     Dense([0.       , 1.3169579], dtype=float64)
     """
-    return kernels.acosh(x)
+    return dense_elementwise.acosh(x)
 
 
 @elementwise_function(kinds="floating", zero=True)
@@ -422,4 +422,4 @@ def atanh(x: Array, /) -> Array:
     >>> sa.atanh(sa.asarray([0.0, 0.5]))
     Dense([0.        , 0.54930614], dtype=float64)
     """
-    return kernels.atanh(x)
+    return dense_elementwise.atanh(x)

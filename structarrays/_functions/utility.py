@@ -11,15 +11,15 @@ from .._core.array.operands import densify, promote
 from .._core.dispatch.function import function
 from .._core.families.factored import Factored
 from .._core.families.reduction_rule import Monoid, along_batch, map_entries, one_axis, reduced_axes, reduction
-from .._numerics import dense_statistical as kernels
+from .._numerics import dense_statistical
 
 
 def _itself(value, count):
     return value
 
 
-ALL = Monoid(kernels.all, jnp.logical_and, _itself, lambda dtype: np.True_, "min")
-ANY = Monoid(kernels.any, jnp.logical_or, _itself, lambda dtype: np.False_, "max")
+ALL = Monoid(dense_statistical.all, jnp.logical_and, _itself, lambda dtype: np.True_, "min")
+ANY = Monoid(dense_statistical.any, jnp.logical_or, _itself, lambda dtype: np.False_, "max")
 
 
 def _truth(x: Array, name: str) -> Array:
@@ -66,7 +66,7 @@ def all(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 @all.kernel(Dense)
 def _all_dense(x, *, axis, keepdims):
-    return Dense._make((kernels.all(x.data, axis=axis, keepdims=keepdims),))
+    return Dense._make((dense_statistical.all(x.data, axis=axis, keepdims=keepdims),))
 
 
 @function("x", rule=reduction(ANY))
@@ -106,10 +106,10 @@ def any(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 @any.kernel(Dense)
 def _any_dense(x, *, axis, keepdims):
-    return Dense._make((kernels.any(x.data, axis=axis, keepdims=keepdims),))
+    return Dense._make((dense_statistical.any(x.data, axis=axis, keepdims=keepdims),))
 
 
-@function("x", "prepend", "append", rule=along_batch(kernels.diff, lambda axis, n: True))
+@function("x", "prepend", "append", rule=along_batch(dense_statistical.diff, lambda axis, n: True))
 def diff(
     x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
 ) -> Array:
@@ -172,4 +172,4 @@ def diff(
 
 @diff.kernel(Dense)
 def _diff_dense(x, *, axis, n):
-    return Dense._make((kernels.diff(x.data, axis=axis, n=n),))
+    return Dense._make((dense_statistical.diff(x.data, axis=axis, n=n),))

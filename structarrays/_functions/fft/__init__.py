@@ -5,7 +5,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.function import function
 from ..._core.families.batch import check_axes
-from ..._numerics import dense_fft as kernels
+from ..._numerics import dense_fft
 from ..manipulation import roll
 from .one_axis import fft, hfft, ifft, ihfft, irfft, rfft
 from .several_axes import fftn, ifftn, irfftn, rfftn
@@ -71,7 +71,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype=None, device=None) -> Array:
     >>> sa.fft.fftfreq(4)
     Dense([ 0.  ,  0.25, -0.5 , -0.25], dtype=float64)
     """
-    return _frequencies(kernels.fftfreq, n, d, dtype, device)
+    return _frequencies(dense_fft.fftfreq, n, d, dtype, device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype=None, device=None) -> Array:
@@ -106,7 +106,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype=None, device=None) -> Array:
     >>> sa.fft.rfftfreq(4)
     Dense([0.  , 0.25, 0.5 ], dtype=float64)
     """
-    return _frequencies(kernels.rfftfreq, n, d, dtype, device)
+    return _frequencies(dense_fft.rfftfreq, n, d, dtype, device)
 
 
 @function("x", prefix="fft.")

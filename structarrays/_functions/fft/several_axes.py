@@ -4,7 +4,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.function import function
 from ..._core.families.batch import check_axes
-from ..._numerics import dense_fft as kernels
+from ..._numerics import dense_fft
 from .one_axis import check_length, check_norm, operand
 
 
@@ -78,7 +78,7 @@ def fftn(
 
 @fftn.kernel(Dense)
 def _fftn_dense(x, *, s, axes, norm):
-    return Dense._make((kernels.fftn(x.data, s=s, axes=axes, norm=norm),))
+    return Dense._make((dense_fft.fftn(x.data, s=s, axes=axes, norm=norm),))
 
 
 @function("x", prefix="fft.")
@@ -125,7 +125,7 @@ def ifftn(
 
 @ifftn.kernel(Dense)
 def _ifftn_dense(x, *, s, axes, norm):
-    return Dense._make((kernels.ifftn(x.data, s=s, axes=axes, norm=norm),))
+    return Dense._make((dense_fft.ifftn(x.data, s=s, axes=axes, norm=norm),))
 
 
 @function("x", prefix="fft.")
@@ -172,7 +172,7 @@ def rfftn(
 
 @rfftn.kernel(Dense)
 def _rfftn_dense(x, *, s, axes, norm):
-    return Dense._make((kernels.rfftn(x.data, s=s, axes=axes, norm=norm),))
+    return Dense._make((dense_fft.rfftn(x.data, s=s, axes=axes, norm=norm),))
 
 
 @function("x", prefix="fft.")
@@ -219,4 +219,4 @@ def irfftn(
 
 @irfftn.kernel(Dense)
 def _irfftn_dense(x, *, s, axes, norm):
-    return Dense._make((kernels.irfftn(x.data, s=s, axes=axes, norm=norm),))
+    return Dense._make((dense_fft.irfftn(x.data, s=s, axes=axes, norm=norm),))

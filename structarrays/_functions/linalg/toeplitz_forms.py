@@ -7,7 +7,7 @@ from ..._core.array.dense import Dense, parameter
 from ..._core.array.operands import lift, promote, to_dense
 from ..._core.dispatch.function import function
 from ..._core.families.batch import check_axis
-from ..._numerics import circulant_transforms as kernel
+from ..._numerics import circulant_transforms
 from ..._numerics.undefined import nan_unless
 from ..linear_algebra import matmul
 from . import checks as check
@@ -187,12 +187,12 @@ def solve_circulant(
     outaxis = check_axis(name, outaxis, len(shape), "outaxis")
     if 0 in shape:
         return Dense._make((jnp.moveaxis(jnp.zeros(shape, b.dtype), -1, outaxis),)), jnp.array(True)
-    eigenvalues = kernel.spectrum(c)
+    eigenvalues = circulant_transforms.spectrum(c)
     magnitudes = jnp.abs(eigenvalues)
     if tol is None:
         tol = n * jnp.finfo(c.dtype).eps * jnp.max(magnitudes, axis=-1, keepdims=True)
     small = magnitudes <= tol
     reciprocals = jnp.where(small, 0, 1 / jnp.where(small, 1, eigenvalues))
     nearly = jnp.any(small, axis=-1, keepdims=True) & (singular == "raise")
-    x = kernel.apply_spectrum(nan_unless(~nearly, reciprocals), b[..., None])[..., 0]
+    x = circulant_transforms.apply_spectrum(nan_unless(~nearly, reciprocals), b[..., None])[..., 0]
     return Dense._make((jnp.moveaxis(x, -1, outaxis),)), ~jnp.any(nearly)

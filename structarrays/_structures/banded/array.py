@@ -14,7 +14,7 @@ from ..._core.dispatch import explicit
 from ..._core.families import pattern
 from ..._core.families.entries import elements
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
-from ..._numerics import bands as kernel
+from ..._numerics import bands as band_numerics
 from ..fill.array import Fill, core_shape
 
 
@@ -83,7 +83,7 @@ class Banded(Array):
             shape = (n, n)
         shape = matrix_shape(shape, "shape")
         for d, k in zip(diagonals, offsets, strict=True):
-            length = kernel.diagonal_length(shape, k)
+            length = band_numerics.diagonal_length(shape, k)
             if not -shape[0] < k < shape[1] and k != 0:  # a matrix without rows or columns has an empty main diagonal
                 raise ValueError(f"offsets must lie inside of a matrix of shape {shape}, got {k}")
             if d.shape[-1] != length:
@@ -113,7 +113,9 @@ class Banded(Array):
         stored = self._value[0][: len(self.offsets)]
         if self.pieces == 1:
             return stored
-        return explicit.shortened(stored, tuple(kernel.diagonal_length(self.core_shape, k) for k in self.offsets), -1)
+        return explicit.shortened(
+            stored, tuple(band_numerics.diagonal_length(self.core_shape, k) for k in self.offsets), -1
+        )
 
     @property
     def entries(self) -> tuple:
@@ -142,7 +144,7 @@ class Banded(Array):
             return self
         diagonals, meta = self.diagonals, self.meta[:2]
         if pieces > 1:
-            diagonals = kernel.divisible(diagonals, min(self.core_shape), pieces, -1)
+            diagonals = band_numerics.divisible(diagonals, min(self.core_shape), pieces, -1)
             meta = (*meta, pieces)
         return Banded._make((*diagonals, self.background), meta, self.assumptions)
 
@@ -154,7 +156,7 @@ class Banded(Array):
     def _gather(self, data):
         if not self.offsets:
             return (jnp.zeros(data.shape[:-2], data.dtype),)
-        return tuple(kernel.at_diagonal(_matrix(data), k, self.core_shape) for k in self.offsets)
+        return tuple(band_numerics.at_diagonal(_matrix(data), k, self.core_shape) for k in self.offsets)
 
     def _describe(self):
         return [f"offsets={self.offsets}", f"shape={self.shape}"], False
@@ -163,7 +165,7 @@ class Banded(Array):
         if not self.offsets:
             zero = jnp.zeros((), int)
             return ((zero, zero),)
-        lengths = [kernel.diagonal_length(self.core_shape, k) for k in self.offsets]
+        lengths = [band_numerics.diagonal_length(self.core_shape, k) for k in self.offsets]
         along = [jnp.arange(n) for n in lengths]
         return tuple((i + max(0, -k), i + max(0, k)) for i, k in zip(along, self.offsets, strict=True))
 
@@ -174,7 +176,7 @@ class Banded(Array):
         return max(0, *(-k for k in self.offsets), 0), max(0, *self.offsets, 0)
 
     def _dense(self):
-        return kernel.to_dense(
+        return band_numerics.to_dense(
             self.diagonals, self.offsets, self.core_shape, self.background, self.dtype, self.batch_shape
         )
 
@@ -182,7 +184,7 @@ class Banded(Array):
         """The diagonal with this offset as a `jax.Array`, whether it is stored or not."""
         if offset in self.offsets:
             return self.diagonals[self.offsets.index(offset)]
-        length = kernel.diagonal_length(self.core_shape, offset)
+        length = band_numerics.diagonal_length(self.core_shape, offset)
         fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None]
         return jnp.broadcast_to(fill, (*self.batch_shape, length))
 
@@ -222,7 +224,7 @@ class Banded(Array):
             raise ValueError(
                 f"to_dia: the layout has no background, got {self.background}: all entries that are not stored have this value"
             )
-        data = kernel.by_columns(self.diagonals, self.offsets, self.core_shape)
+        data = band_numerics.by_columns(self.diagonals, self.offsets, self.core_shape)
         return (data if self.offsets else jnp.zeros((*self.batch_shape, *data.shape), self.dtype)), self.offsets
 
 
@@ -314,7 +316,9 @@ def bands(diagonals, offsets, shape, background=None, *, dtype=None, batch=()):
     dtype, batch
         What the array has where there is no diagonal.
     """
-    kept = [(k, d) for k, d in zip(offsets, diagonals, strict=True) if kernel.diagonal_length(shape, k) > 0 or k == 0]
+    kept = [
+        (k, d) for k, d in zip(offsets, diagonals, strict=True) if band_numerics.diagonal_length(shape, k) > 0 or k == 0
+    ]
     kept.sort(key=lambda pair: pair[0])
     offsets, diagonals = tuple(k for k, _ in kept), [d for _, d in kept]
     leaves, meta = _parameters(diagonals, offsets, shape, background, dtype, batch)
@@ -442,7 +446,7 @@ def from_dia(data, offsets, shape) -> Banded:
         raise ValueError(f"data must be (..., {len(offsets)}, width) for {len(offsets)} offsets, got {data.shape}")
     diagonals = []
     for i, k in enumerate(offsets):
-        start, length = max(0, k), kernel.diagonal_length(shape, k)
+        start, length = max(0, k), band_numerics.diagonal_length(shape, k)
         if start + length > data.shape[-1]:
             raise ValueError(
                 f"data must have at least {start + length} columns for offset {k} of shape {shape}, got {data.shape[-1]}"
@@ -516,7 +520,7 @@ def missing(x: Banded, axis: int) -> np.ndarray:
     count = np.full(m if axis == -1 else n, n if axis == -1 else m)
     for k in x.offsets:
         start = max(0, -k if axis == -1 else k)
-        count[start : start + kernel.diagonal_length(x.core_shape, k)] -= 1
+        count[start : start + band_numerics.diagonal_length(x.core_shape, k)] -= 1
     return count
 
 
@@ -527,4 +531,4 @@ def check_banded(x):
     shape = check_sizes(x.core_shape, 2)
     offsets = check_offsets(x.offsets, shape)
     # Without diagonals a scalar has the batch shape.
-    check_leaves(x, *([(kernel.diagonal_length(shape, k),) for k in offsets] or [()]), BACKGROUND)
+    check_leaves(x, *([(band_numerics.diagonal_length(shape, k),) for k in offsets] or [()]), BACKGROUND)

@@ -13,7 +13,7 @@ from ..._numerics import dense_spectra as spectra
 from ..._numerics.flags import custom_jvp
 from ..fallback.singular_values import is_of_singular_values, norm_and_rank, nuclear_norm, spectral_norm
 from ..toeplitz.array import Toeplitz, at_diagonals, is_narrow
-from . import band_eigenvalues as kernel
+from . import band_eigenvalues
 from .array import Banded, at_offsets, bands
 from .bandwidths import fills_matrix
 from .products import has_structural_zeros
@@ -39,7 +39,7 @@ def _eigvalsh_banded(x):
 
 @custom_jvp
 def _eigenvalues(x):
-    return kernel.eigenvalues(kernel.hermitian_storage(x.diagonal, x.shape[-1], x.offsets))
+    return band_eigenvalues.eigenvalues(band_eigenvalues.hermitian_storage(x.diagonal, x.shape[-1], x.offsets))
 
 
 @_eigenvalues.defjvp
@@ -80,7 +80,7 @@ def _is_quicker_densely(x) -> bool:
 
 @custom_jvp
 def _singular_values(x):
-    values = kernel.eigenvalues(kernel.golub_kahan_storage(x.diagonals, x.offsets, x.core_shape))
+    values = band_eigenvalues.eigenvalues(band_eigenvalues.golub_kahan_storage(x.diagonals, x.offsets, x.core_shape))
     # Those that are zero may come out below.
     return jnp.maximum(jnp.flip(values, -1)[..., : min(x.core_shape)], 0)
 

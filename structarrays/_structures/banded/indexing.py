@@ -7,7 +7,7 @@ import numpy as np
 from ..._core.array import keys as indexing
 from ..._core.dispatch import explicit
 from ..._functions.indexing import index, write_entries
-from ..._numerics import bands as kernel
+from ..._numerics import bands as band_numerics
 from ..fallback.via_sparse import pays, selected_axis
 from ..sparse.array import Sparse, _index_dtype
 from .array import Banded, bands
@@ -28,7 +28,7 @@ def _index_banded(x, *, operands, key):
     diagonals, offsets = [], []
     for k, d in zip(x.offsets, x.diagonals, strict=True):
         offset, remainder = divmod(k + a - b, step)
-        length = kernel.diagonal_length((m, n), offset)
+        length = band_numerics.diagonal_length((m, n), offset)
         if remainder or not length:
             continue
         first = a + step * max(0, -offset) - max(0, -k)  # the row of the first entry, as a place on the old diagonal
@@ -97,7 +97,7 @@ def _write_entries_banded(x, items, value, owned):
     i, j = np.broadcast_arrays(np.where(i < 0, i + m, i), np.where(j < 0, j + n, j))
     needed = {int(k) for k in np.unique(j - i)}
     offsets = tuple(sorted(needed | set(x.offsets)))
-    stored = sum(kernel.diagonal_length((m, n), k) for k in offsets)
+    stored = sum(band_numerics.diagonal_length((m, n), k) for k in offsets)
     if offsets != x.offsets and stored > max(3 * m * n // 4, m + n):
         return None  # so many diagonals are dearer than the dense form
     if offsets != x.offsets or x._free() is not x:

@@ -11,7 +11,7 @@ from ..._core.array.operands import densify
 from ..._core.families.join import is_zero_outside
 from ..._functions.elementwise import multiply
 from ..._functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
-from ..._numerics import bands as kernel
+from ..._numerics import bands as band_numerics
 from ..._numerics.toeplitz_entries import windows
 from .array import Banded, at_offsets, bands
 from .band_products import band_matmul
@@ -32,9 +32,9 @@ def _matmul_banded_dense(x1, x2):
     if x1.background is not None:
         x1 = _contiguous(x1)
     if x2.ndim == 1:
-        product = kernel.matvec(x1.diagonals, x1.offsets, x1.core_shape, x2.data, x1.pieces > 1)
+        product = band_numerics.matvec(x1.diagonals, x1.offsets, x1.core_shape, x2.data, x1.pieces > 1)
     else:
-        product = kernel.matmul_dense(x1.diagonals, x1.offsets, x1.core_shape, x2.data, x1.pieces > 1)
+        product = band_numerics.matmul_dense(x1.diagonals, x1.offsets, x1.core_shape, x2.data, x1.pieces > 1)
     if x1.background is not None:
         axis = -min(x2.ndim, 2)
         product = product + _background_product(x1, x2.data, axis)
@@ -48,9 +48,9 @@ def _matmul_dense_banded(x1, x2):
     if x2.background is not None:
         x2 = _contiguous(x2)
     if x1.ndim == 1:
-        product = kernel.vecmat(x1.data, x2.diagonals, x2.offsets, x2.core_shape, x2.pieces > 1)
+        product = band_numerics.vecmat(x1.data, x2.diagonals, x2.offsets, x2.core_shape, x2.pieces > 1)
     else:
-        product = kernel.dense_matmul(x1.data, x2.diagonals, x2.offsets, x2.core_shape, x2.pieces > 1)
+        product = band_numerics.dense_matmul(x1.data, x2.diagonals, x2.offsets, x2.core_shape, x2.pieces > 1)
     if x2.background is not None:
         transposed = matrix_transpose.dispatch(x2)
         if x1.ndim > 1:  # the rows of x1 are one more batch dimension
@@ -101,7 +101,7 @@ def _gap(terms, first, end, count, axis):
     start, stop = first, first + count - 1 + end - first  # the range of the terms of all rows
     inside = jax.lax.slice_in_dim(terms, min(max(start, 0), size), min(max(stop, 0), size), axis=axis)
     before = max(0, min(stop, 0) - start)
-    padded = kernel.pad_axis(inside, before, stop - start - before - inside.shape[axis], axis)
+    padded = band_numerics.pad_axis(inside, before, stop - start - before - inside.shape[axis], axis)
     (sums,) = windows((jnp.moveaxis(padded, axis, -1),), end - first, lambda a, b, *_: (a[0] + b[0],))
     return jnp.moveaxis(sums, -1, axis)
 
@@ -183,7 +183,7 @@ def scaled(x, scale, *, vector=False):
 
 @matrix_transpose.kernel(Banded)
 def _matrix_transpose_banded(x):
-    diagonals, offsets = kernel.transpose(x.diagonals, x.offsets)
+    diagonals, offsets = band_numerics.transpose(x.diagonals, x.offsets)
     entries = diagonals if offsets else x.entries
     return Banded._make((*entries, x.background), (offsets, x.core_shape[::-1]))
 

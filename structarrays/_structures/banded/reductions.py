@@ -15,7 +15,7 @@ from jax import lax
 from ..._core.array.dense import Dense
 from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
 from ..._functions.utility import diff
-from ..._numerics import bands as kernel
+from ..._numerics import bands as band_numerics
 from .array import Banded, bands, missing
 
 # A fused expression of more operands compiles slowly; more diagonals are stacked and reduced.
@@ -46,7 +46,7 @@ def _reduce_core_banded(x, *, monoid, axes, keepdims):
 def _squared_deviations_banded(x, *, mean, monoid, axes, keepdims):
     mean = mean.data
     diagonals = [
-        squared_magnitude(d - kernel.at_diagonal(mean, k, x.core_shape))
+        squared_magnitude(d - band_numerics.at_diagonal(mean, k, x.core_shape))
         for d, k in zip(x.diagonals, x.offsets, strict=True)
     ]
     background = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None, None]
@@ -87,7 +87,7 @@ def _lines(x, monoid, diagonals, start, axes, keepdims):
         if 0 < _SHORT * count < length:
             short.append((d, before))
         elif count > 0:
-            terms.append(kernel.pad_axis(d, before, length - before - count, -1, monoid.identity(d.dtype)))
+            terms.append(band_numerics.pad_axis(d, before, length - before - count, -1, monoid.identity(d.dtype)))
     terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
     terms = [jnp.broadcast_to(t, (*x.batch_shape, length)) for t in terms]
     if len(terms) > _UNROLLED_DIAGONALS:
@@ -153,7 +153,7 @@ def _column_differences(diagonals, shape, background):
 
     result = {}
     for k in sorted({stored - shift for stored in diagonals for shift in (0, 1)}):
-        length = kernel.diagonal_length(shape, k)
+        length = band_numerics.diagonal_length(shape, k)
         if length > 0:
             result[k] = part(k, k + 1, length) - part(k, k, length)
     return result, shape

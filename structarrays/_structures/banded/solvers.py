@@ -15,8 +15,7 @@ from ..._functions.elementwise import divide
 from ..._functions.linalg import cholesky, det, eig, eigh, inv, pinv, selected_inverse, slogdet, solve, svd
 from ..._functions.linalg.checks import real_dtype
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
-from ..._numerics import banded_elimination as kernel
-from ..._numerics import determinants
+from ..._numerics import banded_elimination, determinants
 from ..._numerics.undefined import nan_unless
 from .array import Banded, at_offsets, bands
 from .bandwidths import ask_for_factors, fills_matrix, is_banded, is_triangular
@@ -43,8 +42,8 @@ def _solve_banded(x1, x2):
     if not is_triangular(x1):
         below, above = x1._bandwidths()
         ask_for_factors(x1, "linalg.solve", 1 + (below if definite else 2 * below + above))
-    remark(kernel.explanation(_parts(x1)[1], definite))
-    solution, ok = kernel.solve(*_parts(x1), b, definite)
+    remark(banded_elimination.explanation(_parts(x1)[1], definite))
+    solution, ok = banded_elimination.solve(*_parts(x1), b, definite)
     return Dense._make((solution[..., 0] if vector else solution,)), ok
 
 
@@ -80,7 +79,7 @@ def _inv_banded(x):
     identity = jnp.eye(x.shape[-1], dtype=x.dtype)
     if fills_matrix(x):
         return inv.dispatch(to_dense(x))
-    data, ok = kernel.solve(*_parts(x), identity, POSITIVE_DEFINITE in x.assumptions)
+    data, ok = banded_elimination.solve(*_parts(x), identity, POSITIVE_DEFINITE in x.assumptions)
     return Dense._make((jnp.broadcast_to(data, x.shape),)), ok
 
 
@@ -94,9 +93,9 @@ def _inv_diagonal(x):
 
 @selected_inverse.kernel(Banded, when=has_structural_zeros)
 def _selected_inverse_banded(x):
-    diagonals, ok = kernel.selected_inverse(*_parts(x))
+    diagonals, ok = banded_elimination.selected_inverse(*_parts(x))
     if POSITIVE_DEFINITE in x.assumptions:
-        ok = ok & kernel.cholesky(*_parts(x))[-1]
+        ok = ok & banded_elimination.cholesky(*_parts(x))[-1]
     return bands(diagonals, x.offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
 
 
@@ -111,7 +110,7 @@ def _selected_inverse_diagonal(x):
 @cholesky.kernel(Banded, when=is_banded)
 def _cholesky_banded(x, *, upper):
     ask_for_factors(x, "linalg.cholesky", 1 + max(x._bandwidths()))
-    diagonals, offsets, ok = kernel.cholesky(*_parts(x), upper)
+    diagonals, offsets, ok = banded_elimination.cholesky(*_parts(x), upper)
     return bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
 
 
@@ -129,7 +128,7 @@ def _cholesky_diagonal(x, *, upper):
 def _slogdet_banded(x):
     below, above = x._bandwidths()
     ask_for_factors(x, "linalg.slogdet", 1 + 2 * below + above)
-    sign, logabsdet = kernel.slogdet(*_parts(x))
+    sign, logabsdet = banded_elimination.slogdet(*_parts(x))
     return Dense._make((sign,)), Dense._make((logabsdet,))
 
 

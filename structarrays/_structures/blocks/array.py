@@ -10,7 +10,7 @@ from ..._core.array.base import Array
 from ..._core.families import pattern
 from ..._core.families.entries import elements
 from ..banded.array import batch_of
-from . import numerics as kernel
+from . import numerics
 
 
 class Run(NamedTuple):
@@ -118,7 +118,7 @@ class Blocks(Array):
         for run in self.runs:
             rows = run.rows if data.shape[-2] == m else slice(None)
             columns = run.columns if data.shape[-1] == n else slice(None)
-            parts.append(kernel.collect(data[..., rows, columns], *run[2:]))
+            parts.append(numerics.collect(data[..., rows, columns], *run[2:]))
         return tuple(parts)
 
     def _positions(self):
@@ -128,7 +128,7 @@ class Blocks(Array):
         fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None, None]
         dense = jnp.broadcast_to(fill, self.shape)
         for run, blocks in zip(self.runs, self.blocks, strict=True):
-            region = kernel.spread(blocks, self.background)
+            region = numerics.spread(blocks, self.background)
             dense = region if region.shape == self.shape else dense.at[..., run.rows, run.columns].set(region)
         return dense
 
@@ -194,6 +194,6 @@ def diagonal_of(x: Blocks, offset: int):
     first, stop = max(0, -offset), max(0, -offset, min(m, n - offset))
     aligned = [r.height == r.width and r.row == r.column for r in x.runs]
     if offset == 0 and all(aligned) and sum(r.count * r.height for r in x.runs) == m == n:
-        return jnp.concatenate([kernel.diagonals(b) for b in x.blocks], axis=-1)
+        return jnp.concatenate([numerics.diagonals(b) for b in x.blocks], axis=-1)
     i = jnp.arange(first, stop)
     return element(x, i, i + offset)

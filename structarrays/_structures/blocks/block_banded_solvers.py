@@ -34,7 +34,7 @@ from ..composite.part_solvers import solved
 from ..fallback.singular_values import is_of_singular_values
 from ..sparse.solvers import has_few_blocks, is_large  # and so the kernels here come before those there
 from ..sparse.sparse_joins import to_sparse
-from . import block_tridiagonal as kernel
+from . import block_tridiagonal
 from .block_banded import BlockBanded, block_banded
 
 SMALLEST, LARGEST = 5, 64
@@ -68,7 +68,7 @@ def _has_determinant_by_blocks(x) -> bool:
 def _solution(x, b):
     lower, diagonal, upper = tridiagonal_form(x)
     definite = POSITIVE_DEFINITE in x.assumptions
-    result, ok = kernel.solve(lower, diagonal, upper, _padded(b, diagonal), definite)
+    result, ok = block_tridiagonal.solve(lower, diagonal, upper, _padded(b, diagonal), definite)
     return result[..., : b.shape[-2], :], ok
 
 
@@ -115,8 +115,8 @@ def _is_block_tridiagonal(x, **static) -> bool:
 def _cholesky_block_banded_if_is_block_tridiagonal(x, *, upper):
     """A block bidiagonal matrix, of the Hermitian part."""
     lower, diagonal, above = tridiagonal_form(x)
-    diagonal, above = kernel.hermitian_part(lower, diagonal, above)
-    beside, factors = kernel.cholesky(diagonal, above)
+    diagonal, above = block_tridiagonal.hermitian_part(lower, diagonal, above)
+    beside, factors = block_tridiagonal.cholesky(diagonal, above)
     ok = ~jnp.any(jnp.isnan(factors)) | jnp.any(jnp.isnan(diagonal)) | jnp.any(jnp.isnan(above))
     blocks = {0: _adjoint(factors) if upper else factors}
     if x.grid[0] > 1:
@@ -134,7 +134,7 @@ def _is_factored_by_blocks(x, *others, **static) -> bool:
 
 @lu_factor.kernel(BlockBanded, when=_is_factored_by_blocks)
 def _lu_factor_block_banded(a):
-    factors, exchanges, right = kernel.lu(*tridiagonal_form(a))
+    factors, exchanges, right = block_tridiagonal.lu(*tridiagonal_form(a))
     count, m = a.grid[0], a.block_shape[0]
     blocks = {-1: factors[..., m:, :], 0: factors[..., :m, :], 1: right[..., :m], 2: right[..., m:]}
     blocks = {k: b[..., : count - abs(k), :, :] for k, b in blocks.items() if abs(k) < count}
@@ -163,7 +163,7 @@ def _lu_solve_block_banded(a, piv, b, *, trans):
     exchanges = exchanges.reshape(*exchanges.shape[:-1], count, m)
     exchanges = exchanges - m * jnp.arange(count, dtype=exchanges.dtype)[:, None]
     b = densify(b, "linalg.lu_solve").data
-    x, ok = kernel.lu_solve(factors, exchanges, right, b.conj() if trans == 2 else b, bool(trans))
+    x, ok = block_tridiagonal.lu_solve(factors, exchanges, right, b.conj() if trans == 2 else b, bool(trans))
     return Dense._make((x.conj() if trans == 2 else x,)), ok
 
 
@@ -175,7 +175,7 @@ def _solve_triangular_block_banded(a, b, *, trans, lower, unit_diagonal):
     def solution(a, b):
         left, diagonal, right = tridiagonal_form(a)
         beside = left if lower else right
-        x, ok = kernel.solve_triangular(beside, diagonal, _padded(b, diagonal), lower, unit_diagonal)
+        x, ok = block_tridiagonal.solve_triangular(beside, diagonal, _padded(b, diagonal), lower, unit_diagonal)
         return x[..., : b.shape[-2], :], ok
 
     return solved(a, b, solution)
@@ -240,7 +240,7 @@ del _function
 @solve.kernel(BlockBanded, Array, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)
 def _solve_block_banded(x1, x2):
     definite = POSITIVE_DEFINITE in x1.assumptions
-    remark(kernel.explanation(x1.block_shape[0] * _width(x1), definite))
+    remark(block_tridiagonal.explanation(x1.block_shape[0] * _width(x1), definite))
     return solved(x1, x2, _solution)
 
 
@@ -251,7 +251,7 @@ def _inv_block_banded(x):
 
 
 def _slogdet(x):
-    return kernel.slogdet(*tridiagonal_form(x), POSITIVE_DEFINITE in x.assumptions)
+    return block_tridiagonal.slogdet(*tridiagonal_form(x), POSITIVE_DEFINITE in x.assumptions)
 
 
 @slogdet.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)

@@ -12,7 +12,7 @@ from ..._core import dtypes
 from ..._core.array.dense import Dense, batch_shape_of, parameter
 from ..._core.array.validation import BACKGROUND, check_leaves, check_sizes, check_static, validated
 from ..._core.dispatch import explicit
-from . import numerics as kernel
+from . import numerics
 from .array import Blocks, Run, batch_of_blocks
 
 
@@ -279,7 +279,7 @@ def regroup(x: BlockDiagonal, kept) -> BlockDiagonal:
             part = x.blocks[run][..., first - begin[run] : stop - begin[run], :, :]
             part = part.reshape(*part.shape[:-3], len(group), (stop - first) // len(group), *part.shape[-2:])
             background = None if x.background is None else x.background[..., None]
-            result.append(kernel.spread(part, background))
+            result.append(numerics.spread(part, background))
         else:
             merged = block_diagonal(between(x, first, stop), x.background)
             result.append(merged._dense()[..., None, :, :])

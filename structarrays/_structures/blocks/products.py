@@ -14,7 +14,7 @@ from ..._numerics.absorbing import guarded_product
 from ..banded.array import Banded
 from ..banded.diagonal import Diagonal
 from ..banded.products import has_structural_zeros
-from . import numerics as kernel
+from . import numerics
 from .array import Blocks, diagonal_of
 from .block_banded import BlockBanded, at_offsets, block_banded
 from .block_diagonal import BlockDiagonal, block_diagonal, cuts, regroup, side_by_side
@@ -29,7 +29,7 @@ def _matmul_blocks_dense(x1, x2):
     data = x2.data[:, None] if vector else x2.data
     shape = (*jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2]), x1.shape[-2], data.shape[-1])
     parts = [
-        (run.row, kernel.multiply(blocks, data[..., run.columns, :]))
+        (run.row, numerics.multiply(blocks, data[..., run.columns, :]))
         for run, blocks in zip(x1.runs, x1.blocks, strict=True)
         if run.size
     ]
@@ -43,7 +43,7 @@ def _matmul_dense_blocks(x1, x2):
     data = x1.data[None, :] if vector else x1.data
     shape = (*jnp.broadcast_shapes(data.shape[:-2], x2.batch_shape), data.shape[-2], x2.shape[-1])
     parts = [
-        (run.column, kernel.multiply_left(data[..., run.rows], blocks))
+        (run.column, numerics.multiply_left(data[..., run.rows], blocks))
         for run, blocks in zip(x2.runs, x2.blocks, strict=True)
         if run.size
     ]
@@ -54,7 +54,7 @@ def _matmul_dense_blocks(x1, x2):
 def _sum_of(parts, shape, axis, x):
     """The products with all runs, side by side where they do not share rows (columns), and added where they do."""
     parts = [(start, jnp.broadcast_to(p, shape[:-2] + p.shape[-2:])) for start, p in parts]
-    terms = kernel.layers(parts, shape[axis], 0, axis, x.pieces > 1) or [jnp.zeros(shape, x.dtype)]
+    terms = numerics.layers(parts, shape[axis], 0, axis, x.pieces > 1) or [jnp.zeros(shape, x.dtype)]
     return functools.reduce(jnp.add, terms)
 
 
@@ -157,7 +157,7 @@ def _matmul_block_banded_blocks(x1, x2):
     grid = (a.grid[0], b.grid[1])
 
     def multiply(blocks_a, blocks_b):
-        return kernel.band_matmul(blocks_a, a.offsets, a.grid, blocks_b, b.offsets, b.grid)
+        return numerics.band_matmul(blocks_a, a.offsets, a.grid, blocks_b, b.offsets, b.grid)
 
     if a.stored == _number_stored(x1) and b.stored == _number_stored(x2):  # no zero is written out
         blocks = multiply(a.blocks, b.blocks)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
-from . import numerics as kernel
+from . import numerics
 from .array import Blocks, missing
 
 
@@ -80,7 +80,7 @@ def _lines(x, monoid, entries, start, axes, keepdims):
             parts.append((run.row if axis == -1 else run.column, line))
     terms = [] if start is None else [start]
     if parts:
-        terms += kernel.layers(parts, length, monoid.identity(parts[0][1].dtype), -1, x.pieces > 1)
+        terms += numerics.layers(parts, length, monoid.identity(parts[0][1].dtype), -1, x.pieces > 1)
     terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
     result = functools.reduce(monoid.combine, [jnp.broadcast_to(t, (*x.batch_shape, length)) for t in terms])
     return Dense._make((jnp.expand_dims(result, axis) if keepdims else result,))

@@ -17,7 +17,7 @@ from ..._functions.statistical import max as largest
 from ..._functions.statistical import min as smallest
 from ..._functions.utility import any as any_of
 from ..._numerics import dense_statistical as statistical
-from ..._numerics import kronecker_factors as kernel
+from ..._numerics import kronecker_factors
 from ..composite.factored_functions import has_core, split_axes
 from ..composite.product import IN_ONE_GO, Product, _unscaled
 from ..composite.sum import Sum
@@ -38,13 +38,13 @@ def _extremes(x, axes):
 def _of_product(a, b):
     """The same of a Kronecker product. NaN stands where a zero meets infinity, which need not be extremes both."""
     (high_a, low_a, zero_a, inf_a), (high_b, low_b, zero_b, inf_b) = a, b
-    candidates = [kernel.kron(p, q) for p in (high_a, low_a) for q in (high_b, low_b)]
-    nan = kernel.kron(zero_a, inf_b) | kernel.kron(inf_a, zero_b)
+    candidates = [kronecker_factors.kron(p, q) for p in (high_a, low_a) for q in (high_b, low_b)]
+    nan = kronecker_factors.kron(zero_a, inf_b) | kronecker_factors.kron(inf_a, zero_b)
     high, low = (
         jnp.where(nan, jnp.nan, chain(function, candidates)).astype(candidates[0].dtype)
         for function in (jnp.maximum, jnp.minimum)
     )
-    zero = ~kernel.kron(~zero_a, ~zero_b)
+    zero = ~kronecker_factors.kron(~zero_a, ~zero_b)
     return high, low, zero, jnp.isinf(high) | jnp.isinf(low)
 
 

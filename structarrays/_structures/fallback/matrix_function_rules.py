@@ -9,7 +9,7 @@ from ..._functions.elementwise import add
 from ..._functions.linalg import expm, expm_multiply, matmul, matrix_transpose, sqrtm
 from ..._functions.linalg.matrix_functions import bounded, is_semidefinite, norm_bound
 from ..._numerics import circulant_transforms as circulant_kernel
-from ..._numerics import dense_matrix_functions as kernel
+from ..._numerics import dense_matrix_functions
 from ..._numerics.undefined import nan_unless
 from ..banded.diagonal import Diagonal, Identity
 from ..banded.products import has_structural_zeros
@@ -49,7 +49,7 @@ def _expm_kronecker_sum(A):
 
 @expm.kernel(Triangular, when=lambda A: is_zero_outside(A))
 def _expm_triangular(A):
-    return Triangular._make((kernel.expm(A._dense()), None), (A.lower, False))
+    return Triangular._make((dense_matrix_functions.expm(A._dense()), None), (A.lower, False))
 
 
 def _is_narrow(A, *args) -> bool:
@@ -62,7 +62,7 @@ def _expm_low_rank(A):
     small, r = matmul(matrix_transpose(A.v), A.u)._dense(), A.rank
     identity = jnp.broadcast_to(jnp.eye(r, dtype=A.dtype), small.shape)
     upper = jnp.concatenate([small, identity], axis=-1)
-    phi = kernel.expm(jnp.concatenate([upper, jnp.zeros_like(upper)], axis=-2))[..., :r, r:]
+    phi = dense_matrix_functions.expm(jnp.concatenate([upper, jnp.zeros_like(upper)], axis=-2))[..., :r, r:]
     one = Identity._make((jnp.ones(A.shape[:-2], A.dtype), None), A.shape[-2:])
     return add(one, low_rank(matmul(A.u, Dense._make((phi,))), A.v))
 

@@ -14,7 +14,7 @@ from ..._functions.linalg import matmul, matrix_transpose, qr, svd
 from ..._functions.linalg.spectra import SVDResult
 from ..._functions.rounding_and_parts import conj
 from ..._numerics import dense_spectra as spectra
-from ..._numerics import low_rank_factors as kernel
+from ..._numerics import low_rank_factors
 from ..banded.array import Banded
 from ..banded.diagonal import Diagonal
 from ..banded.products import has_structural_zeros
@@ -48,8 +48,8 @@ def _svd_low_rank_eagerly(x, *, full_matrices=True):
 @jit
 def _of_factors(x):
     """The reflectors of the left singular vectors, the values, and the reflectors of the rows of ``Vh``, as columns."""
-    u, values, v = kernel.svd(*(p._dense() for p in x.parts))
-    return kernel.reflectors(u), values, kernel.reflectors(v.conj())
+    u, values, v = low_rank_factors.svd(*(p._dense() for p in x.parts))
+    return low_rank_factors.reflectors(u), values, low_rank_factors.reflectors(v.conj())
 
 
 def _completed(v, tau, signs, shape):
@@ -124,7 +124,7 @@ def _updated(q, r, x):
         return matmul(adjoint, Dense._make((data,)))._dense()
 
     u, v = (p._dense() for p in x.parts)
-    new = kernel.orthonormal_beside(lambda data: matmul(q, Dense._make((within(data),)))._dense(), u)
+    new = low_rank_factors.orthonormal_beside(lambda data: matmul(q, Dense._make((within(data),)))._dense(), u)
     rows = jnp.concatenate([r + within(u) @ v.mT, (new.mT.conj() @ u) @ v.mT], axis=-2)
     left, values, vh = spectra.svd(rows, full_matrices=False)
     n = r.shape[-1]

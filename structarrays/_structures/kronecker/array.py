@@ -27,7 +27,7 @@ from ..._core.families.factored import (
 from ..._functions.elementwise import add
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._numerics import bands as bands_kernel
-from ..._numerics import kronecker_factors as kernel
+from ..._numerics import kronecker_factors
 from ..banded.array import bands
 from ..banded.diagonal import Diagonal, Identity
 from ..composite.product import compose_pair
@@ -121,7 +121,7 @@ class Kronecker(Factored):
         return of_factors(self.factors, spec, divides)
 
     def _dense(self):
-        return chain(kernel.kron, [f._dense() for f in self.factors])
+        return chain(kronecker_factors.kron, [f._dense() for f in self.factors])
 
     def _pattern(self, rows, columns):
         return kronecker_pattern(self.factors, rows, columns)
@@ -365,7 +365,7 @@ def is_diagonal(x, *args) -> bool:
 
 def as_diagonal(x) -> Diagonal:
     """A Kronecker product of diagonal matrices as one."""
-    return Diagonal._make((kernel.products(f.diag for f in x.factors), None), x.shape[-2:])
+    return Diagonal._make((kronecker_factors.products(f.diag for f in x.factors), None), x.shape[-2:])
 
 
 @merge_pair.kernel(Diagonal, Kronecker, when=lambda x, y: is_diagonal(y) and not is_scaled_identity(x))

@@ -27,7 +27,7 @@ from ..._functions.rounding_and_parts import imag, real
 from ..._functions.statistical import mean, std, var
 from ..._functions.statistical import sum as sum_of
 from ..._numerics import dense_statistical as statistical
-from ..._numerics import kronecker_factors as kernel
+from ..._numerics import kronecker_factors
 from ..banded.diagonal import Diagonal, Identity
 from ..composite.factored_functions import has_core, split_axes
 from ..composite.product import product
@@ -133,7 +133,9 @@ def _imag_kronecker(x):
 def _sum(x, axis, keepdims):
     """Products of the sums of the factors, and of these the sum over batch axes."""
     batch, core = split_axes(x, axis)
-    data = chain(kernel.kron, [sum_of(f, axis=core, keepdims=True, dtype=x.dtype)._dense() for f in x.factors])
+    data = chain(
+        kronecker_factors.kron, [sum_of(f, axis=core, keepdims=True, dtype=x.dtype)._dense() for f in x.factors]
+    )
     if batch:
         data = jnp.sum(data, axis=batch, keepdims=True, dtype=x.dtype)
     return data if keepdims else jnp.squeeze(data, axis)
@@ -166,7 +168,7 @@ def _variance(x, axis, correction, keepdims):
     spreads = [var(f, **options)._dense() for f in x.factors]
     squares = [m + v for m, v in zip(means, spreads, strict=True)]
     terms = [(*means[:i], v, *squares[i + 1 :]) for i, v in enumerate(spreads)]
-    data = chain(jnp.add, [chain(kernel.kron, term) for term in terms])
+    data = chain(jnp.add, [chain(kronecker_factors.kron, term) for term in terms])
     count = math.prod(x.shape[a] for a in axis)
     data = data * (count / (count - correction)) if count > correction else jnp.full_like(data, jnp.nan)
     return data if keepdims else jnp.squeeze(data, axis)
@@ -184,7 +186,7 @@ def _std_kronecker(x, *, axis, correction, keepdims):
 
 def _by_factors(x, values, axes):
     """Numbers, or vectors, of the factors as those of the product."""
-    return chain(jnp.multiply, values) if len(axes) == 2 else kernel.products(values)
+    return chain(jnp.multiply, values) if len(axes) == 2 else kronecker_factors.products(values)
 
 
 @squared_norms.kernel(Kronecker)
@@ -199,7 +201,7 @@ def _inner_pair_kronecker_kronecker(x, y, *, axes):
 
 @diagonal.kernel(Kronecker, when=lambda x, *, offset: offset == 0 and has_square_factors(x))
 def _diagonal_kronecker(x, *, offset):
-    return Dense._make((kernel.products(diagonal(f)._dense() for f in x.factors),))
+    return Dense._make((kronecker_factors.products(diagonal(f)._dense() for f in x.factors),))
 
 
 def _multiplies_traces(x, *, offset, dtype) -> bool:
@@ -229,7 +231,7 @@ def _select_lines_kronecker(x, key, axis):
 def _product_of_lines(x, where, axis):
     """Rows (or columns, as rows) of a Kronecker product: products of rows of the factors."""
     places = unravel(where, [f.shape[axis] for f in x.factors])
-    return kernel.products(lines(f, i, axis) for f, i in zip(x.factors, places, strict=True))
+    return kronecker_factors.products(lines(f, i, axis) for f, i in zip(x.factors, places, strict=True))
 
 
 @select_lines.kernel(KroneckerSum)

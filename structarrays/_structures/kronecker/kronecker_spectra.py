@@ -20,8 +20,7 @@ from ..._core.dispatch.registry import Registry
 from ..._core.families.factored import with_batch
 from ..._functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
-from ..._numerics import kronecker_factors as kernel
-from ..._numerics import kronecker_schur
+from ..._numerics import kronecker_factors, kronecker_schur
 from ..banded.diagonal import Diagonal, Identity
 from ..composite.inverse import inverse_by
 from ..composite.part_solvers import linear_product
@@ -120,8 +119,8 @@ def _is_solved(x, *args) -> bool:
 def _parts(x, name) -> Spectral:
     if type(x) is Sum:
         product, number = _terms(x)
-        return _spectral(product.factors, number.scale, kernel.product_spectrum, name)
-    return _spectral(x.factors, jnp.zeros(x.shape[:-2], x.dtype), kernel.sum_spectrum, name)
+        return _spectral(product.factors, number.scale, kronecker_factors.product_spectrum, name)
+    return _spectral(x.factors, jnp.zeros(x.shape[:-2], x.dtype), kronecker_factors.sum_spectrum, name)
 
 
 # ---- systems and determinants ------------------------------------------------------------------------------------------
@@ -147,7 +146,7 @@ def _solved(x, data):
             f"by the eigenvectors of the factors, all of which are known to be Hermitian, and the tridiagonal form of the largest, where "
             f"that is cheaper; {cost}"
         )
-        solution, regular = kernel.solve(
+        solution, regular = kronecker_factors.solve(
             times, right, *_parts(x, "linalg.solve"), positive=POSITIVE_DEFINITE in x.assumptions
         )
     else:
@@ -210,22 +209,22 @@ def _eig_sum(x):
 @eigvalsh.kernel(KroneckerSum)
 def _eigvalsh_kronecker_sum(x):
     """The Hermitian part of a sum is the sum of the Hermitian parts, so that nothing has to be known of the factors."""
-    return Dense._make((jnp.sort(kernel.sums(eigvalsh.dispatch(f)._dense() for f in x.factors), axis=-1),))
+    return Dense._make((jnp.sort(kronecker_factors.sums(eigvalsh.dispatch(f)._dense() for f in x.factors), axis=-1),))
 
 
 @eigh.kernel(KroneckerSum)
 def _eigh_kronecker_sum(x):
     values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
-    values, order = in_order(kernel.sums(v._dense() for v in values), x.dtype)
+    values, order = in_order(kronecker_factors.sums(v._dense() for v in values), x.dtype)
     return values, product(kronecker(*vectors), order.mT)
 
 
 @eigvals.kernel(KroneckerSum)
 def _eigvals_kronecker_sum(x):
-    return Dense._make((kernel.sums(eigvals.dispatch(f)._dense() for f in x.factors),))
+    return Dense._make((kronecker_factors.sums(eigvals.dispatch(f)._dense() for f in x.factors),))
 
 
 @eig.kernel(KroneckerSum)
 def _eig_kronecker_sum(x):
     values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
-    return Dense._make((kernel.sums(v._dense() for v in values),)), kronecker(*vectors)
+    return Dense._make((kronecker_factors.sums(v._dense() for v in values),)), kronecker(*vectors)

@@ -30,7 +30,7 @@ from ..._functions.elementwise import multiply
 from ..._functions.linalg.norms import diagonal, trace
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.rounding_and_parts import imag, real
-from ..._numerics import kronecker_factors as kernel
+from ..._numerics import kronecker_factors
 from ..banded.diagonal import Diagonal, Identity
 from ..composite.sum import Sum, inner, total
 from .array import (
@@ -149,7 +149,7 @@ class KroneckerSum(Factored):
         return chain(_banded_sum, [f.to_banded() for f in self.factors])
 
     def _dense(self):
-        return chain(kernel.kron_sum, [f._dense() for f in self.factors])
+        return chain(kronecker_factors.kron_sum, [f._dense() for f in self.factors])
 
     def _pattern(self, rows, columns):
         """That of the sum of the products of one factor each with identities."""
@@ -342,7 +342,7 @@ def _by_places(factors, on_diagonal):
 
 @diagonal.kernel(KroneckerSum, when=lambda x, *, offset: offset == 0)
 def _diagonal_kronecker_sum(x, *, offset):
-    return Dense._make((kernel.sums(diagonal(f)._dense() for f in x.factors),))
+    return Dense._make((kronecker_factors.sums(diagonal(f)._dense() for f in x.factors),))
 
 
 @trace.kernel(

@@ -19,8 +19,7 @@ from ..._functions.linalg import inv, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..._numerics import circulant_transforms as circulant
 from ..._numerics import dense_fft as fft
-from ..._numerics import determinants
-from ..._numerics import kronecker_factors as kernel
+from ..._numerics import determinants, kronecker_factors
 from ..._numerics.undefined import nan_unless
 from ..banded.diagonal import Diagonal
 from ..composite.inverse import inverse_by
@@ -107,12 +106,12 @@ def _spectrum_of_diagonal(x):
 
 @spectrum_of.kernel(Kronecker)
 def _spectrum_of_kronecker(x):
-    return kernel.products(map(_spectrum, x.factors))
+    return kronecker_factors.products(map(_spectrum, x.factors))
 
 
 @spectrum_of.kernel(KroneckerSum)
 def _spectrum_of_kronecker_sum(x):
-    return kernel.sums(map(_spectrum, x.factors))
+    return kronecker_factors.sums(map(_spectrum, x.factors))
 
 
 @spectrum_of.kernel(Sum)

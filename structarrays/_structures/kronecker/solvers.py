@@ -33,8 +33,7 @@ from ..._functions.linalg import (  # fmt: skip
 )
 from ..._functions.linalg.checks import real_dtype
 from ..._functions.linalg.systems import logarithms
-from ..._numerics import determinants
-from ..._numerics import kronecker_factors as kernel
+from ..._numerics import determinants, kronecker_factors
 from ..._numerics.undefined import nan_unless
 from ..composite.product import product
 from ..fallback.singular_values import norm_and_rank, nuclear_norm, spectral_norm, tolerance
@@ -167,14 +166,14 @@ def _slogdet_kronecker(x):
 
 @eigvals.kernel(Kronecker, when=has_square_factors)
 def _eigvals_kronecker(x):
-    return Dense._make((kernel.products(eigvals.dispatch(f)._dense() for f in x.factors),))
+    return Dense._make((kronecker_factors.products(eigvals.dispatch(f)._dense() for f in x.factors),))
 
 
 @eig.kernel(Kronecker, when=has_square_factors)
 def _eig_kronecker(x):
     """Eigenvalues may have any order, so that the eigenvectors are a Kronecker product."""
     values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
-    return Dense._make((kernel.products(v._dense() for v in values),)), kronecker(*vectors)
+    return Dense._make((kronecker_factors.products(v._dense() for v in values),)), kronecker(*vectors)
 
 
 def _unless_antisymmetric(x, values):
@@ -198,14 +197,14 @@ def _unless_antisymmetric(x, values):
 
 @eigvalsh.kernel(Kronecker, when=has_square_factors)
 def _eigvalsh_kronecker(x):
-    values = kernel.products(eigvalsh.dispatch(f)._dense() for f in x.factors)
+    values = kronecker_factors.products(eigvalsh.dispatch(f)._dense() for f in x.factors)
     return Dense._make((jnp.sort(_unless_antisymmetric(x, values), axis=-1),))
 
 
 @eigh.kernel(Kronecker, when=has_square_factors)
 def _eigh_kronecker(x):
     values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
-    values = _unless_antisymmetric(x, kernel.products(v._dense() for v in values))
+    values = _unless_antisymmetric(x, kronecker_factors.products(v._dense() for v in values))
     values, order = in_order(values, x.dtype)
     return values, product(kronecker(*vectors), order.mT)
 
@@ -219,7 +218,7 @@ def _singular_values(x):
     for f in x.factors:
         empty = jnp.zeros((*f.shape[:-2], 0), real_dtype(f.dtype))
         parts.append(svdvals.dispatch(f)._dense() if min(f.shape[-2:]) else empty)
-    return kernel.products(parts)
+    return kronecker_factors.products(parts)
 
 
 @svdvals.kernel(Kronecker)
@@ -241,7 +240,7 @@ def _has_all_vectors(x, *, full_matrices) -> bool:
 @svd.kernel(Kronecker, when=_has_all_vectors)
 def _svd_kronecker(x, *, full_matrices):
     u, s, vh = zip(*(svd.dispatch(f, full_matrices=full_matrices) for f in x.factors), strict=True)
-    values = kernel.products(v._dense() for v in s)
+    values = kronecker_factors.products(v._dense() for v in s)
     values, order = in_order(values, x.dtype, descending=True)
     return product(kronecker(*u), order.mT), values, product(order, kronecker(*vh))
 

@@ -22,7 +22,7 @@ from ..._functions.linalg import (
 )
 from ..._functions.linalg.approximation import compress
 from ..._functions.linalg.checks import complex_dtype, real_dtype
-from ..._numerics import low_rank_factors as kernel
+from ..._numerics import low_rank_factors
 from ..._numerics.undefined import log_of_zero, nowhere
 from ..blocks.block_diagonal import BlockDiagonal
 from ..composite.product import Product
@@ -123,17 +123,19 @@ def _is_narrow(x, *args, **static) -> bool:
 
 @svdvals.kernel(LowRank, when=_is_narrow)
 def _svdvals_low_rank(x):
-    values = kernel.singular_values(*_factors(x)) if x.rank else jnp.zeros((*x.shape[:-2], 0), real_dtype(x.dtype))
+    values = (
+        low_rank_factors.singular_values(*_factors(x)) if x.rank else jnp.zeros((*x.shape[:-2], 0), real_dtype(x.dtype))
+    )
     missing = min(x.shape[-2:]) - values.shape[-1]
     return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]),))
 
 
 def _nuclear_norm(x):
-    return kernel.nuclear_norm(*_factors(x)) if x.rank else jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
+    return low_rank_factors.nuclear_norm(*_factors(x)) if x.rank else jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
 
 
 def _spectral_norm(x):
-    return kernel.spectral_norm(*_factors(x)) if x.rank else jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
+    return low_rank_factors.spectral_norm(*_factors(x)) if x.rank else jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
 
 
 norm_and_rank(LowRank, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is_narrow)
@@ -144,7 +146,7 @@ def _pinv_low_rank(x, *, rtol):
     rtol = tolerance(x, rtol)
     batch = jnp.broadcast_shapes(rtol.shape, x.shape[:-2])
     u, v = (jnp.broadcast_to(p, (*batch, *p.shape[-2:])) for p in _factors(x))
-    return low_rank(*(Dense._make((p,)) for p in kernel.pinv(u, v, jnp.broadcast_to(rtol, batch))))
+    return low_rank(*(Dense._make((p,)) for p in low_rank_factors.pinv(u, v, jnp.broadcast_to(rtol, batch))))
 
 
 @eigvals.kernel(LowRank, when=_is_narrow)
@@ -195,7 +197,7 @@ def _compress_low_rank(x, *, rank):
     u, v = _factors(x)
     if not min(rank, x.rank):
         return LowRank._make((Dense._make((u[..., :0],)), Dense._make((v[..., :0],))))
-    return LowRank._make(tuple(Dense._make((p,)) for p in kernel.truncated(u, v, rank)))
+    return LowRank._make(tuple(Dense._make((p,)) for p in low_rank_factors.truncated(u, v, rank)))
 
 
 @compress.kernel(Array)

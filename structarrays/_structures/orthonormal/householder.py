@@ -12,7 +12,7 @@ from ..._core.families import pattern
 from ..._core.families.entries import elements, in_blocks
 from ..._functions.linalg import matmul, matrix_transpose, qr, svd, svdvals
 from ..._functions.rounding_and_parts import conj
-from ..._numerics import banded_qr as kernel
+from ..._numerics import banded_qr
 from ..banded.array import Banded, bands, matrix_shape
 from ..banded.bandwidths import is_banded
 from ..banded.diagonal import Diagonal
@@ -148,7 +148,7 @@ class Householder(Orthonormal):
         return Householder._make(self._value[0], (m, c, not adjoint))
 
     def _determinant(self):
-        value = jnp.prod(kernel.eigenvalue(self.v, self.tau), axis=-1)
+        value = jnp.prod(banded_qr.eigenvalue(self.v, self.tau), axis=-1)
         return value.conj() if self.adjoint else value
 
     def _solution_remark(self):
@@ -184,7 +184,7 @@ def _check_unitary(v, tau):
 def _times(x, b):
     """The product with b ``(..., n, p)``, with the batch shape of both."""
     m, _, adjoint = x.meta
-    return kernel.multiply(x.v, x.tau, b, m, adjoint)[..., : x.shape[-2], :]
+    return banded_qr.multiply(x.v, x.tau, b, m, adjoint)[..., : x.shape[-2], :]
 
 
 def _is_square(x, *args, **static) -> bool:
@@ -269,7 +269,7 @@ def _qr_banded(x, *, mode):
     if x._bandwidths()[0] == 0:
         return _of_upper(x, inner)
     remark("a reflector for each column; O(n (l + 1) (l + u + 1)), l and u diagonals below and above the main one")
-    v, tau, upper = kernel.factor(x.diagonals, x.offsets, (m, n))
+    v, tau, upper = banded_qr.factor(x.diagonals, x.offsets, (m, n))
     count, width = upper.shape[-2:]
     diagonals = [upper[..., : max(0, min(count, n - d)), d] for d in range(width)]
     r = bands(diagonals, range(width), (inner, n), dtype=x.dtype, batch=x.batch_shape)

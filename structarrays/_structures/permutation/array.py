@@ -14,7 +14,7 @@ from ..._core.families.entries import elements
 from ..._core.text import inline
 from ..sparse.array import Sparse, _integers
 from ..sparse.numerics import over_batch
-from . import numerics as kernel
+from . import numerics
 
 
 class Permutation(Array):
@@ -151,10 +151,10 @@ class Permutation(Array):
 
     def _adjoint(self):
         """The transpose, which is the inverse."""
-        return Permutation._make((mapped(kernel.inverse, self.p),), self.dtype)
+        return Permutation._make((mapped(numerics.inverse, self.p),), self.dtype)
 
     def _determinant(self):
-        return mapped(kernel.sign, self.p).astype(self.dtype)
+        return mapped(numerics.sign, self.p).astype(self.dtype)
 
     def _solution_remark(self):
         return "the rows in another order; O(n) for each column"

@@ -22,7 +22,7 @@ from ..sparse.array import Sparse
 from ..sparse.numerics import sort as sort_entries
 from ..sparse.sparse_elementwise import compiled, register_exact, trimmed
 from ..sparse.sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
-from . import numerics as kernel
+from . import numerics
 from .array import Permutation, mapped
 
 # ---- products -------------------------------------------------------------------------------------------------------
@@ -40,12 +40,12 @@ def _gathered(p, data):
     if p.ndim == 1:
         return data.at[p].get(mode="promise_in_bounds") if data.ndim == 1 else jnp.take(data, p, axis=-2, mode="clip")
     data = jnp.broadcast_to(data, batch + data.shape[-core:])
-    return mapped(kernel.apply, jnp.broadcast_to(p, batch + p.shape[-1:]), data)
+    return mapped(numerics.apply, jnp.broadcast_to(p, batch + p.shape[-1:]), data)
 
 
 @matmul.kernel(Dense, Permutation)
 def _matmul_dense_permutation(x1, x2):
-    inverse = mapped(kernel.inverse, x2.p)
+    inverse = mapped(numerics.inverse, x2.p)
     if x1.ndim == 1:
         return Dense._make((_gathered(inverse, x1.data),))
     if inverse.ndim == 1:
@@ -57,7 +57,7 @@ def _matmul_dense_permutation(x1, x2):
 def _matmul_permutation_permutation(x1, x2):
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     p1, p2 = (jnp.broadcast_to(x.p, (*batch, x.shape[-1])) for x in (x1, x2))
-    return Permutation._make((mapped(kernel.apply, p1, p2),), x1.dtype)
+    return Permutation._make((mapped(numerics.apply, p1, p2),), x1.dtype)
 
 
 def _moves_rows(x1, x2) -> bool:
@@ -68,7 +68,7 @@ def _moves_rows(x1, x2) -> bool:
 @matmul.kernel(Permutation, Array, when=_moves_rows)
 def _matmul_permutation_sparse(x1, x2):
     """Row r of the other factor becomes the row i with ``p[i] == r``."""
-    return _relabelled(to_sparse(x2), mapped(kernel.inverse, x1.p), 0)
+    return _relabelled(to_sparse(x2), mapped(numerics.inverse, x1.p), 0)
 
 
 @matmul.kernel(Sparse, Permutation, when=lambda x1, x2: _moves_rows(x2, x1))
@@ -192,7 +192,7 @@ def _selects(x, *, operands, key) -> bool:
 def _index_permutation(x, *, operands, key):
     """Each row that is chosen has one entry, and so has each column: the number of entries is known under `jit`, too."""
     (places,), n, axis = operands, x.shape[-1], key.index(("array",))
-    lines = x.p if axis == 0 else mapped(kernel.inverse, x.p)
+    lines = x.p if axis == 0 else mapped(numerics.inverse, x.p)
     there = lines[..., jnp.where(places < 0, places + n, places)]
     here = jax.lax.broadcasted_iota(there.dtype, there.shape, there.ndim - 1)
     shape, coordinates = [n, n], (here, there) if axis == 0 else (there, here)

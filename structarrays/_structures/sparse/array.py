@@ -17,7 +17,7 @@ from ..._core.families import pattern
 from ..._core.text import inline
 from ..banded.array import batch_of
 from ..fill.array import core_shape
-from . import numerics as kernel
+from . import numerics
 from . import sparse_host as host
 
 
@@ -190,7 +190,7 @@ class Sparse(Array):
             coordinates = (jnp.where(stored, w, n) for w, n in zip(where, shape, strict=True))
             return jnp.where(stored, matrix[where], 0), *(c.astype(_index_dtype(shape)) for c in coordinates)
 
-        leaves = explicit.call(kernel.over_batch(entries, behind), a)
+        leaves = explicit.call(numerics.over_batch(entries, behind), a)
         return cls._make((*leaves, None), (shape, tuple(range(core_ndim)), True))
 
     def to_scipy(self):
@@ -346,7 +346,7 @@ class Sparse(Array):
         shape = self.core_shape
 
         def put(data, background, *coordinates):
-            return kernel.put(jnp.full(shape, background, self.dtype), coordinates, data)
+            return numerics.put(jnp.full(shape, background, self.dtype), coordinates, data)
 
         return self._over_batch(put, self.data, self._fill(), *self.coords)
 
@@ -355,7 +355,7 @@ class Sparse(Array):
         return jnp.zeros(self.batch_shape, self.dtype) if self.background is None else self.background
 
     def _over_batch(self, function, *arrays):
-        return kernel.over_batch(function, len(self.batch_shape))(*arrays)
+        return numerics.over_batch(function, len(self.batch_shape))(*arrays)
 
     def _in_order(self, order):
         """The array with its entries sorted by the dimensions in another order."""
@@ -371,7 +371,7 @@ class Sparse(Array):
         back = {axis: place for place, axis in enumerate(order)}
 
         def sort(data, *coordinates):
-            ordered, data = kernel.sort(tuple(coordinates[i] for i in order), data)
+            ordered, data = numerics.sort(tuple(coordinates[i] for i in order), data)
             return data, *(ordered[back[i]] for i in range(len(order)))
 
         leaves = self._over_batch(sort, self.data, *self.coords)
@@ -481,7 +481,7 @@ def _added(data, sorting, slot, total):
         options = {"indices_are_sorted": True, "mode": "promise_in_bounds"}
         return start.at[slot].max(data, **options) if data.dtype == bool else start.at[slot].add(data, **options)
 
-    return kernel.over_batch(add, data.ndim - 1)(data, barred(sorting), barred(slot))
+    return numerics.over_batch(add, data.ndim - 1)(data, barred(sorting), barred(slot))
 
 
 def _sorted_by_device(data, coordinates, shape, batch):
@@ -495,11 +495,11 @@ def _sorted_by_device(data, coordinates, shape, batch):
     data = jnp.where(inside, data, jnp.zeros((), data.dtype))
 
     def arrange(data, *coordinates):
-        coordinates, data = kernel.sort(coordinates, data)
-        data, coordinates = kernel.sum_duplicates(data, coordinates, shape)
+        coordinates, data = numerics.sort(coordinates, data)
+        data, coordinates = numerics.sum_duplicates(data, coordinates, shape)
         return data, *coordinates
 
-    leaves = kernel.over_batch(arrange, len(batch) - 1)(data, *coordinates)
+    leaves = numerics.over_batch(arrange, len(batch) - 1)(data, *coordinates)
     return (*leaves, None), (shape, tuple(range(len(shape))), True)
 
 

@@ -14,7 +14,7 @@ from ..._functions.creation import tril, triu
 from ..._functions.indexing import index
 from ..._functions.manipulation import flip, roll
 from ..._functions.searching import nonzero_kernels
-from . import numerics as kernel
+from . import numerics
 from . import sparse_host as host
 from .array import Sparse, _index_dtype
 from .sparse_elementwise import compiled, trimmed
@@ -51,11 +51,11 @@ def _index_box_of_sparse(x, *, operands, key):
             inside &= (distance >= 0) & (distance % abs(step) == 0) & (places[axis] < size)
         if len(kept) == 1:
             place = jnp.where(inside, places[kept[0]], sizes[0])
-            return kernel.put(jnp.full(sizes[0], fill, data.dtype), (place,), data)
+            return numerics.put(jnp.full(sizes[0], fill, data.dtype), (place,), data)
         keys = tuple(places[axis].astype(coordinates[0].dtype) for axis in order)
-        data, keys = kernel.keep(inside, data, keys, [shape[kept.index(axis)] for axis in order], bound)
+        data, keys = numerics.keep(inside, data, keys, [shape[kept.index(axis)] for axis in order], bound)
         if reversed_axes:
-            keys, data = kernel.sort(keys, data)
+            keys, data = numerics.sort(keys, data)
         return data, *(keys[order.index(axis)] for axis in kept)
 
     leaves = x._over_batch(part, x.data, x._fill(), *x.coords)
@@ -163,7 +163,7 @@ def _where(x, condition):
     def keep(data, *coordinates):
         mask = condition(*coordinates) & (coordinates[0] < x.core_shape[0])
         keys = tuple(coordinates[i] for i in x.order)
-        data, keys = kernel.keep(mask, data, keys, x._sizes(), x.nnz)
+        data, keys = numerics.keep(mask, data, keys, x._sizes(), x.nnz)
         return data, *(keys[x.order.index(i)] for i in range(len(keys)))
 
     leaves = x._over_batch(keep, x.data, *x.coords)
@@ -210,7 +210,7 @@ def _moved(x, moves):
             moved[axis] = (
                 jnp.where(inside, f(coordinates[axis], n).astype(coordinates[axis].dtype), n) if n else moved[axis]
             )
-        keys, data = kernel.sort(tuple(moved[i] for i in x.order), data)
+        keys, data = numerics.sort(tuple(moved[i] for i in x.order), data)
         return data, *(keys[x.order.index(i)] for i in range(len(keys)))
 
     leaves = x._over_batch(move, x.data, *x.coords)
@@ -253,7 +253,7 @@ def _concat_pair_sparse(x, y, *, axis):
         return result
 
     def sort(data, *coordinates):
-        keys, data = kernel.sort(tuple(coordinates[i] for i in x.order), data)
+        keys, data = numerics.sort(tuple(coordinates[i] for i in x.order), data)
         return data, *(keys[x.order.index(i)] for i in range(len(keys)))
 
     leaves = result._over_batch(sort, result.data, *result.coords)

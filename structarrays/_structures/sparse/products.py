@@ -21,7 +21,7 @@ from ..._functions.linear_algebra import contracted_axes, tensordot_by_matmul
 from ..._functions.manipulation import permute_dims
 from ..._numerics.bands import diagonal_length
 from ..banded.diagonal import Diagonal
-from . import numerics as kernel
+from . import numerics
 from . import sparse_host as host
 from .array import Sparse, _index_dtype, zero_sparse
 from .sparse_joins import has_sparse_form, to_sparse
@@ -63,12 +63,12 @@ def _times(x1, data, stored=None):
     arrays = [entries, rows, columns, jnp.broadcast_to(data, batch + core)]
     if stored is not None:
         arrays.append(jnp.broadcast_to(stored, batch + core))
-    return kernel.over_batch(lambda *arrays: _multiply(x1, *arrays), len(batch))(*arrays)
+    return numerics.over_batch(lambda *arrays: _multiply(x1, *arrays), len(batch))(*arrays)
 
 
 def _multiply(x1, entries, rows, columns, data, stored=None):
     m, in_bounds, in_order = x1.core_shape[0], not x1.padded, x1.order[0] == 0
-    return kernel.multiply(entries, rows, columns, data, stored, m, in_bounds, in_order, x1.pieces > 1)
+    return numerics.multiply(entries, rows, columns, data, stored, m, in_bounds, in_order, x1.pieces > 1)
 
 
 # ---- times sparse -----------------------------------------------------------------------------------------------------
@@ -233,20 +233,20 @@ def _expanded_product(x1, x2):
     x2 = x2._in_order((0, 1))
 
     def expand(data1, rows1, between, data2, rows2, columns2):
-        first, _ = kernel.search((rows2,), (between,))
-        behind, _ = kernel.search((rows2,), (between + 1,))
+        first, _ = numerics.search((rows2,), (between,))
+        behind, _ = numerics.search((rows2,), (between + 1,))
         place = first[:, None] + lax.iota(jnp.int32, width)
         meets = (place < behind[:, None]) & (rows1 < m)[:, None]
         data = data1[:, None] * data2.at[place].get(mode="clip")
         rows = jnp.where(meets, rows1[:, None].astype(dtype), m)
         columns = jnp.where(meets, columns2.at[place].get(mode="clip").astype(dtype), p)
         data = jnp.where(meets, data, jnp.zeros((), data.dtype))
-        coordinates, data = kernel.sort((rows.ravel(), columns.ravel()), data.ravel())
-        data, coordinates = kernel.sum_duplicates(data, coordinates, (m, p))
+        coordinates, data = numerics.sort((rows.ravel(), columns.ravel()), data.ravel())
+        data, coordinates = numerics.sum_duplicates(data, coordinates, (m, p))
         return data, *coordinates
 
     arrays = [jnp.broadcast_to(a, batch + a.shape[len(x.batch_shape) :]) for x in (x1, x2) for a in (x.data, *x.coords)]
-    leaves = kernel.over_batch(expand, len(batch))(*arrays)
+    leaves = numerics.over_batch(expand, len(batch))(*arrays)
     return Sparse._make((*leaves, None), ((m, p), (0, 1), True))
 
 
@@ -282,7 +282,7 @@ def _scaled(x, diagonal_matrix, axis, shape):
             return data, *coordinates
         keys = tuple(coordinates[i] for i in x.order)
         inside = (coordinates[0] < x.core_shape[0]) & (where < diag.shape[-1])
-        data, keys = kernel.keep(inside, data, keys, tuple(shape[i] for i in x.order), bound)
+        data, keys = numerics.keep(inside, data, keys, tuple(shape[i] for i in x.order), bound)
         return data, *(keys[x.order.index(i)] for i in range(2))
 
     leaves = x._over_batch(scale, x.data, diag, *x.coords)

@@ -11,7 +11,7 @@ from ..._core.array.operands import allow_dense, densify
 from ..._core.families.reduction_rule import reduce_batch, reduce_core, squared_deviations, squared_magnitude
 from ..._functions import statistical, utility
 from ..._functions.searching import count_nonzero
-from . import numerics as kernel
+from . import numerics
 from .array import Sparse
 from .sparse_elementwise import compiled, trimmed
 
@@ -60,14 +60,14 @@ def _reduce(x, data, background, monoid, axes, keepdims):
             data = jnp.where(inside, data, identity) if x.padded else data
             result = monoid.reduce(data, axis=(0,), keepdims=False)
             return result, jnp.sum(inside, dtype=jnp.int32)
-        segments = kernel.flat_index([coordinates[i] for i in kept], shape)
+        segments = numerics.flat_index([coordinates[i] for i in kept], shape)
         in_order = x.order[: len(kept)] == tuple(kept)
         ones = jnp.ones(segments.shape, jnp.int32)
-        count = kernel.scatter(jnp.zeros(places, jnp.int32), segments, ones, "add", indices_are_sorted=in_order)
+        count = numerics.scatter(jnp.zeros(places, jnp.int32), segments, ones, "add", indices_are_sorted=in_order)
         if monoid.scatter:
             start = jnp.full(places, identity, data.dtype)
-            return kernel.scatter(start, segments, data, monoid.scatter, indices_are_sorted=in_order), count
-        return kernel.reduce_segments(data, segments, places, monoid.combine, identity), count
+            return numerics.scatter(start, segments, data, monoid.scatter, indices_are_sorted=in_order), count
+        return numerics.reduce_segments(data, segments, places, monoid.combine, identity), count
 
     result, count = x._over_batch(reduce, data, *x.coords)
     result = result.reshape((*x.batch_shape, *shape)).astype(data.dtype)
@@ -108,11 +108,11 @@ def _merged(x, monoid, axes, keepdims):
     neutral = monoid.zero_is_identity(x.dtype) and x.background is None
 
     def merge(data, fill, *coordinates):
-        keys, data = kernel.sort(tuple(coordinates[i] for i in kept), data)
-        slot = kernel.slots(keys)
-        data = kernel.reduce_segments(data, slot, x.nnz, monoid.combine, monoid.identity(data.dtype))
+        keys, data = numerics.sort(tuple(coordinates[i] for i in kept), data)
+        slot = numerics.slots(keys)
+        data = numerics.reduce_segments(data, slot, x.nnz, monoid.combine, monoid.identity(data.dtype))
         if not neutral:
-            count = kernel.scatter(jnp.zeros(x.nnz, slot.dtype), slot, jnp.ones_like(slot), "add")
+            count = numerics.scatter(jnp.zeros(x.nnz, slot.dtype), slot, jnp.ones_like(slot), "add")
             data = _completed(data, fill, monoid, size, x.nnz, count)
         keys = (jnp.full_like(c, n).at[slot].set(c) for c, n in zip(keys, shape, strict=True))
         return data[:bound], *(c[:bound] for c in keys)

@@ -22,8 +22,7 @@ from ..composite.block import Block
 from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import generically_regular, solved
 from . import numerics as pattern_kernel
-from . import sparse_direct
-from . import sparse_systems as kernel
+from . import sparse_direct, sparse_systems
 from .array import Sparse, _index_dtype
 from .sparse_joins import has_sparse_form, to_sparse
 
@@ -77,7 +76,7 @@ def _solution(x, b):
     transposed = x.order == (1, 0)
 
     def solution(data, first, second, b):
-        return kernel.solve(data, first, second, b, transposed, definite, x.padded)
+        return sparse_systems.solve(data, first, second, b, transposed, definite, x.padded)
 
     if not x.batch_shape:  # the right-hand sides of a batch stand side by side
         side_by_side = jnp.moveaxis(b, -2, 0)
@@ -102,7 +101,7 @@ def _selected_inverse_sparse(x):
     definite = POSITIVE_DEFINITE in x.assumptions
 
     def elements(data, first, second):
-        return (kernel.inverse_at(data, first, second, x.core_shape[-1], definite, x.padded),)
+        return (sparse_systems.inverse_at(data, first, second, x.core_shape[-1], definite, x.padded),)
 
     _, ok = checked_inverse(x)
     (data,) = x._over_batch(elements, x.data, *x._keys())
@@ -118,7 +117,7 @@ def _slogdet_sparse(x):
     definite = POSITIVE_DEFINITE in x.assumptions
 
     def logarithms(data, first, second):
-        return kernel.slogdet(data, first, second, x.core_shape[-1], definite, x.padded)
+        return sparse_systems.slogdet(data, first, second, x.core_shape[-1], definite, x.padded)
 
     return tuple(Dense._make((part,)) for part in x._over_batch(logarithms, x.data, *x._keys()))
 

@@ -18,7 +18,7 @@ from ..._core.dispatch.registry import FUNCTIONS
 from ..._core.families.elementwise_rule import ElementwiseArrayFunction, absorbing_operands
 from ..._core.families.join import is_zero_outside
 from ..._functions.searching import where
-from . import numerics as kernel
+from . import numerics
 from . import sparse_host as host
 from .array import Sparse
 from .sparse_joins import has_sparse_form, to_sparse
@@ -153,7 +153,7 @@ def _on_pattern(function):
             entries = jnp.broadcast_to(fill, place.shape)
             if data.shape[-1]:
                 data = jnp.broadcast_to(data, batch + data.shape[-1:])
-                gather = kernel.over_batch(lambda d, i: d.at[i].get(mode="clip"), len(batch))
+                gather = numerics.over_batch(lambda d, i: d.at[i].get(mode="clip"), len(batch))
                 entries = jnp.where(place < 0, entries, gather(data, place))
             background = None if background is None else jnp.broadcast_to(background, batch)
             x = Sparse._make((entries, *pattern.coords, background), pattern.meta)

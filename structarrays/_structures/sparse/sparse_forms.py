@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from ..._core.families.join import join_pair
 from ..blocks.array import Blocks
 from ..toeplitz.array import Toeplitz, at_diagonals
-from . import numerics as kernel
+from . import numerics
 from .array import Sparse, _index_dtype
 from .sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
 
@@ -29,7 +29,7 @@ def _sparse_form_blocks(x):
         columns.append(jnp.broadcast_to(j, core).ravel().astype(dtype))
         data.append(entry.reshape((*x.batch_shape, math.prod(core))))
     rows, columns, data = jnp.concatenate(rows), jnp.concatenate(columns), jnp.concatenate(data, axis=-1)
-    (rows, columns), order = kernel.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
+    (rows, columns), order = numerics.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
     data = data[..., order]
     coordinates = (jnp.broadcast_to(c, data.shape) for c in (rows, columns))
     return Sparse._make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))

@@ -9,7 +9,7 @@ from ..._core.families.entries import elements, elements_at
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..banded.array import Banded
 from ..fill.array import Fill
-from . import numerics as kernel
+from . import numerics
 from .array import Sparse, _index_dtype, zero_sparse
 
 sparse_form = Registry("sparse_form")
@@ -38,7 +38,7 @@ def _sparse_form_banded(x):
     rows, columns = (jnp.concatenate(parts) for parts in zip(*_coordinates(x), strict=True))
     data = jnp.concatenate(x.diagonals, axis=-1)
     if len(x.offsets) > 1:
-        (rows, columns), order = kernel.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
+        (rows, columns), order = numerics.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
         data = data[..., order]
     coordinates = (jnp.broadcast_to(c, data.shape) for c in (rows, columns))
     return Sparse._make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
@@ -57,7 +57,7 @@ def _elements_sparse(x, *coordinates):
     wanted = tuple(coordinates[i].astype(c.dtype) for i, c in zip(x.order, x._keys(), strict=True))
 
     def look_up(data, fill, *known):
-        return kernel.look_up(data, known, wanted, fill)
+        return numerics.look_up(data, known, wanted, fill)
 
     return x._over_batch(look_up, x.data, x._fill(), *x._keys())
 
@@ -80,10 +80,10 @@ def _join_pair_sparse_sparse(x, y):
 
     def merge(data_x, fill_x, data_y, fill_y, *coordinates):
         half = len(coordinates) // 2
-        merged, place_x, place_y = kernel.merge(coordinates[:half], coordinates[half:], x._sizes())
+        merged, place_x, place_y = numerics.merge(coordinates[:half], coordinates[half:], x._sizes())
         place_y = jnp.where(coordinates[half] < x._sizes()[0], place_y, count)  # of its padding
-        data_x = kernel.put(jnp.full(count, fill_x, data_x.dtype), (place_x,), data_x)
-        data_y = kernel.put(jnp.full(count, fill_y, data_y.dtype), (place_y,), data_y)
+        data_x = numerics.put(jnp.full(count, fill_x, data_x.dtype), (place_x,), data_x)
+        data_y = numerics.put(jnp.full(count, fill_y, data_y.dtype), (place_y,), data_y)
         return data_x, data_y, *merged
 
     data_x, data_y, *merged = x._over_batch(merge, x.data, x._fill(), y.data, y._fill(), *x._keys(), *y._keys())
@@ -161,13 +161,13 @@ def intersection(x: Sparse, y: Sparse) -> Sparse:
     def keep(data, *coordinates):
         own, other = coordinates[: len(x.order)], coordinates[len(x.order) :]
         if x.nnz <= y.nnz:
-            found = kernel.search(other, own)[1]
+            found = numerics.search(other, own)[1]
         else:
-            place, found = kernel.search(own, other)
+            place, found = numerics.search(own, other)
             data = data.at[place].get(mode="clip")
             own = other
         inside = own[0] < x._sizes()[0]
-        data, own = kernel.keep(found & inside, data, own, x._sizes(), bound)
+        data, own = numerics.keep(found & inside, data, own, x._sizes(), bound)
         return data, *own
 
     data, *keys = x._over_batch(keep, x.data, *x._keys(), *y._keys())

@@ -13,7 +13,7 @@ from ..._functions.indexing import index
 from ..._functions.linalg import matmul, matrix_transpose
 from ..._functions.manipulation import expand_dims, repeat, reshape, squeeze, tile
 from ..._functions.utility import diff
-from . import numerics as kernel
+from . import numerics
 from .array import Sparse, _index_dtype
 from .indexing import in_core
 from .reductions import with_new_axes
@@ -116,9 +116,9 @@ def _reshape_sparse(x, *, shape):
 def _with_core_shape(x, shape):
     outside, dtype = x.coords[0] >= x.core_shape[0], _index_dtype(shape)
     if _is_too_large(x):
-        coordinates = kernel.divided(x.coords[0], x.core_shape[1], x.coords[1], shape[1])
+        coordinates = numerics.divided(x.coords[0], x.core_shape[1], x.coords[1], shape[1])
     else:
-        flat, behind = kernel.flat_index(x.coords, x.core_shape), []
+        flat, behind = numerics.flat_index(x.coords, x.core_shape), []
         for n in shape[:0:-1]:
             flat, place = jnp.divmod(flat, max(1, n))
             behind.append(place)
@@ -154,7 +154,7 @@ def _copies(x, axis, count, place):
         coordinates[axis] = place(coordinates[axis], copy, n)
         coordinates = (jnp.where(outside, m, c) for c, m in zip(coordinates, shape, strict=True))
         coordinates = [jnp.broadcast_to(c, (x.nnz, count)).ravel() for c in coordinates]
-        keys, data = kernel.sort(tuple(coordinates[i] for i in x.order), jnp.repeat(data, count))
+        keys, data = numerics.sort(tuple(coordinates[i] for i in x.order), jnp.repeat(data, count))
         return data, *(keys[x.order.index(i)] for i in range(len(shape)))
 
     leaves = x._over_batch(copies, x.data, *x.coords)

@@ -9,7 +9,7 @@ import numpy as np
 from ..._core.array import keys as indexing
 from ..._core.dispatch import explicit
 from ..._functions.indexing import write_entries
-from . import numerics as kernel
+from . import numerics
 from . import sparse_host as host
 from .array import Sparse
 
@@ -61,7 +61,7 @@ def _selected(items, sizes):
 
 
 def _write_data(data, places, value):
-    write = kernel.over_batch(lambda d, p, v: d.at[p].set(v, mode="promise_in_bounds"), data.ndim - 1)
+    write = numerics.over_batch(lambda d, p, v: d.at[p].set(v, mode="promise_in_bounds"), data.ndim - 1)
     return write(data, places, value)
 
 
@@ -112,7 +112,7 @@ def _write_traced(x, where, value):
     total = x.nnz + len(chosen)
 
     def write(data, fill, value, *keys):
-        merged, place, place_new = kernel.merge(keys, tuple(wanted), x._sizes())
+        merged, place, place_new = numerics.merge(keys, tuple(wanted), x._sizes())
         data = jnp.full(total, fill, data.dtype).at[place].set(data).at[place_new].set(value)
         return data, *merged
 

@@ -14,7 +14,7 @@ from ..._core.families.entries import elements
 from ..._core.families.join import holds, is_zero_outside, join, join_pair, meet_pair, restrict_to
 from ..._core.text import inline
 from ..._functions.linalg.systems import POSITIVE_DEFINITE
-from ..._numerics import toeplitz_entries as kernel
+from ..._numerics import toeplitz_entries
 from ..._numerics.bands import diagonal_length
 from ..banded.array import Banded, at_offsets, bands, batch_of, matrix_shape
 from ..banded.diagonal import Identity
@@ -150,7 +150,9 @@ class Toeplitz(Array):
         shape = data.shape[-2:]
         values = explicit.call(first_row_and_column, data)
         return checked(
-            Toeplitz._make((values,), (*kernel.full_range(shape), shape)), data, "the diagonals are not constant"
+            Toeplitz._make((values,), (*toeplitz_entries.full_range(shape), shape)),
+            data,
+            "the diagonals are not constant",
         )
 
     # ---- the parts -----------------------------------------------------------------------------------------------
@@ -196,7 +198,7 @@ class Toeplitz(Array):
 
     @property
     def _covers(self):
-        return (self.first, self.last) == kernel.full_range(self.core_shape)
+        return (self.first, self.last) == toeplitz_entries.full_range(self.core_shape)
 
     def _rebuild(self, entries, background):
         x = Toeplitz._make(tuple(entries), self.meta)
@@ -205,7 +207,7 @@ class Toeplitz(Array):
     def _free(self):
         if self._covers:
             return Dense._make((self._dense(),))
-        low, high = kernel.full_range(self.core_shape)
+        low, high = toeplitz_entries.full_range(self.core_shape)
         many = self.values.shape[-1] > MANY_DIAGONALS
         for lower, one_sided, all_stored in (
             (True, self.last <= 0, (self.first, self.last) == (low, 0)),
@@ -226,7 +228,7 @@ class Toeplitz(Array):
         if data.shape[-2:] == (1, 1):  # a constant
             return (jnp.broadcast_to(data[..., 0], (*data.shape[:-2], self.values.shape[-1])),)
         data = jnp.broadcast_to(data, data.shape[:-2] + self.core_shape)
-        start = self.first - kernel.full_range(self.core_shape)[0]
+        start = self.first - toeplitz_entries.full_range(self.core_shape)[0]
         return (first_row_and_column(data)[..., start : start + self.values.shape[-1]],)
 
     def _pattern(self, rows, columns):
@@ -240,7 +242,7 @@ class Toeplitz(Array):
         return [inline(self.values)[0], f"offsets={offsets}", f"shape={self.shape}"], self.size <= 1
 
     def _dense(self):
-        return kernel.to_dense(self.values, self.first, self.core_shape)
+        return toeplitz_entries.to_dense(self.values, self.first, self.core_shape)
 
     def diagonal_value(self, offset: int) -> jax.Array:
         """The number on the diagonal with this offset, of batch shape, whether it is stored or not."""
@@ -256,7 +258,7 @@ class Toeplitz(Array):
 
 @elements.kernel(Toeplitz)
 def _elements_toeplitz(x, i, j):
-    return kernel.elements(x.values, x.first, i, j)
+    return toeplitz_entries.elements(x.values, x.first, i, j)
 
 
 def is_narrow(x: Toeplitz) -> bool:
@@ -313,7 +315,7 @@ def checked(x, data, why: str):
 
 def toeplitz(values, first: int, shape) -> Toeplitz:
     """The array with these diagonals, from a kernel; those outside of the matrix are left out."""
-    low, high = kernel.full_range(shape)
+    low, high = toeplitz_entries.full_range(shape)
     last = first + values.shape[-1] - 1
     start, stop = max(first, low), min(last, high)
     if stop < start:
@@ -343,7 +345,7 @@ def covering(x: Toeplitz, background=None) -> Toeplitz:
     """The array with all diagonals stored, and a value for those that were not: by default the structural zero."""
     if x._covers:
         return x
-    low, high = kernel.full_range(x.core_shape)
+    low, high = toeplitz_entries.full_range(x.core_shape)
     background = jnp.zeros((), x.dtype) if background is None else background
     batch = jnp.broadcast_shapes(background.shape, x.batch_shape)
     if x.last < x.first:
@@ -462,7 +464,7 @@ def _restrict_to_toeplitz_banded(x, y):
 def check_toeplitz(x):
     """Raise unless there is one entry for each stored diagonal, and all diagonals lie inside the matrix."""
     check_static(type(x.meta) is tuple and len(x.meta) == 3 and all(type(k) is int for k in x.meta[:2]), x)
-    low, high = kernel.full_range(check_sizes(x.core_shape, 2))
+    low, high = toeplitz_entries.full_range(check_sizes(x.core_shape, 2))
     count = x.last - x.first + 1
     check_static(count == 0 or low <= x.first <= x.last <= high, x)
     check_leaves(x, (count,))

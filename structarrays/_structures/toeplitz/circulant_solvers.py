@@ -9,7 +9,7 @@ from ..._core.dispatch.recording import remark
 from ..._functions.linalg import det, eigvals, eigvalsh, inv, matmul, matrix_power, pinv, slogdet, solve, svdvals
 from ..._functions.linalg.checks import complex_dtype
 from ..._functions.linalg.systems import POSITIVE_DEFINITE
-from ..._numerics import circulant_transforms as kernel
+from ..._numerics import circulant_transforms
 from ..._numerics.undefined import nan_unless
 from ..fallback.singular_values import is_large, norm_and_rank
 from .circulant import Circulant
@@ -20,17 +20,17 @@ from .products import times_dense
 
 @matmul.kernel(Circulant, Dense)
 def _matmul_circulant_dense(x1, x2):
-    return times_dense(lambda data: kernel.matmul(x1.c, data), x2.data)
+    return times_dense(lambda data: circulant_transforms.matmul(x1.c, data), x2.data)
 
 
 @matmul.kernel(Circulant, Circulant)
 def _matmul_circulant_circulant(x1, x2):
-    return Circulant._make((kernel.matmul(x1.c, x2.c[..., None])[..., 0],))
+    return Circulant._make((circulant_transforms.matmul(x1.c, x2.c[..., None])[..., 0],))
 
 
 @matrix_power.kernel(Circulant, when=lambda x, *, n: n > 1)
 def _matrix_power_circulant(x, *, n):
-    return Circulant._make((kernel.from_spectrum(kernel.spectrum(x.c) ** n, x.c),))
+    return Circulant._make((circulant_transforms.from_spectrum(circulant_transforms.spectrum(x.c) ** n, x.c),))
 
 
 @solve.kernel(Circulant, Array)
@@ -38,24 +38,24 @@ def _solve_circulant(x1, x2):
     remark("Fourier transforms, whose vectors are the eigenvectors; O(n log(n)) for each column")
     reciprocals, ok = _reciprocals(x1)
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
-    return times_dense(lambda b: kernel.apply_spectrum(reciprocals, b), data), ok
+    return times_dense(lambda b: circulant_transforms.apply_spectrum(reciprocals, b), data), ok
 
 
 @solve.kernel(Circulant, Circulant)
 def _solve_circulant_circulant(x1, x2):
     reciprocals, ok = _reciprocals(x1)
-    return Circulant._make((kernel.apply_spectrum(reciprocals, x2.c[..., None])[..., 0],)), ok
+    return Circulant._make((circulant_transforms.apply_spectrum(reciprocals, x2.c[..., None])[..., 0],)), ok
 
 
 @inv.kernel(Circulant)
 def _inv_circulant(x):
     reciprocals, ok = _reciprocals(x)
-    return Circulant._make((kernel.from_spectrum(reciprocals, x.c),)), ok
+    return Circulant._make((circulant_transforms.from_spectrum(reciprocals, x.c),)), ok
 
 
 def _reciprocals(x):
     """One over the eigenvalues, all NaN for a matrix with one that is zero (or not positive), and whether none has."""
-    values = kernel.spectrum(x.c)
+    values = circulant_transforms.spectrum(x.c)
     bad = values.real <= 0 if POSITIVE_DEFINITE in x.assumptions else values == 0
     bad = jnp.any(bad, axis=-1, keepdims=True)
     return nan_unless(~bad, 1 / values), ~jnp.any(bad)
@@ -64,12 +64,12 @@ def _reciprocals(x):
 @pinv.kernel(Circulant)
 def pinv_circulant(x, *, rtol):
     """One over each eigenvalue that is not small."""
-    return Circulant._make((kernel.from_spectrum(pseudo_reciprocals(x, rtol), x.c),))
+    return Circulant._make((circulant_transforms.from_spectrum(pseudo_reciprocals(x, rtol), x.c),))
 
 
 def pseudo_reciprocals(x, rtol):
     """The eigenvalues of the pseudo-inverse, in which singular values up to `rtol` times the largest one count as zero."""
-    values = kernel.spectrum(x.c)
+    values = circulant_transforms.spectrum(x.c)
     large = is_large(x, jnp.abs(values), rtol)
     # NaN is not large, but does not vanish either.
     kept = large | jnp.isnan(values)
@@ -81,27 +81,27 @@ def pseudo_reciprocals(x, rtol):
 
 @det.kernel(Circulant)
 def _det_circulant(x):
-    return Dense._make((kernel.det(x.c),))
+    return Dense._make((circulant_transforms.det(x.c),))
 
 
 @slogdet.kernel(Circulant)
 def _slogdet_circulant(x):
-    return tuple(Dense._make((part,)) for part in kernel.slogdet(x.c))
+    return tuple(Dense._make((part,)) for part in circulant_transforms.slogdet(x.c))
 
 
 @eigvals.kernel(Circulant)
 def _eigvals_circulant(x):
-    return Dense._make((kernel.full_spectrum(x.c).astype(complex_dtype(x.dtype)),))
+    return Dense._make((circulant_transforms.full_spectrum(x.c).astype(complex_dtype(x.dtype)),))
 
 
 @eigvalsh.kernel(Circulant)
 def _eigvalsh_circulant(x):
-    return Dense._make((jnp.sort(kernel.full_spectrum(x.c).real, axis=-1),))
+    return Dense._make((jnp.sort(circulant_transforms.full_spectrum(x.c).real, axis=-1),))
 
 
 def _singular_values(x):
     """The magnitudes of the eigenvalues, since the matrix is normal; in no order."""
-    return jnp.abs(kernel.full_spectrum(x.c))
+    return jnp.abs(circulant_transforms.full_spectrum(x.c))
 
 
 @svdvals.kernel(Circulant)

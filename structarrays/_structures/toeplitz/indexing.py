@@ -9,7 +9,7 @@ from ..._functions.creation import tril, triu
 from ..._functions.indexing import index, write_entries
 from ..._functions.linalg import diagonal, matrix_transpose
 from ..._functions.manipulation import flip, roll
-from ..._numerics import toeplitz_entries as kernel
+from ..._numerics import toeplitz_entries
 from ..._numerics.bands import diagonal_length
 from ..fill.array import Fill
 from .array import Toeplitz, between, toeplitz
@@ -114,7 +114,7 @@ def _index_hankel_if_parallel(x, *, operands, key):
 def _index_hankel_if_crossed(x, *, operands, key):
     """Rows ``a + s i`` and columns ``b - s j``: the antidiagonal is ``a + b - s (j - i)``."""
     (a, b, shape), step = _begins(key), _steps(key)[0]
-    low, high = kernel.full_range(shape)
+    low, high = toeplitz_entries.full_range(shape)
     return toeplitz(_strided(x.values, a + b - step * low, high - low + 1, -step), low, shape)
 
 

@@ -9,7 +9,7 @@ from ..._core.array.operands import allow_dense, densify, lets_dense
 from ..._core.families.elementwise_rule import held_unexpanded
 from ..._core.families.factored import stored
 from ..._functions.linalg import matmul
-from ..._numerics import toeplitz_entries as kernel
+from ..._numerics import toeplitz_entries
 from ..banded.array import Banded
 from . import numerics as toeplitz_products
 from .array import MANY_DIAGONALS, Toeplitz, at_diagonals, is_narrow, toeplitz
@@ -23,16 +23,16 @@ def times_dense(multiply, data):
 
 @matmul.kernel(Toeplitz, Dense)
 def _matmul_toeplitz_dense(x1, x2):
-    return times_dense(lambda data: kernel.matmul(x1.values, x1.first, x1.core_shape, data), x2.data)
+    return times_dense(lambda data: toeplitz_entries.matmul(x1.values, x1.first, x1.core_shape, data), x2.data)
 
 
 @matmul.kernel(Hankel, Dense)
 def _matmul_hankel_dense(x1, x2):
     """``H = T J``, where J turns the rows of `x2` upside down."""
-    first, _ = kernel.full_range(x1.core_shape)
+    first, _ = toeplitz_entries.full_range(x1.core_shape)
 
     def multiply(data):
-        return kernel.matmul(x1.values[..., ::-1], first, x1.core_shape, data[..., ::-1, :])
+        return toeplitz_entries.matmul(x1.values[..., ::-1], first, x1.core_shape, data[..., ::-1, :])
 
     return times_dense(multiply, x2.data)
 
@@ -58,17 +58,17 @@ def _matmul_toeplitz_toeplitz(x1, x2):
         return held
     stored = None
     if not x2._covers:
-        inside = kernel.to_dense(jnp.ones(x2.values.shape[-1:], bool), x2.first, x2.core_shape)
+        inside = toeplitz_entries.to_dense(jnp.ones(x2.values.shape[-1:], bool), x2.first, x2.core_shape)
         stored = jnp.broadcast_to(inside, x2.core_shape)
     data = densify(x2, "matmul").data
-    return Dense._make((kernel.matmul(x1.values, x1.first, x1.core_shape, data, stored),))
+    return Dense._make((toeplitz_entries.matmul(x1.values, x1.first, x1.core_shape, data, stored),))
 
 
 def _are_large(x1, x2) -> bool:
     """Whether the dense form of `x2` would take longer than what is known of the product without it."""
     inexact = x1.dtype.kind in "fc" and x1.dtype.itemsize >= 4 and x1.dtype == x2.dtype
     nonempty = x1.values.shape[-1] and x2.values.shape[-1]
-    return bool(inexact and nonempty) and x2.core_shape[0] * x2.core_shape[1] > kernel.SMALL**2
+    return bool(inexact and nonempty) and x2.core_shape[0] * x2.core_shape[1] > toeplitz_entries.SMALL**2
 
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_large)
@@ -130,4 +130,4 @@ def _convolution(a, b, count):
     count = max(0, min(count, a.shape[-1] + b.shape[-1] - 1)) if a.shape[-1] and b.shape[-1] else 0
     a, b = a[..., :count], b[..., :count]
     # As a product of the lower triangular Toeplitz matrix, count × len(b), with the column b.
-    return kernel.matmul(a[..., ::-1], 1 - a.shape[-1], (count, b.shape[-1]), b[..., None])[..., 0]
+    return toeplitz_entries.matmul(a[..., ::-1], 1 - a.shape[-1], (count, b.shape[-1]), b[..., None])[..., 0]

@@ -8,7 +8,7 @@ from ..._core.array.dense import Dense
 from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
 from ..._functions.linalg import matrix_transpose
 from ..._functions.utility import diff
-from ..._numerics import toeplitz_entries as kernel
+from ..._numerics import toeplitz_entries
 from .array import Toeplitz, between, covering, toeplitz
 from .circulant import Circulant
 from .hankel import Hankel
@@ -37,7 +37,7 @@ def _by_rows(reduce):
 def _reduce_core_toeplitz(x, monoid):
     if not monoid.zero_is_identity(x.dtype):
         x = covering(x)
-    return kernel.reduce_rows(x.values, x.first, x.core_shape, monoid.combine, monoid.identity(x.dtype))
+    return toeplitz_entries.reduce_rows(x.values, x.first, x.core_shape, monoid.combine, monoid.identity(x.dtype))
 
 
 @reduce_core.kernel(Hankel)
@@ -46,7 +46,7 @@ def _reduce_core_hankel(x, monoid):
     m, n = x.core_shape
     if 0 in (m, n):
         return jnp.full((*x.batch_shape, m), monoid.identity(x.dtype), x.dtype)
-    return kernel.windows((x.values,), n, lambda a, b, *_: (monoid.combine(a[0], b[0]),))[0]
+    return toeplitz_entries.windows((x.values,), n, lambda a, b, *_: (monoid.combine(a[0], b[0]),))[0]
 
 
 @reduce_core.kernel(Circulant)
@@ -66,7 +66,7 @@ def _reduce_core_circulant(x, *, monoid, axes, keepdims):
 
 def _deviations(values, width, mean):
     """For each window of `values` the squared deviations from numbers (..., windows): those from its own mean, and of that."""
-    own, squares = kernel.spread(values, width, squared_magnitude)
+    own, squares = toeplitz_entries.spread(values, width, squared_magnitude)
     return squares + squared_magnitude(own - mean) * width
 
 
@@ -122,7 +122,7 @@ def _column_differences(x):
     m, n = x.core_shape
     if x.last < x.first:
         return toeplitz(x.values, 0, (m, n - 1))
-    low, high = kernel.full_range((m, n))
+    low, high = toeplitz_entries.full_range((m, n))
     wide = between(x, max(low, x.first - 1), min(high, x.last + 1))
     values = wide.values
     return toeplitz(values[..., 1:] - values[..., :-1], wide.first, (m, n - 1))

@@ -24,7 +24,7 @@ from ..composite.dense_fallback import numbers_or_dense, solution_or_dense
 from ..composite.estimates import probes
 from ..composite.inverse import checked_inverse, stays_inverse
 from ..composite.part_solvers import by_equation, generically_regular, refined, reusable, solved, without_derivatives
-from . import toeplitz_elimination as kernel
+from . import toeplitz_elimination
 from .array import Toeplitz, at_diagonals, covering, is_narrow, is_solved_as_dense, is_triangular, toeplitz
 from .toeplitz_iterations import LARGE
 
@@ -78,7 +78,7 @@ def _solution(x, b):
     remark(_explanation(x, b))
     if _is_definite(x) and b.shape[-2] >= LARGE and b.shape[-1] <= _FEW:
         return by_equation(x, b, *(functools.partial(_iterated, x.assumptions, v) for v in (values, values[..., ::-1])))
-    return _solve_by(kernel.columns(values, _is_definite(x)), x, b)
+    return _solve_by(toeplitz_elimination.columns(values, _is_definite(x)), x, b)
 
 
 def _is_inverted(x) -> bool:
@@ -90,7 +90,7 @@ def _is_inverted(x) -> bool:
 def solvers_by_columns(x):
     """The systems of a matrix and of its transpose have one inverse."""
     remark(_explanation(x, jnp.zeros((x.shape[-1], 1), x.dtype)))
-    columns = kernel.columns(lax.stop_gradient(covering(x).values), _is_definite(x))
+    columns = toeplitz_elimination.columns(lax.stop_gradient(covering(x).values), _is_definite(x))
 
     def solver(solve):
         def run(data):
@@ -126,16 +126,18 @@ def _iterated_together(assumptions, values, b):
 
     def directly(values, b, _):
         matrix = toeplitz(values, 1 - n, (n, n))._assuming(assumptions)
-        return _refined(matrix, kernel.factor(values, True).columns, kernel.times_inverse, b)
+        return _refined(
+            matrix, toeplitz_elimination.factor(values, True).columns, toeplitz_elimination.times_inverse, b
+        )
 
-    x, ok = kernel.iterated(values, b)
+    x, ok = toeplitz_elimination.iterated(values, b)
     return lax.cond(jnp.all(ok), lambda values, b, x: (x, jnp.array(True)), directly, values, b, x)
 
 
 def _solve_by(columns, x, b, transposed=False):
     """Solutions by the columns of the inverse (`transposed`: of that of the transpose), and whether their residuals are small."""
     frozen, columns = without_derivatives((x, columns))
-    inverses = kernel.times_inverse, kernel.times_transposed_inverse
+    inverses = toeplitz_elimination.times_inverse, toeplitz_elimination.times_transposed_inverse
     straight, other = inverses[::-1] if transposed else inverses
     return by_equation(
         x,
@@ -147,7 +149,7 @@ def _solve_by(columns, x, b, transposed=False):
 
 def _refined(x, columns, times_inverse, b):
     regular = jnp.all(columns.regular)
-    size = kernel.row_length(covering(x).values)[..., None, None]
+    size = toeplitz_elimination.row_length(covering(x).values)[..., None, None]
     found, ok = refined(x, lambda b: (times_inverse(columns.x, columns.z, b), regular), b, size)
     return solution_or_dense(x, b, found, ok)
 
@@ -179,17 +181,17 @@ def _is_accurate(values, factors):
     """
     x, z, regular = factors.columns
     vectors = probes(x.shape[-1], x.dtype)
-    found = kernel.times_inverse(x, z, jnp.broadcast_to(vectors, (*x.shape[:-1], *vectors.shape)))
+    found = toeplitz_elimination.times_inverse(x, z, jnp.broadcast_to(vectors, (*x.shape[:-1], *vectors.shape)))
     length = jnp.maximum(jnp.sum(jnp.abs(x), axis=-1), jnp.max(jnp.abs(found), axis=(-2, -1)))
     eps = jnp.finfo(x.dtype).eps
-    condition = length * kernel.row_length(values)
+    condition = length * toeplitz_elimination.row_length(values)
     return ((factors.error <= _ERROR * eps) & (condition * (factors.error + eps) <= _LOSS)) | ~regular
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
-def _factors(definite, values) -> kernel.Factors:
+def _factors(definite, values) -> toeplitz_elimination.Factors:
     """The two columns of the inverse, as constants of calculus, and the determinant, which has derivatives."""
-    return kernel.factor(values, definite)
+    return toeplitz_elimination.factor(values, definite)
 
 
 @_factors.defjvp
@@ -198,9 +200,11 @@ def _factors_jvp(definite, primals, tangents):
     (values,), (change,) = primals, tangents
     n = (values.shape[-1] + 1) // 2
     factors = _factors(definite, values)
-    unit, s, _ = kernel.first_column_and_row(values)
+    unit, s, _ = toeplitz_elimination.first_column_and_row(values)
     solutions, _ = _solve_by(factors.columns, toeplitz(values, 1 - n, (n, n)), jnp.stack([unit, s], axis=-1))
-    relative = jnp.sum(kernel.inverse_diagonal_sums(solutions[..., 0], solutions[..., 1]) * change, axis=-1)
+    relative = jnp.sum(
+        toeplitz_elimination.inverse_diagonal_sums(solutions[..., 0], solutions[..., 1]) * change, axis=-1
+    )
     still = jax.tree.map(jnp.zeros_like, factors)
     regular = np.zeros(factors.columns.regular.shape, jax.dtypes.float0)
     still = still._replace(columns=still.columns._replace(regular=regular))

@@ -7,7 +7,7 @@ from ..._core.array.dense import Dense
 from ..._core.dispatch.recording import remark
 from ..._functions.linalg import det, inv, slogdet, solve
 from ..composite.part_solvers import by_equation, solved, without_derivatives
-from . import toeplitz_substitution as kernel
+from . import toeplitz_substitution
 from .array import Toeplitz, as_identity, between, is_narrow, is_triangular, toeplitz
 
 
@@ -35,10 +35,10 @@ def _solution(x, b):
     column, upper = _column(without_derivatives(x))
 
     def forwards(b):
-        return kernel.solve(column, b)
+        return toeplitz_substitution.solve(column, b)
 
     def backwards(b):
-        solution, ok = kernel.solve(column, b[..., ::-1, :])
+        solution, ok = toeplitz_substitution.solve(column, b[..., ::-1, :])
         return solution[..., ::-1, :], ok
 
     return by_equation(x, b, *((backwards, forwards) if upper else (forwards, backwards)))

@@ -10,8 +10,7 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
-from structarrays._numerics import convolution
-from structarrays._numerics import toeplitz_entries as kernel
+from structarrays._numerics import convolution, toeplitz_entries
 from structarrays.testing import sample
 
 NAMES = ("Toeplitz", "Toeplitz, tridiagonal", "Toeplitz, lower", "Circulant", "Hankel")
@@ -304,7 +303,9 @@ def test_products_with_dense_matrices(dtype, rng):
         values, x = numbers(rng, (2, last - first + 1), dtype), numbers(rng, (2, n, 3), dtype)
         cases.append((first, last, (m, n), values, x))
     # One program, since the cost of this test is compilation.
-    products = jax.jit(lambda given: [kernel.matmul(v, c[0], c[2], x) for c, (v, x) in zip(cases, given, strict=True)])
+    products = jax.jit(
+        lambda given: [toeplitz_entries.matmul(v, c[0], c[2], x) for c, (v, x) in zip(cases, given, strict=True)]
+    )
     for (first, last, shape, values, x), got in zip(cases, products([c[3:] for c in cases]), strict=True):
         i, j = np.indices(shape)
         inside = (j - i >= first) & (j - i <= last)
@@ -332,11 +333,11 @@ def test_nan_and_infinity_stay_where_they_belong(diagonals):
         with np.errstate(all="ignore"):
             terms = values[np.clip(j - i - first, 0, last - first)][:, :, None] * x
             want = np.where(inside[:, :, None], terms, 0).sum(1)
-        got = kernel.matmul(jnp.asarray(values), first, shape, jnp.asarray(x))
+        got = toeplitz_entries.matmul(jnp.asarray(values), first, shape, jnp.asarray(x))
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
     # A complex number with such a part is multiplied part by part.
     values = values.astype(complex)
-    got = kernel.matmul(jnp.asarray(values), first, shape, jnp.asarray(x.astype(complex)))
+    got = toeplitz_entries.matmul(jnp.asarray(values), first, shape, jnp.asarray(x.astype(complex)))
     np.testing.assert_array_equal(np.isfinite(got), np.isfinite(want))
 
 

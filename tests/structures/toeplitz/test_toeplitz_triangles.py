@@ -9,7 +9,7 @@ import scipy.linalg
 import scipy.signal
 
 import structarrays as sa
-from structarrays._structures.toeplitz import toeplitz_substitution as kernel
+from structarrays._structures.toeplitz import toeplitz_substitution
 
 pytestmark = pytest.mark.costly
 
@@ -53,7 +53,7 @@ def test_the_substitution_is_as_stable_as_lapacks(name, n):
     c = FAMILIES[name](n)
     dense = np.tril(scipy.linalg.toeplitz(c))
     b = np.random.default_rng(1).normal(size=(n, 2))
-    x, ok = kernel.solve(jnp.asarray(c), jnp.asarray(b))
+    x, ok = toeplitz_substitution.solve(jnp.asarray(c), jnp.asarray(b))
     assert ok
     lapack = scipy.linalg.solve_triangular(dense, b, lower=True)
     assert backward_error(dense, np.asarray(x), b) <= 4 * max(EPS, backward_error(dense, lapack, b))
@@ -63,7 +63,7 @@ def test_a_power_series():
     """1 / (1 - z - z**2) has the numbers of Fibonacci, which are exact up to 2**53."""
     c = np.zeros(300)
     c[:3] = 1, -1, -1
-    x = np.asarray(kernel.solve(jnp.asarray(c), jnp.eye(300)[:, :1])[0])[:, 0]
+    x = np.asarray(toeplitz_substitution.solve(jnp.asarray(c), jnp.eye(300)[:, :1])[0])[:, 0]
     exact = np.array([float(mpmath.fib(k + 1)) for k in range(300)])
     np.testing.assert_allclose(x, exact, rtol=1e-13)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays._numerics import low_rank_factors as kernel
+from structarrays._numerics import low_rank_factors
 
 M, N = 120, 20
 
@@ -159,7 +159,7 @@ def test_others_are_those_of_the_dense_form():
 @pytest.mark.parametrize("shape", [(9, 3), (4, 4), (2, 7, 2), (5, 1)])
 def test_reflectors(shape, dtype):
     q, _ = np.linalg.qr(normal(*shape, dtype=dtype))
-    v, tau, signs = map(np.asarray, kernel.reflectors(jnp.asarray(q)))
+    v, tau, signs = map(np.asarray, low_rank_factors.reflectors(jnp.asarray(q)))
     *batch, m, r = shape
     whole = np.broadcast_to(np.eye(m, dtype=q.dtype), (*batch, m, m))
     for j in range(r):
@@ -173,7 +173,7 @@ def test_reflectors(shape, dtype):
 def test_orthonormal_columns_beside_others():
     q, _ = np.linalg.qr(normal(50, 6))
     for u in (normal(50, 2), q[:, :2].copy(), 1e-300 * q[:, :2], np.zeros((50, 2)), q[:, :2] + 1e-13 * normal(50, 2)):
-        new = np.asarray(kernel.orthonormal_beside(lambda data: q @ (q.T @ data), jnp.asarray(u)))
+        new = np.asarray(low_rank_factors.orthonormal_beside(lambda data: q @ (q.T @ data), jnp.asarray(u)))
         both = np.concatenate([q, new], axis=1)
         np.testing.assert_allclose(both.T @ both, np.eye(8), atol=1e-14)
         np.testing.assert_allclose(both @ (both.T @ u), u, atol=1e-14 * max(1, np.max(np.abs(u))))

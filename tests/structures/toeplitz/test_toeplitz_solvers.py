@@ -8,7 +8,7 @@ import pytest
 import scipy.linalg
 
 import structarrays as sa
-from structarrays._structures.toeplitz import toeplitz_elimination as kernel
+from structarrays._structures.toeplitz import toeplitz_elimination
 
 pytestmark = pytest.mark.costly
 
@@ -176,7 +176,7 @@ def test_the_largest_numbers(definite):
     c, _ = kac_murdock_szego(N, 0.5)
     values = np.concatenate([c[::-1], c[1:]])
     largest = np.finfo(values.dtype).maxexp - 1
-    factors = kernel.factor(jnp.asarray(np.ldexp(values, largest)), definite)
+    factors = toeplitz_elimination.factor(jnp.asarray(np.ldexp(values, largest)), definite)
     expected = np.linalg.slogdet(scipy.linalg.toeplitz(c))[1] + N * largest * np.log(2)
     np.testing.assert_allclose(float(factors.logabsdet), expected, rtol=1e-12)
     assert float(factors.error) < 1e-14
@@ -278,15 +278,15 @@ def test_kernels_of_small_matrices(n, dtype, definite):
         r = c.conj()
     dense = scipy.linalg.toeplitz(c, r)
     values = jnp.asarray(np.concatenate([c[::-1], r[1:]]))
-    factors = kernel.factor(values, definite)
+    factors = toeplitz_elimination.factor(values, definite)
     x, z, _ = factors.columns
     expected = np.linalg.inv(dense)
     close = {"rtol": 1e-9, "atol": 1e-10 * np.max(np.abs(expected))}
     identity = jnp.eye(n, dtype=values.dtype)
-    np.testing.assert_allclose(kernel.times_inverse(x, z, identity), expected, **close)
-    np.testing.assert_allclose(kernel.times_transposed_inverse(x, z, identity), expected.T, **close)
+    np.testing.assert_allclose(toeplitz_elimination.times_inverse(x, z, identity), expected, **close)
+    np.testing.assert_allclose(toeplitz_elimination.times_transposed_inverse(x, z, identity), expected.T, **close)
     sums = [np.trace(expected, -k) for k in range(1 - n, n)]
-    np.testing.assert_allclose(kernel.inverse_diagonal_sums(x, z), sums, **close)
+    np.testing.assert_allclose(toeplitz_elimination.inverse_diagonal_sums(x, z), sums, **close)
     sign, logabsdet = np.linalg.slogdet(dense)
     np.testing.assert_allclose(factors.sign, sign, rtol=1e-10)
     np.testing.assert_allclose(factors.logabsdet, logabsdet, rtol=1e-10, atol=1e-12)
