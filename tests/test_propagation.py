@@ -1,4 +1,4 @@
-"""How the results of a program are divided: `core.jax_internals.propagation`."""
+"""How the results of a program are divided: `jax_internals.propagation`."""
 
 import jax
 import jax.numpy as jnp

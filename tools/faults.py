@@ -226,7 +226,7 @@ FAULTS = (
     Fault(
         "permutation instead of its inverse on the right",
         "_structures/permutation/products.py",
-        "    inverse = mapped(kernel.inverse, x2.p)\n",
+        "    inverse = mapped(numerics.inverse, x2.p)\n",
         "    inverse = x2.p\n",
         "structures/permutation/test_permutation.py::test_products_with_dense",
     ),

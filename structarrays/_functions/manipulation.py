@@ -1,4 +1,4 @@
-"""The chapter *manipulation functions* of the standard. How they treat structure is in `core.batch`."""
+"""The chapter *manipulation functions* of the standard. How they treat structure is in `batch`."""
 
 import math
 

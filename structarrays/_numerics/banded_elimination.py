@@ -66,8 +66,8 @@ def solve(diagonals, offsets, n, b, positive_definite=False):
     def matvec(diagonals, x):
         return bands.matmul_dense(diagonals, offsets, (n, n), x)
 
-    kernel, factor = _method(offsets, n, positive_definite)
-    return banded_systems.solve(kernel, diagonals, (1,) * len(diagonals), matvec, b, factor)
+    method, factor = _method(offsets, n, positive_definite)
+    return banded_systems.solve(method, diagonals, (1,) * len(diagonals), matvec, b, factor)
 
 
 def explanation(offsets, positive_definite=False):
@@ -169,20 +169,20 @@ def _rows(diagonals, offsets, n):
 
 
 def _method(offsets, n, positive_definite):
-    """How to solve: a kernel (see `banded_systems`), and what factors the matrix for it."""
+    """How to solve: a method (see `banded_systems`), and what factors the matrix for it."""
     kl, ku = banded_rows.bandwidths(offsets)
     if kl == ku == 0:
         return functools.partial(_divide, positive_definite=positive_definite), None
     matrix = {"offsets": offsets, "n": n}
     if positive_definite:
-        kernel, factor = (
+        method, factor = (
             functools.partial(_solve_definite, offsets=offsets),
             functools.partial(_factor_definite, **matrix),
         )
     elif kl == 0 or ku == 0:
-        kernel, factor = functools.partial(_solve_triangular, **matrix), None
+        method, factor = functools.partial(_solve_triangular, **matrix), None
     else:
-        kernel, factor = functools.partial(_solve_general, **matrix), functools.partial(_factor_general, **matrix)
+        method, factor = functools.partial(_solve_general, **matrix), functools.partial(_factor_general, **matrix)
 
     def log_depth(*args, transposed):
         *diagonals, b = args
@@ -193,7 +193,7 @@ def _method(offsets, n, positive_definite):
             matrix = bands.transpose(diagonals, offsets)
         return cyclic_reduction.solve_banded(*matrix, n, b, positive_definite)
 
-    return cyclic_reduction.for_device(kernel, factor, log_depth)
+    return cyclic_reduction.for_device(method, factor, log_depth)
 
 
 def _divide(diagonal, b, transposed, positive_definite):

@@ -117,7 +117,7 @@ def solve(upper, multipliers, pivots, b, of_transpose: bool):
         batch = jnp.broadcast_shapes(upper.shape[:-2], pivots.shape[:-1], b.shape[:-2])
         return jnp.zeros((*batch, *b.shape[-2:]), b.dtype), ~jnp.any(upper[..., 0] == 0)
 
-    def kernel(upper, multipliers, pivots, b, transposed):
+    def method(upper, multipliers, pivots, b, transposed):
         system = functools.partial(_solve, transposed=transposed != of_transpose)
         return banded_systems.each_system(system, b, upper, multipliers, pivots)
 
@@ -126,7 +126,7 @@ def solve(upper, multipliers, pivots, b, of_transpose: bool):
         return jnp.vectorize(product, signature="(n,w),(n,m),(n),(n,k)->(n,k)")(*factors, x)
 
     # The derivative is that of the equation, A dx = db - dA x, where A is the product of its factors.
-    return banded_systems.solve(kernel, (upper, multipliers, pivots), (2, 2, 1), matvec, b)
+    return banded_systems.solve(method, (upper, multipliers, pivots), (2, 2, 1), matvec, b)
 
 
 def _solve(upper, multipliers, pivots, b, transposed):

@@ -187,7 +187,7 @@ def multiply(v, tau, b, m: int, adjoint: bool):
     reach = k + w - 1
 
     # As the solution of the system with the adjoint, which is the inverse: so its derivatives are those of a system, too.
-    def kernel(v, tau, b, transposed):
+    def method(v, tau, b, transposed):
         v, tau = (v.conj(), tau.conj()) if transposed else (v, tau)
         one = functools.partial(_multiply_one, adjoint != transposed)
         return banded_systems.one_by_one(one, b.shape[:-2], v, tau, b), jnp.array(True)
@@ -197,7 +197,7 @@ def multiply(v, tau, b, m: int, adjoint: bool):
         return jnp.vectorize(inverse, signature="(k,w),(k),(r,p)->(r,p)")(*factors, x)
 
     factors = v, unitary(v, tau)
-    product, _ = banded_systems.solve(kernel, factors, (2, 1), matvec, _with_rows(b, reach)[..., :reach, :])
+    product, _ = banded_systems.solve(method, factors, (2, 1), matvec, _with_rows(b, reach)[..., :reach, :])
     return jnp.concatenate([product[..., :m, :], b[..., reach:, :]], -2)
 
 

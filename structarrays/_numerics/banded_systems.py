@@ -1,6 +1,6 @@
 """What all solvers of banded systems share: batches, derivatives, and being mapped.
 
-A *kernel* here takes the arrays that a matrix is given by and its factors, with right-hand sides ``b`` (..., n, k), all with one batch
+A *method* here takes the arrays that a matrix is given by and its factors, with right-hand sides ``b`` (..., n, k), all with one batch
 shape and no empty dimension, and a flag for the transposed matrix. It returns ``x`` (..., n, k) and one boolean for the whole batch.
 """
 
@@ -15,16 +15,16 @@ from .flags import custom_vmap
 from .undefined import nan_unless
 
 
-def solve(kernel, matrix, ranks, matvec, b, factor=None):
-    """Solve ``A x = b`` by a kernel, for any batches, with derivatives by the implicit function theorem.
+def solve(method, matrix, ranks, matvec, b, factor=None):
+    """Solve ``A x = b`` by a method, for any batches, with derivatives by the implicit function theorem.
 
     ``A dx = db - dA x``; in reverse, one solve with the transpose and the part of an outer product that the matrix has. Nothing
-    differentiates through the kernels, and a matrix is factored once for all of its systems.
+    differentiates through the methods, and a matrix is factored once for all of its systems.
 
     Parameters
     ----------
-    kernel : callable
-        ``kernel(*matrix, *factors, b, transposed=…)``.
+    method : callable
+        ``method(*matrix, *factors, b, transposed=…)``.
     matrix : tuple of jax.Array
         What the matrix is given by.
     ranks : tuple of int
@@ -46,14 +46,14 @@ def solve(kernel, matrix, ranks, matvec, b, factor=None):
     if n == 0 or 0 in batch:
         return jnp.zeros((*batch, n, k), b.dtype), jnp.array(True)
     if k == 0:
-        x, ok = solve(kernel, matrix, ranks, matvec, jnp.zeros((*batch, n, 1), b.dtype), factor)
+        x, ok = solve(method, matrix, ranks, matvec, jnp.zeros((*batch, n, 1), b.dtype), factor)
         return x[..., :0], ok
     b = jnp.broadcast_to(b, (*batch, n, k))
     if math.prod(matrix_batch) == 1 and math.prod(batch) > 1:
         # One matrix: all right-hand sides are its columns.
         columns = jnp.moveaxis(b, -2, 0)
         matrix = tuple(a.reshape(a.shape[a.ndim - r :]) for a, r in zip(matrix, ranks, strict=True))
-        x, ok = solve(kernel, matrix, ranks, matvec, columns.reshape(n, -1), factor)
+        x, ok = solve(method, matrix, ranks, matvec, columns.reshape(n, -1), factor)
         return jnp.moveaxis(x.reshape(columns.shape), 0, -2), ok
     matrix = tuple(
         jnp.broadcast_to(a, matrix_batch + a.shape[a.ndim - r :]) for a, r in zip(matrix, ranks, strict=True)
@@ -63,7 +63,7 @@ def solve(kernel, matrix, ranks, matvec, b, factor=None):
         count = len(jax.eval_shape(factor, *factors))
         factors += mapped_together(factor, (True,) * count)(*factors)
     factors = tuple(jnp.broadcast_to(a, batch + a.shape[len(matrix_batch) :]) for a in factors)
-    straight, transposed = (for_whole_batch(functools.partial(kernel, transposed=t)) for t in (False, True))
+    straight, transposed = (for_whole_batch(functools.partial(method, transposed=t)) for t in (False, True))
     return lax.custom_linear_solve(
         lambda x: matvec(matrix, x),
         b,
@@ -80,13 +80,13 @@ def divide(diag, b, positive_definite):
     return nan_unless(~bad, b / diag), ~jnp.any(bad)
 
 
-def for_whole_batch(kernel):
-    """Let ``vmap`` call the kernel once with one more batch dimension.
+def for_whole_batch(method):
+    """Let ``vmap`` call the method once with one more batch dimension.
 
     Left to itself it would turn the slices of the loops into gathers and scatters, which XLA does not compile to native
     loops, and would run both branches of fallbacks. If only `b` is mapped, the mapped axis becomes columns of `b`.
     """
-    solver = custom_vmap(kernel)
+    solver = custom_vmap(method)
 
     @solver.def_vmap
     def _solver_vmap(axis_size, in_batched, *args):
@@ -117,7 +117,7 @@ def _broadcast(axis_size, in_batched, args):
 
 
 def each_system(system, b, *factors):
-    """A solver of one system, ``(*factors, b)`` to the solution and a flag, applied to each of a batch: a kernel."""
+    """A solver of one system, ``(*factors, b)`` to the solution and a flag, applied to each of a batch: a method."""
     x, ok = one_by_one(system, b.shape[:-2], *factors, b)
     return x, jnp.all(ok)
 

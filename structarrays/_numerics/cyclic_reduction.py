@@ -67,24 +67,24 @@ def or_in_order(in_order, log_depth):
     return lambda *args: lax.platform_dependent(*args, cpu=in_order, default=checked(in_order, log_depth))
 
 
-def for_device(kernel, factor, log_depth):
-    """How to solve systems on this device: a kernel, and what factors the matrix for it, as `banded_systems.solve` takes them.
+def for_device(method, factor, log_depth):
+    """How to solve systems on this device: a method, and what factors the matrix for it, as `banded_systems.solve` takes them.
 
     Parameters
     ----------
-    kernel, factor
+    method, factor
         Those that solve in order; `factor` may be None.
     log_depth : callable
-        With the arguments of a kernel without factors, to ``(x, ok), trusted``.
+        With the arguments of a method without factors, to ``(x, ok), trusted``.
     """
     # In order alone the matrix is factored once for all of its systems.
     if not has_accelerator():
-        return kernel, factor
+        return method, factor
 
     def in_order(*args, transposed):
         *matrix, b = args
         factors = factor(*matrix) if factor else ()
-        return kernel(*matrix, *factors, b, transposed=transposed)
+        return method(*matrix, *factors, b, transposed=transposed)
 
     def either(*args, transposed):
         ways = (functools.partial(way, transposed=transposed) for way in (in_order, log_depth))

@@ -18,7 +18,7 @@ from .kronecker_factors import apply_along, spread_number, sum_spectrum
 
 
 def solve(matvec, right, factors, shift, spectrum, diagonal):
-    """Solution of a system, and for each matrix whether no eigenvalue is zero; the arguments are those of `kernels.kronecker.solve`.
+    """Solution of a system, and for each matrix whether no eigenvalue is zero; the arguments are those of `kronecker_factors.solve`.
 
     Notes
     -----

@@ -46,7 +46,7 @@ def solve(lower, diag, upper, b, positive_definite=False):
         Whether all pivots were nonzero (positive). NaN in `A` or `b` gives NaN in `x` and leaves it True.
     """
 
-    def kernel(lower, diag, upper, b, transposed):
+    def method(lower, diag, upper, b, transposed):
         if diag.shape[-1] == 1:
             return banded_systems.divide(diag, b, positive_definite)
         if positive_definite:
@@ -59,7 +59,7 @@ def solve(lower, diag, upper, b, positive_definite=False):
     def matvec(diagonals, x):
         return bands.matmul_dense(diagonals, (-1, 0, 1), (diag.shape[-1],) * 2, x)
 
-    return banded_systems.solve(kernel, (lower, diag, upper), (1, 1, 1), matvec, b)
+    return banded_systems.solve(method, (lower, diag, upper), (1, 1, 1), matvec, b)
 
 
 def _anywhere(lower, diag, upper, b):

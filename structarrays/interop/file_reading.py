@@ -5,7 +5,7 @@ A file may come from anyone. Reading a file takes time and memory in proportion 
 - members are neither compressed nor overlapping, so that all members together are no larger than the file;
 - a pattern matches the header of a ``.npy``, which NumPy would evaluate as Python;
 - each object of the description becomes a value as soon as the JSON parser has read it, so that no tree of dictionaries is built;
-- `core.validation` checks the static part and the parameters of an array, and traces nothing.
+- `validation` checks the static part and the parameters of an array, and traces nothing.
 """
 
 import collections

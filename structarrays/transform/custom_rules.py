@@ -8,7 +8,7 @@ cotangent that is not zero is made dense, by least squares: many elements, such 
 
 A rule is not traced before it is needed, or where results have structure, which must hold their tangents, too: some refuse to be.
 
-How JAX stores the rules in its equations is not documented: `core.jax_internals` reads them.
+How JAX stores the rules in its equations is not documented: `jax_internals` reads them.
 """
 
 import functools

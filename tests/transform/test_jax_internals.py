@@ -1,4 +1,4 @@
-"""`core.jax_internals`: every primitive of the installed JAX is known, and whatever is not known leads to no wrong value."""
+"""`jax_internals`: every primitive of the installed JAX is known, and whatever is not known leads to no wrong value."""
 
 import dataclasses
 

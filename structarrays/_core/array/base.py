@@ -143,7 +143,7 @@ class Array(Conveniences, Placement):
     arrays of one structure need not store the same places."""
     _index_parameters: slice | None = None
     """Which parameters are indices, if any: with one dimension behind the batch, as the first of the other parameters. If they are
-    constant they are no leaves of the pytree; see `core.flattening`."""
+    constant they are no leaves of the pytree; see `flattening`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -246,7 +246,7 @@ class Array(Conveniences, Placement):
 
     def _pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """What stands in the rectangles that intervals of rows ``(R, 2)`` and of columns ``(C, 2)`` make, none of them empty: one of
-        the kinds of `core.pattern` for each, ``(R, C)``. Ask by `pattern.pattern`.
+        the kinds of `pattern` for each, ``(R, C)``. Ask by `pattern.pattern`.
         """
         return pattern.default(self, rows, columns)
 

@@ -96,7 +96,7 @@ class Placement:
     # ---- what a structure says of its parameters ---------------------------------------------------------------------
 
     pieces: int = 1
-    """For how many pieces of one size the parameters are padded; more than 1 on several devices, see `core.sharding`."""
+    """For how many pieces of one size the parameters are padded; more than 1 on several devices, see `sharding`."""
 
     def _padded_for(self, pieces: int) -> Array:
         """The same array with parameters that divide into this many pieces, with padding behind the end where needed; with 1

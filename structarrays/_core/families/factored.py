@@ -3,7 +3,7 @@
 The parameters of a factored array are its *parts*: factors or terms, arrays of any structure, each of which is a stack of
 matrices with the whole batch shape in front. Such a class is closed under other functions than one that stores entries: sums,
 products, scaling, transposes. It says what its parts make (`_shape`, `_dense`), and registers kernels like any other; what
-all of them have in common stands in `structures.factored_functions`.
+all of them have in common stands in `factored_functions`.
 """
 
 from __future__ import annotations

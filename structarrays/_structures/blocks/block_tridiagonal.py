@@ -46,8 +46,8 @@ def solve(lower, diagonal, upper, b, positive_definite=False):
     ok : jax.Array, bool scalar
         Whether all pivots were nonzero (positive).
     """
-    kernel, factor = _method(diagonal.shape[-1], positive_definite)
-    return banded_systems.solve(kernel, (lower, diagonal, upper), (3, 3, 3), _product, b, factor)
+    method, factor = _method(diagonal.shape[-1], positive_definite)
+    return banded_systems.solve(method, (lower, diagonal, upper), (3, 3, 3), _product, b, factor)
 
 
 def solve_triangular(beside, diagonal, b, lower: bool, unit_diagonal: bool = False):
@@ -70,7 +70,7 @@ def solve_triangular(beside, diagonal, b, lower: bool, unit_diagonal: bool = Fal
     if unit_diagonal:
         diagonal = jnp.where(jnp.eye(diagonal.shape[-1], dtype=bool), 1, diagonal)
 
-    def kernel(beside, diagonal, b, transposed):
+    def method(beside, diagonal, b, transposed):
         system = functools.partial(_substitute, lower=lower, transposed=transposed)
         return banded_systems.each_system(system, b, beside, diagonal)
 
@@ -79,7 +79,7 @@ def solve_triangular(beside, diagonal, b, lower: bool, unit_diagonal: bool = Fal
         zero = jnp.zeros_like(beside)
         return _product((beside, diagonal, zero) if lower else (zero, diagonal, beside), x)
 
-    return banded_systems.solve(kernel, (beside, diagonal), (3, 3), product, b)
+    return banded_systems.solve(method, (beside, diagonal), (3, 3), product, b)
 
 
 def _substitute(beside, diagonal, b, lower, transposed):
@@ -187,7 +187,7 @@ def _is_small(m, positive_definite):
 
 
 def _method(m, positive_definite):
-    """A kernel (see `banded_systems`), and what factors the matrix for it."""
+    """A method (see `banded_systems`), and what factors the matrix for it."""
     if _is_small(m, positive_definite):
         factor, one = _factor_small, functools.partial(_solve_small, positive_definite=positive_definite)
     elif positive_definite:
@@ -198,7 +198,7 @@ def _method(m, positive_definite):
     def factor_all(*blocks):
         return banded_systems.one_by_one(factor, blocks[0].shape[:-3], *blocks)
 
-    def kernel(*args, transposed):
+    def method(*args, transposed):
         *factors, b = args
         return banded_systems.each_system(functools.partial(one, transposed=transposed), b, *factors)
 
@@ -209,7 +209,7 @@ def _method(m, positive_definite):
         x, trusted = cyclic_reduction.solve(lower, diagonal, upper, _in_blocks(b, m), positive_definite)
         return (x.reshape(b.shape), jnp.array(True)), trusted
 
-    return cyclic_reduction.for_device(kernel, factor_all, log_depth)
+    return cyclic_reduction.for_device(method, factor_all, log_depth)
 
 
 def _product(blocks, x):

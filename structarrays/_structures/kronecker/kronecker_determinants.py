@@ -41,7 +41,7 @@ def slogdet(factors, shift: Array, spectrum, diagonal: tuple[bool, ...], *, herm
     Parameters
     ----------
     factors, shift, spectrum, diagonal
-        Those of `kernels.kronecker.solve`.
+        Those of `kronecker_factors.solve`.
     hermitian : bool
         Whether all factors are known to be Hermitian.
 

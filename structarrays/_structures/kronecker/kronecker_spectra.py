@@ -1,7 +1,7 @@
 """Kronecker sums, and Kronecker products beside a multiple of the identity, by the eigenvectors of their Hermitian factors.
 
 ``A ⊗ B + c I`` and ``A ⊕ B`` have the eigenvectors of ``A ⊗ B``, and the eigenvalues ``λ μ + c`` and ``λ + μ``; for systems and
-determinants the tridiagonal form of one factor will do (see `kernels.kronecker`). Where not all factors are known
+determinants the tridiagonal form of one factor will do (see `kronecker_factors`). Where not all factors are known
 to be Hermitian, systems go by the Schur forms of the factors, which JAX has on CPUs; elsewhere the array is expanded, under the policy.
 """
 
@@ -52,7 +52,7 @@ def _self_adjoint_fill(x):
 
 
 class Spectral(NamedTuple):
-    """A matrix with the eigenvectors of its factors: the arguments of `kernels.kronecker`."""
+    """A matrix with the eigenvectors of its factors: the arguments of `kronecker_factors`."""
 
     factors: tuple
     shift: jnp.ndarray

@@ -337,6 +337,6 @@ def _diagonal_sparse(x, *, offset):
     def pick(data, fill, rows, columns):
         on = (columns - rows == offset) & (rows < x.core_shape[0])
         place = jnp.where(on, jnp.minimum(rows, columns), length)
-        return kernel.put(jnp.full(length, fill, data.dtype), (place,), data)
+        return numerics.put(jnp.full(length, fill, data.dtype), (place,), data)
 
     return Dense._make((x._over_batch(pick, x.data, x._fill(), *x.coords),))

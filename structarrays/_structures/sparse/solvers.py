@@ -1,4 +1,4 @@
-"""Linear systems, inverses and determinants of sparse matrices, by a direct solver on the host; see `kernels.sparse_direct`.
+"""Linear systems, inverses and determinants of sparse matrices, by a direct solver on the host; see `sparse_direct`.
 
 Small matrices, those with many entries, and all of them where SciPy is not installed, are left to their dense form. Block-banded matrices,
 and matrices of blocks of which one is sparse, are solved by their sparse form; the former where `block_banded_solvers`, whose kernels

@@ -1,6 +1,6 @@
 """The patterns of sparse arrays on the host, with NumPy: where the number of entries of a result has to be known.
 
-As in `kernels.sparse` the arrays have no batch dimensions, and *sorted* is the lexicographic order of the coordinates as
+As in `sparse.numerics` the arrays have no batch dimensions, and *sorted* is the lexicographic order of the coordinates as
 given. These are the symbolic passes of the algorithms that scipy.sparse uses (Gustavson, 1978, *Two fast algorithms for
 sparse matrices*), with sorting in place of linked lists.
 """

@@ -1,4 +1,4 @@
-"""The product of two Toeplitz matrices, on plain JAX arrays, in the layout of `kernels.toeplitz`.
+"""The product of two Toeplitz matrices, on plain JAX arrays, in the layout of `toeplitz_entries`.
 
 It is no Toeplitz matrix, but it changes little along its diagonals: by the ends of the two alone,
 

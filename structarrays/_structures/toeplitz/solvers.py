@@ -1,7 +1,7 @@
 """Linear systems, inverses and determinants of square Toeplitz matrices.
 
-The matrix is inverted once (`kernels.toeplitz_solvers`); then every solution, forwards and in reverse, is a few convolutions and a look at
-its residual. One or two systems with a large positive definite matrix are iterated instead (`kernels.toeplitz_iterations`). Matrices with few
+The matrix is inverted once (`toeplitz_elimination`); then every solution, forwards and in reverse, is a few convolutions and a look at
+its residual. One or two systems with a large positive definite matrix are iterated instead (`toeplitz_iterations`). Matrices with few
 diagonals are solved as `Banded`, small ones as `Dense`, triangular ones in `toeplitz_triangles`.
 """
 

@@ -71,7 +71,7 @@ def matmul_banded(a: Array, lower: bool, diagonals, offsets, columns: int) -> Ar
         Of which the lower (or upper) triangle is read.
     lower : bool
     diagonals, offsets
-        Of the banded matrix (k, `columns`), as in `kernels.bands`.
+        Of the banded matrix (k, `columns`), as in `bands`.
     columns : int
 
     Returns
