@@ -29,24 +29,24 @@ class Arrowhead(sa.Array):
         if diag.shape[-1:] < (2,) or not column.shape == row.shape == (*diag.shape[:-1], diag.shape[-1] - 1):
             shapes = f"{diag.shape}, {column.shape} and {row.shape}"
             raise ValueError(f"diag must be (…, n) with n ≥ 2, column and row (…, n - 1), got {shapes}")
-        return cls._make((diag, column, row, None))
+        return cls.make((diag, column, row, None))
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return (*leaves[0].shape, leaves[0].shape[-1])
 
     entries = property(lambda self: self._value[0][:3])
     background = property(lambda self: self._value[0][3])
 
-    def _rebuild(self, entries, background):
-        return Arrowhead._make((*entries, background))
+    def rebuild(self, entries, background):
+        return Arrowhead.make((*entries, background))
 
-    def _positions(self):
+    def positions(self):
         i = jnp.arange(self.shape[-1])
         last = jnp.full_like(i[1:], self.shape[-1] - 1)
         return (i, i), (i[:-1], last), (last, i[:-1])
 
-    def _dense(self):
+    def dense_data(self):
         i = jnp.arange(self.shape[-1])
         return element(self, i[:, None], i)
 
@@ -66,13 +66,13 @@ def join_arrowhead_diagonal(x, y):
     """Sums and comparisons with diagonal matrices are arrowheads."""
     outside = jnp.zeros((1,), y.dtype) if y.background is None else y.background[..., None]
     beside = jnp.broadcast_to(outside, (*y.batch_shape, y.shape[-1] - 1))
-    return x, Arrowhead._make((y.diag, beside, beside, y.background))
+    return x, Arrowhead.make((y.diag, beside, beside, y.background))
 
 
 @sa.matrix_transpose.kernel(Arrowhead)
 def transpose_arrowhead(x):
     diag, column, row = x.entries
-    return Arrowhead._make((diag, row, column, x.background))
+    return Arrowhead.make((diag, row, column, x.background))
 
 
 @sa.matmul.kernel(Arrowhead, sa.Dense, when=lambda x1, x2: x1.background is None)

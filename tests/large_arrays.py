@@ -40,7 +40,7 @@ def large_arrays(dtype, definite):
         return sa.Banded(diagonals, (*(-k for k in offsets[::-1]), 0, *offsets), (n, n))
 
     def with_background(x):
-        return x._rebuild(x.entries, jnp.asarray(1, dtype))
+        return x.rebuild(x.entries, jnp.asarray(1, dtype))
 
     arrays = {
         "Fill": sa.Fill(np.asarray(2, dtype), (n, n)),

@@ -26,15 +26,15 @@ def broken():
         __slots__ = ()
 
         @staticmethod
-        def _shape(leaves, meta):
+        def shape_of(leaves, meta):
             return (*leaves[0].shape, leaves[0].shape[-1])
 
-        def _dense(self):
+        def dense_data(self):
             n = self.shape[-1]
             return jnp.broadcast_to(self._value[0][0][..., None], self.shape) * jnp.ones((n, n), self.dtype)
 
     kernel = sa.matrix_transpose.kernel(Broken)(lambda x: x)
-    sampler("Broken")(lambda numbers, batch, core, requires: Broken._make((jnp.asarray(numbers((*batch, core[0]))),)))
+    sampler("Broken")(lambda numbers, batch, core, requires: Broken.make((jnp.asarray(numbers((*batch, core[0]))),)))
     yield Broken
     del SAMPLERS["Broken"]
     sa.matrix_transpose.kernels[:] = [k for k in sa.matrix_transpose.kernels if k.run is not kernel]
@@ -54,7 +54,7 @@ def test_what_is_wrong_is_reported_and_not_raised(broken):
 
 
 def test_a_structure_that_raises_is_wrong(broken):
-    broken._dense = lambda self: self.nowhere
+    broken.dense_data = lambda self: self.nowhere
     report = check_structure(broken, functions=["exp"], modes=["eager"])
     assert "AttributeError" in report.wrong[0]
 

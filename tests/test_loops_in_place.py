@@ -243,7 +243,7 @@ add(
 add(
     "absorbing product in blocks",
     lambda diagonal, values: linear_algebra._absorbing_in_blocks(
-        (Diagonal._make((diagonal, None), (3 * N,) * 2)[:2, :], Toeplitz(values, values)), 1
+        (Diagonal.make((diagonal, None), (3 * N,) * 2)[:2, :], Toeplitz(values, values)), 1
     ),
     array(3 * N),
     array(3 * N),
@@ -253,7 +253,7 @@ add(
 add(
     "elements in blocks of columns",
     lambda diag, i, j: entries.in_blocks(
-        inverse._from_lines, inverse.Inverse._make((Diagonal._make((diag, None), (3 * N,) * 2),)), i, j
+        inverse._from_lines, inverse.Inverse.make((Diagonal.make((diag, None), (3 * N,) * 2),)), i, j
     ),
     array(3 * N),
     integers(3 * N),

@@ -21,7 +21,7 @@ def banded(rng, batch, m, n, offsets=(-2, 0, 1)):
 
 def backed(rng, x):
     """The array with a background."""
-    return x._rebuild(x.entries, values(rng, *x.batch_shape))
+    return x.rebuild(x.entries, values(rng, *x.batch_shape))
 
 
 MAKE = {
@@ -196,7 +196,7 @@ def test_joining_bands_and_constants_of_several_shapes(rng):
     result = sa.stack((whole, sa.Diagonal(values(rng, 3, 4))), axis=1)
     same(result, np.stack((dense(whole), dense(sa.unstack(result, axis=1)[1])), axis=1))
     assert kind_of(result) == "Diagonal + background"
-    empty = sa.Banded._make((jnp.zeros((2,)), None), ((), (3, 3)))
+    empty = sa.Banded.make((jnp.zeros((2,)), None), ((), (3, 3)))
     same(sa.stack((empty, empty), axis=1), np.zeros((2, 2, 3, 3)))
 
 

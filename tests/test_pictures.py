@@ -172,7 +172,7 @@ class WithoutEntries(sa.Array):
     __slots__ = ()
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return (*leaves[0].shape, leaves[0].shape[-1])
 
 
@@ -181,7 +181,7 @@ class WithBandwidths(WithoutEntries):
 
     __slots__ = ()
 
-    def _bandwidths(self):
+    def bandwidths(self):
         return 0, 1
 
 
@@ -189,7 +189,7 @@ class OneNumber(sa.Identity):
     """Has one entry, at many places; what it says of its pattern is what any array that stores entries does."""
 
     __slots__ = ()
-    _pattern = sa.Array._pattern
+    pattern = sa.Array.pattern
 
 
 class TestStructuresOfUsers:
@@ -206,9 +206,9 @@ class TestStructuresOfUsers:
 
     def test_by_bandwidths(self):
         leaf = jax.numpy.ones(4)
-        assert grid(WithoutEntries._make((leaf,)), 9).kinds.tolist() == [[COMPUTED] * 4] * 4
+        assert grid(WithoutEntries.make((leaf,)), 9).kinds.tolist() == [[COMPUTED] * 4] * 4
         expected = COMPUTED * (np.eye(4) + np.eye(4, k=1))
-        assert np.array_equal(grid(WithBandwidths._make((leaf,)), 9).kinds, expected)
+        assert np.array_equal(grid(WithBandwidths.make((leaf,)), 9).kinds, expected)
 
 
 # ---- HTML ------------------------------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ class TestHTML:
         assert "Dense(deleted<float64[3]>)" in page_of(x)[1]
         for leaf in (None, object(), "<b>"):
             assert "Diagonal" in page_of(jax.tree.map(lambda _, leaf=leaf: leaf, sa.Diagonal([1.0])))[1]
-        jax.vmap(lambda d: look(sa.Diagonal._make((d, None), (3, 3))))(np.ones(3))  # too few dimensions for a diagonal
+        jax.vmap(lambda d: look(sa.Diagonal.make((d, None), (3, 3))))(np.ones(3))  # too few dimensions for a diagonal
 
     def test_views_and_small_arrays(self):
         x = sa.ones((3, 4))

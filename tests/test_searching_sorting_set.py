@@ -21,7 +21,7 @@ def banded(rng, batch, offsets=(-2, 0, 1), n=4):
 
 def backed(rng, x):
     background = values(rng, *x.batch_shape)
-    return x._rebuild(x.entries, background)
+    return x.rebuild(x.entries, background)
 
 
 MAKE = {
@@ -33,7 +33,7 @@ MAKE = {
     "Identity + background": lambda rng, batch: backed(rng, sa.Identity(4, values(rng, *batch))),
     "Diagonal + background": lambda rng, batch: backed(rng, sa.Diagonal(values(rng, *batch, 4))),
     "Banded + background": lambda rng, batch: backed(rng, banded(rng, batch)),
-    "Banded + background + no diagonal": lambda rng, batch: sa.Banded._make(
+    "Banded + background + no diagonal": lambda rng, batch: sa.Banded.make(
         (jnp.zeros(batch), values(rng, *batch)), ((), (4, 4))
     ),
 }
@@ -305,7 +305,7 @@ ROWS = [line for line in WHERE.strip().splitlines()]
 
 def _true_outside(rng):
     x = CONDITIONS["Banded"](rng)
-    return x._rebuild(x.entries, jnp.asarray(rng.random((2, 3)) < 0.5))
+    return x.rebuild(x.entries, jnp.asarray(rng.random((2, 3)) < 0.5))
 
 
 @pytest.mark.parametrize("row", ROWS)

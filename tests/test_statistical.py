@@ -27,13 +27,13 @@ def values(rng, shape, dtype):
 
 def banded(rng, offsets, shape, batch, dtype):
     if not offsets:
-        return sa.Banded._make((jnp.zeros(batch, dtype), None), ((), shape))
+        return sa.Banded.make((jnp.zeros(batch, dtype), None), ((), shape))
     diagonals = [values(rng, (*batch, max(0, min(shape[0], shape[1] - k) - max(0, -k))), dtype) for k in offsets]
     return sa.Banded(diagonals, offsets, shape)
 
 
 def with_background(rng, x):
-    return x._rebuild(x.entries, values(rng, x.batch_shape, x.dtype))
+    return x.rebuild(x.entries, values(rng, x.batch_shape, x.dtype))
 
 
 def diagonal(rng, shape, batch, dtype):
@@ -192,7 +192,7 @@ def test_special_values_are_those_of_the_dense_array(where, value, rng):
         diagonals[1] = diagonals[1].at[1, 2].set(value)
         x = sa.Banded(diagonals, x.offsets, (4, 5))
     else:
-        x = x._rebuild(x.entries, jnp.asarray([1.0, value]))
+        x = x.rebuild(x.entries, jnp.asarray([1.0, value]))
     todo = [call for call in calls(x) if not call[2]]
     results = jax.jit(lambda x: [compute(x, *call).to_jax() for call in todo])(x)
     for call, got in zip(todo, results, strict=True):
@@ -201,7 +201,7 @@ def test_special_values_are_those_of_the_dense_array(where, value, rng):
 
 def test_a_background_takes_part_only_where_an_entry_is_not_stored(rng):
     x = banded(rng, (-1, 0, 1), (3, 3), (), "float64")
-    x = x._rebuild(x.entries, jnp.asarray(np.nan))
+    x = x.rebuild(x.entries, jnp.asarray(np.nan))
     for name in ("sum", "prod", "max", "min", "mean", "var", "std"):
         got = np.asarray(getattr(sa, name)(x, axis=-1).to_jax())
         assert list(np.isnan(got)) == [True, False, True], name  # the middle row is stored as a whole
@@ -268,7 +268,7 @@ def test_integer_sums_wrap_as_the_dense_ones():
 def test_the_variance_does_not_cancel(rng):
     data = jnp.asarray(1e8 + rng.standard_normal((3, 6)))
     x = sa.Banded([data[0, :5], data[1], data[2, :5]], (-1, 0, 1), (6, 6))
-    x = x._rebuild(x.entries, jnp.asarray(1e8))
+    x = x.rebuild(x.entries, jnp.asarray(1e8))
     for axis in (-1, -2, None):
         assert_close(sa.var(x, axis=axis).to_jax(), np.var(np.asarray(x.to_jax()), axis=axis), str(axis), rtol=1e-6)
 
@@ -387,7 +387,7 @@ def test_memory_is_what_is_stored(name):
     n = 10**6
     spec = jax.ShapeDtypeStruct((n,), "float64")
     off = jax.ShapeDtypeStruct((n - 1,), "float64")
-    x = sa.Banded._make((off, spec, off, jax.ShapeDtypeStruct((), "float64")), ((-1, 0, 1), (n, n)))
+    x = sa.Banded.make((off, spec, off, jax.ShapeDtypeStruct((), "float64")), ((-1, 0, 1), (n, n)))
     f = getattr(sa, name)
     for axis in (-1, -2) if name == "diff" else (-1, -2, None):
         memory = jax.jit(lambda x, axis=axis: f(x, axis=axis)).lower(x).compile().memory_analysis()

@@ -90,8 +90,8 @@ FAULTS = (
     Fault(
         "wrong fill of the structural zero in concat",
         "_core/families/batch.py",
-        "x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype)) if x.stores_entries and x.background is None else x",
-        "x._rebuild(x.entries, jnp.ones(x.batch_shape, x.dtype)) if x.stores_entries and x.background is None else x",
+        "x.rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype)) if x.stores_entries and x.background is None else x",
+        "x.rebuild(x.entries, jnp.ones(x.batch_shape, x.dtype)) if x.stores_entries and x.background is None else x",
         "test_manipulation.py::test_joining_two_structures",
     ),
     Fault(
@@ -112,8 +112,8 @@ FAULTS = (
     Fault(
         "searchsorted ignores the sorter",
         "_functions/searching.py",
-        'x1 = Dense._make((densify(x1, "searchsorted").data[densify(sorter, "searchsorted").data],))',
-        'x1 = Dense._make((densify(x1, "searchsorted").data,))',
+        'x1 = Dense.make((densify(x1, "searchsorted").data[densify(sorter, "searchsorted").data],))',
+        'x1 = Dense.make((densify(x1, "searchsorted").data,))',
         "test_searching_sorting_set.py::test_sorter",
     ),
     Fault(

@@ -392,7 +392,7 @@ def examine(content, *, trace=True):
             raise Harm("the tree differs after it is saved and read again")
     for x in leaves if trace else ():
         if isinstance(x, sa.Array) and x.size <= 10_000:
-            dense = jax.eval_shape(lambda x: x._dense(), x)
+            dense = jax.eval_shape(lambda x: x.dense_data(), x)
             if (dense.shape, dense.dtype) != (x.shape, x.dtype):
                 raise Harm(f"a {type(x).__name__} of shape {x.shape} has a dense form of shape {dense.shape}")
     return outcome

@@ -95,7 +95,7 @@ def assume(x: Operand, /, *assumptions: str) -> Array:
         raise ValueError(f"assume: x must be square in its last two dimensions, got shape {shape}")
     if x.dtype.kind != "c" and tags & {"symmetric", "hermitian"}:
         tags |= {"symmetric", "hermitian"}
-    return x._assuming(frozenset(tags))
+    return x.assuming(frozenset(tags))
 
 
 def forget(x: Operand, /) -> Array:
@@ -116,12 +116,12 @@ def forget(x: Operand, /) -> Array:
     >>> sorted(sa.forget(sa.assume(sa.eye(2), "symmetric")).assumptions)
     []
     """
-    return _array(x)._assuming(frozenset())
+    return _array(x).assuming(frozenset())
 
 
 def carried(x: Array, assumptions: Assumptions) -> Array:
     """A result with the assumptions that its function carries on."""
-    return x._assuming(assumptions) if assumptions else x
+    return x.assuming(assumptions) if assumptions else x
 
 
 def carried_by_sum(function: str, arrays: Sequence[Array], result: Array) -> Array:

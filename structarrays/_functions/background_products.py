@@ -27,8 +27,8 @@ def with_background(product, x, data):
     own = data if data.ndim > 1 else data[:, None]
     background = x.background[..., None, None]
     terms = background * own
-    zeros = x._rebuild(x.entries, None)
-    pattern = x._rebuild(tuple(jnp.ones_like(e.real) for e in x.entries), None)
+    zeros = x.rebuild(x.entries, None)
+    pattern = x.rebuild(tuple(jnp.ones_like(e.real) for e in x.entries), None)
 
     def outside(values):
         """For each row, the sum of what stands at columns that are not stored."""
@@ -52,4 +52,4 @@ def with_background(product, x, data):
     else:
         rest = plain(terms) if terms.dtype.kind in "biu" else guarded(terms)
     result = product(zeros, own) + rest
-    return Dense._make((result if data.ndim > 1 else result[..., 0],))
+    return Dense.make((result if data.ndim > 1 else result[..., 0],))

@@ -64,7 +64,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy: bool | None = None) -> Arr
             return _from_host(obj, dtype, device, copy)
         if not isinstance(obj.dtype, np.dtype):
             raise TypeError(f"asarray: obj has dtype {obj.dtype}, which is no dtype of numbers")
-        obj = _traced(Dense._make((strip_weak(obj),)))
+        obj = _traced(Dense.make((strip_weak(obj),)))
     recast = dtype is not None and dtype != obj.dtype
     move = device is not None and device != obj.device
     if recast or move:
@@ -72,7 +72,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy: bool | None = None) -> Arr
             what = f"dtype {obj.dtype} to {dtype}" if recast else f"device {obj.device} to {device}"
             raise ValueError(f"asarray: copy=False, but a change of {what} needs a copy")
         return astype(obj, obj.dtype if dtype is None else dtype, copy=False, device=device)
-    return _traced(obj._assuming(obj.assumptions)) if copy else obj
+    return _traced(obj.assuming(obj.assumptions)) if copy else obj
 
 
 def _traced(x):
@@ -92,7 +92,7 @@ def on_host(size: int) -> bool:
 
 def put(host: np.ndarray, device=None) -> Dense:
     """A fresh NumPy array, which nobody else will write to, as an array on the device."""
-    return Dense._make((jax.device_put(host, device),))
+    return Dense.make((jax.device_put(host, device),))
 
 
 def _from_host(obj, dtype, device, copy):
@@ -114,7 +114,7 @@ def _from_host(obj, dtype, device, copy):
             obj = _unwrap(obj)
             if any(issubclass(t, jax.core.Tracer) for t in map(type, _leaves(obj))):
                 data = jnp.asarray(obj, dtype)
-                return _placed(Dense._make((strip_weak(data),)), device)
+                return _placed(Dense.make((strip_weak(data),)), device)
             obj = _to_host(obj)
     else:
         kinds.add(type(obj))
@@ -296,7 +296,7 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
         return _moved(_by_copy(x), device)
     if copy is False and device is not None and device != data.device:
         raise ValueError(f"from_dlpack: copy=False, but a change of device {data.device} to {device} needs a copy")
-    return _moved(Dense._make((data,)), device)
+    return _moved(Dense.make((data,)), device)
 
 
 _NOT_SHARED = (RuntimeError, BufferError, ValueError, TypeError)
@@ -317,7 +317,7 @@ def _by_copy(x) -> Dense:
     if isinstance(x, np.ndarray):
         return asarray(x)
     try:
-        return Dense._make((jnp.array(jax.dlpack.from_dlpack(x), copy=True),))
+        return Dense.make((jnp.array(jax.dlpack.from_dlpack(x), copy=True),))
     except _NOT_SHARED:
         pass
     try:

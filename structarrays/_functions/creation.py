@@ -300,7 +300,7 @@ def _filled(name, shape, value, dtype, device):
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype)
     if on_host(math.prod(shape)):
         return put(np.full(shape, value, dtype), device)
-    return Dense._make((dense_creation.full(shape, value, dtype=dtype, device=device),))
+    return Dense.make((dense_creation.full(shape, value, dtype=dtype, device=device),))
 
 
 def _full(name, shape, fill_value, dtype, device):
@@ -314,7 +314,7 @@ def _full(name, shape, fill_value, dtype, device):
     data = value.to_jax()
     if not isinstance(data, jax.core.Tracer) and on_host(math.prod(shape)):
         return put(np.full(shape, np.asarray(data)), device)
-    return Dense._make((dense_creation.full(shape, data, dtype=data.dtype, device=device),))
+    return Dense.make((dense_creation.full(shape, data, dtype=data.dtype, device=device),))
 
 
 # ---- matrices -------------------------------------------------------------------------------------------------------
@@ -363,7 +363,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype=None, de
     length = max(0, min(shape[0] + min(k, 0), shape[1] - max(k, 0)))
     one = ones(() if k == 0 and shape[0] == shape[1] else (length,), dtype=dtype).data
     if k == 0:
-        x = (Identity if one.ndim == 0 else Diagonal)._make((one, None), shape)
+        x = (Identity if one.ndim == 0 else Diagonal).make((one, None), shape)
     elif length == 0:
         x = bands([], (), shape, dtype=dtype)
     else:
@@ -404,7 +404,7 @@ def tril(x: Array, /, *, k: int = 0) -> Array:
 
 @tril.kernel(Dense)
 def _tril_dense(x, *, k):
-    return Dense._make((dense_creation.tril(x.data, k=k),))
+    return Dense.make((dense_creation.tril(x.data, k=k),))
 
 
 @function("x")
@@ -440,7 +440,7 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
 
 @triu.kernel(Dense)
 def _triu_dense(x, *, k):
-    return Dense._make((dense_creation.triu(x.data, k=k),))
+    return Dense.make((dense_creation.triu(x.data, k=k),))
 
 
 def _require_matrix(x, name):

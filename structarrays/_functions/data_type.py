@@ -81,7 +81,7 @@ FUNCTIONS["astype"] = astype
 @function("x")
 def view(x, dtype, /):
     """The bytes of an array taken for elements of another dtype, as `numpy.ndarray.view`; not a view to write through."""
-    return Dense._make((densify(x, "view").data.view(dtype),))
+    return Dense.make((densify(x, "view").data.view(dtype),))
 
 
 def _dtype_of(value, function: str, argument: str) -> np.dtype:

@@ -64,12 +64,12 @@ def _read_dense(x, items, ellipsis):
     if basic:
         # As in NumPy, whose elements are numbers: `x[i], x[j] = x[j], x[i]` has to exchange them.
         static, starts = indexing.box(items)
-        return Dense._make((_read_box(static, data, starts),))
+        return Dense.make((_read_box(static, data, starts),))
     static, operands = indexing.fancy(items)
     if _on_host(data, items):
         host = np.asarray(data)
-        return Dense._make((jnp.asarray(indexing.read_fancy(static, host, operands)),))
-    return Dense._make((_read_fancy(static, data, operands),))
+        return Dense.make((jnp.asarray(indexing.read_fancy(static, host, operands)),))
+    return Dense.make((_read_fancy(static, data, operands),))
 
 
 def _on_host(data, items) -> bool:
@@ -82,7 +82,7 @@ def _on_host(data, items) -> bool:
 def _view(x, static, starts):
     """A box of a dense array, tied to it."""
     return writes.make_view(
-        Dense._make((_read_box(static, x.data, starts),)),
+        Dense.make((_read_box(static, x.data, starts),)),
         x,
         lambda base: _read_box(static, base, starts),
         lambda base, new: _write_box(static, base, starts, new),
@@ -115,10 +115,10 @@ def index(x: Array, operands, /, *, key) -> Array:
     kinds_batch, kinds_core = {k[0] for k in batch}, {k[0] for k in core}
     if ("array" in kinds_core and kinds_batch & {"int", "array"}) or ("array" in kinds_batch and "int" in kinds_core):
         # NumPy broadcasts these indices together, and moves their axes to the front when a slice stands between them.
-        return Dense._make((densify(x, "__getitem__").data[_numpy_key(key, operands)],))
+        return Dense.make((densify(x, "__getitem__").data[_numpy_key(key, operands)],))
     taken = sum(k[0] in ("int", "array") for k in batch)
     if not _keeps_all(batch, x.batch_shape):
-        x = x._map_leaves(lambda leaf: leaf[_numpy_key(batch, operands[:taken])])
+        x = x.map_parameters(lambda leaf: leaf[_numpy_key(batch, operands[:taken])])
     if _keeps_all(core, x.shape[len(x.batch_shape) :]):
         return x
     return index.dispatch(x, operands=tuple(operands[taken:]), key=core)
@@ -126,7 +126,7 @@ def index(x: Array, operands, /, *, key) -> Array:
 
 @index.kernel(Dense)
 def _index_dense(x, *, operands, key):
-    return Dense._make((x.data[(..., *_numpy_key(key, operands))],))
+    return Dense.make((x.data[(..., *_numpy_key(key, operands))],))
 
 
 def _by_coordinates(x, *, operands, key) -> bool:
@@ -168,7 +168,7 @@ def _index_array_by_coordinates(x, *, operands, key):
             coordinates.append(where.reshape(where.shape + (1,) * (ndim - start - len(block))) if block else where)
     data = elements_at(x, coordinates)
     kept = tuple(None if k[0] == "new" else slice(None) for k in _with_block(key, len(block)) if k[0] != "int")
-    return Dense._make((data[(..., *kept)],))
+    return Dense.make((data[(..., *kept)],))
 
 
 def _with_block(key, block_ndim):
@@ -344,7 +344,7 @@ def _as_array(value, dtype):
     """A value to be written, as an array of the target's dtype."""
     if isinstance(value, Array):
         return astype(value, dtype)
-    return Dense._make((jnp.asarray(value, dtype),))
+    return Dense.make((jnp.asarray(value, dtype),))
 
 
 def _one_for_each_axis(items) -> bool:
@@ -393,14 +393,14 @@ def _written_batch(x, items, value):
 
     batch = len(x.batch_shape)
     core_shape = x.shape[batch:]
-    constant = value._constant(x.core_ndim)
+    constant = value.constant_over(x.core_ndim)
     if constant is not None:
         kept = constant.shape[: max(0, constant.ndim - x.core_ndim)]
-        value = Fill._make((constant.reshape(kept),), core_shape)
+        value = Fill.make((constant.reshape(kept),), core_shape)
     elif value.core_ndim != x.core_ndim or value.shape[len(value.batch_shape) :] != core_shape:
         return None
     if all(indexing.is_full(item, n) for item, n in zip(items, x.shape, strict=False)) and len(items) == len(x.shape):
-        return value._map_leaves(
+        return value.map_parameters(
             lambda leaf: jnp.broadcast_to(leaf, x.batch_shape + leaf.shape[len(value.batch_shape) :])
         )
     if not (x.static_pattern and value.static_pattern):
@@ -415,13 +415,13 @@ def _written_batch(x, items, value):
     leaves = tuple(
         None if old is None else old.at[key].set(new) for old, new in zip(x._value[0], value._value[0], strict=True)
     )
-    return type(x)._make(leaves, x.meta)
+    return type(x).make(leaves, x.meta)
 
 
 def _without_batch(x):
     """An array of the structure of `x` without batch dimensions: what a join needs to know of it."""
     batch = len(x.batch_shape)
-    return x._map_leaves(lambda leaf: jnp.zeros(leaf.shape[batch:], leaf.dtype))
+    return x.map_parameters(lambda leaf: jnp.zeros(leaf.shape[batch:], leaf.dtype))
 
 
 # ---- the chapter of the standard ------------------------------------------------------------------------------------
@@ -488,7 +488,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     key = tuple(("array",) if i == axis else ("slice", 0, n, 1) for i, n in enumerate(x.shape))
     if type(x) is Dense:
         data = jnp.take(x.data, _in_range(indices.data, x.shape[axis]), axis=axis, mode="clip")
-        return Dense._make((data,))
+        return Dense.make((data,))
     return index(x, operands, key=key)
 
 
@@ -541,7 +541,7 @@ def _take_along_axis_dense_dense(x, indices, *, axis):
     n, m = x.shape[axis], indices.shape[axis]
     data = jnp.broadcast_to(x.data, shape[:axis] + (n,) + shape[axis + 1 :])
     where = jnp.broadcast_to(_in_range(indices.data, n), shape[:axis] + (m,) + shape[axis + 1 :])
-    return Dense._make((jnp.take_along_axis(data, where, axis=axis, mode="clip"),))
+    return Dense.make((jnp.take_along_axis(data, where, axis=axis, mode="clip"),))
 
 
 def _axis(x, axis, name):

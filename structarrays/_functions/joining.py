@@ -115,7 +115,7 @@ def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
 
 @broadcast_to.kernel(Dense)
 def _broadcast_to_dense(x, *, shape):
-    return Dense._make((jnp.broadcast_to(x.data, shape),))
+    return Dense.make((jnp.broadcast_to(x.data, shape),))
 
 
 def _check_sequence(name, arrays):
@@ -242,4 +242,4 @@ def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
 @unstack.kernel(Dense)
 def _unstack_dense(x, *, axis):
     data = x.data
-    return tuple(Dense._make((jax.lax.index_in_dim(data, i, axis, keepdims=False),)) for i in range(data.shape[axis]))
+    return tuple(Dense.make((jax.lax.index_in_dim(data, i, axis, keepdims=False),)) for i in range(data.shape[axis]))

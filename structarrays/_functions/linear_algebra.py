@@ -84,10 +84,10 @@ def product_with_expanded(function, pair, structured, expanded):
     def careful():
         if kept.size > _MANY and has_elements(kept):
             return _absorbing_in_blocks(structured, 1 - expanded)
-        operands = [v for x in structured for v in (x._dense(), _stored(x))]
+        operands = [v for x in structured for v in (x.dense_data(), _stored(x))]
         return absorbing_product(jnp.matmul, *operands)
 
-    return Dense._make((jax.lax.cond(finite, lambda: function.dispatch(*pair).data, careful),))
+    return Dense.make((jax.lax.cond(finite, lambda: function.dispatch(*pair).data, careful),))
 
 
 _MANY = 1 << 22
@@ -106,8 +106,8 @@ def _absorbing_in_blocks(factors, kept):
     matrix, other = factors[kept], factors[1 - kept]
     outer, inner = matrix.shape[-2:] if kept == 0 else matrix.shape[:-3:-1]
     width = max(1, _MANY // max(1, inner))
-    of_other = (other._dense(), _stored(other))
-    where = matrix._rebuild(tuple(jnp.ones(e.shape, bool) for e in matrix.entries), None)
+    of_other = (other.dense_data(), _stored(other))
+    where = matrix.rebuild(tuple(jnp.ones(e.shape, bool) for e in matrix.entries), None)
 
     @jax.checkpoint  # otherwise the reverse-mode derivative stores all blocks
     def product(start):
@@ -128,7 +128,7 @@ def _stored(x):
     """Where an array is not a structural zero, as a mask."""
     if not is_zero_outside(x):
         return jnp.ones(x.shape, bool)
-    return x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None)._dense()
+    return x.rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None).dense_data()
 
 
 def _transposed(function, x1, x2):
@@ -143,13 +143,13 @@ def _zeros_serve(function, x1, x2) -> bool:
     """Whether the structure of `x1` multiplies dense matrices where it has a structural zero in place of a background."""
     if type(x2) is not Dense or not x1.stores_entries or x1.background is None:
         return False
-    return function.choose((x1._rebuild(x1.entries, None), x2), {}) is not None
+    return function.choose((x1.rebuild(x1.entries, None), x2), {}) is not None
 
 
 def _with_background(function, x1, x2):
     if not _zeros_serve(function, x1, x2):
         return NotImplemented
-    return with_background(lambda x, data: function.dispatch(x, Dense._make((data,))).data, x1, x2.data)
+    return with_background(lambda x, data: function.dispatch(x, Dense.make((data,))).data, x1, x2.data)
 
 
 @function("x1", "x2", rule=by_dense_factor)
@@ -209,7 +209,7 @@ def matmul(x1: Array, x2: Array, /) -> Array:
 
 @matmul.kernel(Dense, Dense)
 def _matmul_dense_dense(x1, x2):
-    return Dense._make((linalg_dense.matmul(x1.data, x2.data),))
+    return Dense.make((linalg_dense.matmul(x1.data, x2.data),))
 
 
 @view_function("x", inverse=lambda data, shape: data.mT)
@@ -242,7 +242,7 @@ def matrix_transpose(x: Array, /) -> Array:
 
 @matrix_transpose.kernel(Dense)
 def _matrix_transpose_dense(x):
-    return Dense._make((linalg_dense.matrix_transpose(x.data),))
+    return Dense.make((linalg_dense.matrix_transpose(x.data),))
 
 
 @function("x1", "x2")
@@ -294,7 +294,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 @vecdot.kernel(Dense, Dense)
 def _vecdot_dense_dense(x1, x2, *, axis):
-    return Dense._make((linalg_dense.vecdot(x1.data, x2.data, axis=axis),))
+    return Dense.make((linalg_dense.vecdot(x1.data, x2.data, axis=axis),))
 
 
 def _is_row_by_row(x1, x2, *, axis) -> bool:
@@ -390,7 +390,7 @@ def contracted_axes(x1, x2, axes):
 
 @tensordot.kernel(Dense, Dense)
 def _tensordot_dense_dense(x1, x2, *, axes):
-    return Dense._make((linalg_dense.tensordot(x1.data, x2.data, axes=axes),))
+    return Dense.make((linalg_dense.tensordot(x1.data, x2.data, axes=axes),))
 
 
 def _is_product(x1, x2, *, axes):

@@ -51,7 +51,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
 
 @expand_dims.kernel(Dense)
 def _expand_dims_dense(x, *, axis):
-    return Dense._make((jnp.expand_dims(x.data, axis),))
+    return Dense.make((jnp.expand_dims(x.data, axis),))
 
 
 @view_function("x", rule=batch.squeeze_rule, inverse=lambda data, shape, axis: data.reshape(shape))
@@ -92,7 +92,7 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
 
 @squeeze.kernel(Dense)
 def _squeeze_dense(x, *, axis):
-    return Dense._make((jnp.squeeze(x.data, axis),))
+    return Dense.make((jnp.squeeze(x.data, axis),))
 
 
 @view_function("x", rule=batch.flip_rule, inverse=lambda data, shape, axis: jnp.flip(data, axis))
@@ -127,7 +127,7 @@ def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
 
 @flip.kernel(Dense)
 def _flip_dense(x, *, axis):
-    return Dense._make((jnp.flip(x.data, axis),))
+    return Dense.make((jnp.flip(x.data, axis),))
 
 
 def _inverse_permutation(data, shape, axes):
@@ -219,7 +219,7 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
 
 @permute_dims.kernel(Dense)
 def _permute_dims_dense(x, *, axes):
-    return Dense._make((x.data.transpose(axes),))
+    return Dense.make((x.data.transpose(axes),))
 
 
 @view_function("x", rule=batch.reshape_rule, inverse=lambda data, old, shape, copy: data.reshape(old))
@@ -282,7 +282,7 @@ def _full_shape(x, shape):
 
 @reshape.kernel(Dense)
 def _reshape_dense(x, *, shape):
-    return Dense._make((x.data.reshape(shape),))
+    return Dense.make((x.data.reshape(shape),))
 
 
 class _Repeat(Function):
@@ -362,7 +362,7 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
 
 @repeat.kernel(Dense)
 def _repeat_dense(x, *, repeats, axis):
-    return Dense._make((jnp.repeat(x.data, repeats, axis=axis),))
+    return Dense.make((jnp.repeat(x.data, repeats, axis=axis),))
 
 
 @function("x", "*shift", rule=batch.roll_rule)
@@ -404,7 +404,7 @@ def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ..
             raise TypeError(
                 f"roll: shift must be an integer or a tuple of integers, got dtype {s.dtype} and shape {s.shape}"
             )
-    shifts = [s._dense() for s in shifts]
+    shifts = [s.dense_data() for s in shifts]
     if axis is None:
         if len(shifts) != 1:
             raise ValueError(f"roll: shift must be one integer where axis is None, got {len(shifts)}")
@@ -422,10 +422,10 @@ def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ..
 def _roll_dense(x, *, shift, axis):
     data = x.data
     if axis is None:
-        return Dense._make((jnp.roll(data, shift[0]),))
+        return Dense.make((jnp.roll(data, shift[0]),))
     for s, a in zip(shift, axis, strict=True):
         data = jnp.roll(data, s, a)
-    return Dense._make((data,))
+    return Dense.make((data,))
 
 
 @function("x", rule=batch.tile_rule)
@@ -462,4 +462,4 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
 
 @tile.kernel(Dense)
 def _tile_dense(x, *, repetitions):
-    return Dense._make((jnp.tile(x.data, repetitions),))
+    return Dense.make((jnp.tile(x.data, repetitions),))

@@ -87,7 +87,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None) -> Array:
 
 
 def _placed(data, device):
-    return Dense._make((data if device is None else jax.device_put(data, device),))
+    return Dense.make((data if device is None else jax.device_put(data, device),))
 
 
 def _real_number(value, name, argument):
@@ -148,7 +148,7 @@ def linspace(start, stop, /, num: int, *, dtype=None, device=None, endpoint: boo
     if dtype is None:
         dtype = dtypes.default_dtype("c" if any(e.dtype.kind == "c" for e in ends) else "f")
     dtype = dtypes.as_dtype(dtype)
-    return Dense._make((dense_creation.linspace(*ends, num, dtype=dtype, device=device, endpoint=bool(endpoint)),))
+    return Dense.make((dense_creation.linspace(*ends, num, dtype=dtype, device=device, endpoint=bool(endpoint)),))
 
 
 @function("arrays")
@@ -186,7 +186,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
         if x.ndim > 1:
             raise ValueError(f"meshgrid: argument {i + 1} must have one dimension, got shape {x.shape}")
     data = dense_creation.meshgrid(*(densify(x, "meshgrid").data for x in arrays), indexing=indexing)
-    return tuple(Dense._make((d,)) for d in data)
+    return tuple(Dense.make((d,)) for d in data)
 
 
 def integer(value, name: str, argument: str) -> int:

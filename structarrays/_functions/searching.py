@@ -87,7 +87,7 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 
 @argmax.kernel(Dense)
 def _argmax_dense(x, *, axis, keepdims):
-    return Dense._make((dense_searching.argmax(x.data, axis=axis, keepdims=keepdims),))
+    return Dense.make((dense_searching.argmax(x.data, axis=axis, keepdims=keepdims),))
 
 
 @function("x", rule=_first_index_rule(dense_searching.argmin))
@@ -124,7 +124,7 @@ def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
 
 @argmin.kernel(Dense)
 def _argmin_dense(x, *, axis, keepdims):
-    return Dense._make((dense_searching.argmin(x.data, axis=axis, keepdims=keepdims),))
+    return Dense.make((dense_searching.argmin(x.data, axis=axis, keepdims=keepdims),))
 
 
 # ---- nonzero elements ------------------------------------------------------------------------------------------------
@@ -232,11 +232,11 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
     x = copy.copy(asarray(x))  # another thread may write in between
     if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(x)):
         if x.stores_entries and x.background is not None and not np.any(np.asarray(x.background)):
-            x = x._rebuild(x.entries, None)  # a number that is known to be zero, as that of ``x > 1`` is
+            x = x.rebuild(x.entries, None)  # a number that is known to be zero, as that of ``x > 1`` is
         exact = nonzero_kernels.choose((x,), {})
         if exact is not None:
-            return tuple(Dense._make((index,)) for index in exact.run(x))
-    return tuple(Dense._make((index,)) for index in dense_searching.nonzero(known_values(x, "nonzero")))
+            return tuple(Dense.make((index,)) for index in exact.run(x))
+    return tuple(Dense.make((index,)) for index in dense_searching.nonzero(known_values(x, "nonzero")))
 
 
 # ---- where to insert -------------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def searchsorted(x1: Array, x2: Array | int | float, /, *, side: str = "left", s
             raise ValueError(
                 f"searchsorted: sorter must be integers of shape {x1.shape}, got {sorter.dtype} of shape {sorter.shape}"
             )
-        x1 = Dense._make((densify(x1, "searchsorted").data[densify(sorter, "searchsorted").data],))
+        x1 = Dense.make((densify(x1, "searchsorted").data[densify(sorter, "searchsorted").data],))
     x1, x2 = promote(x1, x2)
     return searchsorted.dispatch(x1, x2, side=side)
 
@@ -302,7 +302,7 @@ searchsorted.rule = _searchsorted_rule
 
 @searchsorted.kernel(Dense, Dense)
 def _searchsorted_dense_dense(x1, x2, *, side):
-    return Dense._make((dense_searching.searchsorted(x1.data, x2.data, side=side),))
+    return Dense.make((dense_searching.searchsorted(x1.data, x2.data, side=side),))
 
 
 # ---- where -----------------------------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def _where_rule(function, args, static):
     core = max(x.core_ndim if x.stores_entries else 0 for x in args)
     if any(x.stores_entries and (x.core_ndim < core or x.shape[-core:] != shape[-core:]) for x in args):
         return elementwise(function, args, static)  # so small that its dense form serves
-    constants = [None if x.stores_entries else x._constant(core) for x in args]
+    constants = [None if x.stores_entries else x.constant_over(core) for x in args]
     decided = is_zero_outside(condition)
     if is_zero_outside(x2) and (decided or is_zero_outside(x1)):
         chosen = x1
@@ -354,16 +354,16 @@ def _where_rule(function, args, static):
         pattern, background = condition, c.reshape(c.shape[: max(0, c.ndim - core)])
     else:
         return elementwise(function, args, static)
-    if type(pattern) is Dense or not pattern._closed_under(function, args):
+    if type(pattern) is Dense or not pattern.closed_under(function, args):
         return elementwise(function, args, static)
     if not all(c is not None or same_pattern(x, pattern) for x, c in zip(args, constants, strict=True)):
-        pattern = pattern._free()
+        pattern = pattern.freed()
         if type(pattern) is Dense:
             return elementwise(function, args, static)
     gathered = [
         restrict(x, pattern).entries
         if x.stores_entries or (isinstance(x, Factored) and core == 2)
-        else pattern._gather(x._dense() if c is None else c)
+        else pattern.gather(x.dense_data() if c is None else c)
         for x, c in zip(args, constants, strict=True)
     ]
     batch, behind = shape[:-core], len(pattern.batch_shape)
@@ -371,7 +371,7 @@ def _where_rule(function, args, static):
         jnp.broadcast_to(function.formula(*values), batch + old.shape[behind:])
         for old, *values in zip(pattern.entries, *gathered, strict=True)
     )
-    return pattern._rebuild(entries, None if background is None else jnp.broadcast_to(background, batch))
+    return pattern.rebuild(entries, None if background is None else jnp.broadcast_to(background, batch))
 
 
 def _where_function(define):
@@ -417,7 +417,7 @@ def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Arra
 
 @where.kernel(Dense, Dense, Dense)
 def _where_dense_dense_dense(condition, x1, x2):
-    return Dense._make((dense_searching.where(condition.data, x1.data, x2.data),))
+    return Dense.make((dense_searching.where(condition.data, x1.data, x2.data),))
 
 
 FUNCTIONS.update(nonzero=nonzero)

@@ -39,7 +39,7 @@ class UniqueInverseResult(NamedTuple):
 
 
 def _wrapped(arrays):
-    return (Dense._make((a,)) for a in arrays)
+    return (Dense.make((a,)) for a in arrays)
 
 
 def unique_all(x: Array, /) -> UniqueAllResult:
@@ -148,7 +148,7 @@ def unique_values(x: Array, /) -> Array:
     >>> sa.unique_values(sa.asarray([3, 1, 3]))
     Dense([1, 3], dtype=int64)
     """
-    return Dense._make((dense_sets.unique_values(known_values(x, "unique_values")),))
+    return Dense.make((dense_sets.unique_values(known_values(x, "unique_values")),))
 
 
 def _isin_rule(function, args, static):
@@ -188,4 +188,4 @@ def isin(x1: Array | int, x2: Array | int, /, *, invert: bool = False) -> Array:
 
 @isin.kernel(Dense, Dense)
 def _isin_dense_dense(x1, x2, *, invert):
-    return Dense._make((dense_sets.isin(x1.data, x2.data, invert=invert),))
+    return Dense.make((dense_sets.isin(x1.data, x2.data, invert=invert),))

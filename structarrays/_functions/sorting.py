@@ -13,7 +13,7 @@ def _sort_rule(function, args, static):
     """Along batch axes the parameters are sorted; a constant core is."""
     (x,) = args
     if static["axis"] >= len(x.batch_shape) and is_constant(x):
-        return x._map_leaves(lambda leaf: leaf)
+        return x.map_parameters(lambda leaf: leaf)
     return _sort_batch(function, args, static)
 
 
@@ -59,7 +59,7 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
 
 @argsort.kernel(Dense)
 def _argsort_dense(x, *, axis, descending, stable):
-    return Dense._make((dense_sorting.argsort(x.data, axis=axis, descending=descending, stable=stable),))
+    return Dense.make((dense_sorting.argsort(x.data, axis=axis, descending=descending, stable=stable),))
 
 
 @function("x", rule=_sort_rule)
@@ -99,4 +99,4 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
 
 @sort.kernel(Dense)
 def _sort_dense(x, *, axis, descending, stable):
-    return Dense._make((dense_sorting.sort(x.data, axis=axis, descending=descending, stable=stable),))
+    return Dense.make((dense_sorting.sort(x.data, axis=axis, descending=descending, stable=stable),))

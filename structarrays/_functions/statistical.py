@@ -185,7 +185,7 @@ def sum(x: Array, /, *, axis=None, dtype=None, keepdims: bool = False) -> Array:
 
 @sum.kernel(Dense)
 def _sum_dense(x, *, axis, keepdims):
-    return Dense._make((dense_statistical.sum(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
+    return Dense.make((dense_statistical.sum(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
 
 
 @function("x", rule=reduction(PROD))
@@ -231,7 +231,7 @@ def prod(x: Array, /, *, axis=None, dtype=None, keepdims: bool = False) -> Array
 
 @prod.kernel(Dense)
 def _prod_dense(x, *, axis, keepdims):
-    return Dense._make((dense_statistical.prod(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
+    return Dense.make((dense_statistical.prod(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
 
 
 # ---- extrema -----------------------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ def max(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 @max.kernel(Dense)
 def _max_dense(x, *, axis, keepdims):
-    return Dense._make((dense_statistical.max(x.data, axis=axis, keepdims=keepdims),))
+    return Dense.make((dense_statistical.max(x.data, axis=axis, keepdims=keepdims),))
 
 
 @function("x", rule=reduction(MIN))
@@ -320,7 +320,7 @@ def min(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 @min.kernel(Dense)
 def _min_dense(x, *, axis, keepdims):
-    return Dense._make((dense_statistical.min(x.data, axis=axis, keepdims=keepdims),))
+    return Dense.make((dense_statistical.min(x.data, axis=axis, keepdims=keepdims),))
 
 
 # ---- means and variances -----------------------------------------------------------------------------------------
@@ -364,7 +364,7 @@ def mean(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 @mean.kernel(Dense)
 def _mean_dense(x, *, axis, keepdims):
-    return Dense._make((dense_statistical.mean(x.data, axis=axis, keepdims=keepdims),))
+    return Dense.make((dense_statistical.mean(x.data, axis=axis, keepdims=keepdims),))
 
 
 @function("x", rule=spreading(SUM, dense_statistical.var, lambda variance: variance))
@@ -409,7 +409,7 @@ def var(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool
 
 @var.kernel(Dense)
 def _var_dense(x, *, axis, correction, keepdims):
-    return Dense._make((dense_statistical.var(x.data, axis=axis, correction=correction, keepdims=keepdims),))
+    return Dense.make((dense_statistical.var(x.data, axis=axis, correction=correction, keepdims=keepdims),))
 
 
 @function("x", rule=spreading(SUM, dense_statistical.std, dense_statistical.root))
@@ -454,7 +454,7 @@ def std(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool
 
 @std.kernel(Dense)
 def _std_dense(x, *, axis, correction, keepdims):
-    return Dense._make((dense_statistical.std(x.data, axis=axis, correction=correction, keepdims=keepdims),))
+    return Dense.make((dense_statistical.std(x.data, axis=axis, correction=correction, keepdims=keepdims),))
 
 
 # ---- cumulative reductions ---------------------------------------------------------------------------------------
@@ -517,7 +517,7 @@ def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype=None, include_
 @cumulative_sum.kernel(Dense)
 def _cumulative_sum_dense(x, *, axis, include_initial):
     data = dense_statistical.cumulative_sum(x.data, axis=axis, dtype=x.dtype, include_initial=include_initial)
-    return Dense._make((data,))
+    return Dense.make((data,))
 
 
 @function(
@@ -569,4 +569,4 @@ def cumulative_prod(x: Array, /, *, axis: int | None = None, dtype=None, include
 @cumulative_prod.kernel(Dense)
 def _cumulative_prod_dense(x, *, axis, include_initial):
     data = dense_statistical.cumulative_prod(x.data, axis=axis, dtype=x.dtype, include_initial=include_initial)
-    return Dense._make((data,))
+    return Dense.make((data,))

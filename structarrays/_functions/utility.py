@@ -66,7 +66,7 @@ def all(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 @all.kernel(Dense)
 def _all_dense(x, *, axis, keepdims):
-    return Dense._make((dense_statistical.all(x.data, axis=axis, keepdims=keepdims),))
+    return Dense.make((dense_statistical.all(x.data, axis=axis, keepdims=keepdims),))
 
 
 @function("x", rule=reduction(ANY))
@@ -106,7 +106,7 @@ def any(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
 
 @any.kernel(Dense)
 def _any_dense(x, *, axis, keepdims):
-    return Dense._make((dense_statistical.any(x.data, axis=axis, keepdims=keepdims),))
+    return Dense.make((dense_statistical.any(x.data, axis=axis, keepdims=keepdims),))
 
 
 @function("x", "prepend", "append", rule=along_batch(dense_statistical.diff, lambda axis, n: True))
@@ -172,4 +172,4 @@ def diff(
 
 @diff.kernel(Dense)
 def _diff_dense(x, *, axis, n):
-    return Dense._make((dense_statistical.diff(x.data, axis=axis, n=n),))
+    return Dense.make((dense_statistical.diff(x.data, axis=axis, n=n),))

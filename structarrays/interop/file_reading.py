@@ -289,11 +289,11 @@ def _structure(content, members):
         raise ValueError(f"the parts of a {cls.__name__} must be arrays or null")
     outlines = tuple(node.outline if isinstance(node, _ComposedNode) else node.value for node in nodes)
     aux = static_part(content["meta"]), frozenset(_sequence(content["assumptions"]))
-    sketch = cls._make(outlines, *aux)
+    sketch = cls.make(outlines, *aux)
     if isinstance(sketch.meta, np.dtype):  # a dtype that no parameter has
         check_available(sketch.meta, "load: the file contains")
     check_parameters(sketch)
-    x = cls._make(parts, *aux)
+    x = cls.make(parts, *aux)
     return _ComposedNode(x, outline(sketch)) if isinstance(x, Factored) else _Node(x)
 
 

@@ -131,7 +131,7 @@ def _wrapped(fun, call, vjp, jvp):
         results = run(*jax.tree.unflatten(tree, data))
         if not any(map(is_array, leaves)):
             return results
-        return jax.tree.map(lambda leaf: Dense._make((leaf,)), results)
+        return jax.tree.map(lambda leaf: Dense.make((leaf,)), results)
 
     return on_arrays
 

@@ -57,7 +57,7 @@ def _remarks(x) -> str:
     """What a structure says of itself beside its shape."""
     if type(x) is Dense or not is_readable(x):
         return ""
-    texts = [t for t in x._describe()[0] if t not in (f"shape={x.shape}", str(x.shape))]
+    texts = [t for t in x.description()[0] if t not in (f"shape={x.shape}", str(x.shape))]
     return f" {', '.join(texts)}" if texts else ""
 
 

@@ -88,7 +88,7 @@ def from_sparse(x, /) -> Array:
     if not isinstance(x, BCOO):
         raise TypeError(f"from_sparse: x must be a BCOO or a BCSR of jax.experimental.sparse, got {type(x).__name__}")
     if x.n_sparse == 0:
-        return Dense._make((x.todense(),))
+        return Dense.make((x.todense(),))
     if x.n_dense:
         x = x.update_layout(n_dense=0)
     data, shape = x.data, x.shape[x.n_batch :]

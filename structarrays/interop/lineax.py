@@ -105,7 +105,7 @@ def _tags(x: Array) -> frozenset:
         lx.unit_diagonal_tag: isinstance(x, Triangular) and x.unit_diagonal,
     }
     if is_zero_outside(x):
-        below, above = x._bandwidths()
+        below, above = x.bandwidths()
         known |= {
             lx.diagonal_tag: below == above == 0,
             lx.tridiagonal_tag: max(below, above) <= 1,
@@ -274,7 +274,7 @@ def _converted(operator):
 
 @functools.singledispatch
 def _by_class(operator) -> Array:
-    return Dense._make((operator.as_matrix(),))
+    return Dense.make((operator.as_matrix(),))
 
 
 @_by_class.register

@@ -77,4 +77,4 @@ def zero_like(x: Array):
     if not (x.stores_entries and x.linear):
         return np.zeros((), x.dtype)
     background = None if x.background is None else jnp.zeros_like(x.background)
-    return x._rebuild(tuple(map(jnp.zeros_like, x.entries)), background)
+    return x.rebuild(tuple(map(jnp.zeros_like, x.entries)), background)

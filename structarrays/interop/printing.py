@@ -40,7 +40,7 @@ def is_readable(x) -> bool:
 
 def _structured_repr(x) -> str:
     name = type(x).__name__
-    texts, complete = x._describe()
+    texts, complete = x.description()
     texts.append(f"dtype={x.dtype}")
     if getattr(x, "stores_entries", False) and x.background is not None:
         texts.append(f"background={inline(x.background)[0]}")
@@ -116,9 +116,9 @@ def _numbers(x) -> str:
         return to_repr(x)
     dense = np.asarray(x.to_jax())
     if x.ndim < 2 or not x.stores_entries or x.background is not None or x.size == 0:
-        return to_str(Dense._make((dense,)))
+        return to_str(Dense.make((dense,)))
     ones = tuple(np.ones_like(e) for e in x.entries)
-    stored = np.asarray(x._rebuild(ones, None).to_jax()) != 0
+    stored = np.asarray(x.rebuild(ones, None).to_jax()) != 0
     return _dotted(dense, stored)
 
 

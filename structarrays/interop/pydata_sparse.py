@@ -101,4 +101,4 @@ def from_sparse(x, /) -> Array:
     x = x.asformat("coo")
     found = Sparse(x.data, tuple(x.coords), x.shape)
     fill = np.asarray(x.fill_value, x.dtype)
-    return found if fill == 0 else found._rebuild(found.entries, jnp.asarray(fill))
+    return found if fill == 0 else found.rebuild(found.entries, jnp.asarray(fill))

@@ -177,8 +177,8 @@ def dominant(numbers, batch, n, requires):
 @sampler("Dense")
 def _draw_dense(numbers, batch, core, requires):
     if not requires:
-        return Dense._make((jnp.asarray(numbers(batch + core)),))
-    return Dense._make((jnp.asarray(dominant(numbers, batch, core[-1], requires)),))
+        return Dense.make((jnp.asarray(numbers(batch + core)),))
+    return Dense.make((jnp.asarray(dominant(numbers, batch, core[-1], requires)),))
 
 
 @sampler("Fill")
@@ -280,7 +280,7 @@ def with_background(structure: str):
             background = np.full(batch, 0.25 / max(1, core[-1]), numbers.dtype)
         else:
             background = numbers(batch)
-        return x._rebuild(x.entries, jnp.asarray(background))
+        return x.rebuild(x.entries, jnp.asarray(background))
 
     return draw
 

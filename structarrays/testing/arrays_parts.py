@@ -42,7 +42,7 @@ def _draw_fourier(numbers, batch, core, requires):
     if core[0] != core[1] or numbers.dtype.kind != "c" or requires not in ("", "invertible"):
         return None
     x = Fourier(core[0], dtype=numbers.dtype)
-    return x._map_leaves(lambda leaf: leaf + np.zeros(batch, numbers.dtype))
+    return x.map_parameters(lambda leaf: leaf + np.zeros(batch, numbers.dtype))
 
 
 @sampler("Householder")

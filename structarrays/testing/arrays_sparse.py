@@ -30,7 +30,7 @@ def _with_diagonal(numbers, batch, n, requires):
 def _draw_sparse_by_columns_padded(numbers, batch, core, requires):
     x = SAMPLERS["Sparse"](numbers, batch, core[::-1], requires)
     leaves = x._padded_to(x.nnz + 2)._value[0]
-    return Sparse._make((leaves[0], *leaves[-2:0:-1], None), (core, (1, 0), True))
+    return Sparse.make((leaves[0], *leaves[-2:0:-1], None), (core, (1, 0), True))
 
 
 SAMPLERS["Sparse + background"] = with_background("Sparse")

@@ -172,7 +172,7 @@ def _has_background(name) -> bool:
 
     samples = (sample(name, (sizes["m"], sizes["n"])) for sizes in SIZES)
     x = next((s for s in samples if s is not None), None)
-    return x is not None and x.stores_entries and x.background is None and not x._covers
+    return x is not None and x.stores_entries and x.background is None and not x.covers
 
 
 def _check_case(report, case, names, partners, modes, checks):

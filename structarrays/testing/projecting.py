@@ -125,8 +125,8 @@ def _sampled(name, values, admits, choose):
     x = sample(name, values.shape[-2:], batch=values.shape[:-2], dtype=values.dtype, seed=choose(4))
     if x is None or not x.stores_entries:
         return None
-    x = x._rebuild(x._gather(jnp.asarray(values)), None)
-    return x if getattr(x, "_covers", False) else outside(x, values, admits, choose)
+    x = x.rebuild(x.gather(jnp.asarray(values)), None)
+    return x if getattr(x, "covers", False) else outside(x, values, admits, choose)
 
 
 def outside(x: Array, values, admits, choose):
@@ -134,7 +134,7 @@ def outside(x: Array, values, admits, choose):
     if not x.size or admits(0) and choose(4) < 3:
         return x
     core = x.ndim - len(x.batch_shape)
-    return x._rebuild(x.entries, jnp.asarray(values[(..., *(0,) * (core - 1), -1)]))
+    return x.rebuild(x.entries, jnp.asarray(values[(..., *(0,) * (core - 1), -1)]))
 
 
 def exact(structure, values, choose=first):

@@ -66,7 +66,7 @@ class Constant(_Matrix):
 
     def dense(self):
         """The elements."""
-        return self.array._dense()
+        return self.array.dense_data()
 
 
 class Counter(_Matrix):
@@ -182,6 +182,6 @@ def compared(name: str, x: Counter, y: Counter):
     if name == "ne":
         return None
     if k == 0 and m == n:
-        return Constant(Identity._make((jnp.asarray(True), None), (m, n)))
+        return Constant(Identity.make((jnp.asarray(True), None), (m, n)))
     length = max(0, min(m, n - k) if k >= 0 else min(m + k, n))
     return Constant(bands([jnp.ones((length,), bool)] if length else [], (k,) if length else (), (m, n), dtype=bool))

@@ -49,7 +49,7 @@ def _tangent(primal, tangent):
         return jax.jvp(lambda x: plain(x, "custom_jvp"), (primal,), (tangent,))[1]
     leaves, tree = jax.tree.flatten(primal)
     moved = [p if t.dtype == FLOAT0 else t for p, t in zip(leaves, jax.tree.leaves(tangent), strict=True)]
-    return jax.tree.unflatten(tree, moved)._assuming(frozenset())
+    return jax.tree.unflatten(tree, moved).assuming(frozenset())
 
 
 def _tangent_leaves(tangent, primal):
@@ -64,9 +64,9 @@ def _tangent_leaves(tangent, primal):
         if not isinstance(tangent, Array):
             # A function within the rule made it dense, as its own tangents have less structure; its elements are what they were.
             simple = primal.stores_entries and primal.background is None
-            tangent = restrict(Dense._make((tangent,)), primal) if simple else _parameters_of(tangent, primal)
-            tangent = tangent._assuming(frozenset())
-        moved = widened(tangent, target_of(primal._assuming(frozenset())))._assuming(primal.assumptions)
+            tangent = restrict(Dense.make((tangent,)), primal) if simple else _parameters_of(tangent, primal)
+            tangent = tangent.assuming(frozenset())
+        moved = widened(tangent, target_of(primal.assuming(frozenset()))).assuming(primal.assumptions)
     return jax.tree.map(lambda t, p: t if _inexact(p) else np.zeros(p.shape, FLOAT0), moved, primal)
 
 
@@ -160,7 +160,7 @@ def _held_by_both(interpreter, call, operands):
         if isinstance(target, Array) and not target.linear:
             target = dense_target(target)
         if tangent is not None and isinstance(target, Array):
-            bare = target._assuming(frozenset())
+            bare = target.assuming(frozenset())
             both = join_targets(bare, tangent)
             target = target if both is bare else both
         joined.append(target)
@@ -170,7 +170,7 @@ def _held_by_both(interpreter, call, operands):
 def _target_of_tangent(target):
     if isinstance(target, Array) and not target.linear:
         return dense_target(target)
-    return target._assuming(frozenset()) if isinstance(target, Array) else target
+    return target.assuming(frozenset()) if isinstance(target, Array) else target
 
 
 # ---- backward --------------------------------------------------------------------------------------------------------
@@ -183,9 +183,9 @@ def _has_cotangents(target) -> bool:
 
 def _one_element_each(x) -> bool:
     """Whether each parameter of an array is one of its elements, and all others are structural zeros."""
-    if not isinstance(x, Array) or not x.linear or not x.stores_entries or x.background is not None or x._covers:
+    if not isinstance(x, Array) or not x.linear or not x.stores_entries or x.background is not None or x.covers:
         return False
-    free = jax.eval_shape(lambda value: value._free(), x)
+    free = jax.eval_shape(lambda value: value.freed(), x)
     return type(free) is type(x) and free.meta == x.meta
 
 
@@ -202,7 +202,7 @@ def _cotangent(value, cotangent):
         return _elements_of(cotangent, value)
     leaves, tree = jax.tree.flatten(value)
     given = [p if c.dtype == FLOAT0 else c for p, c in zip(leaves, jax.tree.leaves(cotangent), strict=True)]
-    return jax.tree.unflatten(tree, given)._assuming(frozenset())
+    return jax.tree.unflatten(tree, given).assuming(frozenset())
 
 
 def _cotangent_leaves(cotangent, x):
@@ -213,12 +213,12 @@ def _cotangent_leaves(cotangent, x):
         if isinstance(cotangent, Array) and cotangent.stores_entries:
             entries = restrict(cotangent, x).entries
         else:
-            entries = x._gather(plain(cotangent, "custom_vjp"))
-        given = x._rebuild(
+            entries = x.gather(plain(cotangent, "custom_vjp"))
+        given = x.rebuild(
             tuple(jnp.broadcast_to(e, own.shape) for e, own in zip(entries, x.entries, strict=True)), None
         )
         return jax.tree.map(
-            lambda g, p: g if _inexact(p) else np.zeros(p.shape, FLOAT0), given._assuming(x.assumptions), x
+            lambda g, p: g if _inexact(p) else np.zeros(p.shape, FLOAT0), given.assuming(x.assumptions), x
         )
     (given,) = jax.vjp(lambda value: plain(value, "custom_vjp"), x)[1](plain(cotangent, "custom_vjp"))
     return given

@@ -62,7 +62,7 @@ def array(value) -> Array:
         return value
     if isinstance(value, LAZY):
         return value.array
-    return Dense._make((value if isinstance(value, jax.Array) else jnp.asarray(value),))
+    return Dense.make((value if isinstance(value, jax.Array) else jnp.asarray(value),))
 
 
 def unwrapped(value):
@@ -108,4 +108,4 @@ def cast(value, dtype):
     """A value with another dtype, unless it has it."""
     if value.dtype == dtype:
         return value
-    return value._cast(dtype) if isinstance(value, Array) else jax.lax.convert_element_type(value, dtype)
+    return value.cast(dtype) if isinstance(value, Array) else jax.lax.convert_element_type(value, dtype)

@@ -222,9 +222,9 @@ def _entry_by_entry(equation, values):
 
     entries = tuple(map(mapped, zip(*(x.entries for x in arrays), strict=True)))
     if plan != _BACKGROUND:
-        return first._rebuild(entries, None)
+        return first.rebuild(entries, None)
     zeros = [jnp.zeros(first.batch_shape, x.dtype) if x.background is None else x.background for x in arrays]
-    return first._rebuild(entries, mapped(zeros))
+    return first.rebuild(entries, mapped(zeros))
 
 
 def _one_batch(first, arrays, kinds) -> bool:
@@ -247,9 +247,9 @@ def _plan(equation, values, arrays) -> int:
     others = [
         _NUMBER for atom, v in zip(equation.invars, values, strict=True) if not isinstance(v, Array) and _turns(atom, v)
     ]
-    if not first._closed_under(function, [*arrays, *others]):
+    if not first.closed_under(function, [*arrays, *others]):
         return _SLOW
-    if first._covers:
+    if first.covers:
         return _NO_BACKGROUND
     bare = all(x.background is None for x in arrays)
     if any(
@@ -260,7 +260,7 @@ def _plan(equation, values, arrays) -> int:
     return _ZERO_STAYS if bare and _keeps_zero(function, equation, numbers) else _BACKGROUND
 
 
-_NUMBER = Dense._make((np.zeros((), complex),))
+_NUMBER = Dense.make((np.zeros((), complex),))
 """What stands for a number where only its being there, and that it may be complex, matters."""
 
 

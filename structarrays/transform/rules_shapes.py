@@ -33,7 +33,7 @@ def _broadcast_in_dim_rule(interpreter, equation, x, *sizes):
         # One number in a whole matrix is only worth a remark where it may meet a structured array.
         if jnp.ndim(x) == 0 and len(shape) >= 2 and min(shape[-2:]) > 1:
             number = np.asarray(x) if isinstance(x, (np.generic, np.ndarray, int, float, complex)) else None
-            return Constant(Fill._make((jnp.asarray(x),), shape), number)
+            return Constant(Fill.make((jnp.asarray(x),), shape), number)
         return NotImplemented
     if not isinstance(x, Array):
         trailing = tuple(range(len(shape) - len(x.shape), len(shape)))
@@ -139,9 +139,7 @@ def _pad_rule(interpreter, equation, x, value):
     result = array(_sliced(x, kept))
     for axis, (low, high, _) in enumerate(widths):
         if low > 0 or high > 0:
-            sides = [
-                Fill._make((jnp.zeros((), x.dtype),), _resized(result.shape, axis, max(0, n))) for n in (low, high)
-            ]
+            sides = [Fill.make((jnp.zeros((), x.dtype),), _resized(result.shape, axis, max(0, n))) for n in (low, high)]
             parts = [part for part in (sides[0], result, sides[1]) if part.shape[axis]]
             result = concat.__wrapped__(tuple(parts), axis=axis)
     return unwrapped(result)

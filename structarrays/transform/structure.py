@@ -40,7 +40,7 @@ def join(x: Array, y: Array, /) -> tuple[Array, Array]:
     joined = core.join(x, y)
     if any(a.background is not None for a in joined):
         joined = tuple(_with_background(a) for a in joined)
-    return tuple(a._assuming(common) for a in joined)
+    return tuple(a.assuming(common) for a in joined)
 
 
 late.bind(join=join)
@@ -89,13 +89,13 @@ def convert(x: Array, /, like: Array) -> Array:
         raise StructureError(f"convert: a {describe(x)} cannot be held by the structure of {describe(like)}; see join")
     if like.background is not None:
         result = _with_background(result)
-    return result._assuming(like.assumptions)
+    return result.assuming(like.assumptions)
 
 
 def _with_background(x):
     if not x.stores_entries or x.background is not None:
         return x
-    return x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
+    return x.rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
 
 
 def _check_shapes(name, x, y):

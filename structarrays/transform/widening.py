@@ -71,8 +71,8 @@ def join_targets(x, y):
         return dense_target(x)
     for one, other in ((x, y), (y, x)):
         if is_nothing(one) and _holds_zero(other):
-            return other._assuming(frozenset())
-    forgetful = [target._assuming(x.assumptions & y.assumptions) for target in (x, y)]
+            return other.assuming(frozenset())
+    forgetful = [target.assuming(x.assumptions & y.assumptions) for target in (x, y)]
     if key(forgetful[0]) == key(forgetful[1]):
         return forgetful[0]
     if not (x.static_pattern and y.static_pattern):
@@ -101,11 +101,11 @@ def widened(value, target):
         return plain(value, "a loop or condition whose structures differ")
     if key(target_of(value)) == key(target):
         return value
-    value = value._assuming(target.assumptions)
+    value = value.assuming(target.assumptions)
     if key(target_of(value)) == key(target):
         return value
     zeros = jax.tree.map(lambda leaf: jax.numpy.zeros(leaf.shape, leaf.dtype), target)
     if is_nothing(value) and _holds_zero(target):
         return zeros
     # Zeros stand for the other array: only its structure matters.
-    return _joined(value, zeros)[0]._assuming(target.assumptions)
+    return _joined(value, zeros)[0].assuming(target.assumptions)

@@ -77,12 +77,12 @@ def test_a_sampler_is_enough(monkeypatch):
     class Mine(sa.Diagonal):
         __slots__ = ()
 
-        def _rebuild(self, entries, background):
-            return Mine._make((*entries, background), self.meta)
+        def rebuild(self, entries, background):
+            return Mine.make((*entries, background), self.meta)
 
     @sampler("Mine")
     def _(numbers, batch, core, requires):
-        return Mine._make(sa.Diagonal(numbers((*batch, min(core))), shape=core)._value[0], core)
+        return Mine.make(sa.Diagonal(numbers((*batch, min(core))), shape=core)._value[0], core)
 
     values = drawn((2, 3, 4), "float64")
     x = project(Mine, values)

@@ -79,7 +79,7 @@ def stored(x) -> np.ndarray:
     """Where an array stores entries, or has a background: everywhere but at its structural zeros."""
     if not x.stores_entries or x.background is not None:
         return np.ones(x.shape, bool)
-    return dense_value(x._rebuild(tuple(np.ones(e.shape, bool) for e in x.entries), None))
+    return dense_value(x.rebuild(tuple(np.ones(e.shape, bool) for e in x.entries), None))
 
 
 def special(structure, seed, dtype="float64", core=(4, 4)):

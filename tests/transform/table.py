@@ -66,7 +66,7 @@ def cell(expression, structure) -> str:
     first = next(iter(jax.tree.leaves(result, is_leaf=lambda v: isinstance(v, Array))), None)
     if isinstance(first, Array):
         name = type(first).__name__
-        return name + (" +" if first.stores_entries and first.background is not None and not first._covers else "")
+        return name + (" +" if first.stores_entries and first.background is not None and not first.covers else "")
     return "dense" if log.densifications else "·"
 
 

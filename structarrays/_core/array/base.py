@@ -141,7 +141,7 @@ class Array(Conveniences, Placement):
     static_pattern: bool = True
     """Whether class and static part say where the stored entries stand; else parameters do (coordinates, say), so that two
     arrays of one structure need not store the same places."""
-    _index_parameters: slice | None = None
+    index_parameters: slice | None = None
     """Which parameters are indices, if any: with one dimension behind the batch, as the first of the other parameters. If they are
     constant they are no leaves of the pytree; see `flattening`."""
 
@@ -159,7 +159,7 @@ class Array(Conveniences, Placement):
         )
 
     @classmethod
-    def _make(cls, leaves: Leaves, meta: Meta = None, assumptions: Assumptions = frozenset()) -> Self:
+    def make(cls, leaves: Leaves, meta: Meta = None, assumptions: Assumptions = frozenset()) -> Self:
         """The array of this class with these parameters, unchecked."""
         return unflatten((cls, meta, assumptions), leaves)
 
@@ -171,7 +171,7 @@ class Array(Conveniences, Placement):
                 return writes.expose(self)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _assuming(self, assumptions: Assumptions) -> Array:
+    def assuming(self, assumptions: Assumptions) -> Array:
         """The same value with these assumptions."""
         leaves, (cls, meta, _) = self._value
         return unflatten((cls, meta, assumptions), leaves)
@@ -179,24 +179,24 @@ class Array(Conveniences, Placement):
     # ---- what a structure defines; all on values, so that a reader never mixes two -------------------------------
 
     @staticmethod
-    def _shape(leaves: Leaves, meta: Meta) -> Shape:
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         """The full shape, from the parameters and the static part."""
         raise NotImplementedError
 
-    def _dense(self) -> jax.Array:
+    def dense_data(self) -> jax.Array:
         """The dense value, batch dimensions included."""
         raise NotImplementedError
 
-    def _map_leaves(self, function: Callable[[Any], Any]) -> Array:
+    def map_parameters(self, function: Callable[[Any], Any]) -> Array:
         """The same structure with every parameter mapped: for functions that act on the batch dimensions in front."""
         leaves, (cls, meta, _) = self._value
-        return cls._make(tuple(None if leaf is None else function(leaf) for leaf in leaves), meta)
+        return cls.make(tuple(None if leaf is None else function(leaf) for leaf in leaves), meta)
 
-    def _constant(self, core: int) -> jax.Array | None:
+    def constant_over(self, core: int) -> jax.Array | None:
         """The data of an array that is constant over the last `core` dimensions, with ones there; else None."""
         return None
 
-    def _describe(self) -> tuple[list[str], bool]:
+    def description(self) -> tuple[list[str], bool]:
         """What `repr` shows of the parameters: texts, among them the shape, and whether that is all there is to know."""
         return [f"shape={self.shape}"], False
 
@@ -209,58 +209,58 @@ class Array(Conveniences, Placement):
         @property
         def entries(self) -> tuple[jax.Array, ...]: ...
 
-    def _rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Array:
+    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Array:
         """The array of the same pattern with other entries and another background."""
         raise NotImplementedError
 
-    def _free(self) -> Array:
+    def freed(self) -> Array:
         """The same array in a structure of the same pattern where each stored entry has a parameter of its own."""
         return self
 
     @property
-    def _covers(self) -> bool:
+    def covers(self) -> bool:
         """Whether the stored entries fill the whole core, so that there is no background and nothing absorbs."""
         return False
 
-    def _closed_under(self, function: Function[Any], args: Sequence[Array]) -> bool:
+    def closed_under(self, function: Function[Any], args: Sequence[Array]) -> bool:
         """Whether an elementwise function of operands that this structure holds has a result that it holds; not so, for
         some functions, where an entry stands at a second place with another value.
         """
         return True
 
-    def _positions(self) -> tuple[tuple[jax.Array, ...], ...]:
+    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         """Where the stored entries stand: for each of `entries` one integer array a core dimension, without the batch if
         `static_pattern`, else with it; the place of an entry that fills several is any of them.
         """
         raise NotImplementedError
 
-    def _gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
+    def gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
         """Dense data that broadcasts to the matrix, at the stored entries: one array for each of `entries`."""
         batch_ndim = 0 if self.static_pattern else len(self.batch_shape)
-        return tuple(gather(data, where, batch_ndim) for where in self._positions())
+        return tuple(gather(data, where, batch_ndim) for where in self.positions())
 
-    def _bandwidths(self) -> tuple[int, int]:
+    def bandwidths(self) -> tuple[int, int]:
         """Of a matrix: ``(lower, upper)`` such that all is zero, structurally, but ``-lower <= j - i <= upper``."""
         m, n = self.shape[-2:]
         return max(0, m - 1), max(0, n - 1)
 
-    def _pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """What stands in the rectangles that intervals of rows ``(R, 2)`` and of columns ``(C, 2)`` make, none of them empty: one of
         the kinds of `pattern` for each, ``(R, C)``. Ask by `pattern.pattern`.
         """
         return pattern.default(self, rows, columns)
 
     @property
-    def _product_cost(self) -> int:
+    def product_cost(self) -> int:
         """Of a matrix: about how many multiplications its product with one column takes."""
         stored: int = sum(leaf.size for leaf in parameters(self))
         return stored // max(1, math.prod(self.shape[:-2]))
 
-    def _cast(self, dtype: DTypeLike) -> Array:
+    def cast(self, dtype: DTypeLike) -> Array:
         """The array with another dtype."""
         convert = jax.lax.convert_element_type
         background = None if self.background is None else convert(self.background, dtype)
-        return self._rebuild(tuple(convert(e, dtype) for e in self.entries), background)
+        return self.rebuild(tuple(convert(e, dtype) for e in self.entries), background)
 
     @property
     def solved_by_parts(self) -> bool:
@@ -273,7 +273,7 @@ class Array(Conveniences, Placement):
     def shape(self) -> Shape:
         """The shape, batch dimensions first."""
         leaves, aux = self._value
-        return aux[0]._shape(leaves, aux[1])
+        return aux[0].shape_of(leaves, aux[1])
 
     @property
     def dtype(self) -> np.dtype:

@@ -45,11 +45,11 @@ class Dense(Array):
 
     def __new__(cls, data: Any) -> Dense:
         if isinstance(data, jax.core.Tracer):
-            return cls._make((data,))
+            return cls.make((data,))
         return late.asarray(data).to_dense()
 
     @staticmethod
-    def _shape(leaves: Leaves, meta: Meta) -> Shape:
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         shape: Shape = leaves[0].shape
         return shape
 
@@ -57,7 +57,7 @@ class Dense(Array):
     def shape(self) -> Shape:
         """The shape."""
         leaves, aux = self._value
-        return leaves[0].shape if aux[0] is Dense else aux[0]._shape(leaves, aux[1])
+        return leaves[0].shape if aux[0] is Dense else aux[0].shape_of(leaves, aux[1])
 
     @property
     def data(self) -> jax.Array:
@@ -65,18 +65,18 @@ class Dense(Array):
         data: jax.Array = self._value[0][0]
         return data
 
-    def _dense(self) -> jax.Array:
+    def dense_data(self) -> jax.Array:
         return self.data
 
-    def _pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return pattern.everywhere(rows, columns, pattern.DENSE)
 
-    def _constant(self, core: int) -> jax.Array | None:
+    def constant_over(self, core: int) -> jax.Array | None:
         data = self.data
         return data if all(n == 1 for n in data.shape[max(0, data.ndim - core) :]) else None
 
-    def _cast(self, dtype: DTypeLike) -> Dense:
-        return Dense._make((jax.lax.convert_element_type(self.data, dtype),))
+    def cast(self, dtype: DTypeLike) -> Dense:
+        return Dense.make((jax.lax.convert_element_type(self.data, dtype),))
 
 
 def parameter(value: Any, argument: str, name: str) -> jax.Array:

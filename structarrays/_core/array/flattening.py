@@ -78,7 +78,7 @@ def register(cls: type[Array]) -> None:
     if not cls.static_pattern:
         dynamic_classes.add(cls)
         _opened_types.add(cls)
-    indexed = cls._index_parameters is not None
+    indexed = cls.index_parameters is not None
     keyed: Any = _flatten_indexed_with_keys if indexed else _flatten_with_keys
     back: Any = _unflatten_indexed if indexed else unflatten  # JAX gives a tuple, though its types say any iterable
     jax.tree_util.register_pytree_with_keys(cls, keyed, back, _flatten_indexed if indexed else _flatten)
@@ -203,7 +203,7 @@ def _split(value: Value) -> tuple[tuple[int, ...], Leaves, Aux | Indexed]:
         given, static = aux.origin
         start, stop, _ = _span(aux[0]).indices(len(leaves))
         return ((*range(start), *range(stop, len(leaves))) or (0,)), given, static
-    span = aux[0]._index_parameters
+    span = aux[0].index_parameters
     if span is not None and type(aux) is not Variable:
         start, stop, _ = span.indices(len(leaves))
         found = leaves[start:stop]
@@ -249,7 +249,7 @@ def _unflatten_indexed(static: Aux | Indexed, leaves: Leaves) -> Array:
 
 
 def _span(cls: type[Array]) -> slice:
-    span = cls._index_parameters
+    span = cls.index_parameters
     assert span is not None
     return span
 
@@ -308,8 +308,8 @@ def all_parameters(x: Array) -> Value:
 
 def _flatten_opened(opened: Opened) -> Value:
     leaves, aux = all_parameters(opened.x)
-    if opened.barred and aux[0]._index_parameters is not None:
-        start, stop, _ = aux[0]._index_parameters.indices(len(leaves))
+    if opened.barred and aux[0].index_parameters is not None:
+        start, stop, _ = aux[0].index_parameters.indices(len(leaves))
         leaves = leaves[:start] + tuple(map(barred, leaves[start:stop])) + leaves[stop:]
     if dynamic_classes.isdisjoint(map(type, leaves)):
         return leaves, aux

@@ -28,9 +28,9 @@ def lift(value: Any, argument: str = "x") -> Array:
         return value
     if isinstance(value, jax.Array):
         check_numbers(value, argument)
-        return Dense._make((value,))
+        return Dense.make((value,))
     if is_operand(value):
-        return Dense._make((jnp.asarray(value),))
+        return Dense.make((jnp.asarray(value),))
     raise TypeError(f"{argument} must be an array, got {type(value).__name__}: {str(value)[:60]}")
 
 
@@ -84,12 +84,12 @@ def cast(x: Array, dtype: DTypeLike) -> Array:
     if x.dtype == dtype and not is_weak(x):
         return x
     leaves, (cls, meta, assumptions) = x._value
-    return cls._cast(x, np.dtype(dtype))._assuming(assumptions)
+    return cls.cast(x, np.dtype(dtype)).assuming(assumptions)
 
 
 def to_dense(x: Array) -> Dense:
     """The dense form, inside a compiled call, without asking the policy; what is assumed of the array stays."""
-    return x if type(x) is Dense else Dense._make((x._dense(),), None, x.assumptions)
+    return x if type(x) is Dense else Dense.make((x.dense_data(),), None, x.assumptions)
 
 
 NO_KERNEL = "It has no kernel that keeps the structure of these operands."

@@ -104,7 +104,7 @@ class Placement:
         """
         return cast("Array", self)
 
-    def _specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         """How the parameters lie on a mesh: for each, along which axes its dimensions are divided (shorter ones stand for None behind).
 
         Parameters

@@ -1,7 +1,7 @@
 """Arrays that are divided among the devices of a mesh.
 
 A `jax.sharding.NamedSharding` names, for each dimension of an array, the axes of a mesh along which it is divided. That is said of the
-array as its users see it; each structure says in `Array._specs` how its parameters follow. What cannot follow, since its own
+array as its users see it; each structure says in `Array.specs` how its parameters follow. What cannot follow, since its own
 dimension does not divide evenly (a small factor, say), is held by each device whole.
 
 Diagonals beside the main one are shorter than it, and JAX divides arrays only evenly. So a structure of such diagonals pads its
@@ -61,8 +61,8 @@ def _placed(x: Array, spec: Spec, mesh: Any) -> Array:
     if _pads(x) and x.pieces != count:
         x = repadded(x, count)
     leaves, (cls, meta, assumptions) = x._value
-    where = zip(leaves, x._specs(spec, divides), strict=True)
-    return cls._make(
+    where = zip(leaves, x.specs(spec, divides), strict=True)
+    return cls.make(
         tuple(None if leaf is None else _put(leaf, own, mesh, divides) for leaf, own in where), meta, assumptions
     )
 

@@ -73,7 +73,7 @@ def with_indices(result: Any) -> Any:
 
 
 def _has_indices(value: object) -> bool:
-    return isinstance(value, Array) and value._index_parameters is not None
+    return isinstance(value, Array) and value.index_parameters is not None
 
 
 def complete(result: Any, arrays: Sequence[Any]) -> Any:

@@ -47,7 +47,7 @@ def check_parameters(x: Array) -> None:
         if not all(type(n) is int and 0 <= n < 2**63 for n in x.shape):
             raise ValueError(f"its shape must be a tuple of integers from 0 to 2**63 - 1, got {reprlib.repr(x.shape)}")
         if _is_foreign(cls):
-            dense = explicit.eval_shape(lambda x: x._dense(), x)
+            dense = explicit.eval_shape(lambda x: x.dense_data(), x)
             if (dense.shape, dense.dtype) != (x.shape, x.dtype):
                 raise ValueError(
                     f"its dense form must have the shape {x.shape} and the dtype {x.dtype}, got {dense.shape} and {dense.dtype}"
@@ -59,7 +59,7 @@ def check_parameters(x: Array) -> None:
 
 def outline(x: Array) -> Array:
     """A `Dense` without data, of the shape and dtype of `x`. Checks of arrays that are composed of `x` need nothing else."""
-    return Dense._make((jax.ShapeDtypeStruct(x.shape, x.dtype),))
+    return Dense.make((jax.ShapeDtypeStruct(x.shape, x.dtype),))
 
 
 def _is_foreign(cls: type) -> bool:

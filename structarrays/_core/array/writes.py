@@ -115,7 +115,7 @@ def peek(x: Array) -> Value:
 def shape_and_dtype(x: Array) -> tuple[Shape, np.dtype]:
     """Shape and dtype of an array, which no write changes. The handle stays the owner of its buffers."""
     leaves, (cls, meta, assumptions) = peek(x)
-    seen = cls._make(leaves, meta, assumptions)
+    seen = cls.make(leaves, meta, assumptions)
     return seen.shape, seen.dtype
 
 
@@ -126,7 +126,7 @@ def held(x: Array) -> tuple[Array, bool]:
     later.
     """
     (leaves, (cls, meta, assumptions)), owned = take(x)
-    return cls._make(leaves, meta, assumptions), owned
+    return cls.make(leaves, meta, assumptions), owned
 
 
 def make_view(view: Array, base: Array, get: Lens, put: Lens) -> Array:
@@ -215,7 +215,7 @@ def _dense_value(value: Value) -> Value:
     from .dense import Dense
 
     leaves, (cls, meta, _) = value
-    return value if cls is Dense else cls._make(leaves, meta).to_dense()._value
+    return value if cls is Dense else cls.make(leaves, meta).to_dense()._value
 
 
 def assign_result(x: Array, result: Array, name: str) -> None:

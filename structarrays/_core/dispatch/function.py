@@ -81,7 +81,7 @@ def _any_traced(values: Sequence[Any], exact: bool = False) -> bool:
     for value in values:
         if isinstance(value, Array):
             leaves, aux = value._value
-            span = aux[0]._index_parameters if exact else None
+            span = aux[0].index_parameters if exact else None
             if _any_traced(leaves if span is None else leaves[span], exact):
                 return True
         elif isinstance(value, jax.core.Tracer):

@@ -92,12 +92,12 @@ def check_shape(function: str, shape: Any, argument: str = "shape", *, lowest: i
 
 def is_constant(x: Array) -> bool:
     """Whether an array has one value for all of its core, which is then its only parameter."""
-    return x.core_ndim > 0 and x._constant(x.core_ndim) is not None
+    return x.core_ndim > 0 and x.constant_over(x.core_ndim) is not None
 
 
 def filled(x: Array, value: Any, core: Sequence[int]) -> Array:
     """An array like the constant `x`, with another value and core; dense where no core dimension is left."""
-    return type(x)._make((value,), tuple(core)) if core else Dense._make((value,))
+    return type(x).make((value,), tuple(core)) if core else Dense.make((value,))
 
 
 def parts(x: Array) -> tuple[Shape, Shape]:
@@ -114,8 +114,8 @@ def map_elements(x: Array, formula: Callable[[Any], Any]) -> Result:
     if x.stores_entries:
         background = jnp.zeros((), x.dtype) if x.background is None else x.background
         background = jnp.broadcast_to(formula(background), x.batch_shape)
-        return x._rebuild(tuple(formula(e) for e in x.entries), background)
-    return x._map_leaves(formula) if is_constant(x) else NotImplemented
+        return x.rebuild(tuple(formula(e) for e in x.entries), background)
+    return x.map_parameters(formula) if is_constant(x) else NotImplemented
 
 
 # ---- the rules --------------------------------------------------------------------------------------------------------
@@ -134,8 +134,8 @@ def along_batch(act: Callable[..., Any]) -> Rule:
         if axes is None or any(axis >= len(batch) for axis in axes) or not x.static_pattern:
             return NotImplemented
         # Ones that no parameter holds (a unit diagonal) would be left as they are.
-        x = x if x.linear else x._free()
-        return x._map_leaves(lambda leaf: act(leaf, **static))
+        x = x if x.linear else x.freed()
+        return x.map_parameters(lambda leaf: act(leaf, **static))
 
     return along_batch_axes
 
@@ -150,7 +150,7 @@ def broadcast_rule(function: Function[Any], args: Sequence[Array], static: Stati
         return filled(x, jnp.broadcast_to(value, shape[:kept]), shape[kept:])
     if shape[kept:] != core:
         return NotImplemented
-    return x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, shape[:kept] + leaf.shape[len(batch) :]))
+    return x.map_parameters(lambda leaf: jnp.broadcast_to(leaf, shape[:kept] + leaf.shape[len(batch) :]))
 
 
 def expand_dims_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
@@ -166,7 +166,7 @@ def expand_dims_rule(function: Function[Any], args: Sequence[Array], static: Sta
         (value,) = x._value[0]
         sizes = [x.shape[old.index(axis)] if axis in old else 1 for axis in range(first_core, len(old) + len(axes))]
         return filled(x, jnp.expand_dims(value, new_batch), sizes)
-    return x._map_leaves(lambda leaf: jnp.expand_dims(leaf, new_batch))
+    return x.map_parameters(lambda leaf: jnp.expand_dims(leaf, new_batch))
 
 
 def squeeze_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
@@ -175,14 +175,14 @@ def squeeze_rule(function: Function[Any], args: Sequence[Array], static: Static)
     batch, core = parts(x)
     from_batch = tuple(axis for axis in axes if axis < len(batch))
     if len(from_batch) == len(axes):
-        return x._map_leaves(lambda leaf: jnp.squeeze(leaf, from_batch))
+        return x.map_parameters(lambda leaf: jnp.squeeze(leaf, from_batch))
     if is_constant(x):
         (value,) = x._value[0]
         kept = [n for axis, n in enumerate(core, len(batch)) if axis not in axes]
         return filled(x, jnp.squeeze(value, from_batch), kept)
     left = len(core) - len(axes) + len(from_batch)
-    data = x._dense() if left < 2 else densify(x, "squeeze").data
-    return Dense._make((jnp.squeeze(data, axes),))
+    data = x.dense_data() if left < 2 else densify(x, "squeeze").data
+    return Dense.make((jnp.squeeze(data, axes),))
 
 
 def reshape_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
@@ -191,7 +191,7 @@ def reshape_rule(function: Function[Any], args: Sequence[Array], static: Static)
     batch, core = parts(x)
     kept = len(shape) - len(core)
     if kept >= 0 and shape[kept:] == core and math.prod(shape[:kept]) == math.prod(batch):
-        return x._map_leaves(lambda leaf: leaf.reshape(shape[:kept] + leaf.shape[len(batch) :]))
+        return x.map_parameters(lambda leaf: leaf.reshape(shape[:kept] + leaf.shape[len(batch) :]))
     if is_constant(x):
         (value,) = x._value[0]
         for kept in range(len(shape) + 1):
@@ -213,7 +213,7 @@ def permute_rule(function: Function[Any], args: Sequence[Array], static: Static)
     in_order = tuple(range(len(core)))
     if behind not in (in_order, (1, 0)):
         return NotImplemented
-    x = x._map_leaves(lambda leaf: leaf.transpose(ahead + tuple(range(len(batch), leaf.ndim))))
+    x = x.map_parameters(lambda leaf: leaf.transpose(ahead + tuple(range(len(batch), leaf.ndim))))
     return x if behind == in_order else late.matrix_transpose(x)
 
 
@@ -223,7 +223,7 @@ def flip_rule(function: Function[Any], args: Sequence[Array], static: Static) ->
     in_batch = tuple(axis for axis in axes if axis < len(x.batch_shape))
     if len(in_batch) < len(axes) and not is_constant(x):
         return NotImplemented
-    return x._map_leaves(lambda leaf: jnp.flip(leaf, in_batch))
+    return x.map_parameters(lambda leaf: jnp.flip(leaf, in_batch))
 
 
 def roll_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
@@ -231,12 +231,12 @@ def roll_rule(function: Function[Any], args: Sequence[Array], static: Static) ->
     (x,), axes = args, static["axis"]
     batch = x.batch_shape
     if axes is None:
-        return x._map_leaves(lambda leaf: leaf) if is_constant(x) and not batch else NotImplemented
+        return x.map_parameters(lambda leaf: leaf) if is_constant(x) and not batch else NotImplemented
     in_batch = [(shift, axis) for shift, axis in zip(static["shift"], axes, strict=True) if axis < len(batch)]
     if len(in_batch) < len(axes) and not is_constant(x):
         return NotImplemented
     for shift, axis in in_batch:
-        x = x._map_leaves(functools.partial(jnp.roll, shift=shift, axis=axis))
+        x = x.map_parameters(functools.partial(jnp.roll, shift=shift, axis=axis))
     return x
 
 
@@ -245,7 +245,7 @@ def repeat_rule(function: Function[Any], args: Sequence[Array], static: Static) 
     (x,), axis, repeats = args, static["axis"], static["repeats"]
     batch, core = parts(x)
     if axis is not None and axis < len(batch):
-        return x._map_leaves(lambda leaf: jnp.repeat(leaf, repeats, axis=axis))
+        return x.map_parameters(lambda leaf: jnp.repeat(leaf, repeats, axis=axis))
     if not is_constant(x) or (axis is None and batch):
         return NotImplemented
     (value,) = x._value[0]
@@ -268,7 +268,7 @@ def tile_rule(function: Function[Any], args: Sequence[Array], static: Static) ->
     if is_constant(x):
         (value,) = x._value[0]
         return filled(x, tiled(value), [n * r for n, r in zip(core, repetitions[kept:], strict=True)])
-    return x._map_leaves(tiled) if all(r == 1 for r in repetitions[kept:]) else NotImplemented
+    return x.map_parameters(tiled) if all(r == 1 for r in repetitions[kept:]) else NotImplemented
 
 
 def unstack_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
@@ -277,7 +277,7 @@ def unstack_rule(function: Function[Any], args: Sequence[Array], static: Static)
     batch, core = parts(x)
     if axis < len(batch):
         return tuple(
-            x._map_leaves(functools.partial(jax.lax.index_in_dim, index=i, axis=axis, keepdims=False))
+            x.map_parameters(functools.partial(jax.lax.index_in_dim, index=i, axis=axis, keepdims=False))
             for i in range(batch[axis])
         )
     if not is_constant(x):
@@ -305,11 +305,11 @@ def joining(act: Callable[[list[Any], Any], Any], *, new_axis: bool) -> Rule:
                     return result
         if joined is None:
             dense = [_dense_beside(x, args, function.name).data for x in args]
-            return Dense._make((act(dense, axis),))
+            return Dense.make((act(dense, axis),))
         groups = zip(*(x._value[0] for x in joined), strict=True)
         leaves = tuple(None if group[0] is None else act(list(group), axis) for group in groups)
         cls, meta = structure(joined[0])
-        return cls._make(leaves, meta)
+        return cls.make(leaves, meta)
 
     return join_along_axis
 
@@ -330,7 +330,7 @@ def _along_existing(arrays: Sequence[Array], axis: int, new_axis: bool) -> tuple
         return arrays, axis - arrays[0].ndim
     if any(axis > len(x.batch_shape) for x in arrays):
         return (), 0
-    return [x._map_leaves(lambda leaf: jnp.expand_dims(leaf, axis)) for x in arrays], axis - arrays[0].ndim - 1
+    return [x.map_parameters(lambda leaf: jnp.expand_dims(leaf, axis)) for x in arrays], axis - arrays[0].ndim - 1
 
 
 def _pair_by_pair(arrays: Sequence[Array], axis: int) -> Array | None:
@@ -376,7 +376,7 @@ def _in_one_structure(arrays: Sequence[Array], behind: int) -> list[Array] | Non
     ]
     if any(x.background is not None for x in joined):
         joined = [
-            x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype)) if x.stores_entries and x.background is None else x
+            x.rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype)) if x.stores_entries and x.background is None else x
             for x in joined
         ]
     return joined
@@ -396,8 +396,8 @@ def _narrowed(x: Array, core: int) -> Array | None:
 
 def _without_batch(x: Array) -> Array:
     batch = len(x.batch_shape)
-    return x._map_leaves(lambda leaf: jnp.zeros(leaf.shape[batch:], leaf.dtype))
+    return x.map_parameters(lambda leaf: jnp.zeros(leaf.shape[batch:], leaf.dtype))
 
 
 def _with_batch(x: Array, batch: Shape) -> Array:
-    return x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape))
+    return x.map_parameters(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape))

@@ -100,7 +100,7 @@ class _Elementwise(Function[Array]):
         prepared = [_marked_real(x, y) for x, y in zip(arrays, promote(*arrays), strict=True)]
         if "floating" in self.kinds and prepared[0].dtype.kind in "iu":
             default = dtypes.default_dtype("f")
-            prepared = [x._cast(default) for x in prepared]
+            prepared = [x.cast(default) for x in prepared]
         try:
             jnp.broadcast_shapes(*(x.shape for x in prepared))
         except ValueError:
@@ -116,7 +116,7 @@ def _marked_real(x: Array, promoted: Array) -> Array:
     """A promoted operand with a mark that it was real, if its dtype does not say so any more."""
     if x.dtype.kind == "c" or promoted.dtype.kind != "c":
         return promoted
-    return promoted._assuming(promoted.assumptions | {_REAL})
+    return promoted.assuming(promoted.assumptions | {_REAL})
 
 
 def is_real(x: Array) -> bool:
@@ -220,7 +220,7 @@ def elementwise(function: _Elementwise, args: Sequence[Array], static: Static) -
         return _without_patterns(function, args, static)
     if any(x.shape[-core:] != shape[-core:] for x in structured):
         return _dense_result(function, args, static, shape)  # a 1 × n structure that broadcasts against m × n
-    constants: list[Any] = [None if x.stores_entries else x._constant(core) for x in args]
+    constants: list[Any] = [None if x.stores_entries else x.constant_over(core) for x in args]
     only_constants = all(x.stores_entries or c is not None for x, c in zip(args, constants, strict=True))
     absorbing = absorbing_operands(function)
     absorbers = [x for i, x in enumerate(args) if i in absorbing and is_zero_outside(x)]
@@ -230,14 +230,14 @@ def elementwise(function: _Elementwise, args: Sequence[Array], static: Static) -
             if x.stores_entries:
                 pattern = meet(pattern, x if i in absorbing or not is_zero_outside(x) else with_zero_background(x))
         if not only_constants:
-            pattern = pattern._free()
+            pattern = pattern.freed()
         held = _unless_full(function, pattern, args, shape)
         if held is not None:
             return held
         parts = [
             restrict(x, pattern).entries
             if x.stores_entries or (isinstance(x, Factored) and core == 2)
-            else pattern._gather(x._dense() if c is None else c)
+            else pattern.gather(x.dense_data() if c is None else c)
             for x, c in zip(args, constants, strict=True)
         ]
         # Where an absorber stores nothing, the pattern has an explicit zero in its place, which must absorb as well.
@@ -246,17 +246,17 @@ def elementwise(function: _Elementwise, args: Sequence[Array], static: Static) -
     elif only_constants:
         joined = join_all(structured)
         pattern = joined[0]
-        if type(pattern) is Dense or not pattern._closed_under(function, args):
+        if type(pattern) is Dense or not pattern.closed_under(function, args):
             return _dense_result(function, args, static, shape)
         held = _unless_full(function, pattern, args, shape)
         if held is not None:
             return held
         left = iter(joined)
         parts = [
-            next(left).entries if x.stores_entries else pattern._gather(c) for x, c in zip(args, constants, strict=True)
+            next(left).entries if x.stores_entries else pattern.gather(c) for x, c in zip(args, constants, strict=True)
         ]
         masks = []
-        background = None if pattern._covers else _background(function, args, constants, shape[:-core], static)
+        background = None if pattern.covers else _background(function, args, constants, shape[:-core], static)
     else:
         return _dense_result(function, args, static, shape)
     if masks:
@@ -268,7 +268,7 @@ def elementwise(function: _Elementwise, args: Sequence[Array], static: Static) -
     entries = [function.formula(*values, **static) for values in zip(*parts, strict=True)]
     if masks:
         entries = [jnp.where(m, e, jnp.zeros((), e.dtype)) for m, e in zip(stored, entries, strict=True)]
-    return pattern._rebuild(_with_batch(entries, pattern, shape[:-core]), background)
+    return pattern.rebuild(_with_batch(entries, pattern, shape[:-core]), background)
 
 
 def _unless_full(function: _Elementwise, pattern: Array, args: Sequence[Array], shape: Shape) -> Array | None:
@@ -296,12 +296,12 @@ def _unless_full(function: _Elementwise, pattern: Array, args: Sequence[Array], 
 
 def _indicator(x: Array, pattern: Array) -> tuple[jax.Array, ...]:
     """For each of the pattern's entries, whether `x` stores one there."""
-    return restrict(x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None), pattern).entries
+    return restrict(x.rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None), pattern).entries
 
 
 def with_zero_background(x: Array) -> Array:
     """The array with its structural zero as a number: one that does not absorb."""
-    return x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
+    return x.rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
 
 
 def _scalar_if_small(x: Array, core: Shape) -> Array:
@@ -310,7 +310,7 @@ def _scalar_if_small(x: Array, core: Shape) -> Array:
         return x
     own = x.shape[x.ndim - x.core_ndim :]
     small = all(n == 1 for n in own) and own != core[len(core) - len(own) :]
-    return Dense._make((x._dense(),)) if small else x
+    return Dense.make((x.dense_data(),)) if small else x
 
 
 def absorbing_operands(function: _Elementwise) -> tuple[int, ...]:
@@ -347,20 +347,20 @@ def _without_patterns(function: _Elementwise, args: Sequence[Array], static: Sta
     fills = [x for x in args if type(x) is not Dense]
     # No core larger than that of an operand: batch dimensions of size 1 stay with the parameters, where `vmap` looks for them.
     for core in range(min(len(shape), max((x.core_ndim for x in fills), default=0)), 0, -1):
-        parts = [x._constant(core) for x in args]
+        parts = [x.constant_over(core) for x in args]
         if all(p is not None for p in parts):
             kept = len(shape) - core
             data = function.formula(*parts, **static)
             data = data.reshape(data.shape[: max(0, data.ndim - core)])
-            return type(fills[0])._make((jnp.broadcast_to(data, shape[:kept]),), shape[kept:])
+            return type(fills[0]).make((jnp.broadcast_to(data, shape[:kept]),), shape[kept:])
     if fills:
         core = min(len(shape), max(x.core_ndim for x in fills))
         if not any(type(x) is Dense and x.shape[-core:] == shape[-core:] for x in args):
             return _dense_result(function, args, static, shape)  # a constant matrix and a row, say
     # Beside a dense operand a factored one counts as expanded no more than in `_dense_result`.
-    constants = [x._constant(x.core_ndim) for x in args]
-    parts = [x._dense() if c is None else c for x, c in zip(args, constants, strict=True)]
-    return Dense._make((jnp.broadcast_to(function.formula(*parts, **static), shape),))
+    constants = [x.constant_over(x.core_ndim) for x in args]
+    parts = [x.dense_data() if c is None else c for x, c in zip(args, constants, strict=True)]
+    return Dense.make((jnp.broadcast_to(function.formula(*parts, **static), shape),))
 
 
 def _dense_result(function: _Elementwise, args: Sequence[Array], static: Static, shape: Shape) -> Array:
@@ -370,4 +370,4 @@ def _dense_result(function: _Elementwise, args: Sequence[Array], static: Static,
         return held
     if not any(type(x) is Dense and x.shape[-2:] == shape[-2:] for x in args):
         args = [densify(x, function.name) for x in args]
-    return Dense._make((jnp.broadcast_to(function.formula(*(x._dense() for x in args), **static), shape),))
+    return Dense.make((jnp.broadcast_to(function.formula(*(x.dense_data() for x in args), **static), shape),))

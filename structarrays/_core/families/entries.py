@@ -53,7 +53,7 @@ def elements_at(x: Array, coordinates: Sequence[jax.Array], batch_ndim: int = 0)
         return kernel(x, *coordinates)
     batch = jnp.broadcast_shapes(x.batch_shape, coordinates[0].shape[:batch_ndim])
     own = len(x.batch_shape)
-    x = x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[own:]))
+    x = x.map_parameters(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[own:]))
     coordinates = [jnp.broadcast_to(c, batch + c.shape[batch_ndim:]) for c in coordinates]
     for _ in batch:
         kernel = jax.vmap(kernel)
@@ -105,7 +105,7 @@ def in_blocks(read: Callable[..., jax.Array], x: Array, i: jax.Array, j: jax.Arr
 
 def element(x: Array, i: jax.Array, j: jax.Array) -> jax.Array:
     """Elements of a stack of matrices of any structure, by its dense form if it cannot be asked."""
-    return elements_at(x, (i, j)) if has_elements(x) else x._dense()[..., i, j]
+    return elements_at(x, (i, j)) if has_elements(x) else x.dense_data()[..., i, j]
 
 
 def gather(data: jax.Array, coordinates: Sequence[jax.Array], batch_ndim: int = 0) -> jax.Array:

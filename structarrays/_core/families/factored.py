@@ -2,7 +2,7 @@
 
 The parameters of a factored array are its *parts*: factors or terms, arrays of any structure, each of which is a stack of
 matrices with the whole batch shape in front. Such a class is closed under other functions than one that stores entries: sums,
-products, scaling, transposes. It says what its parts make (`_shape`, `_dense`), and registers kernels like any other; what
+products, scaling, transposes. It says what its parts make (`shape_of`, `dense_data`), and registers kernels like any other; what
 all of them have in common stands in `factored_functions`.
 """
 
@@ -76,27 +76,27 @@ class Factored(Array):
         """Whether solvers may fail for a regular matrix: as soon as they may for a part."""
         return any(x.solved_by_parts for x in self.parts)
 
-    def _map_leaves(self, function: Callable[[Any], Any]) -> Array:
+    def map_parameters(self, function: Callable[[Any], Any]) -> Array:
         leaves, (cls, meta, _) = self._value
-        return cls._make(tuple(part._map_leaves(function) for part in leaves), meta)
+        return cls.make(tuple(part.map_parameters(function) for part in leaves), meta)
 
-    def _with_parts(self, function: Callable[[Array], Array]) -> Array:
+    def with_parts(self, function: Callable[[Array], Array]) -> Array:
         """The same structure with every part mapped."""
         leaves, (cls, meta, _) = self._value
-        return cls._make(tuple(map(function, leaves)), meta)
+        return cls.make(tuple(map(function, leaves)), meta)
 
-    def _cast(self, dtype: DTypeLike) -> Array:
+    def cast(self, dtype: DTypeLike) -> Array:
         # Integers wrap around, in which their products do not agree with those of a wider dtype; and a number that is
         # rounded to an integer is no product any more.
         dtype = np.dtype(dtype)
         if self.dtype.kind in "biu" or dtype.kind in "biu":
-            return dense_if_small(self, "astype")._cast(dtype)
+            return dense_if_small(self, "astype").cast(dtype)
         if self.dtype.kind == "c" and dtype.kind != "c":
             # The real part of a product is not that of the real parts.
             return cast(late.real.dispatch(self), dtype)
-        return self._with_parts(lambda part: cast(part, dtype))
+        return self.with_parts(lambda part: cast(part, dtype))
 
-    def _describe(self) -> tuple[list[str], bool]:
+    def description(self) -> tuple[list[str], bool]:
         return [f"shape={self.shape}"], False
 
 
@@ -119,7 +119,7 @@ def pays(*terms: Array) -> bool:
 
 def product_cost(x: Array) -> int:
     """About how many multiplications a product of a matrix with one column takes."""
-    return x._product_cost
+    return x.product_cost
 
 
 # ---- parts -----------------------------------------------------------------------------------------------------------
@@ -185,13 +185,13 @@ def as_matrix(x: Array) -> Array:
     if x.core_ndim <= 2 and (x.core_ndim or type(x) is Dense):
         if x.core_ndim == 2 or type(x) is Dense:
             return x
-    constant = x._constant(2)
+    constant = x.constant_over(2)
     if constant is not None:
         from ..._structures.fill.array import Fill
 
         value = constant.reshape(constant.shape[:-2]) if constant.ndim >= 2 else constant.reshape(())
-        return Fill._make((jnp.broadcast_to(value, x.shape[:-2]),), x.shape[-2:])
-    return Dense._make((x._dense(),))
+        return Fill.make((jnp.broadcast_to(value, x.shape[:-2]),), x.shape[-2:])
+    return Dense.make((x.dense_data(),))
 
 
 def with_batch(x: Array, batch: Shape) -> Array:
@@ -200,10 +200,10 @@ def with_batch(x: Array, batch: Shape) -> Array:
         return x
     own = x.ndim - 2
     if isinstance(x, Factored):
-        repeated = x._with_parts(lambda each: with_batch(each, batch))
+        repeated = x.with_parts(lambda each: with_batch(each, batch))
     else:
-        repeated = x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, tuple(batch) + leaf.shape[own:]))
-    return repeated._assuming(x.assumptions)  # what holds for one matrix holds for its copies
+        repeated = x.map_parameters(lambda leaf: jnp.broadcast_to(leaf, tuple(batch) + leaf.shape[own:]))
+    return repeated.assuming(x.assumptions)  # what holds for one matrix holds for its copies
 
 
 def common_batch(*arrays: Array) -> list[Array]:

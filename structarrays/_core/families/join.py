@@ -42,7 +42,7 @@ def same_pattern(x: Array, y: Array) -> bool:
 
 def is_zero_outside(x: Array) -> bool:
     """Whether there are elements that an array does not store, and they are structural zeros."""
-    return x.stores_entries and x.background is None and not x._covers
+    return x.stores_entries and x.background is None and not x.covers
 
 
 holds: Registry[bool] = Registry("holds")
@@ -68,7 +68,7 @@ def join(x: Array, y: Array) -> tuple[Array, Array]:
     kernel = join_pair.choose((y, x), {})
     if kernel is not None:
         return kernel.run(y, x)[::-1]
-    return Dense._make((x._dense(),)), Dense._make((y._dense(),))
+    return Dense.make((x.dense_data(),)), Dense.make((y.dense_data(),))
 
 
 def can_join(x: Array, y: Array) -> bool:
@@ -99,7 +99,7 @@ def meet(x: Array, y: Array) -> Array:
     kernel = meet_pair.choose((y, x), {}) if is_zero_outside(y) else None
     if kernel is not None:
         return restrict(x, kernel.run(y, x))
-    return x._free()
+    return x.freed()
 
 
 def restrict(x: Array, like: Array) -> Array:
@@ -110,9 +110,9 @@ def restrict(x: Array, like: Array) -> Array:
     if kernel is not None:
         return kernel.run(x, like)
     if not has_elements(x):
-        return like._rebuild(like._gather(x._dense()), None)
+        return like.rebuild(like.gather(x.dense_data()), None)
     batch_ndim = 0 if like.static_pattern else len(like.batch_shape)
-    return like._rebuild(tuple(elements_at(x, where, batch_ndim) for where in like._positions()), None)
+    return like.rebuild(tuple(elements_at(x, where, batch_ndim) for where in like.positions()), None)
 
 
 def same_structure(x: Array, y: Array) -> bool:

@@ -1,6 +1,6 @@
 """Where an array can have nonzero elements, as a picture shows it: a grid of cells, computed from the structure alone.
 
-A structure answers one question, in its method `_pattern`: what stands in the rectangles that some intervals of rows and some
+A structure answers one question, in its method `pattern`: what stands in the rectangles that some intervals of rows and some
 intervals of columns make? Factored arrays ask their parts the same about other rectangles. So a grid of a few thousand cells
 costs about as much for a matrix of a million rows as for one of a hundred, and no element is computed.
 """
@@ -105,7 +105,7 @@ def pattern(x: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     kinds = np.zeros((len(rows), len(columns)), np.uint8)
     r, c = (np.flatnonzero((each[:, 0] < each[:, 1]).astype(bool)) for each in (rows, columns))
     if r.size and c.size:
-        kinds[np.ix_(r, c)] = x._pattern(rows[r], columns[c])
+        kinds[np.ix_(r, c)] = x.pattern(rows[r], columns[c])
     return kinds
 
 
@@ -223,16 +223,16 @@ def default(x: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """What follows from what a structure says of itself anyway: where its entries stand, else its bandwidths."""
     if not x.stores_entries or x.core_ndim > 2 or x.ndim < 2:
         return np.where(_within_bandwidths(x, rows, columns), COMPUTED, ZERO).astype(np.uint8)
-    if x._covers:
+    if x.covers:
         return everywhere(rows, columns, STORED)
     if x.static_pattern:
-        # Of an entry that fills several places `_positions` knows but one; `_free` has one entry for each.
-        free = explicit.eval_shape(lambda value: value._free(), x)
+        # Of an entry that fills several places `positions` knows but one; `freed` has one entry for each.
+        free = explicit.eval_shape(lambda value: value.freed(), x)
         if type(free) is not type(x):
             return pattern(free, rows, columns)
     try:
         with jax.ensure_compile_time_eval():
-            positions = [np.broadcast_arrays(*map(np.asarray, where)) for where in x._positions()]
+            positions = [np.broadcast_arrays(*map(np.asarray, where)) for where in x.positions()]
     except (NotImplementedError, TypeError, jax.errors.JAXTypeError):  # not said, or not readable
         return stored(x, _within_bandwidths(x, rows, columns))
     hit = np.zeros((len(rows), len(columns)), bool)
@@ -245,5 +245,5 @@ def default(x: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
 def _within_bandwidths(x: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     if x.ndim < 2:
         return everywhere(rows, columns, 1).astype(bool)
-    below, above = x._bandwidths()
+    below, above = x.bandwidths()
     return meets_band(rows, columns, -below, above)

@@ -169,14 +169,14 @@ def _folds(x: Array, axis: tuple[int, ...]) -> bool:
 def map_entries(x: Array, f: LeafFunction) -> Array:
     """The array with `f` applied to its entries and its background, if there is one; `f` may change batch dimensions."""
     if not x.stores_entries:
-        return x._map_leaves(f)
-    return x._rebuild(tuple(f(e) for e in x.entries), None if x.background is None else f(x.background))
+        return x.map_parameters(f)
+    return x.rebuild(tuple(f(e) for e in x.entries), None if x.background is None else f(x.background))
 
 
 def _over_batch(x: Array, f: LeafFunction, keeps_zero: bool) -> Array:
     """The same, with the structural zero as a leaf before if `f` does not map zeros to zeros."""
     if x.stores_entries and x.background is None and not keeps_zero:
-        x = x._rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
+        x = x.rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
     return map_entries(x, f)
 
 

@@ -36,7 +36,7 @@ def _frequencies(function, n, d, dtype, device):
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype)
     if not dtypes.is_kind(dtype, "real floating"):
         raise TypeError(f"fft.{name}: dtype must be real floating-point, got {dtype}")
-    return Dense._make((function(n, d=d, dtype=dtype, device=device),))
+    return Dense.make((function(n, d=d, dtype=dtype, device=device),))
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype=None, device=None) -> Array:

@@ -86,7 +86,7 @@ def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 
 @fft.kernel(Dense)
 def _fft_dense(x, *, n, axis, norm):
-    return Dense._make((dense_fft.fft(x.data, n=n, axis=axis, norm=norm),))
+    return Dense.make((dense_fft.fft(x.data, n=n, axis=axis, norm=norm),))
 
 
 @function("x", prefix="fft.")
@@ -129,7 +129,7 @@ def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
 
 @ifft.kernel(Dense)
 def _ifft_dense(x, *, n, axis, norm):
-    return Dense._make((dense_fft.ifft(x.data, n=n, axis=axis, norm=norm),))
+    return Dense.make((dense_fft.ifft(x.data, n=n, axis=axis, norm=norm),))
 
 
 @function("x", prefix="fft.")
@@ -172,7 +172,7 @@ def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
 
 @rfft.kernel(Dense)
 def _rfft_dense(x, *, n, axis, norm):
-    return Dense._make((dense_fft.rfft(x.data, n=n, axis=axis, norm=norm),))
+    return Dense.make((dense_fft.rfft(x.data, n=n, axis=axis, norm=norm),))
 
 
 @function("x", prefix="fft.")
@@ -215,7 +215,7 @@ def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 
 @irfft.kernel(Dense)
 def _irfft_dense(x, *, n, axis, norm):
-    return Dense._make((dense_fft.irfft(x.data, n=n, axis=axis, norm=norm),))
+    return Dense.make((dense_fft.irfft(x.data, n=n, axis=axis, norm=norm),))
 
 
 @function("x", prefix="fft.")
@@ -258,7 +258,7 @@ def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
 
 @hfft.kernel(Dense)
 def _hfft_dense(x, *, n, axis, norm):
-    return Dense._make((dense_fft.hfft(x.data, n=n, axis=axis, norm=norm),))
+    return Dense.make((dense_fft.hfft(x.data, n=n, axis=axis, norm=norm),))
 
 
 @function("x", prefix="fft.")
@@ -301,4 +301,4 @@ def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 
 @ihfft.kernel(Dense)
 def _ihfft_dense(x, *, n, axis, norm):
-    return Dense._make((dense_fft.ihfft(x.data, n=n, axis=axis, norm=norm),))
+    return Dense.make((dense_fft.ihfft(x.data, n=n, axis=axis, norm=norm),))

@@ -78,7 +78,7 @@ def fftn(
 
 @fftn.kernel(Dense)
 def _fftn_dense(x, *, s, axes, norm):
-    return Dense._make((dense_fft.fftn(x.data, s=s, axes=axes, norm=norm),))
+    return Dense.make((dense_fft.fftn(x.data, s=s, axes=axes, norm=norm),))
 
 
 @function("x", prefix="fft.")
@@ -125,7 +125,7 @@ def ifftn(
 
 @ifftn.kernel(Dense)
 def _ifftn_dense(x, *, s, axes, norm):
-    return Dense._make((dense_fft.ifftn(x.data, s=s, axes=axes, norm=norm),))
+    return Dense.make((dense_fft.ifftn(x.data, s=s, axes=axes, norm=norm),))
 
 
 @function("x", prefix="fft.")
@@ -172,7 +172,7 @@ def rfftn(
 
 @rfftn.kernel(Dense)
 def _rfftn_dense(x, *, s, axes, norm):
-    return Dense._make((dense_fft.rfftn(x.data, s=s, axes=axes, norm=norm),))
+    return Dense.make((dense_fft.rfftn(x.data, s=s, axes=axes, norm=norm),))
 
 
 @function("x", prefix="fft.")
@@ -219,4 +219,4 @@ def irfftn(
 
 @irfftn.kernel(Dense)
 def _irfftn_dense(x, *, s, axes, norm):
-    return Dense._make((dense_fft.irfftn(x.data, s=s, axes=axes, norm=norm),))
+    return Dense.make((dense_fft.irfftn(x.data, s=s, axes=axes, norm=norm),))

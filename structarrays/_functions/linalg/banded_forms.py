@@ -40,7 +40,7 @@ def _hermitian(ab, lower: bool) -> Array:
     other = [-k for k in half.offsets if k]
     diagonals = [*map(half.diagonal, half.offsets), *(half.diagonal(-k).conj() for k in other)]
     whole = bands(diagonals, [*half.offsets, *other], half.shape[-2:])
-    return whole._assuming(frozenset({POSITIVE_DEFINITE, "hermitian", "positive_semidefinite"}))
+    return whole.assuming(frozenset({POSITIVE_DEFINITE, "hermitian", "positive_semidefinite"}))
 
 
 def _checked_form(name, ab, b=None, argument="ab"):
@@ -205,7 +205,7 @@ def cholesky_banded(ab: Array, lower: bool = False) -> Array:
         else jnp.zeros((*ab.shape[:-2], n), ab.dtype)
         for k in _half(ab, lower)
     ]
-    return Dense._make((jnp.stack(rows, axis=-2),)), ok
+    return Dense.make((jnp.stack(rows, axis=-2),)), ok
 
 
 @of_cholesky_factor

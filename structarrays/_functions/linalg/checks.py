@@ -87,12 +87,12 @@ def right_hand_side(name: str, a: Array, b: Array, argument: str, right: str = "
 
 def columns(b: Array) -> Array:
     """Right-hand sides as matrices: a single vector is a column."""
-    return Dense._make((to_dense(b).data[:, None],)) if b.ndim == 1 else b
+    return Dense.make((to_dense(b).data[:, None],)) if b.ndim == 1 else b
 
 
 def like_right_hand_side(x: Array, b: Array) -> Array:
     """Solutions for `columns` of right-hand sides, without the axis that was added to a single vector."""
-    return Dense._make((to_dense(x).data[..., 0],)) if b.ndim == 1 else x
+    return Dense.make((to_dense(x).data[..., 0],)) if b.ndim == 1 else x
 
 
 def real_dtype(dtype) -> np.dtype:

@@ -154,7 +154,7 @@ def as_triangular(c: Array, *, lower: bool, unit_diagonal: bool = False) -> Arra
     """A factor; a dense one as `Triangular`, so that systems with it need no factorisation."""
     from ..._structures.triangular.array import Triangular
 
-    return Triangular._make((c.data, None), (lower, unit_diagonal)) if type(c) is Dense else c
+    return Triangular.make((c.data, None), (lower, unit_diagonal)) if type(c) is Dense else c
 
 
 @of_cholesky_factor
@@ -297,13 +297,13 @@ def lu_factor(a: Array) -> LUFactor:
 @lu_factor.kernel(Dense)
 def _lu_factor_dense(a):
     lu, piv, _ = lax.linalg.lu(a.data)
-    return Dense._make((lu,)), Dense._make((piv,))
+    return Dense.make((lu,)), Dense.make((piv,))
 
 
 def no_exchanges(a: Array) -> Dense:
     """The `piv` of matrices that need none."""
     k = min(a.shape[-2:])
-    return Dense._make((jnp.broadcast_to(jnp.arange(k, dtype=jnp.int32), (*a.shape[:-2], k)),))
+    return Dense.make((jnp.broadcast_to(jnp.arange(k, dtype=jnp.int32), (*a.shape[:-2], k)),))
 
 
 @function("*lu_and_piv", "b", prefix="linalg.", checked="lu_and_piv are the factors of a singular matrix")
@@ -371,7 +371,7 @@ def _lu_solve_array(lu, piv, b, *, trans):
     from ..._structures.permutation.array import Permutation
 
     order = lax.linalg.lu_pivots_to_permutation(to_dense(piv).data.astype(jnp.int32), lu.shape[-1])
-    exchanges = Permutation._make((order,), np.dtype(lu.dtype))
+    exchanges = Permutation.make((order,), np.dtype(lu.dtype))
     lower = functools.partial(solve_triangular.dispatch, trans=trans, lower=True, unit_diagonal=True)
     upper = functools.partial(solve_triangular.dispatch, trans=trans, lower=False, unit_diagonal=False)
     if trans:
@@ -444,10 +444,8 @@ def lu(a: Array, permute_l: bool = False, *, p_indices: bool = False) -> LUResul
     check.matrix("linalg.lu", a, "a")
     p, lower, u = lu.dispatch(check.floating("linalg.lu", a, "a"))
     if permute_l:
-        return matmul.dispatch(Permutation._make((p,), np.dtype(lower.dtype)), lower), u
-    return LUResult(
-        Dense._make((p,)) if p_indices else Permutation._make((p,), check.real_dtype(lower.dtype)), lower, u
-    )
+        return matmul.dispatch(Permutation.make((p,), np.dtype(lower.dtype)), lower), u
+    return LUResult(Dense.make((p,)) if p_indices else Permutation.make((p,), check.real_dtype(lower.dtype)), lower, u)
 
 
 @lu.kernel(Dense)
@@ -455,7 +453,7 @@ def _lu_dense(a):
     """The indices of the permutation as a `jax.Array`, and both factors; so do all kernels."""
     data, _, order = lax.linalg.lu(a.data)
     k = min(a.shape[-2:])
-    lower, upper = Dense._make((data[..., :, :k],)), Dense._make((data[..., :k, :],))
+    lower, upper = Dense.make((data[..., :, :k],)), Dense.make((data[..., :k, :],))
     return (
         jnp.argsort(order, axis=-1).astype(jnp.int32),
         as_triangular(lower, lower=True, unit_diagonal=True),

@@ -93,7 +93,7 @@ def _ldl_dense(A, *, lower, hermitian):
     data = (data + (data.mT.conj() if hermitian else data.mT)) / 2
     if n == 0:
         d, order = (data[..., 0],), jnp.zeros(data.shape[:-1], jnp.int32)
-        return A, bands(d, (0,), (0, 0)), Dense._make((order,))
+        return A, bands(d, (0,), (0, 0)), Dense.make((order,))
     # The upper factor is the lower one of the matrix read from its other corner.
     factor, d, order = indefinite.ldl(data if lower else jnp.flip(data, (-2, -1)), hermitian)
     if not lower:
@@ -101,4 +101,4 @@ def _ldl_dense(A, *, lower, hermitian):
     offsets = (-1, 0, 1) if n > 1 else (0,)
     lu = jnp.take_along_axis(factor, jnp.argsort(order, axis=-1)[..., None], axis=-2)
     blocks = bands([triangles.diagonal(d, k) for k in offsets], offsets, (n, n))
-    return Dense._make((lu,)), blocks, Dense._make((order.astype(jnp.int32),))
+    return Dense.make((lu,)), blocks, Dense.make((order.astype(jnp.int32),))

@@ -131,7 +131,7 @@ def minimum_norm_dense(a: Dense, b: Array, cond) -> tuple[Dense, Any]:
         values = jnp.zeros((*data.shape[:-2], min(a.shape[-2:])), cond.dtype)
     else:
         x, values = pseudo_inverse.least_squares(data, right, jnp.broadcast_to(cond, data.shape[:-2]))
-    return Dense._make((x,)), values
+    return Dense.make((x,)), values
 
 
 def solution(a: Array, b: Array, cond, x: Array, values):
@@ -140,8 +140,8 @@ def solution(a: Array, b: Array, cond, x: Array, values):
     if a.shape[-2] > a.shape[-1]:
         residues = squared_residuals(a, b, x)
     else:
-        residues = Dense._make((jnp.zeros((*x.shape[:-2], 0), cond.dtype),))
-    return (x, residues, Dense._make((rank,)), Dense._make((values,))), jnp.array(True)
+        residues = Dense.make((jnp.zeros((*x.shape[:-2], 0), cond.dtype),))
+    return (x, residues, Dense.make((rank,)), Dense.make((values,))), jnp.array(True)
 
 
 def squared_residuals(a: Array, b: Array, x: Array) -> Dense:

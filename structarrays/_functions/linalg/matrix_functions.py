@@ -65,8 +65,8 @@ def logdet(x: Array) -> Array:
     sign, logabsdet = logarithms(x)
     logabsdet = differentiable_unless_singular(logabsdet)
     if x.dtype.kind == "c":
-        return Dense._make((lax.complex(logabsdet, jnp.angle(sign)),))
-    return Dense._make((nan_unless(~(sign < 0), logabsdet),))
+        return Dense.make((lax.complex(logabsdet, jnp.angle(sign)),))
+    return Dense.make((nan_unless(~(sign < 0), logabsdet),))
 
 
 @function("A", prefix="linalg.")
@@ -125,7 +125,7 @@ def expm(A: Array) -> Array:
 
 @expm.kernel(Dense)
 def _expm_dense(A):
-    return Dense._make((matrix_functions.expm(A.data),))
+    return Dense.make((matrix_functions.expm(A.data),))
 
 
 @function("A", prefix="linalg.", checked="A has no square root (or is assumed positive semidefinite, and is not)")
@@ -187,7 +187,7 @@ def sqrtm(A: Array) -> Array:
     if not is_semidefinite(A):
         A = cast(A, check.complex_dtype(A.dtype))
     root, ok = sqrtm.dispatch(A)
-    return root._assuming(assumptions) if is_semidefinite(A) else root, ok
+    return root.assuming(assumptions) if is_semidefinite(A) else root, ok
 
 
 def is_semidefinite(x: Array) -> bool:
@@ -204,7 +204,7 @@ def _sqrtm_dense(A):
     else:
         data, ok = matrix_functions.sqrtm(A.data)
     # NaN in the argument gives NaN, and raises nothing.
-    return Dense._make((data,)), jnp.all(ok | jnp.any(jnp.isnan(A.data), axis=(-2, -1)))
+    return Dense.make((data,)), jnp.all(ok | jnp.any(jnp.isnan(A.data), axis=(-2, -1)))
 
 
 # ---- the exponential times a matrix ----------------------------------------------------------------------------------
@@ -325,11 +325,11 @@ def _at_times(A: Array, B: Array, start: jax.Array, step: jax.Array, num: int) -
         return y, y
 
     _, others = lax.scan(advance, first, length=num - 1)
-    return Dense._make((jnp.concatenate([first[None], others]),))
+    return Dense.make((jnp.concatenate([first[None], others]),))
 
 
 def _scaled(A: Array, number: jax.Array) -> Array:
-    return multiply.dispatch(A, cast(Dense._make((number,)), A.dtype))
+    return multiply.dispatch(A, cast(Dense.make((number,)), A.dtype))
 
 
 def _propagator(A: Array, B: Array):
@@ -360,7 +360,7 @@ def bounded(x: Array) -> jax.Array:
 def _expm_multiply_array(A, B):
     right = densify(B, "linalg.expm_multiply").data
     batch = jnp.broadcast_shapes(A.shape[:-2], right.shape[:-2])
-    return Dense._make((_by_products(A)(jnp.broadcast_to(right, batch + right.shape[-2:])),))
+    return Dense.make((_by_products(A)(jnp.broadcast_to(right, batch + right.shape[-2:])),))
 
 
 def _by_products(A):
@@ -370,7 +370,7 @@ def _by_products(A):
 
 
 def _product(A, x):
-    return matmul.dispatch(A, Dense._make((x,)))._dense()
+    return matmul.dispatch(A, Dense.make((x,))).dense_data()
 
 
 def _norm_and_shift(A):

@@ -72,7 +72,7 @@ def vector_norm(
 
 @vector_norm.kernel(Dense)
 def _vector_norm_dense(x, *, axis, keepdims, ord):
-    return Dense._make((linalg_dense.vector_norm(x.data, axis=axis, keepdims=keepdims, ord=ord),))
+    return Dense.make((linalg_dense.vector_norm(x.data, axis=axis, keepdims=keepdims, ord=ord),))
 
 
 @vector_norm.kernel(Array)
@@ -94,7 +94,7 @@ def _vector_norm_array(x, *, axis, keepdims, ord):
 def _root(total, degree):
     """The root of a sum of powers: of a dense one with the derivative zero where only structural zeros were added."""
     if type(total) is Dense and degree > 0:
-        return Dense._make((statistical.root(total.data, degree),))
+        return Dense.make((statistical.root(total.data, degree),))
     return power(total, 1.0 / degree) if degree != 2 else sqrt(total)
 
 
@@ -147,7 +147,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: int | float | str |
 
 @matrix_norm.kernel(Dense)
 def _matrix_norm_dense(x, *, keepdims, ord):
-    return Dense._make((linalg_dense.matrix_norm(x.data, keepdims=keepdims, ord=ord),))
+    return Dense.make((linalg_dense.matrix_norm(x.data, keepdims=keepdims, ord=ord),))
 
 
 @matrix_norm.kernel(Array, when=lambda x, *, keepdims, ord: ord in ("fro", None, 1, -1, math.inf, -math.inf))
@@ -192,7 +192,7 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
 
 @diagonal.kernel(Dense)
 def _diagonal_dense(x, *, offset):
-    return Dense._make((linalg_dense.diagonal(x.data, offset=offset),))
+    return Dense.make((linalg_dense.diagonal(x.data, offset=offset),))
 
 
 @function("x", prefix="linalg.")
@@ -275,7 +275,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
 @outer.kernel(Array, Array)
 def _outer_array(x1, x2):
     # The result is dense and larger than either.
-    return Dense._make((linalg_dense.outer(to_dense(x1).data, to_dense(x2).data),))
+    return Dense.make((linalg_dense.outer(to_dense(x1).data, to_dense(x2).data),))
 
 
 @function("x1", "x2", prefix="linalg.")
@@ -322,4 +322,4 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 @cross.kernel(Dense, Dense)
 def _cross_dense_dense(x1, x2, *, axis):
-    return Dense._make((linalg_dense.cross(*jnp.broadcast_arrays(x1.data, x2.data), axis=axis),))
+    return Dense.make((linalg_dense.cross(*jnp.broadcast_arrays(x1.data, x2.data), axis=axis),))

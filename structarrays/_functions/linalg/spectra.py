@@ -78,7 +78,7 @@ def eig(x: Array, /) -> EigResult:
 
 @eig.kernel(Dense)
 def _eig_dense(x):
-    return tuple(Dense._make((data,)) for data in spectra.eig(x.data))
+    return tuple(Dense.make((data,)) for data in spectra.eig(x.data))
 
 
 @function("x", prefix="linalg.")
@@ -121,7 +121,7 @@ def eigvals(x: Array, /) -> Array:
 
 @eigvals.kernel(Dense)
 def _eigvals_dense(x):
-    return Dense._make((spectra.eigvals(x.data),))
+    return Dense.make((spectra.eigvals(x.data),))
 
 
 @function("x", prefix="linalg.")
@@ -164,7 +164,7 @@ def eigh(x: Array, /) -> EighResult:
 
 @eigh.kernel(Dense)
 def _eigh_dense(x):
-    return tuple(Dense._make((data,)) for data in spectra.eigh(x.data))
+    return tuple(Dense.make((data,)) for data in spectra.eigh(x.data))
 
 
 @function("x", prefix="linalg.")
@@ -207,7 +207,7 @@ def eigvalsh(x: Array, /) -> Array:
 
 @eigvalsh.kernel(Dense)
 def _eigvalsh_dense(x):
-    return Dense._make((spectra.eigvalsh(x.data),))
+    return Dense.make((spectra.eigvalsh(x.data),))
 
 
 @function("x", prefix="linalg.")
@@ -254,7 +254,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
 
 @svd.kernel(Dense)
 def _svd_dense(x, *, full_matrices):
-    return tuple(Dense._make((data,)) for data in spectra.svd(x.data, full_matrices=full_matrices))
+    return tuple(Dense.make((data,)) for data in spectra.svd(x.data, full_matrices=full_matrices))
 
 
 @function("x", prefix="linalg.")
@@ -297,7 +297,7 @@ def svdvals(x: Array, /) -> Array:
 
 @svdvals.kernel(Dense)
 def _svdvals_dense(x):
-    return Dense._make((spectra.svdvals(x.data),))
+    return Dense.make((spectra.svdvals(x.data),))
 
 
 @function("x", prefix="linalg.")
@@ -345,4 +345,4 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
 
 @qr.kernel(Dense)
 def _qr_dense(x, *, mode):
-    return tuple(Dense._make((data,)) for data in linalg_dense.qr(x.data, mode=mode))
+    return tuple(Dense.make((data,)) for data in linalg_dense.qr(x.data, mode=mode))

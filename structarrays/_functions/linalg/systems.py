@@ -74,7 +74,7 @@ def _solve_dense_dense(x1, x2):
     else:
         remark("LU with partial pivoting, as nothing is assumed; 2 n**3 / 3 operations")
         data, ok = linalg_dense.solve(x1.data, x2.data)
-    return Dense._make((data,)), ok
+    return Dense.make((data,)), ok
 
 
 @solve.kernel(Dense, Array)
@@ -126,7 +126,7 @@ def inv(x: Array, /) -> Array:
 def _inv_dense(x):
     kernel = positive_definite.inv if POSITIVE_DEFINITE in x.assumptions else linalg_dense.inv
     data, ok = kernel(x.data)
-    return Dense._make((data,)), ok
+    return Dense.make((data,)), ok
 
 
 @function("x", prefix="linalg.", checked="x is not positive definite")
@@ -168,7 +168,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
 @cholesky.kernel(Dense)
 def _cholesky_dense(x, *, upper):
     data, ok = linalg_dense.cholesky(x.data, upper=upper)
-    return Dense._make((data,)), ok
+    return Dense.make((data,)), ok
 
 
 @function("x", prefix="linalg.")
@@ -204,7 +204,7 @@ def det(x: Array, /) -> Array:
 
 @det.kernel(Dense)
 def _det_dense(x):
-    return Dense._make((linalg_dense.det(x.data),))
+    return Dense.make((linalg_dense.det(x.data),))
 
 
 class SlogdetResult(NamedTuple):
@@ -246,12 +246,12 @@ def slogdet(x: Array, /) -> SlogdetResult:
     """
     check.square("linalg.slogdet", x)
     sign, logabsdet = slogdet.dispatch(check.floating("linalg.slogdet", x))
-    return SlogdetResult(sign, logabsdet._map_leaves(differentiable_unless_singular))
+    return SlogdetResult(sign, logabsdet.map_parameters(differentiable_unless_singular))
 
 
 @slogdet.kernel(Dense)
 def _slogdet_dense(x):
-    return tuple(Dense._make((data,)) for data in linalg_dense.slogdet(x.data))
+    return tuple(Dense.make((data,)) for data in linalg_dense.slogdet(x.data))
 
 
 def differentiable_unless_singular(logabsdet):
@@ -261,12 +261,12 @@ def differentiable_unless_singular(logabsdet):
 
 def logarithms(x: Array):
     """The sign of the determinant, and the logarithm of its magnitude, as data."""
-    return tuple(part._dense() for part in slogdet.dispatch(x))
+    return tuple(part.dense_data() for part in slogdet.dispatch(x))
 
 
 def det_by_slogdet(x: Array) -> Dense:
     """The determinants by their logarithms: a product of the numbers that make them could leave the range on its way."""
-    return Dense._make((determinants.exponential(*logarithms(x), x.dtype),))
+    return Dense.make((determinants.exponential(*logarithms(x), x.dtype),))
 
 
 @function("x", "rtol", prefix="linalg.")
@@ -309,7 +309,7 @@ def _pinv_dense(x, *, rtol):
     rtol = jnp.asarray(rtol, check.real_dtype(x.dtype))
     batch = jnp.broadcast_shapes(rtol.shape, x.shape[:-2])
     data = jnp.broadcast_to(x.data, batch + x.shape[-2:])
-    return Dense._make((pseudo_inverse.pinv(data, jnp.broadcast_to(rtol, batch)),))
+    return Dense.make((pseudo_inverse.pinv(data, jnp.broadcast_to(rtol, batch)),))
 
 
 @function("x", "rtol", prefix="linalg.")
@@ -348,7 +348,7 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
 
 @matrix_rank.kernel(Dense)
 def _matrix_rank_dense(x, *, rtol):
-    return Dense._make((linalg_dense.matrix_rank(x.data, rtol=rtol),))
+    return Dense.make((linalg_dense.matrix_rank(x.data, rtol=rtol),))
 
 
 def tolerance(name, x, rtol, *, arguments=("x", "rtol")):
@@ -405,7 +405,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
 
 @matrix_power.kernel(Dense)
 def _matrix_power_dense(x, *, n):
-    return Dense._make((linalg_dense.matrix_power(x.data, n),))
+    return Dense.make((linalg_dense.matrix_power(x.data, n),))
 
 
 @matrix_power.kernel(Array)
@@ -414,7 +414,7 @@ def _matrix_power_array(x, *, n):
     if n == 0:
         from ..._structures.banded.diagonal import Identity
 
-        return Identity._make((jnp.ones(x.shape[:-2], x.dtype), None), x.shape[-2:])
+        return Identity.make((jnp.ones(x.shape[:-2], x.dtype), None), x.shape[-2:])
     return power(x, n)
 
 

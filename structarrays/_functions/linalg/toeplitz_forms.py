@@ -186,7 +186,7 @@ def solve_circulant(
     shape = (*check.broadcast(name, c.shape[:-1], b.shape[:-1], what="the other axes of c and b, of shapes"), n)
     outaxis = check_axis(name, outaxis, len(shape), "outaxis")
     if 0 in shape:
-        return Dense._make((jnp.moveaxis(jnp.zeros(shape, b.dtype), -1, outaxis),)), jnp.array(True)
+        return Dense.make((jnp.moveaxis(jnp.zeros(shape, b.dtype), -1, outaxis),)), jnp.array(True)
     eigenvalues = circulant_transforms.spectrum(c)
     magnitudes = jnp.abs(eigenvalues)
     if tol is None:
@@ -195,4 +195,4 @@ def solve_circulant(
     reciprocals = jnp.where(small, 0, 1 / jnp.where(small, 1, eigenvalues))
     nearly = jnp.any(small, axis=-1, keepdims=True) & (singular == "raise")
     x = circulant_transforms.apply_spectrum(nan_unless(~nearly, reciprocals), b[..., None])[..., 0]
-    return Dense._make((jnp.moveaxis(x, -1, outaxis),)), ~jnp.any(nearly)
+    return Dense.make((jnp.moveaxis(x, -1, outaxis),)), ~jnp.any(nearly)

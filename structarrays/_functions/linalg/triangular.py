@@ -121,4 +121,4 @@ def transposed(x: Array, trans: int) -> Array:
 def _triangle_of_dense(x, *, lower, unit_diagonal):
     from ..._structures.triangular.array import Triangular
 
-    return Triangular._make((densify(x, "linalg.solve_triangular").data, None), (lower, unit_diagonal))
+    return Triangular.make((densify(x, "linalg.solve_triangular").data, None), (lower, unit_diagonal))

@@ -93,7 +93,7 @@ class Banded(Array):
         batch_shape_of(**{f"diagonals[{i}]": d.shape[:-1] for i, d in enumerate(diagonals)})
         order = sorted(range(len(offsets)), key=offsets.__getitem__)
         diagonals = [diagonals[i] for i in order]
-        return cls._make(*_parameters(diagonals, tuple(offsets[i] for i in order), shape, None))
+        return cls.make(*_parameters(diagonals, tuple(offsets[i] for i in order), shape, None))
 
     # ---- the parts -----------------------------------------------------------------------------------------------
 
@@ -133,11 +133,11 @@ class Banded(Array):
         return self._value[0][-1]
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return batch_of(leaves[0].shape, 1 if meta[0] else 0) + meta[1]
 
-    def _rebuild(self, entries, background):
-        return Banded._make((*entries, background), self.meta[:2])._padded_for(self.pieces)
+    def rebuild(self, entries, background):
+        return Banded.make((*entries, background), self.meta[:2])._padded_for(self.pieces)
 
     def _padded_for(self, pieces):
         if pieces == self.pieces or not self.offsets:
@@ -146,22 +146,22 @@ class Banded(Array):
         if pieces > 1:
             diagonals = band_numerics.divisible(diagonals, min(self.core_shape), pieces, -1)
             meta = (*meta, pieces)
-        return Banded._make((*diagonals, self.background), meta, self.assumptions)
+        return Banded.make((*diagonals, self.background), meta, self.assumptions)
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         batch = self._batch_spec(spec)
         entries = self._entries_spec(spec) if self.offsets else batch
         return (entries,) * (len(self._value[0]) - 1) + (batch,)
 
-    def _gather(self, data):
+    def gather(self, data):
         if not self.offsets:
             return (jnp.zeros(data.shape[:-2], data.dtype),)
         return tuple(band_numerics.at_diagonal(_matrix(data), k, self.core_shape) for k in self.offsets)
 
-    def _describe(self):
+    def description(self):
         return [f"offsets={self.offsets}", f"shape={self.shape}"], False
 
-    def _positions(self):
+    def positions(self):
         if not self.offsets:
             zero = jnp.zeros((), int)
             return ((zero, zero),)
@@ -169,13 +169,13 @@ class Banded(Array):
         along = [jnp.arange(n) for n in lengths]
         return tuple((i + max(0, -k), i + max(0, k)) for i, k in zip(along, self.offsets, strict=True))
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         return pattern.stored(self, pattern.meets_diagonals(rows, columns, self.offsets))
 
-    def _bandwidths(self):
+    def bandwidths(self):
         return max(0, *(-k for k in self.offsets), 0), max(0, *self.offsets, 0)
 
-    def _dense(self):
+    def dense_data(self):
         return band_numerics.to_dense(
             self.diagonals, self.offsets, self.core_shape, self.background, self.dtype, self.batch_shape
         )
@@ -325,8 +325,8 @@ def bands(diagonals, offsets, shape, background=None, *, dtype=None, batch=()):
     if offsets == (0,):
         from .diagonal import Diagonal
 
-        return Diagonal._make(leaves, shape)
-    return Banded._make(leaves, meta)
+        return Diagonal.make(leaves, shape)
+    return Banded.make(leaves, meta)
 
 
 def tridiagonal(lower, diag, upper) -> Banded:
@@ -407,7 +407,7 @@ def _from_diagonals(name, diag, *others) -> Banded:
     batch_shape_of(**batches)
     offsets = tuple(sorted(stored))
     leaves, meta = _parameters([stored[k] for k in offsets], offsets, (n, n), None)
-    return Banded._make(leaves, meta) if n > 1 else Banded._make((leaves[offsets.index(0)], None), ((0,), (n, n)))
+    return Banded.make(leaves, meta) if n > 1 else Banded.make((leaves[offsets.index(0)], None), ((0,), (n, n)))
 
 
 def from_dia(data, offsets, shape) -> Banded:
@@ -453,7 +453,7 @@ def from_dia(data, offsets, shape) -> Banded:
             )
         diagonals.append(data[..., i, start : start + length])
     if not offsets:
-        return Banded._make(*_parameters([], (), shape, None, data.dtype, data.shape[:-2]))
+        return Banded.make(*_parameters([], (), shape, None, data.dtype, data.shape[:-2]))
     x = Banded(diagonals, offsets, shape)
     return bands(x.diagonals, x.offsets, shape)
 
@@ -471,14 +471,14 @@ def _join_pair_banded_banded(x, y):
 def _join_pair_fill_banded(x, y):
     data, batch = x._constant_data(), x.shape[:-2]
     kept = len(y.batch_shape)
-    entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y._gather(data), y.entries, strict=True))
-    return y._rebuild(tuple(entries), jnp.broadcast_to(data[..., 0, 0], batch)), y
+    entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y.gather(data), y.entries, strict=True))
+    return y.rebuild(tuple(entries), jnp.broadcast_to(data[..., 0, 0], batch)), y
 
 
 @meet_pair.kernel(Banded, Banded)
 def _meet_pair_banded_banded(x, y):
     if not is_zero_outside(y):
-        return x._free()
+        return x.freed()
     return at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
 
 

@@ -34,7 +34,7 @@ def _eigvalsh_banded(x):
     if x.shape[-1] <= _DENSE or fills_matrix(x):
         return eigvalsh.dispatch(dense_if_small(x, "linalg.eigvalsh"))
     remark(f"LAPACK's routine for banded matrices; O(n**2 w) operations, O(n w) memory, w = {w}")
-    return Dense._make((_eigenvalues(x),))
+    return Dense.make((_eigenvalues(x),))
 
 
 @custom_jvp
@@ -45,7 +45,7 @@ def _eigenvalues(x):
 @_eigenvalues.defjvp
 def _eigenvalues_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    values, vectors = (part._dense() for part in eigh.dispatch(densify(x, "the derivative of linalg.eigvalsh")))
+    values, vectors = (part.dense_data() for part in eigh.dispatch(densify(x, "the derivative of linalg.eigvalsh")))
     return spectra.simple(values, x.shape[-1]), _change(vectors, dx, vectors)
 
 
@@ -57,7 +57,7 @@ def _svdvals_banded(x):
     if _is_quicker_densely(x):
         return svdvals.dispatch(dense_if_small(x, "linalg.svdvals"))
     remark(f"eigenvalues of a banded matrix by LAPACK; O(n**2 w) operations, O(n w) memory, w = {_width(x)}")
-    return Dense._make((_singular_values(x),))
+    return Dense.make((_singular_values(x),))
 
 
 def _upper_and_short(x):
@@ -89,7 +89,7 @@ def _singular_values(x):
 def _singular_values_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
     parts = svd.dispatch(densify(x, "the derivative of linalg.svdvals"), full_matrices=False)
-    u, values, vh = (part._dense() for part in parts)
+    u, values, vh = (part.dense_data() for part in parts)
     return spectra.simple(values, max(x.core_shape)), _change(u, dx, vh.mT.conj())
 
 
@@ -132,7 +132,7 @@ def _sum_of_singular_values(x):
 @_sum_of_singular_values.defjvp
 def _sum_of_singular_values_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    factor = spectra.unitary_factor(densify(x, "the derivative of linalg.matrix_norm")._dense())
+    factor = spectra.unitary_factor(densify(x, "the derivative of linalg.matrix_norm").dense_data())
     change = jnp.zeros(factor.shape[:-2], factor.real.dtype)
     for k, d in zip(dx.offsets, dx.diagonals, strict=True):
         change += jnp.sum((jnp.diagonal(factor, k, -2, -1).conj() * d).real, axis=-1)

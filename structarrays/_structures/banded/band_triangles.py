@@ -21,6 +21,6 @@ def _triu_banded(x, *, k):
 def _keep(x, offsets):
     """The diagonals with these offsets; the array of the same class, if these are all."""
     if len(offsets) == len(x.offsets):
-        return x._assuming(frozenset())
+        return x.assuming(frozenset())
     kept = [x.diagonal(k) for k in offsets]
     return bands(kept, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape)

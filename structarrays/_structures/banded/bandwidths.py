@@ -21,18 +21,18 @@ SPREAD = 8
 
 def is_triangular(x) -> bool:
     """Whether one side of the main diagonal stores nothing: then an elimination causes no fill."""
-    return 0 in x._bandwidths()
+    return 0 in x.bandwidths()
 
 
 def is_spread(x) -> bool:
     """Whether the factors of a band cost more than the factors of the sparse matrix with the same entries."""
-    below, above = x._bandwidths()
+    below, above = x.bandwidths()
     return min(below, above) > 0 and below * (below + above) > WORK and SPREAD * len(x.offsets) <= below + above
 
 
 def fills_matrix(x, *args, **static) -> bool:
     """Whether the factors of a band have as many entries as the factors of the dense form."""
-    width = max(x._bandwidths())
+    width = max(x.bandwidths())
     return width > NARROW and 2 * width >= min(x.core_shape)
 
 

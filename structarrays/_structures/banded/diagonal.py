@@ -49,7 +49,7 @@ class Diagonal(Banded):
         shape = (k, k) if shape is None else matrix_shape(shape, "shape")
         if min(shape) != k:
             raise ValueError(f"diag of a matrix of shape {shape} has length {min(shape)}, got {k}")
-        return cls._make((diag, None), shape)
+        return cls.make((diag, None), shape)
 
     @property
     def diag(self):
@@ -82,15 +82,15 @@ class Diagonal(Banded):
         return self
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return batch_of(leaves[0].shape, 1) + meta
 
-    def _describe(self):
+    def description(self):
         text, complete = inline(self.diag)
         return [text, f"shape={self.shape}"], complete
 
-    def _rebuild(self, entries, background):
-        return Diagonal._make((*entries, background), self.meta)
+    def rebuild(self, entries, background):
+        return Diagonal.make((*entries, background), self.meta)
 
 
 class Identity(Diagonal):
@@ -115,7 +115,7 @@ class Identity(Diagonal):
     def __new__(cls, n, scale=1.0):
         shape = core_shape(n, "n")
         shape = shape * 2 if len(shape) == 1 else matrix_shape(shape, "n")
-        return cls._make((parameter(scale, "scale", cls.__name__), None), shape)
+        return cls.make((parameter(scale, "scale", cls.__name__), None), shape)
 
     @property
     def scale(self):
@@ -128,26 +128,26 @@ class Identity(Diagonal):
         return jnp.broadcast_to(self.scale[..., None], (*self.scale.shape, min(self.meta)))
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return leaves[0].shape + meta
 
-    def _describe(self):
+    def description(self):
         return [f"scale={inline(self.scale)[0]}", f"shape={self.shape}"], True
 
-    def _rebuild(self, entries, background):
-        return Identity._make((*entries, background), self.meta)
+    def rebuild(self, entries, background):
+        return Identity.make((*entries, background), self.meta)
 
-    def _specs(self, spec, divides):
-        return Array._specs(self, spec, divides)
+    def specs(self, spec, divides):
+        return Array.specs(self, spec, divides)
 
-    def _free(self):
-        return Diagonal._make((self.diag, self.background), self.meta)
+    def freed(self):
+        return Diagonal.make((self.diag, self.background), self.meta)
 
-    def _positions(self):
+    def positions(self):
         zero = jnp.zeros((), int)
         return ((zero, zero),)
 
-    def _gather(self, data):
+    def gather(self, data):
         return (data[..., 0, 0] if data.ndim >= 2 else data.reshape(()),)
 
 
@@ -183,7 +183,7 @@ def diag(v, k: int = 0):
     """
     k = integer("diag", k, "k")
     if not isinstance(v, Array):
-        v = Dense._make((parameter(v, "v", "diag"),))
+        v = Dense.make((parameter(v, "v", "diag"),))
     if v.ndim == 2:
         return diagonal(v, offset=k)
     if v.ndim != 1:

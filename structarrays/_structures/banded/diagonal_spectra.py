@@ -17,8 +17,8 @@ from .products import has_structural_zeros
 
 def identity(scale, shape):
     """A scaled identity; a rectangular one is a `Diagonal`."""
-    x = Identity._make((scale, None), shape)
-    return x if shape[0] == shape[1] else x._free()
+    x = Identity.make((scale, None), shape)
+    return x if shape[0] == shape[1] else x.freed()
 
 
 def _ones(x, dtype=None):
@@ -39,7 +39,7 @@ def phase(z):
 
 @eigvals.kernel(Diagonal, when=has_structural_zeros)
 def _eigvals_diagonal(x):
-    return Dense._make((x.diag.astype(complex_dtype(x.dtype)),))
+    return Dense.make((x.diag.astype(complex_dtype(x.dtype)),))
 
 
 @eig.kernel(Diagonal, when=has_structural_zeros)
@@ -49,7 +49,7 @@ def _eig_diagonal(x):
 
 @eigvalsh.kernel(Diagonal, when=has_structural_zeros)
 def _eigvalsh_diagonal(x):
-    return Dense._make((jnp.sort(x.diag.real, axis=-1),))
+    return Dense.make((jnp.sort(x.diag.real, axis=-1),))
 
 
 @eigh.kernel(Diagonal, when=has_structural_zeros)
@@ -60,7 +60,7 @@ def _eigh_diagonal(x):
 
 @eigh.kernel(Identity, when=has_structural_zeros)
 def _eigh_identity(x):
-    return Dense._make((x.diag.real,)), identity(_ones(x), x.core_shape)
+    return Dense.make((x.diag.real,)), identity(_ones(x), x.core_shape)
 
 
 # ---- singular values ----------------------------------------------------------------------------------------------
@@ -68,12 +68,12 @@ def _eigh_identity(x):
 
 @svdvals.kernel(Diagonal, when=has_structural_zeros)
 def _svdvals_diagonal(x):
-    return Dense._make((jnp.flip(jnp.sort(jnp.abs(x.diag), axis=-1), axis=-1),))
+    return Dense.make((jnp.flip(jnp.sort(jnp.abs(x.diag), axis=-1), axis=-1),))
 
 
 @svdvals.kernel(Identity, when=has_structural_zeros)
 def _svdvals_identity(x):
-    return Dense._make((jnp.abs(x.diag),))
+    return Dense.make((jnp.abs(x.diag),))
 
 
 @svd.kernel(Diagonal, when=has_structural_zeros)
@@ -88,7 +88,7 @@ def _svd_diagonal(x, *, full_matrices):
         return rows_in_order(jnp.concatenate([order.p, rest], axis=-1), x.dtype)
 
     phases = jnp.pad(phase(x.diag), [(0, 0)] * len(x.batch_shape) + [(0, columns - k)], constant_values=1)
-    u = product(Diagonal._make((phases, None), (m, columns)), sorting(columns).mT)
+    u = product(Diagonal.make((phases, None), (m, columns)), sorting(columns).mT)
     vh = sorting(rows)
     return u, values, vh if rows == n else product(vh, identity(_ones(x), (rows, n)))
 
@@ -98,7 +98,7 @@ def _svd_identity(x, *, full_matrices):
     (m, n), k = x.core_shape, min(x.core_shape)
     columns, rows = (m, n) if full_matrices else (k, k)
     u = identity(phase(x.scale), (m, columns))
-    return u, Dense._make((jnp.abs(x.diag),)), identity(_ones(x), (rows, n))
+    return u, Dense.make((jnp.abs(x.diag),)), identity(_ones(x), (rows, n))
 
 
 @matrix_norm.kernel(Diagonal, when=lambda x, **static: has_structural_zeros(x) and is_of_singular_values(x, **static))
@@ -118,8 +118,8 @@ def _is_large(x, rtol):
 def _matrix_rank_diagonal(x, *, rtol):
     large = _is_large(x, rtol)
     if type(x) is Identity:
-        return Dense._make((large.astype(int) * min(x.core_shape),))
-    return Dense._make((jnp.sum(large, axis=-1, dtype=int),))
+        return Dense.make((large.astype(int) * min(x.core_shape),))
+    return Dense.make((jnp.sum(large, axis=-1, dtype=int),))
 
 
 @pinv.kernel(Diagonal, when=has_structural_zeros)
@@ -128,7 +128,7 @@ def _pinv_diagonal(x, *, rtol):
     (entries,) = x.entries
     # NaN is not large, but does not vanish either.
     inverse = jnp.where(large | jnp.isnan(entries), 1 / jnp.where(entries == 0, 1, entries), 0)
-    return type(x)._make((jnp.broadcast_to(inverse, entries.shape), None), x.core_shape[::-1])
+    return type(x).make((jnp.broadcast_to(inverse, entries.shape), None), x.core_shape[::-1])
 
 
 # ---- QR -----------------------------------------------------------------------------------------------------------
@@ -140,10 +140,10 @@ def _qr_diagonal(x, *, mode):
     inner = m if mode == "complete" else k
     (entries,) = x.entries
     if x.dtype.kind != "c":
-        return identity(_ones(x), (m, inner)), type(x)._make((entries, None), (inner, n))
+        return identity(_ones(x), (m, inner)), type(x).make((entries, None), (inner, n))
     # The diagonal of R is real, so the phases are Q's.
-    r = type(x)._make((jnp.abs(entries).astype(x.dtype), None), (inner, n))
+    r = type(x).make((jnp.abs(entries).astype(x.dtype), None), (inner, n))
     if type(x) is Identity:
         return identity(phase(entries), (m, inner)), r
     phases = jnp.concatenate([phase(entries), jnp.ones((*x.batch_shape, min(m, inner) - k), x.dtype)], axis=-1)
-    return Diagonal._make((phases, None), (m, inner)), r
+    return Diagonal.make((phases, None), (m, inner)), r

@@ -35,7 +35,7 @@ def _index_banded(x, *, operands, key):
         diagonals.append(d[..., first : first + step * (length - 1) + 1 : step])
         offsets.append(offset)
     if _scale_survives(x, a, b, m, n, step):
-        return type(x)._make((x.scale, x.background), (m, n))
+        return type(x).make((x.scale, x.background), (m, n))
     return bands(diagonals, offsets, (m, n), x.background, dtype=x.dtype, batch=x.batch_shape)
 
 
@@ -48,7 +48,7 @@ def _selects_rows(x, operands, *, key) -> bool:
 @index.eager_kernel(Banded, tuple, when=_selects_rows)
 def _index_banded_eagerly(x, operands, *, key):
     """Rows in any order: from each diagonal the entries that stand in them, at ``column = row + k``."""
-    (m, n), places, x = x.core_shape, np.asarray(operands[0]), x._free()
+    (m, n), places, x = x.core_shape, np.asarray(operands[0]), x.freed()
     increasing = bool(np.all(places[1:] >= places[:-1])) and not np.any(places[:1] < 0)
     if not increasing:
         places = np.where(places < 0, places + m, places)
@@ -67,7 +67,7 @@ def _index_banded_eagerly(x, operands, *, key):
     leaves = [np.concatenate(part) for part in zip(*parts, strict=True)]
     order = np.argsort(leaves[1], kind="stable")  # within a row the diagonals are sorted already
     leaves = [leaf[order] for leaf in leaves]
-    return Sparse._make((*map(jnp.asarray, leaves), x.background), (shape, (0, 1), False))
+    return Sparse.make((*map(jnp.asarray, leaves), x.background), (shape, (0, 1), False))
 
 
 def _scale_survives(x, a, b, m, n, step) -> bool:
@@ -100,7 +100,7 @@ def _write_entries_banded(x, items, value, owned):
     stored = sum(band_numerics.diagonal_length((m, n), k) for k in offsets)
     if offsets != x.offsets and stored > max(3 * m * n // 4, m + n):
         return None  # so many diagonals are dearer than the dense form
-    if offsets != x.offsets or x._free() is not x:
+    if offsets != x.offsets or x.freed() is not x:
         x, owned = bands([x.diagonal(k) for k in offsets], offsets, (m, n), dtype=x.dtype, batch=x.batch_shape), False
     value = value.to_jax()
     diagonals = list(x.diagonals)
@@ -118,4 +118,4 @@ def _write_entries_banded(x, items, value, owned):
     if not owned:
         # From here on the handle owns all of its parameters, so none may be another array's.
         diagonals = [d if offsets[a] in needed else jnp.copy(d) for a, d in enumerate(diagonals)]
-    return x._rebuild(diagonals, None)
+    return x.rebuild(diagonals, None)

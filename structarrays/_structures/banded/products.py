@@ -39,7 +39,7 @@ def _matmul_banded_dense(x1, x2):
         axis = -min(x2.ndim, 2)
         product = product + _background_product(x1, x2.data, axis)
     shape = (*batch, x1.shape[-2], *x2.shape[-1:]) if x2.ndim > 1 else (*batch, x1.shape[-2])
-    return Dense._make((jnp.broadcast_to(product, shape),))
+    return Dense.make((jnp.broadcast_to(product, shape),))
 
 
 @matmul.kernel(Dense, Banded)
@@ -54,9 +54,9 @@ def _matmul_dense_banded(x1, x2):
     if x2.background is not None:
         transposed = matrix_transpose.dispatch(x2)
         if x1.ndim > 1:  # the rows of x1 are one more batch dimension
-            transposed = transposed._map_leaves(lambda leaf: jnp.expand_dims(leaf, len(x2.batch_shape)))
+            transposed = transposed.map_parameters(lambda leaf: jnp.expand_dims(leaf, len(x2.batch_shape)))
         product = product + _background_product(transposed, x1.data, -1)
-    return Dense._make((jnp.broadcast_to(product, (*batch, *x1.shape[-2:-1], x2.shape[-1])),))
+    return Dense.make((jnp.broadcast_to(product, (*batch, *x1.shape[-2:-1], x2.shape[-1])),))
 
 
 _SHORT_GAP = 32
@@ -153,12 +153,12 @@ def _scales_pattern(diagonal, x) -> bool:
 @matmul.kernel(Diagonal, Array, when=lambda x1, x2: _scales_pattern(x1, x2))
 def _matmul_diagonal(x1, x2):
     """The rows are scaled, which keeps every pattern."""
-    return multiply(Dense._make((x1.diag[..., :, None],)), x2)
+    return multiply(Dense.make((x1.diag[..., :, None],)), x2)
 
 
 @matmul.kernel(Array, Diagonal, when=lambda x1, x2: _scales_pattern(x2, x1))
 def _matmul_array_diagonal(x1, x2):
-    return multiply(x1, Dense._make((x2.diag[..., None, :],)))
+    return multiply(x1, Dense.make((x2.diag[..., None, :],)))
 
 
 def _are_identities(x1, x2) -> bool:
@@ -169,13 +169,13 @@ def _are_identities(x1, x2) -> bool:
 
 @matmul.kernel(Identity, Identity, when=_are_identities)
 def _matmul_identity_identity(x1, x2):
-    return Identity._make((x1.scale * x2.scale, None), (x1.shape[-2], x2.shape[-1]))
+    return Identity.make((x1.scale * x2.scale, None), (x1.shape[-2], x2.shape[-1]))
 
 
 def scaled(x, scale, *, vector=False):
     """The product with a number for each matrix; it keeps every structure."""
     scale = scale.reshape(scale.shape + (1,) * (1 if vector else 2))
-    return multiply(x, Dense._make((scale,)))
+    return multiply(x, Dense.make((scale,)))
 
 
 # ---- the transpose, the diagonal, powers --------------------------------------------------------------------------
@@ -185,19 +185,19 @@ def scaled(x, scale, *, vector=False):
 def _matrix_transpose_banded(x):
     diagonals, offsets = band_numerics.transpose(x.diagonals, x.offsets)
     entries = diagonals if offsets else x.entries
-    return Banded._make((*entries, x.background), (offsets, x.core_shape[::-1]))
+    return Banded.make((*entries, x.background), (offsets, x.core_shape[::-1]))
 
 
 @matrix_transpose.kernel(Diagonal)
 def _matrix_transpose_diagonal(x):
-    return type(x)._make((*x.entries, x.background), x.core_shape[::-1])
+    return type(x).make((*x.entries, x.background), x.core_shape[::-1])
 
 
 @diagonal.kernel(Banded)
 def _diagonal_banded(x, *, offset):
-    return Dense._make((x.diagonal(offset),))
+    return Dense.make((x.diagonal(offset),))
 
 
 @matrix_power.kernel(Diagonal, when=lambda x, *, n: n > 0 and has_structural_zeros(x))
 def _matrix_power_diagonal(x, *, n):
-    return x._rebuild(tuple(e**n for e in x.entries), None)
+    return x.rebuild(tuple(e**n for e in x.entries), None)

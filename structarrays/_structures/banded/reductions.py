@@ -71,7 +71,7 @@ def _everything(x, monoid, diagonals, background, count, keepdims):
     terms += [monoid.reduce(d, axis=(d.ndim - 1,), keepdims=False) for d in diagonals if d.shape[-1] > 0]
     terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
     result = functools.reduce(monoid.combine, [jnp.broadcast_to(t, x.batch_shape) for t in terms])
-    return Dense._make((result[..., None, None] if keepdims else result,))
+    return Dense.make((result[..., None, None] if keepdims else result,))
 
 
 def _lines(x, monoid, diagonals, start, axes, keepdims):
@@ -97,7 +97,7 @@ def _lines(x, monoid, diagonals, start, axes, keepdims):
     for d, before in short:
         met = lax.slice_in_dim(result, before, before + d.shape[-1], axis=-1)
         result = lax.dynamic_update_slice_in_dim(result, monoid.combine(met, d), before, -1)
-    return Dense._make((jnp.expand_dims(result, axis) if keepdims else result,))
+    return Dense.make((jnp.expand_dims(result, axis) if keepdims else result,))
 
 
 def _repeated(monoid, background, counts):

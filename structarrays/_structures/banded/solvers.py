@@ -40,11 +40,11 @@ def _solve_banded(x1, x2):
     b = data[:, None] if vector else data
     definite = POSITIVE_DEFINITE in x1.assumptions
     if not is_triangular(x1):
-        below, above = x1._bandwidths()
+        below, above = x1.bandwidths()
         ask_for_factors(x1, "linalg.solve", 1 + (below if definite else 2 * below + above))
     remark(banded_elimination.explanation(_parts(x1)[1], definite))
     solution, ok = banded_elimination.solve(*_parts(x1), b, definite)
-    return Dense._make((solution[..., 0] if vector else solution,)), ok
+    return Dense.make((solution[..., 0] if vector else solution,)), ok
 
 
 @solve.kernel(Diagonal, Array, when=has_structural_zeros)
@@ -63,7 +63,7 @@ def _solve_identity(x1, x2):
 
 
 def _quotient(x, divisor):
-    return divide(x, Dense._make((divisor if x.ndim == 1 else divisor[..., None],)))
+    return divide(x, Dense.make((divisor if x.ndim == 1 else divisor[..., None],)))
 
 
 def _regular(pivots, *, axis, positive=False):
@@ -80,7 +80,7 @@ def _inv_banded(x):
     if fills_matrix(x):
         return inv.dispatch(to_dense(x))
     data, ok = banded_elimination.solve(*_parts(x), identity, POSITIVE_DEFINITE in x.assumptions)
-    return Dense._make((jnp.broadcast_to(data, x.shape),)), ok
+    return Dense.make((jnp.broadcast_to(data, x.shape),)), ok
 
 
 @inv.kernel(Diagonal, when=has_structural_zeros)
@@ -88,7 +88,7 @@ def _inv_diagonal(x):
     (entries,) = x.entries
     axis = () if type(x) is Identity else -1
     divisor, ok = _regular(entries, axis=axis, positive=POSITIVE_DEFINITE in x.assumptions)
-    return x._rebuild((1 / divisor,), None), ok
+    return x.rebuild((1 / divisor,), None), ok
 
 
 @selected_inverse.kernel(Banded, when=has_structural_zeros)
@@ -109,7 +109,7 @@ def _selected_inverse_diagonal(x):
 
 @cholesky.kernel(Banded, when=is_banded)
 def _cholesky_banded(x, *, upper):
-    ask_for_factors(x, "linalg.cholesky", 1 + max(x._bandwidths()))
+    ask_for_factors(x, "linalg.cholesky", 1 + max(x.bandwidths()))
     diagonals, offsets, ok = banded_elimination.cholesky(*_parts(x), upper)
     return bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
 
@@ -118,7 +118,7 @@ def _cholesky_banded(x, *, upper):
 def _cholesky_diagonal(x, *, upper):
     (entries,) = x.entries
     pivots, ok = _regular(entries.real, axis=() if type(x) is Identity else -1, positive=True)
-    return x._rebuild((jnp.sqrt(pivots).astype(x.dtype),), None), ok
+    return x.rebuild((jnp.sqrt(pivots).astype(x.dtype),), None), ok
 
 
 # ---- determinants -------------------------------------------------------------------------------------------------
@@ -126,22 +126,22 @@ def _cholesky_diagonal(x, *, upper):
 
 @slogdet.kernel(Banded, when=has_structural_zeros)
 def _slogdet_banded(x):
-    below, above = x._bandwidths()
+    below, above = x.bandwidths()
     ask_for_factors(x, "linalg.slogdet", 1 + 2 * below + above)
     sign, logabsdet = banded_elimination.slogdet(*_parts(x))
-    return Dense._make((sign,)), Dense._make((logabsdet,))
+    return Dense.make((sign,)), Dense.make((logabsdet,))
 
 
 @slogdet.kernel(Diagonal, when=has_structural_zeros)
 def _slogdet_diagonal(x):
-    return tuple(Dense._make((part,)) for part in determinants.sign_and_logarithm(x.diag, -1))
+    return tuple(Dense.make((part,)) for part in determinants.sign_and_logarithm(x.diag, -1))
 
 
 @slogdet.kernel(Identity, when=has_structural_zeros)
 def _slogdet_identity(x):
     n = x.shape[-1]
     logabsdet = jnp.zeros(x.batch_shape, real_dtype(x.dtype)) if n == 0 else n * jnp.log(jnp.abs(x.scale))
-    return Dense._make((determinants.phase(x.scale) ** n,)), Dense._make((logabsdet,))
+    return Dense.make((determinants.phase(x.scale) ** n,)), Dense.make((logabsdet,))
 
 
 det.kernel(Banded, when=has_structural_zeros)(det_by_slogdet)
@@ -150,12 +150,12 @@ det.kernel(Banded, when=has_structural_zeros)(det_by_slogdet)
 @det.kernel(Diagonal, when=has_structural_zeros)
 def _det_diagonal(x):
     logarithms = functools.partial(determinants.sign_and_logarithm, axes=-1)
-    return Dense._make((determinants.of_parts(functools.partial(jnp.prod, axis=-1), logarithms, x.diag),))
+    return Dense.make((determinants.of_parts(functools.partial(jnp.prod, axis=-1), logarithms, x.diag),))
 
 
 @det.kernel(Identity, when=has_structural_zeros)
 def _det_identity(x):
-    return Dense._make((x.scale ** x.shape[-1],))
+    return Dense.make((x.scale ** x.shape[-1],))
 
 
 # ---- decompositions whose parts are full matrices -----------------------------------------------------------------

@@ -29,9 +29,9 @@ def _is_sparse(x, *args) -> bool:
 
 def _sparse(x):
     remark(
-        f"the sparse form: {len(x.offsets)} diagonals in a band of width {sum(x._bandwidths()) + 1}, which an elimination would fill"
+        f"the sparse form: {len(x.offsets)} diagonals in a band of width {sum(x.bandwidths()) + 1}, which an elimination would fill"
     )
-    return to_sparse(x)._assuming(x.assumptions)
+    return to_sparse(x).assuming(x.assumptions)
 
 
 def _dense(x, function):
@@ -80,7 +80,7 @@ def selected_inverse_by_dense_form(x):
 def selected_inverse_by_sparse_form(x):
     """The selected inverse of the sparse form, at the stored diagonals and at their transposes."""
     offsets = tuple(sorted({s * k for k in x.offsets for s in (1, -1)}))
-    elements, ok = selected_inverse.dispatch(_sparse(at_offsets(x, offsets)._assuming(x.assumptions)))
+    elements, ok = selected_inverse.dispatch(_sparse(at_offsets(x, offsets).assuming(x.assumptions)))
     return _diagonals(elements, x), ok
 
 
@@ -107,4 +107,4 @@ def det_of_wide_triangle(x):
 
 
 def _diagonal(x) -> Diagonal:
-    return Diagonal._make((x.diagonal(0), None), x.core_shape)
+    return Diagonal.make((x.diagonal(0), None), x.core_shape)

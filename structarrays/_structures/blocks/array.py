@@ -105,13 +105,13 @@ class Blocks(Array):
         """The number of stored entries of one matrix."""
         return sum(run.size for run in self.runs)
 
-    def _rebuild(self, entries, background):
-        return type(self)._make((*entries, background), self.meta)
+    def rebuild(self, entries, background):
+        return type(self).make((*entries, background), self.meta)
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         return (self._entries_spec(spec),) * len(self.runs) + (self._batch_spec(spec),)
 
-    def _gather(self, data):
+    def gather(self, data):
         m, n = self.core_shape
         data = data.reshape((1,) * (2 - data.ndim) + data.shape) if data.ndim < 2 else data
         parts = []
@@ -121,10 +121,10 @@ class Blocks(Array):
             parts.append(numerics.collect(data[..., rows, columns], *run[2:]))
         return tuple(parts)
 
-    def _positions(self):
+    def positions(self):
         return tuple(run.positions() for run in self.runs)
 
-    def _dense(self):
+    def dense_data(self):
         fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None, None]
         dense = jnp.broadcast_to(fill, self.shape)
         for run, blocks in zip(self.runs, self.blocks, strict=True):
@@ -132,14 +132,14 @@ class Blocks(Array):
             dense = region if region.shape == self.shape else dense.at[..., run.rows, run.columns].set(region)
         return dense
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         hit = np.zeros((len(rows), len(columns)), bool)
         for run in self.runs:
             if run.size:
                 hit |= run.meets(rows, columns)
         return np.where(hit, pattern.DENSE, pattern.stored(self, hit)).astype(np.uint8)
 
-    def _bandwidths(self):
+    def bandwidths(self):
         distances = [(0, 0), *(run.distances for run in self.runs if run.size)]
         return -min(low for low, _ in distances), max(high for _, high in distances)
 

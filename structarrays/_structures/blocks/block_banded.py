@@ -131,8 +131,8 @@ class BlockBanded(Blocks):
         """Where the blocks of each parameter stand."""
         return _runs(self.meta)
 
-    def _rebuild(self, entries, background):
-        return BlockBanded._make((*entries, background), self.meta[:3])._padded_for(self.pieces)
+    def rebuild(self, entries, background):
+        return BlockBanded.make((*entries, background), self.meta[:3])._padded_for(self.pieces)
 
     def _padded_for(self, pieces):
         if pieces == self.pieces:
@@ -141,7 +141,7 @@ class BlockBanded(Blocks):
         if pieces > 1:
             blocks = band_kernel.divisible(blocks, min(self.grid), pieces, -3)
             meta = (*meta, pieces)
-        return BlockBanded._make((*blocks, self.background), meta, self.assumptions)
+        return BlockBanded.make((*blocks, self.background), meta, self.assumptions)
 
     @property
     def core_shape(self) -> tuple[int, int]:
@@ -149,13 +149,13 @@ class BlockBanded(Blocks):
         return _core_shape(self.meta)
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return batch_of_blocks(leaves) + _core_shape(meta)
 
-    def _describe(self):
+    def description(self):
         return [f"offsets={self.offsets}", f"block_shape={self.block_shape}", f"shape={self.shape}"], False
 
-    def _dense(self):
+    def dense_data(self):
         (rows, columns), (height, width) = self.grid, self.block_shape
         fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None, None, None, None]
         dense = jnp.broadcast_to(fill, (*self.batch_shape, rows, height, columns, width))
@@ -211,7 +211,7 @@ class BlockBanded(Blocks):
             i, j = np.nonzero(np.any(np.asarray(a) != 0, axis=tuple(range(a.ndim - 2))))
             offsets = {0, *np.unique(j // block[1] - i // block[0]).tolist()}
         empty = without_values(offsets, shape, block, a.dtype)
-        x = empty._rebuild(explicit.call(empty._gather, a), None)
+        x = empty.rebuild(explicit.call(empty.gather, a), None)
         _check_rest(a, x)
         return x
 
@@ -249,7 +249,7 @@ class BlockBanded(Blocks):
         if 0 in (*block, m, n) or m % block[0] or n % block[1]:
             raise ValueError(f"x must be made up of blocks of shape {block}, got shape {x.shape}")
         empty = without_values(needed_offsets(x, block) or {0}, (m, n), block, x.dtype, x.batch_shape)
-        return explicit.call(lambda x: empty._rebuild(restrict(x, empty).entries, x.background), x)
+        return explicit.call(lambda x: empty.rebuild(restrict(x, empty).entries, x.background), x)
 
     @classmethod
     def from_bsr(cls, matrix):
@@ -290,7 +290,7 @@ class BlockBanded(Blocks):
             part, chosen = np.zeros(zeros.shape, matrix.dtype), distance == k
             np.add.at(part, rows[chosen] - max(0, -k), matrix.data[chosen])
             parts.append(parameter(part, "matrix", f"{cls.__name__}.from_bsr"))
-        return empty._rebuild(tuple(parts), None)
+        return empty.rebuild(tuple(parts), None)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -332,7 +332,7 @@ def block_banded(blocks: dict, grid, block, background=None, *, dtype=None, batc
     leaves = [jnp.broadcast_to(blocks[k].astype(dtype), batch + blocks[k].shape[-3:]) for k in offsets]
     if background is not None:
         background = jnp.broadcast_to(background, batch)
-    return BlockBanded._make((*leaves, background), (offsets, tuple(grid), tuple(block)))
+    return BlockBanded.make((*leaves, background), (offsets, tuple(grid), tuple(block)))
 
 
 def block_tridiagonal(lower, diag, upper) -> BlockBanded:
@@ -399,7 +399,7 @@ def needed_offsets(x: Banded, block) -> set[int]:
 def from_uniform(x: BlockDiagonal) -> BlockBanded:
     """A block-diagonal matrix of equal blocks as a block-banded one."""
     k, *block = x.meta[0]
-    return BlockBanded._make(x._value[0], ((0,), (k, k), tuple(block)))
+    return BlockBanded.make(x._value[0], ((0,), (k, k), tuple(block)))
 
 
 @validated.kernel(BlockBanded)

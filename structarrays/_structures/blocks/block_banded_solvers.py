@@ -140,7 +140,7 @@ def _lu_factor_block_banded(a):
     blocks = {k: b[..., : count - abs(k), :, :] for k, b in blocks.items() if abs(k) < count}
     first = m * jnp.arange(count, dtype=exchanges.dtype)[:, None]
     piv = (exchanges + first).reshape(*exchanges.shape[:-2], -1)
-    return block_banded(blocks, a.grid, a.block_shape), Dense._make((piv,))
+    return block_banded(blocks, a.grid, a.block_shape), Dense.make((piv,))
 
 
 def _is_block_factor(a, *others, **static) -> bool:
@@ -159,12 +159,12 @@ def _lu_solve_block_banded(a, piv, b, *, trans):
         return jnp.pad(blocks, [(0, 0)] * len(a.batch_shape) + [(0, count - blocks.shape[-3]), (0, 0), (0, 0)])
 
     factors, right = jnp.concatenate([at(0), at(-1)], -2), jnp.concatenate([at(1), at(2)], -1)
-    exchanges = piv._dense()
+    exchanges = piv.dense_data()
     exchanges = exchanges.reshape(*exchanges.shape[:-1], count, m)
     exchanges = exchanges - m * jnp.arange(count, dtype=exchanges.dtype)[:, None]
     b = densify(b, "linalg.lu_solve").data
     x, ok = block_tridiagonal.lu_solve(factors, exchanges, right, b.conj() if trans == 2 else b, bool(trans))
-    return Dense._make((x.conj() if trans == 2 else x,)), ok
+    return Dense.make((x.conj() if trans == 2 else x,)), ok
 
 
 @solve_triangular.kernel(BlockBanded, Array, when=has_near_blocks)
@@ -194,7 +194,7 @@ NARROW_ON_THE_HOST = 128
 def _has_few_bands(x, *args, limit=NARROW, **static) -> bool:
     """Whether a matrix has few bands, and so many rows that these are worth a program as large as they need."""
     square = x.shape[-2] == x.shape[-1]
-    return square and is_large(x.shape[-1]) and x.background is None and max(x._bandwidths()) <= limit
+    return square and is_large(x.shape[-1]) and x.background is None and max(x.bandwidths()) <= limit
 
 
 def _has_spectrum_by_bands(x, **static) -> bool:
@@ -203,15 +203,15 @@ def _has_spectrum_by_bands(x, **static) -> bool:
 
 def banded_form(x) -> Banded:
     """A square block-banded matrix with a diagonal for each that a block reaches."""
-    (below, above), n = x._bandwidths(), x.shape[-1]
+    (below, above), n = x.bandwidths(), x.shape[-1]
     offsets = tuple(range(-below, above + 1))
     if not has_near_blocks(x):
         like = bands([jnp.zeros(n - abs(k), x.dtype) for k in offsets], offsets, x.core_shape)
-        return restrict(x, like)._assuming(x.assumptions)
+        return restrict(x, like).assuming(x.assumptions)
     rows = rows_of_blocks(*tridiagonal_form(x))
     middle = rows.shape[-1] // 2
     diagonals = [rows[..., max(0, -k) : n - max(0, k), middle + k] for k in offsets]
-    return bands(diagonals, offsets, x.core_shape)._assuming(x.assumptions)
+    return bands(diagonals, offsets, x.core_shape).assuming(x.assumptions)
 
 
 _BY_SPARSE_FORM = "block_banded_by_sparse_form"
@@ -257,7 +257,7 @@ def _slogdet(x):
 @slogdet.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)
 def _slogdet_block_banded(x):
     remark("elimination of blocks, with pivots if nothing is assumed; O(n m**2) for blocks of m rows")
-    return tuple(Dense._make((part,)) for part in _slogdet(x))
+    return tuple(Dense.make((part,)) for part in _slogdet(x))
 
 
 det.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)(det_by_slogdet)
@@ -307,7 +307,7 @@ def _selected_inverse_block_banded_if_has_determinant_by_blocks(x):
         blocks[k] = stored.get(k, jnp.zeros((*x.batch_shape, x.grid[0] - abs(k), m, n), x.dtype))
 
     def logarithm(blocks):
-        sign, logabsdet = _slogdet(block_banded(blocks, x.grid, x.block_shape)._assuming(x.assumptions))
+        sign, logabsdet = _slogdet(block_banded(blocks, x.grid, x.block_shape).assuming(x.assumptions))
         return jnp.sum(logabsdet), (sign, logabsdet)
 
     elements, (sign, logabsdet) = jax.grad(logarithm, has_aux=True)(blocks)
@@ -318,5 +318,5 @@ def _selected_inverse_block_banded_if_has_determinant_by_blocks(x):
 
 
 def _restricted(form, x):
-    elements, ok = selected_inverse.dispatch(form._assuming(x.assumptions))
+    elements, ok = selected_inverse.dispatch(form.assuming(x.assumptions))
     return restrict(elements, x), ok

@@ -93,10 +93,10 @@ class BlockDiagonal(Blocks):
         return tuple(itertools.chain.from_iterable([(h, w)] * k for k, h, w in self.meta))
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return batch_of_blocks(leaves) + _core_shape(meta)
 
-    def _describe(self):
+    def description(self):
         shapes = [f"{h}×{w}" if k == 1 else f"{k} of {h}×{w}" for k, h, w in self.meta]
         if len(shapes) > 6:
             shapes = [*shapes[:3], "…", *shapes[-3:]]
@@ -138,8 +138,8 @@ class BlockDiagonal(Blocks):
         meta = _meta_of(_sizes(sizes, a.shape[-2:]))
         if _core_shape(meta) != a.shape[-2:]:
             raise ValueError(f"sizes make up a matrix of shape {_core_shape(meta)}, but a has shape {a.shape}")
-        empty = cls._make((*(jnp.zeros(m, a.dtype) for m in meta), None), meta)
-        x = cls._make((*explicit.call(empty._gather, a), None), meta)
+        empty = cls.make((*(jnp.zeros(m, a.dtype) for m in meta), None), meta)
+        x = cls.make((*explicit.call(empty.gather, a), None), meta)
         _check_rest(a, x)
         return x
 
@@ -225,13 +225,13 @@ def block_diagonal(runs, background=None) -> BlockDiagonal:
     for _, group in itertools.groupby(kept, key=lambda r: r.shape[-2:]):
         group = list(group)
         leaves.append(group[0] if len(group) == 1 else jnp.concatenate(group, axis=-3))
-    return BlockDiagonal._make((*leaves, background), tuple(leaf.shape[-3:] for leaf in leaves))
+    return BlockDiagonal.make((*leaves, background), tuple(leaf.shape[-3:] for leaf in leaves))
 
 
 def narrowest(x: BlockDiagonal):
     """The array itself; dense if it is one block or nothing."""
     alone = len(x.meta) == 1 and x.meta[0][0] <= 1
-    return Dense._make((x._dense(),)) if alone or 0 in x.core_shape else x
+    return Dense.make((x.dense_data(),)) if alone or 0 in x.core_shape else x
 
 
 # ---- partitions: where a block-diagonal matrix is cut --------------------------------------------------------------
@@ -249,7 +249,7 @@ def has_square_blocks(x: BlockDiagonal, *args, **static) -> bool:
 
 def stacks(x: BlockDiagonal) -> list[Dense]:
     """The runs as stacks of dense matrices, with the promises that hold for blocks on the main diagonal as for the whole."""
-    return [Dense._make((b,), None, x.assumptions) for b in x.blocks]
+    return [Dense.make((b,), None, x.assumptions) for b in x.blocks]
 
 
 def cuts(x: BlockDiagonal) -> tuple[np.ndarray, np.ndarray]:
@@ -282,7 +282,7 @@ def regroup(x: BlockDiagonal, kept) -> BlockDiagonal:
             result.append(numerics.spread(part, background))
         else:
             merged = block_diagonal(between(x, first, stop), x.background)
-            result.append(merged._dense()[..., None, :, :])
+            result.append(merged.dense_data()[..., None, :, :])
     return block_diagonal(result, x.background)
 
 

@@ -65,21 +65,19 @@ def solved_by_blocks(function, a, b, **static):
     for run, blocks in zip(a.runs, stacks(a), strict=True):
         right = data[..., run.rows, :]
         right = right.reshape(*right.shape[:-2], run.count, run.height, right.shape[-1])
-        part, ok = function.dispatch(blocks, Dense._make((right,)), **static)
+        part, ok = function.dispatch(blocks, Dense.make((right,)), **static)
         parts.append(part.data.reshape(*part.shape[:-3], run.count * run.height, part.shape[-1]))
         flags.append(ok)
     solution = jnp.concatenate(parts, axis=-2)
-    return Dense._make((solution[..., 0] if b.ndim == 1 else solution,)), all_of(flags)
+    return Dense.make((solution[..., 0] if b.ndim == 1 else solution,)), all_of(flags)
 
 
 @solve.kernel(BlockDiagonal, BlockDiagonal, when=lambda x1, x2: has_square_blocks(x1) and multiply_by_blocks(x1, x2))
 def _solve_block_diagonal_block_diagonal(x1, x2):
     """Where the right-hand side is cut as the matrix is, so is the solution."""
     kept, other = common_cuts(x1, x2)
-    x1, x2 = regroup(x1, kept)._assuming(x1.assumptions), regroup(x2, other)
-    pairs = [
-        solve.dispatch(Dense._make((a,), None, x1.assumptions), Dense._make((b,))) for a, b in side_by_side(x1, x2)
-    ]
+    x1, x2 = regroup(x1, kept).assuming(x1.assumptions), regroup(x2, other)
+    pairs = [solve.dispatch(Dense.make((a,), None, x1.assumptions), Dense.make((b,))) for a, b in side_by_side(x1, x2)]
     return block_diagonal([part.data for part, _ in pairs]), all_of([ok for _, ok in pairs])
 
 
@@ -95,13 +93,13 @@ def _square_diagonal(x) -> bool:
 @inv.kernel(BlockDiagonal, when=has_square_blocks)
 def _inv_block_diagonal(x):
     results, flags = zip(*(inv.dispatch(b) for b in stacks(x)), strict=True)
-    return x._rebuild(tuple(_data(results)), None), all_of(flags)
+    return x.rebuild(tuple(_data(results)), None), all_of(flags)
 
 
 @cholesky.kernel(BlockDiagonal, when=has_square_blocks)
 def _cholesky_block_diagonal(x, *, upper):
     results, flags = zip(*(cholesky.dispatch(b, upper=upper) for b in stacks(x)), strict=True)
-    return x._rebuild(tuple(_data(results)), None), all_of(flags)
+    return x.rebuild(tuple(_data(results)), None), all_of(flags)
 
 
 def _tall_or_wide(x, *, mode) -> bool:
@@ -129,14 +127,14 @@ def _det_block_diagonal(x):
     def multiplied(x):
         return jnp.prod(jnp.concatenate([det.dispatch(b).data for b in stacks(x)], axis=-1), axis=-1)
 
-    return Dense._make((determinants.of_parts(multiplied, logarithms, x),))
+    return Dense.make((determinants.of_parts(multiplied, logarithms, x),))
 
 
 @slogdet.kernel(BlockDiagonal, when=has_square_blocks)
 def _slogdet_block_diagonal(x):
     signs, logs = zip(*(_data(slogdet.dispatch(b)) for b in stacks(x)), strict=True)
     sign = functools.reduce(jnp.multiply, [jnp.prod(s, axis=-1) for s in signs])
-    return Dense._make((sign,)), Dense._make((sum(jnp.sum(v, axis=-1) for v in logs),))
+    return Dense.make((sign,)), Dense.make((sum(jnp.sum(v, axis=-1) for v in logs),))
 
 
 # ---- spectra --------------------------------------------------------------------------------------------------------
@@ -149,19 +147,19 @@ def _in_a_row(parts):
 
 @eigvals.kernel(BlockDiagonal, when=has_square_blocks)
 def _eigvals_block_diagonal(x):
-    return Dense._make((_in_a_row([eigvals.dispatch(b).data for b in stacks(x)]),))
+    return Dense.make((_in_a_row([eigvals.dispatch(b).data for b in stacks(x)]),))
 
 
 @eig.kernel(BlockDiagonal, when=has_square_blocks)
 def _eig_block_diagonal(x):
     """Eigenvalues may have any order, so that the eigenvectors are block diagonal."""
     values, vectors = zip(*(_data(eig.dispatch(b)) for b in stacks(x)), strict=True)
-    return Dense._make((_in_a_row(values),)), x._rebuild(tuple(vectors), None)
+    return Dense.make((_in_a_row(values),)), x.rebuild(tuple(vectors), None)
 
 
 @eigvalsh.kernel(BlockDiagonal, when=has_square_blocks)
 def _eigvalsh_block_diagonal(x):
-    return Dense._make((jnp.sort(_in_a_row([eigvalsh.dispatch(b).data for b in stacks(x)]), axis=-1),))
+    return Dense.make((jnp.sort(_in_a_row([eigvalsh.dispatch(b).data for b in stacks(x)]), axis=-1),))
 
 
 @eigh.kernel(BlockDiagonal, when=has_square_blocks)
@@ -169,7 +167,7 @@ def _eigh_block_diagonal(x):
     """The eigenvectors are those of the blocks, sorted as the eigenvalues are."""
     values, vectors = zip(*(_data(eigh.dispatch(b)) for b in stacks(x)), strict=True)
     values, order = in_order(_in_a_row(values), x.dtype)
-    return values, product(x._rebuild(tuple(vectors), None), order.mT)
+    return values, product(x.rebuild(tuple(vectors), None), order.mT)
 
 
 # ---- singular values ------------------------------------------------------------------------------------------------
@@ -185,14 +183,14 @@ def _svdvals_block_diagonal(x):
     values = _in_a_row(_singular_values(x)).astype(real_dtype(x.dtype))
     zeros = min(x.core_shape) - values.shape[-1]  # tall blocks beside wide ones: some directions belong to none
     values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, zeros)])
-    return Dense._make((jnp.flip(jnp.sort(values, axis=-1), axis=-1),))
+    return Dense.make((jnp.flip(jnp.sort(values, axis=-1), axis=-1),))
 
 
 @svd.kernel(BlockDiagonal, when=lambda x, *, full_matrices: has_square_blocks(x))
 def _svd_block_diagonal(x, *, full_matrices):
     u, s, vh = zip(*(_data(svd.dispatch(b, full_matrices=False)) for b in stacks(x)), strict=True)
     s, order = in_order(_in_a_row(s), x.dtype, descending=True)
-    return product(x._rebuild(tuple(u), None), order.mT), s, product(order, x._rebuild(tuple(vh), None))
+    return product(x.rebuild(tuple(u), None), order.mT), s, product(order, x.rebuild(tuple(vh), None))
 
 
 def _nuclear_norm(x):

@@ -60,7 +60,7 @@ def _on_grid_banded(x, block):
     if _mostly_full(offsets, x.core_shape, block):
         return None
     like = without_values(offsets, x.core_shape, block, x.dtype)
-    return like._rebuild(restrict(x, like).entries, x.background)
+    return like.rebuild(restrict(x, like).entries, x.background)
 
 
 def _fits(own, block) -> bool:
@@ -91,8 +91,8 @@ def _mostly_full(offsets, shape, block) -> bool:
 def _join_pair_fill_blocks(x, y):
     data, batch = x._constant_data(), x.shape[:-2]
     kept = len(y.batch_shape)
-    entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y._gather(data), y.entries, strict=True))
-    return y._rebuild(tuple(entries), jnp.broadcast_to(data[..., 0, 0], batch)), y
+    entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y.gather(data), y.entries, strict=True))
+    return y.rebuild(tuple(entries), jnp.broadcast_to(data[..., 0, 0], batch)), y
 
 
 @join_pair.kernel(BlockDiagonal, BlockDiagonal)
@@ -120,7 +120,7 @@ def _join_pair_block_diagonal_banded(x, y):
 @functools.lru_cache(maxsize=256)
 def _cuts_between(meta, offsets, shape) -> np.ndarray:
     """The numbers of the cuts of a block-diagonal matrix which no diagonal with one of these offsets crosses."""
-    rows, columns = cuts(BlockDiagonal._make((), meta))
+    rows, columns = cuts(BlockDiagonal.make((), meta))
     whole = np.ones(len(rows), bool)
     for k in offsets:
         # Entry i of the rows first, …, stop - 1 is (i, i + k): above and behind the cut, or below and before it.
@@ -144,11 +144,11 @@ def _join_pair_block_banded_banded(x, y):
 
 def _at_pattern(x, like):
     """`x` in the structure of `like`, which holds it."""
-    return like._rebuild(restrict(x, like).entries, x.background)
+    return like.rebuild(restrict(x, like).entries, x.background)
 
 
 def _both_dense(x, y):
-    return Dense._make((x._dense(),)), Dense._make((y._dense(),))
+    return Dense.make((x.dense_data(),)), Dense.make((y.dense_data(),))
 
 
 # ---- the meet, the restriction ------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def _meet_pair_block_banded_block_banded(x, y):
 
 def _stored(x) -> int:
     """The number of entries of one matrix that parameters of their own hold."""
-    return sum(int(np.prod(e.shape[len(x.batch_shape) :])) for e in x._free().entries)
+    return sum(int(np.prod(e.shape[len(x.batch_shape) :])) for e in x.freed().entries)
 
 
 @restrict_to.kernel(Blocks, Banded)
@@ -191,4 +191,4 @@ def _restrict_to_banded_blocks(x, y):
             rows = jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [(before, m - before - d.shape[-1])])[..., run.rows]
             blocks = jnp.where(j - i == k, rows.reshape(*d.shape[:-1], run.count, run.height, 1), blocks)
         entries.append(blocks)
-    return y._rebuild(tuple(entries), x.background)
+    return y.rebuild(tuple(entries), x.background)

@@ -165,6 +165,6 @@ def _with_places(x, i, j, owned):
 def _owned(x, entries, written, owned):
     """The array with these entries, all its own: none of those that are not written anew may be another array's."""
     if owned:
-        return x._rebuild(tuple(entries), x.background)
+        return x.rebuild(tuple(entries), x.background)
     entries = [e if at in written else jnp.copy(e) for at, e in enumerate(entries)]
-    return x._rebuild(tuple(entries), None if x.background is None else jnp.copy(x.background))
+    return x.rebuild(tuple(entries), None if x.background is None else jnp.copy(x.background))

@@ -34,7 +34,7 @@ def _matmul_blocks_dense(x1, x2):
         if run.size
     ]
     product = _sum_of(parts, shape, -2, x1)
-    return Dense._make((product[..., 0] if vector else product,))
+    return Dense.make((product[..., 0] if vector else product,))
 
 
 @matmul.kernel(Dense, Blocks, when=lambda x1, x2: has_structural_zeros(x2))
@@ -48,7 +48,7 @@ def _matmul_dense_blocks(x1, x2):
         if run.size
     ]
     product = _sum_of(parts, shape, -1, x2)
-    return Dense._make((product[..., 0, :] if vector else product,))
+    return Dense.make((product[..., 0, :] if vector else product,))
 
 
 def _sum_of(parts, shape, axis, x):
@@ -112,7 +112,7 @@ def _number_stored(x) -> int:
 
 def indicator(x):
     """The array with True where entries are stored, False elsewhere."""
-    return x._rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None)
+    return x.rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None)
 
 
 def _same_places(x, kept) -> bool:
@@ -126,7 +126,7 @@ def _scales_columns(x1, x2) -> bool:
 
 @matmul.kernel(Blocks, Diagonal, when=_scales_columns)
 def _matmul_blocks_diagonal(x1, x2):
-    return multiply(x1, Dense._make((x2.diag[..., None, :],)))
+    return multiply(x1, Dense.make((x2.diag[..., None, :],)))
 
 
 def _on_common_grid(x1, x2):
@@ -172,18 +172,18 @@ def _matmul_block_banded_blocks(x1, x2):
 
 @matrix_transpose.kernel(BlockDiagonal)
 def _matrix_transpose_block_diagonal(x):
-    return BlockDiagonal._make((*(b.mT for b in x.blocks), x.background), tuple((k, w, h) for k, h, w in x.meta))
+    return BlockDiagonal.make((*(b.mT for b in x.blocks), x.background), tuple((k, w, h) for k, h, w in x.meta))
 
 
 @matrix_transpose.kernel(BlockBanded)
 def _matrix_transpose_block_banded(x):
     meta = (tuple(-k for k in x.offsets[::-1]), x.grid[::-1], x.block_shape[::-1])
-    return BlockBanded._make((*(b.mT for b in x.blocks[::-1]), x.background), meta)
+    return BlockBanded.make((*(b.mT for b in x.blocks[::-1]), x.background), meta)
 
 
 @diagonal.kernel(Blocks)
 def _diagonal_blocks(x, *, offset):
-    return Dense._make((diagonal_of(x, offset),))
+    return Dense.make((diagonal_of(x, offset),))
 
 
 def _no_background(x, *, k):
@@ -203,7 +203,7 @@ def _triu_blocks(x, *, k):
 def _masked(x, keeps):
     """The entries (i, j) that `keeps` says, and zeros for the others."""
     pairs = zip(x.runs, x.entries, strict=True)
-    return x._rebuild(tuple(jnp.where(keeps(*run.positions()), e, jnp.zeros((), e.dtype)) for run, e in pairs), None)
+    return x.rebuild(tuple(jnp.where(keeps(*run.positions()), e, jnp.zeros((), e.dtype)) for run, e in pairs), None)
 
 
 @tril.kernel(BlockBanded, when=_no_background)

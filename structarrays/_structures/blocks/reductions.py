@@ -35,7 +35,7 @@ def _reduce_core_blocks(x, *, monoid, axes, keepdims):
 @squared_deviations.kernel(Blocks)
 def _squared_deviations_blocks(x, *, mean, monoid, axes, keepdims):
     mean = mean.data
-    entries = [squared_magnitude(e - m) for e, m in zip(x.entries, x._gather(mean), strict=True)]
+    entries = [squared_magnitude(e - m) for e, m in zip(x.entries, x.gather(mean), strict=True)]
     background = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None, None]
     background = squared_magnitude(background - mean)
     if len(axes) == 2:
@@ -63,7 +63,7 @@ def _everything(x, monoid, entries, background, count, keepdims):
     ]
     terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
     result = functools.reduce(monoid.combine, [jnp.broadcast_to(t, x.batch_shape) for t in terms])
-    return Dense._make((result[..., None, None] if keepdims else result,))
+    return Dense.make((result[..., None, None] if keepdims else result,))
 
 
 def _lines(x, monoid, entries, start, axes, keepdims):
@@ -83,7 +83,7 @@ def _lines(x, monoid, entries, start, axes, keepdims):
         terms += numerics.layers(parts, length, monoid.identity(parts[0][1].dtype), -1, x.pieces > 1)
     terms = terms or [jnp.asarray(monoid.identity(x.dtype))]
     result = functools.reduce(monoid.combine, [jnp.broadcast_to(t, (*x.batch_shape, length)) for t in terms])
-    return Dense._make((jnp.expand_dims(result, axis) if keepdims else result,))
+    return Dense.make((jnp.expand_dims(result, axis) if keepdims else result,))
 
 
 def _segmented(values, segments):

@@ -105,7 +105,7 @@ def can_be_shifted(base: Array) -> bool:
 
 def shifted(base: Array, diagonal) -> Array:
     """The base with numbers added to its diagonal."""
-    return total(base, Diagonal._make((diagonal, None), base.shape[-2:]))
+    return total(base, Diagonal.make((diagonal, None), base.shape[-2:]))
 
 
 def shift(base: Array, u, v):

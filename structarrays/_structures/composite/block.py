@@ -109,7 +109,7 @@ class Block(Factored):
             for i, row in enumerate(rows)
             for j, b in enumerate(row)
         ]
-        return filled[0] if len(filled) == 1 else cls._make(tuple(filled), (p, q))
+        return filled[0] if len(filled) == 1 else cls.make(tuple(filled), (p, q))
 
     # ---- the parts -----------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class Block(Factored):
         parts, (p, q) = self._value[0], self.meta
         return tuple(parts[i * q : (i + 1) * q] for i in range(p))
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         return (spec,) * len(self.parts)
 
     @property
@@ -138,7 +138,7 @@ class Block(Factored):
         return all(b.linear for b in self.parts)
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         p, q = meta
         # Compute each shape once. The shape of the corner twice would cost exponential time in the depth of nested blocks.
         *batch, rows, columns = leaves[0].shape
@@ -147,14 +147,14 @@ class Block(Factored):
         return (*batch, rows, columns)
 
     @property
-    def _product_cost(self):
-        return sum(b._product_cost for b in self.parts) + self.shape[-2] * (self.meta[1] - 1)
+    def product_cost(self):
+        return sum(b.product_cost for b in self.parts) + self.shape[-2] * (self.meta[1] - 1)
 
-    def _dense(self):
-        rows = [jnp.concatenate([b._dense() for b in row], axis=-1) for row in self.blocks]
+    def dense_data(self):
+        rows = [jnp.concatenate([b.dense_data() for b in row], axis=-1) for row in self.blocks]
         return jnp.concatenate(rows, axis=-2)
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         kinds = pattern.everywhere(rows, columns, pattern.ZERO)
         for row, top in zip(self.blocks, starts(self.heights), strict=True):
             for b, left in zip(row, starts(self.widths), strict=True):
@@ -164,10 +164,10 @@ class Block(Factored):
                 kinds = np.maximum(kinds, pattern.pattern(b, *inside))
         return kinds
 
-    def _cast(self, dtype):
-        return self._with_parts(lambda b: b._cast(dtype))  # each element is one of one block
+    def cast(self, dtype):
+        return self.with_parts(lambda b: b.cast(dtype))  # each element is one of one block
 
-    def _describe(self):
+    def description(self):
         return [f"grid={self.meta}", f"shape={self.shape}"], False
 
 
@@ -237,8 +237,8 @@ def block(rows) -> Array:
     """The matrix of these rows of blocks with one dtype; dense where that is no larger."""
     p, q = len(rows), len(rows[0])
     flat = common_batch(*(b for row in rows for b in row))
-    x = flat[0] if len(flat) == 1 else Block._make(tuple(flat), (p, q))
-    return Dense._make((x._dense(),)) if isinstance(x, Factored) and x.full_size else x
+    x = flat[0] if len(flat) == 1 else Block.make(tuple(flat), (p, q))
+    return Dense.make((x.dense_data(),)) if isinstance(x, Factored) and x.full_size else x
 
 
 def starts(sizes):
@@ -259,7 +259,7 @@ def _sum_of_products(pairs, shape, dtype):
     result = None
     for x, y in pairs:
         if not is_zero(x) and not is_zero(y):
-            term = matmul.dispatch(x, y)._dense()
+            term = matmul.dispatch(x, y).dense_data()
             result = term if result is None else result + term
     return jnp.zeros(shape, dtype) if result is None else result
 
@@ -267,27 +267,27 @@ def _sum_of_products(pairs, shape, dtype):
 @matmul.kernel(Block, Dense)
 def _matmul_block_dense(x1, x2):
     if x2.ndim == 1:
-        return Dense._make((matmul.dispatch(x1, Dense._make((x2.data[:, None],)))._dense()[..., 0],))
-    pieces = [Dense._make((piece,)) for piece in cut(x2.data, x1.widths, -2)]
+        return Dense.make((matmul.dispatch(x1, Dense.make((x2.data[:, None],))).dense_data()[..., 0],))
+    pieces = [Dense.make((piece,)) for piece in cut(x2.data, x1.widths, -2)]
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     rows = [
         _sum_of_products(zip(row, pieces, strict=True), (*batch, height, x2.shape[-1]), x1.dtype)
         for row, height in zip(x1.blocks, x1.heights, strict=True)
     ]
-    return Dense._make((jnp.concatenate(rows, axis=-2),))
+    return Dense.make((jnp.concatenate(rows, axis=-2),))
 
 
 @matmul.kernel(Dense, Block)
 def _matmul_dense_block(x1, x2):
     if x1.ndim == 1:
-        return Dense._make((matmul.dispatch(Dense._make((x1.data[None, :],)), x2)._dense()[..., 0, :],))
-    pieces = [Dense._make((piece,)) for piece in cut(x1.data, x2.heights, -1)]
+        return Dense.make((matmul.dispatch(Dense.make((x1.data[None, :],)), x2).dense_data()[..., 0, :],))
+    pieces = [Dense.make((piece,)) for piece in cut(x1.data, x2.heights, -1)]
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     columns = [
         _sum_of_products(zip(pieces, column, strict=True), (*batch, x1.shape[-2], width), x1.dtype)
         for column, width in zip(zip(*x2.blocks, strict=True), x2.widths, strict=True)
     ]
-    return Dense._make((jnp.concatenate(columns, axis=-1),))
+    return Dense.make((jnp.concatenate(columns, axis=-1),))
 
 
 @matmul.kernel(Block, Block, when=lambda x1, x2: x1.widths == x2.heights)
@@ -321,12 +321,12 @@ def _mapped(function, *arrays):
 @matrix_transpose.kernel(Block)
 def _matrix_transpose_block(x):
     p, q = x.meta
-    return Block._make(tuple(matrix_transpose(b) for column in zip(*x.blocks, strict=True) for b in column), (q, p))
+    return Block.make(tuple(matrix_transpose(b) for column in zip(*x.blocks, strict=True) for b in column), (q, p))
 
 
 @scale.kernel(Block)
 def _scale_block(x, factor):
-    return x._with_parts(factor)
+    return x.with_parts(factor)
 
 
 @real.kernel(Block, when=lambda x: x.dtype.kind == "c")
@@ -362,7 +362,7 @@ def _merge_pair_block_banded(x, y):
     ]
     batch = tuple(("slice", 0, n, 1) for n in y.shape[:-2])
     pieces = tuple(index(y, (), key=(*batch, r, c)) for r in slices[0] for c in slices[1])
-    return _mapped(_added, x, Block._make(pieces, x.meta))
+    return _mapped(_added, x, Block.make(pieces, x.meta))
 
 
 @hadamard_pair.kernel(Block, Block, when=_cut_alike)
@@ -417,7 +417,7 @@ def _rows_of_slice(x, item):
         if first < behind:
             kept.append([_lines(b, ("slice", start + first * step - top, behind - first, step)) for b in row])
     if not kept:
-        return Dense._make((jnp.zeros((*x.shape[:-2], 0, x.shape[-1]), x.dtype),))
+        return Dense.make((jnp.zeros((*x.shape[:-2], 0, x.shape[-1]), x.dtype),))
     return block(kept[:: 1 if step > 0 else -1])
 
 
@@ -436,7 +436,7 @@ def _rows_at(x, i):
         inside = (i >= top) & (i < top + height)
         chosen = [lines(b, jnp.clip(i - top, 0, height - 1), -2) for b in row]
         data = jnp.where(inside[:, None], jnp.concatenate(chosen, axis=-1), data)
-    return Dense._make((data,))
+    return Dense.make((data,))
 
 
 # ---- joining --------------------------------------------------------------------------------------------------------
@@ -452,7 +452,7 @@ def _joins(x, y, *, axis) -> bool:
         return False
     size = math.prod(x.shape[-2:]) + math.prod(y.shape[-2:])
     if not (isinstance(x, Factored) or isinstance(y, Factored)):
-        if size < LARGE or any(type(z) is Dense or z._constant(2) is not None for z in (x, y)):
+        if size < LARGE or any(type(z) is Dense or z.constant_over(2) is not None for z in (x, y)):
             return False
     return x.shape[:-2] == y.shape[:-2] and 0 < size and stored(x) + stored(y) < size
 

@@ -81,7 +81,7 @@ def _pivot(grid):
 
 def _joined(grid):
     """The grid as one dense block, where there is nothing to eliminate."""
-    x = Block._make(tuple(b for row in grid for b in row), (len(grid), len(grid)))
+    x = Block.make(tuple(b for row in grid for b in row), (len(grid), len(grid)))
     allow_dense(x, "linalg.solve", x.size)
     return to_dense(x)
 
@@ -119,7 +119,7 @@ def _solutions(pivot, rights, b):
     w = {}
     for j, right in rights.items():
         if j in found:
-            of_columns = Dense._make((found[j],))
+            of_columns = Dense.make((found[j],))
             w[j] = low_rank(of_columns, right.v) if type(right) is LowRank else of_columns
         else:
             w[j], ok = solve.dispatch(pivot, right)
@@ -156,7 +156,7 @@ def _with_low_rank(a, update):
     if type(a) is not Block or any(is_zero(b) for row in a.blocks for b in row):
         return total(a, update)
     left, right = (cut(to_dense(part).data, sizes, -2) for part, sizes in zip(update.parts, (a.heights, a.widths)))
-    left, right = ([Dense._make((data,)) for data in parts] for parts in (left, right))
+    left, right = ([Dense.make((data,)) for data in parts] for parts in (left, right))
     return block(
         [
             [_with_low_rank(x, low_rank(u, v)) for x, v in zip(row, right, strict=True)]
@@ -171,8 +171,8 @@ def _eliminated(grid, b):
     if len(grid) == 1 or k is None:
         whole = grid[0][0] if len(grid) == 1 else _joined(grid)
         sizes = [row[0].shape[-2] for row in grid]
-        x, ok = solve.dispatch(whole, Dense._make((jnp.concatenate(b, axis=-2),)))
-        return cut(x._dense(), sizes, -2), ok
+        x, ok = solve.dispatch(whole, Dense.make((jnp.concatenate(b, axis=-2),)))
+        return cut(x.dense_data(), sizes, -2), ok
     if not _has_fill(grid, k):  # nothing else depends on its row, so that it comes last
         others, _, rest, *_ = _complement(grid, k)
         x, ok2 = _eliminated(rest, [b[i] for i in others])
@@ -321,7 +321,7 @@ def _determinant(pivots):
 
 
 def _multiplied(pivots):
-    return functools.reduce(jnp.multiply, (det.dispatch(b)._dense() for b in pivots))
+    return functools.reduce(jnp.multiply, (det.dispatch(b).dense_data() for b in pivots))
 
 
 def _logarithms(pivots):

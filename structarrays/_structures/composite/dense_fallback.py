@@ -64,8 +64,8 @@ def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array):
         return found, ok
 
     def by_dense_form():
-        other, fine = solve.dispatch(to_dense(x), Dense._make((b,)))
-        return jnp.where(ok, found, other._dense()), ok | fine
+        other, fine = solve.dispatch(to_dense(x), Dense.make((b,)))
+        return jnp.where(ok, found, other.dense_data()), ok | fine
 
     return lax.cond(any_of_all(~ok), by_dense_form, lambda: (found, ok))
 
@@ -117,7 +117,7 @@ def by_parts_or_dense(function, x: Array, by_parts, *, fall_back: bool = True):
     else:
         found, fine = by_parts(x)
         results = _nan_unless(fine, found)
-    return tuple(Dense._make((part,)) for part in results)
+    return tuple(Dense.make((part,)) for part in results)
 
 
 def _nan_unless(fine, found):
@@ -126,7 +126,7 @@ def _nan_unless(fine, found):
 
 def _densely(function, x):
     results = function(to_dense(x))
-    return tuple(r._dense() for r in (results if isinstance(results, tuple) else (results,)))
+    return tuple(r.dense_data() for r in (results if isinstance(results, tuple) else (results,)))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))

@@ -81,7 +81,7 @@ def _times_absolute(a, v):
 
 
 def _product(a, v):
-    return matmul.dispatch(a, Dense._make((v,)))._dense()
+    return matmul.dispatch(a, Dense.make((v,))).dense_data()
 
 
 @absolute_product.kernel(Array, when=lambda a: not isinstance(a, Factored))
@@ -113,12 +113,12 @@ def _absolute_product_low_rank(a, v):
 
 @absolute_product.kernel(Kronecker, when=lambda a: not any(isinstance(f, Factored) for f in a.factors))
 def _absolute_product_kronecker(a, v):
-    return _product(Kronecker._make(tuple(map(absolute, a.factors)), a.meta), v)
+    return _product(Kronecker.make(tuple(map(absolute, a.factors)), a.meta), v)
 
 
 @absolute_product.kernel(KroneckerSum, when=lambda a: not any(isinstance(f, Factored) for f in a.factors))
 def _absolute_product_kronecker_sum(a, v):
-    return _product(KroneckerSum._make(tuple(map(absolute, a.factors)), a.meta), v)
+    return _product(KroneckerSum.make(tuple(map(absolute, a.factors)), a.meta), v)
 
 
 @absolute_product.kernel(Block)

@@ -32,9 +32,9 @@ def _accumulated(x, axis, start, step):
         return moved.reshape((count, *moved.shape[len(axis) :]))
 
     def next_step(carry, each):
-        return step(carry, each._dense()), None
+        return step(carry, each.dense_data()), None
 
-    return lax.scan(next_step, start, x._map_leaves(in_front))[0]
+    return lax.scan(next_step, start, x.map_parameters(in_front))[0]
 
 
 def _start(x, axis, value, dtype):
@@ -45,7 +45,7 @@ def _start(x, axis, value, dtype):
 @reduce_batch.kernel(Factored)
 def _reduce_batch_factored(x, *, monoid, axes, keepdims):
     data = _accumulated(x, axes, _start(x, axes, monoid.identity(x.dtype), x.dtype), monoid.combine)
-    return Dense._make((jnp.expand_dims(data, axes) if keepdims else data,))
+    return Dense.make((jnp.expand_dims(data, axes) if keepdims else data,))
 
 
 # ---- sums that are no longer than their terms -----------------------------------------------------------------------
@@ -55,23 +55,23 @@ def _reduce_batch_factored(x, *, monoid, axes, keepdims):
 def _sum_of_low_rank(x, *, axis, keepdims):
     """The factors of all matrices side by side; where those are larger than the sum, their product."""
     u, v = (_side_by_side(p, axis, keepdims) for p in x.parts)
-    total = LowRank._make((u, v))
+    total = LowRank.make((u, v))
     return total if pays(total) else matmul(u, matrix_transpose(v))
 
 
 def _side_by_side(part, axis, keepdims):
     """A factor ``(..., m, r)`` with the columns of all matrices along batch axes."""
-    data, batch = part._dense(), part.ndim - 2
+    data, batch = part.dense_data(), part.ndim - 2
     kept = [a for a in range(batch) if a not in axis]
     m, r = data.shape[-2:]
     data = jnp.transpose(data, (*kept, batch, *axis, batch + 1))
     data = data.reshape((*data.shape[: len(kept)], m, r * math.prod(part.shape[a] for a in axis)))
-    return Dense._make((jnp.expand_dims(data, axis) if keepdims else data,))
+    return Dense.make((jnp.expand_dims(data, axis) if keepdims else data,))
 
 
 @sum_of.kernel(KroneckerSum, when=_only_batch)
 def _sum_of_kronecker_sum(x, *, axis, keepdims):
-    return x._with_parts(lambda f: sum_of.dispatch(f, axis=axis, keepdims=keepdims))
+    return x.with_parts(lambda f: sum_of.dispatch(f, axis=axis, keepdims=keepdims))
 
 
 # ---- means and spreads ----------------------------------------------------------------------------------------------
@@ -81,8 +81,8 @@ def _sum_of_kronecker_sum(x, *, axis, keepdims):
 def _mean_batch_of_factored(x, *, axis, keepdims):
     total, count = sum_of.dispatch(x, axis=axis, keepdims=keepdims), reduced_count(x, axis)
     if count == 0:
-        return Dense._make((jnp.full(total.shape, jnp.nan, x.dtype),))
-    return divide(total, Dense._make((jnp.asarray(count, x.dtype),)))
+        return Dense.make((jnp.full(total.shape, jnp.nan, x.dtype),))
+    return divide(total, Dense.make((jnp.asarray(count, x.dtype),)))
 
 
 def _variance(x, axis, correction, keepdims):
@@ -98,9 +98,9 @@ def _variance(x, axis, correction, keepdims):
 
 @var.kernel(Factored, when=_only_batch, before="var_factored")
 def _var_batch_of_factored(x, *, axis, correction, keepdims):
-    return Dense._make((_variance(x, axis, correction, keepdims),))
+    return Dense.make((_variance(x, axis, correction, keepdims),))
 
 
 @std.kernel(Factored, when=_only_batch, before="std_factored")
 def _std_batch_of_factored(x, *, axis, correction, keepdims):
-    return Dense._make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
+    return Dense.make((statistical.root(_variance(x, axis, correction, keepdims), 2),))

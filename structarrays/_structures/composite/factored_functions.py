@@ -39,7 +39,7 @@ def _negative_factored(x):
 
 @conj.kernel(Factored)
 def _conj_factored(x):
-    return x._with_parts(conj) if x.dtype.kind == "c" else x
+    return x.with_parts(conj) if x.dtype.kind == "c" else x
 
 
 @real.kernel(Factored, when=lambda x: x.dtype.kind != "c")
@@ -75,11 +75,11 @@ def _multiplied(x, y, *args):
     if scaled is not None:
         return scaled
     if x.shape[-2:] == y.shape[-2:] and type(y) is not Dense:
-        if isinstance(y, Factored) or (y._covers and not y.full_size):
+        if isinstance(y, Factored) or (y.covers and not y.full_size):
             product = hadamard(x, y)
             if product is not None:
                 return product
-        elif y.stores_entries and not is_zero_outside(y) and not y._covers and y.core_ndim == 2:
+        elif y.stores_entries and not is_zero_outside(y) and not y.covers and y.core_ndim == 2:
             return total(*(multiply.dispatch(x, term) for term in beside_constant(y)))
     if x is y:  # expanded once
         args = [densify(x, "multiply")] * 2
@@ -89,13 +89,13 @@ def _multiplied(x, y, *args):
 def _scaled(function, x, y):
     """A factored array times, or divided by, a number for each matrix, a row or a column; None for other operands."""
     core = x.shape[-2:]
-    constant = y._constant(2)
+    constant = y.constant_over(2)
     if constant is not None:
         constant = constant.reshape((1,) * (2 - constant.ndim) + constant.shape)
         if y.ndim >= 2 and not all(n in (1, m) for n, m in zip(y.shape[-2:], core, strict=True)):
             return None
         batch = jnp.broadcast_shapes(x.shape[:-2], constant.shape[:-2])
-        number = Dense._make((constant,))
+        number = Dense.make((constant,))
         return _times_number(with_batch(x, batch), lambda part: function(part, number))
     if type(y) is not Dense or core == (1, 1):
         return None
@@ -105,14 +105,14 @@ def _scaled(function, x, y):
         return None
     data = y.data if function is multiply else 1 / y.data
     size = core[1] if is_row else core[0]
-    factor = Diagonal._make((data.reshape((*shape[:-2], size)), None), (size, size))
+    factor = Diagonal.make((data.reshape((*shape[:-2], size)), None), (size, size))
     return matmul(x, factor) if is_row else matmul(factor, x)
 
 
 def _times_number(x, factor):
     """Scaled; dense where a factor that takes the number up makes it as large."""
     result = scale.choose((x,), {}).run(x, factor)
-    return result if x.full_size or not result.full_size else Dense._make((result._dense(),))
+    return result if x.full_size or not result.full_size else Dense.make((result.dense_data(),))
 
 
 @square.kernel(Factored)
@@ -149,13 +149,13 @@ def _over_one_core_axis(x, axis):
     """The sums over the rows (axis -2) or the columns of each matrix: products with vectors of ones."""
     m, n = x.shape[-2:]
     if axis == -2:
-        return matmul(Dense._make((jnp.ones((1, m), x.dtype),)), x)
-    return matmul(x, Dense._make((jnp.ones((n, 1), x.dtype),)))
+        return matmul(Dense.make((jnp.ones((1, m), x.dtype),)), x)
+    return matmul(x, Dense.make((jnp.ones((n, 1), x.dtype),)))
 
 
 def _total(x, axis, keepdims=True):
     """The sums over axes as a `jax.Array`."""
-    return sum_of(x, axis=axis, dtype=x.dtype, keepdims=keepdims)._dense()
+    return sum_of(x, axis=axis, dtype=x.dtype, keepdims=keepdims).dense_data()
 
 
 @sum_of.kernel(Factored, when=has_core)
@@ -169,12 +169,12 @@ def _sum_of_factored(x, *, axis, keepdims):
     data = _total(x, (first,))
     rest = tuple(a for a in axis if a != first)
     data = jnp.sum(data, axis=rest, keepdims=True, dtype=x.dtype) if rest else data
-    return Dense._make((data if keepdims else jnp.squeeze(data, axis),))
+    return Dense.make((data if keepdims else jnp.squeeze(data, axis),))
 
 
 @mean.kernel(Factored, when=has_core)
 def _mean_factored(x, *, axis, keepdims):
-    return Dense._make((_total(x, axis, keepdims) / float(_count(x, axis)),))
+    return Dense.make((_total(x, axis, keepdims) / float(_count(x, axis)),))
 
 
 def _count(x, axis):
@@ -183,7 +183,7 @@ def _count(x, axis):
 
 def _variance(x, axis, correction, keepdims):
     batch, core = split_axes(x, axis)
-    centre = Dense._make((_total(x, axis) / float(_count(x, axis)),))
+    centre = Dense.make((_total(x, axis) / float(_count(x, axis)),))
     centred = subtract(x, centre)
     kernel = squared_norms.choose((centred,), {})
     data = jnp.expand_dims(kernel.run(centred, axes=core), core)
@@ -196,12 +196,12 @@ def _variance(x, axis, correction, keepdims):
 
 @var.kernel(Factored, when=has_core)
 def _var_factored(x, *, axis, correction, keepdims):
-    return Dense._make((_variance(x, axis, correction, keepdims),))
+    return Dense.make((_variance(x, axis, correction, keepdims),))
 
 
 @std.kernel(Factored, when=has_core)
 def _std_factored(x, *, axis, correction, keepdims):
-    return Dense._make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
+    return Dense.make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
 
 
 def _has_squares(x, *, axis, ord, **static) -> bool:
@@ -215,7 +215,7 @@ def _vector_norm_factored(x, *, axis, keepdims, ord):
     if batch:
         data = jnp.sum(data, axis=batch, keepdims=True)
     data = statistical.root(data, 2)
-    return Dense._make((data if keepdims else jnp.squeeze(data, axis),))
+    return Dense.make((data if keepdims else jnp.squeeze(data, axis),))
 
 
 @diagonal.kernel(Factored, when=lambda x, *, offset: has_elements(x))
@@ -223,7 +223,7 @@ def _diagonal_factored(x, *, offset):
     m, n = x.shape[-2:]
     size = max(0, min(m, n - offset) if offset >= 0 else min(m + offset, n))
     i = jnp.arange(size) + max(0, -offset)
-    return Dense._make((elements_at(x, (i, i + offset)),))
+    return Dense.make((elements_at(x, (i, i + offset)),))
 
 
 # ---- rows and columns -----------------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def _selects_lines(x, *, operands, key) -> bool:
 
 @index.kernel(Factored, when=_selects_lines)
 def _index_factored(x, *, operands, key):
-    return _selected(x, tuple(Dense._make((o,)) for o in operands), key)
+    return _selected(x, tuple(Dense.make((o,)) for o in operands), key)
 
 
 @index.eager_kernel(Factored, tuple)
@@ -272,8 +272,8 @@ def _selected(x, operands, key):
 def _at(x, axis, where):
     """What stands at some places along an axis, which repeat or reorder it."""
     if axis < x.ndim - 2:
-        return x._map_leaves(lambda leaf: jnp.take(leaf, where, axis=axis))
-    return index(x, (Dense._make((where,)),), key=line_key(x, ("array",), axis - x.ndim))
+        return x.map_parameters(lambda leaf: jnp.take(leaf, where, axis=axis))
+    return index(x, (Dense.make((where,)),), key=line_key(x, ("array",), axis - x.ndim))
 
 
 @flip.kernel(Factored, when=has_core)
@@ -281,7 +281,7 @@ def _flip_factored(x, *, axis):
     for a in axis:
         n = x.shape[a]
         if a < x.ndim - 2:
-            x = x._map_leaves(lambda leaf, a=a: jnp.flip(leaf, a))
+            x = x.map_parameters(lambda leaf, a=a: jnp.flip(leaf, a))
         elif n > 1:
             x = index(x, (), key=line_key(x, ("slice", n - 1, n, -1), a - x.ndim))
     return x

@@ -88,28 +88,28 @@ class Inverse(Factored):
         return self._value[0][0]
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return leaves[0].shape
 
     @property
-    def _product_cost(self):
-        return 4 * self.a._product_cost
+    def product_cost(self):
+        return 4 * self.a.product_cost
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         return pattern.of_inverse(self.a, rows, columns)
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         return (spec,)
 
-    def _dense(self):
+    def dense_data(self):
         n = self.shape[-1]
-        identity = Dense._make((jnp.eye(n, dtype=self.dtype),))
-        return jnp.broadcast_to(solve.dispatch(self.a, identity)[0]._dense(), self.shape)
+        identity = Dense.make((jnp.eye(n, dtype=self.dtype),))
+        return jnp.broadcast_to(solve.dispatch(self.a, identity)[0].dense_data(), self.shape)
 
 
 def inverse(a: Array) -> Array:
     """The `Inverse` of a stack of square matrices of an inexact dtype."""
-    return a.a if type(a) is Inverse else Inverse._make((a,))
+    return a.a if type(a) is Inverse else Inverse.make((a,))
 
 
 # ---- products are systems, and systems are products -----------------------------------------------------------------
@@ -145,7 +145,7 @@ det.kernel(Inverse)(det_by_slogdet)  # the determinant of `a` may be too small f
 def _slogdet_inverse(x):
     sign, logabsdet = logarithms(x.a)
     singular = sign == 0  # then there is no inverse
-    return tuple(Dense._make((nan_unless(~singular, part),)) for part in (sign.conj(), -logabsdet))
+    return tuple(Dense.make((nan_unless(~singular, part),)) for part in (sign.conj(), -logabsdet))
 
 
 # ---- linear functions -----------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def _slogdet_inverse(x):
 
 @matrix_transpose.kernel(Inverse)
 def _matrix_transpose_inverse(x):
-    return Inverse._make((matrix_transpose(x.a),))
+    return Inverse.make((matrix_transpose(x.a),))
 
 
 @scale.kernel(Inverse)
@@ -186,7 +186,7 @@ def _elements(x, i, j):
 
 
 def _unit_vectors(x, j):
-    return Dense._make(((jnp.arange(x.shape[-1])[:, None] == j).astype(x.dtype),))
+    return Dense.make(((jnp.arange(x.shape[-1])[:, None] == j).astype(x.dtype),))
 
 
 # ---- what linalg.inv makes ------------------------------------------------------------------------------------------
@@ -204,8 +204,8 @@ def stays_inverse(x) -> bool:
 def checked_inverse(x):
     """The `Inverse`, and whether there is one: what a solution for one right-hand side tells."""
     x_ = without_derivatives(x)
-    _, ok = solve.dispatch(x_, Dense._make((probes(x.shape[-1], x.dtype),)))
-    return Inverse._make((x,)), ok
+    _, ok = solve.dispatch(x_, Dense.make((probes(x.shape[-1], x.dtype),)))
+    return Inverse.make((x,)), ok
 
 
 def inverse_by(solved, x):

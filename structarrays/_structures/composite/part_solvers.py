@@ -64,7 +64,7 @@ def can_solve(x: Array) -> bool:
     """Whether systems of a square matrix are solved by its structure, without a dense form (static)."""
     if type(x) is Dense or not is_regular(x):
         return False
-    column = Dense._make((jax.ShapeDtypeStruct((x.shape[-1], 1), x.dtype),))
+    column = Dense.make((jax.ShapeDtypeStruct((x.shape[-1], 1), x.dtype),))
     kernel = solve.choose((x, column), {})
     return kernel is not None and kernel.classes[0] is not Array
 
@@ -221,7 +221,7 @@ def solved(x1, x2, method):
         x, ok = b, jnp.array(True)
     else:
         x, ok = method(x1, b)
-    return Dense._make((x[..., 0] if vector else x,)), ok
+    return Dense.make((x[..., 0] if vector else x,)), ok
 
 
 def all_true(flags):
@@ -231,13 +231,13 @@ def all_true(flags):
 
 def times(a, data):
     """The product of a matrix with data, as data."""
-    return matmul.dispatch(a, Dense._make((data,)))._dense()
+    return matmul.dispatch(a, Dense.make((data,))).dense_data()
 
 
 def solution(a, data):
     """The solution of a system as data, and whether there is one."""
-    x, ok = solve.dispatch(a, Dense._make((data,)))
-    return x._dense(), ok
+    x, ok = solve.dispatch(a, Dense.make((data,)))
+    return x.dense_data(), ok
 
 
 reusable = Registry("reusable")
@@ -270,8 +270,8 @@ def _is_narrow(x, *args, **static) -> bool:
 def _solve_product_if_square_factors(x1, x2):
     remark("a system with each factor, from the left")
     if x2.ndim == 1:  # a column, since a solution for the first of several batches is no vector any more
-        column, ok = solve.dispatch(x1, Dense._make((to_dense(x2).data[:, None],)))
-        return Dense._make((column._dense()[..., 0],)), ok
+        column, ok = solve.dispatch(x1, Dense.make((to_dense(x2).data[:, None],)))
+        return Dense.make((column.dense_data()[..., 0],)), ok
     flags = []
     for factor in x1.factors:
         x2, ok = solve.dispatch(factor, x2)
@@ -287,17 +287,17 @@ def _inv_product(x):
 
 @det.kernel(Product, when=_square_factors)
 def _det_product(x):
-    return Dense._make((determinants.of_parts(_multiplied, logarithms, x),))
+    return Dense.make((determinants.of_parts(_multiplied, logarithms, x),))
 
 
 def _multiplied(x):
-    return functools.reduce(jnp.multiply, (det.dispatch(f)._dense() for f in x.factors))
+    return functools.reduce(jnp.multiply, (det.dispatch(f).dense_data() for f in x.factors))
 
 
 @slogdet.kernel(Product, when=_square_factors)
 def _slogdet_product(x):
-    signs, logs = zip(*((p._dense() for p in slogdet.dispatch(f)) for f in x.factors), strict=True)
-    return Dense._make((functools.reduce(jnp.multiply, signs),)), Dense._make((functools.reduce(jnp.add, logs),))
+    signs, logs = zip(*((p.dense_data() for p in slogdet.dispatch(f)) for f in x.factors), strict=True)
+    return Dense.make((functools.reduce(jnp.multiply, signs),)), Dense.make((functools.reduce(jnp.add, logs),))
 
 
 @solve.kernel(Product, Array, when=lambda x1, x2: _is_narrow(x1))

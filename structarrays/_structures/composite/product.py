@@ -95,17 +95,17 @@ class Product(Factored):
         return self._value[0]
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return (*leaves[0].shape[:-1], leaves[-1].shape[-1])
 
     @property
-    def _product_cost(self):
-        return sum(f._product_cost for f in self.factors)
+    def product_cost(self):
+        return sum(f.product_cost for f in self.factors)
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         return pattern.of_product(self.factors, rows, columns)
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         """The rows of the first factor, and of those behind it as long as all before are square; the columns likewise from the right."""
         *batch, rows, columns = spec
         square = [f.shape[-1] == f.shape[-2] for f in self.factors]
@@ -114,8 +114,8 @@ class Product(Factored):
             for i in range(len(square))
         )
 
-    def _dense(self):
-        return chain(self.factors)._dense()
+    def dense_data(self):
+        return chain(self.factors).dense_data()
 
 
 def canonical(factors) -> Array:
@@ -129,7 +129,7 @@ def canonical(factors) -> Array:
             queue[:0] = composed.factors if type(composed) is Product else (composed,)
         else:
             kept.append(factor)
-    return kept[0] if len(kept) == 1 else Product._make(tuple(kept))
+    return kept[0] if len(kept) == 1 else Product.make(tuple(kept))
 
 
 def _flat(factors) -> list[Array]:
@@ -167,7 +167,7 @@ def _of_equal_columns(x, y):
     """A matrix times a constant one, whose number goes into the sums: there a structural zero makes a zero of NaN, too."""
     number = jnp.broadcast_to(y.value[..., None, None], (*y.shape[:-1], 1))
     ones = jnp.ones((*y.shape[:-2], y.shape[-1], 1), y.dtype)
-    return LowRank._make(tuple(common_batch(matmul.dispatch(x, Dense._make((number,))), Dense._make((ones,)))))
+    return LowRank.make(tuple(common_batch(matmul.dispatch(x, Dense.make((number,))), Dense.make((ones,)))))
 
 
 def _is_square(x) -> bool:
@@ -200,7 +200,7 @@ def product(*factors) -> Array:
     result = canonical(common_batch(*factors))
     if not isinstance(result, Factored) or pays_as_product(result.factors if type(result) is Product else (result,)):
         return result
-    return Dense._make((result._dense(),))
+    return Dense.make((result.dense_data(),))
 
 
 @unexpanded("matmul")
@@ -230,7 +230,7 @@ def _multiply_unexpanded(function, args, shape):
         return None
     row = data.shape[-2] == 1
     data = data.reshape((*data.shape[:-2], core[1] if row else core[0]))
-    diagonal = Diagonal._make((data if function.name == "multiply" else 1 / data, None), (data.shape[-1],) * 2)
+    diagonal = Diagonal.make((data if function.name == "multiply" else 1 / data, None), (data.shape[-1],) * 2)
     factors = common_batch(*((x, diagonal) if row else (diagonal, x)))
     return canonical(factors) if pays_as_product(factors) else None
 
@@ -238,7 +238,7 @@ def _multiply_unexpanded(function, args, shape):
 def times_number(x, factor) -> Product:
     """A matrix with a number in front, by what `scale` gets, where the structure cannot take that up."""
     ones = jnp.ones(x.shape[:-2], x.dtype)
-    return Product._make((factor(Identity._make((ones, None), (x.shape[-2],) * 2)), x))
+    return Product.make((factor(Identity.make((ones, None), (x.shape[-2],) * 2)), x))
 
 
 # ---- the order of multiplication ----------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def chain(arrays) -> Array:
     arrays = list(arrays)
     if len(arrays) == 1:
         return to_dense(arrays[0])
-    splits = _cheapest([(x.shape[-2:], None if type(x) is Dense else x._product_cost) for x in arrays])
+    splits = _cheapest([(x.shape[-2:], None if type(x) is Dense else x.product_cost) for x in arrays])
 
     def multiplied(i, j):
         if i == j:
@@ -306,9 +306,9 @@ def _matmul_dense_product(x1, x2):
 def _matmul_factored(x1, x2):
     """A vector is multiplied as a column or a row; what no kernel knows how to multiply stays two factors."""
     if x2.ndim == 1:
-        return Dense._make((matmul(x1, Dense._make((x2._dense()[:, None],)))._dense()[..., 0],))
+        return Dense.make((matmul(x1, Dense.make((x2.dense_data()[:, None],))).dense_data()[..., 0],))
     if x1.ndim == 1:
-        return Dense._make((matmul(Dense._make((x1._dense()[None, :],)), x2)._dense()[..., 0, :],))
+        return Dense.make((matmul(Dense.make((x1.dense_data()[None, :],)), x2).dense_data()[..., 0, :],))
     return product(x1, x2)
 
 
@@ -317,7 +317,7 @@ def _matmul_factored(x1, x2):
 
 @matrix_transpose.kernel(Product)
 def _matrix_transpose_product(x):
-    return Product._make(tuple(map(matrix_transpose, x.factors[::-1])))
+    return Product.make(tuple(map(matrix_transpose, x.factors[::-1])))
 
 
 @elements.kernel(Product)
@@ -325,7 +325,7 @@ def _elements_product(x, i, j):
     """From the rows, or the columns, in which the elements stand, whichever are fewer."""
     shape = jnp.broadcast_shapes(i.shape, j.shape)
     if math.prod(shape) >= math.prod(x.shape[-2:]):
-        return x._dense()[..., i, j]
+        return x.dense_data()[..., i, j]
     if i.size == j.size == math.prod(shape):
         return _paired(x, i, j, shape)
     return in_blocks(_from_lines, x, i, j)
@@ -339,7 +339,7 @@ def _from_lines(x, i, j):
 
 def _rows_through(factors, i):
     """Rows of a product as dense ones."""
-    rows = Dense._make((lines(factors[0], i.ravel(), -2),))
+    rows = Dense.make((lines(factors[0], i.ravel(), -2),))
     for factor in factors[1:]:
         rows = to_dense(matmul(rows, factor))
     return rows.data
@@ -381,7 +381,7 @@ def _scale_product(x, factor):
 def _sum_of_product(x, *, axis, keepdims):
     """Those of the first factor's columns, times the others; along the rows those of the last one."""
     end, others = (x.factors[0], x.factors[1:]) if axis == (x.ndim - 2,) else (x.factors[-1], x.factors[:-1])
-    sums = Dense._make((sum_of(end, axis=axis, dtype=x.dtype, keepdims=True)._dense(),))
+    sums = Dense.make((sum_of(end, axis=axis, dtype=x.dtype, keepdims=True).dense_data(),))
     return chain((sums, *others) if axis == (x.ndim - 2,) else (*others, sums))
 
 
@@ -403,7 +403,7 @@ def _unscaled(x):
     factors = list(x.factors)
     left = [factors.pop(0)] if _scales_lines(factors[0]) else []
     right = [factors.pop()] if len(factors) > 1 and _scales_lines(factors[-1]) else []
-    return left, factors[0] if len(factors) == 1 else Product._make(tuple(factors)), right
+    return left, factors[0] if len(factors) == 1 else Product.make(tuple(factors)), right
 
 
 @hadamard_pair.kernel(Product, Factored, when=_is_scaled)

@@ -109,24 +109,24 @@ class Sum(Factored):
     solved_by_parts = True
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return leaves[0].shape
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         return (spec,) * len(self.terms)
 
-    def _dense(self):
-        total = self.terms[0]._dense()
+    def dense_data(self):
+        total = self.terms[0].dense_data()
         for term in self.terms[1:]:
-            total = total + term._dense()
+            total = total + term.dense_data()
         return total
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         return np.maximum.reduce([pattern.pattern(term, rows, columns) for term in self.terms])
 
     @property
-    def _product_cost(self):
-        return sum(term._product_cost for term in self.terms) + self.shape[-2] * (len(self.terms) - 1)
+    def product_cost(self):
+        return sum(term.product_cost for term in self.terms) + self.shape[-2] * (len(self.terms) - 1)
 
 
 def canonical(terms) -> Array:
@@ -147,7 +147,7 @@ def canonical(terms) -> Array:
     if len(kept) == 1:
         return kept[0]
     kept.sort(key=lambda x: (isinstance(x, Factored), type(x) is LowRank, type(x).__name__))
-    return Sum._make(tuple(kept))
+    return Sum.make(tuple(kept))
 
 
 def _joinable(x, y) -> bool:
@@ -167,7 +167,7 @@ def _merge_pair_array(x, y):
     if len(patterned) > 1 and not can_join(x, y):
         return None
     joined = patterned[0] if len(patterned) == 1 else join(x, y)[0]
-    if type(joined) is Dense or not joined._closed_under(add, (x, y)):
+    if type(joined) is Dense or not joined.closed_under(add, (x, y)):
         return None
     return add.dispatch(x, y) if _entries(joined) <= sum(map(_entries, patterned)) else None
 
@@ -181,14 +181,14 @@ def total(*terms) -> Array:
     result = canonical(common_batch(*terms))
     if not isinstance(result, Factored) or pays(*(result.terms if type(result) is Sum else (result,))):
         return result
-    return Dense._make((result._dense(),))
+    return Dense.make((result.dense_data(),))
 
 
 def beside_constant(x) -> tuple[Array, Fill]:
     """A stack of matrices with a background as one beside structural zeros, and the constant that it stands in."""
     rest = x.background
     above = tuple(e - rest.reshape(rest.shape + (1,) * (e.ndim - rest.ndim)) for e in x.entries)
-    return x._rebuild(above, None), Fill._make((rest,), x.shape[-2:])
+    return x.rebuild(above, None), Fill.make((rest,), x.shape[-2:])
 
 
 def _factors(x) -> list[Array]:
@@ -228,13 +228,13 @@ def _term(x, shape):
     core = shape[-2:]
     if x.shape[-2:] == core:
         return x
-    constant = x._constant(2)
+    constant = x.constant_over(2)
     if constant is not None:
         batch = constant.shape[: max(0, constant.ndim - 2)]
-        return Fill._make((constant.reshape(batch),), core)
+        return Fill.make((constant.reshape(batch),), core)
     if type(x) is not Dense and not x.full_size and x.size > max(core):
         return None
-    return line_of_rank_one(x._dense(), core)
+    return line_of_rank_one(x.dense_data(), core)
 
 
 # ---- what distributes over the terms ------------------------------------------------------------------------------------------
@@ -277,17 +277,17 @@ imag.kernel(Sum)(_each(imag))
 
 @diagonal.kernel(Sum)
 def _diagonal_sum(x, *, offset):
-    return Dense._make((_added(diagonal(term, offset=offset)._dense() for term in x.terms),))
+    return Dense.make((_added(diagonal(term, offset=offset).dense_data() for term in x.terms),))
 
 
 @matmul.kernel(Sum, Dense, when=lambda x1, x2: x2.ndim > 1)
 def _matmul_sum_dense(x1, x2):
-    return Dense._make((_added(matmul(term, x2)._dense() for term in x1.terms),))
+    return Dense.make((_added(matmul(term, x2).dense_data() for term in x1.terms),))
 
 
 @matmul.kernel(Dense, Sum, when=lambda x1, x2: x1.ndim > 1)
 def _matmul_dense_sum(x1, x2):
-    return Dense._make((_added(matmul(x1, term)._dense() for term in x2.terms),))
+    return Dense.make((_added(matmul(x1, term).dense_data() for term in x2.terms),))
 
 
 @matmul.kernel(Sum, Array, when=lambda x1, x2: x2.ndim > 1)
@@ -312,7 +312,7 @@ def _matmul_sum_eagerly(x1, x2):
 
 @scale.kernel(Sum)
 def _scale_sum(x, factor):
-    return x._with_parts(factor)
+    return x.with_parts(factor)
 
 
 @select_lines.kernel(Sum)
@@ -326,7 +326,7 @@ def _sum_of_sum(x, *, axis, keepdims):
     sums = [sum_of(term, axis=axis, dtype=x.dtype, keepdims=keepdims) for term in x.terms]
     if all(a < x.ndim - 2 for a in axis):
         return total(*sums)
-    return Dense._make((_added(s._dense() for s in sums),))
+    return Dense.make((_added(s.dense_data() for s in sums),))
 
 
 # ---- elementwise products distribute ----------------------------------------------------------------------------------------
@@ -346,7 +346,7 @@ def _hadamard_pair_sum_sum(x, y):
     squares, mixed = _each_times((t, t) for t in x.terms), _each_times(itertools.combinations(x.terms, 2))
     if squares is None or mixed is None:
         return None
-    two = Dense._make((jnp.full((1, 1), 2, x.dtype),))
+    two = Dense.make((jnp.full((1, 1), 2, x.dtype),))
     return total(*squares, *(multiply.dispatch(two, m) for m in mixed))
 
 
@@ -386,12 +386,12 @@ def _squared_norms_factored(x, *, axes):
     squares = hadamard(conj(x) if x.dtype.kind == "c" else x, x)
     if squares is None:
         return _squares_of_dense(densify(x, "a sum of squares"), axes=axes)
-    return jnp.maximum(sum_of(squares, axis=axes)._dense().real, 0)
+    return jnp.maximum(sum_of(squares, axis=axes).dense_data().real, 0)
 
 
 @squared_norms.kernel(Array)
 def _squared_norms_array(x, *, axes):
-    return sum_of(square(magnitude(x)), axis=axes)._dense()
+    return sum_of(square(magnitude(x)), axis=axes).dense_data()
 
 
 @squared_norms.kernel(Fill)
@@ -407,7 +407,7 @@ def inner(x, y, axes) -> jax.Array:
     kernel = inner_pair.choose((x, y), {"axes": axes})
     if kernel is not None:
         return kernel.run(x, y, axes=axes)
-    return sum_of(multiply.dispatch(conj(x) if x.dtype.kind == "c" else x, y), axis=axes)._dense()
+    return sum_of(multiply.dispatch(conj(x) if x.dtype.kind == "c" else x, y), axis=axes).dense_data()
 
 
 @validated.kernel(Sum)

@@ -63,7 +63,7 @@ def _terms(x):
         own = rank_bound(term)
         rank += (own or 0) + _has_background(term)
         if own is None:
-            base.append(term._rebuild(term.entries, None) if _has_background(term) else term)
+            base.append(term.rebuild(term.entries, None) if _has_background(term) else term)
     return base, rank
 
 
@@ -73,7 +73,7 @@ def _is_updated(x, *args, **static) -> bool:
     n = x.shape[-1]
     if not base or not rank or x.full_size or 2 * rank > n:
         return False
-    return can_solve(base[0] if len(base) == 1 else Sum._make(tuple(base)))
+    return can_solve(base[0] if len(base) == 1 else Sum.make(tuple(base)))
 
 
 def _split(x):
@@ -230,7 +230,7 @@ def _regularised(base, u, v, fine=False):
     changes, units = (jnp.where(jnp.broadcast_to(fine, batch)[..., None, None], 0, c) for c in found)
     u, v = (jnp.broadcast_to(c, (*batch, *c.shape[-2:])) for c in (u, v))
     left, right = (jnp.concatenate(pair, axis=-1) for pair in ((u, -changes), (v, units)))
-    return shifted(base, jnp.sum(changes, axis=-1)), Dense._make((left,)), Dense._make((right,))
+    return shifted(base, jnp.sum(changes, axis=-1)), Dense.make((left,)), Dense.make((right,))
 
 
 _OTHER_FORMS = (
@@ -277,7 +277,7 @@ def _inv_sum(x):
     inverse, _ = inv.dispatch(base)
     benign = is_benign(*without_derivatives((base, u.data, v.data, inner)), strict=False, solve=straight)
     left = nan_unless(benign[..., None, None], -left.mT)  # compiled code does not look at the flag
-    result = total(inverse, low_rank(Dense._make((left,)), Dense._make((right,))))
+    result = total(inverse, low_rank(Dense.make((left,)), Dense.make((right,))))
     return result, regular & fine & jnp.all(benign)
 
 
@@ -295,7 +295,7 @@ def _checked_capacitance(x):
         base, u, v = _regularised(base, u, v, fine)
         u, v, known = u.data, v.data, _base(base)
         fine = _is_benign(known, u, v, strict=False)
-    capacitance = _capacitance(known, Dense._make((u,)), Dense._make((v,)))
+    capacitance = _capacitance(known, Dense.make((u,)), Dense.make((v,)))
     return base, capacitance.c, fine
 
 
@@ -331,7 +331,7 @@ def _determinant(parts):
 
 def _multiplied(parts):
     base, c = parts
-    return det.dispatch(base)._dense() * linalg_dense.det(c)
+    return det.dispatch(base).dense_data() * linalg_dense.det(c)
 
 
 def _logarithms(parts):

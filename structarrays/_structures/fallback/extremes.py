@@ -30,8 +30,8 @@ from ..low_rank.array import LowRank, lines
 
 def _extremes(x, axes):
     """The largest and the smallest elements over core axes, with size 1, and whether one is zero, or infinite."""
-    high, low = (f(x, axis=axes, keepdims=True)._dense() for f in (largest, smallest))
-    zero = any_of(equal(x, Dense._make((jnp.zeros((), x.dtype),))), axis=axes, keepdims=True)._dense()
+    high, low = (f(x, axis=axes, keepdims=True).dense_data() for f in (largest, smallest))
+    zero = any_of(equal(x, Dense.make((jnp.zeros((), x.dtype),))), axis=axes, keepdims=True).dense_data()
     return high, low, zero, jnp.isinf(high) | jnp.isinf(low)
 
 
@@ -60,7 +60,7 @@ def _register_products(function, which):
         data = chain(_of_product, [_extremes(f, core) for f in x.factors])[which]
         if batch:
             data = getattr(statistical, function.name)(data, axis=batch, keepdims=True)
-        return Dense._make((data if keepdims else jnp.squeeze(data, axis),))
+        return Dense.make((data if keepdims else jnp.squeeze(data, axis),))
 
 
 _register_products(largest, 0)
@@ -82,7 +82,7 @@ def _has_lines(x) -> bool:
     return dense_lines.choose((x,), {}) is not None
 
 
-@dense_lines.kernel(Array, when=lambda x: not isinstance(x, Factored) and x.static_pattern and x._covers)
+@dense_lines.kernel(Array, when=lambda x: not isinstance(x, Factored) and x.static_pattern and x.covers)
 @dense_lines.kernel(Dense)
 def _dense_lines_array(x, where, axis):
     return lines(x, where, axis)
@@ -91,7 +91,7 @@ def _dense_lines_array(x, where, axis):
 @dense_lines.kernel(LowRank)
 def _dense_lines_low_rank(x, where, axis):
     own, other = x.parts if axis == -2 else x.parts[::-1]
-    return to_dense(matmul(Dense._make((lines(own, where, -2),)), matrix_transpose(other))).data
+    return to_dense(matmul(Dense.make((lines(own, where, -2),)), matrix_transpose(other))).data
 
 
 @dense_lines.kernel(Kronecker, when=lambda x: all(map(_has_lines, x.factors)))
@@ -150,7 +150,7 @@ def _register_blocks(function):
         data = jnp.expand_dims(_in_blocks(x, reduce, first), first)
         rest = tuple(a for a in axis if a != x.ndim + first)
         data = reduce(data, axis=rest, keepdims=True) if rest else data
-        return Dense._make((data if keepdims else jnp.squeeze(data, axis),))
+        return Dense.make((data if keepdims else jnp.squeeze(data, axis),))
 
 
 _register_blocks(largest)

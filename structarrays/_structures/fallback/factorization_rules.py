@@ -24,7 +24,7 @@ from ..triangular.array import Triangular, fits
 
 
 def _identity(x, n: int) -> Identity:
-    return Identity._make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n))
+    return Identity.make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n))
 
 
 def _is_square(x, *args, **static) -> bool:
@@ -40,11 +40,11 @@ def _triangle_of_triangular(x, *, lower, unit_diagonal):
         return triangle_of.choose((diagonal := _diagonal(x),), {}).run(
             diagonal, lower=lower, unit_diagonal=unit_diagonal
         )
-    return Triangular._make((x.data, None), (lower, unit_diagonal or x.unit_diagonal))
+    return Triangular.make((x.data, None), (lower, unit_diagonal or x.unit_diagonal))
 
 
 def _diagonal(x) -> Diagonal:
-    return Diagonal._make((x.diagonal(0), None), x.shape[-2:])
+    return Diagonal.make((x.diagonal(0), None), x.shape[-2:])
 
 
 @triangle_of.kernel(Banded, when=has_structural_zeros)
@@ -93,13 +93,13 @@ def _in_a_row(a, parts):
 @lu_factor.kernel(BlockDiagonal, when=has_square_blocks)
 def _lu_factor_block_diagonal(a):
     factors, pivots = zip(*(lu_factor.dispatch(b) for b in stacks(a)), strict=True)
-    return a._rebuild(tuple(f.data for f in factors), None), Dense._make((_in_a_row(a, [p.data for p in pivots]),))
+    return a.rebuild(tuple(f.data for f in factors), None), Dense.make((_in_a_row(a, [p.data for p in pivots]),))
 
 
 @lu.kernel(BlockDiagonal, when=has_square_blocks)
 def _lu_block_diagonal(a):
     orders, *factors = zip(*(lu.dispatch(b) for b in stacks(a)), strict=True)
-    return _in_a_row(a, orders), *(a._rebuild(tuple(f._dense() for f in parts), None) for parts in factors)
+    return _in_a_row(a, orders), *(a.rebuild(tuple(f.dense_data() for f in parts), None) for parts in factors)
 
 
 # ---- factor by factor ------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def _lu_block_diagonal(a):
 def _cho_factor_kronecker(a, *, lower):
     c, ok = cholesky.dispatch(a, upper=not lower)
     if type(c) is Kronecker:
-        c = c._with_parts(lambda f: as_triangular(f, lower=lower))
+        c = c.with_parts(lambda f: as_triangular(f, lower=lower))
     return as_triangular(c, lower=lower), ok
 
 
@@ -132,20 +132,20 @@ def _is_upper(x, *args, **static) -> bool:
 
 @lu_factor.kernel(Identity, when=_is_square)
 def _lu_factor_identity(a):
-    return a._assuming(frozenset()), no_exchanges(a)
+    return a.assuming(frozenset()), no_exchanges(a)
 
 
 @lu_factor.kernel(Triangular, when=_is_upper)
 @lu_factor.kernel(Diagonal, when=_is_square)
 def _lu_factor_triangular(a):
-    return a._free(), no_exchanges(a)
+    return a.freed(), no_exchanges(a)
 
 
 @lu.kernel(Triangular, when=lambda x: _is_upper(x) and x.shape[-2] <= x.shape[-1])
 @lu.kernel(Banded, when=lambda x: _is_upper(x) and _is_square(x))
 @lu.kernel(Diagonal, when=_is_square)
 def _lu_triangular(a):
-    return no_exchanges(a).data, _identity(a, a.shape[-2]), a._assuming(frozenset())
+    return no_exchanges(a).data, _identity(a, a.shape[-2]), a.assuming(frozenset())
 
 
 # ---- bands -----------------------------------------------------------------------------------------------------------
@@ -163,13 +163,13 @@ def _lu_factor_banded(a):
     diagonals = [multipliers[..., : n - k, k - 1] for k in range(kl, 0, -1)]
     diagonals += [upper[..., : max(0, n - k), k] for k in range(width)]
     factors = bands(diagonals, tuple(range(-kl, width)), (n, n), dtype=a.dtype, batch=a.batch_shape)
-    return factors, Dense._make((pivots + jnp.arange(n, dtype=pivots.dtype),))
+    return factors, Dense.make((pivots + jnp.arange(n, dtype=pivots.dtype),))
 
 
 @lu_solve.kernel(Banded, Array, Array, when=lambda a, piv, b, *, trans: _is_square(a))
 def _lu_solve_banded(a, piv, b, *, trans):
     n = a.shape[-1]
-    kl, ku = a._bandwidths()
+    kl, ku = a.bandwidths()
 
     def columns(count, sign):
         """The diagonals of one side, from the main one on, as the columns of an array with a row for each row (column) of `a`."""
@@ -181,7 +181,7 @@ def _lu_solve_banded(a, piv, b, *, trans):
     pivots = to_dense(piv).data - jnp.arange(n, dtype=piv.dtype)
     right = right.conj() if trans == 2 else right
     x, ok = banded_factors.solve(upper, multipliers, pivots, right, bool(trans))
-    return Dense._make((x.conj() if trans == 2 else x,)), ok
+    return Dense.make((x.conj() if trans == 2 else x,)), ok
 
 
 @lu_solve.kernel(Diagonal, Array, Array, when=lambda a, piv, b, *, trans: _is_square(a))
@@ -212,10 +212,10 @@ def _lu_banded(a):
 @ldl.kernel(Banded, when=_is_definite)
 def _ldl_banded(a, *, lower, hermitian):
     factor, d = _without_square_roots(a)
-    return factor, Diagonal._make((d, None), a.shape[-2:]), no_exchanges(a)
+    return factor, Diagonal.make((d, None), a.shape[-2:]), no_exchanges(a)
 
 
 @ldl.kernel(Diagonal, when=_is_square)
 def _ldl_diagonal(a, *, lower, hermitian):
-    real = a._rebuild(tuple(e.real.astype(a.dtype) for e in a.entries), None)
-    return _identity(a, a.shape[-1]), real if hermitian else a._assuming(frozenset()), no_exchanges(a)
+    real = a.rebuild(tuple(e.real.astype(a.dtype) for e in a.entries), None)
+    return _identity(a, a.shape[-1]), real if hermitian else a.assuming(frozenset()), no_exchanges(a)

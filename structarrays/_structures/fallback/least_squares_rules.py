@@ -47,7 +47,7 @@ def _is_narrow(a, *args, **static) -> bool:
 @lstsq.kernel(LowRank, Array, when=_is_narrow)
 def lstsq_by_parts(a, b, *, cond):
     """By decompositions of the parts, without a dense form."""
-    return solution(a, b, cond, _minimum_norm(a, b, cond), svdvals.dispatch(a)._dense())
+    return solution(a, b, cond, _minimum_norm(a, b, cond), svdvals.dispatch(a).dense_data())
 
 
 minimum_norm = Registry("minimum_norm")
@@ -75,7 +75,7 @@ def minimum_norm_by_pinv(a, b, cond):
 @minimum_norm.kernel(Circulant)
 def minimum_norm_circulant(a, b, cond):
     """By the eigenvalues."""
-    return Dense._make((circulant.apply_spectrum(pseudo_reciprocals(a, cond), to_dense(b).data),))
+    return Dense.make((circulant.apply_spectrum(pseudo_reciprocals(a, cond), to_dense(b).data),))
 
 
 @minimum_norm.kernel(BlockDiagonal, when=lambda a: a.background is None)
@@ -85,9 +85,9 @@ def minimum_norm_block_diagonal(a, b, cond):
     for run, blocks, relative in zip(a.runs, stacks(a), relative_tolerances(a, cond), strict=True):
         right = data[..., run.rows, :]
         right = right.reshape(*right.shape[:-2], run.count, run.height, right.shape[-1])
-        x = minimum_norm_dense(blocks, Dense._make((right,)), relative)[0].data
+        x = minimum_norm_dense(blocks, Dense.make((right,)), relative)[0].data
         parts.append(x.reshape(*x.shape[:-3], run.count * run.width, x.shape[-1]))
-    return Dense._make((jnp.concatenate(parts, axis=-2),))
+    return Dense.make((jnp.concatenate(parts, axis=-2),))
 
 
 @minimum_norm.kernel(Kronecker)
@@ -98,7 +98,7 @@ def minimum_norm_kronecker(a, b, cond):
     def along_axis(factor, right):
         return _minimum_norm(matrix_transpose(factor), right, cond)
 
-    return Dense._make((transformed(matrix_transpose(a), to_dense(b).data, along_axis),))
+    return Dense.make((transformed(matrix_transpose(a), to_dense(b).data, along_axis),))
 
 
 @lstsq.kernel(Product, Array, when=is_narrow)
@@ -120,17 +120,17 @@ def _lstsq_banded(a, b, *, cond):
     n = a.shape[-1]
     data, r = _by_qr(a, to_dense(b))
     full = banded_qr.has_full_rank(r.diagonals, r.offsets, n, cond)
-    x = Dense._make((nan_unless(full[..., None, None], data),))
+    x = Dense.make((nan_unless(full[..., None, None], data),))
     rank = jnp.where(full, n, n - 1)  # of what has no solution here no more is known
     none = jnp.zeros((*full.shape, 0), cond.dtype)
-    return (x, squared_residuals(a, b, x), Dense._make((rank,)), Dense._make((none,))), jnp.all(full)
+    return (x, squared_residuals(a, b, x), Dense.make((rank,)), Dense.make((none,))), jnp.all(full)
 
 
 @custom_jvp
 def _by_qr(a, b):
     """The solutions as data, and R as a constant of calculus."""
     _, r, x = _factors_and_solution(a, b)
-    return x._dense(), jax.tree.map(jax.lax.stop_gradient, r)
+    return x.dense_data(), jax.tree.map(jax.lax.stop_gradient, r)
 
 
 @_by_qr.defjvp
@@ -141,7 +141,7 @@ def _by_qr_jvp(primals, tangents):
     rest = matmul(_adjoint(da), subtract(b, matmul(a, x)))
     right = add(matmul(_adjoint(q), subtract(db, matmul(da, x))), solve.dispatch(_adjoint(r), rest)[0])
     dx = solve.dispatch(r, right)[0]
-    return (x._dense(), r), (dx._dense(), jax.tree.map(jnp.zeros_like, r))
+    return (x.dense_data(), r), (dx.dense_data(), jax.tree.map(jnp.zeros_like, r))
 
 
 def _factors_and_solution(a, b):

@@ -28,17 +28,17 @@ from ..triangular.array import Triangular
 
 @expm.kernel(Diagonal, when=has_structural_zeros)
 def _expm_diagonal(A):
-    return A._rebuild(tuple(map(jnp.exp, A.entries)), None)
+    return A.rebuild(tuple(map(jnp.exp, A.entries)), None)
 
 
 @expm.kernel(BlockDiagonal, when=has_square_blocks)
 def _expm_block_diagonal(A):
-    return A._rebuild(tuple(expm.dispatch(b).data for b in stacks(A)), None)
+    return A.rebuild(tuple(expm.dispatch(b).data for b in stacks(A)), None)
 
 
 @expm.kernel(Circulant)
 def _expm_circulant(A):
-    return Circulant._make((circulant_kernel.from_spectrum(jnp.exp(circulant_kernel.spectrum(A.c)), A.c),))
+    return Circulant.make((circulant_kernel.from_spectrum(jnp.exp(circulant_kernel.spectrum(A.c)), A.c),))
 
 
 @expm.kernel(KroneckerSum)
@@ -49,7 +49,7 @@ def _expm_kronecker_sum(A):
 
 @expm.kernel(Triangular, when=lambda A: is_zero_outside(A))
 def _expm_triangular(A):
-    return Triangular._make((dense_matrix_functions.expm(A._dense()), None), (A.lower, False))
+    return Triangular.make((dense_matrix_functions.expm(A.dense_data()), None), (A.lower, False))
 
 
 def _is_narrow(A, *args) -> bool:
@@ -59,12 +59,12 @@ def _is_narrow(A, *args) -> bool:
 @expm.kernel(LowRank, when=_is_narrow)
 def _expm_low_rank(A):
     """``I + u phi(v.mT @ u) @ v.mT`` with ``phi(M) = M^-1 (exp(M) - I)``, which stands in the corner of ``exp([[M, I], [0, 0]])``."""
-    small, r = matmul(matrix_transpose(A.v), A.u)._dense(), A.rank
+    small, r = matmul(matrix_transpose(A.v), A.u).dense_data(), A.rank
     identity = jnp.broadcast_to(jnp.eye(r, dtype=A.dtype), small.shape)
     upper = jnp.concatenate([small, identity], axis=-1)
     phi = dense_matrix_functions.expm(jnp.concatenate([upper, jnp.zeros_like(upper)], axis=-2))[..., :r, r:]
-    one = Identity._make((jnp.ones(A.shape[:-2], A.dtype), None), A.shape[-2:])
-    return add(one, low_rank(matmul(A.u, Dense._make((phi,))), A.v))
+    one = Identity.make((jnp.ones(A.shape[:-2], A.dtype), None), A.shape[-2:])
+    return add(one, low_rank(matmul(A.u, Dense.make((phi,))), A.v))
 
 
 @expm_multiply.kernel(Diagonal, Array, when=has_structural_zeros)
@@ -83,23 +83,23 @@ def _expm_multiply_diagonal(A, B):
 def _sqrtm_diagonal(A):
     (entries,) = A.entries
     if not is_semidefinite(A):
-        return A._rebuild((jnp.sqrt(entries),), None), jnp.array(True)
+        return A.rebuild((jnp.sqrt(entries),), None), jnp.array(True)
     bad = jnp.any(entries.real < 0, axis=() if type(A) is Identity else -1, keepdims=True)
     roots = jnp.sqrt(nan_unless(~bad, entries.real)).astype(A.dtype)
-    return A._rebuild((roots,), None), ~jnp.any(bad)
+    return A.rebuild((roots,), None), ~jnp.any(bad)
 
 
 @sqrtm.kernel(BlockDiagonal, when=has_square_blocks)
 def _sqrtm_block_diagonal(A):
     roots, flags = zip(*map(sqrtm.dispatch, stacks(A)), strict=True)
-    return A._rebuild(tuple(r.data for r in roots), None), all_of(flags)
+    return A.rebuild(tuple(r.data for r in roots), None), all_of(flags)
 
 
 @sqrtm.kernel(Kronecker, when=lambda A: has_square_factors(A) and all(map(is_semidefinite, A.factors)))
 def _sqrtm_kronecker(A):
     """Of other factors the product of principal roots need not be the principal one: that of ``-I ⊗ -I`` is not."""
     roots, flags = zip(*map(sqrtm.dispatch, A.factors), strict=True)
-    return kronecker(*(r._assuming(f.assumptions) for r, f in zip(roots, A.factors, strict=True))), all_of(flags)
+    return kronecker(*(r.assuming(f.assumptions) for r, f in zip(roots, A.factors, strict=True))), all_of(flags)
 
 
 @sqrtm.kernel(Circulant)
@@ -109,10 +109,10 @@ def _sqrtm_circulant(A):
     if not is_semidefinite(A):
         # On the negative real axis rounding would choose between the two roots.
         values = jnp.where(jnp.abs(values.imag) <= size, values.real, values)
-        return Circulant._make((circulant_kernel.from_spectrum(jnp.sqrt(values), A.c),)), jnp.array(True)
+        return Circulant.make((circulant_kernel.from_spectrum(jnp.sqrt(values), A.c),)), jnp.array(True)
     bad = jnp.any(values.real < -size, axis=-1, keepdims=True)
     roots = jnp.sqrt(nan_unless(~bad, jnp.maximum(values.real, 0))).astype(values.dtype)
-    return Circulant._make((circulant_kernel.from_spectrum(roots, A.c),)), ~jnp.any(bad)
+    return Circulant.make((circulant_kernel.from_spectrum(roots, A.c),)), ~jnp.any(bad)
 
 
 # ---- bounds on norms -------------------------------------------------------------------------------------------------

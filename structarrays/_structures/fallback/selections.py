@@ -33,7 +33,7 @@ def selected_lines(x, key, axis, dense_lines):
         selection = selection_matrix(where, n, x)
         return product(selection, x) if axis == -2 else product(x, matrix_transpose(selection))
     data = dense_lines(x, where, axis)
-    return Dense._make((data if axis == -2 else data.mT,))
+    return Dense.make((data if axis == -2 else data.mT,))
 
 
 def places(key, n):
@@ -51,12 +51,12 @@ def selection_matrix(where, n, like) -> Sparse:
     batch, size = like.shape[:-2], where.shape[0]
     dtype = jnp.int64 if n > 2**31 - 1 else jnp.int32
     leaves = (jnp.ones(size, like.dtype), jnp.arange(size, dtype=dtype), where.astype(dtype))
-    return Sparse._make((*(jnp.broadcast_to(a, (*batch, size)) for a in leaves), None), ((size, n), (0, 1), False))
+    return Sparse.make((*(jnp.broadcast_to(a, (*batch, size)) for a in leaves), None), ((size, n), (0, 1), False))
 
 
 def by_products(x, where, axis):
     """Lines as products with unit vectors: no more than the result is dense."""
-    units = Dense._make(((jnp.arange(x.shape[axis]) == where[:, None]).astype(x.dtype),))
+    units = Dense.make(((jnp.arange(x.shape[axis]) == where[:, None]).astype(x.dtype),))
     return to_dense(matmul(units, x)).data if axis == -2 else to_dense(matmul(units, matrix_transpose(x))).data
 
 
@@ -79,12 +79,7 @@ def _selects_lines(x, *, operands, key) -> bool:
     such.
     """
     kinds = sorted(k[0] for k in key)
-    if (
-        x.core_ndim != 2
-        or not x._covers
-        or not has_elements(x)
-        or kinds not in (["array", "slice"], ["slice", "slice"])
-    ):
+    if x.core_ndim != 2 or not x.covers or not has_elements(x) or kinds not in (["array", "slice"], ["slice", "slice"]):
         return False
     sizes = [k[2] if k[0] == "slice" else operands[0].size for k in key]
     whole = [k == ("slice", 0, n, 1) for k, n in zip(key, x.shape[-2:], strict=True)]
@@ -96,5 +91,5 @@ def _selects_lines(x, *, operands, key) -> bool:
 @index.kernel(Array, when=_selects_lines, before=("index_array_by_coordinates", "slices_by_sparse_form"))
 def _index_lines_of_array(x, *, operands, key):
     axis = -2 if key[1] == ("slice", 0, x.shape[-1], 1) else -1
-    chosen = tuple(Dense._make((o,)) for o in operands)
+    chosen = tuple(Dense.make((o,)) for o in operands)
     return selected_lines(as_matrix(x), (key[axis], chosen), axis, by_elements)

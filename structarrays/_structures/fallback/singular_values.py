@@ -15,7 +15,7 @@ def is_of_singular_values(x, *, keepdims, ord) -> bool:
 def norm(values, *, keepdims, ord) -> Dense:
     """The spectral norm, the smallest singular value (-2), or the sum of all (nuclear), from singular values ``(..., k)``."""
     result = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](values, axis=-1)
-    return Dense._make((result[..., None, None] if keepdims else result,))
+    return Dense.make((result[..., None, None] if keepdims else result,))
 
 
 def norm_and_rank(structure, values=lambda x: svdvals.dispatch(x).data, *, norms=None, when=lambda x: True):
@@ -49,7 +49,7 @@ def spectral_norm(x):
 def _norm_of_part(x, ord):
     if 0 in x.shape[-2:]:
         return jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
-    return matrix_norm.dispatch(x, keepdims=False, ord=ord)._dense()
+    return matrix_norm.dispatch(x, keepdims=False, ord=ord).dense_data()
 
 
 def tolerance(x, rtol):
@@ -64,4 +64,4 @@ def is_large(x, values, rtol):
 
 def rank(x, values, rtol) -> Dense:
     """How many of the singular values ``(..., k)`` of `x` do not count as zero."""
-    return Dense._make((jnp.sum(is_large(x, values, rtol), axis=-1, dtype=int),))
+    return Dense.make((jnp.sum(is_large(x, values, rtol), axis=-1, dtype=int),))

@@ -42,13 +42,13 @@ def _svd_low_rank_eagerly(x, *, full_matrices=True):
     u = _completed(*left, (m, m if full_matrices else k))
     v = _completed(*right, (n, n if full_matrices else k))
     missing = [(0, 0)] * (values.ndim - 1) + [(0, k - values.shape[-1])]
-    return SVDResult(u, Dense._make((jnp.pad(values, missing),)), matrix_transpose(v))
+    return SVDResult(u, Dense.make((jnp.pad(values, missing),)), matrix_transpose(v))
 
 
 @jit
 def _of_factors(x):
     """The reflectors of the left singular vectors, the values, and the reflectors of the rows of ``Vh``, as columns."""
-    u, values, v = low_rank_factors.svd(*(p._dense() for p in x.parts))
+    u, values, v = low_rank_factors.svd(*(p.dense_data() for p in x.parts))
     return low_rank_factors.reflectors(u), values, low_rank_factors.reflectors(v.conj())
 
 
@@ -56,8 +56,8 @@ def _completed(v, tau, signs, shape):
     """Orthonormal columns, the first of which the reflectors and signs make."""
     rest = [(0, 0)] * (signs.ndim - 1) + [(0, shape[1] - signs.shape[-1])]
     signs = jnp.pad(signs, rest, constant_values=1)
-    reflectors = Householder._make((Dense._make((v,)), Dense._make((tau[..., None],))), (*shape, False))
-    return product(reflectors, Diagonal._make((signs, None), (shape[1], shape[1])))
+    reflectors = Householder.make((Dense.make((v,)), Dense.make((tau[..., None],))), (*shape, False))
+    return product(reflectors, Diagonal.make((signs, None), (shape[1], shape[1])))
 
 
 # ---- beside low rank -------------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def _has_qr(x) -> bool:
         return all(f.shape[-2] >= f.shape[-1] for f in x.factors)
     if type(x) is Product:
         return len(x.factors) == 2 and _has_qr(x.factors[0]) and isinstance(x.factors[1], Diagonal)
-    return type(x) is Banded and has_structural_zeros(x) and sum(x._bandwidths()) < WIDE
+    return type(x) is Banded and has_structural_zeros(x) and sum(x.bandwidths()) < WIDE
 
 
 def _parted(x):
@@ -102,8 +102,8 @@ def _svd_sum_eagerly(x, *, full_matrices=True):
     main, others, _ = _parted(x)
     q, r = _factored(main)
     top, new, bottom, values, vh = _updated(q, r, of_low_rank(canonical(others)))
-    columns = total(product(q, Dense._make((top,))), LowRank._make(tuple(Dense._make((p,)) for p in (new, bottom.mT))))
-    return SVDResult(columns, Dense._make((values,)), Dense._make((vh,)))
+    columns = total(product(q, Dense.make((top,))), LowRank.make(tuple(Dense.make((p,)) for p in (new, bottom.mT))))
+    return SVDResult(columns, Dense.make((values,)), Dense.make((vh,)))
 
 
 def _factored(x):
@@ -121,10 +121,10 @@ def _updated(q, r, x):
     adjoint = matrix_transpose(conj(q))
 
     def within(data):
-        return matmul(adjoint, Dense._make((data,)))._dense()
+        return matmul(adjoint, Dense.make((data,))).dense_data()
 
-    u, v = (p._dense() for p in x.parts)
-    new = low_rank_factors.orthonormal_beside(lambda data: matmul(q, Dense._make((within(data),)))._dense(), u)
+    u, v = (p.dense_data() for p in x.parts)
+    new = low_rank_factors.orthonormal_beside(lambda data: matmul(q, Dense.make((within(data),))).dense_data(), u)
     rows = jnp.concatenate([r + within(u) @ v.mT, (new.mT.conj() @ u) @ v.mT], axis=-2)
     left, values, vh = spectra.svd(rows, full_matrices=False)
     n = r.shape[-1]

@@ -24,7 +24,7 @@ def pays(x, *args, **static) -> bool:
     """Whether an array that is not sparse yet has a sparse form, with at most half as many entries as the dense one."""
     if type(x) is Sparse or not has_sparse_form(x):
         return False
-    return not x.static_pattern or 2 * sum(e.size for e in x._free().entries) <= x.size
+    return not x.static_pattern or 2 * sum(e.size for e in x.freed().entries) <= x.size
 
 
 def _is_sparse(x) -> bool:

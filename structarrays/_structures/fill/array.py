@@ -40,7 +40,7 @@ class Fill(Array):
     __slots__ = ()
 
     def __new__(cls, value, shape):
-        return cls._make((parameter(value, "value", cls.__name__),), core_shape(shape, "shape"))
+        return cls.make((parameter(value, "value", cls.__name__),), core_shape(shape, "shape"))
 
     @property
     def core_ndim(self) -> int:
@@ -53,29 +53,29 @@ class Fill(Array):
         return self._value[0][0]
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return leaves[0].shape + meta
 
-    def _describe(self):
+    def description(self):
         return [inline(self.value)[0], f"{self.meta}"], True  # one number says it all, however large the array is
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         return pattern.everywhere(rows, columns, pattern.BACKGROUND)
 
     def _constant_data(self):
         """The value with ones for the core dimensions."""
         return self.value.reshape(self.value.shape + (1,) * len(self.meta))
 
-    def _constant(self, core):
+    def constant_over(self, core):
         """The data with ones where it is constant over the last `core` dimensions."""
         data = self._constant_data()
         return data if all(n == 1 for n in data.shape[max(0, data.ndim - core) :]) else None
 
-    def _dense(self):
+    def dense_data(self):
         return jnp.broadcast_to(self._constant_data(), self.shape)
 
-    def _cast(self, dtype):
-        return Fill._make((self.value.astype(dtype),), self.meta)
+    def cast(self, dtype):
+        return Fill.make((self.value.astype(dtype),), self.meta)
 
 
 def core_shape(shape, argument: str) -> tuple[int, ...]:

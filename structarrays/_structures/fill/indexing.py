@@ -15,5 +15,5 @@ def _index_fill(x, *, operands, key):
     core = x.shape[batch:]
     selected = jax.eval_shape(lambda o: jnp.zeros(core, bool)[_numpy_key(key, o)], operands).shape
     if not selected:
-        return Dense._make((x.value,))
-    return Fill._make((x.value,), selected)
+        return Dense.make((x.value,))
+    return Fill.make((x.value,), selected)

@@ -27,7 +27,7 @@ from .array import Fill
 
 
 def _filled(value, core):
-    return Fill._make((value,), tuple(core)) if core else Dense._make((value,))
+    return Fill.make((value,), tuple(core)) if core else Dense.make((value,))
 
 
 def _is_constant(x) -> bool:
@@ -59,7 +59,7 @@ def _divide_fill_dense(x1, x2):
 
 def _equal_rows(function, x1, x2):
     """One row, as a matrix of rank one."""
-    row = function.dispatch(*(x if type(x) is Dense else Dense._make((x._constant(2),)) for x in (x1, x2)))
+    row = function.dispatch(*(x if type(x) is Dense else Dense.make((x.constant_over(2),)) for x in (x1, x2)))
     return line_of_rank_one(row.data, jnp.broadcast_shapes(x1.shape, x2.shape)[-2:])
 
 
@@ -75,32 +75,32 @@ def _matmul_fill_fill(x1, x2):
     core1, core2 = x1.meta[: -min(2, x1.ndim)], x2.meta[: -min(2, x2.ndim)]
     product = multiply(_filled(x1.value, core1 + rows + columns), _filled(x2.value, core2 + rows + columns))
     if count == 0:
-        return product._map_leaves(jnp.zeros_like)
-    return product._map_leaves(lambda value: value * jnp.asarray(count, value.real.dtype))
+        return product.map_parameters(jnp.zeros_like)
+    return product.map_parameters(lambda value: value * jnp.asarray(count, value.real.dtype))
 
 
 @matmul.kernel(Fill, Dense, when=lambda x1, x2: _is_constant(x1))
 def _matmul_fill_dense(x1, x2):
     if x1.ndim == 1:
-        return Dense._make((jnp.sum(x1.value * x2.data, axis=-min(2, x2.ndim), dtype=x2.dtype),))
+        return Dense.make((jnp.sum(x1.value * x2.data, axis=-min(2, x2.ndim), dtype=x2.dtype),))
     values = x1._constant_data()  # (..., 1, 1)
     if x2.ndim == 1:
         row = jnp.sum(values[..., 0] * x2.data, axis=-1, keepdims=True, dtype=x2.dtype)
-        return Dense._make((jnp.broadcast_to(row, (*_batch(x1, x2), x1.shape[-2])),))
+        return Dense.make((jnp.broadcast_to(row, (*_batch(x1, x2), x1.shape[-2])),))
     row = jnp.sum(values * x2.data, axis=-2, keepdims=True, dtype=x2.dtype)
-    return Dense._make((jnp.broadcast_to(row, (*_batch(x1, x2), x1.shape[-2], x2.shape[-1])),))
+    return Dense.make((jnp.broadcast_to(row, (*_batch(x1, x2), x1.shape[-2], x2.shape[-1])),))
 
 
 @matmul.kernel(Dense, Fill, when=lambda x1, x2: _is_constant(x2))
 def _matmul_dense_fill(x1, x2):
     if x2.ndim == 1:
-        return Dense._make((jnp.sum(x1.data * x2.value, axis=-1, dtype=x1.dtype),))
+        return Dense.make((jnp.sum(x1.data * x2.value, axis=-1, dtype=x1.dtype),))
     values = x2._constant_data()
     if x1.ndim == 1:
         total = jnp.sum(x1.data * values[..., 0], axis=-1, keepdims=True, dtype=x1.dtype)
-        return Dense._make((jnp.broadcast_to(total, (*_batch(x1, x2), x2.shape[-1])),))
+        return Dense.make((jnp.broadcast_to(total, (*_batch(x1, x2), x2.shape[-1])),))
     column = jnp.sum(x1.data * values, axis=-1, keepdims=True, dtype=x1.dtype)
-    return Dense._make((jnp.broadcast_to(column, (*_batch(x1, x2), x1.shape[-2], x2.shape[-1])),))
+    return Dense.make((jnp.broadcast_to(column, (*_batch(x1, x2), x1.shape[-2], x2.shape[-1])),))
 
 
 def is_narrow(x, axis) -> bool:

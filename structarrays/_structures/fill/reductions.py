@@ -27,7 +27,7 @@ def _reduce(x, value, monoid, axes, keepdims):
         core[axis] = 1 if keepdims else None
     core = tuple(n for n in core if n is not None)
     value = monoid.repeated(value, count)
-    return Fill._make((value,), core) if core else Dense._make((value,))
+    return Fill.make((value,), core) if core else Dense.make((value,))
 
 
 @diff.kernel(Fill, when=lambda x, *, axis, n: axis >= x.ndim - x.core_ndim)
@@ -35,4 +35,4 @@ def _diff_fill(x, *, axis, n):
     core = list(x.meta)
     core[axis - x.ndim] = max(0, core[axis - x.ndim] - n)
     value = x.value if n == 0 else x.value - x.value  # NaN of infinity, as everywhere
-    return Fill._make((jnp.asarray(value),), tuple(core))
+    return Fill.make((jnp.asarray(value),), tuple(core))

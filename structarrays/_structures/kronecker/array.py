@@ -104,7 +104,7 @@ class Kronecker(Factored):
         factors = parts_of(factors, "Kronecker", "factor")
         common = frozenset.intersection(*(f.assumptions for f in factors))
         result = canonical(unified(factors))
-        return result._assuming(result.assumptions | common)
+        return result.assuming(result.assumptions | common)
 
     @property
     def factors(self) -> tuple[Array, ...]:
@@ -112,18 +112,18 @@ class Kronecker(Factored):
         return self._value[0]
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         # Compute each shape once. Twice would cost exponential time in the depth of nested factors.
         shapes = [f.shape for f in leaves]
         return (*shapes[0][:-2], math.prod(s[-2] for s in shapes), math.prod(s[-1] for s in shapes))
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         return of_factors(self.factors, spec, divides)
 
-    def _dense(self):
-        return chain(kronecker_factors.kron, [f._dense() for f in self.factors])
+    def dense_data(self):
+        return chain(kronecker_factors.kron, [f.dense_data() for f in self.factors])
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         return kronecker_pattern(self.factors, rows, columns)
 
     def to_banded(self):
@@ -137,11 +137,11 @@ class Kronecker(Factored):
         return chain(banded_product, [f.to_banded() for f in self.factors])
 
     @property
-    def _product_cost(self):
+    def product_cost(self):
         return _cost_of_modes(self.factors)
 
-    def _cast(self, dtype):
-        return super(Kronecker, with_marks(self))._cast(dtype)
+    def cast(self, dtype):
+        return super(Kronecker, with_marks(self)).cast(dtype)
 
 
 def kronecker_pattern(factors, rows, columns):
@@ -193,7 +193,7 @@ def with_marks(x):
         return x
     definite = type(x) is Kronecker and has_hermitian_factors(x)
     both = {"symmetric", "hermitian"}
-    return x._with_parts(lambda f: f._assuming(f.assumptions | both) if definite or is_hermitian(f) else f)
+    return x.with_parts(lambda f: f.assuming(f.assumptions | both) if definite or is_hermitian(f) else f)
 
 
 def canonical(factors) -> Array:
@@ -203,8 +203,8 @@ def canonical(factors) -> Array:
         return factors[0]
     if all(map(is_scaled_identity, factors)):
         size = math.prod(f.shape[-1] for f in factors)
-        return Identity._make((chain(jnp.multiply, [f.scale for f in factors]), None), (size, size))
-    return Kronecker._make(tuple(factors))
+        return Identity.make((chain(jnp.multiply, [f.scale for f in factors]), None), (size, size))
+    return Kronecker.make(tuple(factors))
 
 
 def is_scaled_identity(x) -> bool:
@@ -225,7 +225,7 @@ def banded_product(a, b):
 def kronecker(*factors) -> Array:
     """The Kronecker product of stacks of matrices with one dtype, which may have different batch shapes; dense where that is no larger."""
     x = canonical(common_batch(*factors))
-    return Dense._make((x._dense(),)) if type(x) is Kronecker and x.full_size else x
+    return Dense.make((x.dense_data(),)) if type(x) is Kronecker and x.full_size else x
 
 
 def has_square_factors(x, *args, **static) -> bool:
@@ -267,7 +267,7 @@ def _order(factors):
     """
 
     def key(i):
-        (m, n), cost = factors[i].shape[-2:], factors[i]._product_cost
+        (m, n), cost = factors[i].shape[-2:], factors[i].product_cost
         return (m - n) / max(1, cost)
 
     return sorted(range(len(factors)), key=key)
@@ -278,7 +278,7 @@ def _cost_of_modes(factors) -> int:
     for i in _order(factors):
         (m, n) = factors[i].shape[-2:]
         columns = size // n if n else 0
-        cost, size = cost + factors[i]._product_cost * columns, columns * m
+        cost, size = cost + factors[i].product_cost * columns, columns * m
     return cost
 
 
@@ -317,31 +317,31 @@ def along(factor, tensor, axis, function=None):
     if 0 in (n, before, after):
         return jnp.zeros(result, tensor.dtype)
     if before == 1:
-        data = Dense._make((tensor.reshape(*shape[:batch], n, after),))
-        return (matmul(factor, data) if function is None else function(factor, data))._dense().reshape(result)
+        data = Dense.make((tensor.reshape(*shape[:batch], n, after),))
+        return (matmul(factor, data) if function is None else function(factor, data)).dense_data().reshape(result)
     if after == 1 and function is None:
-        data = Dense._make((tensor.reshape(*shape[:batch], before, n),))
-        return matmul(data, matrix_transpose(factor))._dense().reshape(result)
+        data = Dense.make((tensor.reshape(*shape[:batch], before, n),))
+        return matmul(data, matrix_transpose(factor)).dense_data().reshape(result)
     return jnp.moveaxis(along(factor, jnp.moveaxis(tensor, axis, batch), batch, function), batch, axis)
 
 
 @matmul.kernel(Kronecker, Dense)
 def _matmul_kronecker_dense(x1, x2):
     if x2.ndim == 1:
-        return Dense._make((transformed(x1, x2.data[:, None])[..., 0],))
-    return Dense._make((transformed(x1, x2.data),))
+        return Dense.make((transformed(x1, x2.data[:, None])[..., 0],))
+    return Dense.make((transformed(x1, x2.data),))
 
 
 @matmul.kernel(Dense, Kronecker)
 def _matmul_dense_kronecker(x1, x2):
     if x1.ndim == 1:
-        return Dense._make((transformed(x2, x1.data[None, :], columns=False)[..., 0, :],))
-    return Dense._make((transformed(x2, x1.data, columns=False),))
+        return Dense.make((transformed(x2, x1.data[None, :], columns=False)[..., 0, :],))
+    return Dense.make((transformed(x2, x1.data, columns=False),))
 
 
 @matrix_transpose.kernel(Kronecker)
 def _matrix_transpose_kronecker(x):
-    return x._with_parts(matrix_transpose)
+    return x.with_parts(matrix_transpose)
 
 
 # ---- products, sums and multiples in the same structure --------------------------------------------------------------
@@ -365,7 +365,7 @@ def is_diagonal(x, *args) -> bool:
 
 def as_diagonal(x) -> Diagonal:
     """A Kronecker product of diagonal matrices as one."""
-    return Diagonal._make((kronecker_factors.products(f.diag for f in x.factors), None), x.shape[-2:])
+    return Diagonal.make((kronecker_factors.products(f.diag for f in x.factors), None), x.shape[-2:])
 
 
 @merge_pair.kernel(Diagonal, Kronecker, when=lambda x, y: is_diagonal(y) and not is_scaled_identity(x))
@@ -392,13 +392,13 @@ def _matmul_kronecker_diagonal(x1, x2):
 @scale.kernel(Kronecker)
 def _scale_kronecker(x, factor):
     smallest = min(range(len(x.factors)), key=lambda i: stored(x.factors[i]))
-    return x._make(tuple(scaled(f, factor) if i == smallest else f for i, f in enumerate(x.factors)))
+    return x.make(tuple(scaled(f, factor) if i == smallest else f for i, f in enumerate(x.factors)))
 
 
 def scaled(x, factor):
     """A factor times a number, with the assumptions that hold for any number."""
     kept = {"symmetric"} if x.dtype.kind == "c" else {"symmetric", "hermitian"}
-    return factor(x)._assuming(x.assumptions & kept)
+    return factor(x).assuming(x.assumptions & kept)
 
 
 # ---- what is Hermitian by its class ----------------------------------------------------------------------------------

@@ -69,8 +69,8 @@ def _hadamard_pair_low_rank_kronecker(x, y):
         return None
     ends = []
     for part, size in zip(x.parts, (m, n), strict=True):
-        same = part._constant(2)  # equal numbers are one factor for all rows, or columns
-        data = part._dense() if same is None or size == 1 else same
+        same = part.constant_over(2)  # equal numbers are one factor for all rows, or columns
+        data = part.dense_data() if same is None or size == 1 else same
         ends.append([_scaling(data[..., k], size) for k in range(x.rank)])
     return total(*(product(r, y, c) for r, c in zip(*ends, strict=True)))
 
@@ -78,8 +78,8 @@ def _hadamard_pair_low_rank_kronecker(x, y):
 def _scaling(numbers, size):
     """The square matrix that scales lines by one number each, or all of them by one."""
     if numbers.shape[-1] == size:
-        return Diagonal._make((numbers, None), (size, size))
-    return Identity._make((numbers[..., 0], None), (size, size))
+        return Diagonal.make((numbers, None), (size, size))
+    return Identity.make((numbers[..., 0], None), (size, size))
 
 
 def _is_power(x1, x2, *, exponent) -> bool:
@@ -112,7 +112,7 @@ def _expanded(x, odd: bool):
         count = sum(choice)
         if count % 2 == odd:
             parts = [imag(f) if c else real(f) for f, c in zip(x.factors, choice, strict=True)]
-            term = Kronecker._make(tuple(parts))
+            term = Kronecker.make(tuple(parts))
             terms.append(negative(term) if count // 2 % 2 else term)
     return total(*terms)
 
@@ -134,7 +134,7 @@ def _sum(x, axis, keepdims):
     """Products of the sums of the factors, and of these the sum over batch axes."""
     batch, core = split_axes(x, axis)
     data = chain(
-        kronecker_factors.kron, [sum_of(f, axis=core, keepdims=True, dtype=x.dtype)._dense() for f in x.factors]
+        kronecker_factors.kron, [sum_of(f, axis=core, keepdims=True, dtype=x.dtype).dense_data() for f in x.factors]
     )
     if batch:
         data = jnp.sum(data, axis=batch, keepdims=True, dtype=x.dtype)
@@ -143,12 +143,12 @@ def _sum(x, axis, keepdims):
 
 @sum_of.kernel(Kronecker, when=has_core)
 def _sum_of_kronecker(x, *, axis, keepdims):
-    return Dense._make((_sum(x, axis, keepdims),))
+    return Dense.make((_sum(x, axis, keepdims),))
 
 
 @mean.kernel(Kronecker, when=has_core)
 def _mean_kronecker(x, *, axis, keepdims):
-    return Dense._make((_sum(x, axis, keepdims) / float(math.prod(x.shape[a] for a in axis)),))
+    return Dense.make((_sum(x, axis, keepdims) / float(math.prod(x.shape[a] for a in axis)),))
 
 
 def _over_core(x, *, axis, **static) -> bool:
@@ -164,8 +164,8 @@ def _variance(x, axis, correction, keepdims):
     """
     core = tuple(a - x.ndim for a in axis)
     options = {"axis": core, "keepdims": True}
-    means = [jnp.square(jnp.abs(mean(f, **options)._dense())) for f in x.factors]
-    spreads = [var(f, **options)._dense() for f in x.factors]
+    means = [jnp.square(jnp.abs(mean(f, **options).dense_data())) for f in x.factors]
+    spreads = [var(f, **options).dense_data() for f in x.factors]
     squares = [m + v for m, v in zip(means, spreads, strict=True)]
     terms = [(*means[:i], v, *squares[i + 1 :]) for i, v in enumerate(spreads)]
     data = chain(jnp.add, [chain(kronecker_factors.kron, term) for term in terms])
@@ -176,12 +176,12 @@ def _variance(x, axis, correction, keepdims):
 
 @var.kernel(Kronecker, when=_over_core)
 def _var_kronecker(x, *, axis, correction, keepdims):
-    return Dense._make((_variance(x, axis, correction, keepdims),))
+    return Dense.make((_variance(x, axis, correction, keepdims),))
 
 
 @std.kernel(Kronecker, when=_over_core)
 def _std_kronecker(x, *, axis, correction, keepdims):
-    return Dense._make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
+    return Dense.make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
 
 
 def _by_factors(x, values, axes):
@@ -201,7 +201,7 @@ def _inner_pair_kronecker_kronecker(x, y, *, axes):
 
 @diagonal.kernel(Kronecker, when=lambda x, *, offset: offset == 0 and has_square_factors(x))
 def _diagonal_kronecker(x, *, offset):
-    return Dense._make((kronecker_factors.products(diagonal(f)._dense() for f in x.factors),))
+    return Dense.make((kronecker_factors.products(diagonal(f).dense_data() for f in x.factors),))
 
 
 def _multiplies_traces(x, *, offset, dtype) -> bool:
@@ -210,7 +210,7 @@ def _multiplies_traces(x, *, offset, dtype) -> bool:
 
 @trace.kernel(Kronecker, when=_multiplies_traces)
 def _trace_kronecker(x, *, offset, dtype):
-    return Dense._make((chain(jnp.multiply, [trace(f)._dense() for f in x.factors]),))
+    return Dense.make((chain(jnp.multiply, [trace(f).dense_data() for f in x.factors]),))
 
 
 # ---- rows and columns --------------------------------------------------------------------------------------------------

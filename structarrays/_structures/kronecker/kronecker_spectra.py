@@ -152,7 +152,7 @@ def _solved(x, data):
     else:
         remark(f"by the Schur forms of the factors, not all of which are known to be Hermitian; {cost}")
         solution, regular = kronecker_schur.solve(times, right, *_parts(x, "linalg.solve"))
-    return Dense._make((solution[..., 0] if data.ndim == 1 else solution,)), jnp.all(regular)
+    return Dense.make((solution[..., 0] if data.ndim == 1 else solution,)), jnp.all(regular)
 
 
 @inv.kernel(Sum, when=_is_solved, before="sum_of_low_rank")
@@ -165,7 +165,7 @@ def _inv_by_spectra(x):
 @slogdet.kernel(KroneckerSum, when=_is_solved)
 def _slogdet_by_spectra(x):
     results = kronecker_determinants.slogdet(*_parts(x, "linalg.slogdet"), hermitian=_is_hermitian(x))
-    return tuple(Dense._make((part,)) for part in results)
+    return tuple(Dense.make((part,)) for part in results)
 
 
 det.kernel(Sum, when=_is_solved, before="sum_of_low_rank")(det_by_slogdet)
@@ -178,14 +178,14 @@ det.kernel(KroneckerSum, when=_is_solved)(det_by_slogdet)
 @eigvalsh.kernel(Sum, when=_is_shifted)
 def _eigvalsh_sum(x):
     product, number = _terms(x)
-    return Dense._make((eigvalsh.dispatch(product).data + number.scale.real[..., None],))
+    return Dense.make((eigvalsh.dispatch(product).data + number.scale.real[..., None],))
 
 
 @eigh.kernel(Sum, when=_is_shifted)
 def _eigh_sum(x):
     product, number = _terms(x)
     values, vectors = eigh.dispatch(product)
-    return Dense._make((values.data + number.scale.real[..., None],)), vectors
+    return Dense.make((values.data + number.scale.real[..., None],)), vectors
 
 
 def _is_product_beside_number(x) -> bool:
@@ -196,35 +196,37 @@ def _is_product_beside_number(x) -> bool:
 def _eigvals_sum(x):
     product, number = _terms(x)
     values = eigvals.dispatch(product).data
-    return Dense._make((values + number.scale[..., None].astype(values.dtype),))
+    return Dense.make((values + number.scale[..., None].astype(values.dtype),))
 
 
 @eig.kernel(Sum, when=_is_product_beside_number)
 def _eig_sum(x):
     product, number = _terms(x)
     values, vectors = eig.dispatch(product)
-    return Dense._make((values.data + number.scale[..., None].astype(values.dtype),)), vectors
+    return Dense.make((values.data + number.scale[..., None].astype(values.dtype),)), vectors
 
 
 @eigvalsh.kernel(KroneckerSum)
 def _eigvalsh_kronecker_sum(x):
     """The Hermitian part of a sum is the sum of the Hermitian parts, so that nothing has to be known of the factors."""
-    return Dense._make((jnp.sort(kronecker_factors.sums(eigvalsh.dispatch(f)._dense() for f in x.factors), axis=-1),))
+    return Dense.make(
+        (jnp.sort(kronecker_factors.sums(eigvalsh.dispatch(f).dense_data() for f in x.factors), axis=-1),)
+    )
 
 
 @eigh.kernel(KroneckerSum)
 def _eigh_kronecker_sum(x):
     values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
-    values, order = in_order(kronecker_factors.sums(v._dense() for v in values), x.dtype)
+    values, order = in_order(kronecker_factors.sums(v.dense_data() for v in values), x.dtype)
     return values, product(kronecker(*vectors), order.mT)
 
 
 @eigvals.kernel(KroneckerSum)
 def _eigvals_kronecker_sum(x):
-    return Dense._make((kronecker_factors.sums(eigvals.dispatch(f)._dense() for f in x.factors),))
+    return Dense.make((kronecker_factors.sums(eigvals.dispatch(f).dense_data() for f in x.factors),))
 
 
 @eig.kernel(KroneckerSum)
 def _eig_kronecker_sum(x):
     values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
-    return Dense._make((kronecker_factors.sums(v._dense() for v in values),)), kronecker(*vectors)
+    return Dense.make((kronecker_factors.sums(v.dense_data() for v in values),)), kronecker(*vectors)

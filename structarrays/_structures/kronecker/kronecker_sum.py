@@ -117,7 +117,7 @@ class KroneckerSum(Factored):
                 raise ValueError(f"factor {i + 1} must be square in its last two dimensions, got shape {f.shape}")
         common = frozenset.intersection(*(f.assumptions for f in factors))
         result = canonical(unified(factors))
-        return result._assuming(result.assumptions | common)
+        return result.assuming(result.assumptions | common)
 
     @property
     def factors(self) -> tuple[Array, ...]:
@@ -130,12 +130,12 @@ class KroneckerSum(Factored):
         return all(f.linear for f in self.factors)
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         shapes = [f.shape for f in leaves]  # each shape once, as in `Kronecker`
         n = math.prod(s[-1] for s in shapes)
         return (*shapes[0][:-2], n, n)
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         return of_factors(self.factors, spec, divides)
 
     def to_banded(self):
@@ -148,12 +148,12 @@ class KroneckerSum(Factored):
         """
         return chain(_banded_sum, [f.to_banded() for f in self.factors])
 
-    def _dense(self):
-        return chain(kronecker_factors.kron_sum, [f._dense() for f in self.factors])
+    def dense_data(self):
+        return chain(kronecker_factors.kron_sum, [f.dense_data() for f in self.factors])
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         """That of the sum of the products of one factor each with identities."""
-        identities = [Identity._make((np.ones(()), None), f.shape[-2:]) for f in self.factors]
+        identities = [Identity.make((np.ones(()), None), f.shape[-2:]) for f in self.factors]
         terms = [
             kronecker_pattern([*identities[:k], f, *identities[k + 1 :]], rows, columns)
             for k, f in enumerate(self.factors)
@@ -161,24 +161,24 @@ class KroneckerSum(Factored):
         return np.maximum.reduce(terms)
 
     @property
-    def _product_cost(self):
+    def product_cost(self):
         n = self.shape[-1]
-        return sum(f._product_cost * (n // max(1, f.shape[-1])) for f in self.factors)
+        return sum(f.product_cost * (n // max(1, f.shape[-1])) for f in self.factors)
 
-    def _cast(self, dtype):
-        return super(KroneckerSum, with_marks(self))._cast(dtype)
+    def cast(self, dtype):
+        return super(KroneckerSum, with_marks(self)).cast(dtype)
 
 
 def _banded_sum(a, b):
     """The Kronecker sum of two square banded arrays, as a banded array."""
-    left, right = (Identity._make((jnp.ones((), x.dtype), None), x.core_shape) for x in (a, b))
+    left, right = (Identity.make((jnp.ones((), x.dtype), None), x.core_shape) for x in (a, b))
     return banded_product(a, right) + banded_product(left, b)
 
 
 def canonical(factors) -> Array:
     """The Kronecker sum of stacks of square matrices with one dtype and batch shape: a single array if they can be one."""
     factors = [g for f in factors for g in (f.factors if type(f) is KroneckerSum else (f,))]
-    return factors[0] if len(factors) == 1 else KroneckerSum._make(tuple(factors))
+    return factors[0] if len(factors) == 1 else KroneckerSum.make(tuple(factors))
 
 
 def kronecker_sum(*factors) -> Array:
@@ -186,15 +186,15 @@ def kronecker_sum(*factors) -> Array:
     larger.
     """
     x = canonical(common_batch(*factors))
-    return Dense._make((x._dense(),)) if type(x) is KroneckerSum and x.full_size else x
+    return Dense.make((x.dense_data(),)) if type(x) is KroneckerSum and x.full_size else x
 
 
 def as_sum(x) -> Sum:
     """The same as a sum of Kronecker products with identities."""
     sizes = [f.shape[-1] for f in x.factors]
-    ones = [Identity._make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n)) for n in sizes]
-    return Sum._make(
-        tuple(Kronecker._make((*ones[:i], f, *ones[i + 1 :])) for i, f in enumerate(x.factors))
+    ones = [Identity.make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n)) for n in sizes]
+    return Sum.make(
+        tuple(Kronecker.make((*ones[:i], f, *ones[i + 1 :])) for i, f in enumerate(x.factors))
     )  # not canonical, or they would be one again
 
 
@@ -234,20 +234,20 @@ def _summed(x, data, *, columns: bool):
 @matmul.kernel(KroneckerSum, Dense)
 def _matmul_kronecker_sum_dense(x1, x2):
     if x2.ndim == 1:
-        return Dense._make((_summed(x1, x2.data[:, None], columns=True)[..., 0],))
-    return Dense._make((_summed(x1, x2.data, columns=True),))
+        return Dense.make((_summed(x1, x2.data[:, None], columns=True)[..., 0],))
+    return Dense.make((_summed(x1, x2.data, columns=True),))
 
 
 @matmul.kernel(Dense, KroneckerSum)
 def _matmul_dense_kronecker_sum(x1, x2):
     if x1.ndim == 1:
-        return Dense._make((_summed(x2, x1.data[None, :], columns=False)[..., 0, :],))
-    return Dense._make((_summed(x2, x1.data, columns=False),))
+        return Dense.make((_summed(x2, x1.data[None, :], columns=False)[..., 0, :],))
+    return Dense.make((_summed(x2, x1.data, columns=False),))
 
 
 @matrix_transpose.kernel(KroneckerSum)
 def _matrix_transpose_kronecker_sum(x):
-    return x._with_parts(matrix_transpose)
+    return x.with_parts(matrix_transpose)
 
 
 # ---- sums and multiples ------------------------------------------------------------------------------------------------
@@ -255,11 +255,11 @@ def _matrix_transpose_kronecker_sum(x):
 
 @merge_pair.kernel(KroneckerSum, KroneckerSum, when=same_factor_shapes)
 def _merge_pair_kronecker_sum_kronecker_sum(x, y):
-    return KroneckerSum._make(tuple(_added(a, b) for a, b in zip(x.factors, y.factors, strict=True)))
+    return KroneckerSum.make(tuple(_added(a, b) for a, b in zip(x.factors, y.factors, strict=True)))
 
 
 def _added(a, b):
-    return total(a, b)._assuming(a.assumptions & b.assumptions)
+    return total(a, b).assuming(a.assumptions & b.assumptions)
 
 
 @merge_pair.kernel(Identity, KroneckerSum, when=lambda x, y: is_scaled_identity(x))
@@ -267,9 +267,9 @@ def _merge_pair_identity_kronecker_sum(x, y):
     """The multiple of the identity goes to the first factor."""
     first, *others = y.factors
     n = first.shape[-1]
-    shifted = total(first, Identity._make((x.scale, None), (n, n)))
+    shifted = total(first, Identity.make((x.scale, None), (n, n)))
     kept = {"symmetric"} if x.dtype.kind == "c" else {"symmetric", "hermitian"}
-    return KroneckerSum._make((shifted._assuming(first.assumptions & kept), *others))
+    return KroneckerSum.make((shifted.assuming(first.assumptions & kept), *others))
 
 
 def _acts_on_one(x) -> int | None:
@@ -290,27 +290,27 @@ def _merge_pair_kronecker_kronecker(x, y):
     (a, one), (other, b) = x.factors, y.factors
     if a.shape[-2] != a.shape[-1] or b.shape[-2] != b.shape[-1]:
         return None
-    return KroneckerSum._make((_times(a, one.scale), _times(b, other.scale)))
+    return KroneckerSum.make((_times(a, one.scale), _times(b, other.scale)))
 
 
 def _times(x, number):
-    number = Dense._make((number[..., None, None],))
+    number = Dense.make((number[..., None, None],))
     return scaled(x, lambda f: multiply(f, number))
 
 
 @scale.kernel(KroneckerSum)
 def _scale_kronecker_sum(x, factor):
-    return x._with_parts(lambda f: scaled(f, factor))
+    return x.with_parts(lambda f: scaled(f, factor))
 
 
 @real.kernel(KroneckerSum, when=lambda x: x.dtype.kind == "c")
 def _real_kronecker_sum(x):
-    return x._with_parts(real)
+    return x.with_parts(real)
 
 
 @imag.kernel(KroneckerSum, when=lambda x: x.dtype.kind == "c")
 def _imag_kronecker_sum(x):
-    return x._with_parts(imag)
+    return x.with_parts(imag)
 
 
 @hadamard_pair.kernel(KroneckerSum, Factored)
@@ -322,19 +322,19 @@ def _hadamard_pair_kronecker_sum_factored(x, y):
 def _hadamard_pair_kronecker_sum_kronecker_sum(x, y):
     """Off the diagonal an element is one of a factor, so that elements are multiplied with their like, and nothing cancels."""
     factors = [multiply.dispatch(a, b) for a, b in zip(x.factors, y.factors, strict=True)]
-    return _by_places(factors, diagonal(x)._dense() * diagonal(y)._dense())
+    return _by_places(factors, diagonal(x).dense_data() * diagonal(y).dense_data())
 
 
 @absolute.kernel(KroneckerSum)
 def _absolute_kronecker_sum(x):
-    return _by_places([absolute(f) for f in x.factors], jnp.abs(diagonal(x)._dense()))
+    return _by_places([absolute(f) for f in x.factors], jnp.abs(diagonal(x).dense_data()))
 
 
 def _by_places(factors, on_diagonal):
     """The array with the elements of the factors off its diagonal, and with these on it."""
     off = [total(tril(f, k=-1), triu(f, k=1)) for f in factors]  # a difference could leave what rounding does
     n = on_diagonal.shape[-1]
-    return total(kronecker_sum(*off), Diagonal._make((on_diagonal, None), (n, n)))
+    return total(kronecker_sum(*off), Diagonal.make((on_diagonal, None), (n, n)))
 
 
 # ---- reductions --------------------------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def _by_places(factors, on_diagonal):
 
 @diagonal.kernel(KroneckerSum, when=lambda x, *, offset: offset == 0)
 def _diagonal_kronecker_sum(x, *, offset):
-    return Dense._make((kronecker_factors.sums(diagonal(f)._dense() for f in x.factors),))
+    return Dense.make((kronecker_factors.sums(diagonal(f).dense_data() for f in x.factors),))
 
 
 @trace.kernel(
@@ -350,8 +350,8 @@ def _diagonal_kronecker_sum(x, *, offset):
 )
 def _trace_kronecker_sum(x, *, offset, dtype):
     n = x.shape[-1]
-    traces = [trace(f)._dense() * float(n // max(1, f.shape[-1])) for f in x.factors]
-    return Dense._make((chain(jnp.add, traces),))
+    traces = [trace(f).dense_data() * float(n // max(1, f.shape[-1])) for f in x.factors]
+    return Dense.make((chain(jnp.add, traces),))
 
 
 @squared_norms.kernel(KroneckerSum)

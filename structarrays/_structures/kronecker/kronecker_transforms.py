@@ -185,7 +185,7 @@ def _solved(x, data):
     rows = data.mT if data.ndim > 1 else data[None]  # one for each right-hand side
     result = transform.back(transform.forward(rows) * transform.of_spectrum(reciprocals[..., None, :]))
     result = result.mT if data.ndim > 1 else result[..., 0, :]
-    return Dense._make((result.astype(jnp.result_type(x.dtype, data.dtype)),)), ~jnp.any(bad)
+    return Dense.make((result.astype(jnp.result_type(x.dtype, data.dtype)),)), ~jnp.any(bad)
 
 
 @inv.kernel(Sum, when=_is_transformed, before=("inv_by_spectra", "sum_of_low_rank"))
@@ -200,4 +200,4 @@ def _slogdet_by_transforms(x):
     sign, logabsdet = determinants.sign_and_logarithm(_spectrum(x), -1)
     if x.dtype.kind != "c":
         sign = jnp.sign(sign.real)  # eigenvalues come in conjugate pairs
-    return Dense._make((sign.astype(x.dtype),)), Dense._make((logabsdet,))
+    return Dense.make((sign.astype(x.dtype),)), Dense.make((logabsdet,))

@@ -63,7 +63,7 @@ def _solve_kronecker(x1, x2):
         return result
 
     solution = transformed(x1, data[:, None] if x2.ndim == 1 else data, solved)
-    return Dense._make((solution[..., 0] if x2.ndim == 1 else solution,)), all_of([jnp.array(True), *flags])
+    return Dense.make((solution[..., 0] if x2.ndim == 1 else solution,)), all_of([jnp.array(True), *flags])
 
 
 @solve.kernel(Kronecker, Kronecker, when=lambda x1, x2: has_square_factors(x1) and factors_fit(x1, x2))
@@ -81,7 +81,7 @@ def _solve_kronecker_low_rank(x1, x2):
 @inv.kernel(Kronecker, when=has_square_factors)
 def _inv_kronecker(x):
     parts, flags = zip(*map(inv.dispatch, x.factors), strict=True)
-    parts = [p._assuming(f.assumptions - {"positive_semidefinite"}) for p, f in zip(parts, x.factors, strict=True)]
+    parts = [p.assuming(f.assumptions - {"positive_semidefinite"}) for p, f in zip(parts, x.factors, strict=True)]
     return kronecker(*parts), all_of(flags)
 
 
@@ -97,7 +97,7 @@ def _cholesky_kronecker(x, *, upper):
     phases = [_first_phase(f) for f in x.factors]
     parts, flags = [], []
     for factor, phase in zip(x.factors, phases, strict=True):
-        number = Dense._make((1 / phase[..., None, None],))
+        number = Dense.make((1 / phase[..., None, None],))
         part, ok = cholesky.dispatch(multiply(factor, number), upper=upper)
         parts.append(part)
         flags.append(ok)
@@ -145,10 +145,10 @@ def _multiplicities(x):
 @det.kernel(Kronecker, when=has_square_factors)
 def _det_kronecker(x):
     def multiplied(x):
-        values = (det.dispatch(f)._dense() for f in x.factors)
+        values = (det.dispatch(f).dense_data() for f in x.factors)
         return chain(jnp.multiply, [d**p for d, p in zip(values, _multiplicities(x), strict=True)])
 
-    return Dense._make((determinants.of_parts(multiplied, logarithms, x),))
+    return Dense.make((determinants.of_parts(multiplied, logarithms, x),))
 
 
 @slogdet.kernel(Kronecker, when=has_square_factors)
@@ -157,8 +157,8 @@ def _slogdet_kronecker(x):
     for factor, p in zip(x.factors, _multiplicities(x), strict=True):
         if p:
             own_sign, own_log = slogdet.dispatch(factor)
-            sign, logabsdet = sign * own_sign._dense() ** p, logabsdet + p * own_log._dense()
-    return Dense._make((sign,)), Dense._make((logabsdet,))
+            sign, logabsdet = sign * own_sign.dense_data() ** p, logabsdet + p * own_log.dense_data()
+    return Dense.make((sign,)), Dense.make((logabsdet,))
 
 
 # ---- eigenvalues -------------------------------------------------------------------------------------------------------
@@ -166,14 +166,14 @@ def _slogdet_kronecker(x):
 
 @eigvals.kernel(Kronecker, when=has_square_factors)
 def _eigvals_kronecker(x):
-    return Dense._make((kronecker_factors.products(eigvals.dispatch(f)._dense() for f in x.factors),))
+    return Dense.make((kronecker_factors.products(eigvals.dispatch(f).dense_data() for f in x.factors),))
 
 
 @eig.kernel(Kronecker, when=has_square_factors)
 def _eig_kronecker(x):
     """Eigenvalues may have any order, so that the eigenvectors are a Kronecker product."""
     values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
-    return Dense._make((kronecker_factors.products(v._dense() for v in values),)), kronecker(*vectors)
+    return Dense.make((kronecker_factors.products(v.dense_data() for v in values),)), kronecker(*vectors)
 
 
 def _unless_antisymmetric(x, values):
@@ -187,7 +187,7 @@ def _unless_antisymmetric(x, values):
         return values
     shares = []
     for f in unknown:
-        data = lax.stop_gradient(f._dense())
+        data = lax.stop_gradient(f.dense_data())
         whole, part = (jnp.sum(jnp.square(jnp.abs(a)), axis=(-2, -1)) for a in (data, (data - data.mT.conj()) / 2))
         shares.append(jnp.sqrt(part / jnp.where(whole == 0, 1, whole)))
     shares = jnp.sort(jnp.stack(shares), axis=0)
@@ -197,14 +197,14 @@ def _unless_antisymmetric(x, values):
 
 @eigvalsh.kernel(Kronecker, when=has_square_factors)
 def _eigvalsh_kronecker(x):
-    values = kronecker_factors.products(eigvalsh.dispatch(f)._dense() for f in x.factors)
-    return Dense._make((jnp.sort(_unless_antisymmetric(x, values), axis=-1),))
+    values = kronecker_factors.products(eigvalsh.dispatch(f).dense_data() for f in x.factors)
+    return Dense.make((jnp.sort(_unless_antisymmetric(x, values), axis=-1),))
 
 
 @eigh.kernel(Kronecker, when=has_square_factors)
 def _eigh_kronecker(x):
     values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
-    values = _unless_antisymmetric(x, kronecker_factors.products(v._dense() for v in values))
+    values = _unless_antisymmetric(x, kronecker_factors.products(v.dense_data() for v in values))
     values, order = in_order(values, x.dtype)
     return values, product(kronecker(*vectors), order.mT)
 
@@ -217,7 +217,7 @@ def _singular_values(x):
     parts = []
     for f in x.factors:
         empty = jnp.zeros((*f.shape[:-2], 0), real_dtype(f.dtype))
-        parts.append(svdvals.dispatch(f)._dense() if min(f.shape[-2:]) else empty)
+        parts.append(svdvals.dispatch(f).dense_data() if min(f.shape[-2:]) else empty)
     return kronecker_factors.products(parts)
 
 
@@ -226,7 +226,7 @@ def _svdvals_kronecker(x):
     values = _singular_values(x)
     zeros = min(x.shape[-2:]) - values.shape[-1]
     values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, zeros)])
-    return Dense._make((jnp.sort(values, axis=-1, descending=True),))
+    return Dense.make((jnp.sort(values, axis=-1, descending=True),))
 
 
 def _has_all_vectors(x, *, full_matrices) -> bool:
@@ -240,7 +240,7 @@ def _has_all_vectors(x, *, full_matrices) -> bool:
 @svd.kernel(Kronecker, when=_has_all_vectors)
 def _svd_kronecker(x, *, full_matrices):
     u, s, vh = zip(*(svd.dispatch(f, full_matrices=full_matrices) for f in x.factors), strict=True)
-    values = kronecker_factors.products(v._dense() for v in s)
+    values = kronecker_factors.products(v.dense_data() for v in s)
     values, order = in_order(values, x.dtype, descending=True)
     return product(kronecker(*u), order.mT), values, product(order, kronecker(*vh))
 

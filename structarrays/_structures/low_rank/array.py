@@ -84,7 +84,7 @@ class LowRank(Factored):
         u, v = part(u, "u"), part(v, "v")
         if u.shape[-1] != v.shape[-1]:
             raise ValueError(f"u and v must have the same number of columns, got shapes {u.shape} and {v.shape}")
-        return cls._make(unified((u, v)))
+        return cls.make(unified((u, v)))
 
     @property
     def u(self) -> Array:
@@ -102,26 +102,26 @@ class LowRank(Factored):
         return self.u.shape[-1]
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         u, v = leaves
         return (*u.shape[:-1], v.shape[-2])
 
-    def _dense(self):
-        return matmul(self.u, matrix_transpose(self.v))._dense()
+    def dense_data(self):
+        return matmul(self.u, matrix_transpose(self.v)).dense_data()
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         inner = pattern.cuts(self.rank, pattern.FINE)
         return pattern.composed(pattern.pattern(self.u, rows, inner), pattern.pattern(self.v, columns, inner).T)
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         *batch, rows, columns = spec
         return (*batch, rows, None), (*batch, columns, None)
 
     @property
-    def _product_cost(self):
-        return self.u._product_cost + self.v._product_cost
+    def product_cost(self):
+        return self.u.product_cost + self.v.product_cost
 
-    def _describe(self):
+    def description(self):
         return [f"shape={self.shape}", f"rank={self.rank}"], False
 
 
@@ -134,12 +134,12 @@ def _elements_low_rank(x, i, j):
 
 def lines(x, i, axis):
     """The rows (axis -2) or columns of a matrix at indices of any shape: the shape of these and then the line."""
-    constant = x._constant(2)
+    constant = x.constant_over(2)
     if constant is not None:  # all lines are equal
         length = x.shape[-1 if axis == -2 else -2]
         constant = constant.reshape(constant.shape[:-2] + (1,) * (i.ndim + 1))
         return jnp.broadcast_to(constant, (*x.shape[:-2], *i.shape, length))
-    x = x if has_elements(x) or type(x) is Dense else Dense._make((x._dense(),))
+    x = x if has_elements(x) or type(x) is Dense else Dense.make((x.dense_data(),))
     if type(x) is Dense:
         data = x.data if axis == -2 else x.data.mT
         return data[..., i, :]
@@ -149,7 +149,7 @@ def lines(x, i, axis):
 
 @matrix_transpose.kernel(LowRank)
 def _matrix_transpose_low_rank(x):
-    return LowRank._make((x.v, x.u))
+    return LowRank.make((x.v, x.u))
 
 
 # ---- products: one factor takes the other matrix up ------------------------------------------------------------------------
@@ -161,14 +161,14 @@ def _are_matrices(x1, x2) -> bool:
 
 @matmul.kernel(LowRank, Dense, when=_are_matrices)
 def _matmul_low_rank_dense(x1, x2):
-    return matmul(x1.u, Dense._make((transposed_times(x1.v, x2.data),)))
+    return matmul(x1.u, Dense.make((transposed_times(x1.v, x2.data),)))
 
 
 def transposed_times(v, data):
     """``v.mT @ data`` for a factor of any structure and dense data ``(..., n, p)``."""
     if type(v) is Dense and v.dtype.kind in "fc":
         return transposed_product(v.data, data, jnp.ones(v.shape[-2], v.dtype))
-    return matmul(matrix_transpose(v), Dense._make((data,)))._dense()
+    return matmul(matrix_transpose(v), Dense.make((data,))).dense_data()
 
 
 @matmul.kernel(Dense, LowRank, when=_are_matrices)
@@ -198,8 +198,8 @@ def _matmul_low_rank_low_rank(x1, x2):
 def low_rank(u, v) -> LowRank:
     """The array with these factors, which may have different batch shapes; dense where that is no larger."""
     u, v = common_batch(u, v)
-    x = LowRank._make((u, v))
-    return Dense._make((x._dense(),)) if x.full_size else x
+    x = LowRank.make((u, v))
+    return Dense.make((x.dense_data(),)) if x.full_size else x
 
 
 # ---- sums and elementwise products ------------------------------------------------------------------------------------------
@@ -221,22 +221,22 @@ def _written_out(*arrays) -> bool:
 def _ranks_added(x, y):
     """The factors side by side; two matrices of equal rows, or of equal columns, are one such matrix."""
     if _is_constant_column(x.u) and _is_constant_column(y.u):
-        row = sum(multiply(z.v, Dense._make((z.u._constant(2),))).data for z in (x, y))
+        row = sum(multiply(z.v, Dense.make((z.u.constant_over(2),))).data for z in (x, y))
         return row_of_rank_one(row.mT, x.shape)
     if _is_constant_column(x.v) and _is_constant_column(y.v):
         return matrix_transpose(_ranks_added(*map(matrix_transpose, (x, y))))
-    return LowRank._make(tuple(_side_by_side(a, b) for a, b in zip(x.parts, y.parts, strict=True)))
+    return LowRank.make(tuple(_side_by_side(a, b) for a, b in zip(x.parts, y.parts, strict=True)))
 
 
 def _is_constant_column(part) -> bool:
     """Whether a factor has one column of equal numbers, so that all rows (or columns) of the matrix are equal."""
-    return part.shape[-1] == 1 and part._constant(2) is not None
+    return part.shape[-1] == 1 and part.constant_over(2) is not None
 
 
 def constant_of_rank_one(x: Fill) -> LowRank:
     """A constant matrix in this structure."""
     ones = jnp.ones((*x.shape[:-1], 1), x.dtype)
-    return LowRank._make((Dense._make((ones * x.value[..., None, None],)), Dense._make((_ones(x, -1),))))
+    return LowRank.make((Dense.make((ones * x.value[..., None, None],)), Dense.make((_ones(x, -1),))))
 
 
 def _ones(x, axis):
@@ -245,9 +245,9 @@ def _ones(x, axis):
 
 def row_of_rank_one(row, shape) -> LowRank:
     """A row ``(..., 1, n)`` for every row of a matrix of this shape."""
-    ones = Fill._make((jnp.ones(shape[:-2], row.dtype),), (shape[-2], 1))
+    ones = Fill.make((jnp.ones(shape[:-2], row.dtype),), (shape[-2], 1))
     v = jnp.broadcast_to(row.mT, (*shape[:-2], shape[-1], 1))
-    return LowRank._make((ones, Dense._make((v,))))
+    return LowRank.make((ones, Dense.make((v,))))
 
 
 def line_of_rank_one(data, core) -> LowRank:
@@ -259,13 +259,13 @@ def line_of_rank_one(data, core) -> LowRank:
 
 
 def _side_by_side(a, b):
-    return concat((Dense._make((a._dense(),)), Dense._make((b._dense(),))), axis=-1)
+    return concat((Dense.make((a.dense_data(),)), Dense.make((b.dense_data(),))), axis=-1)
 
 
 @scale.kernel(LowRank)
 def _scale_low_rank(x, factor):
     u, v = x.parts
-    return LowRank._make((factor(u), v) if stored(u) <= stored(v) else (u, factor(v)))
+    return LowRank.make((factor(u), v) if stored(u) <= stored(v) else (u, factor(v)))
 
 
 @cumulative_sum.kernel(LowRank, when=lambda x, *, axis, include_initial: axis >= x.ndim - 2)
@@ -273,7 +273,7 @@ def _cumulative_sum_low_rank(x, *, axis, include_initial):
     parts, which = list(x.parts), axis - (x.ndim - 2)
     factor = parts[which]
     parts[which] = cumulative_sum.dispatch(factor, axis=factor.ndim - 2, include_initial=include_initial)
-    return LowRank._make(tuple(parts))
+    return LowRank.make(tuple(parts))
 
 
 def _parts_of_complex(x):
@@ -300,16 +300,16 @@ def _inner(x, y, *, axes):
     """The sums of ``conj(x) * y``: by a product of `x` with one factor, which meets the other."""
     x = _conj(x)
     if axes == (-2,):
-        return jnp.sum(_meeting(matrix_transpose(x), y.u) * y.v._dense(), axis=-1, dtype=x.dtype)
-    rows = jnp.sum(_meeting(x, y.v) * y.u._dense(), axis=-1, dtype=x.dtype)
+        return jnp.sum(_meeting(matrix_transpose(x), y.u) * y.v.dense_data(), axis=-1, dtype=x.dtype)
+    rows = jnp.sum(_meeting(x, y.v) * y.u.dense_data(), axis=-1, dtype=x.dtype)
     return rows if axes == (-1,) else jnp.sum(rows, axis=-1, dtype=x.dtype)
 
 
 def _meeting(x, part):
     """The product with a factor; with one of equal numbers it is a multiple of the sums of rows."""
     if _is_constant_column(part):
-        return sum_of(x, axis=-1, keepdims=True, dtype=x.dtype)._dense() * part._constant(2)
-    return matmul(x, part)._dense()
+        return sum_of(x, axis=-1, keepdims=True, dtype=x.dtype).dense_data() * part.constant_over(2)
+    return matmul(x, part).dense_data()
 
 
 @inner_pair.kernel(LowRank, Array)
@@ -324,12 +324,12 @@ def _conj(x):
 @squared_norms.kernel(LowRank)
 def _squared_norms_low_rank(x, *, axes):
     """From the matrices of inner products of the factors' columns."""
-    u, v = (p if _is_constant_column(p) else Dense._make((p._dense(),)) for p in x.parts)
-    gram_u, gram_v = (matmul(matrix_transpose(_conj(p)), p)._dense() for p in (u, v))
+    u, v = (p if _is_constant_column(p) else Dense.make((p.dense_data(),)) for p in x.parts)
+    gram_u, gram_v = (matmul(matrix_transpose(_conj(p)), p).dense_data() for p in (u, v))
     if len(axes) == 2:
         total = jnp.sum(gram_u * gram_v, axis=(-2, -1))
     else:
-        gram, other = (gram_u, v._dense()) if axes == (-2,) else (gram_v, u._dense())
+        gram, other = (gram_u, v.dense_data()) if axes == (-2,) else (gram_v, u.dense_data())
         total = jnp.sum(jnp.conj(other) * (other @ gram.mT), axis=-1)
     return jnp.maximum(total.real, 0)
 

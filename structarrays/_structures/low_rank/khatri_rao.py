@@ -56,21 +56,21 @@ class KhatriRao(Factored):
         return self.meta
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         a, b = leaves
         *batch, rows, width = a.shape
         width *= b.shape[-1]
         return (*batch, width, rows) if meta else (*batch, rows, width)
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         *batch, rows, columns = spec
         return ((*batch, columns if self.transposed else rows, None),) * 2
 
-    def _dense(self):
-        data = _row_by_row(*(p._dense() for p in self.parts))
+    def dense_data(self):
+        data = _row_by_row(*(p.dense_data() for p in self.parts))
         return data.mT if self.transposed else data
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         """By the pieces of the intervals of its columns, see `kronecker_pattern`."""
         if self.transposed:
             rows, columns = columns, rows
@@ -81,9 +81,9 @@ class KhatriRao(Factored):
         return kinds.T if self.transposed else kinds
 
     @property
-    def _product_cost(self):
+    def product_cost(self):
         a, b = self.parts
-        return b.shape[-1] * (a._product_cost + b.shape[-2])
+        return b.shape[-1] * (a.product_cost + b.shape[-2])
 
 
 def _row_by_row(a, b):
@@ -104,15 +104,15 @@ def _hadamard_pair_low_rank_low_rank(x, y):
         return low_rank(multiply(x.u, y.u), multiply(x.v, y.v))
     columns = x.rank * (x.rank + 1) // 2 if x is y else x.rank * y.rank
     if columns > x.rank + y.rank:
-        return low_rank(*(KhatriRao._make((p, Dense._make((q._dense(),))), False) for p, q in zip(x.parts, y.parts)))
-    (u1, v1), (u2, v2) = ([p._dense() for p in z.parts] for z in (x, y))
+        return low_rank(*(KhatriRao.make((p, Dense.make((q.dense_data(),))), False) for p, q in zip(x.parts, y.parts)))
+    (u1, v1), (u2, v2) = ([p.dense_data() for p in z.parts] for z in (x, y))
     if x is y:
         first, second = jnp.triu_indices(x.rank)
         weight = jnp.where(first == second, 1, 2).astype(x.dtype)
         u, v = u1[..., first] * u1[..., second] * weight, v1[..., first] * v1[..., second]
     else:
         u, v = _row_by_row(u1, u2), _row_by_row(v1, v2)
-    return low_rank(Dense._make((u,)), Dense._make((v,)))
+    return low_rank(Dense.make((u,)), Dense.make((v,)))
 
 
 # ---- products ------------------------------------------------------------------------------------------------------------------
@@ -131,18 +131,18 @@ def _matmul_khatri_rao_dense(x1, x2):
     r, s = a.shape[-1], b.shape[-1]
 
     def times(column):
-        middle = Dense._make((column.reshape((*column.shape[:-1], r, s)),))
-        product = matmul(a, middle)._dense() * b.data
+        middle = Dense.make((column.reshape((*column.shape[:-1], r, s)),))
+        product = matmul(a, middle).dense_data() * b.data
         return jnp.sum(product, axis=-1, dtype=product.dtype)  # integers stay as narrow as they are
 
     def transposed_times(column):
         if type(a) is Dense:
             product = transposed_product(a.data, b.data, column)
         else:
-            product = matmul(matrix_transpose(a), Dense._make((column[..., None] * b.data,)))._dense()
+            product = matmul(matrix_transpose(a), Dense.make((column[..., None] * b.data,))).dense_data()
         return product.reshape((*product.shape[:-2], r * s))
 
-    return Dense._make((_by_columns(transposed_times if x1.transposed else times, x2.data),))
+    return Dense.make((_by_columns(transposed_times if x1.transposed else times, x2.data),))
 
 
 @matmul.kernel(Dense, KhatriRao, when=lambda x1, x2: x1.ndim > 1)
@@ -152,7 +152,7 @@ def _matmul_dense_khatri_rao(x1, x2):
 
 @matrix_transpose.kernel(KhatriRao)
 def _matrix_transpose_khatri_rao(x):
-    return KhatriRao._make(x.parts, not x.transposed)
+    return KhatriRao.make(x.parts, not x.transposed)
 
 
 # ---- the rest ------------------------------------------------------------------------------------------------------------------
@@ -163,24 +163,24 @@ def _elements_khatri_rao(x, i, j):
     a, b = x.parts
     row, place = (j, i) if x.transposed else (i, j)
     left, right = place // b.shape[-1], place % b.shape[-1]
-    own = elements_at(a, (row, left)) if has_elements(a) else a._dense()[..., row, left]
+    own = elements_at(a, (row, left)) if has_elements(a) else a.dense_data()[..., row, left]
     return own * b.data[..., row, right]
 
 
 @scale.kernel(KhatriRao)
 def _scale_khatri_rao(x, factor):
     a, b = x.parts
-    return KhatriRao._make((factor(a), b), x.transposed)
+    return KhatriRao.make((factor(a), b), x.transposed)
 
 
 @real.kernel(KhatriRao, when=lambda x: x.dtype.kind == "c")
 def _real_khatri_rao(x):
-    return Dense._make((x._dense().real,))
+    return Dense.make((x.dense_data().real,))
 
 
 @imag.kernel(KhatriRao, when=lambda x: x.dtype.kind == "c")
 def _imag_khatri_rao(x):
-    return Dense._make((x._dense().imag,))
+    return Dense.make((x.dense_data().imag,))
 
 
 @select_lines.kernel(KhatriRao)
@@ -193,7 +193,7 @@ def _select_lines_khatri_rao(x, key, axis):
         index(p, operands, key=(*(("slice", 0, n, 1) for n in p.shape[:-2]), item, ("slice", 0, p.shape[-1], 1)))
         for p in x.parts
     )
-    return KhatriRao._make(tuple(chosen), x.transposed)
+    return KhatriRao.make(tuple(chosen), x.transposed)
 
 
 @validated.kernel(KhatriRao)

@@ -58,7 +58,7 @@ def _bounded_rank_low_rank(x):
 @low_rank_form.kernel(LowRank)
 def _low_rank_form_low_rank(x):
     """With factors that are written out, unless they store entries: so that any two can stand side by side."""
-    return x._with_parts(lambda p: p if p.stores_entries else to_dense(p))
+    return x.with_parts(lambda p: p if p.stores_entries else to_dense(p))
 
 
 @bounded_rank.kernel(Fill)
@@ -89,8 +89,8 @@ def _bounded_rank_product(x):
 def through_narrowest(x: Product) -> LowRank:
     """A chain, cut where it is narrowest."""
     place = min(range(1, len(x.factors)), key=lambda k: x.factors[k].shape[-2])
-    left, right = (f[0] if len(f) == 1 else Product._make(f) for f in (x.factors[:place], x.factors[place:]))
-    return LowRank._make((to_dense(left), to_dense(matrix_transpose(right))))
+    left, right = (f[0] if len(f) == 1 else Product.make(f) for f in (x.factors[:place], x.factors[place:]))
+    return LowRank.make((to_dense(left), to_dense(matrix_transpose(right))))
 
 
 @bounded_rank.kernel(Sum)
@@ -114,7 +114,7 @@ def has_low_rank(x, *args, **static) -> bool:
 
 
 def _factors(x):
-    return tuple(p._dense() for p in x.parts)
+    return tuple(p.dense_data() for p in x.parts)
 
 
 def _is_narrow(x, *args, **static) -> bool:
@@ -127,7 +127,7 @@ def _svdvals_low_rank(x):
         low_rank_factors.singular_values(*_factors(x)) if x.rank else jnp.zeros((*x.shape[:-2], 0), real_dtype(x.dtype))
     )
     missing = min(x.shape[-2:]) - values.shape[-1]
-    return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]),))
+    return Dense.make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]),))
 
 
 def _nuclear_norm(x):
@@ -146,7 +146,7 @@ def _pinv_low_rank(x, *, rtol):
     rtol = tolerance(x, rtol)
     batch = jnp.broadcast_shapes(rtol.shape, x.shape[:-2])
     u, v = (jnp.broadcast_to(p, (*batch, *p.shape[-2:])) for p in _factors(x))
-    return low_rank(*(Dense._make((p,)) for p in low_rank_factors.pinv(u, v, jnp.broadcast_to(rtol, batch))))
+    return low_rank(*(Dense.make((p,)) for p in low_rank_factors.pinv(u, v, jnp.broadcast_to(rtol, batch))))
 
 
 @eigvals.kernel(LowRank, when=_is_narrow)
@@ -154,8 +154,8 @@ def _eigvals_low_rank(x):
     """Those of ``v.mT @ u``, and zeros."""
     u, v = of_low_rank(x).parts
     between = matmul(matrix_transpose(v), u)
-    values = eigvals.dispatch(between)._dense() if x.rank else jnp.zeros((*x.shape[:-2], 0), complex_dtype(x.dtype))
-    return Dense._make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, x.shape[-1] - x.rank)]),))
+    values = eigvals.dispatch(between).dense_data() if x.rank else jnp.zeros((*x.shape[:-2], 0), complex_dtype(x.dtype))
+    return Dense.make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, x.shape[-1] - x.rank)]),))
 
 
 @squared_norms.kernel(Product, when=is_narrow)
@@ -196,8 +196,8 @@ def _matrix_norm_sum(x, *, keepdims, ord):
 def _compress_low_rank(x, *, rank):
     u, v = _factors(x)
     if not min(rank, x.rank):
-        return LowRank._make((Dense._make((u[..., :0],)), Dense._make((v[..., :0],))))
-    return LowRank._make(tuple(Dense._make((p,)) for p in low_rank_factors.truncated(u, v, rank)))
+        return LowRank.make((Dense.make((u[..., :0],)), Dense.make((v[..., :0],))))
+    return LowRank.make(tuple(Dense.make((p,)) for p in low_rank_factors.truncated(u, v, rank)))
 
 
 @compress.kernel(Array)
@@ -208,7 +208,7 @@ def _compress_array(x, *, rank):
     else:
         data = densify(x, "linalg.compress").data
         ones = jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), (*x.shape[:-2], x.shape[-1], x.shape[-1]))
-        form = LowRank._make((Dense._make((data,)), Dense._make((ones,))))
+        form = LowRank.make((Dense.make((data,)), Dense.make((ones,))))
     return compress.dispatch(form, rank=rank)
 
 
@@ -222,7 +222,7 @@ def _has_nan(x):
 def _nothing(x, shape):
     """NaN for a result, and whether that is no surprise: NaN in the factors gives NaN, as everywhere."""
     of_parameters = sum(jnp.sum(p) for p in _factors(x)).astype(x.dtype)
-    return Dense._make((jnp.broadcast_to(nowhere(of_parameters), shape),)), _has_nan(x) | (0 in shape)
+    return Dense.make((jnp.broadcast_to(nowhere(of_parameters), shape),)), _has_nan(x) | (0 in shape)
 
 
 @solve.kernel(LowRank, Array, when=_is_narrow)
@@ -231,13 +231,13 @@ def _solve_low_rank(x1, x2):
         return _nothing(x1, x1.shape[:-1])
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     nothing, ok = _nothing(x1, batch)
-    return Fill._make((nothing.data,), x2.shape[-2:]), ok
+    return Fill.make((nothing.data,), x2.shape[-2:]), ok
 
 
 @inv.kernel(LowRank, when=_is_narrow)
 def _inv_low_rank(x):
     nothing, ok = _nothing(x, ())
-    return Fill._make((jnp.broadcast_to(nothing.data, x.shape[:-2]),), x.shape[-2:]), ok
+    return Fill.make((jnp.broadcast_to(nothing.data, x.shape[:-2]),), x.shape[-2:]), ok
 
 
 def _zero(x):
@@ -248,13 +248,13 @@ def _zero(x):
 
 @det.kernel(LowRank, when=_is_narrow)
 def _det_low_rank(x):
-    return Dense._make((_zero(x),))
+    return Dense.make((_zero(x),))
 
 
 @slogdet.kernel(LowRank, when=_is_narrow)
 def _slogdet_low_rank(x):
     zero = _zero(x)
-    return Dense._make((zero,)), Dense._make((log_of_zero(zero),))
+    return Dense.make((zero,)), Dense.make((log_of_zero(zero),))
 
 
 # A right-hand side of low rank: only its left factor is solved for.

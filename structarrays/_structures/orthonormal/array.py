@@ -68,32 +68,32 @@ def _solve_orthonormal(x1, x2):
 @det.kernel(Orthonormal)
 @det.kernel(Permutation)
 def _det_orthonormal(x):
-    return Dense._make((x._determinant(),))
+    return Dense.make((x._determinant(),))
 
 
 @slogdet.kernel(Orthonormal)
 @slogdet.kernel(Permutation)
 def _slogdet_orthonormal(x):
-    return Dense._make((x._determinant(),)), Dense._make((jnp.zeros(x.shape[:-2], real_dtype(x.dtype)),))
+    return Dense.make((x._determinant(),)), Dense.make((jnp.zeros(x.shape[:-2], real_dtype(x.dtype)),))
 
 
 @svdvals.kernel(Orthonormal)
 @svdvals.kernel(Permutation)
 def _svdvals_orthonormal(x):
-    return Dense._make((ones(x, min(x.shape[-2:]), dtype=real_dtype(x.dtype)),))
+    return Dense.make((ones(x, min(x.shape[-2:]), dtype=real_dtype(x.dtype)),))
 
 
 @matrix_rank.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
 @matrix_rank.kernel(Permutation, when=lambda x, *, rtol: rtol is None)
 def _matrix_rank_orthonormal(x, *, rtol):
-    return Dense._make((jnp.full(x.shape[:-2], min(x.shape[-2:]), int),))
+    return Dense.make((jnp.full(x.shape[:-2], min(x.shape[-2:]), int),))
 
 
 @matrix_norm.kernel(Orthonormal, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
 @matrix_norm.kernel(Permutation, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
 def _matrix_norm_orthonormal(x, *, keepdims, ord):
     norm = ones(x, dtype=real_dtype(x.dtype)) * (min(x.shape[-2:]) if ord == "nuc" else 1)
-    return Dense._make((norm[..., None, None] if keepdims else norm,))
+    return Dense.make((norm[..., None, None] if keepdims else norm,))
 
 
 @svd.kernel(Orthonormal, when=_is_square)
@@ -115,7 +115,7 @@ def _lu_permutation(a):
 
 
 def _identity(x) -> Identity:
-    return Identity._make((ones(x), None), x.shape[-2:])
+    return Identity.make((ones(x), None), x.shape[-2:])
 
 
 @squared_norms.kernel(Orthonormal)

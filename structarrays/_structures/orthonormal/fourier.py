@@ -87,7 +87,7 @@ class Fourier(Orthonormal):
         dtype = dtypes.default_dtype("c") if dtype is None else dtypes.as_dtype(dtype, "dtype")
         if dtype.kind != "c":
             raise ValueError(f"dtype must be complex, got {dtype}")
-        return cls._make((jnp.zeros((), dtype),), (n, False))
+        return cls.make((jnp.zeros((), dtype),), (n, False))
 
     parts = ()
 
@@ -102,14 +102,14 @@ class Fourier(Orthonormal):
         return self.meta[1]
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return (*leaves[0].shape, meta[0], meta[0])
 
     @property
-    def _product_cost(self):
+    def product_cost(self):
         return 4 * self.n * max(1, math.ceil(math.log2(max(1, self.n))))
 
-    def _dense(self):
+    def dense_data(self):
         if self.n <= SMALL:
             i = np.arange(self.n)
             return jnp.broadcast_to(_roots(self, np.outer(i, i) % max(1, self.n)), self.shape)
@@ -117,7 +117,7 @@ class Fourier(Orthonormal):
         return jnp.broadcast_to(_transformed(identity, self.conjugated, -2), self.shape)
 
     def _adjoint(self):
-        return Fourier._make(self._value[0], (self.n, not self.conjugated))
+        return Fourier.make(self._value[0], (self.n, not self.conjugated))
 
     def _determinant(self):
         _, negative, minus_i, plus_i = _multiplicities(self.n)
@@ -127,18 +127,18 @@ class Fourier(Orthonormal):
     def _solution_remark(self):
         return "an inverse Fourier transform; O(n log(n)) for each column"
 
-    def _map_leaves(self, function):
-        return Array._map_leaves(self, function)
+    def map_parameters(self, function):
+        return Array.map_parameters(self, function)
 
-    def _with_parts(self, function):
+    def with_parts(self, function):
         return self
 
-    def _cast(self, dtype):
+    def cast(self, dtype):
         if np.dtype(dtype).kind == "c":
-            return Fourier._make((self._value[0][0].astype(dtype),), self.meta)
-        return dense_if_small(self, "astype")._cast(dtype)
+            return Fourier.make((self._value[0][0].astype(dtype),), self.meta)
+        return dense_if_small(self, "astype").cast(dtype)
 
-    def _describe(self):
+    def description(self):
         return [str(self.n), *(["conjugated=True"] if self.conjugated else []), f"shape={self.shape}"], True
 
 
@@ -162,16 +162,16 @@ def _like(x, batch):
 def _matmul_fourier_dense(x1, x2):
     if x2.ndim == 1:
         data = _transformed(x2.data, x1.conjugated, -1)
-        return Dense._make((jnp.broadcast_to(data, x1.shape[:-1]),))
+        return Dense.make((jnp.broadcast_to(data, x1.shape[:-1]),))
     data = _transformed(x2.data, x1.conjugated, -2)
-    return Dense._make((jnp.broadcast_to(data, (*_like(x1, x2.shape[:-2]), *x2.shape[-2:])),))
+    return Dense.make((jnp.broadcast_to(data, (*_like(x1, x2.shape[:-2]), *x2.shape[-2:])),))
 
 
 @matmul.kernel(Dense, Fourier)
 def _matmul_dense_fourier(x1, x2):
     data = _transformed(x1.data, x2.conjugated, -1)
     shape = x2.shape[:-1] if x1.ndim == 1 else (*_like(x2, x1.shape[:-2]), *x1.shape[-2:])
-    return Dense._make((jnp.broadcast_to(data, shape),))
+    return Dense.make((jnp.broadcast_to(data, shape),))
 
 
 @matmul.kernel(Fourier, Fourier)
@@ -179,9 +179,9 @@ def _matmul_dense_fourier(x1, x2):
 def _matmul_fourier_fourier(x1, x2):
     batch = _like(x1, x2.shape[:-2])
     if x1.conjugated != x2.conjugated:
-        return Identity._make((jnp.ones(batch, x1.dtype), None), x1.shape[-2:])
+        return Identity.make((jnp.ones(batch, x1.dtype), None), x1.shape[-2:])
     reflected = (-jnp.arange(x1.n, dtype=np.int32)) % max(1, x1.n)
-    return Permutation._make((jnp.broadcast_to(reflected, (*batch, x1.n)),), x1.dtype)
+    return Permutation.make((jnp.broadcast_to(reflected, (*batch, x1.n)),), x1.dtype)
 
 
 # ---- unitary and symmetric ------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def _eigvals_fourier(x):
     values = jnp.repeat(
         jnp.asarray([1, -1, -1j, 1j], x.dtype), np.asarray(_multiplicities(x.n)), total_repeat_length=x.n
     )
-    return Dense._make((jnp.broadcast_to(values.conj() if x.conjugated else values, x.shape[:-1]),))
+    return Dense.make((jnp.broadcast_to(values.conj() if x.conjugated else values, x.shape[:-1]),))
 
 
 # ---- eigenvectors of circulant matrices ---------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def _eigvals_fourier(x):
 def _conjugate_transform(x: Circulant):
     """The matrix whose columns are the eigenvectors, those of the transform of the first column in their order."""
     dtype = complex_dtype(x.dtype)
-    return Fourier._make((jnp.zeros(x.shape[:-2], dtype),), (x.shape[-1], True))
+    return Fourier.make((jnp.zeros(x.shape[:-2], dtype),), (x.shape[-1], True))
 
 
 @eig.kernel(Circulant)

@@ -116,20 +116,20 @@ class Householder(Orthonormal):
         return self.meta[2]
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         m, c, adjoint = meta
         return (*leaves[0].shape[:-2], *((c, m) if adjoint else (m, c)))
 
     @property
-    def _product_cost(self):
+    def product_cost(self):
         k, w = self._value[0][0].shape[-2:]
         return 2 * k * w
 
-    def _dense(self):
+    def dense_data(self):
         n = self.shape[-1]
         return _times(self, jnp.eye(n, dtype=self.dtype))
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         """A column is that of the identity until a reflector meets it, and filled from the top to the end of the first that does, since
         all before that follow.
         """
@@ -145,7 +145,7 @@ class Householder(Orthonormal):
 
     def _adjoint(self):
         m, c, adjoint = self.meta
-        return Householder._make(self._value[0], (m, c, not adjoint))
+        return Householder.make(self._value[0], (m, c, not adjoint))
 
     def _determinant(self):
         value = jnp.prod(banded_qr.eigenvalue(self.v, self.tau), axis=-1)
@@ -154,7 +154,7 @@ class Householder(Orthonormal):
     def _solution_remark(self):
         return "a product with the adjoint, reflector by reflector; O(n w) for each column, w rows to a reflector"
 
-    def _describe(self):
+    def description(self):
         k, w = self._value[0][0].shape[-2:]
         return [
             *(["adjoint"] if self.adjoint else []),
@@ -166,7 +166,7 @@ class Householder(Orthonormal):
 
 def _reflectors(v, tau, meta) -> Householder:
     """The array with these parameters, of one batch shape and dtype."""
-    return Householder._make((Dense._make((v,)), Dense._make((tau[..., None],))), meta)
+    return Householder.make((Dense.make((v,)), Dense.make((tau[..., None],))), meta)
 
 
 def _check_unitary(v, tau):
@@ -201,8 +201,8 @@ def _identity(x, m, n):
 @matmul.kernel(Householder, Dense)
 def _matmul_householder_dense(x1, x2):
     if x2.ndim == 1:
-        return Dense._make((_times(x1, x2.data[:, None])[..., 0],))
-    return Dense._make((_times(x1, x2.data),))
+        return Dense.make((_times(x1, x2.data[:, None])[..., 0],))
+    return Dense.make((_times(x1, x2.data),))
 
 
 @matmul.kernel(Dense, Householder)
@@ -210,7 +210,7 @@ def _matmul_dense_householder(x1, x2):
     transposed = matrix_transpose.dispatch(x2)
     if x1.ndim == 1:
         return matmul.dispatch(transposed, x1)
-    return Dense._make((_times(transposed, x1.data.mT).mT,))
+    return Dense.make((_times(transposed, x1.data.mT).mT,))
 
 
 @elements.kernel(Householder)
@@ -242,7 +242,7 @@ def _matrix_transpose_householder(x):
 def _svd_householder(x, *, full_matrices):
     """The array itself, with all its columns (the adjoint: rows) if they are asked for, and an identity."""
     m, c, adjoint = x.meta
-    columns = Householder._make(x._value[0], (m, m if full_matrices else c, adjoint))
+    columns = Householder.make(x._value[0], (m, m if full_matrices else c, adjoint))
     rest, values = _identity(x, c, c), svdvals.dispatch(x)
     return (rest, values, columns) if adjoint else (columns, values, rest)
 
@@ -251,14 +251,14 @@ def _svd_householder(x, *, full_matrices):
 def _qr_householder(x, *, mode):
     m, c, adjoint = x.meta
     columns = m if mode == "complete" else c
-    return Householder._make(x._value[0], (m, columns, adjoint)), _identity(x, columns, c)
+    return Householder.make(x._value[0], (m, columns, adjoint)), _identity(x, columns, c)
 
 
 # ---- QR decompositions of banded matrices ------------------------------------------------------------------------------
 
 
 def _is_upper_band(x) -> bool:
-    return has_structural_zeros(x) and x._bandwidths()[0] == 0
+    return has_structural_zeros(x) and x.bandwidths()[0] == 0
 
 
 @qr.kernel(Banded, when=lambda x, *, mode: is_banded(x) or _is_upper_band(x))
@@ -266,7 +266,7 @@ def _qr_banded(x, *, mode):
     """R has as many superdiagonals as there are diagonals on both sides."""
     m, n = x.core_shape
     inner = m if mode == "complete" else min(m, n)
-    if x._bandwidths()[0] == 0:
+    if x.bandwidths()[0] == 0:
         return _of_upper(x, inner)
     remark("a reflector for each column; O(n (l + 1) (l + u + 1)), l and u diagonals below and above the main one")
     v, tau, upper = banded_qr.factor(x.diagonals, x.offsets, (m, n))
@@ -287,7 +287,7 @@ def _of_upper(x, inner):
         diagonals = [d * phases[..., : d.shape[-1]].conj() for d in diagonals]
         diagonals[offsets.index(0)] = jnp.abs(x.diagonal(0)).astype(x.dtype)
         phases = jnp.pad(phases, [(0, 0)] * (phases.ndim - 1) + [(0, inner - phases.shape[-1])], constant_values=1)
-        q = Diagonal._make((phases, None), (m, inner))
+        q = Diagonal.make((phases, None), (m, inner))
     return q, bands(diagonals, offsets, (inner, n), dtype=x.dtype, batch=x.batch_shape)
 
 

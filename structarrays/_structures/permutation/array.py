@@ -60,7 +60,7 @@ class Permutation(Array):
     stores_entries = True
     static_pattern = False
     linear = False  # a gradient has the same indices, so that ``P - 0.1 * gradient`` would be a wrong number
-    _index_parameters = slice(0, None)
+    index_parameters = slice(0, None)
 
     def __new__(cls, p, *, dtype=None):
         p = _integers(p, "p")
@@ -70,7 +70,7 @@ class Permutation(Array):
         if not isinstance(p, jax.core.Tracer):
             _check(p, n)
         dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype, "dtype")
-        return cls._make((as_indices(p, np.int32 if n < 2**31 else np.int64),), dtype)
+        return cls.make((as_indices(p, np.int32 if n < 2**31 else np.int64),), dtype)
 
     @classmethod
     def from_dense(cls, a):
@@ -99,7 +99,7 @@ class Permutation(Array):
             _check_matrix(np.asarray(a))
         n = a.shape[-1]
         p = jnp.argmax(a != 0, axis=-1) if n else jnp.zeros(a.shape[:-1], int)
-        return cls._make((p.astype(np.int32 if n < 2**31 else np.int64),), np.dtype(a.dtype))
+        return cls.make((p.astype(np.int32 if n < 2**31 else np.int64),), np.dtype(a.dtype))
 
     @property
     def p(self):
@@ -117,41 +117,41 @@ class Permutation(Array):
         return (jnp.ones(self.p.shape, self.dtype),)
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         (p,) = leaves
         return (*p.shape, *p.shape[-1:])
 
-    def _describe(self):
+    def description(self):
         return [inline(self.p)[0], f"shape={self.shape}"], self.size <= 1
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         along = np.broadcast_to(np.arange(self.p.shape[-1]), self.p.shape)
         return pattern.of_coordinates(self, (along, self.p), rows, columns)
 
-    def _positions(self):
+    def positions(self):
         return (self._coordinates(),)
 
     def _coordinates(self):
         return jax.lax.broadcasted_iota(self.p.dtype, self.p.shape, self.p.ndim - 1), self.p
 
-    def _rebuild(self, entries, background):
+    def rebuild(self, entries, background):
         (data,) = entries
         n = self.shape[-1]
         coordinates = (jnp.broadcast_to(c, data.shape) for c in self._coordinates())
-        return Sparse._make((data, *coordinates, background), ((n, n), (0, 1), False))
+        return Sparse.make((data, *coordinates, background), ((n, n), (0, 1), False))
 
-    def _free(self):
-        return self._rebuild(self.entries, None)
+    def freed(self):
+        return self.rebuild(self.entries, None)
 
-    def _dense(self):
-        return self._free()._dense()
+    def dense_data(self):
+        return self.freed().dense_data()
 
-    def _cast(self, dtype):
-        return Permutation._make(self._value[0], np.dtype(dtype))
+    def cast(self, dtype):
+        return Permutation.make(self._value[0], np.dtype(dtype))
 
     def _adjoint(self):
         """The transpose, which is the inverse."""
-        return Permutation._make((mapped(numerics.inverse, self.p),), self.dtype)
+        return Permutation.make((mapped(numerics.inverse, self.p),), self.dtype)
 
     def _determinant(self):
         return mapped(numerics.sign, self.p).astype(self.dtype)

@@ -13,10 +13,10 @@ def in_order(values, dtype, *, descending: bool = False) -> tuple[Dense, Permuta
     ``P @ X`` has the rows of X in the same order, and ``X @ P.mT`` the columns.
     """
     order = ordering(values, descending=descending)
-    return Dense._make((jnp.take_along_axis(values, order, axis=-1),)), rows_in_order(order, dtype)
+    return Dense.make((jnp.take_along_axis(values, order, axis=-1),)), rows_in_order(order, dtype)
 
 
 def rows_in_order(order, dtype) -> Permutation:
     """The permutation ``P`` with row ``order[i]`` of X as row i of ``P @ X``."""
     index = jnp.int64 if order.shape[-1] > 2**31 - 1 else jnp.int32
-    return Permutation._make((order.astype(index),), dtype)
+    return Permutation.make((order.astype(index),), dtype)

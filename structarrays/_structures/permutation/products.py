@@ -30,7 +30,7 @@ from .array import Permutation, mapped
 
 @matmul.kernel(Permutation, Dense)
 def _matmul_permutation_dense(x1, x2):
-    return Dense._make((_gathered(x1.p, x2.data),))
+    return Dense.make((_gathered(x1.p, x2.data),))
 
 
 def _gathered(p, data):
@@ -47,17 +47,17 @@ def _gathered(p, data):
 def _matmul_dense_permutation(x1, x2):
     inverse = mapped(numerics.inverse, x2.p)
     if x1.ndim == 1:
-        return Dense._make((_gathered(inverse, x1.data),))
+        return Dense.make((_gathered(inverse, x1.data),))
     if inverse.ndim == 1:
-        return Dense._make((jnp.take(x1.data, inverse, axis=-1, mode="clip"),))
-    return Dense._make((_gathered(inverse, x1.data.mT).mT,))
+        return Dense.make((jnp.take(x1.data, inverse, axis=-1, mode="clip"),))
+    return Dense.make((_gathered(inverse, x1.data.mT).mT,))
 
 
 @matmul.kernel(Permutation, Permutation)
 def _matmul_permutation_permutation(x1, x2):
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     p1, p2 = (jnp.broadcast_to(x.p, (*batch, x.shape[-1])) for x in (x1, x2))
-    return Permutation._make((mapped(numerics.apply, p1, p2),), x1.dtype)
+    return Permutation.make((mapped(numerics.apply, p1, p2),), x1.dtype)
 
 
 def _moves_rows(x1, x2) -> bool:
@@ -81,7 +81,7 @@ def _matmul_sparse_permutation(x1, x2):
 def _relabelled(x, labels, axis):
     """A sparse matrix with rows (axis 0) or columns at other places."""
     batch = jnp.broadcast_shapes(x.batch_shape, labels.shape[:-1])
-    x = x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(x.batch_shape) :]))
+    x = x.map_parameters(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(x.batch_shape) :]))
     labels = jnp.broadcast_to(labels, (*batch, labels.shape[-1]))
 
     def relabel(data, labels, *coordinates):
@@ -92,7 +92,7 @@ def _relabelled(x, labels, axis):
         return data, *(keys[x.order.index(i)] for i in range(2))
 
     leaves = x._over_batch(relabel, x.data, labels, *x.coords)
-    return Sparse._make((*leaves, None), x.meta)
+    return Sparse.make((*leaves, None), x.meta)
 
 
 # ---- the transpose -----------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def _permutation_as_it_is(x):
 
 @sparse_form.kernel(Permutation)
 def _sparse_form_permutation(x):
-    return x._free()
+    return x.freed()
 
 
 @join_pair.kernel(Permutation, Array, when=lambda x, y: has_sparse_form(y))
@@ -137,13 +137,13 @@ def _join_pair_permutation(x, y):
 
 @join_pair.kernel(Permutation, Fill, when=lambda x, y: len(y.meta) >= 2)
 def _join_pair_permutation_fill(x, y):
-    return join_pair.choose((x._free(), y), {}).run(x._free(), y)
+    return join_pair.choose((x.freed(), y), {}).run(x.freed(), y)
 
 
 @meet_pair.kernel(Permutation, Array)
 def _meet_pair_permutation(x, y):
-    kernel = meet_pair.choose((x._free(), y), {})
-    return x._free() if kernel is None else kernel.run(x._free(), y)
+    kernel = meet_pair.choose((x.freed(), y), {})
+    return x.freed() if kernel is None else kernel.run(x.freed(), y)
 
 
 def _through_sparse(registry):
@@ -151,8 +151,8 @@ def _through_sparse(registry):
 
     @registry.kernel(Permutation)
     def _registry_permutation(x, *arguments, **static):
-        kernel = registry.choose((x._free(), *arguments), static)
-        return kernel.run(x._free(), *arguments, **static)
+        kernel = registry.choose((x.freed(), *arguments), static)
+        return kernel.run(x.freed(), *arguments, **static)
 
 
 @reduce_core.kernel(Permutation)
@@ -165,7 +165,7 @@ def _reduce_core_permutation(x, *, monoid, axes, keepdims):
         if count > 0:
             value = monoid.combine(value, monoid.repeat(jnp.full((), element, x.dtype), count))
     shape = tuple(n if axis not in axes else 1 for axis in (-2, -1) if keepdims or axis not in axes)
-    return Dense._make((jnp.broadcast_to(value, (*x.batch_shape, *shape)),))
+    return Dense.make((jnp.broadcast_to(value, (*x.batch_shape, *shape)),))
 
 
 for _registry in (squared_deviations, diagonal, tril, triu):
@@ -198,12 +198,12 @@ def _index_permutation(x, *, operands, key):
     shape, coordinates = [n, n], (here, there) if axis == 0 else (there, here)
     shape[axis] = places.shape[0]
     ones = jnp.ones(there.shape, x.dtype)
-    return Sparse._make((ones, *coordinates, None), (tuple(shape), (axis, 1 - axis), False))
+    return Sparse.make((ones, *coordinates, None), (tuple(shape), (axis, 1 - axis), False))
 
 
 @concat_pair.kernel(Permutation, Permutation, when=lambda x, y, *, axis: axis < -2)
 def _concat_pair_permutation_permutation(x, y, *, axis):
-    return Permutation._make((jnp.concatenate([x.p, y.p], axis + 1),), x.dtype)
+    return Permutation.make((jnp.concatenate([x.p, y.p], axis + 1),), x.dtype)
 
 
 register_exact(Permutation)

@@ -81,7 +81,7 @@ class Sparse(Array):
     __slots__ = ()
     stores_entries = True
     static_pattern = False
-    _index_parameters = slice(1, -1)
+    index_parameters = slice(1, -1)
 
     def __new__(cls, data, indices, shape):
         data = parameter(data, "data", cls.__name__)
@@ -105,9 +105,9 @@ class Sparse(Array):
             ) from None
         data = jnp.broadcast_to(data, batch)
         if any(isinstance(c, jax.core.Tracer) for c in coordinates):
-            return cls._make(*_sorted_by_device(data, coordinates, shape, batch))
+            return cls.make(*_sorted_by_device(data, coordinates, shape, batch))
         one_pattern = all(c.ndim == 1 for c in coordinates)
-        return cls._make(*_sorted_by_host(data, [np.broadcast_to(c, batch) for c in coordinates], shape, one_pattern))
+        return cls.make(*_sorted_by_host(data, [np.broadcast_to(c, batch) for c in coordinates], shape, one_pattern))
 
     @classmethod
     def from_scipy(cls, x):
@@ -180,7 +180,7 @@ class Sparse(Array):
                 raise ValueError(f"from_dense: nnz is {nnz}, but a has {counts.max()} nonzero elements")
             if not behind:
                 where = np.nonzero(np.asarray(a))
-                return cls._make(*_sorted_by_host(explicit.call(lambda a: a[where], a), list(where), shape))._padded_to(
+                return cls.make(*_sorted_by_host(explicit.call(lambda a: a[where], a), list(where), shape))._padded_to(
                     bound
                 )
 
@@ -191,7 +191,7 @@ class Sparse(Array):
             return jnp.where(stored, matrix[where], 0), *(c.astype(_index_dtype(shape)) for c in coordinates)
 
         leaves = explicit.call(numerics.over_batch(entries, behind), a)
-        return cls._make((*leaves, None), (shape, tuple(range(core_ndim)), True))
+        return cls.make((*leaves, None), (shape, tuple(range(core_ndim)), True))
 
     def to_scipy(self):
         """The array as a `scipy.sparse.coo_array`, without a dense form in between.
@@ -253,7 +253,7 @@ class Sparse(Array):
         """The coordinates of the entries as one array ``(..., nnz, ndim)``."""
         from ..._core.array.dense import Dense
 
-        return Dense._make((jnp.stack(self.coords, axis=-1),))
+        return Dense.make((jnp.stack(self.coords, axis=-1),))
 
     @property
     def nnz(self) -> int:
@@ -278,23 +278,23 @@ class Sparse(Array):
             raise ValueError(f"data must be (..., {self.nnz}), one number for each entry, got shape {data.shape}")
         batch = np.broadcast_shapes(data.shape[:-1], self.batch_shape)
         background = None if self.background is None else jnp.broadcast_to(self.background, batch)
-        return self._rebuild((jnp.broadcast_to(data, (*batch, self.nnz)),), background)
+        return self.rebuild((jnp.broadcast_to(data, (*batch, self.nnz)),), background)
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return batch_of(leaves[0].shape, 1) + meta[0]
 
-    def _describe(self):
+    def description(self):
         texts = [f"nnz={self.nnz}", f"shape={self.shape}"]
         if self.batch_shape or self.nnz > 10:
             return texts, False
         return [inline(self.data)[0], f"({', '.join(inline(c)[0] for c in self.coords)})", *texts[1:]], False
 
-    def _rebuild(self, entries, background):
+    def rebuild(self, entries, background):
         (data,) = entries
         if self.padded:  # a function need not map the zeros of the padding to zero
             data = self._without_padding(data)
-        return Sparse._make((data, *self._like(data), background), self.meta)
+        return Sparse.make((data, *self._like(data), background), self.meta)
 
     @property
     def pieces(self) -> int:
@@ -305,9 +305,9 @@ class Sparse(Array):
         if pieces == self.pieces:
             return self
         leaves, (_, meta, _) = self._padded_to(self.nnz + -self.nnz % pieces)._value
-        return Sparse._make(leaves, (*meta[:3], pieces) if pieces > 1 else meta[:3], self.assumptions)
+        return Sparse.make(leaves, (*meta[:3], pieces) if pieces > 1 else meta[:3], self.assumptions)
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         return (self._entries_spec(spec),) * (1 + self.core_ndim) + (self._batch_spec(spec),)
 
     def _without_padding(self, data):
@@ -321,16 +321,16 @@ class Sparse(Array):
             return tuple(expand_indices(c, data.shape[:-1]) for c in self.coords)
         return tuple(jnp.broadcast_to(c, data.shape) for c in self.coords)
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         return pattern.of_coordinates(self, self.coords, rows, columns)
 
-    def _positions(self):
+    def positions(self):
         return (self.coords,)
 
-    def _gather(self, data):
+    def gather(self, data):
         core = data.shape[max(0, data.ndim - self.core_ndim) :]
         if any(n != 1 for n in core):
-            return super()._gather(data)
+            return super().gather(data)
         batch = data.shape[: max(0, data.ndim - self.core_ndim)]
         return (jnp.broadcast_to(data.reshape((*batch, 1)), (*batch, self.nnz)),)
 
@@ -342,7 +342,7 @@ class Sparse(Array):
         """The core shape in the order in which the coordinates are sorted."""
         return tuple(self.core_shape[i] for i in self.order)
 
-    def _dense(self):
+    def dense_data(self):
         shape = self.core_shape
 
         def put(data, background, *coordinates):
@@ -365,7 +365,7 @@ class Sparse(Array):
         if not self.batch_shape and not any(isinstance(c, jax.core.Tracer) for c in self.coords):
             sorting = host.sort([np.asarray(self.coords[i]) for i in order], [self.core_shape[i] for i in order])
             data = jnp.take(self.data, barred(sorting), mode="clip", unique_indices=True)
-            return Sparse._make(
+            return Sparse.make(
                 (data, *(as_indices(np.asarray(c)[sorting]) for c in self.coords), self.background), meta
             )
         back = {axis: place for place, axis in enumerate(order)}
@@ -375,7 +375,7 @@ class Sparse(Array):
             return data, *(ordered[back[i]] for i in range(len(order)))
 
         leaves = self._over_batch(sort, self.data, *self.coords)
-        return Sparse._make((*leaves, self.background), meta)
+        return Sparse.make((*leaves, self.background), meta)
 
     def _padded_to(self, nnz):
         """The array with unused entries at the end, `nnz` in all."""
@@ -389,7 +389,7 @@ class Sparse(Array):
 
         coordinates = (pad(c, n) for c, n in zip(self.coords, self.core_shape, strict=True))
         meta = (self.core_shape, self.order, True)
-        return Sparse._make((pad(self.data, 0), *coordinates, self.background), meta)
+        return Sparse.make((pad(self.data, 0), *coordinates, self.background), meta)
 
 
 def _index_dtype(shape):
@@ -508,7 +508,7 @@ def zero_sparse(shape, dtype=None, batch=(), background=None):
     dtype = dtypes.default_dtype("f") if dtype is None else dtype
     coordinates = (jnp.zeros((*batch, 0), _index_dtype(shape)) for _ in shape)
     leaves = (jnp.zeros((*batch, 0), dtype), *coordinates, background)
-    return Sparse._make(leaves, (shape, tuple(range(len(shape))), False))
+    return Sparse.make(leaves, (shape, tuple(range(len(shape))), False))
 
 
 @validated.kernel(Sparse)
@@ -520,7 +520,7 @@ def check_sparse(x):
     require(len(x._value[0]) == ndim + 2, f"it must have {ndim + 2} parameters, got {len(x._value[0])}")
     coordinates = [np.asarray(c) for c in x._keys()]
     data, *_, background = x._value[0]
-    check_leaves(Sparse._make((data, background), x.meta), data.shape[-1:], BACKGROUND)
+    check_leaves(Sparse.make((data, background), x.meta), data.shape[-1:], BACKGROUND)
     require(
         all(c.shape == data.shape and c.dtype.kind == "i" for c in coordinates),
         "the coordinates of a Sparse must be integers, one for each entry",

@@ -60,9 +60,9 @@ def _index_box_of_sparse(x, *, operands, key):
 
     leaves = x._over_batch(part, x.data, x._fill(), *x.coords)
     if len(kept) == 1:
-        return Dense._make((leaves,))
+        return Dense.make((leaves,))
     meta = (shape, tuple(kept.index(axis) for axis in order), x.padded if whole else bound > 0)
-    return Sparse._make((*leaves, x.background), meta)
+    return Sparse.make((*leaves, x.background), meta)
 
 
 def is_run_of_lines(x, key) -> bool:
@@ -86,7 +86,7 @@ def run_of_lines(x, key):
     shape = tuple(size if i == axis else n for i, n in enumerate(x.core_shape))
     parts = [c[first:last] - (start if i == axis else 0) for i, c in enumerate(coordinates)]
     leaves = (data[first:last], *(c.astype(_index_dtype(shape), copy=False) for c in parts))
-    return Sparse._make((*map(jnp.array, leaves), x.background), (shape, x.order, False))
+    return Sparse.make((*map(jnp.array, leaves), x.background), (shape, x.order, False))
 
 
 def selected(x, axis, places):
@@ -121,7 +121,7 @@ def selected(x, axis, places):
         for row, values in zip(rows, leaf, strict=True):
             row[: len(values)] = values
         result.append(rows.reshape((*x.batch_shape, total)))
-    return Sparse._make((*jax.device_put(result), x.background), (shape, x.order, padded))
+    return Sparse.make((*jax.device_put(result), x.background), (shape, x.order, padded))
 
 
 def _selected(leaves, axis, by, first, counts, shape, order):
@@ -167,7 +167,7 @@ def _where(x, condition):
         return data, *(keys[x.order.index(i)] for i in range(len(keys)))
 
     leaves = x._over_batch(keep, x.data, *x.coords)
-    return Sparse._make((*leaves, x.background), (x.core_shape, x.order, x.nnz > 0))
+    return Sparse.make((*leaves, x.background), (x.core_shape, x.order, x.nnz > 0))
 
 
 for _function in (tril, triu):
@@ -185,7 +185,7 @@ def in_core(x, axes) -> bool:
 @flip.kernel(Sparse, when=lambda x, *, axis: in_core(x, axis))
 def _flip_sparse(x, *, axis):
     batch = len(x.batch_shape)
-    x = x._map_leaves(lambda leaf: jnp.flip(leaf, tuple(a for a in axis if a < batch)))
+    x = x.map_parameters(lambda leaf: jnp.flip(leaf, tuple(a for a in axis if a < batch)))
     return _moved(x, {a - batch: lambda c, n: n - 1 - c for a in axis if a >= batch})
 
 
@@ -194,7 +194,7 @@ def _roll_sparse(x, *, shift, axis):
     batch = len(x.batch_shape)
     for s, a in zip(shift, axis, strict=True):
         if a < batch:
-            x = x._map_leaves(functools.partial(jnp.roll, shift=s, axis=a))
+            x = x.map_parameters(functools.partial(jnp.roll, shift=s, axis=a))
         else:
             x = _moved(x, {a - batch: lambda c, n, s=s: (c + s % n) % n})
     return x
@@ -214,7 +214,7 @@ def _moved(x, moves):
         return data, *(keys[x.order.index(i)] for i in range(len(keys)))
 
     leaves = x._over_batch(move, x.data, *x.coords)
-    return Sparse._make((*leaves, x.background), x.meta)
+    return Sparse.make((*leaves, x.background), x.meta)
 
 
 # ---- joining ------------------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def _concat_pair_sparse(x, y, *, axis):
         leaves = (jnp.concatenate(pair, axis - 1) for pair in zip(x._value[0][:-1], y._value[0][:-1], strict=True))
         plain = x.background is None and y.background is None
         background = None if plain else jnp.concatenate([x._fill(), y._fill()], axis)
-        return Sparse._make((*leaves, background), (x.core_shape, x.order, x.padded or y.padded))
+        return Sparse.make((*leaves, background), (x.core_shape, x.order, x.padded or y.padded))
     axis += x.core_ndim
     before = x.core_shape[axis]
     shape = tuple(n + y.core_shape[i] if i == axis else n for i, n in enumerate(x.core_shape))
@@ -248,7 +248,7 @@ def _concat_pair_sparse(x, y, *, axis):
         moved = (c + shift if i == axis else c for i, c in enumerate(a.coords))
         parts.append((a.data, *(jnp.where(inside, c, n) for c, n in zip(moved, shape, strict=True))))
     data, *coordinates = (jnp.concatenate(pair, -1) for pair in zip(*parts, strict=True))
-    result = Sparse._make((data, *coordinates, None), (shape, x.order, x.padded or y.padded))
+    result = Sparse.make((data, *coordinates, None), (shape, x.order, x.padded or y.padded))
     if x.order[0] == axis and not x.padded:
         return result
 
@@ -257,7 +257,7 @@ def _concat_pair_sparse(x, y, *, axis):
         return data, *(keys[x.order.index(i)] for i in range(len(keys)))
 
     leaves = result._over_batch(sort, result.data, *result.coords)
-    return Sparse._make((*leaves, None), result.meta)
+    return Sparse.make((*leaves, None), result.meta)
 
 
 @nonzero_kernels.kernel(Sparse, when=lambda x: x.background is None)

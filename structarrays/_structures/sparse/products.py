@@ -43,7 +43,7 @@ def _is_plain(x) -> bool:
 
 @matmul.kernel(Sparse, Dense, when=lambda x1, x2: _is_plain(x1))
 def _matmul_sparse_dense(x1, x2):
-    return Dense._make((_times(x1, x2.data),))
+    return Dense.make((_times(x1, x2.data),))
 
 
 def _times(x1, data, stored=None):
@@ -122,7 +122,7 @@ def _exact_product(x1, x2):
         jnp.stack(data).reshape((*batch, nnz)),
         *(as_indices(c.astype(index).reshape((*batch, nnz))) for c in coordinates),
     )
-    return Sparse._make((*leaves, None), ((m, p), (0, 1), padded))
+    return Sparse.make((*leaves, None), ((m, p), (0, 1), padded))
 
 
 def _pattern_of_product(coords1, coords2, shape):
@@ -213,14 +213,14 @@ def _of_static_size(x1, x2):
     sizes = (x2.core_shape[0] * p, m * x1.core_shape[1])
     allow_dense(x1, "matmul", batch * max(m * p, min(sizes)), reason=_TRACED)
     if sizes[0] <= sizes[1]:
-        return Dense._make((_times(x1, x2._dense(), _is_stored(x2)),))
+        return Dense.make((_times(x1, x2.dense_data(), _is_stored(x2)),))
     x1, x2 = matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1)
-    return Dense._make((_times(x1, x2._dense(), _is_stored(x2)).mT,))
+    return Dense.make((_times(x1, x2.dense_data(), _is_stored(x2)).mT,))
 
 
 def _is_stored(x):
     """Where a sparse array stores elements, in dense form."""
-    return x._rebuild((jnp.ones(x.data.shape, bool),), None)._dense()
+    return x.rebuild((jnp.ones(x.data.shape, bool),), None).dense_data()
 
 
 def _expanded_product(x1, x2):
@@ -247,7 +247,7 @@ def _expanded_product(x1, x2):
 
     arrays = [jnp.broadcast_to(a, batch + a.shape[len(x.batch_shape) :]) for x in (x1, x2) for a in (x.data, *x.coords)]
     leaves = numerics.over_batch(expand, len(batch))(*arrays)
-    return Sparse._make((*leaves, None), ((m, p), (0, 1), True))
+    return Sparse.make((*leaves, None), ((m, p), (0, 1), True))
 
 
 # ---- times diagonal and other structures with a sparse form -------------------------------------------------------------
@@ -268,7 +268,7 @@ def _scaled(x, diagonal_matrix, axis, shape):
     """A sparse matrix with its rows (axis 0) or columns multiplied by the entries of a diagonal matrix."""
     diag = diagonal_matrix.diag
     batch = jnp.broadcast_shapes(x.batch_shape, diag.shape[:-1])
-    x = x._map_leaves(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(x.batch_shape) :]))
+    x = x.map_parameters(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(x.batch_shape) :]))
     diag = jnp.broadcast_to(diag, (*batch, diag.shape[-1]))
     if not diag.shape[-1]:
         return zero_sparse(shape, x.dtype, batch)
@@ -286,7 +286,7 @@ def _scaled(x, diagonal_matrix, axis, shape):
         return data, *(keys[x.order.index(i)] for i in range(2))
 
     leaves = x._over_batch(scale, x.data, diag, *x.coords)
-    return Sparse._make((*leaves, None), (shape, x.order, padded))._rebuild(leaves[:1], None)
+    return Sparse.make((*leaves, None), (shape, x.order, padded)).rebuild(leaves[:1], None)
 
 
 def _pays(x1, x2) -> bool:
@@ -311,7 +311,7 @@ def _permute_dims_sparse(x, *, axes):
     leaves = (leaf.transpose((*ahead, *range(batch, leaf.ndim))) for leaf in (x.data, *(x.coords[a] for a in behind)))
     background = None if x.background is None else x.background.transpose(ahead)
     shape = tuple(x.core_shape[a] for a in behind)
-    return Sparse._make((*leaves, background), (shape, tuple(behind.index(i) for i in x.order), x.padded))
+    return Sparse.make((*leaves, background), (shape, tuple(behind.index(i) for i in x.order), x.padded))
 
 
 @matrix_transpose.kernel(Sparse, when=lambda x: x.core_ndim >= 2)
@@ -320,7 +320,7 @@ def _matrix_transpose_sparse(x):
     last = x.core_ndim - 1
     axes = (*range(last - 1), last, last - 1)
     shape, coordinates = (tuple(part[a] for a in axes) for part in (x.core_shape, x.coords))
-    return Sparse._make((x.data, *coordinates, x.background), (shape, tuple(axes.index(i) for i in x.order), x.padded))
+    return Sparse.make((x.data, *coordinates, x.background), (shape, tuple(axes.index(i) for i in x.order), x.padded))
 
 
 @matrix_transpose.eager_kernel(Sparse)
@@ -339,4 +339,4 @@ def _diagonal_sparse(x, *, offset):
         place = jnp.where(on, jnp.minimum(rows, columns), length)
         return numerics.put(jnp.full(length, fill, data.dtype), (place,), data)
 
-    return Dense._make((x._over_batch(pick, x.data, x._fill(), *x.coords),))
+    return Dense.make((x._over_batch(pick, x.data, x._fill(), *x.coords),))

@@ -73,7 +73,7 @@ def _reduce(x, data, background, monoid, axes, keepdims):
     result = result.reshape((*x.batch_shape, *shape)).astype(data.dtype)
     if background is not None and size:
         result = _with_missing(result, count, background, x, size, monoid, shape, bool(kept))
-    return Dense._make((jnp.expand_dims(result, axes) if keepdims else result,))
+    return Dense.make((jnp.expand_dims(result, axes) if keepdims else result,))
 
 
 def _with_missing(result, count, background, x, size, monoid, shape, in_segments):
@@ -121,8 +121,8 @@ def _merged(x, monoid, axes, keepdims):
     if background is not None or not (size or neutral):
         background = monoid.repeated(x._fill(), size)
     leaves = x._over_batch(merge, x.data, x._fill(), *x.coords) if x.nnz else (x.data, *(x.coords[i] for i in kept))
-    pattern = Sparse._make((*leaves, background), (shape, tuple(range(len(shape))), bound > 0))
-    result = pattern._rebuild((leaves[0],), background)
+    pattern = Sparse.make((*leaves, background), (shape, tuple(range(len(shape))), bound > 0))
+    result = pattern.rebuild((leaves[0],), background)
     return with_new_axes(result, [i + x.core_ndim for i in axes]) if keepdims else result
 
 
@@ -133,7 +133,7 @@ def with_new_axes(x, axes):
     outside = jnp.where(x.coords[0] < x.core_shape[0], 0, 1).astype(x.coords[0].dtype)
     shape = tuple(x.core_shape[old.index(i)] if i in coordinates else 1 for i in range(len(old) + len(axes)))
     leaves = (x.data, *(coordinates.get(i, outside) for i in range(len(shape))), x.background)
-    return Sparse._make(leaves, (shape, (*(old[i] for i in x.order), *axes), x.padded))
+    return Sparse.make(leaves, (shape, (*(old[i] for i in x.order), *axes), x.padded))
 
 
 @reduce_batch.kernel(Sparse, when=lambda x: x.background is None)
@@ -142,7 +142,7 @@ def _reduce_batch_sparse(x, *, monoid, axes, keepdims):
     result = reduce_core.choose((x,), {}).run(
         _as_core(x, axes), monoid=monoid, axes=tuple(range(-count - x.core_ndim, -x.core_ndim)), keepdims=False
     )
-    return result._map_leaves(lambda leaf: jnp.expand_dims(leaf, axes)) if keepdims else result
+    return result.map_parameters(lambda leaf: jnp.expand_dims(leaf, axes)) if keepdims else result
 
 
 def _as_core(x, axes):
@@ -157,7 +157,7 @@ def _as_core(x, axes):
     leaves = [leaf.reshape((*leaf.shape[:first], -1)) for leaf in (data, *places, *coordinates)]
     # Sorted but for the padding of each array, which whoever merges the entries sorts out.
     order = (*range(len(axes)), *(i + len(axes) for i in x.order))
-    return Sparse._make((*leaves, None), ((*sizes, *x.core_shape), order, x.padded))
+    return Sparse.make((*leaves, None), ((*sizes, *x.core_shape), order, x.padded))
 
 
 for _function in (

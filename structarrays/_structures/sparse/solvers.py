@@ -106,7 +106,7 @@ def _selected_inverse_sparse(x):
     _, ok = checked_inverse(x)
     (data,) = x._over_batch(elements, x.data, *x._keys())
     fine = jnp.where(ok, 1, jnp.nan).astype(data.dtype)
-    return matrix_transpose.dispatch(x._rebuild((data * fine,), None)), ok
+    return matrix_transpose.dispatch(x.rebuild((data * fine,), None)), ok
 
 
 # ---- determinants -----------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def _slogdet_sparse(x):
     def logarithms(data, first, second):
         return sparse_systems.slogdet(data, first, second, x.core_shape[-1], definite, x.padded)
 
-    return tuple(Dense._make((part,)) for part in x._over_batch(logarithms, x.data, *x._keys()))
+    return tuple(Dense.make((part,)) for part in x._over_batch(logarithms, x.data, *x._keys()))
 
 
 det.kernel(Sparse, when=is_solved_directly)(det_by_slogdet)
@@ -130,7 +130,7 @@ det.kernel(Sparse, when=is_solved_directly)(det_by_slogdet)
 
 def _sparse_size(x) -> int:
     """How many entries the sparse form of a matrix has (static)."""
-    return sum(e.size // max(1, math.prod(x.batch_shape)) for e in x._free().entries)
+    return sum(e.size // max(1, math.prod(x.batch_shape)) for e in x.freed().entries)
 
 
 def has_few_blocks(x, *args) -> bool:
@@ -162,7 +162,7 @@ def _joined(x) -> Sparse:
         return data, rows, columns
 
     leaves = pattern_kernel.over_batch(sort, data.ndim - 1)(data, rows, columns)
-    return Sparse._make((*leaves, None), (shape, (0, 1), True), x.assumptions)
+    return Sparse.make((*leaves, None), (shape, (0, 1), True), x.assumptions)
 
 
 def _blocks_with_corners(x):
@@ -203,7 +203,7 @@ def _by_sparse_form(function):
     @function.kernel(BlockBanded, *others, when=has_few_blocks)
     def _block_banded_by_sparse_form(x, *rest):
         remark("the sparse form of the blocks")
-        return function.dispatch(to_sparse(x)._assuming(x.assumptions), *rest)
+        return function.dispatch(to_sparse(x).assuming(x.assumptions), *rest)
 
     @function.kernel(Block, *others, when=_has_sparse_blocks, before=_BY_ELIMINATION)
     def _block_by_sparse_form(x, *rest):

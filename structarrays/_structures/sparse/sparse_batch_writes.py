@@ -16,11 +16,11 @@ def _write_entries_batch_of_sparse(x, items, value, owned):
     if whole or not indexing.is_basic(batch) or moves_axes(items):
         return None
     key = indexing.as_key(batch)
-    part = x._map_leaves(lambda leaf: leaf[key])
+    part = x.map_parameters(lambda leaf: leaf[key])
     if all(indexing.is_full(item, n) for item, n in zip(core, x.core_shape, strict=True)) and _replaces(value, part):
         own = len(value.batch_shape)
         target = part.batch_shape
-        part = _as_sparse(value)._map_leaves(lambda leaf: jnp.broadcast_to(leaf, target + leaf.shape[own:]))
+        part = _as_sparse(value).map_parameters(lambda leaf: jnp.broadcast_to(leaf, target + leaf.shape[own:]))
     else:
         kept = [indexing.Item("slice", 0, n) for n in part.batch_shape]
         part = written_entries(part, [*kept, *core], value, False)
@@ -31,7 +31,7 @@ def _write_entries_batch_of_sparse(x, items, value, owned):
     leaves = (
         None if old is None else old.at[key].set(new) for old, new in zip(x._value[0], part._value[0], strict=True)
     )
-    return trimmed(Sparse._make(tuple(leaves), (x.core_shape, x.order, x.padded or part.padded)))
+    return trimmed(Sparse.make(tuple(leaves), (x.core_shape, x.order, x.padded or part.padded)))
 
 
 def _replaces(value, part) -> bool:

@@ -46,7 +46,7 @@ def trimmed(x):
     leaves = (x.data, *x.coords)
     if total < x.nnz:
         leaves = (jnp.asarray(np.asarray(leaf)[..., :total]) for leaf in leaves)
-    return Sparse._make((*leaves, x.background), (x.core_shape, x.order, least < total), x.assumptions)
+    return Sparse.make((*leaves, x.background), (x.core_shape, x.order, least < total), x.assumptions)
 
 
 # ---- functions of two arrays ------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def _exactly(function, x, y, combine):
             places[i] = np.where(places[i] < 0, -1, there).astype(np.int32)
     meta = (x.core_shape, x.order, padded)
     pair = ((x.data, x.background), (y.data, y.background))
-    pattern = Sparse._make((None, *coordinates, None), meta)
+    pattern = Sparse.make((None, *coordinates, None), meta)
     places = tuple(map(barred, places))
     return complete(_on_pattern(function)(pair, *opened_arguments((pattern,)), places, assumptions), (pattern,))
 
@@ -136,7 +136,7 @@ def _of_one_pattern(function):
     """The compiled function of an array and the data of another one with the same coordinates."""
 
     def run(x, data, background, assumptions):
-        result = function._trace((), x, x._rebuild((data,), background)._assuming(assumptions))
+        result = function._trace((), x, x.rebuild((data,), background).assuming(assumptions))
         return incomplete(result, (x,))
 
     return explicit.jit(run, static_argnums=3)
@@ -156,8 +156,8 @@ def _on_pattern(function):
                 gather = numerics.over_batch(lambda d, i: d.at[i].get(mode="clip"), len(batch))
                 entries = jnp.where(place < 0, entries, gather(data, place))
             background = None if background is None else jnp.broadcast_to(background, batch)
-            x = Sparse._make((entries, *pattern.coords, background), pattern.meta)
-            arrays.append(x._rebuild((entries,), background)._assuming(assumed))
+            x = Sparse.make((entries, *pattern.coords, background), pattern.meta)
+            arrays.append(x.rebuild((entries,), background).assuming(assumed))
         return incomplete(function._trace((), *arrays), (pattern,))
 
     return explicit.jit(run, static_argnums=3)

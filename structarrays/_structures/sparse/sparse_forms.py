@@ -23,7 +23,7 @@ def _stores_few(x) -> bool:
 def _sparse_form_blocks(x):
     dtype = _index_dtype(x.core_shape)
     rows, columns, data = [], [], []
-    for entry, (i, j) in zip(x.entries, x._positions(), strict=True):
+    for entry, (i, j) in zip(x.entries, x.positions(), strict=True):
         core = jnp.broadcast_shapes(i.shape, j.shape)
         rows.append(jnp.broadcast_to(i, core).ravel().astype(dtype))
         columns.append(jnp.broadcast_to(j, core).ravel().astype(dtype))
@@ -32,16 +32,16 @@ def _sparse_form_blocks(x):
     (rows, columns), order = numerics.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
     data = data[..., order]
     coordinates = (jnp.broadcast_to(c, data.shape) for c in (rows, columns))
-    return Sparse._make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
+    return Sparse.make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
 
 
 def _is_narrow(x) -> bool:
-    return not x._covers and 2 * x.values.shape[-1] <= max(x.core_shape)
+    return not x.covers and 2 * x.values.shape[-1] <= max(x.core_shape)
 
 
 @sparse_form.kernel(Toeplitz, when=_is_narrow)
 def _sparse_form_toeplitz(x):
-    # Not `_free`: that of a matrix all of whose places below the diagonal are stored is triangular, although few are below in a wide one.
+    # Not `freed`: that of a matrix all of whose places below the diagonal are stored is triangular, although few are below in a wide one.
     return to_sparse(at_diagonals(x, x.offsets))
 
 

@@ -41,7 +41,7 @@ def _sparse_form_banded(x):
         (rows, columns), order = numerics.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
         data = data[..., order]
     coordinates = (jnp.broadcast_to(c, data.shape) for c in (rows, columns))
-    return Sparse._make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
+    return Sparse.make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
 
 
 def _coordinates(x):
@@ -89,8 +89,8 @@ def _join_pair_sparse_sparse(x, y):
     data_x, data_y, *merged = x._over_batch(merge, x.data, x._fill(), y.data, y._fill(), *x._keys(), *y._keys())
     coordinates = _by_dimension(merged, x.order)
     meta = (x.core_shape, x.order, x.padded or y.padded or min(x.nnz, y.nnz) > 0)
-    pattern = Sparse._make((data_x, *coordinates, x.background), meta)
-    return pattern._rebuild((data_x,), x.background), pattern._rebuild((data_y,), y.background)
+    pattern = Sparse.make((data_x, *coordinates, x.background), meta)
+    return pattern.rebuild((data_x,), x.background), pattern.rebuild((data_y,), y.background)
 
 
 def _by_dimension(keys, order):
@@ -103,7 +103,7 @@ def _common_batch(x, y):
 
     def broadcast(a):
         own = len(a.batch_shape)
-        return a._map_leaves(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[own:]))
+        return a.map_parameters(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[own:]))
 
     return (x, y) if x.batch_shape == y.batch_shape else (broadcast(x), broadcast(y))
 
@@ -116,7 +116,7 @@ def _join_pair_sparse_fill(x, y):
     value = jnp.broadcast_to(value, batch)
     both = jnp.broadcast_shapes(batch, x.batch_shape)
     data = jnp.broadcast_to(jnp.broadcast_to(value, both)[..., None], (*both, x.nnz))
-    return x, x._rebuild((data,), jnp.broadcast_to(value, both))
+    return x, x.rebuild((data,), jnp.broadcast_to(value, both))
 
 
 def _joins_as_sparse(x, y) -> bool:
@@ -171,11 +171,11 @@ def intersection(x: Sparse, y: Sparse) -> Sparse:
         return data, *own
 
     data, *keys = x._over_batch(keep, x.data, *x._keys(), *y._keys())
-    return Sparse._make((data, *_by_dimension(keys, x.order), None), (x.core_shape, x.order, bound > 0))
+    return Sparse.make((data, *_by_dimension(keys, x.order), None), (x.core_shape, x.order, bound > 0))
 
 
 @restrict_to.kernel(Sparse, Sparse)
 def _restrict_to_sparse_sparse(x, y):
     if is_same_pattern(x, y):
         return x
-    return y._rebuild((elements_at(x, y.coords, len(y.batch_shape)),), None)
+    return y.rebuild((elements_at(x, y.coords, len(y.batch_shape)),), None)

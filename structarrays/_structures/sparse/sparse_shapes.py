@@ -32,7 +32,7 @@ def new_core_axes(x, axes) -> tuple:
 @expand_dims.kernel(Sparse, when=lambda x, *, axis: new_core_axes(x, axis)[0] != ())
 def _expand_dims_sparse(x, *, axis):
     core, batch = new_core_axes(x, axis)
-    return with_new_axes(x, core)._map_leaves(lambda leaf: jnp.expand_dims(leaf, batch))
+    return with_new_axes(x, core).map_parameters(lambda leaf: jnp.expand_dims(leaf, batch))
 
 
 def _has_new_axes(x, *, operands, key) -> bool:
@@ -49,7 +49,7 @@ def _index_sparse_with_new_axes(x, *, operands, key):
         x = index.dispatch(x, operands=operands, key=plain)
     if type(x) is Sparse:
         return with_new_axes(x, places)
-    return Dense._make((jnp.expand_dims(x.data, tuple(i - len(kept) for i in places)),))
+    return Dense.make((jnp.expand_dims(x.data, tuple(i - len(kept) for i in places)),))
 
 
 def _keeps_a_matrix(x, *, axis) -> bool:
@@ -63,7 +63,7 @@ def _squeeze_sparse(x, *, axis):
     shape = tuple(x.core_shape[i] for i in kept)
     order = tuple(kept.index(i) for i in x.order if i in kept)
     leaves = (x.data, *(x.coords[i] for i in kept), x.background)
-    return Sparse._make(leaves, (shape, order, x.padded))._map_leaves(
+    return Sparse.make(leaves, (shape, order, x.padded)).map_parameters(
         lambda leaf: jnp.squeeze(leaf, tuple(a for a in axis if a < batch))
     )
 
@@ -110,7 +110,7 @@ def _reshape_sparse(x, *, shape):
     if core != x.core_shape:
         x = _with_core_shape(x._in_order(tuple(range(x.core_ndim))), core)
     own = len(x.batch_shape)
-    return x._map_leaves(lambda leaf: leaf.reshape(batch + leaf.shape[own:]))
+    return x.map_parameters(lambda leaf: leaf.reshape(batch + leaf.shape[own:]))
 
 
 def _with_core_shape(x, shape):
@@ -124,7 +124,7 @@ def _with_core_shape(x, shape):
             behind.append(place)
         coordinates = [flat, *behind[::-1]]
     coordinates = (jnp.where(outside, n, c).astype(dtype) for c, n in zip(coordinates, shape, strict=True))
-    return Sparse._make((x.data, *coordinates, x.background), (shape, tuple(range(len(shape))), x.padded))
+    return Sparse.make((x.data, *coordinates, x.background), (shape, tuple(range(len(shape))), x.padded))
 
 
 @repeat.kernel(Sparse, when=lambda x, *, repeats, axis: axis is not None and in_core(x, (axis,)))
@@ -158,7 +158,7 @@ def _copies(x, axis, count, place):
         return data, *(keys[x.order.index(i)] for i in range(len(shape)))
 
     leaves = x._over_batch(copies, x.data, *x.coords)
-    return Sparse._make((*leaves, x.background), (shape, x.order, x.padded))
+    return Sparse.make((*leaves, x.background), (shape, x.order, x.padded))
 
 
 # ---- products of more than two dimensions, by those of matrices -----------------------------------------------------------

@@ -43,8 +43,8 @@ def _write_entries_sparse(x, items, value, owned):
         places[b] = host.find([np.asarray(k[b]) for k in x._keys()], [where[i] for i in x.order], x._sizes())[0]
     data = (_write_donated if owned else _write)(x.data, places, value)
     if not owned:  # from here on the handle owns all of its parameters, so none may be another array's
-        x = x._map_leaves(jnp.copy)
-    return Sparse._make((data, *x.coords, x.background), x.meta)
+        x = x.map_parameters(jnp.copy)
+    return Sparse.make((data, *x.coords, x.background), x.meta)
 
 
 def _selected(items, sizes):
@@ -98,7 +98,7 @@ def _storing(x, where, owned):
         for target, old, added in zip(new_keys, own, missing, strict=True):
             target[b][:length] = np.insert(old, before, added)
     coordinates = (jnp.asarray(new_keys[x.order.index(i)]) for i in range(len(sizes)))
-    return Sparse._make((jnp.asarray(new_data), *coordinates, x.background), (x.core_shape, x.order, padded)), False
+    return Sparse.make((jnp.asarray(new_data), *coordinates, x.background), (x.core_shape, x.order, padded)), False
 
 
 def _write_traced(x, where, value):
@@ -118,5 +118,5 @@ def _write_traced(x, where, value):
 
     data, *keys = x._over_batch(write, x.data, x._fill(), value, *x._keys())
     coordinates = (keys[x.order.index(i)] for i in range(len(keys)))
-    pattern = Sparse._make((data, *coordinates, x.background), (x.core_shape, x.order, True))
-    return pattern._rebuild((data,), x.background)
+    pattern = Sparse.make((data, *coordinates, x.background), (x.core_shape, x.order, True))
+    return pattern.rebuild((data,), x.background)

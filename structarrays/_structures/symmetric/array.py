@@ -31,7 +31,7 @@ class Mirrored(Array):
         data = parameter(a, "a", cls.__name__)
         if data.ndim < 2 or data.shape[-1] != data.shape[-2]:
             raise ValueError(f"a must be (..., n, n), square in its last two dimensions, got shape {data.shape}")
-        return cls._make((data,), flag(lower, "lower"))
+        return cls.make((data,), flag(lower, "lower"))
 
     @classmethod
     def from_dense(cls, a, lower=True):
@@ -93,36 +93,36 @@ class Mirrored(Array):
         return self.conjugates and self.dtype.kind == "c"
 
     @property
-    def _covers(self) -> bool:
+    def covers(self) -> bool:
         return True
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         batch_of(leaves[0].shape, 2)
         return leaves[0].shape
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         return (spec,)
 
-    def _rebuild(self, entries, background):
-        return type(self)._make(tuple(entries), self.lower)
+    def rebuild(self, entries, background):
+        return type(self).make(tuple(entries), self.lower)
 
-    def _gather(self, data):
+    def gather(self, data):
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
         return (jnp.where(triangles.mask(self.shape, self.lower), data, jnp.ones((), data.dtype)),)
 
-    def _positions(self):
+    def positions(self):
         i = jnp.arange(self.shape[-1])
         i, j = i[:, None], i[None, :]
         return ((jnp.maximum(i, j), jnp.minimum(i, j)) if self.lower else (jnp.minimum(i, j), jnp.maximum(i, j)),)
 
-    def _dense(self):
+    def dense_data(self):
         return triangles.mirrored(self.data, self.lower, self._is_complex)
 
-    def _cast(self, dtype):
-        return type(self)._make((jax.lax.convert_element_type(self.data, dtype),), self.lower)
+    def cast(self, dtype):
+        return type(self).make((jax.lax.convert_element_type(self.data, dtype),), self.lower)
 
-    def _describe(self):
+    def description(self):
         return ["lower" if self.lower else "upper", f"shape={self.shape}"], False
 
     def reflect(self, values: jax.Array) -> jax.Array:
@@ -131,7 +131,7 @@ class Mirrored(Array):
 
     def turned(self):
         """The same value, with the other triangle read."""
-        return type(self)._make((self.reflect(self.data.mT),), not self.lower)
+        return type(self).make((self.reflect(self.data.mT),), not self.lower)
 
     def diagonal(self, offset: int) -> jax.Array:
         """The diagonal with this offset, ``(..., k)``."""
@@ -187,7 +187,7 @@ class Symmetric(Mirrored):
 
     __slots__ = ()
 
-    def _closed_under(self, function, args):
+    def closed_under(self, function, args):
         """Not where an operand is Hermitian: a real one in between may have hidden it."""
         return not any(x.dtype.kind == "c" and type(x) is Hermitian and not is_real(x) for x in args)
 
@@ -231,12 +231,12 @@ class Hermitian(Mirrored):
     __slots__ = ()
     conjugates = True
 
-    def _rebuild(self, entries, background):
+    def rebuild(self, entries, background):
         (data,) = entries
         real = self.dtype.kind == "c" != data.dtype.kind
-        return (Symmetric if real else Hermitian)._make((data,), self.lower)
+        return (Symmetric if real else Hermitian).make((data,), self.lower)
 
-    def _closed_under(self, function, args):
+    def closed_under(self, function, args):
         """Whether the function maps conjugates to conjugates and real numbers to real ones, of these operands."""
         if all(x.dtype.kind != "c" for x in args):
             return True
@@ -271,11 +271,11 @@ def _elements_mirrored(x, i, j):
 def _read_alike(cls, x, y):
     """Both as arrays of one class that read the same triangle."""
     lower = x.lower or y.lower
-    return tuple(cls._make(((a if a.lower == lower else a.turned()).data,), lower) for a in (x, y))
+    return tuple(cls.make(((a if a.lower == lower else a.turned()).data,), lower) for a in (x, y))
 
 
 def _as_mirrored(cls, x, lower):
-    return cls._make((x._dense(),), lower)
+    return cls.make((x.dense_data(),), lower)
 
 
 @join_pair.kernel(Symmetric, Symmetric)
@@ -324,7 +324,7 @@ def _join_pair_hermitian_fill(x, y):
 
 @restrict_to.kernel(Array, Mirrored)
 def _restrict_to_array_mirrored(x, y):
-    return y._rebuild(y._gather(x._dense()), None)
+    return y.rebuild(y.gather(x.dense_data()), None)
 
 
 @validated.kernel(Symmetric)

@@ -14,7 +14,7 @@ def _is_square(x, *, operands, key) -> bool:
 def _index_mirrored(x, *, operands, key):
     """From behind, the lower triangle is the upper one."""
     data = x.data[(..., *(indexing.as_slice(*k[1:]) for k in key))]
-    return type(x)._make((data,), x.lower == (key[0][3] > 0))
+    return type(x).make((data,), x.lower == (key[0][3] > 0))
 
 
 @write_entries.kernel(Mirrored)
@@ -30,4 +30,4 @@ def _write_entries_mirrored(x, items, value, owned):
     symmetric = value.ndim == 0 or type(value) is type(x)
     if not (on_diagonal or (block and symmetric)):
         return None
-    return type(x)._make((written(x.data, items, value.to_jax(), owned),), x.lower)
+    return type(x).make((written(x.data, items, value.to_jax(), owned),), x.lower)

@@ -14,7 +14,7 @@ from .array import Hermitian, Mirrored, Symmetric
 
 @matmul.kernel(Mirrored, Dense)
 def _matmul_mirrored_dense(x1, x2):
-    return Dense._make((linalg_dense.matmul(x1._dense(), x2.data),))
+    return Dense.make((linalg_dense.matmul(x1.dense_data(), x2.data),))
 
 
 @matmul.kernel(Mirrored, Mirrored)
@@ -31,17 +31,17 @@ def _matmul_mirrored_mirrored(x1, x2):
 
 @matrix_transpose.kernel(Symmetric)
 def _matrix_transpose_symmetric(x):
-    return x._assuming(frozenset())
+    return x.assuming(frozenset())
 
 
 @matrix_transpose.kernel(Hermitian)
 def _matrix_transpose_hermitian(x):
-    return Hermitian._make((x.data.mT,), not x.lower)
+    return Hermitian.make((x.data.mT,), not x.lower)
 
 
 @diagonal.kernel(Mirrored)
 def _diagonal_mirrored(x, *, offset):
-    return Dense._make((x.diagonal(offset),))
+    return Dense.make((x.diagonal(offset),))
 
 
 @tril.kernel(Mirrored, when=lambda x, *, k: k <= 0)
@@ -57,7 +57,7 @@ def _triu_mirrored(x, *, k):
 def _part(x, k):
     """The triangle that is stored, up to a diagonal."""
     data = triangles.triangle(x.data, x.lower, 0, k)
-    return Triangular._make((triangles.real_diagonal(data) if x._is_complex else data, None), (x.lower, False))
+    return Triangular.make((triangles.real_diagonal(data) if x._is_complex else data, None), (x.lower, False))
 
 
 @isin.kernel(Hermitian, Array, when=lambda x1, x2, **static: x1._is_complex)

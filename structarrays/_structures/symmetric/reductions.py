@@ -38,10 +38,10 @@ def _reduced(x, own, image, diagonal, reflect, monoid, axes, keepdims):
         beside = monoid.reduce(beside, axis=(x.ndim - 2, x.ndim - 1), keepdims=False)
         diagonal = monoid.reduce(diagonal, axis=(x.ndim - 2,), keepdims=False)
         result = monoid.combine(monoid.combine(beside, reflect(beside)), diagonal)
-        return Dense._make((result[..., None, None] if keepdims else result,))
+        return Dense.make((result[..., None, None] if keepdims else result,))
     (axis,), other = axes, -3 - axes[0]
     mirrored = beside if image is own else triangles.strict(image, x.lower, nothing)
     along = monoid.reduce(beside, axis=(x.ndim + axis,), keepdims=False)
     across = monoid.reduce(mirrored, axis=(x.ndim + other,), keepdims=False)
     result = monoid.combine(monoid.combine(along, reflect(across)), diagonal)
-    return Dense._make((jnp.expand_dims(result, axis) if keepdims else result,))
+    return Dense.make((jnp.expand_dims(result, axis) if keepdims else result,))

@@ -50,13 +50,13 @@ def _inv_mirrored(x):
         "LU, or the Cholesky factorisation if assumed positive definite; the eigenvalues if the matrix is badly conditioned"
     )
     data, ok = inverse(definite and is_hermitian(x), x.conjugates, to_dense(x).data)
-    return type(x)._make((data,), x.lower), ok
+    return type(x).make((data,), x.lower), ok
 
 
 @cholesky.kernel(Mirrored, when=is_hermitian)
 def _cholesky_mirrored(x, *, upper):
     factor, ok = cholesky.dispatch(to_dense(x), upper=upper)
-    return Triangular._make((factor.data, None), (not upper, False)), ok
+    return Triangular.make((factor.data, None), (not upper, False)), ok
 
 
 # ---- spectra ---------------------------------------------------------------------------------------------------------
@@ -64,19 +64,19 @@ def _cholesky_mirrored(x, *, upper):
 
 @eigvals.kernel(Mirrored, when=is_hermitian)
 def _eigvals_mirrored(x):
-    return Dense._make((eigvalsh.dispatch(to_dense(x)).data.astype(complex_dtype(x.dtype)),))
+    return Dense.make((eigvalsh.dispatch(to_dense(x)).data.astype(complex_dtype(x.dtype)),))
 
 
 @eig.kernel(Mirrored, when=is_hermitian)
 def _eig_mirrored(x):
     values, vectors = eigh.dispatch(to_dense(x))
-    return tuple(Dense._make((part.data.astype(complex_dtype(x.dtype)),)) for part in (values, vectors))
+    return tuple(Dense.make((part.data.astype(complex_dtype(x.dtype)),)) for part in (values, vectors))
 
 
 @svdvals.kernel(Mirrored, when=is_hermitian)
 def _svdvals_mirrored(x):
     """The magnitudes of the eigenvalues, in a third of the time."""
-    return Dense._make((jnp.flip(jnp.sort(jnp.abs(eigvalsh.dispatch(to_dense(x)).data), axis=-1), axis=-1),))
+    return Dense.make((jnp.flip(jnp.sort(jnp.abs(eigvalsh.dispatch(to_dense(x)).data), axis=-1), axis=-1),))
 
 
 # ---- by the dense form -----------------------------------------------------------------------------------------------

@@ -121,10 +121,10 @@ class Toeplitz(Array):
         dtype = dtypes.promote(c.dtype, r.dtype)
         batch = batch_shape_of(c=c.shape[:-1], r=r.shape[:-1])
         if 0 in shape:
-            return cls._make((jnp.zeros((*batch, 0), dtype),), (0, -1, shape))
+            return cls.make((jnp.zeros((*batch, 0), dtype),), (0, -1, shape))
         c, r = (jnp.broadcast_to(line.astype(dtype), (*batch, line.shape[-1])) for line in (c, r))
         values = explicit.call(lambda c, r: jnp.concatenate([c[..., ::-1], r[..., 1:]], axis=-1), c, r)
-        return cls._make((values,), (1 - c.shape[-1], r.shape[-1] - 1, shape))
+        return cls.make((values,), (1 - c.shape[-1], r.shape[-1] - 1, shape))
 
     @classmethod
     def from_dense(cls, a):
@@ -150,7 +150,7 @@ class Toeplitz(Array):
         shape = data.shape[-2:]
         values = explicit.call(first_row_and_column, data)
         return checked(
-            Toeplitz._make((values,), (*toeplitz_entries.full_range(shape), shape)),
+            Toeplitz.make((values,), (*toeplitz_entries.full_range(shape), shape)),
             data,
             "the diagonals are not constant",
         )
@@ -193,20 +193,20 @@ class Toeplitz(Array):
         return not (is_narrow(self) or is_solved_as_dense(self) or is_triangular(self))
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return batch_of(leaves[0].shape, 1) + meta[2]
 
     @property
-    def _covers(self):
+    def covers(self):
         return (self.first, self.last) == toeplitz_entries.full_range(self.core_shape)
 
-    def _rebuild(self, entries, background):
-        x = Toeplitz._make(tuple(entries), self.meta)
-        return x if background is None or x._covers else covering(x, background)
+    def rebuild(self, entries, background):
+        x = Toeplitz.make(tuple(entries), self.meta)
+        return x if background is None or x.covers else covering(x, background)
 
-    def _free(self):
-        if self._covers:
-            return Dense._make((self._dense(),))
+    def freed(self):
+        if self.covers:
+            return Dense.make((self.dense_data(),))
         low, high = toeplitz_entries.full_range(self.core_shape)
         many = self.values.shape[-1] > MANY_DIAGONALS
         for lower, one_sided, all_stored in (
@@ -214,14 +214,14 @@ class Toeplitz(Array):
             (False, self.first >= 0, (self.first, self.last) == (0, high)),
         ):
             if one_sided and (many or (all_stored and self.first < self.last)):
-                return Triangular._make((self._dense(), None), (lower, False))
+                return Triangular.make((self.dense_data(), None), (lower, False))
         return at_diagonals(self, self.offsets)
 
-    def _positions(self):
+    def positions(self):
         k = jnp.arange(self.first, self.last + 1)
         return ((jnp.maximum(-k, 0), jnp.maximum(k, 0)),)
 
-    def _gather(self, data):
+    def gather(self, data):
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
         if self.last < self.first:
             return (jnp.zeros((*data.shape[:-2], 0), data.dtype),)
@@ -231,17 +231,17 @@ class Toeplitz(Array):
         start = self.first - toeplitz_entries.full_range(self.core_shape)[0]
         return (first_row_and_column(data)[..., start : start + self.values.shape[-1]],)
 
-    def _pattern(self, rows, columns):
+    def pattern(self, rows, columns):
         return pattern.stored(self, pattern.meets_band(rows, columns, self.first, self.last))
 
-    def _bandwidths(self):
+    def bandwidths(self):
         return max(0, -self.first), max(0, self.last)
 
-    def _describe(self):
+    def description(self):
         offsets = f"{self.first}..{self.last}" if self.first <= self.last else "()"
         return [inline(self.values)[0], f"offsets={offsets}", f"shape={self.shape}"], self.size <= 1
 
-    def _dense(self):
+    def dense_data(self):
         return toeplitz_entries.to_dense(self.values, self.first, self.core_shape)
 
     def diagonal_value(self, offset: int) -> jax.Array:
@@ -263,7 +263,7 @@ def _elements_toeplitz(x, i, j):
 
 def is_narrow(x: Toeplitz) -> bool:
     """Whether few diagonals are stored, so that `Banded` does better."""
-    return not x._covers and x.values.shape[-1] <= MANY_DIAGONALS
+    return not x.covers and x.values.shape[-1] <= MANY_DIAGONALS
 
 
 def is_triangular(x: Toeplitz) -> bool:
@@ -319,8 +319,8 @@ def toeplitz(values, first: int, shape) -> Toeplitz:
     last = first + values.shape[-1] - 1
     start, stop = max(first, low), min(last, high)
     if stop < start:
-        return Toeplitz._make((values[..., :0],), (0, -1, tuple(shape)))
-    return Toeplitz._make((values[..., start - first : stop - first + 1],), (start, stop, tuple(shape)))
+        return Toeplitz.make((values[..., :0],), (0, -1, tuple(shape)))
+    return Toeplitz.make((values[..., start - first : stop - first + 1],), (start, stop, tuple(shape)))
 
 
 def between(x: Toeplitz, first: int, last: int) -> Toeplitz:
@@ -343,7 +343,7 @@ def at_diagonals(x: Toeplitz, offsets: tuple[int, ...]):
 
 def covering(x: Toeplitz, background=None) -> Toeplitz:
     """The array with all diagonals stored, and a value for those that were not: by default the structural zero."""
-    if x._covers:
+    if x.covers:
         return x
     low, high = toeplitz_entries.full_range(x.core_shape)
     background = jnp.zeros((), x.dtype) if background is None else background
@@ -385,10 +385,10 @@ def _scaled(x: Identity) -> Toeplitz:
     return toeplitz(x.scale[..., None], 0, x.core_shape)
 
 
-@join_pair.kernel(Toeplitz, Banded, when=lambda x, y: not x._covers)
+@join_pair.kernel(Toeplitz, Banded, when=lambda x, y: not x.covers)
 def _join_pair_toeplitz_banded(x, y):
-    if type(x._free()) is Triangular:
-        return join(x._free(), y)
+    if type(x.freed()) is Triangular:
+        return join(x.freed(), y)
     offsets = tuple(sorted({*x.offsets, *y.offsets}))
     return at_diagonals(x, offsets), at_offsets(y, offsets)
 
@@ -397,7 +397,7 @@ def _join_pair_toeplitz_banded(x, y):
 def _join_pair_fill_toeplitz(x, y):
     y = covering(y)
     values = x._constant_data()[..., 0]
-    return y._rebuild((jnp.broadcast_to(values, (*x.shape[:-2], y.values.shape[-1])),), None), y
+    return y.rebuild((jnp.broadcast_to(values, (*x.shape[:-2], y.values.shape[-1])),), None), y
 
 
 @meet_pair.kernel(Toeplitz, Toeplitz)
@@ -408,7 +408,7 @@ def _meet_pair_toeplitz_toeplitz(x, y):
 @meet_pair.kernel(Toeplitz, Banded)
 def _meet_pair_toeplitz_banded(x, y):
     if not is_zero_outside(y):
-        return x._free()
+        return x.freed()
     return at_diagonals(x, tuple(k for k in x.offsets if k in y.offsets))
 
 
@@ -421,7 +421,7 @@ def _meet_pair_toeplitz_identity(x, y):
 
 @meet_pair.kernel(Banded, Toeplitz)
 def _meet_pair_banded_toeplitz(x, y):
-    return x._free() if y._covers else at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
+    return x.freed() if y.covers else at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
 
 
 @meet_pair.kernel(Identity, Toeplitz)
@@ -431,7 +431,7 @@ def _meet_pair_identity_toeplitz(x, y):
 
 def as_identity(x: Toeplitz) -> Identity:
     """The main diagonal, whether it is stored or not."""
-    return Identity._make((x.diagonal_value(0), None), x.core_shape)
+    return Identity.make((x.diagonal_value(0), None), x.core_shape)
 
 
 @holds.kernel(Toeplitz, Toeplitz)

@@ -55,7 +55,7 @@ class Circulant(Toeplitz):
     solved_by_parts = False
 
     def __new__(cls, c):
-        return cls._make((_line(c, "c", cls.__name__),))
+        return cls.make((_line(c, "c", cls.__name__),))
 
     @classmethod
     def from_dense(cls, a):
@@ -80,7 +80,7 @@ class Circulant(Toeplitz):
         if data.shape[-1] != data.shape[-2]:
             raise ValueError(f"a must be square in its last two dimensions, got shape {data.shape}")
         column = data[..., 0] if data.shape[-1] else jnp.zeros((*data.shape[:-2], 0), data.dtype)
-        return checked(Circulant._make((column,)), data, "its columns are not the first one moved around")
+        return checked(Circulant.make((column,)), data, "its columns are not the first one moved around")
 
     @property
     def c(self):
@@ -109,25 +109,25 @@ class Circulant(Toeplitz):
         return (self.c.shape[-1],) * 2
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         n = leaves[0].shape[-1:]
         return batch_of(leaves[0].shape, 1) + n + n
 
-    def _rebuild(self, entries, background):
-        return Circulant._make(tuple(entries))
+    def rebuild(self, entries, background):
+        return Circulant.make(tuple(entries))
 
-    def _positions(self):
+    def positions(self):
         i = jnp.arange(self.c.shape[-1])
         return ((i, jnp.zeros_like(i)),)
 
-    def _gather(self, data):
+    def gather(self, data):
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
         n = self.c.shape[-1]
         if n == 0:
             return (jnp.zeros((*data.shape[:-2], 0), data.dtype),)
         return (jnp.broadcast_to(data[..., 0], (*data.shape[:-2], n)),)
 
-    def _describe(self):
+    def description(self):
         return [inline(self.c)[0], f"shape={self.shape}"], self.size <= 1
 
 
@@ -145,12 +145,12 @@ def _elements_circulant(x, i, j):
 def _join_pair_circulant_identity(x, y):
     background = jnp.zeros((), y.dtype) if y.background is None else y.background
     first = jnp.arange(x.c.shape[-1]) == 0
-    return x, x._rebuild((jnp.where(first, y.scale[..., None], background[..., None]),), None)
+    return x, x.rebuild((jnp.where(first, y.scale[..., None], background[..., None]),), None)
 
 
 @join_pair.kernel(Fill, Circulant, when=lambda x, y: len(x.meta) >= 2)
 def _join_pair_fill_circulant(x, y):
-    return y._rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.c.shape[-1])),), None), y
+    return y.rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.c.shape[-1])),), None), y
 
 
 @validated.kernel(Circulant)

@@ -25,12 +25,12 @@ def _matmul_circulant_dense(x1, x2):
 
 @matmul.kernel(Circulant, Circulant)
 def _matmul_circulant_circulant(x1, x2):
-    return Circulant._make((circulant_transforms.matmul(x1.c, x2.c[..., None])[..., 0],))
+    return Circulant.make((circulant_transforms.matmul(x1.c, x2.c[..., None])[..., 0],))
 
 
 @matrix_power.kernel(Circulant, when=lambda x, *, n: n > 1)
 def _matrix_power_circulant(x, *, n):
-    return Circulant._make((circulant_transforms.from_spectrum(circulant_transforms.spectrum(x.c) ** n, x.c),))
+    return Circulant.make((circulant_transforms.from_spectrum(circulant_transforms.spectrum(x.c) ** n, x.c),))
 
 
 @solve.kernel(Circulant, Array)
@@ -44,13 +44,13 @@ def _solve_circulant(x1, x2):
 @solve.kernel(Circulant, Circulant)
 def _solve_circulant_circulant(x1, x2):
     reciprocals, ok = _reciprocals(x1)
-    return Circulant._make((circulant_transforms.apply_spectrum(reciprocals, x2.c[..., None])[..., 0],)), ok
+    return Circulant.make((circulant_transforms.apply_spectrum(reciprocals, x2.c[..., None])[..., 0],)), ok
 
 
 @inv.kernel(Circulant)
 def _inv_circulant(x):
     reciprocals, ok = _reciprocals(x)
-    return Circulant._make((circulant_transforms.from_spectrum(reciprocals, x.c),)), ok
+    return Circulant.make((circulant_transforms.from_spectrum(reciprocals, x.c),)), ok
 
 
 def _reciprocals(x):
@@ -64,7 +64,7 @@ def _reciprocals(x):
 @pinv.kernel(Circulant)
 def pinv_circulant(x, *, rtol):
     """One over each eigenvalue that is not small."""
-    return Circulant._make((circulant_transforms.from_spectrum(pseudo_reciprocals(x, rtol), x.c),))
+    return Circulant.make((circulant_transforms.from_spectrum(pseudo_reciprocals(x, rtol), x.c),))
 
 
 def pseudo_reciprocals(x, rtol):
@@ -81,22 +81,22 @@ def pseudo_reciprocals(x, rtol):
 
 @det.kernel(Circulant)
 def _det_circulant(x):
-    return Dense._make((circulant_transforms.det(x.c),))
+    return Dense.make((circulant_transforms.det(x.c),))
 
 
 @slogdet.kernel(Circulant)
 def _slogdet_circulant(x):
-    return tuple(Dense._make((part,)) for part in circulant_transforms.slogdet(x.c))
+    return tuple(Dense.make((part,)) for part in circulant_transforms.slogdet(x.c))
 
 
 @eigvals.kernel(Circulant)
 def _eigvals_circulant(x):
-    return Dense._make((circulant_transforms.full_spectrum(x.c).astype(complex_dtype(x.dtype)),))
+    return Dense.make((circulant_transforms.full_spectrum(x.c).astype(complex_dtype(x.dtype)),))
 
 
 @eigvalsh.kernel(Circulant)
 def _eigvalsh_circulant(x):
-    return Dense._make((jnp.sort(circulant_transforms.full_spectrum(x.c).real, axis=-1),))
+    return Dense.make((jnp.sort(circulant_transforms.full_spectrum(x.c).real, axis=-1),))
 
 
 def _singular_values(x):
@@ -106,7 +106,7 @@ def _singular_values(x):
 
 @svdvals.kernel(Circulant)
 def _svdvals_circulant(x):
-    return Dense._make((jnp.flip(jnp.sort(_singular_values(x), axis=-1), axis=-1),))
+    return Dense.make((jnp.flip(jnp.sort(_singular_values(x), axis=-1), axis=-1),))
 
 
 norm_and_rank(Circulant, _singular_values)

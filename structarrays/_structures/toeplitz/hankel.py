@@ -71,9 +71,9 @@ class Hankel(Array):
         dtype = dtypes.promote(c.dtype, r.dtype)
         batch = batch_shape_of(c=c.shape[:-1], r=r.shape[:-1])
         if 0 in shape:
-            return cls._make((jnp.zeros((*batch, 0), dtype),), shape)
+            return cls.make((jnp.zeros((*batch, 0), dtype),), shape)
         c, r = (jnp.broadcast_to(line.astype(dtype), (*batch, line.shape[-1])) for line in (c, r))
-        return cls._make((explicit.call(lambda c, r: jnp.concatenate([c, r[..., 1:]], axis=-1), c, r),), shape)
+        return cls.make((explicit.call(lambda c, r: jnp.concatenate([c, r[..., 1:]], axis=-1), c, r),), shape)
 
     @classmethod
     def from_dense(cls, a):
@@ -97,7 +97,7 @@ class Hankel(Array):
         """
         data = matrix_data(a, f"{cls.__name__}.from_dense")
         return checked(
-            Hankel._make((explicit.call(_edge, data),), data.shape[-2:]), data, "the antidiagonals are not constant"
+            Hankel.make((explicit.call(_edge, data),), data.shape[-2:]), data, "the antidiagonals are not constant"
         )
 
     @property
@@ -121,34 +121,34 @@ class Hankel(Array):
         return self.core_shape[-1] > SOLVED_AS_DENSE
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         return batch_of(leaves[0].shape, 1) + meta
 
     @property
-    def _covers(self):
+    def covers(self):
         return True
 
-    def _rebuild(self, entries, background):
-        return Hankel._make(tuple(entries), self.meta)
+    def rebuild(self, entries, background):
+        return Hankel.make(tuple(entries), self.meta)
 
-    def _free(self):
-        return Dense._make((self._dense(),))
+    def freed(self):
+        return Dense.make((self.dense_data(),))
 
-    def _positions(self):
+    def positions(self):
         k = jnp.arange(self.values.shape[-1])
         row = jnp.minimum(k, self.meta[0] - 1)
         return ((row, k - row),)
 
-    def _gather(self, data):
+    def gather(self, data):
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
         if data.shape[-2:] == (1, 1):  # a constant
             return (jnp.broadcast_to(data[..., 0], (*data.shape[:-2], self.values.shape[-1])),)
         return (_edge(jnp.broadcast_to(data, data.shape[:-2] + self.meta)),)
 
-    def _describe(self):
+    def description(self):
         return [inline(self.values)[0], f"shape={self.shape}"], self.size <= 1
 
-    def _dense(self):
+    def dense_data(self):
         i, j = (jax.lax.broadcasted_iota(jnp.int32, self.meta, axis) for axis in (0, 1))
         return elements.choose((self,), {}).run(self, i, j)
 
@@ -167,7 +167,7 @@ def _elements_hankel(x, i, j):
 
 @join_pair.kernel(Fill, Hankel, when=lambda x, y: len(x.meta) >= 2)
 def _join_pair_fill_hankel(x, y):
-    return y._rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.values.shape[-1])),), None), y
+    return y.rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.values.shape[-1])),), None), y
 
 
 @validated.kernel(Hankel)

@@ -25,8 +25,8 @@ def _solve_hankel(x1, x2):
     remark("the Toeplitz matrix with the rows in reverse")
 
     def method(x, b):
-        solution, ok = solve.dispatch(_upside_down(x), Dense._make((b[..., ::-1, :],)))
-        return solution._dense(), ok
+        solution, ok = solve.dispatch(_upside_down(x), Dense.make((b[..., ::-1, :],)))
+        return solution.dense_data(), ok
 
     return solved(x1, x2, method)
 
@@ -41,7 +41,7 @@ def _slogdet_hankel(x):
     sign, logabsdet = logarithms(_upside_down(x))
     # J has n // 2 swaps of two rows.
     odd = x.core_shape[0] // 2 % 2
-    return Dense._make((-sign if odd else sign,)), Dense._make((logabsdet,))
+    return Dense.make((-sign if odd else sign,)), Dense.make((logabsdet,))
 
 
 det.kernel(Hankel)(det_by_slogdet)

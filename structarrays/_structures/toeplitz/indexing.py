@@ -21,28 +21,28 @@ from .hankel import Hankel
 
 @matrix_transpose.kernel(Toeplitz)
 def _matrix_transpose_toeplitz(x):
-    return Toeplitz._make((x.values[..., ::-1],), (-x.last, -x.first, x.core_shape[::-1]))
+    return Toeplitz.make((x.values[..., ::-1],), (-x.last, -x.first, x.core_shape[::-1]))
 
 
 @matrix_transpose.kernel(Circulant)
 def _matrix_transpose_circulant(x):
-    return Circulant._make((jnp.concatenate([x.c[..., :1], x.c[..., :0:-1]], axis=-1),))
+    return Circulant.make((jnp.concatenate([x.c[..., :1], x.c[..., :0:-1]], axis=-1),))
 
 
 @matrix_transpose.kernel(Hankel)
 def _matrix_transpose_hankel(x):
-    return Hankel._make((x.values,), x.core_shape[::-1])
+    return Hankel.make((x.values,), x.core_shape[::-1])
 
 
 @diagonal.kernel(Toeplitz)
 def _diagonal_toeplitz(x, *, offset):
-    return Fill._make((x.diagonal_value(offset),), (diagonal_length(x.core_shape, offset),))
+    return Fill.make((x.diagonal_value(offset),), (diagonal_length(x.core_shape, offset),))
 
 
 @diagonal.kernel(Hankel)
 def _diagonal_hankel(x, *, offset):
     length = diagonal_length(x.core_shape, offset)
-    return Dense._make((x.values[..., abs(offset) :: 2][..., :length],))
+    return Dense.make((x.values[..., abs(offset) :: 2][..., :length],))
 
 
 @tril.kernel(Toeplitz)
@@ -78,7 +78,7 @@ def _parallel(x, *, operands, key) -> bool:
 
 def _crossed(x, *, operands, key) -> bool:
     """Whether one slice goes forwards and the other backwards, by equal steps: then diagonals become antidiagonals."""
-    return _slices(x, operands=operands, key=key) and _steps(key)[0] == -_steps(key)[1] and x._covers
+    return _slices(x, operands=operands, key=key) and _steps(key)[0] == -_steps(key)[1] and x.covers
 
 
 def _begins(key):
@@ -120,7 +120,7 @@ def _index_hankel_if_crossed(x, *, operands, key):
 
 def _hankel(values, start, step, shape):
     count = sum(shape) - 1 if 0 not in shape else 0
-    return Hankel._make((_strided(values, start, count, step),), tuple(shape))
+    return Hankel.make((_strided(values, start, count, step),), tuple(shape))
 
 
 def _strided(values, start, count, step):
@@ -146,10 +146,10 @@ def _flipped(x: Array, axis):
         for a, n in zip((x.ndim - 2, x.ndim - 1), x.core_shape, strict=True)
     )
     result = index.dispatch(x, operands=(), key=key)
-    return result._map_leaves(lambda leaf: jnp.flip(leaf, batch))
+    return result.map_parameters(lambda leaf: jnp.flip(leaf, batch))
 
 
-@flip.kernel(Toeplitz, when=lambda x, *, axis: _flips_core(x, axis=axis) and (x._covers or _flips_both(x, axis)))
+@flip.kernel(Toeplitz, when=lambda x, *, axis: _flips_core(x, axis=axis) and (x.covers or _flips_both(x, axis)))
 def _flip_toeplitz(x, *, axis):
     return _flipped(x, axis)
 
@@ -166,7 +166,7 @@ def _flips_both(x, axis) -> bool:
 @flip.kernel(Circulant, when=lambda x, *, axis: _flips_both(x, axis))
 def _flip_circulant(x, *, axis):
     batch = tuple(a for a in axis if a < x.ndim - 2)
-    return matrix_transpose.dispatch(x)._map_leaves(lambda leaf: jnp.flip(leaf, batch))
+    return matrix_transpose.dispatch(x).map_parameters(lambda leaf: jnp.flip(leaf, batch))
 
 
 @roll.kernel(Circulant, when=lambda x, *, shift, axis: axis is not None and any(a >= x.ndim - 2 for a in axis))
@@ -176,16 +176,16 @@ def _roll_circulant(x, *, shift, axis):
     for places, a in zip(shift, axis, strict=True):
         columns = a == x.ndim - 1
         c = jnp.roll(c, -places if columns else places, axis=min(a, x.ndim - 2))
-    return Circulant._make((c,))
+    return Circulant.make((c,))
 
 
 # ---- writes -------------------------------------------------------------------------------------------------------
 
 
-@write_entries.kernel(Toeplitz, when=lambda x: not x._covers)
+@write_entries.kernel(Toeplitz, when=lambda x: not x.covers)
 def _write_entries_toeplitz(x, items, value, owned):
     """The result is `Banded` for a banded array, since a single entry ends the repetition, and `Triangular` for many diagonals on one side."""
-    free = x._free()
+    free = x.freed()
     if free.full_size and max(x.core_shape) > SMALL:
         allow_dense(x, "__setitem__", x.size, limit=False)
     x = free

@@ -18,7 +18,7 @@ from .hankel import Hankel
 
 def times_dense(multiply, data):
     """A product with a vector or with matrices, by a function of matrices."""
-    return Dense._make((multiply(data[:, None])[..., 0] if data.ndim == 1 else multiply(data),))
+    return Dense.make((multiply(data[:, None])[..., 0] if data.ndim == 1 else multiply(data),))
 
 
 @matmul.kernel(Toeplitz, Dense)
@@ -57,11 +57,11 @@ def _matmul_toeplitz_toeplitz(x1, x2):
     if held is not None:
         return held
     stored = None
-    if not x2._covers:
+    if not x2.covers:
         inside = toeplitz_entries.to_dense(jnp.ones(x2.values.shape[-1:], bool), x2.first, x2.core_shape)
         stored = jnp.broadcast_to(inside, x2.core_shape)
     data = densify(x2, "matmul").data
-    return Dense._make((toeplitz_entries.matmul(x1.values, x1.first, x1.core_shape, data, stored),))
+    return Dense.make((toeplitz_entries.matmul(x1.values, x1.first, x1.core_shape, data, stored),))
 
 
 def _are_large(x1, x2) -> bool:
@@ -82,11 +82,11 @@ def _matmul_toeplitz_toeplitz_if_are_large(x1, x2):
     if x1.core_shape[0] * x2.core_shape[1] > stored(x1) + stored(x2):
         allow_dense(x1, "matmul", _product_size(x1, x2))
     values = (jnp.broadcast_to(x.values, (*batch, x.values.shape[-1])) for x in (x1, x2))
-    return Dense._make((toeplitz_products.product(x1.first, x1.core_shape, x2.first, x2.core_shape, *values),))
+    return Dense.make((toeplitz_products.product(x1.first, x1.core_shape, x2.first, x2.core_shape, *values),))
 
 
 def _are_narrow(x1, x2) -> bool:
-    return not x1._covers and not x2._covers and x1.values.shape[-1] + x2.values.shape[-1] - 1 <= MANY_DIAGONALS
+    return not x1.covers and not x2.covers and x1.values.shape[-1] + x2.values.shape[-1] - 1 <= MANY_DIAGONALS
 
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_narrow)

@@ -23,8 +23,8 @@ def _by_rows(reduce):
         rows = reduce(matrix_transpose.dispatch(x) if columns else x, monoid, **options)
         if len(axes) == 2:
             rows = monoid.reduce(rows, axis=(rows.ndim - 1,), keepdims=False)
-            return Dense._make((rows[..., None, None] if keepdims else rows,))
-        return Dense._make((jnp.expand_dims(rows, axes[0]) if keepdims else rows,))
+            return Dense.make((rows[..., None, None] if keepdims else rows,))
+        return Dense.make((jnp.expand_dims(rows, axes[0]) if keepdims else rows,))
 
     return kernel_of_axes
 
@@ -56,9 +56,9 @@ def _reduce_core_circulant(x, *, monoid, axes, keepdims):
     line = monoid.reduce(x.c, axis=(x.c.ndim - 1,), keepdims=True)
     if len(axes) == 2:
         total = monoid.repeated(line, n)
-        return Dense._make((total[..., None] if keepdims else total[..., 0],))
+        return Dense.make((total[..., None] if keepdims else total[..., 0],))
     line = jnp.broadcast_to(line, x.c.shape)
-    return Dense._make((jnp.expand_dims(line, axes[0]) if keepdims else line,))
+    return Dense.make((jnp.expand_dims(line, axes[0]) if keepdims else line,))
 
 
 # ---- the sum of squared deviations --------------------------------------------------------------------------------
@@ -134,5 +134,5 @@ def _diff_hankel(x, *, axis, n):
     size = x.shape[axis]
     shape = (m, max(0, size - n)) if axis == x.ndim - 1 else (max(0, size - n), n_columns)
     if 0 in shape:
-        return Hankel._make((x.values[..., :0],), shape)
-    return Hankel._make((jnp.diff(x.values, n=n),), shape)
+        return Hankel.make((x.values[..., :0],), shape)
+    return Hankel.make((jnp.diff(x.values, n=n),), shape)

@@ -62,7 +62,7 @@ def _by_another_form(function):
     @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_narrow(x))
     def _toeplitz_by_banded_form(x, *rest):
         remark("the banded form, of few diagonals")
-        return function.dispatch(at_diagonals(x, x.offsets)._assuming(x.assumptions), *rest)
+        return function.dispatch(at_diagonals(x, x.offsets).assuming(x.assumptions), *rest)
 
 
 # ---- systems ----------------------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def _iterated_together(assumptions, values, b):
     n = b.shape[-2]
 
     def directly(values, b, _):
-        matrix = toeplitz(values, 1 - n, (n, n))._assuming(assumptions)
+        matrix = toeplitz(values, 1 - n, (n, n)).assuming(assumptions)
         return _refined(
             matrix, toeplitz_elimination.factor(values, True).columns, toeplitz_elimination.times_inverse, b
         )
@@ -171,7 +171,7 @@ def _slogdet_toeplitz(x):
     factors = _factors(_is_definite(x), values)
     fine = _is_accurate(*lax.stop_gradient((values, factors)))
     results = numbers_or_dense(slogdet.dispatch, x, (factors.sign, factors.logabsdet), fine)
-    return tuple(Dense._make((part,)) for part in results)
+    return tuple(Dense.make((part,)) for part in results)
 
 
 def _is_accurate(values, factors):

@@ -50,8 +50,8 @@ def _inv_triangular_toeplitz(x):
     n = x.core_shape[-1]
     _, upper = _column(x)
     unit = (jnp.arange(n) == (n - 1 if upper else 0)).astype(x.dtype)
-    column, ok = solve.dispatch(x, Dense._make((unit,)))
-    values = column._dense()[..., ::-1]
+    column, ok = solve.dispatch(x, Dense.make((unit,)))
+    values = column.dense_data()[..., ::-1]
     return toeplitz(values, 0 if upper else 1 - n, (n, n)), ok
 
 

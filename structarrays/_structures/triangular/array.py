@@ -71,7 +71,7 @@ class Triangular(Array):
         data = parameter(a, "a", cls.__name__)
         if data.ndim < 2:
             raise ValueError(f"a must be (..., m, n), at least two dimensions, got shape {data.shape}")
-        return cls._make((data, None), (flag(lower, "lower"), flag(unit_diagonal, "unit_diagonal")))
+        return cls.make((data, None), (flag(lower, "lower"), flag(unit_diagonal, "unit_diagonal")))
 
     @classmethod
     def from_dense(cls, a, lower=True):
@@ -146,27 +146,27 @@ class Triangular(Array):
         return triangles.strict(data, lower, 1), ones
 
     @staticmethod
-    def _shape(leaves, meta):
+    def shape_of(leaves, meta):
         batch_of(leaves[0].shape, 2)
         return leaves[0].shape
 
-    def _specs(self, spec, divides):
+    def specs(self, spec, divides):
         return spec, self._batch_spec(spec)
 
-    def _rebuild(self, entries, background):
+    def rebuild(self, entries, background):
         data = triangles.with_diagonal(*entries) if self.unit_diagonal else entries[0]
-        return Triangular._make((data, background), (self.lower, False))
+        return Triangular.make((data, background), (self.lower, False))
 
-    def _free(self):
-        return self._rebuild(self.entries, self.background) if self.unit_diagonal else self
+    def freed(self):
+        return self.rebuild(self.entries, self.background) if self.unit_diagonal else self
 
-    def _gather(self, data):
+    def gather(self, data):
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
         inside = triangles.mask(self.shape, self.lower)
         inner = jnp.where(inside, data, jnp.ones((), data.dtype))
         return (inner, bands.at_diagonal(data, 0, self.shape[-2:])) if self.unit_diagonal else (inner,)
 
-    def _positions(self):
+    def positions(self):
         # What is not read stands for the entry of the diagonal in its row or column.
         i, j = (jnp.arange(n) for n in self.shape[-2:])
         i, j = i[:, None], j[None, :]
@@ -174,25 +174,25 @@ class Triangular(Array):
         along = jnp.arange(min(self.shape[-2:]))
         return (inside, (along, along)) if self.unit_diagonal else (inside,)
 
-    def _pattern(self, rows, columns):
-        below, above = self._bandwidths()
+    def pattern(self, rows, columns):
+        below, above = self.bandwidths()
         return pattern.stored(self, pattern.meets_band(rows, columns, -below, above))
 
-    def _bandwidths(self):
+    def bandwidths(self):
         m, n = (max(0, size - 1) for size in self.shape[-2:])
         return (m, 0) if self.lower else (0, n)
 
-    def _dense(self):
+    def dense_data(self):
         outside = 0 if self.background is None else self.background[..., None, None]
         dense = triangles.triangle(self.data, self.lower, outside)
         return triangles.with_diagonal(dense, 1) if self.unit_diagonal else dense
 
-    def _cast(self, dtype):
+    def cast(self, dtype):
         leaves, meta = self._value[0], self.meta
         convert = jax.lax.convert_element_type
-        return Triangular._make(tuple(None if leaf is None else convert(leaf, dtype) for leaf in leaves), meta)
+        return Triangular.make(tuple(None if leaf is None else convert(leaf, dtype) for leaf in leaves), meta)
 
-    def _describe(self):
+    def description(self):
         texts = ["lower" if self.lower else "upper", f"shape={self.shape}"]
         if self.unit_diagonal:
             texts.insert(1, "unit diagonal")
@@ -240,18 +240,18 @@ def fits(x: Array, lower: bool) -> bool:
     """Whether all that a structure stores stands in the triangle, by its bandwidths."""
     if not x.stores_entries or x.core_ndim != 2:
         return False
-    below, above = x._bandwidths()
+    below, above = x.bandwidths()
     return (above if lower else below) == 0
 
 
 def as_triangular(x: Array, lower: bool) -> Triangular:
     """An array that fits a triangle as `Triangular`, with its background."""
-    return Triangular._make((x._dense(), x.background), (lower, False))
+    return Triangular.make((x.dense_data(), x.background), (lower, False))
 
 
 @join_pair.kernel(Triangular, Array, when=lambda x, y: fits(y, x.lower))
 def _join_pair_triangular(x, y):
-    return x._free(), as_triangular(y, x.lower)
+    return x.freed(), as_triangular(y, x.lower)
 
 
 def _common_sides(x, y):
@@ -262,20 +262,20 @@ def _common_sides(x, y):
 @join_pair.kernel(Triangular, Triangular, when=_common_sides)
 def _join_pair_triangular_triangular(x, y):
     lower = x.lower if x.lower == y.lower else _common_sides(x, y)[0]
-    return tuple(a._free() if a.lower == lower else as_triangular(a, lower) for a in (x, y))
+    return tuple(a.freed() if a.lower == lower else as_triangular(a, lower) for a in (x, y))
 
 
 @join_pair.kernel(Fill, Triangular, when=lambda x, y: len(x.meta) >= 2)
 def _join_pair_fill_triangular(x, y):
     data = jnp.broadcast_to(x._constant_data(), x.shape)
-    return Triangular._make((data, data[..., 0, 0]), (y.lower, False)), y._free()
+    return Triangular.make((data, data[..., 0, 0]), (y.lower, False)), y.freed()
 
 
 @meet_pair.kernel(Triangular, Triangular)
 def _meet_pair_triangular_triangular(x, y):
     if is_zero_outside(y) and x.lower != y.lower:
-        return Diagonal._make((x.diagonal(0), None), x.shape[-2:])
-    return x._free()
+        return Diagonal.make((x.diagonal(0), None), x.shape[-2:])
+    return x.freed()
 
 
 @meet_pair.kernel(Triangular, Banded, when=lambda x, y: is_zero_outside(y))
@@ -285,7 +285,7 @@ def _meet_pair_triangular_banded(x, y):
 
 @meet_pair.kernel(Banded, Triangular)
 def _meet_pair_banded_triangular(x, y):
-    return at_offsets(x, _inside(x.offsets, y.lower)) if is_zero_outside(y) else x._free()
+    return at_offsets(x, _inside(x.offsets, y.lower)) if is_zero_outside(y) else x.freed()
 
 
 @holds.kernel(Triangular, Array)
@@ -299,12 +299,12 @@ def _inside(offsets, lower):
 
 @restrict_to.kernel(Triangular, Banded)
 def _restrict_to_triangular_banded(x, y):
-    return y._free()._rebuild(tuple(x.diagonal(k) for k in y.offsets) or y.entries, None)
+    return y.freed().rebuild(tuple(x.diagonal(k) for k in y.offsets) or y.entries, None)
 
 
 @restrict_to.kernel(Array, Triangular)
 def _restrict_to_array_triangular(x, y):
-    return y._rebuild(y._gather(x._dense()), None)
+    return y.rebuild(y.gather(x.dense_data()), None)
 
 
 @validated.kernel(Triangular)

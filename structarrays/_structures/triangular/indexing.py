@@ -18,7 +18,7 @@ def is_principal(x, *, operands, key) -> bool:
 def _index_triangular(x, *, operands, key):
     """From behind, the lower triangle is the upper one."""
     data = x.data[(..., *(indexing.as_slice(*k[1:]) for k in key))]
-    return Triangular._make((data, x.background), (x.lower == (key[0][3] > 0), x.unit_diagonal))
+    return Triangular.make((data, x.background), (x.lower == (key[0][3] > 0), x.unit_diagonal))
 
 
 def places(items, batch_ndim: int):
@@ -58,4 +58,4 @@ def _write_entries_triangular(x, items, value, owned):
     if x.unit_diagonal:
         data, owned = triangles.with_diagonal(data, 1), True
     background = x.background if owned or x.background is None else jnp.copy(x.background)  # the handle owns it now
-    return Triangular._make((written(data, items, value.to_jax(), owned), background), (x.lower, False))
+    return Triangular.make((written(data, items, value.to_jax(), owned), background), (x.lower, False))

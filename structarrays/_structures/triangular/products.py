@@ -29,10 +29,10 @@ def stored(x) -> jax.Array:
 @matmul.kernel(Triangular, Dense)
 def _matmul_triangular_dense(x1, x2):
     if x1.background is not None:
-        return Dense._make((linalg_dense.matmul(x1._dense(), x2.data),))
+        return Dense.make((linalg_dense.matmul(x1.dense_data(), x2.data),))
     data = x2.data[:, None] if x2.ndim == 1 else x2.data
     product = triangular_products.matmul(stored(x1), data, x1.lower)
-    return Dense._make((product[..., 0] if x2.ndim == 1 else product,))
+    return Dense.make((product[..., 0] if x2.ndim == 1 else product,))
 
 
 def _zero_outside(*arrays) -> bool:
@@ -43,8 +43,8 @@ def _zero_outside(*arrays) -> bool:
 def _matmul_triangular_triangular(x1, x2):
     product = triangular_products.matmul(stored(x1), stored(x2), x1.lower, x2.lower)
     if x1.lower == x2.lower:
-        return Triangular._make((product, None), (x1.lower, False))
-    return Dense._make((product,))
+        return Triangular.make((product, None), (x1.lower, False))
+    return Dense.make((product,))
 
 
 def _by_diagonals(x, banded) -> bool:
@@ -57,8 +57,8 @@ def _matmul_triangular_banded(x1, x2):
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     product = jnp.broadcast_to(product, batch + product.shape[-2:])
     if fits(x2, x1.lower):
-        return Triangular._make((product, None), (x1.lower, False))
-    return Dense._make((product,))
+        return Triangular.make((product, None), (x1.lower, False))
+    return Dense.make((product,))
 
 
 @matmul.kernel(Banded, Triangular, when=lambda x1, x2: _by_diagonals(x2, x1))
@@ -71,12 +71,12 @@ def _matmul_banded_triangular(x1, x2):
 
 @matrix_transpose.kernel(Triangular)
 def _matrix_transpose_triangular(x):
-    return Triangular._make((x.data.mT, x.background), (not x.lower, x.unit_diagonal))
+    return Triangular.make((x.data.mT, x.background), (not x.lower, x.unit_diagonal))
 
 
 @diagonal.kernel(Triangular)
 def _diagonal_triangular(x, *, offset):
-    return Dense._make((x.diagonal(offset),))
+    return Dense.make((x.diagonal(offset),))
 
 
 @tril.kernel(Triangular, when=lambda x, *, k: is_zero_outside(x))
@@ -91,13 +91,13 @@ def _triu_triangular(x, *, k):
 
 def _kept(x, k, *, below):
     """The part below (or above) the diagonal `k`: all, a smaller triangle, the diagonal, or nothing."""
-    lower, upper = x._bandwidths()
+    lower, upper = x.bandwidths()
     first, last = (-lower, min(k, upper)) if below else (max(k, -lower), upper)
     if (first, last) == (-lower, upper):
-        return x._assuming(frozenset())
+        return x.assuming(frozenset())
     shape = x.shape[-2:]
     if first > last:
         return bands([], (), shape, dtype=x.dtype, batch=x.batch_shape)
     if first == last == 0:
-        return Diagonal._make((x.diagonal(0), None), shape)
-    return Triangular._make((triangles.triangle(stored(x), below, 0, k), None), (x.lower, False))
+        return Diagonal.make((x.diagonal(0), None), shape)
+    return Triangular.make((triangles.triangle(stored(x), below, 0, k), None), (x.lower, False))

@@ -7,13 +7,13 @@ from .array import Triangular
 
 @reduce_core.kernel(Triangular)
 def _reduce_core_triangular(x, *, monoid, axes, keepdims):
-    return Dense._make((monoid.reduce(x._dense(), axis=_counted(x, axes), keepdims=keepdims),))
+    return Dense.make((monoid.reduce(x.dense_data(), axis=_counted(x, axes), keepdims=keepdims),))
 
 
 @squared_deviations.kernel(Triangular)
 def _squared_deviations_triangular(x, *, mean, monoid, axes, keepdims):
-    squares = squared_magnitude(x._dense() - mean.data)
-    return Dense._make((monoid.reduce(squares, axis=_counted(x, axes), keepdims=keepdims),))
+    squares = squared_magnitude(x.dense_data() - mean.data)
+    return Dense.make((monoid.reduce(squares, axis=_counted(x, axes), keepdims=keepdims),))
 
 
 def _counted(x, axes):

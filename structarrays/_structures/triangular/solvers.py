@@ -21,24 +21,24 @@ def _zero_outside(x, *args, **static) -> bool:
 def _solve_triangular(x1, x2):
     """Triangular, where the right-hand side is zero in the same half."""
     remark("substitution, since the matrix is triangular; O(n**2) for each column")
-    data, ok = triangles.solve(x1.data, x2._dense(), lower=x1.lower, unit_diagonal=x1.unit_diagonal)
+    data, ok = triangles.solve(x1.data, x2.dense_data(), lower=x1.lower, unit_diagonal=x1.unit_diagonal)
     if x2.ndim > 1 and is_zero_outside(x2) and fits(x2, x1.lower):
-        return Triangular._make((data, None), (x1.lower, False)), ok
-    return Dense._make((data,)), ok
+        return Triangular.make((data, None), (x1.lower, False)), ok
+    return Dense.make((data,)), ok
 
 
 @inv.kernel(Triangular, when=_zero_outside)
 def _inv_triangular(x):
     identity = jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape)
     data, ok = triangles.solve(x.data, identity, lower=x.lower, unit_diagonal=x.unit_diagonal)
-    return Triangular._make((data, None), (x.lower, x.unit_diagonal)), ok
+    return Triangular.make((data, None), (x.lower, x.unit_diagonal)), ok
 
 
 # ---- what the diagonal says ------------------------------------------------------------------------------------------
 
 
 def _diagonal(x):
-    return Diagonal._make((x.diagonal(0), None), x.shape[-2:])
+    return Diagonal.make((x.diagonal(0), None), x.shape[-2:])
 
 
 @det.kernel(Triangular, when=_zero_outside)

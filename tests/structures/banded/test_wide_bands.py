@@ -127,7 +127,7 @@ def test_derivatives_and_batches(rng):
     dense, b = theirs.toarray(), rng.normal(size=n)
 
     def loss(data):
-        x = ours._rebuild(data, None)
+        x = ours.rebuild(data, None)
         return sa.sum(sa.linalg.solve(x, sa.asarray(b))).to_jax() + sa.linalg.slogdet(x)[1].to_jax()
 
     inverse = np.linalg.inv(dense)
@@ -136,7 +136,7 @@ def test_derivatives_and_batches(rng):
         gradient = jax.grad(loss)(ours.diagonals)
     for k, g in zip(ours.offsets, gradient, strict=True):
         np.testing.assert_allclose(g, expected.diagonal(k), rtol=1e-8, atol=1e-13)
-    stack = ours._rebuild(tuple(np.stack([d, 2 * d]) for d in ours.diagonals), None)
+    stack = ours.rebuild(tuple(np.stack([d, 2 * d]) for d in ours.diagonals), None)
     with sa.densify("error"):
         solutions = sa.linalg.solve(stack, sa.asarray(b))
     np.testing.assert_allclose(solutions, np.linalg.solve(dense, b) / np.array([[1], [2]]), rtol=1e-10)
@@ -146,7 +146,7 @@ def test_derivatives_and_batches(rng):
 @pytest.mark.parametrize("columns", [(), (2,)])
 def test_products_with_a_background_fill_no_gap(offsets, columns, rng):
     ours, theirs = matrix(rng, 300, offsets)
-    x = ours._rebuild(ours.entries, np.asarray(0.7))
+    x = ours.rebuild(ours.entries, np.asarray(0.7))
     dense = np.where(sum(np.eye(300, k=k) for k in offsets) > 0, theirs.toarray(), 0.7)
     b = rng.normal(size=(300, *columns))
     np.testing.assert_allclose(x @ sa.asarray(b), dense @ b, rtol=1e-10, atol=1e-11)
@@ -158,7 +158,7 @@ def test_products_with_a_background_fill_no_gap(offsets, columns, rng):
 def test_a_background_keeps_memory_linear():
     n = 200_000
     x = sa.Banded([np.ones(1), np.ones(n), np.ones(1)], (1 - n, 0, n - 1), (n, n))
-    x = x._rebuild(x.entries, np.asarray(1.0))
+    x = x.rebuild(x.entries, np.asarray(1.0))
     np.testing.assert_allclose((x @ sa.ones(n)).to_jax(), np.full(n, float(n)), rtol=1e-12)
 
 

@@ -364,7 +364,7 @@ def test_parts(name):
         check(x.mT, d.T, type(x))
         for order in ("fro", 1, -1, np.inf, -np.inf):
             check(sa.linalg.matrix_norm(x, ord=order), np.linalg.norm(d, order))
-    low, high = x._bandwidths()
+    low, high = x.bandwidths()
     i, j = np.nonzero(d)
     assert (low, high) == ((i - j).max(), (j - i).max())
 

@@ -58,7 +58,7 @@ def test_factors_are_divided_as_the_rows_and_columns_are(rng):
         ((None, "rows", None), (None, "rows", None), (None, None, None)),
         (("batch", None, "columns"), ("batch", None, None), ("batch", "columns", None)),
     ):
-        assert x._specs(spec, lambda n, along: along is not None) == (left, right)
+        assert x.specs(spec, lambda n, along: along is not None) == (left, right)
 
 
 # ---- parts of complex numbers -------------------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ def test_others_are_those_of_the_dense_form():
         jax.jit(lambda x: sa.linalg.svd(x, full_matrices=False).S),
     ):
         np.testing.assert_allclose(dense(use(x)), np.linalg.svd(dense(x), compute_uv=False), rtol=1e-10)
-    a, b = (jnp.asarray(f._dense()) for f in kronecker().factors)
+    a, b = (jnp.asarray(f.dense_data()) for f in kronecker().factors)
 
     def loss(a, b, of):
         u, s, _ = of(a, b)

@@ -150,7 +150,7 @@ def test_the_law(transposed):
         if requires or columns % width or draw.dtype.kind == "b":
             return None
         parts = draw((*batch, rows, width)), draw((*batch, rows, columns // width))
-        return KhatriRao._make(tuple(map(sa.asarray, parts)), transposed)
+        return KhatriRao.make(tuple(map(sa.asarray, parts)), transposed)
 
     try:
         report = check_structure(KhatriRao, drawn, functions=FUNCTIONS, modes=("jit",) if transposed else ("eager",))

@@ -72,7 +72,7 @@ def test_derivative(axes, rng):
     s = sparse(matrix)
 
     def loss(data):
-        x = s._rebuild((data,), None)
+        x = s.rebuild((data,), None)
         return sa.sum(sa.tensordot(x, x, axes=axes) ** 2).to_jax()
 
     with sa.densify("error"):

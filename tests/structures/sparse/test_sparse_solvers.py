@@ -185,7 +185,7 @@ def test_duplicates_and_explicit_zeros():
 def test_wide_indices():
     """The coordinates of an array may have 64 bits."""
     a = sa.Sparse.from_scipy(random_matrix())
-    wide = sa.Sparse._make((a.data, *(c.astype(jnp.int64) for c in a.coords), None), a.meta)
+    wide = sa.Sparse.make((a.data, *(c.astype(jnp.int64) for c in a.coords), None), a.meta)
     b = sa.ones(N)
     np.testing.assert_array_equal(sa.linalg.solve(wide, b), sa.linalg.solve(a, b))
 
