@@ -14,15 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 
 import structarrays as sa
-from structarrays._core.families.entries import elements
+from structarrays.extend import EntryArray, elements
 from structarrays.testing import sampler
 
 
-class Arrowhead(sa.Array):
+class Arrowhead(EntryArray):
     """The matrix with ``diag (…, n)``, ``column (…, n - 1)`` beside it in the last column, ``row (…, n - 1)`` in the last row; n ≥ 2."""
 
     __slots__ = ()
-    stores_entries = True
 
     def __new__(cls, diag, column, row):
         diag, column, row = jnp.asarray(diag), jnp.asarray(column), jnp.asarray(row)
@@ -35,8 +34,8 @@ class Arrowhead(sa.Array):
     def shape_of(leaves, meta):
         return (*leaves[0].shape, leaves[0].shape[-1])
 
-    entries = property(lambda self: self._value[0][:3])
-    background = property(lambda self: self._value[0][3])
+    entries = property(lambda self: self.parameters[:3])
+    background = property(lambda self: self.parameters[3])
 
     def rebuild(self, entries, background):
         return Arrowhead.make((*entries, background))

@@ -23,7 +23,6 @@ from ..dispatch.registry import FUNCTIONS
 from ..dtypes import check_available
 from ..errors import StructureError
 from ..families import pattern
-from ..families.entries import gather
 from . import writes
 from .conveniences import Conveniences
 from .flattening import parameters, register, unflatten
@@ -200,18 +199,19 @@ class Array(Conveniences, Placement):
         """What `repr` shows of the parameters: texts, among them the shape, and whether that is all there is to know."""
         return [f"shape={self.shape}"], False
 
-    # A structure that stores entries defines these as well: `entries`, a tuple of parameters, and `background`.
-
     background: jax.Array | None = None
+    """What every element is that the structure does not store, one number for each matrix; None for structural zeros."""
 
-    if TYPE_CHECKING:
+    if TYPE_CHECKING:  # what `EntryArray` has; code looks at `stores_entries` first
 
         @property
         def entries(self) -> tuple[jax.Array, ...]: ...
 
-    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Array:
-        """The array of the same pattern with other entries and another background."""
-        raise NotImplementedError
+        def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Array: ...
+
+        def positions(self) -> tuple[tuple[jax.Array, ...], ...]: ...
+
+        def gather(self, data: jax.Array) -> tuple[jax.Array, ...]: ...
 
     def freed(self) -> Array:
         """The same array in a structure of the same pattern where each stored entry has a parameter of its own."""
@@ -227,17 +227,6 @@ class Array(Conveniences, Placement):
         some functions, where an entry stands at a second place with another value.
         """
         return True
-
-    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
-        """Where the stored entries stand: for each of `entries` one integer array a core dimension, without the batch if
-        `static_pattern`, else with it; the place of an entry that fills several is any of them.
-        """
-        raise NotImplementedError
-
-    def gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
-        """Dense data that broadcasts to the matrix, at the stored entries: one array for each of `entries`."""
-        batch_ndim = 0 if self.static_pattern else len(self.batch_shape)
-        return tuple(gather(data, where, batch_ndim) for where in self.positions())
 
     def bandwidths(self) -> tuple[int, int]:
         """Of a matrix: ``(lower, upper)`` such that all is zero, structurally, but ``-lower <= j - i <= upper``."""
@@ -258,9 +247,7 @@ class Array(Conveniences, Placement):
 
     def cast(self, dtype: DTypeLike) -> Array:
         """The array with another dtype."""
-        convert = jax.lax.convert_element_type
-        background = None if self.background is None else convert(self.background, dtype)
-        return self.rebuild(tuple(convert(e, dtype) for e in self.entries), background)
+        raise NotImplementedError
 
     @property
     def solved_by_parts(self) -> bool:
@@ -280,6 +267,11 @@ class Array(Conveniences, Placement):
         """The dtype of the elements."""
         leaf: jax.Array = self._value[0][0]
         return leaf.dtype
+
+    @property
+    def parameters(self) -> Leaves:
+        """The arrays of which the value is made, and None where there is none: `shape_of` and `dense_data` read them."""
+        return self._value[0]
 
     @property
     def meta(self) -> Meta:

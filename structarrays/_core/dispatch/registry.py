@@ -71,9 +71,10 @@ def _function(run: Any) -> Any:
 class Registry(Generic[Result]):
     """Kernels by the classes of their arguments.
 
-    The kernel for given classes is the one with the smallest sum of distances along the method resolution orders, then
-    the smallest distance in the leftmost argument, then one with a predicate before one without. Kernels that are equal in all of this
-    are for the same classes: they stand in the order that `before` declares, and of one file the last comes first.
+    The kernel for given classes is the one with the smallest sum of distances along the method resolution orders, in which the base class
+    `EntryArray` does not count, then the smallest distance in the leftmost argument, then one with a predicate before one without. Kernels
+    that are equal in all of this are for the same classes: they stand in the order that `before` declares, and of one file the last comes
+    first.
     """
 
     registrations = 0
@@ -168,11 +169,13 @@ class Registry(Generic[Result]):
         ranked = []
         for age, kernel in enumerate(self.kernels):
             if len(kernel.classes) == len(classes) and all(map(issubclass, classes, kernel.classes)):
-                distances = tuple(c.__mro__.index(k) for c, k in zip(classes, kernel.classes, strict=True))
-                ranked.append((sum(distances), distances, kernel.when is None, -age, kernel))
-        ranked.sort(key=lambda entry: entry[:4])
-        groups = itertools.groupby(ranked, key=lambda entry: entry[:3])
-        return tuple(k for _, group in groups for k in in_declared_order([entry[4] for entry in group]))
+                pairs = tuple(zip(classes, kernel.classes, strict=True))
+                distances = tuple(_distance(c, k) for c, k in pairs)
+                nearness = (sum(distances), distances, tuple(c.__mro__.index(k) for c, k in pairs))
+                ranked.append((nearness, kernel.when is None, -age, kernel))
+        ranked.sort(key=lambda entry: entry[:3])
+        groups = itertools.groupby(ranked, key=lambda entry: entry[:2])
+        return tuple(k for _, group in groups for k in in_declared_order([entry[3] for entry in group]))
 
     def required(self, args: Sequence[Any]) -> Kernel[Result]:
         """The kernel that serves these arguments, where there has to be one.
@@ -211,6 +214,12 @@ def in_declared_order(kernels: Sequence[Kernel[Result]]) -> list[Kernel[Result]]
         left.remove(first)
         ordered.append(first)
     return ordered
+
+
+def _distance(cls: type, base: type) -> int:
+    """How many structures above a class another one stands. The base classes of families are no structures."""
+    above = cls.__mro__[: cls.__mro__.index(base)]
+    return sum(not c.__dict__.get("is_family", False) for c in above)
 
 
 def _are_rivals(a: Kernel[Any], b: Kernel[Any]) -> bool:

@@ -7,18 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
-from ..._core.array.base import Array
 from ..._core.array.dense import batch_shape_of, parameter
 from ..._core.array.validation import BACKGROUND, check_leaves, check_offsets, check_sizes, check_static, validated
 from ..._core.dispatch import explicit
 from ..._core.families import pattern
 from ..._core.families.entries import elements
+from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..._numerics import bands as band_numerics
 from ..fill.array import Fill, core_shape
 
 
-class Banded(Array):
+class Banded(EntryArray):
     r"""A matrix that is stored by diagonals; the entries between and around them are structural zeros.
 
     Parameters
@@ -61,7 +61,6 @@ class Banded(Array):
     """
 
     __slots__ = ()
-    stores_entries = True
 
     def __new__(cls, diagonals, offsets, shape=None):
         diagonals = vectors(diagonals, "diagonals", cls.__name__)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.array.base import Array
 from ..._core.families import pattern
 from ..._core.families.entries import elements
+from ..._core.families.entry_array import EntryArray
 from ..banded.array import batch_of
 from . import numerics
 
@@ -66,14 +66,13 @@ def _blocks_met(intervals, start, size, count):
     return np.maximum(first, 0), np.minimum(last, count - 1)
 
 
-class Blocks(Array):
+class Blocks(EntryArray):
     """A matrix that stores runs of equal blocks: a parameter ``(..., k, h, w)`` for each run, and behind them the background.
 
     A subclass says in `runs` where each stands, from its static part.
     """
 
     __slots__ = ()
-    stores_entries = True
 
     @property
     def runs(self) -> tuple[Run, ...]:

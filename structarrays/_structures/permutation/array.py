@@ -5,19 +5,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
-from ..._core.array.base import Array
 from ..._core.array.dense import parameter
 from ..._core.array.flattening import as_indices
 from ..._core.array.validation import check_leaves, check_static, require, validated
 from ..._core.families import pattern
 from ..._core.families.entries import elements
+from ..._core.families.entry_array import EntryArray
 from ..._core.text import inline
 from ..sparse.array import Sparse, _integers
 from ..sparse.numerics import over_batch
 from . import numerics
 
 
-class Permutation(Array):
+class Permutation(EntryArray):
     r"""A permutation matrix: ``(P @ x)[i] = x[p[i]]``.
 
     Parameters
@@ -57,7 +57,6 @@ class Permutation(Array):
     """
 
     __slots__ = ()
-    stores_entries = True
     static_pattern = False
     linear = False  # a gradient has the same indices, so that ``P - 0.1 * gradient`` would be a wrong number
     index_parameters = slice(0, None)

@@ -14,6 +14,7 @@ from ..._core.array.flattening import as_indices, barred, expand_indices
 from ..._core.array.validation import BACKGROUND, check_leaves, check_sizes, check_static, require, validated
 from ..._core.dispatch import explicit
 from ..._core.families import pattern
+from ..._core.families.entry_array import EntryArray
 from ..._core.text import inline
 from ..banded.array import batch_of
 from ..fill.array import core_shape
@@ -21,7 +22,7 @@ from . import numerics
 from . import sparse_host as host
 
 
-class Sparse(Array):
+class Sparse(EntryArray):
     r"""An array that stores the entries at some coordinates; all others are structural zeros.
 
     Parameters
@@ -79,7 +80,6 @@ class Sparse(Array):
     """
 
     __slots__ = ()
-    stores_entries = True
     static_pattern = False
     index_parameters = slice(1, -1)
 

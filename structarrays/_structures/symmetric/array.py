@@ -9,6 +9,7 @@ from ..._core.array.dense import parameter
 from ..._core.array.validation import check_leaves, check_static, validated
 from ..._core.families.elementwise_rule import is_real
 from ..._core.families.entries import elements
+from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import join_pair, restrict_to
 from ..._numerics import bands
 from ..._numerics import packed_triangles as triangles
@@ -18,12 +19,11 @@ from ..fill.array import Fill
 from ..triangular.array import flag
 
 
-class Mirrored(Array):
+class Mirrored(EntryArray):
     """What `Symmetric` and `Hermitian` have in common; they differ in what the mirror does to an entry."""
 
     __slots__ = ()
     full_size = True
-    stores_entries = True
     conjugates = False
     """Whether the mirror image of an entry is its complex conjugate."""
 

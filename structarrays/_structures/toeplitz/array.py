@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
-from ..._core.array.base import Array
 from ..._core.array.dense import Dense, batch_shape_of, parameter
 from ..._core.array.validation import check_leaves, check_sizes, check_static, validated
 from ..._core.dispatch import explicit
 from ..._core.families import pattern
 from ..._core.families.entries import elements
+from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join, join_pair, meet_pair, restrict_to
 from ..._core.text import inline
 from ..._functions.linalg.systems import POSITIVE_DEFINITE
@@ -28,7 +28,7 @@ SOLVED_AS_DENSE, DEFINITE_SOLVED_AS_DENSE = 256, 128
 """Up to these sizes systems of the dense form are solved as fast as by the structure: of any matrix, of one assumed definite."""
 
 
-class Toeplitz(Array):
+class Toeplitz(EntryArray):
     r"""A matrix with constant diagonals: its entries depend on ``j - i`` alone.
 
     Parameters
@@ -98,7 +98,6 @@ class Toeplitz(Array):
     """
 
     __slots__ = ()
-    stores_entries = True
 
     def __new__(cls, c, r=None, *, shape=None):
         c = _line(c, "c", cls.__name__)

@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 
 from ..._core import dtypes
-from ..._core.array.base import Array
 from ..._core.array.dense import Dense, batch_shape_of
 from ..._core.array.validation import check_leaves, check_sizes, validated
 from ..._core.dispatch import explicit
 from ..._core.families.entries import elements
+from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import join_pair
 from ..._core.text import inline
 from ..banded.array import batch_of
@@ -16,7 +16,7 @@ from ..fill.array import Fill
 from .array import SOLVED_AS_DENSE, _line, checked, matrix_data
 
 
-class Hankel(Array):
+class Hankel(EntryArray):
     r"""A matrix with constant antidiagonals: its entries depend on ``i + j`` alone.
 
     Parameters
@@ -62,7 +62,6 @@ class Hankel(Array):
     """
 
     __slots__ = ()
-    stores_entries = True
 
     def __new__(cls, c, r=None):
         c = _line(c, "c", cls.__name__)

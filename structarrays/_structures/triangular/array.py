@@ -9,6 +9,7 @@ from ..._core.array.dense import parameter
 from ..._core.array.validation import BACKGROUND, check_leaves, check_static, validated
 from ..._core.families import pattern
 from ..._core.families.entries import elements
+from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict, restrict_to
 from ..._numerics import bands
 from ..._numerics import packed_triangles as triangles
@@ -17,7 +18,7 @@ from ..banded.diagonal import Diagonal
 from ..fill.array import Fill
 
 
-class Triangular(Array):
+class Triangular(EntryArray):
     r"""A lower or upper triangular matrix: one triangle of `a` is read, the rest are structural zeros.
 
     Parameters
@@ -65,7 +66,6 @@ class Triangular(Array):
 
     __slots__ = ()
     full_size = True
-    stores_entries = True
 
     def __new__(cls, a, lower=True, unit_diagonal=False):
         data = parameter(a, "a", cls.__name__)
