@@ -175,3 +175,28 @@ def test_programs_that_nobody_here_wrote(name, options, checks, words):
     assert process.stdout.rstrip().endswith("All checks hold.")
     for word in words:
         assert word in process.stdout
+
+
+PACKAGE = ROOT / "examples" / "antidiagonal"
+
+
+def test_a_package_that_adds_a_structure_and_a_kernel():
+    """Its own tests, in a process that finds it where it is; it takes no warning about the order of kernels."""
+    paths = [str(PACKAGE / "src"), str(ROOT)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-W",
+        "error::UserWarning",
+        "--doctest-modules",
+    ]
+    process = subprocess.run(
+        [*command, "-c", os.devnull, "--rootdir", str(PACKAGE), str(PACKAGE)],
+        capture_output=True, text=True, timeout=300, check=False, env=environment,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stdout + process.stderr

@@ -37,6 +37,14 @@ def test_examples_and_docs_import_what_is_public(path):
                 assert node.attr not in ("_value", "_make"), ast.unparse(node)
 
 
+def test_the_namespace_lists_what_is_public():
+    assert [name for name in dir(sa) if name not in sa.__all__ and not name.startswith("__")] == []
+    for name in sa.__all__:
+        value = getattr(sa, name)
+        if isinstance(value, type) and issubclass(value, sa.Array):
+            assert value.__module__ == "structarrays"
+
+
 class Corner(extend.EntryArray):
     """The square matrix with one entry, in the upper right corner; ``entry (...)``."""
 

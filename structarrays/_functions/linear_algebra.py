@@ -17,9 +17,9 @@ from .._core.families.entries import elements_at, has_elements
 from .._core.families.join import is_zero_outside
 from .._numerics import dense_linalg as linalg_dense
 from .._numerics.absorbing import absorbing_product
+from . import matrix_checks as check
 from .background_products import with_background
 from .elementwise import multiply
-from .linalg import checks as check
 from .manipulation import permute_dims
 from .rounding_and_parts import conj
 from .statistical import sum as sum_of

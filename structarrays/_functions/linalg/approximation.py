@@ -2,7 +2,7 @@
 
 from ..._core.array.base import Array
 from ..._core.dispatch.function import function
-from . import checks as check
+from .. import matrix_checks as check
 
 
 @function("x", prefix="linalg.")

@@ -11,7 +11,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
 from ..._core.dispatch.function import function
 from ..._numerics.bands import diagonal_length
-from . import checks as check
+from .. import matrix_checks as check
 from .factorizations import CholeskyFactor, cho_solve, of_cholesky_factor
 from .systems import POSITIVE_DEFINITE, cholesky, solve
 

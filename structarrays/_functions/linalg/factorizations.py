@@ -17,8 +17,8 @@ from ..._core.array.base import Array, is_operand
 from ..._core.array.dense import Dense
 from ..._core.array.operands import lift, to_dense
 from ..._core.dispatch.function import Function, function
+from .. import matrix_checks as check
 from ..linear_algebra import matmul, matrix_transpose
-from . import checks as check
 from .systems import cholesky
 from .triangular import solve_triangular, transposition
 

@@ -9,7 +9,7 @@ from ..._core.array.dense import Dense
 from ..._core.dispatch.function import function
 from ..._numerics import indefinite_factors as indefinite
 from ..._numerics import packed_triangles as triangles
-from . import checks as check
+from .. import matrix_checks as check
 
 
 class LDLResult(NamedTuple):

@@ -9,11 +9,11 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
 from ..._core.dispatch.function import function
 from ..._numerics import pseudo_inverse
+from .. import matrix_checks as check
 from ..elementwise import multiply, subtract
 from ..linear_algebra import matmul
 from ..rounding_and_parts import conj, real
 from ..statistical import sum as sum_along
-from . import checks as check
 from .systems import tolerance
 
 

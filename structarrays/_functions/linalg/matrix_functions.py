@@ -11,12 +11,12 @@ from ..._core.dispatch.function import function
 from ..._core.dispatch.registry import Registry
 from ..._numerics import dense_matrix_functions as matrix_functions
 from ..._numerics.undefined import nan_unless
+from .. import matrix_checks as check
 from ..elementwise import abs as magnitude
 from ..elementwise import multiply
 from ..linear_algebra import matmul
 from ..statistical import max as largest
 from ..statistical import sum as sum_along
-from . import checks as check
 from .norms import diagonal
 from .systems import differentiable_unless_singular, logarithms
 

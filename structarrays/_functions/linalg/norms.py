@@ -13,6 +13,7 @@ from ..._core.dtypes import as_dtype
 from ..._core.families.batch import check_axes
 from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import dense_statistical as statistical
+from .. import matrix_checks as check
 from ..comparisons_and_logic import not_equal
 from ..data_type import astype
 from ..elementwise import abs as absolute
@@ -22,7 +23,6 @@ from ..pow_and_clip import pow as power
 from ..statistical import max as largest
 from ..statistical import min as smallest
 from ..statistical import sum as sum_of
-from . import checks as check
 
 
 @function("x", prefix="linalg.")

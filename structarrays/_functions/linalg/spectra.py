@@ -7,7 +7,7 @@ from ..._core.array.dense import Dense
 from ..._core.dispatch.function import function
 from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import dense_spectra as spectra
-from . import checks as check
+from .. import matrix_checks as check
 
 
 class EigResult(NamedTuple):

@@ -13,8 +13,8 @@ from ..._core.dispatch.recording import remark
 from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import determinants, positive_definite, pseudo_inverse
 from ..._numerics.undefined import differentiable_if
+from .. import matrix_checks as check
 from ..linear_algebra import matmul
-from . import checks as check
 
 POSITIVE_DEFINITE = "positive_definite"
 

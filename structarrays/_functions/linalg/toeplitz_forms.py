@@ -9,8 +9,8 @@ from ..._core.dispatch.function import function
 from ..._core.families.batch import check_axis
 from ..._numerics import circulant_transforms
 from ..._numerics.undefined import nan_unless
+from .. import matrix_checks as check
 from ..linear_algebra import matmul
-from . import checks as check
 from .systems import solve
 
 

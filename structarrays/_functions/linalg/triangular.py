@@ -5,9 +5,9 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
 from ..._core.dispatch.function import function
 from ..._core.dispatch.registry import Registry
+from .. import matrix_checks as check
 from ..linear_algebra import matrix_transpose
 from ..rounding_and_parts import conj
-from . import checks as check
 from .systems import solve
 
 triangle_of = Registry("triangle_of")

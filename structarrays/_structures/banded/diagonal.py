@@ -6,8 +6,8 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense, parameter
 from ..._core.array.validation import BACKGROUND, check_leaves, check_sizes, validated
 from ..._core.text import inline
-from ..._functions.linalg.checks import integer
 from ..._functions.linalg.norms import diagonal
+from ..._functions.matrix_checks import integer
 from ..fill.array import core_shape
 from .array import Banded, batch_of, matrix_shape
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._functions.linalg import eig, eigh, eigvals, eigvalsh, matrix_norm, matrix_rank, pinv, qr, svd, svdvals
-from ..._functions.linalg.checks import complex_dtype
+from ..._functions.matrix_checks import complex_dtype
 from ..composite.product import product
 from ..fallback.singular_values import is_large, is_of_singular_values, norm, tolerance
 from ..permutation.ordered import in_order, rows_in_order

@@ -13,8 +13,8 @@ from ..._core.array.operands import SMALL, allow_dense, dense_if_small, densify,
 from ..._core.dispatch.recording import remark
 from ..._functions.elementwise import divide
 from ..._functions.linalg import cholesky, det, eig, eigh, inv, pinv, selected_inverse, slogdet, solve, svd
-from ..._functions.linalg.checks import real_dtype
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
+from ..._functions.matrix_checks import real_dtype
 from ..._numerics import banded_elimination, determinants
 from ..._numerics.undefined import nan_unless
 from .array import Banded, at_offsets, bands

@@ -29,8 +29,8 @@ from ..._functions.linalg import (  # fmt: skip
     svd,
     svdvals,
 )
-from ..._functions.linalg.checks import real_dtype
 from ..._functions.linalg.systems import logarithms
+from ..._functions.matrix_checks import real_dtype
 from ..._numerics import determinants, pseudo_inverse
 from ..banded.diagonal import Diagonal
 from ..composite.product import product

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._functions.linalg import matrix_norm, matrix_rank, svdvals
-from ..._functions.linalg.checks import real_dtype
+from ..._functions.matrix_checks import real_dtype
 
 
 def is_of_singular_values(x, *, keepdims, ord) -> bool:

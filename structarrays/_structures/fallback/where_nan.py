@@ -17,7 +17,7 @@ from ..._core.array.sharing import jit
 from ..._core.dispatch.registry import Registry
 from ..._core.families.factored import Factored, chain, with_batch
 from ..._functions.comparisons_and_logic import isinf, isnan
-from ..._functions.linalg.checks import real_dtype
+from ..._functions.matrix_checks import real_dtype
 from ..._functions.searching import where
 from ..composite.product import Product
 from ..composite.sum import Sum

@@ -31,8 +31,8 @@ from ..._functions.linalg import (  # fmt: skip
     svd,
     svdvals,
 )
-from ..._functions.linalg.checks import real_dtype
 from ..._functions.linalg.systems import logarithms
+from ..._functions.matrix_checks import real_dtype
 from ..._numerics import determinants, kronecker_factors
 from ..._numerics.undefined import nan_unless
 from ..composite.product import product

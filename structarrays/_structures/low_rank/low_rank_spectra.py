@@ -21,7 +21,7 @@ from ..._functions.linalg import (
     svdvals,
 )
 from ..._functions.linalg.approximation import compress
-from ..._functions.linalg.checks import complex_dtype, real_dtype
+from ..._functions.matrix_checks import complex_dtype, real_dtype
 from ..._numerics import low_rank_factors
 from ..._numerics.undefined import log_of_zero, nowhere
 from ..blocks.block_diagonal import BlockDiagonal

@@ -9,7 +9,7 @@ from ..._core.array.operands import densify
 from ..._core.dispatch.recording import remark
 from ..._core.families.factored import Factored, scale, squared_norms
 from ..._functions.linalg import det, inv, lu, matmul, matrix_norm, matrix_rank, pinv, qr, slogdet, solve, svd, svdvals
-from ..._functions.linalg.checks import real_dtype
+from ..._functions.matrix_checks import real_dtype
 from ..banded.diagonal import Identity
 from ..composite.product import compose_pair, times_number
 from ..fallback.singular_values import is_of_singular_values

@@ -15,7 +15,7 @@ from ..._core.array.validation import check_leaves, check_sizes, check_static, r
 from ..._core.families.entries import elements
 from ..._core.families.factored import select_lines
 from ..._functions.linalg import eig, eigh, eigvals, matmul, matrix_transpose
-from ..._functions.linalg.checks import complex_dtype, real_dtype
+from ..._functions.matrix_checks import complex_dtype, real_dtype
 from ..._functions.rounding_and_parts import conj
 from ..._numerics import circulant_transforms as circulant_kernel
 from ..._numerics import dense_fft as fft

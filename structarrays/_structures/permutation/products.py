@@ -14,7 +14,7 @@ from ..._functions.elementwise import abs as magnitude
 from ..._functions.elementwise import positive, sign, square
 from ..._functions.indexing import index
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
-from ..._functions.linalg.checks import real_dtype
+from ..._functions.matrix_checks import real_dtype
 from ..._functions.rounding_and_parts import ceil, conj, floor, real, trunc
 from ..._functions.rounding_and_parts import round as rounded
 from ..fill.array import Fill

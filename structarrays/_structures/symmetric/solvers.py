@@ -25,8 +25,8 @@ from ..._functions.linalg import (
     svd,
     svdvals,
 )
-from ..._functions.linalg.checks import complex_dtype
 from ..._functions.linalg.systems import POSITIVE_DEFINITE
+from ..._functions.matrix_checks import complex_dtype
 from ..triangular.array import Triangular
 from .array import Mirrored
 from .numerics import inverse

@@ -7,8 +7,8 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import densify, to_dense
 from ..._core.dispatch.recording import remark
 from ..._functions.linalg import det, eigvals, eigvalsh, inv, matmul, matrix_power, pinv, slogdet, solve, svdvals
-from ..._functions.linalg.checks import complex_dtype
 from ..._functions.linalg.systems import POSITIVE_DEFINITE
+from ..._functions.matrix_checks import complex_dtype
 from ..._numerics import circulant_transforms
 from ..._numerics.undefined import nan_unless
 from ..fallback.singular_values import is_large, norm_and_rank

@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core import dtypes
-from ..._core.array.base import Array
-from ..._core.array.dense import Dense
-from ..._core.array.operands import cast, promote, to_dense, unsupported
-from ..._core.families.batch import check_axis
+from .._core import dtypes
+from .._core.array.base import Array
+from .._core.array.dense import Dense
+from .._core.array.operands import cast, promote, to_dense, unsupported
+from .._core.families.batch import check_axis
 
 
 def matrix(name: str, x: Array, argument: str = "x"):
