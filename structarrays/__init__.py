@@ -1,6 +1,6 @@
 """structarrays: one Array API namespace (standard 2025.12) on JAX whose arrays know their structure."""
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from . import extend, interop, plot, transform
 from ._core.array.base import Array
@@ -360,7 +360,7 @@ __all__ = [
     "zeros_like",
 ]
 
-if not _TYPE_CHECKING:  # else a type checker would accept every name
+if not _typing.TYPE_CHECKING:  # else a type checker would accept every name
 
     def __getattr__(name):
         """Say what to call in place of a function of NumPy that the standard does not have."""

@@ -1,12 +1,13 @@
 """Elementwise functions of the standard: bits."""
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
 from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="integer or bool", zero=True, absorbs=(0, 1), exact=True)
-def bitwise_and(x1: Array, x2: Array, /) -> Array:
+def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The bits that are set in both elements of each pair.
 
     Parameters
@@ -40,7 +41,7 @@ def bitwise_and(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="integer or bool")
-def bitwise_invert(x: Array, /) -> Array:
+def bitwise_invert(x: ArrayLike, /) -> Array:
     """Each element with all its bits flipped; the logical not of a boolean.
 
     Parameters
@@ -72,7 +73,7 @@ def bitwise_invert(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="integer", zero=True)
-def bitwise_left_shift(x1: Array, x2: Array, /) -> Array:
+def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Each element of `x1`, shifted to the left by as many bits as `x2` says.
 
     Parameters
@@ -106,7 +107,7 @@ def bitwise_left_shift(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="integer or bool", zero=True)
-def bitwise_or(x1: Array, x2: Array, /) -> Array:
+def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The bits that are set in at least one element of each pair.
 
     Parameters
@@ -140,7 +141,7 @@ def bitwise_or(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="integer", zero=True)
-def bitwise_right_shift(x1: Array, x2: Array, /) -> Array:
+def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Each element of `x1`, shifted to the right by as many bits as `x2` says; the sign is kept.
 
     Parameters
@@ -174,7 +175,7 @@ def bitwise_right_shift(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="integer or bool", zero=True)
-def bitwise_xor(x1: Array, x2: Array, /) -> Array:
+def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The bits that are set in exactly one element of each pair.
 
     Parameters

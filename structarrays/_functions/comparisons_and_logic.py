@@ -1,12 +1,13 @@
 """Elementwise functions of the standard: comparisons, logic, and tests of a floating-point number's kind."""
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
 from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="all", compares=True)
-def equal(x1: Array, x2: Array, /) -> Array:
+def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether the elements of each pair are equal.
 
     Parameters
@@ -38,7 +39,7 @@ def equal(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="all", zero=True, compares=True)
-def not_equal(x1: Array, x2: Array, /) -> Array:
+def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether the elements of each pair differ.
 
     Parameters
@@ -70,7 +71,7 @@ def not_equal(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real", zero=True, compares=True)
-def less(x1: Array, x2: Array, /) -> Array:
+def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether each element of `x1` is less than that of `x2`.
 
     Parameters
@@ -104,7 +105,7 @@ def less(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real", compares=True)
-def less_equal(x1: Array, x2: Array, /) -> Array:
+def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether each element of `x1` is less than that of `x2`, or equal.
 
     Parameters
@@ -138,7 +139,7 @@ def less_equal(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real", zero=True, compares=True)
-def greater(x1: Array, x2: Array, /) -> Array:
+def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether each element of `x1` is greater than that of `x2`.
 
     Parameters
@@ -172,7 +173,7 @@ def greater(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real", compares=True)
-def greater_equal(x1: Array, x2: Array, /) -> Array:
+def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether each element of `x1` is greater than that of `x2`, or equal.
 
     Parameters
@@ -206,7 +207,7 @@ def greater_equal(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="bool", zero=True, absorbs=(0, 1), exact=True)
-def logical_and(x1: Array, x2: Array, /) -> Array:
+def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether both elements of each pair are True.
 
     Parameters
@@ -240,7 +241,7 @@ def logical_and(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="bool")
-def logical_not(x: Array, /) -> Array:
+def logical_not(x: ArrayLike, /) -> Array:
     """Whether each element is False.
 
     Parameters
@@ -272,7 +273,7 @@ def logical_not(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="bool", zero=True)
-def logical_or(x1: Array, x2: Array, /) -> Array:
+def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether at least one element of each pair is True.
 
     Parameters
@@ -306,7 +307,7 @@ def logical_or(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="bool", zero=True)
-def logical_xor(x1: Array, x2: Array, /) -> Array:
+def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Whether exactly one element of each pair is True.
 
     Parameters
@@ -340,7 +341,7 @@ def logical_xor(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric")
-def isfinite(x: Array, /) -> Array:
+def isfinite(x: ArrayLike, /) -> Array:
     """Whether each element is neither infinite nor NaN, in both parts of a complex one.
 
     Parameters
@@ -372,7 +373,7 @@ def isfinite(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def isinf(x: Array, /) -> Array:
+def isinf(x: ArrayLike, /) -> Array:
     """Whether each element is infinite, in at least one part of a complex one.
 
     Parameters
@@ -405,7 +406,7 @@ def isinf(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def isnan(x: Array, /) -> Array:
+def isnan(x: ArrayLike, /) -> Array:
     """Whether each element is NaN, in at least one part of a complex one.
 
     Parameters
@@ -438,7 +439,7 @@ def isnan(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real floating", zero=True)
-def signbit(x: Array, /) -> Array:
+def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit of each element is set, also of -0 and of NaN.
 
     Parameters

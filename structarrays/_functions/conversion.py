@@ -1,11 +1,14 @@
 """From what others have to our arrays: `asarray` and `from_dlpack`."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._core import dtypes
 from .._core.array import foreign
+from .._core.array.arguments import ArrayLike, DTypeLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import densify, strip_weak
@@ -16,7 +19,7 @@ from .data_type import astype
 from .inspection import check_device
 
 
-def asarray(obj, /, *, dtype=None, device=None, copy: bool | None = None) -> Array:
+def asarray(obj: Any, /, *, dtype: DTypeLike | None = None, device: Any = None, copy: bool | None = None) -> Array:
     """An array of whatever can be one.
 
     Parameters
@@ -228,7 +231,7 @@ def _short(obj) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
+def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array from any object with ``__dlpack__``: arrays such as those of NumPy, JAX, PyTorch and CuPy.
 
     Parameters

@@ -2,11 +2,14 @@
 
 import math
 import operator
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
 
 from .._core import dtypes
+from .._core.array.arguments import ArrayLike, DTypeLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.dispatch.function import function
@@ -24,7 +27,7 @@ __all__ = [
 # ---- a shape and a value ------------------------------------------------------------------------------------------
 
 
-def zeros(shape, *, dtype=None, device=None) -> Array:
+def zeros(shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """An array of zeros.
 
     Parameters
@@ -56,7 +59,7 @@ def zeros(shape, *, dtype=None, device=None) -> Array:
     return _filled("zeros", shape, 0, dtype, device)
 
 
-def ones(shape, *, dtype=None, device=None) -> Array:
+def ones(shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """An array of ones.
 
     Parameters
@@ -87,7 +90,7 @@ def ones(shape, *, dtype=None, device=None) -> Array:
     return _filled("ones", shape, 1, dtype, device)
 
 
-def empty(shape, *, dtype=None, device=None) -> Array:
+def empty(shape: int | Sequence[int], *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """An array whose values do not matter; JAX has no uninitialised memory, so they are zeros.
 
     Parameters
@@ -118,7 +121,9 @@ def empty(shape, *, dtype=None, device=None) -> Array:
     return _filled("empty", shape, 0, dtype, device)
 
 
-def full(shape, fill_value, *, dtype=None, device=None) -> Array:
+def full(
+    shape: int | Sequence[int], fill_value: ArrayLike, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
     """An array with one value everywhere.
 
     Parameters
@@ -153,7 +158,7 @@ def full(shape, fill_value, *, dtype=None, device=None) -> Array:
     return _full("full", shape, fill_value, dtype, device)
 
 
-def zeros_like(x: Array, /, *, dtype=None, device=None) -> Array:
+def zeros_like(x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """An array of zeros, as large as another.
 
     Parameters
@@ -180,7 +185,7 @@ def zeros_like(x: Array, /, *, dtype=None, device=None) -> Array:
     return _filled("zeros_like", shape, 0, dtype, device)
 
 
-def ones_like(x: Array, /, *, dtype=None, device=None) -> Array:
+def ones_like(x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """An array of ones, as large as another.
 
     Parameters
@@ -207,7 +212,7 @@ def ones_like(x: Array, /, *, dtype=None, device=None) -> Array:
     return _filled("ones_like", shape, 1, dtype, device)
 
 
-def empty_like(x: Array, /, *, dtype=None, device=None) -> Array:
+def empty_like(x: ArrayLike, /, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """An array whose values do not matter (they are zeros), as large as another.
 
     Parameters
@@ -234,7 +239,7 @@ def empty_like(x: Array, /, *, dtype=None, device=None) -> Array:
     return _filled("empty_like", shape, 0, dtype, device)
 
 
-def full_like(x: Array, /, fill_value, *, dtype=None, device=None) -> Array:
+def full_like(x: ArrayLike, /, fill_value: ArrayLike, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """An array with one value everywhere, as large as another.
 
     Parameters
@@ -320,7 +325,9 @@ def _full(name, shape, fill_value, dtype, device):
 # ---- matrices -------------------------------------------------------------------------------------------------------
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype=None, device=None) -> Array:
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
     """The matrix with ones on one diagonal and zeros elsewhere: an `Identity`, if it is square.
 
     Parameters
@@ -372,7 +379,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype=None, de
 
 
 @function("x")
-def tril(x: Array, /, *, k: int = 0) -> Array:
+def tril(x: ArrayLike, /, *, k: int = 0) -> Array:
     """The lower triangles of matrices; what is above becomes zero.
 
     Parameters
@@ -408,7 +415,7 @@ def _tril_dense(x, *, k):
 
 
 @function("x")
-def triu(x: Array, /, *, k: int = 0) -> Array:
+def triu(x: ArrayLike, /, *, k: int = 0) -> Array:
     """The upper triangles of matrices; what is below becomes zero.
 
     Parameters

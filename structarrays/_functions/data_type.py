@@ -1,12 +1,14 @@
 """Data types: casting, and questions about dtypes. Only `astype` looks at the elements of an array."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._core import dtypes
+from .._core.array.arguments import ArrayLike, DTypeLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import cast, densify
@@ -30,7 +32,7 @@ _astype.__name__ = "astype"  # as `record` and errors show it; the function of t
 _compiled_astype = function("x")(_astype)
 
 
-def astype(x: Array, dtype, /, *, copy: bool = True, device=None) -> Array:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = True, device: Any = None) -> Array:
     """Cast an array to another dtype; its structure stays.
 
     Parameters
@@ -79,7 +81,7 @@ FUNCTIONS["astype"] = astype
 
 
 @function("x")
-def view(x, dtype, /):
+def view(x: ArrayLike, dtype: DTypeLike, /):
     """The bytes of an array taken for elements of another dtype, as `numpy.ndarray.view`; not a view to write through."""
     return Dense.make((densify(x, "view").data.view(dtype),))
 
@@ -107,7 +109,7 @@ def _dtype(value, function: str, argument: str) -> np.dtype:
     raise TypeError(f"{function}: {argument} must be a dtype, got {value!r}")
 
 
-def can_cast(from_, to, /) -> bool:
+def can_cast(from_: Any, to: Any, /) -> bool:
     """Whether one dtype can be cast to another by the rules of type promotion.
 
     Parameters
@@ -156,7 +158,7 @@ class iinfo_object:
     dtype: np.dtype
 
 
-def finfo(type, /) -> finfo_object:
+def finfo(type: Any, /) -> finfo_object:
     """The limits of a floating dtype, or of the parts of a complex one.
 
     Parameters
@@ -194,7 +196,7 @@ def finfo(type, /) -> finfo_object:
     )
 
 
-def iinfo(type, /) -> iinfo_object:
+def iinfo(type: Any, /) -> iinfo_object:
     """The limits of an integer dtype.
 
     Parameters
@@ -225,7 +227,7 @@ def iinfo(type, /) -> iinfo_object:
     return iinfo_object(bits=int(info.bits), max=int(info.max), min=int(info.min), dtype=dtype)
 
 
-def isdtype(dtype, kind) -> bool:
+def isdtype(dtype: DTypeLike, kind: str | tuple[Any, ...] | DTypeLike) -> bool:
     """Whether a dtype is of a kind.
 
     Parameters

@@ -1,13 +1,13 @@
 """What the namespace has beyond the standard about the structure of arrays."""
 
-from .._core.array.base import Array
+from .._core.array.arguments import ArrayLike
 from .._core.array.dense import Dense
 from .._core.array.operands import to_dense as dense_form
 from .._core.dispatch.function import function
 
 
 @function("x")
-def to_dense(x: Array, /) -> Dense:
+def to_dense(x: ArrayLike, /) -> Dense:
     """The dense form of an array: an explicit request, to which the policy of `densify` does not apply.
 
     Parameters

@@ -6,13 +6,14 @@ What holds for all: a Python scalar takes the dtype of the array beside it, unle
 mapped, two structures are joined, and "structural zero" in the notes is what the array does not store (docs/semantics.md).
 """
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
 from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def abs(x: Array, /) -> Array:
+def abs(x: ArrayLike, /) -> Array:
     """The magnitude of each element.
 
     Parameters
@@ -44,7 +45,7 @@ def abs(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def add(x1: Array, x2: Array, /) -> Array:
+def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The sum of each pair of elements.
 
     Parameters
@@ -79,7 +80,7 @@ def add(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating", absorbs=(0,))
-def divide(x1: Array, x2: Array, /) -> Array:
+def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The quotient of each pair of elements.
 
     Parameters
@@ -115,7 +116,7 @@ def divide(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real numeric")
-def floor_divide(x1: Array, x2: Array, /) -> Array:
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The quotient of each pair of elements, rounded towards negative infinity.
 
     Parameters
@@ -150,7 +151,7 @@ def floor_divide(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real floating", zero=True)
-def hypot(x1: Array, x2: Array, /) -> Array:
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The length of the hypotenuse over each pair of legs, ``sqrt(x1**2 + x2**2)``.
 
     Parameters
@@ -185,7 +186,7 @@ def hypot(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real", zero=True)
-def maximum(x1: Array, x2: Array, /) -> Array:
+def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The larger of each pair of elements.
 
     Parameters
@@ -220,7 +221,7 @@ def maximum(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real", zero=True)
-def minimum(x1: Array, x2: Array, /) -> Array:
+def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The smaller of each pair of elements.
 
     Parameters
@@ -254,7 +255,7 @@ def minimum(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True, absorbs=(0, 1))
-def multiply(x1: Array, x2: Array, /) -> Array:
+def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The product of each pair of elements.
 
     Parameters
@@ -290,7 +291,7 @@ def multiply(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def negative(x: Array, /) -> Array:
+def negative(x: ArrayLike, /) -> Array:
     """Each element with its sign changed.
 
     Parameters
@@ -322,7 +323,7 @@ def negative(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def positive(x: Array, /) -> Array:
+def positive(x: ArrayLike, /) -> Array:
     """Each element as it is.
 
     Parameters
@@ -354,7 +355,7 @@ def positive(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating")
-def reciprocal(x: Array, /) -> Array:
+def reciprocal(x: ArrayLike, /) -> Array:
     """One over each element.
 
     Parameters
@@ -386,7 +387,7 @@ def reciprocal(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real numeric")
-def remainder(x1: Array, x2: Array, /) -> Array:
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of each division, with the sign of the divisor, as Python's ``%``.
 
     Parameters
@@ -420,7 +421,7 @@ def remainder(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def sign(x: Array, /) -> Array:
+def sign(x: ArrayLike, /) -> Array:
     """The sign of each element: -1, 0 or 1, and ``x / abs(x)`` of a complex one.
 
     Parameters
@@ -452,7 +453,7 @@ def sign(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def square(x: Array, /) -> Array:
+def square(x: ArrayLike, /) -> Array:
     """Each element times itself.
 
     Parameters
@@ -484,7 +485,7 @@ def square(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def subtract(x1: Array, x2: Array, /) -> Array:
+def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The difference of each pair of elements.
 
     Parameters

@@ -1,12 +1,13 @@
 """Elementwise functions of the standard: exponentials, logarithms and the square root."""
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
 from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="floating")
-def exp(x: Array, /) -> Array:
+def exp(x: ArrayLike, /) -> Array:
     """The exponential of each element.
 
     Parameters
@@ -38,7 +39,7 @@ def exp(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating", zero=True)
-def expm1(x: Array, /) -> Array:
+def expm1(x: ArrayLike, /) -> Array:
     """The exponential of each element, minus one; accurate near zero.
 
     Parameters
@@ -70,7 +71,7 @@ def expm1(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating")
-def log(x: Array, /) -> Array:
+def log(x: ArrayLike, /) -> Array:
     """The natural logarithm of each element.
 
     Parameters
@@ -102,7 +103,7 @@ def log(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating")
-def log10(x: Array, /) -> Array:
+def log10(x: ArrayLike, /) -> Array:
     """The logarithm of each element to base 10.
 
     Parameters
@@ -134,7 +135,7 @@ def log10(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating", zero=True)
-def log1p(x: Array, /) -> Array:
+def log1p(x: ArrayLike, /) -> Array:
     """The natural logarithm of one plus each element; accurate near zero.
 
     Parameters
@@ -166,7 +167,7 @@ def log1p(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating")
-def log2(x: Array, /) -> Array:
+def log2(x: ArrayLike, /) -> Array:
     """The logarithm of each element to base 2.
 
     Parameters
@@ -198,7 +199,7 @@ def log2(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real floating")
-def logaddexp(x1: Array, x2: Array, /) -> Array:
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The logarithm of the sum of the exponentials of each pair of elements.
 
     Parameters
@@ -233,7 +234,7 @@ def logaddexp(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating", zero=True)
-def sqrt(x: Array, /) -> Array:
+def sqrt(x: ArrayLike, /) -> Array:
     """The principal square root of each element.
 
     Parameters

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._core.array import keys as indexing
 from .._core.array import writes
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array, is_operand
 from .._core.array.dense import Dense
 from .._core.array.foreign import is_foreign, readable
@@ -102,7 +103,7 @@ def _read_structured(x, items):
 
 
 @function("x", "*operands", prefix="indexing.")
-def index(x: Array, operands, /, *, key) -> Array:
+def index(x: ArrayLike, operands, /, *, key) -> Array:
     """The elements of a structured array that a parsed key selects.
 
     The part of the key in front of the core is applied to the parameters; what is left for the core goes to the kernel

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import promote
@@ -50,7 +51,7 @@ def _common_shape(name, shapes) -> tuple[int, ...]:
 
 
 @function("*arrays")
-def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
+def broadcast_arrays(*arrays: ArrayLike) -> tuple[Array, ...]:
     """Broadcast arrays against each other.
 
     Parameters
@@ -79,7 +80,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
 
 
 @function("x", rule=batch.broadcast_rule)
-def broadcast_to(x: Array, /, shape: tuple[int, ...]) -> Array:
+def broadcast_to(x: ArrayLike, /, shape: tuple[int, ...]) -> Array:
     """Broadcast an array to a shape.
 
     Parameters
@@ -128,7 +129,7 @@ def _check_sequence(name, arrays):
 
 
 @function("*arrays", rule=batch.joining(jnp.concatenate, new_axis=False))
-def concat(arrays: tuple[Array, ...] | list[Array], /, *, axis: int | None = 0) -> Array:
+def concat(arrays: tuple[ArrayLike, ...] | list[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an existing axis.
 
     Parameters
@@ -173,7 +174,7 @@ def concat(arrays: tuple[Array, ...] | list[Array], /, *, axis: int | None = 0) 
 
 
 @function("*arrays", rule=batch.joining(jnp.stack, new_axis=True))
-def stack(arrays: tuple[Array, ...] | list[Array], /, *, axis: int = 0) -> Array:
+def stack(arrays: tuple[ArrayLike, ...] | list[ArrayLike], /, *, axis: int = 0) -> Array:
     """Join arrays along a new axis.
 
     Parameters
@@ -210,7 +211,7 @@ def stack(arrays: tuple[Array, ...] | list[Array], /, *, axis: int = 0) -> Array
 
 
 @function("x", rule=batch.unstack_rule)
-def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Split an array along an axis.
 
     Parameters

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import densify, promote, to_dense
@@ -153,7 +154,7 @@ def _with_background(function, x1, x2):
 
 
 @function("x1", "x2", rule=by_dense_factor)
-def matmul(x1: Array, x2: Array, /) -> Array:
+def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Matrix product.
 
     Parameters
@@ -213,7 +214,7 @@ def _matmul_dense_dense(x1, x2):
 
 
 @view_function("x", inverse=lambda data, shape: data.mT)
-def matrix_transpose(x: Array, /) -> Array:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """Transpose of each matrix of a stack.
 
     Parameters
@@ -246,7 +247,7 @@ def _matrix_transpose_dense(x):
 
 
 @function("x1", "x2")
-def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Dot products of the vectors along an axis: the sum of ``conj(x1) * x2``.
 
     Parameters
@@ -317,7 +318,7 @@ def _vecdot_array(x1, x2, *, axis):
 
 
 @function("x1", "x2")
-def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple = 2) -> Array:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple = 2) -> Array:
     """Contraction of several axes of two arrays.
 
     Parameters

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.views import view_function
@@ -16,7 +17,7 @@ from .indexing import take
 
 
 @view_function("x", rule=batch.expand_dims_rule, inverse=lambda data, shape, axis: data.reshape(shape))
-def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Array:
+def expand_dims(x: ArrayLike, /, axis: int | tuple[int, ...] = 0) -> Array:
     """Insert axes of size one.
 
     Parameters
@@ -55,7 +56,7 @@ def _expand_dims_dense(x, *, axis):
 
 
 @view_function("x", rule=batch.squeeze_rule, inverse=lambda data, shape, axis: data.reshape(shape))
-def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
+def squeeze(x: ArrayLike, /, axis: int | tuple[int, ...]) -> Array:
     """Remove axes of size one.
 
     Parameters
@@ -96,7 +97,7 @@ def _squeeze_dense(x, *, axis):
 
 
 @view_function("x", rule=batch.flip_rule, inverse=lambda data, shape, axis: jnp.flip(data, axis))
-def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
+def flip(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """Reverse the order of the elements along axes.
 
     Parameters
@@ -154,7 +155,7 @@ def _moved_axes(ndim, source, destination) -> tuple[int, ...]:
         data, shape, _moved_axes(data.ndim, source, destination)
     ),
 )
-def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
+def moveaxis(x: ArrayLike, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Array:
     """Move axes to other positions; the other axes stay in their order.
 
     Parameters
@@ -184,7 +185,7 @@ def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[i
 
 
 @view_function("x", rule=batch.permute_rule, inverse=_inverse_permutation)
-def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
+def permute_dims(x: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     """Permute the axes.
 
     Parameters
@@ -223,7 +224,7 @@ def _permute_dims_dense(x, *, axes):
 
 
 @view_function("x", rule=batch.reshape_rule, inverse=lambda data, old, shape, copy: data.reshape(old))
-def reshape(x: Array, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
+def reshape(x: ArrayLike, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Array:
     """Give an array another shape, with its elements in row-major order.
 
     Parameters
@@ -366,7 +367,7 @@ def _repeat_dense(x, *, repeats, axis):
 
 
 @function("x", "*shift", rule=batch.roll_rule)
-def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
+def roll(x: ArrayLike, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Array:
     """Move elements along axes; those that fall off at the end come back at the beginning.
 
     Parameters
@@ -429,7 +430,7 @@ def _roll_dense(x, *, shift, axis):
 
 
 @function("x", rule=batch.tile_rule)
-def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
+def tile(x: ArrayLike, repetitions: tuple[int, ...], /) -> Array:
     """Put copies of an array side by side.
 
     Parameters

@@ -2,11 +2,13 @@
 
 import math
 import operator
+from typing import Any
 
 import jax
 import numpy as np
 
 from .._core import dtypes
+from .._core.array.arguments import ArrayLike, DTypeLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import densify
@@ -18,7 +20,15 @@ from .data_type import astype
 from .inspection import check_device
 
 
-def arange(start, /, stop=None, step=1, *, dtype=None, device=None) -> Array:
+def arange(
+    start: ArrayLike,
+    /,
+    stop: ArrayLike | None = None,
+    step: ArrayLike = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Any = None,
+) -> Array:
     """Evenly spaced values in the half-open interval ``[start, stop)``.
 
     Parameters
@@ -101,7 +111,9 @@ def _real_number(value, name, argument):
     return int(value) if isinstance(value, bool) else value
 
 
-def linspace(start, stop, /, num: int, *, dtype=None, device=None, endpoint: bool = True) -> Array:
+def linspace(
+    start, stop, /, num: int, *, dtype: DTypeLike | None = None, device: Any = None, endpoint: bool = True
+) -> Array:
     """Evenly spaced numbers over an interval.
 
     Parameters
@@ -152,7 +164,7 @@ def linspace(start, stop, /, num: int, *, dtype=None, device=None, endpoint: boo
 
 
 @function("arrays")
-def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
+def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> tuple[Array, ...]:
     """The coordinates of a grid from those of its axes.
 
     Parameters

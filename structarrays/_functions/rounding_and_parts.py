@@ -1,12 +1,13 @@
 """Elementwise functions of the standard: rounding, neighbours and signs, and the parts of complex numbers."""
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
 from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="real numeric", zero=True)
-def ceil(x: Array, /) -> Array:
+def ceil(x: ArrayLike, /) -> Array:
     """Each element rounded towards positive infinity.
 
     Parameters
@@ -38,7 +39,7 @@ def ceil(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real numeric", zero=True)
-def floor(x: Array, /) -> Array:
+def floor(x: ArrayLike, /) -> Array:
     """Each element rounded towards negative infinity.
 
     Parameters
@@ -70,7 +71,7 @@ def floor(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def round(x: Array, /) -> Array:
+def round(x: ArrayLike, /) -> Array:
     """Each element rounded to the nearest integer, halves to the even one; parts of complex numbers separately.
 
     Parameters
@@ -102,7 +103,7 @@ def round(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real numeric", zero=True)
-def trunc(x: Array, /) -> Array:
+def trunc(x: ArrayLike, /) -> Array:
     """Each element rounded towards zero.
 
     Parameters
@@ -134,7 +135,7 @@ def trunc(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real floating", zero=True)
-def nextafter(x1: Array, x2: Array, /) -> Array:
+def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The floating-point number next to each element of `x1`, in the direction of `x2`.
 
     Parameters
@@ -169,7 +170,7 @@ def nextafter(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real floating", zero=True)
-def copysign(x1: Array, x2: Array, /) -> Array:
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The magnitude of each element of `x1`, with the sign of that of `x2`.
 
     Parameters
@@ -204,7 +205,7 @@ def copysign(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def conj(x: Array, /) -> Array:
+def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate of each element.
 
     Parameters
@@ -236,7 +237,7 @@ def conj(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def imag(x: Array, /) -> Array:
+def imag(x: ArrayLike, /) -> Array:
     """The imaginary part of each element.
 
     Parameters
@@ -268,7 +269,7 @@ def imag(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="numeric", zero=True)
-def real(x: Array, /) -> Array:
+def real(x: ArrayLike, /) -> Array:
     """The real part of each element.
 
     Parameters

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import cast, check_operand, densify, promote
@@ -54,7 +55,7 @@ def _check_search(name, x, axis):
 
 
 @function("x", rule=_first_index_rule(dense_searching.argmax))
-def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """The index of the first largest element along an axis.
 
     Parameters
@@ -91,7 +92,7 @@ def _argmax_dense(x, *, axis, keepdims):
 
 
 @function("x", rule=_first_index_rule(dense_searching.argmin))
-def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """The index of the first smallest element along an axis.
 
     Parameters
@@ -136,7 +137,7 @@ def _is_nonzero(x, /):
 
 
 @function("x")
-def count_nonzero(x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
+def count_nonzero(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     """The number of nonzero elements along axes.
 
     Parameters
@@ -243,7 +244,7 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 
 
 @function("x1", "x2", "sorter")
-def searchsorted(x1: Array, x2: Array | int | float, /, *, side: str = "left", sorter: Array | None = None) -> Array:
+def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter: ArrayLike | None = None) -> Array:
     """Where elements have to be inserted into a sorted array.
 
     Parameters

@@ -6,6 +6,7 @@ structured arrays are made dense. Values come sorted; every NaN is a value of it
 
 from typing import NamedTuple
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import densify, promote
@@ -159,7 +160,7 @@ def _isin_rule(function, args, static):
 
 
 @function("x1", "x2", rule=_isin_rule)
-def isin(x1: Array | int, x2: Array | int, /, *, invert: bool = False) -> Array:
+def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Array:
     """Which elements of an array are in another.
 
     Parameters

@@ -1,5 +1,6 @@
 """The chapter *sorting functions* of the standard."""
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.dispatch.function import function
@@ -23,7 +24,7 @@ def _argsort_rule(function, args, static):
 
 
 @function("x", rule=_argsort_rule)
-def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """The indices that sort an array along an axis.
 
     Parameters
@@ -63,7 +64,7 @@ def _argsort_dense(x, *, axis, descending, stable):
 
 
 @function("x", rule=_sort_rule)
-def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """A sorted copy of an array.
 
     Parameters

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core import dtypes
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import cast
@@ -143,7 +144,7 @@ def _correction(correction, name: str) -> float:
 
 
 @function("x", rule=reduction(SUM))
-def sum(x: Array, /, *, axis=None, dtype=None, keepdims: bool = False) -> Array:
+def sum(x: ArrayLike, /, *, axis=None, dtype=None, keepdims: bool = False) -> Array:
     """Sum of the elements over axes.
 
     Parameters
@@ -189,7 +190,7 @@ def _sum_dense(x, *, axis, keepdims):
 
 
 @function("x", rule=reduction(PROD))
-def prod(x: Array, /, *, axis=None, dtype=None, keepdims: bool = False) -> Array:
+def prod(x: ArrayLike, /, *, axis=None, dtype=None, keepdims: bool = False) -> Array:
     """Product of the elements over axes.
 
     Parameters
@@ -238,7 +239,7 @@ def _prod_dense(x, *, axis, keepdims):
 
 
 @function("x", rule=reduction(MAX))
-def max(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
+def max(x: ArrayLike, /, *, axis=None, keepdims: bool = False) -> Array:
     """Largest element over axes; NaN if there is one.
 
     Parameters
@@ -281,7 +282,7 @@ def _max_dense(x, *, axis, keepdims):
 
 
 @function("x", rule=reduction(MIN))
-def min(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
+def min(x: ArrayLike, /, *, axis=None, keepdims: bool = False) -> Array:
     """Smallest element over axes; NaN if there is one.
 
     Parameters
@@ -327,7 +328,7 @@ def _min_dense(x, *, axis, keepdims):
 
 
 @function("x", rule=averaging(SUM))
-def mean(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
+def mean(x: ArrayLike, /, *, axis=None, keepdims: bool = False) -> Array:
     """Arithmetic mean over axes; NaN of nothing.
 
     Parameters
@@ -368,7 +369,7 @@ def _mean_dense(x, *, axis, keepdims):
 
 
 @function("x", rule=spreading(SUM, dense_statistical.var, lambda variance: variance))
-def var(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
+def var(x: ArrayLike, /, *, axis=None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
     """Variance over axes: the sum of ``abs(x - mean(x))**2`` divided by ``count - correction``.
 
     Parameters
@@ -413,7 +414,7 @@ def _var_dense(x, *, axis, correction, keepdims):
 
 
 @function("x", rule=spreading(SUM, dense_statistical.std, dense_statistical.root))
-def std(x: Array, /, *, axis=None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
+def std(x: ArrayLike, /, *, axis=None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
     """Standard deviation over axes, the square root of `var`.
 
     Parameters
@@ -474,7 +475,7 @@ def _in_its_dtype(leaf):
 
 
 @function("x", rule=along_batch(_in_its_dtype(dense_statistical.cumulative_sum), lambda axis, include_initial: True))
-def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
+def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
     """Partial sums along an axis.
 
     Parameters
@@ -526,7 +527,7 @@ def _cumulative_sum_dense(x, *, axis, include_initial):
         _in_its_dtype(dense_statistical.cumulative_prod), lambda axis, include_initial: not include_initial
     ),
 )
-def cumulative_prod(x: Array, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
+def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
     """Partial products along an axis.
 
     Parameters

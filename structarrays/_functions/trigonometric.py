@@ -1,12 +1,13 @@
 """Elementwise functions of the standard: trigonometric and hyperbolic functions and their inverses."""
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
 from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="floating", zero=True)
-def sin(x: Array, /) -> Array:
+def sin(x: ArrayLike, /) -> Array:
     """The sine of each element, an angle in radians.
 
     Parameters
@@ -38,7 +39,7 @@ def sin(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating")
-def cos(x: Array, /) -> Array:
+def cos(x: ArrayLike, /) -> Array:
     """The cosine of each element, an angle in radians.
 
     Parameters
@@ -70,7 +71,7 @@ def cos(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating", zero=True)
-def tan(x: Array, /) -> Array:
+def tan(x: ArrayLike, /) -> Array:
     """The tangent of each element, an angle in radians.
 
     Parameters
@@ -102,7 +103,7 @@ def tan(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating", zero=True)
-def asin(x: Array, /) -> Array:
+def asin(x: ArrayLike, /) -> Array:
     """The angle in radians whose sine each element is.
 
     Parameters
@@ -134,7 +135,7 @@ def asin(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating")
-def acos(x: Array, /) -> Array:
+def acos(x: ArrayLike, /) -> Array:
     """The angle in radians whose cosine each element is.
 
     Parameters
@@ -166,7 +167,7 @@ def acos(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating", zero=True)
-def atan(x: Array, /) -> Array:
+def atan(x: ArrayLike, /) -> Array:
     """The angle in radians whose tangent each element is.
 
     Parameters
@@ -198,7 +199,7 @@ def atan(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="real floating", zero=True)
-def atan2(x1: Array, x2: Array, /) -> Array:
+def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The angle in radians of each point ``(x2, x1)`` of the plane: the quadrant is respected.
 
     Parameters
@@ -233,7 +234,7 @@ def atan2(x1: Array, x2: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating", zero=True)
-def sinh(x: Array, /) -> Array:
+def sinh(x: ArrayLike, /) -> Array:
     """The hyperbolic sine of each element.
 
     Parameters
@@ -265,7 +266,7 @@ def sinh(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating")
-def cosh(x: Array, /) -> Array:
+def cosh(x: ArrayLike, /) -> Array:
     """The hyperbolic cosine of each element.
 
     Parameters
@@ -297,7 +298,7 @@ def cosh(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating", zero=True)
-def tanh(x: Array, /) -> Array:
+def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent of each element.
 
     Parameters
@@ -329,7 +330,7 @@ def tanh(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating", zero=True)
-def asinh(x: Array, /) -> Array:
+def asinh(x: ArrayLike, /) -> Array:
     """The number whose hyperbolic sine each element is.
 
     Parameters
@@ -361,7 +362,7 @@ def asinh(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating")
-def acosh(x: Array, /) -> Array:
+def acosh(x: ArrayLike, /) -> Array:
     """The number whose hyperbolic cosine each element is.
 
     Parameters
@@ -394,7 +395,7 @@ def acosh(x: Array, /) -> Array:
 
 
 @elementwise_function(kinds="floating", zero=True)
-def atanh(x: Array, /) -> Array:
+def atanh(x: ArrayLike, /) -> Array:
     """The number whose hyperbolic tangent each element is.
 
     Parameters

@@ -5,6 +5,7 @@ import operator
 import jax.numpy as jnp
 import numpy as np
 
+from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import densify, promote
@@ -30,7 +31,7 @@ def _truth(x: Array, name: str) -> Array:
 
 
 @function("x", rule=reduction(ALL))
-def all(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
+def all(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     """Whether all elements are true (not zero) over axes; true of nothing.
 
     Parameters
@@ -70,7 +71,7 @@ def _all_dense(x, *, axis, keepdims):
 
 
 @function("x", rule=reduction(ANY))
-def any(x: Array, /, *, axis=None, keepdims: bool = False) -> Array:
+def any(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     """Whether any element is true (not zero) over axes; false of nothing.
 
     Parameters
@@ -111,7 +112,7 @@ def _any_dense(x, *, axis, keepdims):
 
 @function("x", "prepend", "append", rule=along_batch(dense_statistical.diff, lambda axis, n: True))
 def diff(
-    x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
+    x: ArrayLike, /, *, axis: int = -1, n: int = 1, prepend: ArrayLike | None = None, append: ArrayLike | None = None
 ) -> Array:
     """Difference of neighbours along an axis, ``x[1:] - x[:-1]``, n times.
 

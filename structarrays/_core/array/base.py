@@ -222,7 +222,7 @@ class Array(Conveniences, Placement):
         """Whether the stored entries fill the whole core, so that there is no background and nothing absorbs."""
         return False
 
-    def closed_under(self, function: Function[Any], args: Sequence[Array]) -> bool:
+    def closed_under(self, function: Function[..., Any], args: Sequence[Array]) -> bool:
         """Whether an elementwise function of operands that this structure holds has a result that it holds; not so, for
         some functions, where an entry stands at a second place with another value.
         """

@@ -37,31 +37,31 @@ class Conveniences:
 
     def sum(self, axis: Axes = None, dtype: DTypeLike | None = None, *, keepdims: bool = False) -> Array:
         """The sum; see `structarrays.sum`."""
-        return late.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return late.sum(cast("Array", self), axis=axis, dtype=dtype, keepdims=keepdims)
 
     def mean(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """The mean; see `structarrays.mean`."""
-        return late.mean(self, axis=axis, keepdims=keepdims)
+        return late.mean(cast("Array", self), axis=axis, keepdims=keepdims)
 
     def min(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """The minimum; see `structarrays.min`."""
-        return late.min(self, axis=axis, keepdims=keepdims)
+        return late.min(cast("Array", self), axis=axis, keepdims=keepdims)
 
     def max(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """The maximum; see `structarrays.max`."""
-        return late.max(self, axis=axis, keepdims=keepdims)
+        return late.max(cast("Array", self), axis=axis, keepdims=keepdims)
 
     def any(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """Whether any element is true; see `structarrays.any`."""
-        return late.any(self, axis=axis, keepdims=keepdims)
+        return late.any(cast("Array", self), axis=axis, keepdims=keepdims)
 
     def all(self, axis: Axes = None, *, keepdims: bool = False) -> Array:
         """Whether all elements are true; see `structarrays.all`."""
-        return late.all(self, axis=axis, keepdims=keepdims)
+        return late.all(cast("Array", self), axis=axis, keepdims=keepdims)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         """The sum of a diagonal, by default over the first two axes, as in NumPy; see `structarrays.linalg.trace`."""
-        x = self
+        x = cast("Array", self)
         if (axis1 % x.ndim, axis2 % x.ndim) != (x.ndim - 2, x.ndim - 1):
             x = late.moveaxis(x, (axis1, axis2), (-2, -1))
         return late.trace(x, offset=offset)
@@ -73,7 +73,7 @@ class Conveniences:
 
     def conj(self) -> Array:
         """The complex conjugate, element-wise; see `structarrays.conj`. Also called `conjugate`."""
-        return late.conj(self)
+        return late.conj(cast("Array", self))
 
     conjugate = conj
 
@@ -82,20 +82,20 @@ class Conveniences:
     def reshape(self, *shape: Any) -> Array:
         """The array in another shape; see `structarrays.reshape`."""
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        return late.reshape(self, tuple(sizes))
+        return late.reshape(cast("Array", self), tuple(sizes))
 
     def transpose(self, *axes: Any) -> Array:
         """The array with its axes in another order, by default in reverse; see `structarrays.permute_dims`."""
         order = axes[0] if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))) else axes
-        return late.permute_dims(self, tuple(order) if order else tuple(reversed(range(self.ndim))))
+        return late.permute_dims(cast("Array", self), tuple(order) if order else tuple(reversed(range(self.ndim))))
 
     def ravel(self) -> Array:
         """The array in one dimension: a view of a dense one."""
-        return late.reshape(self, (-1,))
+        return late.reshape(cast("Array", self), (-1,))
 
     def flatten(self) -> Array:
         """A copy of the array in one dimension."""
-        return late.asarray(late.reshape(self, (-1,)), copy=True)
+        return late.asarray(late.reshape(cast("Array", self), (-1,)), copy=True)
 
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> Array:
         """The array with another dtype; see `structarrays.astype`."""
@@ -103,14 +103,14 @@ class Conveniences:
 
     def copy(self) -> Array:
         """A new array with these values; a write to one is not seen in the other."""
-        return late.asarray(self, copy=True)
+        return late.asarray(cast("Array", self), copy=True)
 
     def view(self, dtype: DTypeLike | None = None) -> Array:
         """The same bytes taken for elements of another dtype, such as complex numbers for pairs of real ones.
 
         A new array and not a view: a write to it is not seen in this one.
         """
-        return self.copy() if dtype is None else late.view(self, dtypes.as_dtype(dtype))
+        return self.copy() if dtype is None else late.view(cast("Array", self), dtypes.as_dtype(dtype))
 
     def item(self, *index: Any) -> Scalar:
         """An element as a Python scalar: the only one, or that at an index."""

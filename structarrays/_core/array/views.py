@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..typing import Rule
 
 
-class _View(Function[Array]):
+class _View(Function[..., Array]):
     """What `ViewFunction` and its fast sibling have in common."""
 
     def _declare(self, inverse: Callable[..., Any]) -> None:
@@ -59,7 +59,7 @@ class ViewFunction(_View):
     """A function of one array and static arguments whose result is a view."""
 
 
-class ViewArrayFunction(_View, ArrayFunction[Array]):
+class ViewArrayFunction(_View, ArrayFunction[..., Array]):
     """A function of one array and nothing else whose result is a view."""
 
 

@@ -20,7 +20,7 @@ import inspect
 import operator
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, ParamSpec, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -120,10 +120,11 @@ def _apart(values: Sequence[Any]) -> list[Any]:
 
 _FAILED = object()
 
+P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
 
-class Function(Registry[Any], Generic[R]):
+class Function(Registry[Any], Generic[P, R]):
     """A function of the namespace: the standard's signature and docstring, and a registry of kernels.
 
     Parameters
@@ -147,7 +148,7 @@ class Function(Registry[Any], Generic[R]):
 
     def __init__(
         self,
-        define: Callable[..., R],
+        define: Callable[P, R],
         arrays: tuple[str, ...],
         *,
         checked: str | None = None,
@@ -162,7 +163,7 @@ class Function(Registry[Any], Generic[R]):
         self.eager: Registry[Any] | None = None
         self.eager_of_all = False
         self._plans: dict[tuple[Any, ...], _Plan] = {}
-        FUNCTIONS[self.name] = cast("Function[Array]", self)  # what the core calls gives an array
+        FUNCTIONS[self.name] = cast("Function[..., Array]", self)  # what the core calls gives an array
 
     @functools.cached_property
     def __signature__(self) -> inspect.Signature:
@@ -189,7 +190,7 @@ class Function(Registry[Any], Generic[R]):
     def __repr__(self) -> str:
         return f"<function structarrays.{self.name}{self._signature_text()}>"
 
-    def __reduce__(self) -> tuple[Callable[[str], Function[Any]], tuple[str]]:
+    def __reduce__(self) -> tuple[Callable[[str], Function[..., Any]], tuple[str]]:
         return _function_by_name, (self.name,)
 
     def eager_kernel(
@@ -259,7 +260,7 @@ class Function(Registry[Any], Generic[R]):
 
     # ---- the call ------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         shape = (len(args), *kwargs)
         plan = self._plans.get(shape)
         if plan is None:
@@ -319,7 +320,7 @@ class Function(Registry[Any], Generic[R]):
 
     def _signature_text(self) -> str:
         """The signature, with the classes of the namespace by their names alone."""
-        return re.sub(r"\bstructarrays\.[\w.]*\.", "", str(self.__signature__))
+        return re.sub(r"\bstructarrays\.(?:[\w.]*\.)?", "", str(self.__signature__))
 
     def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
         """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""
@@ -509,11 +510,11 @@ def _python_integer(value: int, strong: Sequence[np.dtype], name: str) -> Any:
     return value
 
 
-def _function_by_name(name: str) -> Function[Any]:
+def _function_by_name(name: str) -> Function[..., Any]:
     return FUNCTIONS[name]
 
 
-class ArrayFunction(Function[R]):
+class ArrayFunction(Function[P, R]):
     """A function of positional arrays and nothing else: the fastest call."""
 
     @functools.cached_property
@@ -522,23 +523,24 @@ class ArrayFunction(Function[R]):
         COMPILED[self.name] = explicit.jit(functools.partial(self._compiled, ()), inline=True)
         return COMPILED[self.name]
 
-    def __call__(self, *arrays: Any, **unknown: Any) -> R:
+    def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
         if unknown:
             self._plan(arrays, unknown)  # raises: there are none by name
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
             result: R = self._eagerly(self.eager, arrays, {})
             if result is not NotImplemented:
                 return result
+        operands: Sequence[Any] = arrays
         if SHARED or ENTERED:
-            arrays = self._prepared(arrays)
+            operands = self._prepared(arrays)
             if RECORDING and active_log() is not None:
-                return self._careful(*arrays)
+                return self._careful(*operands)
         try:
-            result = complete(self._fast(*opened_arguments(arrays)), arrays)
+            result = complete(self._fast(*opened_arguments(operands)), operands)
             return result
         except RETRIED:
             pass
-        return self._careful(*arrays)
+        return self._careful(*operands)
 
     def _careful(self, *arrays: Any) -> R:
         self._plan(arrays, {})  # raises for a wrong number of arguments
@@ -549,36 +551,37 @@ class ArrayFunction(Function[R]):
         return jax.tree.map(strip_weak, self.__wrapped__(*map(lift, arrays)))
 
 
-class CheckedArrayFunction(ArrayFunction[R]):
+class CheckedArrayFunction(ArrayFunction[P, R]):
     """A function of positional arrays whose compiled call returns a flag beside the result."""
 
-    def __call__(self, *arrays: Any, **unknown: Any) -> R:
+    def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
         if unknown:
             self._plan(arrays, unknown)
+        operands: Sequence[Any] = arrays
         if SHARED or ENTERED:
-            arrays = self._prepared(arrays)
+            operands = self._prepared(arrays)
             if RECORDING and active_log() is not None:
-                return self._careful(*arrays)
+                return self._careful(*operands)
         try:
             result: R
-            with self._attempt(arrays):
-                result, ok = complete(self._fast(*opened_arguments(arrays)), arrays)
+            with self._attempt(operands):
+                result, ok = complete(self._fast(*opened_arguments(operands)), operands)
         except RETRIED:
             ok = _FAILED
         if ok is _FAILED:
-            return self._careful(*arrays)
+            return self._careful(*operands)
         # Reading the flag is a fifth of the price of a small solve, so nothing more than that happens here.
         if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
-            return self._once_more((), arrays)
+            return self._once_more((), operands)
         return result
 
 
 def function(
     *arrays: str, checked: str | None = None, prefix: str = "", rule: Rule | None = None
-) -> Callable[[Callable[..., R]], Function[R]]:
+) -> Callable[[Callable[P, R]], Function[P, R]]:
     """Make the decorated code a `Function`; the arguments are those of the class."""
 
-    def decorate(define: Callable[..., R]) -> Function[R]:
+    def decorate(define: Callable[P, R]) -> Function[P, R]:
         code = define.__code__
         names = code.co_varnames[: code.co_argcount]
         plain = code.co_posonlyargcount == code.co_argcount and not code.co_kwonlyargcount and set(names) <= set(arrays)

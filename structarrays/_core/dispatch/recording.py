@@ -332,7 +332,7 @@ def _is_traceable(x: object) -> bool:
     )
 
 
-def recorded_call(function: Function[Any], static: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
+def recorded_call(function: Function[..., Any], static: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
     """Run one call of a function of the namespace, and log it."""
     from ..array.sharing import complete
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result", covariant=True)
 Run = TypeVar("Run", bound=Callable[..., Any])
 
-FUNCTIONS: dict[str, Function[Array]] = {}
+FUNCTIONS: dict[str, Function[..., Array]] = {}
 """Every function of the namespace by its qualified name (``"add"``, ``"linalg.solve"``), for `Array`'s operators, which
 stand below the functions in the order of imports."""
 

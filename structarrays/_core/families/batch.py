@@ -127,7 +127,7 @@ def along_batch(act: Callable[..., Any]) -> Rule:
     `axis` may be a number, a tuple or None; a core axis is left to the dense form.
     """
 
-    def along_batch_axes(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+    def along_batch_axes(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
         (x,), batch = args, args[0].batch_shape
         axes = static["axis"]
         axes = (axes,) if isinstance(axes, int) else axes
@@ -140,7 +140,7 @@ def along_batch(act: Callable[..., Any]) -> Rule:
     return along_batch_axes
 
 
-def broadcast_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+def broadcast_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """`broadcast_to`."""
     (x,), shape = args, static["shape"]
     batch, core = parts(x)
@@ -153,7 +153,7 @@ def broadcast_rule(function: Function[Any], args: Sequence[Array], static: Stati
     return x.map_parameters(lambda leaf: jnp.broadcast_to(leaf, shape[:kept] + leaf.shape[len(batch) :]))
 
 
-def expand_dims_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+def expand_dims_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """`expand_dims`: an axis before or right behind the batch is one of the batch."""
     (x,), axes = args, static["axis"]
     batch, core = parts(x)
@@ -169,7 +169,7 @@ def expand_dims_rule(function: Function[Any], args: Sequence[Array], static: Sta
     return x.map_parameters(lambda leaf: jnp.expand_dims(leaf, new_batch))
 
 
-def squeeze_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+def squeeze_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """`squeeze`: of a matrix that is one column, a vector is left, which is dense."""
     (x,), axes = args, static["axis"]
     batch, core = parts(x)
@@ -185,7 +185,7 @@ def squeeze_rule(function: Function[Any], args: Sequence[Array], static: Static)
     return Dense.make((jnp.squeeze(data, axes),))
 
 
-def reshape_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+def reshape_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """`reshape`: of the batch alone; a constant array also of its core."""
     (x,), shape = args, static["shape"]
     batch, core = parts(x)
@@ -200,7 +200,7 @@ def reshape_rule(function: Function[Any], args: Sequence[Array], static: Static)
     return NotImplemented
 
 
-def permute_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+def permute_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """`permute_dims`: of the batch, and within the core; never both mixed."""
     (x,), axes = args, static["axes"]
     batch, core = parts(x)
@@ -217,7 +217,7 @@ def permute_rule(function: Function[Any], args: Sequence[Array], static: Static)
     return x if behind == in_order else late.matrix_transpose(x)
 
 
-def flip_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+def flip_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """`flip`: a constant core looks the same from behind."""
     (x,), axes = args, static["axis"]
     in_batch = tuple(axis for axis in axes if axis < len(x.batch_shape))
@@ -226,7 +226,7 @@ def flip_rule(function: Function[Any], args: Sequence[Array], static: Static) ->
     return x.map_parameters(lambda leaf: jnp.flip(leaf, in_batch))
 
 
-def roll_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+def roll_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """`roll`: a constant core looks the same rolled."""
     (x,), axes = args, static["axis"]
     batch = x.batch_shape
@@ -240,7 +240,7 @@ def roll_rule(function: Function[Any], args: Sequence[Array], static: Static) ->
     return x
 
 
-def repeat_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+def repeat_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """`repeat` by one number."""
     (x,), axis, repeats = args, static["axis"], static["repeats"]
     batch, core = parts(x)
@@ -255,7 +255,7 @@ def repeat_rule(function: Function[Any], args: Sequence[Array], static: Static) 
     return filled(x, value, (*core[:axis], core[axis] * repeats, *core[axis + 1 :]))
 
 
-def tile_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+def tile_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """`tile`: the repetitions are as many as the result has dimensions."""
     (x,), repetitions = args, static["repetitions"]
     batch, core = parts(x)
@@ -271,7 +271,7 @@ def tile_rule(function: Function[Any], args: Sequence[Array], static: Static) ->
     return x.map_parameters(tiled) if all(r == 1 for r in repetitions[kept:]) else NotImplemented
 
 
-def unstack_rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+def unstack_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """`unstack`."""
     (x,), axis = args, static["axis"]
     batch, core = parts(x)
@@ -290,7 +290,7 @@ def unstack_rule(function: Function[Any], args: Sequence[Array], static: Static)
 def joining(act: Callable[[list[Any], Any], Any], *, new_axis: bool) -> Rule:
     """The rule of `stack` and `concat`, which join by ``act(list of data, axis)``: the parameters, or dense forms."""
 
-    def join_along_axis(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+    def join_along_axis(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
         axis, joined = static["axis"], None
         if axis is not None:
             behind = args[0].ndim - axis - (not new_axis)

@@ -21,14 +21,14 @@ from ..array.dense import Dense
 from ..array.operands import SMALL, allow_dense, densify, lets_dense, lift, promote, strip_weak
 from ..assumptions import carried_by_sum
 from ..dispatch.contexts import strong_zeros_policy
-from ..dispatch.function import ArrayFunction, Function
+from ..dispatch.function import ArrayFunction, Function, P
 from .factored import Factored
 from .join import is_zero_outside, join_all, meet, restrict, stores_pattern
 
 if TYPE_CHECKING:
     from ..typing import Result, Shape, Static
 
-    Unexpanded = Callable[[Function[Any], Sequence[Array], Shape], Array | None]
+    Unexpanded = Callable[[Function[..., Any], Sequence[Array], Shape], Array | None]
 
 UNEXPANDED: dict[str, Unexpanded] = {}
 """For some functions, by name, what is asked before a result becomes dense: ``(function, args, shape)`` to an array, or None. See
@@ -54,7 +54,7 @@ def unexpanded(*names: str) -> Callable[[Unexpanded], Unexpanded]:
     return register
 
 
-def held_unexpanded(function: Function[Any], args: Sequence[Array], shape: Shape) -> Array | None:
+def held_unexpanded(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> Array | None:
     """The result of this shape in a structure that no rule of the function knows of; None where there is none, or it does not pay."""
     code = UNEXPANDED.get(function.name)
     return None if code is None else code(function, args, shape)
@@ -76,7 +76,7 @@ KINDS = {
 }
 
 
-class _Elementwise(Function[Array]):
+class _Elementwise(Function[P, Array]):
     """What `ElementwiseFunction` and its fast sibling have in common."""
 
     promotes = True
@@ -124,7 +124,7 @@ def is_real(x: Array) -> bool:
     return x.dtype.kind != "c" or _REAL in x.assumptions
 
 
-def check_kinds(function: _Elementwise, arrays: Sequence[Array]) -> None:
+def check_kinds(function: _Elementwise[...], arrays: Sequence[Array]) -> None:
     """Raise TypeError for operands of a kind that the function does not take.
 
     A boolean beside a number is promoted to its dtype, as in NumPy and JAX; arithmetic of booleans alone is refused.
@@ -146,18 +146,26 @@ def _article(words: str) -> str:
 _MISSING: Any = object()
 
 
-class ElementwiseArrayFunction(_Elementwise, ArrayFunction[Array]):
+class ElementwiseArrayFunction(_Elementwise[P], ArrayFunction[P, Array]):
     """An elementwise function of positional arrays only."""
 
     compares = False
 
-    def __call__(self, x: Any = _MISSING, /, *others: Any, **unknown: Any) -> Array:
-        if unknown or x is _MISSING:
-            self._plan(() if x is _MISSING else (x, *others), unknown)  # raises
-        # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
-        if (type(x) is int and not 0 <= x < 128) or (others and type(others[-1]) is int and not 0 <= others[-1] < 128):
-            return self._careful(x, *others)
-        return super().__call__(x, *others)
+    if TYPE_CHECKING:
+
+        def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> Array: ...
+
+    else:
+
+        def __call__(self, x: Any = _MISSING, /, *others: Any, **unknown: Any) -> Array:
+            if unknown or x is _MISSING:
+                self._plan(() if x is _MISSING else (x, *others), unknown)  # raises
+            # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
+            if (type(x) is int and not 0 <= x < 128) or (
+                others and type(others[-1]) is int and not 0 <= others[-1] < 128
+            ):
+                return self._careful(x, *others)
+            return super().__call__(x, *others)
 
     def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
         if self.compares:
@@ -178,7 +186,7 @@ def _comparable(value: Any, dtypes_beside: Sequence[np.dtype]) -> Any:
 
 def elementwise_function(
     *, kinds: str, zero: bool = False, absorbs: tuple[int, ...] = (), exact: bool = False, compares: bool = False
-) -> Callable[[Callable[..., Any]], ElementwiseArrayFunction]:
+) -> Callable[[Callable[P, Array]], ElementwiseArrayFunction[P]]:
     """Make the decorated formula an elementwise function.
 
     Parameters
@@ -195,7 +203,7 @@ def elementwise_function(
         Whether the result has no part in the dtypes of the operands, so that a Python integer may exceed them.
     """
 
-    def decorate(formula: Callable[..., Any]) -> ElementwiseArrayFunction:
+    def decorate(formula: Callable[P, Array]) -> ElementwiseArrayFunction[P]:
         names = formula.__code__.co_varnames[: formula.__code__.co_argcount]
         function = ElementwiseArrayFunction(formula, names)
         function._declare(kinds, zero, absorbs, exact)
@@ -205,7 +213,7 @@ def elementwise_function(
     return decorate
 
 
-def elementwise(function: _Elementwise, args: Sequence[Array], static: Static) -> Result:
+def elementwise(function: _Elementwise[...], args: Sequence[Array], static: Static) -> Result:
     """The family's rule: stored entries and background are mapped; structures are joined, or met where zeros absorb."""
     shape = jnp.broadcast_shapes(*(x.shape for x in args))
     core = max(x.core_ndim if x.stores_entries else 0 for x in args)
@@ -271,7 +279,7 @@ def elementwise(function: _Elementwise, args: Sequence[Array], static: Static) -
     return pattern.rebuild(_with_batch(entries, pattern, shape[:-core]), background)
 
 
-def _unless_full(function: _Elementwise, pattern: Array, args: Sequence[Array], shape: Shape) -> Array | None:
+def _unless_full(function: _Elementwise[...], pattern: Array, args: Sequence[Array], shape: Shape) -> Array | None:
     """Ask the policy if the pattern of a result stores as many entries as the dense form, and no operand does.
 
     Returns
@@ -313,7 +321,7 @@ def _scalar_if_small(x: Array, core: Shape) -> Array:
     return Dense.make((x.dense_data(),)) if small else x
 
 
-def absorbing_operands(function: _Elementwise) -> tuple[int, ...]:
+def absorbing_operands(function: _Elementwise[...]) -> tuple[int, ...]:
     """The operands of an elementwise function in which a structural zero absorbs, as `strong_zeros` says."""
     return function.absorbs if function.exact or strong_zeros_policy.value else ()
 
@@ -327,7 +335,7 @@ def _with_batch(entries: Sequence[Any], pattern: Array, batch: Shape) -> tuple[j
 
 
 def _background(
-    function: _Elementwise, args: Sequence[Array], constants: Sequence[Any], batch: Shape, static: Static
+    function: _Elementwise[...], args: Sequence[Array], constants: Sequence[Any], batch: Shape, static: Static
 ) -> jax.Array | None:
     """The background of the result: None where zeros are mapped to zero, else a leaf of batch shape."""
     if function.zero and all(x.stores_entries and x.background is None for x in args):
@@ -341,7 +349,7 @@ def _background(
     return jnp.broadcast_to(function.formula(*values, **static), batch)
 
 
-def _without_patterns(function: _Elementwise, args: Sequence[Array], static: Static) -> Array:
+def _without_patterns(function: _Elementwise[...], args: Sequence[Array], static: Static) -> Array:
     """Operands that are dense or filled: the formula on what is stored."""
     shape = jnp.broadcast_shapes(*(x.shape for x in args))
     fills = [x for x in args if type(x) is not Dense]
@@ -363,7 +371,7 @@ def _without_patterns(function: _Elementwise, args: Sequence[Array], static: Sta
     return Dense.make((jnp.broadcast_to(function.formula(*parts, **static), shape),))
 
 
-def _dense_result(function: _Elementwise, args: Sequence[Array], static: Static, shape: Shape) -> Array:
+def _dense_result(function: _Elementwise[...], args: Sequence[Array], static: Static, shape: Shape) -> Array:
     """The formula on dense forms; only where no operand is dense of the result's shape is that a densification."""
     held = held_unexpanded(function, args, shape)
     if held is not None:

@@ -80,7 +80,7 @@ def reduction(monoid: Monoid) -> Rule:
     integers) and `keepdims`.
     """
 
-    def rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+    def rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
         (x,) = args
         return _fold(x, monoid, **static) if _folds(x, static["axis"]) else NotImplemented
 
@@ -90,7 +90,7 @@ def reduction(monoid: Monoid) -> Rule:
 def averaging(total: Monoid) -> Rule:
     """The rule of `mean`, from the monoid of `sum`."""
 
-    def rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+    def rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
         (x,) = args
         return _mean(x, total, **static) if _folds(x, static["axis"]) else NotImplemented
 
@@ -110,7 +110,7 @@ def spreading(total: Monoid, leaf: LeafFunction, finish: Callable[[jax.Array], j
         What makes the result of the variance.
     """
 
-    def rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+    def rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
         (x,) = args
         return _spread(x, total, leaf, finish, **static) if _serves(x, static["axis"]) else NotImplemented
 
@@ -128,7 +128,7 @@ def along_batch(leaf: LeafFunction, keeps_zero: Callable[..., bool]) -> Rule:
         Of the static arguments: whether zeros are mapped to zeros.
     """
 
-    def rule(function: Function[Any], args: Sequence[Array], static: Static) -> Result:
+    def rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
         (x,) = args
         batch, core = _split(x, (static["axis"],))
         if core or not x.static_pattern or not _serves(x, batch):

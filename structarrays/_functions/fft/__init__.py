@@ -1,6 +1,7 @@
 """The standard's ``fft`` extension. Structured arrays are expanded, but for the shifts, which are rolls."""
 
 from ..._core import dtypes
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.function import function
@@ -110,7 +111,7 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype=None, device=None) -> Array:
 
 
 @function("x", prefix="fft.")
-def fftshift(x: Array, /, *, axes: int | tuple[int, ...] | None = None) -> Array:
+def fftshift(x: ArrayLike, /, *, axes: int | tuple[int, ...] | None = None) -> Array:
     """Move frequency zero to the centre.
 
     Parameters
@@ -140,7 +141,7 @@ def fftshift(x: Array, /, *, axes: int | tuple[int, ...] | None = None) -> Array
 
 
 @function("x", prefix="fft.")
-def ifftshift(x: Array, /, *, axes: int | tuple[int, ...] | None = None) -> Array:
+def ifftshift(x: ArrayLike, /, *, axes: int | tuple[int, ...] | None = None) -> Array:
     """Inverse of `fftshift`.
 
     Parameters

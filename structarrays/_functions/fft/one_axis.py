@@ -1,6 +1,7 @@
 """The standard's Fourier transforms along one axis, and what all transforms ask of their arguments."""
 
 from ..._core import dtypes
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import cast
@@ -47,7 +48,7 @@ def _along_axis(function, x, n, axis, norm, *, kinds="real or complex", half=Fal
 
 
 @function("x", prefix="fft.")
-def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Discrete Fourier transform along an axis.
 
     Parameters
@@ -90,7 +91,7 @@ def _fft_dense(x, *, n, axis, norm):
 
 
 @function("x", prefix="fft.")
-def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Inverse of `fft`.
 
     Parameters
@@ -133,7 +134,7 @@ def _ifft_dense(x, *, n, axis, norm):
 
 
 @function("x", prefix="fft.")
-def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Discrete Fourier transform of a real signal along an axis: its nonnegative frequencies.
 
     Parameters
@@ -176,7 +177,7 @@ def _rfft_dense(x, *, n, axis, norm):
 
 
 @function("x", prefix="fft.")
-def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Inverse of `rfft`.
 
     Parameters
@@ -219,7 +220,7 @@ def _irfft_dense(x, *, n, axis, norm):
 
 
 @function("x", prefix="fft.")
-def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Discrete Fourier transform of a signal with Hermitian symmetry, of which the first half is given.
 
     Parameters
@@ -262,7 +263,7 @@ def _hfft_dense(x, *, n, axis, norm):
 
 
 @function("x", prefix="fft.")
-def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Inverse of `hfft`.
 
     Parameters

@@ -1,5 +1,6 @@
 """The standard's Fourier transforms along several axes."""
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.function import function
@@ -36,7 +37,7 @@ def _along_axes(function, x, s, axes, norm, *, kinds="real or complex", half=Fal
 
 @function("x", prefix="fft.")
 def fftn(
-    x: Array, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
+    x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
     """Discrete Fourier transform along several axes.
 
@@ -83,7 +84,7 @@ def _fftn_dense(x, *, s, axes, norm):
 
 @function("x", prefix="fft.")
 def ifftn(
-    x: Array, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
+    x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
     """Inverse of `fftn`.
 
@@ -130,7 +131,7 @@ def _ifftn_dense(x, *, s, axes, norm):
 
 @function("x", prefix="fft.")
 def rfftn(
-    x: Array, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
+    x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
     """Discrete Fourier transform of a real signal along several axes: `rfft` along the last of them.
 
@@ -177,7 +178,7 @@ def _rfftn_dense(x, *, s, axes, norm):
 
 @function("x", prefix="fft.")
 def irfftn(
-    x: Array, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
+    x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
     """Inverse of `rfftn`.
 

@@ -1,12 +1,13 @@
 """`linalg.compress`: what the standard has no function for, and looks at values."""
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.dispatch.function import function
 from .. import matrix_checks as check
 
 
 @function("x", prefix="linalg.")
-def compress(x: Array, /, *, rank: int) -> Array:
+def compress(x: ArrayLike, /, *, rank: int) -> Array:
     r"""Best approximation of each matrix of a stack by one of low rank.
 
     Parameters

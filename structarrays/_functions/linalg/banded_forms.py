@@ -6,6 +6,7 @@ functions take the same time.
 
 import jax.numpy as jnp
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
@@ -54,7 +55,7 @@ def _checked_form(name, ab, b=None, argument="ab"):
 
 
 @function("ab", "b", prefix="linalg.", checked="the matrix is singular")
-def solve_banded(l_and_u: tuple[int, int], ab: Array, b: Array) -> Array:
+def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Array:
     """Solution of the linear systems ``a @ x = b`` with banded matrices in diagonal ordered form.
 
     Parameters
@@ -107,7 +108,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: Array, b: Array) -> Array:
 
 
 @function("ab", "b", prefix="linalg.", checked="the matrix is not positive definite")
-def solveh_banded(ab: Array, b: Array, lower: bool = False) -> Array:
+def solveh_banded(ab: ArrayLike, b: ArrayLike, lower: bool = False) -> Array:
     """Solution of ``a @ x = b`` with Hermitian positive definite banded matrices in diagonal ordered form.
 
     Parameters
@@ -155,7 +156,7 @@ def solveh_banded(ab: Array, b: Array, lower: bool = False) -> Array:
 
 
 @function("ab", prefix="linalg.", checked="the matrix is not positive definite")
-def cholesky_banded(ab: Array, lower: bool = False) -> Array:
+def cholesky_banded(ab: ArrayLike, lower: bool = False) -> Array:
     """Cholesky factor of Hermitian positive definite banded matrices, in diagonal ordered form.
 
     Parameters

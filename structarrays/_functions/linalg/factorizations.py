@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array, is_operand
 from ..._core.array.dense import Dense
 from ..._core.array.operands import lift, to_dense
@@ -79,7 +80,7 @@ def of_cholesky_factor(define) -> OfCholeskyFactor:
 
 
 @function("a", prefix="linalg.", checked="a is not positive definite")
-def cho_factor(a: Array, lower: bool = False) -> CholeskyFactor:
+def cho_factor(a: ArrayLike, lower: bool = False) -> CholeskyFactor:
     r"""Cholesky factor of each Hermitian positive definite matrix of a stack, for `cho_solve`.
 
     Parameters
@@ -231,7 +232,7 @@ class LUResult(NamedTuple):
 
 
 @function("a", prefix="linalg.")
-def lu_factor(a: Array) -> LUFactor:
+def lu_factor(a: ArrayLike) -> LUFactor:
     """LU factors of each matrix of a stack, with partial pivoting, for `lu_solve`.
 
     Parameters
@@ -307,7 +308,7 @@ def no_exchanges(a: Array) -> Dense:
 
 
 @function("*lu_and_piv", "b", prefix="linalg.", checked="lu_and_piv are the factors of a singular matrix")
-def lu_solve(lu_and_piv: tuple[Array, Array], b: Array, trans: int = 0) -> Array:
+def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int = 0) -> Array:
     """Solution of the linear systems ``a @ x = b`` by the LU factors of `a`.
 
     Parameters
@@ -381,7 +382,7 @@ def _lu_solve_array(lu, piv, b, *, trans):
 
 
 @function("a", prefix="linalg.")
-def lu(a: Array, permute_l: bool = False, *, p_indices: bool = False) -> LUResult | tuple[Array, Array]:
+def lu(a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False) -> LUResult | tuple[Array, Array]:
     """LU decomposition ``a = p @ l @ u`` of each matrix of a stack, with partial pivoting.
 
     Parameters

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.function import function
@@ -21,7 +22,7 @@ class LDLResult(NamedTuple):
 
 
 @function("A", prefix="linalg.")
-def ldl(A: Array, lower: bool = True, hermitian: bool = True) -> LDLResult:
+def ldl(A: ArrayLike, lower: bool = True, hermitian: bool = True) -> LDLResult:
     """Bunch–Kaufman factors ``A = lu @ d @ conj(lu).mT`` of each Hermitian (or complex symmetric) indefinite matrix of a stack.
 
     Parameters

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
@@ -33,7 +34,7 @@ DEFICIENT = (
 
 
 @function("a", "b", "cond", "rcond", checked=DEFICIENT, prefix="linalg.")
-def lstsq(a: Array, b: Array, cond: float | Array | None = None, *, rcond: float | Array | None = None) -> LstsqResult:
+def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: ArrayLike | None = None) -> LstsqResult:
     r"""Least-squares solutions of ``a @ x = b``: those that minimise ``norm(b - a @ x)``, and among them ``norm(x)``.
 
     Parameters

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import cast, densify, to_dense
@@ -22,7 +23,7 @@ from .systems import differentiable_unless_singular, logarithms
 
 
 @function("x", prefix="linalg.")
-def logdet(x: Array) -> Array:
+def logdet(x: ArrayLike) -> Array:
     r"""Natural logarithm of the determinant of each matrix of a stack.
 
     Parameters
@@ -70,7 +71,7 @@ def logdet(x: Array) -> Array:
 
 
 @function("A", prefix="linalg.")
-def expm(A: Array) -> Array:
+def expm(A: ArrayLike) -> Array:
     r"""Exponential :math:`\sum_k A^k / k!` of each matrix of a stack.
 
     Parameters
@@ -129,7 +130,7 @@ def _expm_dense(A):
 
 
 @function("A", prefix="linalg.", checked="A has no square root (or is assumed positive semidefinite, and is not)")
-def sqrtm(A: Array) -> Array:
+def sqrtm(A: ArrayLike) -> Array:
     r"""Principal square root of each matrix of a stack: that whose eigenvalues have a nonnegative real part.
 
     Parameters
@@ -212,10 +213,10 @@ def _sqrtm_dense(A):
 
 @function("A", "B", "start", "stop", prefix="linalg.")
 def expm_multiply(
-    A: Array,
-    B: Array,
-    start: float | Array | None = None,
-    stop: float | Array | None = None,
+    A: ArrayLike,
+    B: ArrayLike,
+    start: ArrayLike | None = None,
+    stop: ArrayLike | None = None,
     num: int | None = None,
     endpoint: bool | None = None,
 ) -> Array:

@@ -5,6 +5,7 @@ import numbers
 
 import jax.numpy as jnp
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import promote, to_dense
@@ -27,7 +28,7 @@ from ..statistical import sum as sum_of
 
 @function("x", prefix="linalg.")
 def vector_norm(
-    x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, ord: int | float = 2
+    x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, ord: int | float = 2
 ) -> Array:
     """Norm of the vectors along an axis or several.
 
@@ -102,7 +103,7 @@ _MATRIX_ORDERS = ("fro", "nuc", None, 1, -1, 2, -2, math.inf, -math.inf)
 
 
 @function("x", prefix="linalg.")
-def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: int | float | str | None = "fro") -> Array:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str | None = "fro") -> Array:
     """Norm of each matrix of a stack.
 
     Parameters
@@ -159,7 +160,7 @@ def _matrix_norm_array(x, *, keepdims, ord):
 
 
 @function("x", prefix="linalg.")
-def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """A diagonal of each matrix of a stack.
 
     Parameters
@@ -196,7 +197,7 @@ def _diagonal_dense(x, *, offset):
 
 
 @function("x", prefix="linalg.")
-def trace(x: Array, /, *, offset: int = 0, dtype=None) -> Array:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype=None) -> Array:
     """Sum of a diagonal of each matrix of a stack.
 
     Parameters
@@ -238,7 +239,7 @@ def _trace_array(x, *, offset, dtype):
 
 
 @function("x1", "x2", prefix="linalg.")
-def outer(x1: Array, x2: Array, /) -> Array:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Outer product of two vectors.
 
     Parameters
@@ -279,7 +280,7 @@ def _outer_array(x1, x2):
 
 
 @function("x1", "x2", prefix="linalg.")
-def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Cross products of the vectors of length 3 along an axis.
 
     Parameters

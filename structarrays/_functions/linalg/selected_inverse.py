@@ -1,12 +1,13 @@
 """`linalg.selected_inverse`: the elements of an inverse where the matrix has entries."""
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.dispatch.function import function
 from .. import matrix_checks as check
 
 
 @function("x", prefix="linalg.", checked="x is singular (or assumed positive definite, and is not)")
-def selected_inverse(x: Array, /) -> Array:
+def selected_inverse(x: ArrayLike, /) -> Array:
     r"""Elements of the inverse of each matrix of a stack, at the places that the structure of the matrix stores.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.function import function
@@ -40,7 +41,7 @@ class SVDResult(NamedTuple):
 
 
 @function("x", prefix="linalg.")
-def eig(x: Array, /) -> EigResult:
+def eig(x: ArrayLike, /) -> EigResult:
     """Eigenvalues and right eigenvectors of each matrix of a stack.
 
     Parameters
@@ -82,7 +83,7 @@ def _eig_dense(x):
 
 
 @function("x", prefix="linalg.")
-def eigvals(x: Array, /) -> Array:
+def eigvals(x: ArrayLike, /) -> Array:
     """Eigenvalues of each matrix of a stack.
 
     Parameters
@@ -125,7 +126,7 @@ def _eigvals_dense(x):
 
 
 @function("x", prefix="linalg.")
-def eigh(x: Array, /) -> EighResult:
+def eigh(x: ArrayLike, /) -> EighResult:
     """Eigenvalues and eigenvectors of each Hermitian matrix of a stack.
 
     Parameters
@@ -168,7 +169,7 @@ def _eigh_dense(x):
 
 
 @function("x", prefix="linalg.")
-def eigvalsh(x: Array, /) -> Array:
+def eigvalsh(x: ArrayLike, /) -> Array:
     """Eigenvalues of each Hermitian matrix of a stack.
 
     Parameters
@@ -211,7 +212,7 @@ def _eigvalsh_dense(x):
 
 
 @function("x", prefix="linalg.")
-def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
+def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
     """Singular value decomposition ``U @ S @ Vh`` of each matrix of a stack.
 
     Parameters
@@ -258,7 +259,7 @@ def _svd_dense(x, *, full_matrices):
 
 
 @function("x", prefix="linalg.")
-def svdvals(x: Array, /) -> Array:
+def svdvals(x: ArrayLike, /) -> Array:
     """Singular values of each matrix of a stack.
 
     Parameters
@@ -301,7 +302,7 @@ def _svdvals_dense(x):
 
 
 @function("x", prefix="linalg.")
-def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
+def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
     """QR decomposition of each matrix of a stack.
 
     Parameters

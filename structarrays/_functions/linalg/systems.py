@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
@@ -20,7 +21,7 @@ POSITIVE_DEFINITE = "positive_definite"
 
 
 @function("x1", "x2", prefix="linalg.", checked="x1 is singular (or assumed positive definite, and is not)")
-def solve(x1: Array, x2: Array, /) -> Array:
+def solve(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Solution of the linear systems ``x1 @ x = x2``.
 
     Parameters
@@ -83,7 +84,7 @@ def _solve_dense(x1, x2):
 
 
 @function("x", prefix="linalg.", checked="x is singular (or assumed positive definite, and is not)")
-def inv(x: Array, /) -> Array:
+def inv(x: ArrayLike, /) -> Array:
     """Inverse of each matrix of a stack.
 
     Parameters
@@ -130,7 +131,7 @@ def _inv_dense(x):
 
 
 @function("x", prefix="linalg.", checked="x is not positive definite")
-def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Array:
     """Cholesky factor of each Hermitian positive definite matrix of a stack.
 
     Parameters
@@ -172,7 +173,7 @@ def _cholesky_dense(x, *, upper):
 
 
 @function("x", prefix="linalg.")
-def det(x: Array, /) -> Array:
+def det(x: ArrayLike, /) -> Array:
     """Determinant of each matrix of a stack.
 
     Parameters
@@ -215,7 +216,7 @@ class SlogdetResult(NamedTuple):
 
 
 @function("x", prefix="linalg.")
-def slogdet(x: Array, /) -> SlogdetResult:
+def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """Sign and natural logarithm of the magnitude of the determinant of each matrix of a stack.
 
     Parameters
@@ -270,7 +271,7 @@ def det_by_slogdet(x: Array) -> Dense:
 
 
 @function("x", "rtol", prefix="linalg.")
-def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Array:
     """Moore–Penrose pseudo-inverse of each matrix of a stack.
 
     Parameters
@@ -313,7 +314,7 @@ def _pinv_dense(x, *, rtol):
 
 
 @function("x", "rtol", prefix="linalg.")
-def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Array:
     """Rank of each matrix of a stack.
 
     Parameters
@@ -363,7 +364,7 @@ def tolerance(name, x, rtol, *, arguments=("x", "rtol")):
 
 
 @function("x", prefix="linalg.", checked="x is singular, so it has no negative powers")
-def matrix_power(x: Array, n: int, /) -> Array:
+def matrix_power(x: ArrayLike, n: int, /) -> Array:
     """Integer power of each matrix of a stack.
 
     Parameters

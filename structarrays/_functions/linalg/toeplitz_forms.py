@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense, parameter
 from ..._core.array.operands import lift, promote, to_dense
@@ -112,8 +113,8 @@ def _toeplitz(name, c_or_cr):
 
 @function("c", "b", prefix="linalg.", checked="the circulant matrix of c is singular, or nearly so")
 def solve_circulant(
-    c: Array,
-    b: Array,
+    c: ArrayLike,
+    b: ArrayLike,
     singular: str = "raise",
     tol: float | None = None,
     caxis: int = -1,

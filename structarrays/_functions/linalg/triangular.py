@@ -1,5 +1,6 @@
 """`solve_triangular`, under SciPy's name."""
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
@@ -32,7 +33,9 @@ def transposition(name: str, trans) -> int:
 
 
 @function("a", "b", prefix="linalg.", checked="a is singular: there is a zero on its diagonal")
-def solve_triangular(a: Array, b: Array, trans: int = 0, lower: bool = False, unit_diagonal: bool = False) -> Array:
+def solve_triangular(
+    a: ArrayLike, b: ArrayLike, trans: int = 0, lower: bool = False, unit_diagonal: bool = False
+) -> Array:
     """Solution of the linear systems ``a @ x = b``, reading one triangle of `a`.
 
     Parameters

@@ -1,12 +1,15 @@
 """`Banded`: a matrix that stores some of its diagonals, and the rules that `Diagonal` and `Identity` share with it."""
 
 import operator
+from collections.abc import Sequence
+from typing import Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
+from ..._core.array.arguments import ParameterLike
 from ..._core.array.dense import batch_shape_of, parameter
 from ..._core.array.validation import BACKGROUND, check_leaves, check_offsets, check_sizes, check_static, validated
 from ..._core.dispatch import explicit
@@ -62,7 +65,12 @@ class Banded(EntryArray):
 
     __slots__ = ()
 
-    def __new__(cls, diagonals, offsets, shape=None):
+    def __new__(
+        cls,
+        diagonals: Sequence[ParameterLike] | ParameterLike,
+        offsets: Sequence[int] | np.ndarray,
+        shape: int | Sequence[int] | None = None,
+    ) -> Self:
         diagonals = vectors(diagonals, "diagonals", cls.__name__)
         offsets = integers(offsets, "offsets")
         if len(diagonals) != len(offsets):
@@ -127,7 +135,7 @@ class Banded(EntryArray):
         return self.meta[2] if len(self.meta) > 2 else 1
 
     @property
-    def background(self):
+    def background(self) -> jax.Array | None:
         """The value of all entries that are not stored: None is the structural zero."""
         return self._value[0][-1]
 

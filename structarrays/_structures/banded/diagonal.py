@@ -1,7 +1,12 @@
 """`Diagonal` and the scaled `Identity`: banded arrays with one diagonal."""
 
+from collections.abc import Sequence
+from typing import Self
+
+import jax
 import jax.numpy as jnp
 
+from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense, parameter
 from ..._core.array.validation import BACKGROUND, check_leaves, check_sizes, validated
@@ -41,7 +46,7 @@ class Diagonal(Banded):
 
     __slots__ = ()
 
-    def __new__(cls, diag, *, shape=None):
+    def __new__(cls, diag: ParameterLike, *, shape: int | Sequence[int] | None = None) -> Self:
         diag = parameter(diag, "diag", cls.__name__)
         if diag.ndim < 1:
             raise ValueError("diag must have at least one dimension, got a scalar; Identity(n, scale) takes one")
@@ -52,7 +57,7 @@ class Diagonal(Banded):
         return cls.make((diag, None), shape)
 
     @property
-    def diag(self):
+    def diag(self) -> jax.Array:
         """The entries on the main diagonal, ``(..., k)``."""
         return self._value[0][0]
 
@@ -112,18 +117,18 @@ class Identity(Diagonal):
 
     __slots__ = ()
 
-    def __new__(cls, n, scale=1.0):
+    def __new__(cls, n: int | Sequence[int], scale: ParameterLike = 1.0) -> Self:
         shape = core_shape(n, "n")
         shape = shape * 2 if len(shape) == 1 else matrix_shape(shape, "n")
         return cls.make((parameter(scale, "scale", cls.__name__), None), shape)
 
     @property
-    def scale(self):
+    def scale(self) -> jax.Array:
         """The value on the diagonal, of batch shape."""
         return self._value[0][0]
 
     @property
-    def diag(self):
+    def diag(self) -> jax.Array:
         """The entries on the main diagonal, ``(..., k)``."""
         return jnp.broadcast_to(self.scale[..., None], (*self.scale.shape, min(self.meta)))
 

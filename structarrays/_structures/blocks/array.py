@@ -3,6 +3,7 @@
 import itertools
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -95,7 +96,7 @@ class Blocks(EntryArray):
         return self.blocks
 
     @property
-    def background(self):
+    def background(self) -> jax.Array | None:
         """The value of all entries that are not stored: None is the structural zero."""
         return self._value[0][-1]
 

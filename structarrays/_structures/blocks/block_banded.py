@@ -2,6 +2,8 @@
 
 import functools
 import operator
+from collections.abc import Sequence
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -61,7 +63,9 @@ class BlockBanded(Blocks):
 
     __slots__ = ()
 
-    def __new__(cls, blocks, offsets, shape=None):
+    def __new__(
+        cls, blocks: Any, offsets: Sequence[int] | np.ndarray, shape: int | Sequence[int] | None = None
+    ) -> Self:
         blocks = vectors(blocks, "blocks", cls.__name__)
         offsets = integers(offsets, "offsets")
         if len(blocks) != len(offsets):

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import operator
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -61,7 +62,7 @@ class BlockDiagonal(Blocks):
 
     __slots__ = ()
 
-    def __new__(cls, blocks):
+    def __new__(cls, blocks: Any) -> Self:
         if isinstance(blocks, (list, tuple)):
             blocks = [parameter(b, f"blocks[{i}]", cls.__name__) for i, b in enumerate(blocks)]
             if not blocks:

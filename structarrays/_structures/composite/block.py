@@ -1,6 +1,7 @@
 """`Block`: a matrix of blocks, each in its own structure."""
 
 import math
+from typing import Any, Self
 
 import jax.numpy as jnp
 import numpy as np
@@ -95,7 +96,7 @@ class Block(Factored):
     __slots__ = ()
     solved_by_parts = True
 
-    def __new__(cls, blocks):
+    def __new__(cls, blocks: Any) -> Self:
         rows = _checked_grid(blocks)
         p, q = len(rows), len(rows[0])
         present = unified([b for row in rows for b in row if b is not None])

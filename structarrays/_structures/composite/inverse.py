@@ -1,8 +1,11 @@
 """`Inverse`: the inverse of a matrix, held as the matrix."""
 
+from typing import Self
+
 import jax.numpy as jnp
 
 from ..._core import dtypes
+from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import allow_dense, cast, densify, to_dense
@@ -74,7 +77,7 @@ class Inverse(Factored):
 
     __slots__ = ()
 
-    def __new__(cls, a):
+    def __new__(cls, a: ParameterLike) -> Self:
         a = part(a, "a")
         if a.shape[-1] != a.shape[-2]:
             raise ValueError(f"a must be square in its last two dimensions, got shape {a.shape}")

@@ -1,10 +1,12 @@
 """`Product`: a matrix that is a product of others, and the order in which a chain of them is multiplied."""
 
 import math
+from typing import Self
 
 import jax.numpy as jnp
 from jax import lax
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
@@ -82,7 +84,7 @@ class Product(Factored):
 
     __slots__ = ()
 
-    def __new__(cls, *factors):
+    def __new__(cls, *factors: ArrayLike) -> Self:
         factors = parts_of(factors, "Product", "factor")
         for i, (a, b) in enumerate(zip(factors, factors[1:])):
             if a.shape[-1] != b.shape[-2]:

@@ -2,11 +2,13 @@
 
 import itertools
 import math
+from typing import Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
@@ -89,7 +91,7 @@ class Sum(Factored):
 
     __slots__ = ()
 
-    def __new__(cls, *terms):
+    def __new__(cls, *terms: ArrayLike) -> Self:
         terms = parts_of(terms, "Sum", "term")
         cores = {t.shape[-2:] for t in terms}
         if len(cores) > 1:

@@ -1,9 +1,13 @@
 """`Fill`: one value everywhere."""
 
 import operator
+from collections.abc import Sequence
+from typing import Self
 
+import jax
 import jax.numpy as jnp
 
+from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import parameter
 from ..._core.array.validation import check_leaves, check_sizes, validated
@@ -39,7 +43,7 @@ class Fill(Array):
 
     __slots__ = ()
 
-    def __new__(cls, value, shape):
+    def __new__(cls, value: ParameterLike, shape: int | Sequence[int]) -> Self:
         return cls.make((parameter(value, "value", cls.__name__),), core_shape(shape, "shape"))
 
     @property
@@ -48,7 +52,7 @@ class Fill(Array):
         return len(self.meta)
 
     @property
-    def value(self):
+    def value(self) -> jax.Array:
         """The value, of batch shape."""
         return self._value[0][0]
 

@@ -1,10 +1,12 @@
 """`Kronecker`: a Kronecker product of matrices, and its products with others."""
 
 import math
+from typing import Self
 
 import jax.numpy as jnp
 import numpy as np
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.sharding import of_factors
@@ -100,7 +102,7 @@ class Kronecker(Factored):
 
     __slots__ = ()
 
-    def __new__(cls, *factors):
+    def __new__(cls, *factors: ArrayLike) -> Self:
         factors = parts_of(factors, "Kronecker", "factor")
         common = frozenset.intersection(*(f.assumptions for f in factors))
         result = canonical(unified(factors))

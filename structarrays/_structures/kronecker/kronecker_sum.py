@@ -1,10 +1,12 @@
 """`KroneckerSum`: a sum of matrices that act on one axis of a tensor each."""
 
 import math
+from typing import Self
 
 import jax.numpy as jnp
 import numpy as np
 
+from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.sharding import of_factors
@@ -110,7 +112,7 @@ class KroneckerSum(Factored):
 
     __slots__ = ()
 
-    def __new__(cls, *factors):
+    def __new__(cls, *factors: ArrayLike) -> Self:
         factors = parts_of(factors, "KroneckerSum", "factor")
         for i, f in enumerate(factors):
             if f.shape[-1] != f.shape[-2]:

@@ -1,7 +1,10 @@
 """`LowRank`: a product of a tall matrix and a wide one."""
 
+from typing import Self
+
 import jax.numpy as jnp
 
+from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.validation import check_parts, check_static, require, validated
@@ -80,7 +83,7 @@ class LowRank(Factored):
 
     __slots__ = ()
 
-    def __new__(cls, u, v):
+    def __new__(cls, u: ParameterLike, v: ParameterLike) -> Self:
         u, v = part(u, "u"), part(v, "v")
         if u.shape[-1] != v.shape[-1]:
             raise ValueError(f"u and v must have the same number of columns, got shapes {u.shape} and {v.shape}")

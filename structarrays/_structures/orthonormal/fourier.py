@@ -2,12 +2,14 @@
 
 import math
 import operator
+from typing import Self
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from ..._core import dtypes
+from ..._core.array.arguments import DTypeLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import dense_if_small
@@ -77,7 +79,7 @@ class Fourier(Orthonormal):
     linear = False
     static_pattern = True
 
-    def __new__(cls, n, *, dtype=None):
+    def __new__(cls, n: int, *, dtype: DTypeLike | None = None) -> Self:
         try:
             n = operator.index(n)
         except TypeError:

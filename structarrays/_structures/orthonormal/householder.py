@@ -1,10 +1,14 @@
 """`Householder`: the unitary factor of a QR decomposition, held as reflectors; and the decomposition of banded matrices, which makes it."""
 
+from collections.abc import Sequence
+from typing import Self
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
+from ..._core.array.arguments import ParameterLike
 from ..._core.array.dense import Dense, batch_shape_of, parameter
 from ..._core.array.validation import check_dense_part, check_parts, check_sizes, check_static, require, validated
 from ..._core.dispatch.recording import remark
@@ -75,7 +79,7 @@ class Householder(Orthonormal):
 
     __slots__ = ()
 
-    def __new__(cls, v, tau, shape):
+    def __new__(cls, v: ParameterLike, tau: ParameterLike, shape: int | Sequence[int]) -> Self:
         v, tau = parameter(v, "v", cls.__name__), parameter(tau, "tau", cls.__name__)
         for argument, a, least in (("v", v, 2), ("tau", tau, 1)):
             if a.dtype.kind == "b":

@@ -1,10 +1,13 @@
 """`Permutation`: a matrix that puts rows in another order."""
 
+from typing import Self
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
+from ..._core.array.arguments import DTypeLike, ParameterLike
 from ..._core.array.dense import parameter
 from ..._core.array.flattening import as_indices
 from ..._core.array.validation import check_leaves, check_static, require, validated
@@ -61,7 +64,7 @@ class Permutation(EntryArray):
     linear = False  # a gradient has the same indices, so that ``P - 0.1 * gradient`` would be a wrong number
     index_parameters = slice(0, None)
 
-    def __new__(cls, p, *, dtype=None):
+    def __new__(cls, p: ParameterLike, *, dtype: DTypeLike | None = None) -> Self:
         p = _integers(p, "p")
         if p.ndim < 1:
             raise ValueError("p must have at least one dimension, got a scalar")
@@ -101,7 +104,7 @@ class Permutation(EntryArray):
         return cls.make((p.astype(np.int32 if n < 2**31 else np.int64),), np.dtype(a.dtype))
 
     @property
-    def p(self):
+    def p(self) -> jax.Array:
         """For each row the column of its one, ``(..., n)``."""
         return self._value[0][0]
 

@@ -2,12 +2,15 @@
 
 import functools
 import math
+from collections.abc import Sequence
+from typing import Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
+from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import parameter
 from ..._core.array.flattening import as_indices, barred, expand_indices
@@ -83,7 +86,9 @@ class Sparse(EntryArray):
     static_pattern = False
     index_parameters = slice(1, -1)
 
-    def __new__(cls, data, indices, shape):
+    def __new__(
+        cls, data: ParameterLike, indices: Sequence[ParameterLike] | ParameterLike, shape: int | Sequence[int]
+    ) -> Self:
         data = parameter(data, "data", cls.__name__)
         shape = core_shape(shape, "shape")
         if any(n >= 2**63 for n in shape):
@@ -239,7 +244,7 @@ class Sparse(EntryArray):
         return self.meta[2]
 
     @property
-    def data(self):
+    def data(self) -> jax.Array:
         """The stored entries, ``(..., nnz)``."""
         return self._value[0][0]
 
@@ -249,7 +254,7 @@ class Sparse(EntryArray):
         return self._value[0][1:-1]
 
     @property
-    def indices(self):
+    def indices(self) -> jax.Array:
         """The coordinates of the entries as one array ``(..., nnz, ndim)``."""
         from ..._core.array.dense import Dense
 
@@ -267,7 +272,7 @@ class Sparse(EntryArray):
         return (self._without_padding(self.data),) if self.padded else self._value[0][:1]
 
     @property
-    def background(self):
+    def background(self) -> jax.Array | None:
         """The value of all entries that are not stored: None is the structural zero."""
         return self._value[0][-1]
 

@@ -1,9 +1,12 @@
 """`Symmetric` and `Hermitian`: matrices of which one triangle is read, and the other is its mirror image."""
 
+from typing import Self
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import parameter
 from ..._core.array.validation import check_leaves, check_static, validated
@@ -27,7 +30,7 @@ class Mirrored(EntryArray):
     conjugates = False
     """Whether the mirror image of an entry is its complex conjugate."""
 
-    def __new__(cls, a, lower=True):
+    def __new__(cls, a: ParameterLike, lower: bool = True) -> Self:
         data = parameter(a, "a", cls.__name__)
         if data.ndim < 2 or data.shape[-1] != data.shape[-2]:
             raise ValueError(f"a must be (..., n, n), square in its last two dimensions, got shape {data.shape}")

@@ -1,10 +1,14 @@
 """`Toeplitz`: a matrix with constant diagonals, and the rules that `Circulant` shares with it."""
 
+from collections.abc import Sequence
+from typing import Self
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
+from ..._core.array.arguments import ParameterLike
 from ..._core.array.dense import Dense, batch_shape_of, parameter
 from ..._core.array.validation import check_leaves, check_sizes, check_static, validated
 from ..._core.dispatch import explicit
@@ -99,7 +103,9 @@ class Toeplitz(EntryArray):
 
     __slots__ = ()
 
-    def __new__(cls, c, r=None, *, shape=None):
+    def __new__(
+        cls, c: ParameterLike, r: ParameterLike | None = None, *, shape: int | Sequence[int] | None = None
+    ) -> Self:
         c = _line(c, "c", cls.__name__)
         if r is not None:
             r = _line(r, "r", cls.__name__)

@@ -1,7 +1,11 @@
 """`Circulant`: a Toeplitz matrix whose diagonals wrap around, which the discrete Fourier transform diagonalises."""
 
+from typing import Self
+
+import jax
 import jax.numpy as jnp
 
+from ..._core.array.arguments import ParameterLike
 from ..._core.array.validation import check_leaves, check_static, validated
 from ..._core.families.entries import elements
 from ..._core.families.join import join_pair
@@ -54,7 +58,7 @@ class Circulant(Toeplitz):
     __slots__ = ()
     solved_by_parts = False
 
-    def __new__(cls, c):
+    def __new__(cls, c: ParameterLike) -> Self:
         return cls.make((_line(c, "c", cls.__name__),))
 
     @classmethod
@@ -83,12 +87,12 @@ class Circulant(Toeplitz):
         return checked(Circulant.make((column,)), data, "its columns are not the first one moved around")
 
     @property
-    def c(self):
+    def c(self) -> jax.Array:
         """The first column, ``(..., n)``."""
         return self._value[0][0]
 
     @property
-    def values(self):
+    def values(self) -> jax.Array:
         """The entries on the diagonals, by increasing offset, ``(..., 2 n - 1)``."""
         upwards = self.c[..., ::-1]
         return jnp.concatenate([upwards, upwards[..., :-1]], axis=-1)

@@ -1,9 +1,12 @@
 """`Hankel`: a matrix with constant antidiagonals, which is a Toeplitz matrix upside down."""
 
+from typing import Self
+
 import jax
 import jax.numpy as jnp
 
 from ..._core import dtypes
+from ..._core.array.arguments import ParameterLike
 from ..._core.array.dense import Dense, batch_shape_of
 from ..._core.array.validation import check_leaves, check_sizes, validated
 from ..._core.dispatch import explicit
@@ -63,7 +66,7 @@ class Hankel(EntryArray):
 
     __slots__ = ()
 
-    def __new__(cls, c, r=None):
+    def __new__(cls, c: ParameterLike, r: ParameterLike | None = None) -> Self:
         c = _line(c, "c", cls.__name__)
         r = jnp.zeros_like(c) if r is None else _line(r, "r", cls.__name__)
         shape = (c.shape[-1], r.shape[-1])

@@ -1,9 +1,12 @@
 """`Triangular`: one triangle of a matrix, and its joins and meets with other structures."""
 
+from typing import Self
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import parameter
 from ..._core.array.validation import BACKGROUND, check_leaves, check_static, validated
@@ -67,7 +70,7 @@ class Triangular(EntryArray):
     __slots__ = ()
     full_size = True
 
-    def __new__(cls, a, lower=True, unit_diagonal=False):
+    def __new__(cls, a: ParameterLike, lower: bool = True, unit_diagonal: bool = False) -> Self:
         data = parameter(a, "a", cls.__name__)
         if data.ndim < 2:
             raise ValueError(f"a must be (..., m, n), at least two dimensions, got shape {data.shape}")
@@ -130,7 +133,7 @@ class Triangular(EntryArray):
         return not self.unit_diagonal
 
     @property
-    def background(self):
+    def background(self) -> jax.Array | None:
         """The value of all entries of the other half: None is the structural zero."""
         return self._value[0][1]
 
