@@ -73,7 +73,7 @@ class Householder(Orthonormal):
     >>> Q, R = sa.linalg.qr(A)
     >>> type(Q).__name__, Q.shape, Q.v.shape, R.offsets
     ('Householder', (5, 5), (5, 2), (0, 1, 2))
-    >>> bool(sa.max(sa.abs(Q @ (R @ sa.ones(5)) - A @ sa.ones(5))) < 1e-14)
+    >>> float(sa.max(sa.abs(Q @ (R @ sa.ones(5)) - A @ sa.ones(5)))) < 1e-14
     True
     """
 
