@@ -52,7 +52,7 @@ def run(page: Path, text: str) -> None:
 
 def without_lines_of_code(text: str) -> str:
     """A text without the line numbers of kernels, and without the width of columns, which hangs on these."""
-    text = re.sub(r"(\(\w+\.py):\d+\)", r"\1)", text)
+    text = re.sub(r"(\([\w/]+\.py):\d+\)", r"\1)", text)
     return re.sub(r"--+", "--", re.sub(r"  +", "  ", text))
 
 

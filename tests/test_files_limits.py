@@ -153,9 +153,11 @@ def test_numbers_in_static_parts(name):
 def test_every_class_is_checked():
     """Files contain no arrays of abstract base classes."""
     unchecked = {
-        cls.__name__ for cls in classes() if cls.__module__.startswith("structarrays.") and not validated.find((cls,))
+        cls.__name__
+        for cls in classes()
+        if cls.__module__.partition(".")[0] == "structarrays" and not validated.find((cls,))
     }
-    assert unchecked == {"Factored", "Blocks", "Mirrored", "Orthonormal"}
+    assert unchecked == {"EntryArray", "Factored", "Blocks", "Mirrored", "Orthonormal"}
     for name in unchecked:
         assert "others share" in str(read(archive(structure(name, None, {"jax": 0}), [np.ones((2, 2))])))
 

@@ -4,6 +4,7 @@ import ast
 import collections
 import json
 import re
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -36,7 +37,7 @@ def test_every_kernel_has_a_name(kernels):
     for function, registry in kernels.registries().items():
         for kernel in ours(registry):
             assert kernel.name.isidentifier() and kernel.name != "unnamed", (function, str(kernel))
-            assert re.fullmatch(r"\w+\.py:\d+", kernel.place), (function, str(kernel))
+            assert re.fullmatch(r"\w+/\w+\.py:\d+", kernel.place), (function, str(kernel))
 
 
 def test_no_function_is_called_underscore():
@@ -131,7 +132,9 @@ def _register(registry, *classes, before=()):
 
 def test_registration_from_outside_without_an_order_warns():
     registry = _registry()
-    with pytest.warns(UserWarning, match=r'size: ours \(test_registrations.py:\d+\) is for .* before="size_diagonal"'):
+    with pytest.warns(
+        UserWarning, match=r'size: ours \(\w+/test_registrations.py:\d+\) is for .* before="size_diagonal"'
+    ):
         _register(registry, sa.Diagonal)
 
 
@@ -176,9 +179,15 @@ def test_circles_are_errors():
         in_declared_order(registry.kernels)
 
 
+def test_namespace_is_up_to_date():
+    """After a structure was added: run `tools/write_namespace.py`."""
+    check = subprocess.run([sys.executable, ROOT / "tools" / "write_namespace.py", "--check"], check=False)
+    assert check.returncode == 0
+
+
 def test_explain_names_kernels():
     text = str(sa.explain(sa.linalg.trace, sa.Diagonal([1.0, 2.0])))
-    assert re.search(r"kernel trace_\w+ \(\w+\.py:\d+\)", text), text
+    assert re.search(r"kernel trace_\w+ \(\w+/\w+\.py:\d+\)", text), text
 
 
 def test_comparison_finds_changes(kernels, tmp_path):

@@ -10,6 +10,7 @@ import scipy.linalg
 import scipy.sparse.linalg as linalg
 
 import structarrays as sa
+from structarrays._core.dispatch.registry import FUNCTIONS
 from structarrays.testing import STRUCTURES, sample
 
 N = 12
@@ -125,7 +126,7 @@ def test_bad_arguments(name):
 
 def test_one_compiled_call():
     x, v = sa.Toeplitz(numbers(N), numbers(N)), numbers(N)
-    function = sa.core.registry.FUNCTIONS["adjoint_product"]
+    function = FUNCTIONS["adjoint_product"]
     x.matvec(v), x.rmatvec(v)
     counts = sa.matmul._fast._cache_size(), function._fast._cache_size()
     for _ in range(3):

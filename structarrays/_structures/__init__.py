@@ -1,27 +1,15 @@
 """The structures: one package for each family, with its classes, its kernels and its own numerical routines.
 
-A package's ``FILES`` are the files that register kernels. They are imported once all functions of the namespace are: a file of one family may
-need another family, and the other way round, so that the packages themselves import nothing.
+A package says in ``FILES`` which of its files register kernels, and in ``PUBLIC`` which names the namespace has of it. The files are
+imported once all functions of the namespace are: one of a family may need another family, and the other way round, so that the packages
+themselves import nothing. The order of files does not matter, since kernels declare theirs.
 """
 
 from importlib import import_module
+from pkgutil import iter_modules
 
-FAMILIES = (
-    "fill",
-    "banded",
-    "triangular",
-    "symmetric",
-    "toeplitz",
-    "permutation",
-    "blocks",
-    "sparse",
-    "low_rank",
-    "kronecker",
-    "orthonormal",
-    "composite",
-    "fallback",
-)
-"""The families in their order. Rules for two families stand in the one that comes later, rules that belong to no family in `fallback`."""
+FAMILIES = tuple(module.name for module in iter_modules(__path__) if module.ispkg)
+"""The packages of this folder. Rules for two families stand in either, rules that belong to no family in `fallback`."""
 
 
 def load() -> None:

@@ -53,9 +53,9 @@ class Kernel(NamedTuple, Generic[Result]):
 
     @property
     def place(self) -> str:
-        """File and line of its definition."""
+        """Folder, file and line of its definition."""
         code = getattr(_function(self.run), "__code__", None)
-        return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else "?"
+        return f"{'/'.join(Path(code.co_filename).parts[-2:])}:{code.co_firstlineno}" if code else "?"
 
     def __str__(self) -> str:
         return f"{self.name} ({self.place})"

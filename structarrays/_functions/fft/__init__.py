@@ -29,6 +29,10 @@ __all__ = [
 ]
 
 
+def __dir__():
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
+
 def _frequencies(function, n, d, dtype, device):
     """Samples of a frequency; they need no array, so that nothing but the device is left to choose."""
     name = function.__name__

@@ -62,3 +62,7 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+def __dir__():
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

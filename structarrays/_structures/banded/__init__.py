@@ -13,3 +13,6 @@ FILES = (
     "wide_bands",
 )
 """The files that register kernels; `_structures.load` imports them."""
+
+PUBLIC = ("Banded", "Diagonal", "Identity", "bidiagonal", "diag", "from_dia", "tridiagonal")
+"""What the namespace has of this package."""

@@ -12,3 +12,6 @@ FILES = (
     "reductions",
 )
 """The files that register kernels; `_structures.load` imports them."""
+
+PUBLIC = ("BlockBanded", "BlockDiagonal", "block_tridiagonal")
+"""What the namespace has of this package."""

@@ -13,3 +13,6 @@ FILES = (
     "sum_solvers",
 )
 """The files that register kernels; `_structures.load` imports them."""
+
+PUBLIC = ("Block", "Inverse", "Product", "Sum")
+"""What the namespace has of this package."""

@@ -12,3 +12,6 @@ FILES = (
     "where_nan",
 )
 """The files that register kernels; `_structures.load` imports them."""
+
+PUBLIC = ()
+"""What the namespace has of this package."""

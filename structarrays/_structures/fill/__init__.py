@@ -7,3 +7,6 @@ FILES = (
     "reductions",
 )
 """The files that register kernels; `_structures.load` imports them."""
+
+PUBLIC = ("Fill",)
+"""What the namespace has of this package."""

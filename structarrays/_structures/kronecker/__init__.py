@@ -10,3 +10,6 @@ FILES = (
     "solvers",
 )
 """The files that register kernels; `_structures.load` imports them."""
+
+PUBLIC = ("Kronecker", "KroneckerSum")
+"""What the namespace has of this package."""

@@ -6,3 +6,6 @@ FILES = (
     "low_rank_spectra",
 )
 """The files that register kernels; `_structures.load` imports them."""
+
+PUBLIC = ("LowRank",)
+"""What the namespace has of this package."""

@@ -6,3 +6,6 @@ FILES = (
     "householder",
 )
 """The files that register kernels; `_structures.load` imports them."""
+
+PUBLIC = ("Fourier", "Householder")
+"""What the namespace has of this package."""

@@ -16,3 +16,6 @@ FILES = (
     "sparse_writes",
 )
 """The files that register kernels; `_structures.load` imports them."""
+
+PUBLIC = ("Sparse",)
+"""What the namespace has of this package."""

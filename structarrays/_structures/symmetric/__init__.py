@@ -8,3 +8,6 @@ FILES = (
     "solvers",
 )
 """The files that register kernels; `_structures.load` imports them."""
+
+PUBLIC = ("Hermitian", "Symmetric")
+"""What the namespace has of this package."""

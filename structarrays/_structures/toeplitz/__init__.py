@@ -14,3 +14,6 @@ FILES = (
     "triangular_toeplitz",
 )
 """The files that register kernels; `_structures.load` imports them."""
+
+PUBLIC = ("Circulant", "Hankel", "Toeplitz")
+"""What the namespace has of this package."""

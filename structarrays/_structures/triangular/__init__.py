@@ -8,3 +8,6 @@ FILES = (
     "solvers",
 )
 """The files that register kernels; `_structures.load` imports them."""
+
+PUBLIC = ("Triangular",)
+"""What the namespace has of this package."""
