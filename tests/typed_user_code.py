@@ -1,5 +1,7 @@
 """What users write, for type checkers: each is to accept a line, or to refuse it where a comment says so. `test_types` runs mypy on it."""
 
+from typing import TYPE_CHECKING
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,16 +49,17 @@ base: type[sa.Array] = extend.EntryArray
 
 # ---- refused -------------------------------------------------------------------------------------------------------
 
-sa.matmul(1, 2, 3, nonsense=4)  # refused: call-arg
-sa.Diagonal(shape="x")  # refused: call-arg
-sa.Diagonal([1.0], shape="x")  # refused: arg-type
-sa.sum(A, axes=0)  # refused: call-arg
-sa.exp()  # refused: call-arg
-sa.exp("a")  # refused: arg-type
-sa.linalg.solve(A)  # refused: call-arg
-sa.sum(A, keepdims="yes")  # refused: arg-type
-sa.eye("three")  # refused: arg-type
-sa.no_such_function(A)  # refused: attr-defined
-sa.linalg.no_such_function(A)  # refused: attr-defined
-A.no_such_attribute  # refused: attr-defined
-text: str = sa.matmul(A, A)  # refused: assignment
+if TYPE_CHECKING:  # it is not run
+    sa.matmul(1, 2, 3, nonsense=4)  # refused: call-arg
+    sa.Diagonal(shape="x")  # refused: call-arg
+    sa.Diagonal([1.0], shape="x")  # refused: arg-type
+    sa.sum(A, axes=0)  # refused: call-arg
+    sa.exp()  # refused: call-arg
+    sa.exp("a")  # refused: arg-type
+    sa.linalg.solve(A)  # refused: call-arg
+    sa.sum(A, keepdims="yes")  # refused: arg-type
+    sa.eye("three")  # refused: arg-type
+    sa.no_such_function(A)  # refused: attr-defined
+    sa.linalg.no_such_function(A)  # refused: attr-defined
+    A.no_such_attribute  # refused: attr-defined
+    text: str = sa.matmul(A, A)  # refused: assignment
