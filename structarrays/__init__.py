@@ -120,6 +120,7 @@ from ._structures.kronecker.kronecker_sum import KroneckerSum
 from ._structures.low_rank.array import LowRank
 from ._structures.orthonormal.fourier import Fourier
 from ._structures.orthonormal.householder import Householder
+from ._structures.periodic.array import PeriodicBanded
 from ._structures.permutation.array import Permutation
 from ._structures.sparse.array import Sparse
 from ._structures.symmetric.array import Hermitian, Symmetric
@@ -162,6 +163,7 @@ __all__ = [
     "Kronecker",
     "KroneckerSum",
     "LowRank",
+    "PeriodicBanded",
     "Permutation",
     "Product",
     "Sparse",

@@ -6,6 +6,7 @@ themselves import nothing. The order of files does not matter, since kernels dec
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import iter_modules
 
 FAMILIES = tuple(module.name for module in iter_modules(__path__) if module.ispkg)
@@ -18,3 +19,11 @@ def load() -> None:
         package = import_module(f"{__name__}.{family}")
         for file in package.FILES:
             import_module(f"{package.__name__}.{file}")
+
+
+def load_samplers() -> None:
+    """Import what draws random arrays, for `structarrays.testing`: the files called ``sampling``."""
+    for family in FAMILIES:
+        name = f"{__name__}.{family}.sampling"
+        if find_spec(name):
+            import_module(name)

@@ -13,6 +13,7 @@ Register how random arrays of the structure are made, and check what you have ke
             check_law(case, operands(case, ["Antidiagonal"], batch=[(2,)], sizes=SIZES[0], dtype="float64"))
 """
 
+from .._structures import load_samplers as _load_samplers
 from . import arrays_blocks as _arrays_blocks
 from . import arrays_factored as _arrays_factored
 from . import arrays_kronecker as _arrays_kronecker
@@ -28,6 +29,8 @@ from .cases import BATCHES, CASES, SIZES, VECTORS, WITHOUT_ARRAYS, operands
 from .checking import Findings, Report, check_structure
 from .law import LawBroken, applies, check_law, dense_value
 from .projecting import PROJECTIONS, project, projection
+
+_load_samplers()
 
 STRUCTURES = tuple(SAMPLERS)
 """The structures of this library, as `sample` knows them."""

@@ -1,0 +1,274 @@
+"""`PeriodicBanded`: a band matrix on a ring, whose diagonals go on in the corners."""
+
+from collections.abc import Sequence
+from typing import Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core import dtypes
+from ..._core.array.arguments import ParameterLike
+from ..._core.array.dense import batch_shape_of
+from ..._core.array.validation import BACKGROUND, check_leaves, check_static, require, validated
+from ..._core.families import pattern
+from ..._core.families.entries import elements
+from ..._core.families.entry_array import EntryArray
+from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
+from ..banded.array import Banded, batch_of, integers, vectors
+from ..fill.array import Fill
+from ..sparse import numerics as sparse_numerics
+from ..sparse.array import Sparse
+from ..sparse.sparse_joins import sparse_form
+from .numerics import normalised
+
+
+class PeriodicBanded(EntryArray):
+    r"""A square matrix that is stored by diagonals which go on around the edge: ``A[i, (i + k) mod n]`` for each offset k.
+
+    Periodic splines, differences on a circle, chains that are closed to a ring.
+
+    Parameters
+    ----------
+    diagonals : sequence of array_like
+        One vector ``(..., n)`` for each offset: entry ``i`` is ``A[i, (i + k) mod n]``. The batch shapes broadcast.
+    offsets : sequence of int
+        Which diagonal each vector is; offsets count modulo n.
+
+    Raises
+    ------
+    ValueError
+        If there is no diagonal, if lengths differ, or if two offsets are equal modulo n.
+
+    Notes
+    -----
+    With ``d`` diagonals at offsets of at most ``w`` the costs are
+
+    ====================================  ==========================================
+    elementwise, reductions, transpose    ``O(d n)``
+    times a vector                        ``O(d n)``
+    times a matrix of d' diagonals        ``O(d d' n)``
+    solve, `slogdet`, `cholesky`          ``O(w**2 n)``
+    `eigvalsh`, `svdvals`                 ``O(w n**2)`` operations, ``O(w n)`` memory
+    ====================================  ==========================================
+
+    Systems, determinants and eigenvalues are those of a `Banded` matrix: rows and columns in the order 0, n - 1, 1, n - 2, … have a
+    band of twice the width and no corners. Its elimination has pivots, so nothing is asked of the matrix.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> A = sa.PeriodicBanded([[4.0] * 5, [1.0] * 5, [1.0] * 5], (0, 1, -1))
+    >>> A.to_dense()
+    Dense([[4., 1., 0., 0., 1.],
+           [1., 4., 1., 0., 0.],
+           [0., 1., 4., 1., 0.],
+           [0., 0., 1., 4., 1.],
+           [1., 0., 0., 1., 4.]], dtype=float64)
+    >>> sa.linalg.solve(A, sa.ones(5))[0]
+    Dense(0.16666667, dtype=float64)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, diagonals: Sequence[ParameterLike] | ParameterLike, offsets: Sequence[int] | np.ndarray) -> Self:
+        diagonals = vectors(diagonals, "diagonals", cls.__name__)
+        offsets = integers(offsets, "offsets")
+        if len(diagonals) != len(offsets):
+            raise ValueError(f"diagonals and offsets must be as many, got {len(diagonals)} and {len(offsets)}")
+        if not offsets:
+            raise ValueError("diagonals must not be empty, since their length is the size of the matrix")
+        for i, d in enumerate(diagonals):
+            if d.shape[-1:] != diagonals[0].shape[-1:] or d.ndim < 1 or d.shape[-1] == 0:
+                raise ValueError(
+                    f"diagonals must be vectors (..., n) of one length n > 0, got shapes {diagonals[0].shape} and {d.shape} (diagonals[{i}])"
+                )
+        n = diagonals[0].shape[-1]
+        places = [normalised(k, n) for k in offsets]
+        if len(set(places)) != len(places):
+            raise ValueError(f"offsets must differ modulo {n}, the size of the matrix, got {offsets}")
+        batch_shape_of(**{f"diagonals[{i}]": d.shape[:-1] for i, d in enumerate(diagonals)})
+        return periodic(dict(zip(places, diagonals, strict=True)), None)
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The offsets of the stored diagonals, increasing, between ``-n / 2`` and ``n / 2``."""
+        return self.meta[0]
+
+    @property
+    def core_shape(self) -> tuple[int, int]:
+        """The shape ``(n, n)`` of the matrix."""
+        return (self.meta[1],) * 2
+
+    @property
+    def diagonals(self) -> tuple[jax.Array, ...]:
+        """The stored diagonals ``(..., n)``, one for each offset."""
+        return self.parameters[:-1]
+
+    @property
+    def entries(self) -> tuple[jax.Array, ...]:
+        """What it stores: the diagonals."""
+        return self.diagonals
+
+    @property
+    def background(self) -> jax.Array | None:
+        """The value of all entries that are not stored: None is the structural zero."""
+        return self.parameters[-1]
+
+    @property
+    def covers(self) -> bool:
+        """Whether every diagonal is stored."""
+        return len(self.offsets) == self.meta[1]
+
+    @staticmethod
+    def shape_of(leaves, meta):
+        """The shape, from the parameters and the static part."""
+        return (*batch_of(leaves[0].shape, 1), meta[1], meta[1])
+
+    def rebuild(self, entries, background):
+        """The matrix with other entries at the same places, and another background."""
+        return PeriodicBanded.make((*entries, background), self.meta)
+
+    def positions(self):
+        """Where the entries stand."""
+        i = jnp.arange(self.meta[1])
+        return tuple((i, (i + k) % self.meta[1]) for k in self.offsets)
+
+    def dense_data(self):
+        """The dense value."""
+        i = jnp.arange(self.meta[1])
+        return _elements_periodic_banded(self, i[:, None], i[None, :])
+
+    def pattern(self, rows, columns):
+        """What stands in rectangles; see `Array.pattern`."""
+        n = self.meta[1]
+        offsets = sorted({k + turn for k in self.offsets for turn in (-n, 0, n) if abs(k + turn) < n})
+        return pattern.stored(self, pattern.meets_diagonals(rows, columns, offsets))
+
+    def description(self):
+        """What `repr` shows."""
+        return [f"offsets={self.offsets}", f"shape={self.shape}"], False
+
+    def diagonal(self, offset: int = 0) -> jax.Array:
+        """The diagonal ``A[i, (i + offset) mod n]``, whether it is stored or not, ``(..., n)``."""
+        k = normalised(offset, self.meta[1])
+        if k in self.offsets:
+            return self.diagonals[self.offsets.index(k)]
+        fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None]
+        return jnp.broadcast_to(fill, (*self.batch_shape, self.meta[1]))
+
+
+def periodic(diagonals: dict[int, jax.Array], background) -> PeriodicBanded:
+    """The matrix with these diagonals by their normalised offsets: one dtype, and the whole batch shape in front of each."""
+    offsets = tuple(sorted(diagonals))
+    dtype = dtypes.promote(*(d.dtype for d in diagonals.values()))
+    batch = jnp.broadcast_shapes(
+        *(d.shape[:-1] for d in diagonals.values()), *([] if background is None else [background.shape])
+    )
+    n = diagonals[offsets[0]].shape[-1]
+    leaves = [jnp.broadcast_to(diagonals[k].astype(dtype), (*batch, n)) for k in offsets]
+    return PeriodicBanded.make(
+        (*leaves, None if background is None else jnp.broadcast_to(background, batch)), (offsets, n)
+    )
+
+
+def at_offsets(x: PeriodicBanded, offsets) -> PeriodicBanded:
+    """The entries of `x` on these diagonals, stored or not, with the background of `x`."""
+    return periodic({k: x.diagonal(k) for k in offsets}, x.background)
+
+
+def is_ring(x: Banded) -> bool:
+    """Whether a band matrix can be stored by diagonals that go around: it is square, with a few diagonals."""
+    m, n = x.core_shape
+    return m == n and n > 0 and 0 < len({k % n for k in x.offsets}) < n
+
+
+def on_ring(x: Banded) -> PeriodicBanded:
+    """A square band matrix by diagonals that go around: those with offsets k and k - n are one."""
+    n = x.core_shape[0]
+    fill = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None]
+    found = {normalised(k, n): jnp.broadcast_to(fill, (*x.batch_shape, n)) for k in x.offsets}
+    for k, d in zip(x.offsets, x.diagonals, strict=True):
+        start = max(0, -k)
+        found[normalised(k, n)] = found[normalised(k, n)].at[..., start : start + d.shape[-1]].set(d)
+    return periodic(found, x.background)
+
+
+@elements.kernel(PeriodicBanded)
+def _elements_periodic_banded(x, i, j):
+    i, j = jnp.broadcast_arrays(i, j)
+    fill = jnp.zeros((), x.dtype) if x.background is None else x.background
+    value = jnp.broadcast_to(fill.reshape(fill.shape + (1,) * i.ndim), (*x.batch_shape, *i.shape))
+    for k, d in zip(x.offsets, x.diagonals, strict=True):
+        value = jnp.where((j - i - k) % x.meta[1] == 0, d[..., i], value)
+    return value
+
+
+# ---- joins ----------------------------------------------------------------------------------------------------------
+
+
+@join_pair.kernel(PeriodicBanded, PeriodicBanded)
+def _join_pair_periodic_banded(x, y):
+    offsets = {*x.offsets, *y.offsets}
+    return at_offsets(x, offsets), at_offsets(y, offsets)
+
+
+@join_pair.kernel(PeriodicBanded, Banded, when=lambda x, y: is_ring(y))
+def _join_pair_periodic_banded_banded(x, y):
+    return join_pair.required((x, x)).run(x, on_ring(y))
+
+
+@join_pair.kernel(Fill, PeriodicBanded, when=lambda x, y: len(x.meta) >= 2)
+def _join_pair_fill_periodic_banded(x, y):
+    data = x._constant_data()[..., 0, 0]
+    entry = jnp.broadcast_to(data[..., None], (*x.shape[:-2], y.meta[1]))
+    return y.rebuild((entry,) * len(y.offsets), data), y
+
+
+@meet_pair.kernel(PeriodicBanded, PeriodicBanded)
+def _meet_pair_periodic_banded(x, y):
+    if not is_zero_outside(y):
+        return x
+    return at_offsets(x, set(x.offsets) & set(y.offsets) or {0})
+
+
+@meet_pair.kernel(PeriodicBanded, Banded, when=lambda x, y: is_ring(y))
+def _meet_pair_periodic_banded_banded(x, y):
+    return meet_pair.required((x, x)).run(x, on_ring(y)) if is_zero_outside(y) else x
+
+
+@holds.kernel(PeriodicBanded, PeriodicBanded)
+def _holds_periodic_banded(x, y):
+    return set(y.offsets) <= set(x.offsets)
+
+
+@holds.kernel(PeriodicBanded, Banded)
+def _holds_periodic_banded_banded(x, y):
+    return is_ring(y) and {normalised(k, x.meta[1]) for k in y.offsets} <= set(x.offsets)
+
+
+@restrict_to.kernel(PeriodicBanded, PeriodicBanded)
+def _restrict_to_periodic_banded(x, y):
+    return at_offsets(x, y.offsets)
+
+
+@sparse_form.kernel(PeriodicBanded)
+def _sparse_form_periodic_banded(x):
+    rows, columns = (jnp.concatenate(parts).astype(jnp.int32) for parts in zip(*x.positions(), strict=True))
+    (rows, columns), order = sparse_numerics.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
+    data = jnp.concatenate(x.diagonals, axis=-1)[..., order]
+    coordinates = (jnp.broadcast_to(c, data.shape) for c in (rows, columns))
+    return Sparse.make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
+
+
+@validated.kernel(PeriodicBanded)
+def check_periodic_banded(x):
+    """Raise unless there are diagonals of the size of the matrix for increasing, normalised offsets, and a background."""
+    check_static(type(x.meta) is tuple and len(x.meta) == 2 and type(x.meta[1]) is int and 0 < x.meta[1] < 2**63, x)
+    offsets, n = x.meta
+    require(
+        type(offsets) is tuple and bool(offsets) and all(type(k) is int and normalised(k, n) == k for k in offsets),
+        "offsets must be integers between minus half the size and half the size",
+    )
+    require(offsets == tuple(sorted(set(offsets))), "offsets must increase")
+    check_leaves(x, *[(n,)] * len(offsets), BACKGROUND)

@@ -1,0 +1,63 @@
+"""Writes into `PeriodicBanded` matrices, and into the corners of bands, which close them to rings."""
+
+import jax
+
+from ..._core.array import keys
+from ..._functions.indexing import write_entries
+from ..banded.array import Banded
+from .array import PeriodicBanded, at_offsets, on_ring
+from .numerics import normalised
+
+
+def _single(x, items):
+    """Row and column of a single element of every matrix that a key names; None for other keys."""
+    batch, (rows, columns) = items[:-2], items[-2:]
+    if (
+        rows.kind != "int"
+        or columns.kind != "int"
+        or not all(keys.is_full(item, n) for item, n in zip(batch, x.batch_shape, strict=True))
+    ):
+        return None
+    i, j = rows.start, columns.start
+    if isinstance(i, jax.core.Tracer) or isinstance(j, jax.core.Tracer):
+        return None
+    return int(i), int(j)
+
+
+@write_entries.kernel(PeriodicBanded)
+def _write_entries_periodic_banded(x, items, value, owned):
+    """A single element of every matrix: on a stored diagonal, or on one more."""
+    place = _single(x, items)
+    if place is None or x.background is not None:
+        return None
+    n = x.meta[1]
+    i, j = (p % n for p in place)
+    k = normalised(j - i, n)
+    if k not in x.offsets and 2 * len(x.offsets) >= n:
+        return None
+    x = at_offsets(x, {*x.offsets, k})
+    value = value.to_jax()
+    diagonals = list(x.diagonals)
+    at = x.offsets.index(k)
+    diagonals[at] = diagonals[at].at[..., i].set(value)
+    return x.rebuild(tuple(diagonals), None)
+
+
+def _can_close(x) -> bool:
+    """Whether a band is narrow, so that an element in a corner makes it a ring."""
+    m, n = x.core_shape
+    return x.background is None and m == n and n >= 16 and 0 < len(x.offsets) and 4 * max(map(abs, x.offsets)) < n
+
+
+@write_entries.kernel(Banded, when=_can_close, before="write_entries_banded")
+def _write_entries_corner_of_band(x, items, value, owned):
+    """An element that is nearer to the main diagonal around the edge, as near as the band is wide."""
+    place = _single(x, items)
+    n = x.core_shape[0]
+    if place is None:
+        return None
+    i, j = (p % n for p in place)
+    width = max(1, *map(abs, x.offsets))
+    if abs(j - i) <= width or abs(normalised(j - i, n)) > width:
+        return None
+    return _write_entries_periodic_banded(on_ring(x), items, value, False)

@@ -1,0 +1,131 @@
+"""Band matrices on a ring, on plain JAX arrays: ``d_k[i] = A[i, (i + k) mod n]`` for each offset k, vectors (..., n).
+
+A ring that is pressed flat is a band of two layers: the order 0, n - 1, 1, n - 2, … of rows and columns makes a band matrix of a periodic
+one, with twice the bandwidth and no corners. So all solvers for band matrices, with pivots, serve; nothing is updated by a formula that divides
+by what may be zero.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+
+
+def normalised(offset: int, n: int) -> int:
+    """The offset modulo n which is nearest to zero, the positive one of two."""
+    k = offset % n
+    return k if 2 * k <= n else k - n
+
+
+def fold(v, axis: int = -1):
+    """A vector (or the rows, columns of a matrix) in the order ``0, n - 1, 1, n - 2, ...``."""
+    v = jnp.moveaxis(v, axis, -1)
+    n = v.shape[-1]
+    half = (n + 1) // 2
+    front, back = v[..., :half], v[..., half:][..., ::-1]
+    back = jnp.concatenate([back, front[..., n - half :]], axis=-1)  # one element more, which is cut off, if n is odd
+    pairs = jnp.stack([front, back], axis=-1)
+    return jnp.moveaxis(pairs.reshape((*v.shape[:-1], 2 * half))[..., :n], -1, axis)
+
+
+def unfold(v, axis: int = -1):
+    """The inverse of `fold`."""
+    v = jnp.moveaxis(v, axis, -1)
+    return jnp.moveaxis(jnp.concatenate([v[..., 0::2], v[..., 1::2][..., ::-1]], axis=-1), -1, axis)
+
+
+def _places(i, n):
+    """Where elements of a ring are in the order of `fold`."""
+    return np.where(i < (n + 1) // 2, 2 * i, 2 * (n - 1 - i) + 1)
+
+
+def _exceptions(offsets: tuple[int, ...], n: int):
+    """The entries whose columns are on the other side of a fold: for each (offset, row) the place of the row, and the offset there.
+
+    All others of an offset k are on the diagonal 2 k if their row is in the first half, else on -2 k.
+    """
+    w, half = max(map(abs, offsets)), (n + 1) // 2
+    near = [range(w), range(half - w, half + w), range(n - w, n)]
+    rows = np.unique([i for part in near for i in part if 0 <= i < n]).astype(int)
+    found = []
+    for k in offsets:
+        there = _places((rows + k) % n, n) - _places(rows, n)
+        crosses = there != np.where(rows < half, 2 * k, -2 * k)
+        found += zip([k] * n, rows[crosses], _places(rows[crosses], n), there[crosses], strict=False)
+    return found
+
+
+def folded(diagonals, offsets: tuple[int, ...], n: int):
+    """The diagonals of the band matrix that `fold` of rows and columns makes.
+
+    Parameters
+    ----------
+    diagonals : sequence of jax.Array, (..., n)
+        One for each offset.
+    offsets : tuple of int
+        `normalised`, each once.
+
+    Returns
+    -------
+    diagonals : list of jax.Array, (..., n - abs(t))
+    offsets : tuple of int
+        Increasing, at most twice as far from zero as the largest of the ring.
+    """
+    half = (n + 1) // 2
+    exceptions = _exceptions(offsets, n)
+    by_offset = dict(zip(offsets, diagonals, strict=True))
+    like = jnp.zeros_like(diagonals[0])
+    fronts, backs = ({k: d for k, d in by_offset.items()} for _ in range(2))
+    for k in offsets:
+        crossing = np.array([i for other, i, _, _ in exceptions if other == k], int)
+        kept = by_offset[k].at[..., crossing].set(0)
+        fronts[k] = backs[k] = kept
+    rows = {}
+    for t in sorted({s * k for k in offsets for s in (2, -2)}):
+        k = t // 2
+        front, back = fronts.get(k, like), backs.get(-k, like)
+        rows[t] = fold(jnp.concatenate([front[..., :half], back[..., half:]], axis=-1))
+    for t in sorted({int(t) for *_, t in exceptions}):
+        chosen = [(k, i, p) for k, i, p, there in exceptions if there == t]
+        values = jnp.stack([by_offset[k][..., i] for k, i, _ in chosen], axis=-1)
+        places = np.array([p for *_, p in chosen])
+        rows[t] = rows.get(t, like).at[..., places].set(values)
+    kept = tuple(t for t in sorted(rows) if abs(t) < n)
+    return [rows[t][..., max(0, -t) : n - max(0, t)] for t in kept], kept
+
+
+def unfolded(diagonals, folded_offsets, offsets: tuple[int, ...], n: int):
+    """The entries on the ring of a band matrix in the order of `fold`, for each of `offsets`: the inverse of `folded`."""
+    half = (n + 1) // 2
+    widths = [((max(0, -t), max(0, t))) for t in folded_offsets]
+    rows = {
+        t: jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [width])
+        for t, d, width in zip(folded_offsets, diagonals, widths, strict=True)
+    }
+    like = jnp.zeros_like(next(iter(rows.values())))
+    exceptions, result = _exceptions(offsets, n), []
+    for k in offsets:
+        front, back = (unfold(rows.get(t, like)) for t in (2 * k, -2 * k))
+        d = jnp.concatenate([front[..., :half], back[..., half:]], axis=-1)
+        chosen = [(i, p, t) for other, i, p, t in exceptions if other == k]
+        if chosen:
+            values = jnp.stack([rows[int(t)][..., p] for _, p, t in chosen], axis=-1)
+            d = d.at[..., np.array([i for i, *_ in chosen])].set(values)
+        result.append(d)
+    return result
+
+
+def matmul(diagonals, offsets, data):
+    """``A @ data`` for data (..., n, k)."""
+    terms = [d[..., None] * jnp.roll(data, -k, axis=-2) for d, k in zip(diagonals, offsets, strict=True)]
+    return sum(terms[1:], terms[0])
+
+
+def product(diagonals1, offsets1, diagonals2, offsets2, n: int):
+    """Diagonals and offsets of the product of two matrices on one ring."""
+    found: dict = {}
+    for d1, k1 in zip(diagonals1, offsets1, strict=True):
+        for d2, k2 in zip(diagonals2, offsets2, strict=True):
+            k = normalised(k1 + k2, n)
+            term = d1 * jnp.roll(d2, -k1, axis=-1)
+            found[k] = found[k] + term if k in found else term
+    offsets = tuple(sorted(found))
+    return [found[k] for k in offsets], offsets

@@ -1,0 +1,63 @@
+"""Products, transposes and reductions of `PeriodicBanded` matrices."""
+
+import jax.numpy as jnp
+
+from ..._core.array.dense import Dense
+from ..._core.families.reduction_rule import reduce_core, squared_deviations
+from ..._functions.linalg import diagonal, matmul, matrix_transpose
+from ..banded.array import Banded
+from ..banded.products import has_structural_zeros
+from ..sparse.sparse_joins import to_sparse
+from . import numerics
+from .array import PeriodicBanded, is_ring, on_ring, periodic
+
+
+@matrix_transpose.kernel(PeriodicBanded)
+def _matrix_transpose_periodic_banded(x):
+    moved = {
+        numerics.normalised(-k, x.meta[1]): jnp.roll(d, k, axis=-1) for k, d in zip(x.offsets, x.diagonals, strict=True)
+    }
+    return periodic(moved, x.background)
+
+
+@diagonal.kernel(PeriodicBanded)
+def _diagonal_periodic_banded(x, *, offset):
+    start = max(0, -offset)
+    return Dense.make((x.diagonal(offset)[..., start : start + max(0, x.meta[1] - abs(offset))],))
+
+
+@matmul.kernel(PeriodicBanded, Dense)
+def _matmul_periodic_banded_dense(x1, x2):
+    if x1.background is not None:
+        return matmul.dispatch(to_sparse(x1), x2)
+    data = x2.data if x2.ndim > 1 else x2.data[:, None]
+    product = numerics.matmul(x1.diagonals, x1.offsets, data)
+    return Dense.make((product if x2.ndim > 1 else product[..., 0],))
+
+
+def _stays_narrow(x1, x2) -> bool:
+    """Whether the product has at most half of the diagonals, and neither has a background."""
+    x1, x2 = (on_ring(x) if isinstance(x, Banded) and is_ring(x) else x for x in (x1, x2))
+    if not all(isinstance(x, PeriodicBanded) and has_structural_zeros(x) for x in (x1, x2)):
+        return False
+    n = x1.meta[1]
+    return 2 * len({(a + b) % n for a in x1.offsets for b in x2.offsets}) <= max(n, 2)
+
+
+@matmul.kernel(PeriodicBanded, PeriodicBanded, when=_stays_narrow)
+@matmul.kernel(PeriodicBanded, Banded, when=_stays_narrow)
+@matmul.kernel(Banded, PeriodicBanded, when=_stays_narrow)
+def _matmul_periodic_banded(x1, x2):
+    x1, x2 = (on_ring(x) if isinstance(x, Banded) else x for x in (x1, x2))
+    diagonals, offsets = numerics.product(x1.diagonals, x1.offsets, x2.diagonals, x2.offsets, x1.meta[1])
+    return periodic(dict(zip(offsets, diagonals, strict=True)), None)
+
+
+@reduce_core.kernel(PeriodicBanded)
+def _reduce_core_periodic_banded(x, **static):
+    return reduce_core.required((to_sparse(x),)).run(to_sparse(x), **static)
+
+
+@squared_deviations.kernel(PeriodicBanded)
+def _squared_deviations_periodic_banded(x, **static):
+    return squared_deviations.required((to_sparse(x),)).run(to_sparse(x), **static)

@@ -1,0 +1,38 @@
+"""Random `PeriodicBanded` matrices for `structarrays.testing`, which imports this file."""
+
+import numpy as np
+
+from ...testing.arrays import sampler
+from ...testing.projecting import outside, projection
+from .array import PeriodicBanded
+from .numerics import normalised
+
+OFFSETS = ((-1, 0, 1), (0, 1), (-2, 0, 1), (0,))
+
+
+@sampler("PeriodicBanded")
+def _draw_periodic_banded(numbers, batch, core, requires):
+    m, n = core
+    if m != n or n == 0:
+        return None
+    symmetric = requires not in ("", "invertible")
+    offsets = sorted({normalised(k, n) for k in ((-1, 0, 1) if symmetric else (-2, 0, 1))})
+    diagonals = {k: numbers((*batch, n)) for k in offsets}
+    if requires:
+        diagonals = {k: d / (2 * len(offsets)) for k, d in diagonals.items()}
+    if symmetric:
+        adjoint = {normalised(-k, n): np.roll(d.conj(), k, axis=-1) for k, d in diagonals.items()}
+        diagonals = {k: (diagonals[k] + adjoint[k]) / 2 for k in offsets}
+    if requires not in ("", "hermitian"):
+        diagonals[0] = diagonals[0] + numbers.high + 1
+    return PeriodicBanded([np.asarray(d, numbers.dtype) for d in diagonals.values()], list(diagonals))
+
+
+@projection("PeriodicBanded")
+def _project_periodic_banded(values, admits, choose):
+    n = values.shape[-1]
+    if values.shape[-2] != n or n == 0:
+        return None
+    offsets = sorted({normalised(k, n) for k in OFFSETS[choose(len(OFFSETS))]})
+    i = np.arange(n)
+    return outside(PeriodicBanded([values[..., i, (i + k) % n] for k in offsets], offsets), values, admits, choose)

@@ -1,0 +1,107 @@
+"""Systems, determinants, factors and spectra of `PeriodicBanded` matrices: those of a band matrix, see `numerics`."""
+
+import jax.numpy as jnp
+
+from ..._core.array.base import Array
+from ..._core.array.dense import Dense
+from ..._core.array.operands import densify, to_dense
+from ..._core.dispatch.recording import remark
+from ..._functions.linalg import (
+    cholesky,
+    det,
+    eigvalsh,
+    inv,
+    matrix_rank,
+    matrix_transpose,
+    selected_inverse,
+    slogdet,
+    solve,
+    svdvals,
+)
+from ..._functions.rounding_and_parts import conj
+from ..banded.array import bands
+from ..banded.products import has_structural_zeros
+from ..composite.block import Block
+from . import numerics
+from .array import PeriodicBanded, _elements_periodic_banded, periodic
+
+_FOLDED = "the band matrix of rows and columns in the order 0, n - 1, 1, n - 2, …, with pivots; O(n w**2), w = {} diagonals beside the main one"
+
+
+def folded(x):
+    """The band matrix of rows and columns in the order of `numerics.fold`, with the assumptions of `x`."""
+    remark(_FOLDED.format(2 * max(map(abs, x.offsets))))
+    diagonals, offsets = numerics.folded(x.diagonals, x.offsets, x.meta[1])
+    band = bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape)
+    return band.assuming(x.assumptions)
+
+
+@solve.kernel(PeriodicBanded, Array, when=has_structural_zeros)
+def _solve_periodic_banded(x1, x2):
+    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    axis = -min(data.ndim, 2)
+    solution, ok = solve.dispatch(folded(x1), Dense.make((numerics.fold(data, axis),)))
+    vector = data.ndim == 1
+    return Dense.make((numerics.unfold(solution.dense_data(), -1 if vector else -2),)), ok
+
+
+@inv.kernel(PeriodicBanded, when=has_structural_zeros)
+def _inv_periodic_banded(x):
+    inverse, ok = inv.dispatch(folded(x))
+    return Dense.make((numerics.unfold(numerics.unfold(inverse.dense_data(), -1), -2),)), ok
+
+
+@selected_inverse.kernel(PeriodicBanded, when=has_structural_zeros)
+def _selected_inverse_periodic_banded(x):
+    inverse, ok = selected_inverse.dispatch(folded(x))
+    diagonals = numerics.unfolded([inverse.diagonal(t) for t in inverse.offsets], inverse.offsets, x.offsets, x.meta[1])
+    return periodic(dict(zip(x.offsets, diagonals, strict=True)), None), ok
+
+
+@det.kernel(PeriodicBanded, when=has_structural_zeros)
+def _det_periodic_banded(x):
+    return det.dispatch(folded(x))
+
+
+@slogdet.kernel(PeriodicBanded, when=has_structural_zeros)
+def _slogdet_periodic_banded(x):
+    return slogdet.dispatch(folded(x))
+
+
+@eigvalsh.kernel(PeriodicBanded, when=has_structural_zeros)
+def _eigvalsh_periodic_banded(x):
+    return eigvalsh.dispatch(folded(x))
+
+
+@svdvals.kernel(PeriodicBanded, when=has_structural_zeros)
+def _svdvals_periodic_banded(x):
+    return svdvals.dispatch(folded(x))
+
+
+@matrix_rank.kernel(PeriodicBanded, when=has_structural_zeros)
+def _matrix_rank_periodic_banded(x, **static):
+    return matrix_rank.dispatch(folded(x), **static)
+
+
+def _is_long(x, **static) -> bool:
+    """Whether the ring has more rows than its factor has full ones, by far."""
+    return has_structural_zeros(x) and x.meta[1] > 4 * max(map(abs, x.offsets)) > 0
+
+
+@cholesky.kernel(PeriodicBanded, when=_is_long)
+def _cholesky_periodic_banded(x, *, upper):
+    """The factor of all rows but the last w is a band; the last w rows are full."""
+    n, w = x.meta[1], max(map(abs, x.offsets))
+    m = n - w
+    remark(f"a band of width {w}, and {w} full rows; O(n w**2)")
+    first, last = jnp.arange(m), jnp.arange(m, n)
+    inside = [(k, x.diagonal(k)[..., max(0, -k) : m - max(0, k)]) for k in x.offsets]
+    leading = bands([d for _, d in inside], tuple(k for k, _ in inside), (m, m), dtype=x.dtype, batch=x.batch_shape)
+    factor, fine = cholesky.dispatch(leading, upper=False)
+    below = _elements_periodic_banded(x, last[:, None], first[None, :])
+    solution, _ = solve.dispatch(factor, Dense.make((below.mT.conj(),)))
+    rows = solution.dense_data().mT.conj()
+    corner = _elements_periodic_banded(x, last[:, None], last[None, :]) - rows @ rows.mT.conj()
+    corner, definite = cholesky.dispatch(Dense.make((corner,)), upper=False)
+    lower = Block([[factor, None], [Dense.make((rows,)), corner]])
+    return (matrix_transpose.dispatch(conj.dispatch(lower)) if upper else lower), fine & definite
