@@ -607,7 +607,9 @@ def test_pages_show_what_their_code_makes(tmp_path):
     for name in made:
         kept = (ROOT / "docs" / "pictures" / name).read_text(encoding="utf-8")
         if name.endswith(".html"):  # what else they hold depends on the version of matplotlib
-            assert kept == (tmp_path / name).read_text(encoding="utf-8"), "run python docs/gallery.py"
+            texts = (kept, (tmp_path / name).read_text(encoding="utf-8"))
+            same, made_now = (re.sub(r"\.py:\d+\)", ".py)", text) for text in texts)  # but for the lines of kernels
+            assert same == made_now, "run python docs/gallery.py"
         ElementTree.fromstring(kept)
 
 
