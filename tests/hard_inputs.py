@@ -86,6 +86,11 @@ def generator(rng):
     return scipy.sparse.csr_array(a)
 
 
+def ring(below, diagonal, above):
+    """A tridiagonal matrix around an edge."""
+    return sa.PeriodicBanded([np.full(N, v) for v in (below, diagonal, above)], (-1, 0, 1))
+
+
 def column(x):
     return np.asarray(x)[:, None]
 
@@ -133,6 +138,11 @@ MATRICES = {
     "Banded: spline penalty + 1e-9": lambda rng: banded(spline_penalty() + 1e-9 * np.eye(N), 3),
     "Banded: tiny": lambda rng: second_differences() * 1e-250,
     "Banded: huge": lambda rng: second_differences() * 1e250,
+    "PeriodicBanded: second differences + 1e-8": lambda rng: ring(-1.0, 2 + 1e-8, -1.0),
+    "PeriodicBanded: central differences + 0.1": lambda rng: ring(-0.5, 0.1, 0.5),
+    "PeriodicBanded: spline penalty + 1e-9": lambda rng: sa.PeriodicBanded(
+        [np.full(N, v) for v in (1.0, -4.0, 6 + 1e-9, -4.0, 1.0)], (-2, -1, 0, 1, 2)
+    ),
     "Toeplitz: squared exponential + 1e-2": lambda rng: sa.Toeplitz(squared_exponential(LARGE, 10, 1e-2)),
     "Toeplitz: squared exponential + 1e-9": lambda rng: sa.Toeplitz(squared_exponential(LARGE, 10, 1e-9)),
     "Toeplitz: Matérn + 1e-6": lambda rng: sa.Toeplitz(matern(LARGE, 30, 1e-6)),
@@ -201,6 +211,7 @@ SINGULAR = {
     "Fill: ones": lambda rng: sa.Fill(1.0, (N, N)),
     "Banded: Neumann": lambda rng: laplacian(np.ones(N - 1)),
     "Diagonal: graded, with zeros": lambda rng: sa.Diagonal(np.r_[np.zeros(4), 10.0 ** -np.linspace(0, 12, N - 4)]),
+    "PeriodicBanded: second differences": lambda rng: ring(-1.0, 2.0, -1.0),
     "Toeplitz: squared exponential": lambda rng: sa.Toeplitz(squared_exponential(N, 10, 0)),
     "Circulant: second differences": lambda rng: sa.Circulant(np.r_[2.0, -1.0, np.zeros(N - 3), -1.0]),
     "LowRank: graded columns": lambda rng: _low_rank(rng, 0.0),

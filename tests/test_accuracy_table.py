@@ -108,6 +108,8 @@ def test_page_is_of_these_structures_and_functions(table):
         assert [cell.strip() for cell in header.strip("|").split("|")][1:] == structures
         cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
         assert [row[0] for row in cells] == list(FUNCTIONS)
+        for structure, *column in zip(structures, *(row[1:] for row in cells), strict=True):
+            assert any(column), f"no number of {structure} with {bits} bits"
         for function, *row in cells:
             for structure, cell in zip(structures, row, strict=True):
                 assert not cell.strip("†") or float(cell.strip("†")) <= bar(structure, function), (structure, cell)

@@ -318,6 +318,25 @@ def _ldl(a):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("exponent", [-0.8, -0.4, -0.2, 0.8])
+def test_ldl_at_extreme_scales(dtype, exponent, rng):
+    """Pivots are compared, and their blocks inverted, without squares, which leave the range; LAPACK does the same."""
+    scale = float(np.finfo(dtype).max) ** exponent
+    a = rng.normal(size=(30, 30)) + 1j * rng.normal(size=(30, 30))
+    a = ((a + a.conj().T) if "complex" in dtype else (a + a.conj().T).real) * scale
+    smooth = scale * np.exp(-(np.subtract.outer(np.arange(30.0), np.arange(30.0)) ** 2) / 50 + 0j * np.ones((30, 30)))
+    for matrix in (a, smooth if "complex" in dtype else smooth.real):
+        matrix = matrix.astype(dtype)
+
+        def error(lower, d, matrix=matrix):
+            lower, d = (np.asarray(x).astype(np.clongdouble) for x in (lower, d))
+            return float(np.max(np.abs(lower @ d @ lower.conj().T - matrix)) / np.max(np.abs(matrix)))
+
+        theirs = error(*scipy.linalg.ldl(matrix)[:2])
+        assert error(*sa.linalg.ldl(matrix)[:2]) <= 10 * max(theirs, np.finfo(dtype).eps)
+
+
 def test_ldl_of_structures():
     options = {"oracle": each(_ldl, (2,)), "kinds": "floating"}
     product = "r.lu @ (r.d @ xp.conj(xp.matrix_transpose(r.lu)))"

@@ -114,7 +114,8 @@ def _pivot(column, other, p, r, position):
     k = position[p]
     own, largest = column[p], jnp.where(position[r] > k, column[r], 0)
     beside = jnp.max(jnp.where((position >= k) & (position != position[r]), other, 0))
-    stay = (own >= _ALPHA * largest) | (own * beside >= _ALPHA * largest**2)
+    # The quotient is at most one, where squares may leave the range.
+    stay = (own >= _ALPHA * largest) | (own >= _ALPHA * largest * (largest / jnp.where(beside > 0, beside, 1)))
     one = stay | (other[r] >= _ALPHA * beside)
     # A NaN compares false, and must not ask for a second row behind the last one.
     two = ~one & (k + 1 < len(position))
@@ -134,12 +135,17 @@ def _block(rows, two, hermitian):
 
 
 def _inverse(block, two):
-    """Inverse of a block of two rows, or of the number in its corner; of zero it is zero, since all below is."""
-    (a, b), (c, d) = block
+    """Inverse of a block of two rows, or of the number in its corner; of zero it is zero, since all below is.
+
+    The block is scaled first: of small complex numbers the determinant, and the squares in a division by it, are no normal numbers any more.
+    """
+    scale = jnp.max(_size(block))
+    scale = jnp.where(scale > 0, scale, 1)  # NaN, too, is no larger than zero, and stays in the block
+    (a, b), (c, d) = block / scale
     determinant = a * d - b * c
     one = jnp.where(a == 0, 0, 1 / jnp.where(a == 0, 1, a))
     both = jnp.array([[d, -b], [-c, a]]) / jnp.where(two, determinant, 1)
-    return jnp.where(two, both, jnp.zeros_like(block).at[0, 0].set(one))
+    return jnp.where(two, both, jnp.zeros_like(block).at[0, 0].set(one)) / scale
 
 
 @ldl.defjvp
