@@ -38,6 +38,7 @@ ASK = {
     "Hankel": lambda t: sa.Hankel(t, t),
     "Diagonal": lambda t: sa.Diagonal(t),
     "Banded": lambda t: sa.Banded([t], (0,)),
+    "PeriodicBanded": lambda t: sa.PeriodicBanded([t], (0,)),
     "from_dia": lambda t: sa.from_dia(t, tuple(range(ROWS)), (ROWS, ROWS)),
     "Fill": lambda t: sa.Fill(t, (2, 2)),
     "Identity": lambda t: sa.Identity(3, t),

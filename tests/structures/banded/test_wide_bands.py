@@ -20,13 +20,8 @@ def matrix(rng, n, offsets):
 
 
 def periodic(rng, n):
-    """A tridiagonal matrix with entries written into its corners."""
-    _, theirs = matrix(rng, n, (1 - n, -1, 0, 1, n - 1))
-    ours = sa.tridiagonal(*(theirs.diagonal(k) for k in (-1, 0, 1)))
-    ours[0, n - 1] = theirs[0, n - 1]
-    ours[n - 1, 0] = theirs[n - 1, 0]
-    assert ours.offsets == (1 - n, -1, 0, 1, n - 1)
-    return ours, theirs
+    """A tridiagonal matrix with entries in its corners, as a band; one that is written there is `PeriodicBanded`."""
+    return matrix(rng, n, (1 - n, -1, 0, 1, n - 1))
 
 
 def grid(rng, side):
