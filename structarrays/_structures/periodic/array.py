@@ -137,7 +137,7 @@ class PeriodicBanded(EntryArray):
     def dense_data(self):
         """The dense value."""
         i = jnp.arange(self.meta[1])
-        return _elements_periodic_banded(self, i[:, None], i[None, :])
+        return elements_on_ring(self, i[:, None], i[None, :])
 
     def pattern(self, rows, columns):
         """What stands in rectangles; see `Array.pattern`."""
@@ -195,7 +195,7 @@ def on_ring(x: Banded) -> PeriodicBanded:
 
 
 @elements.kernel(PeriodicBanded)
-def _elements_periodic_banded(x, i, j):
+def elements_on_ring(x, i, j):
     i, j = jnp.broadcast_arrays(i, j)
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background
     value = jnp.broadcast_to(fill.reshape(fill.shape + (1,) * i.ndim), (*x.batch_shape, *i.shape))

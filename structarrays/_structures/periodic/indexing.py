@@ -1,12 +1,17 @@
 """Writes into `PeriodicBanded` matrices, and into the corners of bands, which close them to rings."""
 
 import jax
+import jax.numpy as jnp
 
 from ..._core.array import keys
+from ..._core.dispatch import explicit
 from ..._functions.indexing import write_entries
 from ..banded.array import Banded
 from .array import PeriodicBanded, at_offsets, on_ring
 from .numerics import normalised
+
+_write_box = explicit.jit(keys.write_box, static_argnums=0)
+_write_box_donated = explicit.jit(keys.write_box, static_argnums=0, donate_argnums=1)
 
 
 def _single(x, items):
@@ -35,11 +40,14 @@ def _write_entries_periodic_banded(x, items, value, owned):
     k = normalised(j - i, n)
     if k not in x.offsets and 2 * len(x.offsets) >= n:
         return None
-    x = at_offsets(x, {*x.offsets, k})
-    value = value.to_jax()
-    diagonals = list(x.diagonals)
-    at = x.offsets.index(k)
-    diagonals[at] = diagonals[at].at[..., i].set(value)
+    if k not in x.offsets:
+        x, owned = at_offsets(x, {*x.offsets, k}), False
+    static, starts = keys.box([*items[:-2], keys.Item("int", i)])
+    at, diagonals = x.offsets.index(k), list(x.diagonals)
+    diagonals[at] = (_write_box_donated if owned else _write_box)(static, diagonals[at], starts, value.to_jax())
+    if not owned:
+        # From here on the handle owns all of its parameters, so none may be another array's.
+        diagonals = [d if place == at else jnp.copy(d) for place, d in enumerate(diagonals)]
     return x.rebuild(tuple(diagonals), None)
 
 

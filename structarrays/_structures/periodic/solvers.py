@@ -23,7 +23,7 @@ from ..banded.array import bands
 from ..banded.products import has_structural_zeros
 from ..composite.block import Block
 from . import numerics
-from .array import PeriodicBanded, _elements_periodic_banded, periodic
+from .array import PeriodicBanded, elements_on_ring, periodic
 
 _FOLDED = "the band matrix of rows and columns in the order 0, n - 1, 1, n - 2, …, with pivots; O(n w**2), w = {} diagonals beside the main one"
 
@@ -98,10 +98,10 @@ def _cholesky_periodic_banded(x, *, upper):
     inside = [(k, x.diagonal(k)[..., max(0, -k) : m - max(0, k)]) for k in x.offsets]
     leading = bands([d for _, d in inside], tuple(k for k, _ in inside), (m, m), dtype=x.dtype, batch=x.batch_shape)
     factor, fine = cholesky.dispatch(leading, upper=False)
-    below = _elements_periodic_banded(x, last[:, None], first[None, :])
+    below = elements_on_ring(x, last[:, None], first[None, :])
     solution, _ = solve.dispatch(factor, Dense.make((below.mT.conj(),)))
     rows = solution.dense_data().mT.conj()
-    corner = _elements_periodic_banded(x, last[:, None], last[None, :]) - rows @ rows.mT.conj()
+    corner = elements_on_ring(x, last[:, None], last[None, :]) - rows @ rows.mT.conj()
     corner, definite = cholesky.dispatch(Dense.make((corner,)), upper=False)
     lower = Block([[factor, None], [Dense.make((rows,)), corner]])
     return (matrix_transpose.dispatch(conj.dispatch(lower)) if upper else lower), fine & definite

@@ -174,6 +174,26 @@ def test_a_corner_closes_a_band(rng):
     np.testing.assert_array_equal(np.asarray(x), a)
 
 
+def test_writes_change_no_other_array():
+    """The first write copies what another array shares, and those after it write in place."""
+    x = sa.PeriodicBanded(constant(1.0, 2.0, 3.0), (-1, 0, 1))
+    others = [sa.asarray(x, copy=True), x + 0.0, x.mT]
+    kept = [np.array(y) for y in others]
+    expected = np.array(x)
+    for i in range(N):
+        x[i, i] = expected[i, i] = float(i)
+        x[i, (i + 1) % N] = expected[i, (i + 1) % N] = -1.0
+    x[3, 9] = expected[3, 9] = 5.0
+    assert type(x) is sa.PeriodicBanded and x.offsets == (-1, 0, 1, 6)
+    np.testing.assert_array_equal(np.asarray(x), expected)
+    for y, value in zip(others, kept, strict=True):
+        np.testing.assert_array_equal(np.asarray(y), value)
+    stack = sa.PeriodicBanded([np.ones((2, N))], (0,))
+    stack[..., 0, N - 1] = np.array([3.0, 4.0])
+    assert type(stack) is sa.PeriodicBanded
+    np.testing.assert_array_equal(np.asarray(stack)[:, 0, N - 1], [3.0, 4.0])
+
+
 @pytest.mark.parametrize("function", ["solve", "slogdet", "product", "eigvalsh"])
 def test_derivatives(function):
     """Forward and backward, of diagonals in the corners, too, against central differences."""
