@@ -5,6 +5,8 @@ python -m structarrays.testing.pairs        # writes docs/pairs.md
 
 from pathlib import Path
 
+import jax
+
 from .._core.array.flattening import dynamic_classes
 from .._core.dispatch.recording import explain, record
 from .._functions.elementwise import add, multiply
@@ -87,6 +89,7 @@ def page(cell=cell) -> str:
 
 def main():
     """Write the page."""
+    jax.config.update("jax_enable_x64", True)
     Path("docs/pairs.md").write_text(page(), encoding="utf-8")
 
 
