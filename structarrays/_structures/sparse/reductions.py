@@ -56,6 +56,10 @@ def _reduce(x, data, background, monoid, axes, keepdims):
 
     def reduce(data, *coordinates):
         inside = coordinates[0] < x.core_shape[0]
+        if not kept and size and not data.shape[0]:
+            return jnp.asarray(identity, data.dtype), jnp.zeros(
+                (), jnp.int32
+            )  # nothing is stored, and the background is to come
         if not kept:
             data = jnp.where(inside, data, identity) if x.padded else data
             result = monoid.reduce(data, axis=(0,), keepdims=False)

@@ -6,7 +6,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import SMALL, allow_dense
 from ..._functions.creation import tril, triu
-from ..._functions.indexing import index, write_entries
+from ..._functions.indexing import index, write_entries, written_entries
 from ..._functions.linalg import diagonal, matrix_transpose
 from ..._functions.manipulation import flip, roll
 from ..._numerics import toeplitz_entries
@@ -189,4 +189,4 @@ def _write_entries_toeplitz(x, items, value, owned):
     if free.full_size and max(x.core_shape) > SMALL:
         allow_dense(x, "__setitem__", x.size, limit=False)
     x = free
-    return write_entries.choose((x,), {}).run(x, items, value, False)
+    return written_entries(x, items, value, False)

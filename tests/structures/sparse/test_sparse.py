@@ -113,6 +113,17 @@ def test_any_number_of_dimensions(ndim, rng):
         np.testing.assert_array_equal(dense(x[1]), a[1])
 
 
+@pytest.mark.parametrize("shape", [(3,), (3, 4), (2, 3, 4)])
+@pytest.mark.parametrize("function", ["max", "min", "sum", "prod", "any", "all", "mean", "var"])
+def test_reductions_without_entries(shape, function):
+    """All elements are zeros, of which none is stored."""
+    x = sa.Sparse.from_dense(np.zeros(shape), core_ndim=len(shape))
+    assert x.nnz == 0
+    for axis in (None, 0, -1):
+        expected = getattr(np, function)(np.zeros(shape), axis=axis)
+        np.testing.assert_array_equal(dense(getattr(sa, function)(x, axis=axis)), expected)
+
+
 def test_batches_may_have_patterns_of_their_own(rng):
     data = np.arange(1.0, 7.0).reshape(2, 3)
     rows, columns = np.array([[0, 1, 1], [2, 2, 0]]), np.array([[0, 1, 1], [1, 0, 2]])
