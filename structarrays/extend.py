@@ -8,6 +8,8 @@
 - **Inside kernels**: `remark` (what `explain` says of a choice), `expand` (the dense form, under the policy), `validated` (the check of
   parameters that `sa.load` calls).
 
+- **Tables**: `Registry`, of one's own rules, and the `Kernel` in it. `same_structure` says whether two arrays have one structure.
+
 Kernels for functions of the namespace are registered by the function itself: ``@sa.matmul.kernel(Mine, sa.Dense)``.
 """
 

@@ -17,7 +17,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import structarrays as sa  # noqa: E402
 from structarrays._core.array.base import Array  # noqa: E402
 from structarrays._core.dispatch.registry import Registry  # noqa: E402
 
@@ -78,7 +77,6 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("--compare", action="store_true", help="compare with the file instead of writing it")
     arguments = parser.parse_args()
-    sa.interop  # noqa: B018 (registrations of modules that are imported on first use)
     found = choices()
     count = sum(map(len, found.values()))
     if not arguments.compare:

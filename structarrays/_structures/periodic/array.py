@@ -196,6 +196,7 @@ def on_ring(x: Banded) -> PeriodicBanded:
 
 @elements.kernel(PeriodicBanded)
 def elements_on_ring(x, i, j):
+    """The elements at these coordinates."""
     i, j = jnp.broadcast_arrays(i, j)
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background
     value = jnp.broadcast_to(fill.reshape(fill.shape + (1,) * i.ndim), (*x.batch_shape, *i.shape))
@@ -215,7 +216,7 @@ def _join_pair_periodic_banded(x, y):
 
 @join_pair.kernel(PeriodicBanded, Banded, when=lambda x, y: is_ring(y))
 def _join_pair_periodic_banded_banded(x, y):
-    return join_pair.required((x, x)).run(x, on_ring(y))
+    return _join_pair_periodic_banded(x, on_ring(y))
 
 
 @join_pair.kernel(Fill, PeriodicBanded, when=lambda x, y: len(x.meta) >= 2)
@@ -234,7 +235,7 @@ def _meet_pair_periodic_banded(x, y):
 
 @meet_pair.kernel(PeriodicBanded, Banded, when=lambda x, y: is_ring(y))
 def _meet_pair_periodic_banded_banded(x, y):
-    return meet_pair.required((x, x)).run(x, on_ring(y)) if is_zero_outside(y) else x
+    return _meet_pair_periodic_banded(x, on_ring(y)) if is_zero_outside(y) else x
 
 
 @holds.kernel(PeriodicBanded, PeriodicBanded)

@@ -73,15 +73,14 @@ def folded(diagonals, offsets: tuple[int, ...], n: int):
     exceptions = _exceptions(offsets, n)
     by_offset = dict(zip(offsets, diagonals, strict=True))
     like = jnp.zeros_like(diagonals[0])
-    fronts, backs = ({k: d for k, d in by_offset.items()} for _ in range(2))
+    uncrossed = {}
     for k in offsets:
         crossing = np.array([i for other, i, _, _ in exceptions if other == k], int)
-        kept = by_offset[k].at[..., crossing].set(0)
-        fronts[k] = backs[k] = kept
+        uncrossed[k] = by_offset[k].at[..., crossing].set(0)
     rows = {}
     for t in sorted({s * k for k in offsets for s in (2, -2)}):
         k = t // 2
-        front, back = fronts.get(k, like), backs.get(-k, like)
+        front, back = uncrossed.get(k, like), uncrossed.get(-k, like)
         rows[t] = fold(jnp.concatenate([front[..., :half], back[..., half:]], axis=-1))
     for t in sorted({int(t) for *_, t in exceptions}):
         chosen = [(k, i, p) for k, i, p, there in exceptions if there == t]
@@ -95,7 +94,7 @@ def folded(diagonals, offsets: tuple[int, ...], n: int):
 def unfolded(diagonals, folded_offsets, offsets: tuple[int, ...], n: int):
     """The entries on the ring of a band matrix in the order of `fold`, for each of `offsets`: the inverse of `folded`."""
     half = (n + 1) // 2
-    widths = [((max(0, -t), max(0, t))) for t in folded_offsets]
+    widths = [(max(0, -t), max(0, t)) for t in folded_offsets]
     rows = {
         t: jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [width])
         for t, d, width in zip(folded_offsets, diagonals, widths, strict=True)

@@ -37,10 +37,9 @@ def _matmul_periodic_banded_dense(x1, x2):
 
 def _stays_narrow(x1, x2) -> bool:
     """Whether the product has at most half of the diagonals, and neither has a background."""
-    x1, x2 = (on_ring(x) if isinstance(x, Banded) and is_ring(x) else x for x in (x1, x2))
-    if not all(isinstance(x, PeriodicBanded) and has_structural_zeros(x) for x in (x1, x2)):
+    if not all(has_structural_zeros(x) and (isinstance(x, PeriodicBanded) or is_ring(x)) for x in (x1, x2)):
         return False
-    n = x1.meta[1]
+    n = x1.core_shape[1]
     return 2 * len({(a + b) % n for a in x1.offsets for b in x2.offsets}) <= max(n, 2)
 
 
@@ -55,9 +54,11 @@ def _matmul_periodic_banded(x1, x2):
 
 @reduce_core.kernel(PeriodicBanded)
 def _reduce_core_periodic_banded(x, **static):
-    return reduce_core.required((to_sparse(x),)).run(to_sparse(x), **static)
+    x = to_sparse(x)
+    return reduce_core.required((x,)).run(x, **static)
 
 
 @squared_deviations.kernel(PeriodicBanded)
 def _squared_deviations_periodic_banded(x, **static):
-    return squared_deviations.required((to_sparse(x),)).run(to_sparse(x), **static)
+    x = to_sparse(x)
+    return squared_deviations.required((x,)).run(x, **static)

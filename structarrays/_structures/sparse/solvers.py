@@ -17,7 +17,6 @@ from ..._core.dispatch.recording import remark
 from ..._functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..blocks.block_banded import BlockBanded
-from ..composite import block_solvers  # noqa: F401 (the kernels of `Block` here come before those there)
 from ..composite.block import Block
 from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import generically_regular, solved

@@ -46,12 +46,12 @@ class Antidiagonal(EntryArray):
 
     @property
     def entries(self):
-        """What it stores."""
+        """The stored entries, a tuple of one array."""
         return (self.antidiag,)
 
     @property
     def background(self):
-        """What all other elements are: zeros if it is None."""
+        """The value of all other elements; None for zeros."""
         return self.parameters[1]
 
     def rebuild(self, entries, background):
@@ -59,7 +59,7 @@ class Antidiagonal(EntryArray):
         return Antidiagonal.make((*entries, background))
 
     def positions(self):
-        """Where the entries stand."""
+        """Rows and columns of the entries."""
         i = jnp.arange(self.shape[-1])
         return ((i, i[::-1]),)
 
