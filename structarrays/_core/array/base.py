@@ -20,6 +20,7 @@ import numpy as np
 from ..dispatch import late
 from ..dispatch.recording import RECORDING, describe
 from ..dispatch.registry import FUNCTIONS
+from ..dispatch.tracing import COMPILED_CALL, is_of_function
 from ..dtypes import check_available
 from ..errors import StructureError
 from ..families import pattern
@@ -71,12 +72,18 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
     operands = _OPERANDS
 
     def forward(self: Array, other: Operand) -> Array:
-        if operands.get(type(other)) == _FAST == operands.get(type(self)) and not RECORDING and not writes.SHARED:
+        compiled = COMPILED.get(name)
+        if (
+            operands.get(type(other)) == _FAST == operands.get(type(self))
+            and compiled is not None
+            and not (RECORDING or writes.SHARED or COMPILED_CALL.active)
+        ):
             try:
-                result = COMPILED[name](self, other)
+                result = compiled(self, other)
                 return result if isinstance(result, Array) else _completed(result)
-            except (KeyError, *RETRIED):
-                pass  # it is not compiled yet, or the function finds out what is wrong
+            except RETRIED as error:
+                if is_of_function(error):
+                    raise
         writes.refuse_derivatives(name, self, other)
         # Both are looked at, so that the next time it is known how either is taken.
         known = is_operand(self) and is_operand(other)

@@ -337,6 +337,23 @@ def _opened_argument(value: Any, barred: bool) -> Any:
     return value
 
 
+def barred_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
+    """The arguments of a function that is traced with its caller: constant indices are values of the program, too."""
+    if _opened_types.isdisjoint(map(type, arguments)):
+        return arguments
+    return tuple(_barred_argument(value) for value in arguments)
+
+
+def _barred_argument(value: Any) -> Any:
+    if type(value) in dynamic_classes:
+        leaves, aux = _flatten_opened(Opened(value, barred=True))
+        return unflatten(aux, tuple(_barred_argument(leaf.x) if type(leaf) is Opened else leaf for leaf in leaves))
+    if isinstance(value, tuple | list):
+        make = getattr(type(value), "_make", type(value))
+        return make(map(_barred_argument, value))
+    return value
+
+
 def barred(indices: Any) -> Any:
     """Indices with which XLA does not compute while it compiles: to fold a sort of a hundred thousand constants takes it a minute."""
     constant = not isinstance(indices, jax.core.Tracer) or _constant(indices) is not None

@@ -30,7 +30,7 @@ from ..._numerics.flags import are_defaults, independent
 from .. import dtypes
 from ..array.base import COMPILED, RETRIED, Array
 from ..array.dense import Dense
-from ..array.flattening import dynamic_classes, opened_arguments
+from ..array.flattening import barred_arguments, dynamic_classes, opened_arguments
 from ..array.operands import check_operand, densify, lift, strip_weak, to_dense, unsupported
 from ..array.sharding import beside, on_mesh, padded_for, pieces
 from ..array.sharing import complete, incomplete, with_indices
@@ -40,6 +40,7 @@ from . import explicit
 from .contexts import ENTERED, Caller, apply, caller, linalg_errors
 from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry, Run
+from .tracing import COMPILED_CALL, compiled_call, is_of_function, within_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -118,8 +119,6 @@ def _apart(values: Sequence[Any]) -> list[Any]:
     return apart
 
 
-_FAILED = object()
-
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
@@ -181,7 +180,8 @@ class Function(Registry[Any], Generic[P, R]):
 
     def _compiled(self, static: tuple[Any, ...], *arrays: Any) -> Any:
         """What is compiled. Where parameters say where the entries stand, those that are handed through stay outside."""
-        result = self._trace(static, *arrays)
+        with compiled_call():
+            result = self._trace(static, *arrays)
         count = pieces(arrays)
         if count > 1:
             result = padded_for(result, count)
@@ -282,7 +282,10 @@ class Function(Registry[Any], Generic[P, R]):
         # float64, but they are not the same argument.
         return self._run((shape, tuple(types), *static), arrays)
 
-    def _run(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
+    def _run(self, static: tuple[Any, ...], arrays: Sequence[Any], repaired: bool = False) -> R:
+        """The call without eager kernels. `repaired` says whether the arguments have the form that JAX takes."""
+        if COMPILED_CALL.active and within_function():
+            return self._traced_with_caller(static, arrays)
         if SHARED or ENTERED:
             arrays = self._prepared(arrays)
         if RECORDING and active_log() is not None:
@@ -290,18 +293,32 @@ class Function(Registry[Any], Generic[P, R]):
         try:
             with self._attempt(arrays):
                 result: Any = complete(self._jit(static, *opened_arguments(arrays)), arrays)
-        except RETRIED:
-            # Not repaired right here, or the error of the second call would be chained to that of the first.
-            result = _FAILED
-        if result is _FAILED:
-            # Either JAX cannot take an argument as it stands, or the code raised: the second call tells.
+        except RETRIED as error:
+            failure = error
+        else:
+            whole: R = result if self.checked is None else self._verified(result, static, arrays)
+            return whole
+        # Not in the handler, or the next error would be chained to this one.
+        return self._after(failure, static, arrays, repaired)
+
+    def _after(self, failure: Exception, static: tuple[Any, ...], arrays: Sequence[Any], repaired: bool = False) -> R:
+        """After a failed call: the call with its arguments in the form that JAX takes, or the error that says what is wrong."""
+        static, arrays = self._repair(static, arrays)
+        if repaired or is_of_function(failure):
+            self._explain(failure, static, arrays)
+            raise failure
+        return self._run(static, arrays, repaired=True)
+
+    def _traced_with_caller(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
+        """The result inside of the compiled call of another function, which takes less time to trace than a call within a call."""
+        if not is_hashable(static):
             static, arrays = self._repair(static, arrays)
-            try:
-                result = complete(self._jit(static, *opened_arguments(arrays)), arrays)
-            except (NotImplementedError, TypeError) as error:
-                self._explain(error, static, arrays)
-                raise
-        whole: R = result if self.checked is None else self._verified(result, static, arrays)
+        arrays = barred_arguments(arrays)
+        result: Any = self._trace(static, *arrays)
+        count = pieces(arrays)
+        if count > 1:
+            result = padded_for(result, count)
+        whole: R = result if self.checked is None else result[0]
         return whole
 
     def _plan(self, args: Sequence[Any], kwargs: dict[str, Any]) -> _Plan:
@@ -530,6 +547,8 @@ class ArrayFunction(Function[P, R]):
             result: R = self._eagerly(self.eager, arrays, {})
             if result is not NotImplemented:
                 return result
+        if COMPILED_CALL.active and within_function():
+            return self._traced_with_caller((), arrays)
         operands: Sequence[Any] = arrays
         if SHARED or ENTERED:
             operands = self._prepared(arrays)
@@ -538,14 +557,15 @@ class ArrayFunction(Function[P, R]):
         try:
             result = complete(self._fast(*opened_arguments(operands)), operands)
             return result
-        except RETRIED:
-            pass
-        return self._careful(*operands)
+        except RETRIED as error:
+            failure = error
+        self._plan(arrays, {})  # raises for a wrong number of arguments
+        return self._after(failure, (), operands)
 
     def _careful(self, *arrays: Any) -> R:
         self._plan(arrays, {})  # raises for a wrong number of arguments
         _, repaired = self._repair((), arrays)
-        return self._run((), repaired)
+        return self._run((), repaired, repaired=True)
 
     def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
         return jax.tree.map(strip_weak, self.__wrapped__(*map(lift, arrays)))
@@ -557,19 +577,23 @@ class CheckedArrayFunction(ArrayFunction[P, R]):
     def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
         if unknown:
             self._plan(arrays, unknown)
+        if COMPILED_CALL.active and within_function():
+            return self._traced_with_caller((), arrays)
         operands: Sequence[Any] = arrays
         if SHARED or ENTERED:
             operands = self._prepared(arrays)
             if RECORDING and active_log() is not None:
                 return self._careful(*operands)
+        failure = None
         try:
             result: R
             with self._attempt(operands):
                 result, ok = complete(self._fast(*opened_arguments(operands)), operands)
-        except RETRIED:
-            ok = _FAILED
-        if ok is _FAILED:
-            return self._careful(*operands)
+        except RETRIED as error:
+            failure = error
+        if failure is not None:
+            self._plan(arrays, {})  # raises for a wrong number of arguments
+            return self._after(failure, (), operands)
         # Reading the flag is a fifth of the price of a small solve, so nothing more than that happens here.
         if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
             return self._once_more((), operands)
