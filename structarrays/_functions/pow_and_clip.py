@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 
 from .._core.array.base import Array
-from .._core.array.operands import lift, strip_weak
+from .._core.array.operands import lift, without_weak_types
 from .._core.families.elementwise_rule import ElementwiseArrayFunction, elementwise
 from .._numerics import dense_elementwise
 
@@ -84,7 +84,7 @@ class Power(ElementwiseArrayFunction):
             raise ValueError(
                 f"pow: x1 has dtype {x1.dtype} and x2 is {which}; integers to negative integer powers are not allowed"
             )
-        return jax.tree.map(strip_weak, self.dispatch(x1, x2, exponent=exponent))
+        return without_weak_types(self.dispatch(x1, x2, exponent=exponent))
 
 
 def elementwise_power(function, args, static):
@@ -160,7 +160,7 @@ class Clip(ElementwiseArrayFunction):
         # All three for the checks, which name an argument by its position.
         x, min, max = self.prepare(*(lift(x if v is None else v) for v in (x, min, max)))
         arrays = [x] + [bound for name, bound in (("min", min), ("max", max)) if name in given]
-        return jax.tree.map(strip_weak, self.dispatch(*arrays, bounds=tuple(given)))
+        return without_weak_types(self.dispatch(*arrays, bounds=tuple(given)))
 
 
 def elementwise_clip(function, args, static):

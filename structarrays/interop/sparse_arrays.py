@@ -14,7 +14,7 @@ from .._structures.composite.sum import Sum
 from .._structures.kronecker.array import Kronecker
 from .._structures.kronecker.kronecker_sum import KroneckerSum
 from .._structures.sparse.array import Sparse, zero_sparse
-from .._structures.sparse.sparse_elementwise import _as_sparse, trimmed
+from .._structures.sparse.sparse_elementwise import _as_sparse
 from .._structures.sparse.sparse_joins import has_sparse_form
 from .numpy_host import is_traced
 
@@ -69,7 +69,7 @@ def as_sparse(x, name: str, *, without_background: str | None = None) -> Sparse:
             "value; x.to_dense() has it at all of them"
         )
     if type(x) is Sparse or has_sparse_form(x):
-        return trimmed(_as_sparse(x))
+        return _as_sparse(x).trimmed()
     if is_traced(x):
         raise ValueError(
             f"{name}: x is traced, and how many nonzero elements a {type(x).__name__} has is known from values only; convert it "
@@ -77,7 +77,7 @@ def as_sparse(x, name: str, *, without_background: str | None = None) -> Sparse:
         )
     kernel = expanded.choose((x,), {}) if x.ndim == 2 else None
     if kernel is not None:
-        return trimmed(kernel.run(x, name))
+        return kernel.run(x, name).trimmed()
     return Sparse.from_dense(densified(x, name), core_ndim=min(2, x.ndim))
 
 

@@ -64,13 +64,24 @@ def _flatten(x: Array) -> Value:
 Keyed = tuple[tuple[jax.tree_util.GetAttrKey, Any], ...]
 
 
+def _key(i: int) -> jax.tree_util.GetAttrKey:
+    return jax.tree_util.GetAttrKey(f"parameter{i}")
+
+
+_KEYS = tuple(map(_key, range(8)))
+"""Those of most arrays."""
+
+
 def _with_keys(leaves: Leaves, numbers: Sequence[int]) -> Keyed:
-    return tuple((jax.tree_util.GetAttrKey(f"parameter{i}"), leaf) for i, leaf in zip(numbers, leaves, strict=True))
+    return tuple(zip(map(_key, numbers), leaves, strict=True))
 
 
 def _flatten_with_keys(x: Array) -> tuple[Keyed, Aux]:
     leaves, aux = x._value
-    return _with_keys(leaves, range(len(leaves))), aux
+    count = len(leaves)
+    if count <= len(_KEYS):
+        return tuple(zip(_KEYS[:count], leaves, strict=True)), aux
+    return _with_keys(leaves, range(count)), aux
 
 
 def register(cls: type[Array]) -> None:

@@ -14,8 +14,9 @@ from .. import dtypes
 from ..dispatch.contexts import densify_policy
 from ..dispatch.recording import Event, active_log
 from ..errors import DensifyError, DensifyWarning
-from .base import Array, is_operand
+from .base import Array, is_array, is_operand
 from .dense import Dense
+from .flattening import unflatten
 from .foreign import way_out
 
 if TYPE_CHECKING:
@@ -68,11 +69,14 @@ _WEAK_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 def promote(*arrays: Array) -> list[Array]:
     """The arrays with their common dtype; Python scalars take that of the arrays, if their kind allows."""
-    strong = [x.dtype for x in arrays if not is_weak(x)]
+    weak = [is_weak(x) for x in arrays]
+    strong = [x.dtype for x, scalar in zip(arrays, weak, strict=True) if not scalar]
+    if len(strong) == len(arrays) and strong.count(strong[0]) == len(strong):
+        return list(arrays)
     if strong:
         dtype = dtypes.promote(*strong)
-        for x in arrays:
-            if is_weak(x):
+        for x, scalar in zip(arrays, weak, strict=True):
+            if scalar:
                 dtype = dtypes.promote_scalar(dtype, _WEAK_KIND[x.dtype.kind])
     else:
         dtype = dtypes.promote(*(x.dtype for x in arrays))
@@ -183,8 +187,25 @@ def _level_of_caller() -> int:
     return level
 
 
+def without_weak_types(result: Any) -> Any:
+    """A result without JAX's weak types, which must not leak out (docs/semantics.md). Its arrays are new handles."""
+    return _stripped(result) if isinstance(result, Array) else jax.tree.map(_stripped, result, is_leaf=is_array)
+
+
+def _stripped(x: Any) -> Any:
+    if not isinstance(x, Array):
+        return strip_weak(x)
+    leaves, aux = x._value
+    stripped: list[Any] = []
+    for leaf in leaves:
+        if leaf is not None and (isinstance(leaf, Array) or getattr(jax.typeof(leaf), "weak_type", False)):
+            leaf = _stripped(leaf)
+        stripped.append(leaf)
+    return unflatten(aux, tuple(stripped))
+
+
 def strip_weak(leaf: Any) -> Any:
-    """A leaf of a result without JAX's weak type, which must not leak out (docs/semantics.md)."""
+    """A leaf of a result without JAX's weak type."""
     if getattr(jax.typeof(leaf), "weak_type", False):
         return jax.lax.convert_element_type(leaf, leaf.dtype)
     return leaf

@@ -104,6 +104,13 @@ class Placement:
         """
         return cast("Array", self)
 
+    def trimmed(self) -> Array:
+        """The array as the result of an eager call: without parameters that it has since compiled code knows no values.
+
+        A structure whose number of entries depends on values overrides it. If the array is traced, it is returned as it is.
+        """
+        return cast("Array", self)
+
     def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         """How the parameters lie on a mesh: for each, along which axes its dimensions are divided (shorter ones stand for None behind).
 

@@ -133,6 +133,8 @@ def _pads(x: Any) -> bool:
 
 def pieces(arrays: Iterable[Any]) -> int:
     """For how many pieces arrays, or parts of them, are padded; 1 where none is."""
+    if not _several_devices():
+        return 1
     most = 1
     for x in arrays:
         if isinstance(x, Array):

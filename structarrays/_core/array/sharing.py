@@ -63,7 +63,15 @@ def incomplete(result: Any, arrays: Sequence[Any]) -> Any:
 
 def with_indices(result: Any) -> Any:
     """A result, inside a compiled call, such that its indices are constant outside."""
-    if isinstance(result, Incomplete) or not any(map(_has_indices, jax.tree.leaves(result, is_leaf=_has_indices))):
+    if isinstance(result, Incomplete):
+        return result
+    if isinstance(result, Array) and result.index_parameters is None:
+        for leaf in result._value[0]:
+            if isinstance(leaf, Array):
+                break
+        else:
+            return result  # the usual case, in which a look at the pytree would take most of the time
+    if not any(map(_has_indices, jax.tree.leaves(result, is_leaf=_has_indices))):
         return result
     if _has_indices(result):
         leaves, aux = all_parameters(result)
@@ -82,7 +90,17 @@ def complete(result: Any, arrays: Sequence[Any]) -> Any:
         return result
     sources, tree, flat = result.static
     leaves = result.leaves if sources is None else _chosen(sources)(result.leaves + _parameters(arrays, flat))
-    return unflatten(tree, leaves) if flat else tree.unflatten(leaves)
+    if not flat:
+        return tree.unflatten(leaves)
+    whole = unflatten(tree, leaves)
+    return whole.trimmed() if sources is None or _has_new_indices(sources, tree[0]) else whole
+
+
+@functools.cache
+def _has_new_indices(sources: tuple[int, ...], cls: type[Array]) -> bool:
+    """Whether a result has indices that are no parameters of the arguments."""
+    span = cls.index_parameters
+    return span is not None and any(source >= 0 for source in sources[span])
 
 
 @functools.cache

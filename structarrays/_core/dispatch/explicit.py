@@ -37,7 +37,7 @@ def _mesh(leaves: Sequence[Any]) -> Any:
     """The mesh with explicit axes on which one of these arrays lies, divided or not (`jax.vmap` may divide what is whole); or None."""
     for leaf in leaves:
         mesh = jax.typeof(leaf).sharding.mesh
-        if explicit_names(mesh):
+        if mesh.axis_names and explicit_names(mesh):
             return mesh
     return None
 
@@ -50,8 +50,9 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
     """
 
     @functools.wraps(function)
-    @independent
     def computed(*args: Any) -> T:
+        if not are_defaults():
+            return independent(computed)(*args)
         leaves, tree = jax.tree.flatten(args)
         mesh = _mesh(leaves)
         if mesh is None:
@@ -111,6 +112,8 @@ def eval_shape(function: Callable[..., Any], *args: Any) -> Any:
 def jit(function: Callable[..., Any], *, static_argnums: int | tuple[int, ...] = (), **options: Any) -> Any:
     """`jax.jit` of a function that computes as `automatic` says."""
     static = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+    if not static:
+        return jax.jit(automatic(function), **options)
 
     @functools.wraps(function)
     def computed(*args: Any) -> Any:

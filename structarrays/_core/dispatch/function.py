@@ -31,7 +31,7 @@ from .. import dtypes
 from ..array.base import COMPILED, RETRIED, Array
 from ..array.dense import Dense
 from ..array.flattening import barred_arguments, dynamic_classes, opened_arguments
-from ..array.operands import check_operand, densify, lift, strip_weak, to_dense, unsupported
+from ..array.operands import check_operand, densify, lift, to_dense, unsupported, without_weak_types
 from ..array.sharding import beside, on_mesh, padded_for, pieces
 from ..array.sharing import complete, incomplete, with_indices
 from ..array.writes import SHARED
@@ -282,6 +282,13 @@ class Function(Registry[Any], Generic[P, R]):
         # float64, but they are not the same argument.
         return self._run((shape, tuple(types), *static), arrays)
 
+    def without_eager_kernels(self, *arrays: Any) -> R:
+        """The result of positional arrays by the compiled call, for the eager kernels of this function."""
+        shape = (len(arrays),)
+        if shape not in self._plans:
+            self._plans[shape] = self._plan(arrays, {})
+        return self._run((shape, ()), list(arrays))
+
     def _run(self, static: tuple[Any, ...], arrays: Sequence[Any], repaired: bool = False) -> R:
         """The call without eager kernels. `repaired` says whether the arguments have the form that JAX takes."""
         if COMPILED_CALL.active and within_function():
@@ -400,7 +407,7 @@ class Function(Registry[Any], Generic[P, R]):
             self._lift(next(next_array), next(operands)) if name is None else next(next_static) for name in plan.static
         ]
         result = self.__wrapped__(*args[:count], **dict(zip(names, args[count:], strict=True)))
-        return jax.tree.map(strip_weak, result)
+        return without_weak_types(result)
 
     def _lift(self, value: Any, name: str) -> Any:
         if value is None and self._is_optional(name):
@@ -537,7 +544,9 @@ class ArrayFunction(Function[P, R]):
     @functools.cached_property
     def _fast(self) -> Callable[..., Any]:
         """The compiled call without static arguments, where the operators find it."""
-        COMPILED[self.name] = explicit.jit(functools.partial(self._compiled, ()), inline=True)
+        compiled = functools.partial(self._compiled, ())
+        functools.update_wrapper(compiled, self.__wrapped__, updated=())  # JAX's messages have the name
+        COMPILED[self.name] = explicit.jit(compiled, inline=True)
         return COMPILED[self.name]
 
     def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
@@ -568,7 +577,7 @@ class ArrayFunction(Function[P, R]):
         return self._run((), repaired, repaired=True)
 
     def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
-        return jax.tree.map(strip_weak, self.__wrapped__(*map(lift, arrays)))
+        return without_weak_types(self.__wrapped__(*map(lift, arrays)))
 
 
 class CheckedArrayFunction(ArrayFunction[P, R]):

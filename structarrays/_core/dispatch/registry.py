@@ -166,16 +166,17 @@ class Registry(Generic[Result]):
         return found
 
     def _search(self, classes: tuple[type, ...]) -> tuple[Kernel[Result], ...]:
-        ranked = []
-        for age, kernel in enumerate(self.kernels):
+        groups: dict[tuple[Any, ...], list[Kernel[Result]]] = {}
+        for kernel in reversed(self.kernels):  # of one file, the last comes first
             if len(kernel.classes) == len(classes) and all(map(issubclass, classes, kernel.classes)):
-                pairs = tuple(zip(classes, kernel.classes, strict=True))
-                distances = tuple(_distance(c, k) for c, k in pairs)
-                nearness = (sum(distances), distances, tuple(c.__mro__.index(k) for c, k in pairs))
-                ranked.append((nearness, kernel.when is None, -age, kernel))
-        ranked.sort(key=lambda entry: entry[:3])
-        groups = itertools.groupby(ranked, key=lambda entry: entry[:2])
-        return tuple(k for _, group in groups for k in in_declared_order([entry[3] for entry in group]))
+                distances = tuple(map(_distance, classes, kernel.classes))
+                places = tuple(map(_place, classes, kernel.classes))
+                key = (sum(distances), distances, places, kernel.when is None)
+                groups.setdefault(key, []).append(kernel)
+        found: list[Kernel[Result]] = []
+        for key in sorted(groups):
+            found += groups[key] if len(groups[key]) == 1 else in_declared_order(groups[key])
+        return tuple(found)
 
     def required(self, args: Sequence[Any]) -> Kernel[Result]:
         """The kernel that serves these arguments, where there has to be one.
@@ -216,6 +217,13 @@ def in_declared_order(kernels: Sequence[Kernel[Result]]) -> list[Kernel[Result]]
     return ordered
 
 
+@functools.cache
+def _place(cls: type, base: type) -> int:
+    """The place of a class in the method resolution order of another."""
+    return cls.__mro__.index(base)
+
+
+@functools.cache
 def _distance(cls: type, base: type) -> int:
     """How many structures above a class another one stands. The base classes of families are no structures."""
     above = cls.__mro__[: cls.__mro__.index(base)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ import numpy as np
 from .. import dtypes
 from ..array.base import Array
 from ..array.dense import Dense
-from ..array.operands import SMALL, allow_dense, densify, lets_dense, lift, promote, strip_weak
+from ..array.operands import SMALL, allow_dense, densify, lets_dense, lift, promote, without_weak_types
 from ..assumptions import carried_by_sum
 from ..dispatch.contexts import strong_zeros_policy
 from ..dispatch.function import ArrayFunction, Function, P
@@ -97,10 +97,15 @@ class _Elementwise(Function[P, Array]):
     def prepare(self, *arrays: Array) -> list[Array]:
         """The operands with their common dtype, of a kind that the function takes."""
         check_kinds(self, arrays)
-        prepared = [_marked_real(x, y) for x, y in zip(arrays, promote(*arrays), strict=True)]
-        if "floating" in self.kinds and prepared[0].dtype.kind in "iu":
+        prepared = promote(*arrays)
+        kind = prepared[0].dtype.kind
+        if kind == "c":
+            prepared = [_marked_real(x, y) for x, y in zip(arrays, prepared, strict=True)]
+        elif kind in "iu" and "floating" in self.kinds:
             default = dtypes.default_dtype("f")
             prepared = [x.cast(default) for x in prepared]
+        if len(prepared) == 1:
+            return prepared
         try:
             jnp.broadcast_shapes(*(x.shape for x in prepared))
         except ValueError:
@@ -114,7 +119,7 @@ _REAL = "real"
 
 def _marked_real(x: Array, promoted: Array) -> Array:
     """A promoted operand with a mark that it was real, if its dtype does not say so any more."""
-    if x.dtype.kind == "c" or promoted.dtype.kind != "c":
+    if x.dtype.kind == "c":
         return promoted
     return promoted.assuming(promoted.assumptions | {_REAL})
 
@@ -173,7 +178,7 @@ class ElementwiseArrayFunction(_Elementwise[P], ArrayFunction[P, Array]):
         return super()._repair(static, arrays)
 
     def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
-        return jax.tree.map(strip_weak, self.define(*map(lift, arrays)))
+        return without_weak_types(self.define(*map(lift, arrays)))
 
 
 def _comparable(value: Any, dtypes_beside: Sequence[np.dtype]) -> Any:
@@ -215,68 +220,144 @@ def elementwise_function(
 
 def elementwise(function: _Elementwise[...], args: Sequence[Array], static: Static) -> Result:
     """The family's rule: stored entries and background are mapped; structures are joined, or met where zeros absorb."""
-    shape = jnp.broadcast_shapes(*(x.shape for x in args))
-    core = max(x.core_ndim if x.stores_entries else 0 for x in args)
-    if not core:
-        if any(isinstance(x, Factored) for x in args):
-            return _dense_result(function, args, static, shape)
-        return _without_patterns(function, args, static)
-    args = [_scalar_if_small(x, shape[len(shape) - core :]) for x in args]
-    args = [densify(x, function.name) if x.stores_entries and x.core_ndim < core else x for x in args]
+    if len(args) == 1 and args[0].stores_entries:
+        return _of_one(function, args[0], static)
+    shape = jnp.broadcast_shapes(*[x.shape for x in args])
+    core = max([x.core_ndim for x in args if x.stores_entries], default=0)
+    if not core and any(isinstance(x, Factored) for x in args):
+        return _dense_result(function, args, static, shape)
+    args = [_beside_core(function, x, shape[len(shape) - core :]) for x in args]
     structured = [x for x in args if x.stores_entries]
     if not structured:
         return _without_patterns(function, args, static)
     if any(x.shape[-core:] != shape[-core:] for x in structured):
         return _dense_result(function, args, static, shape)  # a 1 × n structure that broadcasts against m × n
     constants: list[Any] = [None if x.stores_entries else x.constant_over(core) for x in args]
-    only_constants = all(x.stores_entries or c is not None for x, c in zip(args, constants, strict=True))
-    absorbing = absorbing_operands(function)
-    absorbers = [x for i, x in enumerate(args) if i in absorbing and is_zero_outside(x)]
-    if absorbers:
-        pattern = absorbers[0]
-        for i, x in enumerate(args):
-            if x.stores_entries:
-                pattern = meet(pattern, x if i in absorbing or not is_zero_outside(x) else with_zero_background(x))
-        if not only_constants:
-            pattern = pattern.freed()
-        held = _unless_full(function, pattern, args, shape)
-        if held is not None:
-            return held
-        parts = [
-            restrict(x, pattern).entries
-            if x.stores_entries or (isinstance(x, Factored) and core == 2)
-            else pattern.gather(x.dense_data() if c is None else c)
-            for x, c in zip(args, constants, strict=True)
+    join_or_absorb = absorb if _absorbers(function, args) else join_entries
+    common = join_or_absorb(function, args, constants)
+    if common is None:
+        return _dense_result(function, args, static, shape)
+    pattern, values, masks = common
+    held = _unless_full(function, pattern, args, shape)
+    if held is not None:
+        return held
+    background = None
+    if join_or_absorb is join_entries and not pattern.covers:
+        background = _background(function, args, constants, static)
+    return map_entries(function, pattern, values(), background, shape, static, masks)
+
+
+def _of_one(function: _Elementwise[...], x: Array, static: Static) -> Result:
+    """The same for one array that stores entries."""
+    if not x.closed_under(function, [x]):
+        return _dense_result(function, [x], static, x.shape)
+    entries = tuple([function.formula(e, **static) for e in x.entries])
+    background = x.background
+    if x.covers or (background is None and (function.zero or absorbing_operands(function))):
+        return x.rebuild(entries, None)
+    zero = jnp.zeros((), x.dtype) if background is None else background
+    return x.rebuild(entries, jnp.broadcast_to(function.formula(zero, **static), x.batch_shape))
+
+
+def map_entries(
+    function: _Elementwise[...],
+    pattern: Array,
+    values: Sequence[Sequence[Any]],
+    background: jax.Array | None,
+    shape: Shape,
+    static: Static,
+    masks: Sequence[Sequence[Any]] = (),
+) -> Array:
+    """The formula on the values of each operand at the entries of a pattern.
+
+    Parameters
+    ----------
+    values : sequence
+        For each operand a sequence with its values at each of the pattern's entries.
+    background : jax.Array or None
+        That of the result.
+    shape : tuple of int
+        The shape of the result; operands may have fewer batch dimensions.
+    masks : sequence
+        For each operand that absorbs a sequence as `values`, which says where it stores an entry. The result is zero elsewhere.
+    """
+    stored = [functools.reduce(jnp.logical_and, each) for each in zip(*masks, strict=True)]
+    if stored:
+        # Ones in the other places, since a derivative that is infinite there would be NaN after the choice.
+        values = [
+            tuple(jnp.where(m, v, jnp.ones((), v.dtype)) for m, v in zip(stored, of_operand, strict=True))
+            for of_operand in values
         ]
-        # Where an absorber stores nothing, the pattern has an explicit zero in its place, which must absorb as well.
-        masks = [_indicator(x, pattern) for x in absorbers if not stores_pattern(x, pattern)]
-        background = None
-    elif only_constants:
-        joined = join_all(structured)
-        pattern = joined[0]
-        if type(pattern) is Dense or not pattern.closed_under(function, args):
-            return _dense_result(function, args, static, shape)
-        held = _unless_full(function, pattern, args, shape)
-        if held is not None:
-            return held
+    entries = [function.formula(*each, **static) for each in zip(*values, strict=True)]
+    if stored:
+        entries = [jnp.where(m, e, jnp.zeros((), e.dtype)) for m, e in zip(stored, entries, strict=True)]
+    batch = shape[: len(shape) - pattern.core_ndim]
+    if background is not None:
+        background = jnp.broadcast_to(background, batch)
+    return pattern.rebuild(_with_batch(entries, pattern, batch), background)
+
+
+class Common(NamedTuple):
+    """A pattern for the operands of a function, and what they have at its entries."""
+
+    pattern: Array
+    values: Callable[[], Sequence[Sequence[Any]]]
+    """Makes the values, see `map_entries`: not called if the policy refuses the pattern."""
+    masks: Sequence[Sequence[Any]] = ()
+
+
+def join_entries(function: _Elementwise[...], args: Sequence[Array], constants: Sequence[Any]) -> Common | None:
+    """The operands in the narrowest pattern that holds them all; None if that is dense, or if one has no pattern and is not constant."""
+    if not _only_constants_beside(args, constants):
+        return None
+    joined = join_all([x for x in args if x.stores_entries])
+    pattern = joined[0]
+    if type(pattern) is Dense or not pattern.closed_under(function, args):
+        return None
+
+    def values() -> list[Sequence[Any]]:
         left = iter(joined)
-        parts = [
+        return [
             next(left).entries if x.stores_entries else pattern.gather(c) for x, c in zip(args, constants, strict=True)
         ]
-        masks = []
-        background = None if pattern.covers else _background(function, args, constants, shape[:-core], static)
-    else:
-        return _dense_result(function, args, static, shape)
-    if masks:
-        stored = [functools.reduce(jnp.logical_and, each) for each in zip(*masks, strict=True)]
-        # Ones in the other places, since a derivative that is infinite there would be NaN after the choice.
-        parts = [
-            tuple(jnp.where(m, v, jnp.ones((), v.dtype)) for m, v in zip(stored, part, strict=True)) for part in parts
-        ]
-    entries = [function.formula(*values, **static) for values in zip(*parts, strict=True)]
-    if masks:
-        entries = [jnp.where(m, e, jnp.zeros((), e.dtype)) for m, e in zip(stored, entries, strict=True)]
-    return pattern.rebuild(_with_batch(entries, pattern, shape[:-core]), background)
+
+    return Common(pattern, values)
+
+
+def absorb(function: _Elementwise[...], args: Sequence[Array], constants: Sequence[Any]) -> Common:
+    """The operands in the pattern outside of which structural zeros absorb."""
+    absorbing = absorbing_operands(function)
+    absorbers = _absorbers(function, args)
+    pattern = absorbers[0]
+    for i, x in enumerate(args):
+        if x.stores_entries:
+            pattern = meet(pattern, x if i in absorbing or not is_zero_outside(x) else with_zero_background(x))
+    if not _only_constants_beside(args, constants):
+        pattern = pattern.freed()
+    # Where an absorber stores nothing, the pattern has an explicit zero in its place, which must absorb as well.
+    masks = [_indicator(x, pattern) for x in absorbers if not stores_pattern(x, pattern)]
+    return Common(pattern, lambda: values_at(pattern, args, constants), masks)
+
+
+def _absorbers(function: _Elementwise[...], args: Sequence[Array]) -> list[Array]:
+    """The operands whose structural zeros absorb."""
+    absorbing = absorbing_operands(function)
+    return [x for i, x in enumerate(args) if i in absorbing and is_zero_outside(x)]
+
+
+def _only_constants_beside(args: Sequence[Array], constants: Sequence[Any]) -> bool:
+    """Whether each operand that stores no entries is constant over the core."""
+    return all([x.stores_entries or c is not None for x, c in zip(args, constants, strict=True)])
+
+
+def values_at(pattern: Array, args: Sequence[Array], constants: Sequence[Any]) -> list[Sequence[Any]]:
+    """The values of operands at the entries of a pattern."""
+    return [
+        restrict(x, pattern).entries
+        if x.stores_entries or (isinstance(x, Factored) and pattern.core_ndim == 2)
+        else pattern.gather(x.dense_data() if c is None else c)
+        for x, c in zip(args, constants, strict=True)
+    ]
 
 
 def _unless_full(function: _Elementwise[...], pattern: Array, args: Sequence[Array], shape: Shape) -> Array | None:
@@ -312,13 +393,14 @@ def with_zero_background(x: Array) -> Array:
     return x.rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
 
 
-def _scalar_if_small(x: Array, core: Shape) -> Array:
-    """A 1 × 1 structure beside a larger matrix is a number for each batch entry."""
+def _beside_core(function: _Elementwise[...], x: Array, core: Shape) -> Array:
+    """An operand beside structures of this core: a 1 × 1 structure is a number for each batch entry, one of fewer dimensions is dense."""
     if not x.stores_entries:
         return x
     own = x.shape[x.ndim - x.core_ndim :]
-    small = all(n == 1 for n in own) and own != core[len(core) - len(own) :]
-    return Dense.make((x.dense_data(),)) if small else x
+    if own.count(1) == len(own) and own != core[len(core) - len(own) :]:
+        return Dense.make((x.dense_data(),))
+    return x if len(own) == len(core) else densify(x, function.name)
 
 
 def absorbing_operands(function: _Elementwise[...]) -> tuple[int, ...]:
@@ -335,9 +417,9 @@ def _with_batch(entries: Sequence[Any], pattern: Array, batch: Shape) -> tuple[j
 
 
 def _background(
-    function: _Elementwise[...], args: Sequence[Array], constants: Sequence[Any], batch: Shape, static: Static
+    function: _Elementwise[...], args: Sequence[Array], constants: Sequence[Any], static: Static
 ) -> jax.Array | None:
-    """The background of the result: None where zeros are mapped to zero, else a leaf of batch shape."""
+    """The background of a joined result: None where zeros are mapped to zero."""
     if function.zero and all(x.stores_entries and x.background is None for x in args):
         return None
     values, core = [], max(x.core_ndim for x in args if x.stores_entries)
@@ -346,7 +428,7 @@ def _background(
             values.append(c.reshape(c.shape[: max(0, c.ndim - core)]))
         else:
             values.append(jnp.zeros((), x.dtype) if x.background is None else x.background)
-    return jnp.broadcast_to(function.formula(*values, **static), batch)
+    return function.formula(*values, **static)
 
 
 def _without_patterns(function: _Elementwise[...], args: Sequence[Array], static: Static) -> Array:

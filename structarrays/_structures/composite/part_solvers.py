@@ -26,7 +26,6 @@ from ..._numerics import determinants
 from ..._numerics.undefined import nan_unless
 from ..banded.array import Banded
 from ..low_rank.low_rank_spectra import has_low_rank, of_low_rank, rank_bound, through_narrowest
-from ..sparse.sparse_elementwise import compiled
 from .dense_fallback import for_parts_of, is_replaceable, solution_or_dense
 from .estimates import norm
 from .product import Product, product
@@ -333,7 +332,7 @@ del _function
 def _by_parts(function, x):
     """The result of the parts, which is NaN if they fail."""
     with caller(Caller(falls_back=True, is_constant=True)):
-        return compiled(function, x)
+        return function.without_eager_kernels(x)
 
 
 def _is_nan(x):
@@ -362,7 +361,7 @@ def _of_dense_form_if_nan(function, is_missing=lambda x: True):
         if not _is_nan(result if isinstance(result, Array) else result.logabsdet) or not is_missing(x):
             return result
         try:
-            return compiled(function, densify(x, function.name))
+            return function.without_eager_kernels(densify(x, function.name))
         except DensifyError:
             return result
 

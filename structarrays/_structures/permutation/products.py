@@ -20,7 +20,7 @@ from ..._functions.rounding_and_parts import round as rounded
 from ..fill.array import Fill
 from ..sparse.array import Sparse
 from ..sparse.numerics import sort as sort_entries
-from ..sparse.sparse_elementwise import compiled, register_exact, trimmed
+from ..sparse.sparse_elementwise import register_exact
 from ..sparse.sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
 from . import numerics
 from .array import Permutation, mapped
@@ -170,13 +170,6 @@ def _reduce_core_permutation(x, *, monoid, axes, keepdims):
 
 for _registry in (squared_deviations, diagonal, tril, triu):
     _through_sparse(_registry)
-
-
-for _function in (tril, triu):
-
-    @_function.eager_kernel(Permutation)
-    def _triangle_of_permutation(x, *, k=0, function=_function):
-        return trimmed(compiled(function, x, k=k))
 
 
 # ---- rows and columns ---------------------------------------------------------------------------------------------------

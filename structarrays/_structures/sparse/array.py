@@ -312,6 +312,19 @@ class Sparse(EntryArray):
         leaves, (_, meta, _) = self._padded_to(self.nnz + -self.nnz % pieces)._value
         return Sparse.make(leaves, (*meta[:3], pieces) if pieces > 1 else meta[:3], self.assumptions)
 
+    def trimmed(self):
+        leaf = self.data
+        if not self.padded or self.pieces > 1 or isinstance(leaf, jax.core.Tracer) or not leaf.is_fully_addressable:
+            return self
+        (axis, *_) = self.order
+        counts = np.count_nonzero(np.asarray(self.coords[axis]) < self.core_shape[axis], axis=-1)
+        total, least = int(counts.max(initial=0)), int(counts.min(initial=self.nnz))
+        leaves = (self.data, *self.coords)
+        if total < self.nnz:
+            leaves = (jnp.asarray(np.asarray(leaf)[..., :total]) for leaf in leaves)
+        meta = (self.core_shape, self.order, least < total)
+        return Sparse.make((*leaves, self.background), meta, self.assumptions)
+
     def specs(self, spec, divides):
         return (self._entries_spec(spec),) * (1 + self.core_ndim) + (self._batch_spec(spec),)
 

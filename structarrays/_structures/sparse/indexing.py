@@ -17,7 +17,6 @@ from ..._functions.searching import nonzero_kernels
 from . import numerics
 from . import sparse_host as host
 from .array import Sparse, _index_dtype
-from .sparse_elementwise import compiled, trimmed
 from .sparse_joins import has_sparse_form, to_sparse
 
 # ---- boxes ------------------------------------------------------------------------------------------------------------
@@ -168,13 +167,6 @@ def _where(x, condition):
 
     leaves = x._over_batch(keep, x.data, *x.coords)
     return Sparse.make((*leaves, x.background), (x.core_shape, x.order, x.nnz > 0))
-
-
-for _function in (tril, triu):
-
-    @_function.eager_kernel(Sparse)
-    def _triangle_of_sparse(x, *, k=0, function=_function):
-        return trimmed(compiled(function, x, k=k))
 
 
 def in_core(x, axes) -> bool:

@@ -13,7 +13,6 @@ from ..._functions import statistical, utility
 from ..._functions.searching import count_nonzero
 from . import numerics
 from .array import Sparse
-from .sparse_elementwise import compiled, trimmed
 
 
 @reduce_core.kernel(Sparse)
@@ -162,13 +161,3 @@ def _as_core(x, axes):
     # Sorted but for the padding of each array, which whoever merges the entries sorts out.
     order = (*range(len(axes)), *(i + len(axes) for i in x.order))
     return Sparse.make((*leaves, None), ((*sizes, *x.core_shape), order, x.padded))
-
-
-for _function in (
-    *(statistical.sum, statistical.prod, statistical.max, statistical.min, statistical.mean),
-    *(utility.any, utility.all, count_nonzero),
-):
-
-    @_function.eager_kernel(Array)
-    def _reduction_of_array_eagerly(x, function=_function, **static):
-        return trimmed(compiled(function, x, **static))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from ..._core.array import keys as indexing
 from ..._functions.indexing import moves_axes, write_entries, written_entries
 from .array import Sparse
-from .sparse_elementwise import _as_sparse, trimmed
+from .sparse_elementwise import _as_sparse
 from .sparse_joins import has_sparse_form
 
 
@@ -31,7 +31,7 @@ def _write_entries_batch_of_sparse(x, items, value, owned):
     leaves = (
         None if old is None else old.at[key].set(new) for old, new in zip(x._value[0], part._value[0], strict=True)
     )
-    return trimmed(Sparse.make(tuple(leaves), (x.core_shape, x.order, x.padded or part.padded)))
+    return Sparse.make(tuple(leaves), (x.core_shape, x.order, x.padded or part.padded)).trimmed()
 
 
 def _replaces(value, part) -> bool:

@@ -17,36 +17,12 @@ from ..._core.dispatch import explicit
 from ..._core.dispatch.registry import FUNCTIONS
 from ..._core.families.elementwise_rule import ElementwiseArrayFunction, absorbing_operands
 from ..._core.families.join import is_zero_outside
-from ..._functions.searching import where
 from . import numerics
 from . import sparse_host as host
 from .array import Sparse
 from .sparse_joins import has_sparse_form, to_sparse
 
 _as_sparse = jit(to_sparse)
-
-
-def compiled(function, *arrays, **static):
-    """The compiled call of a function, without its eager kernels."""
-    shape = (len(arrays), *static)
-    if shape not in function._plans:
-        function._plans[shape] = function._plan(arrays, static)
-    if isinstance(function, ElementwiseArrayFunction):
-        return function._careful(*arrays)
-    return function._run((shape, tuple(map(type, static.values())), *static.values()), list(arrays))
-
-
-def trimmed(x):
-    """The array without padding that no matrix of the batch needs; as it is, if it has none or is traced."""
-    if type(x) is not Sparse or not x.padded or isinstance(x.data, jax.core.Tracer):
-        return x
-    (axis, *_) = x.order
-    counts = np.count_nonzero(np.asarray(x.coords[axis]) < x.core_shape[axis], axis=-1)
-    total, least = int(counts.max(initial=0)), int(counts.min(initial=x.nnz))
-    leaves = (x.data, *x.coords)
-    if total < x.nnz:
-        leaves = (jnp.asarray(np.asarray(leaf)[..., :total]) for leaf in leaves)
-    return Sparse.make((*leaves, x.background), (x.core_shape, x.order, least < total), x.assumptions)
 
 
 # ---- functions of two arrays ------------------------------------------------------------------------------------------
@@ -168,8 +144,6 @@ def register_exact(cls):
     for function in _elementwise(2):
         for classes in ((cls, cls), (cls, Array), (Array, cls)):
             function.eager_kernel(*classes, traced=True, always=_have_one_pattern)(functools.partial(_of_two, function))
-    for classes in ((cls, object, object), (object, cls, object), (object, object, cls)):
-        where.eager_kernel(*classes)(_where)
 
 
 def _elementwise(count):
@@ -181,10 +155,6 @@ def _elementwise(count):
 def _of_two(function, x, y):
     combine = _combination(function, x, y)
     return NotImplemented if combine is None else _exactly(function, x, y, combine)
-
-
-def _where(condition, x1, x2):
-    return trimmed(compiled(where, condition, x1, x2))
 
 
 register_exact(Sparse)
