@@ -428,7 +428,8 @@ def _background(
             values.append(c.reshape(c.shape[: max(0, c.ndim - core)]))
         else:
             values.append(jnp.zeros((), x.dtype) if x.background is None else x.background)
-    return function.formula(*values, **static)
+    background: jax.Array = function.formula(*values, **static)
+    return background
 
 
 def _without_patterns(function: _Elementwise[...], args: Sequence[Array], static: Static) -> Array:

@@ -5,12 +5,9 @@ import math
 import jax
 import jax.numpy as jnp
 
-from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import allow_dense, densify
 from ..._core.families.reduction_rule import reduce_batch, reduce_core, squared_deviations, squared_magnitude
-from ..._functions import statistical, utility
-from ..._functions.searching import count_nonzero
 from . import numerics
 from .array import Sparse
 
