@@ -18,9 +18,9 @@ import jax
 import numpy as np
 
 from ..dispatch import late
-from ..dispatch.recording import RECORDING, describe
+from ..dispatch.recording import describe
 from ..dispatch.registry import FUNCTIONS
-from ..dispatch.tracing import COMPILED_CALL, is_of_function
+from ..dispatch.tracing import BUSY, is_of_function
 from ..dtypes import check_available
 from ..errors import StructureError
 from ..families import pattern
@@ -44,14 +44,19 @@ when_defined: list[Callable[[type[Array]], object]] = []
 """Called with each class of arrays that is defined from now on."""
 
 
-# How an operator takes its other operand, by exact type: `_FAST` goes straight into the compiled call, `_CAREFUL`
+# How an operator takes its other operand, by exact type: `FAST` goes straight into the compiled call, `_CAREFUL`
 # through the function's own checks (a Python integer may not fit a dtype, an eager kernel may serve), `_FOREIGN` gets its turn through
 # NotImplemented. `is_operand` decides once for each type; the look-up costs a twentieth of a microsecond.
-_FAST, _CAREFUL, _FOREIGN = 1, 2, 0
-_OPERANDS: dict[type, int] = {}
+FAST, _CAREFUL, _FOREIGN = 1, 2, 0
+OPERANDS: dict[type, int] = {}
 
 COMPILED: dict[str, Callable[..., Any]] = {}
-"""The bare compiled call of each function of positional arrays, for the operators."""
+"""The bare compiled call of each function of positional arrays that has been called, for the operators."""
+
+RETRIED = (TypeError, ValueError, OverflowError, NotImplementedError)
+"""What a compiled call raises for arguments that have to be looked at more closely."""
+
+_EQUALITY = ("equal", "not_equal")
 
 
 def _completed(result: Any) -> Array:
@@ -61,25 +66,14 @@ def _completed(result: Any) -> Array:
     return cast("Array", complete(result, ()))
 
 
-_EQUALITY = ("equal", "not_equal")
-
-RETRIED = (TypeError, ValueError, OverflowError, NotImplementedError)
-"""What a compiled call raises for arguments that have to be looked at more closely."""
-
-
 def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
     """The operator, the reflected operator and the in-place operator of a function of two arrays."""
-    operands = _OPERANDS
+    operands = OPERANDS
 
     def forward(self: Array, other: Operand) -> Array:
-        compiled = COMPILED.get(name)
-        if (
-            operands.get(type(other)) == _FAST == operands.get(type(self))
-            and compiled is not None
-            and not (RECORDING or writes.SHARED or COMPILED_CALL.active)
-        ):
+        if operands.get(type(other)) == FAST == operands.get(type(self)) and not BUSY and name in COMPILED:
             try:
-                result = compiled(self, other)
+                result = COMPILED[name](self, other)
                 return result if isinstance(result, Array) else _completed(result)
             except RETRIED as error:
                 if is_of_function(error):
@@ -112,6 +106,25 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
         return self
 
     return forward, reflected, in_place
+
+
+def _unary(name: str) -> Callable[[Array], Array]:
+    """The operator of a function of one array."""
+    operands = OPERANDS
+
+    def operator(self: Array) -> Array:
+        if operands.get(type(self)) == FAST and not BUSY and name in COMPILED:
+            try:
+                result = COMPILED[name](self)
+                return result if isinstance(result, Array) else _completed(result)
+            except RETRIED as error:
+                if is_of_function(error):
+                    raise
+        writes.refuse_derivatives(name, self)
+        is_operand(self)  # so that the next time it is known how it is taken
+        return FUNCTIONS[name](self)
+
+    return operator
 
 
 def _comparison(name: str) -> Operator:
@@ -490,20 +503,8 @@ class Array(Conveniences, Placement):
 
     __hash__ = None  # type: ignore[assignment]  # arrays can be written to
 
-    def __neg__(self) -> Array:
-        writes.refuse_derivatives("negative", self)
-        return late.negative(self)
-
-    def __pos__(self) -> Array:
-        writes.refuse_derivatives("positive", self)
-        return late.positive(self)
-
-    def __abs__(self) -> Array:
-        writes.refuse_derivatives("abs", self)
-        return late.abs(self)
-
-    def __invert__(self) -> Array:
-        return late.bitwise_invert(self)
+    __neg__, __pos__, __abs__ = _unary("negative"), _unary("positive"), _unary("abs")
+    __invert__ = _unary("bitwise_invert")
 
     def __round__(self, ndigits: int | None = None) -> Array:
         return self.round(0 if ndigits is None else ndigits)
@@ -561,7 +562,7 @@ def is_array(value: object) -> bool:
 def is_operand(value: Any) -> bool:
     """Whether an operator or a function takes this value as an array or a scalar."""
     cls = type(value)
-    known = _OPERANDS.get(cls)
+    known = OPERANDS.get(cls)
     if known is None:
         known = _FOREIGN
         foreign = isinstance(value, np.ma.MaskedArray) or (cls is np.ndarray and _no_numbers(value.dtype))
@@ -570,7 +571,7 @@ def is_operand(value: Any) -> bool:
             fast = isinstance(value, jax.Array) or (
                 isinstance(value, Array) and cls.static_pattern and cls.linear is True
             )
-            known = _FAST if fast else _CAREFUL
+            known = FAST if fast else _CAREFUL
         if cls is not np.ndarray:
-            _OPERANDS[cls] = known
+            OPERANDS[cls] = known
     return known != _FOREIGN

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from ..dispatch import late
+from ..dispatch.tracing import BUSY
 from ..jax_internals.traces import begun_within, is_of_same_trace
 
 if TYPE_CHECKING:
@@ -169,6 +170,7 @@ def store(x: Array, value: Value, *, owned: bool = False) -> None:
     """
     if not SHARED and threading.active_count() > 1:
         SHARED.append(True)
+        BUSY.append(None)
     cls = value[1][0]
     if type(x) is not cls:
         x.__class__ = cls

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..._numerics.flags import are_defaults, independent
 from .. import dtypes
-from ..array.base import COMPILED, RETRIED, Array
+from ..array.base import COMPILED, FAST, OPERANDS, RETRIED, Array, is_operand
 from ..array.dense import Dense
 from ..array.flattening import barred_arguments, dynamic_classes, opened_arguments
 from ..array.operands import check_operand, densify, lift, to_dense, unsupported, without_weak_types
@@ -40,7 +40,7 @@ from . import explicit
 from .contexts import ENTERED, Caller, apply, caller, linalg_errors
 from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry, Run
-from .tracing import COMPILED_CALL, compiled_call, is_of_function, within_function
+from .tracing import BUSY, COMPILED_CALL, compiled_call, is_of_function, within_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -238,7 +238,10 @@ class Function(Registry[Any], Generic[P, R]):
 
     def _eagerly(self, eager: Registry[Any], arrays: Sequence[Any], static: Static) -> Result:
         """The result of the eager kernel for these arguments, or NotImplemented."""
-        arrays = _apart(arrays)  # a kernel reads several times, and another thread may write in between
+        if not eager.find(tuple(map(type, arrays))):
+            return NotImplemented
+        if SHARED:
+            arrays = _apart(arrays)  # a kernel reads several times, and another thread may write in between
         shared = on_mesh(arrays)
         if not all(leaf.is_fully_addressable for leaf in shared):
             return NotImplemented  # no process has all of the values
@@ -550,26 +553,46 @@ class ArrayFunction(Function[P, R]):
         return COMPILED[self.name]
 
     def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
-        if unknown:
-            self._plan(arrays, unknown)  # raises: there are none by name
+        if arrays and not (BUSY or ENTERED or unknown or self.eager_of_all):
+            for x in arrays:
+                if OPERANDS.get(type(x)) != FAST:
+                    break
+            else:
+                try:
+                    result: R = complete(self._fast(*arrays), arrays)
+                    return result
+                except RETRIED as error:
+                    failure = error
+                return self._after_call(failure, arrays)
+        return self._looked_at(arrays, unknown)
+
+    def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> R:
+        """The call with arguments of other classes than those that every compiled call takes."""
+        if unknown or not arrays:
+            self._plan(arrays, unknown)  # raises
         if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
             result: R = self._eagerly(self.eager, arrays, {})
             if result is not NotImplemented:
                 return result
         if COMPILED_CALL.active and within_function():
             return self._traced_with_caller((), arrays)
-        operands: Sequence[Any] = arrays
         if SHARED or ENTERED:
-            operands = self._prepared(arrays)
-            if RECORDING and active_log() is not None:
-                return self._careful(*operands)
+            arrays = self._prepared(arrays)
+        if RECORDING and active_log() is not None:
+            return self._careful(*arrays)
         try:
-            result = complete(self._fast(*opened_arguments(operands)), operands)
-            return result
+            result = complete(self._fast(*opened_arguments(arrays)), arrays)
         except RETRIED as error:
             failure = error
+        else:
+            for x in arrays:
+                is_operand(x)  # so that the next time it is known how it is taken
+            return result
+        return self._after_call(failure, arrays)
+
+    def _after_call(self, failure: Exception, arrays: Sequence[Any]) -> R:
         self._plan(arrays, {})  # raises for a wrong number of arguments
-        return self._after(failure, (), operands)
+        return self._after(failure, (), arrays)
 
     def _careful(self, *arrays: Any) -> R:
         self._plan(arrays, {})  # raises for a wrong number of arguments
@@ -601,8 +624,7 @@ class CheckedArrayFunction(ArrayFunction[P, R]):
         except RETRIED as error:
             failure = error
         if failure is not None:
-            self._plan(arrays, {})  # raises for a wrong number of arguments
-            return self._after(failure, (), operands)
+            return self._after_call(failure, operands)
         # Reading the flag is a fifth of the price of a small solve, so nothing more than that happens here.
         if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
             return self._once_more((), operands)

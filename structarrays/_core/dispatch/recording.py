@@ -16,6 +16,7 @@ from ..array.writes import LOCK
 from ..text import leaf_text
 from . import explicit, late
 from .contexts import active
+from .tracing import BUSY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -236,10 +237,12 @@ def _content(branch: Branch) -> tuple[Any, ...]:
 def _logging(log: Log) -> Iterator[Log]:
     with active(log):
         RECORDING.append(log)
+        BUSY.append(None)
         try:
             yield log
         finally:
             RECORDING.remove(log)
+            BUSY.pop()
 
 
 def unrecorded() -> AbstractContextManager[None]:

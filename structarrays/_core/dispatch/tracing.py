@@ -26,6 +26,12 @@ def compiling() -> bool:
     return not is_eager() and isinstance(_probe(), jax.core.Tracer)
 
 
+BUSY: list[None] = []
+"""Not empty where an operator may not go straight to its compiled call: while a log records, while a thread traces a function of the
+namespace, and for good after a write beside another thread. One look at it is cheaper than a look at each.
+"""
+
+
 class _CompiledCall(threading.local):
     """Whether this thread runs the code of a function of the namespace, which JAX traces."""
 
@@ -47,6 +53,7 @@ def compiled_call() -> Iterator[None]:
     """The context in which a function of the namespace is traced. It marks the errors of the function, see `is_of_function`."""
     before = COMPILED_CALL.active
     COMPILED_CALL.active = True
+    BUSY.append(None)
     try:
         yield
     except Exception as error:
@@ -54,6 +61,7 @@ def compiled_call() -> Iterator[None]:
         raise
     finally:
         COMPILED_CALL.active = before
+        BUSY.pop()
 
 
 def is_of_function(error: Exception) -> bool:

@@ -148,29 +148,16 @@ def _article(words: str) -> str:
     return "an" if words[0] in "aeiou" else "a"
 
 
-_MISSING: Any = object()
-
-
 class ElementwiseArrayFunction(_Elementwise[P], ArrayFunction[P, Array]):
     """An elementwise function of positional arrays only."""
 
     compares = False
 
-    if TYPE_CHECKING:
-
-        def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> Array: ...
-
-    else:
-
-        def __call__(self, x: Any = _MISSING, /, *others: Any, **unknown: Any) -> Array:
-            if unknown or x is _MISSING:
-                self._plan(() if x is _MISSING else (x, *others), unknown)  # raises
-            # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
-            if (type(x) is int and not 0 <= x < 128) or (
-                others and type(others[-1]) is int and not 0 <= others[-1] < 128
-            ):
-                return self._careful(x, *others)
-            return super().__call__(x, *others)
+    def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> Array:
+        # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
+        if arrays and not unknown and any([type(x) is int and not 0 <= x < 128 for x in arrays]):
+            return self._careful(*arrays)
+        return super()._looked_at(arrays, unknown)
 
     def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
         if self.compares:
