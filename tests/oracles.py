@@ -4,8 +4,8 @@ import itertools
 import zlib
 
 import numpy as np
+from support import dense
 
-import structarrays as sa
 from structarrays.testing import BATCHES, SIZES, LawBroken, applies, check_law, operands
 
 
@@ -74,10 +74,6 @@ def check_everywhere(case, structures, others=(), *, dtypes=("float64", "complex
         except LawBroken as error:
             broken.append(f"{structure} {[a.shape for a in arrays]}, {dtype}, {mode}: {error}")
     assert checked and not broken, f"{case.code}: {len(broken)} of {checked}\n" + "\n".join(broken)
-
-
-def dense(x):
-    return np.asarray(x.to_jax()) if isinstance(x, sa.Array) else np.asarray(x)
 
 
 def random(*shape, seed=0, dtype=float):

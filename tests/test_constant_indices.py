@@ -8,13 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export
+from support import dense
 
 import structarrays as sa
 from structarrays._core.array.flattening import opened
-
-
-def dense(x):
-    return np.asarray(x.to_dense())
 
 
 def sparse(values, order=(0, 1)):

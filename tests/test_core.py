@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import dense
 
 import structarrays as sa
 from structarrays import _structures
@@ -30,10 +31,6 @@ ARRAYS = {
     "assumed": sa.assume(sa.Diagonal([1.0, 2.0, 3.0]), "positive_definite"),
 }
 every_array = pytest.mark.parametrize("x", ARRAYS.values(), ids=ARRAYS.keys())
-
-
-def dense(x):
-    return np.asarray(x.to_jax())
 
 
 # ---- pytrees and transforms ------------------------------------------------------------------------------------------

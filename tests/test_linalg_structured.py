@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from support import dense
 
 import structarrays as sa
 
@@ -42,10 +43,6 @@ def make(kind, shape, batch=(), dtype=np.float64, background=False, seed=0):
         "none": lambda: sa.Banded.make((jnp.zeros(batch, dtype), None), ((), shape)),
     }[kind]()
     return x.rebuild(x.entries, jnp.asarray(random(*batch))) if background else x
-
-
-def dense(x):
-    return np.asarray(x.to_jax()) if isinstance(x, sa.Array) else np.asarray(x)
 
 
 def check(actual, expected, rtol=1e-11, atol=0):

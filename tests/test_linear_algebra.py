@@ -3,16 +3,11 @@
 import jax
 import numpy as np
 import pytest
+from support import dense, random
 
 import structarrays as sa
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
-
-
-def random(shape, dtype=np.float64, seed=0):
-    rng = np.random.default_rng([seed, *shape])
-    x = rng.normal(size=shape)
-    return (x + 1j * rng.normal(size=shape) if np.issubdtype(dtype, np.complexfloating) else x).astype(dtype)
 
 
 def check(actual, expected, rtol=1e-11):
@@ -20,10 +15,6 @@ def check(actual, expected, rtol=1e-11):
     assert actual.shape == expected.shape and actual.dtype == expected.dtype
     scale = np.max(np.abs(expected), initial=0)
     np.testing.assert_allclose(np.asarray(actual.to_jax()), expected, rtol=rtol, atol=rtol * scale)
-
-
-def dense(x):
-    return np.asarray(x.to_jax())
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import dense
 
 import structarrays as sa
 
@@ -41,10 +42,6 @@ STRUCTURED = tuple(kind for kind in KINDS if kind != "Dense")
 def kind_of(x) -> str:
     name = type(x).__name__
     return name if x.background is None else f"{name} + background"
-
-
-def dense(x) -> np.ndarray:
-    return np.asarray(x.to_jax())
 
 
 def same(result, expected):

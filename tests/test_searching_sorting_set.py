@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import dense
 
 import structarrays as sa
 
@@ -43,10 +44,6 @@ KINDS = tuple(MAKE)
 def kind_of(x) -> str:
     name = type(x).__name__
     return name if x.background is None else f"{name} + background"
-
-
-def dense(x) -> np.ndarray:
-    return np.asarray(x.to_jax())
 
 
 def same(result, expected):

@@ -4,15 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import dense
 
 import structarrays as sa
 
 D = sa.Diagonal([1.0, 2.0, 3.0])
 T = sa.tridiagonal([1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0])
-
-
-def dense(x):
-    return np.asarray(x.to_jax())
 
 
 # ---- derivatives --------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
+from support import random
 
 from structarrays._numerics import banded_cholesky, banded_lu, banded_rows, bands
 from structarrays._numerics import banded_elimination as banded
@@ -41,12 +42,6 @@ PATTERNS = [
     (2, (-1, 0, 1)),
     (1, (0,)),
 ]
-
-
-def random(shape, dtype=np.float64, seed=0):
-    rng = np.random.default_rng([seed, *shape])
-    x = rng.normal(size=shape)
-    return (x + 1j * rng.normal(size=shape) if np.issubdtype(dtype, np.complexfloating) else x).astype(dtype)
 
 
 def matrix(n, offsets, batch=(), dtype=np.float64, seed=0):

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from support import adjoint, normal
 
 from structarrays._numerics import banded_qr
 
@@ -14,11 +15,6 @@ DTYPES = (float, complex)
 factor = jax.jit(banded_qr.factor, static_argnames=("offsets", "shape"))
 multiply = jax.jit(banded_qr.multiply, static_argnames=("m", "adjoint"))
 has_full_rank = jax.jit(banded_qr.has_full_rank, static_argnames=("offsets", "n"))
-
-
-def normal(*shape, seed=0, dtype=float):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=shape) + (1j * rng.normal(size=shape) if dtype is complex else 0)
 
 
 def dense(diagonals, offsets, shape):
@@ -42,10 +38,6 @@ def triangle(upper, shape):
         for d in range(min(upper.shape[-1], shape[1] - j)):
             r[..., j, j + d] = upper[..., j, d]
     return r
-
-
-def adjoint(a):
-    return np.swapaxes(a, -1, -2).conj()
 
 
 def factors_of_column(x):

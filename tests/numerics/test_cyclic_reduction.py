@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from support import random
 
 from structarrays._numerics import banded_elimination as banded
 from structarrays._numerics import banded_rows, cyclic_reduction
@@ -26,12 +27,6 @@ def solve(diagonals, offsets, n, b, positive_definite=False):
 def slogdet(diagonals, offsets, n):
     rows = banded_rows.from_diagonals(diagonals, offsets, n, diagonals[0].dtype)
     return cyclic_reduction.slogdet_banded(rows, *banded_rows.bandwidths(offsets), gradient=True)
-
-
-def random(shape, dtype=np.float64, seed=0):
-    rng = np.random.default_rng([seed, *shape])
-    x = rng.normal(size=shape)
-    return (x + 1j * rng.normal(size=shape) if np.issubdtype(dtype, np.complexfloating) else x).astype(dtype)
 
 
 def matrix(n, offsets, batch=(), dtype=np.float64, dominance=4.0):

@@ -5,17 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.test_util import check_grads
+from support import random
 
 from structarrays._numerics import dense_linalg as linalg_dense
 from structarrays._numerics import dense_spectra as spectra
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
-
-
-def random(shape, dtype=np.float64, seed=0):
-    rng = np.random.default_rng([seed, *shape])
-    x = rng.normal(size=shape)
-    return (x + 1j * rng.normal(size=shape) if np.issubdtype(dtype, np.complexfloating) else x).astype(dtype)
 
 
 def tolerance(dtype):

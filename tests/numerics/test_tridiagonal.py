@@ -5,16 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from support import random
 
 from structarrays._numerics import tridiagonal
 
 solve = jax.jit(tridiagonal.solve, static_argnames="positive_definite")
-
-
-def random(shape, dtype=np.float64, seed=0):
-    rng = np.random.default_rng([seed, *shape])
-    x = rng.normal(size=shape)
-    return (x + 1j * rng.normal(size=shape) if np.issubdtype(dtype, np.complexfloating) else x).astype(dtype)
 
 
 def matrix(n, batch=(), dtype=np.float64, positive_definite=False, seed=0):

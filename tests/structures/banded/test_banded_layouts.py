@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.sparse
+from support import dense
 
 import structarrays as sa
 
@@ -17,10 +18,6 @@ def banded(rng, shape, offsets, batch=(), dtype=float):
     if not offsets:
         return sa.broadcast_to(sa.astype(sa.Banded((), (), shape), dtype), (*batch, *shape))
     return sa.Banded([d.astype(dtype) for d in diagonals], offsets, shape)
-
-
-def dense(x):
-    return np.asarray(x.to_jax())
 
 
 LAYOUTS = [

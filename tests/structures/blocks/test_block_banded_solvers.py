@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import normal
 
 import structarrays as sa
 from structarrays._structures.blocks import block_banded_solvers
@@ -17,11 +18,6 @@ def small_matrices_too(monkeypatch):
     monkeypatch.setattr(sparse_solvers, "SOLVED_AS_DENSE", 0)
     monkeypatch.setattr(block_banded_solvers, "SMALLEST", 1)
     monkeypatch.setattr(block_banded_solvers, "SMALLEST_OF_DETERMINANTS", 1)
-
-
-def normal(*shape, seed=0, dtype=float):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=shape) + (1j * rng.normal(size=shape) if dtype is complex else 0)
 
 
 def block_banded(count, size, offsets, dtype=float, batch=(), seed=0):

@@ -4,16 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import adjoint, normal
 
 from structarrays._numerics import cyclic_reduction
 from structarrays._structures.blocks import block_tridiagonal
 
 DTYPES = (float, complex)
-
-
-def normal(*shape, seed=0, dtype=float):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=shape) + (1j * rng.normal(size=shape) if dtype is complex else 0)
 
 
 def matrix(count, m, dtype=float, batch=(), dominance=0.0, seed=0):
@@ -27,10 +23,6 @@ def definite(count, m, dtype=float, batch=()):
     _, diagonal, upper = matrix(count, m, dtype, batch)
     diagonal = diagonal @ adjoint(diagonal) + 6 * m * np.eye(m)
     return np.roll(adjoint(upper), 1, axis=-3), diagonal, upper
-
-
-def adjoint(a):
-    return np.swapaxes(a, -1, -2).conj()
 
 
 def dense(lower, diagonal, upper):

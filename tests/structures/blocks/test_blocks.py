@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
+from support import dense
 
 import structarrays as sa
 
 RNG = np.random.default_rng(0)
-
-
-def dense(x):
-    return np.asarray(x.to_jax()) if isinstance(x, sa.Array) else np.asarray(x)
 
 
 def check(actual, expected, kind=None, rtol=1e-12):

@@ -7,16 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from support import dense
 
 import structarrays as sa
 from structarrays._core.array.flattening import parameters
 from structarrays._core.families.factored import Factored
 from structarrays.testing import STRUCTURES, sample
 from structarrays.testing.projecting import structure_class
-
-
-def dense(x):
-    return np.asarray(x.to_jax())
 
 
 def low_rank(rng, m, n, r=2, batch=(), dtype="float64"):

@@ -8,14 +8,11 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
+from support import dense
 
 import structarrays as sa
 
 N = 40
-
-
-def dense(x):
-    return np.asarray(x.to_jax()) if isinstance(x, sa.Array) else np.asarray(x)
 
 
 def check(actual, expected, kind=None, rtol=1e-9):

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import dense
 
 import structarrays as sa
 from structarrays._numerics import low_rank_factors
@@ -15,10 +16,6 @@ def normal(*shape, dtype=float, seed=0):
     rng = np.random.default_rng([seed, *shape])
     values = rng.normal(size=shape)
     return (values + 1j * rng.normal(size=shape) if np.dtype(dtype).kind == "c" else values).astype(dtype)
-
-
-def dense(x):
-    return np.asarray(x.to_jax())
 
 
 def check(x, classes, **options):

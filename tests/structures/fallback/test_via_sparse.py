@@ -3,15 +3,12 @@
 import jax
 import numpy as np
 import pytest
+from support import dense
 
 import structarrays as sa
 
 RNG = np.random.default_rng(3)
 N = 2 * 10**5
-
-
-def dense(x):
-    return np.asarray(x.to_jax())
 
 
 def numbers(rng, *shape):

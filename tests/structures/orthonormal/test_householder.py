@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from support import adjoint, dense, normal
 
 import structarrays as sa
 
@@ -14,19 +15,6 @@ pytestmark = pytest.mark.costly
 
 OFFSETS = [(-1, 0, 1), (-2, 0, 1), (-3, -1), (-1, 2), (-2, -1, 0, 1, 2)]
 SHAPES = [((6, 6), (2,)), ((9, 4), ()), ((4, 9), ()), ((5, 1), ()), ((1, 5), ())]
-
-
-def normal(*shape, seed=0, dtype=float):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=shape) + (1j * rng.normal(size=shape) if dtype is complex else 0)
-
-
-def dense(x):
-    return np.asarray(x.to_dense() if isinstance(x, sa.Array) else x)
-
-
-def adjoint(a):
-    return np.swapaxes(a, -1, -2).conj()
 
 
 def banded(shape, offsets, dtype=float, batch=(), seed=0):

@@ -5,14 +5,11 @@ import time
 import jax
 import numpy as np
 import pytest
+from support import dense
 
 import structarrays as sa
 
 N = 10**6
-
-
-def dense(x):
-    return np.asarray(x.to_jax())
 
 
 def both(rng, n, batch=()):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse
+from support import dense
 
 import structarrays as sa
 from structarrays._core.array.flattening import opened
@@ -14,10 +15,6 @@ from structarrays._structures.sparse import sparse_host
 from structarrays.testing import sample
 
 N = 10**6
-
-
-def dense(x):
-    return np.asarray(x.to_jax())
 
 
 def random(m, n, density=0.3, seed=0):

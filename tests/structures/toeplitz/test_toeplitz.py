@@ -8,16 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from support import dense
 
 import structarrays as sa
 from structarrays._numerics import convolution, toeplitz_entries
 from structarrays.testing import sample
 
 NAMES = ("Toeplitz", "Toeplitz, tridiagonal", "Toeplitz, lower", "Circulant", "Hankel")
-
-
-def dense(x):
-    return np.asarray(x.to_jax())
 
 
 def same(x, want, rtol=1e-12):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from support import dense
 
 import structarrays as sa
 from structarrays._core.jax_internals import lapack
@@ -16,10 +17,6 @@ from structarrays.testing import sample
 
 NAN = np.nan
 NAMES = ("Triangular", "Triangular, upper", "Triangular, unit diagonal", "Symmetric", "Symmetric, upper", "Hermitian")
-
-
-def dense(x):
-    return np.asarray(x.to_jax())
 
 
 def same(x, want, rtol=1e-12):
