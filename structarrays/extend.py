@@ -1,6 +1,7 @@
 """What a structure of one's own, or a kernel for one of ours, imports, and nothing else (see the guide *A structure of your own*).
 
-- **Base classes**: `Array`; `EntryArray` for structures that store entries of a matrix; `Factored` for those that hold other arrays.
+- **Base classes**: `Array`; `EntryArray` for structures that store entries of a matrix; `Factored` for those that hold other arrays;
+  `GeneratorArray` for those that say how they are multiplied by columns.
 - **What follows from a few kernels**: `elements` (indexing, sums with every structure), `join_pair`, `meet_pair`, `restrict_to` and `holds`
   (two structures in one), `concat_pair`, `reduce_core`, `reduce_batch` and `squared_deviations` (reductions), `write_entries`
   (``x[i, j] = v``); for factored structures `merge_pair`, `compose_pair`, `hadamard_pair`, `inner_pair`, `squared_norms`, `scale` and
@@ -30,6 +31,7 @@ from ._core.families.factored import (
     select_lines,
     squared_norms,
 )
+from ._core.families.generator_array import GeneratorArray
 from ._core.families.join import holds, join_pair, meet_pair, restrict_to, same_structure
 from ._core.families.reduction_rule import reduce_batch, reduce_core, squared_deviations
 from ._functions.indexing import write_entries
@@ -39,6 +41,7 @@ __all__ = [
     "Array",
     "EntryArray",
     "Factored",
+    "GeneratorArray",
     "Kernel",
     "Registry",
     "compose_pair",

@@ -6,6 +6,7 @@ FILES = (
     "estimates",
     "factored_batches",
     "factored_functions",
+    "generators",
     "inverse",
     "part_solvers",
     "product",

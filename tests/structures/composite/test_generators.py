@@ -1,0 +1,185 @@
+"""`GeneratorArray`, on a semiseparable matrix that is defined here, and nowhere in the library."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from support import dense
+
+import structarrays as sa
+from structarrays.extend import GeneratorArray, merge_pair, scale
+from structarrays.testing import check_structure
+
+
+def running(decays, x, reverse):
+    """``y[i] = decays[i - 1] * (y[i - 1] + x[i - 1])`` along the axis -2, from ``y[0] = 0``; in reverse from the end."""
+    decays = jnp.broadcast_to(decays[..., None], (*x.shape[:-2], x.shape[-2] - 1, x.shape[-1]))
+    steps = jnp.moveaxis(decays, -2, 0), jnp.moveaxis(x[..., 1:, :] if reverse else x[..., :-1, :], -2, 0)
+
+    def step(y, each):
+        y = each[0] * (y + each[1])
+        return y, y
+
+    zero = jnp.zeros_like(x[..., 0, :])
+    values = jnp.moveaxis(jax.lax.scan(step, zero, steps, reverse=reverse)[1], 0, -2)
+    edge = zero[..., None, :]
+    return jnp.concatenate([values, edge] if reverse else [edge, values], axis=-2)
+
+
+class Decaying(GeneratorArray):
+    """``x[i, j]`` is the product of the decays from the one place to the other: those below the diagonal, or those above it."""
+
+    __slots__ = ()
+
+    def __new__(cls, below, above):
+        below, above = jnp.asarray(below), jnp.asarray(above)
+        return cls.make((below, above))
+
+    @staticmethod
+    def shape_of(parameters, meta):
+        n = parameters[0].shape[-1] + 1
+        return (*parameters[0].shape[:-1], n, n)
+
+    def times(self, columns):
+        below, above = self.parameters
+        batch = jnp.broadcast_shapes(below.shape[:-1], columns.shape[:-2])
+        columns = jnp.broadcast_to(columns, (*batch, *columns.shape[-2:]))
+        return columns + running(below, columns, False) + running(above, columns, True)
+
+    def transposed(self):
+        return Decaying.make(self.parameters[::-1])
+
+
+def draw(numbers, batch, core, requires):
+    if core[0] != core[1] or core[0] == 0 or requires:
+        return None
+    return Decaying(numbers((*batch, core[0] - 1)), numbers((*batch, core[0] - 1)))
+
+
+def entries(below, above):
+    """By the definition, in NumPy."""
+    n = below.shape[-1] + 1
+    a = np.zeros((*below.shape[:-1], n, n), np.result_type(below, above))
+    for i, j in itertools.product(range(n), repeat=2):
+        a[..., i, j] = np.prod(below[..., j:i] if i >= j else above[..., i:j], axis=-1)
+    return a
+
+
+def both(rng, n, batch=(), dtype=float):
+    below, above = (rng.normal(size=(*batch, n - 1)) for _ in range(2))
+    if dtype is complex:
+        below, above = below + 1j * rng.normal(size=below.shape), above * (1 + 0.5j)
+    return Decaying(below, above), entries(below, above)
+
+
+def test_equivalence():
+    report = check_structure(Decaying, draw, partners=("Dense", "Diagonal", "LowRank"))
+    report.raise_if_wrong()
+    assert {"matmul", "matrix_transpose", "add", "multiply", "conj"} <= set(report.kept)
+
+
+@pytest.mark.parametrize("dtype", [float, complex])
+@pytest.mark.parametrize("batch", [(), (3,), (2, 0)])
+def test_what_follows_from_products_and_transposes(rng, batch, dtype):
+    x, a = both(rng, 5, batch, dtype)
+    v, rows = rng.normal(size=5), rng.normal(size=(2, 5))
+    close = np.testing.assert_allclose
+    with sa.densify("error"):
+        close(dense(x @ v), a @ v, rtol=1e-12, atol=1e-13)
+        close(dense(rows @ x), rows @ a, rtol=1e-12, atol=1e-13)
+        close(dense(v @ x), v @ a, rtol=1e-12, atol=1e-13)
+        for y, b in ((x.mT, np.swapaxes(a, -1, -2)), (sa.conj(x), a.conj()), (-x, -a), (x * 2.5, a * 2.5), (x / 2.0, a / 2)):
+            assert not isinstance(y, sa.Dense)
+            close(dense(y), b, rtol=1e-12)
+        d = sa.Diagonal(v)
+        for y, b in ((x + d, a + np.diag(v)), (d @ x, v[:, None] * a), (x * v, a * v), (x @ x - x, a @ a - a)):
+            assert not isinstance(y, sa.Dense)
+            close(dense(y), b, rtol=1e-12, atol=1e-12)
+        close(dense(sa.sum(x, axis=-1)), a.sum(-1), rtol=1e-12, atol=1e-12)
+        close(dense(sa.sum(x, axis=-2)), a.sum(-2), rtol=1e-12, atol=1e-12)
+        close(dense(x[..., 3, :]), a[..., 3, :], rtol=1e-12)
+        close(dense(x[..., 2]), a[..., 2], rtol=1e-12)
+        close(dense(x[..., 4, 1]), a[..., 4, 1], rtol=1e-12)
+        close(dense(sa.linalg.diagonal(x)), np.diagonal(a, axis1=-2, axis2=-1), rtol=1e-12)
+
+
+def test_batches(rng):
+    x, a = both(rng, 4, (3, 2))
+    for y, b in (
+        (x[1], a[1]),
+        (x[:, None], a[:, None]),
+        (sa.expand_dims(x, axis=0), a[None]),
+        (sa.broadcast_to(x, (5, 3, 2, 4, 4)), np.broadcast_to(a, (5, 3, 2, 4, 4))),
+        (sa.reshape(x, (6, 4, 4)), a.reshape(6, 4, 4)),
+        (sa.permute_dims(x, (1, 0, 2, 3)), a.transpose(1, 0, 2, 3)),
+        (sa.flip(x, axis=0), a[::-1]),
+        (sa.stack([x, x]), np.stack([a, a])),
+        (sa.concat([x, x], axis=1), np.concatenate([a, a], axis=1)),
+    ):
+        assert type(y) is Decaying
+        np.testing.assert_allclose(dense(y), b, rtol=1e-12)
+    summed = jax.vmap(lambda y: (y @ jnp.ones(4)).to_jax())(sa.reshape(x, (6, 4, 4)))
+    np.testing.assert_allclose(summed, a.reshape(6, 4, 4).sum(-1), rtol=1e-12)
+
+
+def test_casts(rng):
+    x, a = both(rng, 4)
+    assert type(sa.astype(x, sa.float32)) is type(sa.astype(x, sa.complex128)) is Decaying
+    np.testing.assert_allclose(dense(sa.astype(x, sa.complex128)), a)
+    np.testing.assert_array_equal(dense(sa.astype(x, sa.int32)), a.astype(np.int32))
+    z, c = both(rng, 4, dtype=complex)
+    np.testing.assert_allclose(dense(sa.real(z)), c.real, rtol=1e-12)
+
+
+def test_no_matrix_is_stored_for_a_million_rows():
+    n = 10**6
+    x = Decaying(jnp.full(n - 1, 0.5), jnp.full(n - 1, 0.25))
+    product = jax.jit(lambda x, v: ((x + sa.eye(n)) @ v).to_jax())
+    memory = product.lower(x, jnp.ones(n)).compile().memory_analysis()
+    assert memory.temp_size_in_bytes < 200 * n
+    found = product(x, jnp.ones(n))
+    assert abs(float(found[n // 2]) - (2 + 1 + 1 / 3)) < 1e-12
+
+
+class Scaled(GeneratorArray):
+    """The outer product of two vectors: it takes up numbers, and a sum with another of the same second vector is one."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def shape_of(parameters, meta):
+        u, v = parameters
+        return (*u.shape, v.shape[-1])
+
+    def times(self, columns):
+        u, v = self.parameters
+        return u[..., :, None] * jnp.sum(v[..., :, None] * columns, axis=-2, keepdims=True)
+
+    def transposed(self):
+        return Scaled.make(self.parameters[::-1])
+
+
+@scale.kernel(Scaled)
+def scale_scaled(x, factor):
+    u, v = x.parameters
+    return Scaled.make((factor(sa.Dense(u[..., None])).data[..., 0], v))
+
+
+@merge_pair.kernel(Scaled, Scaled)
+def merge_scaled(x, y):
+    (u, v), (s, t) = x.parameters, y.parameters
+    return Scaled.make((u + s, v)) if v is t else None
+
+
+def test_a_class_takes_up_numbers_and_sums_if_it_says_how(rng):
+    u, v = jnp.asarray(rng.normal(size=4)), jnp.asarray(rng.normal(size=3))
+    x = Scaled.make((u, v))
+    assert type(3.0 * x) is type(-x) is Scaled
+    np.testing.assert_allclose(dense(-3.0 * x), -3 * np.outer(u, v), rtol=1e-12)
+    assert type(x + x) is Scaled
+    np.testing.assert_allclose(dense(x + 2 * x), 3 * np.outer(u, v), rtol=1e-12)
+    y = Scaled.make((u, v + 1))
+    assert type(x + y) is sa.Sum
+    np.testing.assert_allclose(dense(x + y), np.outer(u, v) + np.outer(u, v + 1), rtol=1e-12)
