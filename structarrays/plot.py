@@ -3,7 +3,10 @@
 matplotlib is imported by the first picture, not with the library. Colours are those of Okabe and Ito, which all can tell apart.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 from ._core.array.base import Array
 from ._core.dispatch.recording import Log
@@ -11,6 +14,15 @@ from ._core.families.factored import Factored
 from ._core.families.pattern import COLOURS, NAMES, grid, matrix_shape
 from ._core.text import size_text
 from ._functions.conversion import asarray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import ModuleType
+
+    from matplotlib.axes import Axes
+
+    from ._core.array.arguments import ParameterLike
+    from ._core.dispatch.recording import Event
 
 __all__ = ["flow", "spy", "tree"]
 
@@ -23,7 +35,7 @@ CELLS, CELLS_OF_PART = 200, 20
 """The most cells along a side: of a picture, unless it is asked for more, and of the small ones in a tree."""
 
 
-def _pyplot():
+def _pyplot() -> ModuleType:
     try:
         import matplotlib.pyplot
     except ImportError as error:
@@ -33,7 +45,7 @@ def _pyplot():
     return matplotlib.pyplot
 
 
-def _array(x, function: str) -> Array:
+def _array(x: ParameterLike, function: str) -> Array:
     """The argument as an array."""
     if isinstance(x, Array):
         return x
@@ -46,7 +58,7 @@ def _array(x, function: str) -> Array:
 # ---- patterns --------------------------------------------------------------------------------------------------------
 
 
-def spy(x, ax=None, *, cells: int | None = None, legend: bool = True):
+def spy(x: ParameterLike, ax: Axes | None = None, *, cells: int | None = None, legend: bool = True) -> Axes:
     """Draw where an array can have nonzero elements, by its structure: no element is computed.
 
     Parameters
@@ -116,7 +128,7 @@ def spy(x, ax=None, *, cells: int | None = None, legend: bool = True):
     return ax
 
 
-def _draw_pattern(ax, x, cells, corner, size) -> list[int]:
+def _draw_pattern(ax: Axes, x: Array, cells: int, corner: tuple[float, float], size: tuple[float, float]) -> list[int]:
     """Draw a pattern as an image with its upper left corner and its width and height in coordinates; the kinds that it has."""
     from matplotlib.colors import ListedColormap
 
@@ -130,7 +142,7 @@ def _draw_pattern(ax, x, cells, corner, size) -> list[int]:
     return pattern.present
 
 
-def _legend(ax, colours: dict[str, str], *, columns: int = 3):
+def _legend(ax: Axes, colours: dict[str, str], *, columns: int = 3) -> None:
     from matplotlib.patches import Patch
 
     handles = [Patch(facecolor=colour, edgecolor=LINE, linewidth=0.6, label=name) for name, colour in colours.items()]
@@ -158,14 +170,14 @@ def _text_width(text: str, weight: str = "normal") -> float:
     return 1.1 * width / 72 / ROW
 
 
-def _outline(ax, depths, widths):
+def _outline(ax: Axes | None, depths: Sequence[float], widths: Sequence[float]) -> tuple[Axes, float]:
     """Axes with one row below the other, in which one is a unit high, and lines from each to those inside of it.
 
     Returns the axes, and by what the size of the text is to be multiplied, where they are smaller than they should be.
     """
     width = max(depth * INDENT + w for depth, w in zip(depths, widths))
     high, own = len(depths), ax is None
-    if own:
+    if ax is None:
         width, legend, edge = max(width, NARROW / ROW), 0.5, 0.08
         size = (width * ROW + 2 * edge, high * ROW + legend + edge)
         figure = _pyplot().figure(figsize=size)
@@ -175,7 +187,7 @@ def _outline(ax, depths, widths):
     ax.axis("off")
     box = ax.get_window_extent()
     shrunk = min(box.width / (width * ROW), box.height / (high * ROW)) / ax.figure.dpi
-    above = {}
+    above: dict[float, int] = {}
     for row, depth in enumerate(depths):
         if depth:
             x = (depth - 1) * INDENT + 0.35
@@ -193,7 +205,7 @@ def _said(count: int, what: str) -> str:
 # ---- trees of arrays -------------------------------------------------------------------------------------------------
 
 
-def tree(x, ax=None, *, rows: int = 60):
+def tree(x: ParameterLike, ax: Axes | None = None, *, rows: int = 60) -> Axes:
     """Draw the tree of an array that holds others: each with its pattern, its shape, and what it stores.
 
     Parameters
@@ -245,18 +257,18 @@ def tree(x, ax=None, *, rows: int = 60):
     return ax
 
 
-def _nodes(x, depth):
+def _nodes(x: Array, depth: int) -> Iterator[tuple[int, Array]]:
     yield depth, x
     if isinstance(x, Factored):
         for part in x.parts:
             yield from _nodes(part, depth + 1)
 
 
-def _node_text(x) -> str:
+def _node_text(x: Array) -> str:
     return f"{type(x).__name__} {x.shape} · {size_text(x.nbytes)}"
 
 
-def _draw_thumbnail(ax, x, left, row):
+def _draw_thumbnail(ax: Axes, x: Array, left: float, row: int) -> list[int]:
     """The pattern of a part, in the square at the beginning of its row (a long one less long); the kinds that it has."""
     from matplotlib.patches import Rectangle
 
@@ -270,7 +282,7 @@ def _draw_thumbnail(ax, x, left, row):
 # ---- flows -----------------------------------------------------------------------------------------------------------
 
 
-def flow(log: Log, ax=None, *, depth: int | None = None, rows: int = 200):
+def flow(log: Log, ax: Axes | None = None, *, depth: int | None = None, rows: int = 200) -> Axes:
     """Draw what a log recorded: call after call, what came out of each, and in red where structure was lost.
 
     Parameters
@@ -333,13 +345,13 @@ def flow(log: Log, ax=None, *, depth: int | None = None, rows: int = 200):
             corner, widths[row] - 0.3, 0.64, boxstyle="round,pad=0.06", facecolor=colour, edgecolor=LINE, linewidth=0.6
         )
         ax.add_patch(box)
-        style = {"color": "white", "fontweight": "bold"} if colour == LOST else {"color": "black"}
+        style: dict[str, Any] = {"color": "white", "fontweight": "bold"} if colour == LOST else {"color": "black"}
         ax.text(corner[0] + 0.12, row + 0.5, text, va="center", fontsize=POINTS * scale, **style)
     _legend(ax, {"structured result": KEPT, "dense result": DENSE, "structure is lost": LOST}, columns=2)
     return ax
 
 
-def _event_text(event, count: int) -> str:
+def _event_text(event: Event, count: int) -> str:
     times = f"  × {count}" if count > 1 else ""
     if event.densified:
         operands = ", ".join(event.operands).replace(" of shape", "")
@@ -347,7 +359,7 @@ def _event_text(event, count: int) -> str:
     return f"{event.function} → {event.result or 'no array'}{times}"
 
 
-def _event_colour(event) -> str:
+def _event_colour(event: Event) -> str:
     if event.densified:
         return LOST
     structured = any(not text.startswith("Dense ") for text in event.result.split("), ") if text)

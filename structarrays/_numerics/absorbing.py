@@ -1,13 +1,22 @@
 """Products in which structural zeros absorb NaN and infinity although they are written out as zeros (docs/semantics.md)."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def guarded_product(product: Callable, a, stored_a: Callable, b, stored_b: Callable):
+    T = TypeVar("T")
+
+
+def guarded_product(
+    product: Callable[..., T], a: Any, stored_a: Callable[[], Any], b: Any, stored_b: Callable[[], Any]
+) -> T:
     """A product, corrected in a branch of its own where a factor has something that is not finite.
 
     Parameters
@@ -25,10 +34,13 @@ def guarded_product(product: Callable, a, stored_a: Callable, b, stored_b: Calla
     finite = jnp.array(True)
     for leaf in leaves:
         finite &= jnp.all(jnp.isfinite(leaf))
-    return lax.cond(finite, lambda: product(a, b), lambda: absorbing_product(product, a, stored_a(), b, stored_b()))
+    result: T = lax.cond(
+        finite, lambda: product(a, b), lambda: absorbing_product(product, a, stored_a(), b, stored_b())
+    )
+    return result
 
 
-def absorbing_product(product: Callable, a, stored_a, b, stored_b):
+def absorbing_product(product: Callable[..., T], a: Any, stored_a: Any, b: Any, stored_b: Any) -> T:
     """The product as a sum over pairs of stored entries, with the special cases of IEEE arithmetic.
 
     Pairs of which a factor is not finite are counted, and so are their signs: they agree in an infinity, or the sum is NaN.
@@ -37,23 +49,24 @@ def absorbing_product(product: Callable, a, stored_a, b, stored_b):
     each = jax.tree.map
     if any(jnp.iscomplexobj(leaf) for leaf in jax.tree.leaves((a, b))):
 
-        def part(x, y):
+        def part(x: Callable[[jax.Array], jax.Array], y: Callable[[jax.Array], jax.Array]) -> Any:
             return absorbing_product(product, each(x, a), stored_a, each(y, b), stored_b)
 
         real = each(jnp.subtract, part(jnp.real, jnp.real), part(jnp.imag, jnp.imag))
         imaginary = each(jnp.add, part(jnp.real, jnp.imag), part(jnp.imag, jnp.real))
-        return each(lax.complex, real, imaginary)
+        whole: T = each(lax.complex, real, imaginary)
+        return whole
 
-    def finite_part(x):
+    def finite_part(x: Any) -> Any:
         return each(lambda v: jnp.where(jnp.isfinite(v), v, 0), x)
 
-    def chosen(x, where, finite):
+    def chosen(x: Any, where: Any, finite: bool) -> Any:
         return each(lambda v, w: jnp.where(jnp.isfinite(w) == finite, v, jnp.zeros((), v.dtype)), x, where)
 
-    def signs(x, stored):
+    def signs(x: Any, stored: Any) -> Any:
         return each(lambda v, s: jnp.where(s & ~jnp.isnan(v), jnp.sign(v), jnp.zeros((), v.dtype)), x, stored)
 
-    def pairs(x, y):
+    def pairs(x: Any, y: Any) -> Any:
         """The sum over stored pairs of which a factor is not finite."""
         first, second = product(chosen(x, a, False), y), product(chosen(x, a, True), chosen(y, b, False))
         return each(jnp.add, first, second)
@@ -62,9 +75,10 @@ def absorbing_product(product: Callable, a, stored_a, b, stored_b):
     total = pairs(signs(a, stored_a), signs(b, stored_b))
     plain = product(finite_part(a), finite_part(b))
 
-    def special(value, number, sign):
+    def special(value: jax.Array, number: jax.Array, sign: jax.Array) -> jax.Array:
         extra = jnp.where(jnp.abs(sign) == number, jnp.copysign(jnp.inf, sign), jnp.nan)
         # The special cases have no derivative; without the stop they would have NaN.
         return value + lax.stop_gradient(jnp.where(number == 0, 0, extra).astype(value.dtype))
 
-    return each(special, plain, count, total)
+    result: T = each(special, plain, count, total)
+    return result

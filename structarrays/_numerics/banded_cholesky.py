@@ -4,10 +4,21 @@ Columns from the diagonal down are the storage, ``columns[j, k] = A[j + k, j]`` 
 last one: (n + 1, w + 1). The narrowest bands have w columns and w rows of zeros more, (n + w, 2 w + 1), so that a slice may run over the end.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 from jax import lax
 
 from . import banded_rows, bands, cyclic_reduction
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    import jax
+
+    from .._core.typing import DTypeLike
 
 # Up to here one loop over all pairs of columns is a sixth faster than one over the columns with one over the next ones in it.
 _NARROWEST = 2
@@ -16,7 +27,7 @@ _NARROWEST = 2
 _TWO_COLUMNS_BYTES = 56
 
 
-def from_diagonals(diagonals, offsets, n, dtype):
+def from_diagonals(diagonals: Iterable[jax.Array], offsets: Collection[int], n: int, dtype: DTypeLike) -> jax.Array:
     """Column storage of the lower triangle, offsets <= 0; the imaginary part of the diagonal is dropped."""
     diagonals = [d if k else d.real.astype(dtype) for d, k in zip(diagonals, offsets, strict=True)]
     # The columns of a matrix are the rows of its transpose.
@@ -26,7 +37,7 @@ def from_diagonals(diagonals, offsets, n, dtype):
     return banded_rows.from_diagonals(*matrix, n, dtype, count=n + max(1, beside), beside=beside)
 
 
-def ldl(columns, w):
+def ldl(columns: jax.Array, w: int) -> jax.Array:
     """Factor ``A = L D L^H`` with unit lower triangular L.
 
     Returns ``columns`` of ``L D``, in the same storage: the pivots, D, are its first entries.
@@ -37,61 +48,67 @@ def ldl(columns, w):
         return _ldl_by_pairs(columns, w)
     if not cyclic_reduction.has_accelerator():
         return _ldl_in_place(columns)
-    return lax.platform_dependent(columns, cpu=_ldl_in_place, default=_ldl_by_columns)
+    result: jax.Array = lax.platform_dependent(columns, cpu=_ldl_in_place, default=_ldl_by_columns)
+    return result
 
 
-def _ldl_by_pairs(columns, w):
+def _ldl_by_pairs(columns: jax.Array, w: int) -> jax.Array:
     """One loop over the pairs of columns (j, j + k): A[j + k, :w] -= A[j, k : k + w] conj(A[j, k]) / A[j, 0]."""
 
-    def step(t, columns):
+    def step(t: jax.Array, columns: jax.Array) -> jax.Array:
         j, k = t // w, t % w + 1
         source, target = _entries(columns, j, k, w), _entries(columns, j + k, 0, w)
         factor = source[0].conj() / _entries(columns, j, 0, 1)[0]
         target = target - factor * source
         return lax.dynamic_update_slice(columns, target[None], (j + k, 0), allow_negative_indices=False)
 
-    return lax.fori_loop(0, (columns.shape[0] - w) * w, step, columns)
+    result: jax.Array = lax.fori_loop(0, (columns.shape[0] - w) * w, step, columns)
+    return result
 
 
-def _ldl_in_place(columns):
+def _ldl_in_place(columns: jax.Array) -> jax.Array:
     """Each column subtracts its multiples from the next ones, one after the other: loops that become one native loop, see `banded_rows`."""
     rows, width = columns.shape
     if width * columns.dtype.itemsize <= _TWO_COLUMNS_BYTES:
         return _ldl_by_two_columns(columns)
     count, size = banded_rows.pieces(width - 1, columns.dtype)
 
-    def eliminate(j, state):
+    def eliminate(j: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         flat, column = state
         column = banded_rows.copied(flat, column, j * width, width)
         # The reciprocals of the largest numbers are subnormal, and those are zero here: four times as much is not.
         reciprocal = 4 / column[0].real
 
-        def piece(c, flat):
+        def piece(c: jax.Array, flat: jax.Array) -> jax.Array:
             first = c * size
 
             # A[j + k + m, j + k] -= A[j + k + m, j] conj(A[j + k, j]) / A[j, j] for `size` of m from `first` on
-            def subtract(k, flat):
+            def subtract(k: jax.Array, flat: jax.Array) -> jax.Array:
                 at = (j + k) * width + first
                 factor = banded_rows.take(column, k, 1).conj() * 0.25 * reciprocal
                 new = banded_rows.take(flat, at, size) - factor * banded_rows.take(column, k + first, size)
                 return banded_rows.put(flat, new, at)
 
             # As far as the band and the matrix go.
-            return lax.fori_loop(1, jnp.minimum(width - first, rows - 1 - j), subtract, flat)
+            result: jax.Array = lax.fori_loop(1, jnp.minimum(width - first, rows - 1 - j), subtract, flat)
+            return result
 
         return lax.fori_loop(0, count, piece, flat), column
 
     column = jnp.zeros(width + count * size, columns.dtype)
-    return lax.fori_loop(0, rows - 2, eliminate, (columns.reshape(-1), column))[0].reshape(columns.shape)
+    result: jax.Array = lax.fori_loop(0, rows - 2, eliminate, (columns.reshape(-1), column))[0].reshape(columns.shape)
+    return result
 
 
-def _ldl_by_two_columns(columns):
+def _ldl_by_two_columns(columns: jax.Array) -> jax.Array:
     """The same, for the column j and the next one together."""
     rows, width = columns.shape
     size = width - 1
     take = banded_rows.take
 
-    def eliminate(t, state):
+    def eliminate(
+        t: jax.Array, state: tuple[jax.Array, jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         flat, one, two = state
         j = 2 * t
         one = banded_rows.copied(flat, one, j * width, width)
@@ -99,7 +116,7 @@ def _ldl_by_two_columns(columns):
         flat = banded_rows.put(flat, take(flat, at, size) - one[1].conj() / one[0].real * take(one, 1, size), at)
         two = banded_rows.copied(flat, two, at, width)
 
-        def subtract(k, flat):
+        def subtract(k: jax.Array, flat: jax.Array) -> jax.Array:
             at = (j + k) * width
             new = take(flat, at, size) - take(one, k, 1).conj() / one[0].real * take(one, k, size)
             new = new - take(two, k - 1, 1).conj() / two[0].real * take(two, k - 1, size)
@@ -109,14 +126,15 @@ def _ldl_by_two_columns(columns):
 
     column = jnp.zeros(width + 1 + size, columns.dtype)
     state = columns.reshape(-1), column, column
-    return lax.fori_loop(0, (rows - 1) // 2, eliminate, state)[0].reshape(columns.shape)
+    result: jax.Array = lax.fori_loop(0, (rows - 1) // 2, eliminate, state)[0].reshape(columns.shape)
+    return result
 
 
-def _ldl_by_columns(columns):
+def _ldl_by_columns(columns: jax.Array) -> jax.Array:
     """The same in fewer steps, for other devices: a loop over the columns with a dense window of what is left of the next ones."""
     w = columns.shape[1] - 1
 
-    def step(correction, column):
+    def step(correction: jax.Array, column: jax.Array) -> tuple[jax.Array, jax.Array]:
         # correction[b, a] is what earlier columns added to entry (j + a, j + b)
         column = correction[0] + column
         below = column[1:]
@@ -126,7 +144,7 @@ def _ldl_by_columns(columns):
     return lax.scan(step, jnp.zeros((w + 1, w + 1), columns.dtype), columns)[1]
 
 
-def substitute(factors, b, w):
+def substitute(factors: jax.Array, b: jax.Array, w: int) -> tuple[jax.Array, jax.Array]:
     """Solve ``A x = b``, b (n, k), by what `ldl` returns. Returns x and whether all pivots are positive; x is NaN if not."""
     pivots, below = factors[: b.shape[0], 0], tuple(range(1, w + 1))
     ok = ~jnp.any(pivots.real <= 0)
@@ -136,7 +154,7 @@ def substitute(factors, b, w):
     return jnp.where(ok, x, jnp.nan), ok
 
 
-def cholesky(columns, n, w):
+def cholesky(columns: jax.Array, n: int, w: int) -> tuple[jax.Array, jax.Array]:
     """Columns (n, w + 1) of the lower Cholesky factor, and whether all pivots are positive; NaN if not."""
     factors = ldl(columns, w)[:n, : w + 1]
     pivots = factors[:, :1].real
@@ -144,14 +162,14 @@ def cholesky(columns, n, w):
     return jnp.where(ok, factors / jnp.sqrt(pivots), jnp.nan), ok
 
 
-def cholesky_tangent(factor, tangent):
+def cholesky_tangent(factor: jax.Array, tangent: jax.Array) -> jax.Array:
     """Columns of dL for ``A = L L^H``, given those of L and of dA.
 
     Column by column from ``dA = dL L^H + L dL^H``; the loop is linear in dA and keeps only L for its transpose.
     """
     w = factor.shape[1] - 1
 
-    def step(correction, columns):
+    def step(correction: jax.Array, columns: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         # correction[a, b]: the part of dA[j + a, j + b] that the earlier columns of L and dL make up
         l, d = columns
         d = d - jnp.append(correction[:, 0], jnp.zeros(1, d.dtype)) if w else d
@@ -164,5 +182,5 @@ def cholesky_tangent(factor, tangent):
     return lax.scan(step, jnp.zeros((w, w), factor.dtype), (factor, tangent))[1]
 
 
-def _entries(columns, j, first, count):
+def _entries(columns: jax.Array, j: int | jax.Array, first: int | jax.Array, count: int) -> jax.Array:
     return lax.dynamic_slice(columns, (j, first), (1, count), allow_negative_indices=False)[0]

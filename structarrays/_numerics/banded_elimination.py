@@ -16,7 +16,10 @@ These loops over the rows are for the CPU. On other devices `cyclic_reduction` c
 leaves to them what it cannot solve.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -35,8 +38,13 @@ from . import (
 from .flags import custom_jvp
 from .undefined import nan_unless
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def solve(diagonals, offsets, n, b, positive_definite=False):
+
+def solve(
+    diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int, b: jax.Array, positive_definite: bool = False
+) -> tuple[jax.Array, jax.Array]:
     """Solve ``A x = b``.
 
     Parameters
@@ -63,14 +71,14 @@ def solve(diagonals, offsets, n, b, positive_definite=False):
         main = diagonals[1] if 0 in offsets else jnp.zeros((*diagonals[0].shape[:-1], n), b.dtype)
         return tridiagonal.solve(diagonals[0], main, diagonals[-1], b, positive_definite)
 
-    def matvec(diagonals, x):
+    def matvec(diagonals: Sequence[jax.Array], x: jax.Array) -> jax.Array:
         return bands.matmul_dense(diagonals, offsets, (n, n), x)
 
     method, factor = _method(offsets, n, positive_definite)
     return banded_systems.solve(method, diagonals, (1,) * len(diagonals), matvec, b, factor)
 
 
-def explanation(offsets, positive_definite=False):
+def explanation(offsets: Sequence[int], positive_definite: bool = False) -> str:
     """What `solve` does for these offsets, why, and what it costs: a sentence for users."""
     kl, ku = banded_rows.bandwidths(offsets)
     if kl == ku == 0:
@@ -91,7 +99,7 @@ def explanation(offsets, positive_definite=False):
     )
 
 
-def slogdet(diagonals, offsets, n):
+def slogdet(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int) -> tuple[jax.Array, jax.Array]:
     """Sign (phase) of the determinant and logarithm of its magnitude; 0 and -inf for a singular matrix."""
     rows, bandwidths = _rows(diagonals, offsets, n)
     if rows.size == 0:
@@ -99,7 +107,9 @@ def slogdet(diagonals, offsets, n):
     return _slogdet(*bandwidths, rows)
 
 
-def selected_inverse(diagonals, offsets, n):
+def selected_inverse(
+    diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int
+) -> tuple[tuple[jax.Array, ...], jax.Array]:
     """The diagonals of the inverse at the same offsets, NaN for a singular matrix, and whether all matrices are regular."""
     rows, (kl, ku) = _rows(diagonals, offsets, n)
     batch, dtype = rows.shape[:-2], rows.dtype
@@ -116,7 +126,9 @@ def selected_inverse(diagonals, offsets, n):
     return found, ~jnp.any(sign == 0)
 
 
-def cholesky(diagonals, offsets, n, upper=False):
+def cholesky(
+    diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int, upper: bool = False
+) -> tuple[tuple[jax.Array, ...], tuple[int, ...], jax.Array]:
     """Cholesky factor of the Hermitian part of a matrix, ``L L^H`` or (`upper`) ``U^H U``.
 
     Returns
@@ -150,13 +162,15 @@ def cholesky(diagonals, offsets, n, upper=False):
     return tuple(diagonals[::-1]), tuple(range(-w, 1)), ok
 
 
-def _nonempty(diagonals, offsets, n):
+def _nonempty(
+    diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int
+) -> tuple[tuple[jax.Array, ...], tuple[int, ...]]:
     """The diagonals that lie inside of the matrix."""
     pairs = [(d, k) for d, k in zip(diagonals, offsets, strict=True) if -n < k < n]
     return tuple(d for d, _ in pairs), tuple(k for _, k in pairs)
 
 
-def _rows(diagonals, offsets, n):
+def _rows(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int) -> tuple[jax.Array, tuple[int, int]]:
     """A matrix in row storage, with its whole batch, and its numbers of sub- and superdiagonals."""
     dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
@@ -168,12 +182,16 @@ def _rows(diagonals, offsets, n):
 # Solving
 
 
-def _method(offsets, n, positive_definite):
+def _method(
+    offsets: Sequence[int], n: int, positive_definite: bool
+) -> tuple[Callable[..., tuple[jax.Array, jax.Array]], Callable[..., tuple[jax.Array, ...]] | None]:
     """How to solve: a method (see `banded_systems`), and what factors the matrix for it."""
     kl, ku = banded_rows.bandwidths(offsets)
     if kl == ku == 0:
         return functools.partial(_divide, positive_definite=positive_definite), None
-    matrix = {"offsets": offsets, "n": n}
+    matrix: dict[str, Any] = {"offsets": offsets, "n": n}
+    method: Callable[..., tuple[jax.Array, jax.Array]]
+    factor: Callable[..., tuple[jax.Array, ...]] | None
     if positive_definite:
         method, factor = (
             functools.partial(_solve_definite, offsets=offsets),
@@ -184,9 +202,9 @@ def _method(offsets, n, positive_definite):
     else:
         method, factor = functools.partial(_solve_general, **matrix), functools.partial(_factor_general, **matrix)
 
-    def log_depth(*args, transposed):
+    def log_depth(*args: jax.Array, transposed: bool) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         *diagonals, b = args
-        matrix = diagonals, offsets
+        matrix: tuple[Sequence[jax.Array], Sequence[int]] = diagonals, offsets
         if transposed and positive_definite:
             matrix = [d.conj() for d in diagonals], offsets
         elif transposed:
@@ -196,11 +214,13 @@ def _method(offsets, n, positive_definite):
     return cyclic_reduction.for_device(method, factor, log_depth)
 
 
-def _divide(diagonal, b, transposed, positive_definite):
+def _divide(
+    diagonal: jax.Array, b: jax.Array, transposed: bool, positive_definite: bool
+) -> tuple[jax.Array, jax.Array]:
     return banded_systems.divide(diagonal, b, positive_definite)
 
 
-def _factor_definite(*diagonals, offsets, n):
+def _factor_definite(*diagonals: jax.Array, offsets: Sequence[int], n: int) -> tuple[jax.Array]:
     dtype = diagonals[0].dtype
     lower = {0: jnp.zeros((*diagonals[0].shape[:-1], n), dtype)}
     lower.update({k: d for d, k in zip(diagonals, offsets, strict=True) if k <= 0})
@@ -209,13 +229,16 @@ def _factor_definite(*diagonals, offsets, n):
     return (banded_systems.one_by_one(ldl, columns.shape[:-2], columns),)
 
 
-def _solve_definite(*args, offsets, transposed):
+def _solve_definite(*args: jax.Array, offsets: Sequence[int], transposed: bool) -> tuple[jax.Array, jax.Array]:
     *_, factors, b = args
     substitute = functools.partial(banded_cholesky.substitute, w=-min(0, *offsets))
     return banded_systems.each_system(substitute, b, factors.conj() if transposed else factors)
 
 
-def _solve_triangular(*args, offsets, n, transposed):
+def _solve_triangular(
+    *args: jax.Array, offsets: Sequence[int], n: int, transposed: bool
+) -> tuple[jax.Array, jax.Array]:
+    diagonals: Sequence[jax.Array]
     *diagonals, b = args
     if transposed:
         diagonals, offsets = bands.transpose(diagonals, offsets)
@@ -223,7 +246,7 @@ def _solve_triangular(*args, offsets, n, transposed):
     pairs = [(k, d) for d, k in zip(diagonals, offsets, strict=True) if k]
     coefficients = jnp.stack([banded_rows.aligned(d, k, n) for k, d in pairs], -1)
 
-    def system(coefficients, diagonal, b):
+    def system(coefficients: jax.Array, diagonal: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
         x = banded_rows.substitute(coefficients, tuple(k for k, _ in pairs), b, diagonal)
         ok = ~jnp.any(diagonal == 0)
         return jnp.where(ok, x, jnp.nan), ok
@@ -231,10 +254,10 @@ def _solve_triangular(*args, offsets, n, transposed):
     return banded_systems.each_system(system, b, coefficients, diagonal)
 
 
-def _factor_general(*diagonals, offsets, n):
+def _factor_general(*diagonals: jax.Array, offsets: Sequence[int], n: int) -> tuple[jax.Array, jax.Array]:
     kl, ku = banded_rows.bandwidths(offsets)
 
-    def system(*diagonals):
+    def system(*diagonals: jax.Array) -> tuple[jax.Array, jax.Array]:
         rows = banded_rows.from_diagonals(diagonals, offsets, n, diagonals[0].dtype, count=n + kl)
         parts = [rows] if len(diagonals) > banded_rows.FEW else diagonals  # a reduction for each takes time to compile
         largest = jnp.max(jnp.array([jnp.max(jnp.abs(d)) for d in parts]))
@@ -243,16 +266,19 @@ def _factor_general(*diagonals, offsets, n):
     return banded_systems.one_by_one(system, diagonals[0].shape[:-1], *diagonals)
 
 
-def _solve_general(*args, offsets, n, transposed):
+def _solve_general(*args: jax.Array, offsets: Sequence[int], n: int, transposed: bool) -> tuple[jax.Array, jax.Array]:
     """By the factors without pivoting, or by an elimination with it where they cannot be trusted."""
 
-    def system(*args):
+    def system(*args: jax.Array) -> tuple[jax.Array, jax.Array]:
         *diagonals, factors, stable, b = args
 
-        def pivoted():
-            matrix = bands.transpose(diagonals, offsets) if transposed else (diagonals, offsets)
+        def pivoted() -> tuple[jax.Array, jax.Array]:
+            matrix = cast(
+                "tuple[Sequence[jax.Array], Sequence[int]]",
+                bands.transpose(diagonals, offsets) if transposed else (diagonals, offsets),
+            )
             kl, ku = banded_rows.bandwidths(matrix[1])
-            place = {"dtype": b.dtype, "beside": b.shape[1]}
+            place: dict[str, Any] = {"dtype": b.dtype, "beside": b.shape[1]}
             top = banded_rows.from_diagonals(*matrix, n, **place, count=kl).at[:, kl + ku + 1 :].set(b[:kl])
             rows = banded_rows.from_diagonals(*matrix, n, **place, first=kl)
             rows = lax.dynamic_update_slice(rows, b[kl:], (0, kl + ku + 1))
@@ -263,7 +289,8 @@ def _solve_general(*args, offsets, n, transposed):
         # Before the choice, so that its branches can take the memory of the factors.
         kl, ku = banded_rows.bandwidths(offsets)
         x = banded_lu.substitute(factors, kl, ku, b, transposed, banded_rows.is_narrow(ku, b.dtype))
-        return lax.cond(stable, lambda: (x, jnp.array(True)), pivoted)
+        results: tuple[jax.Array, jax.Array] = lax.cond(stable, lambda: (x, jnp.array(True)), pivoted)
+        return results
 
     return banded_systems.each_system(system, args[-1], *args[:-1])
 
@@ -272,29 +299,35 @@ def _solve_general(*args, offsets, n, transposed):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def _slogdet(kl, ku, rows):
-    return _batched(rows, kl=kl, ku=ku, gradient=False)
+def _slogdet(kl: int, ku: int, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+    results: tuple[jax.Array, jax.Array] = _batched(rows, kl=kl, ku=ku, gradient=False)
+    return results
 
 
 @_slogdet.defjvp
-def _slogdet_jvp(kl, ku, primals, tangents):
+def _slogdet_jvp(
+    kl: int, ku: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
     (rows,), (tangent,) = primals, tangents
     sign, logabsdet, gradient = _slogdet_and_gradient(kl, ku, rows)
     return (sign, logabsdet), _changes(sign, gradient, tangent)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def _slogdet_and_gradient(kl, ku, rows):
+def _slogdet_and_gradient(kl: int, ku: int, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """And the derivative of the logarithm by the entries, in the storage of `rows`."""
-    return _batched(rows, kl=kl, ku=ku, gradient=True)
+    results: tuple[jax.Array, jax.Array, jax.Array] = _batched(rows, kl=kl, ku=ku, gradient=True)
+    return results
 
 
 @_slogdet_and_gradient.defjvp
-def _slogdet_and_gradient_jvp(kl, ku, primals, tangents):
+def _slogdet_and_gradient_jvp(
+    kl: int, ku: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array, jax.Array]]:
     """The second derivative goes through a loop that keeps no more than its window."""
     (rows,), (tangent,) = primals, tangents
 
-    def pivoted(rows):
+    def pivoted(rows: jax.Array) -> jax.Array:
         upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(*banded_lu.apart(rows, kl), kl, ku)
         return banded_lu.logdet_gradient_pivoted(upper, multipliers, pivots, kl)
 
@@ -303,16 +336,16 @@ def _slogdet_and_gradient_jvp(kl, ku, primals, tangents):
     return (sign, logabsdet, gradient), (*_changes(sign, gradient, tangent), second)
 
 
-def _changes(sign, gradient, tangent):
+def _changes(sign: jax.Array, gradient: jax.Array, tangent: jax.Array) -> tuple[jax.Array, jax.Array]:
     """What a change of the rows changes of the determinant: d log det A = trace(inv(A) dA)."""
     change = jnp.sum(gradient * tangent, (-2, -1))
     return (sign * 1j * change.imag, change.real) if jnp.iscomplexobj(sign) else (jnp.zeros_like(sign), change)
 
 
-def _batched(rows, **static):
+def _batched(rows: jax.Array, **static: Any) -> Any:
     """`_determinant` of each matrix."""
 
-    def in_order(rows):
+    def in_order(rows: jax.Array) -> tuple[jax.Array, ...]:
         return banded_systems.one_by_one(functools.partial(_determinant, **static), rows.shape[:-2], rows)
 
     if static["kl"] == 0 or static["ku"] == 0:  # no loop
@@ -323,16 +356,16 @@ def _batched(rows, **static):
     return banded_systems.mapped_together(whole_batch, (True,) * (2 + static["gradient"]))(rows)
 
 
-def _determinant(rows, kl, ku, gradient):
+def _determinant(rows: jax.Array, kl: int, ku: int, gradient: bool) -> tuple[jax.Array, ...]:
     """Sign, logarithm and (`gradient`) the derivative of the logarithm, of one matrix."""
     n, one = rows.shape[0], jnp.ones((), rows.dtype)
 
-    def from_pivots(pivots, sign, derivative):
+    def from_pivots(pivots: jax.Array, sign: jax.Array, derivative: Callable[[], jax.Array]) -> tuple[jax.Array, ...]:
         product, logarithm = determinants.sign_and_logarithm(pivots, -1)
         values = sign * product, logarithm
         return (*values, derivative()) if gradient else values
 
-    def pivoted():
+    def pivoted() -> tuple[jax.Array, ...]:
         upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(*banded_lu.apart(rows, kl), kl, ku)
         odd = jnp.sum(pivots != 0) % 2 == 1
         return from_pivots(
@@ -358,10 +391,10 @@ def _determinant(rows, kl, ku, gradient):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def _cholesky(n, w, columns):
+def _cholesky(n: int, w: int, columns: jax.Array) -> tuple[jax.Array, jax.Array]:
     system = functools.partial(banded_cholesky.cholesky, n=n, w=w)
 
-    def whole_batch(columns):
+    def whole_batch(columns: jax.Array) -> tuple[jax.Array, jax.Array]:
         factor, ok = banded_systems.one_by_one(system, columns.shape[:-2], columns)
         return factor, jnp.all(ok)
 
@@ -369,7 +402,9 @@ def _cholesky(n, w, columns):
 
 
 @_cholesky.defjvp
-def _cholesky_jvp(n, w, primals, tangents):
+def _cholesky_jvp(
+    n: int, w: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
     (columns,), (tangent,) = primals, tangents
     factor, ok = _cholesky(n, w, columns)
     tangent = tangent[..., :n, : w + 1]

@@ -8,7 +8,10 @@ The factors are those of LAPACK's ``gbtrf``: ``A = P_0 L_0 P_1 L_1 … U``, wher
 how far below row j the row stood that was exchanged with it.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, cast
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +20,13 @@ from jax import lax
 from . import banded_lu, banded_rows, banded_systems
 from .flags import custom_jvp
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 # ---- factors -------------------------------------------------------------------------------------------------------
 
 
-def factor(diagonals, offsets, n):
+def factor(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Factors of a matrix given by its diagonals: ``upper``, ``multipliers`` and ``pivots``."""
     dtype = jnp.result_type(*diagonals) if diagonals else jnp.result_type(float)
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
@@ -33,18 +39,18 @@ def factor(diagonals, offsets, n):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def _factor(kl, ku, rows):
-    def whole_batch(rows):
+def _factor(kl: int, ku: int, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def whole_batch(rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         system = functools.partial(_factor_one, kl=kl, ku=ku)
         return banded_systems.one_by_one(system, rows.shape[:-2], rows)
 
     return banded_systems.mapped_together(whole_batch, (True, True, True))(rows)
 
 
-def _factor_one(rows, kl, ku):
+def _factor_one(rows: jax.Array, kl: int, ku: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The factors of one matrix: without exchanges, which is several times as fast, if that turns out stable, as `banded.solve` does it."""
 
-    def pivoted():
+    def pivoted() -> tuple[jax.Array, jax.Array, jax.Array]:
         upper, _, multipliers, pivots = banded_lu.eliminate_pivoted(*banded_lu.apart(rows, kl), kl, ku)
         return upper, multipliers, pivots.astype(jnp.int32)
 
@@ -52,15 +58,18 @@ def _factor_one(rows, kl, ku):
     factors, stable = banded_lu.eliminate(jnp.pad(rows, ((0, kl), (0, 0))), kl, ku, jnp.max(jnp.abs(rows)))
     factors = factors[:n]
 
-    def unpivoted():
+    def unpivoted() -> tuple[jax.Array, jax.Array, jax.Array]:
         upper = jnp.pad(factors[:, kl:], ((0, 0), (0, kl)))
         return upper, banded_lu.multipliers_by_columns(factors, kl, ku), jnp.zeros(n, jnp.int32)
 
-    return lax.cond(stable, unpivoted, pivoted)
+    results: tuple[jax.Array, jax.Array, jax.Array] = lax.cond(stable, unpivoted, pivoted)
+    return results
 
 
 @_factor.defjvp
-def _factor_jvp(kl, ku, primals, tangents):
+def _factor_jvp(
+    kl: int, ku: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array, jax.Array]]:
     (rows,), (tangent,) = primals, tangents
     upper, multipliers, pivots = _factor(kl, ku, rows)
     change = jnp.vectorize(_tangent, signature="(n,w),(n,k),(n),(n,w)->(n,w),(n,k)")
@@ -68,14 +77,20 @@ def _factor_jvp(kl, ku, primals, tangents):
     return (upper, multipliers, pivots), (d_upper, d_multipliers, jnp.zeros(pivots.shape, jax.dtypes.float0))
 
 
-def _tangent(upper, multipliers, pivots, tangent):
+def _tangent(
+    upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, tangent: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """The derivative of the elimination with the same exchanges: linear in the tangent, and keeps nothing but the factors."""
     kl, width = multipliers.shape[1], upper.shape[1]
-    window = [jnp.concatenate([tangent[i, kl - i :], jnp.zeros(kl - i, tangent.dtype)]) for i in range(kl)]
+    window: list[jax.Array] | jax.Array = [
+        jnp.concatenate([tangent[i, kl - i :], jnp.zeros(kl - i, tangent.dtype)]) for i in range(kl)
+    ]
     window = jnp.stack(window) if kl else jnp.zeros((0, width), tangent.dtype)
     incoming = jnp.concatenate([tangent[kl:], jnp.zeros((kl, width), tangent.dtype)])
 
-    def step(window, factors):
+    def step(
+        window: jax.Array, factors: tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         row, pivot_row, m, p = factors
         d_pivot_row, others = _exchanged(jnp.concatenate([window, row[None]]), p)
         pivot = jnp.where(pivot_row[0] == 0, 1, pivot_row[0])
@@ -86,7 +101,7 @@ def _tangent(upper, multipliers, pivots, tangent):
     return lax.scan(step, window, (incoming, upper, multipliers, pivots))[1]
 
 
-def _exchanged(window, p):
+def _exchanged(window: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Row p of a window, and the others with row 0 in its place."""
     index = jnp.arange(window.shape[0])[:, None]
     return lax.dynamic_index_in_dim(window, p, 0, keepdims=False), jnp.where(index == p, window[0], window)[1:]
@@ -95,7 +110,9 @@ def _exchanged(window, p):
 # ---- systems -------------------------------------------------------------------------------------------------------
 
 
-def solve(upper, multipliers, pivots, b, of_transpose: bool):
+def solve(
+    upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, b: jax.Array, of_transpose: bool
+) -> tuple[jax.Array, jax.Array]:
     """Solve ``A x = b`` or ``A^T x = b`` by the factors of A.
 
     Parameters
@@ -117,19 +134,24 @@ def solve(upper, multipliers, pivots, b, of_transpose: bool):
         batch = jnp.broadcast_shapes(upper.shape[:-2], pivots.shape[:-1], b.shape[:-2])
         return jnp.zeros((*batch, *b.shape[-2:]), b.dtype), ~jnp.any(upper[..., 0] == 0)
 
-    def method(upper, multipliers, pivots, b, transposed):
+    def method(
+        upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, b: jax.Array, transposed: bool
+    ) -> tuple[jax.Array, jax.Array]:
         system = functools.partial(_solve, transposed=transposed != of_transpose)
         return banded_systems.each_system(system, b, upper, multipliers, pivots)
 
-    def matvec(factors, x):
+    def matvec(factors: tuple[jax.Array, jax.Array, jax.Array], x: jax.Array) -> jax.Array:
         product = functools.partial(_product, transposed=of_transpose)
-        return jnp.vectorize(product, signature="(n,w),(n,m),(n),(n,k)->(n,k)")(*factors, x)
+        result: jax.Array = jnp.vectorize(product, signature="(n,w),(n,m),(n),(n,k)->(n,k)")(*factors, x)
+        return result
 
     # The derivative is that of the equation, A dx = db - dA x, where A is the product of its factors.
     return banded_systems.solve(method, (upper, multipliers, pivots), (2, 2, 1), matvec, b)
 
 
-def _solve(upper, multipliers, pivots, b, transposed):
+def _solve(
+    upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, b: jax.Array, transposed: bool
+) -> tuple[jax.Array, jax.Array]:
     """Solve one system."""
     ok = ~jnp.any(upper[:, 0] == 0)
     if transposed:
@@ -141,23 +163,23 @@ def _solve(upper, multipliers, pivots, b, transposed):
     return jnp.where(ok, x, jnp.nan), ok
 
 
-def _product(upper, multipliers, pivots, x, transposed):
+def _product(upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, x: jax.Array, transposed: bool) -> jax.Array:
     """``A x`` or ``A^T x``."""
     if transposed:
         x = _down(multipliers, pivots, x, transposed)
-        return sum(banded_rows.shifted(upper[:, d, None] * x, d) for d in range(upper.shape[1]))
-    y = sum(upper[:, d, None] * banded_rows.shifted(x, -d) for d in range(upper.shape[1]))
+        return cast("jax.Array", sum(banded_rows.shifted(upper[:, d, None] * x, d) for d in range(upper.shape[1])))
+    y = cast("jax.Array", sum(upper[:, d, None] * banded_rows.shifted(x, -d) for d in range(upper.shape[1])))
     return _up(multipliers, pivots, y, transposed)
 
 
-def _down(multipliers, pivots, b, transposed):
+def _down(multipliers: jax.Array, pivots: jax.Array, b: jax.Array, transposed: bool) -> jax.Array:
     """From the first column to the last: ``(P_0 L_0 …)^-1 b``, or `transposed` ``(P_0 L_0 …)^T b``."""
     kl = multipliers.shape[1]
     if kl == 0:
         return b
     zeros = jnp.zeros((kl, b.shape[1]), b.dtype)
 
-    def step(window, factors):
+    def step(window: jax.Array, factors: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         row, m, p = factors
         row, others = _exchanged(jnp.concatenate([window, row[None]]), p)
         return (others, row + m @ others) if transposed else (others - m[:, None] * row, row)
@@ -165,14 +187,14 @@ def _down(multipliers, pivots, b, transposed):
     return lax.scan(step, b[:kl], (jnp.concatenate([b[kl:], zeros]), multipliers, pivots))[1]
 
 
-def _up(multipliers, pivots, y, transposed):
+def _up(multipliers: jax.Array, pivots: jax.Array, y: jax.Array, transposed: bool) -> jax.Array:
     """From the last column to the first: ``P_0 L_0 … y``, or `transposed` ``(P_0 L_0 …)^-T y``."""
     kl = multipliers.shape[1]
     if kl == 0:
         return y
     index = jnp.arange(kl + 1)[:, None]
 
-    def step(others, factors):
+    def step(others: jax.Array, factors: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         row, m, p = factors
         if transposed:
             row = row - m @ others

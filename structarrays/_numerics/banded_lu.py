@@ -10,10 +10,17 @@ on, and before them the multipliers of the unit triangular L: those of its row f
 of its column for wide ones, nearest first.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 from jax import lax
 
 from . import banded_rows
+
+if TYPE_CHECKING:
+    import jax
 
 # Elimination without pivoting is trusted if no entry of |L||U| exceeds this times the largest entry of the matrix: then
 # its backward error is below the precision times this. Partial pivoting promises no less.
@@ -23,7 +30,7 @@ _GROWTH = 16
 _GRADIENT_BYTES = 40
 
 
-def eliminate(rows, kl, ku, largest):
+def eliminate(rows: jax.Array, kl: int, ku: int, largest: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Factor a matrix without pivoting.
 
     Parameters
@@ -45,15 +52,15 @@ def eliminate(rows, kl, ku, largest):
     return factors, is_stable(factors, rows.shape[0] - kl, kl, ku, largest, by_rows=narrow)
 
 
-def _eliminate_by_pairs(rows, kl, ku):
+def _eliminate_by_pairs(rows: jax.Array, kl: int, ku: int) -> jax.Array:
     total, width = rows.shape
     first = jnp.arange(ku + 1) == 0
 
-    def eliminate(j, state):
+    def eliminate(j: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         flat, pivot_row = state
         pivot_row = banded_rows.copied(flat, pivot_row, j * width + kl, ku + 1)
 
-        def subtract(k, flat):
+        def subtract(k: jax.Array, flat: jax.Array) -> jax.Array:
             # Row j + k from column j on.
             at = (j + k) * width + kl - k
             row = banded_rows.take(flat, at, ku + 1)
@@ -63,16 +70,17 @@ def _eliminate_by_pairs(rows, kl, ku):
         return lax.fori_loop(1, kl + 1, subtract, flat), pivot_row
 
     pivot_row = jnp.zeros(ku + 1, rows.dtype)
-    return lax.fori_loop(0, total - kl, eliminate, (rows.reshape(-1), pivot_row))[0].reshape(rows.shape)
+    result: jax.Array = lax.fori_loop(0, total - kl, eliminate, (rows.reshape(-1), pivot_row))[0].reshape(rows.shape)
+    return result
 
 
-def _eliminate_by_columns(rows, kl, ku):
+def _eliminate_by_columns(rows: jax.Array, kl: int, ku: int) -> jax.Array:
     n = rows.shape[0] - kl
     # What stands below the diagonal in each column, nearest first, and its row from the diagonal on.
     below = banded_rows.skewed(rows[:, :kl].T, left=True)[::-1, :n]
     columns = jnp.concatenate([below.T, rows[:n, kl:]], 1)
 
-    def step(correction, entries):
+    def step(correction: jax.Array, entries: jax.Array) -> tuple[jax.Array, jax.Array]:
         # correction[a, b] is what earlier columns added to entry (j + a, j + b)
         right = correction[0] + entries[kl:]
         below = (correction[1:, 0] + entries[:kl]) / right[0]
@@ -82,7 +90,7 @@ def _eliminate_by_columns(rows, kl, ku):
     return lax.scan(step, jnp.zeros((kl + 1, ku + 1), rows.dtype), columns)[1]
 
 
-def is_stable(factors, n, kl, ku, largest, by_rows):
+def is_stable(factors: jax.Array, n: int, kl: int, ku: int, largest: jax.Array, by_rows: bool) -> jax.Array:
     """Whether the pivots and the growth of an elimination of a matrix with this largest entry allow to trust it.
 
     `by_rows` says how the multipliers stand. Comparisons are false for NaN.
@@ -92,11 +100,11 @@ def is_stable(factors, n, kl, ku, largest, by_rows):
     sizes = jnp.max(jnp.abs(factors), axis=0)
     bound = (1 + kl * jnp.max(sizes[:kl], initial=0)) * jnp.max(sizes[kl:])
 
-    def precisely():
+    def precisely() -> jax.Array:
         lower, upper = jnp.abs(factors[:n, :kl]), jnp.abs(factors[:n, kl:])
         size = jnp.max(upper, 1)
 
-        def add(d, total):
+        def add(d: jax.Array, total: jax.Array) -> jax.Array:
             multipliers = lax.dynamic_index_in_dim(lower, kl - d if by_rows else d - 1, 1, keepdims=False)
             return total + (multipliers * _moved(size, d, kl) if by_rows else _moved(multipliers * size, d, kl))
 
@@ -104,15 +112,16 @@ def is_stable(factors, n, kl, ku, largest, by_rows):
         return jnp.max(lax.fori_loop(1, kl + 1, add, size) if kl else size) <= limit
 
     # The bound by the largest of all multipliers is cheaper, and mostly good enough.
-    return jnp.all(factors[:n, kl] != 0) & lax.cond(bound <= limit, lambda: jnp.array(True), precisely)
+    result: jax.Array = jnp.all(factors[:n, kl] != 0) & lax.cond(bound <= limit, lambda: jnp.array(True), precisely)
+    return result
 
 
-def _moved(a, d, most):
+def _moved(a: jax.Array, d: jax.Array, most: int) -> jax.Array:
     """The vector moved down by a number of rows up to a static one, with zeros in their places."""
     return lax.dynamic_slice_in_dim(jnp.pad(a, (most, 0)), most - d, a.shape[0], allow_negative_indices=False)
 
 
-def substitute(factors, kl, ku, b, transposed, by_rows):
+def substitute(factors: jax.Array, kl: int, ku: int, b: jax.Array, transposed: bool, by_rows: bool) -> jax.Array:
     """Solve ``L U x = b``, or its transpose, by factors as `eliminate` returns them, with multipliers by rows or by columns."""
     down, up = tuple(range(-kl, 0)), tuple(range(1, ku + 1))
     diagonal = factors[: b.shape[0], kl]
@@ -128,19 +137,21 @@ def substitute(factors, kl, ku, b, transposed, by_rows):
     return banded_rows.substitute(factors, up, y, diagonal, first=kl + 1)
 
 
-def substitute_upper(upper, y):
+def substitute_upper(upper: jax.Array, y: jax.Array) -> jax.Array:
     """Solve ``U x = y``; row j of `upper` begins at the diagonal."""
     return banded_rows.substitute(upper, tuple(range(1, upper.shape[1])), y, upper[:, 0], first=1)
 
 
-def multipliers_by_columns(factors, kl, ku):
+def multipliers_by_columns(factors: jax.Array, kl: int, ku: int) -> jax.Array:
     """The multipliers of `eliminate`, (n, kl), those of a column together, nearest to the diagonal first."""
     if not kl or not banded_rows.is_narrow(ku, factors.dtype):
         return factors[:, :kl]
     return jnp.stack([banded_rows.shifted(factors[:, kl - k], -k) for k in range(1, kl + 1)], 1)
 
 
-def eliminate_pivoted(top, rows, kl, ku):
+def eliminate_pivoted(
+    top: jax.Array, rows: jax.Array, kl: int, ku: int
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Eliminate with partial pivoting, right-hand sides included.
 
     Parameters
@@ -165,7 +176,7 @@ def eliminate_pivoted(top, rows, kl, ku):
     window = jnp.concatenate([banded_rows.skewed(top[:, :width], left=True), top[:, width:]], 1)
     index = jnp.arange(kl + 1)[:, None]
 
-    def step(window, row):
+    def step(window: jax.Array, row: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
         window = jnp.concatenate([window, row[None]])
         p = jnp.argmax(jnp.abs(window[:, 0]))
         pivot_row = lax.dynamic_index_in_dim(window, p, 0, keepdims=False)
@@ -182,12 +193,12 @@ def eliminate_pivoted(top, rows, kl, ku):
     return reduced[:, :width], reduced[:, width:], multipliers, pivots
 
 
-def apart(rows, kl):
+def apart(rows: jax.Array, kl: int) -> tuple[jax.Array, jax.Array]:
     """The rows of a matrix as `eliminate_pivoted` takes them."""
     return rows[:kl], jnp.pad(rows[kl:], ((0, kl), (0, 0)))
 
 
-def logdet_gradient(factors, n, kl, ku):
+def logdet_gradient(factors: jax.Array, n: int, kl: int, ku: int) -> jax.Array:
     """Derivative of log det A by the entries of A, in row storage: its entry (i, j) is ``inv(A)[j, i]``. From what `eliminate` returns, with as
     many rows.
 
@@ -200,42 +211,43 @@ def logdet_gradient(factors, n, kl, ku):
     return _gradient_by_pairs(factors, n, kl, ku) if narrow else _gradient_by_windows(factors, n, kl, ku)
 
 
-def _gradient_by_pairs(factors, n, kl, ku):
+def _gradient_by_pairs(factors: jax.Array, n: int, kl: int, ku: int) -> jax.Array:
     """In loops over the rows and over those below; G, the transpose of Z, is written once, in its final place."""
     width = factors.shape[1]
     flat_factors = factors.reshape(-1)
 
-    def eliminate(t, flat):
+    def eliminate(t: jax.Array, flat: jax.Array) -> jax.Array:
         j = n - 1 - t
         row = j * width + kl + 1  # of what is right of the diagonal in row j
 
         # G[j, j + m] -= L[j + b, j] G[j + b, j + m] for m from 1 to ku
-        def subtract(b, flat):
+        def subtract(b: jax.Array, flat: jax.Array) -> jax.Array:
             at = (j + b) * width + kl - b
             own, other = banded_rows.take(flat, row, ku), banded_rows.take(flat, at + 1, ku)
             return banded_rows.put(flat, own - banded_rows.take(flat_factors, at, 1) * other, row)
 
         # U[j, j] G[j + b, j] = (b == 0) - sum_m U[j, j + m] G[j + b, j + m]
-        def multiply(b, flat):
+        def multiply(b: jax.Array, flat: jax.Array) -> jax.Array:
             at = (j + b) * width + kl - b
             upper, other = banded_rows.take(flat_factors, row, ku), banded_rows.take(flat, at + 1, ku)
             new = (b == 0) - jnp.sum(upper * other, keepdims=True)
             return banded_rows.put(flat, new / banded_rows.take(flat_factors, row - 1, 1), at)
 
-        return lax.fori_loop(0, kl + 1, multiply, lax.fori_loop(1, kl + 1, subtract, flat))
+        result: jax.Array = lax.fori_loop(0, kl + 1, multiply, lax.fori_loop(1, kl + 1, subtract, flat))
+        return result
 
-    flat = lax.fori_loop(0, n, eliminate, jnp.zeros_like(flat_factors))
+    flat: jax.Array = lax.fori_loop(0, n, eliminate, jnp.zeros_like(flat_factors))
     return flat.reshape(factors.shape)
 
 
-def _gradient_by_windows(factors, n, kl, ku):
+def _gradient_by_windows(factors: jax.Array, n: int, kl: int, ku: int) -> jax.Array:
     """In a loop over the rows, which carries the elements of Z next to the diagonal."""
     below, factors = factors.shape[0] - n, factors[:n]
     reciprocals = 1 / factors[:, kl]
     lower = multipliers_by_columns(factors, kl, ku)
     upper = factors[:, kl + 1 :] * reciprocals[:, None]
 
-    def step(window, row):
+    def step(window: jax.Array, row: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         # window[a, b] = Z[j + 1 + a, j + 1 + b]
         l, u, reciprocal = row
         below = -jnp.sum(window * l, 1)
@@ -252,7 +264,7 @@ def _gradient_by_windows(factors, n, kl, ku):
     return jnp.pad(jnp.concatenate([left, around[:, kl:]], 1), ((0, below), (0, 0)))
 
 
-def logdet_gradient_pivoted(upper, multipliers, pivots, kl):
+def logdet_gradient_pivoted(upper: jax.Array, multipliers: jax.Array, pivots: jax.Array, kl: int) -> jax.Array:
     """The same from what `eliminate_pivoted` returns.
 
     The eliminations run backwards: with ``new = others - multipliers * pivot_row`` undone row by row, this takes O(n kl (kl + ku))
@@ -261,7 +273,7 @@ def logdet_gradient_pivoted(upper, multipliers, pivots, kl):
     n, width = upper.shape
     index = jnp.arange(kl + 1)[:, None]
 
-    def step(new, factors):
+    def step(new: jax.Array, factors: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         # `new` is the derivative by the window that the elimination of column j left behind.
         pivot_row, multipliers, p = factors
         others = jnp.concatenate([jnp.zeros((kl, 1), upper.dtype), new[:, : width - 1]], 1)

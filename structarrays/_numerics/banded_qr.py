@@ -9,8 +9,11 @@ and ``geqr2``, from which only what becomes of a column without entries below th
 (..., k) the factors. The unitary matrix is ``Q = H_0 H_1 … H_{k-1}``, and ``A = Q R``.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import TYPE_CHECKING, cast
 
 import jax
 import jax.numpy as jnp
@@ -20,13 +23,20 @@ from . import banded_elimination as banded
 from . import banded_rows, banded_systems
 from .flags import custom_jvp
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core.typing import Shape
+
 # Rows below the diagonal up to which the loop over the columns is compiled to a native loop if it is written row by row.
 _NATIVE_ROWS = 2
 
 # ---- factors -------------------------------------------------------------------------------------------------------
 
 
-def factor(diagonals, offsets, shape):
+def factor(
+    diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Shape
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The factors of a matrix given by its diagonals.
 
     Parameters
@@ -59,30 +69,34 @@ def factor(diagonals, offsets, shape):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
-def _factor(kl, rows):
-    def whole_batch(rows):
+def _factor(kl: int, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def whole_batch(rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         return banded_systems.one_by_one(functools.partial(_factor_one, kl), rows.shape[:-2], rows)
 
     return banded_systems.mapped_together(whole_batch, (True, True, True))(rows)
 
 
 @_factor.defjvp
-def _factor_jvp(kl, primals, tangents):
+def _factor_jvp(
+    kl: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array, jax.Array], tuple[jax.Array, jax.Array, jax.Array]]:
     """That of the loop, whose every step has a derivative, also where a column is zero."""
     every = jnp.vectorize(functools.partial(_factor_one, kl), signature="(r,w)->(k,l),(k),(k,w)")
     return jax.jvp(every, primals, tangents)
 
 
-def _factor_one(kl, rows):
+def _factor_one(kl: int, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The factors of one matrix of ``k + kl`` rows in row storage."""
     count, width = rows.shape
     # Each column is divided by its largest entry, whose square may be no number; that changes no reflector.
-    sizes = [jnp.pad(jnp.abs(rows[:, c]), (c, width - 1 - c)) for c in range(width)]
+    sizes: list[jax.Array] | jax.Array = [jnp.pad(jnp.abs(rows[:, c]), (c, width - 1 - c)) for c in range(width)]
     sizes = lax.stop_gradient(functools.reduce(jnp.maximum, sizes))  # that of column j stands at j + kl
     sizes = jnp.where((sizes > 0) & jnp.isfinite(sizes), sizes, 1)
     rows = rows / jnp.stack([sizes[c : c + count] for c in range(width)], 1)
     # The window holds rows j, …, j + kl - 1 from column j on.
-    window = [jnp.concatenate([rows[i, kl - i :], jnp.zeros(kl - i, rows.dtype)]) for i in range(kl)]
+    window: list[jax.Array] | jax.Array = [
+        jnp.concatenate([rows[i, kl - i :], jnp.zeros(kl - i, rows.dtype)]) for i in range(kl)
+    ]
     window = jnp.stack(window) if kl else jnp.zeros((0, width), rows.dtype)
     step = _row_by_row if kl <= _NATIVE_ROWS else _all_rows
     results = lax.scan(step, window, rows[kl:])[1]
@@ -94,7 +108,7 @@ def _factor_one(kl, rows):
 # code grows. Each returns one array: v, tau and a row of R.
 
 
-def _row_by_row(window, row):
+def _row_by_row(window: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
     rows = [*window, row]
     alpha, *below = (r[0] for r in rows)
     factor, tau, beta = _reflector(alpha, sum(map(_square, below), start=_square(alpha)))
@@ -105,7 +119,7 @@ def _row_by_row(window, row):
     return window, jnp.concatenate([jnp.stack([*v, tau, beta]), first])
 
 
-def _all_rows(window, row):
+def _all_rows(window: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
     rows = jnp.concatenate([window, row[None]])
     x = rows[:, 0]
     factor, tau, beta = _reflector(x[0], jnp.sum(_square(x)))
@@ -115,11 +129,11 @@ def _all_rows(window, row):
     return jnp.pad(rest[1:], ((0, 0), (0, 1))), jnp.concatenate([v, jnp.stack([tau, beta]), rest[0]])
 
 
-def _square(x):
+def _square(x: jax.Array) -> jax.Array:
     return (x * x.conj()).real
 
 
-def _reflector(alpha, square):
+def _reflector(alpha: jax.Array, square: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """For a column x that begins with alpha, and the sum of its squares: ``factor``, ``tau`` and a real ``beta``, such that with v = 1 and then
     ``factor`` times the rest of x ``(I - tau v v^H)^H x`` is beta times the first unit vector.
 
@@ -127,20 +141,20 @@ def _reflector(alpha, square):
     are, and so are all derivatives. One that is zero but for a real first entry is reflected like all others, where LAPACK leaves it: so
     the results depend on it continuously, and have derivatives.
     """
-    info = jnp.finfo(square.dtype)
+    info = jnp.finfo(square.dtype)  # type: ignore[no-untyped-call]  # ml_dtypes
     zero = square < info.tiny / info.eps
     norm = jnp.sqrt(jnp.where(zero, 1, square))
     alpha = jnp.where(zero, 0, alpha)
     beta = jnp.where(alpha.real >= 0, -norm, norm)
     factor, tau = 1 / (alpha - beta), (beta - alpha) / beta
     results = factor, tau, beta.astype(alpha.dtype)
-    return tuple(jnp.where(zero, 0, result) for result in results)
+    return cast("tuple[jax.Array, jax.Array, jax.Array]", tuple(jnp.where(zero, 0, result) for result in results))
 
 
 # ---- products with Q ---------------------------------------------------------------------------------------------------
 
 
-def unitary(v, tau):
+def unitary(v: jax.Array, tau: jax.Array) -> jax.Array:
     """The factors `tau` with which all reflectors are unitary to rounding, whatever `v` is.
 
     ``1 - tau |v|^2`` is the one eigenvalue of a reflector that may not be 1; only its phase is used. So the value hardly changes, but
@@ -151,7 +165,7 @@ def unitary(v, tau):
     return jnp.where(positive, (1 - eigenvalue(v, tau)) / jnp.where(positive, square, 1), 0).astype(v.dtype)
 
 
-def eigenvalue(v, tau):
+def eigenvalue(v: jax.Array, tau: jax.Array) -> jax.Array:
     """The eigenvalue of each reflector that may not be 1, which is its determinant, of modulus 1."""
     square = jnp.sum((v * v.conj()).real, -1)
     value = 1 - tau * square
@@ -162,7 +176,7 @@ def eigenvalue(v, tau):
     return value / jnp.abs(value)
 
 
-def multiply(v, tau, b, m: int, adjoint: bool):
+def multiply(v: jax.Array, tau: jax.Array, b: jax.Array, m: int, adjoint: bool) -> jax.Array:
     """``Q b`` or (`adjoint`) ``Q^H b``.
 
     Parameters
@@ -187,34 +201,35 @@ def multiply(v, tau, b, m: int, adjoint: bool):
     reach = k + w - 1
 
     # As the solution of the system with the adjoint, which is the inverse: so its derivatives are those of a system, too.
-    def method(v, tau, b, transposed):
+    def method(v: jax.Array, tau: jax.Array, b: jax.Array, transposed: bool) -> tuple[jax.Array, jax.Array]:
         v, tau = (v.conj(), tau.conj()) if transposed else (v, tau)
         one = functools.partial(_multiply_one, adjoint != transposed)
         return banded_systems.one_by_one(one, b.shape[:-2], v, tau, b), jnp.array(True)
 
-    def matvec(factors, x):
+    def matvec(factors: tuple[jax.Array, jax.Array], x: jax.Array) -> jax.Array:
         inverse = functools.partial(_multiply_one, not adjoint)
-        return jnp.vectorize(inverse, signature="(k,w),(k),(r,p)->(r,p)")(*factors, x)
+        result: jax.Array = jnp.vectorize(inverse, signature="(k,w),(k),(r,p)->(r,p)")(*factors, x)
+        return result
 
     factors = v, unitary(v, tau)
     product, _ = banded_systems.solve(method, factors, (2, 1), matvec, _with_rows(b, reach)[..., :reach, :])
     return jnp.concatenate([product[..., :m, :], b[..., reach:, :]], -2)
 
 
-def _multiply_one(adjoint, v, tau, b):
+def _multiply_one(adjoint: bool, v: jax.Array, tau: jax.Array, b: jax.Array) -> jax.Array:
     """For one matrix, b (k + w - 1, p): the reflectors go down the rows for the adjoint, and else up, with a window of w of them."""
     k, w = v.shape
     tau = tau.conj() if adjoint else tau
 
-    def reflected(window, v, tau):
+    def reflected(window: jax.Array, v: jax.Array, tau: jax.Array) -> jax.Array:
         return window - (tau * v)[:, None] * jnp.sum(v.conj()[:, None] * window, 0)
 
-    def down(others, factors):
+    def down(others: jax.Array, factors: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         row, v, tau = factors
         window = reflected(jnp.concatenate([others, row[None]]), v, tau)
         return window[1:], window[0]
 
-    def up(others, factors):
+    def up(others: jax.Array, factors: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         row, v, tau = factors
         window = reflected(jnp.concatenate([row[None], others]), v, tau)
         return window[:-1], window[-1]
@@ -226,7 +241,7 @@ def _multiply_one(adjoint, v, tau, b):
     return jnp.concatenate([first, last])
 
 
-def _with_rows(a, count):
+def _with_rows(a: jax.Array, count: int) -> jax.Array:
     """With zeros below, if there are fewer rows."""
     missing = max(0, count - a.shape[-2])
     return jnp.pad(a, [(0, 0)] * (a.ndim - 2) + [(0, missing), (0, 0)]) if missing else a
@@ -235,7 +250,7 @@ def _with_rows(a, count):
 # ---- the rank of R -----------------------------------------------------------------------------------------------------
 
 
-def has_full_rank(diagonals, offsets, n: int, cond):
+def has_full_rank(diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int, cond: jax.Array) -> jax.Array:
     """Whether the smallest singular value of an upper triangular matrix is large beside its largest entry.
 
     It is found by two steps of inverse iteration (Golub and Van Loan, *Matrix Computations*, 7.6.1 and 8.2.2, with R^H R): a column of signs
@@ -274,5 +289,6 @@ def has_full_rank(diagonals, offsets, n: int, cond):
     return (found > 4 * len(offsets) * cond) | ~jnp.isfinite(size)
 
 
-def _norm(x):
-    return jnp.linalg.norm(x, axis=-2, keepdims=True)
+def _norm(x: jax.Array) -> jax.Array:
+    result: jax.Array = jnp.linalg.norm(x, axis=-2, keepdims=True)
+    return result

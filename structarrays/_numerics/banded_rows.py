@@ -4,7 +4,10 @@ Algorithms that go down a matrix keep it by rows: ``rows[i, c] = A[i, i - kl + c
 of the matrix, for the ``kl`` subdiagonals, the diagonal and the ``ku`` superdiagonals.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +15,13 @@ from jax import lax
 
 from . import bands
 from .flags import custom_jvp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jax
+
+    from .._core.typing import DTypeLike, Shape
 
 # XLA makes a native loop of what touches about 1 KB in an iteration, of inner loops in one of theirs. So rows are cut to pieces, and these are
 # the bytes found to be native, for all bandwidths and dtypes: of a row from the diagonal on that may be copied and subtracted as a whole;
@@ -30,17 +40,25 @@ _TOGETHER = 7
 FEW = 32
 
 
-def is_narrow(w, dtype):
+def is_narrow(w: int, dtype: DTypeLike) -> bool:
     """Whether a matrix with w diagonals on that side is eliminated by pairs of rows; if not, column by column."""
     return (w + 1) * jnp.dtype(dtype).itemsize <= NATIVE_BYTES
 
 
-def bandwidths(offsets):
+def bandwidths(offsets: Sequence[int]) -> tuple[int, int]:
     """Numbers of sub- and superdiagonals."""
     return max(0, -min(offsets, default=0)), max(0, max(offsets, default=0))
 
 
-def from_diagonals(diagonals, offsets, n, dtype, first=0, count=None, beside=0):
+def from_diagonals(
+    diagonals: Sequence[jax.Array],
+    offsets: Sequence[int],
+    n: int,
+    dtype: DTypeLike,
+    first: int = 0,
+    count: int | None = None,
+    beside: int = 0,
+) -> jax.Array:
     """Row storage (..., count, kl + ku + 1 + beside) of a square matrix given by its diagonals (..., n - |offset|).
 
     It begins with row `first`, and has n rows unless `count` says otherwise; rows below the matrix, and columns beside it, are zero.
@@ -49,7 +67,9 @@ def from_diagonals(diagonals, offsets, n, dtype, first=0, count=None, beside=0):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2, 3, 4))
-def _from_diagonals(offsets, first, count, beside, dtype, diagonals):
+def _from_diagonals(
+    offsets: tuple[int, ...], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: tuple[jax.Array, ...]
+) -> jax.Array:
     if len(offsets) > FEW:
         return _by_loop(offsets, first, count, beside, dtype, diagonals)
     shape, columns = _columns(offsets, first, count, beside, dtype, diagonals)
@@ -64,14 +84,24 @@ def _from_diagonals(offsets, first, count, beside, dtype, diagonals):
 
 
 @_from_diagonals.defjvp
-def _from_diagonals_jvp(offsets, first, count, beside, dtype, primals, tangents):
+def _from_diagonals_jvp(
+    offsets: tuple[int, ...],
+    first: int,
+    count: int,
+    beside: int,
+    dtype: DTypeLike,
+    primals: tuple[tuple[jax.Array, ...]],
+    tangents: tuple[tuple[jax.Array, ...]],
+) -> tuple[jax.Array, jax.Array]:
     """All at once: the transpose of that takes slices, where that of an update in place copies everything, each time."""
     at_once = _by_columns if len(offsets) <= FEW else _by_lines
     change = at_once(offsets, first, count, beside, dtype, *tangents)
     return _from_diagonals(offsets, first, count, beside, dtype, *primals), change
 
 
-def _by_loop(offsets, first, count, beside, dtype, diagonals):
+def _by_loop(
+    offsets: Sequence[int], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
+) -> jax.Array:
     """The transpose of an array whose lines are parts of one vector of all diagonals."""
     kl, ku = bandwidths(offsets)
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
@@ -87,7 +117,7 @@ def _by_loop(offsets, first, count, beside, dtype, diagonals):
         end += d.shape[-1]
     place = lax.iota(jnp.int32, count)
 
-    def line(_, numbers):
+    def line(_: None, numbers: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[None, jax.Array]:
         begin, start, stop = numbers
         part = lax.dynamic_slice_in_dim(entries, begin, count, -1, allow_negative_indices=False)
         return None, jnp.where((place >= start) & (place < stop), part, 0)
@@ -95,7 +125,9 @@ def _by_loop(offsets, first, count, beside, dtype, diagonals):
     return jnp.moveaxis(lax.scan(line, None, tuple(jnp.asarray(lines)))[1], 0, -1)
 
 
-def _by_columns(offsets, first, count, beside, dtype, diagonals):
+def _by_columns(
+    offsets: Sequence[int], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
+) -> jax.Array:
     """The columns, with zeros between them, side by side."""
     shape, columns = _columns(offsets, first, count, beside, dtype, diagonals)
     blocks, end = [], 0
@@ -106,7 +138,9 @@ def _by_columns(offsets, first, count, beside, dtype, diagonals):
     return jnp.concatenate([block for block in blocks if block.shape[-1]], -1)
 
 
-def _by_lines(offsets, first, count, beside, dtype, diagonals):
+def _by_lines(
+    offsets: Sequence[int], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
+) -> jax.Array:
     """The transpose of an array whose lines are the diagonals, with zeros between them, one after the other."""
     (*batch, _, width), pieces = _pieces(offsets, first, count, beside, diagonals)
     parts, end = [], 0
@@ -122,7 +156,9 @@ def _by_lines(offsets, first, count, beside, dtype, diagonals):
     return flat.reshape(*batch, width, count).mT
 
 
-def _columns(offsets, first, count, beside, dtype, diagonals):
+def _columns(
+    offsets: Sequence[int], first: int, count: int, beside: int, dtype: DTypeLike, diagonals: Sequence[jax.Array]
+) -> tuple[Shape, list[tuple[int, jax.Array]]]:
     """The shape of the storage, and in order the place of each diagonal in it and its column (..., count, 1)."""
     shape, pieces = _pieces(offsets, first, count, beside, diagonals)
     columns = []
@@ -132,7 +168,9 @@ def _columns(offsets, first, count, beside, dtype, diagonals):
     return shape, columns
 
 
-def _pieces(offsets, first, count, beside, diagonals):
+def _pieces(
+    offsets: Sequence[int], first: int, count: int, beside: int, diagonals: Sequence[jax.Array]
+) -> tuple[Shape, list[tuple[int, int, jax.Array]]]:
     """The shape of the storage, and in order the column of each diagonal in it, its first row there, and what is there of it."""
     kl, ku = bandwidths(offsets)
     batch = jnp.broadcast_shapes(*(d.shape[:-1] for d in diagonals))
@@ -144,13 +182,15 @@ def _pieces(offsets, first, count, beside, diagonals):
     return (*batch, count, kl + ku + 1 + beside), pieces
 
 
-def aligned(diagonal, offset, n):
+def aligned(diagonal: jax.Array, offset: int, n: int) -> jax.Array:
     """The diagonal at `offset` with entry ``A[i, i + offset]`` at position i of n, padded by zeros."""
     before = max(0, -offset)
     return bands.pad_axis(diagonal, before, n - before - diagonal.shape[-1], -1)
 
 
-def substitute(coefficients, offsets, b, diagonal=None, first=0):
+def substitute(
+    coefficients: jax.Array, offsets: Sequence[int], b: jax.Array, diagonal: jax.Array | None = None, first: int = 0
+) -> jax.Array:
     """Solve a triangular banded system by the rows of its matrix.
 
     ``x[i] = (b[i] - sum_m coefficients[i, first + m] x[i + offsets[m]]) / diagonal[i]``
@@ -175,7 +215,7 @@ def substitute(coefficients, offsets, b, diagonal=None, first=0):
     nearest = -1 if down else 1
     runs = _runs([d for d in offsets if d != nearest])
 
-    def step(t, state):
+    def step(t: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         x, last = state
         i = t if down else n - 1 - t
         a = _rows(coefficients, i, 1)[0, first : first + len(offsets)]
@@ -190,10 +230,13 @@ def substitute(coefficients, offsets, b, diagonal=None, first=0):
         return lax.dynamic_update_slice_in_dim(x, new[None], margin + i, 0, allow_negative_indices=False), new
 
     x = jnp.zeros((n + max(map(abs, offsets)), k), b.dtype)
-    return lax.fori_loop(0, n, step, (x, x[0]))[0][margin : margin + n]
+    result: jax.Array = lax.fori_loop(0, n, step, (x, x[0]))[0][margin : margin + n]
+    return result
 
 
-def substitute_by_columns(coefficients, offsets, b, diagonal=None, first=0):
+def substitute_by_columns(
+    coefficients: jax.Array, offsets: Sequence[int], b: jax.Array, diagonal: jax.Array | None = None, first: int = 0
+) -> jax.Array:
     """Solve a triangular banded system by the columns of its matrix.
 
     ``x[i] = (b[i] - sum_m coefficients[i - offsets[m], first + m] x[i - offsets[m]]) / diagonal[i]``
@@ -207,7 +250,7 @@ def substitute_by_columns(coefficients, offsets, b, diagonal=None, first=0):
     down = offsets[0] > 0
     zero = jnp.zeros((1, k), b.dtype)
 
-    def step(known, row):
+    def step(known: jax.Array, row: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         i, y = row
         a = _rows(coefficients, i, 1)[0, first : first + len(offsets), None]
         x = y - known[0 if down else -1]
@@ -220,14 +263,14 @@ def substitute_by_columns(coefficients, offsets, b, diagonal=None, first=0):
     return lax.scan(step, known, (jnp.arange(n), b), reverse=not down)[1]
 
 
-def pieces(length, dtype):
+def pieces(length: int, dtype: DTypeLike) -> tuple[int, int]:
     """Into how many pieces so many entries of a row are cut for a native loop, and the size of each."""
     size = jnp.dtype(dtype).itemsize
     count = 1 if (length + 2) * size <= WHOLE_BYTES else -(-length * size // PIECE_BYTES)
     return count, -(-length // count)
 
 
-def copied(flat, row, start, length):
+def copied(flat: jax.Array, row: jax.Array, start: int | jax.Array, length: int) -> jax.Array:
     """`row`, the first entries of which are those of `flat` from `start` on.
 
     An elimination reads each row from this small array while it updates the others in `flat`. The barrier keeps the two apart: XLA of
@@ -236,32 +279,33 @@ def copied(flat, row, start, length):
     narrow = length * row.dtype.itemsize <= NATIVE_BYTES
     size = length if narrow else COPY_BYTES // row.dtype.itemsize
 
-    def piece(c, row):
+    def piece(c: jax.Array, row: jax.Array) -> jax.Array:
         # The last one covers part of the last but one.
         first = jnp.minimum(c * size, length - size)
         return put(row, take(flat, start + first, size), first)
 
-    return lax.optimization_barrier(lax.fori_loop(0, -(-length // size), piece, row))
+    result: jax.Array = lax.optimization_barrier(lax.fori_loop(0, -(-length // size), piece, row))
+    return result
 
 
-def take(a, start, size):
+def take(a: jax.Array, start: int | jax.Array, size: int) -> jax.Array:
     """Entries of a vector from `start` on, which is not negative."""
     return lax.dynamic_slice_in_dim(a, start, size, 0, allow_negative_indices=False)
 
 
-def put(a, entries, start):
+def put(a: jax.Array, entries: jax.Array, start: int | jax.Array) -> jax.Array:
     """The vector with other entries from `start` on, which is not negative."""
     return lax.dynamic_update_slice_in_dim(a, entries, start, 0, allow_negative_indices=False)
 
 
-def shifted(a, d):
+def shifted(a: jax.Array, d: int) -> jax.Array:
     """The rows moved down by d (up, if it is negative), with zeros in their places."""
     n = a.shape[0]
     zeros = jnp.zeros((min(abs(d), n), *a.shape[1:]), a.dtype)
     return jnp.concatenate([zeros, a[: n - d]] if d >= 0 else [a[-d:], zeros])[:n]
 
 
-def skewed(a, left):
+def skewed(a: jax.Array, left: bool) -> jax.Array:
     """Row i of the m rows moved by ``m - i``, to the left or to the right, with zeros in their places: one expression for all rows."""
     m, width = a.shape
     if left:
@@ -271,11 +315,11 @@ def skewed(a, left):
     return jnp.pad(padded, (0, m)).reshape(m, width + m + 1)[:, :width]
 
 
-def _runs(offsets):
+def _runs(offsets: Sequence[int]) -> list[tuple[int, int]]:
     """Pairs of the first and the number of consecutive offsets."""
     firsts = [d for d in offsets if d - 1 not in offsets]
     return [(d, next(i for i in range(1, len(offsets) + 1) if d + i not in offsets)) for d in firsts]
 
 
-def _rows(a, start, count):
+def _rows(a: jax.Array, start: int | jax.Array, count: int) -> jax.Array:
     return lax.dynamic_slice_in_dim(a, start, count, 0, allow_negative_indices=False)

@@ -4,8 +4,11 @@ A *method* here takes the arrays that a matrix is given by and its factors, with
 shape and no empty dimension, and a flag for the transposed matrix. It returns ``x`` (..., n, k) and one boolean for the whole batch.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +17,22 @@ from jax import lax
 from .flags import custom_vmap
 from .undefined import nan_unless
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def solve(method, matrix, ranks, matvec, b, factor=None):
+    from .._core.typing import Shape
+
+    T = TypeVar("T")
+
+
+def solve(
+    method: Callable[..., tuple[jax.Array, jax.Array]],
+    matrix: tuple[jax.Array, ...],
+    ranks: Sequence[int],
+    matvec: Callable[..., jax.Array],
+    b: jax.Array,
+    factor: Callable[..., tuple[jax.Array, ...]] | None = None,
+) -> tuple[jax.Array, jax.Array]:
     """Solve ``A x = b`` by a method, for any batches, with derivatives by the implicit function theorem.
 
     ``A dx = db - dA x``; in reverse, one solve with the transpose and the part of an outer product that the matrix has. Nothing
@@ -64,23 +81,24 @@ def solve(method, matrix, ranks, matvec, b, factor=None):
         factors += mapped_together(factor, (True,) * count)(*factors)
     factors = tuple(jnp.broadcast_to(a, batch + a.shape[len(matrix_batch) :]) for a in factors)
     straight, transposed = (for_whole_batch(functools.partial(method, transposed=t)) for t in (False, True))
-    return lax.custom_linear_solve(
+    results: tuple[jax.Array, jax.Array] = lax.custom_linear_solve(
         lambda x: matvec(matrix, x),
         b,
         lambda _, b: straight(*factors, b),
         lambda _, b: transposed(*factors, b),
         has_aux=True,
     )
+    return results
 
 
-def divide(diag, b, positive_definite):
+def divide(diag: jax.Array, b: jax.Array, positive_definite: bool) -> tuple[jax.Array, jax.Array]:
     """Solve by a diagonal matrix, diag (..., n)."""
     diag = diag[..., None]
     bad = jnp.any(diag.real <= 0 if positive_definite else diag == 0, axis=-2, keepdims=True)
     return nan_unless(~bad, b / diag), ~jnp.any(bad)
 
 
-def for_whole_batch(method):
+def for_whole_batch(method: Callable[..., tuple[jax.Array, jax.Array]]) -> Callable[..., tuple[jax.Array, jax.Array]]:
     """Let ``vmap`` call the method once with one more batch dimension.
 
     Left to itself it would turn the slices of the loops into gathers and scatters, which XLA does not compile to native
@@ -89,7 +107,9 @@ def for_whole_batch(method):
     solver = custom_vmap(method)
 
     @solver.def_vmap
-    def _solver_vmap(axis_size, in_batched, *args):
+    def _solver_vmap(
+        axis_size: int, in_batched: Sequence[bool], *args: jax.Array
+    ) -> tuple[tuple[jax.Array, jax.Array], tuple[bool, bool]]:
         *factors, b = args
         if not any(in_batched[:-1]):
             columns = jnp.moveaxis(b, 0, -2)
@@ -100,29 +120,33 @@ def for_whole_batch(method):
     return solver
 
 
-def mapped_together(function, out_batched):
+def mapped_together(function: Callable[..., T], out_batched: bool | tuple[bool, ...]) -> Callable[..., T]:
     """The same for a function of arrays with a common batch shape; `out_batched` says which results have it too."""
     function = custom_vmap(function)
 
     @function.def_vmap
-    def _function_vmap(axis_size, in_batched, *args):
+    def _function_vmap(
+        axis_size: int, in_batched: Sequence[bool], *args: jax.Array
+    ) -> tuple[Any, bool | tuple[bool, ...]]:
         return function(*_broadcast(axis_size, in_batched, args)), out_batched
 
     return function
 
 
-def _broadcast(axis_size, in_batched, args):
+def _broadcast(axis_size: int, in_batched: Sequence[bool], args: Sequence[jax.Array]) -> list[jax.Array]:
     pairs = zip(args, in_batched, strict=True)
     return [a if batched else jnp.broadcast_to(a, (axis_size, *a.shape)) for a, batched in pairs]
 
 
-def each_system(system, b, *factors):
+def each_system(
+    system: Callable[..., tuple[jax.Array, jax.Array]], b: jax.Array, *factors: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """A solver of one system, ``(*factors, b)`` to the solution and a flag, applied to each of a batch: a method."""
     x, ok = one_by_one(system, b.shape[:-2], *factors, b)
     return x, jnp.all(ok)
 
 
-def one_by_one(function, batch, *args):
+def one_by_one(function: Callable[..., T], batch: Shape, *args: jax.Array) -> T:
     """Apply a function of single systems to each of a batch, in a loop: side by side they would not be native loops.
 
     `args` have the batch shape `batch` in front; so have the results.
@@ -131,4 +155,5 @@ def one_by_one(function, batch, *args):
         return function(*args)
     flat = tuple(a.reshape(-1, *a.shape[len(batch) :]) for a in args)
     results = lax.map(lambda system: function(*system), flat)
-    return jax.tree.map(lambda r: r.reshape(*batch, *r.shape[1:]), results)
+    shaped: T = jax.tree.map(lambda r: r.reshape(*batch, *r.shape[1:]), results)
+    return shaped

@@ -8,7 +8,10 @@ Absent entries are structural zeros. They never meet the other operand, so a NaN
 the results whose rows (columns) store an entry for it.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +20,17 @@ from jax.custom_derivatives import SymbolicZero
 
 from .flags import custom_jvp
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core.typing import DTypeLike, Shape
+
 # The time to compile one fused expression grows with its terms, so matrices with more diagonals than this are
 # multiplied by a loop over them.
 _UNROLLED_DIAGONALS = 48
 
 
-def diagonal_length(shape, offset):
+def diagonal_length(shape: Shape, offset: int) -> int:
     """Number of entries on diagonal `offset` of a matrix of the given shape.
 
     Examples
@@ -34,12 +42,12 @@ def diagonal_length(shape, offset):
     return max(0, min(m, n - offset) if offset >= 0 else min(m + offset, n))
 
 
-def transpose(diagonals, offsets):
+def transpose(diagonals: Sequence[jax.Array], offsets: Sequence[int]) -> tuple[tuple[jax.Array, ...], tuple[int, ...]]:
     """Diagonals and offsets of the transpose: the same vectors at the negated offsets."""
     return tuple(diagonals[::-1]), tuple(-k for k in offsets[::-1])
 
 
-def at_diagonal(y, offset, shape):
+def at_diagonal(y: jax.Array, offset: int, shape: Shape) -> jax.Array:
     """Entries of `y` on one diagonal of a matrix of the given shape.
 
     Parameters
@@ -70,7 +78,14 @@ def at_diagonal(y, offset, shape):
     return jnp.broadcast_to(y[..., 0, :], (*y.shape[:-2], length))
 
 
-def to_dense(diagonals, offsets, shape, background=None, dtype=None, batch=()):
+def to_dense(
+    diagonals: Sequence[jax.Array],
+    offsets: Sequence[int],
+    shape: Shape,
+    background: jax.Array | None = None,
+    dtype: DTypeLike | None = None,
+    batch: Shape = (),
+) -> jax.Array:
     """The dense matrix, as an expression that XLA fuses into an elementwise consumer.
 
     Parameters
@@ -110,7 +125,7 @@ def to_dense(diagonals, offsets, shape, background=None, dtype=None, batch=()):
     return dense
 
 
-def by_columns(diagonals, offsets, shape):
+def by_columns(diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Shape) -> jax.Array:
     """The diagonals as rows of one array, aligned by columns and padded by zeros.
 
     Returns
@@ -125,7 +140,9 @@ def by_columns(diagonals, offsets, shape):
     return jnp.stack(rows, axis=-2)
 
 
-def matmul_dense(diagonals, offsets, shape, x, divided=False):
+def matmul_dense(
+    diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Shape, x: jax.Array, divided: bool = False
+) -> jax.Array:
     """``A @ x`` for a matrix ``A`` and a dense `x` of shape (..., n, k); batches broadcast.
 
     `divided` is whether the rows are divided among devices, which then send each other no more than they have to.
@@ -133,24 +150,37 @@ def matmul_dense(diagonals, offsets, shape, x, divided=False):
     return _apply([d[..., None] for d in diagonals], offsets, shape, x, -2, divided)
 
 
-def matvec(diagonals, offsets, shape, x, divided=False):
+def matvec(
+    diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Shape, x: jax.Array, divided: bool = False
+) -> jax.Array:
     """``A @ x`` for a matrix ``A`` and vectors `x` of shape (..., n); batches broadcast."""
     # XLA shares out the rows of a column better between threads than those of a vector (a fifth faster).
     return matmul_dense(diagonals, offsets, shape, x[..., None], divided)[..., 0]
 
 
-def dense_matmul(x, diagonals, offsets, shape, divided=False):
+def dense_matmul(
+    x: jax.Array, diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Shape, divided: bool = False
+) -> jax.Array:
     """``x @ A`` for a dense `x` of shape (..., p, m); batches broadcast."""
     diagonals, offsets = transpose([d[..., None, :] for d in diagonals], offsets)
     return _apply(diagonals, offsets, shape[::-1], x, -1, divided)
 
 
-def vecmat(x, diagonals, offsets, shape, divided=False):
+def vecmat(
+    x: jax.Array, diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Shape, divided: bool = False
+) -> jax.Array:
     """``x @ A`` for vectors `x` of shape (..., m); batches broadcast."""
     return matvec(*transpose(diagonals, offsets), shape[::-1], x, divided)
 
 
-def kron(diagonals1, offsets1, shape1, diagonals2, offsets2, n):
+def kron(
+    diagonals1: Sequence[jax.Array],
+    offsets1: Sequence[int],
+    shape1: Shape,
+    diagonals2: Sequence[jax.Array],
+    offsets2: Sequence[int],
+    n: int,
+) -> tuple[tuple[jax.Array, ...], tuple[int, ...]]:
     """Kronecker product of a banded matrix with a square one of size `n`.
 
     ``C[i n + p, j n + q] = A[i, j] B[p, q]``, so that the diagonals at ``k`` and ``l`` meet in one: that at ``k n + l``.
@@ -162,7 +192,7 @@ def kron(diagonals1, offsets1, shape1, diagonals2, offsets2, n):
     """
     m1, n1 = shape1
     shape = (m1 * n, n1 * n)
-    terms = {}
+    terms: dict[int, list[jax.Array]] = {}
     for d1, k1 in zip(diagonals1, offsets1, strict=True):
         for d2, k2 in zip(diagonals2, offsets2, strict=True):
             k, row1 = k1 * n + k2, max(0, -k1)
@@ -176,7 +206,9 @@ def kron(diagonals1, offsets1, shape1, diagonals2, offsets2, n):
     return tuple(_sum(terms[k]) for k in offsets), offsets
 
 
-def _apply(diagonals, offsets, shape, x, axis, divided):
+def _apply(
+    diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Shape, x: jax.Array, axis: int, divided: bool
+) -> jax.Array:
     """Sum over k of ``diagonal_k * x`` shifted by k along `axis`; the diagonals broadcast against `x`.
 
     Rows in which every diagonal has an entry are one fused expression of static slices; the few rows above and below
@@ -194,13 +226,15 @@ def _apply(diagonals, offsets, shape, x, axis, divided):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2, 3))
-def _sum_of_products(offsets, shape, axis, divided, diagonals, x):
+def _sum_of_products(
+    offsets: tuple[int, ...], shape: Shape, axis: int, divided: bool, diagonals: tuple[jax.Array, ...], x: jax.Array
+) -> jax.Array:
     """The result of `_apply` for diagonals that are not empty."""
     m, n = shape
     dtype = jnp.result_type(x, *diagonals)
     pairs = list(zip(diagonals, offsets, strict=True))
 
-    def rows(start, stop):
+    def rows(start: int, stop: int) -> jax.Array:
         terms = []
         for d, k in pairs:
             row = max(0, -k)
@@ -223,7 +257,14 @@ def _sum_of_products(offsets, shape, axis, divided, diagonals, x):
 
 
 @functools.partial(_sum_of_products.defjvp, symbolic_zeros=True)
-def _sum_of_products_jvp(offsets, shape, axis, divided, primals, tangents):
+def _sum_of_products_jvp(
+    offsets: tuple[int, ...],
+    shape: Shape,
+    axis: int,
+    divided: bool,
+    primals: tuple[tuple[jax.Array, ...], jax.Array],
+    tangents: tuple[tuple[Any, ...], Any],
+) -> tuple[jax.Array, jax.Array]:
     """One product for each whole diagonal, whose transpose is a product, too: a slice of the cotangent times a slice of `x`.
 
     The transpose of three parts of each diagonal would be three sums over the columns, each padded to the length of the diagonal.
@@ -242,12 +283,12 @@ def _sum_of_products_jvp(offsets, shape, axis, divided, primals, tangents):
     return result, jnp.broadcast_to(change, result.shape)
 
 
-def _is_zero(tangent):
+def _is_zero(tangent: jax.Array | SymbolicZero) -> bool:
     """Whether a tangent is known to be zero, as that of an array of integers or of what is not differentiated."""
     return isinstance(tangent, SymbolicZero) or tangent.dtype == jax.dtypes.float0
 
 
-def _apply_by_loop(pairs, shape, x, axis):
+def _apply_by_loop(pairs: Sequence[tuple[jax.Array, int]], shape: Shape, x: jax.Array, axis: int) -> jax.Array:
     """The same sum as a loop over the diagonals, for matrices with many of them."""
     m, n = shape
     offsets = [k for _, k in pairs]
@@ -259,7 +300,7 @@ def _apply_by_loop(pairs, shape, x, axis):
     index = lax.broadcasted_iota(jnp.int32, (m, *(1,) * (-axis - 1)), 0)
 
     @jax.checkpoint  # else the derivative would keep every shifted copy of x
-    def step(total, diagonal):
+    def step(total: jax.Array, diagonal: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         d, k = diagonal
         term = d * lax.dynamic_slice_in_dim(padded, k + low, m, axis)
         return total + jnp.where((index + k >= 0) & (index + k < n), term, 0), None
@@ -268,14 +309,14 @@ def _apply_by_loop(pairs, shape, x, axis):
     return lax.scan(step, zero, (stacked, jnp.asarray(offsets, jnp.int32)))[0]
 
 
-def _sum(terms):
+def _sum(terms: Sequence[jax.Array]) -> jax.Array:
     total = terms[0]
     for term in terms[1:]:
         total = total + term
     return total
 
 
-def pad_axis(x, before, after, axis, fill=0):
+def pad_axis(x: jax.Array, before: int, after: int, axis: int, fill: jax.typing.ArrayLike = 0) -> jax.Array:
     """An array with as many more elements at either end of an axis."""
     if before == 0 and after == 0:
         return x
@@ -284,13 +325,13 @@ def pad_axis(x, before, after, axis, fill=0):
     return lax.pad(x, jnp.asarray(fill, x.dtype), widths)
 
 
-def divisible(diagonals, count, pieces, axis):
+def divisible(diagonals: Sequence[jax.Array], count: int, pieces: int, axis: int) -> list[jax.Array]:
     """Diagonals of at most `count` entries along an axis, padded to one length that so many devices can share out evenly."""
     length = count + -count % pieces
     return [pad_axis(d, 0, length - d.shape[axis], axis) for d in diagonals]
 
 
-def _broadcast_shapes(arrays, axis, size):
+def _broadcast_shapes(arrays: Sequence[jax.Array], axis: int, size: int) -> Shape:
     """Common shape of arrays, but for `axis`, which gets the given size."""
     shapes = [list(a.shape) for a in arrays]
     for shape in shapes:

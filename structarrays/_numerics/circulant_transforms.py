@@ -4,6 +4,10 @@ Their eigenvalues are the discrete Fourier transform of ``c``. Of a real matrix 
 `spectrum` has one each.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -12,8 +16,11 @@ from . import determinants
 from . import toeplitz_entries as toeplitz
 from .convolution import is_fast, widened
 
+if TYPE_CHECKING:
+    import jax
 
-def matmul(c, x):
+
+def matmul(c: jax.Array, x: jax.Array) -> jax.Array:
     """``C @ x`` for a dense `x` (..., n, p), of the same dtype; batches broadcast.
 
     It is that of the Toeplitz matrix, whose transforms have twice the length, but for lengths that are fast as they are.
@@ -25,7 +32,7 @@ def matmul(c, x):
     return toeplitz.cyclic_matmul(c, x)
 
 
-def spectrum(c):
+def spectrum(c: jax.Array) -> jax.Array:
     """The eigenvalues, (..., n), or of a real matrix ``n // 2 + 1`` of them."""
     if c.shape[-1] == 0:
         return jnp.zeros(c.shape, jnp.result_type(c, np.complex64))
@@ -33,12 +40,12 @@ def spectrum(c):
     return fft.fft(c) if jnp.iscomplexobj(c) else fft.rfft(c)
 
 
-def full_spectrum(c):
+def full_spectrum(c: jax.Array) -> jax.Array:
     """All eigenvalues, (..., n)."""
     return fft.fft(widened(c)) if c.shape[-1] else spectrum(c)
 
 
-def from_spectrum(values, like):
+def from_spectrum(values: jax.Array, like: jax.Array) -> jax.Array:
     """The first column of the matrix with these eigenvalues, as `spectrum` gives them of one like `like`."""
     n = like.shape[-1]
     if n == 0:
@@ -46,21 +53,21 @@ def from_spectrum(values, like):
     return (fft.ifft(values) if jnp.iscomplexobj(like) else fft.irfft(values, n=n)).astype(like.dtype)
 
 
-def apply_spectrum(values, x):
+def apply_spectrum(values: jax.Array, x: jax.Array) -> jax.Array:
     """The matrix with these eigenvalues (as of `spectrum`) times a dense `x` (..., n, p); batches broadcast."""
     columns = x.mT
     result = fft.by_rows(from_spectrum(values[..., None, :] * spectrum(columns), columns).mT)
     return jnp.broadcast_to(result, (*jnp.broadcast_shapes(values.shape[:-1], x.shape[:-2]), *x.shape[-2:]))
 
 
-def _once_and_twice(values, n):
+def _once_and_twice(values: jax.Array, n: int) -> tuple[jax.Array, jax.Array]:
     """Of the spectrum of a real matrix: the eigenvalues that are real, and one of each pair of the others."""
     paired = (n - 1) // 2
     alone = jnp.concatenate([values[..., :1], values[..., 1 + paired :]], axis=-1).real
     return alone, values[..., 1 : 1 + paired]
 
 
-def slogdet(c):
+def slogdet(c: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Sign (or phase) and logarithm of the magnitude of the determinant."""
     values, n = spectrum(c), c.shape[-1]
     if jnp.iscomplexobj(c):
@@ -72,12 +79,12 @@ def slogdet(c):
     return sign, logarithm
 
 
-def det(c):
+def det(c: jax.Array) -> jax.Array:
     """The determinant; the product of some of the eigenvalues may be too large or too small for a number where that of all is not."""
     return determinants.of_parts(_product, slogdet, c)
 
 
-def _product(c):
+def _product(c: jax.Array) -> jax.Array:
     values, n = spectrum(c), c.shape[-1]
     if jnp.iscomplexobj(c):
         return jnp.prod(values, axis=-1)

@@ -14,6 +14,8 @@ Two devices mend them and leave derivatives alone:
 Each function takes and returns a complex array. Comments quote ``a + bj`` for the argument as the standard does.
 """
 
+from __future__ import annotations
+
 import math
 
 import jax.numpy as jnp

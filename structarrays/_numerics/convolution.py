@@ -4,14 +4,26 @@ Rounding is normwise: the error of an element is relative to ``norm(a) * norm(b)
 infinity in either spreads over the whole result.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import TYPE_CHECKING, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from . import dense_fft as fft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import jax
+
+    from .._core.typing import DTypeLike
+
+    T = TypeVar("T")
 
 # From this length on many short transforms take the place of one.
 _LARGE = 100_000
@@ -52,7 +64,7 @@ def is_fast(n: int) -> bool:
     return n == 1
 
 
-def cyclic(a, b, n: int):
+def cyclic(a: jax.Array, b: jax.Array, n: int) -> jax.Array:
     """The cyclic convolution of length `n`: ``c[i] = sum(a[j] * b[(i - j) % n])``, along the last axis.
 
     Parameters
@@ -64,33 +76,36 @@ def cyclic(a, b, n: int):
     return on_each_platform(functools.partial(_convolved, n=n), n, a, b)
 
 
-def by_one_transform(a, b, n: int):
+def by_one_transform(a: jax.Array, b: jax.Array, n: int) -> jax.Array:
     """The same by transforms of the whole length, which needs less storage."""
     return _convolved(False, a, b, n)
 
 
-def _convolved(split, a, b, n):
+def _convolved(split: bool, a: jax.Array, b: jax.Array, n: int) -> jax.Array:
     forward, inverse = transforms(n, jnp.iscomplexobj(a), split)
     return inverse(forward(a) * forward(b))
 
 
-def on_each_platform(function, n: int, *args, large: int = _LARGE):
+def on_each_platform(function: Callable[..., T], n: int, *args: jax.Array, large: int = _LARGE) -> T:
     """``function(split, *args)``, where `split` says whether `transforms` of length `n` are best made of many short ones: on the
     CPU, from the length `large` on.
     """
     if n < large:
         return function(False, *args)
     cpu, default = (functools.partial(function, split) for split in (True, False))
-    return lax.platform_dependent(*args, cpu=cpu, default=default)
+    result: T = lax.platform_dependent(*args, cpu=cpu, default=default)
+    return result
 
 
-def widened(x):
+def widened(x: jax.Array) -> jax.Array:
     """Numbers in a dtype that has transforms: those of 16 bits in 32."""
     half = x.dtype.itemsize < 4 and jnp.issubdtype(x.dtype, jnp.floating)
     return x.astype(jnp.float32) if half else x
 
 
-def transforms(n: int, is_complex: bool, split: bool):
+def transforms(
+    n: int, is_complex: bool, split: bool
+) -> tuple[Callable[[jax.Array], jax.Array], Callable[[jax.Array], jax.Array]]:
     """A Fourier transform of length `n` and its inverse, for products of spectra: as two functions.
 
     The first takes sequences (..., up to n), as if there were zeros behind, and gives their spectra in an order of its own, of
@@ -125,12 +140,12 @@ def transforms(n: int, is_complex: bool, split: bool):
 # come out in the order (f1, f2), which does not matter for a product, and the inverse takes the same steps backwards.
 
 
-def _factor(n):
+def _factor(n: int) -> int:
     """The largest factor that is at most the square root."""
     return next(k for k in range(math.isqrt(n), 0, -1) if n % k == 0)
 
 
-def _transform(x, shape):
+def _transform(x: jax.Array, shape: tuple[int, int]) -> jax.Array:
     (n1, n2), axis = shape, x.ndim - 1
     widths = [(0, 0, 0)] * axis + [(0, n1 * n2 - x.shape[-1], 0)]
     columns = lax.pad(x, jnp.zeros((), x.dtype), widths).reshape(*x.shape[:-1], n1, n2).mT
@@ -138,7 +153,7 @@ def _transform(x, shape):
     return fft.fft((spectra * _twiddle(n2, spectra.shape[-1], n1 * n2, spectra.dtype)).mT)
 
 
-def _inverse_transform(spectra, shape, real):
+def _inverse_transform(spectra: jax.Array, shape: tuple[int, int], real: bool) -> jax.Array:
     n1, n2 = shape
     columns = fft.ifft(spectra).mT
     columns = columns * _twiddle(n2, columns.shape[-1], n1 * n2, columns.dtype).conj()
@@ -146,7 +161,7 @@ def _inverse_transform(spectra, shape, real):
     return columns.mT.reshape(*spectra.shape[:-2], n1 * n2)
 
 
-def _twiddle(rows, columns, n, dtype):
+def _twiddle(rows: int, columns: int, n: int, dtype: DTypeLike) -> jax.Array:
     """``w_n^(j f)`` for row j and column f, from a table for every s-th row and one for the s rows between."""
     step = max(1, math.isqrt(rows))
     f = np.arange(columns)

@@ -14,14 +14,21 @@ A *level* has f odd block rows and f + 1 even ones (blocks of the identity are a
     x_even[j] = inverse[j] b_even[j] - ahead[j] [x_odd[j - 1]; x_odd[j]]    ahead[j] = inverse[j] beside[j]
 """
 
+from __future__ import annotations
+
 import functools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from . import banded_rows, determinants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    T = TypeVar("T")
 
 # Backward error in units of rounding up to which results are trusted; also how much larger than the matrix, by norm, the products of its factors
 # may be. As in `banded_lu`.
@@ -34,7 +41,7 @@ _CANCELLATION = 64
 class Level(NamedTuple):
     """One level of the reduction, of `count` block rows and perhaps one of the identity."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # in the place of the method of tuples
     pivot: jax.Array
     """The diagonal blocks of the even rows, (..., f + 1, m, m)."""
     inverse: jax.Array
@@ -56,7 +63,7 @@ def has_accelerator() -> bool:
     return jax.default_backend() != "cpu"
 
 
-def or_in_order(in_order, log_depth):
+def or_in_order(in_order: Callable[..., T], log_depth: Callable[..., tuple[T, jax.Array]]) -> Callable[..., T]:
     """The one of two functions with the same arguments that is fast on this device, a call of which gives the results of `in_order`.
 
     On a CPU that is `in_order`, whose loops over the rows are fast there; elsewhere `log_depth`, if it trusts its results (see `checked`).
@@ -67,7 +74,11 @@ def or_in_order(in_order, log_depth):
     return lambda *args: lax.platform_dependent(*args, cpu=in_order, default=checked(in_order, log_depth))
 
 
-def for_device(method, factor, log_depth):
+def for_device(
+    method: Callable[..., tuple[jax.Array, jax.Array]],
+    factor: Callable[..., tuple[jax.Array, ...]] | None,
+    log_depth: Callable[..., tuple[tuple[jax.Array, jax.Array], jax.Array]],
+) -> tuple[Callable[..., tuple[jax.Array, jax.Array]], Callable[..., tuple[jax.Array, ...]] | None]:
     """How to solve systems on this device: a method, and what factors the matrix for it, as `banded_systems.solve` takes them.
 
     Parameters
@@ -81,35 +92,39 @@ def for_device(method, factor, log_depth):
     if not has_accelerator():
         return method, factor
 
-    def in_order(*args, transposed):
+    def in_order(*args: jax.Array, transposed: bool) -> tuple[jax.Array, jax.Array]:
         *matrix, b = args
         factors = factor(*matrix) if factor else ()
         return method(*matrix, *factors, b, transposed=transposed)
 
-    def either(*args, transposed):
-        ways = (functools.partial(way, transposed=transposed) for way in (in_order, log_depth))
-        return or_in_order(*ways)(*args)
+    def either(*args: jax.Array, transposed: bool) -> tuple[jax.Array, jax.Array]:
+        ways: Iterable[Callable[..., Any]] = (
+            functools.partial(way, transposed=transposed) for way in (in_order, log_depth)
+        )
+        results: tuple[jax.Array, jax.Array] = or_in_order(*ways)(*args)
+        return results
 
     return either, None
 
 
-def explanation(m) -> str:
+def explanation(m: int) -> str:
     """What this does for blocks of m rows, and what it costs: a sentence for users."""
     return (
         f"block cyclic reduction, O(n m**2) in some log2(n / m) steps, m = {m}; in order if its backward error is large"
     )
 
 
-def checked(in_order, log_depth):
+def checked(in_order: Callable[..., T], log_depth: Callable[..., tuple[T, jax.Array]]) -> Callable[..., T]:
     """`log_depth`, which returns ``results, trusted``, with `in_order` for what it does not trust.
 
     So `in_order` decides about singular matrices, NaN, and all that needs exchanges of rows of different blocks. One such
     matrix sends the whole batch there.
     """
 
-    def function(*args):
+    def function(*args: jax.Array) -> T:
         results, trusted = log_depth(*args)
-        return lax.cond(trusted, lambda *args: results, in_order, *args)
+        chosen: T = lax.cond(trusted, lambda *args: results, in_order, *args)
+        return chosen
 
     return function
 
@@ -117,7 +132,9 @@ def checked(in_order, log_depth):
 # ---- banded matrices -----------------------------------------------------------------------------------------------
 
 
-def solve_banded(diagonals, offsets, n, b, positive_definite=False):
+def solve_banded(
+    diagonals: Sequence[jax.Array], offsets: Sequence[int], n: int, b: jax.Array, positive_definite: bool = False
+) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
     """Solve ``A x = b`` for a banded matrix: O(n w**2) operations and O(n w) memory for w diagonals on either side.
 
     Parameters
@@ -148,7 +165,9 @@ def solve_banded(diagonals, offsets, n, b, positive_definite=False):
     return (x.reshape(padded.shape)[..., :n, :], jnp.array(True)), trusted
 
 
-def slogdet_banded(rows, kl, ku, gradient=False):
+def slogdet_banded(
+    rows: jax.Array, kl: int, ku: int, gradient: bool = False
+) -> tuple[tuple[jax.Array, ...], jax.Array]:
     """Sign and logarithm of the determinant of a banded matrix in row storage, (..., n, kl + ku + 1).
 
     Returns
@@ -162,7 +181,7 @@ def slogdet_banded(rows, kl, ku, gradient=False):
     matrix = blocks_of_rows(rows, kl, ku)
     levels, regular = reduce(*matrix)
     factors = jnp.concatenate([level.factors for level in levels], -2)
-    results = determinants.sign_and_logarithm(factors, (-2, -1))
+    results: tuple[jax.Array, ...] = determinants.sign_and_logarithm(factors, (-2, -1))
     if gradient:
         # Its entry (i, j) is inv(A)[j, i].
         lower, diagonal, upper = selected_inverse(levels)
@@ -172,7 +191,7 @@ def slogdet_banded(rows, kl, ku, gradient=False):
     return results, regular & is_stable(levels, matrix)
 
 
-def blocks_of_rows(rows, kl, ku):
+def blocks_of_rows(rows: jax.Array, kl: int, ku: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The blocks of a banded matrix.
 
     Parameters
@@ -200,7 +219,7 @@ def blocks_of_rows(rows, kl, ku):
     return panels[..., :m], panels[..., m : 2 * m], panels[..., 2 * m :]
 
 
-def rows_of_blocks(lower, diagonal, upper):
+def rows_of_blocks(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> jax.Array:
     """The reverse, with all entries of the blocks: (..., N m, 4 m - 1), of ``2 m - 1`` diagonals on either side."""
     *batch, count, m, _ = diagonal.shape
     none = [(0, 0)] * len(batch)
@@ -212,7 +231,9 @@ def rows_of_blocks(lower, diagonal, upper):
 # ---- block-tridiagonal matrices ------------------------------------------------------------------------------------
 
 
-def solve(lower, diagonal, upper, b, positive_definite=False):
+def solve(
+    lower: jax.Array, diagonal: jax.Array, upper: jax.Array, b: jax.Array, positive_definite: bool = False
+) -> tuple[jax.Array, jax.Array]:
     """Solve ``A x = b`` for a block-tridiagonal matrix, refine the solution once, and look at what is left.
 
     Parameters
@@ -235,19 +256,21 @@ def solve(lower, diagonal, upper, b, positive_definite=False):
 
     x = substitute(levels, b)
     x = x + substitute(levels, b - product(matrix, x))
-    precision = jnp.finfo(b.dtype)
+    precision = jnp.finfo(b.dtype)  # type: ignore[no-untyped-call]  # ml_dtypes
     # Entries of x that underflow have no relative precision.
     largest = product(jnp.abs(matrix), jnp.abs(x) + precision.tiny / precision.eps) + jnp.abs(b)
     small = jnp.abs(b - product(matrix, x)) <= _BACKWARD_ERROR * precision.eps * largest
     return x, regular & jnp.all(small & jnp.isfinite(largest))
 
 
-def product(panels, x):
+def product(panels: jax.Array, x: jax.Array) -> jax.Array:
     """The product of a block-tridiagonal matrix, its rows of blocks side by side (..., N, m, 3 m), with x (..., N, m, k)."""
     return panels @ jnp.concatenate([shifted(x, 1), x, shifted(x, -1)], -2)
 
 
-def reduce(lower, diagonal, upper, positive_definite=False):
+def reduce(
+    lower: jax.Array, diagonal: jax.Array, upper: jax.Array, positive_definite: bool = False
+) -> tuple[list[Level], jax.Array]:
     """Eliminate, level by level, until nothing is left.
 
     Parameters
@@ -262,7 +285,7 @@ def reduce(lower, diagonal, upper, positive_definite=False):
         Whether no pivot of any matrix is near to zero (all are positive). False for NaN.
     """
     m = diagonal.shape[-1]
-    tiny = _CANCELLATION * jnp.finfo(diagonal.dtype).eps
+    tiny = _CANCELLATION * jnp.finfo(diagonal.dtype).eps  # type: ignore[no-untyped-call]  # ml_dtypes
     size = jnp.max(jnp.abs(diagonal), (-2, -1))  # the largest that the entries of a diagonal block have been
     regular = jnp.array(True)
     levels = []
@@ -285,7 +308,7 @@ def reduce(lower, diagonal, upper, positive_definite=False):
     return levels, regular
 
 
-def substitute(levels, b):
+def substitute(levels: Sequence[Level], b: jax.Array) -> jax.Array:
     """Solve ``A x = b``, (..., N, m, k), from the levels of `reduce`."""
     reduced = []
     for level in levels:
@@ -300,7 +323,7 @@ def substitute(levels, b):
     return x
 
 
-def selected_inverse(levels):
+def selected_inverse(levels: Sequence[Level]) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The blocks of the inverse of a block-tridiagonal matrix at the places of its own, from the levels of `reduce`.
 
     That of the odd rows is a part of the inverse of the whole matrix, from which its even rows follow (block by block this is the recursion of
@@ -327,7 +350,7 @@ def selected_inverse(levels):
     return lower, diagonal, upper
 
 
-def is_stable(levels, matrix):
+def is_stable(levels: Sequence[Level], matrix: Sequence[jax.Array]) -> jax.Array:
     """Whether the factors are those of a matrix that differs from the given one by rounding, in the norm of the largest sum of a row.
 
     The factors of a level are ``[pivot, 0; others, rest]`` and ``[1, ahead; 0, 1]``. What is left of ``beside - pivot ahead`` is computed;
@@ -340,7 +363,7 @@ def is_stable(levels, matrix):
         error = _row_sums(level.beside - level.pivot @ level.ahead)
         sums = _row_sums(level.ahead)
         product = jnp.abs(level.left) @ sums[..., :-1, :, :] + jnp.abs(level.right) @ sums[..., 1:, :, :]
-        small = jnp.all(error <= jnp.finfo(error.dtype).eps * allowed) & jnp.all(product <= allowed)
+        small = jnp.all(error <= jnp.finfo(error.dtype).eps * allowed) & jnp.all(product <= allowed)  # type: ignore[no-untyped-call]  # ml_dtypes
         stable = stable & small
     return stable & jnp.all(jnp.isfinite(norms))
 
@@ -348,7 +371,7 @@ def is_stable(levels, matrix):
 # ---- blocks --------------------------------------------------------------------------------------------------------
 
 
-def _inverse(blocks, positive_definite):
+def _inverse(blocks: jax.Array, positive_definite: bool) -> tuple[jax.Array, jax.Array]:
     """Inverses of dense blocks, and numbers (..., m) whose product is the determinant: NaN if not positive definite."""
     if positive_definite:
         identity = jnp.broadcast_to(jnp.eye(blocks.shape[-1], dtype=blocks.dtype), blocks.shape)
@@ -365,27 +388,28 @@ def _inverse(blocks, positive_definite):
     return lax.linalg.triangular_solve(lu, y, left_side=True, lower=False), factors
 
 
-def main_diagonals(blocks):
+def main_diagonals(blocks: jax.Array) -> jax.Array:
     """The diagonals (..., m) of blocks (..., m, m)."""
-    return jnp.diagonal(blocks, axis1=-2, axis2=-1)
+    result: jax.Array = jnp.diagonal(blocks, axis1=-2, axis2=-1)
+    return result
 
 
-def _row_sums(blocks):
+def _row_sums(blocks: jax.Array) -> jax.Array:
     return jnp.sum(jnp.abs(blocks), -1, keepdims=True)
 
 
-def _halves(blocks):
+def _halves(blocks: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The blocks at even and at odd places."""
     return blocks[..., ::2, :, :], blocks[..., 1::2, :, :]
 
 
-def _interleaved(even, odd):
+def _interleaved(even: jax.Array, odd: jax.Array) -> jax.Array:
     """The reverse, of one more even than odd ones; a block too many."""
     both = jnp.stack([even, _padded(odd, 0, 1)], -3)
     return both.reshape(*both.shape[:-4], -1, *both.shape[-2:])
 
 
-def _odd_length(a, axis, fill):
+def _odd_length(a: jax.Array, axis: int, fill: jax.Array | float) -> jax.Array:
     """With one more element behind, if they are an even number along the axis."""
     if a.shape[axis] % 2:
         return a
@@ -394,11 +418,11 @@ def _odd_length(a, axis, fill):
     return jnp.concatenate([a, jnp.broadcast_to(jnp.asarray(fill, a.dtype), shape)], axis)
 
 
-def _padded(blocks, before, behind):
+def _padded(blocks: jax.Array, before: int, behind: int) -> jax.Array:
     """With blocks of zeros before and behind."""
     return jnp.pad(blocks, [(0, 0)] * (blocks.ndim - 3) + [(before, behind), (0, 0), (0, 0)])
 
 
-def shifted(blocks, by):
+def shifted(blocks: jax.Array, by: int) -> jax.Array:
     """Each block in the place of the next (``by=1``) or the previous (``by=-1``) one; zeros from outside."""
     return _padded(blocks[..., :-1, :, :], 1, 0) if by == 1 else _padded(blocks[..., 1:, :, :], 0, 1)

@@ -1,36 +1,76 @@
 """The standard's creation functions, on plain JAX arrays. ``dtype`` is never ``None``: the caller knows the default."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 from jax import Array
 
 from .devices import put
 
+if TYPE_CHECKING:
+    import jax
 
-def arange(start, /, stop=None, step=1, *, dtype, device=None) -> Array:
+    from .._core.typing import DTypeLike, Scalar, Shape
+
+
+def arange(
+    start: Scalar,
+    /,
+    stop: Scalar | None = None,
+    step: Scalar = 1,
+    *,
+    dtype: DTypeLike,
+    device: jax.Device | jax.sharding.Sharding | None = None,
+) -> Array:
     """Evenly spaced values in ``[start, stop)``; of ``[0, start)`` if only one bound is given."""
     if stop is None:
         start, stop = 0, start
     return jnp.arange(start, stop, step, dtype=dtype, device=device)
 
 
-def empty(shape, *, dtype, device=None) -> Array:
+def empty(shape: Shape, *, dtype: DTypeLike, device: jax.Device | jax.sharding.Sharding | None = None) -> Array:
     """Zeros: JAX has no uninitialised arrays."""
     return jnp.zeros(shape, dtype, device=device)
 
 
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype, device=None) -> Array:
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike,
+    device: jax.Device | jax.sharding.Sharding | None = None,
+) -> Array:
     """Ones on the ``k``-th diagonal, zeros elsewhere."""
     return jnp.eye(n_rows, n_cols, k=k, dtype=dtype, device=device)
 
 
-def full(shape, fill_value, *, dtype, device=None) -> Array:
+def full(
+    shape: Shape,
+    fill_value: jax.typing.ArrayLike,
+    *,
+    dtype: DTypeLike,
+    device: jax.Device | jax.sharding.Sharding | None = None,
+) -> Array:
     """``fill_value`` everywhere."""
     return put(
         jnp.full(shape, fill_value, dtype, device=device), device
     )  # in compiled functions `full` makes no explicit type
 
 
-def linspace(start, stop, /, num: int, *, dtype, device=None, endpoint: bool = True) -> Array:
+def linspace(
+    start: jax.typing.ArrayLike,
+    stop: jax.typing.ArrayLike,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike,
+    device: jax.Device | jax.sharding.Sharding | None = None,
+    endpoint: bool = True,
+) -> Array:
     """``num`` evenly spaced values from ``start`` to ``stop``."""
     return put(jnp.linspace(start, stop, num, endpoint=endpoint, dtype=dtype), device)
 
@@ -40,7 +80,7 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     return tuple(jnp.meshgrid(*arrays, indexing=indexing))
 
 
-def ones(shape, *, dtype, device=None) -> Array:
+def ones(shape: Shape, *, dtype: DTypeLike, device: jax.Device | jax.sharding.Sharding | None = None) -> Array:
     """Ones."""
     return jnp.ones(shape, dtype, device=device)
 
@@ -55,6 +95,6 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
     return jnp.triu(x, k=k)
 
 
-def zeros(shape, *, dtype, device=None) -> Array:
+def zeros(shape: Shape, *, dtype: DTypeLike, device: jax.Device | jax.sharding.Sharding | None = None) -> Array:
     """Zeros."""
     return jnp.zeros(shape, dtype, device=device)

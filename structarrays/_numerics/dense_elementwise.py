@@ -4,6 +4,8 @@ Arguments are arrays of one dtype, already promoted; those of a function with tw
 are the standard's, as are special cases: where ``jax.numpy`` departs from them, the function says so.
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -337,7 +339,7 @@ def _float_remainder(x1: Array, x2: Array) -> Array:
 
 
 @_float_remainder.defjvp
-def _float_remainder_jvp(primals, tangents):
+def _float_remainder_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     # Without this rule the constant zero above would have derivative 0 instead of 1.
     _, tangent = jax.jvp(jnp.remainder, primals, tangents)
     return _float_remainder(*primals), tangent

@@ -7,7 +7,10 @@ On a CPU XLA (of jaxlib 0.10) compiles no transform whose result it lays out by 
 they may have theirs; but to write one out is a copy, so all transforms here do it where derivatives are taken, and only there.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -15,23 +18,31 @@ from jax import Array, lax
 from .devices import put
 from .flags import custom_jvp
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import jax
+
+    from .._core.typing import DTypeLike
+
 
 def by_rows(x: Array) -> Array:
     """The same array, laid out row by row."""
-    return lax.optimization_barrier(x.reshape(-1)).reshape(x.shape)
+    result: Array = lax.optimization_barrier(x.reshape(-1)).reshape(x.shape)
+    return result
 
 
 @custom_jvp
-def _guarded(x):
+def _guarded(x: Array) -> Array:
     return x
 
 
 @_guarded.defjvp
-def _guarded_jvp(primals, tangents):
+def _guarded_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     return _guarded(*primals), by_rows(*tangents)
 
 
-def between(transform, x: Array, **how) -> Array:
+def between(transform: Callable[..., Array], x: Array, **how: Any) -> Array:
     """A transform whose argument and result have derivatives `by_rows`."""
     return _guarded(transform(_guarded(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x, **how))
 
@@ -101,12 +112,16 @@ def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
     return between(jnp.fft.ihfft, x, n=n, axis=axis, norm=norm)
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype, device=None) -> Array:
+def fftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike, device: jax.Device | jax.sharding.Sharding | None = None
+) -> Array:
     """Frequencies of `fft` for samples ``d`` apart."""
     return put(jnp.fft.fftfreq(n, d=d, dtype=dtype), device)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype, device=None) -> Array:
+def rfftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike, device: jax.Device | jax.sharding.Sharding | None = None
+) -> Array:
     """Frequencies of `rfft` for samples ``d`` apart."""
     return put(jnp.fft.rfftfreq(n, d=d, dtype=dtype), device)
 

@@ -6,7 +6,10 @@ raises at the price of reading it. A matrix with a bad pivot has NaN for its res
 pivot: it gives NaN in the result and leaves ``ok`` true.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +22,14 @@ from . import dense_statistical as statistical
 from . import determinants, pseudo_inverse
 from .flags import custom_jvp
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._core.typing import DTypeLike
+
 
 def _real_dtype(x: Array) -> numpy.dtype:
-    return jnp.finfo(x.dtype).dtype
+    return jnp.finfo(x.dtype).dtype  # type: ignore[no-untyped-call]  # ml_dtypes
 
 
 # Systems of equations and factorisations
@@ -44,10 +52,10 @@ def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
     regular = state == 0
 
     # The derivative is that of the equation, A dx = db - dA x, and never goes through the factorisation.
-    def matvec(x):
+    def matvec(x: Array) -> Array:
         return x1 @ x
 
-    def substitute(x, *, transposed):
+    def substitute(x: Array, *, transposed: bool) -> Array:
         full = jnp.broadcast_to(factor, (*batch, n, n))
         order = jnp.broadcast_to(permutation, (*batch, n))[..., None]
         if transposed:
@@ -118,12 +126,14 @@ def det(x: Array, /) -> Array:
     return jnp.linalg.det(x) if x.shape[-1] < 2 or x.size == 0 else _det_of_few_rows(x)
 
 
-def _det_of_few_rows(x):
+def _det_of_few_rows(x: Array) -> Array:
     """A sum of products, which could leave the range of numbers where the determinant does not: rows and columns are scaled by powers of
     two, which changes no digit.
     """
+    total: int | Array
     fixed, total = lax.stop_gradient(x), 0
-    largest = jnp.finfo(x.dtype).maxexp - 24  # a power that has an inverse, also times a few numbers below one
+    # A power that has an inverse, also times a few numbers below one.
+    largest = jnp.finfo(x.dtype).maxexp - 24  # type: ignore[no-untyped-call]  # ml_dtypes
     for axis in (-1, -2):
         size = jnp.max(jnp.abs(fixed), axis, keepdims=True)
         _, exponent = jnp.frexp(jnp.where(jnp.isfinite(size), size, 0))
@@ -131,38 +141,42 @@ def _det_of_few_rows(x):
         scale = jnp.ldexp(jnp.ones_like(size), -exponent)
         x, fixed, total = x * scale, fixed * scale, total + jnp.sum(exponent, (-2, -1))
     half = total // 2
-    value = jnp.linalg.det(x)
+    value: Array = jnp.linalg.det(x)
     for power in (half, total - half):
         value = value * jnp.ldexp(jnp.ones((), value.real.dtype), jnp.clip(power, -largest, largest))
     return value
 
 
 @custom_jvp
-def _det(x):
-    return jnp.linalg.det(x)
+def _det(x: Array) -> Array:
+    result: Array = jnp.linalg.det(x)
+    return result
 
 
 @_det.defjvp
-def _det_jvp(primals, tangents):
+def _det_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     """JAX (0.10) multiplies pivots up to each row, which may leave the range of numbers where the determinant does not; so its
     derivative serves for singular matrices alone.
     """
     singular = slogdet(lax.stop_gradient(primals[0]))[0] == 0
 
-    def chosen(x, where):
+    def chosen(x: Array, where: Array) -> Array:
         """These matrices, and the identity in place of the others, which has a derivative by either way."""
         return jnp.where(where[..., None, None], x, jnp.eye(x.shape[-1], dtype=x.dtype))
 
-    def regular(x):
+    def regular(x: Array) -> Array:
         return determinants.exponential(*slogdet(chosen(x, ~singular)), x.dtype)
 
-    def some_singular(x):
+    def some_singular(x: Array) -> Array:
         return jnp.where(singular, jnp.linalg.det(chosen(x, singular)), regular(x))
 
-    def derivative(function):
+    def derivative(function: Callable[..., Array]) -> Callable[[], tuple[Array, Array]]:
         return lambda: jax.jvp(function, primals, tangents)
 
-    return lax.cond(determinants.any_of_all(singular), derivative(some_singular), derivative(regular))
+    results: tuple[Array, Array] = lax.cond(
+        determinants.any_of_all(singular), derivative(some_singular), derivative(regular)
+    )
+    return results
 
 
 def slogdet(x: Array, /) -> tuple[Array, Array]:
@@ -174,7 +188,7 @@ def slogdet(x: Array, /) -> tuple[Array, Array]:
 
 
 @custom_jvp
-def _slogdet_of_two_rows(x):
+def _slogdet_of_two_rows(x: Array) -> tuple[Array, Array]:
     """By elimination: JAX takes the logarithm of ``a d - b c`` (0.10), which overflows where the logarithm does not."""
     exchanged, ((pivot, _), _), _, rest = _eliminated(x)
     sign, logabsdet = determinants.sign_and_logarithm(jnp.stack([pivot, rest], axis=-1), -1)
@@ -182,7 +196,9 @@ def _slogdet_of_two_rows(x):
 
 
 @_slogdet_of_two_rows.defjvp
-def _slogdet_of_two_rows_jvp(primals, tangents):
+def _slogdet_of_two_rows_jvp(
+    primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """``tr(A^-1 dA)``, written so that no number is squared, as in JAX's derivative of a quotient."""
     (x,), (dx,) = primals, tangents
     sign, logabsdet = _slogdet_of_two_rows(x)
@@ -195,7 +211,7 @@ def _slogdet_of_two_rows_jvp(primals, tangents):
     return (sign, logabsdet), (jnp.zeros_like(sign), change)
 
 
-def _eliminated(x):
+def _eliminated(x: Array) -> tuple[Array, tuple[tuple[Array, ...], ...], Array, Array]:
     """Whether the rows are exchanged, their elements in that order, the multiple of the first row that is taken off the second, and what
     is left there.
     """
@@ -205,7 +221,7 @@ def _eliminated(x):
     return exchanged, rows, factor, last - factor * beside
 
 
-def _rows_in_order(x, exchanged):
+def _rows_in_order(x: Array, exchanged: Array) -> tuple[tuple[Array, ...], ...]:
     rows = jnp.where(exchanged[..., None, None], jnp.flip(x, -2), x)
     return tuple(tuple(rows[..., i, j] for j in range(2)) for i in range(2))
 
@@ -216,7 +232,7 @@ def _rows_in_order(x, exchanged):
 def _relative_tolerance(x: Array, rtol: float | Array | None) -> Array:
     """``rtol``, by default ``max(m, n) * eps``, as a real array that broadcasts against singular values."""
     if rtol is None:
-        rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps
+        rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps  # type: ignore[assignment, no-untyped-call]  # ml_dtypes
     return jnp.asarray(rtol, _real_dtype(x))[..., None]
 
 
@@ -238,7 +254,7 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
 
 def vector_norm(x: Array, /, *, axis: statistical.Axis = None, keepdims: bool = False, ord: int | float = 2) -> Array:
     """Norm of order ``ord`` over one or several axes, of all elements by default."""
-    options = {"axis": axis, "keepdims": keepdims}
+    options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if ord == 2:
         squares = jnp.real(x) ** 2 + jnp.imag(x) ** 2 if jnp.iscomplexobj(x) else x * x
         return jnp.sqrt(jnp.sum(squares, **options))
@@ -278,7 +294,8 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: int | float | str |
 
 def matrix_power(x: Array, n: int, /) -> Array:
     """``x @ x @ …``, ``n`` times; for ``n < 0`` apply it to the result of `inv`, which says whether there is one."""
-    return jnp.linalg.matrix_power(x, n)
+    result: Array = jnp.linalg.matrix_power(x, n)
+    return result
 
 
 def matmul(x1: Array, x2: Array, /) -> Array:
@@ -291,7 +308,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     return jnp.vecdot(x1, x2, axis=axis)
 
 
-def tensordot(x1: Array, x2: Array, /, *, axes=2) -> Array:
+def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
     """Sum of products over pairs of axes, or over the last and first ``axes`` of them."""
     return jnp.tensordot(x1, x2, axes=axes)
 
@@ -311,10 +328,11 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     """The diagonal ``offset`` above the main one."""
-    return jnp.diagonal(x, offset=offset, axis1=-2, axis2=-1)
+    result: Array = jnp.diagonal(x, offset=offset, axis1=-2, axis2=-1)
+    return result
 
 
-def trace(x: Array, /, *, offset: int = 0, dtype=None) -> Array:
+def trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Sum of a diagonal."""
     return statistical.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 

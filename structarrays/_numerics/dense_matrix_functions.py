@@ -1,6 +1,9 @@
 """Exponentials and square roots of dense matrices on plain JAX arrays of shape ``(..., n, n)``, and products with exponentials."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +13,9 @@ from . import dense_linalg as linalg_dense
 from . import kronecker_schur, loops
 from . import packed_triangles as triangles
 from .flags import custom_jvp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # ---- the exponential -------------------------------------------------------------------------------------------------
 
@@ -48,7 +54,7 @@ def expm(a: Array) -> Array:
     result = _pade(a)
     squarings = squarings.astype(int)
 
-    def square(state):
+    def square(state: tuple[Array, Array]) -> tuple[Array, Array]:
         result, made = state
         return jnp.where((made < squarings)[..., None, None], result @ result, result), made + 1
 
@@ -57,7 +63,7 @@ def expm(a: Array) -> Array:
     return jnp.where((squarings <= _WIDTH**_DEPTH)[..., None, None], result, jnp.nan)
 
 
-def _pade(a):
+def _pade(a: Array) -> Array:
     b, identity = _PADE, jnp.eye(a.shape[-1], dtype=a.dtype)
     a2 = a @ a
     a4 = a2 @ a2
@@ -80,7 +86,7 @@ _PRODUCTS_WIDTH, _PRODUCTS_DEPTH = 64, 3
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
-def expm_action(product, a, b: Array, norm: Array, shift: Array) -> Array:
+def expm_action(product: Callable[..., Array], a: Any, b: Array, norm: Array, shift: Array) -> Array:
     """``exp(A) @ b`` by products with A.
 
     Parameters
@@ -96,14 +102,17 @@ def expm_action(product, a, b: Array, norm: Array, shift: Array) -> Array:
         Multiples of the identity.
     """
     taylor, count = _taylor(product, a, b, norm, shift)
-    return lax.fori_loop(0, count, lambda _, state: taylor(state), (b, b, jnp.zeros((), int)))[0]
+    result: Array = lax.fori_loop(0, count, lambda _, state: taylor(state), (b, b, jnp.zeros((), int)))[0]
+    return result
 
 
 @expm_action.defjvp
-def _expm_action_jvp(product, primals, tangents):
+def _expm_action_jvp(
+    product: Callable[..., Array], primals: tuple[Any, Array, Array, Array], tangents: tuple[Any, Array, Array, Array]
+) -> tuple[Array, Array]:
     (a, b, norm, shift), (da, db, _, _) = primals, tangents
 
-    def function(a, b):
+    def function(a: Any, b: Array) -> Array:
         taylor, count = _taylor(product, a, b, norm, shift)
         options = {"width": _PRODUCTS_WIDTH, "depth": _PRODUCTS_DEPTH}
         result = loops.repeat(taylor, (b, b, jnp.zeros((), int)), count, **options)[0]
@@ -112,7 +121,9 @@ def _expm_action_jvp(product, primals, tangents):
     return jax.jvp(function, (a, b), (da, db))
 
 
-def _taylor(product, a, b, norm, shift):
+def _taylor(
+    product: Callable[..., Array], a: Any, b: Array, norm: Array, shift: Array
+) -> tuple[Callable[[tuple[Array, Array, Array]], tuple[Array, Array, Array]], Array]:
     """The step from one term of the series to the next, and how many there are.
 
     Its state are the sum, the last term, and the number of terms made.
@@ -125,7 +136,7 @@ def _taylor(product, a, b, norm, shift):
     shift = shift[..., None, None]
     growth = jnp.exp(shift / steps.astype(shift.real.dtype))
 
-    def taylor(state):
+    def taylor(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         total, term, made = state
         k = made % degree
         term = jnp.where(k == 0, total, term)
@@ -155,15 +166,15 @@ def sqrtm(a: Array) -> tuple[Array, Array]:
 def sqrtm_semidefinite(a: Array) -> tuple[Array, Array]:
     """Square root of Hermitian positive semidefinite matrices, and whether each is; eigenvalues of rounding size count as zero."""
     values, vectors = jnp.linalg.eigh(a, symmetrize_input=False)
-    bound = a.shape[-1] * jnp.finfo(a.dtype).eps * jnp.max(jnp.abs(values), axis=-1, initial=0)
+    bound = a.shape[-1] * jnp.finfo(a.dtype).eps * jnp.max(jnp.abs(values), axis=-1, initial=0)  # type: ignore[no-untyped-call]  # ml_dtypes
     ok = ~jnp.any(values < -bound[..., None], axis=-1)
     roots = jnp.where(ok[..., None], jnp.sqrt(jnp.maximum(values, 0)), jnp.nan)
     return (vectors * roots[..., None, :].astype(a.dtype)) @ _adjoint(vectors), ok
 
 
-def _rule(function, solve):
+def _rule(function: custom_jvp[tuple[Array, Array]], solve: Callable[..., Array]) -> None:
     @function.defjvp
-    def _function_jvp(primals, tangents):
+    def _function_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         # X^2 = A, so that X dX + dX X = dA.
         (a,), (da,) = primals, tangents
         root, ok = function(a)
@@ -177,7 +188,7 @@ def _rule(function, solve):
         return (root, ok), (change, jnp.zeros(ok.shape, jax.dtypes.float0))
 
 
-def _sylvester(x, c):
+def _sylvester(x: Array, c: Array) -> Array:
     """Solution of ``x @ y + y @ x = c``, of complex matrices: a system with the Kronecker sum of x and its transpose, by Schur forms."""
     form = kronecker_schur.form(x)
     forms, shift = [form, kronecker_schur.transposed(*form)], jnp.zeros(x.shape[:-2], x.dtype)
@@ -185,23 +196,24 @@ def _sylvester(x, c):
     return kronecker_schur.substitute(forms, shift, column, adds=True).reshape(c.shape)
 
 
-def _sylvester_hermitian(x, c):
+def _sylvester_hermitian(x: Array, c: Array) -> Array:
     """The same for a Hermitian x, by its eigenvectors."""
     values, vectors = jnp.linalg.eigh(x, symmetrize_input=False)
     c = _adjoint(vectors) @ c @ vectors
-    return vectors @ (c / (values[..., :, None] + values[..., None, :]).astype(c.dtype)) @ _adjoint(vectors)
+    result: Array = vectors @ (c / (values[..., :, None] + values[..., None, :]).astype(c.dtype)) @ _adjoint(vectors)
+    return result
 
 
 _rule(sqrtm, _sylvester)
 _rule(sqrtm_semidefinite, _sylvester_hermitian)
 
 
-def _sqrt_triangular(t):
+def _sqrt_triangular(t: Array) -> tuple[Array, Array]:
     """Principal square root of upper triangular complex matrices, column by column, and whether each has one."""
     n, roots = t.shape[-1], jnp.sqrt(triangles.diagonal(t))
     places = jnp.arange(n)
 
-    def step(k, state):
+    def step(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         u, ok = state
         above = places < k
         # (U + u_kk) u_k = t_k in the rows above the diagonal, where U is known
@@ -214,12 +226,13 @@ def _sqrt_triangular(t):
         diagonal = jnp.where(places == k, roots, 0)[..., None]
         return lax.dynamic_update_slice_in_dim(u, column + diagonal, k, -1), ok
 
-    return lax.fori_loop(0, n, step, (jnp.zeros_like(t), jnp.ones(t.shape[:-2], bool)))
+    results: tuple[Array, Array] = lax.fori_loop(0, n, step, (jnp.zeros_like(t), jnp.ones(t.shape[:-2], bool)))
+    return results
 
 
-def _upper_solve(u, b):
+def _upper_solve(u: Array, b: Array) -> Array:
     return lax.linalg.triangular_solve(u, b, left_side=True, lower=False)
 
 
-def _adjoint(x):
+def _adjoint(x: Array) -> Array:
     return x.conj().mT

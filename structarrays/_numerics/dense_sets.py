@@ -5,6 +5,8 @@ compiled, every new number of unique values would compile anew. Values are sorte
 the two zeros are one.
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 import numpy
@@ -13,9 +15,9 @@ from jax import Array
 from .devices import device_of
 
 
-def _unique(x: Array, **wanted: bool):
+def _unique(x: Array, **wanted: bool) -> tuple[Array, ...]:
     """``numpy.unique`` with the results back on the device of ``x``, indices in the default integer dtype."""
-    values, *indices = numpy.unique(numpy.asarray(x), return_index=True, equal_nan=False, **wanted)
+    values, *indices = numpy.unique(numpy.asarray(x), return_index=True, equal_nan=False, **wanted)  # type: ignore[call-overload]  # its types are by literals
     integer = jnp.result_type(int)
     return tuple(jax.device_put(a, device_of(x)) for a in (values, *(i.astype(integer) for i in indices)))
 

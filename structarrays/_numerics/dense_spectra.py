@@ -17,6 +17,8 @@ So second derivatives that depend on repeated values are NaN, infinite or huge. 
 `nuclear_norm` and `singular_value` have their own rules, which need fewer of the gaps.
 """
 
+from __future__ import annotations
+
 import functools
 
 import jax.numpy as jnp
@@ -55,7 +57,8 @@ def _rounding(values: Array, n: int) -> Array:
 
     LAPACK's errors are a few rounding errors of the largest value.
     """
-    return 8 * n**0.5 * jnp.finfo(values.dtype).eps * _largest(values)
+    result: Array = 8 * n**0.5 * jnp.finfo(values.dtype).eps * _largest(values)  # type: ignore[no-untyped-call]  # ml_dtypes
+    return result
 
 
 def _are_equal(values: Array, rounding: Array) -> Array:
@@ -64,7 +67,7 @@ def _are_equal(values: Array, rounding: Array) -> Array:
     Second derivatives have relative errors of ``eps / gap``: those of all other pairs are below ``eps**0.25``.
     """
     sizes = jnp.abs(values)
-    nearly = jnp.finfo(values.dtype).eps ** 0.75 * jnp.maximum(sizes[..., None, :], sizes[..., :, None])
+    nearly = jnp.finfo(values.dtype).eps ** 0.75 * jnp.maximum(sizes[..., None, :], sizes[..., :, None])  # type: ignore[no-untyped-call]  # ml_dtypes
     return (jnp.abs(_gaps(values)) <= jnp.maximum(rounding, nearly)) & ~jnp.eye(values.shape[-1], dtype=bool)
 
 
@@ -94,19 +97,21 @@ def _quotient(x: Array, divisors: Array, vanish: Array, largest: Array) -> Array
 
     The array `largest` has the largest value of each matrix.
     """
-    return x * jnp.where(vanish, _huge(*vanish.shape[-2:], largest), 1 / jnp.where(vanish, 1, divisors))
+    m, n = vanish.shape[-2:]
+    return x * jnp.where(vanish, _huge(m, n, largest), 1 / jnp.where(vanish, 1, divisors))
 
 
 def _huge(m: int, n: int, largest: Array) -> Array:
     """Numbers that no reciprocal of a gap has. Their products with numbers of the size of the values are finite and do not cancel."""
-    numbers = jnp.finfo(largest.dtype)
+    numbers = jnp.finfo(largest.dtype)  # type: ignore[no-untyped-call]  # ml_dtypes
     digits = (2**0.5 * numpy.arange(m)[:, None] + 3**0.5 * numpy.arange(n)) % 1
     huge = jnp.exp2(jnp.array(0.75 * numbers.maxexp, largest.dtype)) / jnp.where(largest == 0, 1, largest)
     return jnp.minimum(huge, numbers.max * 2.0**-20) * jnp.asarray(1 + digits, largest.dtype)
 
 
 def _diagonal(x: Array) -> Array:
-    return jnp.diagonal(x, axis1=-2, axis2=-1).real
+    result: Array = jnp.diagonal(x, axis1=-2, axis2=-1).real
+    return result
 
 
 # ---- Hermitian matrices ----------------------------------------------------------------------------------------------
@@ -123,13 +128,13 @@ def eigvalsh(x: Array) -> Array:
 
 
 @custom_jvp
-def _eigh(x):
+def _eigh(x: Array) -> tuple[Array, Array]:
     values, vectors = jnp.linalg.eigh(x, symmetrize_input=False)
     return values, vectors
 
 
 @_eigh.defjvp
-def _eigh_jvp(primals, tangents):
+def _eigh_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     values, vectors = _eigh(*primals)
     change = _adjoint(vectors) @ tangents[0] @ vectors
     equal = _are_equal(values, _rounding(values, values.shape[-1]))
@@ -138,12 +143,13 @@ def _eigh_jvp(primals, tangents):
 
 
 @custom_jvp
-def _eigvalsh(x):
-    return jnp.linalg.eigvalsh(x, symmetrize_input=False)
+def _eigvalsh(x: Array) -> Array:
+    result: Array = jnp.linalg.eigvalsh(x, symmetrize_input=False)
+    return result
 
 
 @_eigvalsh.defjvp
-def _eigvalsh_jvp(primals, tangents):
+def _eigvalsh_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     values, vectors = _eigh(*primals)
     return simple(values, values.shape[-1]), _diagonal(_adjoint(vectors) @ tangents[0] @ vectors)
 
@@ -162,11 +168,12 @@ def eig(x: Array) -> tuple[Array, Array]:
 def eigvals(x: Array) -> Array:
     """Eigenvalues, complex. Those of a defective matrix have no derivatives, so that the tangents are NaN."""
     x, scale = _of_moderate_size(x)
-    return jnp.linalg.eigvals(x) * scale
+    result: Array = jnp.linalg.eigvals(x) * scale
+    return result
 
 
 @eigvals.defjvp
-def _eigvals_jvp(primals, tangents):
+def _eigvals_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     values, vectors, inverse = _eigenbasis(*primals)
     moved = jnp.sum((inverse @ tangents[0]) * vectors.mT, axis=-1)
     equal = _are_equal(values, _rounding_of_eigenvalues(values, vectors, inverse))
@@ -176,14 +183,16 @@ def _eigvals_jvp(primals, tangents):
 
 
 @custom_jvp
-def _eigenbasis(x):
+def _eigenbasis(x: Array) -> tuple[Array, Array, Array]:
     """Eigenvalues, eigenvectors, and the inverse of these."""
     values, vectors = eig(x)
     return values, vectors, jnp.linalg.inv(vectors)
 
 
 @_eigenbasis.defjvp
-def _eigenbasis_jvp(primals, tangents):
+def _eigenbasis_jvp(
+    primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
     """Of eigenvectors of any length: their derivatives have no part along themselves. Only products with the inverse do not depend on that."""
     values, vectors, inverse = _eigenbasis(*primals)
     change = inverse @ tangents[0] @ vectors
@@ -195,7 +204,7 @@ def _eigenbasis_jvp(primals, tangents):
     return (_simple(values, equal), vectors, inverse), moved
 
 
-def _rounding_of_eigenvalues(values, vectors, inverse):
+def _rounding_of_eigenvalues(values: Array, vectors: Array, inverse: Array) -> Array:
     """As `_rounding`, of a matrix that is not normal: the theorem of Bauer and Fike."""
     n = max(values.shape[-1], 1)
     return _rounding(values, n) * (_size(vectors) * _size(inverse) / n)[..., None, None]
@@ -207,21 +216,21 @@ def are_dependent(vectors: Array, inverse: Array, power: float) -> Array:
     Products with the eigenvectors and their inverse have errors of this number times the rounding error, or more.
     """
     n = max(vectors.shape[-1], 1)
-    return ~(_size(vectors) * _size(inverse) / n <= jnp.finfo(vectors.dtype).eps ** power)
+    return ~(_size(vectors) * _size(inverse) / n <= jnp.finfo(vectors.dtype).eps ** power)  # type: ignore[no-untyped-call, return-value]  # ml_dtypes
 
 
-def _size(x):
+def _size(x: Array) -> Array:
     """Frobenius norms."""
     return jnp.sqrt(jnp.sum(x.real**2 + x.imag**2, axis=(-2, -1)))
 
 
-def _of_moderate_size(x):
+def _of_moderate_size(x: Array) -> tuple[Array, Array]:
     """Matrices divided by powers of two, and these powers, (..., 1).
 
     LAPACK's geev scales matrices with very large or very small elements, but the LAPACK of SciPy 1.17 does not scale the eigenvalues back.
     """
     exponent = scaling.exponent(lax.stop_gradient(jnp.max(jnp.abs(x), axis=(-2, -1), keepdims=True, initial=0)))
-    divisor, factor = (scaling.power_of_two(e, jnp.finfo(x.dtype).dtype) for e in (-exponent, exponent))
+    divisor, factor = (scaling.power_of_two(e, jnp.finfo(x.dtype).dtype) for e in (-exponent, exponent))  # type: ignore[no-untyped-call]  # ml_dtypes
     return x * divisor, factor[..., 0]
 
 
@@ -237,13 +246,15 @@ def svd(x: Array, *, full_matrices: bool = True) -> tuple[Array, Array, Array]:
 
 
 @custom_jvp
-def _thin_svd(x):
+def _thin_svd(x: Array) -> tuple[Array, Array, Array]:
     u, s, vh = jnp.linalg.svd(x, full_matrices=False)
     return u, s, vh
 
 
 @_thin_svd.defjvp
-def _thin_svd_jvp(primals, tangents):
+def _thin_svd_jvp(
+    primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
     """Giles, Collected matrix derivative results for forward and reverse mode algorithmic differentiation (2008), section 3.4."""
     (x,), (change,) = primals, tangents
     u, s, vh = _thin_svd(x)
@@ -265,7 +276,7 @@ def _thin_svd_jvp(primals, tangents):
     return (u, _simple(s, equal), vh), (du, _diagonal(inner), _adjoint(dv))
 
 
-def _over_sums(inner, s, rounding):
+def _over_sums(inner: Array, s: Array, rounding: Array | float) -> Array:
     """The skew part of a square matrix over sums of singular values."""
     sums = s[..., None, :] + s[..., :, None]
     return _quotient(inner - _adjoint(inner), sums, sums <= rounding, _largest(s))
@@ -278,7 +289,7 @@ def svdvals(x: Array) -> Array:
 
 
 @svdvals.defjvp
-def _svdvals_jvp(primals, tangents):
+def _svdvals_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (x,), (change,) = primals, tangents
     u, s, vh = _thin_svd(x)
     return simple(s, max(x.shape[-2:])), _diagonal(_adjoint(u) @ change @ _adjoint(vh))
@@ -291,7 +302,7 @@ def singular_value(x: Array, i: int) -> Array:
 
 
 @singular_value.defjvp
-def _singular_value_jvp(i, primals, tangents):
+def _singular_value_jvp(i: int, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (x,), (change,) = primals, tangents
     u, s, vh = _thin_svd(x)
     moved = (u[..., :, None, i].mT.conj() @ change @ vh[..., i, :, None].conj())[..., 0, 0].real
@@ -305,19 +316,19 @@ def nuclear_norm(x: Array) -> Array:
 
 
 @nuclear_norm.defjvp
-def _nuclear_norm_jvp(primals, tangents):
+def _nuclear_norm_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     return nuclear_norm(*primals), jnp.sum((unitary_factor(*primals).conj() * tangents[0]).real, axis=(-2, -1))
 
 
 @custom_jvp
-def unitary_factor(x):
+def unitary_factor(x: Array) -> Array:
     """``U @ Vh``, the factor of the polar decomposition. Without full rank it is one of many, and has no derivative."""
     u, _, vh = _thin_svd(x)
     return u @ vh
 
 
 @unitary_factor.defjvp
-def _unitary_factor_jvp(primals, tangents):
+def _unitary_factor_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (x,), (change,) = primals, tangents
     u, s, vh = _thin_svd(x)
     v, inner, across = _adjoint(vh), _adjoint(u) @ change @ _adjoint(vh), s[..., None, :]

@@ -3,8 +3,11 @@
 ``axis`` is ``None``, an integer or a tuple of integers, ``dtype`` a dtype or ``None``; keyword arguments are static.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy
@@ -12,10 +15,15 @@ from jax import Array, lax
 
 from .flags import custom_jvp
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._core.typing import DTypeLike
+
 Axis = int | tuple[int, ...] | None
 
 
-def accumulation_dtype(dtype) -> numpy.dtype:
+def accumulation_dtype(dtype: DTypeLike) -> numpy.dtype:
     """The dtype in which the standard sums and multiplies ``dtype``: no integer narrower than the default one."""
     dtype = numpy.dtype(dtype)
     default = jnp.result_type(int)  # int64, or int32 without x64
@@ -42,7 +50,7 @@ def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     return _extremum(jnp.min, x, axis, keepdims)
 
 
-def _extremum(reduce, x: Array, axis: Axis, keepdims: bool) -> Array:
+def _extremum(reduce: Callable[..., Array], x: Array, axis: Axis, keepdims: bool) -> Array:
     if not jnp.issubdtype(x.dtype, jnp.floating) or x.size == 0:
         return reduce(x, axis=axis, keepdims=keepdims)
     axes = _axes(x, axis)
@@ -61,7 +69,7 @@ def _extremum_and_nan(largest: bool, axes: tuple[int, ...], x: Array) -> Array:
     start = numpy.array(-numpy.inf if largest else numpy.inf, x.dtype)
     better = lax.max if largest else lax.min
 
-    def combine(left, right):
+    def combine(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
         return better(left[0], right[0]), lax.bitwise_or(left[1], right[1])
 
     result, nan_seen = lax.reduce((x, x != x), (start, numpy.array(False)), combine, axes)
@@ -69,7 +77,9 @@ def _extremum_and_nan(largest: bool, axes: tuple[int, ...], x: Array) -> Array:
 
 
 @_extremum_and_nan.defjvp
-def _extremum_and_nan_jvp(largest, axes, primals, tangents):
+def _extremum_and_nan_jvp(
+    largest: bool, axes: tuple[int, ...], primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[Array, Array]:
     # As in JAX, equal extrema share the derivative equally.
     (x,), (tangent,) = primals, tangents
     result = _extremum_and_nan(largest, axes, x)
@@ -77,12 +87,12 @@ def _extremum_and_nan_jvp(largest, axes, primals, tangents):
     return result, jnp.sum(attained * tangent, axis=axes) / jnp.sum(attained, axis=axes)
 
 
-def sum(x: Array, /, *, axis: Axis = None, dtype=None, keepdims: bool = False) -> Array:
+def sum(x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Array:
     """Sum, accumulated in `accumulation_dtype` unless told otherwise."""
     return jnp.sum(x, axis=axis, dtype=accumulation_dtype(x.dtype) if dtype is None else dtype, keepdims=keepdims)
 
 
-def prod(x: Array, /, *, axis: Axis = None, dtype=None, keepdims: bool = False) -> Array:
+def prod(x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Array:
     """Product, accumulated in `accumulation_dtype` unless told otherwise."""
     return jnp.prod(x, axis=axis, dtype=accumulation_dtype(x.dtype) if dtype is None else dtype, keepdims=keepdims)
 
@@ -112,17 +122,28 @@ def root(total: Array, degree: float = 2.0) -> Array:
     return jnp.where(zero, 0, jnp.sqrt(total) if degree == 2 else total ** (1.0 / degree))
 
 
-def cumulative_sum(x: Array, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
+def cumulative_sum(
+    x: Array, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Array:
     """Partial sums along an axis, with a leading 0 if ``include_initial``."""
     return _cumulative(jnp.cumsum, 0, x, axis, dtype, include_initial)
 
 
-def cumulative_prod(x: Array, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
+def cumulative_prod(
+    x: Array, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Array:
     """Partial products along an axis, with a leading 1 if ``include_initial``."""
     return _cumulative(jnp.cumprod, 1, x, axis, dtype, include_initial)
 
 
-def _cumulative(accumulate, initial: int, x: Array, axis: int | None, dtype, include_initial: bool) -> Array:
+def _cumulative(
+    accumulate: Callable[..., Array],
+    initial: int,
+    x: Array,
+    axis: int | None,
+    dtype: DTypeLike | None,
+    include_initial: bool,
+) -> Array:
     axis = 0 if axis is None else axis
     # jnp.cumulative_prod defaults to the dtype of x; the standard to the accumulation dtype.
     dtype = accumulation_dtype(x.dtype) if dtype is None else dtype

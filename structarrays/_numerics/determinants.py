@@ -1,6 +1,9 @@
 """Determinants that are products of numbers, on plain JAX arrays."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +11,14 @@ from jax import Array, lax
 
 from .flags import custom_jvp, custom_vmap
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._core.typing import Axes, DTypeLike
+
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def of_parts(multiplied, logarithms, parts) -> Array:
+def of_parts(multiplied: Callable[..., Array], logarithms: Callable[..., tuple[Array, Array]], parts: Any) -> Array:
     """The product of the determinants of parts, by their logarithms where it, or one of them, leaves the range of floating-point numbers.
 
     The determinants of ``1e5 * A`` and ``1e-5 * B`` may be too large and too small for any number although that of their Kronecker product
@@ -30,58 +38,69 @@ def of_parts(multiplied, logarithms, parts) -> Array:
     jax.Array, (...)
     """
     value = multiplied(parts)
-    return lax.cond(any_of_all(_is_lost(value)), lambda: exponential(*logarithms(parts), value.dtype), lambda: value)
+    result: Array = lax.cond(
+        any_of_all(_is_lost(value)), lambda: exponential(*logarithms(parts), value.dtype), lambda: value
+    )
+    return result
 
 
 @of_parts.defjvp
-def _of_parts_jvp(multiplied, logarithms, primals, tangents):
+def _of_parts_jvp(
+    multiplied: Callable[..., Array],
+    logarithms: Callable[..., tuple[Array, Array]],
+    primals: tuple[Any],
+    tangents: tuple[Any],
+) -> tuple[Array, Array]:
     (fixed,) = lax.stop_gradient(primals)
     value = multiplied(fixed)
 
-    def derivative(function):
+    def derivative(function: Callable[..., Array]) -> Callable[[], tuple[Array, Array]]:
         return lambda: jax.jvp(function, primals, tangents)
 
     # The determinants once more, within the branch: where one is out of range its derivative is no number, and zero times that is none.
     by_product = derivative(multiplied)
     by_logarithms = derivative(lambda parts: exponential(*logarithms(parts), value.dtype))
 
-    def carefully():
+    def carefully() -> tuple[Array, Array]:
         singular = logarithms(fixed)[0] == 0  # of such a matrix the logarithm has no derivative
-        return lax.cond(any_of_all(singular & (value == 0)), by_product, by_logarithms)
+        results: tuple[Array, Array] = lax.cond(any_of_all(singular & (value == 0)), by_product, by_logarithms)
+        return results
 
-    return lax.cond(any_of_all(_is_lost(value)), carefully, by_product)
+    results: tuple[Array, Array] = lax.cond(any_of_all(_is_lost(value)), carefully, by_product)
+    return results
 
 
-def _is_lost(value):
+def _is_lost(value: Array) -> Array:
     """Whether a product may have left the range."""
     return ~jnp.isfinite(value) | (value == 0)
 
 
-def any_of_all(flags) -> Array:
+def any_of_all(flags: Array) -> Array:
     """Whether any flag of a stack is true, and of all stacks under ``vmap``: the condition of a `lax.cond` that stays one.
 
     With a condition for each of a batch, ``vmap`` makes a selection of it, in which JAX (0.10) stops derivatives with a primitive
     that it cannot transpose: the rules of derivatives, in which these conditions stand, are linear in tangents.
     """
-    return _together(jnp.any(flags))
+    result: Array = _together(jnp.any(flags))
+    return result
 
 
 @custom_vmap
-def _together(flag):
+def _together(flag: Array) -> Array:
     return flag
 
 
 @_together.def_vmap
-def _together_vmap(axis_size, in_batched, flags):
+def _together_vmap(axis_size: int, in_batched: Sequence[bool], flags: Array) -> tuple[Array, bool]:
     return _together(jnp.any(flags)), False
 
 
-def exponential(sign, logabsdet, dtype) -> Array:
+def exponential(sign: Array, logabsdet: Array, dtype: DTypeLike) -> Array:
     """A determinant by its sign and the logarithm of its magnitude."""
     return sign * jnp.exp(logabsdet).astype(dtype)
 
 
-def sign_and_logarithm(numbers: Array, axes) -> tuple[Array, Array]:
+def sign_and_logarithm(numbers: Array, axes: Axes) -> tuple[Array, Array]:
     """Sign (or phase) and logarithm of the magnitude of a product of numbers along axes; of zeros 0 and minus infinity."""
     return jnp.prod(phase(numbers), axis=axes), jnp.sum(jnp.log(jnp.abs(numbers)), axis=axes)
 

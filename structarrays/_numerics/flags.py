@@ -5,6 +5,8 @@ nothing more. Both flags belong to JAX's cache key of compiled functions, but th
 rules of derivatives and of batches later, in the context of the user. So the decorators of this module change the flags for each rule.
 """
 
+from __future__ import annotations
+
 import contextvars
 import functools
 from collections.abc import Callable
@@ -67,10 +69,11 @@ def of_user(function: Callable[P, R]) -> Callable[P, R]:
 def are_defaults() -> bool:
     """Whether both flags have their default values. The query takes 0.2 µs."""
     config: Any = jax.config  # its attributes appear at run time
-    return config.jax_numpy_dtype_promotion == "standard" and config.jax_numpy_rank_promotion == "allow"
+    defaults: bool = config.jax_numpy_dtype_promotion == "standard" and config.jax_numpy_rank_promotion == "allow"
+    return defaults
 
 
-class custom_jvp(jax.custom_jvp):  # noqa: N801  # the name of JAX's class
+class custom_jvp(jax.custom_jvp[R]):  # noqa: N801  # the name of JAX's class
     """`jax.custom_jvp` whose rule does not depend on the flags."""
 
     def defjvp(self, jvp: Any, symbolic_zeros: bool = False) -> Any:

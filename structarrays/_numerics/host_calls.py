@@ -6,15 +6,23 @@ core, one) then waits for ever (https://github.com/jax-ml/jax/issues/24255). Oth
 `jax.pure_callback`.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 from jax import lax
 from jax.experimental.buffer_callback import buffer_callback
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def on_host(function, results, *arrays):
+
+def on_host(
+    function: Callable[..., Sequence[Any]], results: tuple[jax.ShapeDtypeStruct, ...], *arrays: jax.Array
+) -> tuple[jax.Array, ...]:
     """The results of a pure NumPy function, called from compiled code.
 
     Parameters
@@ -33,11 +41,11 @@ def on_host(function, results, *arrays):
     tuple of jax.Array
     """
 
-    def fill(_, targets, *buffers):
+    def fill(_: Any, targets: Sequence[Any], *buffers: Any) -> None:
         for target, value in zip(targets, function(*map(np.asarray, buffers)), strict=True):
             np.asarray(target)[...] = value
 
-    def copies(*copied):
+    def copies(*copied: Any) -> tuple[np.ndarray, ...]:
         copied = tuple(map(np.asarray, copied))
         values = function(*copied)
         # What vmap has put in front of the arguments stands in front of the results.
@@ -48,8 +56,9 @@ def on_host(function, results, *arrays):
             for value, r in zip(values, results, strict=True)
         )
 
-    return lax.platform_dependent(
+    found: tuple[jax.Array, ...] = lax.platform_dependent(
         *arrays,
         cpu=buffer_callback(fill, results, vmap_method="expand_dims"),
         default=functools.partial(jax.pure_callback, copies, results, vmap_method="expand_dims"),
     )
+    return found

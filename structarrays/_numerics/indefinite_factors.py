@@ -4,6 +4,8 @@ Bunch and Kaufman (1977), "Some stable methods for calculating inertia and solvi
 pivoting, whose choice of pivots looks at two columns (Golub and Van Loan, *Matrix Computations*, 4.4.4; LAPACK's ``sytrf``).
 """
 
+from __future__ import annotations
+
 import functools
 import math
 
@@ -35,7 +37,7 @@ def ldl(a: Array, hermitian: bool) -> tuple[Array, Array, Array]:
     return lower, bands.to_dense([diagonals[k] for k in offsets], offsets, a.shape[-2:]), perm
 
 
-def _factor(a, hermitian):
+def _factor(a: Array, hermitian: bool) -> tuple[Array, Array, Array, Array]:
     """One matrix: pivots of one or two rows, in panels of columns that are brought up to date one by one, and the rest after a panel, by one
     product (LAPACK's ``lasyf``).
 
@@ -45,17 +47,17 @@ def _factor(a, hermitian):
     n = a.shape[0]
     width = min(_WIDTH, n)
 
-    def conjugated(x):
+    def conjugated(x: Array) -> Array:
         return x.conj() if hermitian else x
 
-    def step(k, state):
+    def step(k: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
         """The pivot at k, if that is not the second row of the one before.
 
         Of `left` and `scaled`, which are L and L D in the panel, the columns to come are zero.
         """
         start, inside, a, left, scaled, main, beside, perm, position = state
 
-        def column(i):
+        def column(i: Array) -> Array:
             return conjugated(a[i]) - left @ conjugated(scaled[i])
 
         own = column(perm[k])
@@ -79,7 +81,7 @@ def _factor(a, hermitian):
         beside = beside.at[k].set(jnp.where(two, block[1, 0], 0))
         return start, two, a, left, scaled, main, beside, perm, position
 
-    def panel(i, state):
+    def panel(i: Array, state: tuple[Array, ...]) -> tuple[Array, ...]:
         inside, a, lower, *others = state
         start, nothing = i * width, jnp.zeros((n, width + 1), a.dtype)
         state = (start, inside, a, nothing, nothing, *others)
@@ -94,19 +96,19 @@ def _factor(a, hermitian):
     return triangles.with_diagonal(lower[perm, :n], 1), main, beside, perm
 
 
-def _added(x, part, corner):
+def _added(x: Array, part: Array, corner: tuple[int | Array, int | Array]) -> Array:
     """The array with a part of it increased."""
     old = lax.dynamic_slice(x, corner, part.shape)
     return lax.dynamic_update_slice(x, old + part, corner)
 
 
-def _exchanged(perm, position, i, j):
+def _exchanged(perm: Array, position: Array, i: Array, j: Array) -> tuple[Array, Array]:
     """The order of the rows with two of them exchanged, and the inverse of it."""
     first, second = perm[i], perm[j]
     return perm.at[i].set(second).at[j].set(first), position.at[first].set(j).at[second].set(i)
 
 
-def _pivot(column, other, p, r, position):
+def _pivot(column: Array, other: Array, p: Array, r: Array, position: Array) -> tuple[Array, Array]:
     """Whether the pivot stays where it is, and whether it has two rows; else row r takes the place of row p.
 
     `column` and `other` are the sizes of their columns in what is left, r the row of the largest one below p.
@@ -122,19 +124,19 @@ def _pivot(column, other, p, r, position):
     return stay | ~(two | one), two
 
 
-def _size(z):
+def _size(z: Array) -> Array:
     """The magnitude as LAPACK compares it, so that the pivots are the same."""
     return jnp.abs(z.real) + jnp.abs(z.imag)
 
 
-def _block(rows, two, hermitian):
+def _block(rows: Array, two: Array, hermitian: bool) -> Array:
     """The pivot, from its rows of its columns: exactly Hermitian (symmetric), since what it is not would grow from pivot to pivot."""
     (a, _), (b, c) = rows
     above, (a, c) = (b.conj(), (a.real, c.real)) if hermitian else (b, (a, c))
     return jnp.where(two, jnp.array([[a, above], [b, c]]), jnp.array([[a, 0], [0, 0]]))
 
 
-def _inverse(block, two):
+def _inverse(block: Array, two: Array) -> Array:
     """Inverse of a block of two rows, or of the number in its corner; of zero it is zero, since all below is.
 
     The block is scaled first: of small complex numbers the determinant, and the squares in a division by it, are no normal numbers any more.
@@ -149,7 +151,9 @@ def _inverse(block, two):
 
 
 @ldl.defjvp
-def _ldl_jvp(hermitian, primals, tangents):
+def _ldl_jvp(
+    hermitian: bool, primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
     # For constant pivots: of S = L^-1 dA L^-H the blocks on the diagonal are dD, and what is below is L^-1 dL D.
     (a,), (da,) = primals, tangents
     lower, d, perm = ldl(a, hermitian)

@@ -13,9 +13,11 @@ Eigenvectors have no derivative where eigenvalues are equal, which they are all 
 here does not go through eigenvectors.
 """
 
+from __future__ import annotations
+
 import functools
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +27,9 @@ from . import dense_spectra as spectra
 from . import tridiagonal
 from .flags import custom_jvp
 from .tridiagonal_form import tridiagonal_form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 # ---- forming ---------------------------------------------------------------------------------------------------------
 
@@ -45,13 +50,13 @@ def kron_sum(a: Array, b: Array) -> Array:
     return total.reshape(*total.shape[:-4], m * n, m * n)
 
 
-def spread(vectors, combine) -> Array:
+def spread(vectors: Iterable[Array], combine: Callable[..., Array]) -> Array:
     """The numbers of several vectors ``(..., n_i)`` combined each with each, as a tensor ``(..., n_1, ..., n_k)``."""
     vectors = list(vectors)
     return functools.reduce(combine, [_along(v, i, len(vectors)) for i, v in enumerate(vectors)])
 
 
-def _along(vector, i, count):
+def _along(vector: Array, i: int, count: int) -> Array:
     """A vector along axis i of `count` axes behind the batch."""
     return vector.reshape(*vector.shape[:-1], *(1,) * i, vector.shape[-1], *(1,) * (count - 1 - i))
 
@@ -62,13 +67,13 @@ def flat(tensor: Array, count: int) -> Array:
     return tensor.reshape(*kept, math.prod(tensor.shape[tensor.ndim - count :]))
 
 
-def products(vectors) -> Array:
+def products(vectors: Iterable[Array]) -> Array:
     """Kronecker product of vectors."""
     vectors = list(vectors)
     return flat(spread(vectors, jnp.multiply), len(vectors))
 
 
-def sums(vectors) -> Array:
+def sums(vectors: Iterable[Array]) -> Array:
     """All sums of one number of each vector, in the order of a Kronecker product."""
     vectors = list(vectors)
     return flat(spread(vectors, jnp.add), len(vectors))
@@ -77,22 +82,22 @@ def sums(vectors) -> Array:
 # ---- spectra ---------------------------------------------------------------------------------------------------------
 
 
-def product_spectrum(values, shift: Array) -> Array:
+def product_spectrum(values: Sequence[Array], shift: Array) -> Array:
     """Eigenvalues of a Kronecker product plus a multiple of the identity."""
     return spread(values, jnp.multiply) + spread_number(shift, len(values))
 
 
-def sum_spectrum(values, shift: Array) -> Array:
+def sum_spectrum(values: Sequence[Array], shift: Array) -> Array:
     """Eigenvalues of a Kronecker sum plus a multiple of the identity."""
     return spread(values, jnp.add) + spread_number(shift, len(values))
 
 
-def spread_number(shift, axes):
+def spread_number(shift: Array, axes: int) -> Array:
     """A number for each matrix, with so many axes behind."""
     return shift.reshape(*shift.shape, *(1,) * axes)
 
 
-def eigenbasis(factor: Array, is_diagonal: bool):
+def eigenbasis(factor: Array, is_diagonal: bool) -> tuple[Array, Array | None]:
     """Eigenvalues and eigenvectors of a Hermitian factor; one that is given by its diagonal needs no eigenvectors (None)."""
     if is_diagonal:
         return factor.real, None
@@ -114,7 +119,7 @@ class Bases(NamedTuple):
     """Off-diagonal elements of the tridiagonal factor; None if all factors are diagonal."""
 
 
-def largest_factor(factors, diagonal) -> int | None:
+def largest_factor(factors: Sequence[Array], diagonal: Sequence[bool]) -> int | None:
     """The factor whose tridiagonal form is worth it, if there is one; JAX has that form on CPUs, where loops over rows are fast."""
     if jax.default_backend() != "cpu" or not all(f.size for f in factors):
         return None
@@ -127,6 +132,8 @@ def bases(factors: tuple[Array, ...], shift: Array, diagonal: tuple[bool, ...]) 
     """Bases that make a system easy, as constants of calculus: those for a system of which derivatives are taken, by the factors or by
     the shift, are eigenvectors.
     """
+    off_diagonal: Array | None
+    pairs: list[tuple[Array, Array | None]]
     largest, off_diagonal, pairs = largest_factor(factors, diagonal), None, []
     for i, (factor, is_diagonal) in enumerate(zip(factors, diagonal, strict=True)):
         if i == largest:
@@ -134,11 +141,14 @@ def bases(factors: tuple[Array, ...], shift: Array, diagonal: tuple[bool, ...]) 
             pairs.append((values, q))
         else:
             pairs.append(eigenbasis(factor, is_diagonal))
-    return Bases(*zip(*pairs, strict=True), off_diagonal)
+    diagonals, vectors = zip(*pairs, strict=True)
+    return Bases(diagonals, vectors, off_diagonal)
 
 
 @bases.defjvp
-def _bases_jvp(diagonal, primals, tangents):
+def _bases_jvp(
+    diagonal: tuple[bool, ...], primals: tuple[tuple[Array, ...], Array], tangents: tuple[tuple[Array, ...], Array]
+) -> tuple[Bases, Bases]:
     factors, _ = primals
     values, vectors = zip(*(eigenbasis(f, d) for f, d in zip(factors, diagonal, strict=True)), strict=True)
     largest = largest_factor(factors, diagonal)
@@ -147,19 +157,30 @@ def _bases_jvp(diagonal, primals, tangents):
     return result, jax.tree.map(jnp.zeros_like, result)
 
 
-def tridiagonal_systems(found: Bases, spectrum, shift, largest: int):
+def tridiagonal_systems(
+    found: Bases, spectrum: Callable[..., Array], shift: Array, largest: int
+) -> tuple[Array, Array]:
     """The diagonals ``(..., n)`` and ``(..., n - 1)`` of the tridiagonal systems, with the axis of the largest factor at the end."""
     axis = largest - len(found.values)
 
-    def of_one(values):
+    def of_one(values: Array) -> Array:
         return jnp.moveaxis(spectrum([*found.values[:largest], values, *found.values[largest + 1 :]], shift), axis, -1)
 
     # A spectrum is linear in the eigenvalues of each factor, and so it is in the elements of one.
-    off_diagonal = jax.jvp(of_one, (jnp.zeros_like(found.off_diagonal),), (found.off_diagonal,))[1]
+    off_diagonal = jax.jvp(of_one, (jnp.zeros_like(cast("Array", found.off_diagonal)),), (found.off_diagonal,))[1]
     return of_one(found.values[largest]), off_diagonal
 
 
-def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple[bool, ...], *, positive: bool = False):
+def solve(
+    matvec: Callable[..., Array],
+    right: Array,
+    factors: Sequence[Array],
+    shift: Array,
+    spectrum: Callable[..., Array],
+    diagonal: tuple[bool, ...],
+    *,
+    positive: bool = False,
+) -> tuple[Array, Array]:
     """Solution of a system whose matrix has Hermitian factors, and whether no matrix is singular.
 
     Parameters
@@ -185,16 +206,17 @@ def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple
     sums and a diagonal T this is the fast diagonalisation of Lynch, Rice and Thomas (1964), Numerische Mathematik 6.
     """
     found = lax.stop_gradient(bases(tuple(factors), shift, diagonal))
+    largest: Any  # None, where nothing is tridiagonal
     shift, axes, largest = lax.stop_gradient(shift), len(factors), largest_factor(factors, diagonal)
 
-    def divided(data):
+    def divided(data: Array) -> tuple[Array, Array]:
         eigenvalues = spectrum(found.values, shift)
         fine = eigenvalues.real > 0 if positive else eigenvalues != 0
         regular = jnp.all(fine | jnp.isnan(eigenvalues), axis=tuple(range(-axes, 0)))
         inverse = jnp.where(spread_number(regular, axes), 1 / eigenvalues, jnp.nan)[..., None]
         return inverse * data, jnp.all(regular)
 
-    def eliminated(data):
+    def eliminated(data: Array) -> tuple[Array, Array]:
         diag, off_diagonal = tridiagonal_systems(found, spectrum, shift, largest)
         moved = jnp.moveaxis(data, largest - axes - 1, -2)
         diag, off_diagonal = diag.astype(data.dtype), off_diagonal.astype(data.dtype)
@@ -203,7 +225,7 @@ def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple
         bad = ~ok & jnp.any(jnp.isnan(x), axis=tuple(range(-axes - 1, -1)), keepdims=True)
         return jnp.moveaxis(jnp.where(bad, jnp.nan, x), -2, largest - axes - 1), ok
 
-    def substitute(b, *, transposed):
+    def substitute(b: Array, *, transposed: bool) -> tuple[Array, Array]:
         data = b.reshape(*b.shape[:-2], *(v.shape[-1] for v in found.values), b.shape[-1])
         for i, q in enumerate(found.vectors):  # the transpose has the conjugated bases
             data = apply_along(q, data, i - axes - 1, transpose=True, conjugate=not transposed)
@@ -215,16 +237,17 @@ def solve(matvec, right: Array, factors, shift: Array, spectrum, diagonal: tuple
             data = apply_along(q, data, i - axes - 1, transpose=False, conjugate=transposed)
         return data.reshape(b.shape), ok
 
-    return lax.custom_linear_solve(
+    results: tuple[Array, Array] = lax.custom_linear_solve(
         matvec,
         right,
         solve=lambda _, b: substitute(b, transposed=False),
         transpose_solve=lambda _, b: substitute(b, transposed=True),
         has_aux=True,
     )
+    return results
 
 
-def apply_along(q, data, axis, *, transpose, conjugate):
+def apply_along(q: Array | None, data: Array, axis: int, *, transpose: bool, conjugate: bool) -> Array:
     """A matrix ``(..., n, n)``, transposed and conjugated or not, times the vectors along one axis, counted from behind; None is the
     identity.
     """

@@ -8,7 +8,10 @@ solved backwards block by block. That is backward stable whatever the eigenvecto
 JAX has the Schur form on CPUs only.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, cast
 
 import jax.numpy as jnp
 from jax import lax
@@ -16,8 +19,20 @@ from jax import lax
 from . import packed_triangles as triangles
 from .kronecker_factors import apply_along, spread_number, sum_spectrum
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def solve(matvec, right, factors, shift, spectrum, diagonal):
+    import jax
+
+
+def solve(
+    matvec: Callable[..., jax.Array],
+    right: jax.Array,
+    factors: Sequence[jax.Array],
+    shift: jax.Array,
+    spectrum: Callable[..., jax.Array],
+    diagonal: Sequence[bool],
+) -> tuple[jax.Array, jax.Array]:
     """Solution of a system, and for each matrix whether no eigenvalue is zero; the arguments are those of `kronecker_factors.solve`.
 
     Notes
@@ -41,7 +56,9 @@ def solve(matvec, right, factors, shift, spectrum, diagonal):
     return solution, regular
 
 
-def substitute(forms, shift, b, *, adds):
+def substitute(
+    forms: Sequence[tuple[jax.Array, jax.Array | None]], shift: jax.Array, b: jax.Array, *, adds: bool
+) -> jax.Array:
     """The solution of a system with the matrix whose factors have these forms.
 
     Parameters
@@ -70,19 +87,21 @@ def substitute(forms, shift, b, *, adds):
     return data if jnp.iscomplexobj(b) else data.real
 
 
-def form(factor, is_diagonal: bool = False):
+def form(factor: jax.Array, is_diagonal: bool = False) -> tuple[jax.Array, jax.Array | None]:
     """The triangular and the unitary matrix of the Schur form; of a diagonal factor its diagonal, and None."""
-    return (factor, None) if is_diagonal else tuple(lax.linalg.schur(factor))
+    return (factor, None) if is_diagonal else cast("tuple[jax.Array, jax.Array]", tuple(lax.linalg.schur(factor)))
 
 
-def transposed(t, u):
+def transposed(t: jax.Array, u: jax.Array | None) -> tuple[jax.Array, jax.Array | None]:
     """The form of the transpose: with all indices backwards, a lower triangular matrix is an upper one."""
     if u is None:
         return t, None
     return jnp.flip(t.mT, (-2, -1)), jnp.flip(u.conj(), -1)
 
 
-def _backwards(uppers, scale, shift, b, *, adds):
+def _backwards(
+    uppers: Sequence[jax.Array], scale: jax.Array, shift: jax.Array, b: jax.Array, *, adds: bool
+) -> jax.Array:
     """The solution of a triangular system: of ``scale (T_1 ⊗ ...) + shift I``, or (with scale 1) of ``T_1 ⊕ ... + shift I``.
 
     Parameters
@@ -109,7 +128,7 @@ def _backwards(uppers, scale, shift, b, *, adds):
     n = first.shape[-1]
     axes = b.ndim - batch
 
-    def step(b, row):
+    def step(b: jax.Array, row: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         i, on_diagonal, above = row
         own_scale, own_shift = _level(on_diagonal, scale, shift, adds)
         right = lax.dynamic_index_in_dim(b, i, batch, keepdims=False)
@@ -124,12 +143,12 @@ def _backwards(uppers, scale, shift, b, *, adds):
     return jnp.moveaxis(solution, 0, batch)
 
 
-def _level(values, scale, shift, adds):
+def _level(values: jax.Array, scale: jax.Array, shift: jax.Array, adds: bool) -> tuple[jax.Array, jax.Array]:
     """The numbers beside the other factors, at an element on the diagonal of the first."""
     return (scale, shift + values) if adds else (scale * values, shift)
 
 
-def _times(uppers, y):
+def _times(uppers: Sequence[jax.Array], y: jax.Array) -> jax.Array:
     """The Kronecker product of triangles times a tensor with one column axis behind."""
     count = len(uppers)
     batch = y.ndim - count - 1

@@ -1,6 +1,9 @@
 """A step repeated as often as a number says that is known at run time only, with derivatives in both directions."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +11,13 @@ from jax import Array, lax
 
 from .flags import custom_vmap
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def repeat(step, state, count: Array, *, width: int, depth: int):
+    T = TypeVar("T")
+
+
+def repeat(step: Callable[[T], T], state: T, count: Array, *, width: int, depth: int) -> T:
     """``step(step(… state))``, `count` times.
 
     A `lax.while_loop` has no backward derivative, since nobody knows how many states it would have to keep. Here loops of `width`
@@ -33,14 +41,14 @@ def repeat(step, state, count: Array, *, width: int, depth: int):
     pytree of jax.Array
     """
 
-    def level(state, first, depth):
+    def level(state: T, first: Array, depth: int) -> T:
         if depth == 0:
             return step(state)
         size = width ** (depth - 1)
 
-        def body(state, i):
+        def body(state: T, i: Array) -> tuple[T, None]:
             start = first + i * size
-            inner = functools.partial(level, depth=depth - 1)
+            inner: Callable[..., Any] = functools.partial(level, depth=depth - 1)
             # What a single step keeps is no more than its state.
             inner = jax.checkpoint(inner) if depth > 1 else inner
             return lax.cond(start < count, inner, lambda state, start: state, state, start), None
@@ -51,15 +59,16 @@ def repeat(step, state, count: Array, *, width: int, depth: int):
 
 
 @custom_vmap
-def _across_mapped(value):
+def _across_mapped(value: Array) -> Array:
     return value
 
 
 @_across_mapped.def_vmap
-def _across_mapped_vmap(axis_size, in_batched, value):
+def _across_mapped_vmap(axis_size: int, in_batched: Sequence[bool], value: Array) -> tuple[Array, bool]:
     return _across_mapped(jnp.max(value, axis=0)), False
 
 
 def largest(values: Array) -> Array:
     """The largest of some numbers that are not negative; under `jax.vmap` that of all that is mapped, for decisions about the whole batch."""
-    return _across_mapped(lax.stop_gradient(jnp.max(values, initial=0)))
+    result: Array = _across_mapped(lax.stop_gradient(jnp.max(values, initial=0)))
+    return result

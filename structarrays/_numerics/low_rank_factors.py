@@ -5,8 +5,11 @@ the singular value decomposition of the small matrix between them, ``O((m + n) r
 through these: a QR factorisation has none where columns depend on each other.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +19,11 @@ from . import dense_spectra as spectra
 from .dense_linalg import qr
 from .flags import custom_jvp
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def svd(u, v):
+
+def svd(u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """``U`` (..., m, q), ``s`` (..., q) and ``V`` (..., n, q) with ``u @ v.mT = U @ diag(s) @ V^H``, q the least of m, n and r.
 
     Golub and Van Loan, *Matrix Computations*, 4th edition, 5.4.9: the singular values are those of ``Ru @ Rv.mT``.
@@ -27,19 +33,21 @@ def svd(u, v):
     return qu @ left, s, qv.conj() @ _adjoint(right)
 
 
-def _adjoint(x):
+def _adjoint(x: jax.Array) -> jax.Array:
     return x.conj().mT
 
 
 @custom_jvp
-def singular_values(u, v):
+def singular_values(u: jax.Array, v: jax.Array) -> jax.Array:
     """The singular values, descending, (..., q)."""
     (_, ru), (_, rv) = qr(u), qr(v)
     return spectra.svdvals(ru @ rv.mT)
 
 
 @singular_values.defjvp
-def _singular_values_jvp(primals, tangents):
+def _singular_values_jvp(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
     (u, v), (du, dv) = primals, tangents
     left, s, right = svd(u, v)
     moved = du @ (v.mT @ right) + u @ (dv.mT @ right)
@@ -47,13 +55,15 @@ def _singular_values_jvp(primals, tangents):
 
 
 @custom_jvp
-def spectral_norm(u, v):
+def spectral_norm(u: jax.Array, v: jax.Array) -> jax.Array:
     """The largest singular value."""
     return singular_values(u, v)[..., 0]
 
 
 @spectral_norm.defjvp
-def _spectral_norm_jvp(primals, tangents):
+def _spectral_norm_jvp(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
     (u, v), (du, dv) = primals, tangents
     left, s, right = svd(u, v)
     left, right = left[..., :1], right[..., :1]
@@ -62,13 +72,15 @@ def _spectral_norm_jvp(primals, tangents):
 
 
 @custom_jvp
-def nuclear_norm(u, v):
+def nuclear_norm(u: jax.Array, v: jax.Array) -> jax.Array:
     """The sum of the singular values. Second derivatives go through the QR factorisations: without full rank there are none."""
     return jnp.sum(singular_values(u, v), axis=-1)
 
 
 @nuclear_norm.defjvp
-def _nuclear_norm_jvp(primals, tangents):
+def _nuclear_norm_jvp(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
     (u, v), (du, dv) = primals, tangents
     (qu, ru), (qv, rv) = qr(u), qr(v)
     left, right = qu @ spectra.unitary_factor(ru @ rv.mT), qv.conj()
@@ -77,7 +89,7 @@ def _nuclear_norm_jvp(primals, tangents):
 
 
 @custom_jvp
-def pinv(u, v, rtol):
+def pinv(u: jax.Array, v: jax.Array, rtol: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Factors ``p`` (..., n, q) and ``h`` (..., m, q) of the pseudo-inverse ``p @ h.mT``; see `pseudo_inverse.pinv`."""
     left, s, right = svd(u, v)
     large = s > rtol[..., None] * jnp.max(s, axis=-1, keepdims=True, initial=0)
@@ -86,27 +98,29 @@ def pinv(u, v, rtol):
 
 
 @pinv.defjvp
-def _pinv_jvp(primals, tangents):
+def _pinv_jvp(
+    primals: tuple[jax.Array, jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array, jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
     # Golub and Pereyra (1973), (4.12), sorted by what stands on the left and on the right: all products are thin.
     (u, v, rtol), (du, dv, _) = primals, tangents
     p, h = pinv(u, v, rtol)
 
-    def times(x):  # A x
+    def times(x: jax.Array) -> jax.Array:  # A x
         return u @ (v.mT @ x)
 
-    def moved(x):  # dA x
+    def moved(x: jax.Array) -> jax.Array:  # dA x
         return du @ (v.mT @ x) + u @ (dv.mT @ x)
 
-    def adjoint(x):  # A^H x
+    def adjoint(x: jax.Array) -> jax.Array:  # A^H x
         return v.conj() @ (_adjoint(u) @ x)
 
-    def moved_adjoint(x):  # dA^H x
+    def moved_adjoint(x: jax.Array) -> jax.Array:  # dA^H x
         return dv.conj() @ (_adjoint(u) @ x) + v.conj() @ (_adjoint(du) @ x)
 
-    def inverse(x):  # A^+ x
+    def inverse(x: jax.Array) -> jax.Array:  # A^+ x
         return p @ (h.mT @ x)
 
-    def inverse_adjoint(x):  # A^+^H x
+    def inverse_adjoint(x: jax.Array) -> jax.Array:  # A^+^H x
         return h.conj() @ (_adjoint(p) @ x)
 
     outside = moved_adjoint(inverse_adjoint(p))
@@ -117,14 +131,16 @@ def _pinv_jvp(primals, tangents):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
-def truncated(u, v, rank):
+def truncated(u: jax.Array, v: jax.Array, rank: int) -> tuple[jax.Array, jax.Array]:
     """Factors of the best approximation of this rank, the left one with the singular values in it."""
     left, s, right = svd(u, v)
     return (left * s[..., None, :].astype(u.dtype))[..., :rank], right.conj()[..., :rank]
 
 
 @truncated.defjvp
-def _truncated_jvp(rank, primals, tangents):
+def _truncated_jvp(
+    rank: int, primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
     # From the first-order change of singular vectors (Stewart and Sun, *Matrix Perturbation Theory*, V.4), in which that of
     # vectors within the kept space cancels, so that only kept and discarded singular values must differ.
     (u, v), (du, dv) = primals, tangents
@@ -147,7 +163,7 @@ def _truncated_jvp(rank, primals, tangents):
 # ---- orthonormal columns ---------------------------------------------------------------------------------------------------
 
 
-def reflectors(q):
+def reflectors(q: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Orthonormal columns ``q`` (..., m, r) as those of Householder reflectors, each times a number of magnitude 1.
 
     Returns the vectors (..., r, m), the j-th from its element j on, the factors tau (..., r) and the numbers (..., r): the diagonal of R,
@@ -162,13 +178,13 @@ def reflectors(q):
     return below.at[..., 0].set(1), tau, signs / jnp.abs(signs)
 
 
-def orthonormal_beside(project, u):
+def orthonormal_beside(project: Callable[[jax.Array], jax.Array], u: jax.Array) -> jax.Array:
     """Orthonormal columns (..., m, r), orthogonal to those onto whose span `project` projects, which span with them what u (..., m, r) does.
 
     Where the columns of u are in that span already, to rounding, theirs are any; a little noise makes sure that there are some.
     """
     noise = jax.random.normal(jax.random.key(0), u.shape[-2:], u.real.dtype)
-    scale = jnp.finfo(u.dtype).eps * jnp.linalg.norm(u, axis=(-2, -1), keepdims=True) / math.sqrt(u.shape[-2])
+    scale = jnp.finfo(u.dtype).eps * jnp.linalg.norm(u, axis=(-2, -1), keepdims=True) / math.sqrt(u.shape[-2])  # type: ignore[no-untyped-call]  # ml_dtypes
     new = u - project(u)
     new = new - project(new) + jnp.where(scale == 0, 1, scale) * noise
     for _ in range(2):  # twice is enough: B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9

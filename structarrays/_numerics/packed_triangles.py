@@ -5,8 +5,11 @@ may hold anything, NaN too, and no NaN comes out of it, not even of a derivative
 before anything is computed. All of it are selections by an index, which XLA fuses into what follows.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -15,24 +18,31 @@ from .._core.jax_internals import lapack
 from . import flags
 from .undefined import nan_unless
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def mask(shape, lower: bool, offset: int = 0) -> Array:
+    import jax
+
+    from .._core.typing import Shape
+
+
+def mask(shape: Shape, lower: bool, offset: int = 0) -> Array:
     """Where a matrix of this shape has its triangle: ``j - i <= offset`` (lower) or ``j - i >= offset``, (m, n)."""
     rows, columns = (lax.broadcasted_iota(jnp.int32, tuple(shape[-2:]), axis) for axis in (0, 1))
     return columns - rows <= offset if lower else columns - rows >= offset
 
 
-def triangle(data: Array, lower: bool, outside=0, offset: int = 0) -> Array:
+def triangle(data: Array, lower: bool, outside: jax.typing.ArrayLike = 0, offset: int = 0) -> Array:
     """The triangle of the data, and `outside` (a scalar, or an array that broadcasts) elsewhere."""
     return jnp.where(mask(data.shape, lower, offset), data, jnp.asarray(outside, data.dtype))
 
 
-def strict(data: Array, lower: bool, outside=0) -> Array:
+def strict(data: Array, lower: bool, outside: jax.typing.ArrayLike = 0) -> Array:
     """The triangle without the diagonal."""
     return triangle(data, lower, outside, -1 if lower else 1)
 
 
-def with_diagonal(data: Array, values) -> Array:
+def with_diagonal(data: Array, values: jax.typing.ArrayLike) -> Array:
     """The data with a number, or a vector (..., k), on the main diagonal."""
     values, (m, n) = jnp.asarray(values, data.dtype), data.shape[-2:]
     if values.ndim:
@@ -57,7 +67,8 @@ def mirrored(data: Array, lower: bool, conjugate: bool) -> Array:
 
 def diagonal(data: Array, offset: int = 0) -> Array:
     """One diagonal of the data, (..., k)."""
-    return jnp.diagonal(data, offset=offset, axis1=-2, axis2=-1)
+    result: Array = jnp.diagonal(data, offset=offset, axis1=-2, axis2=-1)
+    return result
 
 
 # ---- linear systems --------------------------------------------------------------------------------------------------
@@ -91,7 +102,7 @@ def solve(a: Array, b: Array, *, lower: bool, unit_diagonal: bool) -> tuple[Arra
         return jnp.moveaxis(x.reshape(rows_first.shape), 0, -2), ok
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     by_buffers = a.ndim == 2 and k <= _FEW and lapack.is_available(a.dtype)
-    substitute = _substitution_on_buffers if by_buffers else _substitution
+    substitute: Callable[..., Array] = _substitution_on_buffers if by_buffers else _substitution
     x = substitute(
         jnp.broadcast_to(a, (*batch, n, n)),
         jnp.broadcast_to(b, (*batch, n, k)),
@@ -108,7 +119,7 @@ _FEW = 16
 """Up to how many right-hand sides a copy of the matrix takes a notable part of the time."""
 
 
-def _substitution(a, b, *, lower, unit_diagonal, transposed=False):
+def _substitution(a: Array, b: Array, *, lower: bool, unit_diagonal: bool, transposed: bool = False) -> Array:
     """Solution of ``T @ x = b``, or of ``T.T @ x = b``."""
     # LAPACK reads columns, XLA stores rows: the transpose is the same memory read by columns, where `a` itself would be copied.
     return lax.linalg.triangular_solve(
@@ -116,30 +127,32 @@ def _substitution(a, b, *, lower, unit_diagonal, transposed=False):
     )
 
 
-def _substitution_on_buffers(a, b, **which):
+def _substitution_on_buffers(a: Array, b: Array, **which: bool) -> Array:
     """The same for one matrix. On CPUs nothing is copied: jaxlib 0.12 copies the transpose, which takes three times as long as the solution."""
 
-    def solution(b, transposed):
-        options = {**which, "transposed": transposed}
+    def solution(b: Array, transposed: bool) -> Array:
+        options: dict[str, Any] = {**which, "transposed": transposed}
         on_cpu = flags.custom_vmap(functools.partial(lapack.substitute, **options))
 
         @on_cpu.def_vmap
-        def on_cpu_batched(size, batched, a, b):
+        def on_cpu_batched(size: int, batched: Sequence[bool], a: Array, b: Array) -> tuple[Array, bool]:
             if batched[0]:
                 return _substitution(a, b if batched[1] else jnp.broadcast_to(b, (size, *b.shape)), **options), True
             n, k = b.shape[-2:]
             x = _substitution(a, jnp.moveaxis(b, 0, 1).reshape(n, size * k), **options)
             return jnp.moveaxis(x.reshape(n, size, k), 1, 0), True
 
-        return lax.platform_dependent(a, b, cpu=on_cpu, default=functools.partial(_substitution, **options))
+        result: Array = lax.platform_dependent(a, b, cpu=on_cpu, default=functools.partial(_substitution, **options))
+        return result
 
-    def product(x):
+    def product(x: Array) -> Array:
         data = with_diagonal(a, 1) if which["unit_diagonal"] else a
         return triangle(data, which["lower"]) @ x
 
-    return lax.custom_linear_solve(
+    result: Array = lax.custom_linear_solve(
         product,
         b,
         solve=lambda _, b: solution(b, transposed=False),
         transpose_solve=lambda _, b: solution(b, transposed=True),
     )
+    return result

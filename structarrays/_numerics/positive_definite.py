@@ -1,5 +1,7 @@
 """Dense Hermitian positive definite systems, by Cholesky's factorisation."""
 
+from __future__ import annotations
+
 import math
 
 import jax.numpy as jnp
@@ -23,7 +25,7 @@ def solve(x1: Array, x2: Array, /) -> tuple[Array, Array]:
     factor, ok = linalg_dense.cholesky(lax.stop_gradient(x1))
     factor = jnp.broadcast_to(factor, (*batch, n, n))
 
-    def substitute(b, factor):
+    def substitute(b: Array, factor: Array) -> Array:
         options = {"left_side": True, "lower": True}
         y = lax.linalg.triangular_solve(factor, b, **options)
         return lax.linalg.triangular_solve(factor, y, transpose_a=True, conjugate_a=True, **options)

@@ -1,11 +1,18 @@
 """The Moore–Penrose pseudo-inverse of dense matrices."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from . import dense_spectra as spectra
 from .flags import custom_jvp
+
+if TYPE_CHECKING:
+    from .._core.typing import DTypeLike
 
 
 def pinv(x: Array, rtol: Array, /) -> Array:
@@ -24,7 +31,9 @@ def with_values(x: Array, rtol: Array, /) -> tuple[Array, Array]:
 
 
 @with_values.defjvp
-def _with_values_jvp(primals, tangents):
+def _with_values_jvp(
+    primals: tuple[Array, Array], tangents: tuple[Array, Array]
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     # Golub and Pereyra (1973), "The differentiation of pseudo-inverses and nonlinear least squares problems", (4.12).
     (a, rtol), (da, _) = primals, tangents
     p, s = with_values(a, rtol)
@@ -49,7 +58,9 @@ def least_squares(a: Array, b: Array, rtol: Array, /) -> tuple[Array, Array]:
 
 
 @least_squares.defjvp
-def _least_squares_jvp(primals, tangents):
+def _least_squares_jvp(
+    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     # The same formula, times b, and ``A^+ db``. Residuals that vanish by the rank would be rounding errors times the squared condition number.
     (a, b, rtol), (da, db, _) = primals, tangents
     x, s = least_squares(a, b, rtol)
@@ -64,15 +75,15 @@ def _least_squares_jvp(primals, tangents):
     return (x, s), (in_range + in_kernel, ds)
 
 
-def _reciprocals(s, rtol, dtype):
+def _reciprocals(s: Array, rtol: Array, dtype: DTypeLike) -> Array:
     """Of the singular values that do not count as zero; zeros of the others."""
     large = _are_large(s, rtol)
     return jnp.where(large | jnp.isnan(s), 1 / jnp.where(s == 0, 1, s), 0).astype(dtype)
 
 
-def _are_large(s, rtol):
+def _are_large(s: Array, rtol: Array) -> Array:
     return s > rtol[..., None] * jnp.max(s, axis=-1, keepdims=True, initial=0)
 
 
-def _hermitian(x):
+def _hermitian(x: Array) -> Array:
     return x.conj().mT

@@ -6,6 +6,8 @@ through the cache in pieces, the transposes of which are written out. XLA shares
 threads, and of small ones only several at a time.
 """
 
+from __future__ import annotations
+
 import itertools
 
 import jax
@@ -19,7 +21,7 @@ _NUMBERS = 240_000
 """How many numbers of a factor are multiplied together: two MB, which the caches hold."""
 
 
-def transposed_product(v, x, weights):
+def transposed_product(v: jax.Array, x: jax.Array, weights: jax.Array) -> jax.Array:
     """``v.mT @ (weights * x)``.
 
     Parameters
@@ -36,7 +38,7 @@ def transposed_product(v, x, weights):
 
 
 @custom_jvp
-def transposed_products(v, xs, weights):
+def transposed_products(v: jax.Array, xs: tuple[jax.Array, ...], weights: jax.Array) -> tuple[jax.Array, ...]:
     """``v.mT @ (weights * x)`` for each of several `xs`, with one look at `v` if they have few columns; see `transposed_product`."""
     columns = sum(x.shape[-1] for x in xs)
     if len(xs) > 1 and (columns > _FEW_COLUMNS or len({x.dtype for x in xs}) > 1):
@@ -49,20 +51,21 @@ def transposed_products(v, xs, weights):
     return tuple(_at_once(v, x, weights) for x in xs)
 
 
-def _at_once(v, x, weights):
+def _at_once(v: jax.Array, x: jax.Array, weights: jax.Array) -> jax.Array:
     if x.shape[-1] != 1:
         return v.mT @ (weights[..., None] * x)
     product = v * (weights[..., None] * x)
     return jnp.sum(product, axis=-2, dtype=product.dtype)[..., None]
 
 
-def _in_pieces(v, xs, weights):
+def _in_pieces(v: jax.Array, xs: tuple[jax.Array, ...], weights: jax.Array) -> jax.Array:
     n, widest = v.shape[0], max(v.shape[1], sum(x.shape[1] for x in xs))
     piece, together = _pieces(widest)
     together = min(together, n // piece)
 
-    def product(start, count):
+    def product(start: int | jax.Array, count: int) -> jax.Array:
         # Without the barriers XLA would fuse what is written out here with the product, which is slower than both.
+        right: list[jax.Array] | jax.Array
         left, w, *right = (lax.dynamic_slice_in_dim(a, start, count * piece) for a in (v, weights, *xs))
         right = w[:, None] * jnp.concatenate(right, axis=-1)
         left, right = (a.reshape(count, piece, a.shape[-1]) for a in (left, right))
@@ -73,10 +76,11 @@ def _in_pieces(v, xs, weights):
     last = n // piece * piece
     left, w, *right = (a[last:] for a in (v, weights, *xs))
     total = left.T @ (w[:, None] * jnp.concatenate(right, axis=-1)) + product(rest, (last - rest) // piece)
-    return lax.fori_loop(0, n // step, lambda i, total: total + product(i * step, together), total)
+    result: jax.Array = lax.fori_loop(0, n // step, lambda i, total: total + product(i * step, together), total)
+    return result
 
 
-def _pieces(columns):
+def _pieces(columns: int) -> tuple[int, int]:
     """How many rows a piece has, and how many pieces are multiplied together: the fastest of those that were tried."""
     if columns > _FEW_COLUMNS:
         return 400, 1
@@ -85,7 +89,10 @@ def _pieces(columns):
 
 
 @transposed_products.defjvp
-def _transposed_products_jvp(primals, tangents):
+def _transposed_products_jvp(
+    primals: tuple[jax.Array, tuple[jax.Array, ...], jax.Array],
+    tangents: tuple[jax.Array, tuple[jax.Array, ...], jax.Array],
+) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
     (v, xs, weights), (dv, dxs, dw) = primals, tangents
     w = weights[..., None]
     moved = tuple(dv.mT @ (w * x) + v.mT @ (w * dx + dw[..., None] * x) for x, dx in zip(xs, dxs, strict=True))

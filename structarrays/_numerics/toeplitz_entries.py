@@ -5,7 +5,10 @@ them one number: ``A[i, j] = values[j - i - first]``. The other diagonals are st
 ``(m, n)`` is static and may be rectangular.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
 from jax import lax
@@ -16,26 +19,34 @@ from .convolution import by_one_transform, cyclic, fast_length, widened
 from .dense_fft import by_rows
 from .flags import custom_jvp
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import jax
+
+    from .._core.typing import Shape
+
 SMALL = 128
 """Up to this size of a square matrix a product with the dense form is as fast as transforms (with one right-hand side)."""
 # So many diagonals are added up as shifted multiples of the operand, in one fused expression.
 _SHIFTED_DIAGONALS = 24
 
 
-def full_range(shape):
+def full_range(shape: Shape) -> tuple[int, int]:
     """The offsets of the first and the last diagonal of a matrix; ``(0, -1)``, that is none, if it is empty."""
     m, n = shape
     return (1 - m, n - 1) if m and n else (0, -1)
 
 
-def covers(values, first, shape) -> bool:
+def covers(values: jax.Array, first: int, shape: Shape) -> bool:
     """Whether every diagonal is stored."""
     low, high = full_range(shape)
     return first == low and values.shape[-1] == high - low + 1
 
 
-def elements(values, first, i, j):
+def elements(values: jax.Array, first: int, i: jax.Array | int, j: jax.Array | int) -> jax.Array:
     """The entries at rows `i` and columns `j`, which broadcast together."""
+    index: Any  # an array, since one of `i` and `j` is
     d, index = values.shape[-1], j - i - first
     if d == 0:
         return jnp.zeros((*values.shape[:-1], *index.shape), values.dtype)
@@ -44,7 +55,7 @@ def elements(values, first, i, j):
     return jnp.where(inside, entries, jnp.zeros((), values.dtype))
 
 
-def to_dense(values, first, shape):
+def to_dense(values: jax.Array, first: int, shape: Shape) -> jax.Array:
     """The dense matrix, as an expression that XLA fuses into its consumer."""
     i, j = (lax.broadcasted_iota(jnp.int32, shape, axis) for axis in (0, 1))
     if not covers(values, first, shape) or 0 in shape:
@@ -55,7 +66,7 @@ def to_dense(values, first, shape):
 # ---- products -----------------------------------------------------------------------------------------------------
 
 
-def matmul(values, first, shape, x, stored=None):
+def matmul(values: jax.Array, first: int, shape: Shape, x: jax.Array, stored: jax.Array | None = None) -> jax.Array:
     """``A @ x``, in ``O((m + n) log(m + n))`` for each column, and storage proportional to that of `values`, `x` and the
     result.
 
@@ -96,28 +107,31 @@ def matmul(values, first, shape, x, stored=None):
     return _by_columns(first, shape, values, x, stored)
 
 
-def cyclic_matmul(c, x):
+def cyclic_matmul(c: jax.Array, x: jax.Array) -> jax.Array:
     """``C @ x`` for the circulant matrix with the first column `c` (..., n), by transforms of length n."""
     n = c.shape[-1]
     return _by_columns(None, (n, n), c, x)
 
 
-def _by_loop(values, first, shape, x):
+def _by_loop(values: jax.Array, first: int, shape: Shape, x: jax.Array) -> jax.Array:
     """A loop over the diagonals, exact for integers."""
     m, n = shape
     d = values.shape[-1]
     before, after = max(0, -first), max(0, m + first + d - 1 - n)
     padded = bands.pad_axis(x, before, after, -2)
 
-    def add(index, total):
-        value = lax.dynamic_index_in_dim(values, index, -1)[..., None]
+    def add(index: jax.Array, total: jax.Array) -> jax.Array:
+        value: jax.Array = lax.dynamic_index_in_dim(values, index, -1)[..., None]
         return total + value * lax.dynamic_slice_in_dim(padded, index + first + before, m, -2)
 
     batch = jnp.broadcast_shapes(values.shape[:-1], x.shape[:-2])
-    return lax.fori_loop(0, d, add, jnp.zeros((*batch, m, x.shape[-1]), x.dtype))
+    result: jax.Array = lax.fori_loop(0, d, add, jnp.zeros((*batch, m, x.shape[-1]), x.dtype))
+    return result
 
 
-def _by_columns(first, shape, values, x, stored=None):
+def _by_columns(
+    first: int | None, shape: Shape, values: jax.Array, x: jax.Array, stored: jax.Array | None = None
+) -> jax.Array:
     batch = jnp.broadcast_shapes(values.shape[:-1], x.shape[:-2])
     if x.size == 0 or 0 in batch:
         return jnp.zeros((*batch, shape[0], x.shape[-1]), x.dtype)
@@ -129,22 +143,27 @@ def _by_columns(first, shape, values, x, stored=None):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def _by_transforms(first, shape, values, x, stored):
+def _by_transforms(first: int | None, shape: Shape, values: jax.Array, x: jax.Array, stored: jax.Array) -> jax.Array:
     """``A @ x`` with the columns of `x` along the last axis, also where there are NaN and infinities."""
     return mapped_together(functools.partial(_decide, first, shape), True)(values, x, stored)
 
 
 @_by_transforms.defjvp
-def _by_transforms_jvp(first, shape, primals, tangents):
+def _by_transforms_jvp(
+    first: int | None,
+    shape: Shape,
+    primals: tuple[jax.Array, jax.Array, jax.Array],
+    tangents: tuple[jax.Array, jax.Array, jax.Array],
+) -> tuple[jax.Array, jax.Array]:
     (values, x, stored), (values_dot, x_dot, _) = primals, tangents
     tangent = convolved(first, shape, by_rows(values_dot), x) + convolved(first, shape, values, by_rows(x_dot))
     return _by_transforms(first, shape, values, x, stored), by_rows(tangent)
 
 
-def _decide(first, shape, values, x, stored):
+def _decide(first: int | None, shape: Shape, values: jax.Array, x: jax.Array, stored: jax.Array) -> jax.Array:
     """The transforms spread NaN and infinities over whole columns; then it is found out where they belong."""
     # The branches take only what they need, and the product is made in one of them, so that nothing is copied.
-    return lax.cond(
+    result: jax.Array = lax.cond(
         jnp.isfinite(values).all() & jnp.isfinite(x).all(),
         lambda values, x, _: convolved(first, shape, values, x),
         functools.partial(_with_special_values, first, shape),
@@ -152,9 +171,16 @@ def _decide(first, shape, values, x, stored):
         x,
         stored,
     )
+    return result
 
 
-def convolved(first, shape, values, x, cyclic=cyclic):
+def convolved(
+    first: int | None,
+    shape: Shape,
+    values: jax.Array,
+    x: jax.Array,
+    cyclic: Callable[[jax.Array, jax.Array, int], jax.Array] = cyclic,
+) -> jax.Array:
     """The finite product: a part of the convolution of `x` with the values in reverse; cyclic if `first` is None."""
     m, n = shape
     if first is None:
@@ -168,7 +194,9 @@ def convolved(first, shape, values, x, cyclic=cyclic):
     return lax.slice_in_dim(cyclic(values[..., ::-1], x, length), last, last + m, axis=-1)
 
 
-def _with_special_values(first, shape, values, x, stored):
+def _with_special_values(
+    first: int | None, shape: Shape, values: jax.Array, x: jax.Array, stored: jax.Array
+) -> jax.Array:
     """The product where not all is finite: the finite part, and where terms are NaN or infinite, which is counted."""
     if jnp.iscomplexobj(x):
         part = functools.partial(_with_special_values, first, shape)
@@ -179,19 +207,18 @@ def _with_special_values(first, shape, values, x, stored):
     # XLA sets aside the storage of this branch in every call, and whatever is above 32 MB the allocator maps anew each
     # time, which takes as long as a transform. So the pairs are counted one after the other, with transforms that need
     # little of it, and the finite part (hence its odd condition) follows.
-    def count(step, found):
+    def count(step: jax.Array, found: jax.Array) -> jax.Array:
         left, right, outcome = (entry_of(column, step) for column in zip(*SPECIAL_PAIRS, strict=True))
-        pair = (((mask >> kinds) & 1).astype(x.dtype) for mask, kinds in ((left, kinds_of_values), (right, kinds_of_x)))
-        return found | jnp.where(convolved(first, shape, *pair, by_one_transform) > 0.5, outcome, jnp.int8(0))
+        v, w = (((mask >> kinds) & 1).astype(x.dtype) for mask, kinds in ((left, kinds_of_values), (right, kinds_of_x)))
+        return found | jnp.where(convolved(first, shape, v, w, by_one_transform) > 0.5, outcome, jnp.int8(0))
 
     found = lax.fori_loop(0, len(SPECIAL_PAIRS), count, jnp.zeros((*x.shape[:-1], shape[0]), jnp.int8))
     done = found[..., :1] >= 0
-    return with_outcomes(
-        found, convolved(first, shape, *(jnp.where(jnp.isfinite(p) & done, p, 0) for p in (values, x)))
-    )
+    values, x = (jnp.where(jnp.isfinite(p) & done, p, 0) for p in (values, x))
+    return with_outcomes(found, convolved(first, shape, values, x))
 
 
-def with_outcomes(found, finite):
+def with_outcomes(found: jax.Array, finite: jax.Array) -> jax.Array:
     """Sums, given those of the finite terms, and bits for +inf (1), -inf (2) and NaN (4) among the terms."""
     # Both infinities add up to NaN.
     result = jnp.where(found == 1, jnp.inf, jnp.where(found == 2, -jnp.inf, finite))
@@ -201,14 +228,14 @@ def with_outcomes(found, finite):
 _ZERO, _POSITIVE, _NEGATIVE, _PLUS, _MINUS, _NAN, _ABSENT = range(7)
 
 
-def kinds_of(x):
+def kinds_of(x: jax.Array) -> jax.Array:
     """What kind of number each is, of those above."""
     signed = jnp.where(x > 0, _POSITIVE, jnp.where(x < 0, _NEGATIVE, _ZERO))
     infinite = jnp.where(x > 0, _PLUS, _MINUS)
     return jnp.where(jnp.isnan(x), _NAN, jnp.where(jnp.isinf(x), infinite, signed)).astype(jnp.int8)
 
 
-def entry_of(numbers, index):
+def entry_of(numbers: Sequence[int], index: jax.Array) -> jax.Array:
     """An entry of a short list of integers below 64, which are the digits of a few constants.
 
     The list is no array: JAX hoists arrays out of loops and branches, a mapped branch maps them too, and `custom_vmap` refuses that.
@@ -219,7 +246,7 @@ def entry_of(numbers, index):
     return ((word >> 6 * (index % 5)) & 63).astype(jnp.int8)
 
 
-def _bits(*kinds):
+def _bits(*kinds: int) -> int:
     return sum(1 << kind for kind in kinds)
 
 
@@ -246,7 +273,11 @@ SPECIAL_PAIRS = (
 # ---- rows as windows ----------------------------------------------------------------------------------------------
 
 
-def windows(parts, width, combine):
+def windows(
+    parts: tuple[jax.Array, ...],
+    width: int,
+    combine: Callable[[tuple[jax.Array, ...], tuple[jax.Array, ...], int, int], tuple[jax.Array, ...]],
+) -> tuple[jax.Array, ...]:
     """All windows of `width` neighbours reduced, by doubling: ``O(N log(width))``, and nothing is ever subtracted.
 
     Parameters
@@ -270,13 +301,19 @@ def windows(parts, width, combine):
             result = piece if result is None else combine(result, piece, done, size)
             done += size
         if done == width:
-            return result
+            return cast("tuple[jax.Array, ...]", result)
         left = tuple(p[..., :-size] for p in parts)
         parts = combine(left, tuple(p[..., size:] for p in parts), size, size)
         size *= 2
 
 
-def reduce_rows(values, first, shape, combine, identity):
+def reduce_rows(
+    values: jax.Array,
+    first: int,
+    shape: Shape,
+    combine: Callable[[jax.Array, jax.Array], jax.Array],
+    identity: jax.typing.ArrayLike,
+) -> jax.Array:
     """Each row reduced by an associative operation, where entries that are not stored change nothing: (..., m)."""
     m, n = shape
     d = values.shape[-1]
@@ -286,7 +323,7 @@ def reduce_rows(values, first, shape, combine, identity):
 
     # Row i meets the offsets -i, …, n - 1 - i. Where the stored ones stick out of these, the window of `width` offsets is
     # moved so far that it does so at the other end, into the padding; so there are three runs of rows.
-    def start(i):
+    def start(i: int) -> int:
         return max(-i, min(first, n - width - i))
 
     low, high = start(m - 1), start(0)
@@ -305,14 +342,14 @@ def reduce_rows(values, first, shape, combine, identity):
     return rows[0] if len(rows) == 1 else jnp.concatenate(rows, axis=-1)
 
 
-def spread(values, width, squared_magnitude):
+def spread(values: jax.Array, width: int, squared_magnitude: Callable[[jax.Array], jax.Array]) -> tuple[jax.Array, ...]:
     """Of all windows of `width` neighbours the mean, and the sum of squared deviations from it.
 
     The halves of a window are put together as by Chan, Golub and LeVeque, "Algorithms for computing the sample variance",
     The American Statistician 37 (1983), 242-247: terms of one sign, so that nothing cancels.
     """
 
-    def combine(left, right, a, b):
+    def combine(left: tuple[jax.Array, ...], right: tuple[jax.Array, ...], a: int, b: int) -> tuple[jax.Array, ...]:
         (mean, squares), (other, more) = left, right
         difference = other - mean
         share = jnp.asarray(b / (a + b), squares.dtype)

@@ -12,12 +12,20 @@ On the CPU, three algorithms share the work:
 On other devices ``jax.lax.linalg`` solves all of them (a loop over the rows is hopeless there).
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 from jax import lax
 
 from . import banded_systems, bands
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jax
 
 # Right-hand sides in double precision that a loop body can hold and still be compiled to a native loop.
 _NATIVE_COLUMNS = 4
@@ -27,7 +35,9 @@ _NATIVE_COLUMNS = 4
 _GROWTH = 8
 
 
-def solve(lower, diag, upper, b, positive_definite=False):
+def solve(
+    lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array, positive_definite: bool = False
+) -> tuple[jax.Array, jax.Array]:
     """Solve ``A x = b`` for a tridiagonal ``A``.
 
     Parameters
@@ -46,7 +56,9 @@ def solve(lower, diag, upper, b, positive_definite=False):
         Whether all pivots were nonzero (positive). NaN in `A` or `b` gives NaN in `x` and leaves it True.
     """
 
-    def method(lower, diag, upper, b, transposed):
+    def method(
+        lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array, transposed: bool
+    ) -> tuple[jax.Array, jax.Array]:
         if diag.shape[-1] == 1:
             return banded_systems.divide(diag, b, positive_definite)
         if positive_definite:
@@ -54,33 +66,37 @@ def solve(lower, diag, upper, b, positive_definite=False):
         if transposed:
             lower, upper = upper, lower
         by = _positive_definite_on_cpu if positive_definite else _general_on_cpu
-        return lax.platform_dependent(lower, diag, upper, b, cpu=by, default=_anywhere)
+        results: tuple[jax.Array, jax.Array] = lax.platform_dependent(lower, diag, upper, b, cpu=by, default=_anywhere)
+        return results
 
-    def matvec(diagonals, x):
+    def matvec(diagonals: Sequence[jax.Array], x: jax.Array) -> jax.Array:
         return bands.matmul_dense(diagonals, (-1, 0, 1), (diag.shape[-1],) * 2, x)
 
     return banded_systems.solve(method, (lower, diag, upper), (1, 1, 1), matvec, b)
 
 
-def _anywhere(lower, diag, upper, b):
+def _anywhere(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     x = _pivoted(lower, diag, upper, b)
     # The accelerators' solvers tell no pivots: what they make of finite input must do.
     finite_input = jnp.all(jnp.array([jnp.all(jnp.isfinite(v)) for v in (lower, diag, upper, b)]))
     return x, jnp.all(jnp.isfinite(x)) | ~finite_input
 
 
-def _general_on_cpu(lower, diag, upper, b):
-    def pivoted():
+def _general_on_cpu(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def pivoted() -> tuple[jax.Array, jax.Array]:
         x = _pivoted(lower, diag, upper, b)
         return x, _nonsingular(lower, diag, upper, x)
 
     if math.prod(diag.shape[:-1]) == 1 or _columns(b) > _NATIVE_COLUMNS:
         return pivoted()
     x, stable = _eliminate(lower, diag, upper, b, False)
-    return lax.cond(stable, lambda: (x, stable), pivoted)
+    results: tuple[jax.Array, jax.Array] = lax.cond(stable, lambda: (x, stable), pivoted)
+    return results
 
 
-def _positive_definite_on_cpu(lower, diag, upper, b):
+def _positive_definite_on_cpu(
+    lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     diag = diag.real.astype(diag.dtype)
     if _columns(b) <= _NATIVE_COLUMNS:
         return _eliminate(lower, diag, upper, b, True)
@@ -89,33 +105,36 @@ def _positive_definite_on_cpu(lower, diag, upper, b):
     return _pivoted(lower, diag, upper, b) + y, ok
 
 
-def _columns(b):
+def _columns(b: jax.Array) -> float:
     return b.shape[-1] * b.dtype.itemsize / 8
 
 
-def _pivoted(lower, diag, upper, b):
+def _pivoted(lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array) -> jax.Array:
     """``jax.lax.linalg.tridiagonal_solve``; NaN for singular systems."""
     zero = jnp.zeros_like(diag[..., :1])
     below, above = jnp.concatenate([zero, lower], -1), jnp.concatenate([upper, zero], -1)
     return lax.linalg.tridiagonal_solve(below, diag, above, b)
 
 
-def _nonsingular(lower, diag, upper, x):
+def _nonsingular(lower: jax.Array, diag: jax.Array, upper: jax.Array, x: jax.Array) -> jax.Array:
     """Whether no pivot of Gaussian elimination with partial pivoting is zero.
 
     LAPACK knows but ``jax.lax.linalg`` keeps it to itself and only sets the whole solution to NaN. So the first
     entries are looked at, and the pivots are computed once more in the rare case that one of them is NaN.
     """
 
-    def from_pivots():
+    def from_pivots() -> jax.Array:
         flat = [d.reshape(-1, d.shape[-1]) for d in (lower, diag, upper)]
         return jnp.all(lax.map(lambda system: _pivots_nonzero(*system), tuple(flat)))
 
-    return lax.cond(jnp.any(jnp.isnan(x[..., 0, 0])), from_pivots, lambda: jnp.array(True))
+    result: jax.Array = lax.cond(jnp.any(jnp.isnan(x[..., 0, 0])), from_pivots, lambda: jnp.array(True))
+    return result
 
 
-def _pivots_nonzero(lower, diag, upper):
-    def step(carry, row):
+def _pivots_nonzero(lower: jax.Array, diag: jax.Array, upper: jax.Array) -> jax.Array:
+    def step(
+        carry: tuple[jax.Array, jax.Array, jax.Array], row: tuple[jax.Array, jax.Array, jax.Array]
+    ) -> tuple[tuple[jax.Array, jax.Array, jax.Array], None]:
         # The current row has the entries p, q in its columns i, i + 1; the next row is (l, d, u).
         p, q, singular = carry
         l, d, u = row
@@ -132,7 +151,9 @@ def _pivots_nonzero(lower, diag, upper):
     return ~(singular | (p == 0))
 
 
-def _eliminate(lower, diag, upper, b, positive_definite):
+def _eliminate(
+    lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array, positive_definite: bool
+) -> tuple[jax.Array, jax.Array]:
     """Eliminate without pivoting, a few systems at a time.
 
     Returns the solution and whether the pivots are positive, or the elimination stable, in all systems. Where a pivot
@@ -144,8 +165,9 @@ def _eliminate(lower, diag, upper, b, positive_definite):
     size = min(count, max(1, int(_NATIVE_COLUMNS / _columns(b))))
     unroll = max(1, int(_NATIVE_COLUMNS / (size * _columns(b))))
 
-    def group(systems):
-        return _eliminate_together(*systems, positive_definite, unroll)
+    def group(systems: Sequence[jax.Array]) -> tuple[jax.Array, jax.Array]:
+        l, d, u, right = systems
+        return _eliminate_together(l, d, u, right, positive_definite, unroll)
 
     whole = count // size * size
     x, ok = lax.map(group, tuple(v[:whole].reshape(-1, size, *v.shape[1:]) for v in systems))
@@ -156,7 +178,9 @@ def _eliminate(lower, diag, upper, b, positive_definite):
     return x.reshape(b.shape), jnp.all(ok)
 
 
-def _eliminate_together(lower, diag, upper, b, positive_definite, unroll):
+def _eliminate_together(
+    lower: jax.Array, diag: jax.Array, upper: jax.Array, b: jax.Array, positive_definite: bool, unroll: int
+) -> tuple[jax.Array, jax.Array]:
     """The Thomas algorithm on systems side by side: (s, n - 1), (s, n), (s, n - 1) and (s, n, k).
 
     The loops write each buffer once an iteration and read none that they write: XLA then works in place.
@@ -169,7 +193,7 @@ def _eliminate_together(lower, diag, upper, b, positive_definite, unroll):
     ratios = jnp.zeros_like(diag)  # row i: A[i - 1, i] / pivot[i - 1]
     scaled = jnp.zeros_like(b).at[:, :1].set(b[:, :1] * reciprocal)  # row i: y[i] / pivot[i]
 
-    def down(i, carry):
+    def down(i: jax.Array, carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         reciprocal, y, bad, ratios, scaled = carry
         l, d, u = _row(lower, i), _row(diag, i + 1), _row(upper, i)
         ratio = u * reciprocal
@@ -187,7 +211,7 @@ def _eliminate_together(lower, diag, upper, b, positive_definite, unroll):
     carry = (reciprocal, b[:, :1], bad, ratios, scaled)
     last, _, bad, ratios, scaled = lax.fori_loop(0, n - 1, down, carry, unroll=unroll)
 
-    def up(j, carry):
+    def up(j: jax.Array, carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         i = n - 1 - j
         shift, x = carry
         x_i = _row(scaled, i) - shift
@@ -202,14 +226,14 @@ def _eliminate_together(lower, diag, upper, b, positive_definite, unroll):
     return x, ~jnp.any(bad)
 
 
-def _row(a, i):
+def _row(a: jax.Array, i: int | jax.Array) -> jax.Array:
     return lax.dynamic_slice_in_dim(a, i, 1, 1, allow_negative_indices=False)
 
 
-def _set_row(a, i, row):
+def _set_row(a: jax.Array, i: int | jax.Array, row: jax.Array) -> jax.Array:
     return lax.dynamic_update_slice_in_dim(a, row, i, 1, allow_negative_indices=False)
 
 
-def _size(z):
+def _size(z: jax.Array) -> jax.Array:
     """|z|, of complex numbers the cheaper |re| + |im| that LAPACK compares with."""
     return jnp.abs(z.real) + jnp.abs(z.imag) if jnp.iscomplexobj(z) else jnp.abs(z)

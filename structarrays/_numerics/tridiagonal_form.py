@@ -3,6 +3,8 @@
 A form costs half of what eigenvectors cost, and will do for systems and determinants of ``A + c I`` with any number of numbers c.
 """
 
+from __future__ import annotations
+
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -50,9 +52,9 @@ def pivots(diag: Array, beside: Array) -> Array:
     rounding errors each (Demmel, *Applied Numerical Linear Algebra*, Lemma 5.3), so that determinants need no exchanges, though systems
     do. A pivot of next to nothing is made so large that what follows does not overflow: a change far below a rounding error.
     """
-    tiny = jnp.finfo(diag.dtype).tiny
+    tiny = jnp.finfo(diag.dtype).tiny  # type: ignore[no-untyped-call]  # ml_dtypes
 
-    def step(pivot, row):
+    def step(pivot: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
         d, e = row
         least = jnp.where(e == 0, 0, jnp.maximum(4 * (tiny * jnp.abs(e)) * jnp.abs(e), tiny))
         pivot = jnp.where(jnp.abs(pivot) < least, least, pivot)

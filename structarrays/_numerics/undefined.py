@@ -1,5 +1,7 @@
 """NaN for what does not exist, in values and in derivatives."""
 
+from __future__ import annotations
+
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -13,7 +15,7 @@ def nan_unless(exists: Array, x: Array) -> Array:
 
 
 @nan_unless.defjvp
-def _nan_unless_jvp(primals, tangents):
+def _nan_unless_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     exists, x = primals
     return nan_unless(exists, x), _nan_or(tangents[1], exists, x)
 
@@ -25,14 +27,14 @@ def differentiable_if(exists: Array, x: Array) -> Array:
 
 
 @differentiable_if.defjvp
-def _differentiable_if_jvp(primals, tangents):
+def _differentiable_if_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     exists, x = primals
     return differentiable_if(exists, x), _nan_or(tangents[1], exists, x)
 
 
-def _nan_or(change, exists, x):
+def _nan_or(change: Array, exists: Array, x: Array) -> Array:
     """The change of `x`, NaN where a condition is false. A factor, and not a selection, keeps the NaN in reverse mode."""
-    factor = jnp.where(exists, 1, jnp.nan).astype(jnp.finfo(x.dtype).dtype)
+    factor = jnp.where(exists, 1, jnp.nan).astype(jnp.finfo(x.dtype).dtype)  # type: ignore[no-untyped-call]  # ml_dtypes
     if jnp.iscomplexobj(x):
         return lax.complex(change.real * factor, change.imag * factor)
     return change * factor
