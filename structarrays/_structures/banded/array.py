@@ -165,13 +165,14 @@ class Banded(EntryArray):
         @property
         def mT(self) -> Banded: ...
 
-        def assuming(self, assumptions: Assumptions) -> Banded: ...
+        def assuming(self, assumptions: Assumptions) -> Self: ...
 
         def freed(self) -> Banded: ...
 
     def _padded_for(self, pieces: int) -> Banded:
         if pieces == self.pieces or not self.offsets:
             return self
+        diagonals: Sequence[jax.Array]
         diagonals, meta = self.diagonals, self.meta[:2]
         if pieces > 1:
             diagonals = band_numerics.divisible(diagonals, min(self.core_shape), pieces, -1)

@@ -89,7 +89,8 @@ def _largest(x: jax.Array) -> jax.Array:
 def _by_spectrum(hermitian: bool, x: jax.Array) -> jax.Array:
     if hermitian or not jnp.iscomplexobj(x):
         values, vectors = jnp.linalg.eigh(x)
-        return (vectors / values[..., None, :]) @ jnp.conj(vectors.mT)
+        found: jax.Array = (vectors / values[..., None, :]) @ jnp.conj(vectors.mT)
+        return found
     left, values, right = jnp.linalg.svd(x)
-    found: jax.Array = (jnp.conj(right.mT) / values[..., None, :]) @ jnp.conj(left.mT)
+    found = (jnp.conj(right.mT) / values[..., None, :]) @ jnp.conj(left.mT)
     return found + (found.mT - found) / 2
