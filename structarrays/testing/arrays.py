@@ -1,6 +1,8 @@
 """Small random arrays of every structure, for the tests of the law."""
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,19 @@ from .._structures.banded.array import Banded, bands
 from .._structures.banded.diagonal import Diagonal, Identity
 from .._structures.fill.array import Fill
 
-SAMPLERS: dict[str, Callable] = {}
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias, TypeVar
+
+    from .._core.array.base import Array
+    from .._core.typing import DTypeLike, Shape
+
+    Sampler: TypeAlias = Callable[["Numbers", Shape, Shape, str], Array | None]
+    """What `sampler` registers: random numbers, batch shape, core shape and requirement to an array, or None."""
+
+    S = TypeVar("S", bound=Sampler)
+
+SAMPLERS: dict[str, Sampler] = {}
 """For each structure, by name, the function that `sample` calls."""
 
 REQUIREMENTS = ("", "invertible", "hermitian", "positive definite")
@@ -41,12 +55,14 @@ class Numbers:
     True
     """
 
-    def __init__(self, seed: int, dtype, low: float = -2.0, high: float = 2.0, special: bool = False):
+    def __init__(
+        self, seed: int, dtype: DTypeLike, low: float = -2.0, high: float = 2.0, special: bool = False
+    ) -> None:
         self.generator = np.random.default_rng(seed)
         self.dtype = np.dtype(dtype)
         self.low, self.high, self.special = low, high, special
 
-    def __call__(self, shape) -> np.ndarray:
+    def __call__(self, shape: Shape) -> np.ndarray:
         """An array of such numbers."""
         kind = self.dtype.kind
         if kind == "b":
@@ -59,11 +75,11 @@ class Numbers:
             values = values + 1j * self._floats(shape)
         return np.asarray(values, self.dtype)
 
-    def real(self, shape) -> np.ndarray:
+    def real(self, shape: Shape) -> np.ndarray:
         """The same without an imaginary part."""
         return np.asarray(self(shape).real, self.dtype)
 
-    def _floats(self, shape):
+    def _floats(self, shape: Shape) -> np.ndarray:
         values = np.asarray(self.generator.uniform(self.low, self.high, shape))
         if self.special:
             chosen = self.generator.uniform(size=shape) < 0.5
@@ -71,7 +87,7 @@ class Numbers:
         return values
 
 
-def sampler(structure: str):
+def sampler(structure: str) -> Callable[[S], S]:
     """Register how random arrays of a structure are made.
 
     Parameters
@@ -99,14 +115,24 @@ def sampler(structure: str):
     (2, 2)
     """
 
-    def register(function):
+    def register(function: S) -> S:
         SAMPLERS[structure] = function
         return function
 
     return register
 
 
-def sample(structure, core, *, batch=(), dtype="float64", requires="", seed=0, domain=(-2.0, 2.0), special=False):
+def sample(
+    structure: str | type[Array],
+    core: Sequence[int],
+    *,
+    batch: Sequence[int] = (),
+    dtype: DTypeLike = "float64",
+    requires: str = "",
+    seed: int = 0,
+    domain: tuple[float, float] = (-2.0, 2.0),
+    special: bool = False,
+) -> Array | None:
     """A random array.
 
     Parameters
@@ -156,7 +182,7 @@ def sample(structure, core, *, batch=(), dtype="float64", requires="", seed=0, d
 # ---- dense and filled ----------------------------------------------------------------------------------------------
 
 
-def dominant(numbers, batch, n, requires):
+def dominant(numbers: Numbers, batch: Shape, n: int, requires: str) -> np.ndarray:
     """A dense square matrix as `requires` says, ``batch + (n, n)``: the diagonal outweighs the rest.
 
     Examples
@@ -175,14 +201,14 @@ def dominant(numbers, batch, n, requires):
 
 
 @sampler("Dense")
-def _draw_dense(numbers, batch, core, requires):
+def _draw_dense(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Dense:
     if not requires:
         return Dense.make((jnp.asarray(numbers(batch + core)),))
     return Dense.make((jnp.asarray(dominant(numbers, batch, core[-1], requires)),))
 
 
 @sampler("Fill")
-def _draw_fill(numbers, batch, core, requires):
+def _draw_fill(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Fill:
     # There is no invertible one but of size 1: a power of four makes every elimination exact, so that all notice it.
     value = np.full(batch, 4, numbers.dtype) if requires not in ("", "hermitian") else numbers(batch)
     return Fill(value.real.astype(numbers.dtype) if requires == "hermitian" else value, core)
@@ -191,7 +217,7 @@ def _draw_fill(numbers, batch, core, requires):
 # ---- banded ----------------------------------------------------------------------------------------------------------
 
 
-def _scale(numbers, batch, requires):
+def _scale(numbers: Numbers, batch: Shape, requires: str) -> np.ndarray:
     if not requires:
         return numbers(batch)
     values = numbers.real(batch)
@@ -199,16 +225,16 @@ def _scale(numbers, batch, requires):
 
 
 @sampler("Identity")
-def _draw_identity(numbers, batch, core, requires):
+def _draw_identity(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Identity:
     return Identity(core, _scale(numbers, batch, requires))
 
 
 @sampler("Diagonal")
-def _draw_diagonal(numbers, batch, core, requires):
+def _draw_diagonal(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Diagonal:
     return Diagonal(_scale(numbers, (*batch, min(core)), requires), shape=core)
 
 
-def banded(offsets):
+def banded(offsets: Sequence[int]) -> Sampler:
     """The sampler of `Banded` arrays with these offsets, or those of them that a matrix has.
 
     Examples
@@ -218,12 +244,12 @@ def banded(offsets):
     (-1,)
     """
 
-    def draw(numbers, batch, core, requires):
+    def draw(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Banded | None:
         m, n = core
         if not requires:
             kept = [k for k in offsets if -m < k < n]
-            diagonals = [numbers((*batch, _length(core, k))) for k in kept]
-            return _banded(diagonals, kept, core, numbers.dtype, batch)
+            drawn = [numbers((*batch, _length(core, k))) for k in kept]
+            return _banded(drawn, kept, core, numbers.dtype, batch)
         if 0 not in offsets:
             return None
         if requires == "invertible":
@@ -242,12 +268,14 @@ def banded(offsets):
     return draw
 
 
-def _length(core, k):
+def _length(core: Shape, k: int) -> int:
     m, n = core
     return max(0, min(m, n - k) if k >= 0 else min(m + k, n))
 
 
-def _banded(diagonals, offsets, core, dtype, batch):
+def _banded(
+    diagonals: Sequence[np.ndarray], offsets: Sequence[int], core: Shape, dtype: DTypeLike, batch: Shape
+) -> Banded:
     if offsets:
         return Banded(diagonals, offsets, core)
     return bands([], (), core, dtype=dtype, batch=batch)
@@ -261,7 +289,7 @@ SAMPLERS["Banded without offsets"] = banded(())
 # ---- with a background -----------------------------------------------------------------------------------------------
 
 
-def with_background(structure: str):
+def with_background(structure: str) -> Sampler:
     """The sampler of arrays of a structure with a stored background.
 
     Examples
@@ -271,7 +299,7 @@ def with_background(structure: str):
     ()
     """
 
-    def draw(numbers, batch, core, requires):
+    def draw(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Array | None:
         x = SAMPLERS[structure](numbers, batch, core, requires)
         if x is None:
             return None

@@ -1,6 +1,9 @@
 """Random block-diagonal and block-banded arrays, for the tests of the law."""
 
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,19 +12,26 @@ from .._structures.blocks.block_banded import BlockBanded
 from .._structures.blocks.block_diagonal import BlockDiagonal
 from .arrays import SAMPLERS, dominant, sampler, with_background
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def _pieces(size, lengths):
+    from .._core.typing import Shape
+    from .arrays import Numbers
+
+
+def _pieces(size: int, lengths: Sequence[int]) -> list[int]:
     """A size cut into pieces of these lengths in turn, the last of them shorter."""
-    pieces = []
+    pieces: list[int] = []
     for length in itertools.cycle(lengths):
         if size <= 0:
             return pieces
         pieces.append(min(length, size))
         size -= length
+    return pieces
 
 
 @sampler("BlockDiagonal")
-def _draw_block_diagonal(numbers, batch, core, requires):
+def _draw_block_diagonal(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> BlockDiagonal:
     """Blocks of 2 × 2; in a rectangular matrix as many, of several shapes, some without rows or columns."""
     m, n = core
     if requires:
@@ -32,7 +42,7 @@ def _draw_block_diagonal(numbers, batch, core, requires):
 
 
 @sampler("BlockDiagonal, ragged")
-def _draw_block_diagonal_ragged(numbers, batch, core, requires):
+def _draw_block_diagonal_ragged(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> BlockDiagonal:
     """Square blocks of 1, 2 and 3 rows, and what is left of a rectangular matrix."""
     m, n = core
     sizes = _pieces(min(m, n), (1, 2, 3))
@@ -43,7 +53,7 @@ def _draw_block_diagonal_ragged(numbers, batch, core, requires):
 
 
 @sampler("BlockBanded")
-def _draw_block_banded(numbers, batch, core, requires):
+def _draw_block_banded(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> BlockBanded | None:
     """Block offsets -1, 0 and 2, or for Hermitian matrices -1, 0 and 1, of 1 × 1, 2 × 2, 1 × 2 … blocks."""
     m, n = core
     block = (1 if m % 2 else 2, 1 if n % 2 else 2)

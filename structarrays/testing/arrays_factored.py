@@ -1,5 +1,9 @@
 """Random factored arrays, for the tests of the law: of low rank, sums, products."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._structures.banded.diagonal import Diagonal
@@ -10,12 +14,16 @@ from .._structures.toeplitz.array import Toeplitz
 from .._structures.triangular.array import Triangular
 from .arrays import dominant, sampler
 
+if TYPE_CHECKING:
+    from .._core.typing import Shape
+    from .arrays import Numbers
 
-def _numeric(numbers) -> bool:
+
+def _numeric(numbers: Numbers) -> bool:
     return numbers.dtype.kind != "b"
 
 
-def _rank_one(numbers, batch, core, requires):
+def _rank_one(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> LowRank:
     """A column and a row; for a Hermitian matrix the row is the column's conjugate."""
     m, n = core
     u = numbers((*batch, m, 1))
@@ -24,7 +32,7 @@ def _rank_one(numbers, batch, core, requires):
 
 
 @sampler("LowRank")
-def _draw_low_rank(numbers, batch, core, requires):
+def _draw_low_rank(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> LowRank | None:
     if not _numeric(numbers):
         return None
     if not requires:
@@ -35,7 +43,7 @@ def _draw_low_rank(numbers, batch, core, requires):
 
 
 @sampler("Sum")
-def _draw_sum(numbers, batch, core, requires):
+def _draw_sum(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Sum | None:
     if not _numeric(numbers):
         return None
     diag = numbers((*batch, min(core)))
@@ -47,7 +55,7 @@ def _draw_sum(numbers, batch, core, requires):
 
 
 @sampler("Product")
-def _draw_product(numbers, batch, core, requires):
+def _draw_product(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Product | None:
     if not _numeric(numbers):
         return None
     m, n = core

@@ -1,6 +1,9 @@
 """Random Kronecker products and sums, for the tests of the law."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,14 +12,18 @@ from .._structures.kronecker.array import Kronecker
 from .._structures.kronecker.kronecker_sum import KroneckerSum
 from .arrays import dominant, sampler
 
+if TYPE_CHECKING:
+    from .._core.typing import Shape
+    from .arrays import Numbers
 
-def _divisor(n):
+
+def _divisor(n: int) -> int:
     """The largest divisor of a number that is no larger than its root; of a prime 1."""
     return max((d for d in range(1, math.isqrt(max(1, n)) + 1) if n % d == 0), default=1)
 
 
 @sampler("Kronecker")
-def _draw_kronecker(numbers, batch, core, requires):
+def _draw_kronecker(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Kronecker | None:
     """Two factors; one of them of one row where the number of rows is prime."""
     if numbers.dtype.kind == "b":
         return None
@@ -27,7 +34,7 @@ def _draw_kronecker(numbers, batch, core, requires):
 
 
 @sampler("Kronecker, structured")
-def _draw_kronecker_structured(numbers, batch, core, requires):
+def _draw_kronecker_structured(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Kronecker | None:
     """Three factors, the first a number, the second diagonal."""
     if numbers.dtype.kind == "b":
         return None
@@ -42,7 +49,7 @@ def _draw_kronecker_structured(numbers, batch, core, requires):
 
 
 @sampler("KroneckerSum")
-def _draw_kronecker_sum(numbers, batch, core, requires):
+def _draw_kronecker_sum(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> KroneckerSum | None:
     if core[0] != core[1] or numbers.dtype.kind == "b":
         return None
     n, q = core[0], _divisor(core[0])

@@ -1,5 +1,9 @@
 """Random arrays that hold others as blocks or as an inverse, Fourier matrices and reflectors, for the tests of the law."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._structures.banded.array import Banded, tridiagonal
@@ -11,8 +15,13 @@ from .._structures.orthonormal.fourier import Fourier
 from .._structures.orthonormal.householder import Householder
 from .arrays import dominant, sampler
 
+if TYPE_CHECKING:
+    from .._core.array.base import Array
+    from .._core.typing import Shape
+    from .arrays import Numbers
 
-def _tridiagonal(numbers, batch, n, requires):
+
+def _tridiagonal(numbers: Numbers, batch: Shape, n: int, requires: str) -> Banded:
     """A matrix whose diagonal outweighs the rest, in a structure with a solver of its own."""
     lower, upper = (numbers((*batch, max(0, n - 1))) / 4 for _ in range(2))
     diag = numbers((*batch, n)) / 4
@@ -24,12 +33,12 @@ def _tridiagonal(numbers, batch, n, requires):
     return tridiagonal(*parts) if n else Banded((), (), (0, 0))
 
 
-def _inexact(numbers) -> bool:
+def _inexact(numbers: Numbers) -> bool:
     return numbers.dtype.kind in "fc"
 
 
 @sampler("Inverse")
-def _draw_inverse(numbers, batch, core, requires):
+def _draw_inverse(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Inverse | None:
     """Of a tridiagonal matrix, which is regular in any case."""
     n = core[0]
     if core[0] != core[1] or n == 0 or not _inexact(numbers) or requires == "hermitian":
@@ -38,7 +47,7 @@ def _draw_inverse(numbers, batch, core, requires):
 
 
 @sampler("Fourier")
-def _draw_fourier(numbers, batch, core, requires):
+def _draw_fourier(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Array | None:
     if core[0] != core[1] or numbers.dtype.kind != "c" or requires not in ("", "invertible"):
         return None
     x = Fourier(core[0], dtype=numbers.dtype)
@@ -46,7 +55,7 @@ def _draw_fourier(numbers, batch, core, requires):
 
 
 @sampler("Householder")
-def _draw_householder(numbers, batch, core, requires):
+def _draw_householder(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Array | None:
     """Of two rows to a reflector; the adjoint, if there are more columns than rows.
 
     Not of one element: it has modulus 1, so that most of its derivatives are mere rounding.
@@ -65,7 +74,7 @@ def _draw_householder(numbers, batch, core, requires):
 
 
 @sampler("Block")
-def _draw_block(numbers, batch, core, requires):
+def _draw_block(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Block | None:
     """Dense, diagonal and low-rank blocks, and one of zeros."""
     m, n = core
     if m < 2 or n < 2 or numbers.dtype.kind == "b":

@@ -1,5 +1,9 @@
 """Small random sparse arrays and permutations, for the tests of the law."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -7,9 +11,13 @@ from .._structures.permutation.array import Permutation
 from .._structures.sparse.array import Sparse
 from .arrays import SAMPLERS, dominant, sampler, with_background
 
+if TYPE_CHECKING:
+    from .._core.typing import Shape
+    from .arrays import Numbers
+
 
 @sampler("Sparse")
-def _draw_sparse(numbers, batch, core, requires):
+def _draw_sparse(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Sparse:
     """About a third of the elements; each matrix of a batch has a pattern of its own."""
     if requires:
         return _with_diagonal(numbers, batch, core[-1], requires)
@@ -18,17 +26,18 @@ def _draw_sparse(numbers, batch, core, requires):
     return Sparse(numbers((*batch, count)), tuple(np.unravel_index(flat, core)), core)
 
 
-def _with_diagonal(numbers, batch, n, requires):
+def _with_diagonal(numbers: Numbers, batch: Shape, n: int, requires: str) -> Sparse:
     """A square matrix with the whole diagonal and a symmetric pattern, the same for all numbers: they are added to others."""
     dense = dominant(numbers, batch, n, requires)
     chosen = np.triu(np.random.default_rng(n).uniform(size=(n, n)) < 0.4, 1)
     where = np.nonzero(chosen | chosen.T | np.eye(n, dtype=bool))
-    return Sparse(dense[(..., *where)], where, (n, n))
+    key: tuple[Any, ...] = (..., *where)
+    return Sparse(dense[key], where, (n, n))
 
 
 @sampler("Sparse by columns, padded")
-def _draw_sparse_by_columns_padded(numbers, batch, core, requires):
-    x = SAMPLERS["Sparse"](numbers, batch, core[::-1], requires)
+def _draw_sparse_by_columns_padded(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Sparse:
+    x: Any = SAMPLERS["Sparse"](numbers, batch, core[::-1], requires)
     leaves = x._padded_to(x.nnz + 2)._value[0]
     return Sparse.make((leaves[0], *leaves[-2:0:-1], None), (core, (1, 0), True))
 
@@ -37,7 +46,7 @@ SAMPLERS["Sparse + background"] = with_background("Sparse")
 
 
 @sampler("Permutation")
-def _draw_permutation(numbers, batch, core, requires):
+def _draw_permutation(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Permutation | None:
     n = core[-1]
     if core[0] != n or requires in ("hermitian", "positive definite"):
         return None

@@ -1,5 +1,9 @@
 """Random Toeplitz, circulant and Hankel arrays, for the tests of the law."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._structures.toeplitz.array import Toeplitz
@@ -7,11 +11,15 @@ from .._structures.toeplitz.circulant import Circulant
 from .._structures.toeplitz.hankel import Hankel
 from .arrays import SAMPLERS, sampler
 
+if TYPE_CHECKING:
+    from .._core.typing import Shape
+    from .arrays import Numbers, Sampler
 
-def _diagonals(first, last):
+
+def _diagonals(first: int, last: int) -> Sampler:
     """The sampler of Toeplitz arrays with the diagonals from `first` to `last`, or those of them that a matrix has."""
 
-    def draw(numbers, batch, core, requires):
+    def draw(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Toeplitz:
         m, n = core
         low, high = max(first, 1 - m), min(last, n - 1)
         if requires not in ("", "invertible"):
@@ -35,7 +43,7 @@ SAMPLERS["Toeplitz, lower"] = _diagonals(-99, 0)
 
 
 @sampler("Circulant")
-def _draw_circulant(numbers, batch, core, requires):
+def _draw_circulant(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Circulant | None:
     m, n = core
     if m != n:
         return None
@@ -50,7 +58,7 @@ def _draw_circulant(numbers, batch, core, requires):
 
 
 @sampler("Hankel")
-def _draw_hankel(numbers, batch, core, requires):
+def _draw_hankel(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Hankel | None:
     """With requirements it is real, and the antidiagonal outweighs the rest; none is definite but for one of size 1."""
     m, n = core
     if requires == "positive definite":

@@ -1,5 +1,9 @@
 """Random triangular, symmetric and Hermitian arrays; what they do not read is NaN (of integers, a large number)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -7,13 +11,18 @@ from .._structures.symmetric.array import Hermitian, Symmetric
 from .._structures.triangular.array import Triangular
 from .arrays import SAMPLERS, dominant, with_background
 
+if TYPE_CHECKING:
+    from .._core.typing import Shape
+    from .._structures.symmetric.array import Mirrored
+    from .arrays import Numbers, Sampler
 
-def _unread(dtype):
+
+def _unread(dtype: np.dtype) -> float | bool:
     """What must never be seen in a result."""
     return np.nan if dtype.kind in "fc" else True if dtype.kind == "b" else 77
 
 
-def triangular(lower: bool, unit_diagonal: bool):
+def triangular(lower: bool, unit_diagonal: bool) -> Sampler:
     """The sampler of `Triangular` arrays of one kind.
 
     Examples
@@ -24,13 +33,14 @@ def triangular(lower: bool, unit_diagonal: bool):
     True
     """
 
-    def draw(numbers, batch, core, requires):
+    def draw(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Triangular | None:
         if requires not in ("", "invertible"):
             return None
         data = numbers((*batch, *core)) if not requires else dominant(numbers, batch, core[0], requires)
-        inside = np.tri(*core, dtype=bool) if lower else np.tri(*core, -1, dtype=bool) == 0
+        m, n = core
+        inside = np.tri(m, n, dtype=bool) if lower else np.tri(m, n, -1, dtype=bool) == 0
         if unit_diagonal:
-            inside &= ~np.eye(*core, dtype=bool)
+            inside &= ~np.eye(m, n, dtype=bool)
         data = np.where(inside, data, np.asarray(_unread(numbers.dtype), numbers.dtype))
         return Triangular(jnp.asarray(data), lower, unit_diagonal)
 
@@ -43,7 +53,7 @@ SAMPLERS["Triangular, unit diagonal"] = triangular(True, True)
 SAMPLERS["Triangular + background"] = with_background("Triangular")
 
 
-def mirrored(cls, lower: bool):
+def mirrored(cls: type[Mirrored], lower: bool) -> Sampler:
     """The sampler of `Symmetric` or `Hermitian` arrays that read one triangle.
 
     Examples
@@ -55,7 +65,7 @@ def mirrored(cls, lower: bool):
     (2, 3, 3)
     """
 
-    def draw(numbers, batch, core, requires):
+    def draw(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> Mirrored | None:
         m, n = core
         if m != n:
             return None

@@ -1,11 +1,16 @@
 """`Case`: one use of one function, as a line of code that runs on this namespace and on NumPy."""
 
+from __future__ import annotations
+
 import ast
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BOOL = ("bool",)
 SIGNED = ("int8", "int16", "int32", "int64")
@@ -95,9 +100,9 @@ class Case:
     requires: tuple[str, ...] = ()
     domain: tuple[float, float] = (-2.0, 2.0)
     domains: tuple[tuple[float, float], ...] = ()
-    oracle: Callable | None = None
+    oracle: Callable[..., Any] | None = None
     invariants: str | None = None
-    given: Callable | None = None
+    given: Callable[..., bool] | None = None
     elementwise: bool = False
     cancels: bool = False
     condition: bool = False
@@ -106,7 +111,7 @@ class Case:
     eager: bool = False
     raises: bool = False
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.code
 
     @property
@@ -119,15 +124,15 @@ class Case:
         """Whether indices are values of arrays, so that a compiled call cannot check them."""
         return "xp.asarray([" in self.code
 
-    def call(self, xp, *arrays):
+    def call(self, xp: Any, *arrays: Any) -> Any:
         """The result in a namespace."""
         return compiled(self.code, self.operands)(xp, *arrays)
 
-    def expected(self, *dense):
+    def expected(self, *dense: Any) -> Any:
         """The result for NumPy arrays."""
         return self.oracle(*dense) if self.oracle is not None else self.call(np, *dense)
 
-    def compared(self, xp, result, *arrays):
+    def compared(self, xp: Any, result: Any, *arrays: Any) -> Any:
         """What of a result is unique."""
         if self.invariants is None:
             return result
@@ -135,7 +140,7 @@ class Case:
 
 
 @functools.cache
-def compiled(code: str, operands: tuple[str, ...]) -> Callable:
+def compiled(code: str, operands: tuple[str, ...]) -> Callable[..., Any]:
     """The function of `xp` and the operands that is written as an expression, or as statements that change the first.
 
     Examples
@@ -148,9 +153,11 @@ def compiled(code: str, operands: tuple[str, ...]) -> Callable:
     names = ", ".join(("xp", *operands))
     body = ast.parse(code).body
     if len(body) == 1 and isinstance(body[0], ast.Expr):
-        return eval(f"lambda {names}: ({code})")
+        expression: Callable[..., Any] = eval(f"lambda {names}: ({code})")
+        return expression
     first = operands[0]
-    scope: dict = {}
+    scope: dict[str, Any] = {}
     lines = [f"def write({names}):", f"{first} = xp.asarray({first}, copy=True)", *code.split("; "), f"return {first}"]
     exec("\n    ".join(lines), scope)
-    return scope["write"]
+    write: Callable[..., Any] = scope["write"]
+    return write

@@ -1,12 +1,21 @@
 """All uses of all functions, and their operands, for the tests of the law."""
 
+from __future__ import annotations
+
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import cases_arrays, cases_elementwise, cases_factorizations, cases_indexing, cases_linalg
 from .arrays import sample
-from .case import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .._core.array.base import Array
+    from .._core.typing import DTypeLike, Shape
+    from .case import Case
 
 CASES: tuple[Case, ...] = (
     *cases_elementwise.CASES,
@@ -69,7 +78,16 @@ VECTORS = {SCALAR: (1, 1), ROW: (1, -1), COLUMN: (-1, 1)}
 """Dense operands of elementwise functions that are constant along a core axis, with their core shapes."""
 
 
-def operands(case: Case, structures, *, batch, sizes, dtype, seed=0, special=False):
+def operands(
+    case: Case,
+    structures: Sequence[str],
+    *,
+    batch: Sequence[Shape],
+    sizes: Mapping[str, int],
+    dtype: DTypeLike,
+    seed: int = 0,
+    special: bool = False,
+) -> list[Array] | None:
     """Random operands for a case.
 
     Parameters

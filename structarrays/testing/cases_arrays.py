@@ -1,14 +1,21 @@
 """The uses of creation, reductions, manipulation, searching, sorting and sets for the tests of the law."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
 import numpy as np
 
 from .case import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TWO = ("x1", "x2")
 SAME = ("mn", "mn")
 
 
-def _creation():
+def _creation() -> Iterator[Case]:
     for name in ("zeros_like", "ones_like"):
         yield Case(name, f"xp.{name}(x)", kinds="all", smooth=False)
         yield Case(name, f"xp.{name}(x, dtype=xp.float32)", kinds="all", smooth=False)
@@ -40,7 +47,7 @@ REDUCTIONS = {
 }
 
 
-def _reductions():
+def _reductions() -> Iterator[Case]:
     for name, kinds in REDUCTIONS.items():
         for arguments in ("", ", axis=0", ", axis=-1", ", axis=-2, keepdims=True", ", axis=(-2, -1)", ", axis=(0, -1)"):
             if arguments == ", axis=(0, -1)" and name not in ("sum", "max", "mean", "var"):
@@ -69,8 +76,8 @@ def _reductions():
                 )
 
 
-def _manipulation():
-    move = {"kinds": "all", "elementwise": True}
+def _manipulation() -> Iterator[Case]:
+    move: dict[str, Any] = {"kinds": "all", "elementwise": True}
     for name, calls in {
         "broadcast_to": ("x, x.shape", "x, (3, *x.shape)", "x[..., :1, :], x.shape"),
         "broadcast_arrays": ("x, x[0, ...]", "x, x[..., :1]"),
@@ -102,7 +109,7 @@ def _manipulation():
             yield Case(name, f"xp.{name}({call})", **move)
     yield Case("T", "x.T", **move | {"batches": "none"})
     yield Case("mT", "x.mT", **move, oracle=lambda x: np.swapaxes(x, -1, -2))
-    join = {"operands": TWO, "cores": SAME, "kinds": "all", "batches": "equal", "elementwise": True}
+    join: dict[str, Any] = {"operands": TWO, "cores": SAME, "kinds": "all", "batches": "equal", "elementwise": True}
     for axis in (0, -1, -2, None):
         yield Case("concat", f"xp.concat((x1, x2), axis={axis})", **join)
     yield Case("concat", "xp.concat([x1, x2, x1], axis=0)", **join)
@@ -120,14 +127,14 @@ def _manipulation():
     yield Case("diff", "xp.diff(x1, axis=0, append=x2)", **join | {"kinds": "numeric"})
 
 
-def _descending_argsort(x, axis):
+def _descending_argsort(x: np.ndarray, axis: int) -> np.ndarray:
     """NumPy's, which has no descending order."""
     order = np.argsort(np.flip(x, axis), axis=axis, stable=True)
     return np.flip(x.shape[axis] - 1 - order, axis)
 
 
-def _searching():
-    real = {"kinds": "real numeric"}
+def _searching() -> Iterator[Case]:
+    real: dict[str, Any] = {"kinds": "real numeric"}
     for axis in (0, -1, -2):
         yield Case("sort", f"xp.sort(x, axis={axis})", **real, elementwise=True)
         yield Case(
@@ -168,11 +175,11 @@ def _searching():
     )
 
 
-def _sorted(x1, x2):
+def _sorted(x1: np.ndarray, x2: np.ndarray) -> bool:
     return bool((x1[1:] >= x1[:-1]).all())
 
 
-def _bad():
+def _bad() -> Iterator[Case]:
     """What raises."""
     for code in (
         "xp.sum(x, axis=7)",
@@ -210,7 +217,7 @@ def _bad():
         yield Case(name, code, raises=True, kinds=kinds, batches="positive", oracle=oracle)
 
 
-def _raise_value_error(*arrays):
+def _raise_value_error(*arrays: np.ndarray) -> NoReturn:
     raise ValueError("a matrix is needed")
 
 

@@ -1,8 +1,15 @@
 """The uses of elementwise functions and operators for the tests of the law."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .case import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Each function of one array: the dtypes it takes, and the interval that numbers are drawn from.
 UNARY = {
@@ -114,17 +121,17 @@ TWO = ("x1", "x2")
 SAME = ("mn", "mn")
 
 
-def divisible(x1, x2):
+def divisible(x1: np.ndarray, x2: np.ndarray) -> bool:
     """Integers are not divided by zero, for which every library gives something else."""
     return x2.dtype.kind not in "iu" or bool(np.all(x2))
 
 
-def no_integer_zero(x):
+def no_integer_zero(x: np.ndarray) -> bool:
     """The same where the operand is the divisor."""
     return divisible(x, x)
 
 
-def _unary():
+def _unary() -> Iterator[Case]:
     for name, (kinds, domain) in UNARY.items():
         yield Case(name, f"xp.{name}(x)", kinds=kinds, domain=domain, elementwise=True)
     yield Case("__abs__", "abs(x)", elementwise=True)
@@ -133,9 +140,9 @@ def _unary():
     yield Case("__invert__", "~x", kinds="integer or bool", elementwise=True)
 
 
-def _binary():
+def _binary() -> Iterator[Case]:
     for name, (kinds, domain, second) in BINARY.items():
-        options = {
+        options: dict[str, Any] = {
             "operands": TWO,
             "cores": SAME,
             "kinds": kinds,
@@ -166,14 +173,14 @@ def _binary():
             yield Case(symbol, f"x {symbol}= {number}", **options | {"given": None, "domain": domain})
 
 
-def _others():
+def _others() -> Iterator[Case]:
     """Static exponents, bounds, and what behaves like an elementwise function."""
-    floating = {"kinds": "floating", "elementwise": True}
+    floating: dict[str, Any] = {"kinds": "floating", "elementwise": True}
     for exponent, domain in (("2", (-2, 2)), ("3.0", (-2, 2)), ("0.5", (0.2, 3)), ("0", (-2, 2)), ("-1.0", (0.3, 2))):
         yield Case("pow", f"xp.pow(x, {exponent})", **floating, domain=domain)
     yield Case("pow", "xp.pow(x, 2)", elementwise=True)
     yield Case("pow", "xp.pow(2.0, x)", **floating)
-    real = {"kinds": "real numeric", "elementwise": True}
+    real: dict[str, Any] = {"kinds": "real numeric", "elementwise": True}
     yield Case("clip", "xp.clip(x)", **real, oracle=lambda x: x)
     yield Case("clip", "xp.clip(x, 1)", **real, oracle=lambda x: np.clip(x, 1, None))
     yield Case("clip", "xp.clip(x, None, 1)", **real)
@@ -183,14 +190,14 @@ def _others():
         cores = ("mn",) * len(operands)
         domains = ((-2, 2), (0, 0.9), (1, 2))[: len(operands)]
         yield Case("clip", f"xp.clip({bounds})", operands=operands, cores=cores, domains=domains, **real)
-    where = {"operands": ("c", *TWO), "cores": ("mn",) * 3, "elementwise": True}
+    where: dict[str, Any] = {"operands": ("c", *TWO), "cores": ("mn",) * 3, "elementwise": True}
     yield Case("where", "xp.where(c, x1, x2)", kinds="all", **where)
     yield Case("where", "xp.where(c, 2, x)", operands=("c", "x"), cores=SAME, elementwise=True)
     yield Case("where", "xp.where(c, x, 2)", operands=("c", "x"), cores=SAME, elementwise=True)
     yield Case("isin", "xp.isin(x, xp.asarray([1, 2]))", kinds="integer", elementwise=True)
     yield Case("isin", "xp.isin(x, xp.asarray([0, 2]), invert=True)", kinds="integer", elementwise=True)
     yield Case("isin", "xp.isin(x1, x2)", operands=TWO, cores=SAME, kinds="integer", elementwise=True)
-    search = {"kinds": "real floating", "elementwise": True}
+    search: dict[str, Any] = {"kinds": "real floating", "elementwise": True}
     yield Case("searchsorted", "xp.searchsorted(xp.asarray([-1.0, 0.0, 1.0], dtype=x.dtype), x)", **search)
     yield Case(
         "searchsorted", "xp.searchsorted(xp.asarray([-1.0, 0.0, 1.0], dtype=x.dtype), x, side='right')", **search

@@ -1,41 +1,47 @@
 """The uses of linear algebra beyond the standard, under SciPy's names, for the tests of the law; the oracles are NumPy's functions."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .case import Case
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
 TWO = ("x1", "x2")
 SQUARE = {"cores": ("nn",), "kinds": "floating"}
-INVERTIBLE = SQUARE | {"requires": ("invertible",), "condition": True}
-DEFINITE = SQUARE | {"requires": ("positive definite",), "condition": True}
+INVERTIBLE: dict[str, Any] = SQUARE | {"requires": ("invertible",), "condition": True}
+DEFINITE: dict[str, Any] = SQUARE | {"requires": ("positive definite",), "condition": True}
 RIGHT_HAND_SIDES = ((("nn", "nk"), "broadcast"), (("nn", "n"), "first"))
 
 
-def _adjoint(x):
-    return np.conj(np.matrix_transpose(x))
+def _adjoint(x: np.ndarray) -> np.ndarray:
+    adjoint: np.ndarray = np.conj(np.matrix_transpose(x))
+    return adjoint
 
 
-def _each(function, *arrays):
+def _each(function: Callable[..., Sequence[Any]], *arrays: np.ndarray) -> list[np.ndarray]:
     """A function of matrices for a stack of them; of no matrices it is that of none of the right shape."""
     batch = np.broadcast_shapes(*(a.shape[:-2] for a in arrays))
-    arrays = [np.broadcast_to(a, batch + a.shape[-2:]).reshape(-1, *a.shape[-2:]) for a in arrays]
-    results = [function(*each) for each in zip(*arrays, strict=True)]
+    stacks = [np.broadcast_to(a, batch + a.shape[-2:]).reshape(-1, *a.shape[-2:]) for a in arrays]
+    results = [function(*each) for each in zip(*stacks, strict=True)]
     if not results:
-        results = [function(*(np.ones(a.shape[-2:], a.dtype) for a in arrays))]
+        results = [function(*(np.ones(a.shape[-2:], a.dtype) for a in stacks))]
         return [np.zeros((*batch, *r.shape), r.dtype) for r in map(np.asarray, results[0])]
     return [np.stack(part).reshape(*batch, *np.shape(part[0])) for part in zip(*results, strict=True)]
 
 
-def _is_regular(x):
+def _is_regular(x: np.ndarray) -> bool:
     return x.size == 0 or bool(np.linalg.cond(x).max() < 1e4)
 
 
 # ---- Cholesky's factors ----------------------------------------------------------------------------------------------
 
 
-def _cholesky():
+def _cholesky() -> Iterator[Case]:
     yield Case("linalg.cho_factor", "xp.linalg.cho_factor(x, lower=True).c", oracle=np.linalg.cholesky, **DEFINITE)
     yield Case(
         "linalg.cho_factor", "xp.linalg.cho_factor(x).c", oracle=lambda x: _adjoint(np.linalg.cholesky(x)), **DEFINITE
@@ -78,16 +84,16 @@ class LDL(NamedTuple):
     perm: np.ndarray
 
 
-def _lu(x):
+def _lu(x: np.ndarray) -> LU:
     """By elimination with partial pivoting, column by column."""
 
-    def factors(a):
+    def factors(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         (m, n), a = a.shape, a.copy()
         k = min(m, n)
         order, lower = np.arange(m), np.zeros((m, k), a.dtype)
         for j in range(k):
             # The largest as LAPACK compares complex numbers, so that the pivots are the same.
-            pivot = j + np.argmax(np.abs(a[j:, j].real) + np.abs(a[j:, j].imag))
+            pivot: Any = j + np.argmax(np.abs(a[j:, j].real) + np.abs(a[j:, j].imag))
             for rows in (a, lower, order):
                 rows[[j, pivot]] = rows[[pivot, j]]
             lower[j:, j] = a[j:, j] / a[j, j] if a[j, j] else np.eye(m)[j:, j]
@@ -97,7 +103,7 @@ def _lu(x):
     return LU(*_each(factors, x))
 
 
-def _ldl(x):
+def _ldl(x: np.ndarray) -> LDL:
     """Not the factors with blocks, but others with the same product: the eigenvectors, and a diagonal matrix."""
     values, vectors = np.linalg.eigh(x)
     n = x.shape[-1]
@@ -108,7 +114,7 @@ def _ldl(x):
     )
 
 
-def _with_exchanges():
+def _with_exchanges() -> Iterator[Case]:
     for trans, of in ((0, lambda a: a), (1, np.matrix_transpose), (2, _adjoint)):
         for cores, batches in RIGHT_HAND_SIDES[: 1 if trans else 2]:
             yield Case(
@@ -129,12 +135,15 @@ def _with_exchanges():
         **INVERTIBLE | {"cores": ("nn", "nk"), "requires": ("invertible", "")},
     )
     product = "r.p @ (r.l @ r.u)"
-    lu = {"oracle": _lu, "invariants": f"({product}, xp.triu(r.l, k=1), xp.tril(r.u, k=-1), xp.linalg.diagonal(r.l))"}
+    lu: dict[str, Any] = {
+        "oracle": _lu,
+        "invariants": f"({product}, xp.triu(r.l, k=1), xp.tril(r.u, k=-1), xp.linalg.diagonal(r.l))",
+    }
     # Elimination of a singular matrix has no derivative.
     yield Case("linalg.lu", "xp.linalg.lu(x)", kinds="floating", smooth=False, **lu)
     yield Case("linalg.lu", "xp.linalg.lu(x)", given=_is_regular, **INVERTIBLE, **lu)
     product = "r.lu @ (r.d @ xp.conj(xp.matrix_transpose(r.lu)))"
-    ldl = {"oracle": _ldl, "invariants": f"({product}, xp.triu(r.d, k=2), xp.tril(r.d, k=-2))"}
+    ldl: dict[str, Any] = {"oracle": _ldl, "invariants": f"({product}, xp.triu(r.d, k=2), xp.tril(r.d, k=-2))"}
     ldl |= SQUARE | {"requires": ("hermitian",)}
     yield Case("linalg.ldl", "xp.linalg.ldl(x)", smooth=False, **ldl)
     yield Case("linalg.ldl", "xp.linalg.ldl(x)", given=_is_regular, **ldl)
@@ -143,14 +152,14 @@ def _with_exchanges():
 # ---- triangles -------------------------------------------------------------------------------------------------------
 
 
-def _triangles():
+def _triangles() -> Iterator[Case]:
     for (lower, unit, trans), (cores, batches) in zip(
         ((False, False, 0), (True, False, 0), (True, True, 0), (False, False, 2)),
         (*RIGHT_HAND_SIDES, *RIGHT_HAND_SIDES),
         strict=True,
     ):
 
-        def triangle(a, lower=lower, unit=unit, trans=trans):
+        def triangle(a: np.ndarray, lower: bool = lower, unit: bool = unit, trans: int = trans) -> np.ndarray:
             a = np.tril(a) if lower else np.triu(a)
             a = np.where(np.eye(a.shape[-1], dtype=bool), 1, a).astype(a.dtype) if unit else a
             return _adjoint(a) if trans else a
@@ -169,7 +178,7 @@ def _triangles():
 # ---- functions of matrices -------------------------------------------------------------------------------------------
 
 
-def _expm(x):
+def _expm(x: np.ndarray) -> np.ndarray:
     """The sum of the series of a matrix that is halved until it is small, squared as often."""
     norm = float(np.abs(x).sum(axis=-1).max(initial=1))
     halvings = int(np.ceil(np.log2(norm))) + 2
@@ -183,13 +192,14 @@ def _expm(x):
     return total.astype(x.dtype)
 
 
-def _sqrtm(x):
+def _sqrtm(x: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(x)
-    return (vectors * np.sqrt(values)[..., None, :]) @ _adjoint(vectors)
+    root: np.ndarray = (vectors * np.sqrt(values)[..., None, :]) @ _adjoint(vectors)
+    return root
 
 
-def _functions():
-    small = SQUARE | {"domain": (-1.0, 1.0)}
+def _functions() -> Iterator[Case]:
+    small: dict[str, Any] = SQUARE | {"domain": (-1.0, 1.0)}
     yield Case("linalg.expm", "xp.linalg.expm(x)", oracle=_expm, **small)
     for cores, batches in RIGHT_HAND_SIDES:
         yield Case(
@@ -221,7 +231,7 @@ class LeastSquares(NamedTuple):
     s: np.ndarray
 
 
-def _lstsq(a, b):
+def _lstsq(a: np.ndarray, b: np.ndarray) -> LeastSquares:
     x = np.linalg.pinv(a, rcond=1e-5) @ b
     residues = np.sum(np.abs(b - a @ x) ** 2, axis=-2)
     s = np.linalg.svd(a, compute_uv=False)
@@ -233,20 +243,20 @@ def _lstsq(a, b):
     )
 
 
-def _logdet(x):
+def _logdet(x: np.ndarray) -> np.ndarray:
     sign, logabsdet = np.linalg.slogdet(x)
     if np.iscomplexobj(x):
         return np.asarray(logabsdet + 1j * np.angle(sign), x.dtype)
     return np.where(sign < 0, np.nan, logabsdet).astype(x.dtype)
 
 
-def _is_off_the_cut(x):
+def _is_off_the_cut(x: np.ndarray) -> bool:
     """Whether no determinant is near to a negative number, where the logarithm jumps."""
     return not np.iscomplexobj(x) or bool(np.all(np.abs(np.angle(np.linalg.slogdet(x)[0])) < 3))
 
 
-def _rest():
-    least_squares = {
+def _rest() -> Iterator[Case]:
+    least_squares: dict[str, Any] = {
         "operands": TWO,
         "cores": ("mn", "mk"),
         "kinds": "floating",
@@ -271,7 +281,7 @@ def _rest():
         yield Case(f"linalg.{name}", code, cores=("44",), kinds="floating", raises=True, oracle=_refused)
 
 
-def _refused(x):
+def _refused(x: np.ndarray) -> np.ndarray:
     return np.linalg.inv(x[..., :2, :3])
 
 

@@ -1,6 +1,13 @@
 """The uses of indexing, reading and writing, for the tests of the law."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .case import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 READ = (
     "x[...]",
@@ -93,13 +100,13 @@ BAD_WRITES = (
 )
 
 
-def _cases():
-    read = {"name": "__getitem__", "kinds": "all", "elementwise": True}
+def _cases() -> Iterator[Case]:
+    read: dict[str, Any] = {"name": "__getitem__", "kinds": "all", "elementwise": True}
     for code in READ:
         yield Case(code=code, **read)
     for code in MASKED:
         yield Case(code=code, **read | {"eager": True, "kinds": "real numeric"})
-    write = {"name": "__setitem__", "elementwise": True}
+    write: dict[str, Any] = {"name": "__setitem__", "elementwise": True}
     for code in WRITE:
         kinds = "real numeric" if "x > 0" in code else "numeric"
         yield Case(code=code, **write, kinds=kinds)

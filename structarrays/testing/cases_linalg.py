@@ -1,14 +1,21 @@
 """The uses of linear algebra and Fourier transforms for the tests of the law."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .case import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TWO = ("x1", "x2")
 DEGENERATE = ("Fill", "Identity", "Identity + background", "Banded without offsets", "Banded off the diagonal")
 
 
-def _products():
+def _products() -> Iterator[Case]:
     for prefix in ("xp.", "xp.linalg."):
         name = f"{prefix}matmul".removeprefix("xp.")
         for cores in (("mn", "np"), ("mn", "n"), ("m", "mn"), ("n", "n")):
@@ -37,7 +44,7 @@ def _products():
     yield Case("linalg.cross", "xp.linalg.cross(x1, x2, axis=-2)", operands=TWO, cores=("3n", "3n"))
 
 
-def _numbers():
+def _numbers() -> Iterator[Case]:
     """Parts and norms."""
     for offset in (0, 1, -1, 3):
         yield Case("linalg.diagonal", f"xp.linalg.diagonal(x, offset={offset})", kinds="all")
@@ -53,25 +60,25 @@ def _numbers():
             degenerate=(*DEGENERATE, "Diagonal", "Diagonal + background"),
         )
     yield Case("linalg.svdvals", "xp.linalg.svdvals(x)", kinds="floating", degenerate=DEGENERATE)
-    rank = {"kinds": "floating", "smooth": False}
+    rank: dict[str, Any] = {"kinds": "floating", "smooth": False}
     yield Case("linalg.matrix_rank", "xp.linalg.matrix_rank(x)", **rank)
     yield Case("linalg.matrix_rank", "xp.linalg.matrix_rank(x, rtol=0.5)", **rank)
 
 
-def _has_clear_rank(x):
+def _has_clear_rank(x: np.ndarray) -> bool:
     """Whether no singular value is small but for those that rounding leaves of zero."""
     s = np.linalg.svd(x, compute_uv=False) if x.size else np.ones(1)
     return not np.any((s > 1e-6 * s[..., :1]) & (s < 0.02 * s[..., :1]))
 
 
-def _solvers():
-    solve = {"operands": TWO, "kinds": "floating", "requires": ("invertible", ""), "condition": True}
+def _solvers() -> Iterator[Case]:
+    solve: dict[str, Any] = {"operands": TWO, "kinds": "floating", "requires": ("invertible", ""), "condition": True}
     yield Case("linalg.solve", "xp.linalg.solve(x1, x2)", cores=("nn", "nk"), **solve)
     yield Case("linalg.solve", "xp.linalg.solve(x1, x2)", cores=("nn", "nn"), **solve)
     yield Case("linalg.solve", "xp.linalg.solve(x1, x2)", cores=("nn", "n"), batches="first", **solve)
-    definite = "xp.linalg.solve(x1, x2)"
-    yield Case("linalg.solve", definite, cores=("nn", "nk"), **solve | {"requires": ("positive definite", "")})
-    one = {"cores": ("nn",), "kinds": "floating", "requires": ("invertible",), "condition": True}
+    code = "xp.linalg.solve(x1, x2)"
+    yield Case("linalg.solve", code, cores=("nn", "nk"), **solve | {"requires": ("positive definite", "")})
+    one: dict[str, Any] = {"cores": ("nn",), "kinds": "floating", "requires": ("invertible",), "condition": True}
     yield Case("linalg.inv", "xp.linalg.inv(x)", **one)
     yield Case("linalg.det", "xp.linalg.det(x)", **one | {"requires": ()}, smooth=False)
     yield Case("linalg.det", "xp.linalg.det(x)", **one, degenerate=("Fill",))
@@ -80,22 +87,22 @@ def _solvers():
         yield Case("linalg.matrix_power", f"xp.linalg.matrix_power(x, {n})", cores=("nn",), kinds="floating")
     for n in (-1, -2):
         yield Case("linalg.matrix_power", f"xp.linalg.matrix_power(x, {n})", **one)
-    definite = one | {"requires": ("positive definite",)}
+    definite: dict[str, Any] = one | {"requires": ("positive definite",)}
     yield Case("linalg.cholesky", "xp.linalg.cholesky(x)", **definite)
     yield Case("linalg.cholesky", "xp.linalg.cholesky(x, upper=True)", **definite)
     indefinite = "xp.linalg.cholesky(x - 1000 * xp.eye(x.shape[-1], dtype=x.dtype))"
     yield Case("linalg.cholesky", indefinite, **definite, raises=True, batches="positive")
     yield Case("linalg.inv", "xp.linalg.inv(0 * x)", **one, raises=True, batches="positive")
-    singular = solve | {"raises": True, "batches": "positive"}
+    singular: dict[str, Any] = solve | {"raises": True, "batches": "positive"}
     yield Case("linalg.solve", "xp.linalg.solve(0 * x1, x2)", cores=("nn", "nk"), **singular)
-    pinv = {"kinds": "floating", "degenerate": DEGENERATE, "given": _has_clear_rank}
+    pinv: dict[str, Any] = {"kinds": "floating", "degenerate": DEGENERATE, "given": _has_clear_rank}
     yield Case("linalg.pinv", "xp.linalg.pinv(x, rtol=1e-5)", **pinv)
     yield Case("linalg.pinv", "xp.linalg.pinv(x)", **one)
 
 
-def _spectra():
+def _spectra() -> Iterator[Case]:
     conjugate = "xp.conj(xp.matrix_transpose({}))".format
-    hermitian = {"cores": ("nn",), "kinds": "floating", "requires": ("hermitian",)}
+    hermitian: dict[str, Any] = {"cores": ("nn",), "kinds": "floating", "requires": ("hermitian",)}
     yield Case(
         "linalg.eigh",
         "xp.linalg.eigh(x)",
@@ -107,7 +114,7 @@ def _spectra():
     yield Case("linalg.eigvalsh", "xp.linalg.eigvalsh(x)", degenerate=DEGENERATE, **hermitian)
     # Of numbers in any order, the sums of powers are unique.
     power_sums = "tuple(xp.sum(xp.astype({0}, xp.complex128)**k, axis=-1) for k in (1, 2, 3, 4))".format
-    general = {"cores": ("nn",), "kinds": "floating"}
+    general: dict[str, Any] = {"cores": ("nn",), "kinds": "floating"}
     yield Case(
         "linalg.eigvals",
         "xp.linalg.eigvals(x)",
@@ -145,16 +152,16 @@ def _spectra():
         )
 
 
-def _complex(values):
+def _complex(values: np.ndarray) -> np.ndarray:
     return values if values.dtype.kind == "c" else values.astype(np.result_type(values.dtype, np.complex64))
 
 
-def _eig(x):
+def _eig(x: np.ndarray) -> Any:
     values, vectors = np.linalg.eig(x)
     return type(np.linalg.eig(np.eye(1)))(_complex(values), _complex(vectors))
 
 
-def _fourier():
+def _fourier() -> Iterator[Case]:
     for name in ("fft", "ifft"):
         for arguments in ("", ", axis=0", ", n=3", ", n=7, axis=-2", ", norm='ortho'"):
             yield Case(f"fft.{name}", f"xp.fft.{name}(x{arguments})", kinds="complex")
@@ -172,10 +179,10 @@ def _fourier():
         yield Case(f"fft.{name}", f"xp.fft.{name}(x, axes=0)", kinds="floating", elementwise=True)
 
 
-def _bad():
-    two = {"operands": TWO, "kinds": "floating", "raises": True}
+def _bad() -> Iterator[Case]:
+    two: dict[str, Any] = {"operands": TWO, "kinds": "floating", "raises": True}
     yield Case("matmul", "xp.matmul(x1, x2)", cores=("mn", "77"), **two)
-    wide = {**two, "given": lambda x1, x2: x1.shape[-1] > 1}
+    wide: dict[str, Any] = {**two, "given": lambda x1, x2: x1.shape[-1] > 1}
     yield Case("matmul", "x1 @ x2[..., 0, 0, None, None, None]", cores=("mn", "nn"), **wide, batches="none")
     yield Case("vecdot", "xp.vecdot(x1, x2)", cores=("mn", "m7"), **two)
     yield Case("linalg.solve", "xp.linalg.solve(x1, x2)", cores=("nn", "7k"), **two)

@@ -1,9 +1,12 @@
 """`check_structure`: the law on one structure, function by function."""
 
+from __future__ import annotations
+
 import itertools
 import warnings
 import zlib
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -11,9 +14,14 @@ import numpy as np
 from .._core.array.base import Array, is_array
 from .._core.dispatch.recording import explain, record
 from .arrays import SAMPLERS, sampler, with_background
-from .case import Case
 from .cases import BATCHES, CASES, SIZES, operands
 from .law import ERRORS, LawBroken, applies, check_law
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from .arrays import Sampler
+    from .case import Case
 
 MODES = ("eager", "jit", "derivative")
 DOUBLE = ("float64", "complex128")
@@ -40,10 +48,10 @@ class Findings:
 
     function: str
     checks: int = 0
-    results: set = field(default_factory=set)
-    kept: list = field(default_factory=list)
-    densified: list = field(default_factory=list)
-    wrong: list = field(default_factory=list)
+    results: set[str] = field(default_factory=set)
+    kept: list[str] = field(default_factory=list)
+    densified: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
 
 
 class Report:
@@ -57,7 +65,7 @@ class Report:
         By the name of the function.
     """
 
-    def __init__(self, structure: str):
+    def __init__(self, structure: str) -> None:
         self.structure = structure
         self.findings: dict[str, Findings] = {}
 
@@ -80,7 +88,7 @@ class Report:
         """What broke the law; empty if all is well."""
         return [f"{name}: {text}" for name, f in self.findings.items() for text in f.wrong]
 
-    def raise_if_wrong(self):
+    def raise_if_wrong(self) -> None:
         """Raise if the law does not hold.
 
         Raises
@@ -91,8 +99,8 @@ class Report:
         if self.wrong:
             raise LawBroken(f"{len(self.wrong)} results of {self.structure} are wrong\n" + "\n".join(self.wrong))
 
-    def __str__(self):
-        rows = [("function", "checks", "kept", "densified", "wrong", "results")]
+    def __str__(self) -> str:
+        rows: list[tuple[str, ...]] = [("function", "checks", "kept", "densified", "wrong", "results")]
         for f in sorted(self.findings.values(), key=lambda f: (not f.wrong, bool(f.densified), f.function)):
             numbers = (len(f.kept), len(f.densified), len(f.wrong))
             rows.append((f.function, str(f.checks), *(str(n or "") for n in numbers), ", ".join(sorted(f.results))))
@@ -109,7 +117,15 @@ class Report:
     __repr__ = __str__
 
 
-def check_structure(structure, strategy=None, *, functions=None, modes=MODES, partners=("Dense",), checks: int = 1):
+def check_structure(
+    structure: type[Array] | str,
+    strategy: Sampler | None = None,
+    *,
+    functions: Collection[str] | None = None,
+    modes: Sequence[str] = MODES,
+    partners: Sequence[str] = ("Dense",),
+    checks: int = 1,
+) -> Report:
     """Check that every function gives for arrays of a structure what it gives for the same arrays in dense form.
 
     Of every use of every function (`CASES`) the values, shapes, dtypes and errors are compared with NumPy's, and the
@@ -167,7 +183,7 @@ def check_structure(structure, strategy=None, *, functions=None, modes=MODES, pa
     return report
 
 
-def _has_background(name) -> bool:
+def _has_background(name: str) -> bool:
     from .arrays import sample
 
     samples = (sample(name, (sizes["m"], sizes["n"])) for sizes in SIZES)
@@ -175,7 +191,9 @@ def _has_background(name) -> bool:
     return x is not None and x.stores_entries and x.background is None and not x.covers
 
 
-def _check_case(report, case, names, partners, modes, checks):
+def _check_case(
+    report: Report, case: Case, names: Sequence[str], partners: Sequence[str], modes: Sequence[str], checks: int
+) -> None:
     places = _places(case, names, partners)
     plain = [m for m in modes if m != "derivative" and not (case.eager and m == "jit")]
     turns = itertools.count(zlib.crc32(case.code.encode()))
@@ -188,7 +206,7 @@ def _check_case(report, case, names, partners, modes, checks):
             _check(report, case, places[turn % len(places)], "derivative", turn)
 
 
-def _places(case: Case, names, partners) -> list[tuple[str, ...]]:
+def _places(case: Case, names: Sequence[str], partners: Sequence[str]) -> list[tuple[str, ...]]:
     """The structures of the operands: the structure in each place, beside itself and beside partners; with a background, in the first."""
     choices = [[*names, *partners] if len(core) == 2 else ["Dense"] for core in case.cores]
     found = [p for p in itertools.product(*choices) if set(p) & set(names) and not set(p[1:]) & set(names[1:])]
@@ -199,7 +217,7 @@ def _differentiable(case: Case) -> bool:
     return case.smooth and not case.raises and not case.eager and not set(case.dtypes).isdisjoint(DOUBLE)
 
 
-def _check(report, case, structures, mode, turn):
+def _check(report: Report, case: Case, structures: Sequence[str], mode: str, turn: int) -> None:
     found = _operands(case, structures, mode, turn)
     if found is None:
         return
@@ -218,14 +236,16 @@ def _check(report, case, structures, mode, turn):
         _look(findings, case, structures, arrays)
 
 
-def _operands(case, structures, mode, turn):
+def _operands(
+    case: Case, structures: Sequence[str], mode: str, turn: int
+) -> tuple[list[Array], str, list[Array] | None] | None:
     """Operands for which the case applies, what they are, and a direction for the derivative; or None."""
     batches = BATCHES[case.batches]
     dtypes = [d for d in case.dtypes if d in DOUBLE] if mode == "derivative" else case.dtypes
     dtype, batch = dtypes[turn % len(dtypes)], batches[turn // 2 % len(batches)]
     sizes = [s for s in SIZES if s["m"] > 1 or not case.raises]  # what broadcasts raises nothing
     for i in range(len(sizes)):
-        given = {
+        given: dict[str, Any] = {
             "batch": batch[: len(structures)],
             "sizes": sizes[(turn // 3 + i) % len(sizes)],
             "dtype": dtype,
@@ -238,11 +258,11 @@ def _operands(case, structures, mode, turn):
     return None
 
 
-def _look(findings, case, structures, arrays):
+def _look(findings: Findings, case: Case, structures: Sequence[str], arrays: Sequence[Array]) -> None:
     """Note whether anything is densified, and what comes out."""
     import structarrays
 
-    def call(*arrays):
+    def call(*arrays: Any) -> Any:
         return case.call(structarrays, *arrays)
 
     try:

@@ -1,6 +1,9 @@
 """The law: to_dense(f(x)) equals f(to_dense(x)), eagerly, compiled, and with first derivatives (docs/semantics.md)."""
 
+from __future__ import annotations
+
 import sys
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +12,11 @@ import numpy as np
 from .._core.array.base import Array, is_array
 from .._core.array.flattening import opened
 from .._core.families.factored import Factored
-from .case import Case
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .case import Case
 
 ERRORS = (TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, NotImplementedError)
 
@@ -18,7 +25,14 @@ class LawBroken(AssertionError):
     """A result differs from the one for dense arrays."""
 
 
-def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False, direction=None) -> None:
+def check_law(
+    case: Case,
+    arrays: Sequence[Any],
+    *,
+    jit: bool = False,
+    derivative: bool = False,
+    direction: Sequence[Array] | None = None,
+) -> None:
     """Check one use of a function against NumPy on the dense values.
 
     Compared are the number of results, their shapes, dtypes and values, or the kind of error. A structured array stands for
@@ -60,7 +74,7 @@ def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False
         raise LawBroken(f"{case.code} was to raise in NumPy, but gave {want!r}")
     namespace = sys.modules[Array.__module__.partition(".")[0]]
 
-    def run(*operands):
+    def run(*operands: Any) -> tuple[Any, Any]:
         result = case.call(namespace, *operands)
         return result, case.compared(namespace, result, *operands)
 
@@ -94,52 +108,52 @@ def check_law(case: Case, arrays, *, jit: bool = False, derivative: bool = False
         _check_derivative(case, run, arrays, condition, direction)
 
 
-def dense_value(x):
+def dense_value(x: Any) -> Any:
     """The NumPy array that an array stands for."""
     return np.array(x.to_jax()) if isinstance(x, Array) else x
 
 
-def applies(case: Case, arrays) -> bool:
+def applies(case: Case, arrays: Sequence[Any]) -> bool:
     """Whether a case makes sense for these operands."""
     return case.given is None or bool(case.given(*map(dense_value, arrays)))
 
 
-def _copy(d):
+def _copy(d: Any) -> Any:
     return d.copy() if isinstance(d, np.ndarray) else d
 
 
-def _attempt(function):
+def _attempt(function: Callable[[], Any]) -> tuple[Any, Exception | None]:
     try:
         return function(), None
     except ERRORS as error:
         return None, error
 
 
-def _with_indices_traced_and_constant(arrays) -> list:
+def _with_indices_traced_and_constant(arrays: Sequence[Any]) -> list[Any]:
     """The arguments of compiled calls."""
     traced = opened(arrays)
     have_constants = list(map(id, jax.tree.leaves(traced))) != list(map(id, jax.tree.leaves(arrays)))
     return [traced, arrays] if have_constants else [arrays]
 
 
-def _compiled(run):
+def _compiled(run: Callable[..., Any]) -> Callable[..., Any]:
     """`run` under `jax.jit`; parts of its result that are no arrays stay outside."""
-    static = {}
+    static: dict[str, Any] = {}
 
-    def traced(*operands):
+    def traced(*operands: Any) -> list[Any]:
         leaves, tree = jax.tree.flatten(run(*operands), is_leaf=is_array)
         arrays = [v for v in leaves if isinstance(v, (Array, jax.Array))]
         static["tree"], static["leaves"] = tree, [None if isinstance(v, (Array, jax.Array)) else v for v in leaves]
         return arrays
 
-    def call(*operands):
+    def call(*operands: Any) -> Any:
         arrays = iter(jax.jit(traced)(*operands))
         return jax.tree.unflatten(static["tree"], [next(arrays) if v is None else v for v in static["leaves"]])
 
     return call
 
 
-def _flat(result) -> list[np.ndarray]:
+def _flat(result: Any) -> list[np.ndarray]:
     """The arrays of a result."""
     if isinstance(result, (tuple, list)):
         return [a for r in result for a in _flat(r)]
@@ -162,7 +176,7 @@ def kinds(error: BaseException) -> set[type]:
     return {k for k in ERRORS if isinstance(error, k)}
 
 
-def _check_error(case, run, error, jit):
+def _check_error(case: Case, run: Callable[..., Any], error: Exception, jit: bool) -> None:
     singular = isinstance(error, np.linalg.LinAlgError) and "dimension" not in str(error)
     try:
         result = run()
@@ -187,7 +201,7 @@ def _check_error(case, run, error, jit):
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
-def _check_types(got, want):
+def _check_types(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> None:
     if len(got) != len(want):
         raise LawBroken(f"{len(want)} results expected, got {len(got)}")
     for i, (g, w) in enumerate(zip(got, want, strict=True)):
@@ -197,7 +211,7 @@ def _check_types(got, want):
             raise LawBroken(f"result {i}: dtype {w.dtype} expected, got {g.dtype}")
 
 
-def _norm(x) -> float:
+def _norm(x: Any) -> float:
     """What errors of a factored array are relative to: the sum of the norms of its terms, the product of those of its factors."""
     if not isinstance(x, Factored):
         dense = dense_value(x)
@@ -206,12 +220,12 @@ def _norm(x) -> float:
     return sum(norms) if x.linear or type(x).__name__ == "Sum" else float(np.prod(norms))
 
 
-def _magnitude(dense):
+def _magnitude(dense: Iterable[Any]) -> float:
     sizes = [np.abs(d[np.isfinite(d)]) for d in map(np.asarray, dense)]
     return max((float(s.max()) for s in sizes if s.size), default=0.0)
 
 
-def _condition(matrix):
+def _condition(matrix: np.ndarray) -> float:
     if matrix.size == 0:
         return 1.0
     numbers = np.linalg.cond(matrix.astype(complex))
@@ -219,7 +233,7 @@ def _condition(matrix):
     return float(np.minimum(numbers, 1e8).max()) if numbers.size else 1.0
 
 
-def _tolerance(dtype, dense, case, condition):
+def _tolerance(dtype: np.dtype, dense: Sequence[Any], case: Case, condition: float) -> float:
     """32 units of rounding for an element, 64 for each condition number for the rest; exact for integers."""
     if dtype.kind not in "fc":
         return 0.0
@@ -228,7 +242,7 @@ def _tolerance(dtype, dense, case, condition):
     return eps * (32 if case.elementwise else 64 * condition)
 
 
-def _check_values(got, want, tolerance, size, what):
+def _check_values(got: np.ndarray, want: np.ndarray, tolerance: float, size: float, what: str) -> None:
     if want.dtype.kind not in "fc":
         wrong = got != want
     else:
@@ -244,11 +258,13 @@ def _check_values(got, want, tolerance, size, what):
         )
 
 
-def _same_special(got, want):
+def _same_special(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     """Whether both are NaN, or the same infinity; of complex numbers, whether both are NaN, or infinite."""
     if want.dtype.kind == "c":
-        return (np.isinf(got) & np.isinf(want)) | (np.isnan(got) & np.isnan(want))
-    return (got == want) | (np.isnan(got) & np.isnan(want))
+        alike: np.ndarray = (np.isinf(got) & np.isinf(want)) | (np.isnan(got) & np.isnan(want))
+        return alike
+    same: np.ndarray = (got == want) | (np.isnan(got) & np.isnan(want))
+    return same
 
 
 # ---- derivatives -----------------------------------------------------------------------------------------------------
@@ -257,7 +273,9 @@ _STEP = 5e-4
 _DERIVATIVE_TOLERANCE = 1e-7
 
 
-def _check_derivative(case, run, arrays, condition, direction):
+def _check_derivative(
+    case: Case, run: Callable[..., Any], arrays: Sequence[Any], condition: float, direction: Sequence[Array] | None
+) -> None:
     leaves, tree = jax.tree.flatten(tuple(arrays))
     inexact = [isinstance(v, jax.Array) and v.dtype.kind in "fc" for v in leaves]
     parameters = [v for v, yes in zip(leaves, inexact, strict=True) if yes]
@@ -265,17 +283,17 @@ def _check_derivative(case, run, arrays, condition, direction):
         return
     generator = np.random.default_rng(0)
 
-    def random(like):
+    def random(like: Any) -> jax.Array:
         values = generator.normal(size=like.shape)
         return jnp.asarray(
             values + 1j * generator.normal(size=like.shape) if like.dtype.kind == "c" else values, like.dtype
         )
 
-    def operands(parameters):
+    def operands(parameters: Sequence[jax.Array]) -> Any:
         left = iter(parameters)
         return jax.tree.unflatten(tree, [next(left) if yes else v for v, yes in zip(leaves, inexact, strict=True)])
 
-    def function(parameters):
+    def function(parameters: Sequence[jax.Array]) -> list[jax.Array]:
         flat = jax.tree.leaves(run(*operands(parameters))[1], is_leaf=is_array)
         dense = [v.to_jax() for v in flat if isinstance(v, Array)]
         return [v for v in dense if v.dtype.kind in "fc"]
@@ -292,7 +310,9 @@ def _check_derivative(case, run, arrays, condition, direction):
         directions = [jnp.where(jnp.isfinite(v), v, 0) for v, yes in given if yes]
 
     @jax.jit
-    def derivatives(parameters, directions, weights):
+    def derivatives(
+        parameters: list[jax.Array], directions: list[jax.Array], weights: list[jax.Array]
+    ) -> tuple[list[jax.Array], list[jax.Array]]:
         _, forward = jax.jvp(function, (parameters,), (directions,))
         return forward, jax.vjp(function, parameters)[1](weights)[0]
 
@@ -301,7 +321,7 @@ def _check_derivative(case, run, arrays, condition, direction):
     except (*ERRORS, RuntimeError) as error:
         raise LawBroken(f"derivative: raised {type(error).__name__}: {str(error)[:300]}") from error
 
-    def numpy_at(t):
+    def numpy_at(t: float) -> list[np.ndarray]:
         moved = operands([p + t * d for p, d in zip(parameters, directions, strict=True)])
         dense = [dense_value(a) for a in moved]
         with np.errstate(all="ignore"):
@@ -322,13 +342,19 @@ def _check_derivative(case, run, arrays, condition, direction):
     _check_backward(forward, weights, backward, directions, condition)
 
 
-def _check_backward(forward, weights, backward, directions, condition):
+def _check_backward(
+    forward: Sequence[jax.Array],
+    weights: Sequence[jax.Array],
+    backward: Sequence[jax.Array],
+    directions: Sequence[jax.Array],
+    condition: float,
+) -> None:
     """The product of weights and forward derivative is that of backward derivative and directions."""
 
-    def product(left, right):
+    def product(left: Sequence[jax.Array], right: Sequence[jax.Array]) -> tuple[float, float]:
         terms = [np.asarray(a * b).ravel() for a, b in zip(left, right, strict=True)]
-        terms = np.concatenate(terms).real
-        return terms.sum(), np.abs(terms).sum()
+        numbers = np.concatenate(terms).real
+        return numbers.sum(), np.abs(numbers).sum()
 
     a, size_a = product(weights, forward)
     b, size_b = product(backward, directions)

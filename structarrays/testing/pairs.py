@@ -3,7 +3,10 @@
 python -m structarrays.testing.pairs        # writes docs/pairs.md
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 
@@ -13,6 +16,11 @@ from .._functions.elementwise import add, multiply
 from .._functions.linear_algebra import matmul
 from . import STRUCTURES
 from .arrays import sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._core.array.base import Array
 
 SIZE = 12
 """The matrices are of this size: large enough that a sum of few blocks or entries is not dense yet."""
@@ -47,13 +55,13 @@ def names() -> list[str]:
     return [s for s in STRUCTURES if not s.endswith("background")]
 
 
-def _drawn(structure, seed):
+def _drawn(structure: str, seed: int) -> Array:
     """A real array, or a complex one where there is no other."""
     x = sample(structure, (SIZE, SIZE), seed=seed)
-    return sample(structure, (SIZE, SIZE), seed=seed, dtype="complex128") if x is None else x
+    return cast("Array", sample(structure, (SIZE, SIZE), seed=seed, dtype="complex128")) if x is None else x
 
 
-def cell(function, first: str, second: str) -> str:
+def cell(function: Callable[..., Any], first: str, second: str) -> str:
     """What comes out for two structures.
 
     Examples
@@ -75,7 +83,7 @@ def cell(function, first: str, second: str) -> str:
     return type(log.result).__name__ + background
 
 
-def page(cell=cell) -> str:
+def page(cell: Callable[[Callable[..., Any], str, str], str] = cell) -> str:
     """The generated page, with the outcomes that `cell` gives for a function and two structures."""
     lines = [INTRODUCTION]
     for function, title, text in SECTIONS:
@@ -87,7 +95,7 @@ def page(cell=cell) -> str:
     return "\n".join(lines)
 
 
-def main():
+def main() -> None:
     """Write the page."""
     jax.config.update("jax_enable_x64", True)
     Path("docs/pairs.md").write_text(page(), encoding="utf-8")

@@ -4,8 +4,10 @@ A projection keeps values of an array that a test drew, and drops the others: th
 of the drawn shape and dtype will do whose elements the test's strategy may draw.
 """
 
+from __future__ import annotations
+
 import sys
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,11 +15,21 @@ import numpy as np
 from .._core.array.base import Array
 from .arrays import SAMPLERS, sample
 
-PROJECTIONS: dict[str, tuple[Callable, int]] = {}
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias, TypeVar
+
+    Admits: TypeAlias = Callable[[Any], bool]
+    Choose: TypeAlias = Callable[[int], int]
+    Projection: TypeAlias = Callable[[np.ndarray, Admits, Choose], Array | None]
+
+    P = TypeVar("P", bound=Projection)
+
+PROJECTIONS: dict[str, tuple[Projection, int]] = {}
 """For each structure, by name, the function that `project` calls, and the smallest number of dimensions it is called for."""
 
 
-def projection(structure: str, *, min_ndim: int = 2):
+def projection(structure: str, *, min_ndim: int = 2) -> Callable[[P], P]:
     """Register how drawn values are put on a structure.
 
     Parameters
@@ -50,14 +62,14 @@ def projection(structure: str, *, min_ndim: int = 2):
            [0., 2.]], dtype=float64)
     """
 
-    def register(function):
+    def register(function: P) -> P:
         PROJECTIONS[structure] = (function, min_ndim)
         return function
 
     return register
 
 
-def anything(value) -> bool:
+def anything(value: object) -> bool:
     """Every element is admitted."""
     return True
 
@@ -67,7 +79,9 @@ def first(n: int) -> int:
     return 0
 
 
-def project(structure, values, admits=anything, choose=first):
+def project(
+    structure: str | type[Array], values: np.ndarray, admits: Admits = anything, choose: Choose = first
+) -> Array | None:
     """Values put on a structure.
 
     Parameters
@@ -118,7 +132,7 @@ def project(structure, values, admits=anything, choose=first):
     return x
 
 
-def _sampled(name, values, admits, choose):
+def _sampled(name: str, values: np.ndarray, admits: Admits, choose: Choose) -> Array | None:
     """The values at the entries of a random sample."""
     if values.ndim < 2:
         return None
@@ -129,15 +143,16 @@ def _sampled(name, values, admits, choose):
     return x if getattr(x, "covers", False) else outside(x, values, admits, choose)
 
 
-def outside(x: Array, values, admits, choose):
+def outside(x: Array, values: np.ndarray, admits: Admits, choose: Choose) -> Array:
     """An array with structural zeros, where elements may be zero; or with one of the values as its background."""
     if not x.size or admits(0) and choose(4) < 3:
         return x
     core = x.ndim - len(x.batch_shape)
-    return x.rebuild(x.entries, jnp.asarray(values[(..., *(0,) * (core - 1), -1)]))
+    last: tuple[Any, ...] = (..., *(0,) * (core - 1), -1)
+    return x.rebuild(x.entries, jnp.asarray(values[last]))
 
 
-def exact(structure, values, choose=first):
+def exact(structure: str | type[Array], values: np.ndarray, choose: Choose = first) -> Array | None:
     """The array of a structure with exactly these values; None where their structure is another.
 
     Examples

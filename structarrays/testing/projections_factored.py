@@ -4,7 +4,10 @@ Their elements are made of products and sums, so that one factor is ones, or one
 elements are exactly drawn ones.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,17 +25,21 @@ from .._structures.permutation.array import Permutation
 from .._structures.toeplitz.array import Toeplitz
 from .projecting import projection
 
+if TYPE_CHECKING:
+    from .._core.array.base import Array
+    from .projecting import Admits, Choose
 
-def _is_numeric(values) -> bool:
+
+def _is_numeric(values: np.ndarray) -> bool:
     return values.dtype.kind != "b"
 
 
-def _ones(values, m, n):
+def _ones(values: np.ndarray, m: int, n: int) -> np.ndarray:
     return np.ones((*values.shape[:-2], m, n), values.dtype)
 
 
 @projection("LowRank")
-def _project_low_rank(values, admits, choose):
+def _project_low_rank(values: np.ndarray, admits: Admits, choose: Choose) -> LowRank | None:
     m, n = values.shape[-2:]
     if not _is_numeric(values) or not values.size:
         return None
@@ -42,7 +49,7 @@ def _project_low_rank(values, admits, choose):
 
 
 @projection("Sum")
-def _project_sum(values, admits, choose):
+def _project_sum(values: np.ndarray, admits: Admits, choose: Choose) -> Sum | None:
     """The upper rows are of rank one, below there is a diagonal."""
     m, n = values.shape[-2:]
     if not _is_numeric(values) or not values.size or not admits(0):
@@ -54,7 +61,7 @@ def _project_sum(values, admits, choose):
 
 
 @projection("Product")
-def _project_product(values, admits, choose):
+def _project_product(values: np.ndarray, admits: Admits, choose: Choose) -> Product | None:
     m = values.shape[-2]
     if not _is_numeric(values) or not values.size:
         return None
@@ -63,7 +70,7 @@ def _project_product(values, admits, choose):
 
 
 @projection("Kronecker")
-def _project_kronecker(values, admits, choose):
+def _project_kronecker(values: np.ndarray, admits: Admits, choose: Choose) -> Kronecker | None:
     m, n = values.shape[-2:]
     if not _is_numeric(values) or not values.size:
         return None
@@ -73,7 +80,7 @@ def _project_kronecker(values, admits, choose):
     return Kronecker(_ones(values, p, q), values[..., : m // p, : n // q])
 
 
-def choose_divisor(n: int, choose) -> int:
+def choose_divisor(n: int, choose: Choose) -> int:
     """A divisor of a number: 1, or its smallest prime.
 
     Examples
@@ -87,7 +94,7 @@ def choose_divisor(n: int, choose) -> int:
 
 
 @projection("KroneckerSum")
-def _project_kronecker_sum(values, admits, choose):
+def _project_kronecker_sum(values: np.ndarray, admits: Admits, choose: Choose) -> KroneckerSum | None:
     m, n = values.shape[-2:]
     if not _is_numeric(values) or not values.size or m != n or not admits(0):
         return None
@@ -96,7 +103,7 @@ def _project_kronecker_sum(values, admits, choose):
 
 
 @projection("Block")
-def _project_block(values, admits, choose):
+def _project_block(values: np.ndarray, admits: Admits, choose: Choose) -> Block | None:
     m, n = values.shape[-2:]
     if not _is_numeric(values) or not values.size or m == n == 1:
         return None
@@ -106,7 +113,7 @@ def _project_block(values, admits, choose):
 
 
 @projection("Inverse")
-def _project_inverse(values, admits, choose):
+def _project_inverse(values: np.ndarray, admits: Admits, choose: Choose) -> Inverse | None:
     """Of a matrix that moves rows, whose inverse is exact."""
     n = values.shape[-1]
     if values.dtype.kind not in "fc" or not values.size or values.shape[-2] != n or not (admits(0) and admits(1)):
@@ -115,7 +122,7 @@ def _project_inverse(values, admits, choose):
 
 
 @projection("Fourier")
-def _project_fourier(values, admits, choose):
+def _project_fourier(values: np.ndarray, admits: Admits, choose: Choose) -> Fourier | None:
     n = values.shape[-1]
     if values.dtype.kind != "c" or values.shape[-2] != n or values.ndim > 2:
         return None
@@ -124,7 +131,7 @@ def _project_fourier(values, admits, choose):
 
 
 @projection("Householder")
-def _project_householder(values, admits, choose):
+def _project_householder(values: np.ndarray, admits: Admits, choose: Choose) -> Array | None:
     """Reflectors of single rows, which are the identity or change the sign, so that all elements are exact."""
     m, n = values.shape[-2:]
     if values.dtype.kind not in "fc" or not values.size or not (admits(0) and admits(1)):

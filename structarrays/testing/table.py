@@ -3,11 +3,13 @@
 ``python -m structarrays.testing.table`` writes ``docs/generated_table.md``.
 """
 
+from __future__ import annotations
+
 import functools
 import re
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 import numpy as np
@@ -15,9 +17,15 @@ import numpy as np
 from .._core.array.base import Array
 from .._core.dispatch.recording import explain, record
 from .arrays import banded, sample, sampler, with_background
-from .case import Case, compiled
+from .case import compiled
 from .cases import CASES
 from .cases_elementwise import BINARY, OPERATORS, UNARY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .._core.dispatch.recording import Log
+    from .case import Case
 
 STRUCTURES = (
     "Fill",
@@ -112,7 +120,7 @@ def operand(structure: str, dtype: str, requires: str = "") -> Array:
         requires = ""
         structure = "Fill" if structure == "Fill vector" else "Dense"
     structure = structure.replace("Banded", "Banded of five")
-    return sample(structure, core, batch=batch, dtype=dtype, requires=requires, domain=(0.3, 2))
+    return cast("Array", sample(structure, core, batch=batch, dtype=dtype, requires=requires, domain=(0.3, 2)))
 
 
 def _dtype(function: str) -> str:
@@ -146,10 +154,10 @@ class Outcome(NamedTuple):
     densified: bool = False
     error: str = ""
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.error:
             return self.error
-        classes = self.classes if len(set(self.classes)) > 1 else self.classes[:1]
+        classes: Sequence[str] = self.classes if len(set(self.classes)) > 1 else self.classes[:1]
         if self.densified:
             classes = [c.replace("Dense", "densifies") for c in classes]
             if "densifies" not in classes:
@@ -168,7 +176,7 @@ class Outcome(NamedTuple):
         return classes == self.classes and self.densified == (marked or "densifies" in promised)
 
 
-def outcome(function: str, code: str, structures, case: Case | None = None) -> Outcome:
+def outcome(function: str, code: str, structures: Sequence[str], case: Case | None = None) -> Outcome:
     """What comes out of a case for these structures.
 
     Parameters
@@ -189,6 +197,8 @@ def outcome(function: str, code: str, structures, case: Case | None = None) -> O
     Diagonal + background
     """
     namespace = sys.modules[Array.__module__.partition(".")[0]]
+    names: tuple[str, ...]
+    requires: Sequence[str]
     if case is None:
         names = ((), ("x",), ("x1", "x2"), ("condition", "x1", "x2"))[len(structures)]
         dtypes = ["bool" if name == "condition" else _dtype(function) for name in names]
@@ -216,12 +226,12 @@ def outcome(function: str, code: str, structures, case: Case | None = None) -> O
     return Outcome(tuple(_classes(result)), bool(log.densifications))
 
 
-def _run(call, operands):
+def _run(call: Callable[..., Any], operands: Sequence[Array]) -> tuple[Log, Any]:
     with record() as log:
         return log, call(*operands)
 
 
-def _classes(result):
+def _classes(result: Any) -> list[str]:
     if isinstance(result, (tuple, list)):
         return [c for r in result for c in _classes(r)]
     if not isinstance(result, Array):
@@ -240,7 +250,9 @@ def operands_of(row: Row, column: str) -> tuple[str, ...]:
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
 
-def generate(by_hand: list[Row], outcome=outcome) -> dict[tuple[str, str, tuple[str, ...]], Outcome]:
+def generate(
+    by_hand: list[Row], outcome: Callable[..., Outcome] = outcome
+) -> dict[tuple[str, str, tuple[str, ...]], Outcome]:
     """What comes out of every case, by function, code and structures: of those of the hand-written table, and of the law's.
 
     `outcome` is the function that says what comes out of one.
@@ -287,13 +299,13 @@ TABLED = tuple(s for s in STRUCTURES if s.split()[0] in ("Dense", "Fill", "Ident
 """The structures of which the page shows all pairs; those of all are on a page of their own (see `pairs`)."""
 
 
-def _combinations(case):
+def _combinations(case: Case) -> Sequence[tuple[str, ...]]:
     if len(case.operands) == 1:
         return [(s,) for s in STRUCTURES]
     return [(a, b) for a in TABLED for b in TABLED]
 
 
-def page(outcomes) -> str:
+def page(outcomes: Mapping[tuple[str, str, tuple[str, ...]], Outcome]) -> str:
     """The generated page."""
     lines = [
         "# The table generated from the registry",
@@ -304,7 +316,7 @@ def page(outcomes) -> str:
         "",
     ]
     for count, title in enumerate(("No array", "One array", "Two arrays", "Three arrays")):
-        table: dict = {}
+        table: dict[tuple[str, str, tuple[str, ...]], dict[str, str]] = {}
         for (function, code, structures), result in outcomes.items():
             if len(structures) == count:
                 table.setdefault((function, code, structures[:-1]), {})[structures[-1] if structures else "result"] = (
@@ -322,11 +334,11 @@ def page(outcomes) -> str:
     return "\n".join(lines)
 
 
-def _line(cells):
+def _line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |"
 
 
-def main():
+def main() -> None:
     """Write the generated page beside the hand-written one."""
     docs = Path("docs")
     by_hand = parse((docs / "structure_table.md").read_text(encoding="utf-8"))

@@ -1,15 +1,14 @@
 """`Banded`: a matrix that stores some of its diagonals, and the rules that `Diagonal` and `Identity` share with it."""
 
-import operator
-from collections.abc import Sequence
-from typing import Self
+from __future__ import annotations
 
-import jax
+import operator
+from typing import TYPE_CHECKING, Any, Self
+
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.dense import batch_shape_of, parameter
 from ..._core.array.validation import BACKGROUND, check_leaves, check_offsets, check_sizes, check_static, validated
 from ..._core.dispatch import explicit
@@ -19,6 +18,15 @@ from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..._numerics import bands as band_numerics
 from ..fill.array import Fill, core_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import jax
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.array.base import Array
+    from ..._core.typing import Assumptions, DTypeLike, Leaves, Meta, Shape, Spec
 
 
 class Banded(EntryArray):
@@ -99,76 +107,92 @@ class Banded(EntryArray):
                 )
         batch_shape_of(**{f"diagonals[{i}]": d.shape[:-1] for i, d in enumerate(diagonals)})
         order = sorted(range(len(offsets)), key=offsets.__getitem__)
-        diagonals = [diagonals[i] for i in order]
-        return cls.make(*_parameters(diagonals, tuple(offsets[i] for i in order), shape, None))
+        stored = [diagonals[i] for i in order]
+        return cls.make(*_parameters(stored, tuple(offsets[i] for i in order), shape, None))
 
     # ---- the parts -----------------------------------------------------------------------------------------------
 
     @property
     def offsets(self) -> tuple[int, ...]:
         """The offsets of the stored diagonals, increasing."""
-        return self.meta[0]
+        offsets: tuple[int, ...] = self.meta[0]
+        return offsets
 
     @property
     def core_shape(self) -> tuple[int, int]:
         """The shape ``(m, n)`` of the matrix."""
-        return self.meta[1]
+        shape: tuple[int, int] = self.meta[1]
+        return shape
 
     @property
-    def diagonals(self) -> tuple:
+    def diagonals(self) -> tuple[jax.Array, ...]:
         """The stored diagonals, one for each offset."""
         stored = self._value[0][: len(self.offsets)]
         if self.pieces == 1:
             return stored
-        return explicit.shortened(
+        diagonals: tuple[jax.Array, ...] = explicit.shortened(
             stored, tuple(band_numerics.diagonal_length(self.core_shape, k) for k in self.offsets), -1
         )
+        return diagonals
 
     @property
-    def entries(self) -> tuple:
+    def entries(self) -> tuple[jax.Array, ...]:
         """The parameters that hold entries (a banded array without diagonals carries a scalar for its batch)."""
         return self.diagonals or self._value[0][:-1]
 
     @property
     def pieces(self) -> int:
         """For how many pieces of one size the diagonals are padded."""
-        return self.meta[2] if len(self.meta) > 2 else 1
+        pieces: int = self.meta[2] if len(self.meta) > 2 else 1
+        return pieces
 
     @property
     def background(self) -> jax.Array | None:
         """The value of all entries that are not stored: None is the structural zero."""
-        return self._value[0][-1]
+        background: jax.Array | None = self._value[0][-1]
+        return background
 
     @staticmethod
-    def shape_of(leaves, meta):
-        return batch_of(leaves[0].shape, 1 if meta[0] else 0) + meta[1]
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
+        core: Shape = meta[1]
+        return batch_of(leaves[0].shape, 1 if meta[0] else 0) + core
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: Sequence[jax.Array], background: jax.Array | None) -> Banded:
         return Banded.make((*entries, background), self.meta[:2])._padded_for(self.pieces)
 
-    def _padded_for(self, pieces):
+    if TYPE_CHECKING:  # these are banded, too
+
+        @property
+        def mT(self) -> Banded: ...
+
+        def assuming(self, assumptions: Assumptions) -> Self: ...
+
+        def freed(self) -> Banded: ...
+
+    def _padded_for(self, pieces: int) -> Banded:
         if pieces == self.pieces or not self.offsets:
             return self
+        diagonals: Sequence[jax.Array]
         diagonals, meta = self.diagonals, self.meta[:2]
         if pieces > 1:
             diagonals = band_numerics.divisible(diagonals, min(self.core_shape), pieces, -1)
             meta = (*meta, pieces)
         return Banded.make((*diagonals, self.background), meta, self.assumptions)
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         batch = self._batch_spec(spec)
         entries = self._entries_spec(spec) if self.offsets else batch
         return (entries,) * (len(self._value[0]) - 1) + (batch,)
 
-    def gather(self, data):
+    def gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
         if not self.offsets:
             return (jnp.zeros(data.shape[:-2], data.dtype),)
         return tuple(band_numerics.at_diagonal(_matrix(data), k, self.core_shape) for k in self.offsets)
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         return [f"offsets={self.offsets}", f"shape={self.shape}"], False
 
-    def positions(self):
+    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         if not self.offsets:
             zero = jnp.zeros((), int)
             return ((zero, zero),)
@@ -176,18 +200,18 @@ class Banded(EntryArray):
         along = [jnp.arange(n) for n in lengths]
         return tuple((i + max(0, -k), i + max(0, k)) for i, k in zip(along, self.offsets, strict=True))
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return pattern.stored(self, pattern.meets_diagonals(rows, columns, self.offsets))
 
-    def bandwidths(self):
+    def bandwidths(self) -> tuple[int, int]:
         return max(0, *(-k for k in self.offsets), 0), max(0, *self.offsets, 0)
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         return band_numerics.to_dense(
             self.diagonals, self.offsets, self.core_shape, self.background, self.dtype, self.batch_shape
         )
 
-    def diagonal(self, offset: int = 0):
+    def diagonal(self, offset: int = 0) -> jax.Array:
         """The diagonal with this offset as a `jax.Array`, whether it is stored or not."""
         if offset in self.offsets:
             return self.diagonals[self.offsets.index(offset)]
@@ -195,7 +219,7 @@ class Banded(EntryArray):
         fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None]
         return jnp.broadcast_to(fill, (*self.batch_shape, length))
 
-    def to_banded(self):
+    def to_banded(self) -> Array:
         """The array itself.
 
         Raises
@@ -235,7 +259,7 @@ class Banded(EntryArray):
         return (data if self.offsets else jnp.zeros((*self.batch_shape, *data.shape), self.dtype)), self.offsets
 
 
-def _matrix(data):
+def _matrix(data: jax.Array) -> jax.Array:
     """Data of at least two dimensions: vectors broadcast as rows."""
     return data.reshape((1,) * (2 - data.ndim) + data.shape) if data.ndim < 2 else data
 
@@ -256,7 +280,7 @@ def batch_of(shape: tuple[int, ...], own: int) -> tuple[int, ...]:
     return shape[: len(shape) - own]
 
 
-def matrix_shape(shape, argument: str) -> tuple[int, int]:
+def matrix_shape(shape: int | Sequence[int], argument: str) -> tuple[int, int]:
     """A core shape ``(m, n)``."""
     shape = core_shape(shape, argument)
     if len(shape) != 2:
@@ -264,7 +288,7 @@ def matrix_shape(shape, argument: str) -> tuple[int, int]:
     return shape
 
 
-def vectors(values, argument: str, name: str) -> list:
+def vectors(values: Any, argument: str, name: str) -> list[jax.Array]:
     """A constructor's sequence of arrays, each as a `jax.Array`.
 
     Raises
@@ -281,7 +305,7 @@ def vectors(values, argument: str, name: str) -> list:
     return [parameter(value, f"{argument}[{i}]", name) for i, value in enumerate(each)]
 
 
-def integers(values, argument: str) -> tuple[int, ...]:
+def integers(values: Sequence[int] | np.ndarray, argument: str) -> tuple[int, ...]:
     """A constructor's sequence of integers.
 
     Raises
@@ -295,7 +319,14 @@ def integers(values, argument: str) -> tuple[int, ...]:
         raise TypeError(f"{argument} must be a sequence of integers, got {values!r}") from None
 
 
-def _parameters(diagonals, offsets, shape, background, dtype=None, batch=()):
+def _parameters(
+    diagonals: Sequence[jax.Array],
+    offsets: Sequence[int],
+    shape: Shape,
+    background: jax.Array | None,
+    dtype: DTypeLike | None = None,
+    batch: Shape = (),
+) -> tuple[Leaves, Meta]:
     """Leaves and meta of a banded array: one dtype, and the whole batch shape in front of each."""
     if offsets:
         dtype = dtypes.promote(*(d.dtype for d in diagonals))
@@ -308,12 +339,20 @@ def _parameters(diagonals, offsets, shape, background, dtype=None, batch=()):
     return (*diagonals, background), (offsets, shape)
 
 
-def is_nothing(x) -> bool:
+def is_nothing(x: Array) -> bool:
     """Whether a matrix has nothing but structural zeros."""
     return type(x) is Banded and not x.offsets and x.background is None
 
 
-def bands(diagonals, offsets, shape, background=None, *, dtype=None, batch=()):
+def bands(
+    diagonals: Sequence[jax.Array],
+    offsets: Sequence[int],
+    shape: Shape,
+    background: jax.Array | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    batch: Shape = (),
+) -> Banded:
     """The array with these diagonals, from a kernel: the narrowest class, with diagonals outside of the matrix left out.
 
     Parameters
@@ -336,7 +375,7 @@ def bands(diagonals, offsets, shape, background=None, *, dtype=None, batch=()):
     return Banded.make(leaves, meta)
 
 
-def tridiagonal(lower, diag, upper) -> Banded:
+def tridiagonal(lower: ParameterLike, diag: ParameterLike, upper: ParameterLike) -> Banded:
     """The square matrix with three diagonals.
 
     Parameters
@@ -364,7 +403,7 @@ def tridiagonal(lower, diag, upper) -> Banded:
     return _from_diagonals("tridiagonal", diag, ("lower", -1, lower), ("upper", 1, upper))
 
 
-def bidiagonal(diag, off, *, lower: bool = True) -> Banded:
+def bidiagonal(diag: ParameterLike, off: ParameterLike, *, lower: bool = True) -> Banded:
     """The square matrix with two diagonals.
 
     Parameters
@@ -394,7 +433,7 @@ def bidiagonal(diag, off, *, lower: bool = True) -> Banded:
     return _from_diagonals("bidiagonal", diag, ("off", -1 if lower else 1, off))
 
 
-def _from_diagonals(name, diag, *others) -> Banded:
+def _from_diagonals(name: str, diag: ParameterLike, *others: tuple[str, int, ParameterLike]) -> Banded:
     """The square matrix with this main diagonal, and `others` right beside it: ``(argument, offset, diagonal)`` each.
 
     With fewer than two rows there is no place for these, and their dtypes and batch shapes are all that is left of them.
@@ -417,7 +456,7 @@ def _from_diagonals(name, diag, *others) -> Banded:
     return Banded.make(leaves, meta) if n > 1 else Banded.make((leaves[offsets.index(0)], None), ((0,), (n, n)))
 
 
-def from_dia(data, offsets, shape) -> Banded:
+def from_dia(data: ParameterLike, offsets: Sequence[int] | np.ndarray, shape: int | Sequence[int]) -> Banded:
     """The banded array from the layout of `scipy.sparse.dia_array` (and dynamiqs): aligned by columns, padded.
 
     Parameters
@@ -469,13 +508,13 @@ def from_dia(data, offsets, shape) -> Banded:
 
 
 @join_pair.kernel(Banded, Banded)
-def _join_pair_banded_banded(x, y):
+def _join_pair_banded_banded(x: Banded, y: Banded) -> tuple[Banded, Banded]:
     offsets = tuple(sorted({*x.offsets, *y.offsets}))
     return at_offsets(x, offsets), at_offsets(y, offsets)
 
 
 @join_pair.kernel(Fill, Banded, when=lambda x, y: len(x.meta) >= 2)
-def _join_pair_fill_banded(x, y):
+def _join_pair_fill_banded(x: Fill, y: Banded) -> tuple[Banded, Banded]:
     data, batch = x._constant_data(), x.shape[:-2]
     kept = len(y.batch_shape)
     entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y.gather(data), y.entries, strict=True))
@@ -483,19 +522,19 @@ def _join_pair_fill_banded(x, y):
 
 
 @meet_pair.kernel(Banded, Banded)
-def _meet_pair_banded_banded(x, y):
+def _meet_pair_banded_banded(x: Banded, y: Banded) -> Banded:
     if not is_zero_outside(y):
         return x.freed()
     return at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
 
 
 @holds.kernel(Banded, Banded)
-def _holds_banded_banded(x, y):
+def _holds_banded_banded(x: Banded, y: Banded) -> bool:
     return set(y.offsets) <= set(x.offsets)
 
 
 @restrict_to.kernel(Banded, Banded)
-def _restrict_to_banded_banded(x, y):
+def _restrict_to_banded_banded(x: Banded, y: Banded) -> Banded:
     return at_offsets(x, y.offsets)
 
 
@@ -507,7 +546,7 @@ def at_offsets(x: Banded, offsets: tuple[int, ...]) -> Banded:
 
 
 @elements.kernel(Banded)
-def _elements_banded(x, i, j):
+def _elements_banded(x: Banded, i: jax.Array, j: jax.Array) -> jax.Array:
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background
     shape = jnp.broadcast_shapes(i.shape, j.shape)
     value = jnp.broadcast_to(fill.reshape(fill.shape + (1,) * len(shape)), (*x.batch_shape, *shape))
@@ -532,10 +571,11 @@ def missing(x: Banded, axis: int) -> np.ndarray:
 
 
 @validated.kernel(Banded)
-def check_banded(x):
+def check_banded(x: Banded) -> None:
     """Raise unless there is a diagonal of the right length for each offset, and a background."""
     check_static(type(x.meta) is tuple and len(x.meta) == 2, x)
     shape = check_sizes(x.core_shape, 2)
     offsets = check_offsets(x.offsets, shape)
     # Without diagonals a scalar has the batch shape.
-    check_leaves(x, *([(band_numerics.diagonal_length(shape, k),) for k in offsets] or [()]), BACKGROUND)
+    cores: list[Shape] = [(band_numerics.diagonal_length(shape, k),) for k in offsets] or [()]
+    check_leaves(x, *cores, BACKGROUND)

@@ -7,23 +7,32 @@ nothing in it for an accelerator.
 A matrix is given as LAPACK stores its lower half, ``(..., w + 1, n)``: ``storage[k, j] = A[j + k, j]``.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._numerics.host_calls import on_host
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def eigenvalues(storage):
+    from ..._core.typing import Shape
+
+
+def eigenvalues(storage: jax.Array) -> jax.Array:
     """The eigenvalues ``(..., n)``, ascending; NaN for a matrix that has an element which is not finite."""
     *batch, _, n = storage.shape
     result = jax.ShapeDtypeStruct((*batch, n), storage.real.dtype)
     return on_host(_eigenvalues, (result,), storage)[0]
 
 
-def _eigenvalues(storage):
+def _eigenvalues(storage: np.ndarray) -> tuple[np.ndarray]:
     """The same in NumPy."""
-    from scipy.linalg import eigvals_banded
+    from scipy.linalg import eigvals_banded  # type: ignore[import-untyped]  # SciPy has no types
 
     *batch, _, n = storage.shape
     values = np.full((*batch, n), np.nan, storage.real.dtype)
@@ -33,14 +42,14 @@ def _eigenvalues(storage):
     return (values,)
 
 
-def hermitian_storage(diagonal, n, offsets):
+def hermitian_storage(diagonal: Callable[[int], jax.Array], n: int, offsets: Sequence[int]) -> jax.Array:
     """The lower half of the Hermitian part of a square matrix; ``diagonal(k)`` is that with offset k."""
     w = max(map(abs, offsets), default=0)
     halves = [(diagonal(-k) + diagonal(k).conj()) / 2 for k in range(w + 1)]
     return jnp.stack([jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [(0, n - d.shape[-1])]) for d in halves], -2)
 
 
-def golub_kahan_storage(diagonals, offsets, shape):
+def golub_kahan_storage(diagonals: Sequence[jax.Array], offsets: Sequence[int], shape: Shape) -> jax.Array:
     """The lower half of the Hermitian matrix whose eigenvalues are plus and minus the singular values of another one.
 
     It is ``[[0, A], [A^H, 0]]`` with the rows and columns of both halves in turn, so that what was banded stays so (Golub and Kahan

@@ -5,7 +5,10 @@ Derivatives of many terms are loops over the diagonals of one factor. XLA would 
 term of the derivative reads it, and the compiled program would grow with the cube of the number of diagonals.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +18,32 @@ from jax import lax
 from ..._numerics.bands import diagonal_length, pad_axis, transpose
 from ..._numerics.flags import custom_jvp
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    from ..._core.typing import Shape
+
+    Diagonals: TypeAlias = tuple[jax.Array, ...]
+    Terms: TypeAlias = tuple[tuple[int, tuple[tuple[int, int, int, int], ...]], ...]
+    """For each offset of the product its terms: both offsets, the first row of the product and the row behind the last."""
+    Plan: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, int, int], Terms]
+    """The offsets of both factors, the sizes ``(m, inner, n)``, and the terms."""
+    Multiply: TypeAlias = Callable[[Plan, Diagonals, Diagonals], Diagonals]
+
 # The largest number of terms of a product, and of a product that is differentiated, that are no loop. Below, loops take more time; above,
 # the derivative takes more time without them, and both take seconds to compile.
 _UNROLLED_TERMS, _UNROLLED_DERIVATIVE = 512, 128
 
 
-def band_matmul(diagonals1, offsets1, shape1, diagonals2, offsets2, shape2):
+def band_matmul(
+    diagonals1: Sequence[jax.Array],
+    offsets1: Sequence[int],
+    shape1: Shape,
+    diagonals2: Sequence[jax.Array],
+    offsets2: Sequence[int],
+    shape2: Shape,
+) -> tuple[tuple[jax.Array, ...], tuple[int, ...]]:
     """Product of two banded matrices; bandwidths add.
 
     Returns
@@ -30,7 +53,7 @@ def band_matmul(diagonals1, offsets1, shape1, diagonals2, offsets2, shape2):
     """
     (m, inner), n = shape1, shape2[1]
     # Of the terms at offset k, rows `first` to `last` of the product: those in which all three entries exist.
-    rows = {}
+    rows: dict[int, list[tuple[int, int, int, int]]] = {}
     for k1 in offsets1:
         for k2 in offsets2:
             first, last = max(0, -k1, -k1 - k2), min(m, inner - k1, n - k1 - k2)
@@ -41,13 +64,13 @@ def band_matmul(diagonals1, offsets1, shape1, diagonals2, offsets2, shape2):
         return (), ()
     static = (tuple(offsets1), tuple(offsets2), (m, inner, n), tuple((k, tuple(rows[k])) for k in offsets))
     count = sum(map(len, rows.values()))
-    product = _by_loop if count > _UNROLLED_TERMS else _unrolled
+    product: Multiply = _by_loop if count > _UNROLLED_TERMS else _unrolled
     if count > _UNROLLED_DERIVATIVE:
         product = functools.partial(_with_loops_for_derivatives, product)
     return product(static, tuple(diagonals1), tuple(diagonals2)), offsets
 
 
-def _unrolled(static, diagonals1, diagonals2):
+def _unrolled(static: Plan, diagonals1: Diagonals, diagonals2: Diagonals) -> Diagonals:
     offsets1, offsets2, shape, rows = static
     d1, d2 = dict(zip(offsets1, diagonals1, strict=True)), dict(zip(offsets2, diagonals2, strict=True))
     products = []
@@ -63,12 +86,22 @@ def _unrolled(static, diagonals1, diagonals2):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def _with_loops_for_derivatives(product, static, diagonals1, diagonals2):
+def _with_loops_for_derivatives(
+    product: Multiply,
+    static: Plan,
+    diagonals1: Diagonals,
+    diagonals2: Diagonals,
+) -> Diagonals:
     return product(static, diagonals1, diagonals2)
 
 
 @_with_loops_for_derivatives.defjvp
-def _product_jvp(product, static, primals, tangents):
+def _product_jvp(
+    product: Multiply,
+    static: Plan,
+    primals: tuple[Diagonals, Diagonals],
+    tangents: tuple[Diagonals, Diagonals],
+) -> tuple[Diagonals, Diagonals]:
     """Loops over the diagonals of the tangents: their transposes are loops in which no accumulator is copied. The product is a loop, too, since
     XLA would compute an expression again wherever the derivative reads it.
     """
@@ -84,7 +117,7 @@ def _product_jvp(product, static, primals, tangents):
     return _by_loop(static, diagonals1, diagonals2), changes
 
 
-def _by_loop(static, diagonals1, diagonals2):
+def _by_loop(static: Plan, diagonals1: Diagonals, diagonals2: Diagonals) -> Diagonals:
     """The product by a loop over the diagonals of the first factor. Each adds a multiple of all diagonals of the second one."""
     offsets1, offsets2, (m, inner, n), rows = static
     places = {k: place for place, (k, _) in enumerate(rows)}
@@ -104,7 +137,7 @@ def _by_loop(static, diagonals1, diagonals2):
     first, second = _stacked(rows_first, len(batch)), _stacked(rows_second, len(batch))
 
     @jax.checkpoint  # else the second derivative would keep every shifted copy of the second factor
-    def step(total, term):
+    def step(total: jax.Array, term: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         k1, row, diagonal = term
         products = diagonal * lax.dynamic_slice_in_dim(second, k1 + low, m, -1)
         return total.at[row].add(products), None
@@ -118,7 +151,7 @@ def _by_loop(static, diagonals1, diagonals2):
     return tuple(results)
 
 
-def _stacked(diagonals, ndim):
+def _stacked(diagonals: Sequence[jax.Array], ndim: int) -> jax.Array:
     """Diagonals along a new first axis, with `ndim` batch dimensions after it."""
     rows = jnp.stack(jnp.broadcast_arrays(*diagonals))
     return lax.expand_dims(rows, range(1, ndim - rows.ndim + 3))

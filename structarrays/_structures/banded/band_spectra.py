@@ -3,6 +3,10 @@
 Their derivatives need the eigenvectors, and hence the dense form.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
@@ -18,18 +22,24 @@ from .array import Banded, at_offsets, bands
 from .bandwidths import fills_matrix
 from .products import has_structural_zeros
 
+if TYPE_CHECKING:
+    import jax
+
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result
+
 # Up to so many rows the dense form is decomposed, which is as fast.
 _DENSE = 32
 _DENSE_SINGULAR, _DENSE_SINGULAR_PER_DIAGONAL = 256, 16
 
 
-def _is_linear(x, **static) -> bool:
+def _is_linear(x: Banded, **static: Any) -> bool:
     """Whether there is a way without the dense form."""
     return has_structural_zeros(x) and min(x.core_shape) > 0
 
 
 @eigvalsh.kernel(Banded, when=_is_linear)
-def _eigvalsh_banded(x):
+def _eigvalsh_banded(x: Banded) -> Result:
     w = max(map(abs, x.offsets), default=0)
     if x.shape[-1] <= _DENSE or fills_matrix(x):
         return eigvalsh.dispatch(dense_if_small(x, "linalg.eigvalsh"))
@@ -38,19 +48,19 @@ def _eigvalsh_banded(x):
 
 
 @custom_jvp
-def _eigenvalues(x):
+def _eigenvalues(x: Banded) -> jax.Array:
     return band_eigenvalues.eigenvalues(band_eigenvalues.hermitian_storage(x.diagonal, x.shape[-1], x.offsets))
 
 
 @_eigenvalues.defjvp
-def _eigenvalues_jvp(primals, tangents):
+def _eigenvalues_jvp(primals: tuple[Banded], tangents: tuple[Banded]) -> tuple[jax.Array, jax.Array]:
     (x,), (dx,) = primals, tangents
     values, vectors = (part.dense_data() for part in eigh.dispatch(densify(x, "the derivative of linalg.eigvalsh")))
     return spectra.simple(values, x.shape[-1]), _change(vectors, dx, vectors)
 
 
 @svdvals.kernel(Banded, when=_is_linear)
-def _svdvals_banded(x):
+def _svdvals_banded(x: Banded) -> Result:
     if not x.offsets:
         return svdvals.dispatch(at_offsets(x, (0,)))
     x = _upper_and_short(x)
@@ -60,40 +70,40 @@ def _svdvals_banded(x):
     return Dense.make((_singular_values(x),))
 
 
-def _upper_and_short(x):
+def _upper_and_short(x: Banded) -> Banded:
     """A matrix of the same singular values: rows and columns beyond the diagonals are zero, and most diagonals stand above."""
     m, n = x.core_shape
     x = bands(x.diagonals, x.offsets, (min(m, n - min(0, *x.offsets)), min(n, m + max(0, *x.offsets))))
     return x.mT if -x.offsets[0] > x.offsets[-1] else x
 
 
-def _width(x) -> int:
+def _width(x: Banded) -> int:
     """The number of diagonals beside the main one of the matrix whose eigenvalues are the singular values."""
     return max(abs(2 * k + 1) for k in x.offsets)
 
 
-def _is_quicker_densely(x) -> bool:
+def _is_quicker_densely(x: Banded) -> bool:
     size = max(x.core_shape)
     quicker = size <= max(_DENSE_SINGULAR, _DENSE_SINGULAR_PER_DIAGONAL * _width(x))
     return (quicker and (size <= SMALL or lets_dense(x))) or fills_matrix(x)
 
 
 @custom_jvp
-def _singular_values(x):
+def _singular_values(x: Banded) -> jax.Array:
     values = band_eigenvalues.eigenvalues(band_eigenvalues.golub_kahan_storage(x.diagonals, x.offsets, x.core_shape))
     # Those that are zero may come out below.
     return jnp.maximum(jnp.flip(values, -1)[..., : min(x.core_shape)], 0)
 
 
 @_singular_values.defjvp
-def _singular_values_jvp(primals, tangents):
+def _singular_values_jvp(primals: tuple[Banded], tangents: tuple[Banded]) -> tuple[jax.Array, jax.Array]:
     (x,), (dx,) = primals, tangents
     parts = svd.dispatch(densify(x, "the derivative of linalg.svdvals"), full_matrices=False)
     u, values, vh = (part.dense_data() for part in parts)
     return spectra.simple(values, max(x.core_shape)), _change(u, dx, vh.mT.conj())
 
 
-def _change(u, dx, v):
+def _change(u: jax.Array, dx: Banded, v: jax.Array) -> jax.Array:
     """The real diagonal ``(..., k)`` of ``u.mT.conj() @ dx @ v``: to first order what a change of the matrix makes of its values."""
     total = jnp.zeros((*u.shape[:-2], u.shape[-1]), u.real.dtype)
     for k, d in zip(dx.offsets, dx.diagonals, strict=True):
@@ -106,16 +116,17 @@ def _change(u, dx, v):
 # ---- what follows from them ----------------------------------------------------------------------------------------
 
 
-def _nuclear_norm(x):
+def _nuclear_norm(x: Banded) -> jax.Array:
     if not x.offsets:
         return nuclear_norm(at_offsets(x, (0,)))
     x = _upper_and_short(x)
     if _is_quicker_densely(x):
         return nuclear_norm(dense_if_small(x, "linalg.matrix_norm"))
-    return _sum_of_singular_values(x)
+    total: jax.Array = _sum_of_singular_values(x)
+    return total
 
 
-def _spectral_norm(x):
+def _spectral_norm(x: Banded) -> jax.Array:
     if not x.offsets:
         return spectral_norm(at_offsets(x, (0,)))
     x = _upper_and_short(x)
@@ -125,12 +136,12 @@ def _spectral_norm(x):
 
 
 @custom_jvp
-def _sum_of_singular_values(x):
+def _sum_of_singular_values(x: Banded) -> jax.Array:
     return jnp.sum(_singular_values(x), axis=-1)
 
 
 @_sum_of_singular_values.defjvp
-def _sum_of_singular_values_jvp(primals, tangents):
+def _sum_of_singular_values_jvp(primals: tuple[Banded], tangents: tuple[Banded]) -> tuple[jax.Array, jax.Array]:
     (x,), (dx,) = primals, tangents
     factor = spectra.unitary_factor(densify(x, "the derivative of linalg.matrix_norm").dense_data())
     change = jnp.zeros(factor.shape[:-2], factor.real.dtype)
@@ -145,9 +156,9 @@ norm_and_rank(Banded, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is_
 # ---- Toeplitz matrices of few diagonals ----------------------------------------------------------------------------
 
 
-def _by_banded_form(function):
+def _by_banded_form(function: Function[..., Any]) -> None:
     @function.kernel(Toeplitz, when=lambda x, **static: is_narrow(x))
-    def _toeplitz_by_banded_form(x, **static):
+    def _toeplitz_by_banded_form(x: Toeplitz, **static: Any) -> Result:
         remark("the banded form, of few diagonals")
         return function.dispatch(at_diagonals(x, x.offsets), **static)
 
@@ -158,5 +169,5 @@ del _function
 
 
 @matrix_norm.kernel(Toeplitz, when=lambda x, **static: is_narrow(x) and is_of_singular_values(x, **static))
-def _matrix_norm_toeplitz(x, *, keepdims, ord):
+def _matrix_norm_toeplitz(x: Toeplitz, *, keepdims: bool, ord: float | str) -> Result:
     return matrix_norm.dispatch(at_diagonals(x, x.offsets), keepdims=keepdims, ord=ord)

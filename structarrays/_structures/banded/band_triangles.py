@@ -1,24 +1,33 @@
 """`tril` and `triu` of banded matrices: diagonals on the wrong side are left out."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ..._functions.creation import tril, triu
 from .array import Banded, bands
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def _no_background(x, *, k):
+    from ..._core.array.base import Array
+
+
+def _no_background(x: Banded, *, k: int) -> bool:
     return x.background is None
 
 
 @tril.kernel(Banded, when=_no_background)
-def _tril_banded(x, *, k):
+def _tril_banded(x: Banded, *, k: int) -> Array:
     return _keep(x, [offset for offset in x.offsets if offset <= k])
 
 
 @triu.kernel(Banded, when=_no_background)
-def _triu_banded(x, *, k):
+def _triu_banded(x: Banded, *, k: int) -> Array:
     return _keep(x, [offset for offset in x.offsets if offset >= k])
 
 
-def _keep(x, offsets):
+def _keep(x: Banded, offsets: Sequence[int]) -> Array:
     """The diagonals with these offsets; the array of the same class, if these are all."""
     if len(offsets) == len(x.offsets):
         return x.assuming(frozenset())

@@ -3,11 +3,17 @@
 A band may have few diagonals far apart, as for a grid or a periodic boundary. The factors fill the whole band.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 from ..._core.array.operands import allow_dense
 from ..._core.dispatch.contexts import densify_policy
 from .products import has_structural_zeros
+
+if TYPE_CHECKING:
+    from .array import Banded
 
 NARROW = 64
 """The largest number of diagonals on either side of a band that never counts as filling a matrix: its programs compile quickly."""
@@ -19,18 +25,18 @@ SPREAD = 8
 """A sparse solver is used if at most one in `SPREAD` diagonals of the band is stored. Otherwise the sparse factors are as full as the band."""
 
 
-def is_triangular(x) -> bool:
+def is_triangular(x: Banded) -> bool:
     """Whether one side of the main diagonal stores nothing: then an elimination causes no fill."""
     return 0 in x.bandwidths()
 
 
-def is_spread(x) -> bool:
+def is_spread(x: Banded) -> bool:
     """Whether the factors of a band cost more than the factors of the sparse matrix with the same entries."""
     below, above = x.bandwidths()
     return min(below, above) > 0 and below * (below + above) > WORK and SPREAD * len(x.offsets) <= below + above
 
 
-def fills_matrix(x, *args, **static) -> bool:
+def fills_matrix(x: Banded, *args: Any, **static: Any) -> bool:
     """Whether the factors of a band have as many entries as the factors of the dense form."""
     width = max(x.bandwidths())
     return width > NARROW and 2 * width >= min(x.core_shape)
@@ -39,13 +45,13 @@ def fills_matrix(x, *args, **static) -> bool:
 _FILL = "The factors of a band fill the whole band, even if few of its diagonals are stored."
 
 
-def ask_for_factors(x, name: str, width: int) -> None:
+def ask_for_factors(x: Banded, name: str, width: int) -> None:
     """Ask the policy if factors with `width` diagonals take more memory than its limit, and far more than the stored entries."""
     size = math.prod(x.shape[:-1]) * width
     if size * x.dtype.itemsize > densify_policy.value.limit and width >= SPREAD * max(1, len(x.offsets)):
         allow_dense(x, name, size, reason=_FILL)
 
 
-def is_banded(x, *args, **static) -> bool:
+def is_banded(x: Banded, *args: Any, **static: Any) -> bool:
     """Whether factorisations keep the band: there is no background, and the factors have fewer entries than the dense form."""
     return has_structural_zeros(x) and not fills_matrix(x)

@@ -1,12 +1,11 @@
 """`Diagonal` and the scaled `Identity`: banded arrays with one diagonal."""
 
-from collections.abc import Sequence
-from typing import Self
+from __future__ import annotations
 
-import jax
+from typing import TYPE_CHECKING, Any, Self
+
 import jax.numpy as jnp
 
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense, parameter
 from ..._core.array.validation import BACKGROUND, check_leaves, check_sizes, validated
@@ -15,6 +14,14 @@ from ..._functions.linalg.norms import diagonal
 from ..._functions.matrix_checks import integer
 from ..fill.array import core_shape
 from .array import Banded, batch_of, matrix_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import jax
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.typing import Leaves, Meta, Shape, Spec
 
 
 class Diagonal(Banded):
@@ -59,7 +66,8 @@ class Diagonal(Banded):
     @property
     def diag(self) -> jax.Array:
         """The entries on the main diagonal, ``(..., k)``."""
-        return self._value[0][0]
+        diag: jax.Array = self._value[0][0]
+        return diag
 
     @property
     def offsets(self) -> tuple[int, ...]:
@@ -69,32 +77,34 @@ class Diagonal(Banded):
     @property
     def core_shape(self) -> tuple[int, int]:
         """The shape ``(m, n)`` of the matrix."""
-        return self.meta
+        shape: tuple[int, int] = self.meta
+        return shape
 
     @property
-    def diagonals(self) -> tuple:
+    def diagonals(self) -> tuple[jax.Array, ...]:
         """The one diagonal."""
         return (self.diag,)
 
     @property
-    def entries(self) -> tuple:
+    def entries(self) -> tuple[jax.Array, ...]:
         """The one parameter that holds entries."""
         return self._value[0][:-1]
 
     pieces = 1  # the one diagonal is as long as the matrix
 
-    def _padded_for(self, pieces):
+    def _padded_for(self, pieces: int) -> Diagonal:
         return self
 
     @staticmethod
-    def shape_of(leaves, meta):
-        return batch_of(leaves[0].shape, 1) + meta
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
+        core: Shape = meta
+        return batch_of(leaves[0].shape, 1) + core
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         text, complete = inline(self.diag)
         return [text, f"shape={self.shape}"], complete
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: Sequence[jax.Array], background: jax.Array | None) -> Diagonal:
         return Diagonal.make((*entries, background), self.meta)
 
 
@@ -125,7 +135,8 @@ class Identity(Diagonal):
     @property
     def scale(self) -> jax.Array:
         """The value on the diagonal, of batch shape."""
-        return self._value[0][0]
+        scale: jax.Array = self._value[0][0]
+        return scale
 
     @property
     def diag(self) -> jax.Array:
@@ -133,30 +144,31 @@ class Identity(Diagonal):
         return jnp.broadcast_to(self.scale[..., None], (*self.scale.shape, min(self.meta)))
 
     @staticmethod
-    def shape_of(leaves, meta):
-        return leaves[0].shape + meta
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
+        shape: Shape = leaves[0].shape + meta
+        return shape
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         return [f"scale={inline(self.scale)[0]}", f"shape={self.shape}"], True
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: Sequence[jax.Array], background: jax.Array | None) -> Identity:
         return Identity.make((*entries, background), self.meta)
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         return Array.specs(self, spec, divides)
 
-    def freed(self):
+    def freed(self) -> Diagonal:
         return Diagonal.make((self.diag, self.background), self.meta)
 
-    def positions(self):
+    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         zero = jnp.zeros((), int)
         return ((zero, zero),)
 
-    def gather(self, data):
+    def gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
         return (data[..., 0, 0] if data.ndim >= 2 else data.reshape(()),)
 
 
-def diag(v, k: int = 0):
+def diag(v: ParameterLike, k: int = 0) -> Array:
     """The matrix with a vector on a diagonal, or a diagonal of a matrix: `numpy.diag`, which code for the Array API is found to call.
 
     Parameters
@@ -198,13 +210,13 @@ def diag(v, k: int = 0):
 
 
 @validated.kernel(Diagonal)
-def check_diagonal(x):
+def check_diagonal(x: Diagonal) -> None:
     """Raise unless the parameters are the diagonal and the background."""
     check_leaves(x, (min(check_sizes(x.meta, 2)),), BACKGROUND)
 
 
 @validated.kernel(Identity)
-def check_identity(x):
+def check_identity(x: Identity) -> None:
     """Raise unless the parameters are the scale and the background."""
     check_sizes(x.meta, 2)
     check_leaves(x, (), BACKGROUND)

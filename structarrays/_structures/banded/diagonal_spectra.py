@@ -3,6 +3,10 @@
 The eigenvectors of a diagonal matrix are unit vectors in the order of the eigenvalues: a permutation.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
@@ -14,18 +18,25 @@ from ..permutation.ordered import in_order, rows_in_order
 from .diagonal import Diagonal, Identity
 from .products import has_structural_zeros
 
+if TYPE_CHECKING:
+    import jax
 
-def identity(scale, shape):
+    from ..._core.array.base import Array
+    from ..._core.typing import DTypeLike, Shape
+    from ..permutation.array import Permutation
+
+
+def identity(scale: jax.Array, shape: Shape) -> Diagonal:
     """A scaled identity; a rectangular one is a `Diagonal`."""
     x = Identity.make((scale, None), shape)
     return x if shape[0] == shape[1] else x.freed()
 
 
-def _ones(x, dtype=None):
+def _ones(x: Diagonal, dtype: DTypeLike | None = None) -> jax.Array:
     return jnp.ones(x.batch_shape, dtype or x.dtype)
 
 
-def phase(z):
+def phase(z: jax.Array) -> jax.Array:
     """``z / abs(z)``, and 1 for zero."""
     zero = z == 0
     if not jnp.iscomplexobj(z):
@@ -38,28 +49,28 @@ def phase(z):
 
 
 @eigvals.kernel(Diagonal, when=has_structural_zeros)
-def _eigvals_diagonal(x):
+def _eigvals_diagonal(x: Diagonal) -> Dense:
     return Dense.make((x.diag.astype(complex_dtype(x.dtype)),))
 
 
 @eig.kernel(Diagonal, when=has_structural_zeros)
-def _eig_diagonal(x):
+def _eig_diagonal(x: Diagonal) -> tuple[Array, Diagonal]:
     return eigvals.dispatch(x), identity(_ones(x, complex_dtype(x.dtype)), x.core_shape)
 
 
 @eigvalsh.kernel(Diagonal, when=has_structural_zeros)
-def _eigvalsh_diagonal(x):
+def _eigvalsh_diagonal(x: Diagonal) -> Dense:
     return Dense.make((jnp.sort(x.diag.real, axis=-1),))
 
 
 @eigh.kernel(Diagonal, when=has_structural_zeros)
-def _eigh_diagonal(x):
+def _eigh_diagonal(x: Diagonal) -> tuple[Dense, Array]:
     values, order = in_order(x.diag.real, x.dtype)
     return values, order.mT
 
 
 @eigh.kernel(Identity, when=has_structural_zeros)
-def _eigh_identity(x):
+def _eigh_identity(x: Identity) -> tuple[Dense, Diagonal]:
     return Dense.make((x.diag.real,)), identity(_ones(x), x.core_shape)
 
 
@@ -67,23 +78,23 @@ def _eigh_identity(x):
 
 
 @svdvals.kernel(Diagonal, when=has_structural_zeros)
-def _svdvals_diagonal(x):
+def _svdvals_diagonal(x: Diagonal) -> Dense:
     return Dense.make((jnp.flip(jnp.sort(jnp.abs(x.diag), axis=-1), axis=-1),))
 
 
 @svdvals.kernel(Identity, when=has_structural_zeros)
-def _svdvals_identity(x):
+def _svdvals_identity(x: Identity) -> Dense:
     return Dense.make((jnp.abs(x.diag),))
 
 
 @svd.kernel(Diagonal, when=has_structural_zeros)
-def _svd_diagonal(x, *, full_matrices):
+def _svd_diagonal(x: Diagonal, *, full_matrices: bool) -> tuple[Array, Dense, Array]:
     """``U = phases P`` and ``Vh = P^T``, where P sorts; what is longer has unit vectors more, or zeros."""
     (m, n), k = x.core_shape, min(x.core_shape)
     values, order = in_order(jnp.abs(x.diag), x.dtype, descending=True)
     columns, rows = (m, n) if full_matrices else (k, k)
 
-    def sorting(count):
+    def sorting(count: int) -> Permutation:
         rest = jnp.broadcast_to(jnp.arange(k, count), (*x.batch_shape, count - k))
         return rows_in_order(jnp.concatenate([order.p, rest], axis=-1), x.dtype)
 
@@ -94,7 +105,7 @@ def _svd_diagonal(x, *, full_matrices):
 
 
 @svd.kernel(Identity, when=has_structural_zeros)
-def _svd_identity(x, *, full_matrices):
+def _svd_identity(x: Identity, *, full_matrices: bool) -> tuple[Diagonal, Dense, Diagonal]:
     (m, n), k = x.core_shape, min(x.core_shape)
     columns, rows = (m, n) if full_matrices else (k, k)
     u = identity(phase(x.scale), (m, columns))
@@ -102,11 +113,11 @@ def _svd_identity(x, *, full_matrices):
 
 
 @matrix_norm.kernel(Diagonal, when=lambda x, **static: has_structural_zeros(x) and is_of_singular_values(x, **static))
-def _matrix_norm_diagonal(x, *, keepdims, ord):
+def _matrix_norm_diagonal(x: Diagonal, *, keepdims: bool, ord: float | str) -> Dense:
     return norm(jnp.abs(x.diag), keepdims=keepdims, ord=ord)
 
 
-def _is_large(x, rtol):
+def _is_large(x: Diagonal, rtol: jax.Array | None) -> jax.Array:
     """Which entries count as nonzero: those above `rtol` times the largest."""
     magnitude = jnp.abs(x.entries[0])
     if type(x) is Identity:
@@ -115,7 +126,7 @@ def _is_large(x, rtol):
 
 
 @matrix_rank.kernel(Diagonal, when=has_structural_zeros)
-def _matrix_rank_diagonal(x, *, rtol):
+def _matrix_rank_diagonal(x: Diagonal, *, rtol: jax.Array | None) -> Dense:
     large = _is_large(x, rtol)
     if type(x) is Identity:
         return Dense.make((large.astype(int) * min(x.core_shape),))
@@ -123,7 +134,7 @@ def _matrix_rank_diagonal(x, *, rtol):
 
 
 @pinv.kernel(Diagonal, when=has_structural_zeros)
-def _pinv_diagonal(x, *, rtol):
+def _pinv_diagonal(x: Diagonal, *, rtol: jax.Array | None) -> Diagonal:
     large = _is_large(x, rtol)
     (entries,) = x.entries
     # NaN is not large, but does not vanish either.
@@ -135,7 +146,7 @@ def _pinv_diagonal(x, *, rtol):
 
 
 @qr.kernel(Diagonal, when=has_structural_zeros)
-def _qr_diagonal(x, *, mode):
+def _qr_diagonal(x: Diagonal, *, mode: str) -> tuple[Diagonal, Diagonal]:
     (m, n), k = x.core_shape, min(x.core_shape)
     inner = m if mode == "complete" else k
     (entries,) = x.entries

@@ -1,5 +1,9 @@
 """Indexing of banded arrays: elements, rows and columns in time of their length, slices that keep the band, writes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,17 +16,25 @@ from ..fallback.via_sparse import pays, selected_axis
 from ..sparse.array import Sparse, _index_dtype
 from .array import Banded, bands
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeGuard
+
+    from ..._core.array.base import Array
+    from ..._core.array.keys import Item
+    from .diagonal import Identity
+
 _write_box = explicit.jit(indexing.write_box, static_argnums=0)
 _write_box_donated = explicit.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
 
 
-def _equal_steps(x, *, operands, key) -> bool:
+def _equal_steps(x: Banded, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> bool:
     """Whether a key is two slices with one positive step."""
     return tuple(k[0] for k in key) == ("slice", "slice") and key[0][3] == key[1][3] > 0
 
 
 @index.kernel(Banded, when=_equal_steps)
-def _index_banded(x, *, operands, key):
+def _index_banded(x: Banded, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> Banded:
     """Rows ``a + s i`` and columns ``b + s j``: the diagonal k becomes the one with offset ``(k + a - b) / s``."""
     (_, a, m, step), (_, b, n, _) = key
     diagonals, offsets = [], []
@@ -39,14 +51,14 @@ def _index_banded(x, *, operands, key):
     return bands(diagonals, offsets, (m, n), x.background, dtype=x.dtype, batch=x.batch_shape)
 
 
-def _selects_rows(x, operands, *, key) -> bool:
+def _selects_rows(x: Banded, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> bool:
     """Whether a key takes rows at an index array, and all columns."""
     rows = not x.batch_shape and selected_axis(x, operands, key) == 0 and np.ndim(operands[0]) == 1
     return rows and key[1] == ("slice", 0, x.shape[1], 1) and pays(x)
 
 
 @index.eager_kernel(Banded, tuple, when=_selects_rows)
-def _index_banded_eagerly(x, operands, *, key):
+def _index_banded_eagerly(x: Banded, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> Sparse:
     """Rows in any order: from each diagonal the entries that stand in them, at ``column = row + k``."""
     (m, n), places, x = x.core_shape, np.asarray(operands[0]), x.freed()
     increasing = bool(np.all(places[1:] >= places[:-1])) and not np.any(places[:1] < 0)
@@ -59,7 +71,7 @@ def _index_banded_eagerly(x, operands, *, key):
     for k, d in zip(x.offsets, x.diagonals, strict=True):
         above = max(0, -k)
         if increasing:  # as those of a mask are
-            rows = slice(*np.searchsorted(places, (above, above + d.shape[-1])))
+            rows: slice | np.ndarray = slice(*np.searchsorted(places, (above, above + d.shape[-1])))
         else:
             rows = np.flatnonzero((places >= above) & (places < above + d.shape[-1]))
         on_diagonal = places[rows] - above
@@ -70,13 +82,13 @@ def _index_banded_eagerly(x, operands, *, key):
     return Sparse.make((*map(jnp.asarray, leaves), x.background), (shape, (0, 1), False))
 
 
-def _scale_survives(x, a, b, m, n, step) -> bool:
+def _scale_survives(x: Banded, a: int, b: int, m: int, n: int, step: int) -> TypeGuard[Identity]:
     """Whether a principal part of a scaled identity is asked for, which is one."""
     return hasattr(x, "scale") and a == b and m == n
 
 
 @write_entries.kernel(Banded)
-def _write_entries_banded(x, items, value, owned):
+def _write_entries_banded(x: Banded, items: Sequence[Item], value: Array, owned: bool) -> Array | None:
     """Single entries: on the pattern they replace stored ones, elsewhere their diagonals are added to the pattern."""
     batch, (rows, columns) = items[:-2], items[-2:]
     if rows.kind == "slice" or columns.kind == "slice" or not indexing.is_basic(batch):
@@ -102,17 +114,17 @@ def _write_entries_banded(x, items, value, owned):
         return None  # so many diagonals are dearer than the dense form
     if offsets != x.offsets or x.freed() is not x:
         x, owned = bands([x.diagonal(k) for k in offsets], offsets, (m, n), dtype=x.dtype, batch=x.batch_shape), False
-    value = value.to_jax()
+    data = value.to_jax()
     diagonals = list(x.diagonals)
     for k in needed:
         at = offsets.index(k)
         place = np.minimum(i, j)
         if single:
             static, starts = indexing.box([*batch, indexing.Item("int", int(place))])
-            diagonals[at] = (_write_box_donated if owned else _write_box)(static, diagonals[at], starts, value)
+            diagonals[at] = (_write_box_donated if owned else _write_box)(static, diagonals[at], starts, data)
         else:
             chosen = np.flatnonzero(j - i == k)
-            part = value if value.ndim == 0 or value.shape[-1] == 1 else value[..., chosen]
+            part = data if data.ndim == 0 or data.shape[-1] == 1 else data[..., chosen]
             key = (*indexing.as_key(batch), place[chosen])
             diagonals[at] = diagonals[at].at[key].set(part)
     if not owned:

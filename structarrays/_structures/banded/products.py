@@ -1,6 +1,9 @@
 """Products, transposes and parts of banded matrices; those of `Diagonal` and `Identity` are the same, or narrower."""
 
+from __future__ import annotations
+
 import itertools
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +20,11 @@ from .array import Banded, at_offsets, bands
 from .band_products import band_matmul
 from .diagonal import Diagonal, Identity
 
+if TYPE_CHECKING:
+    from ..._core.typing import Result, Shape
 
-def has_structural_zeros(x, *args, **static) -> bool:
+
+def has_structural_zeros(x: Array, *args: Any, **static: Any) -> bool:
     """Whether the first argument's unstored entries are zeros: the condition under which most kernels serve."""
     return x.background is None
 
@@ -27,7 +33,7 @@ def has_structural_zeros(x, *args, **static) -> bool:
 
 
 @matmul.kernel(Banded, Dense)
-def _matmul_banded_dense(x1, x2):
+def _matmul_banded_dense(x1: Banded, x2: Dense) -> Dense:
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.shape[:-2])
     if x1.background is not None:
         x1 = _contiguous(x1)
@@ -43,7 +49,7 @@ def _matmul_banded_dense(x1, x2):
 
 
 @matmul.kernel(Dense, Banded)
-def _matmul_dense_banded(x1, x2):
+def _matmul_dense_banded(x1: Dense, x2: Banded) -> Dense:
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.batch_shape)
     if x2.background is not None:
         x2 = _contiguous(x2)
@@ -63,7 +69,7 @@ _SHORT_GAP = 32
 """The largest difference of two neighbouring offsets at which the diagonals between them are filled in."""
 
 
-def _contiguous(x):
+def _contiguous(x: Banded) -> Banded:
     """The array in which the background fills short gaps between stored diagonals."""
     filled = [
         k for low, high in itertools.pairwise(x.offsets) if high - low <= _SHORT_GAP for k in range(low + 1, high)
@@ -71,14 +77,15 @@ def _contiguous(x):
     return at_offsets(x, tuple(sorted({*x.offsets, *filled})))
 
 
-def _background_product(x, data, axis):
+def _background_product(x: Banded, data: jax.Array, axis: int) -> jax.Array:
     """The contribution of the background to ``x @ data``: entries left and right of the band, and in its gaps.
 
     Written as the rank-one term ``b * sum(data)`` minus what the band has of it, the result would lose digits, and its
     Subtracting sums would spread NaN and infinities. So the contributions are running sums from either side, and sums over windows.
     """
     m, n = x.core_shape
-    background = x.background.reshape(x.background.shape + (1,) * -axis)
+    stored: Any = x.background  # there is one
+    background = stored.reshape(stored.shape + (1,) * -axis)
     terms = background * data
     if not x.offsets:
         total = jnp.sum(terms, axis=axis, keepdims=True, dtype=terms.dtype)
@@ -95,7 +102,7 @@ def _background_product(x, data, axis):
     return product
 
 
-def _gap(terms, first, end, count, axis):
+def _gap(terms: jax.Array, first: int, end: int, count: int, axis: int) -> jax.Array:
     """The sum of the terms ``i + first, …, i + end - 1`` for each row i; terms outside of the array count as zero."""
     size = terms.shape[axis]
     start, stop = first, first + count - 1 + end - first  # the range of the terms of all rows
@@ -106,7 +113,7 @@ def _gap(terms, first, end, count, axis):
     return jnp.moveaxis(sums, -1, axis)
 
 
-def _window(sums, start, count, axis):
+def _window(sums: jax.Array, start: int, count: int, axis: int) -> jax.Array:
     """Entries ``start, start + 1, …``; those outside of the array are its first and last."""
     size = sums.shape[axis]
     low, high = min(max(-start, 0), count), min(max(start + count - size, 0), count)
@@ -117,14 +124,14 @@ def _window(sums, start, count, axis):
     return jnp.concatenate([first, middle, last], axis)
 
 
-def _resized(shape, axis, size):
-    shape = list(shape)
-    shape[axis] = size
-    return tuple(shape)
+def _resized(shape: Shape, axis: int, size: int) -> Shape:
+    sizes = list(shape)
+    sizes[axis] = size
+    return tuple(sizes)
 
 
 @matmul.kernel(Banded, Banded)
-def _matmul_banded_banded(x1, x2):
+def _matmul_banded_banded(x1: Banded, x2: Banded) -> Result:
     if x1.background is not None or x2.background is not None:
         return matmul.dispatch(*(x if x.background is None else densify(x, "matmul") for x in (x1, x2)))
     diagonals, offsets = band_matmul(x1.diagonals, x1.offsets, x1.core_shape, x2.diagonals, x2.offsets, x2.core_shape)
@@ -132,47 +139,47 @@ def _matmul_banded_banded(x1, x2):
     return bands(diagonals, offsets, (x1.shape[-2], x2.shape[-1]), dtype=x1.dtype, batch=batch)
 
 
-def _scales(x) -> bool:
+def _scales(x: Banded) -> bool:
     return x.background is None and x.shape[-1] == x.shape[-2]
 
 
 @matmul.kernel(Identity, Array, when=lambda x1, x2: _scales(x1))
-def _matmul_identity(x1, x2):
+def _matmul_identity(x1: Identity, x2: Array) -> Array:
     return scaled(x2, x1.scale, vector=x2.ndim == 1)
 
 
 @matmul.kernel(Array, Identity, when=lambda x1, x2: _scales(x2))
-def _matmul_array_identity(x1, x2):
+def _matmul_array_identity(x1: Array, x2: Identity) -> Array:
     return scaled(x1, x2.scale, vector=x1.ndim == 1)
 
 
-def _scales_pattern(diagonal, x) -> bool:
+def _scales_pattern(diagonal: Diagonal, x: Array) -> bool:
     return _scales(diagonal) and is_zero_outside(x) and x.core_ndim == 2
 
 
 @matmul.kernel(Diagonal, Array, when=lambda x1, x2: _scales_pattern(x1, x2))
-def _matmul_diagonal(x1, x2):
+def _matmul_diagonal(x1: Diagonal, x2: Array) -> Array:
     """The rows are scaled, which keeps every pattern."""
     return multiply(Dense.make((x1.diag[..., :, None],)), x2)
 
 
 @matmul.kernel(Array, Diagonal, when=lambda x1, x2: _scales_pattern(x2, x1))
-def _matmul_array_diagonal(x1, x2):
+def _matmul_array_diagonal(x1: Array, x2: Diagonal) -> Array:
     return multiply(x1, Dense.make((x2.diag[..., None, :],)))
 
 
-def _are_identities(x1, x2) -> bool:
+def _are_identities(x1: Identity, x2: Identity) -> bool:
     """Rectangular ones have an identity for a product, unless the dimension between them is the smallest."""
     plain = x1.background is None and x2.background is None
     return plain and x1.shape[-1] >= min(x1.shape[-2], x2.shape[-1])
 
 
 @matmul.kernel(Identity, Identity, when=_are_identities)
-def _matmul_identity_identity(x1, x2):
+def _matmul_identity_identity(x1: Identity, x2: Identity) -> Identity:
     return Identity.make((x1.scale * x2.scale, None), (x1.shape[-2], x2.shape[-1]))
 
 
-def scaled(x, scale, *, vector=False):
+def scaled(x: Array, scale: jax.Array, *, vector: bool = False) -> Array:
     """The product with a number for each matrix; it keeps every structure."""
     scale = scale.reshape(scale.shape + (1,) * (1 if vector else 2))
     return multiply(x, Dense.make((scale,)))
@@ -182,22 +189,22 @@ def scaled(x, scale, *, vector=False):
 
 
 @matrix_transpose.kernel(Banded)
-def _matrix_transpose_banded(x):
+def _matrix_transpose_banded(x: Banded) -> Banded:
     diagonals, offsets = band_numerics.transpose(x.diagonals, x.offsets)
     entries = diagonals if offsets else x.entries
     return Banded.make((*entries, x.background), (offsets, x.core_shape[::-1]))
 
 
 @matrix_transpose.kernel(Diagonal)
-def _matrix_transpose_diagonal(x):
+def _matrix_transpose_diagonal(x: Diagonal) -> Diagonal:
     return type(x).make((*x.entries, x.background), x.core_shape[::-1])
 
 
 @diagonal.kernel(Banded)
-def _diagonal_banded(x, *, offset):
+def _diagonal_banded(x: Banded, *, offset: int) -> Dense:
     return Dense.make((x.diagonal(offset),))
 
 
 @matrix_power.kernel(Diagonal, when=lambda x, *, n: n > 0 and has_structural_zeros(x))
-def _matrix_power_diagonal(x, *, n):
+def _matrix_power_diagonal(x: Diagonal, *, n: int) -> Diagonal:
     return x.rebuild(tuple(e**n for e in x.entries), None)

@@ -5,8 +5,11 @@ aligned by padding with the identity element; what is not stored is the backgrou
 shapes and offsets are static, so these counts are, too: where everything is stored, the background takes no part.
 """
 
+from __future__ import annotations
+
 import functools
 import itertools
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +21,14 @@ from ..._functions.utility import diff
 from ..._numerics import bands as band_numerics
 from .array import Banded, bands, missing
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jax
+
+    from ..._core.families.reduction_rule import Monoid
+    from ..._core.typing import Shape
+
 # A fused expression of more operands compiles slowly; more diagonals are stacked and reduced.
 _UNROLLED_DIAGONALS = 48
 
@@ -27,11 +38,12 @@ _SHORT = 4
 
 
 @reduce_core.kernel(Banded)
-def _reduce_core_banded(x, *, monoid, axes, keepdims):
+def _reduce_core_banded(x: Banded, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense:
     background = x.background
     if background is None and not monoid.zero_is_identity(x.dtype):
         background = jnp.zeros((), x.dtype)
     if len(axes) == 2:
+        diagonals: Sequence[jax.Array]
         diagonals, count = x.diagonals, _unstored(x)
         if x.background is None and background is not None and count > 0:
             # A zero is as good as many, here. It meets every entry, lest their product overflows before it does.
@@ -43,14 +55,16 @@ def _reduce_core_banded(x, *, monoid, axes, keepdims):
 
 
 @squared_deviations.kernel(Banded)
-def _squared_deviations_banded(x, *, mean, monoid, axes, keepdims):
-    mean = mean.data
+def _squared_deviations_banded(
+    x: Banded, *, mean: Dense, monoid: Monoid, axes: tuple[int, ...], keepdims: bool
+) -> Dense:
+    means = mean.data
     diagonals = [
-        squared_magnitude(d - band_numerics.at_diagonal(mean, k, x.core_shape))
+        squared_magnitude(d - band_numerics.at_diagonal(means, k, x.core_shape))
         for d, k in zip(x.diagonals, x.offsets, strict=True)
     ]
     background = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None, None]
-    background = squared_magnitude(background - mean)
+    background = squared_magnitude(background - means)
     if len(axes) == 2:
         return _everything(x, monoid, diagonals, background[..., 0, 0], _unstored(x), keepdims)
     counts = _missing(x, *axes)
@@ -59,13 +73,15 @@ def _squared_deviations_banded(x, *, mean, monoid, axes, keepdims):
     return _lines(x, monoid, diagonals, start, axes, keepdims)
 
 
-def _unstored(x) -> int:
+def _unstored(x: Banded) -> int:
     """The number of all entries that are not stored."""
     m, n = x.core_shape
     return m * n - sum(d.shape[-1] for d in x.diagonals)
 
 
-def _everything(x, monoid, diagonals, background, count, keepdims):
+def _everything(
+    x: Banded, monoid: Monoid, diagonals: Sequence[jax.Array], background: jax.Array | None, count: int, keepdims: bool
+) -> Dense:
     """All entries of a matrix: the diagonals, and the background (None changes nothing) so many times."""
     terms = [] if background is None or count == 0 else [monoid.repeat(background, count)]
     terms += [monoid.reduce(d, axis=(d.ndim - 1,), keepdims=False) for d in diagonals if d.shape[-1] > 0]
@@ -74,7 +90,14 @@ def _everything(x, monoid, diagonals, background, count, keepdims):
     return Dense.make((result[..., None, None] if keepdims else result,))
 
 
-def _lines(x, monoid, diagonals, start, axes, keepdims):
+def _lines(
+    x: Banded,
+    monoid: Monoid,
+    diagonals: Sequence[jax.Array],
+    start: jax.Array | None,
+    axes: tuple[int, ...],
+    keepdims: bool,
+) -> Dense:
     """Each row (``axes == (-1,)``) or column of a matrix: the diagonals, and `start` for what is not stored, if that
     changes anything.
     """
@@ -100,7 +123,7 @@ def _lines(x, monoid, diagonals, start, axes, keepdims):
     return Dense.make((jnp.expand_dims(result, axis) if keepdims else result,))
 
 
-def _repeated(monoid, background, counts):
+def _repeated(monoid: Monoid, background: jax.Array, counts: np.ndarray) -> jax.Array:
     """The background's part in each line: as often as `counts` says, which changes where a diagonal begins or ends."""
     edges = [0, *(np.flatnonzero(np.diff(counts)) + 1).tolist(), len(counts)]
     parts = []
@@ -110,7 +133,7 @@ def _repeated(monoid, background, counts):
     return jnp.concatenate(parts, axis=-1)
 
 
-def _missing(x, axis):
+def _missing(x: Banded, axis: int) -> jax.Array:
     """`missing` as an expression, which fuses (a constant of n numbers would be part of the compiled code)."""
     m, n = x.core_shape
     line = lax.iota(jnp.int64 if max(m, n) > 2**31 - 1 else jnp.int32, m if axis == -1 else n)
@@ -125,9 +148,9 @@ def _missing(x, axis):
 
 
 @diff.kernel(Banded, when=lambda x, *, axis, n: axis >= x.ndim - 2)
-def _diff_banded(x, *, axis, n):
+def _diff_banded(x: Banded, *, axis: int, n: int) -> Banded:
     columns = axis == x.ndim - 1
-    shape = x.core_shape if columns else x.core_shape[::-1]
+    shape: Shape = x.core_shape if columns else x.core_shape[::-1]
     diagonals = {k if columns else -k: d for d, k in zip(x.diagonals, x.offsets, strict=True)}
     background = x.background
     for _ in range(min(n, shape[1])):
@@ -139,19 +162,21 @@ def _diff_banded(x, *, axis, n):
     return bands([diagonals[k] for k in offsets], offsets, shape, background, dtype=x.dtype, batch=x.batch_shape)
 
 
-def _column_differences(diagonals, shape, background):
+def _column_differences(
+    diagonals: dict[int, jax.Array], shape: Shape, background: jax.Array | None
+) -> tuple[dict[int, jax.Array], Shape]:
     """``A[:, 1:] - A[:, :-1]``: the diagonal k of the first is the diagonal k + 1 of A, but for a column."""
     shape = (shape[0], shape[1] - 1)
-    unstored = 0 if background is None else background[..., None]
+    unstored: Any = 0 if background is None else background[..., None]
 
-    def part(k, source, length):
+    def part(k: int, source: int, length: int) -> Any:
         d = diagonals.get(source)
         if d is None:
             return unstored
         skipped = max(0, -k) - max(0, -source)  # rows of the source's diagonal above the first of the result's
         return lax.slice_in_dim(d, skipped, skipped + length, axis=-1)
 
-    result = {}
+    result: dict[int, jax.Array] = {}
     for k in sorted({stored - shift for stored in diagonals for shift in (0, 1)}):
         length = band_numerics.diagonal_length(shape, k)
         if length > 0:

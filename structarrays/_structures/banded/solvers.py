@@ -3,7 +3,10 @@
 An array with a background has no kernel here (`has_structural_zeros`): it is expanded.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
@@ -22,8 +25,14 @@ from .bandwidths import ask_for_factors, fills_matrix, is_banded, is_triangular
 from .diagonal import Diagonal, Identity
 from .products import has_structural_zeros
 
+if TYPE_CHECKING:
+    import jax
 
-def _parts(x):
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Axes, Result
+
+
+def _parts(x: Banded) -> tuple[tuple[jax.Array, ...], tuple[int, ...], int]:
     """Diagonals, offsets and size, as the kernels take them; a matrix without diagonals gets one of zeros."""
     if not x.offsets:
         x = at_offsets(x, (0,))
@@ -34,7 +43,7 @@ def _parts(x):
 
 
 @solve.kernel(Banded, Array, when=has_structural_zeros)
-def _solve_banded(x1, x2):
+def _solve_banded(x1: Banded, x2: Array) -> tuple[Dense, jax.Array]:
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
     vector = data.ndim == 1
     b = data[:, None] if vector else data
@@ -48,7 +57,7 @@ def _solve_banded(x1, x2):
 
 
 @solve.kernel(Diagonal, Array, when=has_structural_zeros)
-def _solve_diagonal(x1, x2):
+def _solve_diagonal(x1: Diagonal, x2: Array) -> tuple[Array, jax.Array]:
     """A scaling of the rows, which keeps the structure of the right-hand side."""
     remark("a division of each row; O(n) for each column, and the structure of x2 stays")
     divisor, ok = _regular(x1.diag, axis=-1, positive=POSITIVE_DEFINITE in x1.assumptions)
@@ -56,24 +65,24 @@ def _solve_diagonal(x1, x2):
 
 
 @solve.kernel(Identity, Array, when=has_structural_zeros)
-def _solve_identity(x1, x2):
+def _solve_identity(x1: Identity, x2: Array) -> tuple[Array, jax.Array]:
     remark("a division by one number; the structure of x2 stays")
     divisor, ok = _regular(x1.scale, axis=(), positive=POSITIVE_DEFINITE in x1.assumptions)
     return _quotient(x2, divisor[..., None]), ok
 
 
-def _quotient(x, divisor):
+def _quotient(x: Array, divisor: jax.Array) -> Array:
     return divide(x, Dense.make((divisor if x.ndim == 1 else divisor[..., None],)))
 
 
-def _regular(pivots, *, axis, positive=False):
+def _regular(pivots: jax.Array, *, axis: Axes, positive: bool = False) -> tuple[jax.Array, jax.Array]:
     """The pivots, all NaN where a matrix has one that is zero (or not positive), and whether no matrix has."""
     bad = jnp.any(pivots.real <= 0 if positive else pivots == 0, axis=axis, keepdims=True)
     return nan_unless(~bad, pivots), ~jnp.any(bad)
 
 
 @inv.kernel(Banded, when=has_structural_zeros)
-def _inv_banded(x):
+def _inv_banded(x: Banded) -> Result:
     if x.shape[-1] > SMALL:
         allow_dense(x, "linalg.inv", x.size)
     identity = jnp.eye(x.shape[-1], dtype=x.dtype)
@@ -84,7 +93,7 @@ def _inv_banded(x):
 
 
 @inv.kernel(Diagonal, when=has_structural_zeros)
-def _inv_diagonal(x):
+def _inv_diagonal(x: Diagonal) -> tuple[Diagonal, jax.Array]:
     (entries,) = x.entries
     axis = () if type(x) is Identity else -1
     divisor, ok = _regular(entries, axis=axis, positive=POSITIVE_DEFINITE in x.assumptions)
@@ -92,7 +101,7 @@ def _inv_diagonal(x):
 
 
 @selected_inverse.kernel(Banded, when=has_structural_zeros)
-def _selected_inverse_banded(x):
+def _selected_inverse_banded(x: Banded) -> tuple[Banded, jax.Array]:
     diagonals, ok = banded_elimination.selected_inverse(*_parts(x))
     if POSITIVE_DEFINITE in x.assumptions:
         ok = ok & banded_elimination.cholesky(*_parts(x))[-1]
@@ -100,7 +109,7 @@ def _selected_inverse_banded(x):
 
 
 @selected_inverse.kernel(Diagonal, when=has_structural_zeros)
-def _selected_inverse_diagonal(x):
+def _selected_inverse_diagonal(x: Diagonal) -> Result:
     return inv.dispatch(x)
 
 
@@ -108,14 +117,14 @@ def _selected_inverse_diagonal(x):
 
 
 @cholesky.kernel(Banded, when=is_banded)
-def _cholesky_banded(x, *, upper):
+def _cholesky_banded(x: Banded, *, upper: bool) -> tuple[Banded, jax.Array]:
     ask_for_factors(x, "linalg.cholesky", 1 + max(x.bandwidths()))
     diagonals, offsets, ok = banded_elimination.cholesky(*_parts(x), upper)
     return bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape), ok
 
 
 @cholesky.kernel(Diagonal, when=has_structural_zeros)
-def _cholesky_diagonal(x, *, upper):
+def _cholesky_diagonal(x: Diagonal, *, upper: bool) -> tuple[Diagonal, jax.Array]:
     (entries,) = x.entries
     pivots, ok = _regular(entries.real, axis=() if type(x) is Identity else -1, positive=True)
     return x.rebuild((jnp.sqrt(pivots).astype(x.dtype),), None), ok
@@ -125,7 +134,7 @@ def _cholesky_diagonal(x, *, upper):
 
 
 @slogdet.kernel(Banded, when=has_structural_zeros)
-def _slogdet_banded(x):
+def _slogdet_banded(x: Banded) -> tuple[Dense, Dense]:
     below, above = x.bandwidths()
     ask_for_factors(x, "linalg.slogdet", 1 + 2 * below + above)
     sign, logabsdet = banded_elimination.slogdet(*_parts(x))
@@ -133,12 +142,12 @@ def _slogdet_banded(x):
 
 
 @slogdet.kernel(Diagonal, when=has_structural_zeros)
-def _slogdet_diagonal(x):
+def _slogdet_diagonal(x: Diagonal) -> tuple[Dense, ...]:
     return tuple(Dense.make((part,)) for part in determinants.sign_and_logarithm(x.diag, -1))
 
 
 @slogdet.kernel(Identity, when=has_structural_zeros)
-def _slogdet_identity(x):
+def _slogdet_identity(x: Identity) -> tuple[Dense, Dense]:
     n = x.shape[-1]
     logabsdet = jnp.zeros(x.batch_shape, real_dtype(x.dtype)) if n == 0 else n * jnp.log(jnp.abs(x.scale))
     return Dense.make((determinants.phase(x.scale) ** n,)), Dense.make((logabsdet,))
@@ -148,24 +157,24 @@ det.kernel(Banded, when=has_structural_zeros)(det_by_slogdet)
 
 
 @det.kernel(Diagonal, when=has_structural_zeros)
-def _det_diagonal(x):
+def _det_diagonal(x: Diagonal) -> Dense:
     logarithms = functools.partial(determinants.sign_and_logarithm, axes=-1)
     return Dense.make((determinants.of_parts(functools.partial(jnp.prod, axis=-1), logarithms, x.diag),))
 
 
 @det.kernel(Identity, when=has_structural_zeros)
-def _det_identity(x):
+def _det_identity(x: Identity) -> Dense:
     return Dense.make((x.scale ** x.shape[-1],))
 
 
 # ---- decompositions whose parts are full matrices -----------------------------------------------------------------
 
 
-def _by_dense_form(function):
+def _by_dense_form(function: Function[..., Any]) -> None:
     """Register a kernel that computes with the dense form. The results are as large, so small matrices do not count as densified."""
 
     @function.kernel(Banded, when=has_structural_zeros)
-    def by_dense_form_of_band(x, **static):
+    def by_dense_form_of_band(x: Banded, **static: Any) -> Result:
         return function.dispatch(dense_if_small(x, function.name), **static)
 
 

@@ -5,6 +5,10 @@ not serve small matrices and some data types. For these the dense form follows, 
 half of the size. The static offsets decide.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ..._core.array.base import Array
 from ..._core.array.operands import dense_if_small
 from ..._core.dispatch.recording import remark
@@ -16,25 +20,32 @@ from .bandwidths import fills_matrix, is_spread, is_triangular
 from .diagonal import Diagonal
 from .products import has_structural_zeros
 
+if TYPE_CHECKING:
+    import jax
 
-def _fills(x, *args) -> bool:
+    from ..._core.array.dense import Dense
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result
+
+
+def _fills(x: Banded, *args: Any) -> bool:
     return has_structural_zeros(x) and fills_matrix(x) and not is_triangular(x)
 
 
-def _is_sparse(x, *args) -> bool:
+def _is_sparse(x: Banded, *args: Any) -> bool:
     """Whether the sparse form solves linear systems with this band."""
     entries = sum(d.shape[-1] for d in x.diagonals)
     return has_structural_zeros(x) and is_spread(x) and is_worth_solving(x.shape[-1], entries, x.dtype)
 
 
-def _sparse(x):
+def _sparse(x: Banded) -> Array:
     remark(
         f"the sparse form: {len(x.offsets)} diagonals in a band of width {sum(x.bandwidths()) + 1}, which an elimination would fill"
     )
     return to_sparse(x).assuming(x.assumptions)
 
 
-def _dense(x, function):
+def _dense(x: Banded, function: Function[..., Any]) -> Dense:
     remark("the dense form: the factors of such a wide band have as many entries")
     return dense_if_small(x, function.name)
 
@@ -44,19 +55,19 @@ _FOR_NARROW_BANDS = ("solve_banded", "slogdet_banded", "det_by_slogdet")
 # In this file the last kernel for equal classes takes precedence: the sparse form comes before the dense form.
 
 
-def _by_dense_form(function):
+def _by_dense_form(function: Function[..., Any]) -> None:
     others = (Array,) if function is solve else ()
 
     @function.kernel(Banded, *others, when=_fills, before=_FOR_NARROW_BANDS)
-    def by_dense_form_of_band(x, *rest):
+    def by_dense_form_of_band(x: Banded, *rest: Array) -> Result:
         return function.dispatch(_dense(x, function), *rest)
 
 
-def _by_sparse_form(function):
+def _by_sparse_form(function: Function[..., Any]) -> None:
     others = (Array,) if function is solve else ()
 
     @function.kernel(Banded, *others, when=_is_sparse, before=_FOR_NARROW_BANDS)
-    def by_sparse_form_of_band(x, *rest):
+    def by_sparse_form_of_band(x: Banded, *rest: Array) -> Result:
         return function.dispatch(_sparse(x), *rest)
 
 
@@ -70,41 +81,41 @@ del _function
 @selected_inverse.kernel(
     Banded, when=lambda x: has_structural_zeros(x) and fills_matrix(x), before="selected_inverse_banded"
 )
-def selected_inverse_by_dense_form(x):
+def selected_inverse_by_dense_form(x: Banded) -> tuple[Banded, jax.Array]:
     """The stored diagonals of the dense inverse."""
     elements, ok = inv.dispatch(_dense(x, selected_inverse))
     return _diagonals(elements, x), ok
 
 
 @selected_inverse.kernel(Banded, when=_is_sparse, before="selected_inverse_banded")
-def selected_inverse_by_sparse_form(x):
+def selected_inverse_by_sparse_form(x: Banded) -> tuple[Banded, jax.Array]:
     """The selected inverse of the sparse form, at the stored diagonals and at their transposes."""
     offsets = tuple(sorted({s * k for k in x.offsets for s in (1, -1)}))
     elements, ok = selected_inverse.dispatch(_sparse(at_offsets(x, offsets).assuming(x.assumptions)))
     return _diagonals(elements, x), ok
 
 
-def _diagonals(elements, x):
+def _diagonals(elements: Array, x: Banded) -> Banded:
     """The elements of a matrix on the diagonals that `x` stores."""
     found = [diagonal.dispatch(elements, offset=k).data for k in x.offsets]
     return bands(found, x.offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape)
 
 
-def _is_wide_triangle(x) -> bool:
+def _is_wide_triangle(x: Banded) -> bool:
     return has_structural_zeros(x) and fills_matrix(x) and is_triangular(x)
 
 
 @slogdet.kernel(Banded, when=_is_wide_triangle, before="slogdet_banded")
-def slogdet_of_wide_triangle(x):
+def slogdet_of_wide_triangle(x: Banded) -> Result:
     """Sign and logarithm from the main diagonal: derivatives by the other entries are zero."""
     return slogdet.dispatch(_diagonal(x))
 
 
 @det.kernel(Banded, when=_is_wide_triangle, before="det_by_slogdet")
-def det_of_wide_triangle(x):
+def det_of_wide_triangle(x: Banded) -> Result:
     """The product of the main diagonal."""
     return det.dispatch(_diagonal(x))
 
 
-def _diagonal(x) -> Diagonal:
+def _diagonal(x: Banded) -> Diagonal:
     return Diagonal.make((x.diagonal(0), None), x.core_shape)

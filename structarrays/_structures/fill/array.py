@@ -1,18 +1,26 @@
 """`Fill`: one value everywhere."""
 
-import operator
-from collections.abc import Sequence
-from typing import Self
+from __future__ import annotations
 
-import jax
+import operator
+from typing import TYPE_CHECKING, Any, Self
+
 import jax.numpy as jnp
 
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import parameter
 from ..._core.array.validation import check_leaves, check_sizes, validated
 from ..._core.families import pattern
 from ..._core.text import inline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jax
+    import numpy as np
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.typing import DTypeLike, Leaves, Meta, Shape
 
 
 class Fill(Array):
@@ -54,48 +62,50 @@ class Fill(Array):
     @property
     def value(self) -> jax.Array:
         """The value, of batch shape."""
-        return self._value[0][0]
+        value: jax.Array = self._value[0][0]
+        return value
 
     @staticmethod
-    def shape_of(leaves, meta):
-        return leaves[0].shape + meta
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
+        shape: Shape = leaves[0].shape + meta
+        return shape
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         return [inline(self.value)[0], f"{self.meta}"], True  # one number says it all, however large the array is
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return pattern.everywhere(rows, columns, pattern.BACKGROUND)
 
-    def _constant_data(self):
+    def _constant_data(self) -> jax.Array:
         """The value with ones for the core dimensions."""
         return self.value.reshape(self.value.shape + (1,) * len(self.meta))
 
-    def constant_over(self, core):
+    def constant_over(self, core: int) -> jax.Array | None:
         """The data with ones where it is constant over the last `core` dimensions."""
         data = self._constant_data()
         return data if all(n == 1 for n in data.shape[max(0, data.ndim - core) :]) else None
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         return jnp.broadcast_to(self._constant_data(), self.shape)
 
-    def cast(self, dtype):
+    def cast(self, dtype: DTypeLike) -> Fill:
         return Fill.make((self.value.astype(dtype),), self.meta)
 
 
-def core_shape(shape, argument: str) -> tuple[int, ...]:
+def core_shape(shape: Any, argument: str) -> tuple[int, ...]:
     """A shape as a tuple of non-negative integers."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     try:
-        shape = tuple(operator.index(n) for n in shape)
+        sizes: Shape = tuple(operator.index(n) for n in shape)
     except TypeError:
         raise TypeError(f"{argument} must be an integer or a tuple of integers, got {shape!r}") from None
-    if any(n < 0 for n in shape):
-        raise ValueError(f"{argument} must not be negative, got {shape}")
-    return shape
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"{argument} must not be negative, got {sizes}")
+    return sizes
 
 
 @validated.kernel(Fill)
-def check_fill(x):
+def check_fill(x: Fill) -> None:
     """Raise unless the parameter is the value, a scalar."""
     check_sizes(x.meta)
     check_leaves(x, ())

@@ -1,5 +1,9 @@
 """Indexing of filled arrays: whatever a key selects of them is filled."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -9,7 +13,7 @@ from .array import Fill
 
 
 @index.kernel(Fill)
-def _index_fill(x, *, operands, key):
+def _index_fill(x: Fill, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> Dense | Fill:
     """Every key of the core selects elements that are all the same: only the shape is computed."""
     batch = len(x.batch_shape)
     core = x.shape[batch:]

@@ -1,6 +1,9 @@
 """Products with `Fill`, a matrix of rank one, all of whose rows are equal, and the rest of its linear algebra."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
@@ -25,12 +28,20 @@ from ..._numerics.undefined import log_of_zero, nowhere
 from ..low_rank.array import line_of_rank_one
 from .array import Fill
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def _filled(value, core):
+    import jax
+
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result, Shape
+
+
+def _filled(value: jax.Array, core: Sequence[int]) -> Dense | Fill:
     return Fill.make((value,), tuple(core)) if core else Dense.make((value,))
 
 
-def _is_constant(x) -> bool:
+def _is_constant(x: Fill) -> bool:
     """Whether each matrix (or the vector) has one value; a Fill may have fewer core dimensions than two."""
     return len(x.meta) >= min(2, x.ndim)
 
@@ -38,7 +49,7 @@ def _is_constant(x) -> bool:
 # ---- elementwise products with a row --------------------------------------------------------------------------------
 
 
-def _is_beside_a_row(x1, x2) -> bool:
+def _is_beside_a_row(x1: Fill | Dense, x2: Fill | Dense) -> bool:
     """Whether the result is a matrix with equal rows, more than one: a column's stays a `Fill`, by the rule."""
     fill, row = (x1, x2) if type(x2) is Dense else (x2, x1)
     core = jnp.broadcast_shapes(x1.shape, x2.shape)[-2:]
@@ -47,17 +58,17 @@ def _is_beside_a_row(x1, x2) -> bool:
 
 @multiply.kernel(Fill, Dense, when=_is_beside_a_row)
 @multiply.kernel(Dense, Fill, when=_is_beside_a_row)
-def _multiply_fill_dense(x1, x2):
+def _multiply_fill_dense(x1: Fill | Dense, x2: Dense | Fill) -> Array:
     return _equal_rows(multiply, x1, x2)
 
 
 @divide.kernel(Fill, Dense, when=_is_beside_a_row)
 @divide.kernel(Dense, Fill, when=_is_beside_a_row)
-def _divide_fill_dense(x1, x2):
+def _divide_fill_dense(x1: Fill | Dense, x2: Dense | Fill) -> Array:
     return _equal_rows(divide, x1, x2)
 
 
-def _equal_rows(function, x1, x2):
+def _equal_rows(function: Function[..., Any], x1: Fill | Dense, x2: Fill | Dense) -> Array:
     """One row, as a matrix of rank one."""
     row = function.dispatch(*(x if type(x) is Dense else Dense.make((x.constant_over(2),)) for x in (x1, x2)))
     return line_of_rank_one(row.data, jnp.broadcast_shapes(x1.shape, x2.shape)[-2:])
@@ -67,7 +78,7 @@ def _equal_rows(function, x1, x2):
 
 
 @matmul.kernel(Fill, Fill, when=lambda x1, x2: _is_constant(x1) and _is_constant(x2))
-def _matmul_fill_fill(x1, x2):
+def _matmul_fill_fill(x1: Fill, x2: Fill) -> Array:
     """Each entry is a sum of equal products; batch and remaining core dimensions broadcast as in a multiplication."""
     count = x1.shape[-1]
     rows = x1.meta[-2:-1] if x1.ndim > 1 else ()
@@ -80,7 +91,7 @@ def _matmul_fill_fill(x1, x2):
 
 
 @matmul.kernel(Fill, Dense, when=lambda x1, x2: _is_constant(x1))
-def _matmul_fill_dense(x1, x2):
+def _matmul_fill_dense(x1: Fill, x2: Dense) -> Dense:
     if x1.ndim == 1:
         return Dense.make((jnp.sum(x1.value * x2.data, axis=-min(2, x2.ndim), dtype=x2.dtype),))
     values = x1._constant_data()  # (..., 1, 1)
@@ -92,7 +103,7 @@ def _matmul_fill_dense(x1, x2):
 
 
 @matmul.kernel(Dense, Fill, when=lambda x1, x2: _is_constant(x2))
-def _matmul_dense_fill(x1, x2):
+def _matmul_dense_fill(x1: Dense, x2: Fill) -> Dense:
     if x2.ndim == 1:
         return Dense.make((jnp.sum(x1.data * x2.value, axis=-1, dtype=x1.dtype),))
     values = x2._constant_data()
@@ -103,31 +114,31 @@ def _matmul_dense_fill(x1, x2):
     return Dense.make((jnp.broadcast_to(column, (*_batch(x1, x2), x1.shape[-2], x2.shape[-1])),))
 
 
-def is_narrow(x, axis) -> bool:
+def is_narrow(x: Fill, axis: int) -> bool:
     """Whether a constant factor is a vector, or has a single column (axis -1) or row: its dense form costs what a vector costs."""
     return x.ndim == 1 or x.shape[axis] == 1
 
 
 @matmul.kernel(Array, Fill, when=lambda x1, x2: x1.ndim > 1 < x2.ndim and is_narrow(x2, -1))
-def _matmul_array_fill(x1, x2):
+def _matmul_array_fill(x1: Array, x2: Fill) -> Result:
     return matmul.dispatch(x1, to_dense(x2))
 
 
 @matmul.kernel(Fill, Array, when=lambda x1, x2: x1.ndim > 1 < x2.ndim and is_narrow(x1, -2))
-def _matmul_fill(x1, x2):
+def _matmul_fill(x1: Fill, x2: Array) -> Result:
     return matmul.dispatch(to_dense(x1), x2)
 
 
-def _batch(x1, x2):
+def _batch(x1: Array, x2: Array) -> Shape:
     return jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
 
 
-def _without_batch(x1, x2, **static) -> bool:
+def _without_batch(x1: Fill, x2: Fill, **static: Any) -> bool:
     return len(x1.meta) == x1.ndim and len(x2.meta) == x2.ndim
 
 
 @tensordot.kernel(Fill, Fill, when=_without_batch)
-def _tensordot_fill_fill(x1, x2, *, axes):
+def _tensordot_fill_fill(x1: Fill, x2: Fill, *, axes: tuple[tuple[int, ...], tuple[int, ...]]) -> Dense | Fill:
     axes1, axes2 = axes
     count = math.prod(x1.shape[axis] for axis in axes1)
     core = [n for i, n in enumerate(x1.shape) if i not in axes1] + [n for i, n in enumerate(x2.shape) if i not in axes2]
@@ -136,7 +147,7 @@ def _tensordot_fill_fill(x1, x2, *, axes):
 
 
 @outer.kernel(Fill, Fill, when=_without_batch)
-def _outer_fill_fill(x1, x2):
+def _outer_fill_fill(x1: Fill, x2: Fill) -> Dense | Fill:
     return _filled(x1.value * x2.value, x1.shape + x2.shape)
 
 
@@ -144,23 +155,23 @@ def _outer_fill_fill(x1, x2):
 
 
 @matrix_transpose.kernel(Fill, when=_is_constant)
-def _matrix_transpose_fill(x):
+def _matrix_transpose_fill(x: Fill) -> Dense | Fill:
     return _filled(x.value, (*x.meta[:-2], x.meta[-1], x.meta[-2]))
 
 
 @diagonal.kernel(Fill, when=lambda x, *, offset: _is_constant(x))
-def _diagonal_fill(x, *, offset):
+def _diagonal_fill(x: Fill, *, offset: int) -> Dense | Fill:
     return _filled(x.value, (*x.meta[:-2], diagonal_length(x.shape[-2:], offset)))
 
 
 # ---- what has no inverse ------------------------------------------------------------------------------------------
 
 
-def _is_singular(x, *args, **static) -> bool:
+def _is_singular(x: Fill, *args: Any, **static: Any) -> bool:
     return x.shape[-1] > 1 and _is_constant(x)
 
 
-def _nothing(x, shape, core=2):
+def _nothing(x: Fill, shape: Shape, core: int = 2) -> tuple[Dense | Fill, jax.Array]:
     """The result for singular matrices, if there are any; NaN is no bad pivot, as everywhere."""
     batch = shape[: len(shape) - core]
     ok = jnp.all(jnp.isnan(x.value)) | (math.prod(batch) == 0)
@@ -169,33 +180,33 @@ def _nothing(x, shape, core=2):
 
 
 @solve.kernel(Fill, Array, when=_is_singular)
-def _solve_fill(x1, x2):
+def _solve_fill(x1: Fill, x2: Array) -> tuple[Dense | Fill, jax.Array]:
     if x2.ndim == 1:
         return _nothing(x1, x1.shape[:-1], core=1)
     return _nothing(x1, (*_batch(x1, x2), *x2.shape[-2:]))
 
 
 @inv.kernel(Fill, when=_is_singular)
-def _inv_fill(x):
+def _inv_fill(x: Fill) -> tuple[Dense | Fill, jax.Array]:
     return _nothing(x, x.shape)
 
 
 @cholesky.kernel(Fill, when=_is_singular)
-def _cholesky_fill(x, *, upper):
+def _cholesky_fill(x: Fill, *, upper: bool) -> tuple[Dense | Fill, jax.Array]:
     return _nothing(x, x.shape)
 
 
-def _zero(x):
+def _zero(x: Fill) -> jax.Array:
     """The determinants: zeros, or NaN where the value is not finite."""
     return jnp.abs(0 * x.value).astype(x.dtype)
 
 
 @det.kernel(Fill, when=_is_singular)
-def _det_fill(x):
+def _det_fill(x: Fill) -> Dense | Fill:
     return _filled(_zero(x), x.meta[:-2])
 
 
 @slogdet.kernel(Fill, when=_is_singular)
-def _slogdet_fill(x):
+def _slogdet_fill(x: Fill) -> tuple[Dense | Fill, Dense | Fill]:
     zero = _zero(x)
     return _filled(zero, x.meta[:-2]), _filled(log_of_zero(zero), x.meta[:-2])

@@ -1,5 +1,9 @@
 """Reductions and differences of `Fill`: of one value, so many times."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
@@ -7,31 +11,38 @@ from ..._core.families.reduction_rule import reduce_core, squared_deviations, sq
 from ..._functions.utility import diff
 from .array import Fill
 
+if TYPE_CHECKING:
+    import jax
+
+    from ..._core.families.reduction_rule import Monoid
+
 
 @reduce_core.kernel(Fill)
-def _reduce_core_fill(x, *, monoid, axes, keepdims):
+def _reduce_core_fill(x: Fill, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense | Fill:
     return _reduce(x, x.value, monoid, axes, keepdims)
 
 
 @squared_deviations.kernel(Fill)
-def _squared_deviations_fill(x, *, mean, monoid, axes, keepdims):
+def _squared_deviations_fill(
+    x: Fill, *, mean: Fill, monoid: Monoid, axes: tuple[int, ...], keepdims: bool
+) -> Dense | Fill:
     return _reduce(x, squared_magnitude(x.value - mean.value), monoid, axes, keepdims)
 
 
-def _reduce(x, value, monoid, axes, keepdims):
+def _reduce(x: Fill, value: jax.Array, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense | Fill:
     """A value for every element of `x`, reduced; still a `Fill` if there is a dimension left to fill."""
     core = list(x.meta)
     count = 1
     for axis in axes:
         count *= core[axis]
         core[axis] = 1 if keepdims else None
-    core = tuple(n for n in core if n is not None)
+    kept = tuple(n for n in core if n is not None)
     value = monoid.repeated(value, count)
-    return Fill.make((value,), core) if core else Dense.make((value,))
+    return Fill.make((value,), kept) if kept else Dense.make((value,))
 
 
 @diff.kernel(Fill, when=lambda x, *, axis, n: axis >= x.ndim - x.core_ndim)
-def _diff_fill(x, *, axis, n):
+def _diff_fill(x: Fill, *, axis: int, n: int) -> Fill:
     core = list(x.meta)
     core[axis - x.ndim] = max(0, core[axis - x.ndim] - n)
     value = x.value if n == 0 else x.value - x.value  # NaN of infinity, as everywhere

@@ -1,14 +1,13 @@
 """`PeriodicBanded`: a band matrix on a ring, whose diagonals go on in the corners."""
 
-from collections.abc import Sequence
-from typing import Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ..._core import dtypes
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.dense import batch_shape_of
 from ..._core.array.validation import BACKGROUND, check_leaves, check_static, require, validated
 from ..._core.families import pattern
@@ -21,6 +20,14 @@ from ..sparse import numerics as sparse_numerics
 from ..sparse.array import Sparse
 from ..sparse.sparse_joins import sparse_form
 from .numerics import normalised
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy as np
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.typing import Leaves, Meta, Shape
 
 
 class PeriodicBanded(EntryArray):
@@ -71,7 +78,9 @@ class PeriodicBanded(EntryArray):
 
     __slots__ = ()
 
-    def __new__(cls, diagonals: Sequence[ParameterLike] | ParameterLike, offsets: Sequence[int] | np.ndarray) -> Self:
+    def __new__(
+        cls, diagonals: Sequence[ParameterLike] | ParameterLike, offsets: Sequence[int] | np.ndarray
+    ) -> PeriodicBanded:
         diagonals = vectors(diagonals, "diagonals", cls.__name__)
         offsets = integers(offsets, "offsets")
         if len(diagonals) != len(offsets):
@@ -93,7 +102,8 @@ class PeriodicBanded(EntryArray):
     @property
     def offsets(self) -> tuple[int, ...]:
         """The offsets of the stored diagonals, increasing, between ``-n / 2`` and ``n / 2``."""
-        return self.meta[0]
+        offsets: tuple[int, ...] = self.meta[0]
+        return offsets
 
     @property
     def core_shape(self) -> tuple[int, int]:
@@ -113,39 +123,41 @@ class PeriodicBanded(EntryArray):
     @property
     def background(self) -> jax.Array | None:
         """The value of all entries that are not stored: None is the structural zero."""
-        return self.parameters[-1]
+        background: jax.Array | None = self.parameters[-1]
+        return background
 
     @property
     def covers(self) -> bool:
         """Whether every diagonal is stored."""
-        return len(self.offsets) == self.meta[1]
+        size: int = self.meta[1]
+        return len(self.offsets) == size
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         """The shape, from the parameters and the static part."""
         return (*batch_of(leaves[0].shape, 1), meta[1], meta[1])
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> PeriodicBanded:
         """The matrix with other entries at the same places, and another background."""
         return PeriodicBanded.make((*entries, background), self.meta)
 
-    def positions(self):
+    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         """Where the entries stand."""
         i = jnp.arange(self.meta[1])
         return tuple((i, (i + k) % self.meta[1]) for k in self.offsets)
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         """The dense value."""
         i = jnp.arange(self.meta[1])
         return elements_on_ring(self, i[:, None], i[None, :])
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """What stands in rectangles; see `Array.pattern`."""
         n = self.meta[1]
         offsets = sorted({k + turn for k in self.offsets for turn in (-n, 0, n) if abs(k + turn) < n})
         return pattern.stored(self, pattern.meets_diagonals(rows, columns, offsets))
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         """What `repr` shows."""
         return [f"offsets={self.offsets}", f"shape={self.shape}"], False
 
@@ -158,7 +170,7 @@ class PeriodicBanded(EntryArray):
         return jnp.broadcast_to(fill, (*self.batch_shape, self.meta[1]))
 
 
-def periodic(diagonals: dict[int, jax.Array], background) -> PeriodicBanded:
+def periodic(diagonals: dict[int, jax.Array], background: jax.Array | None) -> PeriodicBanded:
     """The matrix with these diagonals by their normalised offsets: one dtype, and the whole batch shape in front of each."""
     offsets = tuple(sorted(diagonals))
     dtype = dtypes.promote(*(d.dtype for d in diagonals.values()))
@@ -172,7 +184,7 @@ def periodic(diagonals: dict[int, jax.Array], background) -> PeriodicBanded:
     )
 
 
-def at_offsets(x: PeriodicBanded, offsets) -> PeriodicBanded:
+def at_offsets(x: PeriodicBanded, offsets: Iterable[int]) -> PeriodicBanded:
     """The entries of `x` on these diagonals, stored or not, with the background of `x`."""
     return periodic({k: x.diagonal(k) for k in offsets}, x.background)
 
@@ -195,7 +207,7 @@ def on_ring(x: Banded) -> PeriodicBanded:
 
 
 @elements.kernel(PeriodicBanded)
-def elements_on_ring(x, i, j):
+def elements_on_ring(x: PeriodicBanded, i: jax.Array, j: jax.Array) -> jax.Array:
     """The elements at these coordinates."""
     i, j = jnp.broadcast_arrays(i, j)
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background
@@ -209,52 +221,52 @@ def elements_on_ring(x, i, j):
 
 
 @join_pair.kernel(PeriodicBanded, PeriodicBanded)
-def _join_pair_periodic_banded(x, y):
+def _join_pair_periodic_banded(x: PeriodicBanded, y: PeriodicBanded) -> tuple[PeriodicBanded, PeriodicBanded]:
     offsets = {*x.offsets, *y.offsets}
     return at_offsets(x, offsets), at_offsets(y, offsets)
 
 
 @join_pair.kernel(PeriodicBanded, Banded, when=lambda x, y: is_ring(y))
-def _join_pair_periodic_banded_banded(x, y):
+def _join_pair_periodic_banded_banded(x: PeriodicBanded, y: Banded) -> tuple[PeriodicBanded, PeriodicBanded]:
     return _join_pair_periodic_banded(x, on_ring(y))
 
 
 @join_pair.kernel(Fill, PeriodicBanded, when=lambda x, y: len(x.meta) >= 2)
-def _join_pair_fill_periodic_banded(x, y):
+def _join_pair_fill_periodic_banded(x: Fill, y: PeriodicBanded) -> tuple[PeriodicBanded, PeriodicBanded]:
     data = x._constant_data()[..., 0, 0]
     entry = jnp.broadcast_to(data[..., None], (*x.shape[:-2], y.meta[1]))
     return y.rebuild((entry,) * len(y.offsets), data), y
 
 
 @meet_pair.kernel(PeriodicBanded, PeriodicBanded)
-def _meet_pair_periodic_banded(x, y):
+def _meet_pair_periodic_banded(x: PeriodicBanded, y: PeriodicBanded) -> PeriodicBanded:
     if not is_zero_outside(y):
         return x
     return at_offsets(x, set(x.offsets) & set(y.offsets) or {0})
 
 
 @meet_pair.kernel(PeriodicBanded, Banded, when=lambda x, y: is_ring(y))
-def _meet_pair_periodic_banded_banded(x, y):
+def _meet_pair_periodic_banded_banded(x: PeriodicBanded, y: Banded) -> PeriodicBanded:
     return _meet_pair_periodic_banded(x, on_ring(y)) if is_zero_outside(y) else x
 
 
 @holds.kernel(PeriodicBanded, PeriodicBanded)
-def _holds_periodic_banded(x, y):
+def _holds_periodic_banded(x: PeriodicBanded, y: PeriodicBanded) -> bool:
     return set(y.offsets) <= set(x.offsets)
 
 
 @holds.kernel(PeriodicBanded, Banded)
-def _holds_periodic_banded_banded(x, y):
+def _holds_periodic_banded_banded(x: PeriodicBanded, y: Banded) -> bool:
     return is_ring(y) and {normalised(k, x.meta[1]) for k in y.offsets} <= set(x.offsets)
 
 
 @restrict_to.kernel(PeriodicBanded, PeriodicBanded)
-def _restrict_to_periodic_banded(x, y):
+def _restrict_to_periodic_banded(x: PeriodicBanded, y: PeriodicBanded) -> PeriodicBanded:
     return at_offsets(x, y.offsets)
 
 
 @sparse_form.kernel(PeriodicBanded)
-def _sparse_form_periodic_banded(x):
+def _sparse_form_periodic_banded(x: PeriodicBanded) -> Sparse:
     rows, columns = (jnp.concatenate(parts).astype(jnp.int32) for parts in zip(*x.positions(), strict=True))
     (rows, columns), order = sparse_numerics.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
     data = jnp.concatenate(x.diagonals, axis=-1)[..., order]
@@ -263,7 +275,7 @@ def _sparse_form_periodic_banded(x):
 
 
 @validated.kernel(PeriodicBanded)
-def check_periodic_banded(x):
+def check_periodic_banded(x: PeriodicBanded) -> None:
     """Raise unless there are diagonals of the size of the matrix for increasing, normalised offsets, and a background."""
     check_static(type(x.meta) is tuple and len(x.meta) == 2 and type(x.meta[1]) is int and 0 < x.meta[1] < 2**63, x)
     offsets, n = x.meta

@@ -1,5 +1,9 @@
 """Writes into `PeriodicBanded` matrices, and into the corners of bands, which close them to rings."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax
 import jax.numpy as jnp
 
@@ -10,11 +14,17 @@ from ..banded.array import Banded
 from .array import PeriodicBanded, at_offsets, on_ring
 from .numerics import normalised
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..._core.array.base import Array
+    from ..._core.array.keys import Item
+
 _write_box = explicit.jit(keys.write_box, static_argnums=0)
 _write_box_donated = explicit.jit(keys.write_box, static_argnums=0, donate_argnums=1)
 
 
-def _single(x, items):
+def _single(x: PeriodicBanded | Banded, items: Sequence[Item]) -> tuple[int, int] | None:
     """Row and column of a single element of every matrix that a key names; None for other keys."""
     batch, (rows, columns) = items[:-2], items[-2:]
     if (
@@ -30,7 +40,9 @@ def _single(x, items):
 
 
 @write_entries.kernel(PeriodicBanded)
-def _write_entries_periodic_banded(x, items, value, owned):
+def _write_entries_periodic_banded(
+    x: PeriodicBanded, items: Sequence[Item], value: Array, owned: bool
+) -> PeriodicBanded | None:
     """A single element of every matrix: on a stored diagonal, or on one more."""
     place = _single(x, items)
     if place is None or x.background is not None:
@@ -51,14 +63,14 @@ def _write_entries_periodic_banded(x, items, value, owned):
     return x.rebuild(tuple(diagonals), None)
 
 
-def _can_close(x) -> bool:
+def _can_close(x: Banded) -> bool:
     """Whether a band is narrow, so that an element in a corner makes it a ring."""
     m, n = x.core_shape
     return x.background is None and m == n and n >= 16 and 0 < len(x.offsets) and 4 * max(map(abs, x.offsets)) < n
 
 
 @write_entries.kernel(Banded, when=_can_close, before="write_entries_banded")
-def _write_entries_corner_of_band(x, items, value, owned):
+def _write_entries_corner_of_band(x: Banded, items: Sequence[Item], value: Array, owned: bool) -> PeriodicBanded | None:
     """An element that is nearer to the main diagonal around the edge, as near as the band is wide."""
     place = _single(x, items)
     n = x.core_shape[0]

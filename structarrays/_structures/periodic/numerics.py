@@ -5,8 +5,17 @@ one, with twice the bandwidth and no corners. So all solvers for band matrices, 
 by what may be zero.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jax
 
 
 def normalised(offset: int, n: int) -> int:
@@ -15,7 +24,7 @@ def normalised(offset: int, n: int) -> int:
     return k if 2 * k <= n else k - n
 
 
-def fold(v, axis: int = -1):
+def fold(v: jax.Array, axis: int = -1) -> jax.Array:
     """A vector (or the rows, columns of a matrix) in the order ``0, n - 1, 1, n - 2, ...``."""
     v = jnp.moveaxis(v, axis, -1)
     n = v.shape[-1]
@@ -26,18 +35,18 @@ def fold(v, axis: int = -1):
     return jnp.moveaxis(pairs.reshape((*v.shape[:-1], 2 * half))[..., :n], -1, axis)
 
 
-def unfold(v, axis: int = -1):
+def unfold(v: jax.Array, axis: int = -1) -> jax.Array:
     """The inverse of `fold`."""
     v = jnp.moveaxis(v, axis, -1)
     return jnp.moveaxis(jnp.concatenate([v[..., 0::2], v[..., 1::2][..., ::-1]], axis=-1), -1, axis)
 
 
-def _places(i, n):
+def _places(i: np.ndarray, n: int) -> np.ndarray:
     """Where elements of a ring are in the order of `fold`."""
     return np.where(i < (n + 1) // 2, 2 * i, 2 * (n - 1 - i) + 1)
 
 
-def _exceptions(offsets: tuple[int, ...], n: int):
+def _exceptions(offsets: tuple[int, ...], n: int) -> list[tuple[int, np.integer, np.integer, np.integer]]:
     """The entries whose columns are on the other side of a fold: for each (offset, row) the place of the row, and the offset there.
 
     All others of an offset k are on the diagonal 2 k if their row is in the first half, else on -2 k.
@@ -45,7 +54,7 @@ def _exceptions(offsets: tuple[int, ...], n: int):
     w, half = max(map(abs, offsets)), (n + 1) // 2
     near = [range(w), range(half - w, half + w), range(n - w, n)]
     rows = np.unique([i for part in near for i in part if 0 <= i < n]).astype(int)
-    found = []
+    found: list[tuple[int, np.integer, np.integer, np.integer]] = []
     for k in offsets:
         there = _places((rows + k) % n, n) - _places(rows, n)
         crosses = there != np.where(rows < half, 2 * k, -2 * k)
@@ -53,7 +62,7 @@ def _exceptions(offsets: tuple[int, ...], n: int):
     return found
 
 
-def folded(diagonals, offsets: tuple[int, ...], n: int):
+def folded(diagonals: Sequence[jax.Array], offsets: tuple[int, ...], n: int) -> tuple[list[jax.Array], tuple[int, ...]]:
     """The diagonals of the band matrix that `fold` of rows and columns makes.
 
     Parameters
@@ -91,7 +100,9 @@ def folded(diagonals, offsets: tuple[int, ...], n: int):
     return [rows[t][..., max(0, -t) : n - max(0, t)] for t in kept], kept
 
 
-def unfolded(diagonals, folded_offsets, offsets: tuple[int, ...], n: int):
+def unfolded(
+    diagonals: Sequence[jax.Array], folded_offsets: Sequence[int], offsets: tuple[int, ...], n: int
+) -> list[jax.Array]:
     """The entries on the ring of a band matrix in the order of `fold`, for each of `offsets`: the inverse of `folded`."""
     half = (n + 1) // 2
     widths = [(max(0, -t), max(0, t)) for t in folded_offsets]
@@ -112,15 +123,21 @@ def unfolded(diagonals, folded_offsets, offsets: tuple[int, ...], n: int):
     return result
 
 
-def matmul(diagonals, offsets, data):
+def matmul(diagonals: Sequence[jax.Array], offsets: Sequence[int], data: jax.Array) -> jax.Array:
     """``A @ data`` for data (..., n, k)."""
     terms = [d[..., None] * jnp.roll(data, -k, axis=-2) for d, k in zip(diagonals, offsets, strict=True)]
     return sum(terms[1:], terms[0])
 
 
-def product(diagonals1, offsets1, diagonals2, offsets2, n: int):
+def product(
+    diagonals1: Sequence[jax.Array],
+    offsets1: Sequence[int],
+    diagonals2: Sequence[jax.Array],
+    offsets2: Sequence[int],
+    n: int,
+) -> tuple[list[jax.Array], tuple[int, ...]]:
     """Diagonals and offsets of the product of two matrices on one ring."""
-    found: dict = {}
+    found: dict[int, jax.Array] = {}
     for d1, k1 in zip(diagonals1, offsets1, strict=True):
         for d2, k2 in zip(diagonals2, offsets2, strict=True):
             k = normalised(k1 + k2, n)

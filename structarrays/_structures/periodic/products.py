@@ -1,5 +1,9 @@
 """Products, transposes and reductions of `PeriodicBanded` matrices."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
@@ -11,9 +15,13 @@ from ..sparse.sparse_joins import to_sparse
 from . import numerics
 from .array import PeriodicBanded, is_ring, on_ring, periodic
 
+if TYPE_CHECKING:
+    from ..._core.array.base import Array
+    from ..._core.typing import Result
+
 
 @matrix_transpose.kernel(PeriodicBanded)
-def _matrix_transpose_periodic_banded(x):
+def _matrix_transpose_periodic_banded(x: PeriodicBanded) -> PeriodicBanded:
     moved = {
         numerics.normalised(-k, x.meta[1]): jnp.roll(d, k, axis=-1) for k, d in zip(x.offsets, x.diagonals, strict=True)
     }
@@ -21,13 +29,13 @@ def _matrix_transpose_periodic_banded(x):
 
 
 @diagonal.kernel(PeriodicBanded)
-def _diagonal_periodic_banded(x, *, offset):
+def _diagonal_periodic_banded(x: PeriodicBanded, *, offset: int) -> Dense:
     start = max(0, -offset)
     return Dense.make((x.diagonal(offset)[..., start : start + max(0, x.meta[1] - abs(offset))],))
 
 
 @matmul.kernel(PeriodicBanded, Dense)
-def _matmul_periodic_banded_dense(x1, x2):
+def _matmul_periodic_banded_dense(x1: PeriodicBanded, x2: Dense) -> Result:
     if x1.background is not None:
         return matmul.dispatch(to_sparse(x1), x2)
     data = x2.data if x2.ndim > 1 else x2.data[:, None]
@@ -35,7 +43,7 @@ def _matmul_periodic_banded_dense(x1, x2):
     return Dense.make((product if x2.ndim > 1 else product[..., 0],))
 
 
-def _stays_narrow(x1, x2) -> bool:
+def _stays_narrow(x1: PeriodicBanded | Banded, x2: PeriodicBanded | Banded) -> bool:
     """Whether the product has at most half of the diagonals, and neither has a background."""
     if not all(has_structural_zeros(x) and (isinstance(x, PeriodicBanded) or is_ring(x)) for x in (x1, x2)):
         return False
@@ -46,19 +54,19 @@ def _stays_narrow(x1, x2) -> bool:
 @matmul.kernel(PeriodicBanded, PeriodicBanded, when=_stays_narrow)
 @matmul.kernel(PeriodicBanded, Banded, when=_stays_narrow)
 @matmul.kernel(Banded, PeriodicBanded, when=_stays_narrow)
-def _matmul_periodic_banded(x1, x2):
+def _matmul_periodic_banded(x1: PeriodicBanded | Banded, x2: PeriodicBanded | Banded) -> PeriodicBanded:
     x1, x2 = (on_ring(x) if isinstance(x, Banded) else x for x in (x1, x2))
     diagonals, offsets = numerics.product(x1.diagonals, x1.offsets, x2.diagonals, x2.offsets, x1.meta[1])
     return periodic(dict(zip(offsets, diagonals, strict=True)), None)
 
 
 @reduce_core.kernel(PeriodicBanded)
-def _reduce_core_periodic_banded(x, **static):
-    x = to_sparse(x)
-    return reduce_core.required((x,)).run(x, **static)
+def _reduce_core_periodic_banded(x: PeriodicBanded, **static: Any) -> Array:
+    sparse = to_sparse(x)
+    return reduce_core.required((sparse,)).run(sparse, **static)
 
 
 @squared_deviations.kernel(PeriodicBanded)
-def _squared_deviations_periodic_banded(x, **static):
-    x = to_sparse(x)
-    return squared_deviations.required((x,)).run(x, **static)
+def _squared_deviations_periodic_banded(x: PeriodicBanded, **static: Any) -> Array:
+    sparse = to_sparse(x)
+    return squared_deviations.required((sparse,)).run(sparse, **static)

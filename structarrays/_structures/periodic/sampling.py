@@ -1,5 +1,9 @@
 """Random `PeriodicBanded` matrices for `structarrays.testing`, which imports this file."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ...testing.arrays import sampler
@@ -7,11 +11,17 @@ from ...testing.projecting import outside, projection
 from .array import PeriodicBanded
 from .numerics import normalised
 
+if TYPE_CHECKING:
+    from ..._core.array.base import Array
+    from ..._core.typing import Shape
+    from ...testing.arrays import Numbers
+    from ...testing.projecting import Admits, Choose
+
 OFFSETS = ((-1, 0, 1), (0, 1), (-2, 0, 1), (0,))
 
 
 @sampler("PeriodicBanded")
-def _draw_periodic_banded(numbers, batch, core, requires):
+def _draw_periodic_banded(numbers: Numbers, batch: Shape, core: Shape, requires: str) -> PeriodicBanded | None:
     m, n = core
     if m != n or n == 0:
         return None
@@ -29,7 +39,7 @@ def _draw_periodic_banded(numbers, batch, core, requires):
 
 
 @projection("PeriodicBanded")
-def _project_periodic_banded(values, admits, choose):
+def _project_periodic_banded(values: np.ndarray, admits: Admits, choose: Choose) -> Array | None:
     n = values.shape[-1]
     if values.shape[-2] != n or n == 0:
         return None

@@ -1,5 +1,9 @@
 """Systems, determinants, factors and spectra of `PeriodicBanded` matrices: those of a band matrix, see `numerics`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax.numpy as jnp
 
 from ..._core.array.base import Array
@@ -25,10 +29,15 @@ from ..composite.block import Block
 from . import numerics
 from .array import PeriodicBanded, elements_on_ring, periodic
 
+if TYPE_CHECKING:
+    import jax
+
+    from ..._core.typing import Result
+
 _FOLDED = "the band matrix of rows and columns in the order 0, n - 1, 1, n - 2, …, with pivots; O(n w**2), w = {} diagonals beside the main one"
 
 
-def folded(x):
+def folded(x: PeriodicBanded) -> Array:
     """The band matrix of rows and columns in the order of `numerics.fold`, with the assumptions of `x`."""
     remark(_FOLDED.format(2 * max(map(abs, x.offsets))))
     diagonals, offsets = numerics.folded(x.diagonals, x.offsets, x.meta[1])
@@ -37,7 +46,7 @@ def folded(x):
 
 
 @solve.kernel(PeriodicBanded, Array, when=has_structural_zeros)
-def _solve_periodic_banded(x1, x2):
+def _solve_periodic_banded(x1: PeriodicBanded, x2: Array) -> tuple[Dense, jax.Array]:
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
     axis = -min(data.ndim, 2)
     solution, ok = solve.dispatch(folded(x1), Dense.make((numerics.fold(data, axis),)))
@@ -46,50 +55,50 @@ def _solve_periodic_banded(x1, x2):
 
 
 @inv.kernel(PeriodicBanded, when=has_structural_zeros)
-def _inv_periodic_banded(x):
+def _inv_periodic_banded(x: PeriodicBanded) -> tuple[Dense, jax.Array]:
     inverse, ok = inv.dispatch(folded(x))
     return Dense.make((numerics.unfold(numerics.unfold(inverse.dense_data(), -1), -2),)), ok
 
 
 @selected_inverse.kernel(PeriodicBanded, when=has_structural_zeros)
-def _selected_inverse_periodic_banded(x):
+def _selected_inverse_periodic_banded(x: PeriodicBanded) -> tuple[PeriodicBanded, jax.Array]:
     inverse, ok = selected_inverse.dispatch(folded(x))
     diagonals = numerics.unfolded([inverse.diagonal(t) for t in inverse.offsets], inverse.offsets, x.offsets, x.meta[1])
     return periodic(dict(zip(x.offsets, diagonals, strict=True)), None), ok
 
 
 @det.kernel(PeriodicBanded, when=has_structural_zeros)
-def _det_periodic_banded(x):
+def _det_periodic_banded(x: PeriodicBanded) -> Result:
     return det.dispatch(folded(x))
 
 
 @slogdet.kernel(PeriodicBanded, when=has_structural_zeros)
-def _slogdet_periodic_banded(x):
+def _slogdet_periodic_banded(x: PeriodicBanded) -> Result:
     return slogdet.dispatch(folded(x))
 
 
 @eigvalsh.kernel(PeriodicBanded, when=has_structural_zeros)
-def _eigvalsh_periodic_banded(x):
+def _eigvalsh_periodic_banded(x: PeriodicBanded) -> Result:
     return eigvalsh.dispatch(folded(x))
 
 
 @svdvals.kernel(PeriodicBanded, when=has_structural_zeros)
-def _svdvals_periodic_banded(x):
+def _svdvals_periodic_banded(x: PeriodicBanded) -> Result:
     return svdvals.dispatch(folded(x))
 
 
 @matrix_rank.kernel(PeriodicBanded, when=has_structural_zeros)
-def _matrix_rank_periodic_banded(x, **static):
+def _matrix_rank_periodic_banded(x: PeriodicBanded, **static: Any) -> Result:
     return matrix_rank.dispatch(folded(x), **static)
 
 
-def _is_long(x, **static) -> bool:
+def _is_long(x: PeriodicBanded, **static: Any) -> bool:
     """Whether the ring has more rows than its factor has full ones, by far."""
     return has_structural_zeros(x) and x.meta[1] > 4 * max(map(abs, x.offsets)) > 0
 
 
 @cholesky.kernel(PeriodicBanded, when=_is_long)
-def _cholesky_periodic_banded(x, *, upper):
+def _cholesky_periodic_banded(x: PeriodicBanded, *, upper: bool) -> tuple[Array, jax.Array]:
     """The factor of all rows but the last w is a band; the last w rows are full."""
     n, w = x.meta[1], max(map(abs, x.offsets))
     m = n - w

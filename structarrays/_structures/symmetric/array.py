@@ -1,12 +1,13 @@
 """`Symmetric` and `Hermitian`: matrices of which one triangle is read, and the other is its mirror image."""
 
-from typing import Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import parameter
 from ..._core.array.validation import check_leaves, check_static, validated
@@ -20,6 +21,16 @@ from ..banded.array import batch_of
 from ..banded.diagonal import Diagonal
 from ..fill.array import Fill
 from ..triangular.array import flag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import DTypeLike, Leaves, Meta, Shape, Spec
+
+    M = TypeVar("M", bound="Mirrored")
 
 
 class Mirrored(EntryArray):
@@ -37,7 +48,7 @@ class Mirrored(EntryArray):
         return cls.make((data,), flag(lower, "lower"))
 
     @classmethod
-    def from_dense(cls, a, lower=True):
+    def from_dense(cls, a: ParameterLike, lower: bool = True) -> Self:
         """The array with these values.
 
         Parameters
@@ -77,15 +88,17 @@ class Mirrored(EntryArray):
     @property
     def data(self) -> jax.Array:
         """The stored matrix ``(..., n, n)``, of which one triangle is read."""
-        return self._value[0][0]
+        data: jax.Array = self._value[0][0]
+        return data
 
     @property
     def lower(self) -> bool:
         """Whether the lower triangle is read; else the upper one."""
-        return self.meta
+        lower: bool = self.meta
+        return lower
 
     @property
-    def entries(self) -> tuple:
+    def entries(self) -> tuple[jax.Array, ...]:
         """The matrix with ones for what is not read: any function may be mapped over it."""
         data = triangles.triangle(self.data, self.lower, 1)
         return (triangles.real_diagonal(data) if self._is_complex else data,)
@@ -100,39 +113,40 @@ class Mirrored(EntryArray):
         return True
 
     @staticmethod
-    def shape_of(leaves, meta):
-        batch_of(leaves[0].shape, 2)
-        return leaves[0].shape
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
+        shape: Shape = leaves[0].shape
+        batch_of(shape, 2)
+        return shape
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         return (spec,)
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Mirrored:
         return type(self).make(tuple(entries), self.lower)
 
-    def gather(self, data):
+    def gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
         return (jnp.where(triangles.mask(self.shape, self.lower), data, jnp.ones((), data.dtype)),)
 
-    def positions(self):
+    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         i = jnp.arange(self.shape[-1])
         i, j = i[:, None], i[None, :]
         return ((jnp.maximum(i, j), jnp.minimum(i, j)) if self.lower else (jnp.minimum(i, j), jnp.maximum(i, j)),)
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         return triangles.mirrored(self.data, self.lower, self._is_complex)
 
-    def cast(self, dtype):
+    def cast(self, dtype: DTypeLike) -> Self:
         return type(self).make((jax.lax.convert_element_type(self.data, dtype),), self.lower)
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         return ["lower" if self.lower else "upper", f"shape={self.shape}"], False
 
     def reflect(self, values: jax.Array) -> jax.Array:
         """The mirror images of entries."""
         return values.conj() if self._is_complex else values
 
-    def turned(self):
+    def turned(self) -> Self:
         """The same value, with the other triangle read."""
         return type(self).make((self.reflect(self.data.mT),), not self.lower)
 
@@ -190,7 +204,7 @@ class Symmetric(Mirrored):
 
     __slots__ = ()
 
-    def closed_under(self, function, args):
+    def closed_under(self, function: Function[..., Any], args: Sequence[Array]) -> bool:
         """Not where an operand is Hermitian: a real one in between may have hidden it."""
         return not any(x.dtype.kind == "c" and type(x) is Hermitian and not is_real(x) for x in args)
 
@@ -234,12 +248,12 @@ class Hermitian(Mirrored):
     __slots__ = ()
     conjugates = True
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Mirrored:
         (data,) = entries
         real = self.dtype.kind == "c" != data.dtype.kind
         return (Symmetric if real else Hermitian).make((data,), self.lower)
 
-    def closed_under(self, function, args):
+    def closed_under(self, function: Function[..., Any], args: Sequence[Array]) -> bool:
         """Whether the function maps conjugates to conjugates and real numbers to real ones, of these operands."""
         if all(x.dtype.kind != "c" for x in args):
             return True
@@ -256,7 +270,7 @@ roots, logarithms and the other inverse functions, which are complex of some rea
 
 
 @elements.kernel(Mirrored)
-def _elements_mirrored(x, i, j):
+def _elements_mirrored(x: Mirrored, i: jax.Array, j: jax.Array) -> jax.Array:
     low, high = jnp.minimum(i, j), jnp.maximum(i, j)
     value = x.data[..., high, low] if x.lower else x.data[..., low, high]
     if not x._is_complex:
@@ -271,68 +285,68 @@ def _elements_mirrored(x, i, j):
 # The lower triangle is read of two that differ, in whatever order they come.
 
 
-def _read_alike(cls, x, y):
+def _read_alike(cls: type[M], x: Mirrored, y: Mirrored) -> tuple[M, ...]:
     """Both as arrays of one class that read the same triangle."""
     lower = x.lower or y.lower
     return tuple(cls.make(((a if a.lower == lower else a.turned()).data,), lower) for a in (x, y))
 
 
-def _as_mirrored(cls, x, lower):
+def _as_mirrored(cls: type[M], x: Array, lower: bool) -> M:
     return cls.make((x.dense_data(),), lower)
 
 
 @join_pair.kernel(Symmetric, Symmetric)
-def _join_pair_symmetric_symmetric(x, y):
+def _join_pair_symmetric_symmetric(x: Symmetric, y: Symmetric) -> tuple[Symmetric, ...]:
     return _read_alike(Symmetric, x, y)
 
 
 @join_pair.kernel(Hermitian, Hermitian)
-def _join_pair_hermitian_hermitian(x, y):
+def _join_pair_hermitian_hermitian(x: Hermitian, y: Hermitian) -> tuple[Hermitian, ...]:
     return _read_alike(Hermitian, x, y)
 
 
 @join_pair.kernel(Symmetric, Hermitian, when=lambda x, y: is_real(x))
-def _join_pair_real_symmetric_hermitian(x, y):
+def _join_pair_real_symmetric_hermitian(x: Symmetric, y: Hermitian) -> tuple[Hermitian, ...]:
     return _read_alike(Hermitian, x, y)
 
 
 @join_pair.kernel(Symmetric, Hermitian, when=lambda x, y: is_real(y) and not is_real(x))
-def _join_pair_symmetric_real_hermitian(x, y):
+def _join_pair_symmetric_real_hermitian(x: Symmetric, y: Hermitian) -> tuple[Symmetric, ...]:
     return _read_alike(Symmetric, x, y)
 
 
 @join_pair.kernel(Symmetric, Diagonal)
-def _join_pair_symmetric_diagonal(x, y):
+def _join_pair_symmetric_diagonal(x: Symmetric, y: Diagonal) -> tuple[Symmetric, Symmetric]:
     return x, _as_mirrored(Symmetric, y, x.lower)
 
 
 @join_pair.kernel(Symmetric, Fill, when=lambda x, y: len(y.meta) >= 2)
-def _join_pair_symmetric_fill(x, y):
+def _join_pair_symmetric_fill(x: Symmetric, y: Fill) -> tuple[Symmetric, Symmetric]:
     return x, _as_mirrored(Symmetric, y, x.lower)
 
 
-def _can_be_hermitian(x, y):
+def _can_be_hermitian(x: Hermitian, y: Array) -> bool:
     return not x._is_complex or is_real(y)
 
 
 @join_pair.kernel(Hermitian, Diagonal, when=_can_be_hermitian)
-def _join_pair_hermitian_diagonal(x, y):
+def _join_pair_hermitian_diagonal(x: Hermitian, y: Diagonal) -> tuple[Hermitian, Hermitian]:
     return x, _as_mirrored(Hermitian, y, x.lower)
 
 
 @join_pair.kernel(Hermitian, Fill, when=lambda x, y: len(y.meta) >= 2 and _can_be_hermitian(x, y))
-def _join_pair_hermitian_fill(x, y):
+def _join_pair_hermitian_fill(x: Hermitian, y: Fill) -> tuple[Hermitian, Hermitian]:
     return x, _as_mirrored(Hermitian, y, x.lower)
 
 
 @restrict_to.kernel(Array, Mirrored)
-def _restrict_to_array_mirrored(x, y):
+def _restrict_to_array_mirrored(x: Array, y: Mirrored) -> Mirrored:
     return y.rebuild(y.gather(x.dense_data()), None)
 
 
 @validated.kernel(Symmetric)
 @validated.kernel(Hermitian)
-def check_mirrored(x):
+def check_mirrored(x: Symmetric | Hermitian) -> None:
     """Raise unless the parameter is a square matrix."""
     check_static(type(x.meta) is bool, x)
     check_leaves(x, x.data.shape[-1:] * 2)

@@ -1,24 +1,33 @@
 """Principal parts of symmetric matrices are symmetric; writes of symmetric values into them keep the structure."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ..._core.array import keys as indexing
 from ..._functions.indexing import index, write_entries, written
 from ..triangular.indexing import is_principal, places
 from .array import Mirrored
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def _is_square(x, *, operands, key) -> bool:
+    from ..._core.array.base import Array
+
+
+def _is_square(x: Mirrored, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> bool:
     return is_principal(x, operands=operands, key=key) and key[0] == key[1]
 
 
 @index.kernel(Mirrored, when=_is_square)
-def _index_mirrored(x, *, operands, key):
+def _index_mirrored(x: Mirrored, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> Mirrored:
     """From behind, the lower triangle is the upper one."""
     data = x.data[(..., *(indexing.as_slice(*k[1:]) for k in key))]
     return type(x).make((data,), x.lower == (key[0][3] > 0))
 
 
 @write_entries.kernel(Mirrored)
-def _write_entries_mirrored(x, items, value, owned):
+def _write_entries_mirrored(x: Mirrored, items: Sequence[indexing.Item], value: Array, owned: bool) -> Mirrored | None:
     """Elements of the diagonal, and a block around it whose new value is symmetric itself."""
     where = places(items, len(x.batch_shape))
     if where is None or where[0].size == 0 or x._is_complex:

@@ -5,6 +5,8 @@ close to the identity, too. That fails for badly conditioned matrices (Higham, *
 inverse comes from the eigenvalues, or from the singular values of a complex symmetric matrix. Its residual is small from both sides.
 """
 
+from __future__ import annotations
+
 import functools
 
 import jax
@@ -48,43 +50,47 @@ def inverse(definite: bool, hermitian: bool, x: jax.Array) -> tuple[jax.Array, j
 
 
 @inverse.defjvp
-def _inverse_jvp(definite, hermitian, primals, tangents):
+def _inverse_jvp(
+    definite: bool, hermitian: bool, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, np.ndarray]]:
     """``d(A^{-1}) = -A^{-1} dA A^{-1}``."""
     (x,), (change,) = primals, tangents
     found, ok = inverse(definite, hermitian, x)
     return (found, ok), (-found @ change @ found, np.zeros((), jax.dtypes.float0))
 
 
-def _checked(definite, hermitian, x, found):
+def _checked(definite: bool, hermitian: bool, x: jax.Array, found: jax.Array) -> jax.Array:
     """The symmetric part of the inverse `found`, or the inverse from the spectrum where the symmetric part is not accurate."""
     mirrored = jnp.conj(found.mT) if hermitian else found.mT
     part = found + (mirrored - found) / 2
-    size = _largest(x) * jnp.finfo(x.dtype).eps
+    size = _largest(x) * jnp.finfo(x.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes, which has no types
     tolerance = _TOLERANCE * x.shape[-1] ** 0.5 * size * _largest(part)
     # A bound of the residual of the symmetric part, without a matrix product.
     bound = size * _largest(part) + _largest(x) * _largest(mirrored - found) * (x.shape[-1] / 2)
     usable = jnp.all(jnp.isfinite(x) & jnp.isfinite(found), axis=(-2, -1))
 
-    def residual():
+    def residual() -> jax.Array:
         return _largest(x @ part - jnp.eye(x.shape[-1], dtype=x.dtype))
 
     near = (bound <= tolerance) | ~usable
     good = lax.cond(jnp.all(near), lambda: near, lambda: near | (residual() <= tolerance))
 
-    def by_spectrum():
+    def by_spectrum() -> jax.Array:
         return jnp.where(good[..., None, None], part, _by_spectrum(hermitian, x))
 
-    return lax.cond(jnp.all(good), lambda: part, by_spectrum)
+    symmetric: jax.Array = lax.cond(jnp.all(good), lambda: part, by_spectrum)
+    return symmetric
 
 
-def _largest(x):
+def _largest(x: jax.Array) -> jax.Array:
     return jnp.max(jnp.abs(x), axis=(-2, -1))
 
 
-def _by_spectrum(hermitian, x):
+def _by_spectrum(hermitian: bool, x: jax.Array) -> jax.Array:
     if hermitian or not jnp.iscomplexobj(x):
         values, vectors = jnp.linalg.eigh(x)
-        return (vectors / values[..., None, :]) @ jnp.conj(vectors.mT)
+        found: jax.Array = (vectors / values[..., None, :]) @ jnp.conj(vectors.mT)
+        return found
     left, values, right = jnp.linalg.svd(x)
     found = (jnp.conj(right.mT) / values[..., None, :]) @ jnp.conj(left.mT)
     return found + (found.mT - found) / 2

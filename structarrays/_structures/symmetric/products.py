@@ -1,5 +1,9 @@
 """Products, transposes and parts of symmetric and Hermitian matrices."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify, to_dense
@@ -11,16 +15,19 @@ from ..._numerics import packed_triangles as triangles
 from ..triangular.array import Triangular
 from .array import Hermitian, Mirrored, Symmetric
 
+if TYPE_CHECKING:
+    from ..._core.typing import Result
+
 
 @matmul.kernel(Mirrored, Dense)
-def _matmul_mirrored_dense(x1, x2):
+def _matmul_mirrored_dense(x1: Mirrored, x2: Dense) -> Dense:
     return Dense.make((linalg_dense.matmul(x1.dense_data(), x2.data),))
 
 
 @matmul.kernel(Mirrored, Mirrored)
 @matmul.kernel(Mirrored, Triangular)
 @matmul.kernel(Triangular, Mirrored)
-def _matmul_mirrored_mirrored(x1, x2):
+def _matmul_mirrored_mirrored(x1: Mirrored | Triangular, x2: Mirrored | Triangular) -> Result:
     """The product is dense and as large as the factors, so that it does not count as densified."""
     if type(x1) is Triangular:
         return matmul.dispatch(x1, to_dense(x2))
@@ -30,37 +37,37 @@ def _matmul_mirrored_mirrored(x1, x2):
 
 
 @matrix_transpose.kernel(Symmetric)
-def _matrix_transpose_symmetric(x):
+def _matrix_transpose_symmetric(x: Symmetric) -> Array:
     return x.assuming(frozenset())
 
 
 @matrix_transpose.kernel(Hermitian)
-def _matrix_transpose_hermitian(x):
+def _matrix_transpose_hermitian(x: Hermitian) -> Hermitian:
     return Hermitian.make((x.data.mT,), not x.lower)
 
 
 @diagonal.kernel(Mirrored)
-def _diagonal_mirrored(x, *, offset):
+def _diagonal_mirrored(x: Mirrored, *, offset: int) -> Dense:
     return Dense.make((x.diagonal(offset),))
 
 
 @tril.kernel(Mirrored, when=lambda x, *, k: k <= 0)
-def _tril_mirrored(x, *, k):
+def _tril_mirrored(x: Mirrored, *, k: int) -> Triangular:
     return _part(x if x.lower else x.turned(), k)
 
 
 @triu.kernel(Mirrored, when=lambda x, *, k: k >= 0)
-def _triu_mirrored(x, *, k):
+def _triu_mirrored(x: Mirrored, *, k: int) -> Triangular:
     return _part(x.turned() if x.lower else x, k)
 
 
-def _part(x, k):
+def _part(x: Mirrored, k: int) -> Triangular:
     """The triangle that is stored, up to a diagonal."""
     data = triangles.triangle(x.data, x.lower, 0, k)
     return Triangular.make((triangles.real_diagonal(data) if x._is_complex else data, None), (x.lower, False))
 
 
 @isin.kernel(Hermitian, Array, when=lambda x1, x2, **static: x1._is_complex)
-def _isin_hermitian(x1, x2, **static):
+def _isin_hermitian(x1: Hermitian, x2: Array, **static: Any) -> Result:
     """A complex number may be among the values where its conjugate is not."""
     return isin.dispatch(densify(x1, "isin"), x2, **static)

@@ -4,6 +4,10 @@ The triangle without its diagonal is reduced along one axis for itself, and alon
 in order, not across as for a transpose, and of all elements together the second reduction is the image of the first.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
@@ -12,25 +16,43 @@ from ..._numerics import bands
 from ..._numerics import packed_triangles as triangles
 from .array import Mirrored
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import jax
+
+    from ..._core.families.reduction_rule import Monoid
+
 
 @reduce_core.kernel(Mirrored)
-def _reduce_core_mirrored(x, *, monoid, axes, keepdims):
+def _reduce_core_mirrored(x: Mirrored, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense:
     (data,) = x.entries
     return _reduced(x, data, data, x.diagonal(0), x.reflect, monoid, axes, keepdims)
 
 
 @squared_deviations.kernel(Mirrored)
-def _squared_deviations_mirrored(x, *, mean, monoid, axes, keepdims):
-    (data,), mean = x.entries, mean.data
-    own = image = squared_magnitude(data - mean)
-    diagonal = squared_magnitude(x.diagonal(0) - bands.at_diagonal(mean, 0, x.shape[-2:]))
+def _squared_deviations_mirrored(
+    x: Mirrored, *, mean: Dense, monoid: Monoid, axes: tuple[int, ...], keepdims: bool
+) -> Dense:
+    (data,), means = x.entries, mean.data
+    own = image = squared_magnitude(data - means)
+    diagonal = squared_magnitude(x.diagonal(0) - bands.at_diagonal(means, 0, x.shape[-2:]))
     if len(axes) == 1:
         # The mirror image of an entry differs from its own mean by as much as the entry from the mirror image of that.
-        image = squared_magnitude(data - x.reflect(mean.mT))
+        image = squared_magnitude(data - x.reflect(means.mT))
     return _reduced(x, own, image, diagonal, lambda values: values, monoid, axes, keepdims)
 
 
-def _reduced(x, own, image, diagonal, reflect, monoid, axes, keepdims):
+def _reduced(
+    x: Mirrored,
+    own: jax.Array,
+    image: jax.Array,
+    diagonal: jax.Array,
+    reflect: Callable[[jax.Array], jax.Array],
+    monoid: Monoid,
+    axes: tuple[int, ...],
+    keepdims: bool,
+) -> Dense:
     """The triangle of `own` and the mirror image of that of `image`, and the diagonal, taken together."""
     nothing = monoid.identity(own.dtype)
     beside = triangles.strict(own, x.lower, nothing)

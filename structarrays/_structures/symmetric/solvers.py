@@ -4,6 +4,10 @@ What LAPACK has routines of its own for goes there: of a matrix that equals its 
 values, and Cholesky's factor is triangular. A complex symmetric matrix is like any other.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax.numpy as jnp
 
 from ..._core.array.base import Array
@@ -31,20 +35,26 @@ from ..triangular.array import Triangular
 from .array import Mirrored
 from .numerics import inverse
 
+if TYPE_CHECKING:
+    import jax
 
-def is_hermitian(x, *args, **static) -> bool:
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result
+
+
+def is_hermitian(x: Mirrored, *args: Any, **static: Any) -> bool:
     """Whether the matrix equals its conjugated transpose."""
     return x.dtype.kind != "c" or x.conjugates
 
 
 @solve.kernel(Mirrored, Array)
-def _solve_mirrored(x1, x2):
+def _solve_mirrored(x1: Mirrored, x2: Array) -> Result:
     remark("the dense form, which has as many elements; assume(x1, 'positive_definite') halves the work")
     return solve.dispatch(to_dense(x1), to_dense(x2))
 
 
 @inv.kernel(Mirrored)
-def _inv_mirrored(x):
+def _inv_mirrored(x: Mirrored) -> tuple[Mirrored, jax.Array]:
     definite = POSITIVE_DEFINITE in x.assumptions
     remark(
         "LU, or the Cholesky factorisation if assumed positive definite; the eigenvalues if the matrix is badly conditioned"
@@ -54,7 +64,7 @@ def _inv_mirrored(x):
 
 
 @cholesky.kernel(Mirrored, when=is_hermitian)
-def _cholesky_mirrored(x, *, upper):
+def _cholesky_mirrored(x: Mirrored, *, upper: bool) -> tuple[Triangular, jax.Array]:
     factor, ok = cholesky.dispatch(to_dense(x), upper=upper)
     return Triangular.make((factor.data, None), (not upper, False)), ok
 
@@ -63,18 +73,18 @@ def _cholesky_mirrored(x, *, upper):
 
 
 @eigvals.kernel(Mirrored, when=is_hermitian)
-def _eigvals_mirrored(x):
+def _eigvals_mirrored(x: Mirrored) -> Dense:
     return Dense.make((eigvalsh.dispatch(to_dense(x)).data.astype(complex_dtype(x.dtype)),))
 
 
 @eig.kernel(Mirrored, when=is_hermitian)
-def _eig_mirrored(x):
+def _eig_mirrored(x: Mirrored) -> tuple[Dense, ...]:
     values, vectors = eigh.dispatch(to_dense(x))
     return tuple(Dense.make((part.data.astype(complex_dtype(x.dtype)),)) for part in (values, vectors))
 
 
 @svdvals.kernel(Mirrored, when=is_hermitian)
-def _svdvals_mirrored(x):
+def _svdvals_mirrored(x: Mirrored) -> Dense:
     """The magnitudes of the eigenvalues, in a third of the time."""
     return Dense.make((jnp.flip(jnp.sort(jnp.abs(eigvalsh.dispatch(to_dense(x)).data), axis=-1), axis=-1),))
 
@@ -82,11 +92,11 @@ def _svdvals_mirrored(x):
 # ---- by the dense form -----------------------------------------------------------------------------------------------
 
 
-def _by_dense_form(function):
+def _by_dense_form(function: Function[..., Any]) -> None:
     """A kernel that computes with the dense form, which is no larger than what is stored: nothing counts as densified."""
 
     @function.kernel(Mirrored)
-    def _mirrored_by_dense_form(x, **static):
+    def _mirrored_by_dense_form(x: Mirrored, **static: Any) -> Result:
         return function.dispatch(to_dense(x), **static)
 
 

@@ -1,12 +1,13 @@
 """`Triangular`: one triangle of a matrix, and its joins and meets with other structures."""
 
-from typing import Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import parameter
 from ..._core.array.validation import BACKGROUND, check_leaves, check_static, validated
@@ -19,6 +20,12 @@ from ..._numerics import packed_triangles as triangles
 from ..banded.array import Banded, at_offsets, batch_of
 from ..banded.diagonal import Diagonal
 from ..fill.array import Fill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.typing import DTypeLike, Leaves, Meta, Shape, Spec
 
 
 class Triangular(EntryArray):
@@ -77,7 +84,7 @@ class Triangular(EntryArray):
         return cls.make((data, None), (flag(lower, "lower"), flag(unit_diagonal, "unit_diagonal")))
 
     @classmethod
-    def from_dense(cls, a, lower=True):
+    def from_dense(cls, a: ParameterLike, lower: bool = True) -> Self:
         """The triangular array with these values.
 
         Parameters
@@ -115,17 +122,20 @@ class Triangular(EntryArray):
     @property
     def data(self) -> jax.Array:
         """The stored matrix ``(..., m, n)``, of which one triangle is read."""
-        return self._value[0][0]
+        data: jax.Array = self._value[0][0]
+        return data
 
     @property
     def lower(self) -> bool:
         """Whether the lower triangle is read; else the upper one."""
-        return self.meta[0]
+        lower: bool = self.meta[0]
+        return lower
 
     @property
     def unit_diagonal(self) -> bool:
         """Whether the diagonal consists of ones, instead of what is stored."""
-        return self.meta[1]
+        unit_diagonal: bool = self.meta[1]
+        return unit_diagonal
 
     @property
     def linear(self) -> bool:
@@ -135,10 +145,11 @@ class Triangular(EntryArray):
     @property
     def background(self) -> jax.Array | None:
         """The value of all entries of the other half: None is the structural zero."""
-        return self._value[0][1]
+        background: jax.Array | None = self._value[0][1]
+        return background
 
     @property
-    def entries(self) -> tuple:
+    def entries(self) -> tuple[jax.Array, ...]:
         """The matrix with ones for all that is not read, so that any function may be mapped over it; and a unit diagonal,
         apart from the rest, since it has no derivative (that of `acos` is infinite there).
         """
@@ -149,27 +160,28 @@ class Triangular(EntryArray):
         return triangles.strict(data, lower, 1), ones
 
     @staticmethod
-    def shape_of(leaves, meta):
-        batch_of(leaves[0].shape, 2)
-        return leaves[0].shape
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
+        shape: Shape = leaves[0].shape
+        batch_of(shape, 2)
+        return shape
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         return spec, self._batch_spec(spec)
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Triangular:
         data = triangles.with_diagonal(*entries) if self.unit_diagonal else entries[0]
         return Triangular.make((data, background), (self.lower, False))
 
-    def freed(self):
+    def freed(self) -> Triangular:
         return self.rebuild(self.entries, self.background) if self.unit_diagonal else self
 
-    def gather(self, data):
+    def gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
         inside = triangles.mask(self.shape, self.lower)
         inner = jnp.where(inside, data, jnp.ones((), data.dtype))
         return (inner, bands.at_diagonal(data, 0, self.shape[-2:])) if self.unit_diagonal else (inner,)
 
-    def positions(self):
+    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         # What is not read stands for the entry of the diagonal in its row or column.
         i, j = (jnp.arange(n) for n in self.shape[-2:])
         i, j = i[:, None], j[None, :]
@@ -177,25 +189,25 @@ class Triangular(EntryArray):
         along = jnp.arange(min(self.shape[-2:]))
         return (inside, (along, along)) if self.unit_diagonal else (inside,)
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         below, above = self.bandwidths()
         return pattern.stored(self, pattern.meets_band(rows, columns, -below, above))
 
-    def bandwidths(self):
+    def bandwidths(self) -> tuple[int, int]:
         m, n = (max(0, size - 1) for size in self.shape[-2:])
         return (m, 0) if self.lower else (0, n)
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         outside = 0 if self.background is None else self.background[..., None, None]
         dense = triangles.triangle(self.data, self.lower, outside)
         return triangles.with_diagonal(dense, 1) if self.unit_diagonal else dense
 
-    def cast(self, dtype):
+    def cast(self, dtype: DTypeLike) -> Triangular:
         leaves, meta = self._value[0], self.meta
         convert = jax.lax.convert_element_type
         return Triangular.make(tuple(None if leaf is None else convert(leaf, dtype) for leaf in leaves), meta)
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         texts = ["lower" if self.lower else "upper", f"shape={self.shape}"]
         if self.unit_diagonal:
             texts.insert(1, "unit diagonal")
@@ -213,7 +225,7 @@ class Triangular(EntryArray):
         return jnp.broadcast_to(outside, (*self.batch_shape, length))
 
 
-def flag(value, argument: str) -> bool:
+def flag(value: object, argument: str) -> bool:
     """A boolean argument.
 
     Raises
@@ -227,7 +239,7 @@ def flag(value, argument: str) -> bool:
 
 
 @elements.kernel(Triangular)
-def _elements_triangular(x, i, j):
+def _elements_triangular(x: Triangular, i: jax.Array, j: jax.Array) -> jax.Array:
     value = x.data[..., i, j]
     if x.unit_diagonal:
         value = jnp.where(i == j, jnp.ones((), x.dtype), value)
@@ -253,65 +265,65 @@ def as_triangular(x: Array, lower: bool) -> Triangular:
 
 
 @join_pair.kernel(Triangular, Array, when=lambda x, y: fits(y, x.lower))
-def _join_pair_triangular(x, y):
+def _join_pair_triangular(x: Triangular, y: Array) -> tuple[Triangular, Triangular]:
     return x.freed(), as_triangular(y, x.lower)
 
 
-def _common_sides(x, y):
+def _common_sides(x: Triangular, y: Triangular) -> list[bool]:
     """The triangles that both fit, the lower one first, in whatever order they come."""
     return [side for side in (True, False) if fits(x, side) and fits(y, side)]
 
 
-@join_pair.kernel(Triangular, Triangular, when=_common_sides)
-def _join_pair_triangular_triangular(x, y):
+@join_pair.kernel(Triangular, Triangular, when=lambda x, y: bool(_common_sides(x, y)))
+def _join_pair_triangular_triangular(x: Triangular, y: Triangular) -> tuple[Triangular, ...]:
     lower = x.lower if x.lower == y.lower else _common_sides(x, y)[0]
     return tuple(a.freed() if a.lower == lower else as_triangular(a, lower) for a in (x, y))
 
 
 @join_pair.kernel(Fill, Triangular, when=lambda x, y: len(x.meta) >= 2)
-def _join_pair_fill_triangular(x, y):
+def _join_pair_fill_triangular(x: Fill, y: Triangular) -> tuple[Triangular, Triangular]:
     data = jnp.broadcast_to(x._constant_data(), x.shape)
     return Triangular.make((data, data[..., 0, 0]), (y.lower, False)), y.freed()
 
 
 @meet_pair.kernel(Triangular, Triangular)
-def _meet_pair_triangular_triangular(x, y):
+def _meet_pair_triangular_triangular(x: Triangular, y: Triangular) -> Diagonal | Triangular:
     if is_zero_outside(y) and x.lower != y.lower:
         return Diagonal.make((x.diagonal(0), None), x.shape[-2:])
     return x.freed()
 
 
 @meet_pair.kernel(Triangular, Banded, when=lambda x, y: is_zero_outside(y))
-def _meet_pair_triangular_banded(x, y):
+def _meet_pair_triangular_banded(x: Triangular, y: Banded) -> Array:
     return restrict(x, at_offsets(y, _inside(y.offsets, x.lower)))
 
 
 @meet_pair.kernel(Banded, Triangular)
-def _meet_pair_banded_triangular(x, y):
+def _meet_pair_banded_triangular(x: Banded, y: Triangular) -> Array:
     return at_offsets(x, _inside(x.offsets, y.lower)) if is_zero_outside(y) else x.freed()
 
 
 @holds.kernel(Triangular, Array)
-def _holds_triangular(x, y):
+def _holds_triangular(x: Triangular, y: Array) -> bool:
     return fits(y, x.lower)
 
 
-def _inside(offsets, lower):
+def _inside(offsets: Sequence[int], lower: bool) -> tuple[int, ...]:
     return tuple(k for k in offsets if (k <= 0 if lower else k >= 0))
 
 
 @restrict_to.kernel(Triangular, Banded)
-def _restrict_to_triangular_banded(x, y):
+def _restrict_to_triangular_banded(x: Triangular, y: Banded) -> Array:
     return y.freed().rebuild(tuple(x.diagonal(k) for k in y.offsets) or y.entries, None)
 
 
 @restrict_to.kernel(Array, Triangular)
-def _restrict_to_array_triangular(x, y):
+def _restrict_to_array_triangular(x: Array, y: Triangular) -> Triangular:
     return y.rebuild(y.gather(x.dense_data()), None)
 
 
 @validated.kernel(Triangular)
-def check_triangular(x):
+def check_triangular(x: Triangular) -> None:
     """Raise unless the parameters are a matrix and the background."""
     check_static(type(x.meta) is tuple and list(map(type, x.meta)) == [bool, bool], x)
     check_leaves(x, x.data.shape[-2:], BACKGROUND)

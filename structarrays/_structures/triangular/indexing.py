@@ -1,5 +1,9 @@
 """Principal parts of triangular matrices are triangular; writes into the triangle keep it."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -8,20 +12,25 @@ from ..._functions.indexing import index, write_entries, written
 from ..._numerics import packed_triangles as triangles
 from .array import Triangular
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def is_principal(x, *, operands, key) -> bool:
+    from ..._core.array.base import Array
+
+
+def is_principal(x: Array, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> bool:
     """Whether a key is two slices that start and step alike."""
     return tuple(k[0] for k in key) == ("slice", "slice") and key[0][1] == key[1][1] and key[0][3] == key[1][3]
 
 
 @index.kernel(Triangular, when=is_principal)
-def _index_triangular(x, *, operands, key):
+def _index_triangular(x: Triangular, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> Triangular:
     """From behind, the lower triangle is the upper one."""
     data = x.data[(..., *(indexing.as_slice(*k[1:]) for k in key))]
     return Triangular.make((data, x.background), (x.lower == (key[0][3] > 0), x.unit_diagonal))
 
 
-def places(items, batch_ndim: int):
+def places(items: Sequence[indexing.Item], batch_ndim: int) -> tuple[np.ndarray, ...] | None:
     """The rows and columns that a key of a write selects, as arrays that broadcast together; None if that is not known.
 
     That is so where they are traced.
@@ -35,14 +44,16 @@ def places(items, batch_ndim: int):
     return rows.reshape(-1, 1), columns.reshape(1, -1)
 
 
-def _numbers(item):
+def _numbers(item: indexing.Item) -> np.ndarray:
     if item.kind == "slice":
         return item.start + item.step * np.arange(item.size)
     return np.asarray(item.start if item.kind == "int" else item.array)
 
 
 @write_entries.kernel(Triangular)
-def _write_entries_triangular(x, items, value, owned):
+def _write_entries_triangular(
+    x: Triangular, items: Sequence[indexing.Item], value: Array, owned: bool
+) -> Triangular | None:
     where = places(items, len(x.batch_shape))
     if where is None or where[0].size == 0:
         return None

@@ -6,11 +6,23 @@ On the diagonal a block is half structural zeros. They are written out, and ``0 
 only where the other factor has something that is not finite.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import lax
 
 from ..._numerics import packed_triangles as triangles
 from ..._numerics.absorbing import absorbing_product
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    from jax import Array
+
+    Interval: TypeAlias = tuple[int, int]
 
 _BLOCKS = 8
 _SMALLEST = 128
@@ -37,8 +49,8 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
     rows = _cuts(m, m if side_a is None else size)
     columns = _cuts(n, n if side_b is None else size)
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    plain: dict = {}
-    masked: dict = {}
+    plain: dict[tuple[Interval, Interval], Interval] = {}
+    masked: dict[tuple[Interval, Interval], list[Interval]] = {}
     for r in rows:
         full_a, edge_a = _parts(side_a, r[0], size, k)
         for c in columns:
@@ -62,7 +74,7 @@ def matmul(a: Array, b: Array, side_a: bool | None, side_b: bool | None = None) 
     return jnp.concatenate(lines, axis=-2)
 
 
-def matmul_banded(a: Array, lower: bool, diagonals, offsets, columns: int) -> Array:
+def matmul_banded(a: Array, lower: bool, diagonals: Sequence[Array], offsets: Sequence[int], columns: int) -> Array:
     """Product of a triangle and a banded matrix: each diagonal scales columns and moves them.
 
     Parameters
@@ -90,12 +102,12 @@ def matmul_banded(a: Array, lower: bool, diagonals, offsets, columns: int) -> Ar
     return total
 
 
-def _cuts(n, size):
+def _cuts(n: int, size: int) -> list[Interval]:
     """The intervals of at most `size` that make up ``0, …, n``; at least one, which may be empty."""
     return [(s, min(s + size, n)) for s in range(0, n, max(1, size))] or [(0, 0)]
 
 
-def _parts(side, first, size, k):
+def _parts(side: bool | None, first: int, size: int, k: int) -> tuple[Interval, Interval]:
     """The intervals of the contracted axis in which a block of rows is full, and in which the diagonal crosses it.
 
     They end where blocks end, so that those of both factors are the same or disjoint.
@@ -106,15 +118,21 @@ def _parts(side, first, size, k):
     return ((0, start) if side else (stop, k)), (start, stop)
 
 
-def _intersection(one, other):
+def _intersection(one: Interval, other: Interval) -> Interval:
     return max(one[0], other[0]), min(one[1], other[1])
 
 
-def _covers(full, edge, interval):
+def _covers(full: Interval, edge: Interval, interval: Interval) -> bool:
     return interval == edge or (full[0] <= interval[0] and interval[1] <= full[1])
 
 
-def _edges(a, b, side_a, side_b, masked):
+def _edges(
+    a: Array,
+    b: Array,
+    side_a: bool | None,
+    side_b: bool | None,
+    masked: dict[tuple[Interval, Interval], list[Interval]],
+) -> tuple[Array, ...]:
     """The products of blocks that the diagonal crosses."""
     pairs = []
     for (r, c), edges in masked.items():
@@ -126,7 +144,7 @@ def _edges(a, b, side_a, side_b, masked):
     if not pairs:
         return ()
 
-    def simple():
+    def simple() -> tuple[Array, ...]:
         return tuple(_select(x, p) @ _select(y, q) for x, p, y, q in pairs)
 
     if not jnp.issubdtype(a.dtype, jnp.inexact):
@@ -135,10 +153,11 @@ def _edges(a, b, side_a, side_b, masked):
     for x, p, y, q in pairs:  # a zero of one factor meets entries of the other
         finite &= True if q is None else jnp.all(jnp.isfinite(_select(x, p)))
         finite &= True if p is None else jnp.all(jnp.isfinite(_select(y, q)))
-    return lax.cond(finite, simple, lambda: tuple(absorbing_matmul(*pair) for pair in pairs))
+    products: tuple[Array, ...] = lax.cond(finite, simple, lambda: tuple(absorbing_matmul(*pair) for pair in pairs))
+    return products
 
 
-def _crossed(side, rows, columns):
+def _crossed(side: bool | None, rows: Interval, columns: Interval) -> Array | None:
     """The triangle within a block, as a mask; None where all of it is read."""
     if side is None or rows != columns and (rows[0] >= columns[1] or rows[1] <= columns[0]):
         return None
@@ -146,7 +165,7 @@ def _crossed(side, rows, columns):
     return triangles.mask(shape, side, rows[0] - columns[0])
 
 
-def _select(x, mask):
+def _select(x: Array, mask: Array | None) -> Array:
     return x if mask is None else jnp.where(mask, x, 0)
 
 

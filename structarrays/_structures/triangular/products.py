@@ -1,6 +1,9 @@
 """Products, transposes and parts of triangular matrices."""
 
-import jax
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
@@ -14,11 +17,17 @@ from ..banded.diagonal import Diagonal
 from . import numerics as triangular_products
 from .array import Triangular, fits
 
+if TYPE_CHECKING:
+    import jax
+
+    from ..._core.array.base import Array
+    from ..._core.typing import Result
+
 # More diagonals are multiplied as a dense matrix: the time to compile grows with them.
 _UNROLLED_DIAGONALS = 48
 
 
-def stored(x) -> jax.Array:
+def stored(x: Triangular) -> jax.Array:
     """The data with a diagonal that can be read; the other half is as it was given."""
     return triangles.with_diagonal(x.data, 1) if x.unit_diagonal else x.data
 
@@ -27,7 +36,7 @@ def stored(x) -> jax.Array:
 
 
 @matmul.kernel(Triangular, Dense)
-def _matmul_triangular_dense(x1, x2):
+def _matmul_triangular_dense(x1: Triangular, x2: Dense) -> Dense:
     if x1.background is not None:
         return Dense.make((linalg_dense.matmul(x1.dense_data(), x2.data),))
     data = x2.data[:, None] if x2.ndim == 1 else x2.data
@@ -35,24 +44,24 @@ def _matmul_triangular_dense(x1, x2):
     return Dense.make((product[..., 0] if x2.ndim == 1 else product,))
 
 
-def _zero_outside(*arrays) -> bool:
+def _zero_outside(*arrays: Array) -> bool:
     return all(map(is_zero_outside, arrays))
 
 
 @matmul.kernel(Triangular, Triangular, when=_zero_outside)
-def _matmul_triangular_triangular(x1, x2):
+def _matmul_triangular_triangular(x1: Triangular, x2: Triangular) -> Dense | Triangular:
     product = triangular_products.matmul(stored(x1), stored(x2), x1.lower, x2.lower)
     if x1.lower == x2.lower:
         return Triangular.make((product, None), (x1.lower, False))
     return Dense.make((product,))
 
 
-def _by_diagonals(x, banded) -> bool:
+def _by_diagonals(x: Triangular, banded: Banded) -> bool:
     return _zero_outside(x, banded) and len(banded.offsets) <= _UNROLLED_DIAGONALS
 
 
 @matmul.kernel(Triangular, Banded, when=_by_diagonals)
-def _matmul_triangular_banded(x1, x2):
+def _matmul_triangular_banded(x1: Triangular, x2: Banded) -> Dense | Triangular:
     product = triangular_products.matmul_banded(stored(x1), x1.lower, x2.diagonals, x2.offsets, x2.shape[-1])
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     product = jnp.broadcast_to(product, batch + product.shape[-2:])
@@ -62,7 +71,7 @@ def _matmul_triangular_banded(x1, x2):
 
 
 @matmul.kernel(Banded, Triangular, when=lambda x1, x2: _by_diagonals(x2, x1))
-def _matmul_banded_triangular(x1, x2):
+def _matmul_banded_triangular(x1: Banded, x2: Triangular) -> Result:
     return matrix_transpose.dispatch(matmul.dispatch(matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1)))
 
 
@@ -70,26 +79,26 @@ def _matmul_banded_triangular(x1, x2):
 
 
 @matrix_transpose.kernel(Triangular)
-def _matrix_transpose_triangular(x):
+def _matrix_transpose_triangular(x: Triangular) -> Triangular:
     return Triangular.make((x.data.mT, x.background), (not x.lower, x.unit_diagonal))
 
 
 @diagonal.kernel(Triangular)
-def _diagonal_triangular(x, *, offset):
+def _diagonal_triangular(x: Triangular, *, offset: int) -> Dense:
     return Dense.make((x.diagonal(offset),))
 
 
 @tril.kernel(Triangular, when=lambda x, *, k: is_zero_outside(x))
-def _tril_triangular(x, *, k):
+def _tril_triangular(x: Triangular, *, k: int) -> Array:
     return _kept(x, k, below=True)
 
 
 @triu.kernel(Triangular, when=lambda x, *, k: is_zero_outside(x))
-def _triu_triangular(x, *, k):
+def _triu_triangular(x: Triangular, *, k: int) -> Array:
     return _kept(x, k, below=False)
 
 
-def _kept(x, k, *, below):
+def _kept(x: Triangular, k: int, *, below: bool) -> Array:
     """The part below (or above) the diagonal `k`: all, a smaller triangle, the diagonal, or nothing."""
     lower, upper = x.bandwidths()
     first, last = (-lower, min(k, upper)) if below else (max(k, -lower), upper)

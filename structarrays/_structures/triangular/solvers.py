@@ -1,5 +1,9 @@
 """Linear systems, inverses, determinants and eigenvalues of triangular matrices: all of them without a factorisation."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax.numpy as jnp
 
 from ..._core.array.base import Array
@@ -12,13 +16,19 @@ from ..._numerics import packed_triangles as triangles
 from ..banded.diagonal import Diagonal
 from .array import Triangular, fits
 
+if TYPE_CHECKING:
+    import jax
 
-def _zero_outside(x, *args, **static) -> bool:
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result
+
+
+def _zero_outside(x: Triangular, *args: Any, **static: Any) -> bool:
     return is_zero_outside(x)
 
 
 @solve.kernel(Triangular, Array, when=_zero_outside)
-def _solve_triangular(x1, x2):
+def _solve_triangular(x1: Triangular, x2: Array) -> tuple[Dense | Triangular, jax.Array]:
     """Triangular, where the right-hand side is zero in the same half."""
     remark("substitution, since the matrix is triangular; O(n**2) for each column")
     data, ok = triangles.solve(x1.data, x2.dense_data(), lower=x1.lower, unit_diagonal=x1.unit_diagonal)
@@ -28,7 +38,7 @@ def _solve_triangular(x1, x2):
 
 
 @inv.kernel(Triangular, when=_zero_outside)
-def _inv_triangular(x):
+def _inv_triangular(x: Triangular) -> tuple[Triangular, jax.Array]:
     identity = jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape)
     data, ok = triangles.solve(x.data, identity, lower=x.lower, unit_diagonal=x.unit_diagonal)
     return Triangular.make((data, None), (x.lower, x.unit_diagonal)), ok
@@ -37,33 +47,33 @@ def _inv_triangular(x):
 # ---- what the diagonal says ------------------------------------------------------------------------------------------
 
 
-def _diagonal(x):
+def _diagonal(x: Triangular) -> Diagonal:
     return Diagonal.make((x.diagonal(0), None), x.shape[-2:])
 
 
 @det.kernel(Triangular, when=_zero_outside)
-def _det_triangular(x):
+def _det_triangular(x: Triangular) -> Result:
     return det.dispatch(_diagonal(x))
 
 
 @slogdet.kernel(Triangular, when=_zero_outside)
-def _slogdet_triangular(x):
+def _slogdet_triangular(x: Triangular) -> Result:
     return slogdet.dispatch(_diagonal(x))
 
 
 @eigvals.kernel(Triangular, when=_zero_outside)
-def _eigvals_triangular(x):
+def _eigvals_triangular(x: Triangular) -> Result:
     return eigvals.dispatch(_diagonal(x))
 
 
 # ---- decompositions --------------------------------------------------------------------------------------------------
 
 
-def _by_dense_form(function):
+def _by_dense_form(function: Function[..., Any]) -> None:
     """A kernel that computes with the dense form: its result is as large, so that nothing counts as densified."""
 
     @function.kernel(Triangular)
-    def _triangular_by_dense_form(x, **static):
+    def _triangular_by_dense_form(x: Triangular, **static: Any) -> Result:
         return function.dispatch(to_dense(x), **static)
 
 
