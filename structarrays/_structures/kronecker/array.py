@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.array.arguments import ArrayLike
-from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.sharding import of_factors
 from ..._core.array.validation import check_parts, check_static, validated
@@ -43,6 +41,8 @@ if TYPE_CHECKING:
 
     import jax
 
+    from ..._core.array.arguments import ArrayLike
+    from ..._core.array.base import Array
     from ..._core.typing import DTypeLike, Leaves, Meta, Shape, Spec
     from ..banded.array import Banded
     from .kronecker_sum import KroneckerSum

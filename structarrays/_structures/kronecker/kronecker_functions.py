@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
 
@@ -240,10 +240,11 @@ def _select_lines_kronecker(x: Kronecker, key: tuple[tuple[Any, ...], tuple[Any,
     return selected_lines(x, key, axis, _product_of_lines)
 
 
-def _product_of_lines(x: Kronecker, where: jax.Array, axis: int) -> jax.Array:
+def _product_of_lines(x: Array, where: jax.Array, axis: int) -> jax.Array:
     """Rows (or columns, as rows) of a Kronecker product: products of rows of the factors."""
-    places = unravel(where, [f.shape[axis] for f in x.factors])
-    return kronecker_factors.products(lines(f, i, axis) for f, i in zip(x.factors, places, strict=True))
+    factors = cast("Kronecker", x).factors
+    places = unravel(where, [f.shape[axis] for f in factors])
+    return kronecker_factors.products(lines(f, i, axis) for f, i in zip(factors, places, strict=True))
 
 
 @select_lines.kernel(KroneckerSum)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import jax.numpy as jnp
 from jax import lax
@@ -259,13 +259,13 @@ def _svd_kronecker(x: Kronecker, *, full_matrices: bool) -> tuple[Array, Dense, 
 norm_and_rank(
     Kronecker,
     norms={
-        "nuc": lambda x: math.prod(map(nuclear_norm, x.factors)),
-        2: lambda x: math.prod(map(spectral_norm, x.factors)),
+        "nuc": lambda x: cast("jax.Array", math.prod(map(nuclear_norm, x.factors))),
+        2: lambda x: cast("jax.Array", math.prod(map(spectral_norm, x.factors))),
     },
 )
 
 
 @pinv.kernel(Kronecker)
-def _pinv_kronecker(x: Kronecker, *, rtol: Array | None) -> Array:
+def _pinv_kronecker(x: Kronecker, *, rtol: jax.Array | None) -> Array:
     """Factor by factor: what is small is small beside the largest singular value of its factor."""
     return kronecker(*(pinv.dispatch(f, rtol=tolerance(x, rtol)) for f in x.factors))

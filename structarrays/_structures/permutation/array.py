@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
-from ..._core.array.arguments import DTypeLike, ParameterLike
 from ..._core.array.dense import parameter
 from ..._core.array.flattening import as_indices
 from ..._core.array.validation import check_leaves, check_static, require, validated
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from ..._core.array.arguments import DTypeLike, ParameterLike
     from ..._core.typing import Leaves, Meta, Shape
 
     T = TypeVar("T")

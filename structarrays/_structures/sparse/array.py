@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import parameter
 from ..._core.array.flattening import as_indices, barred, expand_indices
@@ -29,8 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeVar
 
+    from ..._core.array.arguments import ParameterLike
     from ..._core.array.dense import Dense
-    from ..._core.typing import Leaves, Meta, Shape, Spec
+    from ..._core.typing import DTypeLike, Leaves, Meta, Shape, Spec
 
     T = TypeVar("T")
 
@@ -534,7 +534,7 @@ def _sorted_by_device(
 
 
 def zero_sparse(
-    shape: Shape, dtype: np.dtype | None = None, batch: Shape = (), background: jax.Array | None = None
+    shape: Shape, dtype: DTypeLike | None = None, batch: Shape = (), background: jax.Array | None = None
 ) -> Sparse:
     """A sparse array without entries."""
     dtype = dtypes.default_dtype("f") if dtype is None else dtype
