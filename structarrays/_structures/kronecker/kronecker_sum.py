@@ -137,7 +137,7 @@ class KroneckerSum(Factored):
         return self._value[0]
 
     @property
-    def linear(self) -> bool:  # type: ignore[override]  # of other structures it is a constant
+    def linear(self) -> bool:  # type: ignore[override]  # of other factored arrays it is a constant
         """Whether the dense value is linear in the parameters: that of each factor is."""
         return all(f.linear for f in self.factors)
 

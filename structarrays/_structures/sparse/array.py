@@ -244,7 +244,7 @@ class Sparse(EntryArray):
         return shape
 
     @property
-    def core_ndim(self) -> int:  # type: ignore[override]  # of other structures it is a constant
+    def core_ndim(self) -> int:
         """The number of dimensions that the coordinates describe."""
         return len(self.meta[0])
 
@@ -290,7 +290,7 @@ class Sparse(EntryArray):
         return (self._without_padding(self.data),) if self.padded else self._value[0][:1]
 
     @property
-    def background(self) -> jax.Array | None:  # type: ignore[override]  # of other structures it is a constant
+    def background(self) -> jax.Array | None:
         """The value of all entries that are not stored: None is the structural zero."""
         background: jax.Array | None = self._value[0][-1]
         return background
@@ -322,7 +322,7 @@ class Sparse(EntryArray):
         return Sparse.make((data, *self._like(data), background), self.meta)
 
     @property
-    def pieces(self) -> int:  # type: ignore[override]  # of other structures it is a constant
+    def pieces(self) -> int:
         """Into how many pieces of one size the entries divide."""
         return self.meta[3] if len(self.meta) > 3 else 1
 
