@@ -204,7 +204,7 @@ def tensordot_sparse_eager(x1: Array, x2: Array, *, axes: Any = 2) -> Result:
 
 
 @matrix_power.eager_kernel(Sparse, traced=True)
-def _matrix_power_sparse_eagerly(x: Sparse, n: int) -> Result:
+def _matrix_power_sparse_eagerly(x: Sparse, n: Any) -> Result:
     """By repeated squaring outside of a compiled call, where the number of entries is exact."""
     square = x.ndim > 1 and x.shape[-1] == x.shape[-2] and x.dtype.kind != "b"
     if not square or not isinstance(n, int) or n < 1:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ..._core.dispatch.function import Function
-    from ..._core.typing import Assumptions, DTypeLike, Result
+    from ..._core.typing import Assumptions, DTypeLike, Operand, Result
 
     Combine: TypeAlias = Callable[
         [Sequence[np.ndarray], Sequence[np.ndarray], Sequence[int]], tuple[list[np.ndarray], np.ndarray, np.ndarray]
@@ -201,7 +201,7 @@ def _of_two(function: ElementwiseArrayFunction[...], x: Array, y: Array) -> Resu
     return NotImplemented if combine is None else _exactly(function, x, y, combine)
 
 
-def _where(condition: Array, x1: Array, x2: Array) -> Array:
+def _where(condition: Operand, x1: Operand, x2: Operand) -> Array:
     return trimmed(compiled(where, condition, x1, x2))
 
 

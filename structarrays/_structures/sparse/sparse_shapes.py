@@ -234,7 +234,7 @@ def _all_but_one(shape: Shape, axis: int, start: int) -> tuple[tuple[Any, ...], 
 
 
 @diff.eager_kernel(Sparse)
-def _diff_sparse_eagerly(x: Array, *, axis: int = -1, n: int = 1) -> Array:
+def _diff_sparse_eagerly(x: Array, *, axis: int = -1, n: Any = 1) -> Array:
     if not isinstance(n, int) or n < 2:
         return trimmed(compiled(diff, x, axis=axis, n=n))
     for _ in range(n):  # the number of entries is exact after each step
