@@ -86,5 +86,7 @@ class GeneratorArray(Factored):
     def cast(self, dtype: DTypeLike) -> Array:
         dtype = np.dtype(dtype)
         if self.dtype.kind in "biu" or dtype.kind in "biu" or (self.dtype.kind == "c" and dtype.kind != "c"):
-            return dense_if_small(self, "astype").cast(dtype)  # what is rounded, or has no imaginary part any more, is no such matrix
+            return dense_if_small(self, "astype").cast(
+                dtype
+            )  # what is rounded, or has no imaginary part any more, is no such matrix
         return self.map_parameters(lambda leaf: leaf.astype(dtype) if leaf.dtype.kind in "fc" else leaf)

@@ -1,13 +1,13 @@
 """`Kronecker`: a Kronecker product of matrices, and its products with others."""
 
+from __future__ import annotations
+
 import math
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.array.arguments import ArrayLike
-from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.sharding import of_factors
 from ..._core.array.validation import check_parts, check_static, validated
@@ -34,6 +34,20 @@ from ..banded.array import bands
 from ..banded.diagonal import Diagonal, Identity
 from ..composite.product import compose_pair
 from ..symmetric.array import Hermitian, Symmetric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    import jax
+
+    from ..._core.array.arguments import ArrayLike
+    from ..._core.array.base import Array
+    from ..._core.typing import DTypeLike, Leaves, Meta, Shape, Spec
+    from ..banded.array import Banded
+    from .kronecker_sum import KroneckerSum
+
+    F = TypeVar("F", bound=Factored)
 
 
 class Kronecker(Factored):
@@ -103,10 +117,10 @@ class Kronecker(Factored):
     __slots__ = ()
 
     def __new__(cls, *factors: ArrayLike) -> Self:
-        factors = parts_of(factors, "Kronecker", "factor")
-        common = frozenset.intersection(*(f.assumptions for f in factors))
-        result = canonical(unified(factors))
-        return result.assuming(result.assumptions | common)
+        parts = parts_of(factors, "Kronecker", "factor")
+        common = frozenset.intersection(*(f.assumptions for f in parts))
+        result = canonical(unified(parts))
+        return cast("Self", result.assuming(result.assumptions | common))
 
     @property
     def factors(self) -> tuple[Array, ...]:
@@ -114,21 +128,21 @@ class Kronecker(Factored):
         return self._value[0]
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         # Compute each shape once. Twice would cost exponential time in the depth of nested factors.
         shapes = [f.shape for f in leaves]
         return (*shapes[0][:-2], math.prod(s[-2] for s in shapes), math.prod(s[-1] for s in shapes))
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         return of_factors(self.factors, spec, divides)
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         return chain(kronecker_factors.kron, [f.dense_data() for f in self.factors])
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return kronecker_pattern(self.factors, rows, columns)
 
-    def to_banded(self):
+    def to_banded(self) -> Banded:
         """The product of banded factors as one `Banded` with all its entries: ``O(d N)`` of them for d pairs of diagonals and N rows.
 
         Raises
@@ -136,17 +150,17 @@ class Kronecker(Factored):
         StructureError
             If a factor is not banded, or one but the first is not square: its diagonals would not become diagonals.
         """
-        return chain(banded_product, [f.to_banded() for f in self.factors])
+        return chain(banded_product, [cast("Banded", f.to_banded()) for f in self.factors])
 
     @property
-    def product_cost(self):
+    def product_cost(self) -> int:
         return _cost_of_modes(self.factors)
 
-    def cast(self, dtype):
+    def cast(self, dtype: DTypeLike) -> Array:
         return super(Kronecker, with_marks(self)).cast(dtype)
 
 
-def kronecker_pattern(factors, rows, columns):
+def kronecker_pattern(factors: Sequence[Array], rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The pattern of a Kronecker product, exactly.
 
     An interval of its rows is that of at most three pieces, each with all pairs of some rows of the first factor and some of the
@@ -159,13 +173,15 @@ def kronecker_pattern(factors, rows, columns):
     (outer_rows, inner_rows), (outer_columns, inner_columns) = sides
     (inner_rows, which_rows), (inner_columns, which_columns) = map(_distinct, (inner_rows, inner_columns))
     inner = kronecker_pattern(rest, inner_rows, inner_columns)[np.ix_(which_rows, which_columns)]
-    kinds = pattern.both(pattern.pattern(first, outer_rows, outer_columns), inner)
-    return kinds.reshape(len(rows), 3, len(columns), 3).max(axis=(1, 3))
+    kinds: np.ndarray = pattern.both(pattern.pattern(first, outer_rows, outer_columns), inner)
+    seen: np.ndarray = kinds.reshape(len(rows), 3, len(columns), 3).max(axis=(1, 3))
+    return seen
 
 
-def pieces(intervals, size):
+def pieces(intervals: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Three pieces of each interval, with the numbers of the first factor and those of the rest, which has so many; some are empty."""
-    outer, inner = [], []
+    outer: list[tuple[int, int]] = []
+    inner: list[tuple[int, int]] = []
     for start, stop in intervals.tolist():
         a, b = start // max(size, 1), (stop - 1) // max(size, 1)
         if start >= stop:
@@ -180,62 +196,63 @@ def pieces(intervals, size):
     return pattern.intervals(outer), pattern.intervals(inner)
 
 
-def _distinct(intervals):
+def _distinct(intervals: np.ndarray) -> tuple[np.ndarray, list[int]]:
     """The different ones of some intervals, and for each the number of its equal among them: pieces are alike, so that they do not
     multiply with the factors.
     """
-    numbers = {}
+    numbers: dict[tuple[int, int], int] = {}
     which = [numbers.setdefault(pair, len(numbers)) for pair in map(tuple, intervals.tolist())]
     return pattern.intervals(numbers), which
 
 
-def with_marks(x):
+def with_marks(x: F) -> F:
     """The same array, with what is known of its real factors as assumptions: no class says of complex ones that they are real."""
     if x.dtype.kind != "f":
         return x
-    definite = type(x) is Kronecker and has_hermitian_factors(x)
+    definite = type(x) is Kronecker and has_hermitian_factors(cast("Kronecker", x))
     both = {"symmetric", "hermitian"}
-    return x.with_parts(lambda f: f.assuming(f.assumptions | both) if definite or is_hermitian(f) else f)
+    return cast("F", x.with_parts(lambda f: f.assuming(f.assumptions | both) if definite or is_hermitian(f) else f))
 
 
-def canonical(factors) -> Array:
+def canonical(factors: Sequence[Array]) -> Array:
     """The Kronecker product of stacks of matrices with one dtype and batch shape: a single array if they can be one."""
     factors = [g for f in factors for g in (f.factors if type(f) is Kronecker else (f,))]
     if len(factors) == 1:
         return factors[0]
     if all(map(is_scaled_identity, factors)):
         size = math.prod(f.shape[-1] for f in factors)
-        return Identity.make((chain(jnp.multiply, [f.scale for f in factors]), None), (size, size))
+        return Identity.make((chain(jnp.multiply, [cast("Identity", f).scale for f in factors]), None), (size, size))
     return Kronecker.make(tuple(factors))
 
 
-def is_scaled_identity(x) -> bool:
+def is_scaled_identity(x: Array) -> bool:
     """Whether the class says that each matrix is a number times the identity."""
     return type(x) is Identity and x.background is None and x.shape[-2] == x.shape[-1]
 
 
-def banded_product(a, b):
+def banded_product(a: Banded, b: Banded) -> Banded:
     """The Kronecker product of a banded array and a square one, as a banded array."""
     (m, k), (p, n) = a.core_shape, b.core_shape
     if p != n:
         raise StructureError(f"to_banded: all factors but the first must be square, got one of shape {b.shape}")
     diagonals, offsets = bands_kernel.kron(a.diagonals, a.offsets, a.core_shape, b.diagonals, b.offsets, n)
     batch = jnp.broadcast_shapes(a.batch_shape, b.batch_shape)
-    return bands(diagonals, offsets, (m * n, k * n), dtype=a.dtype, batch=batch)
+    result: Banded = bands(diagonals, offsets, (m * n, k * n), dtype=a.dtype, batch=batch)
+    return result
 
 
-def kronecker(*factors) -> Array:
+def kronecker(*factors: Array) -> Array:
     """The Kronecker product of stacks of matrices with one dtype, which may have different batch shapes; dense where that is no larger."""
     x = canonical(common_batch(*factors))
     return Dense.make((x.dense_data(),)) if type(x) is Kronecker and x.full_size else x
 
 
-def has_square_factors(x, *args, **static) -> bool:
+def has_square_factors(x: Kronecker, *args: Any, **static: Any) -> bool:
     """Whether all factors are square."""
     return all(f.shape[-2] == f.shape[-1] for f in x.factors)
 
 
-def same_factor_shapes(x, y) -> bool:
+def same_factor_shapes(x: Kronecker | KroneckerSum, y: Kronecker | KroneckerSum) -> bool:
     """Whether the factors of two arrays have the same shapes."""
     return [f.shape[-2:] for f in x.factors] == [f.shape[-2:] for f in y.factors]
 
@@ -243,7 +260,7 @@ def same_factor_shapes(x, y) -> bool:
 # ---- elements --------------------------------------------------------------------------------------------------------
 
 
-def unravel(i, sizes):
+def unravel(i: jax.Array, sizes: Sequence[int]) -> list[jax.Array]:
     """For each factor the index of its row (or column) that an index of the whole stands for."""
     indices = []
     for n in reversed(sizes):
@@ -253,7 +270,7 @@ def unravel(i, sizes):
 
 
 @elements.kernel(Kronecker)
-def _elements_kronecker(x, i, j):
+def _elements_kronecker(x: Kronecker, i: jax.Array, j: jax.Array) -> jax.Array:
     rows, columns = (unravel(index, [f.shape[axis] for f in x.factors]) for index, axis in ((i, -2), (j, -1)))
     return chain(jnp.multiply, [element(*each) for each in zip(x.factors, rows, columns, strict=True)])
 
@@ -261,21 +278,21 @@ def _elements_kronecker(x, i, j):
 # ---- products with dense arrays, one factor after the other ------------------------------------------------------------
 
 
-def _order(factors):
+def _order(factors: Sequence[Array]) -> list[int]:
     """The order in which the factors cost least: what makes the array smaller, and is cheap, comes first.
 
     By the exchange of neighbours: a before b costs ``a + r_a b``, with the cost a for each element and the ratio ``r_a`` in which the
     number of elements grows.
     """
 
-    def key(i):
+    def key(i: int) -> float:
         (m, n), cost = factors[i].shape[-2:], factors[i].product_cost
         return (m - n) / max(1, cost)
 
     return sorted(range(len(factors)), key=key)
 
 
-def _cost_of_modes(factors) -> int:
+def _cost_of_modes(factors: Sequence[Array]) -> int:
     size, cost = math.prod(f.shape[-1] for f in factors), 0
     for i in _order(factors):
         (m, n) = factors[i].shape[-2:]
@@ -284,7 +301,9 @@ def _cost_of_modes(factors) -> int:
     return cost
 
 
-def transformed(x, data, function=None, *, columns: bool = True):
+def transformed(
+    x: Kronecker, data: jax.Array, function: Callable[[Array, Dense], Array] | None = None, *, columns: bool = True
+) -> jax.Array:
     """The tensor of dense matrices with each factor applied to its axis.
 
     Parameters
@@ -297,7 +316,7 @@ def transformed(x, data, function=None, *, columns: bool = True):
     columns : bool
         Where the axis of the whole stands.
     """
-    factors = x.factors if columns else tuple(map(matrix_transpose, x.factors))
+    factors: Sequence[Array] = x.factors if columns else tuple(map(matrix_transpose, x.factors))
     if x.ndim > 2:
         batch = jnp.broadcast_shapes(x.shape[:-2], data.shape[:-2])
         factors = [with_batch(f, batch) for f in factors]
@@ -310,7 +329,9 @@ def transformed(x, data, function=None, *, columns: bool = True):
     return tensor.reshape(*data.shape[:first], size, *data.shape[first + 1 :])
 
 
-def along(factor, tensor, axis, function=None):
+def along(
+    factor: Array, tensor: jax.Array, axis: int, function: Callable[[Array, Dense], Array] | None = None
+) -> jax.Array:
     """A factor applied to one axis of a tensor, which has the factor's batch in front."""
     batch = factor.ndim - 2
     (m, n), shape = factor.shape[-2:], tensor.shape
@@ -328,76 +349,79 @@ def along(factor, tensor, axis, function=None):
 
 
 @matmul.kernel(Kronecker, Dense)
-def _matmul_kronecker_dense(x1, x2):
+def _matmul_kronecker_dense(x1: Kronecker, x2: Dense) -> Dense:
     if x2.ndim == 1:
         return Dense.make((transformed(x1, x2.data[:, None])[..., 0],))
     return Dense.make((transformed(x1, x2.data),))
 
 
 @matmul.kernel(Dense, Kronecker)
-def _matmul_dense_kronecker(x1, x2):
+def _matmul_dense_kronecker(x1: Dense, x2: Kronecker) -> Dense:
     if x1.ndim == 1:
         return Dense.make((transformed(x2, x1.data[None, :], columns=False)[..., 0, :],))
     return Dense.make((transformed(x2, x1.data, columns=False),))
 
 
 @matrix_transpose.kernel(Kronecker)
-def _matrix_transpose_kronecker(x):
+def _matrix_transpose_kronecker(x: Kronecker) -> Array:
     return x.with_parts(matrix_transpose)
 
 
 # ---- products, sums and multiples in the same structure --------------------------------------------------------------
 
 
-def factors_fit(x1, x2) -> bool:
+def factors_fit(x1: Kronecker, x2: Kronecker) -> bool:
     """Whether two arrays can be multiplied factor by factor."""
     return [f.shape[-1] for f in x1.factors] == [f.shape[-2] for f in x2.factors]
 
 
 @matmul.kernel(Kronecker, Kronecker, when=factors_fit)
 @compose_pair.kernel(Kronecker, Kronecker, when=factors_fit)
-def _matmul_kronecker_kronecker(x1, x2):
+def _matmul_kronecker_kronecker(x1: Kronecker, x2: Kronecker) -> Array:
     return kronecker(*map(matmul, x1.factors, x2.factors))
 
 
-def is_diagonal(x, *args) -> bool:
+def is_diagonal(x: Kronecker, *args: Any) -> bool:
     """Whether all factors are square diagonal matrices."""
     return all(isinstance(f, Diagonal) and f.background is None and f.shape[-2] == f.shape[-1] for f in x.factors)
 
 
-def as_diagonal(x) -> Diagonal:
+def as_diagonal(x: Kronecker) -> Diagonal:
     """A Kronecker product of diagonal matrices as one."""
-    return Diagonal.make((kronecker_factors.products(f.diag for f in x.factors), None), x.shape[-2:])
+    return Diagonal.make((kronecker_factors.products(cast("Diagonal", f).diag for f in x.factors), None), x.shape[-2:])
 
 
 @merge_pair.kernel(Diagonal, Kronecker, when=lambda x, y: is_diagonal(y) and not is_scaled_identity(x))
-def _merge_pair_diagonal_kronecker(x, y):
-    return add.dispatch(x, as_diagonal(y))
+def _merge_pair_diagonal_kronecker(x: Diagonal, y: Kronecker) -> Array:
+    result: Array = add.dispatch(x, as_diagonal(y))
+    return result
 
 
-def _diagonal_beside(x1, x2) -> bool:
+def _diagonal_beside(x1: Diagonal, x2: Kronecker) -> bool:
     return x1.background is None and x1.shape[-2] == x1.shape[-1] and not is_scaled_identity(x1) and is_diagonal(x2)
 
 
 @matmul.kernel(Diagonal, Kronecker, when=_diagonal_beside)
 @compose_pair.kernel(Diagonal, Kronecker, when=_diagonal_beside)
-def _matmul_diagonal_kronecker(x1, x2):
-    return matmul.dispatch(x1, as_diagonal(x2))
+def _matmul_diagonal_kronecker(x1: Diagonal, x2: Kronecker) -> Array:
+    result: Array = matmul.dispatch(x1, as_diagonal(x2))
+    return result
 
 
 @matmul.kernel(Kronecker, Diagonal, when=lambda x1, x2: _diagonal_beside(x2, x1))
 @compose_pair.kernel(Kronecker, Diagonal, when=lambda x1, x2: _diagonal_beside(x2, x1))
-def _matmul_kronecker_diagonal(x1, x2):
-    return matmul.dispatch(as_diagonal(x1), x2)
+def _matmul_kronecker_diagonal(x1: Kronecker, x2: Diagonal) -> Array:
+    result: Array = matmul.dispatch(as_diagonal(x1), x2)
+    return result
 
 
 @scale.kernel(Kronecker)
-def _scale_kronecker(x, factor):
+def _scale_kronecker(x: Kronecker, factor: Callable[[Array], Array]) -> Kronecker:
     smallest = min(range(len(x.factors)), key=lambda i: stored(x.factors[i]))
     return x.make(tuple(scaled(f, factor) if i == smallest else f for i, f in enumerate(x.factors)))
 
 
-def scaled(x, factor):
+def scaled(x: Array, factor: Callable[[Array], Array]) -> Array:
     """A factor times a number, with the assumptions that hold for any number."""
     kept = {"symmetric"} if x.dtype.kind == "c" else {"symmetric", "hermitian"}
     return factor(x).assuming(x.assumptions & kept)
@@ -409,12 +433,12 @@ def scaled(x, factor):
 @self_adjoint.kernel(Hermitian)
 @self_adjoint.kernel(Symmetric, when=lambda x: x.dtype.kind != "c")
 @self_adjoint.kernel(Diagonal, when=lambda x: x.dtype.kind != "c" and x.shape[-2] == x.shape[-1])
-def _self_adjoint_hermitian(x):
+def _self_adjoint_hermitian(x: Array) -> bool:
     return True
 
 
 @self_adjoint.kernel(Kronecker)
-def has_hermitian_factors(x):
+def has_hermitian_factors(x: Kronecker) -> bool:
     """Whether all factors are known to be Hermitian.
 
     A positive definite real product has none that is not symmetric: a factor could but be antisymmetric, with eigenvalues of
@@ -425,7 +449,7 @@ def has_hermitian_factors(x):
 
 
 @validated.kernel(Kronecker)
-def check_kronecker(x):
+def check_kronecker(x: Kronecker) -> None:
     """Raise unless there are at least two factors."""
     check_static(x.meta is None, x)
     check_parts(x, 2)

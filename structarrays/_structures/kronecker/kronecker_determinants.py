@@ -12,12 +12,14 @@ The inverse of the eigenvectors of a Hermitian factor is their adjoint. Eigenvec
 their inverse is wrong: the factor is nearly defective. Then the sum over k is computed by the Schur form, and second derivatives are NaN.
 """
 
+from __future__ import annotations
+
 import functools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import lax
 
 from ..._numerics import dense_spectra as spectra
 from ..._numerics import determinants
@@ -25,6 +27,16 @@ from ..._numerics import packed_triangles as triangles
 from ..._numerics.flags import custom_jvp
 from ..._numerics.kronecker_factors import bases, eigenbasis, flat, largest_factor, tridiagonal_systems
 from ..._numerics.tridiagonal_form import pivots
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    import numpy as np
+    from jax import Array
+
+    Spectrum: TypeAlias = Callable[[Sequence[Array], Array], Array]
+    Arguments: TypeAlias = tuple[tuple[Array, ...], Array]
 
 
 class Eigenbasis(NamedTuple):
@@ -35,7 +47,9 @@ class Eigenbasis(NamedTuple):
     inverse: Array | None
 
 
-def slogdet(factors, shift: Array, spectrum, diagonal: tuple[bool, ...], *, hermitian: bool) -> tuple[Array, Array]:
+def slogdet(
+    factors: Sequence[Array], shift: Array, spectrum: Spectrum, diagonal: tuple[bool, ...], *, hermitian: bool
+) -> tuple[Array, Array]:
     """Sign and logarithm of the magnitude of the determinant.
 
     Parameters
@@ -50,13 +64,18 @@ def slogdet(factors, shift: Array, spectrum, diagonal: tuple[bool, ...], *, herm
     The logarithm of the determinant is the sum of the logarithms of the eigenvalues. Without derivatives, pivots of tridiagonal matrices
     replace the eigenvalues of matrices with Hermitian factors.
     """
+    result: tuple[Array, Array]
     if hermitian:
-        return _by_pivots(tuple(factors), shift, spectrum, diagonal)
-    return _by_eigenvalues(tuple(factors), shift, spectrum, diagonal, False)
+        result = _by_pivots(tuple(factors), shift, spectrum, diagonal)
+    else:
+        result = _by_eigenvalues(tuple(factors), shift, spectrum, diagonal, False)
+    return result
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2, 3))
-def _by_pivots(factors, shift, spectrum, diagonal):
+def _by_pivots(
+    factors: tuple[Array, ...], shift: Array, spectrum: Spectrum, diagonal: tuple[bool, ...]
+) -> tuple[Array, Array]:
     found, largest = bases(factors, shift, diagonal), largest_factor(factors, diagonal)
     if largest is None:
         numbers = spectrum(found.values, shift)
@@ -66,12 +85,16 @@ def _by_pivots(factors, shift, spectrum, diagonal):
 
 
 @_by_pivots.defjvp
-def _by_pivots_jvp(spectrum, diagonal, primals, tangents):
+def _by_pivots_jvp(
+    spectrum: Spectrum, diagonal: tuple[bool, ...], primals: Arguments, tangents: Arguments
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     return jax.jvp(lambda *args: _by_eigenvalues(*args, spectrum, diagonal, True), primals, tangents)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2, 3, 4))
-def _by_eigenvalues(factors, shift, spectrum, diagonal, hermitian):
+def _by_eigenvalues(
+    factors: tuple[Array, ...], shift: Array, spectrum: Spectrum, diagonal: tuple[bool, ...], hermitian: bool
+) -> tuple[Array, Array]:
     dtype = _dtype(shift, hermitian)
     if hermitian:
         values = [eigenbasis(f, d)[0] for f, d in zip(factors, diagonal, strict=True)]
@@ -83,7 +106,9 @@ def _by_eigenvalues(factors, shift, spectrum, diagonal, hermitian):
 
 
 @_by_eigenvalues.defjvp
-def _by_eigenvalues_jvp(spectrum, diagonal, hermitian, primals, tangents):
+def _by_eigenvalues_jvp(
+    spectrum: Spectrum, diagonal: tuple[bool, ...], hermitian: bool, primals: Arguments, tangents: Arguments
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """The derivative is the trace of ``M⁻¹ dM``."""
     sign, logabsdet = _by_eigenvalues(*primals, spectrum, diagonal, hermitian)
     gradients, by_shift = _gradients(*primals, spectrum, diagonal, hermitian)
@@ -100,14 +125,16 @@ def _by_eigenvalues_jvp(spectrum, diagonal, hermitian, primals, tangents):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2, 3, 4))
-def _gradients(factors, shift, spectrum, diagonal, hermitian):
+def _gradients(
+    factors: tuple[Array, ...], shift: Array, spectrum: Spectrum, diagonal: tuple[bool, ...], hermitian: bool
+) -> Arguments:
     """For each factor the matrix ``G`` (of a diagonal one its diagonal), and the derivative by the shift."""
     found = _eigenbases(factors, shift, diagonal, hermitian)
     values = [basis.values for basis in found]
     weights, by_shift = _weights(spectrum, values, shift.astype(values[0].dtype))
     results = []
     for i, (factor, weight, basis) in enumerate(zip(factors, weights, found, strict=True)):
-        if basis.vectors is None:
+        if basis.vectors is None or basis.inverse is None:
             results.append(weight)
         elif hermitian:
             results.append(_with_eigenvalues(weight, basis))
@@ -119,7 +146,9 @@ def _gradients(factors, shift, spectrum, diagonal, hermitian):
 
 
 @_gradients.defjvp
-def _gradients_jvp(spectrum, diagonal, hermitian, primals, tangents):
+def _gradients_jvp(
+    spectrum: Spectrum, diagonal: tuple[bool, ...], hermitian: bool, primals: Arguments, tangents: Arguments
+) -> tuple[Arguments, Arguments]:
     """``dG = d(V w V⁻¹)``: on the diagonal, in the eigenvectors, what follows from the change of the eigenvalues and the shift; off it,
     for the elements ``p, q`` of ``V⁻¹ dA V``, the sum over the other axes of ``-s / (λ_p λ_q)``, with s the square of the
     spectrum's derivative by the factor's eigenvalues. A third derivative differentiates the eigenvectors.
@@ -129,7 +158,7 @@ def _gradients_jvp(spectrum, diagonal, hermitian, primals, tangents):
     values = [basis.values for basis in found]
     dtype = values[0].dtype
     rotated = [
-        d.astype(dtype) if basis.vectors is None else basis.inverse @ d @ basis.vectors
+        d.astype(dtype) if basis.vectors is None or basis.inverse is None else basis.inverse @ d @ basis.vectors
         for d, basis in zip(changes, found, strict=True)
     ]
     slopes = [
@@ -142,7 +171,7 @@ def _gradients_jvp(spectrum, diagonal, hermitian, primals, tangents):
     exists = _has_second_derivatives(found, shift, hermitian)
     results = []
     for i, (r, basis, on) in enumerate(zip(rotated, found, on_diagonal, strict=True)):
-        if basis.vectors is None:
+        if basis.vectors is None or basis.inverse is None:
             results.append(exists[..., None] * on)
             continue
         ratio = _rows(_slope(spectrum, values, shift.astype(dtype), i), i - len(values), len(values))
@@ -153,29 +182,30 @@ def _gradients_jvp(spectrum, diagonal, hermitian, primals, tangents):
     return _gradients(*primals, spectrum, diagonal, hermitian), moved
 
 
-def _has_second_derivatives(found, shift, hermitian):
+def _has_second_derivatives(found: Sequence[Eigenbasis], shift: Array, hermitian: bool) -> Array:
     """One for matrices whose second derivatives are right, else NaN. A factor, since the reverse of a selection gives zeros.
 
     The errors grow with the square of the condition number of the eigenvectors.
     """
     defective = jnp.zeros(shift.shape, bool)
     for basis in found:
-        if basis.vectors is not None and not hermitian:
+        if basis.vectors is not None and basis.inverse is not None and not hermitian:
             defective |= spectra.are_dependent(basis.vectors, basis.inverse, -1 / 3)
     return jnp.where(defective, jnp.nan, 1)
 
 
-def _with_eigenvalues(values, basis):
+def _with_eigenvalues(values: Array, basis: Eigenbasis) -> Array:
     """The matrix with these eigenvalues."""
-    return (basis.vectors * values[..., None, :]) @ basis.inverse
+    vectors, inverse = cast("tuple[Array, Array]", basis[1:])
+    return (vectors * values[..., None, :]) @ inverse
 
 
-def _sum_of_resolvents(factor, slopes, constants):
+def _sum_of_resolvents(factor: Array, slopes: Array, constants: Array) -> Array:
     """``sum_k a_k (a_k A + b_k I)⁻¹``, one after the other, by the Schur form of ``A``."""
     upper, unitary = (x.astype(slopes.dtype) for x in lax.linalg.schur(factor.astype(slopes.dtype)))
     identity = jnp.broadcast_to(jnp.eye(upper.shape[-1], dtype=upper.dtype), upper.shape)
 
-    def add(total, numbers):
+    def add(total: Array, numbers: tuple[Array, ...]) -> tuple[Array, None]:
         a, b = (x[..., None, None] for x in numbers)
         return total + a * lax.linalg.triangular_solve(a * upper + b * identity, identity, left_side=True), None
 
@@ -186,17 +216,19 @@ def _sum_of_resolvents(factor, slopes, constants):
 # ---- eigenvectors and spectra --------------------------------------------------------------------------------------------
 
 
-def _dtype(shift, hermitian):
+def _dtype(shift: Array, hermitian: bool) -> np.dtype:
     """That of the spectrum."""
     return shift.dtype if hermitian else jnp.result_type(shift, jnp.complex64)
 
 
-def _like(x, shift):
+def _like(x: Array, shift: Array) -> Array:
     """Real if the matrix is: then the eigenvalues that are not real come in pairs."""
     return x if jnp.iscomplexobj(shift) else x.real
 
 
-def _eigenbases(factors, shift, diagonal, hermitian) -> list[Eigenbasis]:
+def _eigenbases(
+    factors: Sequence[Array], shift: Array, diagonal: tuple[bool, ...], hermitian: bool
+) -> list[Eigenbasis]:
     dtype = _dtype(shift, hermitian)
     found = []
     for factor, is_diagonal in zip(factors, diagonal, strict=True):
@@ -210,35 +242,36 @@ def _eigenbases(factors, shift, diagonal, hermitian) -> list[Eigenbasis]:
     return found
 
 
-def _weights(spectrum, values, shift):
+def _weights(spectrum: Spectrum, values: list[Array], shift: Array) -> tuple[list[Array], Array]:
     """The derivative of the sum of the logarithms of the spectrum by the eigenvalues of each factor and by the shift."""
     eigenvalues, pull = jax.vjp(spectrum, values, shift)
-    return pull(1 / eigenvalues)
+    by_values, by_shift = pull(1 / eigenvalues)
+    return by_values, by_shift
 
 
-def _of_one(spectrum, values, shift, i, value):
+def _of_one(spectrum: Spectrum, values: list[Array], shift: Array, i: int, value: Array) -> tuple[Array, Array]:
     """The spectrum, and its derivative by the eigenvalues of one factor, where these are `value`."""
 
-    def of_one(v):
+    def of_one(v: Array) -> Array:
         return spectrum([*values[:i], v, *values[i + 1 :]], shift)
 
     return jax.jvp(of_one, (value,), (jnp.ones_like(value),))
 
 
-def _slope(spectrum, values, shift, i):
+def _slope(spectrum: Spectrum, values: list[Array], shift: Array, i: int) -> Array:
     """The derivative of the logarithm of the spectrum by the eigenvalues of one factor."""
     eigenvalues, slope = _of_one(spectrum, values, shift, i, values[i])
     return slope / eigenvalues
 
 
-def _line(spectrum, values, shift, i):
+def _line(spectrum: Spectrum, values: list[Array], shift: Array, i: int) -> tuple[Array, ...]:
     """The spectrum as a function of one eigenvalue of a factor: slopes and constants, each ``(..., k)`` for all others."""
     zero, axes = jnp.zeros_like(values[i]), len(values)
     constant, slope = _of_one(spectrum, values, shift.astype(zero.dtype), i, zero)
     return tuple(_rows(jnp.broadcast_to(x, constant.shape), i - axes, axes)[..., 0, :] for x in (slope, constant))
 
 
-def _rows(tensor, axis, axes):
+def _rows(tensor: Array, axis: int, axes: int) -> Array:
     """One of the last `axes` axes in front of the others, which become one."""
     moved = jnp.moveaxis(tensor, axis, tensor.ndim - axes)
     return flat(moved, axes - 1) if axes > 1 else moved[..., None]

@@ -1,7 +1,10 @@
 """Elementwise functions, reductions, rows and columns of Kronecker products and sums: what a function of the factors gives."""
 
+from __future__ import annotations
+
 import itertools
 import math
+from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
 
@@ -38,11 +41,20 @@ from ..toeplitz.array import Toeplitz
 from .array import Kronecker, factors_fit, has_square_factors, kronecker, same_factor_shapes, unravel
 from .kronecker_sum import KroneckerSum
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jax
+    import numpy as np
+
+    from ..._core.typing import Result
+    from ..._functions.pow_and_clip import Exponent
+
 # ---- products of sparse factors ----------------------------------------------------------------------------------------
 
 
 @matmul.eager_kernel(Kronecker, Kronecker)
-def _matmul_kronecker_kronecker_eagerly(x1, x2):
+def _matmul_kronecker_kronecker_eagerly(x1: Kronecker, x2: Kronecker) -> Result:
     """Factor by factor outside of the compiled call, where the product of two `Sparse` has as many entries as there are."""
     if not (factors_fit(x1, x2) and any(map(has_dynamic_parts, (x1, x2)))):
         return NotImplemented
@@ -53,14 +65,14 @@ def _matmul_kronecker_kronecker_eagerly(x1, x2):
 
 
 @hadamard_pair.kernel(Kronecker, Kronecker, when=same_factor_shapes)
-def _hadamard_pair_kronecker_kronecker(x, y):
+def _hadamard_pair_kronecker_kronecker(x: Kronecker, y: Kronecker) -> Array:
     return kronecker(*(multiply(a, b) for a, b in zip(x.factors, y.factors, strict=True)))
 
 
 @hadamard_pair.kernel(LowRank, Kronecker)
 @hadamard_pair.kernel(LowRank, KroneckerSum)
 @hadamard_pair.kernel(LowRank, Toeplitz)
-def _hadamard_pair_low_rank_kronecker(x, y):
+def _hadamard_pair_low_rank_kronecker(x: LowRank, y: Array) -> Array | None:
     """``(u vᵀ) * A = diag(u) A diag(v)``, for each pair of columns: what the square of centred data needs."""
     m, n = x.shape[-2:]
     if x.rank * (m + n + stored(y)) >= m * n:
@@ -75,37 +87,37 @@ def _hadamard_pair_low_rank_kronecker(x, y):
     return total(*(product(r, y, c) for r, c in zip(*ends, strict=True)))
 
 
-def _scaling(numbers, size):
+def _scaling(numbers: jax.Array, size: int) -> Diagonal:
     """The square matrix that scales lines by one number each, or all of them by one."""
     if numbers.shape[-1] == size:
         return Diagonal.make((numbers, None), (size, size))
     return Identity.make((numbers[..., 0], None), (size, size))
 
 
-def _is_power(x1, x2, *, exponent) -> bool:
+def _is_power(x1: Kronecker, x2: Array, *, exponent: Exponent | None) -> bool:
     return exponent is not None and exponent.value is not None and exponent.value >= 1
 
 
 @pow.kernel(Kronecker, Array, when=_is_power)
-def _pow_kronecker(x1, x2, *, exponent):
+def _pow_kronecker(x1: Kronecker, x2: Array, *, exponent: Exponent) -> Array:
     return kronecker(*(pow(f, exponent.value) for f in x1.factors))
 
 
-def _inexact(x) -> bool:
+def _inexact(x: Array) -> bool:
     return x.dtype.kind not in "biu"  # the magnitude of an integer that has wrapped around is no product
 
 
 @absolute.kernel(Kronecker, when=_inexact)
-def _absolute_kronecker(x):
+def _absolute_kronecker(x: Kronecker) -> Array:
     return kronecker(*map(absolute, x.factors))
 
 
 @sign.kernel(Kronecker, when=_inexact)
-def _sign_kronecker(x):
+def _sign_kronecker(x: Kronecker) -> Array:
     return kronecker(*map(sign, x.factors))
 
 
-def _expanded(x, odd: bool):
+def _expanded(x: Kronecker, odd: bool) -> Array:
     """The terms of a product of complex factors with an even, or odd, number of imaginary parts."""
     terms = []
     for choice in itertools.product((False, True), repeat=len(x.factors)):
@@ -118,19 +130,19 @@ def _expanded(x, odd: bool):
 
 
 @real.kernel(Kronecker, when=lambda x: x.dtype.kind == "c")
-def _real_kronecker(x):
+def _real_kronecker(x: Kronecker) -> Array:
     return _expanded(x, odd=False)
 
 
 @imag.kernel(Kronecker, when=lambda x: x.dtype.kind == "c")
-def _imag_kronecker(x):
+def _imag_kronecker(x: Kronecker) -> Array:
     return _expanded(x, odd=True)
 
 
 # ---- reductions of products --------------------------------------------------------------------------------------------
 
 
-def _sum(x, axis, keepdims):
+def _sum(x: Kronecker, axis: tuple[int, ...], keepdims: bool) -> jax.Array:
     """Products of the sums of the factors, and of these the sum over batch axes."""
     batch, core = split_axes(x, axis)
     data = chain(
@@ -142,28 +154,28 @@ def _sum(x, axis, keepdims):
 
 
 @sum_of.kernel(Kronecker, when=has_core)
-def _sum_of_kronecker(x, *, axis, keepdims):
+def _sum_of_kronecker(x: Kronecker, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
     return Dense.make((_sum(x, axis, keepdims),))
 
 
 @mean.kernel(Kronecker, when=has_core)
-def _mean_kronecker(x, *, axis, keepdims):
+def _mean_kronecker(x: Kronecker, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
     return Dense.make((_sum(x, axis, keepdims) / float(math.prod(x.shape[a] for a in axis)),))
 
 
-def _over_core(x, *, axis, **static) -> bool:
+def _over_core(x: Kronecker, *, axis: tuple[int, ...], **static: Any) -> bool:
     """Along batch axes a mean of products is no product of means."""
     return all(a >= x.ndim - 2 for a in axis) and len(axis) > 0 and x.size > 0
 
 
-def _variance(x, axis, correction, keepdims):
+def _variance(x: Kronecker, axis: tuple[int, ...], correction: float, keepdims: bool) -> jax.Array:
     r"""Sum over the factors i of :math:`|m_1|^2 \cdots |m_{i-1}|^2\, v_i\, s_{i+1} \cdots s_k`, with means m, variances v and mean squares s.
 
     A product less its mean falls into products that are orthogonal to each other, ``m ⊗ ... ⊗ (A_i - m_i) ⊗ A ⊗ ...``, so that nothing
     cancels.
     """
     core = tuple(a - x.ndim for a in axis)
-    options = {"axis": core, "keepdims": True}
+    options: dict[str, Any] = {"axis": core, "keepdims": True}
     means = [jnp.square(jnp.abs(mean(f, **options).dense_data())) for f in x.factors]
     spreads = [var(f, **options).dense_data() for f in x.factors]
     squares = [m + v for m, v in zip(means, spreads, strict=True)]
@@ -175,41 +187,41 @@ def _variance(x, axis, correction, keepdims):
 
 
 @var.kernel(Kronecker, when=_over_core)
-def _var_kronecker(x, *, axis, correction, keepdims):
+def _var_kronecker(x: Kronecker, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Dense:
     return Dense.make((_variance(x, axis, correction, keepdims),))
 
 
 @std.kernel(Kronecker, when=_over_core)
-def _std_kronecker(x, *, axis, correction, keepdims):
+def _std_kronecker(x: Kronecker, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Dense:
     return Dense.make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
 
 
-def _by_factors(x, values, axes):
+def _by_factors(x: Kronecker, values: Sequence[jax.Array], axes: tuple[int, ...]) -> jax.Array:
     """Numbers, or vectors, of the factors as those of the product."""
     return chain(jnp.multiply, values) if len(axes) == 2 else kronecker_factors.products(values)
 
 
 @squared_norms.kernel(Kronecker)
-def _squared_norms_kronecker(x, *, axes):
-    return _by_factors(x, [squared_norms.choose((f,), {}).run(f, axes=axes) for f in x.factors], axes)
+def _squared_norms_kronecker(x: Kronecker, *, axes: tuple[int, ...]) -> jax.Array:
+    return _by_factors(x, [squared_norms.required((f,)).run(f, axes=axes) for f in x.factors], axes)
 
 
 @inner_pair.kernel(Kronecker, Kronecker, when=lambda x, y, *, axes=None: same_factor_shapes(x, y))
-def _inner_pair_kronecker_kronecker(x, y, *, axes):
+def _inner_pair_kronecker_kronecker(x: Kronecker, y: Kronecker, *, axes: tuple[int, ...]) -> jax.Array:
     return _by_factors(x, [inner(a, b, axes) for a, b in zip(x.factors, y.factors, strict=True)], axes)
 
 
 @diagonal.kernel(Kronecker, when=lambda x, *, offset: offset == 0 and has_square_factors(x))
-def _diagonal_kronecker(x, *, offset):
+def _diagonal_kronecker(x: Kronecker, *, offset: int) -> Dense:
     return Dense.make((kronecker_factors.products(diagonal(f).dense_data() for f in x.factors),))
 
 
-def _multiplies_traces(x, *, offset, dtype) -> bool:
+def _multiplies_traces(x: Kronecker, *, offset: int, dtype: np.dtype | None) -> bool:
     return offset == 0 and dtype is None and _inexact(x) and has_square_factors(x)
 
 
 @trace.kernel(Kronecker, when=_multiplies_traces)
-def _trace_kronecker(x, *, offset, dtype):
+def _trace_kronecker(x: Kronecker, *, offset: int, dtype: np.dtype | None) -> Dense:
     return Dense.make((chain(jnp.multiply, [trace(f).dense_data() for f in x.factors]),))
 
 
@@ -217,7 +229,7 @@ def _trace_kronecker(x, *, offset, dtype):
 
 
 @select_lines.kernel(Kronecker)
-def _select_lines_kronecker(x, key, axis):
+def _select_lines_kronecker(x: Kronecker, key: tuple[tuple[Any, ...], tuple[Any, ...]], axis: int) -> Array:
     """Whole blocks of rows are those of the first factor; others stay the product of a selection and the whole."""
     item, operands = key
     behind = math.prod(f.shape[axis] for f in x.factors[1:])
@@ -228,12 +240,13 @@ def _select_lines_kronecker(x, key, axis):
     return selected_lines(x, key, axis, _product_of_lines)
 
 
-def _product_of_lines(x, where, axis):
+def _product_of_lines(x: Array, where: jax.Array, axis: int) -> jax.Array:
     """Rows (or columns, as rows) of a Kronecker product: products of rows of the factors."""
-    places = unravel(where, [f.shape[axis] for f in x.factors])
-    return kronecker_factors.products(lines(f, i, axis) for f, i in zip(x.factors, places, strict=True))
+    factors = cast("Kronecker", x).factors
+    places = unravel(where, [f.shape[axis] for f in factors])
+    return kronecker_factors.products(lines(f, i, axis) for f, i in zip(factors, places, strict=True))
 
 
 @select_lines.kernel(KroneckerSum)
-def _select_lines_kronecker_sum(x, key, axis):
+def _select_lines_kronecker_sum(x: KroneckerSum, key: tuple[tuple[Any, ...], tuple[Any, ...]], axis: int) -> Array:
     return selected_lines(x, key, axis, lines)

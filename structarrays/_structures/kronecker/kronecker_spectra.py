@@ -5,8 +5,10 @@ determinants the tridiagonal form of one factor will do (see `kronecker_factors`
 to be Hermitian, systems go by the Schur forms of the factors, which JAX has on CPUs; elsewhere the array is expanded, under the policy.
 """
 
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -32,35 +34,43 @@ from . import kronecker_determinants
 from .array import Kronecker, has_hermitian_factors, has_square_factors, is_scaled_identity, kronecker
 from .kronecker_sum import KroneckerSum
 
-diagonal_of = Registry("diagonal_of")
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    from ..._core.typing import Result
+
+    Terms: TypeAlias = tuple[Kronecker, Identity]
+
+diagonal_of: Registry[jax.Array] = Registry("diagonal_of")
 """``diagonal_of.kernel(A)``: the diagonal ``(..., n)`` of what is diagonal by its class, which spares the eigenvectors."""
 
 
 @diagonal_of.kernel(Diagonal, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
-def _diagonal_of_diagonal(x):
+def _diagonal_of_diagonal(x: Diagonal) -> jax.Array:
     return x.diag
 
 
 @self_adjoint.kernel(Sum)
-def _self_adjoint_sum(x):
+def _self_adjoint_sum(x: Sum) -> bool:
     return all(map(is_hermitian, x.terms))
 
 
 @self_adjoint.kernel(Fill, when=lambda x: x.dtype.kind != "c" and x.core_ndim == 2 and x.shape[-2] == x.shape[-1])
-def _self_adjoint_fill(x):
+def _self_adjoint_fill(x: Fill) -> bool:
     return True
 
 
 class Spectral(NamedTuple):
     """A matrix with the eigenvectors of its factors: the arguments of `kronecker_factors`."""
 
-    factors: tuple
-    shift: jnp.ndarray
-    spectrum: object
+    factors: tuple[jax.Array, ...]
+    shift: jax.Array
+    spectrum: Callable[..., jax.Array]
     diagonal: tuple[bool, ...]
 
 
-def _spectral(factors, shift, spectrum, name) -> Spectral:
+def _spectral(factors: Sequence[Array], shift: jax.Array, spectrum: Callable[..., jax.Array], name: str) -> Spectral:
     """The factors as dense matrices, for the function of this name, or as their diagonals.
 
     The policy is asked about those that are larger than a vector that the whole acts on: the others expand nothing that was small.
@@ -68,14 +78,14 @@ def _spectral(factors, shift, spectrum, name) -> Spectral:
     data = [_diagonal(f) for f in factors]
     rows = math.prod(f.shape[-1] for f in factors)
 
-    def dense_form(factor):
+    def dense_form(factor: Array) -> jax.Array:
         return (to_dense(factor) if factor.shape[-1] ** 2 <= rows else densify(factor, name)).data
 
     dense = [dense_form(f) if d is None else d for f, d in zip(factors, data, strict=True)]
     return Spectral(tuple(dense), shift, spectrum, tuple(d is not None for d in data))
 
 
-def _diagonal(x):
+def _diagonal(x: Array) -> jax.Array | None:
     found = diagonal_of.choose((x,), {})
     return None if found is None else found.run(x)
 
@@ -83,44 +93,45 @@ def _diagonal(x):
 # ---- which arrays these are --------------------------------------------------------------------------------------------
 
 
-def _terms(x):
+def _terms(x: Sum) -> Terms | None:
     """The Kronecker product and the multiple of the identity of a sum of just these; None for every other sum.
 
     A `Diagonal` is not taken for a multiple of the identity, whatever stands on it.
     """
-    by_class = {type(t): t for t in x.terms}
+    by_class: dict[type[Array], Any] = {type(t): t for t in x.terms}
     if len(x.terms) != 2 or set(by_class) != {Identity, Kronecker}:
         return None
     product, number = by_class[Kronecker], by_class[Identity]
     return (product, number) if is_scaled_identity(number) and has_square_factors(product) else None
 
 
-def _is_shifted(x, *args) -> bool:
+def _is_shifted(x: Sum, *args: Any) -> bool:
     """Whether a sum is a Kronecker product with Hermitian factors beside a multiple of the identity."""
     terms = _terms(x)
     return terms is not None and has_hermitian_factors(terms[0])
 
 
-def _is_hermitian(x) -> bool:
-    return is_hermitian(x) if type(x) is KroneckerSum else _is_shifted(x)
+def _is_hermitian(x: Array) -> bool:
+    return is_hermitian(x) if type(x) is KroneckerSum else _is_shifted(cast("Sum", x))
 
 
 def _has_schur() -> bool:
     return jax.default_backend() == "cpu"
 
 
-def _is_solved(x, *args) -> bool:
+def _is_solved(x: Array, *args: Any) -> bool:
     """Whether a Kronecker sum, or a sum of two terms, is solved by its factors."""
     if type(x) is Sum and _terms(x) is None:
         return False
     return _is_hermitian(x) or _has_schur()
 
 
-def _parts(x, name) -> Spectral:
+def _parts(x: Array, name: str) -> Spectral:
     if type(x) is Sum:
-        product, number = _terms(x)
+        product, number = cast("Terms", _terms(x))
         return _spectral(product.factors, number.scale, kronecker_factors.product_spectrum, name)
-    return _spectral(x.factors, jnp.zeros(x.shape[:-2], x.dtype), kronecker_factors.sum_spectrum, name)
+    factors = cast("KroneckerSum", x).factors
+    return _spectral(factors, jnp.zeros(x.shape[:-2], x.dtype), kronecker_factors.sum_spectrum, name)
 
 
 # ---- systems and determinants ------------------------------------------------------------------------------------------
@@ -128,12 +139,12 @@ def _parts(x, name) -> Spectral:
 
 @solve.kernel(Sum, Array, when=_is_solved, before="solve_sum_of_low_rank")
 @solve.kernel(KroneckerSum, Array, when=_is_solved)
-def _solve_by_spectra(x1, x2):
+def _solve_by_spectra(x1: Sum | KroneckerSum, x2: Array) -> tuple[Dense, jax.Array]:
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
     return _solved(x1, data)
 
 
-def _solved(x, data):
+def _solved(x: Array, data: jax.Array) -> tuple[Dense, jax.Array]:
     right = data[:, None] if data.ndim == 1 else data
     batch = jnp.broadcast_shapes(x.shape[:-2], right.shape[:-2])
     right = jnp.broadcast_to(right, batch + right.shape[-2:])
@@ -157,13 +168,13 @@ def _solved(x, data):
 
 @inv.kernel(Sum, when=_is_solved, before="sum_of_low_rank")
 @inv.kernel(KroneckerSum, when=_is_solved)
-def _inv_by_spectra(x):
+def _inv_by_spectra(x: Sum | KroneckerSum) -> Result:
     return inverse_by(_solved, x)
 
 
 @slogdet.kernel(Sum, when=_is_solved, before="sum_of_low_rank")
 @slogdet.kernel(KroneckerSum, when=_is_solved)
-def _slogdet_by_spectra(x):
+def _slogdet_by_spectra(x: Sum | KroneckerSum) -> tuple[Dense, ...]:
     results = kronecker_determinants.slogdet(*_parts(x, "linalg.slogdet"), hermitian=_is_hermitian(x))
     return tuple(Dense.make((part,)) for part in results)
 
@@ -176,38 +187,38 @@ det.kernel(KroneckerSum, when=_is_solved)(det_by_slogdet)
 
 
 @eigvalsh.kernel(Sum, when=_is_shifted)
-def _eigvalsh_sum(x):
-    product, number = _terms(x)
+def _eigvalsh_sum(x: Sum) -> Dense:
+    product, number = cast("Terms", _terms(x))
     return Dense.make((eigvalsh.dispatch(product).data + number.scale.real[..., None],))
 
 
 @eigh.kernel(Sum, when=_is_shifted)
-def _eigh_sum(x):
-    product, number = _terms(x)
+def _eigh_sum(x: Sum) -> tuple[Dense, Array]:
+    product, number = cast("Terms", _terms(x))
     values, vectors = eigh.dispatch(product)
     return Dense.make((values.data + number.scale.real[..., None],)), vectors
 
 
-def _is_product_beside_number(x) -> bool:
+def _is_product_beside_number(x: Sum) -> bool:
     return _terms(x) is not None
 
 
 @eigvals.kernel(Sum, when=_is_product_beside_number, before="sum_of_low_rank")
-def _eigvals_sum(x):
-    product, number = _terms(x)
+def _eigvals_sum(x: Sum) -> Dense:
+    product, number = cast("Terms", _terms(x))
     values = eigvals.dispatch(product).data
     return Dense.make((values + number.scale[..., None].astype(values.dtype),))
 
 
 @eig.kernel(Sum, when=_is_product_beside_number)
-def _eig_sum(x):
-    product, number = _terms(x)
+def _eig_sum(x: Sum) -> tuple[Dense, Array]:
+    product, number = cast("Terms", _terms(x))
     values, vectors = eig.dispatch(product)
     return Dense.make((values.data + number.scale[..., None].astype(values.dtype),)), vectors
 
 
 @eigvalsh.kernel(KroneckerSum)
-def _eigvalsh_kronecker_sum(x):
+def _eigvalsh_kronecker_sum(x: KroneckerSum) -> Dense:
     """The Hermitian part of a sum is the sum of the Hermitian parts, so that nothing has to be known of the factors."""
     return Dense.make(
         (jnp.sort(kronecker_factors.sums(eigvalsh.dispatch(f).dense_data() for f in x.factors), axis=-1),)
@@ -215,18 +226,18 @@ def _eigvalsh_kronecker_sum(x):
 
 
 @eigh.kernel(KroneckerSum)
-def _eigh_kronecker_sum(x):
-    values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
-    values, order = in_order(kronecker_factors.sums(v.dense_data() for v in values), x.dtype)
+def _eigh_kronecker_sum(x: KroneckerSum) -> tuple[Dense, Array]:
+    each, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
+    values, order = in_order(kronecker_factors.sums(v.dense_data() for v in each), x.dtype)
     return values, product(kronecker(*vectors), order.mT)
 
 
 @eigvals.kernel(KroneckerSum)
-def _eigvals_kronecker_sum(x):
+def _eigvals_kronecker_sum(x: KroneckerSum) -> Dense:
     return Dense.make((kronecker_factors.sums(eigvals.dispatch(f).dense_data() for f in x.factors),))
 
 
 @eig.kernel(KroneckerSum)
-def _eig_kronecker_sum(x):
+def _eig_kronecker_sum(x: KroneckerSum) -> tuple[Dense, Array]:
     values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
     return Dense.make((kronecker_factors.sums(v.dense_data() for v in values),)), kronecker(*vectors)

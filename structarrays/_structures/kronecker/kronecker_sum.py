@@ -1,13 +1,13 @@
 """`KroneckerSum`: a sum of matrices that act on one axis of a tensor each."""
 
+from __future__ import annotations
+
 import math
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.array.arguments import ArrayLike
-from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.sharding import of_factors
 from ..._core.array.validation import check_parts, check_static, require, validated
@@ -46,6 +46,16 @@ from .array import (
     unravel,
     with_marks,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import jax
+
+    from ..._core.array.arguments import ArrayLike
+    from ..._core.array.base import Array
+    from ..._core.typing import DTypeLike, Leaves, Meta, Shape, Spec
+    from ..banded.array import Banded
 
 
 class KroneckerSum(Factored):
@@ -113,13 +123,13 @@ class KroneckerSum(Factored):
     __slots__ = ()
 
     def __new__(cls, *factors: ArrayLike) -> Self:
-        factors = parts_of(factors, "KroneckerSum", "factor")
-        for i, f in enumerate(factors):
+        parts = parts_of(factors, "KroneckerSum", "factor")
+        for i, f in enumerate(parts):
             if f.shape[-1] != f.shape[-2]:
                 raise ValueError(f"factor {i + 1} must be square in its last two dimensions, got shape {f.shape}")
-        common = frozenset.intersection(*(f.assumptions for f in factors))
-        result = canonical(unified(factors))
-        return result.assuming(result.assumptions | common)
+        common = frozenset.intersection(*(f.assumptions for f in parts))
+        result = canonical(unified(parts))
+        return cast("Self", result.assuming(result.assumptions | common))
 
     @property
     def factors(self) -> tuple[Array, ...]:
@@ -127,20 +137,20 @@ class KroneckerSum(Factored):
         return self._value[0]
 
     @property
-    def linear(self) -> bool:
+    def linear(self) -> bool:  # type: ignore[override]  # of other factored arrays it is a constant
         """Whether the dense value is linear in the parameters: that of each factor is."""
         return all(f.linear for f in self.factors)
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         shapes = [f.shape for f in leaves]  # each shape once, as in `Kronecker`
         n = math.prod(s[-1] for s in shapes)
         return (*shapes[0][:-2], n, n)
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         return of_factors(self.factors, spec, divides)
 
-    def to_banded(self):
+    def to_banded(self) -> Banded:
         """The sum of banded factors as one `Banded` with all its entries.
 
         Raises
@@ -148,42 +158,43 @@ class KroneckerSum(Factored):
         StructureError
             If a factor is not banded.
         """
-        return chain(_banded_sum, [f.to_banded() for f in self.factors])
+        return chain(_banded_sum, [cast("Banded", f.to_banded()) for f in self.factors])
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         return chain(kronecker_factors.kron_sum, [f.dense_data() for f in self.factors])
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """That of the sum of the products of one factor each with identities."""
         identities = [Identity.make((np.ones(()), None), f.shape[-2:]) for f in self.factors]
         terms = [
             kronecker_pattern([*identities[:k], f, *identities[k + 1 :]], rows, columns)
             for k, f in enumerate(self.factors)
         ]
-        return np.maximum.reduce(terms)
+        seen: np.ndarray = np.maximum.reduce(terms)
+        return seen
 
     @property
-    def product_cost(self):
+    def product_cost(self) -> int:
         n = self.shape[-1]
         return sum(f.product_cost * (n // max(1, f.shape[-1])) for f in self.factors)
 
-    def cast(self, dtype):
+    def cast(self, dtype: DTypeLike) -> Array:
         return super(KroneckerSum, with_marks(self)).cast(dtype)
 
 
-def _banded_sum(a, b):
+def _banded_sum(a: Banded, b: Banded) -> Banded:
     """The Kronecker sum of two square banded arrays, as a banded array."""
     left, right = (Identity.make((jnp.ones((), x.dtype), None), x.core_shape) for x in (a, b))
-    return banded_product(a, right) + banded_product(left, b)
+    return cast("Banded", banded_product(a, right) + banded_product(left, b))
 
 
-def canonical(factors) -> Array:
+def canonical(factors: Sequence[Array]) -> Array:
     """The Kronecker sum of stacks of square matrices with one dtype and batch shape: a single array if they can be one."""
     factors = [g for f in factors for g in (f.factors if type(f) is KroneckerSum else (f,))]
     return factors[0] if len(factors) == 1 else KroneckerSum.make(tuple(factors))
 
 
-def kronecker_sum(*factors) -> Array:
+def kronecker_sum(*factors: Array) -> Array:
     """The Kronecker sum of stacks of square matrices with one dtype, which may have different batch shapes; dense where that is no
     larger.
     """
@@ -191,7 +202,7 @@ def kronecker_sum(*factors) -> Array:
     return Dense.make((x.dense_data(),)) if type(x) is KroneckerSum and x.full_size else x
 
 
-def as_sum(x) -> Sum:
+def as_sum(x: KroneckerSum) -> Sum:
     """The same as a sum of Kronecker products with identities."""
     sizes = [f.shape[-1] for f in x.factors]
     ones = [Identity.make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n)) for n in sizes]
@@ -201,7 +212,7 @@ def as_sum(x) -> Sum:
 
 
 @self_adjoint.kernel(KroneckerSum)
-def _self_adjoint_kronecker_sum(x):
+def _self_adjoint_kronecker_sum(x: KroneckerSum) -> bool:
     return all(map(is_hermitian, x.factors))
 
 
@@ -209,7 +220,7 @@ def _self_adjoint_kronecker_sum(x):
 
 
 @elements.kernel(KroneckerSum)
-def _elements_kronecker_sum(x, i, j):
+def _elements_kronecker_sum(x: KroneckerSum, i: jax.Array, j: jax.Array) -> jax.Array:
     """An element of a factor where the indices of all the others are the same."""
     sizes = [f.shape[-1] for f in x.factors]
     rows, columns = unravel(i, sizes), unravel(j, sizes)
@@ -221,9 +232,9 @@ def _elements_kronecker_sum(x, i, j):
     return chain(jnp.add, terms)
 
 
-def _summed(x, data, *, columns: bool):
+def _summed(x: KroneckerSum, data: jax.Array, *, columns: bool) -> jax.Array:
     """The sum of each factor applied to its axis of a tensor."""
-    factors = x.factors if columns else tuple(map(matrix_transpose, x.factors))
+    factors: Sequence[Array] = x.factors if columns else tuple(map(matrix_transpose, x.factors))
     if x.ndim > 2:
         batch = jnp.broadcast_shapes(x.shape[:-2], data.shape[:-2])
         factors = [with_batch(f, batch) for f in factors]
@@ -234,21 +245,21 @@ def _summed(x, data, *, columns: bool):
 
 
 @matmul.kernel(KroneckerSum, Dense)
-def _matmul_kronecker_sum_dense(x1, x2):
+def _matmul_kronecker_sum_dense(x1: KroneckerSum, x2: Dense) -> Dense:
     if x2.ndim == 1:
         return Dense.make((_summed(x1, x2.data[:, None], columns=True)[..., 0],))
     return Dense.make((_summed(x1, x2.data, columns=True),))
 
 
 @matmul.kernel(Dense, KroneckerSum)
-def _matmul_dense_kronecker_sum(x1, x2):
+def _matmul_dense_kronecker_sum(x1: Dense, x2: KroneckerSum) -> Dense:
     if x1.ndim == 1:
         return Dense.make((_summed(x2, x1.data[None, :], columns=False)[..., 0, :],))
     return Dense.make((_summed(x2, x1.data, columns=False),))
 
 
 @matrix_transpose.kernel(KroneckerSum)
-def _matrix_transpose_kronecker_sum(x):
+def _matrix_transpose_kronecker_sum(x: KroneckerSum) -> Array:
     return x.with_parts(matrix_transpose)
 
 
@@ -256,16 +267,16 @@ def _matrix_transpose_kronecker_sum(x):
 
 
 @merge_pair.kernel(KroneckerSum, KroneckerSum, when=same_factor_shapes)
-def _merge_pair_kronecker_sum_kronecker_sum(x, y):
+def _merge_pair_kronecker_sum_kronecker_sum(x: KroneckerSum, y: KroneckerSum) -> KroneckerSum:
     return KroneckerSum.make(tuple(_added(a, b) for a, b in zip(x.factors, y.factors, strict=True)))
 
 
-def _added(a, b):
+def _added(a: Array, b: Array) -> Array:
     return total(a, b).assuming(a.assumptions & b.assumptions)
 
 
 @merge_pair.kernel(Identity, KroneckerSum, when=lambda x, y: is_scaled_identity(x))
-def _merge_pair_identity_kronecker_sum(x, y):
+def _merge_pair_identity_kronecker_sum(x: Identity, y: KroneckerSum) -> KroneckerSum:
     """The multiple of the identity goes to the first factor."""
     first, *others = y.factors
     n = first.shape[-1]
@@ -274,65 +285,66 @@ def _merge_pair_identity_kronecker_sum(x, y):
     return KroneckerSum.make((shifted.assuming(first.assumptions & kept), *others))
 
 
-def _acts_on_one(x) -> int | None:
+def _acts_on_one(x: Kronecker) -> int | None:
     """Of a Kronecker product the only factor that is no identity."""
     places = [i for i, f in enumerate(x.factors) if not is_scaled_identity(f)]
     return places[0] if len(places) == 1 else None
 
 
-def _makes_sum(x, y) -> bool:
+def _makes_sum(x: Kronecker, y: Kronecker) -> bool:
     if len(x.factors) != 2 or not same_factor_shapes(x, y):
         return False
     return (_acts_on_one(x), _acts_on_one(y)) == (0, 1)
 
 
 @merge_pair.kernel(Kronecker, Kronecker, when=_makes_sum)
-def _merge_pair_kronecker_kronecker(x, y):
+def _merge_pair_kronecker_kronecker(x: Kronecker, y: Kronecker) -> KroneckerSum | None:
     """``A ⊗ s I + t I ⊗ B``."""
     (a, one), (other, b) = x.factors, y.factors
     if a.shape[-2] != a.shape[-1] or b.shape[-2] != b.shape[-1]:
         return None
-    return KroneckerSum.make((_times(a, one.scale), _times(b, other.scale)))
+    s, t = cast("Identity", one).scale, cast("Identity", other).scale
+    return KroneckerSum.make((_times(a, s), _times(b, t)))
 
 
-def _times(x, number):
-    number = Dense.make((number[..., None, None],))
-    return scaled(x, lambda f: multiply(f, number))
+def _times(x: Array, number: jax.Array) -> Array:
+    factor = Dense.make((number[..., None, None],))
+    return scaled(x, lambda f: multiply(f, factor))
 
 
 @scale.kernel(KroneckerSum)
-def _scale_kronecker_sum(x, factor):
+def _scale_kronecker_sum(x: KroneckerSum, factor: Callable[[Array], Array]) -> Array:
     return x.with_parts(lambda f: scaled(f, factor))
 
 
 @real.kernel(KroneckerSum, when=lambda x: x.dtype.kind == "c")
-def _real_kronecker_sum(x):
+def _real_kronecker_sum(x: KroneckerSum) -> Array:
     return x.with_parts(real)
 
 
 @imag.kernel(KroneckerSum, when=lambda x: x.dtype.kind == "c")
-def _imag_kronecker_sum(x):
+def _imag_kronecker_sum(x: KroneckerSum) -> Array:
     return x.with_parts(imag)
 
 
 @hadamard_pair.kernel(KroneckerSum, Factored)
-def _hadamard_pair_kronecker_sum_factored(x, y):
+def _hadamard_pair_kronecker_sum_factored(x: KroneckerSum, y: Factored) -> Array:
     return total(*(multiply.dispatch(term, y) for term in as_sum(x).terms))
 
 
 @hadamard_pair.kernel(KroneckerSum, KroneckerSum, when=same_factor_shapes)
-def _hadamard_pair_kronecker_sum_kronecker_sum(x, y):
+def _hadamard_pair_kronecker_sum_kronecker_sum(x: KroneckerSum, y: KroneckerSum) -> Array:
     """Off the diagonal an element is one of a factor, so that elements are multiplied with their like, and nothing cancels."""
     factors = [multiply.dispatch(a, b) for a, b in zip(x.factors, y.factors, strict=True)]
     return _by_places(factors, diagonal(x).dense_data() * diagonal(y).dense_data())
 
 
 @absolute.kernel(KroneckerSum)
-def _absolute_kronecker_sum(x):
+def _absolute_kronecker_sum(x: KroneckerSum) -> Array:
     return _by_places([absolute(f) for f in x.factors], jnp.abs(diagonal(x).dense_data()))
 
 
-def _by_places(factors, on_diagonal):
+def _by_places(factors: Sequence[Array], on_diagonal: jax.Array) -> Array:
     """The array with the elements of the factors off its diagonal, and with these on it."""
     off = [total(tril(f, k=-1), triu(f, k=1)) for f in factors]  # a difference could leave what rounding does
     n = on_diagonal.shape[-1]
@@ -343,37 +355,39 @@ def _by_places(factors, on_diagonal):
 
 
 @diagonal.kernel(KroneckerSum, when=lambda x, *, offset: offset == 0)
-def _diagonal_kronecker_sum(x, *, offset):
+def _diagonal_kronecker_sum(x: KroneckerSum, *, offset: int) -> Dense:
     return Dense.make((kronecker_factors.sums(diagonal(f).dense_data() for f in x.factors),))
 
 
 @trace.kernel(
     KroneckerSum, when=lambda x, *, offset, dtype: offset == 0 and dtype is None and x.dtype.kind not in "biu"
 )
-def _trace_kronecker_sum(x, *, offset, dtype):
+def _trace_kronecker_sum(x: KroneckerSum, *, offset: int, dtype: np.dtype | None) -> Dense:
     n = x.shape[-1]
     traces = [trace(f).dense_data() * float(n // max(1, f.shape[-1])) for f in x.factors]
     return Dense.make((chain(jnp.add, traces),))
 
 
 @squared_norms.kernel(KroneckerSum)
-def _squared_norms_kronecker_sum(x, *, axes):
-    return squared_norms.choose((as_sum(x),), {}).run(as_sum(x), axes=axes)
+def _squared_norms_kronecker_sum(x: KroneckerSum, *, axes: tuple[int, ...]) -> jax.Array:
+    return squared_norms.required((as_sum(x),)).run(as_sum(x), axes=axes)
 
 
 @inner_pair.kernel(KroneckerSum, Kronecker)
 @inner_pair.kernel(KroneckerSum, KroneckerSum)
-def _inner_pair_kronecker_sum_kronecker(x, y, *, axes):
+def _inner_pair_kronecker_sum_kronecker(
+    x: KroneckerSum, y: Kronecker | KroneckerSum, *, axes: tuple[int, ...]
+) -> jax.Array:
     return chain(jnp.add, [inner(term, y, axes) for term in as_sum(x).terms])
 
 
 @inner_pair.kernel(Kronecker, KroneckerSum)
-def _inner_pair_kronecker_kronecker_sum(x, y, *, axes):
+def _inner_pair_kronecker_kronecker_sum(x: Kronecker, y: KroneckerSum, *, axes: tuple[int, ...]) -> jax.Array:
     return chain(jnp.add, [inner(x, term, axes) for term in as_sum(y).terms])
 
 
 @validated.kernel(KroneckerSum)
-def check_kronecker_sum(x):
+def check_kronecker_sum(x: KroneckerSum) -> None:
     """Raise unless there are at least two factors, all of them square."""
     check_static(x.meta is None, x)
     require(all(m == n for m, n in check_parts(x, 2)), "its factors must be square")

@@ -5,7 +5,10 @@ diagonal (the unit vectors). So ``A ⊗ B + c I``, ``A ⊕ B`` and ``A ⊗ B + C
 each circulant axis; a block-circulant matrix with circulant blocks is one of them (Davis, *Circulant Matrices*, 1979, chapter 5).
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
 from jax import lax
@@ -29,9 +32,18 @@ from .array import Kronecker, has_square_factors, is_scaled_identity
 from .kronecker_spectra import diagonal_of
 from .kronecker_sum import KroneckerSum
 
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import jax
+
+    from ..._core.typing import Result
+
+    Kinds: TypeAlias = tuple[tuple[int, type[Array] | None], ...]
+
 # ---- which arrays these are --------------------------------------------------------------------------------------------
 
-axes_of = Registry("axes_of")
+axes_of: Registry[Kinds | None] = Registry("axes_of")
 """``axes_of.kernel(A)``: ``((n, kind), …)``: the axes on which a matrix acts, and what is diagonal there (static); or None.
 
 A kind is `Circulant`, `Diagonal`, or None for a multiple of the identity, which is diagonal in every basis.
@@ -39,17 +51,17 @@ A kind is `Circulant`, `Diagonal`, or None for a multiple of the identity, which
 
 
 @axes_of.kernel(Array)
-def _axes_of_array(x):
+def _axes_of_array(x: Array) -> None:
     return None
 
 
 @axes_of.kernel(Circulant)
-def _axes_of_circulant(x):
+def _axes_of_circulant(x: Circulant) -> Kinds | None:
     return ((x.shape[-1], Circulant),) if x.shape[-1] else None
 
 
 @axes_of.kernel(Diagonal)
-def _axes_of_diagonal(x):
+def _axes_of_diagonal(x: Diagonal) -> Kinds | None:
     if diagonal_of.choose((x,), {}) is None or not x.shape[-1]:
         return None
     return ((x.shape[-1], None if is_scaled_identity(x) else Diagonal),)
@@ -57,19 +69,19 @@ def _axes_of_diagonal(x):
 
 @axes_of.kernel(KroneckerSum)
 @axes_of.kernel(Kronecker, when=has_square_factors)
-def _axes_of_kronecker_sum(x):
-    axes = [_axes(f) for f in x.factors]
+def _axes_of_kronecker_sum(x: Kronecker | KroneckerSum) -> Kinds | None:
+    axes: list[Any] = [_axes(f) for f in x.factors]
     return None if None in axes else tuple(axis for own in axes for axis in own)
 
 
 @axes_of.kernel(Sum)
-def _axes_of_sum(x):
+def _axes_of_sum(x: Sum) -> Kinds | None:
     """Those of all terms, a multiple of the identity aside, which may be taken for one on any axes."""
     axes = [_axes(t) for t in x.terms if not is_scaled_identity(t)]
     return functools.reduce(_common, axes) if axes else None
 
 
-def _common(a, b):
+def _common(a: Kinds | None, b: Kinds | None) -> Kinds | None:
     if a is None or b is None or [n for n, _ in a] != [n for n, _ in b]:
         return None
     kinds = [{p, q} - {None} for (_, p), (_, q) in zip(a, b, strict=True)]
@@ -78,11 +90,11 @@ def _common(a, b):
     return tuple((n, k.pop() if k else None) for (n, _), k in zip(a, kinds, strict=True))
 
 
-def _axes(x):
+def _axes(x: Array) -> Kinds | None:
     return axes_of.required((x,)).run(x)
 
 
-def _is_transformed(x, *args) -> bool:
+def _is_transformed(x: Array, *args: Any) -> bool:
     """Whether a matrix is diagonal after Fourier transforms along some of the axes on which it acts."""
     axes = _axes(x)
     return axes is not None and any(kind is Circulant for _, kind in axes)
@@ -90,36 +102,37 @@ def _is_transformed(x, *args) -> bool:
 
 # ---- eigenvalues -------------------------------------------------------------------------------------------------------
 
-spectrum_of = Registry("spectrum_of")
+spectrum_of: Registry[jax.Array] = Registry("spectrum_of")
 """``spectrum_of.kernel(A)``: all eigenvalues ``(..., N)`` of a matrix that has `axes_of`, in the order of the axes."""
 
 
 @spectrum_of.kernel(Circulant)
-def _spectrum_of_circulant(x):
-    return circulant.full_spectrum(x.c)
+def _spectrum_of_circulant(x: Circulant) -> jax.Array:
+    values: jax.Array = circulant.full_spectrum(x.c)
+    return values
 
 
 @spectrum_of.kernel(Diagonal)
-def _spectrum_of_diagonal(x):
+def _spectrum_of_diagonal(x: Diagonal) -> jax.Array:
     return x.diag
 
 
 @spectrum_of.kernel(Kronecker)
-def _spectrum_of_kronecker(x):
+def _spectrum_of_kronecker(x: Kronecker) -> jax.Array:
     return kronecker_factors.products(map(_spectrum, x.factors))
 
 
 @spectrum_of.kernel(KroneckerSum)
-def _spectrum_of_kronecker_sum(x):
+def _spectrum_of_kronecker_sum(x: KroneckerSum) -> jax.Array:
     return kronecker_factors.sums(map(_spectrum, x.factors))
 
 
 @spectrum_of.kernel(Sum)
-def _spectrum_of_sum(x):
+def _spectrum_of_sum(x: Sum) -> jax.Array:
     return functools.reduce(jnp.add, map(_spectrum, x.terms))
 
 
-def _spectrum(x):
+def _spectrum(x: Array) -> jax.Array:
     return spectrum_of.required((x,)).run(x)
 
 
@@ -137,22 +150,22 @@ class Transform:
         Whether all data are real: of the last of these axes one half suffices then.
     """
 
-    def __init__(self, axes, is_real: bool) -> None:
+    def __init__(self, axes: Kinds, is_real: bool) -> None:
         self.sizes = tuple(n for n, _ in axes)
         *self.others, self.last = (i - len(axes) for i, (_, kind) in enumerate(axes) if kind is Circulant)
         self.is_real = is_real
 
-    def of_spectrum(self, values):
+    def of_spectrum(self, values: jax.Array) -> jax.Array:
         """The eigenvalues ``(..., N)`` beside transformed data: ``(..., n_1, …, n_k)``."""
         values = self._spread(values)
         return lax.slice_in_dim(values, 0, values.shape[self.last] // 2 + 1, axis=self.last) if self.is_real else values
 
-    def forward(self, data):
+    def forward(self, data: jax.Array) -> jax.Array:
         """From ``(..., N)`` to ``(..., n_1, …, n_k)``."""
         data = (fft.rfft if self.is_real else fft.fft)(self._spread(data), axis=self.last)
         return functools.reduce(lambda d, axis: fft.fft(d, axis=axis), self.others, data)
 
-    def back(self, data):
+    def back(self, data: jax.Array) -> jax.Array:
         """From ``(..., n_1, …, n_k)`` to ``(..., N)``."""
         data = functools.reduce(lambda d, axis: fft.ifft(d, axis=axis), self.others, data)
         if self.is_real:
@@ -161,7 +174,7 @@ class Transform:
             data = fft.ifft(data, axis=self.last)
         return data.reshape(*data.shape[: data.ndim - len(self.sizes)], -1)
 
-    def _spread(self, data):
+    def _spread(self, data: jax.Array) -> jax.Array:
         return data.reshape(*data.shape[:-1], *self.sizes)
 
 
@@ -170,18 +183,18 @@ class Transform:
 
 @solve.kernel(Sum, Array, when=_is_transformed, before=("solve_by_spectra", "solve_sum_of_low_rank"))
 @solve.kernel(KroneckerSum, Array, when=_is_transformed, before="solve_by_spectra")
-def _solve_by_transforms(x1, x2):
+def _solve_by_transforms(x1: Sum | KroneckerSum, x2: Array) -> tuple[Dense, jax.Array]:
     return _solved(x1, to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data)
 
 
-def _solved(x, data):
+def _solved(x: Sum | KroneckerSum, data: jax.Array) -> tuple[Dense, jax.Array]:
     remark("Fourier transforms along the axes of the circulant factors; O(N log N) for each column")
     values = _spectrum(x)
     bad = values.real <= 0 if POSITIVE_DEFINITE in x.assumptions else values == 0
     bad = jnp.any(bad, axis=-1, keepdims=True)
     reciprocals = nan_unless(~bad, 1 / values)
 
-    transform = Transform(_axes(x), x.dtype.kind != "c" and data.dtype.kind != "c")
+    transform = Transform(cast("Kinds", _axes(x)), x.dtype.kind != "c" and data.dtype.kind != "c")
     rows = data.mT if data.ndim > 1 else data[None]  # one for each right-hand side
     result = transform.back(transform.forward(rows) * transform.of_spectrum(reciprocals[..., None, :]))
     result = result.mT if data.ndim > 1 else result[..., 0, :]
@@ -190,13 +203,13 @@ def _solved(x, data):
 
 @inv.kernel(Sum, when=_is_transformed, before=("inv_by_spectra", "sum_of_low_rank"))
 @inv.kernel(KroneckerSum, when=_is_transformed, before="inv_by_spectra")
-def _inv_by_transforms(x):
+def _inv_by_transforms(x: Sum | KroneckerSum) -> Result:
     return inverse_by(_solved, x)
 
 
 @slogdet.kernel(Sum, when=_is_transformed, before=("slogdet_by_spectra", "sum_of_low_rank"))
 @slogdet.kernel(KroneckerSum, when=_is_transformed, before="slogdet_by_spectra")
-def _slogdet_by_transforms(x):
+def _slogdet_by_transforms(x: Sum | KroneckerSum) -> tuple[Dense, Dense]:
     sign, logabsdet = determinants.sign_and_logarithm(_spectrum(x), -1)
     if x.dtype.kind != "c":
         sign = jnp.sign(sign.real)  # eigenvalues come in conjugate pairs

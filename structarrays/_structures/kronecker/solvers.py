@@ -1,7 +1,10 @@
 """Linear systems, factors, determinants and spectra of Kronecker products: those of the factors."""
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import TYPE_CHECKING, cast
 
 import jax.numpy as jnp
 from jax import lax
@@ -41,8 +44,13 @@ from ..low_rank.array import LowRank, low_rank
 from ..permutation.ordered import in_order
 from .array import Kronecker, factors_fit, has_hermitian_factors, has_square_factors, kronecker, transformed
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def all_of(flags):
+    import jax
+
+
+def all_of(flags: Sequence[jax.Array]) -> jax.Array:
     """Whether all flags are true."""
     return functools.reduce(jnp.logical_and, flags)
 
@@ -51,13 +59,14 @@ def all_of(flags):
 
 
 @solve.kernel(Kronecker, Array, when=has_square_factors)
-def _solve_kronecker(x1, x2):
+def _solve_kronecker(x1: Kronecker, x2: Array) -> tuple[Dense, jax.Array]:
     """Axis by axis: a system with each factor."""
     remark("a system with each factor, axis by axis; O(sum(n_i**3) + k N sum(n_i)) for k columns and dense factors")
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
-    flags = []
+    flags: list[jax.Array] = []
 
-    def solved(factor, right):
+    def solved(factor: Array, right: Dense) -> Array:
+        result: Array
         result, ok = solve.dispatch(factor, right)
         flags.append(ok)
         return result
@@ -67,32 +76,32 @@ def _solve_kronecker(x1, x2):
 
 
 @solve.kernel(Kronecker, Kronecker, when=lambda x1, x2: has_square_factors(x1) and factors_fit(x1, x2))
-def _solve_kronecker_kronecker(x1, x2):
+def _solve_kronecker_kronecker(x1: Kronecker, x2: Kronecker) -> tuple[Array, jax.Array]:
     parts, flags = zip(*map(solve.dispatch, x1.factors, x2.factors), strict=True)
     return kronecker(*parts), all_of(flags)
 
 
 @solve.kernel(Kronecker, LowRank, when=has_square_factors)
-def _solve_kronecker_low_rank(x1, x2):
+def _solve_kronecker_low_rank(x1: Kronecker, x2: LowRank) -> tuple[Array, jax.Array]:
     u, ok = solve.dispatch(x1, to_dense(x2.u))
     return low_rank(u, x2.v), ok
 
 
 @inv.kernel(Kronecker, when=has_square_factors)
-def _inv_kronecker(x):
-    parts, flags = zip(*map(inv.dispatch, x.factors), strict=True)
-    parts = [p.assuming(f.assumptions - {"positive_semidefinite"}) for p, f in zip(parts, x.factors, strict=True)]
+def _inv_kronecker(x: Kronecker) -> tuple[Array, jax.Array]:
+    inverses, flags = zip(*map(inv.dispatch, x.factors), strict=True)
+    parts = [p.assuming(f.assumptions - {"positive_semidefinite"}) for p, f in zip(inverses, x.factors, strict=True)]
     return kronecker(*parts), all_of(flags)
 
 
 @selected_inverse.kernel(Kronecker, when=has_square_factors)
-def _selected_inverse_kronecker(x):
+def _selected_inverse_kronecker(x: Kronecker) -> tuple[Array, jax.Array]:
     parts, flags = zip(*map(selected_inverse.dispatch, x.factors), strict=True)
     return kronecker(*parts), all_of(flags)
 
 
 @cholesky.kernel(Kronecker, when=has_square_factors)
-def _cholesky_kronecker(x, *, upper):
+def _cholesky_kronecker(x: Kronecker, *, upper: bool) -> tuple[Array, jax.Array]:
     """Of a definite product the factors are definite but for numbers of magnitude 1, whose product is 1."""
     phases = [_first_phase(f) for f in x.factors]
     parts, flags = [], []
@@ -105,7 +114,7 @@ def _cholesky_kronecker(x, *, upper):
     return kronecker(*parts), all_of([*flags, positive])
 
 
-def _first_phase(factor):
+def _first_phase(factor: Array) -> jax.Array:
     """The first element on the diagonal, divided by its magnitude; real where the factor is known to be Hermitian."""
     dtype = real_dtype(factor.dtype) if is_hermitian(factor) else factor.dtype
     if factor.shape[-1] == 0:
@@ -116,7 +125,7 @@ def _first_phase(factor):
     return jnp.where(first == 0, 1, first / jnp.where(first == 0, 1, jnp.abs(first)))
 
 
-def _are_tall_or_wide(x, *, mode) -> bool:
+def _are_tall_or_wide(x: Kronecker, *, mode: str) -> bool:
     """Whether the factors' R are square, or Q: only then is the product of those triangular."""
     shapes = [f.shape[-2:] for f in x.factors]
     wide = all(m <= n for m, n in shapes)
@@ -124,35 +133,36 @@ def _are_tall_or_wide(x, *, mode) -> bool:
 
 
 @qr.kernel(Kronecker, when=_are_tall_or_wide)
-def _qr_kronecker(x, *, mode):
+def _qr_kronecker(x: Kronecker, *, mode: str) -> tuple[Array, Array]:
     q, r = zip(*(qr.dispatch(f, mode=mode) for f in x.factors), strict=True)
     return kronecker(*q), kronecker(*r)
 
 
 @matrix_power.kernel(Kronecker, when=has_square_factors)
-def _matrix_power_kronecker(x, *, n):
+def _matrix_power_kronecker(x: Kronecker, *, n: int) -> Array:
     return kronecker(*(matrix_power.dispatch(f, n=n) for f in x.factors))
 
 
 # ---- determinants ------------------------------------------------------------------------------------------------------
 
 
-def _multiplicities(x):
+def _multiplicities(x: Kronecker) -> list[int]:
     """How often each factor occurs in the block-diagonal matrix that has the same determinant."""
     return [math.prod(g.shape[-1] for j, g in enumerate(x.factors) if j != i) for i in range(len(x.factors))]
 
 
 @det.kernel(Kronecker, when=has_square_factors)
-def _det_kronecker(x):
-    def multiplied(x):
+def _det_kronecker(x: Kronecker) -> Dense:
+    def multiplied(x: Kronecker) -> jax.Array:
         values = (det.dispatch(f).dense_data() for f in x.factors)
-        return chain(jnp.multiply, [d**p for d, p in zip(values, _multiplicities(x), strict=True)])
+        product: jax.Array = chain(jnp.multiply, [d**p for d, p in zip(values, _multiplicities(x), strict=True)])
+        return product
 
     return Dense.make((determinants.of_parts(multiplied, logarithms, x),))
 
 
 @slogdet.kernel(Kronecker, when=has_square_factors)
-def _slogdet_kronecker(x):
+def _slogdet_kronecker(x: Kronecker) -> tuple[Dense, Dense]:
     sign, logabsdet = jnp.ones(x.shape[:-2], x.dtype), jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
     for factor, p in zip(x.factors, _multiplicities(x), strict=True):
         if p:
@@ -165,18 +175,18 @@ def _slogdet_kronecker(x):
 
 
 @eigvals.kernel(Kronecker, when=has_square_factors)
-def _eigvals_kronecker(x):
+def _eigvals_kronecker(x: Kronecker) -> Dense:
     return Dense.make((kronecker_factors.products(eigvals.dispatch(f).dense_data() for f in x.factors),))
 
 
 @eig.kernel(Kronecker, when=has_square_factors)
-def _eig_kronecker(x):
+def _eig_kronecker(x: Kronecker) -> tuple[Dense, Array]:
     """Eigenvalues may have any order, so that the eigenvectors are a Kronecker product."""
     values, vectors = zip(*map(eig.dispatch, x.factors), strict=True)
     return Dense.make((kronecker_factors.products(v.dense_data() for v in values),)), kronecker(*vectors)
 
 
-def _unless_antisymmetric(x, values):
+def _unless_antisymmetric(x: Kronecker, values: jax.Array) -> jax.Array:
     """The eigenvalues, or NaN where more than one factor is not Hermitian.
 
     The Hermitian part of a product, H and S being the Hermitian and the antihermitian parts of the factors, is ``H ⊗ H + S ⊗ S``. Only
@@ -190,29 +200,30 @@ def _unless_antisymmetric(x, values):
         data = lax.stop_gradient(f.dense_data())
         whole, part = (jnp.sum(jnp.square(jnp.abs(a)), axis=(-2, -1)) for a in (data, (data - data.mT.conj()) / 2))
         shares.append(jnp.sqrt(part / jnp.where(whole == 0, 1, whole)))
-    shares = jnp.sort(jnp.stack(shares), axis=0)
-    fits = shares[-1] * shares[-2] <= 100 * jnp.finfo(x.dtype).eps
-    return nan_unless(fits[..., None], values)
+    ordered = jnp.sort(jnp.stack(shares), axis=0)
+    fits = ordered[-1] * ordered[-2] <= 100 * jnp.finfo(x.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes
+    checked: jax.Array = nan_unless(fits[..., None], values)
+    return checked
 
 
 @eigvalsh.kernel(Kronecker, when=has_square_factors)
-def _eigvalsh_kronecker(x):
+def _eigvalsh_kronecker(x: Kronecker) -> Dense:
     values = kronecker_factors.products(eigvalsh.dispatch(f).dense_data() for f in x.factors)
     return Dense.make((jnp.sort(_unless_antisymmetric(x, values), axis=-1),))
 
 
 @eigh.kernel(Kronecker, when=has_square_factors)
-def _eigh_kronecker(x):
-    values, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
-    values = _unless_antisymmetric(x, kronecker_factors.products(v.dense_data() for v in values))
-    values, order = in_order(values, x.dtype)
+def _eigh_kronecker(x: Kronecker) -> tuple[Dense, Array]:
+    each, vectors = zip(*map(eigh.dispatch, x.factors), strict=True)
+    products = _unless_antisymmetric(x, kronecker_factors.products(v.dense_data() for v in each))
+    values, order = in_order(products, x.dtype)
     return values, product(kronecker(*vectors), order.mT)
 
 
 # ---- singular values ---------------------------------------------------------------------------------------------------
 
 
-def _singular_values(x):
+def _singular_values(x: Kronecker) -> jax.Array:
     """All products of singular values of the factors, ``(..., k)`` with ``k <= min(M, N)``; the others are zero."""
     parts = []
     for f in x.factors:
@@ -222,14 +233,14 @@ def _singular_values(x):
 
 
 @svdvals.kernel(Kronecker)
-def _svdvals_kronecker(x):
+def _svdvals_kronecker(x: Kronecker) -> Dense:
     values = _singular_values(x)
     zeros = min(x.shape[-2:]) - values.shape[-1]
     values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, zeros)])
     return Dense.make((jnp.sort(values, axis=-1, descending=True),))
 
 
-def _has_all_vectors(x, *, full_matrices) -> bool:
+def _has_all_vectors(x: Kronecker, *, full_matrices: bool) -> bool:
     """Whether the singular vectors of the factors are all that are asked for."""
     shapes = [f.shape[-2:] for f in x.factors]
     if full_matrices:
@@ -238,23 +249,23 @@ def _has_all_vectors(x, *, full_matrices) -> bool:
 
 
 @svd.kernel(Kronecker, when=_has_all_vectors)
-def _svd_kronecker(x, *, full_matrices):
+def _svd_kronecker(x: Kronecker, *, full_matrices: bool) -> tuple[Array, Dense, Array]:
     u, s, vh = zip(*(svd.dispatch(f, full_matrices=full_matrices) for f in x.factors), strict=True)
-    values = kronecker_factors.products(v.dense_data() for v in s)
-    values, order = in_order(values, x.dtype, descending=True)
+    products = kronecker_factors.products(v.dense_data() for v in s)
+    values, order = in_order(products, x.dtype, descending=True)
     return product(kronecker(*u), order.mT), values, product(order, kronecker(*vh))
 
 
 norm_and_rank(
     Kronecker,
     norms={
-        "nuc": lambda x: math.prod(map(nuclear_norm, x.factors)),
-        2: lambda x: math.prod(map(spectral_norm, x.factors)),
+        "nuc": lambda x: cast("jax.Array", math.prod(map(nuclear_norm, x.factors))),
+        2: lambda x: cast("jax.Array", math.prod(map(spectral_norm, x.factors))),
     },
 )
 
 
 @pinv.kernel(Kronecker)
-def _pinv_kronecker(x, *, rtol):
+def _pinv_kronecker(x: Kronecker, *, rtol: jax.Array | None) -> Array:
     """Factor by factor: what is small is small beside the largest singular value of its factor."""
     return kronecker(*(pinv.dispatch(f, rtol=tolerance(x, rtol)) for f in x.factors))

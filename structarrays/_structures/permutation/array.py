@@ -1,13 +1,14 @@
 """`Permutation`: a matrix that puts rows in another order."""
 
-from typing import Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
-from ..._core.array.arguments import DTypeLike, ParameterLike
 from ..._core.array.dense import parameter
 from ..._core.array.flattening import as_indices
 from ..._core.array.validation import check_leaves, check_static, require, validated
@@ -18,6 +19,15 @@ from ..._core.text import inline
 from ..sparse.array import Sparse, _integers
 from ..sparse.numerics import over_batch
 from . import numerics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from ..._core.array.arguments import DTypeLike, ParameterLike
+    from ..._core.typing import Leaves, Meta, Shape
+
+    T = TypeVar("T")
 
 
 class Permutation(EntryArray):
@@ -75,7 +85,7 @@ class Permutation(EntryArray):
         return cls.make((as_indices(p, np.int32 if n < 2**31 else np.int64),), dtype)
 
     @classmethod
-    def from_dense(cls, a):
+    def from_dense(cls, a: ParameterLike) -> Self:
         """The permutation array with these elements.
 
         Parameters
@@ -106,68 +116,70 @@ class Permutation(EntryArray):
     @property
     def p(self) -> jax.Array:
         """For each row the column of its one, ``(..., n)``."""
-        return self._value[0][0]
+        p: jax.Array = self._value[0][0]
+        return p
 
     @property
     def dtype(self) -> np.dtype:
         """The dtype of the elements."""
-        return self.meta
+        dtype: np.dtype = self.meta
+        return dtype
 
     @property
-    def entries(self) -> tuple:
+    def entries(self) -> tuple[jax.Array, ...]:
         """The ones, ``(..., n)``."""
         return (jnp.ones(self.p.shape, self.dtype),)
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         (p,) = leaves
         return (*p.shape, *p.shape[-1:])
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         return [inline(self.p)[0], f"shape={self.shape}"], self.size <= 1
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         along = np.broadcast_to(np.arange(self.p.shape[-1]), self.p.shape)
         return pattern.of_coordinates(self, (along, self.p), rows, columns)
 
-    def positions(self):
+    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         return (self._coordinates(),)
 
-    def _coordinates(self):
+    def _coordinates(self) -> tuple[jax.Array, jax.Array]:
         return jax.lax.broadcasted_iota(self.p.dtype, self.p.shape, self.p.ndim - 1), self.p
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Sparse:
         (data,) = entries
         n = self.shape[-1]
         coordinates = (jnp.broadcast_to(c, data.shape) for c in self._coordinates())
         return Sparse.make((data, *coordinates, background), ((n, n), (0, 1), False))
 
-    def freed(self):
+    def freed(self) -> Sparse:
         return self.rebuild(self.entries, None)
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         return self.freed().dense_data()
 
-    def cast(self, dtype):
+    def cast(self, dtype: DTypeLike) -> Permutation:
         return Permutation.make(self._value[0], np.dtype(dtype))
 
-    def _adjoint(self):
+    def _adjoint(self) -> Permutation:
         """The transpose, which is the inverse."""
         return Permutation.make((mapped(numerics.inverse, self.p),), self.dtype)
 
-    def _determinant(self):
+    def _determinant(self) -> jax.Array:
         return mapped(numerics.sign, self.p).astype(self.dtype)
 
-    def _solution_remark(self):
+    def _solution_remark(self) -> str:
         return "the rows in another order; O(n) for each column"
 
 
-def mapped(function, p, *others):
+def mapped(function: Callable[..., T], p: jax.Array, *others: jax.Array) -> T:
     """A function of one permutation, and what else has its batch, applied to each of a stack."""
     return over_batch(function, p.ndim - 1)(p, *others)
 
 
-def _check(p, n):
+def _check(p: np.ndarray | jax.Array, n: int) -> None:
     """Raise unless each row of `p` is a permutation."""
     if p.size and (int(p.min()) < 0 or int(p.max()) >= n):
         bad = int(p.min()) if int(p.min()) < 0 else int(p.max())
@@ -179,7 +191,7 @@ def _check(p, n):
 
 
 @validated.kernel(Permutation)
-def check_permutation(x):
+def check_permutation(x: Permutation) -> None:
     """Raise unless the parameter contains each index once."""
     check_static(isinstance(x.meta, np.dtype), x)
     check_leaves(x, x.p.shape[-1:], dtype=False)
@@ -187,7 +199,7 @@ def check_permutation(x):
     _check(np.asarray(x.p), x.shape[-1])
 
 
-def _check_matrix(a):
+def _check_matrix(a: np.ndarray) -> None:
     """Raise unless each matrix has a single 1 in each row and column, and zeros."""
     wrong = (a != 0) & (a != 1)
     if wrong.any():
@@ -203,6 +215,6 @@ def _check_matrix(a):
 
 
 @elements.kernel(Permutation)
-def _elements_permutation(x, i, j):
+def _elements_permutation(x: Permutation, i: jax.Array, j: jax.Array) -> jax.Array:
     i, j = jnp.broadcast_arrays(i, j)
     return jnp.where(x.p[..., i] == j, jnp.ones((), x.dtype), jnp.zeros((), x.dtype))

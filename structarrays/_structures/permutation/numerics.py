@@ -1,24 +1,31 @@
 """Permutations as index arrays ``p (n,)``, without batch dimensions: inverse, sign, application."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax.numpy as jnp
 from jax import lax
 
-_TRUSTED = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
+if TYPE_CHECKING:
+    import jax
+
+_TRUSTED: dict[str, Any] = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
 
 
-def inverse(p):
+def inverse(p: jax.Array) -> jax.Array:
     """The index array of the inverse: by one scatter, in O(n), where sorting takes a hundred times as long."""
     if not p.shape[0]:
         return p
     return jnp.zeros_like(p).at[p].set(lax.iota(p.dtype, p.shape[0]), unique_indices=True, **_TRUSTED)
 
 
-def apply(p, data):
+def apply(p: jax.Array, data: jax.Array) -> jax.Array:
     """``data[p]``: along the first axis."""
     return data.at[p].get(**_TRUSTED) if data.size else data
 
 
-def sign(p):
+def sign(p: jax.Array) -> jax.Array:
     """1 for an even permutation, -1 for an odd one.
 
     Its parity is that of n less the number of cycles. Each element finds the smallest of its cycle by pointer doubling:
@@ -29,7 +36,7 @@ def sign(p):
     if not n:
         return jnp.ones((), jnp.int32)
 
-    def double(_, state):
+    def double(_: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         smallest, jump = state
         return jnp.minimum(smallest, apply(jump, smallest)), apply(jump, jump)
 

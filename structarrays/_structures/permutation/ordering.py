@@ -5,9 +5,18 @@ function call a comparison, and for several arrays. So the numbers are turned to
 float64 numbers that takes 2.5 ms, `jnp.argsort` 10 ms.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import lax
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jax import Array
 
 MANY = 4096
 """Of fewer numbers the difference is not worth its compilation."""
@@ -19,50 +28,54 @@ _INTEGERS = {"float32": jnp.int32, "float64": jnp.int64}
 def ordering(x: Array, *, descending: bool = False) -> Array:
     """The indices that sort real numbers ``(..., n)`` along the last axis; NaN is the largest, equal ones are in any order."""
 
-    def plain(x):
+    def plain(x: Array) -> Array:
         return jnp.argsort(x, axis=-1, descending=descending)
 
-    def by_integers(x):
+    def by_integers(x: Array) -> Array:
         keys = ~_keys(x) if descending else _keys(x)
         if x.dtype == jnp.float32:
-            return _order(keys.astype(jnp.int64)) if jax.config.jax_enable_x64 else _order_by_search(keys, plain, x)
+            config: Any = jax.config  # its attributes appear at run time
+            return _order(keys.astype(jnp.int64)) if config.jax_enable_x64 else _order_by_search(keys, plain, x)
         if x.shape[0] > ONE_SORT:
             return _order_in_two_passes(keys)
         last = ONE_SORT - 1
         order = lax.sort((keys & ~last) | jnp.arange(x.shape[0])) & last
         ordered = keys[order]
-        return lax.cond(jnp.all(ordered[1:] >= ordered[:-1]), lambda keys: order, _order_in_two_passes, keys)
+        result: Array = lax.cond(jnp.all(ordered[1:] >= ordered[:-1]), lambda keys: order, _order_in_two_passes, keys)
+        return result
 
     x = lax.stop_gradient(x)
     if x.ndim != 1 or x.shape[0] < MANY or x.dtype.name not in _INTEGERS:
         return plain(x)
-    return lax.platform_dependent(x, cpu=by_integers, default=plain)
+    indices: Array = lax.platform_dependent(x, cpu=by_integers, default=plain)
+    return indices
 
 
-def _keys(x):
+def _keys(x: Array) -> Array:
     """Integers in the order of the numbers, NaN the largest."""
     bits = lax.bitcast_convert_type(x, _INTEGERS[x.dtype.name])
-    largest = jnp.iinfo(bits.dtype).max
+    largest = jnp.iinfo(bits.dtype).max  # type: ignore[no-untyped-call]  # of ml_dtypes
     return jnp.where(jnp.isnan(x), largest, jnp.where(bits < 0, bits ^ largest, bits))
 
 
-def _order(keys):
+def _order(keys: Array) -> Array:
     """The order of int64 numbers of 32 bits; equal ones stay in order."""
     return lax.sort((keys << 32) | jnp.arange(keys.shape[0])) & (2**32 - 1)
 
 
-def _order_in_two_passes(keys):
+def _order_in_two_passes(keys: Array) -> Array:
     """The order of int64 numbers, by their last 32 bits and then by the first."""
     first = _order((keys & (2**32 - 1)) - 2**31)
     return first[_order((keys >> 32)[first])]
 
 
-def _order_by_search(keys, plain, x):
+def _order_by_search(keys: Array, plain: Callable[[Array], Array], x: Array) -> Array:
     """Without integers of 64 bits: the places of the numbers among the sorted ones are a permutation where no two are equal."""
     ordered = lax.sort(keys)
 
-    def searched(x):
+    def searched(x: Array) -> Array:
         index = jnp.arange(x.shape[0])
         return jnp.zeros_like(index).at[jnp.searchsorted(ordered, keys)].set(index)
 
-    return lax.cond(jnp.all(ordered[1:] > ordered[:-1]), searched, plain, x)
+    indices: Array = lax.cond(jnp.all(ordered[1:] > ordered[:-1]), searched, plain, x)
+    return indices

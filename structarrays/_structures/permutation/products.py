@@ -1,5 +1,9 @@
 """Products and inverses of permutations, and what they leave to their sparse form."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax
 import jax.numpy as jnp
 
@@ -25,15 +29,23 @@ from ..sparse.sparse_joins import has_sparse_form, join_sparse, sparse_form, to_
 from . import numerics
 from .array import Permutation, mapped
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..._core.dispatch.function import Function
+    from ..._core.dispatch.registry import Registry
+    from ..._core.families.reduction_rule import Monoid
+    from ..._core.typing import Result
+
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
 @matmul.kernel(Permutation, Dense)
-def _matmul_permutation_dense(x1, x2):
+def _matmul_permutation_dense(x1: Permutation, x2: Dense) -> Dense:
     return Dense.make((_gathered(x1.p, x2.data),))
 
 
-def _gathered(p, data):
+def _gathered(p: jax.Array, data: jax.Array) -> jax.Array:
     """The rows of dense data in another order."""
     core = min(2, data.ndim)
     batch = jnp.broadcast_shapes(p.shape[:-1], data.shape[:-core])
@@ -44,7 +56,7 @@ def _gathered(p, data):
 
 
 @matmul.kernel(Dense, Permutation)
-def _matmul_dense_permutation(x1, x2):
+def _matmul_dense_permutation(x1: Dense, x2: Permutation) -> Dense:
     inverse = mapped(numerics.inverse, x2.p)
     if x1.ndim == 1:
         return Dense.make((_gathered(inverse, x1.data),))
@@ -54,41 +66,41 @@ def _matmul_dense_permutation(x1, x2):
 
 
 @matmul.kernel(Permutation, Permutation)
-def _matmul_permutation_permutation(x1, x2):
+def _matmul_permutation_permutation(x1: Permutation, x2: Permutation) -> Permutation:
     batch = jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     p1, p2 = (jnp.broadcast_to(x.p, (*batch, x.shape[-1])) for x in (x1, x2))
     return Permutation.make((mapped(numerics.apply, p1, p2),), x1.dtype)
 
 
-def _moves_rows(x1, x2) -> bool:
+def _moves_rows(x1: Permutation, x2: Array) -> bool:
     return is_zero_outside(x2) and x2.core_ndim == 2 and has_sparse_form(x2)
 
 
 @matmul.kernel(Permutation, Sparse, when=_moves_rows)
 @matmul.kernel(Permutation, Array, when=_moves_rows)
-def _matmul_permutation_sparse(x1, x2):
+def _matmul_permutation_sparse(x1: Permutation, x2: Array) -> Sparse:
     """Row r of the other factor becomes the row i with ``p[i] == r``."""
     return _relabelled(to_sparse(x2), mapped(numerics.inverse, x1.p), 0)
 
 
 @matmul.kernel(Sparse, Permutation, when=lambda x1, x2: _moves_rows(x2, x1))
 @matmul.kernel(Array, Permutation, when=lambda x1, x2: _moves_rows(x2, x1))
-def _matmul_sparse_permutation(x1, x2):
+def _matmul_sparse_permutation(x1: Array, x2: Permutation) -> Sparse:
     """Column k of the other factor becomes the column ``p[k]``."""
     return _relabelled(to_sparse(x1), x2.p, 1)
 
 
-def _relabelled(x, labels, axis):
+def _relabelled(x: Sparse, labels: jax.Array, axis: int) -> Sparse:
     """A sparse matrix with rows (axis 0) or columns at other places."""
     batch = jnp.broadcast_shapes(x.batch_shape, labels.shape[:-1])
     x = x.map_parameters(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[len(x.batch_shape) :]))
     labels = jnp.broadcast_to(labels, (*batch, labels.shape[-1]))
 
-    def relabel(data, labels, *coordinates):
+    def relabel(data: jax.Array, labels: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         moved = labels.at[coordinates[axis]].get(mode="clip") if labels.shape[0] else coordinates[axis]
         inside = coordinates[0] < x.core_shape[0]
-        coordinates = [jnp.where(inside, moved, c) if i == axis else c for i, c in enumerate(coordinates)]
-        keys, data = sort_entries(tuple(coordinates[i] for i in x.order), data)
+        places = [jnp.where(inside, moved, c) if i == axis else c for i, c in enumerate(coordinates)]
+        keys, data = sort_entries(tuple(places[i] for i in x.order), data)
         return data, *(keys[x.order.index(i)] for i in range(2))
 
     leaves = x._over_batch(relabel, x.data, labels, *x.coords)
@@ -99,18 +111,20 @@ def _relabelled(x, labels, axis):
 
 
 @matrix_transpose.kernel(Permutation)
-def _matrix_transpose_permutation(x):
+def _matrix_transpose_permutation(x: Permutation) -> Permutation:
     return x._adjoint()
 
 
 # ---- functions of ones and zeros that change neither ------------------------------------------------------------------
 
 
-def _keep(function):
+def _keep(function: Function[..., Array]) -> None:
     @function.kernel(Permutation)
-    def _permutation_itself(x):
+    def _permutation_itself(x: Permutation) -> Permutation:
         return x
 
+
+_function: Function[..., Array]
 
 for _function in (conj, positive, square, sign, ceil, floor, trunc, rounded):
     _keep(_function)
@@ -118,7 +132,7 @@ for _function in (conj, positive, square, sign, ceil, floor, trunc, rounded):
 
 @magnitude.kernel(Permutation)
 @real.kernel(Permutation)
-def _permutation_as_it_is(x):
+def _permutation_as_it_is(x: Permutation) -> Array:
     return cast(x, real_dtype(x.dtype)) if x.dtype.kind == "c" else x
 
 
@@ -126,37 +140,37 @@ def _permutation_as_it_is(x):
 
 
 @sparse_form.kernel(Permutation)
-def _sparse_form_permutation(x):
+def _sparse_form_permutation(x: Permutation) -> Sparse:
     return x.freed()
 
 
 @join_pair.kernel(Permutation, Array, when=lambda x, y: has_sparse_form(y))
-def _join_pair_permutation(x, y):
+def _join_pair_permutation(x: Permutation, y: Array) -> tuple[Array, Array]:
     return join_sparse(x, y)
 
 
 @join_pair.kernel(Permutation, Fill, when=lambda x, y: len(y.meta) >= 2)
-def _join_pair_permutation_fill(x, y):
-    return join_pair.choose((x.freed(), y), {}).run(x.freed(), y)
+def _join_pair_permutation_fill(x: Permutation, y: Fill) -> tuple[Array, Array]:
+    return join_pair.required((x.freed(), y)).run(x.freed(), y)
 
 
 @meet_pair.kernel(Permutation, Array)
-def _meet_pair_permutation(x, y):
+def _meet_pair_permutation(x: Permutation, y: Array) -> Array:
     kernel = meet_pair.choose((x.freed(), y), {})
     return x.freed() if kernel is None else kernel.run(x.freed(), y)
 
 
-def _through_sparse(registry):
+def _through_sparse(registry: Registry[Any]) -> None:
     """The kernel of the sparse form."""
 
     @registry.kernel(Permutation)
-    def _registry_permutation(x, *arguments, **static):
-        kernel = registry.choose((x.freed(), *arguments), static)
+    def _registry_permutation(x: Permutation, *arguments: Array, **static: Any) -> Result:
+        kernel: Any = registry.choose((x.freed(), *arguments), static)
         return kernel.run(x.freed(), *arguments, **static)
 
 
 @reduce_core.kernel(Permutation)
-def _reduce_core_permutation(x, *, monoid, axes, keepdims):
+def _reduce_core_permutation(x: Permutation, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense:
     """All lines have a single one, so that their reductions are one number."""
     # By the sparse form XLA would take its ones for a constant, and reduce it while it compiles, for seconds.
     n, lines = x.shape[-1], x.shape[-1] if len(axes) == 2 else 1
@@ -175,14 +189,14 @@ for _registry in (squared_deviations, diagonal, tril, triu):
 # ---- rows and columns ---------------------------------------------------------------------------------------------------
 
 
-def _selects(x, *, operands, key) -> bool:
+def _selects(x: Permutation, *, operands: Sequence[jax.Array], key: tuple[tuple[Any, ...], ...]) -> bool:
     """Whether a key is an index array of one dimension, and the other axis whole."""
     whole = ("slice", 0, x.shape[-1], 1)
     return key in ((("array",), whole), (whole, ("array",))) and operands[0].ndim == 1
 
 
 @index.kernel(Permutation, when=_selects)
-def _index_permutation(x, *, operands, key):
+def _index_permutation(x: Permutation, *, operands: Sequence[jax.Array], key: tuple[tuple[Any, ...], ...]) -> Sparse:
     """Each row that is chosen has one entry, and so has each column: the number of entries is known under `jit`, too."""
     (places,), n, axis = operands, x.shape[-1], key.index(("array",))
     lines = x.p if axis == 0 else mapped(numerics.inverse, x.p)
@@ -195,7 +209,7 @@ def _index_permutation(x, *, operands, key):
 
 
 @concat_pair.kernel(Permutation, Permutation, when=lambda x, y, *, axis: axis < -2)
-def _concat_pair_permutation_permutation(x, y, *, axis):
+def _concat_pair_permutation_permutation(x: Permutation, y: Permutation, *, axis: int) -> Permutation:
     return Permutation.make((jnp.concatenate([x.p, y.p], axis + 1),), x.dtype)
 
 

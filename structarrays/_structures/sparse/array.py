@@ -1,16 +1,16 @@
 """`Sparse`: an array that stores the entries at some coordinates."""
 
+from __future__ import annotations
+
 import functools
 import math
-from collections.abc import Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import parameter
 from ..._core.array.flattening import as_indices, barred, expand_indices
@@ -23,6 +23,16 @@ from ..banded.array import batch_of
 from ..fill.array import core_shape
 from . import numerics
 from . import sparse_host as host
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.array.dense import Dense
+    from ..._core.typing import DTypeLike, Leaves, Meta, Shape, Spec
+
+    T = TypeVar("T")
 
 
 class Sparse(EntryArray):
@@ -115,7 +125,7 @@ class Sparse(EntryArray):
         return cls.make(*_sorted_by_host(data, [np.broadcast_to(c, batch) for c in coordinates], shape, one_pattern))
 
     @classmethod
-    def from_scipy(cls, x):
+    def from_scipy(cls, x: Any) -> Self:
         """The array of a `scipy.sparse` array or matrix of any format, without a dense form in between.
 
         Parameters
@@ -141,7 +151,7 @@ class Sparse(EntryArray):
         return cls(x.data, tuple(x.coords), x.shape)
 
     @classmethod
-    def from_dense(cls, a, *, nnz: int | None = None, core_ndim: int | None = None):
+    def from_dense(cls, a: ParameterLike, *, nnz: int | None = None, core_ndim: int | None = None) -> Sparse:
         """The array of the nonzero elements of a dense one.
 
         Parameters
@@ -189,7 +199,7 @@ class Sparse(EntryArray):
                     bound
                 )
 
-        def entries(matrix):
+        def entries(matrix: jax.Array) -> tuple[jax.Array, ...]:
             where = jnp.nonzero(matrix, size=bound, fill_value=0)
             stored = jnp.arange(bound) < jnp.count_nonzero(matrix)
             coordinates = (jnp.where(stored, w, n) for w, n in zip(where, shape, strict=True))
@@ -198,7 +208,7 @@ class Sparse(EntryArray):
         leaves = explicit.call(numerics.over_batch(entries, behind), a)
         return cls.make((*leaves, None), (shape, tuple(range(core_ndim)), True))
 
-    def to_scipy(self):
+    def to_scipy(self) -> Any:
         """The array as a `scipy.sparse.coo_array`, without a dense form in between.
 
         Raises
@@ -206,7 +216,7 @@ class Sparse(EntryArray):
         ValueError
             If it has batch dimensions or a background, which SciPy's arrays have not.
         """
-        from scipy.sparse import coo_array
+        from scipy.sparse import coo_array  # type: ignore[import-untyped]  # SciPy has no types
 
         if self.batch_shape:
             raise ValueError(f"to_scipy: an array of scipy.sparse has no batch dimensions, got {self.batch_shape}")
@@ -221,12 +231,17 @@ class Sparse(EntryArray):
             leaves = [leaf[stored] for leaf in leaves]
         return coo_array((leaves[0], tuple(leaves[1:])), shape=self.core_shape)
 
+    if TYPE_CHECKING:  # the class stays
+
+        def map_parameters(self, function: Callable[[Any], Any]) -> Self: ...
+
     # ---- the parts -----------------------------------------------------------------------------------------------
 
     @property
     def core_shape(self) -> tuple[int, ...]:
         """The shape without the batch."""
-        return self.meta[0]
+        shape: Shape = self.meta[0]
+        return shape
 
     @property
     def core_ndim(self) -> int:
@@ -236,25 +251,28 @@ class Sparse(EntryArray):
     @property
     def order(self) -> tuple[int, ...]:
         """The dimensions in the order in which the entries are sorted: first by the first of them, and so on."""
-        return self.meta[1]
+        order: tuple[int, ...] = self.meta[1]
+        return order
 
     @property
     def padded(self) -> bool:
         """Whether some of the entries may be unused."""
-        return self.meta[2]
+        padded: bool = self.meta[2]
+        return padded
 
     @property
     def data(self) -> jax.Array:
         """The stored entries, ``(..., nnz)``."""
-        return self._value[0][0]
+        data: jax.Array = self._value[0][0]
+        return data
 
     @property
-    def coords(self) -> tuple:
+    def coords(self) -> tuple[jax.Array, ...]:
         """The coordinates of the entries, one integer array ``(..., nnz)`` for each core dimension."""
         return self._value[0][1:-1]
 
     @property
-    def indices(self) -> jax.Array:
+    def indices(self) -> Dense:
         """The coordinates of the entries as one array ``(..., nnz, ndim)``."""
         from ..._core.array.dense import Dense
 
@@ -266,7 +284,7 @@ class Sparse(EntryArray):
         return self.data.shape[-1]
 
     @property
-    def entries(self) -> tuple:
+    def entries(self) -> tuple[jax.Array, ...]:
         """The one parameter that holds entries."""
         # What a function and its derivative make of the padding must not come back, so it is cut off on both sides.
         return (self._without_padding(self.data),) if self.padded else self._value[0][:1]
@@ -274,9 +292,10 @@ class Sparse(EntryArray):
     @property
     def background(self) -> jax.Array | None:
         """The value of all entries that are not stored: None is the structural zero."""
-        return self._value[0][-1]
+        background: jax.Array | None = self._value[0][-1]
+        return background
 
-    def with_data(self, data):
+    def with_data(self, data: ParameterLike) -> Sparse:
         """An array of the same pattern with other entries ``(..., nnz)``, in the order of `coords`."""
         data = parameter(data, "data", "with_data")
         if data.shape[-1:] != (self.nnz,):
@@ -286,16 +305,17 @@ class Sparse(EntryArray):
         return self.rebuild((jnp.broadcast_to(data, (*batch, self.nnz)),), background)
 
     @staticmethod
-    def shape_of(leaves, meta):
-        return batch_of(leaves[0].shape, 1) + meta[0]
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
+        shape: Shape = batch_of(leaves[0].shape, 1) + meta[0]
+        return shape
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         texts = [f"nnz={self.nnz}", f"shape={self.shape}"]
         if self.batch_shape or self.nnz > 10:
             return texts, False
         return [inline(self.data)[0], f"({', '.join(inline(c)[0] for c in self.coords)})", *texts[1:]], False
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Sparse:
         (data,) = entries
         if self.padded:  # a function need not map the zeros of the padding to zero
             data = self._without_padding(data)
@@ -306,13 +326,13 @@ class Sparse(EntryArray):
         """Into how many pieces of one size the entries divide."""
         return self.meta[3] if len(self.meta) > 3 else 1
 
-    def _padded_for(self, pieces):
+    def _padded_for(self, pieces: int) -> Sparse:
         if pieces == self.pieces:
             return self
         leaves, (_, meta, _) = self._padded_to(self.nnz + -self.nnz % pieces)._value
         return Sparse.make(leaves, (*meta[:3], pieces) if pieces > 1 else meta[:3], self.assumptions)
 
-    def trimmed(self):
+    def trimmed(self) -> Sparse:
         leaf = self.data
         if not self.padded or self.pieces > 1 or isinstance(leaf, jax.core.Tracer) or not leaf.is_fully_addressable:
             return self
@@ -325,13 +345,13 @@ class Sparse(EntryArray):
         meta = (self.core_shape, self.order, least < total)
         return Sparse.make((*leaves, self.background), meta, self.assumptions)
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         return (self._entries_spec(spec),) * (1 + self.core_ndim) + (self._batch_spec(spec),)
 
-    def _without_padding(self, data):
+    def _without_padding(self, data: jax.Array) -> jax.Array:
         return jnp.where(self.coords[0] < self.core_shape[0], data, jnp.zeros((), data.dtype))
 
-    def _like(self, data):
+    def _like(self, data: jax.Array) -> tuple[jax.Array, ...]:
         """The coordinates for data with more batch dimensions."""
         if self.data.shape == data.shape:
             return self.coords
@@ -339,43 +359,43 @@ class Sparse(EntryArray):
             return tuple(expand_indices(c, data.shape[:-1]) for c in self.coords)
         return tuple(jnp.broadcast_to(c, data.shape) for c in self.coords)
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return pattern.of_coordinates(self, self.coords, rows, columns)
 
-    def positions(self):
+    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         return (self.coords,)
 
-    def gather(self, data):
+    def gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
         core = data.shape[max(0, data.ndim - self.core_ndim) :]
         if any(n != 1 for n in core):
             return super().gather(data)
         batch = data.shape[: max(0, data.ndim - self.core_ndim)]
         return (jnp.broadcast_to(data.reshape((*batch, 1)), (*batch, self.nnz)),)
 
-    def _keys(self):
+    def _keys(self) -> tuple[jax.Array, ...]:
         """The coordinates in the order in which they are sorted."""
         return tuple(self.coords[i] for i in self.order)
 
-    def _sizes(self):
+    def _sizes(self) -> tuple[int, ...]:
         """The core shape in the order in which the coordinates are sorted."""
         return tuple(self.core_shape[i] for i in self.order)
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         shape = self.core_shape
 
-        def put(data, background, *coordinates):
+        def put(data: jax.Array, background: jax.Array, *coordinates: jax.Array) -> jax.Array:
             return numerics.put(jnp.full(shape, background, self.dtype), coordinates, data)
 
         return self._over_batch(put, self.data, self._fill(), *self.coords)
 
-    def _fill(self):
+    def _fill(self) -> jax.Array:
         """The value of what is not stored, of batch shape."""
         return jnp.zeros(self.batch_shape, self.dtype) if self.background is None else self.background
 
-    def _over_batch(self, function, *arrays):
+    def _over_batch(self, function: Callable[..., T], *arrays: jax.Array) -> T:
         return numerics.over_batch(function, len(self.batch_shape))(*arrays)
 
-    def _in_order(self, order):
+    def _in_order(self, order: tuple[int, ...]) -> Sparse:
         """The array with its entries sorted by the dimensions in another order."""
         if self.order == order:
             return self
@@ -388,20 +408,20 @@ class Sparse(EntryArray):
             )
         back = {axis: place for place, axis in enumerate(order)}
 
-        def sort(data, *coordinates):
+        def sort(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
             ordered, data = numerics.sort(tuple(coordinates[i] for i in order), data)
             return data, *(ordered[back[i]] for i in range(len(order)))
 
         leaves = self._over_batch(sort, self.data, *self.coords)
         return Sparse.make((*leaves, self.background), meta)
 
-    def _padded_to(self, nnz):
+    def _padded_to(self, nnz: int) -> Sparse:
         """The array with unused entries at the end, `nnz` in all."""
         more = nnz - self.nnz
         if more <= 0:
             return self
 
-        def pad(leaf, value):
+        def pad(leaf: jax.Array, value: int) -> jax.Array:
             tail = jnp.full((*leaf.shape[:-1], more), value, leaf.dtype)
             return jnp.concatenate([leaf, tail], axis=-1)
 
@@ -410,11 +430,11 @@ class Sparse(EntryArray):
         return Sparse.make((pad(self.data, 0), *coordinates, self.background), meta)
 
 
-def _index_dtype(shape):
+def _index_dtype(shape: Sequence[int]) -> type[np.signedinteger]:
     return np.int32 if max(shape, default=0) < 2**31 - 1 else np.int64
 
 
-def _coordinates(indices, ndim: int) -> list:
+def _coordinates(indices: Any, ndim: int) -> list[np.ndarray | jax.Array]:
     """One integer array for each core dimension, on the host unless it is traced."""
     if isinstance(indices, tuple):
         parts = [_integers(c, f"indices[{i}]") for i, c in enumerate(indices)]
@@ -434,7 +454,7 @@ def _coordinates(indices, ndim: int) -> list:
     return [whole[..., i] for i in range(ndim)]
 
 
-def _integers(value, name):
+def _integers(value: Any, name: str) -> np.ndarray | jax.Array:
     if isinstance(value, Array):
         value = value.to_jax()
     if not isinstance(value, jax.core.Tracer):
@@ -446,16 +466,19 @@ def _integers(value, name):
             value = value.astype(np.int32)  # an empty list
     if value.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers, got dtype {value.dtype}")
-    return value
+    integers: np.ndarray | jax.Array = value
+    return integers
 
 
-def _sorted_by_host(data, coordinates, shape, one_pattern=False):
+def _sorted_by_host(
+    data: jax.Array, coordinates: Sequence[np.ndarray], shape: Shape, one_pattern: bool = False
+) -> tuple[Leaves, Meta]:
     """Leaves and meta of an array from coordinates that are known: checked, sorted, duplicates added.
 
     With `one_pattern` the coordinates are the same for each matrix of a stack.
     """
 
-    def leaf(c):
+    def leaf(c: np.ndarray) -> Any:
         return expand_indices(as_indices(c[(0,) * len(batch)]), batch) if one_pattern and c.size else as_indices(c)
 
     for axis, (c, n) in enumerate(zip(coordinates, shape, strict=True)):
@@ -491,28 +514,30 @@ def _sorted_by_host(data, coordinates, shape, one_pattern=False):
     return (data, *map(leaf, merged), None), (shape, order, min(lengths, default=0) < total)
 
 
-def _added(data, sorting, slot, total):
+def _added(data: jax.Array, sorting: np.ndarray, slot: np.ndarray, total: int) -> jax.Array:
     """The data in order, with those of equal slots added."""
 
-    def add(data, sorting, slot):
+    def add(data: jax.Array, sorting: jax.Array, slot: jax.Array) -> jax.Array:
         start, data = jnp.zeros(total, data.dtype), data[sorting]
-        options = {"indices_are_sorted": True, "mode": "promise_in_bounds"}
+        options: dict[str, Any] = {"indices_are_sorted": True, "mode": "promise_in_bounds"}
         return start.at[slot].max(data, **options) if data.dtype == bool else start.at[slot].add(data, **options)
 
     return numerics.over_batch(add, data.ndim - 1)(data, barred(sorting), barred(slot))
 
 
-def _sorted_by_device(data, coordinates, shape, batch):
+def _sorted_by_device(
+    data: jax.Array, coordinates: Sequence[np.ndarray | jax.Array], shape: Shape, batch: Shape
+) -> tuple[Leaves, Meta]:
     """The same from traced coordinates: what is out of range is left out, and duplicates leave padding."""
     dtype = _index_dtype(shape)
     coordinates = [jnp.broadcast_to(c, batch) for c in coordinates]
-    inside = math.prod(shape) > 0
+    inside: Any = math.prod(shape) > 0
     for c, n in zip(coordinates, shape, strict=True):
         inside = inside & (c >= 0) & (c < n)
     coordinates = [jnp.where(inside, c, n).astype(dtype) for c, n in zip(coordinates, shape, strict=True)]
     data = jnp.where(inside, data, jnp.zeros((), data.dtype))
 
-    def arrange(data, *coordinates):
+    def arrange(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         coordinates, data = numerics.sort(coordinates, data)
         data, coordinates = numerics.sum_duplicates(data, coordinates, shape)
         return data, *coordinates
@@ -521,7 +546,9 @@ def _sorted_by_device(data, coordinates, shape, batch):
     return (*leaves, None), (shape, tuple(range(len(shape))), True)
 
 
-def zero_sparse(shape, dtype=None, batch=(), background=None):
+def zero_sparse(
+    shape: Shape, dtype: DTypeLike | None = None, batch: Shape = (), background: jax.Array | None = None
+) -> Sparse:
     """A sparse array without entries."""
     dtype = dtypes.default_dtype("f") if dtype is None else dtype
     coordinates = (jnp.zeros((*batch, 0), _index_dtype(shape)) for _ in shape)
@@ -530,7 +557,7 @@ def zero_sparse(shape, dtype=None, batch=(), background=None):
 
 
 @validated.kernel(Sparse)
-def check_sparse(x):
+def check_sparse(x: Sparse) -> None:
     """Coordinates in range and in their order, each once; padding behind them."""
     check_static(type(x.meta) is tuple and len(x.meta) == 3 and type(x.meta[2]) is bool, x)
     ndim = len(check_sizes(x.meta[0]))

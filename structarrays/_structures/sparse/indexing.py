@@ -1,7 +1,10 @@
 """Parts of sparse arrays: slices, rows, triangles, and their joining along an axis."""
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -19,16 +22,21 @@ from . import sparse_host as host
 from .array import Sparse, _index_dtype
 from .sparse_joins import has_sparse_form, to_sparse
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ..._core.typing import DTypeLike, Shape
+
 # ---- boxes ------------------------------------------------------------------------------------------------------------
 
 
-def _is_box(x, *, operands, key) -> bool:
+def _is_box(x: Sparse, *, operands: Sequence[jax.Array], key: tuple[tuple[Any, ...], ...]) -> bool:
     kinds = [k[0] for k in key]
     return set(kinds) <= {"int", "slice"} and "slice" in kinds
 
 
 @index.kernel(Sparse, when=_is_box)
-def _index_box_of_sparse(x, *, operands, key):
+def _index_box_of_sparse(x: Sparse, *, operands: Sequence[jax.Array], key: tuple[tuple[Any, ...], ...]) -> Array:
     """Integers and slices: the entries inside, with coordinates counted anew. One dimension that is left is dense."""
     sizes = [k[2] for k in key if k[0] == "slice"]
     kept = [axis for axis, k in enumerate(key) if k[0] == "slice"]
@@ -38,7 +46,7 @@ def _index_box_of_sparse(x, *, operands, key):
     bound = x.nnz if whole else min(x.nnz, math.prod(shape))
     reversed_axes = any(k[0] == "slice" and k[3] < 0 for k in key)
 
-    def part(data, fill, *coordinates):
+    def part(data: jax.Array, fill: jax.Array, *coordinates: jax.Array) -> Any:
         inside, places, remaining = coordinates[0] < x.core_shape[0], {}, iter(operands)
         for axis, (k, c) in enumerate(zip(key, coordinates, strict=True)):
             if k[0] == "int":
@@ -64,7 +72,7 @@ def _index_box_of_sparse(x, *, operands, key):
     return Sparse.make((*leaves, x.background), meta)
 
 
-def is_run_of_lines(x, key) -> bool:
+def is_run_of_lines(x: Sparse, key: tuple[tuple[Any, ...], ...]) -> bool:
     """Whether a key takes neighbours along the axis by which the entries are sorted first, and all of the others."""
     whole = [("slice", 0, n, 1) for n in x.core_shape]
     axis = x.order[0]
@@ -75,7 +83,7 @@ def is_run_of_lines(x, key) -> bool:
     )
 
 
-def run_of_lines(x, key):
+def run_of_lines(x: Sparse, key: tuple[tuple[Any, ...], ...]) -> Sparse:
     """These; exact, on the host, where the entries stand together."""
     axis = x.order[0]
     _, start, size, _ = key[axis]
@@ -88,7 +96,7 @@ def run_of_lines(x, key):
     return Sparse.make((*map(jnp.array, leaves), x.background), (shape, x.order, False))
 
 
-def selected(x, axis, places):
+def selected(x: Sparse, axis: int, places: np.ndarray) -> Sparse:
     """Rows (or what another core axis has) at places that may repeat, in their order; exact, on the host."""
     n = x.core_shape[axis]
     places = np.where(places < 0, places + n, places)
@@ -110,6 +118,7 @@ def selected(x, axis, places):
         parts.append(_selected(part, axis, by, first, counts, shape, x.order))
     total = max((len(part[0]) for part in parts), default=0)
     padded = any(len(part[0]) < total for part in parts)
+    kinds: tuple[DTypeLike, ...]
     kinds, fills = (x.dtype, *[_index_dtype(shape)] * len(shape)), (0, *shape)
     result = []
     for leaf, dtype, fill in zip(zip(*parts) if parts else [()] * len(kinds), kinds, fills, strict=True):
@@ -123,7 +132,15 @@ def selected(x, axis, places):
     return Sparse.make((*jax.device_put(result), x.background), (shape, x.order, padded))
 
 
-def _selected(leaves, axis, by, first, counts, shape, order):
+def _selected(
+    leaves: Sequence[np.ndarray],
+    axis: int,
+    by: np.ndarray | None,
+    first: np.ndarray,
+    counts: np.ndarray,
+    shape: Shape,
+    order: tuple[int, ...],
+) -> list[np.ndarray]:
     """Data and coordinates of the selection from one array without padding: where each line begins, and what it has, among
     the entries sorted by `by`.
     """
@@ -142,24 +159,24 @@ def _selected(leaves, axis, by, first, counts, shape, order):
 # ---- triangles, reversals -----------------------------------------------------------------------------------------------
 
 
-def _is_plain_matrix(x, *, k) -> bool:
+def _is_plain_matrix(x: Sparse, *, k: int) -> bool:
     return x.background is None and x.core_ndim == 2
 
 
 @tril.kernel(Sparse, when=_is_plain_matrix)
-def _tril_sparse(x, *, k):
+def _tril_sparse(x: Sparse, *, k: int) -> Sparse:
     return _where(x, lambda rows, columns: columns - rows <= k)
 
 
 @triu.kernel(Sparse, when=_is_plain_matrix)
-def _triu_sparse(x, *, k):
+def _triu_sparse(x: Sparse, *, k: int) -> Sparse:
     return _where(x, lambda rows, columns: columns - rows >= k)
 
 
-def _where(x, condition):
+def _where(x: Sparse, condition: Callable[..., jax.Array]) -> Sparse:
     """The entries whose coordinates satisfy a condition."""
 
-    def keep(data, *coordinates):
+    def keep(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         mask = condition(*coordinates) & (coordinates[0] < x.core_shape[0])
         keys = tuple(coordinates[i] for i in x.order)
         data, keys = numerics.keep(mask, data, keys, x._sizes(), x.nnz)
@@ -169,20 +186,20 @@ def _where(x, condition):
     return Sparse.make((*leaves, x.background), (x.core_shape, x.order, x.nnz > 0))
 
 
-def in_core(x, axes) -> bool:
+def in_core(x: Sparse, axes: Sequence[int] | None) -> bool:
     """Whether one of the axes is one of the core."""
     return axes is not None and any(a >= len(x.batch_shape) for a in axes)
 
 
 @flip.kernel(Sparse, when=lambda x, *, axis: in_core(x, axis))
-def _flip_sparse(x, *, axis):
+def _flip_sparse(x: Sparse, *, axis: tuple[int, ...]) -> Sparse:
     batch = len(x.batch_shape)
     x = x.map_parameters(lambda leaf: jnp.flip(leaf, tuple(a for a in axis if a < batch)))
     return _moved(x, {a - batch: lambda c, n: n - 1 - c for a in axis if a >= batch})
 
 
 @roll.kernel(Sparse, when=lambda x, *, shift, axis: in_core(x, axis))
-def _roll_sparse(x, *, shift, axis):
+def _roll_sparse(x: Sparse, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Sparse:
     batch = len(x.batch_shape)
     for s, a in zip(shift, axis, strict=True):
         if a < batch:
@@ -192,10 +209,10 @@ def _roll_sparse(x, *, shift, axis):
     return x
 
 
-def _moved(x, moves):
+def _moved(x: Sparse, moves: dict[int, Callable[..., jax.Array]]) -> Sparse:
     """The entries at coordinates that are mapped one to one, by a function of coordinate and size for each axis."""
 
-    def move(data, *coordinates):
+    def move(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         inside, moved = coordinates[0] < x.core_shape[0], list(coordinates)
         for axis, f in moves.items():
             n = x.core_shape[axis]
@@ -212,7 +229,7 @@ def _moved(x, moves):
 # ---- joining ------------------------------------------------------------------------------------------------------------
 
 
-def joinable(x, y, *, axis) -> bool:
+def joinable(x: Array, y: Array, *, axis: int) -> bool:
     """Whether two arrays with sparse forms go into one: with a background only along the batch, where each keeps its own."""
     if x.core_ndim != y.core_ndim or not (has_sparse_form(x) and has_sparse_form(y)):
         return False
@@ -221,13 +238,15 @@ def joinable(x, y, *, axis) -> bool:
 
 @concat_pair.kernel(Sparse, Array, when=joinable)
 @concat_pair.kernel(Array, Sparse, when=joinable)
-def _concat_pair_sparse(x, y, *, axis):
+def _concat_pair_sparse(x: Array, y: Array, *, axis: int) -> Sparse:
     x, y = to_sparse(x), to_sparse(y)
     y = y._in_order(x.order)
     if axis < -x.core_ndim:
         x, y = x._padded_to(y.nnz), y._padded_to(x.nnz)
         axis += x.core_ndim
-        leaves = (jnp.concatenate(pair, axis - 1) for pair in zip(x._value[0][:-1], y._value[0][:-1], strict=True))
+        leaves: Iterable[jax.Array] = (
+            jnp.concatenate(pair, axis - 1) for pair in zip(x._value[0][:-1], y._value[0][:-1], strict=True)
+        )
         plain = x.background is None and y.background is None
         background = None if plain else jnp.concatenate([x._fill(), y._fill()], axis)
         return Sparse.make((*leaves, background), (x.core_shape, x.order, x.padded or y.padded))
@@ -244,7 +263,7 @@ def _concat_pair_sparse(x, y, *, axis):
     if x.order[0] == axis and not x.padded:
         return result
 
-    def sort(data, *coordinates):
+    def sort(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         keys, data = numerics.sort(tuple(coordinates[i] for i in x.order), data)
         return data, *(keys[x.order.index(i)] for i in range(len(keys)))
 
@@ -253,7 +272,7 @@ def _concat_pair_sparse(x, y, *, axis):
 
 
 @nonzero_kernels.kernel(Sparse, when=lambda x: x.background is None)
-def _nonzero_kernels_sparse(x):
+def _nonzero_kernels_sparse(x: Sparse) -> tuple[jax.Array, ...]:
     data, *coordinates = (np.asarray(leaf) for leaf in (x.data, *x.coords))
     *batch, place = np.nonzero((data != 0) & (coordinates[0] < x.core_shape[0]))
     coordinates = [*batch, *(c[(*batch, place)] for c in coordinates)]

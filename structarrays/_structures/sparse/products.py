@@ -1,6 +1,9 @@
 """Products, transposes and diagonals of sparse arrays."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -26,14 +29,19 @@ from . import sparse_host as host
 from .array import Sparse, _index_dtype, zero_sparse
 from .sparse_joins import has_sparse_form, to_sparse
 
-_as_sparse = jit(to_sparse)
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..._core.typing import Result
+
+_as_sparse: Callable[[Array], Sparse] = jit(to_sparse)
 
 
-def _is_matrix(x, *args, **static) -> bool:
+def _is_matrix(x: Sparse, *args: Any, **static: Any) -> bool:
     return x.core_ndim == 2
 
 
-def _is_plain(x) -> bool:
+def _is_plain(x: Sparse) -> bool:
     """A matrix whose unstored entries are structural zeros."""
     return x.core_ndim == 2 and x.background is None
 
@@ -42,11 +50,11 @@ def _is_plain(x) -> bool:
 
 
 @matmul.kernel(Sparse, Dense, when=lambda x1, x2: _is_plain(x1))
-def _matmul_sparse_dense(x1, x2):
+def _matmul_sparse_dense(x1: Sparse, x2: Dense) -> Dense:
     return Dense.make((_times(x1, x2.data),))
 
 
-def _times(x1, data, stored=None):
+def _times(x1: Sparse, data: jax.Array, stored: jax.Array | None = None) -> jax.Array:
     """The product with dense data, of which only some elements may be `stored`."""
     batch = jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2])
     core = data.shape[-min(2, data.ndim) :]
@@ -63,29 +71,38 @@ def _times(x1, data, stored=None):
     arrays = [entries, rows, columns, jnp.broadcast_to(data, batch + core)]
     if stored is not None:
         arrays.append(jnp.broadcast_to(stored, batch + core))
-    return numerics.over_batch(lambda *arrays: _multiply(x1, *arrays), len(batch))(*arrays)
+    product_of_each: Callable[..., jax.Array] = numerics.over_batch(lambda *arrays: _multiply(x1, *arrays), len(batch))
+    return product_of_each(*arrays)
 
 
-def _multiply(x1, entries, rows, columns, data, stored=None):
+def _multiply(
+    x1: Sparse,
+    entries: jax.Array,
+    rows: jax.Array,
+    columns: jax.Array,
+    data: jax.Array,
+    stored: jax.Array | None = None,
+) -> jax.Array:
     m, in_bounds, in_order = x1.core_shape[0], not x1.padded, x1.order[0] == 0
-    return numerics.multiply(entries, rows, columns, data, stored, m, in_bounds, in_order, x1.pieces > 1)
+    product: jax.Array = numerics.multiply(entries, rows, columns, data, stored, m, in_bounds, in_order, x1.pieces > 1)
+    return product
 
 
 # ---- times sparse -----------------------------------------------------------------------------------------------------
 
 
-def _both_plain(x1, x2) -> bool:
+def _both_plain(x1: Sparse, x2: Sparse) -> bool:
     return _is_plain(x1) and _is_plain(x2)
 
 
-def _are_matrices(x1, x2) -> bool:
+def _are_matrices(x1: Array, x2: Array) -> bool:
     return x1.core_ndim <= 2 and x2.core_ndim <= 2 and x2.ndim > 1 and x1.ndim > 1
 
 
 @matmul.eager_kernel(Sparse, Sparse, when=_are_matrices, traced=True, before="matmul_stacks_of_sparse_eagerly")
 @matmul.eager_kernel(Sparse, Array, when=_are_matrices, traced=True, before="matmul_stacks_of_sparse_eagerly")
 @matmul.eager_kernel(Array, Sparse, when=_are_matrices, traced=True)
-def _matmul_sparse_sparse_eagerly(x1, x2):
+def _matmul_sparse_sparse_eagerly(x1: Array, x2: Array) -> Result:
     kernel = matmul.choose((x1, x2), {})
     if kernel is None or kernel.run not in (_of_sparse_forms, _of_static_size) or not _fit(x1, x2):
         return NotImplemented
@@ -95,11 +112,11 @@ def _matmul_sparse_sparse_eagerly(x1, x2):
     return _exact_product(x1, x2)
 
 
-def _fit(x1, x2) -> bool:
+def _fit(x1: Array, x2: Array) -> bool:
     return x1.shape[-1] == x2.shape[-2] and "b" not in (x1.dtype.kind, x2.dtype.kind) and strong_zeros_policy.value
 
 
-def _exact_product(x1, x2):
+def _exact_product(x1: Sparse, x2: Sparse) -> Sparse:
     """The product with exactly the entries to which an elementary product contributes; their places are computed on the host."""
     batch = np.broadcast_shapes(x1.batch_shape, x2.batch_shape)
     (m, n), p = x1.core_shape, x2.core_shape[1]
@@ -125,7 +142,9 @@ def _exact_product(x1, x2):
     return Sparse.make((*leaves, None), ((m, p), (0, 1), padded))
 
 
-def _pattern_of_product(coords1, coords2, shape):
+def _pattern_of_product(
+    coords1: Sequence[np.ndarray], coords2: Sequence[np.ndarray], shape: tuple[int, int, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
     """As `sparse_host.product`, of coordinates with the places of their entries behind."""
     *coords1, places1 = coords1
     *coords2, places2 = coords2
@@ -136,7 +155,15 @@ def _pattern_of_product(coords1, coords2, shape):
     return places1[left], places2[right], begins, coordinates
 
 
-def _combined(data1, data2, dtype, left, right, begins, nnz):
+def _combined(
+    data1: jax.Array,
+    data2: jax.Array,
+    dtype: np.dtype,
+    left: np.ndarray,
+    right: np.ndarray,
+    begins: np.ndarray,
+    nnz: int,
+) -> jax.Array:
     """The elementary products of two lists of entries, added up where a new entry begins."""
     if isinstance(data1, jax.core.Tracer) or isinstance(data2, jax.core.Tracer):
         products = jnp.asarray(data1, dtype)[barred(left)] * jnp.asarray(data2, dtype)[barred(right)]
@@ -147,7 +174,7 @@ def _combined(data1, data2, dtype, left, right, begins, nnz):
     return jnp.asarray(np.pad(data, (0, nnz - len(data))))
 
 
-def _matrix(x, b):
+def _matrix(x: Sparse, b: tuple[int, ...]) -> tuple[np.ndarray, ...]:
     """Coordinates of one matrix of a batch on the host, and behind them the places of its entries, without padding."""
     coordinates = [np.asarray(_of_batch(c, b)) for c in x.coords]
     places = np.arange(x.nnz)
@@ -157,27 +184,27 @@ def _matrix(x, b):
     return *coordinates, places
 
 
-def _of_batch(leaf, b):
+def _of_batch(leaf: jax.Array, b: tuple[int, ...]) -> jax.Array:
     """The last dimension of a parameter at a place of a batch to which its own broadcasts."""
     own = leaf.shape[:-1]
     return leaf[tuple(0 if n == 1 else i for n, i in zip(own, b[len(b) - len(own) :], strict=True))] if own else leaf
 
 
-def _contracts_matrices(x1, x2, *, axes=2) -> bool:
+def _contracts_matrices(x1: Array, x2: Array, *, axes: Any = 2) -> bool:
     return x1.ndim == x2.ndim == 2 and "b" not in (x1.dtype.kind, x2.dtype.kind)
 
 
 @tensordot.eager_kernel(Sparse, Sparse, when=_contracts_matrices, traced=True)
 @tensordot.eager_kernel(Sparse, Array, when=_contracts_matrices, traced=True)
 @tensordot.eager_kernel(Array, Sparse, when=_contracts_matrices, traced=True)
-def tensordot_sparse_eager(x1, x2, *, axes=2):
+def tensordot_sparse_eager(x1: Array, x2: Array, *, axes: Any = 2) -> Result:
     """The matrix product in an eager call, where `matmul` finds the number of entries of the result."""
     axes = contracted_axes(x1, x2, axes)
     return tensordot_by_matmul(x1, x2, axes=axes) if len(axes[0]) == 1 else NotImplemented
 
 
 @matrix_power.eager_kernel(Sparse, traced=True)
-def _matrix_power_sparse_eagerly(x, n):
+def _matrix_power_sparse_eagerly(x: Sparse, n: Any) -> Result:
     """By repeated squaring outside of a compiled call, where the number of entries is exact."""
     square = x.ndim > 1 and x.shape[-1] == x.shape[-2] and x.dtype.kind != "b"
     if not square or not isinstance(n, int) or n < 1:
@@ -192,7 +219,7 @@ _TRACED = (
 
 
 @matmul.kernel(Sparse, Sparse, when=_both_plain)
-def _of_static_size(x1, x2):
+def _of_static_size(x1: Sparse, x2: Sparse) -> Array:
     """With static sizes: each entry meets at most a row of the other factor, or all of its entries.
 
     The result has at most ``min(m, nnz) * min(p, nnz')`` entries. Where they would take more memory than the dense form,
@@ -208,7 +235,8 @@ def _of_static_size(x1, x2):
         if batch * numbers * itemsize > densify_policy.value.limit:
             allow_dense(x1, "matmul", batch * numbers, reason=_TRACED)
         if by_columns:
-            return matrix_transpose.dispatch(_expanded_product(*map(matrix_transpose.dispatch, (x2, x1))))
+            product: Array = matrix_transpose.dispatch(_expanded_product(*map(matrix_transpose.dispatch, (x2, x1))))
+            return product
         return _expanded_product(x1, x2)
     sizes = (x2.core_shape[0] * p, m * x1.core_shape[1])
     allow_dense(x1, "matmul", batch * max(m * p, min(sizes)), reason=_TRACED)
@@ -218,12 +246,12 @@ def _of_static_size(x1, x2):
     return Dense.make((_times(x1, x2.dense_data(), _is_stored(x2)).mT,))
 
 
-def _is_stored(x):
+def _is_stored(x: Sparse) -> jax.Array:
     """Where a sparse array stores elements, in dense form."""
     return x.rebuild((jnp.ones(x.data.shape, bool),), None).dense_data()
 
 
-def _expanded_product(x1, x2):
+def _expanded_product(x1: Sparse, x2: Sparse) -> Sparse:
     """For each entry of `x1` all entries of the row of `x2` that it meets, and then equal coordinates added."""
     m, p = x1.core_shape[0], x2.core_shape[1]
     width, dtype = min(p, x2.nnz), _index_dtype((m, p))
@@ -232,7 +260,9 @@ def _expanded_product(x1, x2):
         return zero_sparse((m, p), x1.dtype, batch)
     x2 = x2._in_order((0, 1))
 
-    def expand(data1, rows1, between, data2, rows2, columns2):
+    def expand(
+        data1: jax.Array, rows1: jax.Array, between: jax.Array, data2: jax.Array, rows2: jax.Array, columns2: jax.Array
+    ) -> tuple[jax.Array, ...]:
         first, _ = numerics.search((rows2,), (between,))
         behind, _ = numerics.search((rows2,), (between + 1,))
         place = first[:, None] + lax.iota(jnp.int32, width)
@@ -254,17 +284,17 @@ def _expanded_product(x1, x2):
 
 
 @matmul.kernel(Sparse, Diagonal, when=_both_plain)
-def _matmul_sparse_diagonal(x1, x2):
+def _matmul_sparse_diagonal(x1: Sparse, x2: Diagonal) -> Sparse:
     """The columns are scaled; of a rectangular one some are left out."""
     return _scaled(x1, x2, 1, (x1.core_shape[0], x2.core_shape[1]))
 
 
 @matmul.kernel(Diagonal, Sparse, when=lambda x1, x2: x1.background is None and _is_plain(x2))
-def _matmul_diagonal_sparse(x1, x2):
+def _matmul_diagonal_sparse(x1: Diagonal, x2: Sparse) -> Sparse:
     return _scaled(x2, x1, 0, (x1.core_shape[0], x2.core_shape[1]))
 
 
-def _scaled(x, diagonal_matrix, axis, shape):
+def _scaled(x: Sparse, diagonal_matrix: Diagonal, axis: int, shape: tuple[int, int]) -> Sparse:
     """A sparse matrix with its rows (axis 0) or columns multiplied by the entries of a diagonal matrix."""
     diag = diagonal_matrix.diag
     batch = jnp.broadcast_shapes(x.batch_shape, diag.shape[:-1])
@@ -275,7 +305,7 @@ def _scaled(x, diagonal_matrix, axis, shape):
     fits = diag.shape[-1] >= x.core_shape[axis]
     bound, padded = x.nnz, x.padded or not fits
 
-    def scale(data, diag, *coordinates):
+    def scale(data: jax.Array, diag: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         where = coordinates[axis]
         data = data * diag.at[where].get(mode="clip")
         if fits and shape == x.core_shape:
@@ -289,7 +319,7 @@ def _scaled(x, diagonal_matrix, axis, shape):
     return Sparse.make((*leaves, None), (shape, x.order, padded)).rebuild(leaves[:1], None)
 
 
-def _pays(x1, x2) -> bool:
+def _pays(x1: Array, x2: Array) -> bool:
     """Whether the other factor is sparse in another form, and both products are of sparse matrices."""
     plain = all(x.background is None and x.core_ndim == 2 for x in (x1, x2))
     return plain and has_sparse_form(x1) and has_sparse_form(x2)
@@ -297,15 +327,16 @@ def _pays(x1, x2) -> bool:
 
 @matmul.kernel(Sparse, Array, when=_pays, before="matmul_sparse")
 @matmul.kernel(Array, Sparse, when=_pays, before="matmul_array_sparse")
-def _of_sparse_forms(x1, x2):
-    return matmul.dispatch(to_sparse(x1), to_sparse(x2))
+def _of_sparse_forms(x1: Array, x2: Array) -> Array:
+    product: Array = matmul.dispatch(to_sparse(x1), to_sparse(x2))
+    return product
 
 
 # ---- transposes and diagonals -------------------------------------------------------------------------------------------
 
 
 @permute_dims.kernel(Sparse, when=lambda x, *, axes: all(a < len(x.batch_shape) for a in axes[: len(x.batch_shape)]))
-def _permute_dims_sparse(x, *, axes):
+def _permute_dims_sparse(x: Sparse, *, axes: tuple[int, ...]) -> Sparse:
     batch = len(x.batch_shape)
     ahead, behind = axes[:batch], [a - batch for a in axes[batch:]]
     leaves = (leaf.transpose((*ahead, *range(batch, leaf.ndim))) for leaf in (x.data, *(x.coords[a] for a in behind)))
@@ -315,7 +346,7 @@ def _permute_dims_sparse(x, *, axes):
 
 
 @matrix_transpose.kernel(Sparse, when=lambda x: x.core_ndim >= 2)
-def _matrix_transpose_sparse(x):
+def _matrix_transpose_sparse(x: Sparse) -> Sparse:
     """The coordinates change places; the entries stay where they are, and so does their order."""
     last = x.core_ndim - 1
     axes = (*range(last - 1), last, last - 1)
@@ -324,17 +355,17 @@ def _matrix_transpose_sparse(x):
 
 
 @matrix_transpose.eager_kernel(Sparse)
-def _matrix_transpose_sparse_eagerly(x):
+def _matrix_transpose_sparse_eagerly(x: Sparse) -> Result:
     """Without a compiled call, which would copy the parameters."""
     kernel = matrix_transpose.choose((x,), {})
     return NotImplemented if kernel is None or x.core_ndim < 2 else carried(kernel.run(x), x.assumptions)
 
 
 @diagonal.kernel(Sparse, when=_is_matrix)
-def _diagonal_sparse(x, *, offset):
+def _diagonal_sparse(x: Sparse, *, offset: int) -> Dense:
     length = diagonal_length(x.core_shape, offset)
 
-    def pick(data, fill, rows, columns):
+    def pick(data: jax.Array, fill: jax.Array, rows: jax.Array, columns: jax.Array) -> jax.Array:
         on = (columns - rows == offset) & (rows < x.core_shape[0])
         place = jnp.where(on, jnp.minimum(rows, columns), length)
         return numerics.put(jnp.full(length, fill, data.dtype), (place,), data)

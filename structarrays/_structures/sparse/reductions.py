@@ -1,6 +1,9 @@
 """Reductions of sparse arrays: what is stored by segments, and the background as often as entries are missing."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +14,15 @@ from ..._core.families.reduction_rule import reduce_batch, reduce_core, squared_
 from . import numerics
 from .array import Sparse
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..._core.families.reduction_rule import Monoid
+    from ..._core.typing import Shape
+
 
 @reduce_core.kernel(Sparse)
-def _reduce_core_sparse(x, *, monoid, axes, keepdims):
+def _reduce_core_sparse(x: Sparse, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Array:
     if x.core_ndim - len(axes) > 1:
         return _merged(x, monoid, axes, keepdims)
     background = x.background
@@ -26,21 +35,25 @@ def _reduce_core_sparse(x, *, monoid, axes, keepdims):
 
 
 @squared_deviations.kernel(Sparse)
-def _squared_deviations_sparse(x, *, mean, monoid, axes, keepdims):
-    mean = densify(mean, "a reduction").data
-    mean = jnp.broadcast_to(mean, x.batch_shape + mean.shape[len(x.batch_shape) :])
+def _squared_deviations_sparse(
+    x: Sparse, *, mean: Array, monoid: Monoid, axes: tuple[int, ...], keepdims: bool
+) -> Dense:
+    dense = densify(mean, "a reduction").data
+    dense = jnp.broadcast_to(dense, x.batch_shape + dense.shape[len(x.batch_shape) :])
 
-    def at_entries(mean, *coordinates):
+    def at_entries(mean: jax.Array, *coordinates: jax.Array) -> jax.Array:
         where = (jnp.zeros_like(c) if n == 1 else c for c, n in zip(coordinates, mean.shape, strict=True))
         return mean.at[tuple(where)].get(mode="clip")
 
-    entries = squared_magnitude(x.data - x._over_batch(at_entries, mean, *x.coords)) if x.nnz else x.data.real
+    entries = squared_magnitude(x.data - x._over_batch(at_entries, dense, *x.coords)) if x.nnz else x.data.real
     background = x._fill().reshape(x.batch_shape + (1,) * x.core_ndim)
-    background = jnp.squeeze(squared_magnitude(background - mean), axes)
+    background = jnp.squeeze(squared_magnitude(background - dense), axes)
     return _reduce(x, entries, background, monoid, axes, keepdims)
 
 
-def _reduce(x, data, background, monoid, axes, keepdims):
+def _reduce(
+    x: Sparse, data: jax.Array, background: jax.Array | None, monoid: Monoid, axes: tuple[int, ...], keepdims: bool
+) -> Dense:
     """The data over some core axes, with the background (None changes nothing) for what is not stored."""
     kept = [i for i in range(x.core_ndim) if i - x.core_ndim not in axes]
     shape = tuple(x.core_shape[i] for i in kept)
@@ -50,7 +63,7 @@ def _reduce(x, data, background, monoid, axes, keepdims):
     size = math.prod(n for i, n in enumerate(x.core_shape) if i not in kept)
     identity = monoid.identity(data.dtype)
 
-    def reduce(data, *coordinates):
+    def reduce(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, jax.Array]:
         inside = coordinates[0] < x.core_shape[0]
         if not kept and size and not data.shape[0]:
             return jnp.asarray(identity, data.dtype), jnp.zeros(
@@ -76,7 +89,16 @@ def _reduce(x, data, background, monoid, axes, keepdims):
     return Dense.make((jnp.expand_dims(result, axes) if keepdims else result,))
 
 
-def _with_missing(result, count, background, x, size, monoid, shape, in_segments):
+def _with_missing(
+    result: jax.Array,
+    count: jax.Array,
+    background: jax.Array,
+    x: Sparse,
+    size: int,
+    monoid: Monoid,
+    shape: Shape,
+    in_segments: bool,
+) -> jax.Array:
     """The reduction of the entries, and of the background for those that are missing."""
     if not in_segments and not x.padded:
         missing = size - x.nnz  # static
@@ -84,7 +106,9 @@ def _with_missing(result, count, background, x, size, monoid, shape, in_segments
     return _completed(result, background, monoid, size, x.nnz, count.reshape((*x.batch_shape, *shape)))
 
 
-def _completed(result, background, monoid, size, most, count):
+def _completed(
+    result: jax.Array, background: jax.Array, monoid: Monoid, size: int, most: int, count: jax.Array
+) -> jax.Array:
     """The reduction of `count` entries (of `most` at the most), and of the background for those that `size` has more.
 
     So many are missing for sure: their number is static and may be any. What is missing besides is counted in 32 bits.
@@ -99,7 +123,7 @@ def _completed(result, background, monoid, size, most, count):
 # ---- what keeps two dimensions or more is sparse --------------------------------------------------------------------------
 
 
-def _merged(x, monoid, axes, keepdims):
+def _merged(x: Sparse, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Sparse:
     """The reduction over some core axes: the entries that agree in the other coordinates come together."""
     kept = [i for i in range(x.core_ndim) if i - x.core_ndim not in axes]
     shape = tuple(x.core_shape[i] for i in kept)
@@ -107,7 +131,7 @@ def _merged(x, monoid, axes, keepdims):
     bound = min(x.nnz, math.prod(shape))
     neutral = monoid.zero_is_identity(x.dtype) and x.background is None
 
-    def merge(data, fill, *coordinates):
+    def merge(data: jax.Array, fill: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         keys, data = numerics.sort(tuple(coordinates[i] for i in kept), data)
         slot = numerics.slots(keys)
         data = numerics.reduce_segments(data, slot, x.nnz, monoid.combine, monoid.identity(data.dtype))
@@ -126,7 +150,7 @@ def _merged(x, monoid, axes, keepdims):
     return with_new_axes(result, [i + x.core_ndim for i in axes]) if keepdims else result
 
 
-def with_new_axes(x, axes):
+def with_new_axes(x: Sparse, axes: Sequence[int]) -> Sparse:
     """A sparse array with further core dimensions of size 1, which stand at these places of the result's core."""
     old = [i for i in range(x.core_ndim + len(axes)) if i not in axes]
     coordinates = dict(zip(old, x.coords, strict=True))
@@ -137,22 +161,24 @@ def with_new_axes(x, axes):
 
 
 @reduce_batch.kernel(Sparse, when=lambda x: x.background is None)
-def _reduce_batch_sparse(x, *, monoid, axes, keepdims):
+def _reduce_batch_sparse(x: Sparse, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Array:
     count = len(axes)
-    result = reduce_core.choose((x,), {}).run(
+    result = reduce_core.required((x,)).run(
         _as_core(x, axes), monoid=monoid, axes=tuple(range(-count - x.core_ndim, -x.core_ndim)), keepdims=False
     )
     return result.map_parameters(lambda leaf: jnp.expand_dims(leaf, axes)) if keepdims else result
 
 
-def _as_core(x, axes):
+def _as_core(x: Sparse, axes: tuple[int, ...]) -> Sparse:
     """The array with some of its batch axes as the first ones of the core."""
     sizes = tuple(x.shape[a] for a in axes)
     behind = tuple(range(-1 - len(axes), -1))
     data, *coordinates = (jnp.moveaxis(leaf, axes, behind) for leaf in (x.data, *x.coords))
     inside = coordinates[0] < x.core_shape[0]
     first = len(x.batch_shape) - len(axes)
-    places = (jax.lax.broadcasted_iota(coordinates[0].dtype, data.shape, first + i) for i in range(len(axes)))
+    places: Iterable[jax.Array] = (
+        jax.lax.broadcasted_iota(coordinates[0].dtype, data.shape, first + i) for i in range(len(axes))
+    )
     places = [jnp.where(inside, place, n) for place, n in zip(places, sizes, strict=True)]
     leaves = [leaf.reshape((*leaf.shape[:first], -1)) for leaf in (data, *places, *coordinates)]
     # Sorted but for the padding of each array, which whoever merges the entries sorts out.

@@ -5,7 +5,10 @@ and matrices of blocks of which one is sparse, are solved by their sparse form; 
 come first, has no other way.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +28,14 @@ from . import sparse_direct, sparse_systems
 from .array import Sparse, _index_dtype
 from .sparse_joins import has_sparse_form, to_sparse
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import jax
+
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result, Shape
+
 SOLVED_AS_DENSE = 256
 """Up to this size the dense form is solved faster than the first system with a matrix."""
 
@@ -41,20 +52,20 @@ def _keeps_structure() -> bool:
     return densify_policy.value.mode != "allow"
 
 
-def is_worth_solving(n: int, entries: int, dtype) -> bool:
+def is_worth_solving(n: int, entries: int, dtype: np.dtype) -> bool:
     """Whether a direct solver of sparse systems takes n × n matrices with so many entries, and is worth it."""
     fits = max(n, entries) < np.iinfo(np.int32).max and str(dtype) in sparse_direct.PRECISIONS
     few = FEW * entries <= n * n or _keeps_structure()
     return fits and is_large(n) and few
 
 
-def is_solved_directly(x: Sparse, *args) -> bool:
+def is_solved_directly(x: Sparse, *args: Any) -> bool:
     """Whether systems of an array are solved by the factors of a sparse matrix (static)."""
     return x.core_ndim == 2 and x.background is None and is_worth_solving(x.core_shape[-1], x.nnz, x.dtype)
 
 
 @generically_regular.kernel(Sparse)
-def _generically_regular_sparse(x):
+def _generically_regular_sparse(x: Sparse) -> bool:
     """Whether there are as many entries as rows: where they stand is not static."""
     return x.background is not None or x.nnz >= x.shape[-1]
 
@@ -63,18 +74,18 @@ def _generically_regular_sparse(x):
 
 
 @solve.kernel(Sparse, Array, when=is_solved_directly)
-def _solve_sparse(x1, x2):
+def _solve_sparse(x1: Sparse, x2: Array) -> tuple[Array, jax.Array]:
     remark(
         "SuperLU on the host, which keeps the factors of the last matrices; the cost follows from the fill of the factors"
     )
     return solved(x1, x2, _solution)
 
 
-def _solution(x, b):
+def _solution(x: Sparse, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     (first, second), definite = x._keys(), POSITIVE_DEFINITE in x.assumptions
     transposed = x.order == (1, 0)
 
-    def solution(data, first, second, b):
+    def solution(data: jax.Array, first: jax.Array, second: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
         return sparse_systems.solve(data, first, second, b, transposed, definite, x.padded)
 
     if not x.batch_shape:  # the right-hand sides of a batch stand side by side
@@ -89,17 +100,17 @@ def _solution(x, b):
 
 
 @inv.kernel(Sparse, when=is_solved_directly)
-def _inv_sparse(x):
+def _inv_sparse(x: Sparse) -> tuple[Array, jax.Array]:
     """Full, so that it is not formed."""
     return checked_inverse(x)
 
 
 @selected_inverse.kernel(Sparse, when=is_solved_directly)
-def _selected_inverse_sparse(x):
+def _selected_inverse_sparse(x: Sparse) -> tuple[Array, jax.Array]:
     """At the places of the transpose, which the factors reach."""
     definite = POSITIVE_DEFINITE in x.assumptions
 
-    def elements(data, first, second):
+    def elements(data: jax.Array, first: jax.Array, second: jax.Array) -> tuple[jax.Array]:
         return (sparse_systems.inverse_at(data, first, second, x.core_shape[-1], definite, x.padded),)
 
     _, ok = checked_inverse(x)
@@ -112,11 +123,14 @@ def _selected_inverse_sparse(x):
 
 
 @slogdet.kernel(Sparse, when=is_solved_directly)
-def _slogdet_sparse(x):
+def _slogdet_sparse(x: Sparse) -> tuple[Dense, ...]:
     definite = POSITIVE_DEFINITE in x.assumptions
 
-    def logarithms(data, first, second):
-        return sparse_systems.slogdet(data, first, second, x.core_shape[-1], definite, x.padded)
+    def logarithms(data: jax.Array, first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
+        results: tuple[jax.Array, jax.Array] = sparse_systems.slogdet(
+            data, first, second, x.core_shape[-1], definite, x.padded
+        )
+        return results
 
     return tuple(Dense.make((part,)) for part in x._over_batch(logarithms, x.data, *x._keys()))
 
@@ -127,17 +141,17 @@ det.kernel(Sparse, when=is_solved_directly)(det_by_slogdet)
 # ---- structures that are solved by their sparse form --------------------------------------------------------------------
 
 
-def _sparse_size(x) -> int:
+def _sparse_size(x: Array) -> int:
     """How many entries the sparse form of a matrix has (static)."""
     return sum(e.size // max(1, math.prod(x.batch_shape)) for e in x.freed().entries)
 
 
-def has_few_blocks(x, *args) -> bool:
+def has_few_blocks(x: Array, *args: Any) -> bool:
     """Whether the sparse form of a matrix that stores blocks is solved directly."""
     return x.background is None and has_sparse_form(x) and is_worth_solving(x.shape[-1], _sparse_size(x), x.dtype)
 
 
-def _has_sparse_blocks(x, *args) -> bool:
+def _has_sparse_blocks(x: Block, *args: Any) -> bool:
     """Whether the blocks of a matrix, one of which is sparse, make a sparse matrix that is solved directly.
 
     Their elimination would fill the others, while a direct solver chooses what to eliminate first.
@@ -150,13 +164,13 @@ def _has_sparse_blocks(x, *args) -> bool:
     return is_worth_solving(x.shape[-1], sum(map(_sparse_size, parts)), x.dtype)
 
 
-def _joined(x) -> Sparse:
+def _joined(x: Block) -> Sparse:
     """The sparse form of a matrix of blocks that have one."""
     shape = x.shape[-2:]
-    leaves = [_moved(to_sparse(b), corner, shape) for b, corner in _blocks_with_corners(x)]
-    data, rows, columns = (jnp.concatenate(parts, axis=-1) for parts in zip(*leaves, strict=True))
+    moved = [_moved(to_sparse(b), corner, shape) for b, corner in _blocks_with_corners(x)]
+    data, rows, columns = (jnp.concatenate(parts, axis=-1) for parts in zip(*moved, strict=True))
 
-    def sort(data, rows, columns):
+    def sort(data: jax.Array, rows: jax.Array, columns: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         (rows, columns), data = pattern_kernel.sort((rows, columns), data)
         return data, rows, columns
 
@@ -164,7 +178,7 @@ def _joined(x) -> Sparse:
     return Sparse.make((*leaves, None), (shape, (0, 1), True), x.assumptions)
 
 
-def _blocks_with_corners(x):
+def _blocks_with_corners(x: Block) -> Iterator[tuple[Array, tuple[int, int]]]:
     """The blocks, and the row and the column where each begins."""
     row = 0
     for blocks, height in zip(x.blocks, x.heights, strict=True):
@@ -175,7 +189,7 @@ def _blocks_with_corners(x):
         row += height
 
 
-def _moved(x, corner, shape):
+def _moved(x: Sparse, corner: tuple[int, int], shape: Shape) -> tuple[jax.Array, ...]:
     """The entries of a block, and their coordinates in the whole; its padding is padding there."""
     stored = x.coords[0] < x.core_shape[0]
     coordinates = (
@@ -195,17 +209,17 @@ _BY_ELIMINATION = (
 )
 
 
-def _by_sparse_form(function):
+def _by_sparse_form(function: Function[..., Any]) -> None:
     """Register for a solver the structures that leave it to their sparse form."""
     others = (Array,) if function is solve else ()
 
     @function.kernel(BlockBanded, *others, when=has_few_blocks)
-    def _block_banded_by_sparse_form(x, *rest):
+    def _block_banded_by_sparse_form(x: BlockBanded, *rest: Array) -> Result:
         remark("the sparse form of the blocks")
         return function.dispatch(to_sparse(x).assuming(x.assumptions), *rest)
 
     @function.kernel(Block, *others, when=_has_sparse_blocks, before=_BY_ELIMINATION)
-    def _block_by_sparse_form(x, *rest):
+    def _block_by_sparse_form(x: Block, *rest: Array) -> Result:
         remark("the sparse form of the blocks, one of which is sparse and none dense")
         return function.dispatch(_joined(x), *rest)
 

@@ -14,13 +14,19 @@ Factorisations are kept, and found by the content of the matrix: nobody has to h
 the derivatives of a solution among them, costs two triangular solutions.
 """
 
+from __future__ import annotations
+
 import collections
 import hashlib
 import threading
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import sparse_inverse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PRECISIONS = ("float32", "float64", "complex64", "complex128")
 """The dtypes that SuperLU has routines for."""
@@ -47,17 +53,17 @@ class Factorization:
         counts as regular: its solutions are NaN, and no error.
     """
 
-    def __init__(self, data, first, second, n: int, definite: bool):
-        import scipy.sparse
+    def __init__(self, data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> None:
+        import scipy.sparse  # type: ignore[import-untyped]  # SciPy has no types
 
         counts = np.bincount(first, minlength=n)
         begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         rows = scipy.sparse.csr_array((data, second.astype(np.int32), begins), shape=(n, n))
-        self.matrix = rows.tocsc()
+        self.matrix: Any = rows.tocsc()
         self.finite = bool(np.isfinite(data).all())
-        self.lu = _factors(self.matrix, definite) if self.finite else None
+        self.lu: Any = _factors(self.matrix, definite) if self.finite else None
         self.regular = not self.finite or (self.lu is not None and (not definite or self._is_definite()))
-        self._logarithms = None
+        self._logarithms: tuple[Any, Any] | None = None
 
     def _is_definite(self) -> bool:
         """Whether all pivots were found on the diagonal, and are positive."""
@@ -67,10 +73,11 @@ class Factorization:
     @property
     def nbytes(self) -> int:
         """About the size of what is held, with the copies of L and U that SciPy keeps once they were asked for."""
-        each = self.matrix.dtype.itemsize + 4
-        return (self.matrix.nnz + 2 * (self.lu.nnz if self.lu is not None else 0)) * each
+        each: int = self.matrix.dtype.itemsize + 4
+        entries: int = self.matrix.nnz + 2 * (self.lu.nnz if self.lu is not None else 0)
+        return entries * each
 
-    def solve(self, b, transposed: bool):
+    def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:
         """The solution ``(n, k)`` for right-hand sides ``(n, k)``, refined once where its residual asks for it."""
         if self.lu is None or not self.regular:
             return np.full(b.shape, np.nan, b.dtype)
@@ -86,7 +93,7 @@ class Factorization:
             x[:, worse] = np.where(after < error[worse], new, old)
         return x
 
-    def _substituted(self, b, transposed: bool):
+    def _substituted(self, b: np.ndarray, transposed: bool) -> np.ndarray:
         """By the two triangular matrices."""
         x = np.empty(b.shape, b.dtype, order="F")
         for start in range(0, b.shape[1], _COLUMNS):
@@ -94,7 +101,7 @@ class Factorization:
             x[:, part] = self.lu.solve(np.asfortranarray(b[:, part]), "T" if transposed else "N")
         return x
 
-    def _backward_error(self, r, x, b, transposed: bool):
+    def _backward_error(self, r: np.ndarray, x: np.ndarray, b: np.ndarray, transposed: bool) -> np.ndarray:
         """The largest ``|r| / (|A| |x| + |b|)`` of each column: how much the entries have to change for `x` to be the solution.
 
         Oettli and Prager (1964); one step of refinement makes it small (Skeel 1980; Higham, *Accuracy and Stability of Numerical
@@ -105,15 +112,16 @@ class Factorization:
         ratio = np.zeros(r.shape, r.real.dtype)
         with np.errstate(all="ignore"):
             np.divide(abs(r), size, out=ratio, where=size > 0)
-        return ratio.max(axis=0, initial=0)
+        error: np.ndarray = ratio.max(axis=0, initial=0)
+        return error
 
-    def logarithms(self):
+    def logarithms(self) -> tuple[Any, Any]:
         """The sign of the determinant, of a complex matrix a number of magnitude 1, and the logarithm of its magnitude."""
         if self._logarithms is None:
             self._logarithms = self._determinant()
         return self._logarithms
 
-    def _determinant(self):
+    def _determinant(self) -> tuple[Any, Any]:
         if not self.finite:
             return np.nan, np.nan
         if self.lu is None:
@@ -123,14 +131,14 @@ class Factorization:
         sign = np.prod(pivots / sizes) * _sign(self.lu.perm_r) * _sign(self.lu.perm_c)
         return sign / abs(sign), np.log(sizes).sum()
 
-    def inverse_at(self, first, second):
+    def inverse_at(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """The elements ``(second, first)`` of the inverse, for the coordinates of all entries, in the order of `first`."""
         if self.lu is None:
             return np.full(first.shape, np.nan, self.matrix.dtype)
         result = sparse_inverse.inverse_at(self.lu, first, second)
         return self._inverse_by_columns(first, second) if result is None else result
 
-    def _inverse_by_columns(self, first, second):
+    def _inverse_by_columns(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """The same from a solution for each column."""
         result, n = np.empty(first.shape, self.matrix.dtype), self.matrix.shape[0]
         for start in range(0, n, _COLUMNS):
@@ -142,11 +150,11 @@ class Factorization:
         return result
 
 
-def _factors(matrix, definite: bool):
+def _factors(matrix: Any, definite: bool) -> Any:
     """SuperLU's factors; None if the matrix is singular."""
-    from scipy.sparse.linalg import splu
+    from scipy.sparse.linalg import splu  # type: ignore[import-untyped]
 
-    options = {}
+    options: dict[str, Any] = {}
     if definite:
         # Pivots on the diagonal, which need not be searched for: then the ordering for a symmetric matrix holds what it promises.
         options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
@@ -160,7 +168,7 @@ def _factors(matrix, definite: bool):
         raise
 
 
-def _keeps_its_diagonal(matrix) -> bool:
+def _keeps_its_diagonal(matrix: Any) -> bool:
     """Whether partial pivoting is likely to find its pivots on the diagonal: an ordering for symmetric patterns, by which factors
     have half as many entries, is then the better one.
     """
@@ -171,10 +179,10 @@ def _keeps_its_diagonal(matrix) -> bool:
     return bool(np.all(abs(matrix.diagonal()) >= largest))
 
 
-def _sign(permutation) -> int:
+def _sign(permutation: np.ndarray) -> int:
     """The sign of a permutation, which has an even cycle for each -1."""
     from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
 
     n = len(permutation)
     graph = coo_array((np.ones(n, np.int8), (np.arange(n), permutation)), shape=(n, n))
@@ -196,20 +204,20 @@ class Cache:
         How many bytes they take together at most; the last one is kept, however large it is.
     """
 
-    def __init__(self, count: int, nbytes: int):
+    def __init__(self, count: int, nbytes: int) -> None:
         self.count, self.nbytes = count, nbytes
         self._lock = threading.Lock()
-        self._slots = collections.OrderedDict()
+        self._slots: collections.OrderedDict[bytes, _Slot] = collections.OrderedDict()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._slots)
 
-    def clear(self):
+    def clear(self) -> None:
         """Forget all of them."""
         with self._lock:
             self._slots.clear()
 
-    def get(self, data, first, second, n: int, definite: bool) -> Factorization:
+    def get(self, data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> Factorization:
         """The factorisation of a matrix, made where it is not known yet."""
         key = _digest(data, first, second, n, definite)
         with self._lock:
@@ -222,7 +230,7 @@ class Cache:
         self._forget_oldest()
         return slot.value
 
-    def _forget_oldest(self):
+    def _forget_oldest(self) -> None:
         with self._lock:
             sizes = {key: slot.value.nbytes for key, slot in self._slots.items() if slot.value is not None}
             total = sum(sizes.values())
@@ -238,18 +246,21 @@ class _Slot:
 
     __slots__ = ("lock", "value")
 
-    def __init__(self):
+    value: Factorization | None
+
+    def __init__(self) -> None:
         self.lock, self.value = threading.Lock(), None
 
 
-def _digest(data, first, second, n, definite) -> bytes:
+def _digest(data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> bytes:
     digest = hashlib.blake2b(f"{n} {data.dtype} {first.dtype} {definite}".encode(), digest_size=32)
     for array in (data, first, second):
-        digest.update(np.ascontiguousarray(array))
+        contiguous: Any = np.ascontiguousarray(array)  # of its buffer NumPy's types tell later versions of Python alone
+        digest.update(contiguous)
     return digest.digest()
 
 
-def factorize(data, first, second, n: int, definite: bool) -> Factorization:
+def factorize(data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool) -> Factorization:
     """The factors of a matrix that is not known yet."""
     return Factorization(data, first, second, n, definite)
 
@@ -261,7 +272,9 @@ FACTORIZATIONS = Cache(count=64, nbytes=1 << 30)
 # ---- stacks of matrices -----------------------------------------------------------------------------------------------
 
 
-def _matrices(data, first, second, n: int, definite: bool, *, whatever: bool = False):
+def _matrices(
+    data: np.ndarray, first: np.ndarray, second: np.ndarray, n: int, definite: bool, *, whatever: bool = False
+) -> Iterator[tuple[tuple[int, ...], Factorization, slice]]:
     """For each matrix of a stack its place, its factorisation, and which of its entries are no padding (they come first).
 
     A matrix that is not definite, against the promise, is factorised with pivots if `whatever` is there is wanted.
@@ -271,14 +284,16 @@ def _matrices(data, first, second, n: int, definite: bool, *, whatever: bool = F
     for place in np.ndindex(*batch):
         one = [a[place] for a in arrays]
         inside = slice(0, np.count_nonzero(one[1] < n))
-        one = [a[inside] for a in one]
-        factorization = FACTORIZATIONS.get(*one, n, definite)
+        values, i, j = (a[inside] for a in one)
+        factorization = FACTORIZATIONS.get(values, i, j, n, definite)
         if whatever and definite and not factorization.regular:
-            factorization = FACTORIZATIONS.get(*one, n, False)
+            factorization = FACTORIZATIONS.get(values, i, j, n, False)
         yield place, factorization, inside
 
 
-def solve(data, first, second, b, *, definite: bool, transposed: bool):
+def solve(
+    data: np.ndarray, first: np.ndarray, second: np.ndarray, b: np.ndarray, *, definite: bool, transposed: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Solutions ``(..., n, k)`` for right-hand sides ``(..., n, k)``, and for each matrix whether it is regular.
 
     The batch shapes of all have as many dimensions, and broadcast. Where one matrix has several right-hand sides, it is looked up once.
@@ -297,7 +312,9 @@ def solve(data, first, second, b, *, definite: bool, transposed: bool):
     return x, regular
 
 
-def slogdet(data, first, second, *, n: int, definite: bool):
+def slogdet(
+    data: np.ndarray, first: np.ndarray, second: np.ndarray, *, n: int, definite: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Signs and logarithms of the determinants ``(...)``."""
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1])
     sign, logabsdet = np.empty(batch, data.dtype), np.empty(batch, data.real.dtype)
@@ -306,7 +323,7 @@ def slogdet(data, first, second, *, n: int, definite: bool):
     return sign, logabsdet
 
 
-def inverse_at(data, first, second, *, n: int, definite: bool):
+def inverse_at(data: np.ndarray, first: np.ndarray, second: np.ndarray, *, n: int, definite: bool) -> tuple[np.ndarray]:
     """The elements of the inverses at the pattern of the transposes: ``inv(A)[second, first]``, zero at padding."""
     batch = np.broadcast_shapes(data.shape[:-1], first.shape[:-1])
     result = np.zeros(batch + data.shape[-1:], data.dtype)

@@ -4,7 +4,10 @@ The result has exactly the entries that it needs: where the union or the interse
 and the family's rule finds them alike.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -22,13 +25,24 @@ from . import sparse_host as host
 from .array import Sparse
 from .sparse_joins import has_sparse_form, to_sparse
 
-_as_sparse = jit(to_sparse)
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
+
+    from ..._core.typing import Assumptions, DTypeLike, Result
+
+    Combine: TypeAlias = Callable[
+        [Sequence[np.ndarray], Sequence[np.ndarray], Sequence[int]], tuple[list[np.ndarray], np.ndarray, np.ndarray]
+    ]
+    Pair: TypeAlias = tuple[tuple[jax.Array, jax.Array | None], tuple[jax.Array, jax.Array | None]]
+
+_as_sparse: Callable[[Array], Sparse] = jit(to_sparse)
 
 
 # ---- functions of two arrays ------------------------------------------------------------------------------------------
 
 
-def _combination(function, x, y):
+def _combination(function: ElementwiseArrayFunction[...], x: Array, y: Array) -> Combine | None:
     """How the patterns come together; None where the compiled call is exact."""
     for a in (x, y):
         if not isinstance(a, Array) or not a.stores_entries or not has_sparse_form(a):
@@ -42,7 +56,7 @@ def _combination(function, x, y):
     return None if any(absorbed) else host.union
 
 
-def _exactly(function, x, y, combine):
+def _exactly(function: ElementwiseArrayFunction[...], x: Any, y: Any, combine: Combine) -> Result:
     if _have_one_pattern(x, y):
         return complete(_of_one_pattern(function)(*opened_arguments((x,)), y.data, y.background, y.assumptions), (x,))
     assumptions = (x.assumptions, y.assumptions)
@@ -65,7 +79,7 @@ def _exactly(function, x, y, combine):
     total = max(lengths, default=0)
     padded = min(lengths, default=0) < total
 
-    def stacked(parts, fill, dtype):
+    def stacked(parts: Sequence[Any], fill: int, dtype: DTypeLike) -> np.ndarray:
         result = np.full((len(parts), total), fill, dtype)
         for row, part in zip(result, parts, strict=True):
             row[: len(part)] = part
@@ -81,22 +95,22 @@ def _exactly(function, x, y, combine):
     meta = (x.core_shape, x.order, padded)
     pair = ((x.data, x.background), (y.data, y.background))
     pattern = Sparse.make((None, *coordinates, None), meta)
-    places = tuple(map(barred, places))
-    return complete(_on_pattern(function)(pair, *opened_arguments((pattern,)), places, assumptions), (pattern,))
+    found_at = tuple(map(barred, places))
+    return complete(_on_pattern(function)(pair, *opened_arguments((pattern,)), found_at, assumptions), (pattern,))
 
 
-def _have_one_pattern(x, y) -> bool:
+def _have_one_pattern(x: Array, y: Array) -> bool:
     return type(x) is type(y) is Sparse and _share_coordinates(x, y)
 
 
-def _share_coordinates(x, y) -> bool:
+def _share_coordinates(x: Sparse, y: Sparse) -> bool:
     """Whether the coordinates of two arrays are the same in memory."""
     if x.meta != y.meta or x.data.shape != y.data.shape:
         return False
     return all(a is b for a, b in zip(x.coords, y.coords, strict=True))
 
 
-def _sorted_keys(x, order):
+def _sorted_keys(x: Sparse, order: tuple[int, ...]) -> tuple[list[np.ndarray], np.ndarray | None]:
     """The coordinates on the host, sorted in an order, and what sorts them (None if they are)."""
     keys = [np.asarray(x.coords[i]) for i in order]
     if x.order == order:
@@ -108,21 +122,22 @@ def _sorted_keys(x, order):
 
 
 @functools.cache
-def _of_one_pattern(function):
+def _of_one_pattern(function: ElementwiseArrayFunction[...]) -> Callable[..., Any]:
     """The compiled function of an array and the data of another one with the same coordinates."""
 
-    def run(x, data, background, assumptions):
+    def run(x: Sparse, data: jax.Array, background: jax.Array | None, assumptions: Assumptions) -> Any:
         result = function._trace((), x, x.rebuild((data,), background).assuming(assumptions))
         return incomplete(result, (x,))
 
-    return explicit.jit(run, static_argnums=3)
+    call: Callable[..., Any] = explicit.jit(run, static_argnums=3)
+    return call
 
 
 @functools.cache
-def _on_pattern(function):
+def _on_pattern(function: ElementwiseArrayFunction[...]) -> Callable[..., Any]:
     """The compiled function of two arrays whose entries are gathered at coordinates; -1 is none."""
 
-    def run(pair, pattern, places, assumptions):
+    def run(pair: Pair, pattern: Sparse, places: tuple[jax.Array, ...], assumptions: Sequence[Assumptions]) -> Any:
         arrays, batch = [], pattern.coords[0].shape[:-1]
         for (data, background), place, assumed in zip(pair, places, assumptions, strict=True):
             fill = jnp.zeros((), data.dtype) if background is None else jnp.broadcast_to(background, batch)[..., None]
@@ -136,23 +151,25 @@ def _on_pattern(function):
             arrays.append(x.rebuild((entries,), background).assuming(assumed))
         return incomplete(function._trace((), *arrays), (pattern,))
 
-    return explicit.jit(run, static_argnums=3)
+    call: Callable[..., Any] = explicit.jit(run, static_argnums=3)
+    return call
 
 
-def register_exact(cls):
+def register_exact(cls: type[Array]) -> None:
     """Have elementwise functions of several arrays, one of this class, make results of exactly the entries they need."""
+    classes: tuple[type, ...]
     for function in _elementwise(2):
         for classes in ((cls, cls), (cls, Array), (Array, cls)):
             function.eager_kernel(*classes, traced=True, always=_have_one_pattern)(functools.partial(_of_two, function))
 
 
-def _elementwise(count):
+def _elementwise(count: int) -> Iterator[ElementwiseArrayFunction[...]]:
     for function in list(FUNCTIONS.values()):
         if isinstance(function, ElementwiseArrayFunction) and len(function.arrays) == count:
             yield function
 
 
-def _of_two(function, x, y):
+def _of_two(function: ElementwiseArrayFunction[...], x: Array, y: Array) -> Result:
     combine = _combination(function, x, y)
     return NotImplemented if combine is None else _exactly(function, x, y, combine)
 

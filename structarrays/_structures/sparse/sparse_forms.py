@@ -1,6 +1,9 @@
 """The sparse form of structures that store few of their entries: what sums and products of two such structures become."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -12,15 +15,18 @@ from . import numerics
 from .array import Sparse, _index_dtype
 from .sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
 
+if TYPE_CHECKING:
+    from ..._core.array.base import Array
 
-def _stores_few(x) -> bool:
+
+def _stores_few(x: Array) -> bool:
     """Whether the sparse form is no larger than the dense one: an entry takes a number and two coordinates."""
     batch = math.prod(x.batch_shape)
     return 2 * sum(e.size for e in x.entries) <= x.size or not batch
 
 
 @sparse_form.kernel(Blocks, when=_stores_few)
-def _sparse_form_blocks(x):
+def _sparse_form_blocks(x: Blocks) -> Sparse:
     dtype = _index_dtype(x.core_shape)
     rows, columns, data = [], [], []
     for entry, (i, j) in zip(x.entries, x.positions(), strict=True):
@@ -28,27 +34,27 @@ def _sparse_form_blocks(x):
         rows.append(jnp.broadcast_to(i, core).ravel().astype(dtype))
         columns.append(jnp.broadcast_to(j, core).ravel().astype(dtype))
         data.append(entry.reshape((*x.batch_shape, math.prod(core))))
-    rows, columns, data = jnp.concatenate(rows), jnp.concatenate(columns), jnp.concatenate(data, axis=-1)
-    (rows, columns), order = numerics.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
-    data = data[..., order]
-    coordinates = (jnp.broadcast_to(c, data.shape) for c in (rows, columns))
-    return Sparse.make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
+    i, j, entries = jnp.concatenate(rows), jnp.concatenate(columns), jnp.concatenate(data, axis=-1)
+    (i, j), order = numerics.sort((i, j), jax.lax.iota(jnp.int32, i.shape[0]))
+    entries = entries[..., order]
+    coordinates = (jnp.broadcast_to(c, entries.shape) for c in (i, j))
+    return Sparse.make((entries, *coordinates, x.background), (x.core_shape, (0, 1), False))
 
 
-def _is_narrow(x) -> bool:
+def _is_narrow(x: Toeplitz) -> bool:
     return not x.covers and 2 * x.values.shape[-1] <= max(x.core_shape)
 
 
 @sparse_form.kernel(Toeplitz, when=_is_narrow)
-def _sparse_form_toeplitz(x):
+def _sparse_form_toeplitz(x: Toeplitz) -> Sparse:
     # Not `freed`: that of a matrix all of whose places below the diagonal are stored is triangular, although few are below in a wide one.
     return to_sparse(at_diagonals(x, x.offsets))
 
 
-def _have_sparse_forms(x, y) -> bool:
+def _have_sparse_forms(x: Array, y: Array) -> bool:
     return has_sparse_form(x) and has_sparse_form(y)
 
 
 @join_pair.kernel(Blocks, Toeplitz, when=_have_sparse_forms)
-def _join_pair_blocks_toeplitz(x, y):
+def _join_pair_blocks_toeplitz(x: Blocks, y: Toeplitz) -> tuple[Array, Array]:
     return join_sparse(x, y)

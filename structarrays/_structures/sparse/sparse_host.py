@@ -5,13 +5,21 @@ given. These are the symbolic passes of the algorithms that scipy.sparse uses (G
 sparse matrices*), with sorting in place of linked lists.
 """
 
+from __future__ import annotations
+
 import math
 import weakref
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def take(values, places):
+    import jax
+
+
+def take(values: np.ndarray, places: np.ndarray) -> np.ndarray:
     """The values at places, in memory that XLA takes over as it stands, without a copy: it wants addresses to be multiples of 64."""
     memory = np.empty(places.size * values.itemsize + 64, np.uint8)
     start = -memory.ctypes.data % 64
@@ -19,7 +27,7 @@ def take(values, places):
     return np.take(values, places, out=result, mode="clip")  # any other mode goes through a second array
 
 
-def keys(coordinates, sizes):
+def keys(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray | None:
     """One integer for each entry, in the order of the coordinates; None where 64 bits do not hold it."""
     if math.prod(n + 1 for n in sizes) >= 2**63:
         return None
@@ -29,13 +37,13 @@ def keys(coordinates, sizes):
     return result
 
 
-def sort(coordinates, sizes):
+def sort(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
     """What sorts the entries."""
     key = keys(coordinates, sizes)
     return np.lexsort(coordinates[::-1]) if key is None else np.argsort(key)
 
 
-def order(coordinates, sizes):
+def order(coordinates: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[np.ndarray | None, np.ndarray | None]:
     """What sorts the entries (None if they are sorted already), and where a new coordinate begins (None if all differ)."""
     count = len(coordinates[0])
     key = keys(coordinates, sizes)
@@ -55,13 +63,15 @@ def order(coordinates, sizes):
     return sorting, None if new.all() else np.flatnonzero(new)
 
 
-def find(coordinates, wanted, sizes):
+def find(
+    coordinates: Sequence[np.ndarray], wanted: Sequence[np.ndarray], sizes: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
     """For each of the wanted coordinates how many sorted ones stand before it, and whether the next is the one."""
     if len(wanted[0]) <= 8:  # without a pass over all entries
         places = [_place(coordinates, one) for one in zip(*wanted, strict=True)]
         return np.array([p for p, _ in places], np.int64), np.array([f for _, f in places], bool)
     key, value = keys(coordinates, sizes), keys(wanted, sizes)
-    if key is None:
+    if key is None or value is None:
         count = len(wanted[0])
         both = [np.concatenate([w, c]) for w, c in zip(wanted, coordinates, strict=True)]
         sorting = np.lexsort(both[::-1])  # stable: the wanted stand before their equals
@@ -77,7 +87,7 @@ def find(coordinates, wanted, sizes):
     return before, (before < len(coordinates[0])) & np.logical_and.reduce(same)
 
 
-def _place(coordinates, wanted):
+def _place(coordinates: Sequence[np.ndarray], wanted: Sequence[Any]) -> tuple[int, bool]:
     """The same for one entry: a bisection in each dimension, among the entries that agree in those before."""
     low, high = 0, len(coordinates[0])
     for c, w in zip(coordinates, wanted, strict=True):
@@ -86,7 +96,9 @@ def _place(coordinates, wanted):
     return low, low < high
 
 
-def union(x, y, sizes):
+def union(
+    x: Sequence[np.ndarray], y: Sequence[np.ndarray], sizes: Sequence[int]
+) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """Two sorted sets of coordinates in one: the coordinates, and for each the place in `x` and in `y`, or -1."""
     before, found = find(x, y, sizes)
     new = np.flatnonzero(~found)
@@ -107,14 +119,16 @@ def union(x, y, sizes):
     return merged, source_x, source_y
 
 
-def intersection(x, y, sizes):
+def intersection(
+    x: Sequence[np.ndarray], y: Sequence[np.ndarray], sizes: Sequence[int]
+) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """The coordinates that both sorted sets have, and for each the place in `x` and in `y`."""
     before, found = find(x, y, sizes)
     place_x = before[found]
     return [c[place_x] for c in x], place_x.astype(np.int32), np.flatnonzero(found).astype(np.int32)
 
 
-def lines(sorted_coordinate, wanted, size):
+def lines(sorted_coordinate: np.ndarray, wanted: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Where the entries of each wanted line begin among sorted ones, and how many there are; `size` is the number of lines."""
     if size > 4 * (len(sorted_coordinate) + len(wanted)):
         first = np.searchsorted(sorted_coordinate, wanted)  # without an array of all lines
@@ -123,7 +137,7 @@ def lines(sorted_coordinate, wanted, size):
     return first[wanted], counts[wanted]
 
 
-def _all_lines(sorted_coordinate, size):
+def _all_lines(sorted_coordinate: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     is_first = np.ones(len(sorted_coordinate), bool)
     np.not_equal(sorted_coordinate[1:], sorted_coordinate[:-1], out=is_first[1:])
     begins = np.flatnonzero(is_first)
@@ -136,10 +150,10 @@ def _all_lines(sorted_coordinate, size):
     return first, counts
 
 
-_LINES = {}
+_LINES: dict[tuple[int, int], tuple[tuple[np.ndarray | None, np.ndarray, np.ndarray], weakref.ref[jax.Array]]] = {}
 
 
-def kept_lines(coordinate, size, is_sorted):
+def kept_lines(coordinate: jax.Array, size: int, is_sorted: bool) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
     """What sorts the entries by lines (None if they are sorted), where each line begins, and how many entries it has.
 
     Kept for as long as the JAX array of the coordinates lives: parts of one matrix are asked for again and again, in folds of a
@@ -154,7 +168,9 @@ def kept_lines(coordinate, size, is_sorted):
     return _LINES[key][0]
 
 
-def product(x, y, shape):
+def product(
+    x: Sequence[np.ndarray], y: Sequence[np.ndarray], shape: tuple[int, int, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
     """The pattern of a product of matrices.
 
     Parameters

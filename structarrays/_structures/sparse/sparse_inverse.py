@@ -11,13 +11,17 @@ and Z_SS is a part of the dense matrix that belongs to the parent of J in the el
 Davis, 1995, *Computing the sparse inverse subset*).
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 _SMALL_BRANCH = 64
 """How many pivots a branch of the elimination tree has at most that is treated as one."""
 
 
-def inverse_at(lu, rows, columns):
+def inverse_at(lu: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
     """The elements ``(columns, rows)`` of the inverse of a matrix that has entries at ``(rows, columns)``.
 
     It takes about as many operations as the factorisation of a matrix with symmetric pattern.
@@ -50,7 +54,7 @@ def inverse_at(lu, rows, columns):
     order = np.argsort(node, kind="stable")
     parts = np.searchsorted(node[order], np.arange(len(parents) + 1))
     result = np.empty(len(rows), lu.L.dtype)
-    fronts = {}
+    fronts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     children = np.bincount(parents[parents >= 0], minlength=len(parents))
     for k in range(len(parents) - 1, -1, -1):
         first, last = begins[k], begins[k + 1]
@@ -63,7 +67,8 @@ def inverse_at(lu, rows, columns):
             children[parents[k]] -= 1
             if not children[parents[k]]:
                 del fronts[parents[k]]
-        front = _front(*(panels.dense(first, last, ids) for panels in factors), inner)
+        lower, upper = (panels.dense(first, last, ids) for panels in factors)
+        front = _front(lower, upper, inner)
         if children[k]:
             fronts[k] = ids, front
         wanted = order[parts[k] : parts[k + 1]]
@@ -71,7 +76,7 @@ def inverse_at(lu, rows, columns):
     return result
 
 
-def _structure(low, high, n, limit):
+def _structure(low: np.ndarray, high: np.ndarray, n: int, limit: int) -> list[np.ndarray] | None:
     """For each pivot the rows below it in which its column, of the symmetric pattern, has entries after elimination.
 
     Those of its own, and those of the pivots whose first row it is (George and Liu, 1981, *Computer Solution of Large Sparse Positive
@@ -80,7 +85,9 @@ def _structure(low, high, n, limit):
     key = np.unique((low * n + high)[low != high])
     own = (key % n).astype(np.int32)
     begins = np.searchsorted(key // n, np.arange(n + 1))
-    below, waiting, total = [], [[] for _ in range(n)], 0
+    below: list[np.ndarray] = []
+    waiting: list[Any] = [[] for _ in range(n)]  # lists, and None of those before
+    total = 0
     for j in range(n):
         rows = own[begins[j] : begins[j + 1]]
         if waiting[j]:
@@ -98,7 +105,7 @@ def _structure(low, high, n, limit):
     return below
 
 
-def _postorder(below):
+def _postorder(below: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The elimination tree in an order in which the branches of each pivot come right before it.
 
     Returns
@@ -123,13 +130,13 @@ def _postorder(below):
         else:
             places[j] = places[p] - 1 - left[p]
             left[p] += sizes[j]
-    parent, places = np.array(parent), np.array(places)
+    parents, place_of = np.array(parent), np.array(places)
     moved = np.empty(n, int)
-    moved[places] = np.where(parent < 0, -1, places[parent])
-    return moved, places
+    moved[place_of] = np.where(parents < 0, -1, place_of[parents])
+    return moved, place_of
 
 
-def _moved(below, places):
+def _moved(below: list[np.ndarray], places: np.ndarray) -> list[np.ndarray]:
     """The structure in another order of the pivots."""
     n, counts = len(below), np.array([len(rows) for rows in below])
     key = np.repeat(places * n, counts) + places[np.concatenate(below)]
@@ -139,18 +146,18 @@ def _moved(below, places):
     return np.split(key % n, np.cumsum(ends)[:-1])
 
 
-def _supernodes(parent, counts):
+def _supernodes(parent: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where supernodes begin (and the last one ends), and for each its parent, -1 of a root.
 
     They are runs of pivots with the same rows, and small branches of the tree, whose zeros cost less than calls for single pivots.
     """
     n = len(parent)
     joined = (parent[:-1] == np.arange(1, n)) & (counts[:-1] == counts[1:] + 1)
-    sizes = [1] * n
+    counted = [1] * n
     for j, p in enumerate(parent.tolist()):
         if p >= 0:
-            sizes[p] += sizes[j]
-    sizes = np.array(sizes)
+            counted[p] += counted[j]
+    sizes = np.array(counted)
     small = sizes <= _SMALL_BRANCH
     tops = np.flatnonzero(small & ~((parent >= 0) & small[parent]))
     inside = np.zeros(n, int)
@@ -166,17 +173,19 @@ def _supernodes(parent, counts):
 class _Panels:
     """A lower triangular factor in another order of the pivots, of which a few columns are wanted as a dense matrix."""
 
-    def __init__(self, factor, places):
-        from scipy.sparse import csc_array
+    def __init__(self, factor: Any, places: np.ndarray) -> None:
+        from scipy.sparse import csc_array  # type: ignore[import-untyped]  # SciPy has no types
 
         factor = factor.tocoo()
         stored = factor.data != 0  # a zero that SuperLU stores for company need not be in the structure
         rows, columns = places[factor.row[stored]], places[factor.col[stored]]
         moved = csc_array((factor.data[stored], (rows, columns)), shape=factor.shape)
-        self.begins, self.rows, self.data = moved.indptr, moved.indices, moved.data
+        self.begins: np.ndarray = moved.indptr
+        self.rows: np.ndarray = moved.indices
+        self.data: np.ndarray = moved.data
         self.columns = np.repeat(np.arange(moved.shape[1]), np.diff(moved.indptr))
 
-    def dense(self, first, last, ids):
+    def dense(self, first: int, last: int, ids: np.ndarray) -> np.ndarray:
         """Columns from `first` to `last`, in the rows `ids`."""
         entries = slice(self.begins[first], self.begins[last])
         panel = np.zeros((len(ids), last - first), self.data.dtype)
@@ -184,11 +193,11 @@ class _Panels:
         return panel
 
 
-def _front(lower, upper, inner):
+def _front(lower: np.ndarray, upper: np.ndarray, inner: np.ndarray | None) -> np.ndarray:
     """Z in the rows and columns of a supernode and of those below, from L there, the transpose of U, and Z_SS."""
     width = lower.shape[1]
     left, right = _inverse_of_triangle(lower[:width]), _inverse_of_triangle(upper[:width])
-    corner = right.T @ left
+    corner: np.ndarray = right.T @ left
     if inner is None:
         return corner
     x, y = lower[width:] @ left, (upper[width:] @ right).T
@@ -200,11 +209,12 @@ def _front(lower, upper, inner):
     return front
 
 
-def _inverse_of_triangle(triangle):
+def _inverse_of_triangle(triangle: np.ndarray) -> np.ndarray:
     """The inverse of a lower triangular matrix."""
     if len(triangle) == 1:
         return 1 / triangle
-    from scipy.linalg.lapack import get_lapack_funcs
+    from scipy.linalg.lapack import get_lapack_funcs  # type: ignore[import-untyped]
 
     (invert,) = get_lapack_funcs(("trtri",), (triangle,))
-    return invert(triangle, lower=1)[0]
+    inverse: np.ndarray = invert(triangle, lower=1)[0]
+    return inverse

@@ -1,5 +1,9 @@
 """Two structures in one, where one of them is sparse: unions and intersections of coordinates."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax
 import jax.numpy as jnp
 
@@ -12,27 +16,30 @@ from ..fill.array import Fill
 from . import numerics
 from .array import Sparse, _index_dtype, zero_sparse
 
-sparse_form = Registry("sparse_form")
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+sparse_form: Registry[Sparse] = Registry("sparse_form")
 """``sparse_form.kernel(S)``: an array as `Sparse`, for structures that store few entries: what joins them with others."""
 
 
-def has_sparse_form(x) -> bool:
+def has_sparse_form(x: Array) -> bool:
     """Whether a structure can be made sparse at the cost of what it stores."""
     return sparse_form.choose((x,), {}) is not None
 
 
-def to_sparse(x) -> Sparse:
+def to_sparse(x: Array) -> Sparse:
     """The array as `Sparse` (inside a compiled call)."""
-    return sparse_form.choose((x,), {}).run(x)
+    return sparse_form.required((x,)).run(x)
 
 
 @sparse_form.kernel(Sparse)
-def _sparse_form_sparse(x):
+def _sparse_form_sparse(x: Sparse) -> Sparse:
     return x
 
 
 @sparse_form.kernel(Banded)
-def _sparse_form_banded(x):
+def _sparse_form_banded(x: Banded) -> Sparse:
     if not x.offsets:
         return zero_sparse(x.core_shape, x.dtype, x.batch_shape, x.background)
     rows, columns = (jnp.concatenate(parts) for parts in zip(*_coordinates(x), strict=True))
@@ -44,7 +51,7 @@ def _sparse_form_banded(x):
     return Sparse.make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
 
 
-def _coordinates(x):
+def _coordinates(x: Banded) -> Iterator[tuple[jax.Array, jax.Array]]:
     """Rows and columns of each diagonal."""
     dtype = _index_dtype(x.core_shape)
     for k, d in zip(x.offsets, x.diagonals, strict=True):
@@ -53,10 +60,10 @@ def _coordinates(x):
 
 
 @elements.kernel(Sparse)
-def _elements_sparse(x, *coordinates):
+def _elements_sparse(x: Sparse, *coordinates: jax.Array) -> jax.Array:
     wanted = tuple(coordinates[i].astype(c.dtype) for i, c in zip(x.order, x._keys(), strict=True))
 
-    def look_up(data, fill, *known):
+    def look_up(data: jax.Array, fill: jax.Array, *known: jax.Array) -> jax.Array:
         return numerics.look_up(data, known, wanted, fill)
 
     return x._over_batch(look_up, x.data, x._fill(), *x._keys())
@@ -71,14 +78,16 @@ def is_same_pattern(x: Sparse, y: Sparse) -> bool:
 
 
 @join_pair.kernel(Sparse, Sparse)
-def _join_pair_sparse_sparse(x, y):
+def _join_pair_sparse_sparse(x: Sparse, y: Sparse) -> tuple[Sparse, Sparse]:
     if is_same_pattern(x, y):
         return x, y
     y = y._in_order(x.order)
     x, y = _common_batch(x, y)
     count = x.nnz + y.nnz
 
-    def merge(data_x, fill_x, data_y, fill_y, *coordinates):
+    def merge(
+        data_x: jax.Array, fill_x: jax.Array, data_y: jax.Array, fill_y: jax.Array, *coordinates: jax.Array
+    ) -> tuple[jax.Array, ...]:
         half = len(coordinates) // 2
         merged, place_x, place_y = numerics.merge(coordinates[:half], coordinates[half:], x._sizes())
         place_y = jnp.where(coordinates[half] < x._sizes()[0], place_y, count)  # of its padding
@@ -93,15 +102,15 @@ def _join_pair_sparse_sparse(x, y):
     return pattern.rebuild((data_x,), x.background), pattern.rebuild((data_y,), y.background)
 
 
-def _by_dimension(keys, order):
+def _by_dimension(keys: Sequence[jax.Array], order: tuple[int, ...]) -> tuple[jax.Array, ...]:
     """Coordinates in the order of the dimensions again."""
     return tuple(keys[order.index(i)] for i in range(len(order)))
 
 
-def _common_batch(x, y):
+def _common_batch(x: Sparse, y: Sparse) -> tuple[Sparse, Sparse]:
     batch = jnp.broadcast_shapes(x.batch_shape, y.batch_shape)
 
-    def broadcast(a):
+    def broadcast(a: Sparse) -> Sparse:
         own = len(a.batch_shape)
         return a.map_parameters(lambda leaf: jnp.broadcast_to(leaf, batch + leaf.shape[own:]))
 
@@ -109,7 +118,7 @@ def _common_batch(x, y):
 
 
 @join_pair.kernel(Sparse, Fill, when=lambda x, y: len(y.meta) >= x.core_ndim)
-def _join_pair_sparse_fill(x, y):
+def _join_pair_sparse_fill(x: Sparse, y: Fill) -> tuple[Sparse, Sparse]:
     """One value everywhere: entries and background of the pattern."""
     value = y.value.reshape(y.value.shape + (1,) * (len(y.meta) - x.core_ndim))
     batch = y.shape[: y.ndim - x.core_ndim]
@@ -119,32 +128,32 @@ def _join_pair_sparse_fill(x, y):
     return x, x.rebuild((data,), jnp.broadcast_to(value, both))
 
 
-def _joins_as_sparse(x, y) -> bool:
+def _joins_as_sparse(x: Array, y: Array) -> bool:
     return has_sparse_form(x) and has_sparse_form(y)
 
 
 @join_pair.kernel(Sparse, Array, when=_joins_as_sparse)
-def _join_pair_sparse(x, y):
+def _join_pair_sparse(x: Sparse, y: Array) -> tuple[Array, Array]:
     return join_sparse(x, y)
 
 
-def join_sparse(x, y):
+def join_sparse(x: Array, y: Array) -> tuple[Array, Array]:
     """The join of two structures that have a sparse form."""
-    return join_pair.choose((to_sparse(x), to_sparse(y)), {}).run(to_sparse(x), to_sparse(y))
+    return join_pair.required((to_sparse(x), to_sparse(y))).run(to_sparse(x), to_sparse(y))
 
 
 # ---- the meet -------------------------------------------------------------------------------------------------------
 
 
 @meet_pair.kernel(Sparse, Array, when=lambda x, y: has_sparse_form(y) or not is_zero_outside(y))
-def _meet_pair_sparse(x, y):
+def _meet_pair_sparse(x: Sparse, y: Array) -> Sparse:
     if not is_zero_outside(y):
         return x
     return intersection(x, to_sparse(y))
 
 
 @holds.kernel(Sparse, Sparse)
-def _holds_sparse_sparse(x, y):
+def _holds_sparse_sparse(x: Sparse, y: Sparse) -> bool:
     return True  # the pattern of a product with a sparse array is an intersection with it
 
 
@@ -158,7 +167,7 @@ def intersection(x: Sparse, y: Sparse) -> Sparse:
     if not bound:
         return zero_sparse(x.core_shape, x.dtype, x.batch_shape)
 
-    def keep(data, *coordinates):
+    def keep(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         own, other = coordinates[: len(x.order)], coordinates[len(x.order) :]
         if x.nnz <= y.nnz:
             found = numerics.search(other, own)[1]
@@ -175,7 +184,7 @@ def intersection(x: Sparse, y: Sparse) -> Sparse:
 
 
 @restrict_to.kernel(Sparse, Sparse)
-def _restrict_to_sparse_sparse(x, y):
+def _restrict_to_sparse_sparse(x: Sparse, y: Sparse) -> Sparse:
     if is_same_pattern(x, y):
         return x
     return y.rebuild((elements_at(x, y.coords, len(y.batch_shape)),), None)

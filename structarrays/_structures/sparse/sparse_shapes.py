@@ -1,6 +1,9 @@
 """Sparse arrays in other shapes: coordinates are computed anew, in time of the number of entries; no element is looked at."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,10 +21,17 @@ from .array import Sparse, _index_dtype
 from .indexing import in_core
 from .reductions import with_new_axes
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import jax
+
+    from ..._core.typing import Shape
+
 # ---- axes of size one -------------------------------------------------------------------------------------------------
 
 
-def new_core_axes(x, axes) -> tuple:
+def new_core_axes(x: Sparse, axes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Which of the new axes of a result belong to its core, counted in that, and which to the batch."""
     old = [axis for axis in range(x.ndim + len(axes)) if axis not in axes]
     first = old[len(x.batch_shape)]
@@ -29,18 +39,18 @@ def new_core_axes(x, axes) -> tuple:
 
 
 @expand_dims.kernel(Sparse, when=lambda x, *, axis: new_core_axes(x, axis)[0] != ())
-def _expand_dims_sparse(x, *, axis):
+def _expand_dims_sparse(x: Sparse, *, axis: tuple[int, ...]) -> Sparse:
     core, batch = new_core_axes(x, axis)
     return with_new_axes(x, core).map_parameters(lambda leaf: jnp.expand_dims(leaf, batch))
 
 
-def _has_new_axes(x, *, operands, key) -> bool:
+def _has_new_axes(x: Sparse, *, operands: Sequence[jax.Array], key: tuple[tuple[Any, ...], ...]) -> bool:
     kinds = [k[0] for k in key]
     return set(kinds) <= {"int", "slice", "new"} and "new" in kinds and "slice" in kinds
 
 
 @index.kernel(Sparse, when=_has_new_axes, before="index_box_of_sparse")
-def _index_sparse_with_new_axes(x, *, operands, key):
+def _index_sparse_with_new_axes(x: Sparse, *, operands: Sequence[jax.Array], key: tuple[tuple[Any, ...], ...]) -> Array:
     kept = [k for k in key if k[0] != "int"]
     places = tuple(i for i, k in enumerate(kept) if k[0] == "new")
     plain = tuple(k for k in key if k[0] != "new")
@@ -51,12 +61,12 @@ def _index_sparse_with_new_axes(x, *, operands, key):
     return Dense.make((jnp.expand_dims(x.data, tuple(i - len(kept) for i in places)),))
 
 
-def _keeps_a_matrix(x, *, axis) -> bool:
+def _keeps_a_matrix(x: Sparse, *, axis: tuple[int, ...]) -> bool:
     return x.core_ndim - sum(a >= len(x.batch_shape) for a in axis) >= 2
 
 
 @squeeze.kernel(Sparse, when=lambda x, *, axis: in_core(x, axis) and _keeps_a_matrix(x, axis=axis))
-def _squeeze_sparse(x, *, axis):
+def _squeeze_sparse(x: Sparse, *, axis: tuple[int, ...]) -> Sparse:
     batch = len(x.batch_shape)
     kept = [i for i in range(x.core_ndim) if i + batch not in axis]
     shape = tuple(x.core_shape[i] for i in kept)
@@ -70,18 +80,19 @@ def _squeeze_sparse(x, *, axis):
 # ---- other sizes --------------------------------------------------------------------------------------------------------
 
 
-def split_shape(x, shape) -> int | None:
+def split_shape(x: Sparse, shape: Shape) -> int | None:
     """How many dimensions of a new shape are those of the batch; None if the batch does not stay apart from the core."""
     count = math.prod(x.batch_shape)
     core = x.shape[len(x.batch_shape) :]
     behind = len(shape) - len(core)
+    kept: int
     for kept in (*((behind,) if shape[behind:] == core else ()), len(x.batch_shape), *range(len(shape))):
         if 0 <= kept < len(shape) and math.prod(shape[:kept]) == count and math.prod(shape[kept:]) == math.prod(core):
             return kept
     return None
 
 
-def can_reshape(x, *, shape) -> bool:
+def can_reshape(x: Sparse, *, shape: Shape) -> bool:
     """Whether the coordinates of a new shape can be computed: from the place in the flat array, if integers hold that, and of a matrix
     into a matrix without it.
     """
@@ -92,18 +103,18 @@ def can_reshape(x, *, shape) -> bool:
     return matrices or not _is_too_large(x)
 
 
-def _is_too_large(x) -> bool:
+def _is_too_large(x: Sparse) -> bool:
     """Whether there are more places than the default integers count (static)."""
     return math.prod(x.shape[len(x.batch_shape) :]) >= np.iinfo(np.dtype(jnp.result_type(int))).max
 
 
-def changes_core(x, shape) -> bool:
+def changes_core(x: Sparse, shape: Shape) -> bool:
     """Whether a new shape has another core."""
     return split_shape(x, shape) is None or shape[split_shape(x, shape) :] != x.shape[len(x.batch_shape) :]
 
 
 @reshape.kernel(Sparse, when=can_reshape)
-def _reshape_sparse(x, *, shape):
+def _reshape_sparse(x: Sparse, *, shape: Shape) -> Sparse:
     kept = split_shape(x, shape)
     batch, core = shape[:kept], shape[kept:]
     if core != x.core_shape:
@@ -112,10 +123,10 @@ def _reshape_sparse(x, *, shape):
     return x.map_parameters(lambda leaf: leaf.reshape(batch + leaf.shape[own:]))
 
 
-def _with_core_shape(x, shape):
+def _with_core_shape(x: Sparse, shape: Shape) -> Sparse:
     outside, dtype = x.coords[0] >= x.core_shape[0], _index_dtype(shape)
     if _is_too_large(x):
-        coordinates = numerics.divided(x.coords[0], x.core_shape[1], x.coords[1], shape[1])
+        coordinates: Iterable[jax.Array] = numerics.divided(x.coords[0], x.core_shape[1], x.coords[1], shape[1])
     else:
         flat, behind = numerics.flat_index(x.coords, x.core_shape), []
         for n in shape[:0:-1]:
@@ -127,33 +138,34 @@ def _with_core_shape(x, shape):
 
 
 @repeat.kernel(Sparse, when=lambda x, *, repeats, axis: axis is not None and in_core(x, (axis,)))
-def _repeat_sparse(x, *, repeats, axis):
+def _repeat_sparse(x: Sparse, *, repeats: int, axis: int) -> Sparse:
     return _copies(x, axis - len(x.batch_shape), repeats, lambda c, copy, n: c * repeats + copy)
 
 
 @tile.kernel(Sparse, when=lambda x, *, repetitions: any(r != 1 for r in repetitions[-x.core_ndim :]))
-def _tile_sparse(x, *, repetitions):
+def _tile_sparse(x: Sparse, *, repetitions: tuple[int, ...]) -> Array:
     kept = len(repetitions) - x.core_ndim
     for axis, count in enumerate(repetitions[kept:]):
         if count != 1:
             x = _copies(x, axis, count, lambda c, copy, n: c + copy * n)
-    return tile.dispatch(x, repetitions=(*repetitions[:kept], *(1,) * x.core_ndim))
+    result: Array = tile.dispatch(x, repetitions=(*repetitions[:kept], *(1,) * x.core_ndim))
+    return result
 
 
-def _copies(x, axis, count, place):
+def _copies(x: Sparse, axis: int, count: int, place: Callable[[jax.Array, jax.Array, int], jax.Array]) -> Sparse:
     """Each entry several times, at the coordinates ``place(c, copy, n)`` of one axis."""
     n = x.core_shape[axis]
     shape = (*x.core_shape[:axis], n * count, *x.core_shape[axis + 1 :])
     dtype = _index_dtype(shape)
 
-    def copies(data, *coordinates):
+    def copies(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         outside = (coordinates[0] >= x.core_shape[0])[:, None]
         copy = jnp.arange(count, dtype=dtype)
-        coordinates = [c[:, None].astype(dtype) for c in coordinates]
-        coordinates[axis] = place(coordinates[axis], copy, n)
-        coordinates = (jnp.where(outside, m, c) for c, m in zip(coordinates, shape, strict=True))
-        coordinates = [jnp.broadcast_to(c, (x.nnz, count)).ravel() for c in coordinates]
-        keys, data = numerics.sort(tuple(coordinates[i] for i in x.order), jnp.repeat(data, count))
+        places = [c[:, None].astype(dtype) for c in coordinates]
+        places[axis] = place(places[axis], copy, n)
+        inside = (jnp.where(outside, m, c) for c, m in zip(places, shape, strict=True))
+        places = [jnp.broadcast_to(c, (x.nnz, count)).ravel() for c in inside]
+        keys, data = numerics.sort(tuple(places[i] for i in x.order), jnp.repeat(data, count))
         return data, *(keys[x.order.index(i)] for i in range(len(shape)))
 
     leaves = x._over_batch(copies, x.data, *x.coords)
@@ -164,45 +176,47 @@ def _copies(x, axis, count, place):
 
 
 @matmul.kernel(Sparse, Array, when=lambda x1, x2: x1.core_ndim > 2 and x2.ndim <= 2)
-def _matmul_sparse(x1, x2):
+def _matmul_sparse(x1: Sparse, x2: Array) -> Array:
     """All rows of all matrices, one below the other."""
     *ahead, m, n = x1.shape
     product = matmul.dispatch(reshape.dispatch(x1, shape=_as_rows(x1, n)), x2)
-    return reshape.dispatch(product, shape=(*ahead, m, *x2.shape[1:]))
+    result: Array = reshape.dispatch(product, shape=(*ahead, m, *x2.shape[1:]))
+    return result
 
 
-def _stacks(x1, x2) -> bool:
+def _stacks(x1: Sparse, x2: Array) -> bool:
     return x1.core_ndim > 2 and x2.ndim == 2 and x1.shape[-1] == x2.shape[0]
 
 
 @matmul.eager_kernel(Sparse, Sparse, when=_stacks)
 @matmul.eager_kernel(Sparse, Array, when=_stacks)
-def _matmul_stacks_of_sparse_eagerly(x1, x2):
+def _matmul_stacks_of_sparse_eagerly(x1: Sparse, x2: Array) -> Array:
     """The same, of two sparse arrays with exactly the entries that the product has."""
     *ahead, m, n = x1.shape
     return reshape(matmul(reshape(x1, _as_rows(x1, n)), x2), (*ahead, m, x2.shape[1]))
 
 
 @matmul.kernel(Array, Sparse, when=lambda x1, x2: x2.core_ndim > 2 and x1.ndim == 1)
-def _matmul_array_sparse(x1, x2):
-    return matmul.dispatch(matrix_transpose.dispatch(x2), x1)
+def _matmul_array_sparse(x1: Array, x2: Sparse) -> Array:
+    product: Array = matmul.dispatch(matrix_transpose.dispatch(x2), x1)
+    return product
 
 
-def _as_rows(x, n):
+def _as_rows(x: Sparse, n: int) -> Shape:
     return (*x.batch_shape, math.prod(x.core_shape[:-1]), n)
 
 
 # ---- differences ----------------------------------------------------------------------------------------------------------
 
 
-def has_sparse_differences(x, *, axis, n) -> bool:
+def has_sparse_differences(x: Sparse, *, axis: int, n: int) -> bool:
     """Whether the differences store fewer entries than elements, judged by static shapes: each step may double the number of entries."""
     few = x.nnz * 2**n <= max(math.prod(x.core_shape), SMALL**2)
     return in_core(x, (axis,)) and x.core_ndim >= 2 and few
 
 
 @diff.kernel(Sparse, when=has_sparse_differences)
-def diff_sparse(x, *, axis, n):
+def diff_sparse(x: Sparse, *, axis: int, n: int) -> Array:
     """The difference of the array without its first and without its last slices along the axis."""
     core = axis - len(x.batch_shape)
     for _ in range(n):
@@ -214,12 +228,12 @@ def diff_sparse(x, *, axis, n):
     return x
 
 
-def _all_but_one(shape, axis, start):
+def _all_but_one(shape: Shape, axis: int, start: int) -> tuple[tuple[Any, ...], ...]:
     return tuple(("slice", start, max(0, n - 1), 1) if i == axis else ("slice", 0, n, 1) for i, n in enumerate(shape))
 
 
 @diff.eager_kernel(Sparse)
-def _diff_sparse_eagerly(x, *, axis=-1, n=1):
+def _diff_sparse_eagerly(x: Array, *, axis: int = -1, n: Any = 1) -> Array:
     if not isinstance(n, int) or n < 2:
         return NotImplemented
     for _ in range(n):  # the number of entries is exact after each step

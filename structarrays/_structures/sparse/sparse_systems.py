@@ -4,7 +4,10 @@ All is about one matrix ``(n, n)`` without batch dimensions, given by `data` ``(
 ``(nnz,)`` in the order in which they are sorted; it may have padding. `jax.vmap` maps everything.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +18,23 @@ from ..._numerics.host_calls import on_host
 from . import numerics as sparse
 from . import sparse_direct
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
 _NUMBERS = 1 << 22
 """About how many numbers a block of columns of the inverse, and its products with the entries, may take."""
 
 
-def solve(data, first, second, b, transposed: bool = False, definite: bool = False, padded: bool = False):
+def solve(
+    data: jax.Array,
+    first: jax.Array,
+    second: jax.Array,
+    b: jax.Array,
+    transposed: bool = False,
+    definite: bool = False,
+    padded: bool = False,
+) -> tuple[jax.Array, jax.Array]:
     """The solution of ``A @ x = b``, where ``A[first, second] = data``, or of ``A.T @ x = b``.
 
     The derivative is that of the equation, ``A dx = db - dA x``: with respect to the entries it is made up of the elements of an outer
@@ -48,35 +63,43 @@ def solve(data, first, second, b, transposed: bool = False, definite: bool = Fal
     rows, columns = (second, first) if transposed else (first, second)
     frozen = lax.stop_gradient(data)
 
-    def matvec(x):
+    def matvec(x: jax.Array) -> jax.Array:
         # The derivative of the product by its factor, which is linear to the eyes of JAX; the product has a rule of its own.
-        def product(x):
-            return sparse.multiply(data, rows, columns, x, None, b.shape[0], not padded, not transposed)
+        def product(x: jax.Array) -> jax.Array:
+            result: jax.Array = sparse.multiply(data, rows, columns, x, None, b.shape[0], not padded, not transposed)
+            return result
 
-        return jax.jvp(product, (jnp.zeros_like(x),), (x,))[1]
+        tangent: jax.Array = jax.jvp(product, (jnp.zeros_like(x),), (x,))[1]
+        return tangent
 
-    def by_factors(transposed):
+    def by_factors(transposed: bool) -> Callable[[Any, jax.Array], tuple[jax.Array, ...]]:
         function = functools.partial(sparse_direct.solve, definite=definite, transposed=transposed)
         results = (jax.ShapeDtypeStruct(b.shape, b.dtype), jax.ShapeDtypeStruct((), bool))
         return lambda _, b: on_host(function, results, frozen, first, second, b)
 
-    return lax.custom_linear_solve(matvec, b, by_factors(transposed), by_factors(not transposed), has_aux=True)
+    x, ok = lax.custom_linear_solve(matvec, b, by_factors(transposed), by_factors(not transposed), has_aux=True)
+    return x, ok
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(3, 4, 5))
-def slogdet(data, first, second, n: int, definite: bool = False, padded: bool = False):
+def slogdet(
+    data: jax.Array, first: jax.Array, second: jax.Array, n: int, definite: bool = False, padded: bool = False
+) -> tuple[jax.Array, jax.Array]:
     """The sign of the determinant (of a complex matrix: a number of magnitude 1), and the logarithm of its magnitude.
 
     With the derivative ``d log(det(A)) = sum(inv(A).T * dA)``, in which only the elements of the inverse at the entries of A count.
     """
     function = functools.partial(sparse_direct.slogdet, n=n, definite=definite)
-    real = jnp.finfo(data.dtype).dtype
+    real = jnp.finfo(data.dtype).dtype  # type: ignore[no-untyped-call]  # of ml_dtypes
     results = (jax.ShapeDtypeStruct((), data.dtype), jax.ShapeDtypeStruct((), real))
-    return on_host(function, results, data, first, second)
+    sign, logabsdet = on_host(function, results, data, first, second)
+    return sign, logabsdet
 
 
 @slogdet.defjvp
-def _slogdet_jvp(n, definite, padded, primals, tangents):
+def _slogdet_jvp(
+    n: int, definite: bool, padded: bool, primals: tuple[jax.Array, ...], tangents: tuple[jax.Array, ...]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
     data, first, second = primals
     sign, logabsdet = slogdet(data, first, second, n, definite, padded)
     relative = jnp.sum(inverse_at(data, first, second, n, definite, padded) * tangents[0])
@@ -85,35 +108,42 @@ def _slogdet_jvp(n, definite, padded, primals, tangents):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(3, 4, 5))
-def inverse_at(data, first, second, n: int, definite: bool = False, padded: bool = False):
+def inverse_at(
+    data: jax.Array, first: jax.Array, second: jax.Array, n: int, definite: bool = False, padded: bool = False
+) -> jax.Array:
     """The elements ``(second, first)`` of the inverse, ``(nnz,)``: those at the entries of the transpose; zero at padding."""
     function = functools.partial(sparse_direct.inverse_at, n=n, definite=definite)
-    return on_host(function, (jax.ShapeDtypeStruct(data.shape, data.dtype),), data, first, second)[0]
+    elements: jax.Array = on_host(function, (jax.ShapeDtypeStruct(data.shape, data.dtype),), data, first, second)[0]
+    return elements
 
 
 @inverse_at.defjvp
-def _inverse_at_jvp(n, definite, padded, primals, tangents):
+def _inverse_at_jvp(
+    n: int, definite: bool, padded: bool, primals: tuple[jax.Array, ...], tangents: tuple[jax.Array, ...]
+) -> tuple[jax.Array, jax.Array]:
     """By the solutions for unit vectors, which have derivatives: ``-inv(A) dA inv(A)`` needs whole columns, a block at a time."""
     data, first, second = primals
 
-    def by_columns(data):
+    def by_columns(data: jax.Array) -> jax.Array:
         return _by_columns(data, first, second, n, definite, padded)
 
     value = inverse_at(data, first, second, n, definite, padded)
     return value, jax.jvp(by_columns, (data,), tangents[:1])[1]
 
 
-def _by_columns(data, first, second, n, definite, padded):
+def _by_columns(
+    data: jax.Array, first: jax.Array, second: jax.Array, n: int, definite: bool, padded: bool
+) -> jax.Array:
     width = max(1, min(n, _NUMBERS // max(1, n, data.shape[0])))
 
     @jax.checkpoint  # or each block would be kept for the derivative in reverse, and all of them are the inverse
-    def block(data, start):
+    def block(data: jax.Array, start: jax.Array) -> jax.Array:
         unit = (lax.iota(first.dtype, n)[:, None] == start + lax.iota(first.dtype, width)).astype(data.dtype)
         x, _ = solve(data, first, second, unit, False, definite, padded)
         inside = (first >= start) & (first < start + width)
         return jnp.where(inside, x.at[second, first - start].get(mode="clip", wrap_negative_indices=False), 0)
 
-    def add(total, start):
+    def add(total: jax.Array, start: jax.Array) -> tuple[jax.Array, None]:
         return total + block(data, start), None
 
     starts = jnp.arange(0, n, width, dtype=first.dtype)

@@ -1,6 +1,9 @@
 """Writes into sparse arrays: in place where entries are stored; elsewhere they are inserted."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +16,17 @@ from . import numerics
 from . import sparse_host as host
 from .array import Sparse
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..._core.array.base import Array
+    from ..._core.typing import Shape
+
 _MANY = 4  # a write of more elements than so many times the entries makes the array dense
 
 
 @write_entries.kernel(Sparse)
-def _write_entries_sparse(x, items, value, owned):
+def _write_entries_sparse(x: Sparse, items: Sequence[indexing.Item], value: Array, owned: bool) -> Sparse | None:
     """Any key that leaves the batch whole, if it selects few elements beside what is stored."""
     batch = len(x.batch_shape)
     if any(not indexing.is_full(item, n) for item, n in zip(items, x.batch_shape, strict=False)):
@@ -29,25 +38,25 @@ def _write_entries_sparse(x, items, value, owned):
     count = math.prod(shape)
     if count > _MANY * x.nnz + sum(x.core_shape):
         return None
-    value = value.to_jax()
-    value = jnp.broadcast_to(
-        value.reshape(value.shape[max(0, value.ndim - batch - len(shape)) :]), x.batch_shape + shape
+    elements = value.to_jax()
+    elements = jnp.broadcast_to(
+        elements.reshape(elements.shape[max(0, elements.ndim - batch - len(shape)) :]), x.batch_shape + shape
     )
-    value = value.reshape((*x.batch_shape, count))
+    elements = elements.reshape((*x.batch_shape, count))
     where = [np.broadcast_to(w, shape).reshape(count) for w in where]
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in (*x._value[0], value) if leaf is not None):
-        return _write_traced(x, where, value)
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in (*x._value[0], elements) if leaf is not None):
+        return _write_traced(x, where, elements)
     x, owned = _storing(x, where, owned)
     places = np.empty((*x.batch_shape, count), np.int32)
     for b in np.ndindex(*x.batch_shape):
         places[b] = host.find([np.asarray(k[b]) for k in x._keys()], [where[i] for i in x.order], x._sizes())[0]
-    data = (_write_donated if owned else _write)(x.data, places, value)
+    data = (_write_donated if owned else _write)(x.data, places, elements)
     if not owned:  # from here on the handle owns all of its parameters, so none may be another array's
         x = x.map_parameters(jnp.copy)
     return Sparse.make((data, *x.coords, x.background), x.meta)
 
 
-def _selected(items, sizes):
+def _selected(items: Sequence[indexing.Item], sizes: Shape) -> tuple[Shape, list[np.ndarray]] | None:
     """The shape of what a key selects, and an index array for each dimension that broadcasts to it; None if traced."""
     arrays = [item.array for item in items if item.kind == "array"]
     if any(isinstance(a, jax.core.Tracer) for a in arrays):
@@ -60,8 +69,10 @@ def _selected(items, sizes):
     return axes[0].shape, axes
 
 
-def _write_data(data, places, value):
-    write = numerics.over_batch(lambda d, p, v: d.at[p].set(v, mode="promise_in_bounds"), data.ndim - 1)
+def _write_data(data: jax.Array, places: jax.Array, value: jax.Array) -> jax.Array:
+    write: Callable[..., jax.Array] = numerics.over_batch(
+        lambda d, p, v: d.at[p].set(v, mode="promise_in_bounds"), data.ndim - 1
+    )
     return write(data, places, value)
 
 
@@ -69,7 +80,7 @@ _write = explicit.jit(_write_data)
 _write_donated = explicit.jit(_write_data, donate_argnums=0)
 
 
-def _storing(x, where, owned):
+def _storing(x: Sparse, where: Sequence[np.ndarray], owned: bool) -> tuple[Sparse, bool]:
     """The array with entries at all of these coordinates, and whether its parameters are its own."""
     wanted = [np.asarray(where[i], c.dtype) for i, c in zip(x.order, x._keys(), strict=True)]
     sizes = x._sizes()
@@ -101,18 +112,18 @@ def _storing(x, where, owned):
     return Sparse.make((jnp.asarray(new_data), *coordinates, x.background), (x.core_shape, x.order, padded)), False
 
 
-def _write_traced(x, where, value):
+def _write_traced(x: Sparse, where: Sequence[np.ndarray], value: jax.Array) -> Sparse:
     """The same with static sizes: one more entry for each element written, unused where it was stored before."""
     wanted = [np.asarray(where[i], c.dtype) for i, c in zip(x.order, x._keys(), strict=True)]
     sorting, begins = host.order(wanted, x._sizes())
     sorting = np.arange(len(wanted[0])) if sorting is None else sorting
     last = np.arange(len(sorting)) if begins is None else np.append(begins[1:], len(sorting)) - 1
     chosen = sorting[last]  # of equal places the last one written
-    wanted, value = [jnp.asarray(w[chosen]) for w in wanted], value[..., chosen]
+    new, value = tuple(jnp.asarray(w[chosen]) for w in wanted), value[..., chosen]
     total = x.nnz + len(chosen)
 
-    def write(data, fill, value, *keys):
-        merged, place, place_new = numerics.merge(keys, tuple(wanted), x._sizes())
+    def write(data: jax.Array, fill: jax.Array, value: jax.Array, *keys: jax.Array) -> tuple[jax.Array, ...]:
+        merged, place, place_new = numerics.merge(keys, new, x._sizes())
         data = jnp.full(total, fill, data.dtype).at[place].set(data).at[place_new].set(value)
         return data, *merged
 
