@@ -129,12 +129,13 @@ class Array(Conveniences, Placement):
 
     __array_priority__ = 1000
     __pandas_priority__ = 5000  # above the tables of pandas (4000), which else take a matrix for a list of rows
-    core_ndim: int = 2
-    """The number of trailing dimensions that the structure describes; the dimensions before them are batch."""
+    if not TYPE_CHECKING:  # which reads the declarations below
+        core_ndim: int = 2
+        """The number of trailing dimensions that the structure describes; the dimensions before them are batch."""
+        linear: bool = True
+        """Whether the dense value is a linear function of the parameters (docs/semantics.md)."""
     stores_entries: bool = False
     """Whether the structure stores entries of a matrix beside a background, so that functions can be mapped over them."""
-    linear: bool = True
-    """Whether the dense value is a linear function of the parameters (docs/semantics.md)."""
     full_size: bool = False
     """Whether the parameters are as large as the dense form, so that to make it expands nothing."""
     static_pattern: bool = True
@@ -199,10 +200,22 @@ class Array(Conveniences, Placement):
         """What `repr` shows of the parameters: texts, among them the shape, and whether that is all there is to know."""
         return [f"shape={self.shape}"], False
 
-    background: jax.Array | None = None
-    """What every element is that the structure does not store, one number for each matrix; None for structural zeros."""
+    if not TYPE_CHECKING:
+        background: jax.Array | None = None
+        """What every element is that the structure does not store, one number for each matrix; None for structural zeros."""
 
-    if TYPE_CHECKING:  # what `EntryArray` has; code looks at `stores_entries` first
+    if TYPE_CHECKING:  # constants of most structures, properties of others
+
+        @property
+        def core_ndim(self) -> int: ...
+
+        @property
+        def linear(self) -> bool: ...
+
+        @property
+        def background(self) -> jax.Array | None: ...
+
+        # What `EntryArray` has; code looks at `stores_entries` first.
 
         @property
         def entries(self) -> tuple[jax.Array, ...]: ...

@@ -25,7 +25,9 @@ class Placement:
 
     if TYPE_CHECKING:  # what `Array` has
         _value: Value
-        core_ndim: int
+
+        @property
+        def core_ndim(self) -> int: ...
 
     @property
     def device(self) -> jax.Device | jax.sharding.Sharding:
@@ -95,8 +97,14 @@ class Placement:
 
     # ---- what a structure says of its parameters ---------------------------------------------------------------------
 
-    pieces: int = 1
-    """For how many pieces of one size the parameters are padded; more than 1 on several devices, see `sharding`."""
+    if TYPE_CHECKING:  # a constant of most structures, a property of others
+
+        @property
+        def pieces(self) -> int: ...
+
+    else:
+        pieces: int = 1
+        """For how many pieces of one size the parameters are padded; more than 1 on several devices, see `sharding`."""
 
     def _padded_for(self, pieces: int) -> Array:
         """The same array with parameters that divide into this many pieces, with padding behind the end where needed; with 1
