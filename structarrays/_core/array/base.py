@@ -191,10 +191,10 @@ class Array(Conveniences, Placement):
                 return writes.expose(self)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def assuming(self, assumptions: Assumptions) -> Array:
+    def assuming(self, assumptions: Assumptions) -> Self:
         """The same value with these assumptions."""
         leaves, (cls, meta, _) = self._value
-        return unflatten((cls, meta, assumptions), leaves)
+        return cast("Self", unflatten((cls, meta, assumptions), leaves))
 
     # ---- what a structure defines; all on values, so that a reader never mixes two -------------------------------
 

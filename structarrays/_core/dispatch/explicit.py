@@ -163,4 +163,6 @@ def _shortened(arrays: tuple[jax.Array, ...], lengths: tuple[int, ...], axis: in
     return tuple(jax.lax.slice_in_dim(x, 0, n, axis=axis) for x, n in zip(arrays, lengths, strict=True))
 
 
-shortened = jit(_shortened, static_argnums=(1, 2), inline=True)
+shortened: Callable[[tuple[jax.Array, ...], tuple[int, ...], int], tuple[jax.Array, ...]] = jit(
+    _shortened, static_argnums=(1, 2), inline=True
+)

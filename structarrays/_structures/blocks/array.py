@@ -1,7 +1,9 @@
 """`Blocks`: what `BlockDiagonal` and `BlockBanded` have in common, the storage by runs of equal blocks."""
 
+from __future__ import annotations
+
 import itertools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,11 @@ from ..._core.families.entry_array import EntryArray
 from ..banded.array import batch_of
 from . import numerics
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..._core.typing import Leaves, Shape, Spec
+
 
 class Run(NamedTuple):
     """Where a run of equal blocks stands: `count` blocks of height × width, each below and to the right of the one before,
@@ -21,7 +28,7 @@ class Run(NamedTuple):
 
     row: int
     column: int
-    count: int
+    count: int  # type: ignore[assignment]  # in place of the method of tuples
     height: int
     width: int
 
@@ -47,21 +54,22 @@ class Run(NamedTuple):
         corners = [self.column - self.row + t * (self.width - self.height) for t in (0, self.count - 1)]
         return min(corners) - self.height + 1, max(corners) + self.width - 1
 
-    def positions(self):
+    def positions(self) -> tuple[jax.Array, jax.Array]:
         """The rows ``(count, height, 1)`` and columns ``(count, 1, width)`` of its entries, as expressions."""
         t = jnp.arange(self.count)[:, None, None]
         i = self.row + t * self.height + jnp.arange(self.height)[:, None]
         j = self.column + t * self.width + jnp.arange(self.width)
         return i, j
 
-    def meets(self, rows, columns) -> np.ndarray:
+    def meets(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Which of the rectangles of intervals of rows and of columns have some of its entries, if it has any."""
         first_row, last_row = _blocks_met(rows, self.row, self.height, self.count)
         first_column, last_column = _blocks_met(columns, self.column, self.width, self.count)
-        return np.maximum(first_row[:, None], first_column) <= np.minimum(last_row[:, None], last_column)
+        met: np.ndarray = np.maximum(first_row[:, None], first_column) <= np.minimum(last_row[:, None], last_column)
+        return met
 
 
-def _blocks_met(intervals, start, size, count):
+def _blocks_met(intervals: np.ndarray, start: int, size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of the first and the last of some pieces of a line that each interval meets."""
     first, last = (intervals[:, 0] - start) // size, (intervals[:, 1] - 1 - start) // size
     return np.maximum(first, 0), np.minimum(last, count - 1)
@@ -86,32 +94,33 @@ class Blocks(EntryArray):
         raise NotImplementedError
 
     @property
-    def blocks(self) -> tuple:
+    def blocks(self) -> tuple[jax.Array, ...]:
         """The stored blocks, an array ``(..., k, h, w)`` for each run."""
         return self._value[0][:-1]
 
     @property
-    def entries(self) -> tuple:
+    def entries(self) -> tuple[jax.Array, ...]:
         """The same: the parameters that hold entries."""
         return self.blocks
 
     @property
     def background(self) -> jax.Array | None:
         """The value of all entries that are not stored: None is the structural zero."""
-        return self._value[0][-1]
+        background: jax.Array | None = self._value[0][-1]
+        return background
 
     @property
     def stored(self) -> int:
         """The number of stored entries of one matrix."""
         return sum(run.size for run in self.runs)
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Self:
         return type(self).make((*entries, background), self.meta)
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         return (self._entries_spec(spec),) * len(self.runs) + (self._batch_spec(spec),)
 
-    def gather(self, data):
+    def gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
         m, n = self.core_shape
         data = data.reshape((1,) * (2 - data.ndim) + data.shape) if data.ndim < 2 else data
         parts = []
@@ -121,10 +130,10 @@ class Blocks(EntryArray):
             parts.append(numerics.collect(data[..., rows, columns], *run[2:]))
         return tuple(parts)
 
-    def positions(self):
+    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         return tuple(run.positions() for run in self.runs)
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None, None]
         dense = jnp.broadcast_to(fill, self.shape)
         for run, blocks in zip(self.runs, self.blocks, strict=True):
@@ -132,19 +141,19 @@ class Blocks(EntryArray):
             dense = region if region.shape == self.shape else dense.at[..., run.rows, run.columns].set(region)
         return dense
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         hit = np.zeros((len(rows), len(columns)), bool)
         for run in self.runs:
             if run.size:
                 hit |= run.meets(rows, columns)
         return np.where(hit, pattern.DENSE, pattern.stored(self, hit)).astype(np.uint8)
 
-    def bandwidths(self):
+    def bandwidths(self) -> tuple[int, int]:
         distances = [(0, 0), *(run.distances for run in self.runs if run.size)]
         return -min(low for low, _ in distances), max(high for _, high in distances)
 
 
-def batch_of_blocks(leaves) -> tuple[int, ...]:
+def batch_of_blocks(leaves: Leaves) -> Shape:
     """The batch shape, from the first run."""
     return batch_of(leaves[0].shape, 3)
 
@@ -162,7 +171,7 @@ def missing(x: Blocks, axis: int) -> list[tuple[int, int, int]]:
     ]
 
 
-def grid_offsets(offset: int, shape: tuple[int, int], block: tuple[int, int]) -> set[int]:
+def grid_offsets(offset: int, shape: Shape, block: Shape) -> set[int]:
     """The block offsets at which a diagonal of a matrix has entries, if the matrix is cut into blocks."""
     i = np.arange(max(0, -offset), min(shape[0], shape[1] - offset))
     return {int(d) for d in np.unique((i + offset) // block[1] - i // block[0])}
@@ -172,7 +181,7 @@ def grid_offsets(offset: int, shape: tuple[int, int], block: tuple[int, int]) ->
 
 
 @elements.kernel(Blocks)
-def element(x, i, j):
+def element(x: Blocks, i: jax.Array, j: jax.Array) -> jax.Array:
     """By one look at each run."""
     shape = jnp.broadcast_shapes(i.shape, j.shape)
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background.reshape(x.batch_shape + (1,) * len(shape))
@@ -188,7 +197,7 @@ def element(x, i, j):
     return value
 
 
-def diagonal_of(x: Blocks, offset: int):
+def diagonal_of(x: Blocks, offset: int) -> jax.Array:
     """The diagonal with this offset, stored or not."""
     m, n = x.core_shape
     first, stop = max(0, -offset), max(0, -offset, min(m, n - offset))

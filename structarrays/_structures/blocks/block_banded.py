@@ -1,9 +1,10 @@
 """`BlockBanded`: block-tridiagonal matrices and wider ones, stored by block diagonals."""
 
+from __future__ import annotations
+
 import functools
 import operator
-from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +20,12 @@ from ..._numerics import bands as band_kernel
 from ..banded.array import Banded, bands, integers, matrix_shape, vectors
 from .array import Blocks, Run, batch_of_blocks, grid_offsets
 from .block_diagonal import BlockDiagonal, _block_shape, _check_rest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.typing import Leaves, Meta, Shape
 
 
 class BlockBanded(Blocks):
@@ -65,7 +72,7 @@ class BlockBanded(Blocks):
 
     def __new__(
         cls, blocks: Any, offsets: Sequence[int] | np.ndarray, shape: int | Sequence[int] | None = None
-    ) -> Self:
+    ) -> BlockBanded:
         blocks = vectors(blocks, "blocks", cls.__name__)
         offsets = integers(offsets, "offsets")
         if len(blocks) != len(offsets):
@@ -98,24 +105,27 @@ class BlockBanded(Blocks):
                 raise ValueError(
                     f"the block diagonal with offset {k} of {grid} blocks has {length} of them, got {b.shape[-3]}"
                 )
-        return block_banded(dict(zip(offsets, blocks, strict=True)), grid, block)
+        return cast("BlockBanded", block_banded(dict(zip(offsets, blocks, strict=True)), grid, block))
 
     # ---- the parts -----------------------------------------------------------------------------------------------
 
     @property
     def offsets(self) -> tuple[int, ...]:
         """The offsets of the stored block diagonals, increasing."""
-        return self.meta[0]
+        offsets: tuple[int, ...] = self.meta[0]
+        return offsets
 
     @property
     def grid(self) -> tuple[int, int]:
         """The number of block rows and block columns."""
-        return self.meta[1]
+        grid: tuple[int, int] = self.meta[1]
+        return grid
 
     @property
     def block_shape(self) -> tuple[int, int]:
         """The shape ``(bm, bn)`` of a block."""
-        return self.meta[2]
+        shape: tuple[int, int] = self.meta[2]
+        return shape
 
     @property
     def pieces(self) -> int:
@@ -123,7 +133,7 @@ class BlockBanded(Blocks):
         return self.meta[3] if len(self.meta) > 3 else 1
 
     @property
-    def blocks(self) -> tuple:
+    def blocks(self) -> tuple[jax.Array, ...]:
         """The stored blocks, an array ``(..., k, bm, bn)`` for each block diagonal."""
         stored = self._value[0][:-1]
         if self.pieces == 1:
@@ -135,12 +145,13 @@ class BlockBanded(Blocks):
         """Where the blocks of each parameter stand."""
         return _runs(self.meta)
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> BlockBanded:
         return BlockBanded.make((*entries, background), self.meta[:3])._padded_for(self.pieces)
 
-    def _padded_for(self, pieces):
+    def _padded_for(self, pieces: int) -> BlockBanded:
         if pieces == self.pieces:
             return self
+        blocks: Sequence[jax.Array]
         blocks, meta = self.blocks, self.meta[:3]
         if pieces > 1:
             blocks = band_kernel.divisible(blocks, min(self.grid), pieces, -3)
@@ -153,13 +164,13 @@ class BlockBanded(Blocks):
         return _core_shape(self.meta)
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         return batch_of_blocks(leaves) + _core_shape(meta)
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         return [f"offsets={self.offsets}", f"block_shape={self.block_shape}", f"shape={self.shape}"], False
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         (rows, columns), (height, width) = self.grid, self.block_shape
         fill = jnp.zeros((), self.dtype) if self.background is None else self.background[..., None, None, None, None]
         dense = jnp.broadcast_to(fill, (*self.batch_shape, rows, height, columns, width))
@@ -174,7 +185,9 @@ class BlockBanded(Blocks):
     # ---- conversions ---------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_dense(cls, a, block, offsets=None):
+    def from_dense(
+        cls, a: ParameterLike, block: int | Sequence[int], offsets: Collection[int] | None = None
+    ) -> BlockBanded:
         """The block-banded matrix from its dense values.
 
         Parameters
@@ -220,7 +233,7 @@ class BlockBanded(Blocks):
         return x
 
     @classmethod
-    def from_banded(cls, x, block):
+    def from_banded(cls, x: Banded, block: int | Sequence[int]) -> BlockBanded:
         """The block-banded matrix of a banded (or diagonal) one, without a dense form between them.
 
         Parameters
@@ -256,7 +269,7 @@ class BlockBanded(Blocks):
         return explicit.call(lambda x: empty.rebuild(restrict(x, empty).entries, x.background), x)
 
     @classmethod
-    def from_bsr(cls, matrix):
+    def from_bsr(cls, matrix: Any) -> BlockBanded:
         """The block-banded matrix of a `scipy.sparse.bsr_array`: the block diagonals on which it stores blocks.
 
         Parameters
@@ -298,7 +311,7 @@ class BlockBanded(Blocks):
 
 
 @functools.lru_cache(maxsize=1024)
-def _runs(meta) -> tuple[Run, ...]:
+def _runs(meta: Meta) -> tuple[Run, ...]:
     offsets, grid, (height, width) = meta[:3]
     return tuple(
         Run(max(0, -k) * height, max(0, k) * width, band_kernel.diagonal_length(grid, k), height, width)
@@ -306,19 +319,29 @@ def _runs(meta) -> tuple[Run, ...]:
     )
 
 
-def _core_shape(meta) -> tuple[int, int]:
+def _core_shape(meta: Meta) -> tuple[int, int]:
     _, (rows, columns), (height, width) = meta[:3]
     return rows * height, columns * width
 
 
-def without_values(offsets, shape, block, dtype, batch=()) -> BlockBanded:
+def without_values(
+    offsets: Collection[int], shape: Shape, block: Shape, dtype: np.dtype, batch: Shape = ()
+) -> BlockBanded:
     """The array of zeros with these block diagonals, checked."""
     grid = (shape[0] // block[0], shape[1] // block[1])
     zeros = [jnp.zeros((*batch, band_kernel.diagonal_length(grid, operator.index(k)), *block), dtype) for k in offsets]
     return BlockBanded(zeros, tuple(offsets), shape)
 
 
-def block_banded(blocks: dict, grid, block, background=None, *, dtype=None, batch=()):
+def block_banded(
+    blocks: dict[int, jax.Array],
+    grid: Shape,
+    block: Shape,
+    background: jax.Array | None = None,
+    *,
+    dtype: np.dtype | None = None,
+    batch: Shape = (),
+) -> BlockBanded | Banded:
     """The array with these block diagonals (by offset), from a kernel; a `Banded` without diagonals where there are none.
 
     Parameters
@@ -339,7 +362,7 @@ def block_banded(blocks: dict, grid, block, background=None, *, dtype=None, batc
     return BlockBanded.make((*leaves, background), (offsets, tuple(grid), tuple(block)))
 
 
-def block_tridiagonal(lower, diag, upper) -> BlockBanded:
+def block_tridiagonal(lower: ParameterLike, diag: ParameterLike, upper: ParameterLike) -> BlockBanded:
     """The matrix of k × k blocks with three block diagonals.
 
     Parameters
@@ -381,12 +404,12 @@ def block_tridiagonal(lower, diag, upper) -> BlockBanded:
 # ---- other structures on a grid of blocks -------------------------------------------------------------------------
 
 
-def at_offsets(x: BlockBanded, offsets) -> BlockBanded:
+def at_offsets(x: BlockBanded, offsets: Collection[int]) -> BlockBanded | Banded:
     """The entries of `x` on these block diagonals, stored or not, with the background of `x`."""
     stored = dict(zip(x.offsets, x.blocks, strict=True))
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None, None, None]
 
-    def blocks(k):
+    def blocks(k: int) -> jax.Array:
         shape = (*x.batch_shape, band_kernel.diagonal_length(x.grid, k), *x.block_shape)
         return stored[k] if k in stored else jnp.broadcast_to(fill, shape)
 
@@ -395,7 +418,7 @@ def at_offsets(x: BlockBanded, offsets) -> BlockBanded:
     )
 
 
-def needed_offsets(x: Banded, block) -> set[int]:
+def needed_offsets(x: Banded, block: Shape) -> set[int]:
     """The block diagonals that hold a banded matrix cut into blocks."""
     return set().union(*(grid_offsets(k, x.core_shape, block) for k in x.offsets))
 
@@ -407,7 +430,7 @@ def from_uniform(x: BlockDiagonal) -> BlockBanded:
 
 
 @validated.kernel(BlockBanded)
-def check_block_banded(x):
+def check_block_banded(x: BlockBanded) -> None:
     """Raise unless there is a stack of blocks of the right length for each offset, and a background."""
     check_static(type(x.meta) is tuple and len(x.meta) == 3, x)
     _, grid, block = x.meta

@@ -1,5 +1,9 @@
 """Linear systems with block-banded matrices, and their Cholesky factors, in the blocks themselves; what is left to their banded form."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 import jax
 import jax.numpy as jnp
 
@@ -37,6 +41,12 @@ from ..sparse.sparse_joins import to_sparse
 from . import block_tridiagonal
 from .block_banded import BlockBanded, block_banded
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result
+
 SMALLEST, LARGEST = 5, 64
 """Blocks of fewer rows are solved sooner as bands; block rows are put together to no larger blocks, since these have zeros inside."""
 
@@ -49,41 +59,41 @@ def _width(x: BlockBanded) -> int:
     return max(1, *map(abs, x.offsets))
 
 
-def has_near_blocks(x: BlockBanded, *args, **static) -> bool:
+def has_near_blocks(x: BlockBanded, *args: Any, **static: Any) -> bool:
     """Whether a matrix of square blocks has a block-tridiagonal form without many zeros inside of the blocks (static)."""
     square = x.grid[0] == x.grid[1] and x.block_shape[0] == x.block_shape[1]
     width = _width(x)
     return square and x.grid[0] > 0 and x.background is None and (width == 1 or width * x.block_shape[0] <= LARGEST)
 
 
-def is_solved_by_blocks(x: BlockBanded, *args) -> bool:
+def is_solved_by_blocks(x: BlockBanded, *args: Any) -> bool:
     """Whether systems are solved by elimination in that form (static)."""
     return is_large(x.shape[-1]) and x.block_shape[0] * _width(x) >= SMALLEST and has_near_blocks(x)
 
 
-def _has_determinant_by_blocks(x) -> bool:
+def _has_determinant_by_blocks(x: BlockBanded) -> bool:
     return is_solved_by_blocks(x) and x.block_shape[0] * _width(x) >= SMALLEST_OF_DETERMINANTS
 
 
-def _solution(x, b):
+def _solution(x: BlockBanded, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     lower, diagonal, upper = tridiagonal_form(x)
     definite = POSITIVE_DEFINITE in x.assumptions
     result, ok = block_tridiagonal.solve(lower, diagonal, upper, _padded(b, diagonal), definite)
     return result[..., : b.shape[-2], :], ok
 
 
-def _padded(b, diagonal):
+def _padded(b: jax.Array, diagonal: jax.Array) -> jax.Array:
     """With zeros for the rows by which the matrix is filled up."""
     missing = diagonal.shape[-3] * diagonal.shape[-1] - b.shape[-2]
     return jnp.pad(b, [(0, 0)] * (b.ndim - 2) + [(0, missing), (0, 0)])
 
 
-def tridiagonal_form(x):
+def tridiagonal_form(x: BlockBanded) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The block-tridiagonal form, (..., N, m, m) each, filled up by an identity where N does not divide the number of block rows."""
     count, size, width = x.grid[0], x.block_shape[0], _width(x)
     stored = dict(zip(x.offsets, x.blocks, strict=True))
 
-    def beside(k):
+    def beside(k: int) -> jax.Array:
         """The blocks with offset k of all block rows, zero where there is none."""
         blocks = stored.get(k, jnp.zeros((*x.batch_shape, count - abs(k), size, size), x.dtype))
         return jnp.pad(blocks, [(0, 0)] * len(x.batch_shape) + [(max(0, -k), max(0, k)), (0, 0), (0, 0)])
@@ -107,12 +117,12 @@ def tridiagonal_form(x):
 # ---- factors -----------------------------------------------------------------------------------------------------------
 
 
-def _is_block_tridiagonal(x, **static) -> bool:
+def _is_block_tridiagonal(x: BlockBanded, **static: Any) -> bool:
     return has_near_blocks(x) and _width(x) == 1
 
 
 @cholesky.kernel(BlockBanded, when=_is_block_tridiagonal)
-def _cholesky_block_banded_if_is_block_tridiagonal(x, *, upper):
+def _cholesky_block_banded_if_is_block_tridiagonal(x: BlockBanded, *, upper: bool) -> tuple[Array, jax.Array]:
     """A block bidiagonal matrix, of the Hermitian part."""
     lower, diagonal, above = tridiagonal_form(x)
     diagonal, above = block_tridiagonal.hermitian_part(lower, diagonal, above)
@@ -124,16 +134,16 @@ def _cholesky_block_banded_if_is_block_tridiagonal(x, *, upper):
     return block_banded(blocks, x.grid, x.block_shape), ok
 
 
-def _adjoint(blocks):
+def _adjoint(blocks: jax.Array) -> jax.Array:
     return blocks.mT.conj()
 
 
-def _is_factored_by_blocks(x, *others, **static) -> bool:
+def _is_factored_by_blocks(x: BlockBanded, *others: Any, **static: Any) -> bool:
     return _is_block_tridiagonal(x) and x.grid[0] > 1
 
 
 @lu_factor.kernel(BlockBanded, when=_is_factored_by_blocks)
-def _lu_factor_block_banded(a):
+def _lu_factor_block_banded(a: BlockBanded) -> tuple[Array, Dense]:
     factors, exchanges, right = block_tridiagonal.lu(*tridiagonal_form(a))
     count, m = a.grid[0], a.block_shape[0]
     blocks = {-1: factors[..., m:, :], 0: factors[..., :m, :], 1: right[..., :m], 2: right[..., m:]}
@@ -143,17 +153,17 @@ def _lu_factor_block_banded(a):
     return block_banded(blocks, a.grid, a.block_shape), Dense.make((piv,))
 
 
-def _is_block_factor(a, *others, **static) -> bool:
+def _is_block_factor(a: BlockBanded, *others: Any, **static: Any) -> bool:
     square = a.grid[0] == a.grid[1] and a.block_shape[0] == a.block_shape[1]
     return square and a.background is None and set(a.offsets) <= {-1, 0, 1, 2}
 
 
 @lu_solve.kernel(BlockBanded, Array, Array, when=_is_block_factor)
-def _lu_solve_block_banded(a, piv, b, *, trans):
+def _lu_solve_block_banded(a: BlockBanded, piv: Array, b: Array, *, trans: int) -> tuple[Dense, jax.Array]:
     count, m = a.grid[0], a.block_shape[0]
     stored = dict(zip(a.offsets, a.blocks, strict=True))
 
-    def at(k):
+    def at(k: int) -> jax.Array:
         """The blocks with offset k, with zeros behind the last one."""
         blocks = stored.get(k, jnp.zeros((*a.batch_shape, 0, m, m), a.dtype))
         return jnp.pad(blocks, [(0, 0)] * len(a.batch_shape) + [(0, count - blocks.shape[-3]), (0, 0), (0, 0)])
@@ -162,17 +172,17 @@ def _lu_solve_block_banded(a, piv, b, *, trans):
     exchanges = piv.dense_data()
     exchanges = exchanges.reshape(*exchanges.shape[:-1], count, m)
     exchanges = exchanges - m * jnp.arange(count, dtype=exchanges.dtype)[:, None]
-    b = densify(b, "linalg.lu_solve").data
-    x, ok = block_tridiagonal.lu_solve(factors, exchanges, right, b.conj() if trans == 2 else b, bool(trans))
+    data = densify(b, "linalg.lu_solve").data
+    x, ok = block_tridiagonal.lu_solve(factors, exchanges, right, data.conj() if trans == 2 else data, bool(trans))
     return Dense.make((x.conj() if trans == 2 else x,)), ok
 
 
 @solve_triangular.kernel(BlockBanded, Array, when=has_near_blocks)
-def _solve_triangular_block_banded(a, b, *, trans, lower, unit_diagonal):
+def _solve_triangular_block_banded(a: BlockBanded, b: Array, *, trans: int, lower: bool, unit_diagonal: bool) -> Result:
     if trans:
-        a, lower = transposed(a, trans), not lower
+        a, lower = cast("BlockBanded", transposed(a, trans)), not lower
 
-    def solution(a, b):
+    def solution(a: BlockBanded, b: jax.Array) -> tuple[jax.Array, jax.Array]:
         left, diagonal, right = tridiagonal_form(a)
         beside = left if lower else right
         x, ok = block_tridiagonal.solve_triangular(beside, diagonal, _padded(b, diagonal), lower, unit_diagonal)
@@ -191,23 +201,23 @@ NARROW_ON_THE_HOST = 128
 """The same for spectra, which come from a call of LAPACK of any number of diagonals."""
 
 
-def _has_few_bands(x, *args, limit=NARROW, **static) -> bool:
+def _has_few_bands(x: BlockBanded, *args: Any, limit: int = NARROW, **static: Any) -> bool:
     """Whether a matrix has few bands, and so many rows that these are worth a program as large as they need."""
     square = x.shape[-2] == x.shape[-1]
     return square and is_large(x.shape[-1]) and x.background is None and max(x.bandwidths()) <= limit
 
 
-def _has_spectrum_by_bands(x, **static) -> bool:
+def _has_spectrum_by_bands(x: BlockBanded, **static: Any) -> bool:
     return _has_few_bands(x, limit=min(NARROW_ON_THE_HOST, max(NARROW, x.shape[-1] // 8)))
 
 
-def banded_form(x) -> Banded:
+def banded_form(x: BlockBanded) -> Banded:
     """A square block-banded matrix with a diagonal for each that a block reaches."""
     (below, above), n = x.bandwidths(), x.shape[-1]
     offsets = tuple(range(-below, above + 1))
     if not has_near_blocks(x):
         like = bands([jnp.zeros(n - abs(k), x.dtype) for k in offsets], offsets, x.core_shape)
-        return restrict(x, like).assuming(x.assumptions)
+        return cast("Banded", restrict(x, like).assuming(x.assumptions))
     rows = rows_of_blocks(*tridiagonal_form(x))
     middle = rows.shape[-1] // 2
     diagonals = [rows[..., max(0, -k) : n - max(0, k), middle + k] for k in offsets]
@@ -217,12 +227,12 @@ def banded_form(x) -> Banded:
 _BY_SPARSE_FORM = "block_banded_by_sparse_form"
 
 
-def _by_banded_form(function, when):
+def _by_banded_form(function: Function[..., Any], when: Callable[..., bool]) -> None:
     """Register for a function that matrices of few bands leave it to these, unless it has a kernel for blocks."""
     others = (Array,) if function is solve else ()
 
     @function.kernel(BlockBanded, *others, when=when, before=_BY_SPARSE_FORM)
-    def _block_banded_by_banded_form(x, *rest, **static):
+    def _block_banded_by_banded_form(x: BlockBanded, *rest: Array, **static: Any) -> Result:
         remark("the banded form of the blocks")
         return function.dispatch(banded_form(x), *rest, **static)
 
@@ -238,24 +248,24 @@ del _function
 
 
 @solve.kernel(BlockBanded, Array, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)
-def _solve_block_banded(x1, x2):
+def _solve_block_banded(x1: BlockBanded, x2: Array) -> Result:
     definite = POSITIVE_DEFINITE in x1.assumptions
     remark(block_tridiagonal.explanation(x1.block_shape[0] * _width(x1), definite))
     return solved(x1, x2, _solution)
 
 
 @inv.kernel(BlockBanded, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)
-def _inv_block_banded(x):
+def _inv_block_banded(x: BlockBanded) -> Result:
     """Full, so that it is not formed."""
     return checked_inverse(x)
 
 
-def _slogdet(x):
+def _slogdet(x: BlockBanded) -> tuple[jax.Array, jax.Array]:
     return block_tridiagonal.slogdet(*tridiagonal_form(x), POSITIVE_DEFINITE in x.assumptions)
 
 
 @slogdet.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)
-def _slogdet_block_banded(x):
+def _slogdet_block_banded(x: BlockBanded) -> tuple[Dense, ...]:
     remark("elimination of blocks, with pivots if nothing is assumed; O(n m**2) for blocks of m rows")
     return tuple(Dense.make((part,)) for part in _slogdet(x))
 
@@ -269,36 +279,36 @@ det.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)
 @matrix_norm.kernel(
     BlockBanded, when=lambda x, **static: _has_spectrum_by_bands(x) and is_of_singular_values(x, **static)
 )
-def _matrix_norm_block_banded(x, *, keepdims, ord):
+def _matrix_norm_block_banded(x: BlockBanded, *, keepdims: bool, ord: int | float | str | None) -> Result:
     return matrix_norm.dispatch(banded_form(x), keepdims=keepdims, ord=ord)
 
 
 @cholesky.kernel(BlockBanded, when=lambda x, *, upper: _has_few_bands(x) and not _is_block_tridiagonal(x))
-def _cholesky_block_banded_if_has_few_bands(x, *, upper):
+def _cholesky_block_banded_if_has_few_bands(x: BlockBanded, *, upper: bool) -> Result:
     remark("the banded form of the blocks")
     return cholesky.dispatch(banded_form(x), upper=upper)
 
 
 @selected_inverse.kernel(BlockBanded, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
-def _selected_inverse_block_banded_if_background(x):
+def _selected_inverse_block_banded_if_background(x: BlockBanded) -> tuple[Array, jax.Array]:
     """Those of the dense form, or of the one that has a kernel, at the places of the blocks."""
     return _restricted(densify(x, "linalg.selected_inverse"), x)
 
 
 @selected_inverse.kernel(BlockBanded, when=has_few_blocks)
-def _selected_inverse_block_banded_if_has_few_blocks(x):
+def _selected_inverse_block_banded_if_has_few_blocks(x: BlockBanded) -> tuple[Array, jax.Array]:
     remark("the sparse form of the blocks")
     return _restricted(to_sparse(x), x)
 
 
 @selected_inverse.kernel(BlockBanded, when=_has_few_bands)
-def _selected_inverse_block_banded_if_has_few_bands(x):
+def _selected_inverse_block_banded_if_has_few_bands(x: BlockBanded) -> tuple[Array, jax.Array]:
     remark("the banded form of the blocks")
     return _restricted(banded_form(x), x)
 
 
 @selected_inverse.kernel(BlockBanded, when=_has_determinant_by_blocks)
-def _selected_inverse_block_banded_if_has_determinant_by_blocks(x):
+def _selected_inverse_block_banded_if_has_determinant_by_blocks(x: BlockBanded) -> tuple[Array, jax.Array]:
     """The transpose of the derivative of the logarithm of the determinant."""
     remark("the derivative of the determinant, by elimination of blocks")
     stored, (m, n) = dict(zip(x.offsets, x.blocks, strict=True)), x.block_shape
@@ -306,8 +316,10 @@ def _selected_inverse_block_banded_if_has_determinant_by_blocks(x):
     for k in sorted({*x.offsets, *(-k for k in x.offsets)}):
         blocks[k] = stored.get(k, jnp.zeros((*x.batch_shape, x.grid[0] - abs(k), m, n), x.dtype))
 
-    def logarithm(blocks):
-        sign, logabsdet = _slogdet(block_banded(blocks, x.grid, x.block_shape).assuming(x.assumptions))
+    def logarithm(blocks: dict[int, jax.Array]) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        sign, logabsdet = _slogdet(
+            cast("BlockBanded", block_banded(blocks, x.grid, x.block_shape).assuming(x.assumptions))
+        )
         return jnp.sum(logabsdet), (sign, logabsdet)
 
     elements, (sign, logabsdet) = jax.grad(logarithm, has_aux=True)(blocks)
@@ -317,6 +329,6 @@ def _selected_inverse_block_banded_if_has_determinant_by_blocks(x):
     return block_banded(inverse, x.grid, x.block_shape), ~jnp.any(bad)
 
 
-def _restricted(form, x):
+def _restricted(form: Array, x: BlockBanded) -> tuple[Array, jax.Array]:
     elements, ok = selected_inverse.dispatch(form.assuming(x.assumptions))
     return restrict(elements, x), ok

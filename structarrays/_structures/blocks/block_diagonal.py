@@ -1,9 +1,11 @@
 """`BlockDiagonal`: blocks of any sizes along the diagonal, and how they are cut and put together."""
 
+from __future__ import annotations
+
 import functools
 import itertools
 import operator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +17,13 @@ from ..._core.array.validation import BACKGROUND, check_leaves, check_sizes, che
 from ..._core.dispatch import explicit
 from . import numerics
 from .array import Blocks, Run, batch_of_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.array.base import Array
+    from ..._core.typing import Leaves, Meta, Shape
 
 
 class BlockDiagonal(Blocks):
@@ -62,7 +71,7 @@ class BlockDiagonal(Blocks):
 
     __slots__ = ()
 
-    def __new__(cls, blocks: Any) -> Self:
+    def __new__(cls, blocks: Any) -> BlockDiagonal:
         if isinstance(blocks, (list, tuple)):
             blocks = [parameter(b, f"blocks[{i}]", cls.__name__) for i, b in enumerate(blocks)]
             if not blocks:
@@ -94,10 +103,10 @@ class BlockDiagonal(Blocks):
         return tuple(itertools.chain.from_iterable([(h, w)] * k for k, h, w in self.meta))
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         return batch_of_blocks(leaves) + _core_shape(meta)
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         shapes = [f"{h}×{w}" if k == 1 else f"{k} of {h}×{w}" for k, h, w in self.meta]
         if len(shapes) > 6:
             shapes = [*shapes[:3], "…", *shapes[-3:]]
@@ -106,7 +115,7 @@ class BlockDiagonal(Blocks):
     # ---- conversions ---------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_dense(cls, a, sizes):
+    def from_dense(cls, a: ParameterLike, sizes: int | Sequence[int | Sequence[int]]) -> Self:
         """The block-diagonal matrix from its dense values.
 
         Parameters
@@ -146,7 +155,7 @@ class BlockDiagonal(Blocks):
 
 
 @functools.lru_cache(maxsize=1024)
-def _runs(meta) -> tuple[Run, ...]:
+def _runs(meta: Meta) -> tuple[Run, ...]:
     row = column = 0
     runs = []
     for k, h, w in meta:
@@ -156,16 +165,16 @@ def _runs(meta) -> tuple[Run, ...]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _core_shape(meta) -> tuple[int, int]:
+def _core_shape(meta: Meta) -> tuple[int, int]:
     return sum(k * h for k, h, _ in meta), sum(k * w for k, _, w in meta)
 
 
-def _meta_of(shapes) -> tuple:
+def _meta_of(shapes: Iterable[tuple[int, int]]) -> tuple[tuple[int, int, int], ...]:
     """The static part for these block shapes: equal neighbours are one run."""
     return tuple((len(list(group)), *shape) for shape, group in itertools.groupby(shapes))
 
 
-def _from_matrices(blocks) -> BlockDiagonal:
+def _from_matrices(blocks: Sequence[jax.Array]) -> BlockDiagonal:
     """From a list of matrices; those of equal shape that follow each other are stacked."""
     dtype = dtypes.promote(*(b.dtype for b in blocks))
     batch = batch_shape_of(**{f"blocks[{i}]": b.shape[:-2] for i, b in enumerate(blocks)})
@@ -173,7 +182,7 @@ def _from_matrices(blocks) -> BlockDiagonal:
     return block_diagonal([jnp.stack(list(g), axis=-3) for _, g in itertools.groupby(blocks, key=lambda b: b.shape)])
 
 
-def _sizes(sizes, shape):
+def _sizes(sizes: Any, shape: Shape) -> list[tuple[int, int]]:
     """The argument `sizes` as a list of block shapes."""
     uniform = isinstance(sizes, tuple) and len(sizes) == 2 and all(hasattr(s, "__index__") for s in sizes)
     if uniform or not isinstance(sizes, (list, tuple)):
@@ -184,7 +193,7 @@ def _sizes(sizes, shape):
     return [_block_shape(s, f"sizes[{i}]") for i, s in enumerate(sizes)]
 
 
-def _block_shape(size, argument: str) -> tuple[int, int]:
+def _block_shape(size: Any, argument: str) -> tuple[int, int]:
     """A block's shape; one number is a square block."""
     try:
         pair = size if isinstance(size, (tuple, list)) else (size, size)
@@ -196,7 +205,7 @@ def _block_shape(size, argument: str) -> tuple[int, int]:
     return h, w
 
 
-def _check_rest(a, x: Blocks):
+def _check_rest(a: jax.Array, x: Blocks) -> None:
     """Raise where dense values have something outside of the blocks; tracers are trusted."""
     if isinstance(a, jax.core.Tracer):
         return
@@ -213,7 +222,7 @@ def _check_rest(a, x: Blocks):
 # ---- from kernels -------------------------------------------------------------------------------------------------
 
 
-def block_diagonal(runs, background=None) -> BlockDiagonal:
+def block_diagonal(runs: Sequence[jax.Array], background: jax.Array | None = None) -> BlockDiagonal:
     """The array of these runs ``(..., k, h, w)``, from a kernel: neighbours of equal shape become one, empty ones none."""
     batch = jnp.broadcast_shapes(*(r.shape[:-3] for r in runs))
     if background is not None:
@@ -224,12 +233,12 @@ def block_diagonal(runs, background=None) -> BlockDiagonal:
     ]
     leaves = []
     for _, group in itertools.groupby(kept, key=lambda r: r.shape[-2:]):
-        group = list(group)
-        leaves.append(group[0] if len(group) == 1 else jnp.concatenate(group, axis=-3))
+        equal = list(group)
+        leaves.append(equal[0] if len(equal) == 1 else jnp.concatenate(equal, axis=-3))
     return BlockDiagonal.make((*leaves, background), tuple(leaf.shape[-3:] for leaf in leaves))
 
 
-def narrowest(x: BlockDiagonal):
+def narrowest(x: BlockDiagonal) -> Array:
     """The array itself; dense if it is one block or nothing."""
     alone = len(x.meta) == 1 and x.meta[0][0] <= 1
     return Dense.make((x.dense_data(),)) if alone or 0 in x.core_shape else x
@@ -243,7 +252,7 @@ def is_uniform(x: BlockDiagonal) -> bool:
     return len(x.meta) == 1 and all(x.meta[0])
 
 
-def has_square_blocks(x: BlockDiagonal, *args, **static) -> bool:
+def has_square_blocks(x: BlockDiagonal, *args: Any, **static: Any) -> bool:
     """Whether a matrix is zero outside of square blocks, which then stand on the main diagonal."""
     return x.background is None and all(h == w for _, h, w in x.meta)
 
@@ -256,10 +265,11 @@ def stacks(x: BlockDiagonal) -> list[Dense]:
 def cuts(x: BlockDiagonal) -> tuple[np.ndarray, np.ndarray]:
     """The rows and columns at which the blocks begin, and the ends of the last."""
     counts, heights, widths = (np.array(v, int) for v in zip(*x.meta, strict=True))
-    return tuple(np.concatenate([[0], np.cumsum(np.repeat(sizes, counts))]) for sizes in (heights, widths))
+    rows, columns = (np.concatenate([[0], np.cumsum(np.repeat(sizes, counts))]) for sizes in (heights, widths))
+    return rows, columns
 
 
-def regroup(x: BlockDiagonal, kept) -> BlockDiagonal:
+def regroup(x: BlockDiagonal, kept: np.ndarray) -> BlockDiagonal:
     """The same matrix with fewer blocks: `kept` are the numbers of the cuts that stay, the first and the last among them."""
     counts = np.array([k for k, _, _ in x.meta])
     if len(kept) == counts.sum() + 1:
@@ -267,18 +277,18 @@ def regroup(x: BlockDiagonal, kept) -> BlockDiagonal:
     begin = np.concatenate([[0], np.cumsum(counts)])
     run_of = np.repeat(np.arange(len(counts)), counts)
 
-    def kind(block):
+    def kind(block: int) -> tuple[int, int]:
         """New blocks of one kind are put together at once: as many old ones of the same run. Others are of their own kind."""
         first, last = kept[block], kept[block + 1] - 1
         return (run_of[first], last - first) if run_of[first] == run_of[last] else (-1, block)
 
     result = []
     for (run, _), group in itertools.groupby(range(len(kept) - 1), key=kind):
-        group = list(group)
-        first, stop = int(kept[group[0]]), int(kept[group[-1] + 1])
+        old = list(group)
+        first, stop = int(kept[old[0]]), int(kept[old[-1] + 1])
         if run >= 0:
             part = x.blocks[run][..., first - begin[run] : stop - begin[run], :, :]
-            part = part.reshape(*part.shape[:-3], len(group), (stop - first) // len(group), *part.shape[-2:])
+            part = part.reshape(*part.shape[:-3], len(old), (stop - first) // len(old), *part.shape[-2:])
             background = None if x.background is None else x.background[..., None]
             result.append(numerics.spread(part, background))
         else:
@@ -287,7 +297,7 @@ def regroup(x: BlockDiagonal, kept) -> BlockDiagonal:
     return block_diagonal(result, x.background)
 
 
-def between(x: BlockDiagonal, first: int, stop: int) -> list:
+def between(x: BlockDiagonal, first: int, stop: int) -> list[jax.Array]:
     """The runs of the blocks with the numbers from `first` up to `stop`."""
     parts, begin = [], 0
     for (k, _, _), run in zip(x.meta, x.blocks, strict=True):
@@ -298,7 +308,7 @@ def between(x: BlockDiagonal, first: int, stop: int) -> list:
     return parts
 
 
-def side_by_side(x: BlockDiagonal, y: BlockDiagonal) -> list:
+def side_by_side(x: BlockDiagonal, y: BlockDiagonal) -> list[tuple[jax.Array, jax.Array]]:
     """Pairs of runs of equal length, from two arrays of as many blocks."""
     ends = {*itertools.accumulate(k for k, _, _ in x.meta), *itertools.accumulate(k for k, _, _ in y.meta)}
     pairs = itertools.pairwise(sorted({0, *ends}))
@@ -306,7 +316,7 @@ def side_by_side(x: BlockDiagonal, y: BlockDiagonal) -> list:
 
 
 @validated.kernel(BlockDiagonal)
-def check_block_diagonal(x):
+def check_block_diagonal(x: BlockDiagonal) -> None:
     """Raise unless there is a stack of blocks for each run, and a background."""
     check_static(type(x.meta) is tuple and len(x.meta) > 0, x)
     check_leaves(x, *(check_sizes(run, 3) for run in x.meta), BACKGROUND)

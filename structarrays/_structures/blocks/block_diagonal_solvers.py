@@ -4,7 +4,10 @@ The dense kernels do the work on batches of blocks, so assumptions reach them as
 are those of the matrix, sorted where the standard says so.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
 from jax import lax
@@ -40,12 +43,20 @@ from ..permutation.ordered import in_order
 from .block_diagonal import BlockDiagonal, block_diagonal, has_square_blocks, regroup, side_by_side, stacks
 from .products import common_cuts, multiply_by_blocks
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-def _zero_outside(x, **static) -> bool:
+    import jax
+
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result
+
+
+def _zero_outside(x: BlockDiagonal, **static: Any) -> bool:
     return x.background is None
 
 
-def _data(arrays):
+def _data(arrays: Iterable[Dense]) -> list[jax.Array]:
     return [a.data for a in arrays]
 
 
@@ -53,12 +64,14 @@ def _data(arrays):
 
 
 @solve.kernel(BlockDiagonal, Array, when=has_square_blocks)
-def _solve_block_diagonal(x1, x2):
+def _solve_block_diagonal(x1: BlockDiagonal, x2: Array) -> tuple[Dense, jax.Array]:
     remark("a system with each block; O(m**3) for blocks of m rows, all of one size together")
     return solved_by_blocks(solve, x1, x2)
 
 
-def solved_by_blocks(function, a, b, **static):
+def solved_by_blocks(
+    function: Function[..., Any], a: BlockDiagonal, b: Array, **static: Any
+) -> tuple[Dense, jax.Array]:
     """What a function of a matrix and a right-hand side, such as `solve`, gives with each block, and whether all are regular."""
     data = to_dense(b).data[:, None] if b.ndim == 1 else densify(b, function.name).data
     parts, flags = [], []
@@ -73,7 +86,7 @@ def solved_by_blocks(function, a, b, **static):
 
 
 @solve.kernel(BlockDiagonal, BlockDiagonal, when=lambda x1, x2: has_square_blocks(x1) and multiply_by_blocks(x1, x2))
-def _solve_block_diagonal_block_diagonal(x1, x2):
+def _solve_block_diagonal_block_diagonal(x1: BlockDiagonal, x2: BlockDiagonal) -> tuple[BlockDiagonal, jax.Array]:
     """Where the right-hand side is cut as the matrix is, so is the solution."""
     kept, other = common_cuts(x1, x2)
     x1, x2 = regroup(x1, kept).assuming(x1.assumptions), regroup(x2, other)
@@ -82,39 +95,39 @@ def _solve_block_diagonal_block_diagonal(x1, x2):
 
 
 @solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: has_square_blocks(x1) and _square_diagonal(x2))
-def _solve_block_diagonal_diagonal(x1, x2):
+def _solve_block_diagonal_diagonal(x1: BlockDiagonal, x2: Diagonal) -> Result:
     return solve.dispatch(x1, restrict(x2, x1))
 
 
-def _square_diagonal(x) -> bool:
+def _square_diagonal(x: Diagonal) -> bool:
     return x.background is None and x.shape[-1] == x.shape[-2]
 
 
 @inv.kernel(BlockDiagonal, when=has_square_blocks)
-def _inv_block_diagonal(x):
+def _inv_block_diagonal(x: BlockDiagonal) -> tuple[BlockDiagonal, jax.Array]:
     results, flags = zip(*(inv.dispatch(b) for b in stacks(x)), strict=True)
     return x.rebuild(tuple(_data(results)), None), all_of(flags)
 
 
 @cholesky.kernel(BlockDiagonal, when=has_square_blocks)
-def _cholesky_block_diagonal(x, *, upper):
+def _cholesky_block_diagonal(x: BlockDiagonal, *, upper: bool) -> tuple[BlockDiagonal, jax.Array]:
     results, flags = zip(*(cholesky.dispatch(b, upper=upper) for b in stacks(x)), strict=True)
     return x.rebuild(tuple(_data(results)), None), all_of(flags)
 
 
-def _tall_or_wide(x, *, mode) -> bool:
+def _tall_or_wide(x: BlockDiagonal, *, mode: str) -> bool:
     """Whether the factors of the blocks are those of the matrix: R is upper triangular only if none is tall, or Q reduced."""
     tall, wide = (all(h >= w for _, h, w in x.meta), all(h <= w for _, h, w in x.meta))
     return x.background is None and (wide or (tall and mode == "reduced"))
 
 
 @qr.kernel(BlockDiagonal, when=_tall_or_wide)
-def _qr_block_diagonal(x, *, mode):
+def _qr_block_diagonal(x: BlockDiagonal, *, mode: str) -> tuple[BlockDiagonal, ...]:
     factors = [_data(qr.dispatch(b, mode=mode)) if min(b.shape[-2:]) else _empty_factors(b) for b in stacks(x)]
     return tuple(block_diagonal(parts) for parts in zip(*factors, strict=True))
 
 
-def _empty_factors(b):
+def _empty_factors(b: Dense) -> tuple[jax.Array, jax.Array]:
     """Those of blocks without rows or without columns."""
     return jnp.zeros((*b.shape[:-1], 0), b.dtype), jnp.zeros((*b.shape[:-2], 0, b.shape[-1]), b.dtype)
 
@@ -123,15 +136,15 @@ def _empty_factors(b):
 
 
 @det.kernel(BlockDiagonal, when=has_square_blocks)
-def _det_block_diagonal(x):
-    def multiplied(x):
+def _det_block_diagonal(x: BlockDiagonal) -> Dense:
+    def multiplied(x: BlockDiagonal) -> jax.Array:
         return jnp.prod(jnp.concatenate([det.dispatch(b).data for b in stacks(x)], axis=-1), axis=-1)
 
     return Dense.make((determinants.of_parts(multiplied, logarithms, x),))
 
 
 @slogdet.kernel(BlockDiagonal, when=has_square_blocks)
-def _slogdet_block_diagonal(x):
+def _slogdet_block_diagonal(x: BlockDiagonal) -> tuple[Dense, Dense]:
     signs, logs = zip(*(_data(slogdet.dispatch(b)) for b in stacks(x)), strict=True)
     sign = functools.reduce(jnp.multiply, [jnp.prod(s, axis=-1) for s in signs])
     return Dense.make((sign,)), Dense.make((sum(jnp.sum(v, axis=-1) for v in logs),))
@@ -140,46 +153,46 @@ def _slogdet_block_diagonal(x):
 # ---- spectra --------------------------------------------------------------------------------------------------------
 
 
-def _in_a_row(parts):
+def _in_a_row(parts: Iterable[jax.Array]) -> jax.Array:
     """Values ``(..., k, b)`` of each block, one after the other."""
     return jnp.concatenate([p.reshape(*p.shape[:-2], p.shape[-2] * p.shape[-1]) for p in parts], axis=-1)
 
 
 @eigvals.kernel(BlockDiagonal, when=has_square_blocks)
-def _eigvals_block_diagonal(x):
+def _eigvals_block_diagonal(x: BlockDiagonal) -> Dense:
     return Dense.make((_in_a_row([eigvals.dispatch(b).data for b in stacks(x)]),))
 
 
 @eig.kernel(BlockDiagonal, when=has_square_blocks)
-def _eig_block_diagonal(x):
+def _eig_block_diagonal(x: BlockDiagonal) -> tuple[Dense, BlockDiagonal]:
     """Eigenvalues may have any order, so that the eigenvectors are block diagonal."""
     values, vectors = zip(*(_data(eig.dispatch(b)) for b in stacks(x)), strict=True)
     return Dense.make((_in_a_row(values),)), x.rebuild(tuple(vectors), None)
 
 
 @eigvalsh.kernel(BlockDiagonal, when=has_square_blocks)
-def _eigvalsh_block_diagonal(x):
+def _eigvalsh_block_diagonal(x: BlockDiagonal) -> Dense:
     return Dense.make((jnp.sort(_in_a_row([eigvalsh.dispatch(b).data for b in stacks(x)]), axis=-1),))
 
 
 @eigh.kernel(BlockDiagonal, when=has_square_blocks)
-def _eigh_block_diagonal(x):
+def _eigh_block_diagonal(x: BlockDiagonal) -> tuple[Dense, Array]:
     """The eigenvectors are those of the blocks, sorted as the eigenvalues are."""
     values, vectors = zip(*(_data(eigh.dispatch(b)) for b in stacks(x)), strict=True)
-    values, order = in_order(_in_a_row(values), x.dtype)
-    return values, product(x.rebuild(tuple(vectors), None), order.mT)
+    ordered, order = in_order(_in_a_row(values), x.dtype)
+    return ordered, product(x.rebuild(tuple(vectors), None), order.mT)
 
 
 # ---- singular values ------------------------------------------------------------------------------------------------
 
 
-def _singular_values(x):
+def _singular_values(x: BlockDiagonal) -> list[jax.Array]:
     """Those of each run, ``(..., k, min(h, w))``; of empty blocks there are none."""
     return [svdvals.dispatch(b).data if min(b.shape[-2:]) else jnp.zeros((*b.shape[:-2], 0)) for b in stacks(x)]
 
 
 @svdvals.kernel(BlockDiagonal, when=_zero_outside)
-def _svdvals_block_diagonal(x):
+def _svdvals_block_diagonal(x: BlockDiagonal) -> Dense:
     values = _in_a_row(_singular_values(x)).astype(real_dtype(x.dtype))
     zeros = min(x.core_shape) - values.shape[-1]  # tall blocks beside wide ones: some directions belong to none
     values = jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, zeros)])
@@ -187,17 +200,17 @@ def _svdvals_block_diagonal(x):
 
 
 @svd.kernel(BlockDiagonal, when=lambda x, *, full_matrices: has_square_blocks(x))
-def _svd_block_diagonal(x, *, full_matrices):
+def _svd_block_diagonal(x: BlockDiagonal, *, full_matrices: bool) -> tuple[Array, Dense, Array]:
     u, s, vh = zip(*(_data(svd.dispatch(b, full_matrices=False)) for b in stacks(x)), strict=True)
-    s, order = in_order(_in_a_row(s), x.dtype, descending=True)
-    return product(x.rebuild(tuple(u), None), order.mT), s, product(order, x.rebuild(tuple(vh), None))
+    values, order = in_order(_in_a_row(s), x.dtype, descending=True)
+    return product(x.rebuild(tuple(u), None), order.mT), values, product(order, x.rebuild(tuple(vh), None))
 
 
-def _nuclear_norm(x):
-    return sum(jnp.sum(nuclear_norm(b), axis=-1) for b in stacks(x))
+def _nuclear_norm(x: BlockDiagonal) -> jax.Array:
+    return cast("jax.Array", sum(jnp.sum(nuclear_norm(b), axis=-1) for b in stacks(x)))
 
 
-def _spectral_norm(x):
+def _spectral_norm(x: BlockDiagonal) -> jax.Array:
     return jnp.max(jnp.concatenate([spectral_norm(b) for b in stacks(x)], axis=-1), axis=-1)
 
 
@@ -205,7 +218,7 @@ norm_and_rank(BlockDiagonal, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, wh
 
 
 @pinv.kernel(BlockDiagonal, when=_zero_outside)
-def pinv_block_diagonal(x, *, rtol):
+def pinv_block_diagonal(x: BlockDiagonal, *, rtol: jax.Array | None) -> BlockDiagonal:
     """Block by block, with tolerances relative to the whole."""
     parts = []
     for b, relative in zip(x.blocks, relative_tolerances(x, rtol), strict=True):
@@ -214,7 +227,7 @@ def pinv_block_diagonal(x, *, rtol):
     return block_diagonal(parts)
 
 
-def relative_tolerances(x, rtol):
+def relative_tolerances(x: BlockDiagonal, rtol: jax.Array | None) -> list[jax.Array]:
     """For each run the tolerances ``(..., k)`` relative to the largest singular values of its blocks.
 
     Small is what is small beside the largest singular value of all blocks.

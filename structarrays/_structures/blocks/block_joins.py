@@ -4,7 +4,10 @@ Two block-diagonal matrices go into the finest blocks that hold both: they are c
 where it has no entry above and behind the cut, or below and before it; a diagonal one everywhere on the diagonal.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,31 +21,37 @@ from .array import Blocks, diagonal_of
 from .block_banded import BlockBanded, at_offsets, from_uniform, needed_offsets, without_values
 from .block_diagonal import BlockDiagonal, cuts, is_uniform, regroup
 
-on_grid = Registry("on_grid")
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..._core.array.base import Array
+    from ..._core.typing import Meta, Shape
+
+on_grid: Registry[BlockBanded | None] = Registry("on_grid")
 """``on_grid.kernel(S)``: ``(x, block)`` to an S as a `BlockBanded` with blocks of this shape, or None where it does not pay."""
 
 
-def grid_form(x, block) -> BlockBanded | None:
+def grid_form(x: Array, block: Sequence[int | None]) -> BlockBanded | None:
     """An array as a `BlockBanded` with blocks of this shape; None where it cannot be one, or would store most of the matrix.
 
     None in the place of a block's height or width leaves the choice: the array's own blocks, else square ones.
     """
-    return on_grid.choose((x,), {}).run(x, tuple(block))
+    return on_grid.required((x,)).run(x, tuple(block))
 
 
 @on_grid.kernel(BlockBanded)
-def _on_grid_block_banded(x, block):
+def _on_grid_block_banded(x: BlockBanded, block: Sequence[int | None]) -> BlockBanded | None:
     return x if _fits(x.block_shape, block) else None
 
 
 @on_grid.kernel(BlockDiagonal)
-def _on_grid_block_diagonal(x, block):
+def _on_grid_block_diagonal(x: BlockDiagonal, block: Sequence[int | None]) -> BlockBanded | None:
     if is_uniform(x) and _fits(x.meta[0][1:], block):
         return from_uniform(x)
-    block = _square(block)
-    if block is None or not _divides(block, x.core_shape):
+    square = _square(block)
+    if square is None or not _divides(square, x.core_shape):
         return None
-    (m, n), (height, width) = x.core_shape, block
+    (m, n), (height, width) = x.core_shape, square
     if m // height != n // width:  # it ends with blocks of no rows, or of no columns
         return None
     rows, columns = cuts(x)
@@ -52,32 +61,32 @@ def _on_grid_block_diagonal(x, block):
 
 
 @on_grid.kernel(Banded)
-def _on_grid_banded(x, block):
-    block = _square(block)
-    if block is None or not _divides(block, x.core_shape):
+def _on_grid_banded(x: Banded, block: Sequence[int | None]) -> BlockBanded | None:
+    square = _square(block)
+    if square is None or not _divides(square, x.core_shape):
         return None
-    offsets = needed_offsets(x, block) or {0}
-    if _mostly_full(offsets, x.core_shape, block):
+    offsets = needed_offsets(x, square) or {0}
+    if _mostly_full(offsets, x.core_shape, square):
         return None
-    like = without_values(offsets, x.core_shape, block, x.dtype)
+    like = without_values(offsets, x.core_shape, square, x.dtype)
     return like.rebuild(restrict(x, like).entries, x.background)
 
 
-def _fits(own, block) -> bool:
+def _fits(own: Sequence[int], block: Sequence[int | None]) -> bool:
     return all(b is None or b == o for o, b in zip(own, block, strict=True))
 
 
-def _square(block):
+def _square(block: Sequence[int | None]) -> Shape | None:
     """The shape with a missing size like the other; None if both are missing."""
     known = [b for b in block if b is not None]
     return tuple(known * (3 - len(known)))[:2] if known else None
 
 
-def _divides(block, shape) -> bool:
+def _divides(block: Shape, shape: Shape) -> bool:
     return 0 not in (*block, *shape) and shape[0] % block[0] == 0 == shape[1] % block[1]
 
 
-def _mostly_full(offsets, shape, block) -> bool:
+def _mostly_full(offsets: Iterable[int], shape: Shape, block: Shape) -> bool:
     """Whether these block diagonals hold most of a matrix."""
     rows, columns = shape[0] // block[0], shape[1] // block[1]
     stored = sum(max(0, min(rows, columns - k) - max(0, -k)) for k in offsets)
@@ -88,7 +97,7 @@ def _mostly_full(offsets, shape, block) -> bool:
 
 
 @join_pair.kernel(Fill, Blocks, when=lambda x, y: len(x.meta) >= 2)
-def _join_pair_fill_blocks(x, y):
+def _join_pair_fill_blocks(x: Fill, y: Blocks) -> tuple[Blocks, Blocks]:
     data, batch = x._constant_data(), x.shape[:-2]
     kept = len(y.batch_shape)
     entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y.gather(data), y.entries, strict=True))
@@ -96,7 +105,7 @@ def _join_pair_fill_blocks(x, y):
 
 
 @join_pair.kernel(BlockDiagonal, BlockDiagonal)
-def _join_pair_block_diagonal_block_diagonal(x, y):
+def _join_pair_block_diagonal_block_diagonal(x: BlockDiagonal, y: BlockDiagonal) -> tuple[Array, Array]:
     (rows, columns), n = cuts(x), x.shape[-1] + 1
     other_rows, other_columns = cuts(y)
     _, kept, other_kept = np.intersect1d(
@@ -106,7 +115,7 @@ def _join_pair_block_diagonal_block_diagonal(x, y):
 
 
 @join_pair.kernel(BlockDiagonal, Banded)
-def _join_pair_block_diagonal_banded(x, y):
+def _join_pair_block_diagonal_banded(x: BlockDiagonal, y: Banded) -> tuple[Array, Array]:
     kept = _cuts_between(x.meta, y.offsets, y.core_shape)
     blocks = len(cuts(x)[0]) - 1
     if len(kept) <= blocks and is_uniform(x) and grid_form(y, x.meta[0][1:]) is not None:
@@ -118,7 +127,7 @@ def _join_pair_block_diagonal_banded(x, y):
 
 
 @functools.lru_cache(maxsize=256)
-def _cuts_between(meta, offsets, shape) -> np.ndarray:
+def _cuts_between(meta: Meta, offsets: tuple[int, ...], shape: tuple[int, int]) -> np.ndarray:
     """The numbers of the cuts of a block-diagonal matrix which no diagonal with one of these offsets crosses."""
     rows, columns = cuts(BlockDiagonal.make((), meta))
     whole = np.ones(len(rows), bool)
@@ -134,7 +143,7 @@ def _cuts_between(meta, offsets, shape) -> np.ndarray:
 @join_pair.kernel(BlockBanded, Banded)
 @join_pair.kernel(BlockBanded, BlockBanded)
 @join_pair.kernel(BlockBanded, BlockDiagonal)
-def _join_pair_block_banded_banded(x, y):
+def _join_pair_block_banded_banded(x: BlockBanded, y: Banded | BlockBanded | BlockDiagonal) -> tuple[Array, Array]:
     other = grid_form(y, x.block_shape)
     offsets = x.offsets if other is None else tuple(sorted({*x.offsets, *other.offsets}))
     if other is None or (len(offsets) > len(x.offsets) and _mostly_full(offsets, x.core_shape, x.block_shape)):
@@ -142,12 +151,12 @@ def _join_pair_block_banded_banded(x, y):
     return at_offsets(x, offsets), at_offsets(other, offsets)
 
 
-def _at_pattern(x, like):
+def _at_pattern(x: Banded, like: BlockDiagonal) -> BlockDiagonal:
     """`x` in the structure of `like`, which holds it."""
     return like.rebuild(restrict(x, like).entries, x.background)
 
 
-def _both_dense(x, y):
+def _both_dense(x: Array, y: Array) -> tuple[Dense, Dense]:
     return Dense.make((x.dense_data(),)), Dense.make((y.dense_data(),))
 
 
@@ -156,29 +165,29 @@ def _both_dense(x, y):
 
 @meet_pair.kernel(Blocks, Banded)
 @meet_pair.kernel(Blocks, Blocks)
-def _meet_pair_blocks_banded(x, y):
+def _meet_pair_blocks_banded(x: Blocks, y: Banded | Blocks) -> Array:
     """The narrower pattern of both, where both are zero outside of theirs."""
     return restrict(x, y) if is_zero_outside(y) and _stored(y) < _stored(x) else x
 
 
 @meet_pair.kernel(BlockBanded, BlockBanded, when=lambda x, y: x.meta[1:3] == y.meta[1:3] and is_zero_outside(y))
-def _meet_pair_block_banded_block_banded(x, y):
+def _meet_pair_block_banded_block_banded(x: BlockBanded, y: BlockBanded) -> Array:
     return at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
 
 
-def _stored(x) -> int:
+def _stored(x: Array) -> int:
     """The number of entries of one matrix that parameters of their own hold."""
     return sum(int(np.prod(e.shape[len(x.batch_shape) :])) for e in x.freed().entries)
 
 
 @restrict_to.kernel(Blocks, Banded)
-def _restrict_to_blocks_banded(x, y):
+def _restrict_to_blocks_banded(x: Blocks, y: Banded) -> Banded:
     diagonals = [diagonal_of(x, k) for k in y.offsets]
     return bands(diagonals, y.offsets, x.core_shape, x.background, dtype=x.dtype, batch=x.batch_shape)
 
 
 @restrict_to.kernel(Banded, Blocks)
-def _restrict_to_banded_blocks(x, y):
+def _restrict_to_banded_blocks(x: Banded, y: Blocks) -> Blocks:
     """By one look at each diagonal, aligned with the rows: an expression that fuses, where an index array is a gather."""
     m = x.core_shape[0]
     fill = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None, None, None]

@@ -14,7 +14,10 @@ rows i and i + 1, and U has two block superdiagonals.
 These loops are for the CPU; on other devices `cyclic_reduction` comes first.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 from jax import lax
@@ -22,12 +25,19 @@ from jax import lax
 from ..._numerics import banded_lu, banded_systems, cyclic_reduction, determinants
 from ..._numerics.undefined import nan_unless
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import jax
+
 # Rows of a block up to which the loop over the columns is faster than LAPACK's elimination with exchanges, or its Cholesky factor.
 _SMALL = 24
 _SMALL_DEFINITE = 8
 
 
-def solve(lower, diagonal, upper, b, positive_definite=False):
+def solve(
+    lower: jax.Array, diagonal: jax.Array, upper: jax.Array, b: jax.Array, positive_definite: bool = False
+) -> tuple[jax.Array, jax.Array]:
     """Solve ``A x = b``.
 
     Parameters
@@ -50,7 +60,9 @@ def solve(lower, diagonal, upper, b, positive_definite=False):
     return banded_systems.solve(method, (lower, diagonal, upper), (3, 3, 3), _product, b, factor)
 
 
-def solve_triangular(beside, diagonal, b, lower: bool, unit_diagonal: bool = False):
+def solve_triangular(
+    beside: jax.Array, diagonal: jax.Array, b: jax.Array, lower: bool, unit_diagonal: bool = False
+) -> tuple[jax.Array, jax.Array]:
     """Solve a block bidiagonal system by substitution.
 
     Parameters
@@ -70,11 +82,11 @@ def solve_triangular(beside, diagonal, b, lower: bool, unit_diagonal: bool = Fal
     if unit_diagonal:
         diagonal = jnp.where(jnp.eye(diagonal.shape[-1], dtype=bool), 1, diagonal)
 
-    def method(beside, diagonal, b, transposed):
+    def method(beside: jax.Array, diagonal: jax.Array, b: jax.Array, transposed: bool) -> tuple[jax.Array, jax.Array]:
         system = functools.partial(_substitute, lower=lower, transposed=transposed)
         return banded_systems.each_system(system, b, beside, diagonal)
 
-    def product(blocks, x):
+    def product(blocks: tuple[jax.Array, jax.Array], x: jax.Array) -> jax.Array:
         beside, diagonal = blocks
         zero = jnp.zeros_like(beside)
         return _product((beside, diagonal, zero) if lower else (zero, diagonal, beside), x)
@@ -82,10 +94,12 @@ def solve_triangular(beside, diagonal, b, lower: bool, unit_diagonal: bool = Fal
     return banded_systems.solve(method, (beside, diagonal), (3, 3), product, b)
 
 
-def _substitute(beside, diagonal, b, lower, transposed):
+def _substitute(
+    beside: jax.Array, diagonal: jax.Array, b: jax.Array, lower: bool, transposed: bool
+) -> tuple[jax.Array, jax.Array]:
     m = diagonal.shape[-1]
 
-    def step(carried, blocks):
+    def step(carried: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         beside, diagonal, b = blocks
         b = b - (carried if transposed else beside @ carried)
         x = _triangular(diagonal, b, lower=lower, transposed=transposed)
@@ -97,7 +111,7 @@ def _substitute(beside, diagonal, b, lower, transposed):
     return jnp.where(ok, x.reshape(b.shape), jnp.nan), ok
 
 
-def cholesky(diagonal, upper):
+def cholesky(diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The lower Cholesky factor of a Hermitian matrix, given by the blocks from the diagonal on (of these the lower triangles are read).
 
     Returns
@@ -110,16 +124,20 @@ def cholesky(diagonal, upper):
     return cyclic_reduction.shifted(right, 1).mT.conj(), factors
 
 
-def slogdet(lower, diagonal, upper, positive_definite=False):
+def slogdet(
+    lower: jax.Array, diagonal: jax.Array, upper: jax.Array, positive_definite: bool = False
+) -> tuple[jax.Array, jax.Array]:
     """Sign (phase) of the determinant and logarithm of its magnitude, (...); 0 and -inf for a singular matrix.
 
     With exchanges, or by the Cholesky factor of the Hermitian part, NaN for one that has none. Derivatives go through the loop over the block
     rows, and keep its factors.
     """
     one = _slogdet_definite if positive_definite else _slogdet_pivoted
-    in_order = jnp.vectorize(one, signature="(n,m,m),(n,m,m),(n,m,m)->(),()")
+    in_order: Callable[..., tuple[jax.Array, jax.Array]] = jnp.vectorize(
+        one, signature="(n,m,m),(n,m,m),(n,m,m)->(),()"
+    )
 
-    def log_depth(*blocks):
+    def log_depth(*blocks: *tuple[jax.Array, jax.Array, jax.Array]) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         levels, regular = cyclic_reduction.reduce(*blocks, positive_definite)
         factors = jnp.concatenate([level.factors for level in levels], -2)
         trusted = regular & cyclic_reduction.is_stable(levels, blocks)
@@ -128,7 +146,7 @@ def slogdet(lower, diagonal, upper, positive_definite=False):
     return cyclic_reduction.or_in_order(in_order, log_depth)(lower, diagonal, upper)
 
 
-def lu(lower, diagonal, upper):
+def lu(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """LU factors with partial pivoting, as they are described above.
 
     Returns
@@ -145,7 +163,9 @@ def lu(lower, diagonal, upper):
     return factors, exchanges, right
 
 
-def lu_solve(factors, exchanges, right, b, transposed: bool):
+def lu_solve(
+    factors: jax.Array, exchanges: jax.Array, right: jax.Array, b: jax.Array, transposed: bool
+) -> tuple[jax.Array, jax.Array]:
     """Solve ``A x = b``, or `transposed` ``A^T x = b``, by the factors that `lu` returns; b and x are (..., N m, k).
 
     Returns
@@ -165,12 +185,12 @@ def lu_solve(factors, exchanges, right, b, transposed: bool):
     return nan_unless(regular[..., None, None], x.reshape(*x.shape[:-3], *b.shape[-2:])), jnp.all(regular)
 
 
-def hermitian_part(lower, diagonal, upper):
+def hermitian_part(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The blocks of ``(A + A^H) / 2`` on the diagonal and to the right of it."""
     return (diagonal + diagonal.mT.conj()) / 2, (upper + cyclic_reduction.shifted(lower, -1).mT.conj()) / 2
 
 
-def explanation(m, positive_definite=False):
+def explanation(m: int, positive_definite: bool = False) -> str:
     """What `solve` does for blocks of m rows, why, and what it costs: a sentence for users."""
     if cyclic_reduction.has_accelerator():
         return cyclic_reduction.explanation(m)
@@ -182,12 +202,16 @@ def explanation(m, positive_definite=False):
     return f"elimination of blocks {how}, as nothing is assumed; O(n m**2), m = {m}"
 
 
-def _is_small(m, positive_definite):
+def _is_small(m: int, positive_definite: bool) -> bool:
     return m <= (_SMALL_DEFINITE if positive_definite else _SMALL)
 
 
-def _method(m, positive_definite):
+def _method(
+    m: int, positive_definite: bool
+) -> tuple[Callable[..., tuple[jax.Array, jax.Array]], Callable[..., tuple[jax.Array, ...]] | None]:
     """A method (see `banded_systems`), and what factors the matrix for it."""
+    factor: Callable[..., tuple[jax.Array, ...]]
+    one: Callable[..., tuple[jax.Array, jax.Array]]
     if _is_small(m, positive_definite):
         factor, one = _factor_small, functools.partial(_solve_small, positive_definite=positive_definite)
     elif positive_definite:
@@ -195,14 +219,16 @@ def _method(m, positive_definite):
     else:
         factor, one = _factor_pivoted, _solve_pivoted
 
-    def factor_all(*blocks):
+    def factor_all(*blocks: jax.Array) -> tuple[jax.Array, ...]:
         return banded_systems.one_by_one(factor, blocks[0].shape[:-3], *blocks)
 
-    def method(*args, transposed):
+    def method(*args: jax.Array, transposed: bool) -> tuple[jax.Array, jax.Array]:
         *factors, b = args
         return banded_systems.each_system(functools.partial(one, transposed=transposed), b, *factors)
 
-    def log_depth(lower, diagonal, upper, b, transposed):
+    def log_depth(
+        lower: jax.Array, diagonal: jax.Array, upper: jax.Array, b: jax.Array, transposed: bool
+    ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         if transposed:
             lower, upper = cyclic_reduction.shifted(upper, 1).mT, cyclic_reduction.shifted(lower, -1).mT
             diagonal = diagonal.mT
@@ -212,29 +238,29 @@ def _method(m, positive_definite):
     return cyclic_reduction.for_device(method, factor_all, log_depth)
 
 
-def _product(blocks, x):
+def _product(blocks: tuple[jax.Array, jax.Array, jax.Array], x: jax.Array) -> jax.Array:
     """The matrix times (..., N m, k)."""
     y = cyclic_reduction.product(jnp.concatenate(blocks, -1), _in_blocks(x, blocks[0].shape[-1]))
     return y.reshape(*y.shape[:-3], *x.shape[-2:])
 
 
-def _in_blocks(b, m):
+def _in_blocks(b: jax.Array, m: int) -> jax.Array:
     return b.reshape(*b.shape[:-2], -1, m, b.shape[-1])
 
 
 # ---- small blocks ------------------------------------------------------------------------------------------------------
 
 
-def _factor_small(lower, diagonal, upper):
+def _factor_small(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The factors of one matrix as `banded_lu.eliminate` gives them, and whether they can be trusted."""
     count, m, _ = diagonal.shape
 
-    def step(window, blocks):
+    def step(window: jax.Array, blocks: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         # window[a, b] is entry (i m + a, i m + b) as it is left by the columns before; those of the next block row are not in it yet.
         beside, below = blocks
         corner = window[:m, :m]
 
-        def column(window, _):
+        def column(window: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
             row = window[0]
             multipliers = window[1:, 0] / row[0]
             rest = window[1:, 1:] - multipliers[:, None] * row[1:]
@@ -252,27 +278,30 @@ def _factor_small(lower, diagonal, upper):
     return factors, banded_lu.is_stable(factors, count * m, 2 * m - 1, 2 * m - 1, largest, by_rows=False)
 
 
-def _solve_small(*args, transposed, positive_definite):
-    *blocks, factors, stable, b = args
-    width = 2 * blocks[0].shape[-1] - 1
+def _solve_small(*args: jax.Array, transposed: bool, positive_definite: bool) -> tuple[jax.Array, jax.Array]:
+    lower, diagonal, upper, factors, stable, b = args
+    width = 2 * lower.shape[-1] - 1
     x = banded_lu.substitute(factors, width, width, b, transposed, by_rows=False)
     if positive_definite:  # of such a matrix they are always stable
         ok = ~jnp.any(factors[:, width].real <= 0)
         return jnp.where(ok, x, jnp.nan), ok
 
-    def pivoted():
-        return _solve_pivoted(*blocks, *_factor_pivoted(*blocks), b, transposed=transposed)
+    def pivoted() -> tuple[jax.Array, jax.Array]:
+        return _solve_pivoted(
+            lower, diagonal, upper, *_factor_pivoted(lower, diagonal, upper), b, transposed=transposed
+        )
 
-    return lax.cond(stable, lambda: (x, jnp.array(True)), pivoted)
+    found: tuple[jax.Array, jax.Array] = lax.cond(stable, lambda: (x, jnp.array(True)), pivoted)
+    return found
 
 
 # ---- large blocks of positive definite matrices ------------------------------------------------------------------------
 
 
-def _factor_definite(lower, diagonal, upper):
+def _factor_definite(lower: jax.Array | None, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The Cholesky factors of the blocks as they are left, and the blocks to their right in the factor of the whole matrix."""
 
-    def step(block, blocks):
+    def step(block: jax.Array, blocks: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         beside, following = blocks
         factor = lax.linalg.cholesky(block, symmetrize_input=False)
         right = _triangular(factor, beside, lower=True)
@@ -282,13 +311,21 @@ def _factor_definite(lower, diagonal, upper):
     return lax.scan(step, diagonal[0], (upper, following))[1]
 
 
-def _slogdet_definite(lower, diagonal, upper):
+def _slogdet_definite(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
     factors, _ = _factor_definite(None, *hermitian_part(lower, diagonal, upper))
     sign, logarithm = determinants.sign_and_logarithm(cyclic_reduction.main_diagonals(factors), (-2, -1))
     return sign, 2 * logarithm
 
 
-def _solve_definite(lower, diagonal, upper, factors, right, b, transposed):
+def _solve_definite(
+    lower: jax.Array,
+    diagonal: jax.Array,
+    upper: jax.Array,
+    factors: jax.Array,
+    right: jax.Array,
+    b: jax.Array,
+    transposed: bool,
+) -> tuple[jax.Array, jax.Array]:
     if transposed:
         factors, right = factors.conj(), right.conj()
     m = diagonal.shape[-1]
@@ -298,12 +335,12 @@ def _solve_definite(lower, diagonal, upper, factors, right, b, transposed):
         | jnp.any(jnp.isnan(upper))
     )
 
-    def down(carried, blocks):
+    def down(carried: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         factor, right, b = blocks
         y = _triangular(factor, b - carried, lower=True)
         return right.mT.conj() @ y, y
 
-    def up(x, blocks):
+    def up(x: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         factor, right, y = blocks
         x = _triangular(factor, y - right @ x, lower=True, adjoint=True)
         return x, x
@@ -317,13 +354,13 @@ def _solve_definite(lower, diagonal, upper, factors, right, b, transposed):
 # ---- large blocks, with exchanges --------------------------------------------------------------------------------------
 
 
-def _factor_pivoted(lower, diagonal, upper):
+def _factor_pivoted(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """For each block row the factors of its block column (N, 2 m, m), the order of its rows (N, 2 m), and the two blocks of U to the right."""
     factors, _, order, right = _eliminate_pivoted(lower, diagonal, upper)
     return factors, order, right
 
 
-def _slogdet_pivoted(lower, diagonal, upper):
+def _slogdet_pivoted(lower: jax.Array, diagonal: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
     m = diagonal.shape[-1]
     factors, exchanges, *_ = _eliminate_pivoted(lower, diagonal, upper)
     odd = jnp.sum(exchanges != jnp.arange(m, dtype=exchanges.dtype)) % 2
@@ -331,11 +368,15 @@ def _slogdet_pivoted(lower, diagonal, upper):
     return jnp.where(odd == 1, -sign, sign), logarithm
 
 
-def _eliminate_pivoted(lower, diagonal, upper):
+def _eliminate_pivoted(
+    lower: jax.Array, diagonal: jax.Array, upper: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """`_factor_pivoted`, and for each of m rows the one that it was exchanged with (N, m)."""
     count, m, _ = diagonal.shape
 
-    def step(rows, following):
+    def step(
+        rows: jax.Array, following: jax.Array
+    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array, jax.Array, jax.Array]]:
         # The rows of block row i, from block column i on, as they are left, and those of the next one.
         panel = jnp.concatenate([jnp.pad(rows, ((0, 0), (0, m))), following])
         factors, exchanges, order = lax.linalg.lu(panel[:, :m])
@@ -349,7 +390,16 @@ def _eliminate_pivoted(lower, diagonal, upper):
     return lax.scan(step, rows[0], following)[1]
 
 
-def _solve_pivoted(lower, diagonal, upper, factors, order, right, b, transposed):
+def _solve_pivoted(
+    lower: jax.Array,
+    diagonal: jax.Array,
+    upper: jax.Array,
+    factors: jax.Array,
+    order: jax.Array,
+    right: jax.Array,
+    b: jax.Array,
+    transposed: bool,
+) -> tuple[jax.Array, jax.Array]:
     m = diagonal.shape[-1]
     ok = ~jnp.any(cyclic_reduction.main_diagonals(factors[:, :m]) == 0)
     steps = _transposed_steps if transposed else _steps
@@ -357,17 +407,17 @@ def _solve_pivoted(lower, diagonal, upper, factors, order, right, b, transposed)
     return jnp.where(ok, x.reshape(b.shape), jnp.nan), ok
 
 
-def _steps(factors, order, right, b):
+def _steps(factors: jax.Array, order: jax.Array, right: jax.Array, b: jax.Array) -> jax.Array:
     m = b.shape[-2]
     zero = jnp.zeros_like(b[0])
 
-    def down(rows, blocks):
+    def down(rows: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         factor, order, following = blocks
         both = jnp.concatenate([rows, following])[order]
         y = _triangular(factor[:m], both[:m], lower=True, unit_diagonal=True)
         return both[m:] - factor[m:] @ y, y
 
-    def up(solved, blocks):
+    def up(solved: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         factor, right, y = blocks
         x = _triangular(factor[:m], y - right @ solved, lower=False)
         return jnp.concatenate([x, solved[:m]]), x
@@ -376,17 +426,17 @@ def _steps(factors, order, right, b):
     return lax.scan(up, jnp.concatenate([zero, zero]), (factors, right, y), reverse=True)[1]
 
 
-def _transposed_steps(factors, order, right, b):
+def _transposed_steps(factors: jax.Array, order: jax.Array, right: jax.Array, b: jax.Array) -> jax.Array:
     m = b.shape[-2]
     zero = jnp.zeros_like(b[0])
 
-    def down(carried, blocks):
+    def down(carried: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         # What the block rows before take from this one, and from the next.
         factor, right, b = blocks
         y = _triangular(factor[:m], b - carried[:m], lower=False, transposed=True)
         return jnp.concatenate([carried[m:], zero]) + right.mT @ y, y
 
-    def up(rows, blocks):
+    def up(rows: jax.Array, blocks: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         factor, order, y = blocks
         top = _triangular(factor[:m], y - factor[m:].mT @ rows, lower=True, transposed=True, unit_diagonal=True)
         both = jnp.zeros((2 * m, b.shape[-1]), b.dtype).at[order].set(jnp.concatenate([top, rows]))
@@ -398,7 +448,14 @@ def _transposed_steps(factors, order, right, b):
     return jnp.concatenate([first[None], rest[:-1]])
 
 
-def _triangular(a, b, lower, transposed=False, adjoint=False, unit_diagonal=False):
+def _triangular(
+    a: jax.Array,
+    b: jax.Array,
+    lower: bool,
+    transposed: bool = False,
+    adjoint: bool = False,
+    unit_diagonal: bool = False,
+) -> jax.Array:
     return lax.linalg.triangular_solve(
         a,
         b,

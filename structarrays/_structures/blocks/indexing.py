@@ -1,5 +1,9 @@
 """Slices of block-diagonal and block-banded matrices that keep their blocks, and writes into the blocks."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,19 +16,28 @@ from .array import Blocks
 from .block_banded import BlockBanded, at_offsets, block_banded, from_uniform
 from .block_diagonal import BlockDiagonal, block_diagonal, is_uniform, narrowest
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..._core.array.base import Array
+    from ..._core.array.keys import Item
+    from .array import Run
+
+    Key: TypeAlias = tuple[tuple[Any, ...], tuple[Any, ...]]
+
 _write_box = explicit.jit(indexing.write_box, static_argnums=0)
 _write_box_donated = explicit.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
 
 # ---- slices ---------------------------------------------------------------------------------------------------------
 
 
-def _are_contiguous(x, *, operands, key) -> bool:
+def _are_contiguous(x: Blocks, *, operands: tuple[jax.Array, ...], key: Key) -> bool:
     """Whether a key is two slices without steps."""
     return tuple(k[0] for k in key) == ("slice", "slice") and key[0][3] == key[1][3] == 1
 
 
 @index.kernel(BlockDiagonal, when=_are_contiguous)
-def _index_block_diagonal(x, *, operands, key):
+def _index_block_diagonal(x: BlockDiagonal, *, operands: tuple[jax.Array, ...], key: Key) -> Array:
     """What is left of each block: a block again, without rows or columns where the slice leaves none."""
     (_, row, m, _), (_, column, n, _) = key
     parts = []
@@ -46,7 +59,7 @@ def _index_block_diagonal(x, *, operands, key):
     return narrowest(block_diagonal(parts, x.background))
 
 
-def _are_whole_blocks(x, *, operands, key) -> bool:
+def _are_whole_blocks(x: BlockBanded, *, operands: tuple[jax.Array, ...], key: Key) -> bool:
     """Whether a key is two slices of whole blocks."""
     if not _are_contiguous(x, operands=operands, key=key):
         return False
@@ -54,7 +67,7 @@ def _are_whole_blocks(x, *, operands, key) -> bool:
 
 
 @index.kernel(BlockBanded, when=_are_whole_blocks)
-def _index_block_banded(x, *, operands, key):
+def _index_block_banded(x: BlockBanded, *, operands: tuple[jax.Array, ...], key: Key) -> Array:
     (height, width), (_, row, m, _), (_, column, n, _) = x.block_shape, *key
     row, column, grid = row // height, column // width, (m // height, n // width)
     kept = {}
@@ -73,7 +86,7 @@ def _index_block_banded(x, *, operands, key):
 
 
 @write_entries.kernel(Blocks)
-def _write_entries_blocks(x, items, value, owned):
+def _write_entries_blocks(x: Blocks, items: Sequence[Item], value: Array, owned: bool) -> Array | None:
     """Entries, or a box of them, within one block; or single entries of several. Others may need further block diagonals."""
     batch, (rows, columns) = items[:-2], items[-2:]
     if not indexing.is_basic(batch):
@@ -87,34 +100,36 @@ def _write_entries_blocks(x, items, value, owned):
         return None
     m, n = x.core_shape
     i, j = np.broadcast_arrays(np.where(i < 0, i + m, i), np.where(j < 0, j + n, j))
-    x, owned = _with_places(x, i, j, owned)
-    return None if x is None else _write_single(x, batch, i, j, value.to_jax(), owned)
+    wide, owned = _with_places(x, i, j, owned)
+    return None if wide is None else _write_single(wide, batch, i, j, value.to_jax(), owned)
 
 
-def _write_box_of(x, batch, rows, columns, value, owned):
+def _write_box_of(
+    x: Blocks, batch: Sequence[Item], rows: Item, columns: Item, value: jax.Array, owned: bool
+) -> Blocks | None:
     """Rows and columns, integers or slices, that lie within one block."""
     spans = [_span(item) for item in (rows, columns)]
     if None in spans:
         return None
     corners = np.array(spans)
-    x, owned = _with_places(x, corners[0], corners[1], owned)
-    if x is None:
+    wide, owned = _with_places(x, corners[0], corners[1], owned)
+    if wide is None:
         return None
-    places = [_place(run, corners[0], corners[1]) for run in x.runs]
+    places = [_place(run, corners[0], corners[1]) for run in wide.runs]
     for at, (t, row, column) in enumerate(places):
         if t[0] == t[1] >= 0:
             inner = [
                 item._replace(start=item.start + int(p[0] - s[0]))
-                for item, p, s in zip((rows, columns), (row, column), spans)
+                for item, p, s in zip((rows, columns), (row, column), corners)
             ]
             static, starts = indexing.box([*batch, indexing.Item("int", int(t[0])), *inner])
-            entries = list(x.entries)
+            entries = list(wide.entries)
             entries[at] = (_write_box_donated if owned else _write_box)(static, entries[at], starts, value)
-            return _owned(x, entries, {at}, owned)
+            return _owned(wide, entries, {at}, owned)
     return None
 
 
-def _span(item):
+def _span(item: Item) -> tuple[int, int] | None:
     """The first and the last place of an item, or None if it has none."""
     if item.kind == "int":
         return item.start, item.start
@@ -122,7 +137,9 @@ def _span(item):
     return (min(ends), max(ends)) if item.size else None
 
 
-def _write_single(x, batch, i, j, value, owned):
+def _write_single(
+    x: Blocks, batch: Sequence[Item], i: np.ndarray, j: np.ndarray, value: jax.Array, owned: bool
+) -> Blocks:
     """The entries (i, j), which all are stored."""
     entries, written = list(x.entries), set()
     for at, run in enumerate(x.runs):
@@ -136,7 +153,7 @@ def _write_single(x, batch, i, j, value, owned):
     return _owned(x, entries, written, owned)
 
 
-def _place(run, i, j):
+def _place(run: Run, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The block of a run that holds each entry (i, j), -1 if none does, and the place in the block."""
     if not run.size:
         return np.full(i.shape, -1), i, j
@@ -146,7 +163,7 @@ def _place(run, i, j):
     return np.where(inside, t, -1), row, column
 
 
-def _with_places(x, i, j, owned):
+def _with_places(x: Blocks, i: np.ndarray, j: np.ndarray, owned: bool) -> tuple[Blocks | None, bool]:
     """An array that stores the entries (i, j), and whether it is still the caller's own; (None, False) if there is none."""
     if np.all(np.any([_place(run, i, j)[0] >= 0 for run in x.runs], axis=0)):
         return x, owned
@@ -159,10 +176,10 @@ def _with_places(x, i, j, owned):
     stored = sum(band_kernel.diagonal_length(x.grid, k) for k in offsets)
     if 4 * stored > 3 * x.grid[0] * x.grid[1]:
         return None, False  # so many block diagonals are dearer than the dense form
-    return at_offsets(x, offsets), False
+    return cast("BlockBanded", at_offsets(x, offsets)), False
 
 
-def _owned(x, entries, written, owned):
+def _owned(x: Blocks, entries: Sequence[jax.Array], written: set[int], owned: bool) -> Blocks:
     """The array with these entries, all its own: none of those that are not written anew may be another array's."""
     if owned:
         return x.rebuild(tuple(entries), x.background)

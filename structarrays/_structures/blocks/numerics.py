@@ -4,15 +4,24 @@ A *run* is ``blocks (..., k, h, w)``: k blocks of h × w, each below and to the 
 diagonal blocks of a ``k h × k w`` matrix.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 from jax import lax
 
 from ..._numerics.bands import diagonal_length, pad_axis
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
-def spread(blocks, background=None):
+    import jax
+    from jax.typing import ArrayLike
+
+
+def spread(blocks: jax.Array, background: jax.Array | None = None) -> jax.Array:
     """The matrix whose diagonal blocks are given, as an expression that fuses.
 
     Parameters
@@ -33,7 +42,7 @@ def spread(blocks, background=None):
     return jnp.where(place[0] == place[1], blocks[..., :, :, None, :], fill).reshape(*batch, k * h, k * w)
 
 
-def collect(data, k, h, w):
+def collect(data: jax.Array, k: int, h: int, w: int) -> jax.Array:
     """The diagonal blocks of a matrix: the inverse of `spread`.
 
     Parameters
@@ -63,14 +72,14 @@ def collect(data, k, h, w):
     return jnp.broadcast_to(data, (*batch, k, h, w))
 
 
-def diagonals(blocks):
+def diagonals(blocks: jax.Array) -> jax.Array:
     """The main diagonals of square blocks ``(..., k, b, b)`` one after the other, ``(..., k b)``."""
     *batch, k, b, _ = blocks.shape
     flat = blocks.reshape(*batch, k, b * b)
     return flat[..., :: b + 1].reshape(*batch, k * b)
 
 
-def multiply(blocks, x):
+def multiply(blocks: jax.Array, x: jax.Array) -> jax.Array:
     """The diagonal blocks times a vector or a matrix.
 
     Parameters
@@ -89,7 +98,7 @@ def multiply(blocks, x):
     return product.reshape(*product.shape[:-3], k * h, p)
 
 
-def multiply_left(x, blocks):
+def multiply_left(x: jax.Array, blocks: jax.Array) -> jax.Array:
     """A matrix ``(..., p, k h)`` times the diagonal blocks ``(..., k, h, w)``: ``(..., p, k w)``; batch shapes broadcast."""
     k, h, w = blocks.shape[-3:]
     p = x.shape[-2]
@@ -98,7 +107,14 @@ def multiply_left(x, blocks):
     return jnp.moveaxis(product, -3, -2).reshape(*product.shape[:-3], p, k * w)
 
 
-def band_matmul(blocks1, offsets1, grid1, blocks2, offsets2, grid2):
+def band_matmul(
+    blocks1: Sequence[jax.Array],
+    offsets1: Sequence[int],
+    grid1: tuple[int, int],
+    blocks2: Sequence[jax.Array],
+    offsets2: Sequence[int],
+    grid2: tuple[int, int],
+) -> dict[int, jax.Array]:
     """Product of two matrices that store block diagonals ``(..., length, h, w)`` of grids of blocks; offsets add.
 
     Returns
@@ -107,7 +123,7 @@ def band_matmul(blocks1, offsets1, grid1, blocks2, offsets2, grid2):
         The block diagonals of the product by offset; only those to which some pair contributes.
     """
     rows, inner = grid1
-    terms = {}
+    terms: dict[int, list[jax.Array]] = {}
     for a, k1 in zip(blocks1, offsets1, strict=True):
         for b, k2 in zip(blocks2, offsets2, strict=True):
             k = k1 + k2
@@ -126,7 +142,9 @@ def band_matmul(blocks1, offsets1, grid1, blocks2, offsets2, grid2):
     return {k: functools.reduce(jnp.add, products) for k, products in terms.items()}
 
 
-def layers(parts, length, fill, axis, divided=False):
+def layers(
+    parts: Iterable[tuple[int, jax.Array]], length: int, fill: ArrayLike, axis: int, divided: bool = False
+) -> list[jax.Array]:
     """Arrays that stand at places along an axis, side by side in as few arrays of the whole length as possible.
 
     Parameters
@@ -148,7 +166,7 @@ def layers(parts, length, fill, axis, divided=False):
     """
     if divided:
         return [pad_axis(part, start, length - start - part.shape[axis], axis, fill) for start, part in parts]
-    rows: list[tuple[int, list]] = []
+    rows: list[tuple[int, list[jax.Array]]] = []
     for start, part in parts:
         end = start + part.shape[axis]
         for i, (filled, pieces) in enumerate(rows):
@@ -163,7 +181,7 @@ def layers(parts, length, fill, axis, divided=False):
     ]
 
 
-def _gap(like, size, fill, axis):
+def _gap(like: jax.Array, size: int, fill: ArrayLike, axis: int) -> list[jax.Array]:
     if size == 0:
         return []
     shape = list(like.shape)

@@ -1,7 +1,10 @@
 """Products, transposes, diagonals and triangles of block-diagonal and block-banded matrices."""
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,11 +23,22 @@ from .block_banded import BlockBanded, at_offsets, block_banded
 from .block_diagonal import BlockDiagonal, block_diagonal, cuts, regroup, side_by_side
 from .block_joins import grid_form
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import jax
+
+    from ..._core.array.base import Array
+    from ..._core.typing import Shape
+
+    S = TypeVar("S", bound=Array)
+    Forms: TypeAlias = tuple[BlockBanded, BlockBanded]
+
 # ---- times a dense matrix -------------------------------------------------------------------------------------------
 
 
 @matmul.kernel(Blocks, Dense, when=has_structural_zeros)
-def _matmul_blocks_dense(x1, x2):
+def _matmul_blocks_dense(x1: Blocks, x2: Dense) -> Dense:
     vector = x2.ndim == 1
     data = x2.data[:, None] if vector else x2.data
     shape = (*jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2]), x1.shape[-2], data.shape[-1])
@@ -38,7 +52,7 @@ def _matmul_blocks_dense(x1, x2):
 
 
 @matmul.kernel(Dense, Blocks, when=lambda x1, x2: has_structural_zeros(x2))
-def _matmul_dense_blocks(x1, x2):
+def _matmul_dense_blocks(x1: Dense, x2: Blocks) -> Dense:
     vector = x1.ndim == 1
     data = x1.data[None, :] if vector else x1.data
     shape = (*jnp.broadcast_shapes(data.shape[:-2], x2.batch_shape), data.shape[-2], x2.shape[-1])
@@ -51,7 +65,7 @@ def _matmul_dense_blocks(x1, x2):
     return Dense.make((product[..., 0, :] if vector else product,))
 
 
-def _sum_of(parts, shape, axis, x):
+def _sum_of(parts: Sequence[tuple[int, jax.Array]], shape: Shape, axis: int, x: Blocks) -> jax.Array:
     """The products with all runs, side by side where they do not share rows (columns), and added where they do."""
     parts = [(start, jnp.broadcast_to(p, shape[:-2] + p.shape[-2:])) for start, p in parts]
     terms = numerics.layers(parts, shape[axis], 0, axis, x.pieces > 1) or [jnp.zeros(shape, x.dtype)]
@@ -61,7 +75,7 @@ def _sum_of(parts, shape, axis, x):
 # ---- times each other -----------------------------------------------------------------------------------------------
 
 
-def common_cuts(x1, x2):
+def common_cuts(x1: BlockDiagonal, x2: BlockDiagonal) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of the cuts at which the columns of a block-diagonal matrix and the rows of another are cut in common."""
     columns, rows = cuts(x1)[1], cuts(x2)[0]
     if np.array_equal(columns, rows):
@@ -74,8 +88,10 @@ def common_cuts(x1, x2):
     return np.array(kept), np.array(other)
 
 
-def _numbered(places):
+def _numbered(places: np.ndarray) -> dict[tuple[int, int], int]:
     """The number of each cut by its place, and how many there were at that place before."""
+    count: dict[int, int]
+    numbers: dict[tuple[int, int], int]
     count, numbers = {}, {}
     for number, place in enumerate(places.tolist()):
         count[place] = count.get(place, -1) + 1
@@ -83,7 +99,7 @@ def _numbered(places):
     return numbers
 
 
-def multiply_by_blocks(x1, x2) -> bool:
+def multiply_by_blocks(x1: BlockDiagonal, x2: BlockDiagonal) -> bool:
     """Whether the product of two block-diagonal matrices is one."""
     if x1.background is not None or x2.background is not None:
         return False
@@ -92,11 +108,11 @@ def multiply_by_blocks(x1, x2) -> bool:
 
 
 @matmul.kernel(BlockDiagonal, BlockDiagonal, when=multiply_by_blocks)
-def _matmul_block_diagonal_block_diagonal(x1, x2):
+def _matmul_block_diagonal_block_diagonal(x1: BlockDiagonal, x2: BlockDiagonal) -> BlockDiagonal:
     kept, other = common_cuts(x1, x2)
     pairs, stored = (side_by_side(regroup(a, kept), regroup(b, other)) for a, b in ((x1, x2), map(indicator, (x1, x2))))
 
-    def multiply(first, second):
+    def multiply(first: Sequence[jax.Array], second: Sequence[jax.Array]) -> list[jax.Array]:
         return [jnp.matmul(a, b) for a, b in zip(first, second, strict=True)]
 
     (first, second), masks = zip(*pairs, strict=True), list(zip(*stored, strict=True))
@@ -105,31 +121,31 @@ def _matmul_block_diagonal_block_diagonal(x1, x2):
     return block_diagonal(guarded_product(multiply, first, lambda: masks[0], second, lambda: masks[1]))
 
 
-def _number_stored(x) -> int:
+def _number_stored(x: Blocks | Banded) -> int:
     """The number of entries of one matrix."""
     return sum(math.prod(e.shape[len(x.batch_shape) :]) for e in x.entries)
 
 
-def indicator(x):
+def indicator(x: S) -> S:
     """The array with True where entries are stored, False elsewhere."""
-    return x.rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None)
+    return cast("S", x.rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None))
 
 
-def _same_places(x, kept) -> bool:
+def _same_places(x: BlockDiagonal, kept: np.ndarray) -> bool:
     """Whether regrouping at these cuts leaves the blocks as they are."""
     return len(kept) == len(cuts(x)[0])
 
 
-def _scales_columns(x1, x2) -> bool:
+def _scales_columns(x1: Blocks, x2: Diagonal) -> bool:
     return has_structural_zeros(x1) and has_structural_zeros(x2) and x2.shape[-1] == x2.shape[-2]
 
 
 @matmul.kernel(Blocks, Diagonal, when=_scales_columns)
-def _matmul_blocks_diagonal(x1, x2):
+def _matmul_blocks_diagonal(x1: Blocks, x2: Diagonal) -> Array:
     return multiply(x1, Dense.make((x2.diag[..., None, :],)))
 
 
-def _on_common_grid(x1, x2):
+def _on_common_grid(x1: Array, x2: Array) -> Forms | None:
     """Both factors as block-banded matrices whose blocks can be multiplied, or None where one cannot be."""
     first, second = grid_form(x1, (None, None)), grid_form(x2, (None, None))
     if first is not None:
@@ -143,7 +159,7 @@ def _on_common_grid(x1, x2):
     return None
 
 
-def _share_a_grid(x1, x2) -> bool:
+def _share_a_grid(x1: Blocks | Banded, x2: Blocks | Banded) -> bool:
     return has_structural_zeros(x1) and has_structural_zeros(x2) and _on_common_grid(x1, x2) is not None
 
 
@@ -151,12 +167,13 @@ def _share_a_grid(x1, x2) -> bool:
 @matmul.kernel(Blocks, BlockBanded, when=_share_a_grid)
 @matmul.kernel(Blocks, Banded, when=_share_a_grid)
 @matmul.kernel(Banded, Blocks, when=_share_a_grid)
-def _matmul_block_banded_blocks(x1, x2):
+def _matmul_block_banded_blocks(x1: BlockBanded | Blocks | Banded, x2: Blocks | BlockBanded | Banded) -> Array:
     """Offsets of block diagonals add as those of diagonals do."""
-    (a, b), (stored_a, stored_b) = _on_common_grid(x1, x2), _on_common_grid(indicator(x1), indicator(x2))
+    forms = _on_common_grid(x1, x2), _on_common_grid(indicator(x1), indicator(x2))
+    (a, b), (stored_a, stored_b) = cast("tuple[Forms, Forms]", forms)  # neither is None: see `_share_a_grid`
     grid = (a.grid[0], b.grid[1])
 
-    def multiply(blocks_a, blocks_b):
+    def multiply(blocks_a: Sequence[jax.Array], blocks_b: Sequence[jax.Array]) -> dict[int, jax.Array]:
         return numerics.band_matmul(blocks_a, a.offsets, a.grid, blocks_b, b.offsets, b.grid)
 
     if a.stored == _number_stored(x1) and b.stored == _number_stored(x2):  # no zero is written out
@@ -171,48 +188,48 @@ def _matmul_block_banded_blocks(x1, x2):
 
 
 @matrix_transpose.kernel(BlockDiagonal)
-def _matrix_transpose_block_diagonal(x):
+def _matrix_transpose_block_diagonal(x: BlockDiagonal) -> BlockDiagonal:
     return BlockDiagonal.make((*(b.mT for b in x.blocks), x.background), tuple((k, w, h) for k, h, w in x.meta))
 
 
 @matrix_transpose.kernel(BlockBanded)
-def _matrix_transpose_block_banded(x):
+def _matrix_transpose_block_banded(x: BlockBanded) -> BlockBanded:
     meta = (tuple(-k for k in x.offsets[::-1]), x.grid[::-1], x.block_shape[::-1])
     return BlockBanded.make((*(b.mT for b in x.blocks[::-1]), x.background), meta)
 
 
 @diagonal.kernel(Blocks)
-def _diagonal_blocks(x, *, offset):
+def _diagonal_blocks(x: Blocks, *, offset: int) -> Dense:
     return Dense.make((diagonal_of(x, offset),))
 
 
-def _no_background(x, *, k):
+def _no_background(x: Blocks, *, k: int) -> bool:
     return x.background is None
 
 
 @tril.kernel(Blocks, when=_no_background)
-def _tril_blocks(x, *, k):
+def _tril_blocks(x: Blocks, *, k: int) -> Blocks:
     return _masked(x, lambda i, j: j - i <= k)
 
 
 @triu.kernel(Blocks, when=_no_background)
-def _triu_blocks(x, *, k):
+def _triu_blocks(x: Blocks, *, k: int) -> Blocks:
     return _masked(x, lambda i, j: j - i >= k)
 
 
-def _masked(x, keeps):
+def _masked(x: Blocks, keeps: Callable[[jax.Array, jax.Array], jax.Array]) -> Blocks:
     """The entries (i, j) that `keeps` says, and zeros for the others."""
     pairs = zip(x.runs, x.entries, strict=True)
     return x.rebuild(tuple(jnp.where(keeps(*run.positions()), e, jnp.zeros((), e.dtype)) for run, e in pairs), None)
 
 
 @tril.kernel(BlockBanded, when=_no_background)
-def _tril_block_banded(x, *, k):
+def _tril_block_banded(x: BlockBanded, *, k: int) -> Array:
     kept = [d for d, run in zip(x.offsets, x.runs, strict=True) if run.distances[0] <= k]
-    return _masked(at_offsets(x, kept), lambda i, j: j - i <= k) if kept else at_offsets(x, kept)
+    return _masked(cast("BlockBanded", at_offsets(x, kept)), lambda i, j: j - i <= k) if kept else at_offsets(x, kept)
 
 
 @triu.kernel(BlockBanded, when=_no_background)
-def _triu_block_banded(x, *, k):
+def _triu_block_banded(x: BlockBanded, *, k: int) -> Array:
     kept = [d for d, run in zip(x.offsets, x.runs, strict=True) if run.distances[1] >= k]
-    return _masked(at_offsets(x, kept), lambda i, j: j - i >= k) if kept else at_offsets(x, kept)
+    return _masked(cast("BlockBanded", at_offsets(x, kept)), lambda i, j: j - i >= k) if kept else at_offsets(x, kept)

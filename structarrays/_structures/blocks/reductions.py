@@ -4,7 +4,10 @@ A row (or column) of a run is reduced within its block; the rows of runs that sh
 others are combined. What is not stored is the background, as often as `missing` says, which is static.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 
@@ -13,13 +16,21 @@ from ..._core.families.reduction_rule import reduce_core, squared_deviations, sq
 from . import numerics
 from .array import Blocks, missing
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jax
+
+    from ..._core.families.reduction_rule import Monoid
+
 
 @reduce_core.kernel(Blocks)
-def _reduce_core_blocks(x, *, monoid, axes, keepdims):
+def _reduce_core_blocks(x: Blocks, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense:
     background = x.background
     if background is None and not monoid.zero_is_identity(x.dtype):
         background = jnp.zeros((), x.dtype)
     if len(axes) == 2:
+        entries: Sequence[jax.Array]
         entries, count = x.entries, _unstored(x)
         if x.background is None and background is not None and count:
             # A zero is as good as many, here. It meets every entry, lest their product overflows before it does.
@@ -33,11 +44,13 @@ def _reduce_core_blocks(x, *, monoid, axes, keepdims):
 
 
 @squared_deviations.kernel(Blocks)
-def _squared_deviations_blocks(x, *, mean, monoid, axes, keepdims):
-    mean = mean.data
-    entries = [squared_magnitude(e - m) for e, m in zip(x.entries, x.gather(mean), strict=True)]
+def _squared_deviations_blocks(
+    x: Blocks, *, mean: Dense, monoid: Monoid, axes: tuple[int, ...], keepdims: bool
+) -> Dense:
+    means = mean.data
+    entries = [squared_magnitude(e - m) for e, m in zip(x.entries, x.gather(means), strict=True)]
     background = jnp.zeros((), x.dtype) if x.background is None else x.background[..., None, None]
-    background = squared_magnitude(background - mean)
+    background = squared_magnitude(background - means)
     if len(axes) == 2:
         return _everything(x, monoid, entries, background[..., 0, 0], _unstored(x), keepdims)
     segments = missing(x, *axes)
@@ -47,13 +60,15 @@ def _squared_deviations_blocks(x, *, mean, monoid, axes, keepdims):
     return _lines(x, monoid, entries, start, axes, keepdims)
 
 
-def _unstored(x) -> int:
+def _unstored(x: Blocks) -> int:
     """The number of all entries that are not stored."""
     m, n = x.core_shape
     return m * n - x.stored
 
 
-def _everything(x, monoid, entries, background, count, keepdims):
+def _everything(
+    x: Blocks, monoid: Monoid, entries: Sequence[jax.Array], background: jax.Array | None, count: int, keepdims: bool
+) -> Dense:
     """All entries of a matrix: those of the blocks, and the background (None changes nothing) so many times."""
     terms = [] if background is None or count == 0 else [monoid.repeat(background, count)]
     terms += [
@@ -66,7 +81,14 @@ def _everything(x, monoid, entries, background, count, keepdims):
     return Dense.make((result[..., None, None] if keepdims else result,))
 
 
-def _lines(x, monoid, entries, start, axes, keepdims):
+def _lines(
+    x: Blocks,
+    monoid: Monoid,
+    entries: Sequence[jax.Array],
+    start: jax.Array | None,
+    axes: tuple[int, ...],
+    keepdims: bool,
+) -> Dense:
     """Each row (``axes == (-1,)``) or column of a matrix: the blocks, and `start` for what is not stored, if that changes
     anything.
     """
@@ -86,7 +108,7 @@ def _lines(x, monoid, entries, start, axes, keepdims):
     return Dense.make((jnp.expand_dims(result, axis) if keepdims else result,))
 
 
-def _segmented(values, segments):
+def _segmented(values: Sequence[jax.Array], segments: Sequence[tuple[int, int, int]]) -> jax.Array:
     """A line that has one value in each segment."""
     parts = [
         jnp.broadcast_to(v[..., None], (*v.shape, stop - start))

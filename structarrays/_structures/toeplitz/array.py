@@ -1,14 +1,14 @@
 """`Toeplitz`: a matrix with constant diagonals, and the rules that `Circulant` shares with it."""
 
-from collections.abc import Sequence
-from typing import Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.dense import Dense, batch_shape_of, parameter
 from ..._core.array.validation import check_leaves, check_sizes, check_static, validated
 from ..._core.dispatch import explicit
@@ -24,6 +24,15 @@ from ..banded.array import Banded, at_offsets, bands, batch_of, matrix_shape
 from ..banded.diagonal import Identity
 from ..fill.array import Fill
 from ..triangular.array import Triangular
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.array.base import Array
+    from ..._core.typing import Leaves, Meta, Shape
+
+    A = TypeVar("A", bound=Array)
 
 MANY_DIAGONALS = 48
 """With more stored diagonals a matrix is no `Banded` any more, if another structure can hold it."""
@@ -132,7 +141,7 @@ class Toeplitz(EntryArray):
         return cls.make((values,), (1 - c.shape[-1], r.shape[-1] - 1, shape))
 
     @classmethod
-    def from_dense(cls, a):
+    def from_dense(cls, a: ParameterLike) -> Toeplitz:
         """The Toeplitz array with these elements.
 
         Parameters
@@ -165,22 +174,26 @@ class Toeplitz(EntryArray):
     @property
     def values(self) -> jax.Array:
         """The entries on the diagonals from `first` to `last`, ``(..., d)``."""
-        return self._value[0][0]
+        values: jax.Array = self._value[0][0]
+        return values
 
     @property
     def first(self) -> int:
         """The offset ``j - i`` of the lowest diagonal that is stored."""
-        return self.meta[0]
+        first: int = self.meta[0]
+        return first
 
     @property
     def last(self) -> int:
         """The offset of the highest diagonal that is stored; ``first - 1`` where there is none."""
-        return self.meta[1]
+        last: int = self.meta[1]
+        return last
 
     @property
     def core_shape(self) -> tuple[int, int]:
         """The shape ``(m, n)`` of the matrix."""
-        return self.meta[2]
+        shape: tuple[int, int] = self.meta[2]
+        return shape
 
     @property
     def offsets(self) -> tuple[int, ...]:
@@ -188,7 +201,7 @@ class Toeplitz(EntryArray):
         return tuple(range(self.first, self.last + 1))
 
     @property
-    def entries(self) -> tuple:
+    def entries(self) -> tuple[jax.Array, ...]:
         """The parameter that holds the entries."""
         return self._value[0]
 
@@ -198,18 +211,19 @@ class Toeplitz(EntryArray):
         return not (is_narrow(self) or is_solved_as_dense(self) or is_triangular(self))
 
     @staticmethod
-    def shape_of(leaves, meta):
-        return batch_of(leaves[0].shape, 1) + meta[2]
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
+        shape: Shape = batch_of(leaves[0].shape, 1) + meta[2]
+        return shape
 
     @property
-    def covers(self):
+    def covers(self) -> bool:
         return (self.first, self.last) == toeplitz_entries.full_range(self.core_shape)
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Toeplitz:
         x = Toeplitz.make(tuple(entries), self.meta)
         return x if background is None or x.covers else covering(x, background)
 
-    def freed(self):
+    def freed(self) -> Array:
         if self.covers:
             return Dense.make((self.dense_data(),))
         low, high = toeplitz_entries.full_range(self.core_shape)
@@ -222,11 +236,11 @@ class Toeplitz(EntryArray):
                 return Triangular.make((self.dense_data(), None), (lower, False))
         return at_diagonals(self, self.offsets)
 
-    def positions(self):
+    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         k = jnp.arange(self.first, self.last + 1)
         return ((jnp.maximum(-k, 0), jnp.maximum(k, 0)),)
 
-    def gather(self, data):
+    def gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
         if self.last < self.first:
             return (jnp.zeros((*data.shape[:-2], 0), data.dtype),)
@@ -236,17 +250,17 @@ class Toeplitz(EntryArray):
         start = self.first - toeplitz_entries.full_range(self.core_shape)[0]
         return (first_row_and_column(data)[..., start : start + self.values.shape[-1]],)
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return pattern.stored(self, pattern.meets_band(rows, columns, self.first, self.last))
 
-    def bandwidths(self):
+    def bandwidths(self) -> tuple[int, int]:
         return max(0, -self.first), max(0, self.last)
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         offsets = f"{self.first}..{self.last}" if self.first <= self.last else "()"
         return [inline(self.values)[0], f"offsets={offsets}", f"shape={self.shape}"], self.size <= 1
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         return toeplitz_entries.to_dense(self.values, self.first, self.core_shape)
 
     def diagonal_value(self, offset: int) -> jax.Array:
@@ -262,7 +276,7 @@ class Toeplitz(EntryArray):
 
 
 @elements.kernel(Toeplitz)
-def _elements_toeplitz(x, i, j):
+def _elements_toeplitz(x: Toeplitz, i: jax.Array, j: jax.Array) -> jax.Array:
     return toeplitz_entries.elements(x.values, x.first, i, j)
 
 
@@ -287,14 +301,14 @@ def is_solved_as_dense(x: Toeplitz) -> bool:
 # ---- from data ----------------------------------------------------------------------------------------------------
 
 
-def _line(value, argument, name):
+def _line(value: ParameterLike, argument: str, name: str) -> jax.Array:
     line = parameter(value, argument, name)
     if line.ndim < 1:
         raise ValueError(f"{argument} must have at least one dimension, got a scalar")
     return line
 
 
-def matrix_data(a, name: str) -> jax.Array:
+def matrix_data(a: ParameterLike, name: str) -> jax.Array:
     """The argument of a `from_dense`."""
     data = parameter(a, "a", name)
     if data.ndim < 2:
@@ -302,14 +316,14 @@ def matrix_data(a, name: str) -> jax.Array:
     return data
 
 
-def first_row_and_column(data) -> jax.Array:
+def first_row_and_column(data: jax.Array) -> jax.Array:
     """The elements of a matrix that its first column and its first row hold, by increasing offset."""
     if 0 in data.shape[-2:]:
         return jnp.zeros((*data.shape[:-2], 0), data.dtype)
     return jnp.concatenate([data[..., :0:-1, 0], data[..., 0, :]], axis=-1)
 
 
-def checked(x, data, why: str):
+def checked(x: A, data: jax.Array, why: str) -> A:
     """The array, if its elements are these; traced ones are believed."""
     if not isinstance(data, jax.core.Tracer) and not np.array_equal(
         np.asarray(x.to_jax()), np.asarray(data), equal_nan=data.dtype.kind in "fc"
@@ -318,7 +332,7 @@ def checked(x, data, why: str):
     return x
 
 
-def toeplitz(values, first: int, shape) -> Toeplitz:
+def toeplitz(values: jax.Array, first: int, shape: tuple[int, int]) -> Toeplitz:
     """The array with these diagonals, from a kernel; those outside of the matrix are left out."""
     low, high = toeplitz_entries.full_range(shape)
     last = first + values.shape[-1] - 1
@@ -340,13 +354,13 @@ def between(x: Toeplitz, first: int, last: int) -> Toeplitz:
     return toeplitz(jax.lax.pad(x.values, jnp.zeros((), x.dtype), padding), first, x.core_shape)
 
 
-def at_diagonals(x: Toeplitz, offsets: tuple[int, ...]):
+def at_diagonals(x: Toeplitz, offsets: tuple[int, ...]) -> Banded:
     """These diagonals of `x` as `Banded`, each with entries of its own."""
     diagonals = [x.diagonal(k) for k in offsets]
     return bands(diagonals, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape)
 
 
-def covering(x: Toeplitz, background=None) -> Toeplitz:
+def covering(x: Toeplitz, background: jax.Array | None = None) -> Toeplitz:
     """The array with all diagonals stored, and a value for those that were not: by default the structural zero."""
     if x.covers:
         return x
@@ -366,23 +380,23 @@ def covering(x: Toeplitz, background=None) -> Toeplitz:
 # ---- the join, the meet, the restriction --------------------------------------------------------------------------
 
 
-def _hull(x, y):
+def _hull(x: Toeplitz, y: Toeplitz) -> tuple[int, int]:
     """The range of offsets that holds those of both."""
     ranges = [(a.first, a.last) for a in (x, y) if a.first <= a.last] or [(0, -1)]
     return min(a for a, _ in ranges), max(b for _, b in ranges)
 
 
 @join_pair.kernel(Toeplitz, Toeplitz)
-def _join_pair_toeplitz_toeplitz(x, y):
+def _join_pair_toeplitz_toeplitz(x: Toeplitz, y: Toeplitz) -> tuple[Toeplitz, Toeplitz]:
     offsets = _hull(x, y)
     return between(x, *offsets), between(y, *offsets)
 
 
 @join_pair.kernel(Toeplitz, Identity)
-def _join_pair_toeplitz_identity(x, y):
-    y = covering(_scaled(y), y.background) if y.background is not None else _scaled(y)
-    offsets = _hull(x, y)
-    return between(x, *offsets), between(y, *offsets)
+def _join_pair_toeplitz_identity(x: Toeplitz, y: Identity) -> tuple[Toeplitz, Toeplitz]:
+    other = covering(_scaled(y), y.background) if y.background is not None else _scaled(y)
+    offsets = _hull(x, other)
+    return between(x, *offsets), between(other, *offsets)
 
 
 def _scaled(x: Identity) -> Toeplitz:
@@ -391,7 +405,7 @@ def _scaled(x: Identity) -> Toeplitz:
 
 
 @join_pair.kernel(Toeplitz, Banded, when=lambda x, y: not x.covers)
-def _join_pair_toeplitz_banded(x, y):
+def _join_pair_toeplitz_banded(x: Toeplitz, y: Banded) -> tuple[Array, Array]:
     if type(x.freed()) is Triangular:
         return join(x.freed(), y)
     offsets = tuple(sorted({*x.offsets, *y.offsets}))
@@ -399,38 +413,38 @@ def _join_pair_toeplitz_banded(x, y):
 
 
 @join_pair.kernel(Fill, Toeplitz, when=lambda x, y: len(x.meta) >= 2)
-def _join_pair_fill_toeplitz(x, y):
+def _join_pair_fill_toeplitz(x: Fill, y: Toeplitz) -> tuple[Toeplitz, Toeplitz]:
     y = covering(y)
     values = x._constant_data()[..., 0]
     return y.rebuild((jnp.broadcast_to(values, (*x.shape[:-2], y.values.shape[-1])),), None), y
 
 
 @meet_pair.kernel(Toeplitz, Toeplitz)
-def _meet_pair_toeplitz_toeplitz(x, y):
+def _meet_pair_toeplitz_toeplitz(x: Toeplitz, y: Toeplitz) -> Toeplitz:
     return between(x, max(x.first, y.first), min(x.last, y.last))
 
 
 @meet_pair.kernel(Toeplitz, Banded)
-def _meet_pair_toeplitz_banded(x, y):
+def _meet_pair_toeplitz_banded(x: Toeplitz, y: Banded) -> Array:
     if not is_zero_outside(y):
         return x.freed()
     return at_diagonals(x, tuple(k for k in x.offsets if k in y.offsets))
 
 
 @meet_pair.kernel(Toeplitz, Identity)
-def _meet_pair_toeplitz_identity(x, y):
+def _meet_pair_toeplitz_identity(x: Toeplitz, y: Identity) -> Array:
     if not is_zero_outside(y):
         return x
     return as_identity(x) if x.first <= 0 <= x.last else at_offsets(y, ())
 
 
 @meet_pair.kernel(Banded, Toeplitz)
-def _meet_pair_banded_toeplitz(x, y):
+def _meet_pair_banded_toeplitz(x: Banded, y: Toeplitz) -> Array:
     return x.freed() if y.covers else at_offsets(x, tuple(k for k in x.offsets if k in y.offsets))
 
 
 @meet_pair.kernel(Identity, Toeplitz)
-def _meet_pair_identity_toeplitz(x, y):
+def _meet_pair_identity_toeplitz(x: Identity, y: Toeplitz) -> Banded:
     return x if y.first <= 0 <= y.last else at_offsets(x, ())
 
 
@@ -440,33 +454,33 @@ def as_identity(x: Toeplitz) -> Identity:
 
 
 @holds.kernel(Toeplitz, Toeplitz)
-def _holds_toeplitz_toeplitz(x, y):
+def _holds_toeplitz_toeplitz(x: Toeplitz, y: Toeplitz) -> bool:
     return x.first <= y.first and y.last <= x.last
 
 
 @holds.kernel(Toeplitz, Banded)
 @holds.kernel(Banded, Toeplitz)
-def _holds_toeplitz_banded(x, y):
+def _holds_toeplitz_banded(x: Toeplitz | Banded, y: Banded | Toeplitz) -> bool:
     return set(y.offsets) <= set(x.offsets)
 
 
 @restrict_to.kernel(Toeplitz, Toeplitz)
-def _restrict_to_toeplitz_toeplitz(x, y):
+def _restrict_to_toeplitz_toeplitz(x: Toeplitz, y: Toeplitz) -> Toeplitz:
     return between(x, y.first, y.last)
 
 
 @restrict_to.kernel(Toeplitz, Identity)
-def _restrict_to_toeplitz_identity(x, y):
+def _restrict_to_toeplitz_identity(x: Toeplitz, y: Identity) -> Identity:
     return as_identity(x)
 
 
 @restrict_to.kernel(Toeplitz, Banded)
-def _restrict_to_toeplitz_banded(x, y):
+def _restrict_to_toeplitz_banded(x: Toeplitz, y: Banded) -> Banded:
     return at_diagonals(x, y.offsets)
 
 
 @validated.kernel(Toeplitz)
-def check_toeplitz(x):
+def check_toeplitz(x: Toeplitz) -> None:
     """Raise unless there is one entry for each stored diagonal, and all diagonals lie inside the matrix."""
     check_static(type(x.meta) is tuple and len(x.meta) == 3 and all(type(k) is int for k in x.meta[:2]), x)
     low, high = toeplitz_entries.full_range(check_sizes(x.core_shape, 2))

@@ -1,11 +1,12 @@
 """`Circulant`: a Toeplitz matrix whose diagonals wrap around, which the discrete Fourier transform diagonalises."""
 
-from typing import Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
 
 import jax
 import jax.numpy as jnp
 
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.validation import check_leaves, check_static, validated
 from ..._core.families.entries import elements
 from ..._core.families.join import join_pair
@@ -14,6 +15,10 @@ from ..banded.array import batch_of
 from ..banded.diagonal import Identity
 from ..fill.array import Fill
 from .array import Toeplitz, _line, checked, matrix_data
+
+if TYPE_CHECKING:
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.typing import Leaves, Meta, Shape
 
 
 class Circulant(Toeplitz):
@@ -62,7 +67,7 @@ class Circulant(Toeplitz):
         return cls.make((_line(c, "c", cls.__name__),))
 
     @classmethod
-    def from_dense(cls, a):
+    def from_dense(cls, a: ParameterLike) -> Circulant:
         """The circulant array with these elements.
 
         Parameters
@@ -89,7 +94,8 @@ class Circulant(Toeplitz):
     @property
     def c(self) -> jax.Array:
         """The first column, ``(..., n)``."""
-        return self._value[0][0]
+        c: jax.Array = self._value[0][0]
+        return c
 
     @property
     def values(self) -> jax.Array:
@@ -113,30 +119,31 @@ class Circulant(Toeplitz):
         return (self.c.shape[-1],) * 2
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         n = leaves[0].shape[-1:]
-        return batch_of(leaves[0].shape, 1) + n + n
+        shape: Shape = batch_of(leaves[0].shape, 1) + n + n
+        return shape
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Circulant:
         return Circulant.make(tuple(entries))
 
-    def positions(self):
+    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         i = jnp.arange(self.c.shape[-1])
         return ((i, jnp.zeros_like(i)),)
 
-    def gather(self, data):
+    def gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
         n = self.c.shape[-1]
         if n == 0:
             return (jnp.zeros((*data.shape[:-2], 0), data.dtype),)
         return (jnp.broadcast_to(data[..., 0], (*data.shape[:-2], n)),)
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         return [inline(self.c)[0], f"shape={self.shape}"], self.size <= 1
 
 
 @elements.kernel(Circulant)
-def _elements_circulant(x, i, j):
+def _elements_circulant(x: Circulant, i: jax.Array, j: jax.Array) -> jax.Array:
     n = x.c.shape[-1]
     place = i - j
     return x.c.at[..., jnp.where(place < 0, place + n, place)].get(mode="promise_in_bounds")
@@ -146,19 +153,19 @@ def _elements_circulant(x, i, j):
 
 
 @join_pair.kernel(Circulant, Identity)
-def _join_pair_circulant_identity(x, y):
+def _join_pair_circulant_identity(x: Circulant, y: Identity) -> tuple[Circulant, Circulant]:
     background = jnp.zeros((), y.dtype) if y.background is None else y.background
     first = jnp.arange(x.c.shape[-1]) == 0
     return x, x.rebuild((jnp.where(first, y.scale[..., None], background[..., None]),), None)
 
 
 @join_pair.kernel(Fill, Circulant, when=lambda x, y: len(x.meta) >= 2)
-def _join_pair_fill_circulant(x, y):
+def _join_pair_fill_circulant(x: Fill, y: Circulant) -> tuple[Circulant, Circulant]:
     return y.rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.c.shape[-1])),), None), y
 
 
 @validated.kernel(Circulant)
-def check_circulant(x):
+def check_circulant(x: Circulant) -> None:
     """Raise unless the parameter is the first column."""
     check_static(x.meta is None, x)
     check_leaves(x, x.c.shape[-1:])

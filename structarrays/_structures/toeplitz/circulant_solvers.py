@@ -1,5 +1,9 @@
 """Linear algebra of circulant matrices: they are diagonal in the basis of the discrete Fourier transform."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 
 from ..._core.array.base import Array
@@ -15,26 +19,29 @@ from ..fallback.singular_values import is_large, norm_and_rank
 from .circulant import Circulant
 from .products import times_dense
 
+if TYPE_CHECKING:
+    import jax
+
 # ---- products and systems -----------------------------------------------------------------------------------------
 
 
 @matmul.kernel(Circulant, Dense)
-def _matmul_circulant_dense(x1, x2):
+def _matmul_circulant_dense(x1: Circulant, x2: Dense) -> Dense:
     return times_dense(lambda data: circulant_transforms.matmul(x1.c, data), x2.data)
 
 
 @matmul.kernel(Circulant, Circulant)
-def _matmul_circulant_circulant(x1, x2):
+def _matmul_circulant_circulant(x1: Circulant, x2: Circulant) -> Circulant:
     return Circulant.make((circulant_transforms.matmul(x1.c, x2.c[..., None])[..., 0],))
 
 
 @matrix_power.kernel(Circulant, when=lambda x, *, n: n > 1)
-def _matrix_power_circulant(x, *, n):
+def _matrix_power_circulant(x: Circulant, *, n: int) -> Circulant:
     return Circulant.make((circulant_transforms.from_spectrum(circulant_transforms.spectrum(x.c) ** n, x.c),))
 
 
 @solve.kernel(Circulant, Array)
-def _solve_circulant(x1, x2):
+def _solve_circulant(x1: Circulant, x2: Array) -> tuple[Dense, jax.Array]:
     remark("Fourier transforms, whose vectors are the eigenvectors; O(n log(n)) for each column")
     reciprocals, ok = _reciprocals(x1)
     data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
@@ -42,18 +49,18 @@ def _solve_circulant(x1, x2):
 
 
 @solve.kernel(Circulant, Circulant)
-def _solve_circulant_circulant(x1, x2):
+def _solve_circulant_circulant(x1: Circulant, x2: Circulant) -> tuple[Circulant, jax.Array]:
     reciprocals, ok = _reciprocals(x1)
     return Circulant.make((circulant_transforms.apply_spectrum(reciprocals, x2.c[..., None])[..., 0],)), ok
 
 
 @inv.kernel(Circulant)
-def _inv_circulant(x):
+def _inv_circulant(x: Circulant) -> tuple[Circulant, jax.Array]:
     reciprocals, ok = _reciprocals(x)
     return Circulant.make((circulant_transforms.from_spectrum(reciprocals, x.c),)), ok
 
 
-def _reciprocals(x):
+def _reciprocals(x: Circulant) -> tuple[jax.Array, jax.Array]:
     """One over the eigenvalues, all NaN for a matrix with one that is zero (or not positive), and whether none has."""
     values = circulant_transforms.spectrum(x.c)
     bad = values.real <= 0 if POSITIVE_DEFINITE in x.assumptions else values == 0
@@ -62,12 +69,12 @@ def _reciprocals(x):
 
 
 @pinv.kernel(Circulant)
-def pinv_circulant(x, *, rtol):
+def pinv_circulant(x: Circulant, *, rtol: jax.Array | None) -> Circulant:
     """One over each eigenvalue that is not small."""
     return Circulant.make((circulant_transforms.from_spectrum(pseudo_reciprocals(x, rtol), x.c),))
 
 
-def pseudo_reciprocals(x, rtol):
+def pseudo_reciprocals(x: Circulant, rtol: jax.Array | None) -> jax.Array:
     """The eigenvalues of the pseudo-inverse, in which singular values up to `rtol` times the largest one count as zero."""
     values = circulant_transforms.spectrum(x.c)
     large = is_large(x, jnp.abs(values), rtol)
@@ -80,32 +87,32 @@ def pseudo_reciprocals(x, rtol):
 
 
 @det.kernel(Circulant)
-def _det_circulant(x):
+def _det_circulant(x: Circulant) -> Dense:
     return Dense.make((circulant_transforms.det(x.c),))
 
 
 @slogdet.kernel(Circulant)
-def _slogdet_circulant(x):
+def _slogdet_circulant(x: Circulant) -> tuple[Dense, ...]:
     return tuple(Dense.make((part,)) for part in circulant_transforms.slogdet(x.c))
 
 
 @eigvals.kernel(Circulant)
-def _eigvals_circulant(x):
+def _eigvals_circulant(x: Circulant) -> Dense:
     return Dense.make((circulant_transforms.full_spectrum(x.c).astype(complex_dtype(x.dtype)),))
 
 
 @eigvalsh.kernel(Circulant)
-def _eigvalsh_circulant(x):
+def _eigvalsh_circulant(x: Circulant) -> Dense:
     return Dense.make((jnp.sort(circulant_transforms.full_spectrum(x.c).real, axis=-1),))
 
 
-def _singular_values(x):
+def _singular_values(x: Circulant) -> jax.Array:
     """The magnitudes of the eigenvalues, since the matrix is normal; in no order."""
     return jnp.abs(circulant_transforms.full_spectrum(x.c))
 
 
 @svdvals.kernel(Circulant)
-def _svdvals_circulant(x):
+def _svdvals_circulant(x: Circulant) -> Dense:
     return Dense.make((jnp.flip(jnp.sort(_singular_values(x), axis=-1), axis=-1),))
 
 

@@ -1,12 +1,13 @@
 """`Hankel`: a matrix with constant antidiagonals, which is a Toeplitz matrix upside down."""
 
-from typing import Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
 
 import jax
 import jax.numpy as jnp
 
 from ..._core import dtypes
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.dense import Dense, batch_shape_of
 from ..._core.array.validation import check_leaves, check_sizes, validated
 from ..._core.dispatch import explicit
@@ -17,6 +18,10 @@ from ..._core.text import inline
 from ..banded.array import batch_of
 from ..fill.array import Fill
 from .array import SOLVED_AS_DENSE, _line, checked, matrix_data
+
+if TYPE_CHECKING:
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.typing import Leaves, Meta, Shape
 
 
 class Hankel(EntryArray):
@@ -78,7 +83,7 @@ class Hankel(EntryArray):
         return cls.make((explicit.call(lambda c, r: jnp.concatenate([c, r[..., 1:]], axis=-1), c, r),), shape)
 
     @classmethod
-    def from_dense(cls, a):
+    def from_dense(cls, a: ParameterLike) -> Hankel:
         """The Hankel array with these elements.
 
         Parameters
@@ -105,15 +110,17 @@ class Hankel(EntryArray):
     @property
     def values(self) -> jax.Array:
         """The entries on the antidiagonals, from the upper left, ``(..., m + n - 1)``."""
-        return self._value[0][0]
+        values: jax.Array = self._value[0][0]
+        return values
 
     @property
     def core_shape(self) -> tuple[int, int]:
         """The shape ``(m, n)`` of the matrix."""
-        return self.meta
+        shape: tuple[int, int] = self.meta
+        return shape
 
     @property
-    def entries(self) -> tuple:
+    def entries(self) -> tuple[jax.Array, ...]:
         """The parameter that holds the entries."""
         return self._value[0]
 
@@ -123,39 +130,40 @@ class Hankel(EntryArray):
         return self.core_shape[-1] > SOLVED_AS_DENSE
 
     @staticmethod
-    def shape_of(leaves, meta):
-        return batch_of(leaves[0].shape, 1) + meta
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
+        shape: Shape = batch_of(leaves[0].shape, 1) + meta
+        return shape
 
     @property
-    def covers(self):
+    def covers(self) -> bool:
         return True
 
-    def rebuild(self, entries, background):
+    def rebuild(self, entries: tuple[jax.Array, ...], background: jax.Array | None) -> Hankel:
         return Hankel.make(tuple(entries), self.meta)
 
-    def freed(self):
+    def freed(self) -> Dense:
         return Dense.make((self.dense_data(),))
 
-    def positions(self):
+    def positions(self) -> tuple[tuple[jax.Array, ...], ...]:
         k = jnp.arange(self.values.shape[-1])
         row = jnp.minimum(k, self.meta[0] - 1)
         return ((row, k - row),)
 
-    def gather(self, data):
+    def gather(self, data: jax.Array) -> tuple[jax.Array, ...]:
         data = data.reshape((1,) * (2 - data.ndim) + data.shape)
         if data.shape[-2:] == (1, 1):  # a constant
             return (jnp.broadcast_to(data[..., 0], (*data.shape[:-2], self.values.shape[-1])),)
         return (_edge(jnp.broadcast_to(data, data.shape[:-2] + self.meta)),)
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         return [inline(self.values)[0], f"shape={self.shape}"], self.size <= 1
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         i, j = (jax.lax.broadcasted_iota(jnp.int32, self.meta, axis) for axis in (0, 1))
-        return elements.choose((self,), {}).run(self, i, j)
+        return elements.required((self,)).run(self, i, j)
 
 
-def _edge(data):
+def _edge(data: jax.Array) -> jax.Array:
     """The elements of a matrix that its first column and its last row hold."""
     if 0 in data.shape[-2:]:
         return jnp.zeros((*data.shape[:-2], 0), data.dtype)
@@ -163,17 +171,17 @@ def _edge(data):
 
 
 @elements.kernel(Hankel)
-def _elements_hankel(x, i, j):
+def _elements_hankel(x: Hankel, i: jax.Array, j: jax.Array) -> jax.Array:
     return x.values.at[..., i + j].get(mode="promise_in_bounds")
 
 
 @join_pair.kernel(Fill, Hankel, when=lambda x, y: len(x.meta) >= 2)
-def _join_pair_fill_hankel(x, y):
+def _join_pair_fill_hankel(x: Fill, y: Hankel) -> tuple[Hankel, Hankel]:
     return y.rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.values.shape[-1])),), None), y
 
 
 @validated.kernel(Hankel)
-def check_hankel(x):
+def check_hankel(x: Hankel) -> None:
     """Raise unless there is one entry for each antidiagonal."""
     m, n = check_sizes(x.meta, 2)
     check_leaves(x, (m + n - 1 if m and n else 0,))

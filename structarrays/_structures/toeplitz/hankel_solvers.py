@@ -4,6 +4,10 @@ Upside down a Hankel matrix is a Toeplitz matrix: ``J H = T`` with the exchange 
 is ``T x = J b``, and ``det(H) = det(J) det(T)``.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
@@ -15,16 +19,24 @@ from ..composite.part_solvers import solved
 from .array import Toeplitz, toeplitz
 from .hankel import Hankel
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import jax
+
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result
+
 
 def _upside_down(x: Hankel) -> Toeplitz:
     return toeplitz(x.values, 1 - x.core_shape[0], x.core_shape)
 
 
 @solve.kernel(Hankel, Array)
-def _solve_hankel(x1, x2):
+def _solve_hankel(x1: Hankel, x2: Array) -> Result:
     remark("the Toeplitz matrix with the rows in reverse")
 
-    def method(x, b):
+    def method(x: Hankel, b: jax.Array) -> tuple[jax.Array, jax.Array]:
         solution, ok = solve.dispatch(_upside_down(x), Dense.make((b[..., ::-1, :],)))
         return solution.dense_data(), ok
 
@@ -32,12 +44,12 @@ def _solve_hankel(x1, x2):
 
 
 @inv.kernel(Hankel)
-def _inv_hankel(x):
+def _inv_hankel(x: Hankel) -> Result:
     return checked_inverse(x)
 
 
 @slogdet.kernel(Hankel)
-def _slogdet_hankel(x):
+def _slogdet_hankel(x: Hankel) -> tuple[Dense, Dense]:
     sign, logabsdet = logarithms(_upside_down(x))
     # J has n // 2 swaps of two rows.
     odd = x.core_shape[0] // 2 % 2
@@ -50,12 +62,12 @@ det.kernel(Hankel)(det_by_slogdet)
 # ---- what the dense form does -----------------------------------------------------------------------------------------
 
 
-def _as_dense(function, when):
+def _as_dense(function: Function[..., Any], when: Callable[..., bool]) -> None:
     """Register for a solver the dense form, of which nothing is counted as densified."""
     others = (Array,) if function is solve else ()
 
     @function.kernel(Hankel, *others, when=when)
-    def _hankel_by_dense_form(x, *rest):
+    def _hankel_by_dense_form(x: Hankel, *rest: Array) -> Result:
         remark("the dense form, which is quicker at this size")
         return function.dispatch(to_dense(x), *rest)
 

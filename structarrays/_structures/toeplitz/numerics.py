@@ -8,7 +8,10 @@ its displacement of rank two (Kailath, Kung, Morf, *Displacement ranks of matric
 first column, two products with a vector, give all of it.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 from jax import lax
@@ -17,9 +20,14 @@ from ..._numerics.banded_systems import mapped_together
 from ..._numerics.flags import custom_jvp
 from ..._numerics.toeplitz_entries import SPECIAL_PAIRS, convolved, elements, entry_of, kinds_of, with_outcomes
 
+if TYPE_CHECKING:
+    import jax
+
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1, 2, 3))
-def product(first_a, shape_a, first_b, shape_b, a, b):
+def product(
+    first_a: int, shape_a: tuple[int, int], first_b: int, shape_b: tuple[int, int], a: jax.Array, b: jax.Array
+) -> jax.Array:
     """``A @ B``, in ``O(m p + n log(n))``, and storage proportional to that of the parameters and the result.
 
     The rounding is normwise: relative to the largest elements of A and of B, not to those that an element of the result has a part in.
@@ -39,25 +47,37 @@ def product(first_a, shape_a, first_b, shape_b, a, b):
 
 
 @product.defjvp
-def _product_jvp(first_a, shape_a, first_b, shape_b, primals, tangents):
+def _product_jvp(
+    first_a: int,
+    shape_a: tuple[int, int],
+    first_b: int,
+    shape_b: tuple[int, int],
+    primals: tuple[jax.Array, jax.Array],
+    tangents: tuple[jax.Array, jax.Array],
+) -> tuple[jax.Array, jax.Array]:
     finite = functools.partial(_finite, first_a, shape_a, first_b, shape_b)
     (a, b), (a_dot, b_dot) = primals, tangents
     return product(first_a, shape_a, first_b, shape_b, a, b), finite(a_dot, b) + finite(a, b_dot)
 
 
-def _decide(first_a, shape_a, first_b, shape_b, a, b):
+def _decide(
+    first_a: int, shape_a: tuple[int, int], first_b: int, shape_b: tuple[int, int], a: jax.Array, b: jax.Array
+) -> jax.Array:
     """NaN and infinities would spread along the diagonals; where there are some, it is found out where they belong."""
     settings = first_a, shape_a, first_b, shape_b
-    return lax.cond(
+    result: jax.Array = lax.cond(
         jnp.isfinite(a).all() & jnp.isfinite(b).all(),
         functools.partial(_finite, *settings),
         functools.partial(_with_special_values, *settings),
         a,
         b,
     )
+    return result
 
 
-def _finite(first_a, shape_a, first_b, shape_b, a, b):
+def _finite(
+    first_a: int, shape_a: tuple[int, int], first_b: int, shape_b: tuple[int, int], a: jax.Array, b: jax.Array
+) -> jax.Array:
     (m, n), p = shape_a, shape_b[-1]
     if p < m:  # as few steps as there may be, each for a row: of the transpose, then
         turned = _finite(
@@ -71,7 +91,7 @@ def _finite(first_a, shape_a, first_b, shape_b, a, b):
     turned_first, turned_shape, turned = _transposed(first_b, shape_b, b)
     first_row = convolved(turned_first, turned_shape, turned, elements(a, first_a, 0, jnp.arange(n)))
 
-    def next_row(row, numbers):
+    def next_row(row: jax.Array, numbers: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
         first, start, end = (number[..., None] for number in numbers)
         change = start * ends_of_b[0][..., 1:] - end * ends_of_b[1][..., :-1]
         row = jnp.concatenate([first, row[..., :-1] + change], axis=-1)
@@ -82,11 +102,13 @@ def _finite(first_a, shape_a, first_b, shape_b, a, b):
     return jnp.concatenate([first_row[..., None, :], jnp.moveaxis(rows, 0, -2)], axis=-2)
 
 
-def _transposed(first, shape, values):
+def _transposed(first: int, shape: tuple[int, int], values: jax.Array) -> tuple[int, tuple[int, int], jax.Array]:
     return 1 - first - values.shape[-1], shape[::-1], values[..., ::-1]
 
 
-def _with_special_values(first_a, shape_a, first_b, shape_b, a, b):
+def _with_special_values(
+    first_a: int, shape_a: tuple[int, int], first_b: int, shape_b: tuple[int, int], a: jax.Array, b: jax.Array
+) -> jax.Array:
     """The finite part, and where terms are NaN or infinite, which is counted, by the products of zeros and ones."""
     settings = first_a, shape_a, first_b, shape_b
     if jnp.iscomplexobj(a):
@@ -95,7 +117,7 @@ def _with_special_values(first_a, shape_a, first_b, shape_b, a, b):
         return lax.complex(part(c, e) - part(d, f), part(c, f) + part(d, e))
     kinds_of_a, kinds_of_b = kinds_of(a), kinds_of(b)
 
-    def count(step, found):
+    def count(step: jax.Array, found: jax.Array) -> jax.Array:
         left, right, outcome = (entry_of(column, step) for column in zip(*SPECIAL_PAIRS, strict=True))
         pair = (((mask >> kinds) & 1).astype(a.dtype) for mask, kinds in ((left, kinds_of_a), (right, kinds_of_b)))
         return found | jnp.where(_finite(*settings, *pair) > 0.5, outcome, jnp.int8(0))

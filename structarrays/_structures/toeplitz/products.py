@@ -1,6 +1,9 @@
 """Products of Toeplitz and Hankel matrices."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 
@@ -15,23 +18,31 @@ from . import numerics as toeplitz_products
 from .array import MANY_DIAGONALS, Toeplitz, at_diagonals, is_narrow, toeplitz
 from .hankel import Hankel
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def times_dense(multiply, data):
+    import jax
+
+    from ..._core.array.base import Array
+    from ..._core.typing import Result
+
+
+def times_dense(multiply: Callable[[jax.Array], jax.Array], data: jax.Array) -> Dense:
     """A product with a vector or with matrices, by a function of matrices."""
     return Dense.make((multiply(data[:, None])[..., 0] if data.ndim == 1 else multiply(data),))
 
 
 @matmul.kernel(Toeplitz, Dense)
-def _matmul_toeplitz_dense(x1, x2):
+def _matmul_toeplitz_dense(x1: Toeplitz, x2: Dense) -> Dense:
     return times_dense(lambda data: toeplitz_entries.matmul(x1.values, x1.first, x1.core_shape, data), x2.data)
 
 
 @matmul.kernel(Hankel, Dense)
-def _matmul_hankel_dense(x1, x2):
+def _matmul_hankel_dense(x1: Hankel, x2: Dense) -> Dense:
     """``H = T J``, where J turns the rows of `x2` upside down."""
     first, _ = toeplitz_entries.full_range(x1.core_shape)
 
-    def multiply(data):
+    def multiply(data: jax.Array) -> jax.Array:
         return toeplitz_entries.matmul(x1.values[..., ::-1], first, x1.core_shape, data[..., ::-1, :])
 
     return times_dense(multiply, x2.data)
@@ -40,18 +51,18 @@ def _matmul_hankel_dense(x1, x2):
 # ---- of two Toeplitz matrices -------------------------------------------------------------------------------------
 
 
-def _product_size(x1, x2) -> int:
+def _product_size(x1: Toeplitz, x2: Toeplitz) -> int:
     return math.prod((*jnp.broadcast_shapes(x1.batch_shape, x2.batch_shape), x1.core_shape[0], x2.core_shape[1]))
 
 
-def _held(x1, x2):
+def _held(x1: Toeplitz, x2: Toeplitz) -> Array | None:
     """The product as two factors if the policy forbids the dense product, else None."""
     shape = (x1.core_shape[0], x2.core_shape[1])
     return None if lets_dense(x1, _product_size(x1, x2)) else held_unexpanded(matmul, (x1, x2), shape)
 
 
 @matmul.kernel(Toeplitz, Toeplitz)
-def _matmul_toeplitz_toeplitz(x1, x2):
+def _matmul_toeplitz_toeplitz(x1: Toeplitz, x2: Toeplitz) -> Array:
     """A dense product, unless both operands are narrow or triangular; two factors if the policy forbids the dense product."""
     held = _held(x1, x2)
     if held is not None:
@@ -64,7 +75,7 @@ def _matmul_toeplitz_toeplitz(x1, x2):
     return Dense.make((toeplitz_entries.matmul(x1.values, x1.first, x1.core_shape, data, stored),))
 
 
-def _are_large(x1, x2) -> bool:
+def _are_large(x1: Toeplitz, x2: Toeplitz) -> bool:
     """Whether the dense form of `x2` would take longer than what is known of the product without it."""
     inexact = x1.dtype.kind in "fc" and x1.dtype.itemsize >= 4 and x1.dtype == x2.dtype
     nonempty = x1.values.shape[-1] and x2.values.shape[-1]
@@ -72,7 +83,7 @@ def _are_large(x1, x2) -> bool:
 
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_large)
-def _matmul_toeplitz_toeplitz_if_are_large(x1, x2):
+def _matmul_toeplitz_toeplitz_if_are_large(x1: Toeplitz, x2: Toeplitz) -> Array:
     """A dense product from its first row and its first column; two factors if the policy forbids the dense product."""
     held = _held(x1, x2)
     if held is not None:
@@ -85,34 +96,34 @@ def _matmul_toeplitz_toeplitz_if_are_large(x1, x2):
     return Dense.make((toeplitz_products.product(x1.first, x1.core_shape, x2.first, x2.core_shape, *values),))
 
 
-def _are_narrow(x1, x2) -> bool:
+def _are_narrow(x1: Toeplitz, x2: Toeplitz) -> bool:
     return not x1.covers and not x2.covers and x1.values.shape[-1] + x2.values.shape[-1] - 1 <= MANY_DIAGONALS
 
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_narrow)
-def _matmul_toeplitz_toeplitz_if_are_narrow(x1, x2):
+def _matmul_toeplitz_toeplitz_if_are_narrow(x1: Toeplitz, x2: Toeplitz) -> Result:
     """Its diagonals are constant but near their ends."""
     return matmul.dispatch(*(at_diagonals(x, x.offsets) for x in (x1, x2)))
 
 
 @matmul.kernel(Toeplitz, Banded, when=lambda x1, x2: is_narrow(x1))
-def _matmul_toeplitz_banded(x1, x2):
+def _matmul_toeplitz_banded(x1: Toeplitz, x2: Banded) -> Result:
     return matmul.dispatch(at_diagonals(x1, x1.offsets), x2)
 
 
 @matmul.kernel(Banded, Toeplitz, when=lambda x1, x2: is_narrow(x2))
-def _matmul_banded_toeplitz(x1, x2):
+def _matmul_banded_toeplitz(x1: Banded, x2: Toeplitz) -> Result:
     return matmul.dispatch(x1, at_diagonals(x2, x2.offsets))
 
 
-def _are_triangular(x1, x2) -> bool:
+def _are_triangular(x1: Toeplitz, x2: Toeplitz) -> bool:
     """Whether both are square, and triangular on the same side: then the product is a Toeplitz matrix."""
     square = x1.shape[-2] == x1.shape[-1] == x2.shape[-1]
     return square and (max(x1.last, x2.last) <= 0 or min(x1.first, x2.first) >= 0)
 
 
 @matmul.kernel(Toeplitz, Toeplitz, when=_are_triangular)
-def _matmul_toeplitz_toeplitz_if_are_triangular(x1, x2):
+def _matmul_toeplitz_toeplitz_if_are_triangular(x1: Toeplitz, x2: Toeplitz) -> Toeplitz:
     """They commute, and the product's first column (or row) is the product with that of one: a truncated convolution."""
     upper = max(x1.last, x2.last) > 0
     low, high = x1.first + x2.first, x1.last + x2.last
@@ -125,7 +136,7 @@ def _matmul_toeplitz_toeplitz_if_are_triangular(x1, x2):
     return toeplitz(column[..., ::-1], high - column.shape[-1] + 1, x1.core_shape)
 
 
-def _convolution(a, b, count):
+def _convolution(a: jax.Array, b: jax.Array, count: int) -> jax.Array:
     """The first `count` elements of the convolution of two sequences, or all of them."""
     count = max(0, min(count, a.shape[-1] + b.shape[-1] - 1)) if a.shape[-1] and b.shape[-1] else 0
     a, b = a[..., :count], b[..., :count]

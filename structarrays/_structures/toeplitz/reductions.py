@@ -1,6 +1,9 @@
 """Reductions and differences of Toeplitz, Circulant and Hankel matrices: rows are windows of the stored values."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
@@ -13,12 +16,20 @@ from .array import Toeplitz, between, covering, toeplitz
 from .circulant import Circulant
 from .hankel import Hankel
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def _by_rows(reduce):
+    import jax
+
+    from ..._core.array.base import Array
+    from ..._core.families.reduction_rule import Monoid
+
+
+def _by_rows(reduce: Callable[..., jax.Array]) -> Callable[..., Dense]:
     """A kernel for all axes, from one that reduces each row: ``reduce(x, monoid) -> (..., m)``."""
 
     @functools.wraps(reduce)
-    def kernel_of_axes(x, *, monoid, axes, keepdims, **options):
+    def kernel_of_axes(x: Array, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool, **options: Any) -> Dense:
         columns = axes == (-2,)
         rows = reduce(matrix_transpose.dispatch(x) if columns else x, monoid, **options)
         if len(axes) == 2:
@@ -34,7 +45,7 @@ def _by_rows(reduce):
 
 @reduce_core.kernel(Toeplitz)
 @_by_rows
-def _reduce_core_toeplitz(x, monoid):
+def _reduce_core_toeplitz(x: Toeplitz, monoid: Monoid) -> jax.Array:
     if not monoid.zero_is_identity(x.dtype):
         x = covering(x)
     return toeplitz_entries.reduce_rows(x.values, x.first, x.core_shape, monoid.combine, monoid.identity(x.dtype))
@@ -42,7 +53,7 @@ def _reduce_core_toeplitz(x, monoid):
 
 @reduce_core.kernel(Hankel)
 @_by_rows
-def _reduce_core_hankel(x, monoid):
+def _reduce_core_hankel(x: Hankel, monoid: Monoid) -> jax.Array:
     m, n = x.core_shape
     if 0 in (m, n):
         return jnp.full((*x.batch_shape, m), monoid.identity(x.dtype), x.dtype)
@@ -50,7 +61,7 @@ def _reduce_core_hankel(x, monoid):
 
 
 @reduce_core.kernel(Circulant)
-def _reduce_core_circulant(x, *, monoid, axes, keepdims):
+def _reduce_core_circulant(x: Circulant, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense:
     """Every row and every column holds the same entries."""
     n = x.c.shape[-1]
     line = monoid.reduce(x.c, axis=(x.c.ndim - 1,), keepdims=True)
@@ -64,33 +75,33 @@ def _reduce_core_circulant(x, *, monoid, axes, keepdims):
 # ---- the sum of squared deviations --------------------------------------------------------------------------------
 
 
-def _deviations(values, width, mean):
+def _deviations(values: jax.Array, width: int, mean: jax.Array) -> jax.Array:
     """For each window of `values` the squared deviations from numbers (..., windows): those from its own mean, and of that."""
     own, squares = toeplitz_entries.spread(values, width, squared_magnitude)
     return squares + squared_magnitude(own - mean) * width
 
 
-def _about(squares_of_rows):
+def _about(squares_of_rows: Callable[..., jax.Array]) -> Callable[..., Dense]:
     """A kernel of `squared_deviations`, from ``squares_of_rows(x, mean)`` with a mean (..., m or 1) for each row."""
 
     @functools.wraps(squares_of_rows)
-    def run(x, *, mean, monoid, axes, keepdims):
-        mean = mean.data
-        mean = mean[..., 0, :] if axes == (-2,) else mean[..., 0]
+    def run(x: Array, *, mean: Dense, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense:
+        means = mean.data
+        means = means[..., 0, :] if axes == (-2,) else means[..., 0]
         return _by_rows(lambda x, monoid, mean: squares_of_rows(x, mean))(
-            x, monoid=monoid, axes=axes, keepdims=keepdims, mean=mean
+            x, monoid=monoid, axes=axes, keepdims=keepdims, mean=means
         )
 
     return run
 
 
-def _is_empty(x) -> bool:
+def _is_empty(x: Toeplitz | Hankel) -> bool:
     return 0 in x.core_shape
 
 
 @squared_deviations.kernel(Toeplitz)
 @_about
-def _squared_deviations_toeplitz(x, mean):
+def _squared_deviations_toeplitz(x: Toeplitz, mean: jax.Array) -> jax.Array:
     if _is_empty(x):
         return jnp.zeros((*x.batch_shape, x.shape[-2]), x.dtype)
     # The windows are those of the rows from the last to the first.
@@ -99,7 +110,7 @@ def _squared_deviations_toeplitz(x, mean):
 
 @squared_deviations.kernel(Hankel)
 @_about
-def _squared_deviations_hankel(x, mean):
+def _squared_deviations_hankel(x: Hankel, mean: jax.Array) -> jax.Array:
     if _is_empty(x):
         return jnp.zeros((*x.batch_shape, x.shape[-2]), x.dtype)
     return _deviations(x.values, x.shape[-1], mean)
@@ -109,7 +120,7 @@ def _squared_deviations_hankel(x, mean):
 
 
 @diff.kernel(Toeplitz, when=lambda x, *, axis, n: axis >= x.ndim - 2)
-def _diff_toeplitz(x, *, axis, n):
+def _diff_toeplitz(x: Toeplitz, *, axis: int, n: int) -> Toeplitz:
     columns = axis == x.ndim - 1
     x = x if columns else matrix_transpose.dispatch(x)
     for _ in range(min(n, x.shape[-1])):
@@ -117,7 +128,7 @@ def _diff_toeplitz(x, *, axis, n):
     return x if columns else matrix_transpose.dispatch(x)
 
 
-def _column_differences(x):
+def _column_differences(x: Toeplitz) -> Toeplitz:
     """``A[:, 1:] - A[:, :-1]``: the diagonal k of the first is the diagonal k + 1 of A."""
     m, n = x.core_shape
     if x.last < x.first:
@@ -129,7 +140,7 @@ def _column_differences(x):
 
 
 @diff.kernel(Hankel, when=lambda x, *, axis, n: axis >= x.ndim - 2)
-def _diff_hankel(x, *, axis, n):
+def _diff_hankel(x: Hankel, *, axis: int, n: int) -> Hankel:
     m, n_columns = x.core_shape
     size = x.shape[axis]
     shape = (m, max(0, size - n)) if axis == x.ndim - 1 else (max(0, size - n), n_columns)

@@ -5,7 +5,10 @@ its residual. One or two systems with a large positive definite matrix are itera
 diagonals are solved as `Banded`, small ones as `Dense`, triangular ones in `toeplitz_triangles`.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +31,14 @@ from . import toeplitz_elimination
 from .array import Toeplitz, at_diagonals, covering, is_narrow, is_solved_as_dense, is_triangular, toeplitz
 from .toeplitz_iterations import LARGE
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Assumptions, Result
+
+    Solver: TypeAlias = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
+
 _FEW = 2
 """So many right-hand sides are iterated for themselves; for more it takes less time to get the columns of the inverse."""
 
@@ -38,29 +49,29 @@ _LOSS = 0.05
 """The largest estimated relative error of a determinant that is accepted."""
 
 
-def _is_definite(x) -> bool:
+def _is_definite(x: Array) -> bool:
     return POSITIVE_DEFINITE in x.assumptions
 
 
 @generically_regular.kernel(Toeplitz)
-def _generically_regular_toeplitz(x):
+def _generically_regular_toeplitz(x: Toeplitz) -> bool:
     return x.first <= 0 <= x.last
 
 
 # ---- what others solve ----------------------------------------------------------------------------------------------
 
 
-def _by_another_form(function):
+def _by_another_form(function: Function[..., Any]) -> None:
     """Register for a solver the forms by which few diagonals, and small matrices, are solved."""
     others = (Array,) if function is solve else ()
 
     @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_solved_as_dense(x))
-    def _toeplitz_by_dense_form(x, *rest):
+    def _toeplitz_by_dense_form(x: Toeplitz, *rest: Array) -> Result:
         remark("the dense form, which is quicker at this size")
         return function.dispatch(to_dense(x), *rest)
 
     @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_narrow(x))
-    def _toeplitz_by_banded_form(x, *rest):
+    def _toeplitz_by_banded_form(x: Toeplitz, *rest: Array) -> Result:
         remark("the banded form, of few diagonals")
         return function.dispatch(at_diagonals(x, x.offsets).assuming(x.assumptions), *rest)
 
@@ -69,11 +80,11 @@ def _by_another_form(function):
 
 
 @solve.kernel(Toeplitz, Array)
-def _solve_toeplitz(x1, x2):
+def _solve_toeplitz(x1: Toeplitz, x2: Array) -> Result:
     return solved(x1, x2, _solution)
 
 
-def _solution(x, b):
+def _solution(x: Toeplitz, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     values = lax.stop_gradient(covering(x).values)
     remark(_explanation(x, b))
     if _is_definite(x) and b.shape[-2] >= LARGE and b.shape[-1] <= _FEW:
@@ -81,19 +92,19 @@ def _solution(x, b):
     return _solve_by(toeplitz_elimination.columns(values, _is_definite(x)), x, b)
 
 
-def _is_inverted(x) -> bool:
+def _is_inverted(x: Toeplitz) -> bool:
     """Whether systems are solved by the columns of the inverse, however many there are."""
     return not (is_solved_as_dense(x) or is_narrow(x) or is_triangular(x) or (_is_definite(x) and x.shape[-1] >= LARGE))
 
 
 @reusable.kernel(Toeplitz, when=_is_inverted)
-def solvers_by_columns(x):
+def solvers_by_columns(x: Toeplitz) -> tuple[Solver, Solver]:
     """The systems of a matrix and of its transpose have one inverse."""
     remark(_explanation(x, jnp.zeros((x.shape[-1], 1), x.dtype)))
     columns = toeplitz_elimination.columns(lax.stop_gradient(covering(x).values), _is_definite(x))
 
-    def solver(solve):
-        def run(data):
+    def solver(solve: Solver) -> Solver:
+        def run(data: jax.Array) -> tuple[jax.Array, jax.Array]:
             batch = jnp.broadcast_shapes(x.shape[:-2], data.shape[:-2])
             return solve(jnp.broadcast_to(data, (*batch, *data.shape[-2:])))
 
@@ -105,7 +116,7 @@ def solvers_by_columns(x):
     )
 
 
-def _explanation(x, b) -> str:
+def _explanation(x: Toeplitz, b: jax.Array) -> str:
     definite, large = _is_definite(x), b.shape[-2] >= LARGE
     known = "as it is assumed positive definite" if definite else "as nothing is assumed"
     directly = f"{'the recursion of Levinson' if definite else 'elimination with pivots after Fourier transforms'}, {known}; O(n**2)"
@@ -115,26 +126,31 @@ def _explanation(x, b) -> str:
     return f"conjugate gradients with a circulant preconditioner, O(n log(n)) a step ({tried}), and else {directly}"
 
 
-def _iterated(assumptions, values, b):
+def _iterated(assumptions: Assumptions, values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Solutions by conjugate gradients; where these fail for one of a batch, all by the columns of the inverse."""
     values = jnp.broadcast_to(values, (*b.shape[:-2], values.shape[-1]))
     return mapped_together(functools.partial(_iterated_together, assumptions), (True, False))(values, b)
 
 
-def _iterated_together(assumptions, values, b):
+def _iterated_together(assumptions: Assumptions, values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     n = b.shape[-2]
 
-    def directly(values, b, _):
+    def directly(values: jax.Array, b: jax.Array, _: jax.Array) -> tuple[jax.Array, jax.Array]:
         matrix = toeplitz(values, 1 - n, (n, n)).assuming(assumptions)
         return _refined(
             matrix, toeplitz_elimination.factor(values, True).columns, toeplitz_elimination.times_inverse, b
         )
 
     x, ok = toeplitz_elimination.iterated(values, b)
-    return lax.cond(jnp.all(ok), lambda values, b, x: (x, jnp.array(True)), directly, values, b, x)
+    found: tuple[jax.Array, jax.Array] = lax.cond(
+        jnp.all(ok), lambda values, b, x: (x, jnp.array(True)), directly, values, b, x
+    )
+    return found
 
 
-def _solve_by(columns, x, b, transposed=False):
+def _solve_by(
+    columns: toeplitz_elimination.Columns, x: Toeplitz, b: jax.Array, transposed: bool = False
+) -> tuple[jax.Array, jax.Array]:
     """Solutions by the columns of the inverse (`transposed`: of that of the transpose), and whether their residuals are small."""
     frozen, columns = without_derivatives((x, columns))
     inverses = toeplitz_elimination.times_inverse, toeplitz_elimination.times_transposed_inverse
@@ -147,7 +163,12 @@ def _solve_by(columns, x, b, transposed=False):
     )
 
 
-def _refined(x, columns, times_inverse, b):
+def _refined(
+    x: Toeplitz,
+    columns: toeplitz_elimination.Columns,
+    times_inverse: Callable[[jax.Array, jax.Array, jax.Array], jax.Array],
+    b: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
     regular = jnp.all(columns.regular)
     size = toeplitz_elimination.row_length(covering(x).values)[..., None, None]
     found, ok = refined(x, lambda b: (times_inverse(columns.x, columns.z, b), regular), b, size)
@@ -155,7 +176,7 @@ def _refined(x, columns, times_inverse, b):
 
 
 @inv.kernel(Toeplitz)
-def _inv_toeplitz(x):
+def _inv_toeplitz(x: Toeplitz) -> Result:
     """Full and no smaller than the dense form, where it does not stay an `Inverse`."""
     if stays_inverse(x):
         return checked_inverse(x)
@@ -166,7 +187,7 @@ def _inv_toeplitz(x):
 
 
 @slogdet.kernel(Toeplitz)
-def _slogdet_toeplitz(x):
+def _slogdet_toeplitz(x: Toeplitz) -> tuple[Dense, ...]:
     values = covering(x).values
     factors = _factors(_is_definite(x), values)
     fine = _is_accurate(*lax.stop_gradient((values, factors)))
@@ -174,7 +195,7 @@ def _slogdet_toeplitz(x):
     return tuple(Dense.make((part,)) for part in results)
 
 
-def _is_accurate(values, factors):
+def _is_accurate(values: jax.Array, factors: toeplitz_elimination.Factors) -> jax.Array:
     """Whether a determinant has correct digits, for each matrix, from the backward error and a condition number estimated from four solutions.
 
     A zero pivot is accepted, since the matrix is singular.
@@ -183,19 +204,21 @@ def _is_accurate(values, factors):
     vectors = probes(x.shape[-1], x.dtype)
     found = toeplitz_elimination.times_inverse(x, z, jnp.broadcast_to(vectors, (*x.shape[:-1], *vectors.shape)))
     length = jnp.maximum(jnp.sum(jnp.abs(x), axis=-1), jnp.max(jnp.abs(found), axis=(-2, -1)))
-    eps = jnp.finfo(x.dtype).eps
+    eps = jnp.finfo(x.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes
     condition = length * toeplitz_elimination.row_length(values)
     return ((factors.error <= _ERROR * eps) & (condition * (factors.error + eps) <= _LOSS)) | ~regular
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))
-def _factors(definite, values) -> toeplitz_elimination.Factors:
+def _factors(definite: bool, values: jax.Array) -> toeplitz_elimination.Factors:
     """The two columns of the inverse, as constants of calculus, and the determinant, which has derivatives."""
     return toeplitz_elimination.factor(values, definite)
 
 
 @_factors.defjvp
-def _factors_jvp(definite, primals, tangents):
+def _factors_jvp(
+    definite: bool, primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[toeplitz_elimination.Factors, toeplitz_elimination.Factors]:
     """``d log(det(T)) = tr(T^{-1} dT)``, with the columns of the inverse as solutions that have derivatives themselves."""
     (values,), (change,) = primals, tangents
     n = (values.shape[-1] + 1) // 2

@@ -16,6 +16,8 @@ Operators", 1984; G. Ammar and P. Gader, "A variant of the Gohberg-Semencul form
 Analysis and Applications 12 (1991), 534-540).
 """
 
+from __future__ import annotations
+
 import functools
 import math
 from typing import NamedTuple
@@ -55,7 +57,7 @@ class Factors(NamedTuple):
     """The backward error of the recursion or the elimination, (...), real, measured on the column `x` before refinement."""
 
 
-def factor(values, positive_definite: bool) -> Factors:
+def factor(values: jax.Array, positive_definite: bool) -> Factors:
     """The columns that give the inverse, and the determinant.
 
     Parameters
@@ -78,7 +80,7 @@ def factor(values, positive_definite: bool) -> Factors:
     return Factors(_scaled_back(columns, exponent), sign, logabsdet, error)
 
 
-def columns(values, positive_definite: bool) -> Columns:
+def columns(values: jax.Array, positive_definite: bool) -> Columns:
     """The columns that give the inverse, without the determinant: of a large positive definite matrix in less time.
 
     That is by conjugate gradients, in ``O(n log(n))`` for each step. Every large Hermitian matrix is tried, for little in comparison, since
@@ -96,23 +98,24 @@ def columns(values, positive_definite: bool) -> Columns:
     return Columns(*mapped_together(functools.partial(_columns, positive_definite), (True, True, True))(values))
 
 
-def _columns(positive_definite, values):
+def _columns(positive_definite: bool, values: jax.Array) -> Columns:
     hermitian = jnp.all(values == values[..., ::-1].conj(), axis=-1) | positive_definite
     unit, *_ = first_column_and_row(values)
     # Where the right-hand side is zero there is nothing to do.
     x, ok = iterated(values, jnp.where(hermitian[..., None], unit, 0)[..., None])
     x = x[..., 0]
 
-    def accepted(_, x):
+    def accepted(_: jax.Array, x: jax.Array) -> Columns:
         return Columns(x, _other_column(x / x[..., :1]), jnp.ones(x.shape[:-1], bool))
 
-    def directly(values, _):
+    def directly(values: jax.Array, _: jax.Array) -> Columns:
         return factor(values, positive_definite).columns
 
-    return lax.cond(jnp.all(ok & (x[..., 0].real > 0)), accepted, directly, values, x)
+    found: Columns = lax.cond(jnp.all(ok & (x[..., 0].real > 0)), accepted, directly, values, x)
+    return found
 
 
-def iterated(values, b):
+def iterated(values: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Solutions of systems with a positive definite matrix by conjugate gradients, and whether these got there.
 
     Parameters
@@ -136,7 +139,7 @@ def iterated(values, b):
     return x.mT, jnp.all(ok, axis=-1)
 
 
-def _scaled(values):
+def _scaled(values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The values as numbers about 1, times a power of two with this exponent.
 
     So no square overflows or vanishes, and no bit is lost.
@@ -145,11 +148,11 @@ def _scaled(values):
     return values * scaling.power_of_two(-exponent, values.real.dtype), exponent[..., 0]
 
 
-def _scaled_back(columns, exponent):
+def _scaled_back(columns: Columns, exponent: jax.Array) -> Columns:
     return columns._replace(x=columns.x * scaling.power_of_two(-exponent, columns.x.real.dtype)[..., None])
 
 
-def first_column_and_row(values):
+def first_column_and_row(values: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The right-hand sides ``e_0`` and s of the two systems, and the first column of T, each (..., n)."""
     n = (values.shape[-1] + 1) // 2
     column = values[..., n - 1 :: -1]
@@ -159,7 +162,7 @@ def first_column_and_row(values):
     return unit, s, column
 
 
-def row_length(values):
+def row_length(values: jax.Array) -> jax.Array:
     """The sum of magnitudes in the first row or in the first column, whichever is larger: half that in the longest row, or more."""
     n = (values.shape[-1] + 1) // 2
     magnitudes = jnp.abs(values)
@@ -169,7 +172,7 @@ def row_length(values):
 # ---- positive definite matrices ---------------------------------------------------------------------------------------
 
 
-def _recursion(values):
+def _recursion(values: jax.Array) -> tuple[Columns, jax.Array, jax.Array, jax.Array]:
     n = (values.shape[-1] + 1) // 2
     columns, sign, logabsdet = _levinson(values[..., n - 1 :: -1])
     unit, *_ = first_column_and_row(values)
@@ -178,7 +181,7 @@ def _recursion(values):
     return columns, sign, logabsdet, unit - toeplitz.convolved(1 - n, (n, n), hermitian, columns.x)
 
 
-def _levinson(c):
+def _levinson(c: jax.Array) -> tuple[Columns, jax.Array, jax.Array]:
     """Levinson and Durbin's recursion for the linear predictors of all orders, from the first column c (..., n).
 
     The predictor of order k solves ``T_k a = beta e_0`` with ``a[0] = 1``; the determinant is the product of all errors beta (J. Durbin,
@@ -191,7 +194,9 @@ def _levinson(c):
 
     # All vectors have their full length: half of what is computed is zero, but nothing is a copy, and the loop is one of
     # vectorised code.
-    def step(k, state):
+    def step(
+        k: jax.Array, state: tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         a, error, logarithm, regular = state
         reversed_c = lax.dynamic_slice_in_dim(backwards, n - 1 - k, n, axis=-1)
         missing = jnp.einsum("...i,...i->...", reversed_c, a)
@@ -209,7 +214,7 @@ def _levinson(c):
     return Columns(x, _other_column(a), regular), fine.astype(c.dtype), logarithm * fine
 
 
-def _other_column(a):
+def _other_column(a: jax.Array) -> jax.Array:
     """z, from the predictor of the last order."""
     return -jnp.concatenate([jnp.zeros_like(a[..., :1]), a[..., :0:-1].conj()], axis=-1)
 
@@ -217,7 +222,7 @@ def _other_column(a):
 # ---- all others -------------------------------------------------------------------------------------------------------
 
 
-def _eliminated(values):
+def _eliminated(values: jax.Array) -> tuple[Columns, jax.Array, jax.Array, jax.Array]:
     """The systems for x and z by elimination with partial pivoting; then one step of refinement for both."""
     n = (values.shape[-1] + 1) // 2
     solutions, sign, logabsdet, regular = _eliminate_each(values)
@@ -235,7 +240,7 @@ def _eliminated(values):
     return Columns(found[..., 0], found[..., 1], regular), sign, logabsdet, residual[..., 0]
 
 
-def _eliminate_each(values):
+def _eliminate_each(values: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """One system after the other, since each has pivots in places of its own."""
     n = (values.shape[-1] + 1) // 2
     i = np.arange(n)
@@ -246,7 +251,7 @@ def _eliminate_each(values):
     return run(values, roots)
 
 
-def _eliminate(values, roots):
+def _eliminate(values: jax.Array, roots: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Gauss-Jordan elimination of a Cauchy-like matrix with partial pivoting: of one system, `values` (2 n - 1), with `roots` (3, n), the
     numbers d, e and ``exp(pi i j / n)`` below.
 
@@ -273,10 +278,13 @@ def _eliminate(values, roots):
     b = jnp.fft.ifft(right.astype(dtype) * turn) * root
     places = lax.iota(jnp.int32, n)
 
-    def at(vector, index):
-        return lax.dynamic_index_in_dim(vector, index, -1, keepdims=False)
+    def at(vector: jax.Array, index: int | jax.Array) -> jax.Array:
+        entry: jax.Array = lax.dynamic_index_in_dim(vector, index, -1, keepdims=False)
+        return entry
 
-    def step(j, state):
+    def step(
+        j: jax.Array, state: tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
         rows, b, nodes, done, pivots, swaps = state
         b_j, e_j = at(b, j), at(e, j)
         multipliers = (rows[0] * b_j[0] + rows[1] * b_j[1]) * _reciprocal(nodes - e_j)
@@ -309,11 +317,11 @@ def _eliminate(values, roots):
     return solutions, sign, logabsdet, ~singular
 
 
-def _square(z):
+def _square(z: jax.Array) -> jax.Array:
     return z.real * z.real + z.imag * z.imag
 
 
-def _reciprocal(z):
+def _reciprocal(z: jax.Array) -> jax.Array:
     """``1 / z`` for numbers between ``1 / n`` and 2 in magnitude, without the care (and time) that all others take."""
     return z.conj() * (1 / _square(z))
 
@@ -321,7 +329,7 @@ def _reciprocal(z):
 # ---- the inverse ------------------------------------------------------------------------------------------------------
 
 
-def times_inverse(x, z, b):
+def times_inverse(x: jax.Array, z: jax.Array, b: jax.Array) -> jax.Array:
     """The product of the inverse that `x` and `z` (..., n) stand for with b (..., n, k), in ``O(n log(n))`` for each column.
 
     Its error is relative to the norms of x and z; for what is badly conditioned it is an approximation to be refined.
@@ -333,26 +341,26 @@ def times_inverse(x, z, b):
     return (result / 2).mT
 
 
-def times_transposed_inverse(x, z, b):
+def times_transposed_inverse(x: jax.Array, z: jax.Array, b: jax.Array) -> jax.Array:
     """The same for the inverse of the transpose: that is T with rows and columns in reverse."""
     return times_inverse(x, z, b[..., ::-1, :])[..., ::-1, :]
 
 
-def _wrapped(a, b, sign):
+def _wrapped(a: jax.Array, b: jax.Array, sign: int) -> jax.Array:
     """The cyclic (sign 1) or skew-cyclic (-1) convolution of two sequences of one length, by a longer and faster one."""
     n = a.shape[-1]
     full = _convolution(a, b)
     return full[..., :n] + sign * full[..., n:]
 
 
-def _convolution(a, b):
+def _convolution(a: jax.Array, b: jax.Array) -> jax.Array:
     """The convolution of two sequences of one length n, with a zero behind: of length 2 n."""
     n = a.shape[-1]
     full = cyclic(a, b, fast_length(2 * n - 1))[..., : 2 * n - 1]
     return lax.pad(full, jnp.zeros((), full.dtype), [(0, 0, 0)] * (full.ndim - 1) + [(0, 1, 0)])
 
 
-def inverse_diagonal_sums(x, z):
+def inverse_diagonal_sums(x: jax.Array, z: jax.Array) -> jax.Array:
     """The derivative of ``log(det(T))`` by the diagonals of T: the sums along those of its inverse, in ``O(n log(n))``.
 
     ``sum over i of T^{-1}[i + k, i]`` for k = 1 - n, …, n - 1. Of a product ``skew(a) cyclic(b)`` the terms of such a sum are

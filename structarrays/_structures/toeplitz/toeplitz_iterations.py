@@ -6,12 +6,21 @@ noise, ten are enough whatever n is (R. H. Chan and M. K. Ng, "Conjugate gradien
 427-482). Where the steps are not enough, `solve` says so.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from ..._numerics.convolution import fast_length, on_each_platform, transforms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    State: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, int | jax.Array]
 
 LARGE = 1536
 """From this size on the iteration takes less time than a recursion of ``O(n**2)``."""
@@ -20,7 +29,7 @@ LARGE = 1536
 _SPLIT_FROM = 4096
 
 
-def solve(c, b):
+def solve(c: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Solutions of systems with a positive definite Hermitian Toeplitz matrix, and whether they are.
 
     Parameters
@@ -41,19 +50,19 @@ def solve(c, b):
     return on_each_platform(_iterated, _order(c.shape[-1]), c[..., None, :], b, large=_SPLIT_FROM)
 
 
-def _order(n):
+def _order(n: int) -> int:
     """The order of the circulant matrix that preconditions."""
     return fast_length(n + n // 4)
 
 
-def _steps(n):
+def _steps(n: int) -> int:
     """How many steps are tried: in vain they take less time than the recursion that follows."""
     return min(n // 64, 500)
 
 
-def _iterated(split, c, b):
+def _iterated(split: bool, c: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     n = c.shape[-1]
-    precision = jnp.finfo(c.dtype).eps
+    precision = jnp.finfo(c.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes
     length, order = fast_length(2 * n - 1), _order(n)
     spectrum = _hermitian_spectrum(c, length, split)
     multiplied = _multiplication(spectrum, n, length, c, split)
@@ -61,7 +70,7 @@ def _iterated(split, c, b):
     # No less than the largest eigenvalue, and no more than the longest row.
     size = jnp.max(jnp.abs(spectrum), axis=range(c.ndim - 1, spectrum.ndim))
 
-    def step(state):
+    def step(state: State) -> State:
         x, r, p, rho, done, _, count = state
         q = multiplied(p)
         curvature = _dot(p, q)
@@ -73,12 +82,12 @@ def _iterated(split, c, b):
         done = _dot(r, r) <= jnp.square(precision / 8 * size) * _dot(x, x)
         return x, r, z + beta * p, _dot(r, z), done, definite, count + 1
 
-    def unfinished(state):
+    def unfinished(state: State) -> jax.Array:
         *_, done, definite, count = state
         return jnp.all(definite) & ~jnp.all(done) & (count < _steps(n))
 
     z = preconditioned(b)
-    start = (jnp.zeros_like(b), b, z, _dot(b, z), jnp.all(b == 0, axis=-1), jnp.ones(b.shape[:-1], bool), 0)
+    start: State = (jnp.zeros_like(b), b, z, _dot(b, z), jnp.all(b == 0, axis=-1), jnp.ones(b.shape[:-1], bool), 0)
     x, *_, definite, _ = lax.while_loop(unfinished, step, start)
     # The residual that the steps carry along may be smaller than that of x. The first row is half as long as the longest, or more.
     row = jnp.sum(jnp.abs(c), axis=-1)
@@ -86,7 +95,7 @@ def _iterated(split, c, b):
     return x, definite & (_largest(b - multiplied(x)) <= bound)
 
 
-def _preconditioner(c, order, split):
+def _preconditioner(c: jax.Array, order: int, split: bool) -> jax.Array:
     """The eigenvalues of a positive definite circulant matrix, a part of whose inverse takes the place of the inverse of T.
 
     Strang's has the diagonals of T as far as they do not meet around the edge ("A proposal for Toeplitz matrix calculations", Studies in
@@ -103,7 +112,7 @@ def _preconditioner(c, order, split):
     return jnp.where(definite, strang, chan)
 
 
-def _hermitian_spectrum(c, order, split):
+def _hermitian_spectrum(c: jax.Array, order: int, split: bool) -> jax.Array:
     """The eigenvalues of the circulant matrix with these diagonals, and in the other triangle their conjugates."""
     forward, _ = transforms(order, jnp.iscomplexobj(c), split)
     still = [(0, 0)] * (c.ndim - 1)
@@ -111,7 +120,9 @@ def _hermitian_spectrum(c, order, split):
     return forward(jnp.pad(c, [*still, (0, order - c.shape[-1])]) + above).real
 
 
-def _multiplication(spectrum, n, length, c, split):
+def _multiplication(
+    spectrum: jax.Array, n: int, length: int, c: jax.Array, split: bool
+) -> Callable[[jax.Array], jax.Array]:
     """The product with the leading n rows and columns of a circulant matrix with these eigenvalues."""
     forward, inverse = transforms(length, jnp.iscomplexobj(c), split)
 
@@ -121,10 +132,10 @@ def _multiplication(spectrum, n, length, c, split):
     return multiply
 
 
-def _dot(x, y):
+def _dot(x: jax.Array, y: jax.Array) -> jax.Array:
     """The real part of ``vecdot(x, y)``, which is real where it is used."""
     return jnp.sum((x.conj() * y).real, axis=-1)
 
 
-def _largest(x):
+def _largest(x: jax.Array) -> jax.Array:
     return jnp.max(jnp.abs(x), axis=-1)

@@ -1,6 +1,9 @@
 """Triangular Toeplitz systems on plain JAX arrays, in ``O(n log(n)**2)`` time and ``O(n)`` storage."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +13,14 @@ from ..._numerics import toeplitz_entries as toeplitz
 from ..._numerics.convolution import transforms
 from ..._numerics.undefined import nan_unless
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 # So many rows are solved as a dense triangle, and so many parts are taken together at each level above.
 _LEAF, _PARTS = 128, 8
 
 
-def solve(c, b):
+def solve(c: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Solutions of systems with a lower triangular Toeplitz matrix, by forward substitution of blocks.
 
     A block of s rows is solved once what the blocks before it contribute has been taken off. The contributions to it are products
@@ -58,11 +64,11 @@ def solve(c, b):
     return nan_unless(~singular, x).mT, ~jnp.any(singular)
 
 
-def _padded(x, size):
+def _padded(x: jax.Array, size: int) -> jax.Array:
     return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])])
 
 
-def _spectra(c, s, parts):
+def _spectra(c: jax.Array, s: int, parts: int) -> jax.Array:
     """What blocks of s columns contribute to blocks of s rows, which are m blocks further down: for m = parts - 1, …, 2 - parts.
 
     Of block m, that is the elements s to 2 s - 1 of a cyclic convolution. For m <= 0 it is zero.
@@ -72,7 +78,9 @@ def _spectra(c, s, parts):
     return jnp.concatenate([below, jnp.zeros_like(below)])
 
 
-def _substituted(x, start, triangle, spectra, leaf):
+def _substituted(
+    x: jax.Array, start: int | jax.Array, triangle: jax.Array, spectra: Sequence[jax.Array], leaf: int
+) -> jax.Array:
     """The right-hand sides x (..., k, n) with the solutions in the rows of one block, from `start` on, in their place."""
     if not spectra:
         block = _solved_leaf(triangle, lax.dynamic_slice_in_dim(x, start, leaf, axis=-1))
@@ -81,7 +89,7 @@ def _substituted(x, start, triangle, spectra, leaf):
     parts, s = outer.shape[0] // 2 + 1, leaf * _PARTS ** len(inner)
     forward, inverse = transforms(2 * s, jnp.iscomplexobj(x), False)
 
-    def part(j, state):
+    def part(j: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         x, done = state
         at = start + j * s
         contributions = jnp.sum(lax.dynamic_slice_in_dim(outer, parts - 1 - j, parts - 1) * done[:-1], axis=0)
@@ -92,9 +100,10 @@ def _substituted(x, start, triangle, spectra, leaf):
         return x, lax.dynamic_update_index_in_dim(done, spectrum, j, 0)
 
     nothing = jnp.zeros((parts, *jax.eval_shape(forward, x[..., :s]).shape), jnp.result_type(x, jnp.complex64))
-    return lax.fori_loop(0, parts, part, (x, nothing))[0]
+    solved: jax.Array = lax.fori_loop(0, parts, part, (x, nothing))[0]
+    return solved
 
 
-def _solved_leaf(triangle, b):
+def _solved_leaf(triangle: jax.Array, b: jax.Array) -> jax.Array:
     """Solutions for a dense triangle (..., s, s), whose right-hand sides are rows: b (..., k, s)."""
     return lax.linalg.triangular_solve(triangle, b.mT, left_side=True, lower=True).mT

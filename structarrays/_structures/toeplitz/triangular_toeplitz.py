@@ -1,5 +1,9 @@
 """Linear systems, inverses and determinants of triangular Toeplitz matrices, whose inverses are such matrices, too."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 
 from ..._core.array.base import Array
@@ -10,8 +14,13 @@ from ..composite.part_solvers import by_equation, solved, without_derivatives
 from . import toeplitz_substitution
 from .array import Toeplitz, as_identity, between, is_narrow, is_triangular, toeplitz
 
+if TYPE_CHECKING:
+    import jax
 
-def _column(x):
+    from ..._core.typing import Result
+
+
+def _column(x: Toeplitz) -> tuple[jax.Array, bool]:
     """The first column, of an upper triangular matrix the first row; and whether it is upper triangular."""
     n = x.core_shape[-1]
     if x.last <= 0:
@@ -23,21 +32,21 @@ _OTHER_FORMS = ("toeplitz_by_dense_form", "toeplitz_by_banded_form")
 
 
 @solve.kernel(Toeplitz, Array, when=lambda x1, x2: is_triangular(x1) and not is_narrow(x1), before=_OTHER_FORMS)
-def _solve_triangular_toeplitz(x1, x2):
+def _solve_triangular_toeplitz(x1: Toeplitz, x2: Array) -> Result:
     remark(
         "substitution in blocks by Fourier transforms, since the matrix is triangular; O(n log(n)**2) for each column"
     )
     return solved(x1, x2, _solution)
 
 
-def _solution(x, b):
+def _solution(x: Toeplitz, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """By substitution, forwards from the first row or backwards from the last, and the other way round for the transpose."""
     column, upper = _column(without_derivatives(x))
 
-    def forwards(b):
+    def forwards(b: jax.Array) -> tuple[jax.Array, jax.Array]:
         return toeplitz_substitution.solve(column, b)
 
-    def backwards(b):
+    def backwards(b: jax.Array) -> tuple[jax.Array, jax.Array]:
         solution, ok = toeplitz_substitution.solve(column, b[..., ::-1, :])
         return solution[..., ::-1, :], ok
 
@@ -45,7 +54,7 @@ def _solution(x, b):
 
 
 @inv.kernel(Toeplitz, when=lambda x: is_triangular(x) and x.first < x.last, before=_OTHER_FORMS)
-def _inv_triangular_toeplitz(x):
+def _inv_triangular_toeplitz(x: Toeplitz) -> tuple[Toeplitz, jax.Array]:
     """All of it stands in its first column (of an upper triangular matrix: its last)."""
     n = x.core_shape[-1]
     _, upper = _column(x)
@@ -56,10 +65,10 @@ def _inv_triangular_toeplitz(x):
 
 
 @det.kernel(Toeplitz, when=is_triangular, before=_OTHER_FORMS)
-def _det_triangular_toeplitz(x):
+def _det_triangular_toeplitz(x: Toeplitz) -> Result:
     return det.dispatch(as_identity(x))
 
 
 @slogdet.kernel(Toeplitz, when=is_triangular, before=_OTHER_FORMS)
-def _slogdet_triangular_toeplitz(x):
+def _slogdet_triangular_toeplitz(x: Toeplitz) -> Result:
     return slogdet.dispatch(as_identity(x))
