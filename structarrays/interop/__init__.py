@@ -1,10 +1,17 @@
 """The doors to NumPy, to files, to other libraries."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
 LAZY = frozenset({"jax_sparse", "lineax", "pydata_sparse", "pytensor", "scipy"})
 """The modules that are imported where they are asked for: what they connect to is no requirement, or takes long to import."""
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> ModuleType:
     if name in LAZY:
         import importlib
 

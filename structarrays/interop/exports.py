@@ -1,10 +1,13 @@
 """Programs over structured arrays on disk: what ``jax.export`` has to know of our classes, and JAX's cache of compiled programs."""
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +19,20 @@ from .._core.array.base import when_defined
 from .._core.array.flattening import Constant, Indexed, Variable
 from .._core.array.serialization import PACKAGE, class_of, classes, dtype_of, name_of, static_node, static_part
 from .._functions.linalg.factorizations import CholeskyFactor
-from .files import RESULTS
+from .file_reading import RESULTS
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from .._core.array.base import Array
 
 
-def make_exportable():
+def make_exportable() -> None:
     """Tell JAX how the static parts of all arrays and results are written; once, when all classes of this library are defined.
 
     Those of others follow as they are defined.
     """
+    cls: type[Any]
     for cls in classes():
         _register(cls)
     when_defined.append(_register_anew)
@@ -39,23 +48,23 @@ def make_exportable():
             export.register_namedtuple_serialization(cls, serialized_name=_name(cls))
 
 
-def _register(cls):
+def _register(cls: type[Array]) -> None:
     export.register_pytree_node_serialization(
         cls, serialized_name=_name(cls), serialize_auxdata=_written, deserialize_auxdata=_read
     )
 
 
-def _register_anew(cls):
+def _register_anew(cls: type[Array]) -> None:
     # A class that is defined again, in a notebook say, cannot be exported: JAX keeps the first one of a name.
     with contextlib.suppress(ValueError):
         _register(cls)
 
 
-def _name(cls) -> str:
+def _name(cls: type) -> str:
     return f"{PACKAGE}:{name_of(cls)}"
 
 
-def _written(aux) -> bytes:
+def _written(aux: Any) -> bytes:
     """The static part of a pytree: class, meta and assumptions, then the constant indices, or null if the indices are leaves."""
     (cls, meta, assumptions), *constants = aux if isinstance(aux, Indexed) else (aux, ())
     parts = [name_of(cls), static_node(meta, f"a {cls.__name__}"), sorted(assumptions)]
@@ -63,7 +72,7 @@ def _written(aux) -> bytes:
     return json.dumps([*parts, indices]).encode()
 
 
-def _read(data):
+def _read(data: bytes) -> Any:
     name, meta, assumptions, indices = json.loads(bytes(data))
     aux = class_of(name), static_part(meta), frozenset(assumptions)
     if indices is None:
@@ -71,20 +80,20 @@ def _read(data):
     return Indexed(aux, tuple(map(_indices, indices))) if indices else aux
 
 
-def _indices_node(array):
+def _indices_node(array: Any) -> list[str]:
     values = np.asarray(array)
     little_endian = values.astype(values.dtype.newbyteorder("<"))
     return [values.dtype.name, base64.b64encode(little_endian.tobytes()).decode()]
 
 
-def _indices(node):
+def _indices(node: list[str]) -> Constant:
     name, text = node
     dtype = dtype_of(name)
     values = np.frombuffer(base64.b64decode(text), dtype.newbyteorder("<")).astype(dtype)
     return Constant(jnp.asarray(values))
 
 
-def compilation_cache(folder=None):
+def compilation_cache(folder: str | PathLike[str] | None = None) -> Path:
     """Keep what is compiled on disk, so that the next process that needs it does not compile it again.
 
     It is JAX's persistent compilation cache, for programs of any size: those of this library are small and many, and JAX by itself keeps

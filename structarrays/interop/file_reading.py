@@ -8,6 +8,8 @@ A file may come from anyone. Reading a file takes time and memory in proportion 
 - `validation` checks the static part and the parameters of an array, and traces nothing.
 """
 
+from __future__ import annotations
+
 import collections
 import json
 import math
@@ -16,6 +18,7 @@ import re
 import reprlib
 import struct
 import zipfile
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -33,12 +36,19 @@ from .._functions.linalg.spectra import EighResult, EigResult, QRResult, SVDResu
 from .._functions.linalg.systems import SlogdetResult
 from .._functions.set import UniqueAllResult, UniqueCountsResult, UniqueInverseResult
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import IO
+
+    from .._core.typing import Shape
+
+
 VERSION = 1
 DESCRIPTION = "structarrays.json"
 MOST_LEVELS = 500
 """The largest depth of nested objects and lists in a description; a saved list takes two levels. Python's recursion limit must not decide: it
 differs between versions, and users can raise it."""
-RESULTS = {
+RESULTS: dict[str, type[Any]] = {
     c.__name__: c
     for c in (
         *(CholeskyFactor, LUFactor, LUResult, LDLResult, LstsqResult, SlogdetResult),
@@ -62,13 +72,13 @@ class _Opening:
     the table takes less than half of the file.
     """
 
-    def __init__(self, file, most):
+    def __init__(self, file: Any, most: int | None) -> None:
         self.file, self.most = file, most
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.file, name)
 
-    def read(self, count=-1):
+    def read(self, count: int | None = -1) -> bytes:
         """Read `count` bytes of the file.
 
         Raises
@@ -78,7 +88,8 @@ class _Opening:
         """
         if self.most is not None and count is not None and count > self.most:
             raise ValueError("its table of contents is too large")
-        return self.file.read(count)
+        data: bytes = self.file.read(count)
+        return data
 
 
 class Members:
@@ -95,18 +106,18 @@ class Members:
         If the archive does not have the form that `save` writes.
     """
 
-    def __init__(self, file):
+    def __init__(self, file: IO[bytes]) -> None:
         size = file.seek(0, os.SEEK_END)
         opening = _Opening(file, max(1 << 17, size // 2))
         self.archive = zipfile.ZipFile(opening)
         opening.most = None
-        self.taken = set()
+        self.taken: set[str] = set()
         if sum(info.file_size for info in self.archive.infolist()) > size:
             raise ValueError(
                 "its members must not overlap or be compressed, but together they are larger than the file"
             )
 
-    def take(self, name) -> bytes:
+    def take(self, name: str) -> bytes:
         """The content of a member.
 
         Raises
@@ -167,7 +178,7 @@ def check_nesting(text: str, name: str) -> None:
         raise ValueError(f"{name} has {lists} lists, of which {most} are allowed in {len(text)} characters")
 
 
-def read_tree(members: Members):
+def read_tree(members: Members) -> Any:
     """The value that a file describes.
 
     Raises
@@ -193,7 +204,7 @@ class _Node:
 
     __slots__ = ("value",)
 
-    def __init__(self, value):
+    def __init__(self, value: Any) -> None:
         self.value = value
 
 
@@ -202,7 +213,7 @@ class _ComposedNode(_Node):
 
     __slots__ = ("outline",)
 
-    def __init__(self, value, outline):
+    def __init__(self, value: Any, outline: Any) -> None:
         super().__init__(value)
         self.outline = outline
 
@@ -211,7 +222,7 @@ _FIELDS = ({"format", "version", "tree"}, {"class", "meta", "parts", "assumption
 """The sets of keys of objects with several keys."""
 
 
-def _of_object(pairs, members):
+def _of_object(pairs: list[tuple[str, Any]], members: Members) -> Any:
     """The value that replaces a JSON object. The values in `pairs` have been replaced before."""
     if len(pairs) != 1:
         fields = dict(pairs)
@@ -226,45 +237,46 @@ def _of_object(pairs, members):
     return _READERS[kind](content, members)
 
 
-def _value(node):
+def _value(node: Any) -> Any:
     if not isinstance(node, _Node):
         raise ValueError(f"a value must be an object with a known key, got {reprlib.repr(node)}")
     return node.value
 
 
-def _sequence(content) -> list:
+def _sequence(content: Any) -> list[Any]:
     if not isinstance(content, list):
         raise ValueError(f"a sequence must be a list, got {reprlib.repr(content)}")
     return content
 
 
-def _values(content) -> list:
+def _values(content: Any) -> list[Any]:
     """The list with each node replaced by its value, in place."""
-    for i, node in enumerate(_sequence(content)):
-        content[i] = _value(node)
-    return content
+    nodes = _sequence(content)
+    for i, node in enumerate(nodes):
+        nodes[i] = _value(node)
+    return nodes
 
 
-def _plain(content, members):
+def _plain(content: Any, members: Members) -> _Node:
     if content is not None and type(content) not in (bool, int, float, str):
         raise ValueError(f"a plain value must be null, a boolean, a number or a string, got {reprlib.repr(content)}")
     return _Node(content)
 
 
-def _special_float(content, members):
+def _special_float(content: Any, members: Members) -> _Node:
     if content not in ("inf", "-inf", "nan"):
         raise ValueError(f"a special float must be inf, -inf or nan, got {reprlib.repr(content)}")
     return _Node(float(content))
 
 
-def _complex(content, members):
+def _complex(content: Any, members: Members) -> _Node:
     real, imag = _values(content)
     if type(real) is not float or type(imag) is not float:
         raise ValueError(f"a complex number must be two floats, got {reprlib.repr(content)}")
     return _Node(complex(real, imag))
 
 
-def _dictionary(content, members):
+def _dictionary(content: Any, members: Members) -> _Node:
     for i, pair in enumerate(_sequence(content)):
         key, value = pair
         content[i] = _value(key), _value(value)
@@ -274,12 +286,12 @@ def _dictionary(content, members):
     return _Node(dict(content))
 
 
-def _result(content, members):
+def _result(content: Any, members: Members) -> _Node:
     name, *fields = _sequence(content)
     return _Node(RESULTS[name](*_values(fields)))
 
 
-def _structure(content, members):
+def _structure(content: Any, members: Members) -> _Node:
     if not isinstance(content, dict):
         raise ValueError(f"a structure must be an object, got {reprlib.repr(content)}")
     cls = class_of(content["class"])
@@ -304,7 +316,7 @@ _HEADER = re.compile(
 )
 
 
-def _header(name, data):
+def _header(name: str, data: bytes) -> tuple[Shape, bool, np.dtype, int]:
     """Shape, order (whether columns come first), dtype and offset of the data of a ``.npy``."""
     lengths = {b"\x93NUMPY\x01\x00": "<H", b"\x93NUMPY\x02\x00": "<I"}
     form = lengths.get(data[:8])
@@ -319,7 +331,7 @@ def _header(name, data):
     return tuple(int(n) for n in shape.split(",") if n.strip()), fortran == "True", np.dtype(descr), stop
 
 
-def _numbers(kind, content, members):
+def _numbers(kind: str, content: Any, members: Members) -> _Node:
     place, foreign = content if isinstance(content, list) else (content, None)
     if type(place) is not int:
         raise ValueError(f"the number of a member must be an integer, got {reprlib.repr(place)}")
@@ -340,7 +352,7 @@ def _numbers(kind, content, members):
     return _Node(jax.device_put(array.astype(array.dtype.newbyteorder("="), copy=False), may_alias=False))
 
 
-_READERS = {
+_READERS: dict[str, Callable[[Any, Members], Any]] = {
     "value": _plain,
     "float": _special_float,
     "complex": _complex,

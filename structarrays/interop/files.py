@@ -16,6 +16,8 @@ too. The description is a tree of objects of one key each, in the order of the v
 ======================================  ============================================================================
 """
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import errno
@@ -25,6 +27,7 @@ import os
 import struct
 import uuid
 import zipfile
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -35,8 +38,13 @@ from .._core.array.serialization import PACKAGE, name_of, static_node
 from .._core.dtypes import NeedsX64
 from .file_reading import DESCRIPTION, FOREIGN, RESULTS, VERSION, Members, check_nesting, read_tree
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+    from typing import IO
 
-def save(file, tree):
+
+def save(file: str | PathLike[str] | IO[bytes], tree: Any) -> None:
     """Write arrays, and containers of them, to a file.
 
     Parameters
@@ -87,7 +95,7 @@ def save(file, tree):
     except ValueError as error:
         raise ValueError(f"save: tree is nested too deeply: {error}; save its parts one by one") from None
     if hasattr(file, "write"):
-        _write(file, description, numbers)
+        _write(cast("IO[bytes]", file), description, numbers)
         return
     path = os.path.realpath(_path("save", file))
     if not os.path.isdir(os.path.dirname(path)):
@@ -103,14 +111,14 @@ def save(file, tree):
         raise
 
 
-def _path(function, file):
+def _path(function: str, file: Any) -> Any:
     """A path; a number would be taken for an open file."""
     if not isinstance(file, (str, bytes, os.PathLike)):
         raise TypeError(f"{function}: file must be a path or a binary file object, got {type(file).__name__}")
     return file
 
 
-def load(file):
+def load(file: str | PathLike[str] | IO[bytes]) -> Any:
     """Read what `save` has written.
 
     Parameters
@@ -153,7 +161,7 @@ def load(file):
         with open(_path("load", file), "rb") as opened:
             return load(opened)
     try:
-        return read_tree(Members(file))
+        return read_tree(Members(cast("IO[bytes]", file)))
     except NeedsX64:
         raise
     except _DAMAGE as error:
@@ -183,7 +191,7 @@ _DAMAGE = (
 # ---- writing -------------------------------------------------------------------------------------------------------
 
 
-def _write(file, description, numbers):
+def _write(file: IO[bytes], description: str, numbers: Sequence[np.ndarray]) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         archive.writestr(DESCRIPTION, description)
         for i, data in enumerate(numbers):
@@ -191,7 +199,7 @@ def _write(file, description, numbers):
                 np.lib.format.write_array(member, data, allow_pickle=False)
 
 
-def _node(value, where, numbers):
+def _node(value: Any, where: str, numbers: list[np.ndarray]) -> dict[str, Any]:
     """The description of a value; its numbers are appended to `numbers`."""
     if isinstance(value, Array):
         leaves, (cls, meta, assumptions) = copy.copy(value)._padded_for(1)._value
@@ -218,7 +226,7 @@ def _node(value, where, numbers):
     )
 
 
-def _of_numbers(value, where, numbers):
+def _of_numbers(value: Any, where: str, numbers: list[np.ndarray]) -> dict[str, Any]:
     if isinstance(value, jax.core.Tracer):
         raise TypeError(f"save: {where} is traced; save outside of jax.jit and the other transformations")
     kind = "jax" if isinstance(value, jax.Array) else "numpy"

@@ -4,8 +4,11 @@ The calls themselves are those by which sparse systems are solved, in `host_call
 must keep, the derivatives, and what `jax.vmap` does with them.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +22,23 @@ from .._functions.conversion import densified
 from .._numerics.host_calls import on_host
 from .numpy_host import is_traced
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._core.typing import Shape
+
+
 VMAP_METHODS = ("sequential", "expand_dims", "broadcast_all")
 
 
-def host_function(fun=None, result=None, *, vjp=None, jvp=None, vmap_method: str = "sequential"):
+def host_function(
+    fun: Callable[..., Any] | None = None,
+    result: Any = None,
+    *,
+    vjp: Callable[..., Any] | None = None,
+    jvp: Callable[..., Any] | None = None,
+    vmap_method: str = "sequential",
+) -> Callable[..., Any]:
     """Make a function of arrays of a function of NumPy arrays, for `jax.jit`, `jax.grad` and `jax.vmap`.
 
     Parameters
@@ -113,12 +129,14 @@ def host_function(fun=None, result=None, *, vjp=None, jvp=None, vmap_method: str
     return _wrapped(fun, _HostCall(fun, result, vmap_method), vjp, jvp)
 
 
-def _wrapped(fun, call, vjp, jvp):
+def _wrapped(
+    fun: Callable[..., Any], call: _HostCall, vjp: Callable[..., Any] | None, jvp: Callable[..., Any] | None
+) -> Callable[..., Any]:
     """The function of arrays of any kind."""
     run = _with_vjp(call, vjp) if vjp is not None else _with_jvp(call, jvp)
 
     @functools.wraps(fun)
-    def on_arrays(*args, **kwargs):
+    def on_arrays(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
             bound = inspect.signature(fun).bind(*args, **kwargs)
             args, kwargs = bound.args, bound.kwargs
@@ -136,7 +154,7 @@ def _wrapped(fun, call, vjp, jvp):
     return on_arrays
 
 
-def _plain(value, name: str) -> jax.Array:
+def _plain(value: Any, name: str) -> jax.Array:
     """An argument as an array of JAX."""
     if isinstance(value, Array):
         return densified(value, name).data
@@ -152,12 +170,12 @@ def _plain(value, name: str) -> jax.Array:
 class _HostCall:
     """The function of arrays of JAX, without derivatives."""
 
-    def __init__(self, fun, result, vmap_method):
+    def __init__(self, fun: Callable[..., Any], result: Any, vmap_method: str) -> None:
         self.fun, self.result, self.vmap_method = fun, result, vmap_method
         self.name = getattr(fun, "__name__", type(fun).__name__)
         self.compiled = explicit.jit(self._from_compiled_code, static_argnums=0)
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
         results, result_tree = self._shapes(args)
         if is_traced(leaves):
@@ -166,7 +184,7 @@ class _HostCall:
             values = map(jnp.asarray, self._checked(tree, result_tree, results, [np.array(x) for x in leaves], ()))
         return jax.tree.unflatten(result_tree, values)
 
-    def _shapes(self, args):
+    def _shapes(self, args: tuple[Any, ...]) -> tuple[tuple[jax.ShapeDtypeStruct, ...], Any]:
         """Shapes and dtypes of the results, flat, and their tree."""
         result = self.result
         if callable(result):
@@ -180,22 +198,29 @@ class _HostCall:
                 )
         return tuple(jax.ShapeDtypeStruct(x.shape, dtypes.as_dtype(x.dtype, "result")) for x in leaves), tree
 
-    def _from_compiled_code(self, static, *leaves):
+    def _from_compiled_code(self, static: tuple[Any, Any, tuple[jax.ShapeDtypeStruct, ...]], *leaves: Any) -> Any:
         tree, result_tree, results = static
         each = self.vmap_method == "sequential"
 
-        def function(*stacks):
+        def function(*stacks: np.ndarray) -> list[np.ndarray]:
             ahead = stacks[0].ndim - leaves[0].ndim if leaves else 0
             batch = np.broadcast_shapes(*(x.shape[:ahead] for x in stacks))
             if each and ahead:
                 return self._one_by_one(tree, result_tree, results, stacks, batch)
             if self.vmap_method == "broadcast_all":
-                stacks = [np.broadcast_to(x, batch + x.shape[ahead:]) for x in stacks]
+                stacks = tuple(np.broadcast_to(x, batch + x.shape[ahead:]) for x in stacks)
             return self._checked(tree, result_tree, results, [np.array(x) for x in stacks], batch)
 
         return on_host(function, results, *leaves)
 
-    def _one_by_one(self, tree, result_tree, results, stacks, batch):
+    def _one_by_one(
+        self,
+        tree: Any,
+        result_tree: Any,
+        results: Sequence[jax.ShapeDtypeStruct],
+        stacks: Sequence[np.ndarray],
+        batch: Shape,
+    ) -> list[np.ndarray]:
         filled = [np.empty(batch + r.shape, r.dtype) for r in results]
         for place in np.ndindex(*batch):
             one = [np.array(x[tuple(0 if n == 1 else i for n, i in zip(x.shape, place, strict=False))]) for x in stacks]
@@ -203,14 +228,21 @@ class _HostCall:
                 target[place] = value
         return filled
 
-    def _checked(self, tree, result_tree, results, arrays, batch):
+    def _checked(
+        self,
+        tree: Any,
+        result_tree: Any,
+        results: Sequence[jax.ShapeDtypeStruct],
+        arrays: list[np.ndarray],
+        batch: Shape,
+    ) -> list[np.ndarray]:
         """The results of the function for these arrays, flat."""
         values, given = jax.tree.flatten(self.fun(*jax.tree.unflatten(tree, arrays)))
         if given != result_tree:
             raise ValueError(f"{self.name} must return a pytree as result says, {result_tree}, got {given}")
         return [self._fitting(v, batch + r.shape, r.dtype) for v, r in zip(values, results, strict=True)]
 
-    def _fitting(self, value, shape, dtype):
+    def _fitting(self, value: Any, shape: Shape, dtype: np.dtype) -> np.ndarray:
         value = np.asarray(value)
         if value.shape != shape:
             raise ValueError(
@@ -220,25 +252,26 @@ class _HostCall:
             raise ValueError(
                 f"{self.name} must return an array of dtype {dtype}, as result says, got dtype {value.dtype}"
             )
-        return value.astype(dtype, copy=False)
+        fitting: np.ndarray = value.astype(dtype, copy=False)
+        return fitting
 
 
-def _has_shape(value) -> bool:
+def _has_shape(value: object) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype")
 
 
 # ---- derivatives ------------------------------------------------------------------------------------------------------
 
 
-def _with_vjp(call, rule):
+def _with_vjp(call: _HostCall, rule: Callable[..., Any]) -> Callable[..., Any]:
     """The function with a derivative in reverse."""
     run = jax.custom_vjp(call)
 
-    def forward(*args):
+    def forward(*args: Any) -> tuple[Any, tuple[tuple[Any, ...], Any]]:
         result = run(*args)  # not `call`, so that derivatives of the derivative see the rule, too
         return result, (args, result)
 
-    def backward(kept, cotangents):
+    def backward(kept: tuple[tuple[Any, ...], Any], cotangents: Any) -> tuple[Any, ...]:
         args, result = kept
         given = rule(args, result, jax.tree.map(_without_integers, result, cotangents))
         if not isinstance(given, tuple) or len(given) != len(args):
@@ -252,12 +285,12 @@ def _with_vjp(call, rule):
     return run
 
 
-def _with_jvp(call, rule):
+def _with_jvp(call: _HostCall, rule: Callable[..., Any] | None) -> Callable[..., Any]:
     """The function with a derivative forward; without a rule one that says so."""
     run = jax.custom_jvp(call)
 
     @run.defjvp
-    def _run_jvp(args, tangents):
+    def _run_jvp(args: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
         if rule is None:
             raise TypeError(
                 f"{call.name} has no derivative, since it is a function of the host: give host_function a rule, vjp= or jvp=, or take the "
@@ -270,13 +303,14 @@ def _with_jvp(call, rule):
     return run
 
 
-def _without_integers(value, derivative):
+def _without_integers(value: Any, derivative: Any) -> Any:
     """A derivative by a value, or a change of one: None where it is an integer or a boolean."""
     return derivative if jnp.issubdtype(value.dtype, jnp.inexact) else None
 
 
-def _like(values, derivatives, name: str):
+def _like(values: Any, derivatives: Any, name: str) -> Any:
     """What a rule returns, as JAX wants it: a pytree like that of the values, of their shapes and dtypes."""
+    tree: Any
     leaves, tree = jax.tree.flatten(values)
     try:
         given = [None] * len(leaves) if derivatives is None else tree.flatten_up_to(derivatives)
@@ -287,7 +321,7 @@ def _like(values, derivatives, name: str):
     return jax.tree.unflatten(tree, [_leaf_like(x, d, name) for x, d in zip(leaves, given, strict=True)])
 
 
-def _leaf_like(value, derivative, name):
+def _leaf_like(value: jax.Array, derivative: Any, name: str) -> jax.Array | np.ndarray:
     if not jnp.issubdtype(value.dtype, jnp.inexact):
         return np.zeros(value.shape, jax.dtypes.float0)
     if derivative is None:
@@ -300,4 +334,5 @@ def _leaf_like(value, derivative, name):
         raise ValueError(
             f"{name} returned a derivative of shape {derivative.shape} of something of shape {value.shape}"
         )
-    return derivative.astype(value.dtype)
+    result: jax.Array = derivative.astype(value.dtype)
+    return result

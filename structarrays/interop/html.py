@@ -1,5 +1,7 @@
 """How arrays and logs look in notebooks: HTML that needs nothing but itself, on light and on dark pages."""
 
+from __future__ import annotations
+
 import html
 
 import numpy as np
@@ -33,7 +35,7 @@ def to_html(x: Array) -> str:
         return f"<div><pre>{html.escape(repr(x))}</pre></div>"
 
 
-def _card(x) -> str:
+def _card(x: Array) -> str:
     """All there is to say of an array: pattern, facts, numbers or parts."""
     drawn, legend = _picture(x, CELLS, 120)
     texts = [
@@ -49,11 +51,11 @@ def _card(x) -> str:
     return f'<div class="structarrays" style="{style};display:inline-block;box-sizing:border-box;max-width:100%">{"".join(texts)}</div>'
 
 
-def _bold(text) -> str:
+def _bold(text: str) -> str:
     return f"<strong>{html.escape(text)}</strong>"
 
 
-def _remarks(x) -> str:
+def _remarks(x: Array) -> str:
     """What a structure says of itself beside its shape."""
     if type(x) is Dense or not is_readable(x):
         return ""
@@ -61,7 +63,7 @@ def _remarks(x) -> str:
     return f" {', '.join(texts)}" if texts else ""
 
 
-def _facts(x) -> str:
+def _facts(x: Array) -> str:
     facts = {"shape": str(x.shape), "dtype": str(x.dtype), "stored": _stored(x)}
     if getattr(x, "stores_entries", False) and x.background is not None:
         facts["background"] = inline(x.background)[0] if readable(x.background) else "traced"
@@ -73,7 +75,7 @@ def _facts(x) -> str:
     return f'<div style="{_GRID}">{cells}</div>'
 
 
-def _stored(x) -> str:
+def _stored(x: Array) -> str:
     """Bytes stored and bytes of the dense form."""
     dense = x.size * x.itemsize
     share = f" ({100 * x.nbytes / dense:.3g} %)" if dense else ""
@@ -83,7 +85,7 @@ def _stored(x) -> str:
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 
-def _branches(x, left: list[int]) -> str:
+def _branches(x: Factored, left: list[int]) -> str:
     """The parts of an array, each of which opens; `left` says how many may still be shown."""
     shown = []
     for k, part in enumerate(x.parts):
@@ -96,7 +98,7 @@ def _branches(x, left: list[int]) -> str:
     return f'<div style="{style}">{"".join(shown)}</div>'
 
 
-def _branch(x, left) -> str:
+def _branch(x: Array, left: list[int]) -> str:
     """A part of an array: one line, which opens if it has parts of its own."""
     drawn, _ = _picture(x, CELLS_OF_PART, 30)
     facts = [str(x.shape), str(x.dtype), f"{size_text(x.nbytes)} of {size_text(x.size * x.itemsize)}"]
@@ -113,7 +115,7 @@ def _branch(x, left) -> str:
 # ---- the pattern -----------------------------------------------------------------------------------------------------
 
 
-def _picture(x, cells: int, side: int) -> tuple[str, str]:
+def _picture(x: Array, cells: int, side: int) -> tuple[str, str]:
     """The pattern of an array as SVG, and what its colours mean; nothing of an array without elements."""
     if 0 in matrix_shape(x):
         return "", ""
@@ -142,12 +144,14 @@ def _picture(x, cells: int, side: int) -> tuple[str, str]:
     return picture, f'<div style="{style}">{"".join(swatches)}</div>'
 
 
-def _opacity(kind) -> float:
+def _opacity(kind: int) -> float:
     return 0.45 if kind == BACKGROUND else 1.0
 
 
 def _shape(mask: np.ndarray, kind: int) -> str:
     """The marked cells as one path: runs of a row that stand below each other are one rectangle."""
+    moves: list[str]
+    running: dict[tuple[int, int], int]
     moves, running = [], {}
     for r, row in enumerate([*mask.tolist(), []]):
         edges = np.flatnonzero(np.diff([0, *row, 0])).tolist()

@@ -1,5 +1,9 @@
 """`jax.experimental.sparse`: conversions from and to its arrays, which run under `jax.jit`, too."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +20,7 @@ __all__ = ["from_sparse", "to_sparse"]
 FORMATS = ("bcoo", "bcsr")
 
 
-def to_sparse(x: Array, /, format: str = "bcoo"):
+def to_sparse(x: Array, /, format: str = "bcoo") -> BCOO | BCSR:
     """An array as one of `jax.experimental.sparse`.
 
     Parameters
@@ -57,7 +61,7 @@ def to_sparse(x: Array, /, format: str = "bcoo"):
     return found if format == "bcoo" else BCSR.from_bcoo(found)
 
 
-def from_sparse(x, /) -> Array:
+def from_sparse(x: Any, /) -> Array:
     """The array of one of `jax.experimental.sparse`.
 
     Parameters
@@ -101,5 +105,6 @@ def from_sparse(x, /) -> Array:
         return Sparse(data, coordinates, shape)
     if x.n_batch:
         # Each matrix has padding of its own: the constructor for traced coordinates, which may be out of range, sorts it out.
-        return explicit.jit(lambda data, coordinates: Sparse(data, coordinates, shape))(data, coordinates)
+        sorted_out: Sparse = explicit.jit(lambda data, coordinates: Sparse(data, coordinates, shape))(data, coordinates)
+        return sorted_out
     return Sparse(data[np.flatnonzero(stored)], tuple(c[stored] for c in host), shape)

@@ -4,9 +4,11 @@
 method calls these hundreds of times, so that each is one compiled call and one copy.
 """
 
+from __future__ import annotations
+
 import operator
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -21,6 +23,11 @@ from .._core.dispatch.registry import FUNCTIONS
 from .._functions.linear_algebra import matmul, matrix_transpose
 from .._functions.rounding_and_parts import conj
 from .numpy_host import is_traced
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from .._core.typing import Result
 
 
 @function("x1", "x2")
@@ -45,7 +52,7 @@ def adjoint_product(x1: Array, x2: Array, /) -> Array:
     return conj(result) if complex_matrix else result
 
 
-def product(x: Array, other, name: str) -> Any:
+def product(x: Array, other: Any, name: str) -> Any:
     """What the four methods of an array give: a NumPy array that can be written to for one of NumPy, else an array of ours.
 
     Parameters
@@ -90,7 +97,7 @@ def product(x: Array, other, name: str) -> Any:
 _SCIPY = "scipy.sparse.linalg"
 
 
-def as_called(result: Array, frame) -> Array:
+def as_called(result: Array, frame: FrameType) -> Array | np.ndarray:
     """The product of an array of ours and one of NumPy, as the code that asked for it by ``@`` needs it.
 
     An array of ours to all code but that of `scipy.sparse.linalg`: from version 1.18 on SciPy makes a linear operator of ``A @ x`` where it
@@ -112,7 +119,7 @@ def _data(x: Array) -> jax.Array:
     return x._value[0][0] if type(x) is Dense else x.to_jax()
 
 
-def check_matrix(x):
+def check_matrix(x: object) -> None:
     """Raise for what is no operator of another library: TypeError for no array of ours, ValueError for no single matrix."""
     if not isinstance(x, Array):
         raise TypeError(f"operator: x must be an array of structarrays, got {type(x).__name__}")
@@ -123,7 +130,7 @@ def check_matrix(x):
 # ---- operators with operands of other libraries -----------------------------------------------------------------------
 
 
-def combine(name: str, x1, x2) -> Array:
+def combine(name: str, x1: Any, x2: Any) -> Result:
     """Apply an operator to an array of this library and an operand that the namespace does not know.
 
     An array of `scipy.sparse` is converted, a `scipy.sparse.linalg.LinearOperator` makes the other operand one (``*`` is the product, as
@@ -154,11 +161,11 @@ def combine(name: str, x1, x2) -> Array:
     return _with_linear_operator(name, x1, x2, ours, other)
 
 
-def _place(operand, x1):
+def _place(operand: Any, x1: Any) -> str:
     return "x1" if operand is x1 else "x2"
 
 
-def _with_linear_operator(name, x1, x2, ours, other):
+def _with_linear_operator(name: str, x1: Any, x2: Any, ours: Array, other: Any) -> Result:
     """The operator of SciPy; NotImplemented where it takes an array by its values: vectors and dense matrices in products."""
     linalg = sys.modules.get(_SCIPY)
     if linalg is None or name not in _LINEAR or not isinstance(other, linalg.LinearOperator) or len(ours.shape) != 2:

@@ -4,6 +4,8 @@ Needs Lineax, ``pip install structarrays[lineax]``. Import it by name, ``structa
 imports Lineax.
 """
 
+from __future__ import annotations
+
 import functools
 from typing import Any
 
@@ -12,7 +14,7 @@ import jax.numpy as jnp
 
 try:
     import equinox as eqx
-    import lineax as lx
+    import lineax as lx  # type: ignore[import-untyped]  # which has no types
 except ImportError as error:
     raise ImportError(
         f"structarrays.interop.lineax needs Lineax: pip install structarrays[lineax] ({error})"
@@ -37,7 +39,7 @@ from .linear_operators import check_matrix
 __all__ = ["StructuredLinearOperator", "from_operator", "operator"]
 
 
-def operator(x: Array, /, tags=()) -> "StructuredLinearOperator":
+def operator(x: Array, /, tags: Any = ()) -> StructuredLinearOperator:
     """A matrix as a `lineax.AbstractLinearOperator`.
 
     Parameters
@@ -92,7 +94,7 @@ def operator(x: Array, /, tags=()) -> "StructuredLinearOperator":
     return StructuredLinearOperator(x, given | _tags(x))
 
 
-def _tags(x: Array) -> frozenset:
+def _tags(x: Array) -> frozenset[Any]:
     """What is known of a matrix from its type and its assumptions."""
     if x.shape[0] != x.shape[1]:
         return frozenset()
@@ -117,7 +119,7 @@ def _tags(x: Array) -> frozenset:
     return frozenset(tag for tag, holds in known.items() if holds)
 
 
-class StructuredLinearOperator(lx.AbstractLinearOperator):
+class StructuredLinearOperator(lx.AbstractLinearOperator):  # type: ignore[misc]  # of a library without types
     """The operator of a structured matrix; made by `operator`.
 
     Attributes
@@ -129,25 +131,25 @@ class StructuredLinearOperator(lx.AbstractLinearOperator):
     """
 
     array: Any
-    tags: frozenset = eqx.field(static=True)
+    tags: frozenset[Any] = eqx.field(static=True)
 
-    def mv(self, vector):
+    def mv(self, vector: jax.Array) -> jax.Array:
         """The product with a vector, by the structure."""
         return matmul(self.array, vector).to_jax()
 
-    def as_matrix(self):
+    def as_matrix(self) -> jax.Array:
         """The dense form, under the policy of `structarrays.densify`."""
         return densified(self.array, "lineax: as_matrix").to_jax()
 
-    def transpose(self):
+    def transpose(self) -> StructuredLinearOperator:
         """The operator of the transpose."""
         return StructuredLinearOperator(matrix_transpose(self.array), lx.transpose_tags(self.tags))
 
-    def in_structure(self):
+    def in_structure(self) -> jax.ShapeDtypeStruct:
         """The shape and the dtype of the vectors that it takes."""
         return jax.ShapeDtypeStruct(self.array.shape[1:], self.array.dtype)
 
-    def out_structure(self):
+    def out_structure(self) -> jax.ShapeDtypeStruct:
         """The shape and the dtype of the vectors that it gives."""
         return jax.ShapeDtypeStruct(self.array.shape[:1], self.array.dtype)
 
@@ -155,13 +157,13 @@ class StructuredLinearOperator(lx.AbstractLinearOperator):
 # ---- what Lineax asks -------------------------------------------------------------------------------------------------
 
 
-@lx.linearise.register(StructuredLinearOperator)
-def _linearise_structured_linear_operator(operator):
+@lx.linearise.register(StructuredLinearOperator)  # type: ignore[untyped-decorator]  # of Lineax
+def _linearise_structured_linear_operator(operator: StructuredLinearOperator) -> StructuredLinearOperator:
     return operator
 
 
-@lx.materialise.register(StructuredLinearOperator)
-def _materialise_structured_linear_operator(operator):
+@lx.materialise.register(StructuredLinearOperator)  # type: ignore[untyped-decorator]  # of Lineax
+def _materialise_structured_linear_operator(operator: StructuredLinearOperator) -> lx.AbstractLinearOperator:
     if lx.is_diagonal(operator):
         narrow = lx.DiagonalLinearOperator(lx.diagonal(operator))
     elif lx.is_tridiagonal(operator):
@@ -171,30 +173,30 @@ def _materialise_structured_linear_operator(operator):
     return lx.TaggedLinearOperator(narrow, operator.tags)
 
 
-@lx.diagonal.register(StructuredLinearOperator)
-def _diagonal_structured_linear_operator(operator):
+@lx.diagonal.register(StructuredLinearOperator)  # type: ignore[untyped-decorator]  # of Lineax
+def _diagonal_structured_linear_operator(operator: StructuredLinearOperator) -> jax.Array:
     return diagonal_of(operator.array).to_jax()
 
 
-@lx.tridiagonal.register(StructuredLinearOperator)
-def _tridiagonal_structured_linear_operator(operator):
+@lx.tridiagonal.register(StructuredLinearOperator)  # type: ignore[untyped-decorator]  # of Lineax
+def _tridiagonal_structured_linear_operator(operator: StructuredLinearOperator) -> tuple[jax.Array, ...]:
     return tuple(diagonal_of(operator.array, offset=k).to_jax() for k in (0, -1, 1))
 
 
-@lx.conj.register(StructuredLinearOperator)
-def _conj_structured_linear_operator(operator):
+@lx.conj.register(StructuredLinearOperator)  # type: ignore[untyped-decorator]  # of Lineax
+def _conj_structured_linear_operator(operator: StructuredLinearOperator) -> StructuredLinearOperator:
     return StructuredLinearOperator(conj(operator.array), operator.tags)
 
 
-@lx.is_symmetric.register(StructuredLinearOperator)
-def _is_symmetric_structured_linear_operator(operator):
+@lx.is_symmetric.register(StructuredLinearOperator)  # type: ignore[untyped-decorator]  # of Lineax
+def _is_symmetric_structured_linear_operator(operator: StructuredLinearOperator) -> bool:
     if operator.tags & {lx.symmetric_tag, lx.diagonal_tag}:
         return True
     semidefinite = operator.tags & {lx.positive_semidefinite_tag, lx.negative_semidefinite_tag}
     return bool(semidefinite) and operator.array.dtype.kind != "c"
 
 
-def _tagged(ask, *tags):
+def _tagged(ask: Any, *tags: Any) -> None:
     """Answer a question of Lineax by the tags of the operator."""
     ask.register(StructuredLinearOperator, lambda operator: not operator.tags.isdisjoint(tags))
 
@@ -211,7 +213,7 @@ _tagged(lx.is_negative_semidefinite, lx.negative_semidefinite_tag)
 # ---- from Lineax's operators ------------------------------------------------------------------------------------------
 
 
-def from_operator(operator, /) -> Array:
+def from_operator(operator: lx.AbstractLinearOperator, /) -> Array:
     """The structured array of one of Lineax's linear operators.
 
     Parameters
@@ -259,10 +261,11 @@ def from_operator(operator, /) -> Array:
     return assume(x, *known) if known else x
 
 
-def _converted(operator):
+def _converted(operator: lx.AbstractLinearOperator) -> Array:
     """The array of an operator that is known to have few diagonals, or else of its class."""
     if isinstance(operator, StructuredLinearOperator):
-        return operator.array
+        x: Array = operator.array
+        return x
     if operator.in_size() == operator.out_size():
         if lx.is_diagonal(operator):
             return Diagonal(lx.diagonal(operator))
@@ -273,42 +276,44 @@ def _converted(operator):
 
 
 @functools.singledispatch
-def _by_class(operator) -> Array:
+def _by_class(operator: lx.AbstractLinearOperator) -> Array:
     return Dense.make((operator.as_matrix(),))
 
 
 @_by_class.register
-def _by_class_identity_linear_operator(operator: lx.IdentityLinearOperator):
+def _by_class_identity_linear_operator(operator: lx.IdentityLinearOperator) -> Array:
     shape = operator.out_size(), operator.in_size()
     dtype = jnp.result_type(*jax.tree.leaves(operator.in_structure()))
     return Banded([jnp.ones(min(shape), dtype)], (0,), shape)
 
 
 @_by_class.register
-def _by_class_tagged_linear_operator(operator: lx.TaggedLinearOperator):
+def _by_class_tagged_linear_operator(operator: lx.TaggedLinearOperator) -> Array:
     return from_operator(operator.operator)
 
 
 @_by_class.register
-def _by_class_add_linear_operator(operator: lx.AddLinearOperator):
+def _by_class_add_linear_operator(operator: lx.AddLinearOperator) -> Array:
     return from_operator(operator.operator1) + from_operator(operator.operator2)
 
 
 @_by_class.register
-def _by_class_composed_linear_operator(operator: lx.ComposedLinearOperator):
+def _by_class_composed_linear_operator(operator: lx.ComposedLinearOperator) -> Array:
     return from_operator(operator.operator1) @ from_operator(operator.operator2)
 
 
 @_by_class.register
-def _by_class_neg_linear_operator(operator: lx.NegLinearOperator):
+def _by_class_neg_linear_operator(operator: lx.NegLinearOperator) -> Array:
     return -from_operator(operator.operator)
 
 
 @_by_class.register
-def _by_class_mul_linear_operator(operator: lx.MulLinearOperator):
-    return from_operator(operator.operator) * operator.scalar
+def _by_class_mul_linear_operator(operator: lx.MulLinearOperator) -> Array:
+    multiple: Array = from_operator(operator.operator) * operator.scalar
+    return multiple
 
 
 @_by_class.register
-def _by_class_div_linear_operator(operator: lx.DivLinearOperator):
-    return from_operator(operator.operator) / operator.scalar
+def _by_class_div_linear_operator(operator: lx.DivLinearOperator) -> Array:
+    quotient: Array = from_operator(operator.operator) / operator.scalar
+    return quotient

@@ -5,14 +5,23 @@ which of NumPy's is in `numpy_functions` and `numpy_composed`; what writes into 
 `numpy_ufuncs`, and the way to the host and back is in `numpy_host`.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._core.array.base import Array
 from .._core.dispatch import late
 from . import numpy_functions, numpy_ufuncs, numpy_writes
-from .numpy_host import as_ours, into, on_host, to_numpy, while_written
+from .numpy_host import as_ours, into, on_host, signature, to_numpy, while_written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from .._core.typing import Result
+
 
 _DATES = "of dates, which arrays of structarrays cannot hold"
 _REFUSED = {
@@ -28,7 +37,9 @@ _REFUSED = {
 _READERS = ("frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "genfromtxt", "loadtxt", "require")
 
 
-def apply_function(function, types, args: tuple, kwargs: dict):
+def apply_function(
+    function: Callable[..., Any], types: Collection[type], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Result:
     """What ``function(*args, **kwargs)`` of NumPy is where one of the arguments is our array."""
     if not all(issubclass(cls, (Array, np.ndarray)) for cls in types):
         return NotImplemented  # somebody else's array, which may know more of it
@@ -49,7 +60,7 @@ def apply_function(function, types, args: tuple, kwargs: dict):
         return result if out is None else into(out, result, name)
 
 
-def _refuse(name, types, kwargs):
+def _refuse(name: str, types: Collection[type], kwargs: dict[str, Any]) -> None:
     """Raise TypeError for what NumPy could do with a copy, but nobody can have meant."""
     if any(issubclass(cls, np.ma.MaskedArray) for cls in types):
         raise TypeError(f"{name}: {numpy_ufuncs.MASKED}")
@@ -63,7 +74,9 @@ def _refuse(name, types, kwargs):
         )
 
 
-def _without_out(function, args, kwargs):
+def _without_out(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """The array into which the result is to be written, however it was given, and the arguments without it."""
     place = _place_of_out(function)
     if "out" in kwargs:
@@ -77,10 +90,10 @@ def _without_out(function, args, kwargs):
 
 
 @functools.cache
-def _place_of_out(function):
+def _place_of_out(function: Callable[..., Any]) -> int | None:
     """Which positional argument ``out`` is, if any."""
     try:
-        parameters = list(numpy_functions.signature(function).parameters.values())
+        parameters = list(signature(function).parameters.values())
     except ValueError:
         return None
     places = [i for i, p in enumerate(parameters) if p.name == "out" and p.kind is p.POSITIONAL_OR_KEYWORD]

@@ -1,7 +1,10 @@
 """Functions of NumPy that are ours, with arguments that have to be put otherwise: the parameters have NumPy's names."""
 
+from __future__ import annotations
+
 import math
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,64 +12,72 @@ from .._core.array.dense import Dense
 from .numpy_host import as_ours, on_host, ours
 from .numpy_reductions import reduction
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
-def flat(x):
+    from .._core.array.base import Array
+    from .._core.typing import Axes, DTypeLike, Result
+    from .numpy_host import Casting
+
+
+def flat(x: Array) -> Array:
     """The array in one dimension."""
-    return ours("reshape")(x, (-1,))
+    line: Array = ours("reshape")(x, (-1,))
+    return line
 
 
 # ---- new arrays, of NumPy's ``like=`` and beside another array -------------------------------------------------------
 
 
-def _array(object, dtype=None, copy=True, ndmin=0):
+def _array(object: Any, dtype: DTypeLike | None = None, copy: bool = True, ndmin: int = 0) -> Result:
     x = ours("asarray")(object, dtype=dtype, copy=True if copy else None)
     return x if x.ndim >= ndmin else ours("reshape")(x, (1,) * (ndmin - x.ndim) + x.shape)
 
 
-def _asarray(a, dtype=None, copy=None):
+def _asarray(a: Any, dtype: DTypeLike | None = None, copy: bool | None = None) -> Result:
     return ours("asarray")(a, dtype=dtype, copy=copy)
 
 
-def _contiguous(a, dtype=None):
+def _contiguous(a: Any, dtype: DTypeLike | None = None) -> Result:
     return ours("asarray")(a, dtype=dtype)
 
 
-def _arange(start_or_stop, stop=None, step=1, dtype=None):
+def _arange(start_or_stop: Any, stop: Any = None, step: Any = 1, dtype: DTypeLike | None = None) -> Result:
     return ours("arange")(start_or_stop, stop, 1 if step is None else step, dtype=dtype)
 
 
-def _eye(N, M=None, k=0, dtype=float):
+def _eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float) -> Result:
     return ours("eye")(N, M, k=k, dtype=dtype)
 
 
-def _identity(n, dtype=None):
+def _identity(n: int, dtype: DTypeLike | None = None) -> Result:
     return ours("eye")(n, dtype=dtype)
 
 
-def _tri(N, M=None, k=0, dtype=float):
+def _tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float) -> Result:
     return ours("tril")(ours("ones")((N, N if M is None else M), dtype=dtype), k=k)
 
 
-def _new(name):
-    def adapter(shape, dtype=None):
+def _new(name: str) -> Callable[..., Result]:
+    def adapter(shape: Any, dtype: DTypeLike | None = None) -> Result:
         return ours(name)(shape, dtype=dtype)
 
     return adapter
 
 
-def _full(shape, fill_value, dtype=None):
+def _full(shape: Any, fill_value: Any, dtype: DTypeLike | None = None) -> Result:
     if np.ndim(fill_value) != 0:
         filled = ours("broadcast_to")(ours("asarray")(fill_value, dtype=dtype), shape)
         return ours("asarray")(filled, copy=True)
     return ours("full")(shape, _number(fill_value), dtype=dtype)
 
 
-def _number(value):
+def _number(value: Any) -> Any:
     """A number as it is; that of an array of no dimensions, if it has values."""
     return value.item() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
-def _full_like(a, fill_value, dtype=None, shape=None):
+def _full_like(a: Any, fill_value: Any, dtype: DTypeLike | None = None, shape: Any = None) -> Result:
     a = as_ours(a)
     shape, dtype = a.shape if shape is None else shape, a.dtype if dtype is None else dtype
     if np.ndim(fill_value) != 0:
@@ -77,12 +88,12 @@ def _full_like(a, fill_value, dtype=None, shape=None):
     )
 
 
-def _known(value) -> bool:
+def _known(value: object) -> bool:
     return isinstance(value, (bool, int, float, complex, np.ndarray, np.generic))
 
 
-def _like(name):
-    def adapter(a, dtype=None, shape=None):
+def _like(name: str) -> Callable[..., Result]:
+    def adapter(a: Any, dtype: DTypeLike | None = None, shape: Any = None) -> Result:
         if shape is None:
             return ours(f"{name}_like")(a, dtype=dtype)
         return ours(name)(shape, dtype=as_ours(a).dtype if dtype is None else dtype)
@@ -90,11 +101,13 @@ def _like(name):
     return adapter
 
 
-def _empty_like(prototype, dtype=None, shape=None):
+def _empty_like(prototype: Any, dtype: DTypeLike | None = None, shape: Any = None) -> Result:
     return _like("empty")(prototype, dtype, shape)
 
 
-def _linspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+def _linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None, axis: int = 0
+) -> Result:
     start, stop = as_ours(start), as_ours(stop)
     if start.ndim == stop.ndim == 0:
         return ours("linspace")(start, stop, num, endpoint=endpoint, dtype=dtype)
@@ -105,39 +118,48 @@ def _linspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     return ours("moveaxis")(result, 0, axis)
 
 
-def _astype(x, dtype, copy=True):
+def _astype(x: Any, dtype: DTypeLike, copy: bool = True) -> Result:
     return ours("astype")(x, dtype, copy=copy)
 
 
-def _copy(a):
+def _copy(a: Any) -> Result:
     return ours("asarray")(a, copy=True)
 
 
 # ---- reductions -------------------------------------------------------------------------------------------------------
 
 
-def _reduced(name):
-    def adapter(a, axis=None, keepdims=False, initial=None, where=True):
+def _reduced(name: str) -> Callable[..., Result]:
+    def adapter(a: Any, axis: Axes = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Result:
         return reduction(name, as_ours(a), axis=axis, keepdims=keepdims, initial=initial, where=where)
 
     return adapter
 
 
-def _truth(name):
-    def adapter(a, axis=None, keepdims=False, where=True):
+def _truth(name: str) -> Callable[..., Result]:
+    def adapter(a: Any, axis: Axes = None, keepdims: bool = False, where: Any = True) -> Result:
         return reduction(name, as_ours(a), axis=axis, keepdims=keepdims, where=where)
 
     return adapter
 
 
-def _reduced_in(name):
-    def adapter(a, axis=None, dtype=None, keepdims=False, initial=None, where=True):
+def _reduced_in(name: str) -> Callable[..., Result]:
+    def adapter(
+        a: Any,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Result:
         return reduction(name, as_ours(a), axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
     return adapter
 
 
-def _mean(a, axis=None, dtype=None, keepdims=False, where=True):
+def _mean(
+    a: Any, axis: Axes = None, dtype: DTypeLike | None = None, keepdims: bool = False, where: Any = True
+) -> Result:
     a = as_ours(a) if dtype is None else ours("astype")(as_ours(a), dtype)
     if a.dtype.kind in "biu":
         a = ours("astype")(a, float)
@@ -150,15 +172,17 @@ def _mean(a, axis=None, dtype=None, keepdims=False, where=True):
     return total / ours("sum")(ours("astype")(counted, total.real.dtype), axis=axis, keepdims=keepdims)
 
 
-def _spread(name):
-    def adapter(a, axis=None, ddof=0, correction=None, keepdims=False):
+def _spread(name: str) -> Callable[..., Result]:
+    def adapter(
+        a: Any, axis: Axes = None, ddof: float = 0, correction: float | None = None, keepdims: bool = False
+    ) -> Result:
         return ours(name)(a, axis=axis, correction=ddof if correction is None else correction, keepdims=keepdims)
 
     return adapter
 
 
-def _cumulative(name):
-    def adapter(a, axis=None, dtype=None):
+def _cumulative(name: str) -> Callable[..., Result]:
+    def adapter(a: Any, axis: int | None = None, dtype: DTypeLike | None = None) -> Result:
         return ours(name)(flat(a), axis=0, dtype=dtype) if axis is None else ours(name)(a, axis=axis, dtype=dtype)
 
     return adapter
@@ -167,15 +191,15 @@ def _cumulative(name):
 # ---- elements ---------------------------------------------------------------------------------------------------------
 
 
-def _real(val):
+def _real(val: Any) -> Array:
     return as_ours(val).real
 
 
-def _imag(val):
+def _imag(val: Any) -> Array:
     return as_ours(val).imag
 
 
-def _round(a, decimals=0):
+def _round(a: Any, decimals: int = 0) -> Result:
     a = as_ours(a)
     if decimals == 0 or (a.dtype.kind in "iu" and decimals > 0):
         return ours("round")(a)
@@ -189,7 +213,7 @@ def _round(a, decimals=0):
     return ours("round")(a / scale) * scale
 
 
-def _where(condition, x=None, y=None):
+def _where(condition: Any, x: Any = None, y: Any = None) -> Result:
     condition = as_ours(condition)
     if x is None and y is None:
         return ours("nonzero")(condition)
@@ -198,45 +222,47 @@ def _where(condition, x=None, y=None):
     return ours("where")(condition, x, y)
 
 
-def _clip(a, a_min=None, a_max=None, min=None, max=None):
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any = None) -> Result:
     low, high = a_min if min is None else min, a_max if max is None else max
     return ours("clip")(as_ours(a), low, high)
 
 
-def _diff(a, n=1, axis=-1, prepend=None, append=None):
+def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Result:
     a = as_ours(a)
     ends = {"prepend": prepend, "append": append}
     ends = {k: _end(v, a, axis) for k, v in ends.items() if v is not None}
     return ours("diff")(a, n=n, axis=axis, **ends)
 
 
-def _end(value, a, axis):
+def _end(value: Any, a: Array, axis: int) -> Array:
     """What stands before or behind an array: of a number an array of length 1."""
-    value = as_ours(value)
-    if value.ndim == 0:
+    end = as_ours(value)
+    if end.ndim == 0:
         shape = list(a.shape)
         shape[axis] = 1
-        value = ours("broadcast_to")(value, tuple(shape))
-    return value
+        end = ours("broadcast_to")(end, tuple(shape))
+    return end
 
 
-def _isin(element, test_elements, assume_unique=False, invert=False, kind=None):
+def _isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, kind: Any = None
+) -> Result:
     return ours("isin")(as_ours(element), as_ours(test_elements), invert=invert)
 
 
-def _searchsorted(a, v, side="left", sorter=None):
+def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Result:
     return ours("searchsorted")(as_ours(a), as_ours(v), side=side, sorter=None if sorter is None else as_ours(sorter))
 
 
-def _sort(a, axis=-1, kind=None, stable=True):
+def _sort(a: Any, axis: int | None = -1, kind: Any = None, stable: bool = True) -> Result:
     return ours("sort")(flat(a), axis=-1) if axis is None else ours("sort")(a, axis=axis)
 
 
-def _argsort(a, axis=-1, kind=None, stable=True):
+def _argsort(a: Any, axis: int | None = -1, kind: Any = None, stable: bool = True) -> Result:
     return ours("argsort")(flat(a), axis=-1) if axis is None else ours("argsort")(a, axis=axis)
 
 
-def _take(a, indices, axis=None, mode="raise"):
+def _take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Result:
     a, indices = as_ours(a), as_ours(indices)
     if axis is None:
         a, axis = flat(a), 0
@@ -250,7 +276,15 @@ def _take(a, indices, axis=None, mode="raise"):
     return ours("reshape")(taken, a.shape[:axis] + indices.shape + a.shape[axis + 1 :])
 
 
-def _unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, equal_nan=True, sorted=True):
+def _unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Result:
     if axis is not None:
         return NotImplemented
     ar = as_ours(ar)
@@ -266,7 +300,7 @@ def _unique(ar, return_index=False, return_inverse=False, return_counts=False, a
     return (values, *(x for x, wanted in zip((index, inverse, counts), asked, strict=True) if wanted))
 
 
-def _without_nans(values) -> int:
+def _without_nans(values: Array) -> int:
     """How many different values there are if all NaN, which stand last, count as one."""
     if values.dtype.kind in "biu":
         return values.shape[0]
@@ -277,46 +311,50 @@ def _without_nans(values) -> int:
 # ---- shapes -----------------------------------------------------------------------------------------------------------
 
 
-def _reshape(a, shape, copy=None):
+def _reshape(a: Any, shape: Any, copy: bool | None = None) -> Result:
     return ours("reshape")(a, shape if isinstance(shape, (tuple, list)) else (shape,), copy=copy)
 
 
-def _ravel(a):
+def _ravel(a: Any) -> Array:
     return flat(a)
 
 
-def _transpose(a, axes=None):
+def _transpose(a: Any, axes: Sequence[int] | None = None) -> Result:
     a = as_ours(a)
     return ours("permute_dims")(a, tuple(range(a.ndim))[::-1] if axes is None else tuple(axes))
 
 
-def _swapaxes(a, axis1, axis2):
+def _swapaxes(a: Any, axis1: int, axis2: int) -> Result:
     axes = list(range(a.ndim))
     axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
     return ours("permute_dims")(a, tuple(axes))
 
 
-def _squeeze(a, axis=None):
+def _squeeze(a: Any, axis: Axes = None) -> Result:
     return ours("squeeze")(a, tuple(i for i, n in enumerate(a.shape) if n == 1) if axis is None else axis)
 
 
-def _tile(A, reps):
+def _tile(A: Any, reps: Any) -> Result:
     return ours("tile")(as_ours(A), tuple(reps) if isinstance(reps, (tuple, list)) else (reps,))
 
 
-def _meshgrid(xi, copy=True, indexing="xy"):
+def _meshgrid(xi: Iterable[Any], copy: bool = True, indexing: str = "xy") -> Result:
     return ours("meshgrid")(*map(as_ours, xi), indexing=indexing)
 
 
-def _concatenate(arrays, axis=0, dtype=None, casting="same_kind"):
+def _concatenate(
+    arrays: Iterable[Any], axis: int | None = 0, dtype: DTypeLike | None = None, casting: Casting = "same_kind"
+) -> Result:
     return cast(ours("concat")([as_ours(a) for a in arrays], axis=axis), dtype, casting)
 
 
-def _stack(arrays, axis=0, dtype=None, casting="same_kind"):
+def _stack(
+    arrays: Iterable[Any], axis: int = 0, dtype: DTypeLike | None = None, casting: Casting = "same_kind"
+) -> Result:
     return cast(ours("stack")([as_ours(a) for a in arrays], axis=axis), dtype, casting)
 
 
-def cast(x, dtype, casting):
+def cast(x: Any, dtype: DTypeLike | None, casting: Casting) -> Result:
     """The array in a dtype that NumPy's options ask for; NotImplemented where NumPy has an error for it."""
     if dtype is None:
         return x
@@ -326,7 +364,7 @@ def cast(x, dtype, casting):
 # ---- products ---------------------------------------------------------------------------------------------------------
 
 
-def _dot(a, b):
+def _dot(a: Any, b: Any) -> Result:
     a, b = as_ours(a), as_ours(b)
     if a.ndim == 0 or b.ndim == 0:
         return ours("multiply")(a, b)
@@ -335,25 +373,25 @@ def _dot(a, b):
     return ours("tensordot")(a, b, axes=((-1,), (-2,)))
 
 
-def _vdot(a, b):
+def _vdot(a: Any, b: Any) -> Result:
     a, b = as_ours(a), as_ours(b)
     if a.ndim == 2 and a.shape == b.shape:  # without a matrix in one dimension, which has no structure
         return ours("sum")(ours("multiply")(ours("conj")(a), b))
     return ours("vecdot")(flat(a), flat(b))
 
 
-def _inner(a, b):
+def _inner(a: Any, b: Any) -> Result:
     a, b = as_ours(a), as_ours(b)
     if a.ndim == 0 or b.ndim == 0:
         return ours("multiply")(a, b)
     return ours("tensordot")(a, b, axes=((-1,), (-1,)))
 
 
-def _outer(a, b):
+def _outer(a: Any, b: Any) -> Result:
     return ours("linalg.outer")(flat(as_ours(a)), flat(as_ours(b)))
 
 
-def _cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Result:
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = ours("moveaxis")(as_ours(a), axisa, -1), ours("moveaxis")(as_ours(b), axisb, -1)
@@ -365,23 +403,24 @@ def _cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 # ---- linear algebra ---------------------------------------------------------------------------------------------------
 
 
-def _core_axes(a, axis1, axis2):
+def _core_axes(a: Any, axis1: int, axis2: int) -> Array:
     """The array with these two axes last."""
-    a = as_ours(a)
-    if (axis1 % a.ndim, axis2 % a.ndim) == (a.ndim - 2, a.ndim - 1):
-        return a
-    return ours("moveaxis")(a, (axis1, axis2), (-2, -1))
+    x = as_ours(a)
+    if (axis1 % x.ndim, axis2 % x.ndim) == (x.ndim - 2, x.ndim - 1):
+        return x
+    moved: Array = ours("moveaxis")(x, (axis1, axis2), (-2, -1))
+    return moved
 
 
-def _trace(a, offset=0, axis1=0, axis2=1, dtype=None):
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None) -> Result:
     return ours("linalg.trace")(_core_axes(a, axis1, axis2), offset=offset, dtype=dtype)
 
 
-def _diagonal(a, offset=0, axis1=0, axis2=1):
+def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Result:
     return ours("linalg.diagonal")(_core_axes(a, axis1, axis2), offset=offset)
 
 
-def _norm(x, ord=None, axis=None, keepdims=False):
+def _norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Result:
     x = as_ours(x)
     if axis is None and ord is None:
         return ours("linalg.vector_norm")(x, keepdims=keepdims)
@@ -396,42 +435,42 @@ def _norm(x, ord=None, axis=None, keepdims=False):
     return ours("moveaxis")(norm, (-2, -1), axis) if keepdims else norm
 
 
-def _one_triangle(x, lower: bool):
+def _one_triangle(x: Array, lower: bool) -> Array:
     """A dense matrix of which NumPy reads one triangle; a structured one is Hermitian as a whole, or its structure is lost."""
     return ours("Hermitian")(x, lower=lower) if type(x) is Dense else x
 
 
-def _cholesky(a, upper=False):
+def _cholesky(a: Any, upper: bool = False) -> Result:
     a = as_ours(a)
     factor = ours("linalg.cholesky")(_one_triangle(a, not upper), upper=upper)
     return factor.to_dense() if type(a) is Dense else factor
 
 
-def _eigh(a, UPLO="L"):
+def _eigh(a: Any, UPLO: str = "L") -> Result:
     return ours("linalg.eigh")(_one_triangle(as_ours(a), UPLO.upper() == "L"))
 
 
-def _eigvalsh(a, UPLO="L"):
+def _eigvalsh(a: Any, UPLO: str = "L") -> Result:
     return ours("linalg.eigvalsh")(_one_triangle(as_ours(a), UPLO.upper() == "L"))
 
 
-def _svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Result:
     if not compute_uv:
         return ours("linalg.svdvals")(a)
     return ours("linalg.svd")(a, full_matrices=full_matrices)
 
 
-def _qr(a, mode="reduced"):
+def _qr(a: Any, mode: str = "reduced") -> Result:
     if mode in ("reduced", "complete"):
         return ours("linalg.qr")(a, mode=mode)
     return ours("linalg.qr")(a).R if mode == "r" else NotImplemented
 
 
-def _pinv(a, rcond=None, hermitian=False, rtol=None):
+def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, rtol: Any = None) -> Result:
     return ours("linalg.pinv")(a, rtol=rcond if rtol is None else rtol)
 
 
-def _matrix_rank(A, tol=None, hermitian=False, rtol=None):
+def _matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, rtol: Any = None) -> Result:
     if as_ours(A).ndim < 2:
         return NotImplemented
     if tol is None:
@@ -439,7 +478,7 @@ def _matrix_rank(A, tol=None, hermitian=False, rtol=None):
     return ours("count_nonzero")(ours("linalg.svdvals")(A) > as_ours(tol)[..., None], axis=-1)
 
 
-ADAPTERS = {
+ADAPTERS: dict[str, Callable[..., Result]] = {
     "numpy.all": _truth("all"),
     "numpy.amax": _reduced("max"),
     "numpy.amin": _reduced("min"),

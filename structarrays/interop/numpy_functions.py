@@ -5,8 +5,11 @@ Most differ from ours by the name, or by arguments that ours take by keyword: `C
 another meaning of ``axis=None``) makes it return ``NotImplemented``: then the arrays are converted, and NumPy computes.
 """
 
+from __future__ import annotations
+
 import inspect
 import math
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -17,35 +20,42 @@ from .._core.array.writes import link_of
 from . import numpy_adapters, numpy_composed, numpy_nan
 from .numpy_host import as_ours, ours, signature
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .._core.typing import Axes, Result
+    from .numpy_host import Casting
+
+
 # ---- questions that need no elements --------------------------------------------------------------------------------
 
 
-def answer(name: str, args, kwargs):
+def answer(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Result:
     """The answer to a question about shape or dtype; NotImplemented for any other function."""
     question = QUESTIONS.get(name)
     return NotImplemented if question is None else question(*args, **kwargs)
 
 
-def _size(a, axis=None):
+def _size(a: Array, axis: Axes = None) -> int:
     if axis is None:
         return a.size
     return math.prod(a.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,)))
 
 
-def _empty(x):
+def _empty(x: Array) -> np.ndarray:
     """Something of the same shape for NumPy to look at."""
     return np.broadcast_to(np.zeros((), x.dtype), x.shape)
 
 
-def _can_cast(from_, to, casting="safe"):
+def _can_cast(from_: Any, to: Any, casting: Casting = "safe") -> bool:
     return np.can_cast(_as_dtype(from_), _as_dtype(to), casting)
 
 
-def _as_dtype(value):
+def _as_dtype(value: Any) -> Any:
     return value.dtype if isinstance(value, (Array, jax.Array, dtypes.DType)) else value
 
 
-def _share_memory(a, b, max_work=None):
+def _share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     """Whether a write to one is seen in the other: of arrays that are views of one array."""
     if not (isinstance(a, Array) and isinstance(b, Array)):
         return False
@@ -53,7 +63,7 @@ def _share_memory(a, b, max_work=None):
     return base is other and np.intersect1d(of_a(), of_b()).size > 0
 
 
-def _places_in_base(x):
+def _places_in_base(x: Array) -> tuple[Array, Callable[[], np.ndarray]]:
     """The array that `x` is a view of, at last, and a function that tells which of its elements `x` has."""
     link = link_of(x)
     if link is None or link.base is None:
@@ -62,13 +72,13 @@ def _places_in_base(x):
     return base, lambda: np.asarray(link.get(jax.numpy.asarray(places())))
 
 
-def _may_share_memory(a, b, max_work=None):
+def _may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
     if not (isinstance(a, Array) and isinstance(b, Array)):
         return False
     return _places_in_base(a)[0] is _places_in_base(b)[0]
 
 
-QUESTIONS = {
+QUESTIONS: dict[str, Callable[..., Any]] = {
     "numpy.shape": lambda a: a.shape,
     "numpy.ndim": lambda a: a.ndim,
     "numpy.size": _size,
@@ -115,7 +125,7 @@ ADAPTERS = numpy_adapters.ADAPTERS | numpy_composed.ADAPTERS | numpy_nan.ADAPTER
 _IDLE = {"order": ("C", "A", "K", None), "subok": (True, False), "device": ("cpu", None)}
 
 
-def counterpart(function, name: str, args, kwargs):
+def counterpart(function: Callable[..., Any], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Result:
     """The result of our function for a call of NumPy's; NotImplemented if there is none, or the arguments do not fit."""
     adapter = ADAPTERS.get(name)
     if adapter is None and name not in COUNTERPARTS:
@@ -131,7 +141,9 @@ def counterpart(function, name: str, args, kwargs):
     return adapter(*bound.args, **bound.kwargs)
 
 
-def _given(function, adapter, args, kwargs) -> dict:
+def _given(
+    function: Callable[..., Any], adapter: Callable[..., Any] | None, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
     """The arguments of the call by their names in NumPy, without those that only repeat the default, or change nothing."""
     kwargs = {k: v for k, v in kwargs.items() if not (k in _IDLE and _plain(v) and v in _IDLE[k])}
     try:
@@ -150,11 +162,11 @@ def _given(function, adapter, args, kwargs) -> dict:
     return given
 
 
-def _plain(value) -> bool:
+def _plain(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float, str))
 
 
-def _transfer(function, given):
+def _transfer(function: Callable[..., Any], given: dict[str, Any]) -> Result:
     """Call ours: NumPy's first arguments become our positional ones, the others go by name."""
     parameters = list(signature(function).parameters.values())
     positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]

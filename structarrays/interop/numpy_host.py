@@ -1,10 +1,13 @@
 """The way of our arrays to the host, where NumPy computes, and the way of results into the array that a call names with ``out``."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import inspect
 import operator
 import sys
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import numpy as np
@@ -17,24 +20,35 @@ from .._functions.data_type import astype
 from .._functions.joining import broadcast_to
 from .._functions.searching import where as select
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
+    from typing import Literal, TypeAlias
 
-def ours(name: str):
+    from .._core.typing import DTypeLike
+
+    Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+
+
+def ours(name: str) -> Any:
     """The function of the namespace, ``"linalg.solve"`` say; those that are no `Function` are there, too."""
     return operator.attrgetter(name)(sys.modules["structarrays"])
 
 
 @functools.cache
-def signature(function) -> inspect.Signature:
+def signature(function: Callable[..., Any]) -> inspect.Signature:
     """The signature of a function; it takes some hundred microseconds to make."""
     return inspect.signature(function)
 
 
-def as_ours(x) -> Array:
+def as_ours(x: Any) -> Array:
     """An array of the namespace of what NumPy takes for one."""
     return x if isinstance(x, Array) else ours("asarray")(x)
 
 
-def to_numpy(x: Array, dtype=None, copy=None, *, name: str = "numpy.asarray") -> np.ndarray:
+def to_numpy(
+    x: Array, dtype: DTypeLike | None = None, copy: bool | None = None, *, name: str = "numpy.asarray"
+) -> np.ndarray:
     """The array on the host: a fresh copy, which can be written to.
 
     Parameters
@@ -69,12 +83,12 @@ def _expanded(x: Array, name: str) -> Dense:
         return densified(x, name)
 
 
-def is_traced(value) -> bool:
+def is_traced(value: Any) -> bool:
     """Whether a value, or a parameter of an array, is known only when a function being transformed is called."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
 
 
-def on_host(value, name: str):
+def on_host(value: Any, name: str) -> Any:
     """Arguments of a function of NumPy with NumPy arrays in the place of ours.
 
     Raises
@@ -87,7 +101,7 @@ def on_host(value, name: str):
     if isinstance(value, (Array, jax.core.Tracer)):
         if is_traced(value):
             raise TypeError(_no_values(name))
-        return to_numpy(value, name=name)
+        return to_numpy(cast("Array", value), name=name)
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         return type(value)(on_host(v, name) for v in value)
     if isinstance(value, tuple):
@@ -109,7 +123,9 @@ def _no_values(name: str) -> str:
     )
 
 
-def into(out, result, name: str, *, where=True, casting: str = "same_kind", broadcast: bool = False):
+def into(
+    out: Any, result: Any, name: str, *, where: Any = True, casting: Casting = "same_kind", broadcast: bool = False
+) -> Any:
     """Write a result into the array that a call names with ``out``, and return that array.
 
     Parameters
@@ -157,7 +173,7 @@ def into(out, result, name: str, *, where=True, casting: str = "same_kind", broa
     return out
 
 
-def while_written(out, inputs):
+def while_written(out: Any, inputs: Iterable[Any]) -> AbstractContextManager[Any]:
     """The context of a call with `out`: the lock if `out` is one of the inputs. Otherwise a write of another thread in between would be lost."""
     outs = out if isinstance(out, tuple) else (out,)
     own = any(isinstance(o, Array) and any(o is x for x in inputs) for o in outs)

@@ -3,27 +3,45 @@
 The parameters have NumPy's names. Where nothing is left the result is NaN, as NumPy's, which warns of it.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .numpy_adapters import ADAPTERS as PLAIN
 from .numpy_host import as_ours, ours
 from .numpy_reductions import reduction
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def _has_nan(x) -> bool:
+    from .._core.array.base import Array
+    from .._core.typing import Axes, DTypeLike, Result
+
+
+def _has_nan(x: Array) -> bool:
     """Whether numbers of this dtype may be NaN."""
     return x.dtype.kind not in "biu"
 
 
-def _filled(x, value=0):
+def _filled(x: Array, value: Any = 0) -> Array:
     """The array with a number for NaN; off the pattern there is none, so the structure stays."""
-    return ours("where")(ours("isnan")(x), value, x)
+    filled: Array = ours("where")(ours("isnan")(x), value, x)
+    return filled
 
 
-def _sum(name):
+def _sum(name: str) -> Callable[..., Result]:
     neutral = {"sum": 0, "prod": 1}[name]
 
-    def adapter(a, axis=None, dtype=None, keepdims=False, initial=None, where=True):
+    def adapter(
+        a: Any,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Result:
         a = as_ours(a)
         a = _filled(a, neutral) if _has_nan(a) else a
         return reduction(name, a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
@@ -31,10 +49,10 @@ def _sum(name):
     return adapter
 
 
-def _cumulative(name):
+def _cumulative(name: str) -> Callable[..., Result]:
     neutral = {"sum": 0, "prod": 1}[name]
 
-    def adapter(a, axis=None, dtype=None):
+    def adapter(a: Any, axis: Axes = None, dtype: DTypeLike | None = None) -> Result:
         a = as_ours(a)
         a = _filled(a, neutral) if _has_nan(a) else a
         given = {} if dtype is None else {"dtype": dtype}
@@ -43,10 +61,10 @@ def _cumulative(name):
     return adapter
 
 
-def _extreme(name):
+def _extreme(name: str) -> Callable[..., Result]:
     beyond = {"max": -np.inf, "min": np.inf}[name]
 
-    def adapter(a, axis=None, keepdims=False):
+    def adapter(a: Any, axis: Axes = None, keepdims: bool = False) -> Result:
         a = as_ours(a)
         if not _has_nan(a):
             return reduction(name, a, axis=axis, keepdims=keepdims)
@@ -59,23 +77,31 @@ def _extreme(name):
     return adapter
 
 
-def _count(a, axis, keepdims):
+def _count(a: Array, axis: Axes, keepdims: bool) -> Array:
     """How many numbers are left, as real numbers of the dtype."""
     real = ours("real")(a).dtype if a.dtype.kind == "c" else a.dtype
     missing = ours("sum")(ours("astype")(ours("isnan")(a), real), axis=axis, keepdims=keepdims)
     everything = a.size // max(1, missing.size)
-    return everything - missing
+    left: Array = everything - missing
+    return left
 
 
-def _mean(a, axis=None, dtype=None, keepdims=False):
+def _mean(a: Any, axis: Axes = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Result:
     a = as_ours(a) if dtype is None else ours("astype")(as_ours(a), dtype)
     if not _has_nan(a):
         return ours("mean")(ours("astype")(a, float), axis=axis, keepdims=keepdims)
     return ours("sum")(_filled(a), axis=axis, keepdims=keepdims) / _count(a, axis, keepdims)
 
 
-def _spread(name):
-    def adapter(a, axis=None, dtype=None, ddof=0, keepdims=False, correction=None):
+def _spread(name: str) -> Callable[..., Result]:
+    def adapter(
+        a: Any,
+        axis: Axes = None,
+        dtype: DTypeLike | None = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        correction: float | None = None,
+    ) -> Result:
         a = as_ours(a) if dtype is None else ours("astype")(as_ours(a), dtype)
         if correction is not None:
             ddof = correction
@@ -99,7 +125,7 @@ def _spread(name):
     return adapter
 
 
-def _nan_to_num(x, nan=0.0, posinf=None, neginf=None):
+def _nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Result:
     x = as_ours(x)
     if not _has_nan(x) or x.dtype.kind == "c":
         return NotImplemented
@@ -109,7 +135,7 @@ def _nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     return ours("where")(x == -np.inf, -largest if neginf is None else neginf, x)
 
 
-ADAPTERS = {
+ADAPTERS: dict[str, Callable[..., Result]] = {
     "numpy.nan_to_num": _nan_to_num,
     "numpy.nancumprod": _cumulative("prod"),
     "numpy.nancumsum": _cumulative("sum"),

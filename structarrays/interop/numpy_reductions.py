@@ -1,5 +1,9 @@
 """Reductions with the options of NumPy's: ``where`` and ``initial``, which the standard's have not."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -9,12 +13,25 @@ from .._functions.conversion import asarray
 from .._functions.data_type import astype
 from .._functions.searching import where as select
 
+if TYPE_CHECKING:
+    from .._core.typing import Axes, DTypeLike, Result, Static
+
+
 # What an element that `where` leaves out counts as, and what joins `initial` to the result.
 _NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True, "max": None, "min": None}
 _JOIN = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 
-def reduction(name: str, x: Array, *, axis=None, dtype=None, keepdims=False, initial=None, where=True):
+def reduction(
+    name: str,
+    x: Array,
+    *,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Result:
     """A reduction of ours with NumPy's options.
 
     Parameters
@@ -39,7 +56,7 @@ def reduction(name: str, x: Array, *, axis=None, dtype=None, keepdims=False, ini
         x = _selected(name, x, where, initial)
         if x is NotImplemented:
             return x
-    options = {"axis": axis, "keepdims": keepdims}
+    options: Static = {"axis": axis, "keepdims": keepdims}
     if name in ("sum", "prod"):
         options["dtype"] = dtype
     result = FUNCTIONS[name](x, **options)
@@ -48,7 +65,7 @@ def reduction(name: str, x: Array, *, axis=None, dtype=None, keepdims=False, ini
     return FUNCTIONS[_JOIN[name]](result, astype(asarray(initial), result.dtype))
 
 
-def _selected(name, x, where, initial):
+def _selected(name: str, x: Array, where: Any, initial: Any) -> Result:
     """The array in which the elements that `where` leaves out change nothing."""
     where = condition_of(where)
     if where is NotImplemented or where.ndim > x.ndim:
@@ -63,7 +80,7 @@ def _selected(name, x, where, initial):
     return select(where, x, neutral)
 
 
-def condition_of(where):
+def condition_of(where: Any) -> Result:
     """The argument ``where`` as an array; NotImplemented where NumPy has an error, since it is not boolean."""
     try:
         where = asarray(where if hasattr(where, "dtype") else np.asarray(where, bool))
@@ -72,7 +89,7 @@ def condition_of(where):
     return where if where.dtype.kind == "b" else NotImplemented
 
 
-def zero_like(x: Array):
+def zero_like(x: Array) -> Array | np.ndarray:
     """Zeros that cost no structure beside `x`: an array of the same pattern, or the number."""
     if not (x.stores_entries and x.linear):
         return np.zeros((), x.dtype)

@@ -4,7 +4,10 @@ A ufunc that has a counterpart in the standard is ours, with structure kept; ``w
 and so are ``reduce``, ``accumulate`` and ``outer``. All else NumPy computes on converted arrays.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +28,13 @@ from .._functions.rounding_and_parts import conj
 from .._functions.searching import where as select
 from .numpy_host import into, on_host, while_written
 from .numpy_reductions import condition_of, reduction, zero_like
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .._core.typing import Axes, DTypeLike, Result
+    from .numpy_host import Casting
+
 
 UFUNCS = {
     "absolute": "abs", "fabs": "abs", "power": "pow", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
@@ -53,7 +63,7 @@ ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 _IDLE = ("order", "subok")
 
 
-def apply_ufunc(ufunc, method: str, inputs: tuple, kwargs: dict):
+def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Result:
     """What ``ufunc.method(*inputs, **kwargs)`` is where one of the arguments is our array."""
     kwargs = {k: v for k, v in kwargs.items() if k not in _IDLE and not _is_default(k, v)}
     out = kwargs.pop("out", None)
@@ -70,7 +80,9 @@ def apply_ufunc(ufunc, method: str, inputs: tuple, kwargs: dict):
         return _computed(ufunc, method, inputs, kwargs, out, name)
 
 
-def _computed(ufunc, method, inputs, kwargs, out, name):
+def _computed(
+    ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any], out: Any, name: str
+) -> Result:
     """The result of a ufunc, written into `out` if given."""
     result = NotImplemented
     if method == "__call__":
@@ -88,7 +100,9 @@ def _computed(ufunc, method, inputs, kwargs, out, name):
     return into(out, result, name)
 
 
-def _by_numpy(ufunc, method, inputs, kwargs, out, name):
+def _by_numpy(
+    ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any], out: Any, name: str
+) -> Result:
     """The result that NumPy has for converted arrays."""
     if "where" in kwargs and out is not None:
         kwargs = kwargs | {"out": out}  # whose elements stay where the condition is false
@@ -100,7 +114,7 @@ def _by_numpy(ufunc, method, inputs, kwargs, out, name):
     return into(out, result, name, casting=casting, broadcast=method in ("__call__", "outer"))
 
 
-def _is_ours_to_take(value) -> bool:
+def _is_ours_to_take(value: Any) -> bool:
     """Whether an argument is something that has no claim of its own on the call."""
     if value is None or is_operand(value) or isinstance(value, (np.ndarray, list, tuple)):
         return True
@@ -110,7 +124,7 @@ def _is_ours_to_take(value) -> bool:
 MASKED = "an argument is a masked array, whose mask would be lost: numpy.ma has functions for it, which take numpy.asarray(x)"
 
 
-def _refuse(name, inputs):
+def _refuse(name: str, inputs: Iterable[Any]) -> None:
     """Raise TypeError for arrays of objects, dates or fields, of which NumPy would make objects, and for masked ones."""
     for value in inputs:
         if isinstance(value, np.ma.MaskedArray):
@@ -122,12 +136,12 @@ def _refuse(name, inputs):
             )
 
 
-def _is_small_float(dtype) -> bool:
+def _is_small_float(dtype: np.dtype) -> bool:
     """Whether this is one of JAX's formats, such as bfloat16, which NumPy takes for bytes."""
     return dtype.names is None and dtype.kind == "V" and jnp.issubdtype(dtype, jnp.floating)
 
 
-def _is_default(key, value) -> bool:
+def _is_default(key: str, value: Any) -> bool:
     return (value is None and key != "axis") or (key == "where" and value is True) or (key, value) in (
         ("keepdims", False), ("casting", "same_kind")
     )  # fmt: skip
@@ -136,7 +150,17 @@ def _is_default(key, value) -> bool:
 # ---- calls ----------------------------------------------------------------------------------------------------------
 
 
-def _with_options(ufunc, inputs, name, out, *, where=True, dtype=None, casting="same_kind", **others):
+def _with_options(
+    ufunc: np.ufunc,
+    inputs: Sequence[Any],
+    name: str,
+    out: Any,
+    *,
+    where: Any = True,
+    dtype: DTypeLike | None = None,
+    casting: Casting = "same_kind",
+    **others: Any,
+) -> Result:
     """The result of our function, in `out` where there is one."""
     if others and not (ufunc.__name__ == "vecdot" and set(others) == {"axis"}):
         return NotImplemented
@@ -155,12 +179,12 @@ def _with_options(ufunc, inputs, name, out, *, where=True, dtype=None, casting="
     return _where(condition, result)
 
 
-def _where(condition, result):
+def _where(condition: Any, result: Any) -> Array:
     """The result where the condition is true, zeros (in NumPy: whatever was there) where it is false."""
     return select(condition, result, zero_like(result))
 
 
-def _call_in(dtype, casting, ufunc, inputs):
+def _call_in(dtype: np.dtype, casting: Casting, ufunc: np.ufunc, inputs: Sequence[Any]) -> Result:
     """The result where ``dtype`` says in which one is computed."""
     inputs = [v if is_operand(v) else as_array(v) for v in inputs]
     if any(v is NotImplemented for v in inputs):
@@ -172,21 +196,21 @@ def _call_in(dtype, casting, ufunc, inputs):
     return result if alike else NotImplemented
 
 
-def _call(ufunc, inputs, **axis):
+def _call(ufunc: np.ufunc, inputs: Sequence[Any], **axis: Any) -> Result:
     inputs = [v if is_operand(v) else as_array(v) for v in inputs]
     if any(v is NotImplemented for v in inputs):
         return NotImplemented
     composed = COMPOSED.get(ufunc.__name__)
     if composed is not None:
         return composed(*inputs)
-    function = FUNCTIONS.get(UFUNCS.get(ufunc.__name__))
+    function = FUNCTIONS.get(UFUNCS.get(ufunc.__name__, ""))
     if function is None:
         return NotImplemented
     if ufunc.__name__.startswith("logical_"):  # NumPy takes any dtype for a truth value
         inputs = [v if _dtype(v).kind == "b" else astype(asarray(v), bool) for v in inputs]
     if ufunc.__name__ == "fabs" and any(_dtype(v).kind == "c" for v in inputs):
         return NotImplemented  # where NumPy raises
-    allowed = KINDS.get(getattr(function, "kinds", "all"))
+    allowed: Any = KINDS.get(getattr(function, "kinds", "all"))
     arrays = [v for v in inputs if hasattr(v, "dtype")]
     if any(v.dtype.kind not in allowed for v in arrays if v.dtype.kind in "biufc"):
         # Unlike the standard NumPy counts with booleans, and where there are numbers beside them so can we.
@@ -197,7 +221,7 @@ def _call(ufunc, inputs, **axis):
     return function(*inputs, **axis)
 
 
-def as_array(value):
+def as_array(value: Any) -> Result:
     """Any value as an array of ours, or NotImplemented."""
     try:
         return asarray(value)
@@ -205,34 +229,34 @@ def as_array(value):
         return NotImplemented
 
 
-def _dtype(value) -> np.dtype:
+def _dtype(value: Any) -> np.dtype:
     return value.dtype if hasattr(value, "dtype") else np.result_type(value)
 
 
 # ---- ufuncs that are made of several functions ------------------------------------------------------------------------
 
 
-def _divmod(x1, x2):
+def _divmod(x1: Any, x2: Any) -> Result:
     if any(_dtype(v).kind not in "iuf" for v in (x1, x2)):
         return NotImplemented
     return floor_divide(x1, x2), remainder(x1, x2)
 
 
-def _scaled(factor: float):
-    def scaled(x):
+def _scaled(factor: float) -> Callable[..., Result]:
+    def scaled(x: Any) -> Result:
         return multiply(x, factor) if _dtype(x).kind in "iuf" else NotImplemented
 
     return scaled
 
 
-def _exp2(x):
+def _exp2(x: Any) -> Result:
     if _dtype(x).kind not in "iuf":
         return NotImplemented
     x = asarray(x)
     return power(2.0, x)
 
 
-def _matvec(x1, x2):
+def _matvec(x1: Any, x2: Any) -> Result:
     x1, x2 = asarray(x1), asarray(x2)
     if x1.ndim < 2 or x2.ndim < 1:
         return NotImplemented
@@ -241,7 +265,7 @@ def _matvec(x1, x2):
     return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
 
 
-def _vecmat(x1, x2):
+def _vecmat(x1: Any, x2: Any) -> Result:
     x1, x2 = conj(asarray(x1)), asarray(x2)
     if x1.ndim < 1 or x2.ndim < 2:
         return NotImplemented
@@ -250,15 +274,15 @@ def _vecmat(x1, x2):
     return squeeze(matmul(expand_dims(x1, -2), x2), -2)
 
 
-def _part(name: str):
-    def part(x):
+def _part(name: str) -> Callable[..., Result]:
+    def part(x: Any) -> Result:
         """A part of complex numbers; NumPy raises for real ones."""
         return FUNCTIONS[name](x) if _dtype(x).kind == "c" else NotImplemented
 
     return part
 
 
-COMPOSED = {
+COMPOSED: dict[str, Callable[..., Result]] = {
     "deg2rad": _scaled(math.pi / 180),
     "degrees": _scaled(180 / math.pi),
     "divmod": _divmod,
@@ -275,7 +299,7 @@ COMPOSED = {
 # ---- methods ----------------------------------------------------------------------------------------------------------
 
 
-def _reduce(ufunc, x, *, axis=0, **options):
+def _reduce(ufunc: np.ufunc, x: Any, *, axis: Axes = 0, **options: Any) -> Result:
     """A reduction by a ufunc is over the first axis, if it does not say so."""
     known = REDUCTIONS.get(ufunc.__name__)
     if known is None or not isinstance(x, Array) or set(options) - {"dtype", "keepdims", "initial", "where"}:
@@ -283,14 +307,14 @@ def _reduce(ufunc, x, *, axis=0, **options):
     return reduction(known, x, axis=axis, **options)
 
 
-def _accumulate(ufunc, x, *, axis=0, dtype=None, **options):
+def _accumulate(ufunc: np.ufunc, x: Any, *, axis: Axes = 0, dtype: DTypeLike | None = None, **options: Any) -> Result:
     known = ACCUMULATIONS.get(ufunc.__name__)
     if known is None or not isinstance(x, Array) or options:
         return NotImplemented
     return FUNCTIONS[known](x, axis=axis, dtype=dtype)
 
 
-def _outer(ufunc, inputs, name, out, **options):
+def _outer(ufunc: np.ufunc, inputs: Sequence[Any], name: str, out: Any, **options: Any) -> Result:
     """All pairs of elements: the first operand with as many axes behind it as the second has."""
     x1, x2 = map(as_array, inputs)
     if x1 is NotImplemented or x2 is NotImplemented or ufunc.signature is not None:
@@ -301,7 +325,7 @@ def _outer(ufunc, inputs, name, out, **options):
     return _with_options(ufunc, (x1, x2), name, out, **options)
 
 
-def _at(ufunc, inputs, name):
+def _at(ufunc: np.ufunc, inputs: Sequence[Any], name: str) -> None:
     """Unbuffered operations at indices: on the host, and written back."""
     x = inputs[0]
     host, *others = on_host(inputs, name)

@@ -4,6 +4,10 @@ A write that fits the pattern keeps the structure, one that does not gives the a
 assignment does.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .._core.array import writes
@@ -16,8 +20,13 @@ from .._functions.manipulation import reshape
 from .._functions.searching import where as select
 from .numpy_host import on_host, signature
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def write(function, name: str, args, kwargs):
+    from .numpy_host import Casting
+
+
+def write(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a function of NumPy that writes into its first argument: one of ours by an assignment, NumPy's own by NumPy."""
     bound = signature(WRITES[name]).bind(*args, **kwargs)  # raises for what NumPy's does not take either
     target, *_ = bound.args
@@ -28,14 +37,14 @@ def write(function, name: str, args, kwargs):
         return WRITES[name](*bound.args, **bound.kwargs)
 
 
-def _copyto(dst, src, casting="same_kind", where=True):
+def _copyto(dst: Array, src: Any, casting: Casting = "same_kind", where: Any = True) -> None:
     src = asarray(src)
     if not np.can_cast(src.dtype, dst.dtype, casting):
         raise TypeError(f"numpy.copyto: dtype {src.dtype} cannot be cast to that of dst, {dst.dtype}, by {casting!r}")
     dst[...] = src if where is True else select(where, src, dst)
 
 
-def _fill_diagonal(a, val, wrap=False):
+def _fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
     if a.ndim < 2:
         raise ValueError(f"numpy.fill_diagonal: a must have two dimensions or more, got shape {a.shape}")
     if a.ndim > 2 and len(set(a.shape)) > 1:
@@ -47,23 +56,25 @@ def _fill_diagonal(a, val, wrap=False):
     _assign(a, (rows,) + (columns,) * (a.ndim - 1), val)
 
 
-def _put(a, ind, v, mode="raise"):
+def _put(a: Array, ind: Any, v: Any, mode: str = "raise") -> None:
     indices = on_host(ind, "numpy.put")
     places = np.unravel_index(_in_range("numpy.put", np.ravel(indices), a.size, mode), a.shape)
     _assign(a, places, v)
 
 
-def _in_range(name, indices, size, mode="raise"):
+def _in_range(name: str, indices: np.ndarray, size: int, mode: str = "raise") -> np.ndarray:
     """Indices that are not negative."""
     if mode == "clip":
-        return np.clip(indices, 0, size - 1)
+        clipped: np.ndarray = np.clip(indices, 0, size - 1)
+        return clipped
     wrong = (indices < -size) | (indices >= size)
     if mode == "raise" and wrong.any():
         raise IndexError(f"{name}: index {indices[wrong][0]} is out of range for {size} elements")
-    return indices % max(1, size)
+    wrapped: np.ndarray = indices % max(1, size)
+    return wrapped
 
 
-def _putmask(a, mask, values):
+def _putmask(a: Array, mask: Any, values: Any) -> None:
     mask, name = asarray(mask), "numpy.putmask"
     if mask.shape != a.shape:
         raise ValueError(f"{name}: mask must have the shape of a, {a.shape}, got {mask.shape}")
@@ -74,7 +85,7 @@ def _putmask(a, mask, values):
         a[...] = select(astype(mask, bool), repeated.astype(a.dtype), a)
 
 
-def _place(arr, mask, vals):
+def _place(arr: Array, mask: Any, vals: Any) -> None:
     name = "numpy.place"
     mask = np.asarray(on_host(mask, name), bool)
     if mask.size != arr.size:
@@ -87,7 +98,7 @@ def _place(arr, mask, vals):
     _assign(arr, np.nonzero(mask.reshape(arr.shape)), vals)
 
 
-def _put_along_axis(arr, indices, values, axis):
+def _put_along_axis(arr: Array, indices: Any, values: Any, axis: int | None) -> None:
     name = "numpy.put_along_axis"
     indices = np.asarray(on_host(indices, name))
     if axis is None:
@@ -105,7 +116,7 @@ def _put_along_axis(arr, indices, values, axis):
     _assign(arr, tuple(p.ravel() for p in places), reshape(values, (-1,)))
 
 
-def _assign(x, places, values):
+def _assign(x: Array, places: Sequence[np.ndarray], values: Any) -> None:
     """Write values, repeated as often as it takes, to places in their order: of several values for one place the last stays."""
     count = len(places[0])
     values = astype(asarray(values), x.dtype, copy=False)  # NumPy casts, whatever is lost
@@ -124,7 +135,7 @@ def _assign(x, places, values):
         x[places] = values
 
 
-WRITES = {
+WRITES: dict[str, Callable[..., None]] = {
     "numpy.copyto": _copyto,
     "numpy.fill_diagonal": _fill_diagonal,
     "numpy.place": _place,

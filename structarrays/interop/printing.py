@@ -1,5 +1,9 @@
 """How arrays look: `repr` names the class and what is stored, `str` shows the numbers."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from .._core.array.base import Array
@@ -23,7 +27,7 @@ def to_repr(x: Array) -> str:
     return f"{type(x).__name__}({', '.join(_parameters(x))})"
 
 
-def _parameters(x) -> list[str]:
+def _parameters(x: Array) -> list[str]:
     """A short text for each parameter of an array, or for the object in its place."""
     values = x._value[0]
     if len(values) > 1 and values[-1] is None:
@@ -31,14 +35,14 @@ def _parameters(x) -> list[str]:
     return [to_repr(value) if isinstance(value, Array) else leaf_text(value) for value in values]
 
 
-def is_readable(x) -> bool:
+def is_readable(x: Array) -> bool:
     """Whether this process can read the values of all parameters of an array. The background may be None."""
     *first, last = x._value[0]
     values = first if first and last is None and x.stores_entries else (*first, last)
     return all(is_readable(value) if isinstance(value, Array) else readable(value) for value in values)
 
 
-def _structured_repr(x) -> str:
+def _structured_repr(x: Array) -> str:
     name = type(x).__name__
     texts, complete = x.description()
     texts.append(f"dtype={x.dtype}")
@@ -54,19 +58,19 @@ def _structured_repr(x) -> str:
     return f"{name}({', '.join(texts)})"
 
 
-def _stored(x) -> int:
+def _stored(x: Array) -> int:
     """How many numbers an array stores; coordinates are none."""
     if isinstance(x, Factored):
         return sum(map(_stored, x.parts))
     return sum(leaf.size for leaf in (x.entries if x.stores_entries and not x.static_pattern else parameters(x)))
 
 
-def _tree(x) -> str:
+def _tree(x: Factored) -> str:
     """The parts of a factored array below it, each on a line of its own and indented."""
     return "".join("\n    " + _part(part).replace("\n", "\n    ") for part in x.parts)
 
 
-def _part(x) -> str:
+def _part(x: Array) -> str:
     """A part of a factored array; of a dense one only what fits a line."""
     if type(x) is not Dense or not readable(x._value[0][0]):
         return to_repr(x)
@@ -77,7 +81,7 @@ def _part(x) -> str:
 # ---- dense ----------------------------------------------------------------------------------------------------------
 
 
-def _dense_repr(x) -> str:
+def _dense_repr(x: Array) -> str:
     (data,) = x._value[0]
     prefix, suffix = "Dense(", f", dtype={data.dtype})"
     if data.size == 0:
@@ -91,7 +95,7 @@ def _dense_repr(x) -> str:
     return text + suffix
 
 
-def _assumed(x) -> str:
+def _assumed(x: Array) -> str:
     return ", assumed " + " and ".join(sorted(map(str, x.assumptions))) if x.assumptions else ""
 
 
@@ -108,7 +112,7 @@ def to_str(x: Array) -> str:
     return to_repr(x)
 
 
-def _numbers(x) -> str:
+def _numbers(x: Array) -> str:
     if type(x) is Dense:
         data = x._value[0][0]
         return str(np.asarray(data)[()]) if data.ndim == 0 else array_text(data, separator=" ")
@@ -117,12 +121,12 @@ def _numbers(x) -> str:
     dense = np.asarray(x.to_jax())
     if x.ndim < 2 or not x.stores_entries or x.background is not None or x.size == 0:
         return to_str(Dense.make((dense,)))
-    ones = tuple(np.ones_like(e) for e in x.entries)
+    ones: tuple[Any, ...] = tuple(np.ones_like(e) for e in x.entries)
     stored = np.asarray(x.rebuild(ones, None).to_jax()) != 0
     return _dotted(dense, stored)
 
 
-def _dotted(dense, stored) -> str:
+def _dotted(dense: np.ndarray, stored: np.ndarray) -> str:
     """Matrices with dots in the place of what is not stored."""
     values = dense[stored]
     texts = np.array2string(values, separator="|", max_line_width=10**6, threshold=values.size + 1)[1:-1].split("|")
@@ -130,7 +134,7 @@ def _dotted(dense, stored) -> str:
     width = max(map(len, texts), default=1)
     remaining = iter(texts)
 
-    def lines(stored, depth):
+    def lines(stored: np.ndarray, depth: int) -> str:
         if stored.ndim == 1:
             return "[" + " ".join((next(remaining) if kept else ".").rjust(width) for kept in stored.tolist()) + "]"
         separator = "\n" * (stored.ndim - 1) + " " * (depth + 1)

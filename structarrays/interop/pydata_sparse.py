@@ -4,11 +4,15 @@ Needs that package, ``pip install structarrays[pydata-sparse]``. Import it by na
 of this library imports it.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
 try:
-    import sparse
+    import sparse  # type: ignore[import-untyped]  # which has no types
 except ImportError as error:
     raise ImportError(
         f"structarrays.interop.pydata_sparse needs sparse: pip install structarrays[pydata-sparse] ({error})"
@@ -23,7 +27,7 @@ __all__ = ["from_sparse", "to_sparse"]
 FORMATS = ("coo", "gcxs", "dok")
 
 
-def to_sparse(x: Array, /, format: str = "coo"):
+def to_sparse(x: Array, /, format: str = "coo") -> sparse.SparseArray:
     """An array as one of the package ``sparse``.
 
     Parameters
@@ -71,7 +75,7 @@ def to_sparse(x: Array, /, format: str = "coo"):
     return sparse.COO(places, data[stored], shape=x.shape, fill_value=fill).asformat(format)
 
 
-def from_sparse(x, /) -> Array:
+def from_sparse(x: Any, /) -> Array:
     """The array of one of the package ``sparse``.
 
     Parameters

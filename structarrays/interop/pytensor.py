@@ -7,6 +7,10 @@ PyTensor's conversion to JAX sets JAX's switch ``jax_enable_x64`` when it is imp
 by ``mode="JAX"`` afterwards doesn't set it either. Switch it on with ``jax.config.update("jax_enable_x64", True)``.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 # The first import of PyTensor is that of its operations here: it keeps the switch, and says what is missing.
 from .pytensor_ops import (
     VALUELESS,
@@ -29,7 +33,7 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
 from pytensor.graph.traversal import graph_inputs
-from pytensor.link.jax.dispatch import jax_funcify
+from pytensor.link.jax.dispatch import jax_funcify  # type: ignore[attr-defined]  # it is re-exported
 from pytensor.tensor.basic import Eye
 from pytensor.tensor.type import TensorType
 
@@ -37,6 +41,10 @@ from .._core.array.base import Array
 from .._core.dtypes import as_dtype
 from .._functions.data_type import astype
 from ..transform.structured import structured
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
 
 __all__ = [
     "StructuredMatMul",
@@ -49,7 +57,12 @@ __all__ = [
 ]
 
 
-def function(inputs, outputs, *, rewrite=True):
+def function(
+    inputs: Iterable[Variable[Any, Any]],
+    outputs: Variable[Any, Any] | Iterable[Variable[Any, Any]],
+    *,
+    rewrite: bool = True,
+) -> Callable[..., Any]:
     """Compile a PyTensor graph for JAX into a function of structured arrays.
 
     It is `pytensor.function` with ``mode="JAX"`` but for the arrays that it takes: `structured` runs the graph, so that each operation
@@ -104,8 +117,9 @@ def function(inputs, outputs, *, rewrite=True):
     >>> vector
     Array([0., 2.], dtype=float64)
     """
+    variable: Any  # which has a dtype, being that of a tensor
     inputs, single = list(inputs), isinstance(outputs, Variable)
-    outputs = [outputs] if single else list(outputs)
+    outputs = [outputs] if isinstance(outputs, Variable) else list(outputs)
     for place, variable in enumerate(inputs):
         if not isinstance(variable, Variable) or not isinstance(variable.type, TensorType):
             kind = variable.type if isinstance(variable, Variable) else type(variable).__name__
@@ -126,7 +140,7 @@ def function(inputs, outputs, *, rewrite=True):
         _rewrite(graph)
     run = structured(_typed(jax_funcify(graph), outputs))
 
-    def compiled(*arguments):
+    def compiled(*arguments: Any) -> Any:
         if len(arguments) != len(inputs):
             raise TypeError(f"the function takes {len(inputs)} arguments, got {len(arguments)}")
         values = [
@@ -134,7 +148,7 @@ def function(inputs, outputs, *, rewrite=True):
             for place, (value, variable) in enumerate(zip(arguments, inputs, strict=True))
         ]
         try:
-            results = run(*values, *(jnp.asarray(v.get_value(borrow=True)) for v in shared))
+            results = run(*values, *(jnp.asarray(v.get_value(borrow=True)) for v in shared))  # type: ignore[no-untyped-call]  # of PyTensor
         except TypeError as error:
             if not _wants_a_value(error):
                 raise
@@ -147,24 +161,24 @@ def function(inputs, outputs, *, rewrite=True):
     return compiled
 
 
-def _wants_a_value(error) -> bool:
+def _wants_a_value(error: BaseException | None) -> bool:
     """Whether an error of JAX is that something needs the value of an array that has none yet."""
     return error is not None and (
         isinstance(error, VALUELESS) or "concrete value" in str(error) or _wants_a_value(error.__cause__)
     )
 
 
-def _typed(fun, outputs):
+def _typed(fun: Callable[..., Any], outputs: Sequence[Any]) -> Callable[..., list[Any]]:
     """The function of a graph, with results of the dtypes that the graph says: numbers in it are Python's, of no dtype."""
     dtypes = [jax.dtypes.canonicalize_dtype(v.dtype) for v in outputs]
 
-    def graph(*values):
+    def graph(*values: Any) -> list[Any]:
         return [jnp.asarray(result, dtype) for result, dtype in zip(fun(*values), dtypes, strict=True)]
 
     return graph
 
 
-def _argument(value, kind, name):
+def _argument(value: Any, kind: TensorType, name: str) -> Any:
     """An argument in the dtype of its input, of this type, after a check; integers for scalars remain, being static."""
     wanted = np.dtype(kind.dtype)
     if type(value) in (bool, int) and kind.ndim == 0 and wanted.kind in "iu":
@@ -192,34 +206,35 @@ class KeptEye(Op):
 
     __props__ = ("dtype",)
 
-    def __init__(self, dtype):
+    def __init__(self, dtype: str) -> None:
         self.dtype = dtype
 
-    def make_node(self, n, m, k):
-        node = Eye(self.dtype).make_node(n, m, k)
+    def make_node(self, n: Any, m: Any, k: Any) -> Apply[Any]:  # type: ignore[override]  # as PyTensor's own
+        node = Eye(self.dtype).make_node(n, m, k)  # type: ignore[no-untyped-call]  # of PyTensor
         return Apply(self, node.inputs, [node.outputs[0].type()])
 
-    def perform(self, node, inputs, output_storage):
-        output_storage[0][0] = np.eye(*inputs, dtype=self.dtype)
+    def perform(self, node: Apply[Any], inputs: Any, output_storage: Any) -> None:
+        n, m, k = inputs
+        output_storage[0][0] = np.eye(n, m, k, dtype=self.dtype)
 
-    def infer_shape(self, fgraph, node, shapes):
+    def infer_shape(self, fgraph: Any, node: Apply[Any], shapes: Any) -> list[tuple[Any, ...]]:
         return [tuple(node.inputs[:2])]
 
-    def do_constant_folding(self, fgraph, node) -> bool:
+    def do_constant_folding(self, fgraph: Any, node: Apply[Any]) -> bool:
         return False
 
 
 @jax_funcify.register(KeptEye)
-def jax_funcify_KeptEye(op, **kwargs):
+def jax_funcify_KeptEye(op: KeptEye, **kwargs: Any) -> Any:
     """The implementation in JAX."""
-    return jax_funcify(Eye(op.dtype), **kwargs)
+    return jax_funcify(Eye(op.dtype), **kwargs)  # type: ignore[no-untyped-call]  # of PyTensor
 
 
-def _rewrite(graph):
+def _rewrite(graph: FunctionGraph) -> None:
     """What PyTensor rewrites for JAX, except what takes structure away."""
     for node in graph.toposort():
         if type(node.op) is Eye:
-            kept = KeptEye(node.op.dtype)(*node.inputs)
+            kept: Any = KeptEye(node.op.dtype)(*node.inputs)
             graph.replace(node.outputs[0], kept, reason="structarrays")
     # Equal arrays that are joined would be repeated: a copy of the elements, where there are kernels for joining.
-    JAX.excluding("local_join_to_repeat").optimizer.rewrite(graph)
+    JAX.excluding("local_join_to_repeat").optimizer.rewrite(graph)  # type: ignore[no-untyped-call]  # of PyTensor

@@ -4,8 +4,10 @@ The matrix itself is no variable of the graph: an operation gets its parameters,
 So gradients, shapes and batches are those of tensors, and nothing of PyTensor needs to know of structure.
 """
 
+from __future__ import annotations
+
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -15,13 +17,13 @@ from .._core.array.base import Array
 from .._functions import linalg
 from .._functions.creation import asarray
 
-_x64 = jax.config.jax_enable_x64
+_x64 = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # JAX's options appear at run time
 try:
     from pytensor.configdefaults import config
     from pytensor.gradient import disconnected_type
     from pytensor.graph.basic import Apply, Constant, Variable
     from pytensor.graph.op import Op
-    from pytensor.link.jax.dispatch import jax_funcify
+    from pytensor.link.jax.dispatch import jax_funcify  # type: ignore[attr-defined]  # it is re-exported
     from pytensor.scalar import upcast
     from pytensor.tensor.basic import as_tensor_variable
     from pytensor.tensor.exceptions import ShapeError
@@ -33,6 +35,9 @@ except ImportError as error:
 finally:
     # PyTensor sets the switch where it imports JAX.
     jax.config.update("jax_enable_x64", _x64)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 
 class StructuredMatrix:
@@ -85,14 +90,16 @@ class StructuredMatrix:
     (-0.306853, array([-0.125,  0.   , -0.125]))
     """
 
-    def __init__(self, constructor, *arguments, **keywords):
+    def __init__(self, constructor: Callable[..., Any], *arguments: Any, **keywords: Any) -> None:
         if not callable(constructor):
             raise TypeError(f"StructuredMatrix: constructor must be callable, got {type(constructor).__name__}")
         name = getattr(constructor, "__name__", type(constructor).__name__)
         leaves, tree = jax.tree.flatten((arguments, keywords), is_leaf=lambda leaf: isinstance(leaf, Variable))
+        parameters: list[Any]
+        static: list[tuple[type, Any] | None]
         parameters, static = [], []
         for leaf in leaves:
-            if isinstance(leaf, Variable) and leaf.ndim == 0 and np.dtype(leaf.dtype).kind in "iu":
+            if isinstance(leaf, Variable) and leaf.ndim == 0 and np.dtype(leaf.dtype).kind in "iu":  # type: ignore[attr-defined]  # of tensors
                 if not isinstance(leaf, Constant):
                     raise NotImplementedError(
                         f"StructuredMatrix: {name} gets the scalar integer {leaf}, whose value is not known when the graph is compiled; "
@@ -113,25 +120,25 @@ class StructuredMatrix:
         self.parameters = parameters
         self.build = _Build(constructor, tree, tuple(static))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"StructuredMatrix({self.build}, {', '.join(map(str, self.parameters))})"
 
-    def __matmul__(self, x):
+    def __matmul__(self, x: Any) -> Any:
         return self._apply(StructuredMatMul, x)
 
-    def solve(self, b):
+    def solve(self, b: Any) -> Any:
         """The solution `x` of ``Q @ x = b``; `b` is a vector or a matrix."""
         return self._apply(StructuredSolve, b)
 
-    def slogdet(self):
+    def slogdet(self) -> Any:
         """The sign of the determinant, and the logarithm of its absolute value."""
         return self._apply(StructuredSlogdet)
 
-    def to_dense(self):
+    def to_dense(self) -> Any:
         """The matrix as a tensor, with all of its elements."""
         return self._apply(StructuredToDense)
 
-    def _apply(self, op, *operands):
+    def _apply(self, op: type[StructuredOp], *operands: Any) -> Any:
         inputs = [*self.parameters, *map(as_tensor_variable, operands)]
         return op(self.build, tuple(x.ndim for x in inputs))(*inputs)
 
@@ -149,12 +156,12 @@ class _Build(NamedTuple):
 
     constructor: Any
     tree: Any  # how its arguments are put together
-    static: tuple  # those that are no arrays, with their types; None in the place of an array
+    static: tuple[Any, ...]  # those that are no arrays, with their types; None in the place of an array
 
-    def __str__(self):
+    def __str__(self) -> str:
         return getattr(self.constructor, "__name__", type(self.constructor).__name__)
 
-    def __call__(self, parameters) -> Array:
+    def __call__(self, parameters: Iterable[Any]) -> Array:
         parameters = iter(parameters)
         leaves = [next(parameters) if entry is None else entry[1] for entry in self.static]
         arguments, keywords = jax.tree.unflatten(self.tree, leaves)
@@ -190,17 +197,17 @@ class StructuredOp(Op):
 
     __props__ = ("build", "ndims")
 
-    def __init__(self, build, ndims):
+    def __init__(self, build: Any, ndims: tuple[int, ...]) -> None:
         self.build, self.ndims = build, ndims
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.build}}}"
 
-    def implementation(self, *inputs) -> tuple:
+    def implementation(self, *inputs: Any) -> tuple[Any, ...]:
         """The results for arrays of JAX."""
         raise NotImplementedError
 
-    def results(self) -> tuple:
+    def results(self) -> tuple[tuple[Any, ...], ...]:
         """For each result the tuple of its dimensions: names, or the place and axis of an input that has that length."""
         raise NotImplementedError
 
@@ -211,13 +218,13 @@ class StructuredOp(Op):
         outputs = [[d if isinstance(d, str) else inputs[d[0]][d[1]] for d in dims] for dims in self.results()]
         return "->".join(",".join(f"({','.join(dims)})" for dims in side) for side in (inputs, outputs))
 
-    def make_node(self, *inputs):
-        inputs = [as_tensor_variable(x) for x in inputs]
-        if tuple(x.ndim for x in inputs) != self.ndims:
-            raise TypeError(f"{self} takes inputs of {self.ndims} dimensions, got {tuple(x.ndim for x in inputs)}")
-        return Apply(self, inputs, self.output_variables(inputs))
+    def make_node(self, *inputs: Any) -> Apply[Any]:
+        tensors = [as_tensor_variable(x) for x in inputs]
+        if tuple(x.ndim for x in tensors) != self.ndims:
+            raise TypeError(f"{self} takes inputs of {self.ndims} dimensions, got {tuple(x.ndim for x in tensors)}")
+        return Apply(self, tensors, self.output_variables(tensors))
 
-    def output_variables(self, inputs):
+    def output_variables(self, inputs: Sequence[Any]) -> list[Any]:
         """New variables for the results. Where all shapes are known the implementation is asked, so that what is wrong is noticed early."""
         if all(None not in x.type.shape for x in inputs):
             shapes = [jax.ShapeDtypeStruct(x.type.shape, x.dtype) for x in inputs]
@@ -231,25 +238,25 @@ class StructuredOp(Op):
         ]
         return [tensor(dtype=dtype, shape=tuple(shape)) for shape in lengths]
 
-    def infer_shape(self, fgraph, node, shapes):
+    def infer_shape(self, fgraph: Any, node: Apply[Any], shapes: Any) -> list[tuple[Any, ...]]:
         """The shapes of the results; ShapeError where they are not among those of the inputs."""
         dims = self.results()
         if any(isinstance(d, str) for each in dims for d in each):
             raise ShapeError(f"{self}: the shape follows from what the constructor does")
         return [tuple(shapes[i][axis] for i, axis in each) for each in dims]
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node: Any, inputs: Sequence[Any], output_storage: Any) -> None:
         # What stands in the graph is in 64 bits, whatever JAX's switch says; no array of JAX leaves this method.
         with jax.enable_x64(True):
             results = [np.asarray(r) for r in _compiled(self)(*inputs)]
         for storage, result, variable in zip(output_storage, results, node.outputs, strict=True):
             storage[0] = _of_dtype(result, variable.dtype, self)
 
-    def connection_pattern(self, node):
+    def connection_pattern(self, node: Apply[Any]) -> list[list[bool]]:
         """Which inputs have gradients: integers have none."""
         return [[_inexact(x)] * len(node.outputs) for x in node.inputs]
 
-    def pullback(self, inputs, outputs, cotangents):
+    def pullback(self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
         wanted = tuple(i for i, x in enumerate(inputs) if _inexact(x))
         if any(np.dtype(x.dtype).kind == "c" for x in (*inputs, *outputs)):
             raise NotImplementedError(
@@ -257,18 +264,18 @@ class StructuredOp(Op):
             )
         cotangents = [c if hasattr(c.type, "dtype") else y.zeros_like() for c, y in zip(cotangents, outputs)]
         op = StructuredPullback((self, wanted), (*self.ndims, *(c.ndim for c in cotangents)))
-        gradients = dict(zip(wanted, op(*inputs, *cotangents, return_list=True), strict=True))
+        gradients = dict(zip(wanted, cast("list[Any]", op(*inputs, *cotangents, return_list=True)), strict=True))
         return [gradients[i] if i in gradients else disconnected_type() for i in range(len(inputs))]
 
 
 class StructuredMatMul(StructuredOp):
     """The product of a structured matrix with a vector or a matrix."""
 
-    def implementation(self, *inputs):
+    def implementation(self, *inputs: Any) -> tuple[Any, ...]:
         *parameters, x = inputs
         return ((self.build(parameters) @ x).to_jax(),)
 
-    def results(self):
+    def results(self) -> tuple[tuple[Any, ...], ...]:
         last = len(self.ndims) - 1
         return (("rows", *((last, axis) for axis in range(1, self.ndims[-1]))),)
 
@@ -276,70 +283,72 @@ class StructuredMatMul(StructuredOp):
 class StructuredSolve(StructuredOp):
     """The solution of a system with a structured matrix, for a vector or the columns of a matrix."""
 
-    def implementation(self, *inputs):
+    def implementation(self, *inputs: Any) -> tuple[Any, ...]:
         *parameters, b = inputs
         return (linalg.solve(self.build(parameters), b).to_jax(),)
 
-    def results(self):
+    def results(self) -> tuple[tuple[Any, ...], ...]:
         return (tuple((len(self.ndims) - 1, axis) for axis in range(self.ndims[-1])),)
 
 
 class StructuredSlogdet(StructuredOp):
     """The sign of the determinant of a structured matrix, and the logarithm of its absolute value."""
 
-    def implementation(self, *parameters):
+    def implementation(self, *parameters: Any) -> tuple[Any, ...]:
         return tuple(part.to_jax() for part in linalg.slogdet(self.build(parameters)))
 
-    def results(self):
+    def results(self) -> tuple[tuple[Any, ...], ...]:
         return ((), ())
 
 
 class StructuredToDense(StructuredOp):
     """The elements of a structured matrix."""
 
-    def implementation(self, *parameters):
+    def implementation(self, *parameters: Any) -> tuple[Any, ...]:
         return (self.build(parameters).to_jax(),)
 
-    def results(self):
+    def results(self) -> tuple[tuple[Any, ...], ...]:
         return (("rows", "columns"),)
 
 
 class StructuredPullback(StructuredOp):
     """The gradient of one of these operations, by JAX: `build` is the operation, and which inputs have a gradient."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{type(self).__name__}{{{self.build[0]}}}"
 
-    def implementation(self, *values):
+    def implementation(self, *values: Any) -> tuple[Any, ...]:
+        op: StructuredOp
         op, wanted = self.build
         inputs, cotangents = list(values[: len(op.ndims)]), values[len(op.ndims) :]
 
-        def of(*parameters):
+        def of(*parameters: Any) -> tuple[Any, ...]:
             for i, value in zip(wanted, parameters, strict=True):
                 inputs[i] = value
             return op.implementation(*inputs)
 
         results, pull = jax.vjp(of, *(inputs[i] for i in wanted))
-        return pull(tuple(c.astype(r.dtype) for c, r in zip(cotangents, results, strict=True)))
+        gradients: tuple[Any, ...] = pull(tuple(c.astype(r.dtype) for c, r in zip(cotangents, results, strict=True)))
+        return gradients
 
-    def output_variables(self, inputs):
+    def output_variables(self, inputs: Sequence[Any]) -> list[Any]:
         return [inputs[i].type() for i in self.build[1]]
 
-    def results(self):
+    def results(self) -> tuple[tuple[Any, ...], ...]:
         return tuple(tuple((i, axis) for axis in range(self.ndims[i])) for i in self.build[1])
 
 
-def _inexact(variable) -> bool:
+def _inexact(variable: Any) -> bool:
     return np.dtype(variable.dtype).kind in "fc"
 
 
 @functools.lru_cache(1024)
-def _compiled(op):
+def _compiled(op: StructuredOp) -> Callable[..., Any]:
     """The implementation, compiled: equal operations share it, and none holds it, so that graphs can be pickled."""
     return jax.jit(op.implementation)
 
 
-def _of_dtype(result, dtype, op):
+def _of_dtype(result: Any, dtype: Any, op: StructuredOp) -> Any:
     """A result in the dtype that the graph says."""
     if result.dtype.kind == "c" and np.dtype(dtype).kind != "c":
         raise NotImplementedError(
@@ -349,16 +358,16 @@ def _of_dtype(result, dtype, op):
 
 
 @jax_funcify.register(StructuredOp)
-def jax_funcify_StructuredOp(op, node, **kwargs):
+def jax_funcify_StructuredOp(op: StructuredOp, node: Any, **kwargs: Any) -> Callable[..., Any]:
     """The implementation in JAX."""
     wide = {x.dtype for x in (*node.inputs, *node.outputs)} & {"float64", "complex128"}
-    if wide and not jax.config.jax_enable_x64:
+    if wide and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]  # as above
         raise NotImplementedError(
             f"{op} in {', '.join(sorted(wide))} needs JAX's 64-bit mode, which is off; switch it on with "
             f'jax.config.update("jax_enable_x64", True), or make the graph in float32'
         )
 
-    def structured_op(*inputs):
+    def structured_op(*inputs: Any) -> Any:
         results = op.implementation(*map(jnp.asarray, inputs))
         results = tuple(_of_dtype(r, v.dtype, op) for r, v in zip(results, node.outputs, strict=True))
         return results[0] if len(results) == 1 else results

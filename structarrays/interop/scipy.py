@@ -4,12 +4,15 @@
 class, which the rest of it asks for, and which multiplies all columns of a matrix in one call.
 """
 
+from __future__ import annotations
+
 import copy
+from typing import Any
 
 import jax
 import numpy as np
-import scipy.sparse
-from scipy.sparse.linalg import LinearOperator
+import scipy.sparse  # type: ignore[import-untyped]  # SciPy has no types
+from scipy.sparse.linalg import LinearOperator  # type: ignore[import-untyped]  # as above
 
 from .._core.array.base import Array
 from .._core.array.dense import Dense
@@ -24,7 +27,7 @@ __all__ = ["StructuredOperator", "from_sparse", "operator", "to_sparse"]
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 
 
-def operator(x: Array, /) -> "StructuredOperator":
+def operator(x: Array, /) -> StructuredOperator:
     """A matrix as a `scipy.sparse.linalg.LinearOperator`.
 
     Parameters
@@ -67,7 +70,7 @@ def operator(x: Array, /) -> "StructuredOperator":
     return StructuredOperator(x)
 
 
-class StructuredOperator(LinearOperator):
+class StructuredOperator(LinearOperator):  # type: ignore[misc]  # of a library without types
     """The linear operator of a matrix; made by `operator`.
 
     Attributes
@@ -76,64 +79,64 @@ class StructuredOperator(LinearOperator):
         The matrix.
     """
 
-    def __init__(self, array):
+    def __init__(self, array: Array) -> None:
         super().__init__(array.dtype, array.shape)
         self.array = array
         self.args = (array,)
 
-    def _matvec(self, x):
+    def _matvec(self, x: Any) -> Any:
         return self.array.matvec(x)
 
-    def _rmatvec(self, x):
+    def _rmatvec(self, x: Any) -> Any:
         return self.array.rmatvec(x)
 
-    def _matmat(self, x):
+    def _matmat(self, x: Any) -> Any:
         return self.array.matmat(x)
 
-    def _rmatmat(self, x):
+    def _rmatmat(self, x: Any) -> Any:
         return self.array.rmatmat(x)
 
-    def _transpose(self):
+    def _transpose(self) -> Any:
         return super()._transpose() if self.dtype.kind == "c" else self._adjoint()
 
     # SciPy makes NumPy arrays of vectors and matrices, which those of this namespace and of JAX are not to become.
 
-    def matvec(self, x):
+    def matvec(self, x: Any) -> Any:
         return self._matvec(x) if _keeps_its_class(x) else super().matvec(x)
 
-    def rmatvec(self, x):
+    def rmatvec(self, x: Any) -> Any:
         return self._rmatvec(x) if _keeps_its_class(x) else super().rmatvec(x)
 
-    def matmat(self, x):
+    def matmat(self, x: Any) -> Any:
         return self._matmat(x) if _keeps_its_class(x) else super().matmat(x)
 
-    def rmatmat(self, x):
+    def rmatmat(self, x: Any) -> Any:
         return self._rmatmat(x) if _keeps_its_class(x) else super().rmatmat(x)
 
     # SciPy takes whatever is no operator by class for a dense matrix.
 
-    def __add__(self, x):
+    def __add__(self, x: Any) -> Any:
         return super().__add__(_as_operator(x))
 
-    def dot(self, x):
+    def dot(self, x: Any) -> Any:
         x = _as_operator(x)
         return self.array @ x if _keeps_its_class(x) else super().dot(x)
 
-    def rdot(self, x):
+    def rdot(self, x: Any) -> Any:
         x = _as_operator(x)
         return x @ self.array if _keeps_its_class(x) else super().rdot(x)
 
-    def _rdot(self, x):  # its name before SciPy 1.18
+    def _rdot(self, x: Any) -> Any:  # its name before SciPy 1.18
         x = _as_operator(x)
         return x @ self.array if _keeps_its_class(x) else super()._rdot(x)
 
 
-def _keeps_its_class(x) -> bool:
+def _keeps_its_class(x: object) -> bool:
     """Whether a product with `x` is an array of this namespace, as `x` is or becomes."""
     return isinstance(x, (Array, jax.Array))
 
 
-def _as_operator(x):
+def _as_operator(x: Any) -> Any:
     """A structured matrix as an operator; anything else as it is."""
     return StructuredOperator(x) if isinstance(x, Array) and x.ndim == 2 and type(x) is not Dense else x
 
@@ -141,7 +144,7 @@ def _as_operator(x):
 # ---- sparse arrays ----------------------------------------------------------------------------------------------------
 
 
-def to_sparse(x: Array, /, format: str | None = None):
+def to_sparse(x: Array, /, format: str | None = None) -> scipy.sparse.sparray:
     """An array as one of `scipy.sparse`.
 
     Parameters
@@ -196,7 +199,7 @@ def to_sparse(x: Array, /, format: str | None = None):
     return found.asformat(format or "csr")
 
 
-def from_sparse(x, /) -> Array:
+def from_sparse(x: Any, /) -> Array:
     """The array of one of `scipy.sparse`.
 
     Parameters
@@ -226,7 +229,7 @@ def from_sparse(x, /) -> Array:
     return _from_dia(x) if x.format == "dia" else Sparse.from_scipy(x)
 
 
-def _from_dia(x) -> Banded:
+def _from_dia(x: Any) -> Banded:
     m, n = x.shape
     inside = [i for i, k in enumerate(x.offsets) if -m < k < n]
     # SciPy lets the data end early, and the matrix is zero from there on.

@@ -1,6 +1,9 @@
 """Arrays of any structure as `Sparse`, which is what all libraries of sparse arrays are converted from and to."""
 
+from __future__ import annotations
+
 import copy
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,18 +21,18 @@ from .._structures.sparse.sparse_elementwise import _as_sparse
 from .._structures.sparse.sparse_joins import has_sparse_form
 from .numpy_host import is_traced
 
-expanded = Registry("expanded")
+expanded: Registry[Sparse] = Registry("expanded")
 """``expanded.kernel(F)``: ``(x, name)`` to the `Sparse` of one matrix that is made of others, where that is zero at most places for
 what it is made of."""
 
 
-def check_format(format: str, formats: tuple[str, ...]):
+def check_format(format: str, formats: tuple[str, ...]) -> None:
     """Raise ValueError for a format that a library has not."""
     if format not in formats:
         raise ValueError(f"to_sparse: format must be one of {', '.join(map(repr, formats))}, got {format!r}")
 
 
-def as_sparse(x, name: str, *, without_background: str | None = None) -> Sparse:
+def as_sparse(x: Any, name: str, *, without_background: str | None = None) -> Sparse:
     """An array as `Sparse`.
 
     Structures that store few entries give these. A sum, a product or an arrangement of matrices is made of theirs, as long as these are few.
@@ -69,7 +72,7 @@ def as_sparse(x, name: str, *, without_background: str | None = None) -> Sparse:
             "value; x.to_dense() has it at all of them"
         )
     if type(x) is Sparse or has_sparse_form(x):
-        return _as_sparse(x).trimmed()
+        return cast("Sparse", _as_sparse(x).trimmed())
     if is_traced(x):
         raise ValueError(
             f"{name}: x is traced, and how many nonzero elements a {type(x).__name__} has is known from values only; convert it "
@@ -77,11 +80,11 @@ def as_sparse(x, name: str, *, without_background: str | None = None) -> Sparse:
         )
     kernel = expanded.choose((x,), {}) if x.ndim == 2 else None
     if kernel is not None:
-        return kernel.run(x, name).trimmed()
+        return cast("Sparse", kernel.run(x, name).trimmed())
     return Sparse.from_dense(densified(x, name), core_ndim=min(2, x.ndim))
 
 
-def _is_sparse(x) -> bool:
+def _is_sparse(x: Array) -> bool:
     """Whether a matrix is zero at most places for what it is made of."""
     if type(x) is Sparse or has_sparse_form(x):
         return x.background is None
@@ -89,15 +92,15 @@ def _is_sparse(x) -> bool:
 
 
 @expanded.kernel(Sum, when=lambda x: all(map(_is_sparse, x.terms)))
-def _expanded_sum(x, name):
+def _expanded_sum(x: Sum, name: str) -> Sparse:
     total = zero_sparse(x.shape, x.dtype)
     for term in x.terms:
-        total = total + as_sparse(term, name)
+        total = cast("Sparse", total + as_sparse(term, name))
     return total
 
 
 @expanded.kernel(Product, when=lambda x: all(map(_is_sparse, x.factors)))
-def _expanded_product(x, name):
+def _expanded_product(x: Product, name: str) -> Sparse:
     first, *others = (as_sparse(factor, name) for factor in x.factors)
     for factor in others:
         first = as_sparse(first @ factor, name)
@@ -105,7 +108,7 @@ def _expanded_product(x, name):
 
 
 @expanded.kernel(Kronecker, when=lambda x: any(map(_is_sparse, x.factors)))
-def _expanded_kronecker(x, name):
+def _expanded_kronecker(x: Kronecker, name: str) -> Sparse:
     first, *others = (as_sparse(factor, name) for factor in x.factors)
     for factor in others:
         first = _kronecker(first, factor)
@@ -113,12 +116,12 @@ def _expanded_kronecker(x, name):
 
 
 @expanded.kernel(KroneckerSum, when=lambda x: len(x.factors) > 1)
-def _expanded_kronecker_sum(x, name):
+def _expanded_kronecker_sum(x: KroneckerSum, name: str) -> Sparse:
     sizes = [factor.shape[0] for factor in x.factors]
     total = zero_sparse(x.shape, x.dtype)
     for i, factor in enumerate(x.factors):
         before, behind = (as_sparse(Identity(int(np.prod(n))), name) for n in (sizes[:i], sizes[i + 1 :]))
-        total = total + _kronecker(_kronecker(before, as_sparse(factor, name)), behind)
+        total = cast("Sparse", total + _kronecker(_kronecker(before, as_sparse(factor, name)), behind))
     return total
 
 
@@ -133,7 +136,7 @@ def _kronecker(x: Sparse, y: Sparse) -> Sparse:
 
 
 @expanded.kernel(Block, when=lambda x: any(_is_sparse(block) for row in x.blocks for block in row))
-def _expanded_block(x, name):
+def _expanded_block(x: Block, name: str) -> Sparse:
     data, rows, columns = [], [], []
     below = np.cumsum([0, *x.heights])
     right = np.cumsum([0, *x.widths])

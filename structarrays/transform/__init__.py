@@ -1,6 +1,8 @@
 """Programs of JAX on structured arrays, and transformations of functions of them."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .._core.jax_internals.equations import CondCall as CondCall
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["CondCall", "Interpreter", "ScanCall", "UnrecognisedEquation", "WhileCall"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     # Imported where it is asked for: `jax.extend`, which it needs, takes as long to import as all of this package.
     if name == "Interpreter":
         from .interpreter import Interpreter
@@ -25,5 +27,5 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*globals(), *__all__]

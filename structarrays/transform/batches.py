@@ -1,14 +1,20 @@
 """`vmap_axes`: which arrays of a nested problem carry the batch (docs/semantics.md)."""
 
+from __future__ import annotations
+
 import operator
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from .._core.array.base import Array, is_array
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def vmap_axes(tree, batch_size: int):
+
+def vmap_axes(tree: Any, batch_size: int) -> Any:
     """Say of each array in a pytree whether it carries a batch: the ``in_axes`` of `vmap` for a problem of which a part is batched.
 
     Parameters
@@ -68,12 +74,12 @@ def vmap_axes(tree, batch_size: int):
     return jax.tree.unflatten(structure, axes)
 
 
-def _batch_of(leaf) -> tuple[int, ...]:
+def _batch_of(leaf: Any) -> tuple[int, ...]:
     """The dimensions among which the batch may be."""
     return leaf.batch_shape if isinstance(leaf, Array) else tuple(np.shape(leaf))
 
 
-def _summary(leaves) -> str:
+def _summary(leaves: Sequence[Any]) -> str:
     """What there is, for an error."""
     if not leaves:
         return "the tree holds no arrays"

@@ -4,9 +4,12 @@
 parameters, such as indices, are no business of calculus, and which axis of an array an axis of its parameters is.
 """
 
+from __future__ import annotations
+
 import copy
 import functools
 import operator
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +23,17 @@ from .._core.dispatch import explicit
 from .._core.families.batch import check_axis
 from .._functions.manipulation import moveaxis
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
 
-def grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool = False):
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | tuple[int, ...] | list[int] = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
     """The gradient of a function of arrays, as a function.
 
     Parameters
@@ -65,14 +77,20 @@ def grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool = False):
     differentiate = value_and_grad(fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
 
     @functools.wraps(fun)
-    def gradient(*args, **kwargs):
+    def gradient(*args: Any, **kwargs: Any) -> Any:
         value, result = differentiate(*args, **kwargs)
         return (result, value[1]) if has_aux else result
 
     return gradient
 
 
-def value_and_grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool = False):
+def value_and_grad(
+    fun: Callable[..., Any],
+    argnums: int | tuple[int, ...] | list[int] = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., tuple[Any, Any]]:
     """The value and the gradient of a function of arrays, as a function.
 
     Parameters
@@ -96,10 +114,10 @@ def value_and_grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool =
     if not callable(fun):
         raise TypeError(f"fun must be a function, got {type(fun).__name__}")
     single = not isinstance(argnums, (tuple, list))
-    numbers = tuple(operator.index(i) for i in ((argnums,) if single else argnums))
+    numbers = tuple(operator.index(i) for i in (argnums if isinstance(argnums, (tuple, list)) else (argnums,)))
 
     @functools.wraps(fun)
-    def differentiate(*args, **kwargs):
+    def differentiate(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         chosen = [_argument(args, i) for i in numbers]
         # Indices that have values are constant here, also if they are leaves of the argument: what pairs the gradient with that
         # argument leaf by leaf raises, and changes no index.
@@ -110,7 +128,7 @@ def value_and_grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool =
                 f"there is nothing to differentiate by: argument {argnums} has no floating-point parameters"
             )
 
-        def of_parameters(parameters):
+        def of_parameters(parameters: Sequence[jax.Array]) -> tuple[Any, tuple[Any, Any]]:
             replaced = list(leaves)
             for i, parameter in zip(by, parameters, strict=True):
                 replaced[i] = parameter
@@ -138,17 +156,17 @@ def value_and_grad(fun, argnums=0, *, has_aux: bool = False, holomorphic: bool =
     return differentiate
 
 
-def _argument(args, number):
+def _argument(args: Sequence[Any], number: int) -> int:
     if not -len(args) <= number < len(args):
         raise TypeError(f"argnums names argument {number}, but there are {len(args)} positional arguments")
     return number % len(args)
 
 
-def _is_inexact(leaf) -> bool:
+def _is_inexact(leaf: Any) -> bool:
     return jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
 
 
-def _number(value):
+def _number(value: Any) -> Any:
     """What JAX takes for the value of a function: a scalar of its own."""
     shape = value.shape if isinstance(value, Array) else jnp.shape(value)
     if shape != ():
@@ -161,7 +179,14 @@ def _number(value):
 # ---- vmap ---------------------------------------------------------------------------------------------------------
 
 
-def vmap(fun, in_axes=0, out_axes=0, *, axis_name=None, axis_size: int | None = None):
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_name: Hashable | None = None,
+    axis_size: int | None = None,
+) -> Callable[..., Any]:
     """Map a function over an axis of its arguments.
 
     Parameters
@@ -202,15 +227,17 @@ def vmap(fun, in_axes=0, out_axes=0, *, axis_name=None, axis_size: int | None = 
     axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else in_axes
 
     @functools.wraps(fun)
-    def mapped(*args, **kwargs):
+    def mapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(axes, tuple) and len(axes) != len(args):
             raise ValueError(f"in_axes must have one entry for each of the {len(args)} arguments, got {in_axes!r}")
+        leaves: Sequence[Any]
+        places: Sequence[int | None]
         leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=is_array)
-        prefix = ((axes,) * len(args) if not isinstance(axes, tuple) else axes, 0 if kwargs else {})
+        prefix: tuple[Any, Any] = ((axes,) * len(args) if not isinstance(axes, tuple) else axes, 0 if kwargs else {})
         places = _spread(prefix, (args, kwargs), "in_axes")
         leaves, places = zip(*map(_ready, leaves, places), strict=True) if leaves else ((), ())
 
-        def on_leaves(*values):
+        def on_leaves(*values: Any) -> Any:
             arguments, keywords = jax.tree.unflatten(tree, values)
             return fun(*arguments, **keywords)
 
@@ -229,11 +256,11 @@ def vmap(fun, in_axes=0, out_axes=0, *, axis_name=None, axis_size: int | None = 
     return mapped
 
 
-def _is_none(value) -> bool:
+def _is_none(value: object) -> bool:
     return value is None
 
 
-def _spread(prefix, full, argument):
+def _spread(prefix: Any, full: Any, argument: str) -> list[int | None]:
     """The axis of each array in a pytree, from a prefix of it."""
     try:
         spread = jax.tree.broadcast(prefix, jax.tree.map(lambda _: 0, full, is_leaf=is_array), is_leaf=_is_none)
@@ -245,7 +272,7 @@ def _spread(prefix, full, argument):
 _expand = jit(lambda x: densify(x, "vmap"))
 
 
-def _ready(x, axis):
+def _ready(x: Any, axis: int | None) -> tuple[Any, int | None]:
     """An argument whose mapped axis is one of its parameters, and that axis."""
     if axis is None or not isinstance(x, Array):
         return x, axis
@@ -253,7 +280,7 @@ def _ready(x, axis):
     return (x if axis < len(x.batch_shape) else _expand(x)), axis
 
 
-def _moved(x, axis):
+def _moved(x: Any, axis: int | None) -> Any:
     """A result with its mapped axis, the first, in its place."""
     if axis is None or axis == 0:
         return x

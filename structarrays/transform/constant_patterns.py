@@ -5,6 +5,10 @@
 that needs more than that.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -17,11 +21,26 @@ from .._functions.creation import tril, triu
 from .._structures.banded.array import bands
 from .._structures.banded.diagonal import Identity
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .._core.typing import Shape
+
 
 class _Matrix:
     """What all of them have: a `shape`, a `dtype`, and their elements if need be."""
 
     __slots__ = ()
+
+    if TYPE_CHECKING:  # what each class has in a way of its own
+
+        @property
+        def shape(self) -> Shape: ...
+
+        @property
+        def dtype(self) -> np.dtype: ...
+
+        def dense(self) -> jax.Array: ...
 
     @property
     def ndim(self) -> int:
@@ -42,15 +61,17 @@ class Constant(_Matrix):
 
     __slots__ = ("array", "number")
 
-    def __init__(self, array: Array, number=None):
+    array: Array
+
+    def __init__(self, array: Array, number: np.ndarray | None = None) -> None:
         self.array, self.number = array, number  # the number that it is everywhere, where the program says so
 
     @property
-    def shape(self):
+    def shape(self) -> Shape:
         return self.array.shape
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype:
         return self.array.dtype
 
     @property
@@ -61,10 +82,11 @@ class Constant(_Matrix):
     def structured(self) -> Array | None:
         """The array that it is where a structured one may stand in its place; None where it has no structural zeros."""
         if self.is_zero:
-            return bands([], (), self.shape[-2:], dtype=self.dtype, batch=self.shape[:-2])
+            zeros: Array = bands([], (), self.shape[-2:], dtype=self.dtype, batch=self.shape[:-2])
+            return zeros
         return self.array if is_zero_outside(self.array) else None
 
-    def dense(self):
+    def dense(self) -> jax.Array:
         """The elements."""
         return self.array.dense_data()
 
@@ -74,21 +96,24 @@ class Counter(_Matrix):
 
     __slots__ = ("axis", "dtype", "offset", "shape")
 
-    def __init__(self, axis: int, shape: tuple[int, int], dtype, offset: int = 0):
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+    def __init__(self, axis: int, shape: tuple[int, int], dtype: np.dtype, offset: int = 0) -> None:
         self.axis, self.shape, self.dtype, self.offset = axis, shape, dtype, offset
 
-    def dense(self):
+    def dense(self) -> jax.Array:
         """The elements."""
         data = lax.broadcasted_iota(self.dtype, self.shape, self.axis)
         return data + jnp.asarray(self.offset, self.dtype) if self.offset else data
 
 
-def counter(axis: int, shape: tuple[int, int], dtype, offset: int = 0) -> Counter | None:
+def counter(axis: int, shape: tuple[int, int], dtype: np.dtype, offset: int = 0) -> Counter | None:
     """A counter, or None where its dtype is not one of numbers that are counted exactly, or does not hold all of them."""
     if jnp.issubdtype(dtype, jnp.integer):
-        low, high = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max
+        low, high = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max  # type: ignore[no-untyped-call]  # of ml_dtypes
     elif jnp.issubdtype(dtype, jnp.floating):
-        high = 2 ** (jnp.finfo(dtype).nmant + 1)
+        high = 2 ** (jnp.finfo(dtype).nmant + 1)  # type: ignore[no-untyped-call]  # of ml_dtypes
         low = -high
     else:
         return None
@@ -100,20 +125,24 @@ class Triangle(_Matrix):
 
     __slots__ = ("dtype", "k", "lower", "shape")
 
-    def __init__(self, lower: bool, k: int, shape: tuple[int, int], dtype):
+    shape: tuple[int, int]
+    dtype: np.dtype
+
+    def __init__(self, lower: bool, k: int, shape: tuple[int, int], dtype: np.dtype) -> None:
         self.lower, self.k, self.shape, self.dtype = lower, k, shape, dtype
 
     @property
-    def complement(self):
+    def complement(self) -> Triangle:
         """The ones for the zeros, and the other way round."""
         return Triangle(not self.lower, self.k + 1 if self.lower else self.k - 1, self.shape, self.dtype)
 
     def of(self, x: Array) -> Array:
         """An array with zeros in the place of what lies outside of the triangle."""
         function = tril if self.lower else triu
-        return function.__wrapped__(x, k=self.k)
+        part: Array = function.__wrapped__(x, k=self.k)
+        return part
 
-    def dense(self):
+    def dense(self) -> jax.Array:
         """The elements."""
         data = jnp.tri(*self.shape, k=self.k if self.lower else self.k - 1, dtype=bool)
         return (data if self.lower else ~data).astype(self.dtype)
@@ -129,30 +158,30 @@ class LU(_Matrix):
 
     __slots__ = ("matrix", "part")
 
-    def __init__(self, matrix: Array, part: int):
+    def __init__(self, matrix: Array, part: int) -> None:
         self.matrix, self.part = matrix, part
 
     @property
-    def shape(self):
+    def shape(self) -> Shape:
         """That of the part."""
         *batch, m, n = self.matrix.shape
         return ((*batch, m, n), (*batch, min(m, n)), (*batch, m))[self.part]
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype:
         """That of the part."""
         return self.matrix.dtype if self.part == 0 else jnp.dtype("int32")
 
-    def dense(self):
+    def dense(self) -> jax.Array:
         """The elements: 0 for both triangles, 1 for the exchanges of rows, 2 for the permutation that they make."""
         return lax.linalg.lu(densify(self.matrix, "lu").data)[self.part]
 
-    def tree_flatten(self):
+    def tree_flatten(self) -> tuple[tuple[Array], int]:
         """The matrix, and which part it is."""
         return (self.matrix,), self.part
 
     @classmethod
-    def tree_unflatten(cls, part, children):
+    def tree_unflatten(cls, part: int, children: tuple[Any]) -> LU:
         """The part of the factorisation of a matrix."""
         return cls(*children, part)
 
@@ -164,7 +193,7 @@ LAZY = (*CONSTANTS, LU)
 """The classes of what has no elements before something asks for them."""
 
 
-def compared(name: str, x: Counter, y: Counter):
+def compared(name: str, x: Counter, y: Counter) -> Constant | Triangle | None:
     """The comparison of two counters of different axes, as a boolean constant."""
     if x.axis == 1:
         x, y, name = y, x, {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(name, name)

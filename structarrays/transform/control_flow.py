@@ -4,10 +4,13 @@ The loop is built anew with JAX's own functions, on structured arrays as pytrees
 are made, and derivatives, `vmap` and effects are JAX's.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import sys
 import threading
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +35,12 @@ from .constant_patterns import CONSTANTS, LU
 from .rules import plain, rule
 from .widening import dense_target, fixed, join_targets, key, settled, settling, target_of, widened
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from .._core.typing import Result
+    from .interpreter import Interpreter
+
 ROUNDS = 4
 """After how many rounds a structure that still changes is given up for a dense array."""
 
@@ -44,15 +53,15 @@ class _Found(threading.local):
     depth = 0
     differentiating = False  # whether that is within a rule for tangents: it may use its own function, without end
 
-    def __init__(self):
-        self.targets: dict = {}
+    def __init__(self) -> None:
+        self.targets: dict[Any, Any] = {}
 
 
 _state = _Found()
 
 
 @contextlib.contextmanager
-def remembering():
+def remembering() -> Iterator[None]:
     """Keep what is found of loops and branches until the end of this block."""
     before, _state.targets = _state.targets, {}
     try:
@@ -66,7 +75,9 @@ def differentiating() -> bool:
     return _state.differentiating
 
 
-def structures_of(interpreter, program, targets, *, tangents: bool = False):
+def structures_of(
+    interpreter: Interpreter, program: ClosedJaxpr, targets: Sequence[Any], *, tangents: bool = False
+) -> list[Any]:
     """The targets of the results of a program for values with these targets, without computing; `tangents` says that it is the rule
     for tangents of a function.
     """
@@ -88,26 +99,27 @@ def structures_of(interpreter, program, targets, *, tangents: bool = False):
             _state.differentiating = within
         # The program and the constants, too, or another one might get the identity of one of them.
         _state.targets[name] = (result, program, targets)
-    return _state.targets[name][0]
+    found: list[Any] = _state.targets[name][0]
+    return found
 
 
-def apart(values):
+def apart(values: Sequence[Any]) -> tuple[list[Any], Callable[[Iterable[Any]], list[Any]]]:
     """The values that are not constants of the program, and a function that puts others in their places among these."""
     moving = [v for v in values if not isinstance(v, CONSTANTS)]
 
-    def merge(others):
+    def merge(others: Iterable[Any]) -> list[Any]:
         others = iter(others)
         return [v if isinstance(v, CONSTANTS) else next(others) for v in values]
 
     return moving, merge
 
 
-def _placeholders(targets):
+def _placeholders(targets: Any) -> Any:
     """Values with these targets, where only structures are asked for."""
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), targets)
 
 
-def _fixpoint(start, step):
+def _fixpoint(start: Sequence[Any], step: Callable[[list[Any]], list[Any]]) -> list[Any]:
     """The targets that hold the first ones and what `step` makes of them."""
     targets = list(start)
     for round_ in range(ROUNDS + 1):
@@ -123,14 +135,14 @@ def _fixpoint(start, step):
 
 
 @rule("cond")
-def condition(interpreter, equation, which, *operands):
+def condition(interpreter: Interpreter, equation: Any, which: Any, *operands: Any) -> Result:
     """A condition: the results of all branches are widened to the structures that hold those of each."""
     call = CondCall.of(equation)
     branches, platforms = call.branches, call.platforms
     which = plain(which, "cond")
-    operands, merge = apart([fixed(v) for v in operands])
+    moving, merge = apart([fixed(v) for v in operands])
 
-    inputs = merge([target_of(v) for v in operands])
+    inputs = merge([target_of(v) for v in moving])
     found = [structures_of(interpreter, branch, inputs) for branch in branches]
     targets = found[0]
     for others in found[1:]:
@@ -138,19 +150,19 @@ def condition(interpreter, equation, which, *operands):
     if _state.depth:
         return _placeholders(targets)
 
-    def widening(branch):
+    def widening(branch: ClosedJaxpr) -> Callable[..., list[Any]]:
         return lambda *values: [
             widened(v, t) for v, t in zip(interpreter.run(branch, *merge(values)), targets, strict=True)
         ]
 
     if platforms is None:
-        return lax.switch(which, [widening(b) for b in branches], *operands)
+        return lax.switch(which, [widening(b) for b in branches], *moving)
     named = {name: widening(b) for names, b in zip(platforms, branches, strict=True) for name in names or ("default",)}
-    return lax.platform_dependent(*operands, **named)
+    return lax.platform_dependent(*moving, **named)
 
 
 @rule("scan")
-def loop_over_rows(interpreter, equation, *operands):
+def loop_over_rows(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
     """A loop over rows: what it carries is widened until its structure stays."""
     call = ScanCall.of(equation)
     body, carried = call.body, call.carry
@@ -161,7 +173,7 @@ def loop_over_rows(interpreter, equation, *operands):
     one = [jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), v) for v in sliced]
     outside = [target_of(v) for v in held]
 
-    def step(targets):
+    def step(targets: list[Any]) -> list[Any]:
         return structures_of(interpreter, body, [*outside, *targets, *one])[:carried]
 
     targets = _fixpoint([target_of(v) for v in map(settling(operands), init)], step)
@@ -170,7 +182,7 @@ def loop_over_rows(interpreter, equation, *operands):
         longer = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((call.length, *leaf.shape), leaf.dtype), stacked)
         return [*_placeholders(targets), *_placeholders(longer)]
 
-    def loop(carry, each):
+    def loop(carry: list[Any], each: list[Any]) -> tuple[list[Any], list[Any]]:
         results = interpreter.run(body, *held, *carry, *each)
         carry, stacked = call.split_results(results)
         return [widened(v, t) for v, t in zip(carry, targets, strict=True)], list(map(settled, stacked))
@@ -180,7 +192,7 @@ def loop_over_rows(interpreter, equation, *operands):
     return [*carry, *stacked]
 
 
-def _sliceable(value):
+def _sliceable(value: Any) -> Any:
     """What a loop runs over: of a stack of structured matrices the batch axis, of a single one its rows, which are dense."""
     value = settled(value)
     if isinstance(value, Array) and not value.batch_shape:
@@ -189,7 +201,7 @@ def _sliceable(value):
 
 
 @rule("while")
-def loop_while(interpreter, equation, *operands):
+def loop_while(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
     """A loop with a condition: what it carries is widened until its structure stays."""
     call = WhileCall.of(equation)
     asked, held, init = call.split(operands)
@@ -199,17 +211,17 @@ def loop_while(interpreter, equation, *operands):
         program, held = _of_a_batch(call), [*asked, *held]
     outside = [target_of(v) for v in held]
 
-    def step(targets):
+    def step(targets: list[Any]) -> list[Any]:
         return structures_of(interpreter, program, [*outside, *targets])
 
     targets = _fixpoint([target_of(v) for v in map(settling(operands), init)], step)
     if _state.depth:
         return _placeholders(targets)
 
-    def body(carry):
+    def body(carry: list[Any]) -> list[Any]:
         return [widened(v, t) for v, t in zip(interpreter.run(program, *held, *carry), targets, strict=True)]
 
-    def goes_on(carry):
+    def goes_on(carry: list[Any]) -> jax.Array:
         (answer,) = interpreter.run(call.condition, *asked, *carry)
         return jnp.any(plain(answer, "while"))
 
@@ -223,7 +235,7 @@ def _of_a_batch(call: WhileCall) -> ClosedJaxpr:
     A program is remembered by its identity (`structures_of`), hence the cache.
     """
 
-    def run(*values):
+    def run(*values: Any) -> list[jax.Array]:
         asked, held, carry = call.split(values)
         (which,) = jaxpr_as_fun(call.condition)(*asked, *carry)
         after = jaxpr_as_fun(call.body)(*held, *carry)
@@ -237,21 +249,21 @@ def _of_a_batch(call: WhileCall) -> ClosedJaxpr:
 
 
 @rule("checkpoint", "remat2")
-def checkpoint(interpreter, equation, *operands):
+def checkpoint(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
     """A function of `jax.checkpoint`, on structured arrays."""
     call = CheckpointCall.of(equation)
-    operands, merge = apart([fixed(v) for v in operands])
+    moving, merge = apart([fixed(v) for v in operands])
 
-    def run(*values):
+    def run(*values: Any) -> list[Any]:
         return [settled(v) for v in interpreter.run(call.program, *merge(values))]
 
     # Where it says so for each operand, those are not the operands of `run`: what may stay apart, stays apart.
     prevent_cse = call.prevent_cse if isinstance(call.prevent_cse, bool) else any(call.prevent_cse)
-    return jax.checkpoint(run, prevent_cse=prevent_cse, policy=call.policy)(*operands)
+    return jax.checkpoint(run, prevent_cse=prevent_cse, policy=call.policy)(*moving)
 
 
 @rule("custom_linear_solve")
-def solver_by_functions(interpreter, equation, *operands):
+def solver_by_functions(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
     """A solver given by functions: they run on what they hold, and the right-hand side is dense."""
     call = LinearSolveCall.of(equation)
     *held, right = call.split([fixed(v) for v in operands])
@@ -265,17 +277,27 @@ def solver_by_functions(interpreter, equation, *operands):
         # zero is the same product, and does not.
         product = matvec
 
-        def matvec(right):
-            return jax.jvp(product, (jax.tree.map(jnp.zeros_like, right),), (right,))[1]
+        def matvec(right: list[jax.Array]) -> list[jax.Array]:
+            result: list[jax.Array] = jax.jvp(product, (jax.tree.map(jnp.zeros_like, right),), (right,))[1]
+            return result
 
     return linear_solve(matvec, b, solve, transposed, symmetric=symmetric)
 
 
-def linear_solve(matvec, b, solve, transposed, *, symmetric: bool = False) -> list:
+def linear_solve(
+    matvec: Callable[[list[jax.Array]], list[jax.Array]],
+    b: list[jax.Array],
+    solve: Callable[[list[jax.Array]], list[jax.Array]],
+    transposed: Callable[[list[jax.Array]], list[jax.Array]] | None,
+    *,
+    symmetric: bool = False,
+) -> list[jax.Array]:
     """`jax.lax.custom_linear_solve` of functions of lists of arrays; what solvers return beyond the solution is handed on."""
 
-    def with_more(solver):
-        def run(_, right):
+    def with_more(
+        solver: Callable[[list[jax.Array]], list[jax.Array]],
+    ) -> Callable[[Any, list[jax.Array]], tuple[list[jax.Array], list[jax.Array]]]:
+        def run(_: Any, right: list[jax.Array]) -> tuple[list[jax.Array], list[jax.Array]]:
             results = solver(right)
             return results[: len(b)], results[len(b) :]
 
@@ -292,7 +314,7 @@ def linear_solve(matvec, b, solve, transposed, *, symmetric: bool = False) -> li
     return [*x, *more]
 
 
-def _with(interpreter, program, values):
+def _with(interpreter: Interpreter, program: ClosedJaxpr | None, values: Sequence[Any]) -> Any:
     if program is None:
         return None
     return lambda right: [plain(v, "custom_linear_solve") for v in interpreter.run(program, *values, *right)]

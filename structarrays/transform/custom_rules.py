@@ -11,7 +11,10 @@ A rule is not traced before it is needed, or where results have structure, which
 How JAX stores the rules in its equations is not documented: `jax_internals` reads them.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -31,17 +34,24 @@ from .rules import expanded, involved, is_special, plain, rule
 from .rules_elementwise import HIGH_LEVEL, high_level_elementwise, named
 from .widening import dense_target, join_targets, settled, target_of, widened
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core.jax_internals.equations import ClosedJaxpr
+    from .._core.typing import Result
+    from .interpreter import Interpreter
+
 FLOAT0 = jax.dtypes.float0
 
 
-def _inexact(value) -> bool:
+def _inexact(value: Any) -> bool:
     return jnp.issubdtype(value.dtype, jnp.inexact)
 
 
 # ---- forward ---------------------------------------------------------------------------------------------------------
 
 
-def _tangent(primal, tangent):
+def _tangent(primal: Any, tangent: Any) -> Any:
     """The tangent of a value as a value."""
     if not is_special(primal):
         return tangent
@@ -52,7 +62,7 @@ def _tangent(primal, tangent):
     return jax.tree.unflatten(tree, moved).assuming(frozenset())
 
 
-def _tangent_leaves(tangent, primal):
+def _tangent_leaves(tangent: Any, primal: Any) -> Any:
     """A tangent in the structure of a primal result, as JAX takes it: with `float0` for integers."""
     if not is_special(primal):
         return plain(tangent, "custom_jvp") if _inexact(primal) else np.zeros(primal.shape, FLOAT0)
@@ -71,20 +81,20 @@ def _tangent_leaves(tangent, primal):
 
 
 @rule("custom_jvp_call")
-def function_with_tangents(interpreter, equation, *operands):
+def function_with_tangents(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
     """A function of `jax.custom_jvp`, on structured arrays."""
     call = CustomJvpCall.of(equation)
     program, consts = call.program, call.consts
     if differentiating():
         return interpreter.run(program, *operands)
-    operands = [settled(v) for v in operands]
-    targets = _held_by_both(interpreter, call, operands)
+    inputs = [settled(v) for v in operands]
+    targets = _held_by_both(interpreter, call, inputs)
 
     @jax.custom_jvp
-    def function(*values):
+    def function(*values: Any) -> list[Any]:
         return [widened(v, t) for v, t in zip(interpreter.run(program, *values), targets, strict=True)]
 
-    def derivative(primals, tangents):
+    def derivative(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         arguments, tangents = primals[consts:], tangents[consts:]
         zeros = [not _inexact(x) or _is_zero(t) for x, t in zip(arguments, tangents, strict=True)]
         program, zeros_out, left_out = call.rule(zeros)
@@ -101,13 +111,15 @@ def function_with_tangents(interpreter, equation, *operands):
         return values, moved
 
     function.defjvp(derivative, symbolic_zeros=call.symbolic_zeros)
-    return function(*operands)
+    return function(*inputs)
 
 
-def _by_rule(interpreter, program, primals, moving, count):
+def _by_rule(
+    interpreter: Interpreter, program: ClosedJaxpr, primals: Sequence[Any], moving: Sequence[Any], count: int
+) -> tuple[list[Any], list[Any]]:
     """The results of a rule for tangents: the values, and their tangents."""
 
-    def run(moving):
+    def run(moving: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         results = interpreter.run(program, *primals, *moving)
         return [settled(v) for v in results[count:]], results[:count]
 
@@ -116,6 +128,7 @@ def _by_rule(interpreter, program, primals, moving, count):
         return values, tangents
     # A product may look at its operands first, for NaN beside a background, say, and then JAX cannot transpose it. A rule is linear
     # in the tangents, so that its derivative at zero is the same, and does not look at them.
+    tree: Any
     leaves, tree = jax.tree.flatten(moving)
     zeros = [jnp.zeros_like(v) if _inexact(v) else v for v in leaves]
     directions = [v if _inexact(v) else np.zeros(v.shape, FLOAT0) for v in leaves]
@@ -123,22 +136,22 @@ def _by_rule(interpreter, program, primals, moving, count):
     return values, [_tangent(x, t) for x, t in zip(at_zero, found, strict=True)]
 
 
-def _is_zero(tangents) -> bool:
+def _is_zero(tangents: Any) -> bool:
     """Whether JAX knows that all of these tangents or cotangents, of the parameters of one value, are zero."""
     leaves = jax.tree.leaves(tangents)
     return bool(leaves) and all(isinstance(leaf, SymbolicZero) for leaf in leaves)
 
 
-def _instantiated(tangents):
+def _instantiated(tangents: Any) -> Any:
     """Tangents or cotangents of the parameters of a value, those that JAX knows to be zero among them, as arrays."""
     return jax.tree.map(lambda t: jnp.zeros(t.shape, t.dtype) if isinstance(t, SymbolicZero) else t, tangents)
 
 
-def _no_tangent(value):
+def _no_tangent(value: Any) -> Any:
     return jax.tree.map(lambda leaf: SymbolicZero(jax.typeof(leaf).to_tangent_aval()), value)
 
 
-def _held_by_both(interpreter, call, operands):
+def _held_by_both(interpreter: Interpreter, call: CustomJvpCall, operands: Sequence[Any]) -> list[Any]:
     """The targets that hold the results and their tangents."""
     inputs = [target_of(v) for v in operands]
     targets = structures_of(interpreter, call.program, inputs)
@@ -167,7 +180,7 @@ def _held_by_both(interpreter, call, operands):
     return joined
 
 
-def _target_of_tangent(target):
+def _target_of_tangent(target: Any) -> Any:
     if isinstance(target, Array) and not target.linear:
         return dense_target(target)
     return target.assuming(frozenset()) if isinstance(target, Array) else target
@@ -176,12 +189,12 @@ def _target_of_tangent(target):
 # ---- backward --------------------------------------------------------------------------------------------------------
 
 
-def _has_cotangents(target) -> bool:
+def _has_cotangents(target: Any) -> bool:
     """Whether the cotangent of a result can be told from those of its parameters."""
     return not is_special(target) or _one_element_each(target)
 
 
-def _one_element_each(x) -> bool:
+def _one_element_each(x: Any) -> bool:
     """Whether each parameter of an array is one of its elements, and all others are structural zeros."""
     if not isinstance(x, Array) or not x.linear or not x.stores_entries or x.background is not None or x.covers:
         return False
@@ -189,12 +202,12 @@ def _one_element_each(x) -> bool:
     return type(free) is type(x) and free.meta == x.meta
 
 
-def _is_needed(result) -> bool:
+def _is_needed(result: Any) -> bool:
     """Whether the cotangent of a result hangs on more than its structure: on indices, or on parameters that are no elements."""
     return is_special(result) and not (_has_cotangents(result) and all(map(_inexact, jax.tree.leaves(result))))
 
 
-def _cotangent(value, cotangent):
+def _cotangent(value: Any, cotangent: Any) -> Any:
     """The cotangent of a result as a value: elements whose products with those of a tangent add up to the same number."""
     if not is_special(value):
         return cotangent
@@ -205,7 +218,7 @@ def _cotangent(value, cotangent):
     return jax.tree.unflatten(tree, given).assuming(frozenset())
 
 
-def _cotangent_leaves(cotangent, x):
+def _cotangent_leaves(cotangent: Any, x: Any) -> Any:
     """The cotangent of an argument from that of its elements."""
     if not is_special(x):
         return plain(cotangent, "custom_vjp") if _inexact(x) else np.zeros(x.shape, FLOAT0)
@@ -230,41 +243,42 @@ def _cotangent_leaves(cotangent, x):
 class _Elements:
     """The derivative J of the elements of a value by its parameters of an inexact dtype, and the solution of J^T conj(J) w = g."""
 
-    def __init__(self, value):
+    def __init__(self, value: Any) -> None:
         self.leaves, self.tree = jax.tree.flatten(value)
         self.moving = [i for i, leaf in enumerate(self.leaves) if _inexact(leaf)]
         given = [self.leaves[i] for i in self.moving]
         _, self.push = jax.linearize(lambda parameters: plain(self.rebuilt(parameters), "custom_jvp"), given)
         self.pull = jax.linear_transpose(self.push, given)
 
-    def rebuilt(self, parameters):
+    def rebuilt(self, parameters: Sequence[jax.Array]) -> Any:
         """The value with these parameters."""
         leaves = list(self.leaves)
         for i, parameter in zip(self.moving, parameters, strict=True):
             leaves[i] = parameter
         return jax.tree.unflatten(self.tree, leaves)
 
-    def solve(self, g):
+    def solve(self, g: list[jax.Array]) -> list[jax.Array]:
         """Of parameters that several elements depend on; `g` is J^T times something, so that there is a solution."""
         conj = functools.partial(jax.tree.map, jnp.conj)
-        tolerance = 10 * max(jnp.finfo(v.dtype).eps for v in g)
+        tolerance = 10 * max(jnp.finfo(v.dtype).eps for v in g)  # type: ignore[no-untyped-call]  # of ml_dtypes
         # `cg` by itself has no transpose where only its right-hand side is differentiated.
-        return lax.custom_linear_solve(
+        solution: list[jax.Array] = lax.custom_linear_solve(
             lambda w: self.pull(conj(self.push(conj(w))))[0],
             g,
             lambda product, g: cg(product, g, tol=tolerance)[0],
             symmetric=True,
         )
+        return solution
 
 
-def _parameters_of(tangent, primal):
+def _parameters_of(tangent: jax.Array, primal: Any) -> Any:
     """A dense tangent that is known to have the structure of a result, in this structure."""
     elements = _Elements(primal)
     (g,) = elements.pull(jnp.conj(tangent))
     return elements.rebuilt(jax.tree.map(jnp.conj, elements.solve(g)))
 
 
-def _elements_of(cotangent, value):
+def _elements_of(cotangent: Any, value: Any) -> jax.Array:
     """The smallest cotangent of the elements that gives this one of the parameters."""
     elements = _Elements(value)
     given = jax.tree.leaves(cotangent)
@@ -273,22 +287,22 @@ def _elements_of(cotangent, value):
 
 
 @rule("custom_vjp_call")
-def function_with_cotangents(interpreter, equation, *operands):
+def function_with_cotangents(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
     """A function of `jax.custom_vjp`, on structured arrays."""
     call = CustomVjpCall.of(equation)
     program, consts, symbolic = call.program, call.consts, call.symbolic_zeros
-    operands = [settled(v) for v in operands]
-    captured, arguments = operands[:consts], operands[consts:]
+    inputs = [settled(v) for v in operands]
+    captured, arguments = inputs[:consts], inputs[consts:]
     moving = [_inexact(v) for v in arguments]  # not asked in `fwd`, whose program would keep the arguments
-    results = structures_of(interpreter, program, [target_of(v) for v in operands])
+    results = structures_of(interpreter, program, [target_of(v) for v in inputs])
     # Where JAX says which cotangents are zero, what has none keeps its structure: Equinox's loops carry such results.
     targets = [t if symbolic or _has_cotangents(t) else dense_target(t) for t in results]
 
     @jax.custom_vjp
-    def function(*values):
+    def function(*values: Any) -> list[Any]:
         return [widened(v, t) for v, t in zip(interpreter.run(program, *captured, *values), targets, strict=True)]
 
-    def fwd(*values):
+    def fwd(*values: Any) -> tuple[list[Any], tuple[list[Any], tuple[Any, ...], list[Any]]]:
         perturbed = moving
         if symbolic:
             perturbed = [
@@ -300,25 +314,25 @@ def function_with_cotangents(interpreter, equation, *operands):
         everything = [*captured, *values]
         results = interpreter.run(forward.program, *everything[forward.left_out :])
         kept, results = results[: len(results) - len(targets)], results[len(results) - len(targets) :]
-        kept = iter(kept)
+        rest = iter(kept)
         residuals = [
-            next(kept) if r is None else r.value if isinstance(r, Known) else everything[r] for r in forward.residuals
+            next(rest) if r is None else r.value if isinstance(r, Known) else everything[r] for r in forward.residuals
         ]
         residuals = [r if _is_number(r) else settled(r) for r in residuals]
         results = [widened(v, t) for v, t in zip(results, targets, strict=True)]
         held = [v if _is_needed(v) else None for v in results]
         return results, (residuals, values, held)
 
-    def bwd(saved, cotangents):
+    def bwd(saved: tuple[list[Any], tuple[Any, ...], list[Any]], cotangents: Sequence[Any]) -> tuple[Any, ...]:
         residuals, values, held = saved
         zeros = [_is_zero(c) for c in cotangents]
         results = [t if v is None else v for t, v in zip(targets, held, strict=True)]
         given = [_cotangent(v, _instantiated(c)) for v, c, z in zip(results, cotangents, zeros, strict=True) if not z]
         known = [_is_number(r) for r in residuals]  # a rule may decide by it
         traced = [*(r for r, number in zip(residuals, known, strict=True) if not number), *given]
-        moved = None
+        moved: Any = None
 
-        def backward(*inner):
+        def backward(*inner: Any) -> list[Any]:
             nonlocal moved
             rest = iter(inner)
             kept = [r if number else next(rest) for r, number in zip(residuals, known, strict=True)]
@@ -336,13 +350,13 @@ def function_with_cotangents(interpreter, equation, *operands):
     return function(*arguments)
 
 
-def _is_number(value) -> bool:
+def _is_number(value: Any) -> bool:
     """Whether a value is a number that stands in the program itself."""
     return isinstance(value, (bool, int, float, complex, np.generic))
 
 
 @rule("call_hi_primitive")
-def high_level_primitive(interpreter, equation, *operands):
+def high_level_primitive(interpreter: Interpreter, equation: Any, *operands: Any) -> Result:
     """A primitive of `jax.experimental.hijax`. It is run as a program where that loses no derivative of its own."""
     name = high_level_name(equation)
     if name in _HIGH_LEVEL_RULES:

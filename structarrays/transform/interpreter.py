@@ -5,13 +5,14 @@ through it with values of any kind in the place of arrays: those that are *speci
 operand goes to JAX as it stands.
 """
 
+from __future__ import annotations
+
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 
 from .._core.jax_internals.equations import (
-    ClosedJaxpr,
     Literal,
     bind,
     function_name,
@@ -20,6 +21,14 @@ from .._core.jax_internals.equations import (
     parts,
 )
 from .._numerics.flags import independent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import NoReturn, TypeVar
+
+    from .._core.jax_internals.equations import ClosedJaxpr
+
+    Code = TypeVar("Code", bound=Callable[..., Any])
 
 
 class Interpreter:
@@ -69,19 +78,23 @@ class Interpreter:
     """
 
     def __init__(
-        self, *, special: Callable, rules: Mapping[str, Callable] | None = None, default: Callable | None = None
-    ):
+        self,
+        *,
+        special: Callable[[Any], bool],
+        rules: Mapping[str, Callable[..., Any]] | None = None,
+        default: Callable[..., Any] | None = None,
+    ) -> None:
         for argument, value in (("special", special), ("default", default or special)):
             if not callable(value):
                 raise TypeError(f"Interpreter: {argument} must be callable, got {type(value).__name__}")
         self.special = special
-        self.rules: dict[str, tuple[Callable, ...]] = {}
+        self.rules: dict[str, tuple[Callable[..., Any], ...]] = {}
         self.sources: set[str] = set()
         self.default = default or _refuse
         for name, code in (rules or {}).items():
             self.rule(name)(code)
 
-    def rule(self, *names: str, source: bool = False):
+    def rule(self, *names: str, source: bool = False) -> Callable[[Code], Code]:
         """Register the decorated code as the rule for the primitives of these names; the one registered last is asked first.
 
         With `source` it is also asked where no operand is special, so that special values can come from the program itself, and from
@@ -91,7 +104,7 @@ class Interpreter:
             given = ", ".join(type(name).__name__ for name in names) or "nothing"
             raise TypeError(f"Interpreter.rule takes names of primitives, got {given}")
 
-        def register(code):
+        def register(code: Code) -> Code:
             if not callable(code):
                 raise TypeError(f"Interpreter: the rule for {names[0]!r} must be callable, got {type(code).__name__}")
             for name in names:
@@ -102,12 +115,12 @@ class Interpreter:
 
         return register
 
-    def otherwise(self, code):
+    def otherwise(self, code: Code) -> Code:
         """Register the decorated code as the rule for primitives that have none."""
         self.default = code
         return code
 
-    def __call__(self, fun: Callable) -> Callable:
+    def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """The function under this interpretation.
 
         Its arguments are pytrees with special values among their leaves; what is no array is static. It is traced anew at each
@@ -115,10 +128,12 @@ class Interpreter:
         """
 
         @functools.wraps(fun)
-        def interpreted(*args, **kwargs):
+        def interpreted(*args: Any, **kwargs: Any) -> Any:
             leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=self.special)
             dynamic = [
-                i for i, leaf in enumerate(leaves) if self.special(leaf) or isinstance(leaf, jax.typing.ArrayLike)
+                i
+                for i, leaf in enumerate(leaves)
+                if self.special(leaf) or isinstance(leaf, jax.typing.ArrayLike)  # type: ignore[arg-type]  # a union
             ]
             program, result = trace(fun, leaves, tree, dynamic)
             return jax.tree.unflatten(result, self.run(program, *(leaves[i] for i in dynamic)))
@@ -126,7 +141,7 @@ class Interpreter:
         return interpreted
 
     @independent  # JAX's flags about promotion applied when the interpreted code was traced
-    def run(self, program: ClosedJaxpr, *values, needed=None) -> list:
+    def run(self, program: ClosedJaxpr, *values: Any, needed: Sequence[bool] | None = None) -> list[Any]:
         """The results of a program for these values.
 
         Parameters
@@ -142,7 +157,7 @@ class Interpreter:
         env.update(zip(pieces.invars, values, strict=True))
         needed = [True] * len(pieces.outvars) if needed is None else list(needed)
 
-        def read(atom):
+        def read(atom: Any) -> Any:
             return atom.val if isinstance(atom, Literal) else env[atom]
 
         for equation, used in live_equations(program, needed):
@@ -150,7 +165,7 @@ class Interpreter:
             env.update(zip(equation.outvars, results, strict=True))
         return [read(atom) if wanted else None for atom, wanted in zip(pieces.outvars, needed, strict=True)]
 
-    def evaluate(self, equation, values, used=None) -> Sequence:
+    def evaluate(self, equation: Any, values: Sequence[Any], used: Sequence[bool] | None = None) -> Sequence[Any]:
         """The results of one equation; `used` says which of them are."""
         primitive = equation.primitive
         special = any(map(self.special, values))
@@ -165,7 +180,7 @@ class Interpreter:
                 if program is not None:
                     return self.run(program, *values, needed=used)
         elif self.sources and self._brings_special(equation):
-            return self.run(inner_program(equation), *values, needed=used)
+            return self.run(cast("ClosedJaxpr", inner_program(equation)), *values, needed=used)
         if result is NotImplemented:
             result = self.default(self, equation, *values) if special else bind(equation, values)
         results = result if isinstance(result, (list, tuple)) and not self.special(result) else (result,)
@@ -175,7 +190,7 @@ class Interpreter:
             )
         return results
 
-    def _brings_special(self, equation) -> bool:
+    def _brings_special(self, equation: Any) -> bool:
         """Whether a call on ordinary values has a source in its program. JAX's own functions of such values are left to JAX."""
         if equation.primitive.name != "jit" or equation.invars and function_name(equation):
             return False
@@ -183,14 +198,14 @@ class Interpreter:
         inside = () if program is None else parts(program).equations
         return any(each.primitive.name in self.sources or self._brings_special(each) for each in inside)
 
-    def _rules_for(self, equation) -> tuple:
+    def _rules_for(self, equation: Any) -> tuple[Callable[..., Any], ...]:
         """The rules to be asked: those of the function that the equation stands for come first."""
         name = equation.primitive.name
         own = self.rules.get(name, ())
-        return self.rules.get(function_name(equation), ()) + own if name == "jit" else own
+        return self.rules.get(cast("str", function_name(equation)), ()) + own if name == "jit" else own
 
 
-def _refuse(interpreter, equation, *values):
+def _refuse(interpreter: Interpreter, equation: Any, *values: Any) -> NoReturn:
     """The rule for primitives without one, where there is no other.
 
     Raises
@@ -201,14 +216,14 @@ def _refuse(interpreter, equation, *values):
     raise NotImplementedError(f"this interpreter has no rule for the primitive {equation.primitive.name!r} of {kinds}")
 
 
-def trace(fun, leaves, tree, dynamic):
+def trace(fun: Callable[..., Any], leaves: Sequence[Any], tree: Any, dynamic: Sequence[int]) -> tuple[ClosedJaxpr, Any]:
     """The program of a function whose arguments are a flattened ``(args, kwargs)``, and the tree of its results.
 
     Of the leaves those at the places `dynamic` are its inputs, of which shape and dtype count; the others stay as they are.
     """
     result_tree = None
 
-    def flat(*inputs):
+    def flat(*inputs: Any) -> list[Any]:
         nonlocal result_tree
         merged = list(leaves)
         for i, value in zip(dynamic, inputs, strict=True):
@@ -221,7 +236,7 @@ def trace(fun, leaves, tree, dynamic):
     return program, result_tree
 
 
-def returned(fun, results):
+def returned(fun: Callable[..., Any], results: Any) -> Any:
     """The results of a function, if all of them are arrays or numbers.
 
     Raises
@@ -238,7 +253,7 @@ def returned(fun, results):
     return results
 
 
-def abstract(value):
+def abstract(value: Any) -> jax.ShapeDtypeStruct:
     """What a program is traced with in the place of a value: its shape and its dtype."""
     if isinstance(value, jax.Array) or not hasattr(value, "shape"):
         aval = jax.typeof(value)

@@ -1,8 +1,10 @@
 """Rules of `structured` for elementwise primitives: the family's rule of the namespace, with the primitive itself as the formula."""
 
+from __future__ import annotations
+
 import functools
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +25,13 @@ from .._functions.searching import where
 from .constant_patterns import CONSTANTS, LAZY, LU, Constant, Counter, Triangle, compared, counter
 from .rules import array, call, cast, involved, is_special, rule, unwrapped
 from .widening import join_targets, settling, target_of, widened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .._core.dispatch.registry import Kernel
+    from .._core.typing import Result
+    from .interpreter import Interpreter
 
 
 class _Like(NamedTuple):
@@ -95,7 +104,7 @@ LIKE = {
 class _Elementwise:
     """A primitive with its parameters, as the family's rule sees a function of the namespace."""
 
-    def __init__(self, equation, dtype):
+    def __init__(self, equation: Any, dtype: np.dtype) -> None:
         like = LIKE[equation.primitive.name]
         self.equation, self.zero, self.absorbs = equation, like.zero, like.absorbs
         if equation.primitive.name == "integer_pow":
@@ -105,25 +114,27 @@ class _Elementwise:
         other = {"b": like.booleans, "i": like.integers, "u": like.integers}.get(dtype.kind)
         self.name = like.name if other is None else other
         self.exact = dtype.kind in "biu"
-        self.literals = {}
+        self.literals: Mapping[int, Any] = {}
 
-    def formula(self, *data):
+    def formula(self, *data: Any) -> jax.Array:
         """The primitive on plain arrays, which it does not broadcast itself."""
+        operands: Any = data
         if len({jnp.shape(x) for x in data}) > 1:
-            data = jnp.broadcast_arrays(*data)
+            operands = jnp.broadcast_arrays(*data)
         if self.literals:
-            data = iter(data)
+            others = iter(operands)
             count = len(self.equation.invars)
-            data = [self.literals[i] if i in self.literals else next(data) for i in range(count)]
-        return bind(self.equation, data)
+            operands = [self.literals[i] if i in self.literals else next(others) for i in range(count)]
+        result: jax.Array = bind(self.equation, operands)
+        return result
 
-    def choose(self, args):
+    def choose(self, args: Sequence[Array]) -> Kernel[Any] | None:
         """The kernel that the namespace's function has for these arrays, or None."""
         function = FUNCTIONS.get(self.name) if self.name else None
         return None if function is None else function.choose(args, {})
 
 
-def elementwise_rule(interpreter, equation, *values):
+def elementwise_rule(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
     """The primitive of stored entries and background, in the join or meet of the structures."""
     if not involved(values):
         return _of_constants(interpreter, equation, values)
@@ -150,7 +161,7 @@ def elementwise_rule(interpreter, equation, *values):
         return unwrapped(event.finish(_by_family(function, arrays)))
 
 
-def _by_family(function, arrays):
+def _by_family(function: Any, arrays: list[Array]) -> Array:
     return carried_by_sum(function.name, arrays, elementwise(function, arrays, {}))
 
 
@@ -166,34 +177,37 @@ class _HighLevel:
 
     zero, exact = True, False
 
-    def __init__(self, name, formula):
+    def __init__(self, name: str, formula: Callable[..., jax.Array]) -> None:
         self.name, self.formula = name, formula
         self.absorbs = (0,)
 
 
-HIGH_LEVEL = {
+HIGH_LEVEL: dict[str, tuple[Callable[..., jax.Array], ...]] = {
     "Frexp": (lambda x: jnp.frexp(x)[0], lambda x: jnp.frexp(x)[1]),
     "Ldexp": (jnp.ldexp,),
 }
 """The elementwise primitives of `jax.experimental.hijax`: for each result its formula. All map zero in the first operand to zero."""
 
 
-def high_level_elementwise(interpreter, equation, *values):
+def high_level_elementwise(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
     """An elementwise primitive of `jax.experimental.hijax`: its formulas of stored entries and background."""
-    name = high_level_name(equation)
+    name: Any = high_level_name(equation)
     arrays = [array(v) for v in values]
-    results = [elementwise(_HighLevel(name.lower(), formula), arrays, {}) for formula in HIGH_LEVEL[name]]
+    operation: Any = _HighLevel  # in the place of a `Function`
+    results = [elementwise(operation(name.lower(), formula), arrays, {}) for formula in HIGH_LEVEL[name]]
     return [cast(unwrapped(x), v.aval.dtype) for x, v in zip(results, equation.outvars, strict=True)]
 
 
 _SLOW, _ZERO_STAYS, _NO_BACKGROUND, _BACKGROUND = range(4)
 
-_plans: dict = {}
+_plans: dict[Any, int] = {}
 """How the most frequent equations are done, by primitive and structures: to find it out takes as long as to do it."""
 
 
-def _entry_by_entry(equation, values):
+def _entry_by_entry(equation: Any, values: Sequence[Any]) -> Array | None:
     """The most frequent case, in a few lines: one structured array, or several of one static pattern, and numbers."""
+    kinds: list[Any]
+    arrays: list[Array]
     kinds, arrays = [], []
     for atom, value in zip(equation.invars, values, strict=True):
         if isinstance(value, Array):
@@ -216,9 +230,10 @@ def _entry_by_entry(equation, values):
     if plan == _SLOW or (len(arrays) + kinds.count(None) > 1 and not _one_batch(first, arrays, kinds)):
         return None
 
-    def mapped(parts):
+    def mapped(parts: Iterable[jax.Array]) -> jax.Array:
         parts = iter(parts)
-        return bind(equation, [next(parts) if isinstance(value, Array) else value for value in values])
+        result: jax.Array = bind(equation, [next(parts) if isinstance(value, Array) else value for value in values])
+        return result
 
     entries = tuple(map(mapped, zip(*(x.entries for x in arrays), strict=True)))
     if plan != _BACKGROUND:
@@ -227,19 +242,19 @@ def _entry_by_entry(equation, values):
     return first.rebuild(entries, mapped(zeros))
 
 
-def _one_batch(first, arrays, kinds) -> bool:
+def _one_batch(first: Array, arrays: Sequence[Array], kinds: Sequence[Any]) -> bool:
     """Whether all entries have one shape; a number that is computed stands beside arrays without a batch."""
     shape = first.batch_shape
     return all(x.batch_shape == shape for x in arrays[1:]) and not (shape and None in kinds)
 
 
-def _plan(equation, values, arrays) -> int:
+def _plan(equation: Any, values: Sequence[Any], arrays: list[Array]) -> int:
     """What becomes of the background, or that this equation is no such case."""
     first = arrays[0]
     for x in arrays:
         if not x.stores_entries or not x.static_pattern or structure(x) != structure(first):
             return _SLOW
-    function = _Elementwise(equation, first.dtype)
+    function: Any = _Elementwise(equation, first.dtype)
     if function.name == "add" and first.assumptions:
         return _SLOW
     if function.choose([v if isinstance(v, Array) else _NUMBER for v in values]) is not None:
@@ -264,20 +279,20 @@ _NUMBER = Dense.make((np.zeros((), complex),))
 """What stands for a number where only its being there, and that it may be complex, matters."""
 
 
-def _turns(atom, value) -> bool:
+def _turns(atom: Any, value: Any) -> bool:
     """Whether a number may have an imaginary part."""
     return atom.aval.dtype.kind == "c" and not (isinstance(atom, Literal) and _is_real_number(value))
 
 
-def _is_real_number(value) -> bool:
+def _is_real_number(value: Any) -> bool:
     return not np.imag(value)
 
 
-def _literals(equation, numbers) -> bool:
+def _literals(equation: Any, numbers: Mapping[int, Any]) -> bool:
     return all(isinstance(equation.invars[i], Literal) for i in numbers)
 
 
-def _keeps_zero(function, equation, numbers) -> bool:
+def _keeps_zero(function: _Elementwise, equation: Any, numbers: Mapping[int, Any]) -> bool:
     """Whether the primitive maps zeros to zero, beside these numbers: it is known where they stand in the program itself."""
     if not numbers:
         return function.zero
@@ -291,26 +306,29 @@ def _keeps_zero(function, equation, numbers) -> bool:
 class _Program:
     """An equation as a key: primitive and parameters."""
 
-    def __init__(self, equation):
+    def __init__(self, equation: Any) -> None:
         self.equation = equation
         self.key = (equation.primitive, tuple((k, str(v)) for k, v in parameters(equation).items()))
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.key)
 
-    def __eq__(self, other):
-        return self.key == other.key
+    def __eq__(self, other: Any) -> bool:
+        same: bool = self.key == other.key
+        return same
 
 
 @functools.lru_cache(4096)
-def _zero_beside(program, numbers, dtypes) -> bool:
+def _zero_beside(
+    program: _Program, numbers: tuple[tuple[int, np.dtype, bytes], ...], dtypes: tuple[np.dtype, ...]
+) -> bool:
     values = {i: np.frombuffer(data, dtype)[0] for i, dtype, data in numbers}
     with jax.ensure_compile_time_eval():
         operands = [jnp.asarray(values[i] if i in values else 0, dtype) for i, dtype in enumerate(dtypes)]
         return not np.asarray(bind(program.equation, operands)).astype(bool)
 
 
-def _folded(function, equation, values, arrays):
+def _folded(function: _Elementwise, equation: Any, values: Sequence[Any], arrays: list[Array]) -> list[Array]:
     """The operands without numbers of the program itself, which become part of the formula: so it may be known that zeros stay."""
     numbers = {
         i: v
@@ -326,7 +344,7 @@ def _folded(function, equation, values, arrays):
     return [arrays[i] for i in kept]
 
 
-def _within_triangle(primitive, values):
+def _within_triangle(primitive: str, values: Sequence[Any]) -> Any:
     """The product of an array with a triangle of ones: that triangle of it."""
     if primitive in ("mul", "and") and any(isinstance(v, Triangle) for v in values):
         x, y = values if isinstance(values[1], Triangle) else values[::-1]
@@ -338,7 +356,7 @@ def _within_triangle(primitive, values):
 # ---- of constants alone ----------------------------------------------------------------------------------------------
 
 
-def _of_constants(interpreter, equation, values):
+def _of_constants(interpreter: Interpreter, equation: Any, values: Sequence[Any]) -> Result:
     """The primitive of constant matrices and numbers is such a matrix; beside anything else they are dense."""
     primitive = equation.primitive.name
     others = [v for v in values if not isinstance(v, LAZY)]
@@ -352,13 +370,13 @@ def _of_constants(interpreter, equation, values):
                 return values[0].complement
         else:
             arrays = [array(v) for v in values]
-            function = _Elementwise(equation, arrays[0].dtype)
+            function: Any = _Elementwise(equation, arrays[0].dtype)
             result = unwrapped(elementwise(function, _folded(function, equation, values, arrays), {}))
             return Constant(result) if isinstance(result, Array) else result
     return bind(equation, [v.dense() if isinstance(v, LAZY) else v for v in values])
 
 
-def _scaled(primitive, values) -> bool:
+def _scaled(primitive: str, values: Sequence[Any]) -> bool:
     """Whether rows or columns of a constant with structural zeros are scaled, as in a Jacobian, a function mapped over ``jnp.eye(n)``."""
     if primitive != "mul" or not all(isinstance(v, Constant) or not isinstance(v, LAZY) for v in values):
         return False
@@ -371,7 +389,7 @@ def _scaled(primitive, values) -> bool:
     )
 
 
-def _of_counters(primitive, equation, values):
+def _of_counters(primitive: str, equation: Any, values: Sequence[Any]) -> Any:
     if len(values) != 2:
         return None
     x, y = values
@@ -392,7 +410,7 @@ def _of_counters(primitive, equation, values):
 
 
 @rule("numpy.ufuncs.hypot")
-def hypotenuse(interpreter, equation, x, y):
+def hypotenuse(interpreter: Interpreter, equation: Any, x: Any, y: Any) -> Result:
     """`jnp.hypot` as a whole: JAX 0.12 makes a matrix of a number beside a matrix, for a derivative rule that takes two arrays."""
     if not involved((x, y)):
         return NotImplemented
@@ -400,7 +418,7 @@ def hypotenuse(interpreter, equation, x, y):
 
 
 @rule("convert_element_type")
-def _convert_element_type_rule(interpreter, equation, x):
+def _convert_element_type_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
     dtype = np.dtype(parameters(equation)["new_dtype"])
     if isinstance(x, Array):
         return cast_array(x, dtype)
@@ -412,26 +430,26 @@ def _convert_element_type_rule(interpreter, equation, x):
 
 
 @rule("copy", "copy_p", "stop_gradient")
-def _copy_rule(interpreter, equation, x):
+def _copy_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
     """What changes no element, but means something to JAX, is done to the parameters."""
     return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: bind(equation, [leaf]), x)
 
 
 @rule("name")
-def named(interpreter, equation, x):
+def named(interpreter: Interpreter, equation: Any, x: Any) -> Result:
     """The name of a value for the policies of `jax.checkpoint` becomes the name of its parameters."""
     label = checkpoint_label(equation)
     return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: checkpoint_name(leaf, label), x)
 
 
 @rule("optimization_barrier")
-def _optimization_barrier_rule(interpreter, equation, *values):
+def _optimization_barrier_rule(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
     kept = jax.lax.optimization_barrier([None if isinstance(v, CONSTANTS) else v for v in values])
     return [v if k is None else k for v, k in zip(values, kept, strict=True)]
 
 
 @rule("select_n")
-def _select_n_rule(interpreter, equation, which, *cases):
+def _select_n_rule(interpreter: Interpreter, equation: Any, which: Any, *cases: Any) -> Result:
     if jnp.ndim(which) == 0 and any(isinstance(v, (Array, LU)) for v in cases):
         return one_of(equation, which, cases)
     if len(cases) != 2 or which.dtype != bool or jnp.ndim(which) == 0:
@@ -447,20 +465,20 @@ def _select_n_rule(interpreter, equation, which, *cases):
     return unwrapped(where.dispatch(array(which), *choices))
 
 
-def one_of(equation, which, cases):
+def one_of(equation: Any, which: Any, cases: Sequence[Any]) -> Any:
     """One of several arrays, by a number or a condition: in the structure that holds them all."""
     cases = list(map(settling(cases), cases))
     target = functools.reduce(join_targets, map(target_of, cases))
     return jax.tree.map(lambda *leaves: bind(equation, [which, *leaves]), *(widened(v, target) for v in cases))
 
 
-def _is_zero(value) -> bool:
+def _is_zero(value: Any) -> bool:
     """Whether a value is known to be zero everywhere."""
     return isinstance(value, Constant) and value.is_zero
 
 
 @rule("iota", source=True)
-def _iota_rule(interpreter, equation):
+def _iota_rule(interpreter: Interpreter, equation: Any) -> Result:
     p = parameters(equation)
     if len(p["shape"]) != 2 or np.dtype(p["dtype"]).kind not in "iu":
         return NotImplemented

@@ -3,6 +3,10 @@
 Nothing of them is imported: a rule is found by the name of a primitive, and what it is called with tells the rest.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax
 import jax.numpy as jnp
 
@@ -12,35 +16,41 @@ from .control_flow import linear_solve
 from .rules import plain, rule
 from .rules_elementwise import one_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .._core.typing import Result
+    from .interpreter import Interpreter
+
 
 @rule("nontraceable", source=True)
-def _nontraceable_rule(interpreter, equation, x):
+def _nontraceable_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
     """It stands in what JAX never transforms, the implementation of a primitive; but that is run as a program here."""
     return x
 
 
 @rule("nonbatchable", "nondifferentiable_backward")
-def _nonbatchable_rule(interpreter, equation, x):
+def _nonbatchable_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
     """What refuses transformations of an array refuses those of its parameters."""
     return x if isinstance(x, CONSTANTS) else jax.tree.map(lambda leaf: bind(equation, [leaf]), x)
 
 
 @rule("select_if_vmap")
-def _select_if_vmap_rule(interpreter, equation, which, *cases):
+def _select_if_vmap_rule(interpreter: Interpreter, equation: Any, which: Any, *cases: Any) -> Result:
     return one_of(equation, plain(which, "select_if_vmap"), cases)
 
 
 class _Arguments:
     """What `lineax.linear_solve` is called with, made of a list of arrays: an operator, a solver and its state, a vector, options."""
 
-    def __init__(self, equation):
+    def __init__(self, equation: Any) -> None:
         self.tree, static = parameters(equation)["treedef"], parameters(equation)["static"]
         # In the places of the arrays stands an object that is nothing else.
         (gap,) = {id(entry): entry for entry in static if type(entry) is object}.values()
         self.places = [i for i, entry in enumerate(static) if entry is gap]
         self.static = static
 
-    def __call__(self, arrays):
+    def __call__(self, arrays: Iterable[Any]) -> Any:
         leaves = list(self.static)
         for i, array in zip(self.places, arrays, strict=True):
             leaves[i] = array
@@ -48,7 +58,7 @@ class _Arguments:
 
 
 @rule("linear_solve")
-def _linear_solve_rule(interpreter, equation, *values):
+def _linear_solve_rule(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
     """``linear_solve`` of Lineax is `jax.lax.custom_linear_solve`: the operator is what it is differentiated by, and the solver runs on
     the structured arrays in its state.
     """
@@ -61,29 +71,29 @@ def _linear_solve_rule(interpreter, equation, *values):
         return NotImplemented  # least squares
     places, count = jax.tree.leaves(arguments(range(len(values)))[2]), len(shapes)
 
-    def program(function):
+    def program(function: Callable[..., Any]) -> Callable[[list[jax.Array]], list[jax.Array]]:
         """The program of a function of all arrays and of a vector."""
-        traced = jax.make_jaxpr(lambda arrays, x: jax.tree.leaves(function(arrays, x)))
-        traced = traced(avals, [avals[i] for i in places])
+        trace = jax.make_jaxpr(lambda arrays, x: jax.tree.leaves(function(arrays, x)))
+        traced = trace(avals, [avals[i] for i in places])
         return lambda x: [plain(v, "linear_solve") for v in interpreter.run(traced, *values, *x)]
 
-    def product(arrays, x):
+    def product(arrays: Sequence[jax.Array], x: list[jax.Array]) -> Any:
         return arguments(arrays)[0].mv(jax.tree.unflatten(jax.tree.structure(unknowns), x))
 
-    def solution(arrays, b):
+    def solution(arrays: Sequence[jax.Array], b: list[jax.Array]) -> Any:
         moved = list(arrays)
         for i, part in zip(places, b, strict=True):
             moved[i] = part
         return equation.primitive.impl(*moved, **parameters(equation))
 
-    def transposed_solution(arrays, b):
+    def transposed_solution(arrays: Sequence[jax.Array], b: list[jax.Array]) -> Any:
         _, state, _, options, solver, _ = arguments(arrays)
         state, options = solver.transpose(state, options)
         return solver.compute(state, jax.tree.unflatten(right, b), options)[0]
 
     solve_transposed = program(transposed_solution)
 
-    def solve_transposed_with_more(b):
+    def solve_transposed_with_more(b: list[jax.Array]) -> list[jax.Array]:
         return [*solve_transposed(b), *(jnp.zeros(v.aval.shape, v.aval.dtype) for v in equation.outvars[count:])]
 
     b = [plain(values[i], "linear_solve") for i in places]

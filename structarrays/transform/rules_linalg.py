@@ -1,5 +1,9 @@
 """Rules of `structured` for linear algebra: the functions of JAX that are one equation, and the primitives below them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax
 import jax.numpy as jnp
 
@@ -12,8 +16,14 @@ from .._numerics.dense_fft import between
 from .constant_patterns import LU
 from .rules import array, call, cast, plain, rule, unwrapped
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def _expected(equation, *results):
+    from .._core.typing import Result
+    from .interpreter import Interpreter
+
+
+def _expected(equation: Any, *results: Any) -> Result:
     """Results in the dtypes that the program has, or NotImplemented where a shape is another one."""
     out = []
     if len(results) != len(equation.outvars):
@@ -25,10 +35,10 @@ def _expected(equation, *results):
     return out
 
 
-def _same(name: str):
+def _same(name: str) -> Callable[..., Result]:
     """The rule for a function of JAX of arrays alone that is one of the namespace, with one result."""
 
-    def run(interpreter, equation, *values):
+    def run(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
         arrays = [array(v) for v in values]
         if not isinstance(values[0], Array):
             return NotImplemented
@@ -46,7 +56,7 @@ rule("scipy.linalg._sqrtm")(_same("linalg.sqrtm"))
 
 
 @rule("numpy.linalg.solve", "scipy.linalg._solve")
-def _solve_rule(interpreter, equation, a, b):
+def _solve_rule(interpreter: Interpreter, equation: Any, a: Any, b: Any) -> Result:
     if not isinstance(a, Array) or a.dtype != b.dtype or a.dtype.kind not in "fc":
         return NotImplemented
     if "cholesky" in _primitives(inner_program(equation)):
@@ -56,7 +66,7 @@ def _solve_rule(interpreter, equation, a, b):
 
 
 @rule("numpy.linalg.slogdet")
-def _slogdet_rule(interpreter, equation, a):
+def _slogdet_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
     if not isinstance(a, Array) or a.dtype.kind not in "fc":
         return NotImplemented
     return _expected(equation, *(unwrapped(part) for part in call("linalg.slogdet", a)))
@@ -65,16 +75,16 @@ def _slogdet_rule(interpreter, equation, a):
 # ---- functions of Hermitian matrices -----------------------------------------------------------------------------------
 
 
-def _primitives(program) -> list[str]:
+def _primitives(program: Any) -> list[str]:
     """The names of the primitives of a program, in order, those of programs that it calls among them."""
-    names = []
+    names: list[str] = []
     for equation in parts(program).equations:
         inner = inner_program(equation) if equation.primitive.name == "jit" else None
         names += [equation.primitive.name] if inner is None else _primitives(inner)
     return names
 
 
-def _of_average(equation, a, primitive: str) -> bool:
+def _of_average(equation: Any, a: Any, primitive: str) -> bool:
     """Whether a function of JAX takes the average of a matrix and its adjoint, as those of the namespace do. Which it does is not to
     be seen but in its program.
     """
@@ -85,7 +95,7 @@ def _of_average(equation, a, primitive: str) -> bool:
 
 
 @rule("numpy.linalg.cholesky")
-def _cholesky_rule(interpreter, equation, a):
+def _cholesky_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
     if not _of_average(equation, a, "cholesky"):
         return NotImplemented
     names = _primitives(inner_program(equation))
@@ -93,18 +103,18 @@ def _cholesky_rule(interpreter, equation, a):
 
 
 @rule("numpy.linalg.eigh")
-def _eigh_rule(interpreter, equation, a):
+def _eigh_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
     if not _of_average(equation, a, "eigh"):
         return NotImplemented
     return _expected(equation, *map(unwrapped, call("linalg.eigh", a)))
 
 
 @rule("numpy.linalg.eigvalsh")
-def _eigvalsh_rule(interpreter, equation, a):
+def _eigvalsh_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
     return _expected(equation, call("linalg.eigvalsh", a)) if _of_average(equation, a, "eigh") else NotImplemented
 
 
-def _by_triangle(a: Array, lower: bool = True):
+def _by_triangle(a: Array, lower: bool = True) -> Array | None:
     """A matrix for primitives that read one triangle, as one that is Hermitian; None where it would have to be expanded.
 
     Its value is that of the triangle, its derivative that of the average of both, as JAX has it.
@@ -114,7 +124,7 @@ def _by_triangle(a: Array, lower: bool = True):
     if not a.stores_entries or not a.static_pattern or a.background is not None or a.core_ndim != 2:
         return None
 
-    def adjoint(x):
+    def adjoint(x: Array) -> Array:
         x = array(call("matrix_transpose", x))
         return array(call("conj", x)) if x.dtype.kind == "c" else x
 
@@ -126,7 +136,7 @@ def _by_triangle(a: Array, lower: bool = True):
 
 
 @rule("numpy.lax_numpy.kron")
-def _kron_rule(interpreter, equation, a, b):
+def _kron_rule(interpreter: Interpreter, equation: Any, a: Any, b: Any) -> Result:
     from .._structures.kronecker.array import Kronecker
 
     if not (isinstance(a, Array) and isinstance(b, Array)) or (a.ndim, b.ndim) != (2, 2) or a.dtype.kind == "b":
@@ -138,18 +148,18 @@ def _kron_rule(interpreter, equation, a, b):
 
 
 @rule("lu")
-def _lu_rule(interpreter, equation, a):
+def _lu_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
     """Nothing is computed before something else than a solver asks for it."""
     return [LU(a, part) for part in range(3)] if isinstance(a, Array) else NotImplemented
 
 
 @rule("lu_pivots_to_permutation")
-def _lu_pivots_to_permutation_rule(interpreter, equation, pivots):
+def _lu_pivots_to_permutation_rule(interpreter: Interpreter, equation: Any, pivots: Any) -> Result:
     return LU(pivots.matrix, 2) if isinstance(pivots, LU) and pivots.part == 1 else NotImplemented
 
 
 @rule("lax.linalg._lu_solve")
-def _lu_solve_rule(interpreter, equation, lu, permutation, b):
+def _lu_solve_rule(interpreter: Interpreter, equation: Any, lu: Any, permutation: Any, b: Any) -> Result:
     # That the parts belong together cannot be seen where they come out of a loop.
     if not (isinstance(lu, LU) and isinstance(permutation, LU)) or (lu.part, permutation.part) != (0, 2):
         return NotImplemented
@@ -170,13 +180,13 @@ def _lu_solve_rule(interpreter, equation, lu, permutation, b):
 
 
 @rule("cholesky")
-def _cholesky_primitive_rule(interpreter, equation, a):
+def _cholesky_primitive_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
     a = _by_triangle(a) if isinstance(a, Array) else None
     return NotImplemented if a is None else call("linalg.cholesky", a)
 
 
 @rule("eigh")
-def _eigh_primitive_rule(interpreter, equation, a):
+def _eigh_primitive_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
     """Eigenvectors come before eigenvalues in the primitive."""
     p = parameters(equation)
     if not isinstance(a, Array) or p.get("subset_by_index") is not None:
@@ -189,7 +199,7 @@ def _eigh_primitive_rule(interpreter, equation, a):
 
 
 @rule("svd")
-def _svd_rule(interpreter, equation, a):
+def _svd_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
     p = parameters(equation)
     if not isinstance(a, Array) or p.get("subset_by_index") is not None:
         return NotImplemented
@@ -200,7 +210,7 @@ def _svd_rule(interpreter, equation, a):
 
 
 @rule("qr")
-def _qr_rule(interpreter, equation, a):
+def _qr_rule(interpreter: Interpreter, equation: Any, a: Any) -> Result:
     p = parameters(equation)
     if not isinstance(a, Array) or p.get("pivoting"):
         return NotImplemented
@@ -209,7 +219,7 @@ def _qr_rule(interpreter, equation, a):
 
 
 @rule("triangular_solve")
-def _triangular_solve_rule(interpreter, equation, a, b):
+def _triangular_solve_rule(interpreter: Interpreter, equation: Any, a: Any, b: Any) -> Result:
     p = parameters(equation)
     if not isinstance(a, Array):
         return NotImplemented
@@ -227,7 +237,7 @@ def _triangular_solve_rule(interpreter, equation, a, b):
 
 
 @rule("fft")
-def _fft_rule(interpreter, equation, x):
+def _fft_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
     """Transforms of whole axes; where they need a dense array the namespace says so."""
     from jax.lax import FftType
 

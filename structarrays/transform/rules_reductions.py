@@ -1,6 +1,9 @@
 """Rules of `structured` for reductions, running sums, searching and sorting."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +14,18 @@ from .._core.dtypes import kind_of
 from .._core.jax_internals.equations import parameters
 from .rules import array, call, cast, is_special, plain, rule
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
-def _reduction(name: str, kinds: str):
+    from .._core.typing import Result
+    from .interpreter import Interpreter
+
+
+def _reduction(name: str, kinds: str) -> Callable[..., Result]:
     """The rule of a reduction that is a function of the namespace for dtypes of these kinds."""
 
-    def run(interpreter, equation, x):
+    def run(interpreter: Interpreter, equation: Any, x: Any) -> Result:
         if not isinstance(x, Array) or kind_of(x.dtype) not in kinds:
             return NotImplemented
         axes = tuple(parameters(equation)["axes"])
@@ -38,7 +48,7 @@ rule("reduce_or")(_reduction("any", "b"))
 
 
 @rule("argmax", "argmin")
-def _argmax_rule(interpreter, equation, x):
+def _argmax_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
     if not isinstance(x, Array) or kind_of(x.dtype) not in "iuf" or not x.size:
         return NotImplemented
     (axis,) = parameters(equation)["axes"]
@@ -46,7 +56,7 @@ def _argmax_rule(interpreter, equation, x):
 
 
 @rule("cumsum", "cumprod")
-def _cumsum_rule(interpreter, equation, x):
+def _cumsum_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
     axis, reverse = parameters(equation)["axis"], parameters(equation)["reverse"]
     name = "cumulative_sum" if equation.primitive.name == "cumsum" else "cumulative_prod"
     if not isinstance(x, Array) or kind_of(x.dtype) not in "iufc":
@@ -57,7 +67,7 @@ def _cumsum_rule(interpreter, equation, x):
 
 
 @rule("sort")
-def _sort_rule(interpreter, equation, *values):
+def _sort_rule(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
     p = parameters(equation)
     if len(values) != 1 or p["num_keys"] != 1 or kind_of(values[0].dtype) not in "biuf":
         return NotImplemented
@@ -68,13 +78,13 @@ def _sort_rule(interpreter, equation, *values):
 
 
 @rule("dot_general")
-def _dot_general_rule(interpreter, equation, x, y):
+def _dot_general_rule(interpreter: Interpreter, equation: Any, x: Any, y: Any) -> Result:
     """A product of matrices, of stacks of them, or the sum of all products of elements."""
     with _precision(parameters(equation).get("precision")):
         return _product(equation, x, y)
 
 
-def _precision(precision):
+def _precision(precision: Any) -> AbstractContextManager[Any]:
     """The precision of products that the program asks for, which matters on accelerators, as a context."""
     chosen = {
         p.name.lower()
@@ -84,7 +94,7 @@ def _precision(precision):
     return jax.default_matmul_precision(chosen.pop()) if len(chosen) == 1 else contextlib.nullcontext()
 
 
-def _product(equation, x, y):
+def _product(equation: Any, x: Any, y: Any) -> Result:
     ((left, right), (left_batch, right_batch)) = parameters(equation)["dimension_numbers"]
     left, right, left_batch, right_batch = (tuple(map(int, axes)) for axes in (left, right, left_batch, right_batch))
     kept = parameters(equation).get("preferred_element_type")
@@ -110,13 +120,13 @@ def _product(equation, x, y):
     return result
 
 
-def _transposed(value):
+def _transposed(value: Any) -> Any:
     if isinstance(value, jax.Array):
         return jnp.matrix_transpose(value)
     return array(call("matrix_transpose", value))
 
 
-def _matrix_product(x, y, left, right, count):
+def _matrix_product(x: Any, y: Any, left: int, right: int, count: int) -> Result:
     if x.ndim - count == 2 and left == 0:
         x = _transposed(x)
     if y.ndim - count == 2 and right == 1:
@@ -130,8 +140,9 @@ def _matrix_product(x, y, left, right, count):
     return call("matmul", x, y)
 
 
-def _with_many_axes(x, y, left, right):
+def _with_many_axes(x: Any, y: Any, left: int, right: int) -> Result:
     """The contraction of one axis of a matrix with one of a dense array of more dimensions."""
+    product: Any  # a dense one
     if isinstance(x, Array) and not isinstance(y, Array) and x.ndim == 2:
         columns = jnp.moveaxis(plain(y, "dot_general"), right, 0)
         matrix = x if left == 1 else _transposed(x)

@@ -1,5 +1,9 @@
 """Rules of `structured` for primitives that move elements: shapes, joining, slices, gathering."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from jax import lax
 from jax import numpy as jnp
@@ -14,18 +18,26 @@ from .._structures.fill.array import Fill
 from .constant_patterns import Constant, Triangle
 from .rules import array, call, involved, is_special, plain, rule, unwrapped
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def _of_array(code):
+    import jax
+
+    from .._core.typing import Result, Shape
+    from .interpreter import Interpreter
+
+
+def _of_array(code: Callable[..., Result]) -> Callable[..., Result]:
     """A rule for a structured array as the first operand; constants of the program are made dense."""
 
-    def run(interpreter, equation, x, *others):
+    def run(interpreter: Interpreter, equation: Any, x: Any, *others: Any) -> Result:
         return code(equation, x, *others) if isinstance(x, Array) else NotImplemented
 
     return run
 
 
 @rule("broadcast_in_dim", source=True)
-def _broadcast_in_dim_rule(interpreter, equation, x, *sizes):
+def _broadcast_in_dim_rule(interpreter: Interpreter, equation: Any, x: Any, *sizes: Any) -> Result:
     shape, places = tuple(parameters(equation)["shape"]), parameters(equation)["broadcast_dimensions"]
     if sizes:
         return NotImplemented
@@ -46,7 +58,7 @@ def _broadcast_in_dim_rule(interpreter, equation, x, *sizes):
 
 
 @rule("transpose")
-def _transpose_rule(interpreter, equation, x):
+def _transpose_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
     axes = tuple(parameters(equation)["permutation"])
     swaps = axes == (*range(len(axes) - 2), len(axes) - 1, len(axes) - 2)
     if isinstance(x, Triangle) and swaps:
@@ -61,7 +73,7 @@ def _transpose_rule(interpreter, equation, x):
 
 @rule("reshape")
 @_of_array
-def _reshape_rule(equation, x):
+def _reshape_rule(equation: Any, x: Array) -> Result:
     if parameters(equation)["dimensions"] is not None:
         return NotImplemented
     return call("reshape", x, shape=tuple(parameters(equation)["new_sizes"]))
@@ -69,31 +81,31 @@ def _reshape_rule(equation, x):
 
 @rule("squeeze")
 @_of_array
-def _squeeze_rule(equation, x):
+def _squeeze_rule(equation: Any, x: Array) -> Result:
     return call("squeeze", x, axis=tuple(parameters(equation)["dimensions"]))
 
 
 @rule("rev")
 @_of_array
-def _rev_rule(equation, x):
+def _rev_rule(equation: Any, x: Array) -> Result:
     return call("flip", x, axis=tuple(parameters(equation)["dimensions"]))
 
 
 @rule("tile")
 @_of_array
-def _tile_rule(equation, x):
+def _tile_rule(equation: Any, x: Array) -> Result:
     return unwrapped(tile.__wrapped__(x, tuple(parameters(equation)["reps"])))
 
 
 @rule("concatenate")
-def _concatenate_rule(interpreter, equation, *values):
+def _concatenate_rule(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
     if not involved(values):
         return NotImplemented
     return unwrapped(concat.__wrapped__(tuple(map(array, values)), axis=parameters(equation)["dimension"]))
 
 
 @rule("stack")
-def _stack_rule(interpreter, equation, *values):
+def _stack_rule(interpreter: Interpreter, equation: Any, *values: Any) -> Result:
     if not involved(values):
         return NotImplemented
     return unwrapped(stack.__wrapped__(tuple(map(array, values)), axis=parameters(equation)["axis"]))
@@ -101,19 +113,19 @@ def _stack_rule(interpreter, equation, *values):
 
 @rule("unstack")
 @_of_array
-def _unstack_rule(equation, x):
+def _unstack_rule(equation: Any, x: Array) -> Result:
     return [unwrapped(part) for part in unstack(x, axis=parameters(equation)["axis"])]
 
 
 @rule("split")
-def _split_rule(interpreter, equation, x):
+def _split_rule(interpreter: Interpreter, equation: Any, x: Any) -> Result:
     if len(parameters(equation)["sizes"]) == 1:
         return [x]
     return _split(interpreter, equation, x)
 
 
 @_of_array
-def _split(equation, x):
+def _split(equation: Any, x: Array) -> Result:
     axis, ends = parameters(equation)["axis"], np.cumsum(parameters(equation)["sizes"])
     return [
         _sliced(x, {axis: slice(int(end - size), int(end))})
@@ -122,7 +134,7 @@ def _split(equation, x):
 
 
 @rule("pad")
-def _pad_rule(interpreter, equation, x, value):
+def _pad_rule(interpreter: Interpreter, equation: Any, x: Any, value: Any) -> Result:
     """Rows and columns of zeros around, or fewer of them."""
     widths = parameters(equation)["padding_config"]
     if not isinstance(x, Array) or is_special(value) or any(inner for _, _, inner in widths):
@@ -145,14 +157,14 @@ def _pad_rule(interpreter, equation, x, value):
     return unwrapped(result)
 
 
-def _resized(shape, axis, n):
+def _resized(shape: Shape, axis: int, n: int) -> Shape:
     return (*shape[:axis], n, *shape[axis + 1 :])
 
 
 # ---- slices ----------------------------------------------------------------------------------------------------------
 
 
-def _sliced(x: Array, slices: dict):
+def _sliced(x: Array, slices: dict[int, slice]) -> Any:
     """The array with these slices along its axes."""
     key = tuple(slices.get(i, slice(None)) for i in range(x.ndim))
     if all(range(*s.indices(n)) == range(n) for s, n in zip(key, x.shape, strict=True)):
@@ -162,7 +174,7 @@ def _sliced(x: Array, slices: dict):
 
 @rule("slice")
 @_of_array
-def _slice_rule(equation, x):
+def _slice_rule(equation: Any, x: Array) -> Result:
     p = parameters(equation)
     strides = p["strides"] or (1,) * x.ndim
     return _sliced(x, dict(enumerate(map(slice, p["start_indices"], p["limit_indices"], strides))))
@@ -170,12 +182,12 @@ def _slice_rule(equation, x):
 
 @rule("dynamic_slice")
 @_of_array
-def _dynamic_slice_rule(equation, x, *starts):
+def _dynamic_slice_rule(equation: Any, x: Array, *starts: Any) -> Result:
     sizes = parameters(equation)["slice_sizes"]
     if len(starts) != x.ndim:
         return NotImplemented
     moved = [i for i, (n, size) in enumerate(zip(x.shape, sizes, strict=True)) if n != size]
-    starts = [
+    first = [
         jnp.clip(_index(plain(s, "dynamic_slice")), 0, n - size)
         for s, n, size in zip(starts, x.shape, sizes, strict=True)
     ]
@@ -183,14 +195,14 @@ def _dynamic_slice_rule(equation, x, *starts):
         return x
     if len(moved) == 1:
         (axis,) = moved
-        return call("take", x, starts[axis] + lax.iota(starts[axis].dtype, sizes[axis]), axis=axis)
+        return call("take", x, first[axis] + lax.iota(first[axis].dtype, sizes[axis]), axis=axis)
     if x.ndim == 2 and x.core_ndim == 2 and has_elements(x):
-        rows, columns = (s + lax.iota(s.dtype, n) for s, n in zip(starts, sizes, strict=True))
+        rows, columns = (s + lax.iota(s.dtype, n) for s, n in zip(first, sizes, strict=True))
         return elements_at(x, (rows[:, None], columns[None, :]))
     return NotImplemented
 
 
-def _index(numbers):
+def _index(numbers: jax.typing.ArrayLike) -> jax.Array:
     """Numbers of rows or columns in a dtype that holds the number of the last one."""
     numbers = jnp.asarray(numbers)
     return numbers.astype(jnp.int32) if numbers.dtype.itemsize < 4 else numbers
@@ -198,7 +210,7 @@ def _index(numbers):
 
 @rule("gather")
 @_of_array
-def _gather_rule(equation, x, indices):
+def _gather_rule(equation: Any, x: Array, indices: Any) -> Result:
     """Single elements, and whole rows or columns of a matrix."""
     p = parameters(equation)
     numbers, sizes = p["dimension_numbers"], tuple(p["slice_sizes"])
@@ -208,6 +220,7 @@ def _gather_rule(equation, x, indices):
     axes = tuple(map(int, numbers.start_index_map))
     if tuple(map(int, numbers.collapsed_slice_dims)) != tuple(sorted(axes)) or any(sizes[a] != 1 for a in axes):
         return NotImplemented
+    inside: jax.Array | bool
     indices, inside = _index(indices), True
     if p["mode"] == GatherScatterMode.FILL_OR_DROP:
         limits = jnp.asarray([x.shape[a] - 1 for a in axes], indices.dtype)
@@ -226,7 +239,7 @@ def _gather_rule(equation, x, indices):
     return NotImplemented
 
 
-def _filled(values, inside, fill):
+def _filled(values: jax.Array, inside: jax.Array | bool, fill: Any) -> jax.Array:
     """Values, with JAX's filling where an index was out of range."""
     if inside is True:
         return values
@@ -235,8 +248,8 @@ def _filled(values, inside, fill):
     return jnp.where(inside, values, jnp.asarray(fill, values.dtype))
 
 
-def _extreme(dtype):
+def _extreme(dtype: np.dtype) -> int:
     if dtype.kind == "b":
         return True
-    limits = jnp.iinfo(dtype)
+    limits = jnp.iinfo(dtype)  # type: ignore[no-untyped-call]  # of ml_dtypes
     return limits.min if limits.min else limits.max

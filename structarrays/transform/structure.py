@@ -1,5 +1,9 @@
 """`join` and `convert`: one structure for several arrays, as `jax.lax.scan` and `cond` ask for."""
 
+from __future__ import annotations
+
+from typing import cast
+
 import jax.numpy as jnp
 
 from .._core.array.base import Array
@@ -37,10 +41,10 @@ def join(x: Array, y: Array, /) -> tuple[Array, Array]:
     """
     _check_shapes("join", x, y)
     common = x.assumptions & y.assumptions
-    joined = core.join(x, y)
+    joined: tuple[Array, ...] = core.join(x, y)
     if any(a.background is not None for a in joined):
         joined = tuple(_with_background(a) for a in joined)
-    return tuple(a.assuming(common) for a in joined)
+    return cast("tuple[Array, Array]", tuple(a.assuming(common) for a in joined))
 
 
 late.bind(join=join)
@@ -92,13 +96,13 @@ def convert(x: Array, /, like: Array) -> Array:
     return result.assuming(like.assumptions)
 
 
-def _with_background(x):
+def _with_background(x: Array) -> Array:
     if not x.stores_entries or x.background is not None:
         return x
     return x.rebuild(x.entries, jnp.zeros(x.batch_shape, x.dtype))
 
 
-def _check_shapes(name, x, y):
+def _check_shapes(name: str, x: Array, y: Array) -> None:
     core = max(x.core_ndim, y.core_ndim)
     if x.shape[x.ndim - core :] != y.shape[y.ndim - core :] or min(x.ndim, y.ndim) < core:
         raise ValueError(f"{name}: the last {core} dimensions must be the same, got shapes {x.shape} and {y.shape}")

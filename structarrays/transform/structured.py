@@ -1,7 +1,9 @@
 """`structured`: ordinary JAX code on structured arrays (docs/structured.md)."""
 
+from __future__ import annotations
+
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -13,10 +15,14 @@ from .._core.dispatch.function import is_hashable
 from .._core.dispatch.recording import describe
 from .._numerics.flags import of_user
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import CellType
+
 _ARRAYS = (Array, jax.Array, np.ndarray, np.generic)
 
 
-def structured(fun):
+def structured(fun: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function of JAX arrays take structured arrays.
 
     Parameters
@@ -69,7 +75,7 @@ def structured(fun):
         return functools.partial(structured(_called), fun)
 
     @functools.wraps(fun)
-    def on_structured(*args, **kwargs):
+    def on_structured(*args: Any, **kwargs: Any) -> Any:
         if not kwargs and all(isinstance(value, _ARRAYS) for value in args):
             return _run(_Call(fun, True), *args)
         leaves, tree = jax.tree.flatten((args, kwargs), is_leaf=is_array)
@@ -87,11 +93,11 @@ def structured(fun):
     return on_structured
 
 
-def _called(fun, *args, **kwargs):
+def _called(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return fun(*args, **kwargs)
 
 
-def _static(value) -> tuple:
+def _static(value: Any) -> tuple[Any, ...]:
     """An argument that is no array, and what tells it apart from those that are equal to it: `True`, 1 and 1.0, zeros of both signs."""
     return type(value), value, repr(value) if isinstance(value, float | complex) else None
 
@@ -102,15 +108,16 @@ class _Call(NamedTuple):
     fun: Any
     positional: bool  # whether all arguments are positional arrays, the fast way
     tree: Any = None
-    static: tuple = ()
+    static: tuple[Any, ...] = ()
 
 
 @functools.partial(explicit.jit, static_argnums=0)
-def _run(call: _Call, *values):
+def _run(call: _Call, *values: Any) -> Any:
     # Imported here, since what they need of JAX takes as long to import as the whole package.
     from . import programs
     from .interpreter import returned
 
+    dynamic: Sequence[int]
     if call.positional:
         leaves, tree = jax.tree.flatten((values, {}), is_leaf=is_array)
         dynamic = range(len(leaves))
@@ -139,7 +146,7 @@ def _run(call: _Call, *values):
     return _put_together(result, programs.run(program, *(leaves[i] for i in dynamic)), programs.plain)
 
 
-def _put_together(tree, results, plain):
+def _put_together(tree: Any, results: Sequence[Any], plain: Callable[[Any, str], Any]) -> Any:
     """The results of a function: where it makes structured arrays itself, their parameters are arrays of JAX."""
     shallow = jax.tree.unflatten(tree, range(tree.num_leaves))
     inside = {i for x in jax.tree.leaves(shallow, is_leaf=is_array) if isinstance(x, Array) for i in jax.tree.leaves(x)}
@@ -149,7 +156,7 @@ def _put_together(tree, results, plain):
     return jax.tree.unflatten(tree, finished)
 
 
-def _explained(error, fun):
+def _explained(error: Exception, fun: Any) -> TypeError | None:
     """The error of a function that hands one of our arrays to JAX: it is among what the function holds, not its arguments.
     None for any other error.
     """
@@ -164,7 +171,7 @@ def _explained(error, fun):
     return None
 
 
-def _closed_over(fun):
+def _closed_over(fun: Any) -> Iterator[Any]:
     """What a function uses besides its arguments: of the functions around it, and of its module."""
     held = [cell.cell_contents for cell in getattr(fun, "__closure__", None) or () if _is_filled(cell)]
     names = getattr(getattr(fun, "__code__", None), "co_names", ())
@@ -173,7 +180,7 @@ def _closed_over(fun):
         yield from jax.tree.leaves(value, is_leaf=is_array)
 
 
-def _is_filled(cell) -> bool:
+def _is_filled(cell: CellType) -> bool:
     try:
         cell.cell_contents  # noqa: B018
     except ValueError:
@@ -181,7 +188,7 @@ def _is_filled(cell) -> bool:
     return True
 
 
-def _subclasses(cls):
+def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:
     for each in cls.__subclasses__():
         yield each
         yield from _subclasses(each)

@@ -4,6 +4,10 @@ A *target* says of a value what structure it is to have: a structured array of `
 JAX. Targets are joined until they hold whatever may come, and values are widened to them.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax
 
 from .._core.array.base import Array
@@ -15,44 +19,47 @@ from .constant_patterns import CONSTANTS, LU, Constant
 from .rules import involved, is_special, plain
 from .structure import join
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
-def settled(value):
+
+def settled(value: Any) -> Any:
     """A value as a loop carries it: a constant of the program is dense, and nothing has JAX's weak type."""
     if isinstance(value, (Array, LU)):
         return jax.tree.map(strip_weak, value)
     return strip_weak(jax.numpy.asarray(value.dense() if is_special(value) else value))
 
 
-def settling(values):
+def settling(values: Iterable[Any]) -> Callable[[Any], Any]:
     """The function that settles what a loop or a branch makes of these values: where there are structured arrays among them, constants
     that have structural zeros, such as ``jnp.eye(n)`` and ``jnp.zeros_like(A)``, are structured, too.
     """
     return _beside_arrays if involved(values) else settled
 
 
-def _beside_arrays(value):
+def _beside_arrays(value: Any) -> Any:
     found = value.structured() if isinstance(value, Constant) else None
     return settled(value if found is None else found)
 
 
-def fixed(value):
+def fixed(value: Any) -> Any:
     """A value as a loop or a branch uses it, without changing it: a constant of the program may stay one."""
     return value if isinstance(value, CONSTANTS) else settled(value)
 
 
-def target_of(value):
+def target_of(value: Any) -> Any:
     """The target that a value has; a constant of the program is its own."""
     if isinstance(value, CONSTANTS):
         return value
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jax.numpy.shape(leaf), leaf.dtype), value)
 
 
-def dense_target(target):
+def dense_target(target: Any) -> jax.ShapeDtypeStruct:
     """The target for the elements alone."""
     return jax.ShapeDtypeStruct(target.shape, target.dtype)
 
 
-def key(target):
+def key(target: Any) -> tuple[Any, Any]:
     """What two targets have in common if they are the same one."""
     if isinstance(target, CONSTANTS):
         return id(target), target.shape
@@ -60,7 +67,7 @@ def key(target):
     return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
 
 
-def join_targets(x, y):
+def join_targets(x: Any, y: Any) -> Any:
     """The target that holds two; what no structure holds is dense."""
     if key(x) == key(y):
         return x
@@ -83,16 +90,17 @@ def join_targets(x, y):
     return first
 
 
-def _holds_zero(x) -> bool:
+def _holds_zero(x: Array) -> bool:
     """Whether an array is zero where all of its parameters are."""
     return x.linear and all(jax.numpy.issubdtype(leaf.dtype, jax.numpy.inexact) for leaf in jax.tree.leaves(x))
 
 
-def _joined(x, y):
-    return join.__wrapped__(x, y)
+def _joined(x: Any, y: Any) -> tuple[Any, Any]:
+    both: tuple[Any, Any] = join.__wrapped__(x, y)
+    return both
 
 
-def widened(value, target):
+def widened(value: Any, target: Any) -> Any:
     """A value in the structure of a target, which holds it."""
     value = _beside_arrays(value) if isinstance(target, Array) else settled(value)
     if isinstance(value, LU) and isinstance(target, LU):

@@ -70,7 +70,7 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
     """The operator, the reflected operator and the in-place operator of a function of two arrays."""
     operands = OPERANDS
 
-    def forward(self: Array, other: Operand) -> Array:
+    def forward(self: Array, other: Operand) -> Any:
         if operands.get(type(other)) == FAST == operands.get(type(self)) and not BUSY and name in COMPILED:
             try:
                 result = COMPILED[name](self, other)
@@ -93,7 +93,7 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
             return late.as_called(result, sys._getframe(1))
         return result
 
-    def reflected(self: Array, other: Operand) -> Array:
+    def reflected(self: Array, other: Operand) -> Any:
         writes.refuse_derivatives(name, self)
         return FUNCTIONS[name](other, self) if is_operand(other) else late.combine(name, other, self)
 
