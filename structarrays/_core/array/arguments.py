@@ -12,13 +12,19 @@ from .base import Array
 __all__ = ["ArrayLike", "DTypeLike", "ParameterLike"]
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
+    from collections.abc import Callable, Sequence
+    from typing import Protocol, TypeAlias
 
     from ..typing import DTypeLike
     from ..typing import Operand as ArrayLike
 
     ParameterLike: TypeAlias = ArrayLike | Sequence[Any]
+
+    class Formulas(Protocol):
+        """Formulas of plain data, as the code of an elementwise function calls them, whose signature speaks of the arrays it is made to take."""
+
+        def __getattr__(self, name: str) -> Callable[..., Array]: ...
+
 else:
     ArrayLike = Array
     ParameterLike = DTypeLike = Any  # numbers in lists, too
