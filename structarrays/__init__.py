@@ -1,5 +1,7 @@
 """structarrays: one Array API namespace (standard 2025.12) on JAX whose arrays know their structure."""
 
+from __future__ import annotations
+
 import typing as _typing
 
 from . import extend, interop, plot, transform
@@ -364,7 +366,7 @@ __all__ = [
 
 if not _typing.TYPE_CHECKING:  # else a type checker would accept every name
 
-    def __getattr__(name):
+    def __getattr__(name: str) -> None:
         """Say what to call in place of a function of NumPy that the standard does not have."""
         import numpy
 
@@ -374,7 +376,7 @@ if not _typing.TYPE_CHECKING:  # else a type checker would accept every name
         raise AttributeError(what)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 
