@@ -1,7 +1,5 @@
 """structarrays: one Array API namespace (standard 2025.12) on JAX whose arrays know their structure."""
 
-from __future__ import annotations
-
 import typing as _typing
 
 from . import extend, interop, plot, transform
@@ -366,7 +364,7 @@ __all__ = [
 
 if not _typing.TYPE_CHECKING:  # else a type checker would accept every name
 
-    def __getattr__(name: str) -> None:
+    def __getattr__(name):
         """Say what to call in place of a function of NumPy that the standard does not have."""
         import numpy
 

@@ -236,7 +236,7 @@ def _short(obj: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array from any object with ``__dlpack__``: arrays such as those of NumPy, JAX, PyTorch and CuPy.
 
     Parameters

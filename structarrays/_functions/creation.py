@@ -302,7 +302,7 @@ def _like(name: str, x: ArrayLike, dtype: DTypeLike | None, device: Any) -> tupl
     return x.shape, x.dtype if dtype is None else dtype, device
 
 
-def _default_device() -> Any:
+def _default_device() -> jax.Device | str:
     chosen = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX makes it at run time
     return chosen or jax.local_devices()[0]
 

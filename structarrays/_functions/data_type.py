@@ -85,7 +85,7 @@ typing.cast("dict[str, Any]", FUNCTIONS)["astype"] = astype
 
 
 @function("x")
-def view(x: ArrayLike, dtype: DTypeLike, /) -> Array:
+def view(x: ArrayLike, dtype: DTypeLike, /) -> Dense:
     """The bytes of an array taken for elements of another dtype, as `numpy.ndarray.view`; not a view to write through."""
     x = typing.cast("Array", x)
     return Dense.make((densify(x, "view").data.view(dtype),))

@@ -149,7 +149,7 @@ def _by_coordinates(x: Array, *, operands: tuple[jax.Array, ...], key: Key) -> b
     return has_elements(x) and not moves_axes(key)
 
 
-def moves_axes(key: Key) -> bool:
+def moves_axes(key: Sequence[tuple[Any, ...]]) -> bool:
     """Whether index arrays (and integers beside them) have a slice or a new axis in between: NumPy then moves their
     dimensions to the front.
     """
@@ -209,8 +209,9 @@ def _in_range(indices: jax.Array, n: int) -> jax.Array:
     return jnp.clip(jnp.where(indices < 0, indices + n, indices), 0, n - 1)
 
 
-def _index_dtype(n: int) -> Any:
-    return jnp.int64 if n > 2**31 - 1 else jnp.int32
+def _index_dtype(n: int) -> type:
+    dtype: type = jnp.int64 if n > 2**31 - 1 else jnp.int32
+    return dtype
 
 
 def _core_position(key: Key, batch_ndim: int) -> int:
@@ -359,7 +360,7 @@ def written_entries(x: Array, items: Sequence[indexing.Item], value: Array, owne
     return None
 
 
-def _as_array(value: Any, dtype: np.dtype) -> Array:
+def _as_array(value: Array | jax.Array | np.ndarray, dtype: np.dtype) -> Array:
     """A value to be written, as an array of the target's dtype."""
     if isinstance(value, Array):
         return astype(value, dtype)

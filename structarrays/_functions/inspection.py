@@ -20,7 +20,7 @@ class Info:
     dtype('float64')
     """
 
-    def capabilities(self) -> dict[str, Any]:
+    def capabilities(self) -> dict[str, bool | int]:
         """Whether boolean indexing and data-dependent shapes work (eagerly, they do), and the largest ``ndim``."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
@@ -38,7 +38,7 @@ class Info:
             host = []
         return (*devices, *(d for d in host if d not in devices))
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
         """The dtypes that arrays have where none is asked for: 64 bits wide if JAX's x64 switch is on."""
         check_device(device, "default_dtypes")
         return {
@@ -84,7 +84,7 @@ def __array_namespace_info__() -> Info:
     return Info()
 
 
-def check_device(device: Any, function: str) -> Any:
+def check_device(device: Any, function: str) -> jax.Device | jax.sharding.Sharding | None:
     """The argument, if it is a device, a sharding or None.
 
     Raises

@@ -390,7 +390,7 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Any, ...] = 
     return result
 
 
-def contracted_axes(x1: Array, x2: Array, axes: Any) -> tuple[Shape, Shape]:
+def contracted_axes(x1: Array, x2: Array, axes: int | Sequence[Any]) -> tuple[Shape, Shape]:
     """The contracted axes of each operand of `tensordot`, as nonnegative integers."""
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:

@@ -315,7 +315,7 @@ class _Repeat(Function[..., Array]):
         return super().__call__(*args, **kwargs)
 
 
-def _repeat_each(x: Array | jax.Array | np.ndarray, repeats: Any, /, *, axis: int | None = None) -> Array:
+def _repeat_each(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
     """`repeat` with a number for each element: a `take` of indices that are made on the host."""
     if isinstance(repeats, Array):
         repeats = repeats.to_jax()

@@ -109,8 +109,8 @@ def elementwise_power(function: Power, args: Sequence[Array], static: Static) ->
             else jax.lax.integer_pow(x, exponent.value)
         )
 
-    what: Any = Formula(function.name, formula, zero=exponent.sign > 0)
-    return elementwise(what, (base,), {})
+    made: Any = Formula(function.name, formula, zero=exponent.sign > 0)  # it has what the rule reads
+    return elementwise(made, (base,), {})
 
 
 @Power
@@ -182,8 +182,8 @@ def elementwise_clip(function: Clip, args: Sequence[Array], static: Static) -> R
         result: jax.Array = function.formula(x, **dict(zip(static["bounds"], bounds, strict=True)))
         return result
 
-    what: Any = Formula(function.name, formula, function.zero)
-    return elementwise(what, args, {})
+    made: Any = Formula(function.name, formula, function.zero)  # it has what the rule reads
+    return elementwise(made, args, {})
 
 
 @Clip

@@ -215,7 +215,7 @@ nonzero_kernels: Registry[tuple[jax.Array, ...]] = Registry("nonzero")
 """``nonzero_kernels.kernel(A)``: an array whose values are known to the indices of its nonzero elements, as `jax.Array`."""
 
 
-def nonzero(x: Array, /) -> tuple[Array, ...]:
+def nonzero(x: ArrayLike, /) -> tuple[Array, ...]:
     """The indices of the nonzero elements.
 
     Parameters

@@ -53,7 +53,7 @@ def _wrapped(arrays: Iterable[jax.Array]) -> Iterator[Dense]:
     return (Dense.make((a,)) for a in arrays)
 
 
-def unique_all(x: Array, /) -> UniqueAllResult:
+def unique_all(x: ArrayLike, /) -> UniqueAllResult:
     """The unique elements, where they stand first, how they rebuild the array, and how often each occurs.
 
     Parameters
@@ -81,7 +81,7 @@ def unique_all(x: Array, /) -> UniqueAllResult:
     return UniqueAllResult(*_wrapped(dense_sets.unique_all(known_values(x, "unique_all"))))
 
 
-def unique_counts(x: Array, /) -> UniqueCountsResult:
+def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
     """The unique elements and how often each occurs.
 
     Parameters
@@ -108,7 +108,7 @@ def unique_counts(x: Array, /) -> UniqueCountsResult:
     return UniqueCountsResult(*_wrapped(dense_sets.unique_counts(known_values(x, "unique_counts"))))
 
 
-def unique_inverse(x: Array, /) -> UniqueInverseResult:
+def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
     """The unique elements and how they rebuild the array.
 
     Parameters
@@ -135,7 +135,7 @@ def unique_inverse(x: Array, /) -> UniqueInverseResult:
     return UniqueInverseResult(*_wrapped(dense_sets.unique_inverse(known_values(x, "unique_inverse"))))
 
 
-def unique_values(x: Array, /) -> Array:
+def unique_values(x: ArrayLike, /) -> Array:
     """The unique elements.
 
     Parameters

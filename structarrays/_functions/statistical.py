@@ -86,7 +86,9 @@ _differentiable_power = custom_jvp(_repeated_squaring)
 
 
 @_differentiable_power.defjvp
-def _tangent_of_power(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[jax.Array, jax.Array]:
+def _tangent_of_power(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, Any]
+) -> tuple[jax.Array, jax.Array]:
     value, count = primals
     slope = count.astype(value.dtype) * _differentiable_power(value, jnp.maximum(count - 1, 0))
     return _differentiable_power(value, count), slope * tangents[0]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     ParameterLike: TypeAlias = ArrayLike | Sequence[Any]
 
     class Formulas(Protocol):
-        """Formulas of plain data, as the code of an elementwise function calls them, whose signature speaks of the arrays it is made to take."""
+        """What elementwise functions compute. They do so with plain data; the signatures around it are those of the functions, of arrays."""
 
         def __getattr__(self, name: str) -> Callable[..., Array]: ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from ..._core import dtypes
-from ..._core.array.arguments import ArrayLike
+from ..._core.array.arguments import ArrayLike, DTypeLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.function import function
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import jax
-
-    from ..._core.array.arguments import DTypeLike
 
 __all__ = [
     "fft",

@@ -1,7 +1,5 @@
 """The standard's ``linalg`` extension, functions under SciPy's names, and a few of our own: what is defined in files by chapter."""
 
-from __future__ import annotations
-
 from ..linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from .approximation import compress
 from .banded_forms import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded

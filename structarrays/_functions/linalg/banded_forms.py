@@ -117,7 +117,7 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Array
     ab, b = form
     if min(low, up) < 0 or low + up + 1 != ab.shape[-2]:
         raise ValueError(f"{name}: ab must have l + u + 1 rows for l_and_u = {(low, up)}, got shape {ab.shape}")
-    return cast("Array", solve.dispatch(_banded(ab, range(up, -low - 1, -1)), b))
+    return cast("Array", solve.dispatch(_banded(ab, range(up, -low - 1, -1)), b))  # and its flag
 
 
 @function("ab", "b", prefix="linalg.", checked="the matrix is not positive definite")
@@ -167,7 +167,7 @@ def solveh_banded(ab: ArrayLike, b: ArrayLike, lower: bool = False) -> Array:
     ab, b = cast("Array", ab), cast("Array", b)
     form: list[Array] = _checked_form("linalg.solveh_banded", ab, b)
     ab, b = form
-    return cast("Array", solve.dispatch(_hermitian(ab, bool(lower)), b))
+    return cast("Array", solve.dispatch(_hermitian(ab, bool(lower)), b))  # and its flag
 
 
 @function("ab", prefix="linalg.", checked="the matrix is not positive definite")
@@ -223,7 +223,7 @@ def cholesky_banded(ab: ArrayLike, lower: bool = False) -> Array:
         else jnp.zeros((*ab.shape[:-2], n), ab.dtype)
         for k in _half(ab, lower)
     ]
-    return cast("Array", (Dense.make((jnp.stack(rows, axis=-2),)), ok))
+    return cast("Array", (Dense.make((jnp.stack(rows, axis=-2),)), ok))  # and its flag
 
 
 @of_cholesky_factor
@@ -271,4 +271,4 @@ def cho_solve_banded(cb_and_lower: CholeskyFactor, b: Array) -> Array:
     cb, lower = cb_and_lower
     cb, b = _checked_form("linalg.cho_solve_banded", cb, b, "cb_and_lower[0]")
     x, ok = cho_solve.dispatch(_banded(cb, _half(cb, lower)), check.columns(b), lower=lower)
-    return cast("Array", (check.like_right_hand_side(x, b), ok))
+    return cast("Array", (check.like_right_hand_side(x, b), ok))  # and its flag

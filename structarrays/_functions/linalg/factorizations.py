@@ -148,7 +148,7 @@ def cho_factor(a: ArrayLike, lower: bool = False) -> CholeskyFactor:
     a = cast("Array", a)
     check.square("linalg.cho_factor", a, "a")
     c, ok = cho_factor.dispatch(check.floating("linalg.cho_factor", a, "a"), lower=bool(lower))
-    return cast("CholeskyFactor", (CholeskyFactor(c, bool(lower)), ok))
+    return cast("CholeskyFactor", (CholeskyFactor(c, bool(lower)), ok))  # and its flag
 
 
 @cho_factor.kernel(Array)
@@ -208,7 +208,7 @@ def cho_solve(c_and_lower: CholeskyFactor, b: Array) -> Array:
     c, lower = c_and_lower
     c, b = check.system("linalg.cho_solve", c, b, "c_and_lower[0]")
     x, ok = cho_solve.dispatch(c, check.columns(b), lower=lower)
-    return cast("Array", (check.like_right_hand_side(x, b), ok))
+    return cast("Array", (check.like_right_hand_side(x, b), ok))  # and its flag
 
 
 @cho_solve.kernel(Array, Array)
@@ -315,7 +315,7 @@ def no_exchanges(a: Array) -> Dense:
 
 
 @function("*lu_and_piv", "b", prefix="linalg.", checked="lu_and_piv are the factors of a singular matrix")
-def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int = 0) -> Array:
+def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int | str = 0) -> Array:
     """Solution of the linear systems ``a @ x = b`` by the LU factors of `a`.
 
     Parameters
@@ -372,7 +372,7 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int =
         )
     check.broadcast("linalg.lu_solve", lu.shape[:-2], piv.shape[:-1])
     x, ok = lu_solve.dispatch(lu, piv, check.columns(b), trans=transposition("linalg.lu_solve", trans))
-    return cast("Array", (check.like_right_hand_side(x, b), ok))
+    return cast("Array", (check.like_right_hand_side(x, b), ok))  # and its flag
 
 
 @lu_solve.kernel(Array, Array, Array)

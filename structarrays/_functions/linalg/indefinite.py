@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import jax.numpy as jnp
 
@@ -13,6 +13,9 @@ from ..._core.dispatch.function import function
 from ..._numerics import indefinite_factors as indefinite
 from ..._numerics import packed_triangles as triangles
 from .. import matrix_checks as check
+
+if TYPE_CHECKING:
+    from ..._structures.banded.array import Banded
 
 
 class LDLResult(NamedTuple):
@@ -90,7 +93,7 @@ def ldl(A: ArrayLike, lower: bool = True, hermitian: bool = True) -> LDLResult:
 
 
 @ldl.kernel(Dense)
-def _ldl_dense(A: Dense, *, lower: bool, hermitian: bool) -> tuple[Dense, Array, Dense]:
+def _ldl_dense(A: Dense, *, lower: bool, hermitian: bool) -> tuple[Dense, Banded, Dense]:
     from ..._structures.banded.array import bands
 
     n, data = A.shape[-1], A.data

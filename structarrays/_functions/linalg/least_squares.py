@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import jax.numpy as jnp
 
@@ -121,7 +121,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
     (x, residues, rank, s), ok = lstsq.dispatch(a, check.columns(b), cond=cond)
     if a.shape[-2] > a.shape[-1]:
         residues = check.like_right_hand_side(residues, b)
-    return cast("LstsqResult", (LstsqResult(check.like_right_hand_side(x, b), residues, rank, s), ok))
+    return cast("LstsqResult", (LstsqResult(check.like_right_hand_side(x, b), residues, rank, s), ok))  # and its flag
 
 
 @lstsq.kernel(Dense, Array)
@@ -129,7 +129,7 @@ def _lstsq_dense(a: Dense, b: Array, *, cond: jax.Array) -> tuple[tuple[Array, D
     return solution(a, b, cond, *minimum_norm_dense(a, b, cond))
 
 
-def minimum_norm_dense(a: Dense, b: Array, cond: jax.Array) -> tuple[Dense, Any]:
+def minimum_norm_dense(a: Dense, b: Array, cond: jax.Array) -> tuple[Dense, jax.Array]:
     """The solution of least norm, and the singular values, of which those up to `cond` times the largest one count as zero."""
     batch = jnp.broadcast_shapes(cond.shape, a.shape[:-2])
     data, right = jnp.broadcast_to(a.data, batch + a.shape[-2:]), to_dense(b).data

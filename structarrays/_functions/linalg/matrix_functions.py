@@ -200,7 +200,7 @@ def sqrtm(A: ArrayLike) -> Array:
     if not is_semidefinite(A):
         A = cast(A, check.complex_dtype(A.dtype))
     root, ok = sqrtm.dispatch(A)
-    return typing.cast("Array", (root.assuming(assumptions) if is_semidefinite(A) else root, ok))
+    return typing.cast("Array", (root.assuming(assumptions) if is_semidefinite(A) else root, ok))  # and its flag
 
 
 def is_semidefinite(x: Array) -> bool:

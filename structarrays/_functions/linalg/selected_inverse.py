@@ -54,4 +54,4 @@ def selected_inverse(x: ArrayLike, /) -> Array:
     """
     x = cast("Array", x)
     check.square("linalg.selected_inverse", x)
-    return cast("Array", selected_inverse.dispatch(check.floating("linalg.selected_inverse", x)))
+    return cast("Array", selected_inverse.dispatch(check.floating("linalg.selected_inverse", x)))  # and its flag

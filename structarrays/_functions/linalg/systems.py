@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import jax.numpy as jnp
 
@@ -21,6 +21,7 @@ from ..linear_algebra import matmul
 
 if TYPE_CHECKING:
     import jax
+    import numpy as np
 
 POSITIVE_DEFINITE = "positive_definite"
 
@@ -70,7 +71,7 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x1, x2 = cast("Array", x1), cast("Array", x2)
     x1, x2 = check.system("linalg.solve", x1, x2, "x1", "x2")
-    return cast("Array", solve.dispatch(x1, x2))
+    return cast("Array", solve.dispatch(x1, x2))  # and its flag
 
 
 @solve.kernel(Dense, Dense)
@@ -128,7 +129,7 @@ def inv(x: ArrayLike, /) -> Array:
     if assumptions and POSITIVE_DEFINITE not in assumptions:
         assumptions -= {"positive_semidefinite"}
     result, ok = inv.dispatch(x)
-    return cast("Array", (carried(result, assumptions), ok))
+    return cast("Array", (carried(result, assumptions), ok))  # and its flag
 
 
 @inv.kernel(Dense)
@@ -172,7 +173,7 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Array:
     """
     x = cast("Array", x)
     check.square("linalg.cholesky", x)
-    return cast("Array", cholesky.dispatch(check.floating("linalg.cholesky", x), upper=bool(upper)))
+    return cast("Array", cholesky.dispatch(check.floating("linalg.cholesky", x), upper=bool(upper)))  # and its flag
 
 
 @cholesky.kernel(Dense)
@@ -320,7 +321,7 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Array:
 
 
 @pinv.kernel(Dense)
-def _pinv_dense(x: Dense, *, rtol: Any) -> Dense:
+def _pinv_dense(x: Dense, *, rtol: jax.Array | np.floating | None) -> Dense:
     if rtol is None:
         rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps  # type: ignore[no-untyped-call]  # ml_dtypes
     rtol = jnp.asarray(rtol, check.real_dtype(x.dtype))
@@ -423,7 +424,7 @@ def matrix_power(x: ArrayLike, n: int, /) -> Array:
     ok = jnp.array(True)
     if n < 0:
         base, ok = inv.dispatch(base)
-    return cast("Array", (matrix_power.dispatch(base, n=abs(n)), ok))
+    return cast("Array", (matrix_power.dispatch(base, n=abs(n)), ok))  # and its flag
 
 
 @matrix_power.kernel(Dense)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
 
-from ..._core.array.arguments import ArrayLike
+from ..._core.array.arguments import ArrayLike, ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense, parameter
 from ..._core.array.operands import lift, promote, to_dense
@@ -19,7 +19,6 @@ from ..linear_algebra import matmul
 from .systems import solve
 
 if TYPE_CHECKING:
-    from ..._core.array.arguments import ParameterLike
     from ..._structures.toeplitz.array import Toeplitz
 
 
@@ -206,4 +205,4 @@ def solve_circulant(
     reciprocals = jnp.where(small, 0, 1 / jnp.where(small, 1, eigenvalues))
     nearly = jnp.any(small, axis=-1, keepdims=True) & (singular == "raise")
     x = circulant_transforms.apply_spectrum(nan_unless(~nearly, reciprocals), b[..., None])[..., 0]
-    return cast("Array", (Dense.make((jnp.moveaxis(x, -1, outaxis),)), ~jnp.any(nearly)))
+    return cast("Array", (Dense.make((jnp.moveaxis(x, -1, outaxis),)), ~jnp.any(nearly)))  # and its flag

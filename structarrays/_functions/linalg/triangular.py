@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
@@ -25,10 +25,10 @@ triangle_of: Registry[Array] = Registry("triangle_of")
 """``triangle_of.kernel(A)``: ``(x, *, lower, unit_diagonal)`` to the triangle of a stack of square matrices (with ones on the diagonal), in a
 structure whose systems `linalg.solve` solves by substitution; others densify."""
 
-_TRANSPOSITIONS = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
+_TRANSPOSITIONS: dict[int | str, int] = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
-def transposition(name: str, trans: Any) -> int:
+def transposition(name: str, trans: int | str) -> int:
     """The argument `trans` as 0, 1 or 2.
 
     Raises
@@ -44,7 +44,7 @@ def transposition(name: str, trans: Any) -> int:
 
 @function("a", "b", prefix="linalg.", checked="a is singular: there is a zero on its diagonal")
 def solve_triangular(
-    a: ArrayLike, b: ArrayLike, trans: int = 0, lower: bool = False, unit_diagonal: bool = False
+    a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False
 ) -> Array:
     """Solution of the linear systems ``a @ x = b``, reading one triangle of `a`.
 
@@ -113,7 +113,7 @@ def solve_triangular(
         lower=bool(lower),
         unit_diagonal=bool(unit_diagonal),
     )
-    return cast("Array", solved)
+    return cast("Array", solved)  # and its flag
 
 
 @solve_triangular.kernel(Array, Array)
