@@ -374,7 +374,7 @@ if not _typing.TYPE_CHECKING:  # else a type checker would accept every name
         raise AttributeError(what)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 

@@ -1,6 +1,8 @@
 """From what others have to our arrays: `asarray` and `from_dlpack`."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +19,9 @@ from .._core.dispatch.registry import FUNCTIONS
 from .._core.dispatch.tracing import compiling
 from .data_type import astype
 from .inspection import check_device
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 def asarray(obj: Any, /, *, dtype: DTypeLike | None = None, device: Any = None, copy: bool | None = None) -> Array:
@@ -78,7 +83,7 @@ def asarray(obj: Any, /, *, dtype: DTypeLike | None = None, device: Any = None, 
     return _traced(obj.assuming(obj.assumptions)) if copy else obj
 
 
-def _traced(x):
+def _traced(x: Array) -> Array:
     """A handle made inside of a function being traced, so that traced values can be written into it."""
     return jax.tree.map(jax.device_put, x) if compiling() else x
 
@@ -93,12 +98,12 @@ def on_host(size: int) -> bool:
     return size <= _SMALL and not compiling()
 
 
-def put(host: np.ndarray, device=None) -> Dense:
+def put(host: np.ndarray, device: Any = None) -> Dense:
     """A fresh NumPy array, which nobody else will write to, as an array on the device."""
     return Dense.make((jax.device_put(host, device),))
 
 
-def _from_host(obj, dtype, device, copy):
+def _from_host(obj: Any, dtype: np.dtype | None, device: Any, copy: bool | None) -> Array:
     """An array from what JAX does not know."""
     if copy is False:
         raise ValueError(
@@ -108,7 +113,7 @@ def _from_host(obj, dtype, device, copy):
     obj = foreign.readable(obj, "asarray")
     if not isinstance(obj, (np.ndarray, np.generic)) and hasattr(obj, "__dlpack__"):
         return asarray(from_dlpack(obj, device=device, copy=True), dtype=dtype)
-    kinds: set = set()
+    kinds: set[type] = set()
     if isinstance(obj, (list, tuple)):
         _leaf_types(obj, kinds)
         if any(issubclass(t, np.ma.MaskedArray) or not issubclass(t, (*foreign.KNOWN, jax.Array)) for t in kinds):
@@ -124,11 +129,11 @@ def _from_host(obj, dtype, device, copy):
     return put(np.array(_checked(obj, kinds, dtype)), device)
 
 
-def _placed(x, device):
+def _placed(x: Array, device: Any) -> Array:
     return x if device is None else x.to_device(device)
 
 
-def _leaf_types(obj, found: set):
+def _leaf_types(obj: Sequence[Any], found: set[type]) -> None:
     """Collect the types of the elements of nested lists and tuples."""
     types = set(map(type, obj))
     nested = {t for t in types if issubclass(t, (list, tuple))}
@@ -139,7 +144,7 @@ def _leaf_types(obj, found: set):
                 _leaf_types(element, found)
 
 
-def _leaves(obj):
+def _leaves(obj: list[Any]) -> Iterator[Any]:
     """The elements of nested lists."""
     for element in obj:
         if isinstance(element, list):
@@ -148,27 +153,27 @@ def _leaves(obj):
             yield element
 
 
-def _readable(obj):
+def _readable(obj: Any) -> Any:
     """Nested lists with what can be read of arrays of other libraries."""
     if isinstance(obj, (list, tuple)):
         return [_readable(element) for element in obj]
     return foreign.readable(obj, "asarray")
 
 
-def _unwrap(obj):
+def _unwrap(obj: Any) -> Any:
     """Nested lists with `jax.Array` in the place of our arrays."""
     if isinstance(obj, (list, tuple)):
         return [_unwrap(element) for element in obj]
     return densified(obj, "asarray").data if isinstance(obj, Array) else obj
 
 
-def _to_host(obj):
+def _to_host(obj: Any) -> Any:
     if isinstance(obj, list):
         return [_to_host(element) for element in obj]
     return np.asarray(obj) if isinstance(obj, jax.Array) else obj
 
 
-def _checked(obj, kinds, dtype) -> np.ndarray:
+def _checked(obj: Any, kinds: set[type], dtype: np.dtype | None) -> np.ndarray:
     """What NumPy makes of it, if that is an array of numbers, in a dtype that the namespace has."""
     python_integers = bool(kinds) and all(issubclass(t, int) for t in kinds)
     for t in kinds:
@@ -202,7 +207,7 @@ def _checked(obj, kinds, dtype) -> np.ndarray:
     return host.astype(dtype)
 
 
-def _numbers(host, dtype, obj):
+def _numbers(host: np.ndarray, dtype: np.dtype, obj: Any) -> np.ndarray:
     """An array of Python objects, such as integers too large for NumPy's dtypes, as numbers."""
     try:
         return host.astype(dtype)
@@ -210,7 +215,7 @@ def _numbers(host, dtype, obj):
         raise TypeError(f"asarray: obj must hold numbers, got {_short(obj)}: {error}") from None
 
 
-def _default(host, obj, name="asarray"):
+def _default(host: np.ndarray, obj: Any, name: str = "asarray") -> np.dtype:
     """The dtype for an array that has none by itself: what NumPy says, as wide as the x64 switch allows."""
     if host.dtype.name in ("longdouble", "clongdouble", "float128", "complex256"):
         return dtypes.default_dtype(host.dtype.kind)
@@ -220,18 +225,18 @@ def _default(host, obj, name="asarray"):
     return dtype
 
 
-def _check_range(host, dtype, obj, name="asarray"):
+def _check_range(host: np.ndarray, dtype: np.dtype, obj: Any, name: str = "asarray") -> None:
     limits = np.iinfo(dtype)
     if host.size and not (limits.min <= int(host.min()) and int(host.max()) <= limits.max):
         raise OverflowError(f"{name}: an integer in {_short(obj)} does not fit into {dtype}")
 
 
-def _short(obj) -> str:
+def _short(obj: Any) -> str:
     text = type(obj).__name__ if isinstance(obj, np.ndarray) and obj.size > 8 else repr(obj)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def from_dlpack(x: ArrayLike, /, *, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """An array from any object with ``__dlpack__``: arrays such as those of NumPy, JAX, PyTorch and CuPy.
 
     Parameters
@@ -306,7 +311,7 @@ _NOT_SHARED = (RuntimeError, BufferError, ValueError, TypeError)
 """What JAX and NumPy raise for memory that they do not take; among the first are JAX's own errors."""
 
 
-def _in_64_bits(x) -> np.ndarray | None:
+def _in_64_bits(x: Any) -> np.ndarray | None:
     """The array on the host, if its dtype needs JAX's 64-bit mode, without which JAX would truncate integers; else None."""
     try:
         host = x if isinstance(x, np.ndarray) else np.from_dlpack(x)
@@ -315,7 +320,7 @@ def _in_64_bits(x) -> np.ndarray | None:
     return host if dtypes.canonical(host.dtype) != host.dtype else None
 
 
-def _by_copy(x) -> Dense:
+def _by_copy(x: Any) -> Array:
     """A copy of an array of another library."""
     if isinstance(x, np.ndarray):
         return asarray(x)
@@ -335,14 +340,14 @@ def _by_copy(x) -> Dense:
         return asarray(host)
 
 
-def _moved(x, device):
+def _moved(x: Array, device: Any) -> Array:
     return x if device is None or device == x.device else x.to_device(device)
 
 
 @function("x")
-def densified(x, name):
+def densified(x: ArrayLike, name: str) -> Dense:
     """The dense form of an array on behalf of the function `name`: under the policy of `densify`, and logged."""
-    return densify(x, name)
+    return densify(cast("Array", x), name)
 
 
-FUNCTIONS.update(asarray=asarray, from_dlpack=from_dlpack)
+cast("dict[str, Any]", FUNCTIONS).update(asarray=asarray, from_dlpack=from_dlpack)

@@ -1,9 +1,11 @@
 """Creation functions. Except for `tril` and `triu` they run as plain Python: their results are new handles."""
 
+from __future__ import annotations
+
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import numpy as np
@@ -18,6 +20,9 @@ from .._numerics import dense_creation
 from .conversion import asarray, from_dlpack, on_host, put
 from .inspection import check_device
 from .ranges import arange, integer, linspace, meshgrid
+
+if TYPE_CHECKING:
+    from .._core.typing import Shape
 
 __all__ = [
     "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid",
@@ -275,7 +280,7 @@ def full_like(x: ArrayLike, /, fill_value: ArrayLike, *, dtype: DTypeLike | None
     return _full("full_like", shape, fill_value, dtype, device)
 
 
-def _shape(shape, name: str) -> tuple[int, ...]:
+def _shape(shape: Any, name: str) -> tuple[int, ...]:
     """A shape argument as a tuple of non-negative integers."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     try:
@@ -284,10 +289,11 @@ def _shape(shape, name: str) -> tuple[int, ...]:
         raise TypeError(f"{name}: shape must be an integer or a tuple of integers, got {shape!r}") from None
     if any(n < 0 for n in shape):
         raise ValueError(f"{name}: shape must not have negative dimensions, got {shape}")
-    return shape
+    result: tuple[int, ...] = shape
+    return result
 
 
-def _like(name, x, dtype, device):
+def _like(name: str, x: ArrayLike, dtype: DTypeLike | None, device: Any) -> tuple[Shape, DTypeLike, Any]:
     """Shape, dtype and device of the array that is to be like `x`."""
     if not isinstance(x, (Array, jax.Array)):
         x = asarray(x)
@@ -296,11 +302,12 @@ def _like(name, x, dtype, device):
     return x.shape, x.dtype if dtype is None else dtype, device
 
 
-def _default_device():
-    return jax.config.jax_default_device or jax.local_devices()[0]
+def _default_device() -> jax.Device | str:
+    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX makes it at run time
+    return chosen or jax.local_devices()[0]
 
 
-def _filled(name, shape, value, dtype, device):
+def _filled(name: str, shape: int | Sequence[int], value: int, dtype: DTypeLike | None, device: Any) -> Dense:
     shape, device = _shape(shape, name), check_device(device, name)
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype)
     if on_host(math.prod(shape)):
@@ -308,7 +315,7 @@ def _filled(name, shape, value, dtype, device):
     return Dense.make((dense_creation.full(shape, value, dtype=dtype, device=device),))
 
 
-def _full(name, shape, fill_value, dtype, device):
+def _full(name: str, shape: int | Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None, device: Any) -> Dense:
     shape, device = _shape(shape, name), check_device(device, name)
     try:
         value = asarray(fill_value, dtype=dtype)
@@ -368,9 +375,9 @@ def eye(
     k = integer(k, "eye", "k")
     dtype = dtypes.default_dtype("f") if dtype is None else dtypes.as_dtype(dtype)
     length = max(0, min(shape[0] + min(k, 0), shape[1] - max(k, 0)))
-    one = ones(() if k == 0 and shape[0] == shape[1] else (length,), dtype=dtype).data
+    one = cast("Dense", ones(() if k == 0 and shape[0] == shape[1] else (length,), dtype=dtype)).data
     if k == 0:
-        x = (Identity if one.ndim == 0 else Diagonal).make((one, None), shape)
+        x: Array = (Identity if one.ndim == 0 else Diagonal).make((one, None), shape)
     elif length == 0:
         x = bands([], (), shape, dtype=dtype)
     else:
@@ -405,12 +412,14 @@ def tril(x: ArrayLike, /, *, k: int = 0) -> Array:
     >>> sa.tril(sa.tridiagonal([1.0], [2.0, 3.0], [4.0])).offsets
     (-1, 0)
     """
+    x = cast("Array", x)
     _require_matrix(x, "tril")
-    return tril.dispatch(x, k=integer(k, "tril", "k"))
+    result: Array = tril.dispatch(x, k=integer(k, "tril", "k"))
+    return result
 
 
 @tril.kernel(Dense)
-def _tril_dense(x, *, k):
+def _tril_dense(x: Dense, *, k: int) -> Dense:
     return Dense.make((dense_creation.tril(x.data, k=k),))
 
 
@@ -441,21 +450,23 @@ def triu(x: ArrayLike, /, *, k: int = 0) -> Array:
     >>> sa.triu(sa.tridiagonal([1.0], [2.0, 3.0], [4.0])).offsets
     (0, 1)
     """
+    x = cast("Array", x)
     _require_matrix(x, "triu")
-    return triu.dispatch(x, k=integer(k, "triu", "k"))
+    result: Array = triu.dispatch(x, k=integer(k, "triu", "k"))
+    return result
 
 
 @triu.kernel(Dense)
-def _triu_dense(x, *, k):
+def _triu_dense(x: Dense, *, k: int) -> Dense:
     return Dense.make((dense_creation.triu(x.data, k=k),))
 
 
-def _require_matrix(x, name):
+def _require_matrix(x: Array, name: str) -> None:
     if x.ndim < 2:
         raise ValueError(f"{name}: x must have at least two dimensions, got shape {x.shape}")
 
 
-FUNCTIONS.update(
+cast("dict[str, Any]", FUNCTIONS).update(
     empty=empty, empty_like=empty_like, eye=eye, full=full, full_like=full_like, ones=ones, ones_like=ones_like,
     zeros=zeros, zeros_like=zeros_like,
 )  # fmt: skip

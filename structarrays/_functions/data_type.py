@@ -1,5 +1,8 @@
 """Data types: casting, and questions about dtypes. Only `astype` looks at the elements of an array."""
 
+from __future__ import annotations
+
+import typing
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +22,9 @@ from .comparisons_and_logic import logical_or
 from .inspection import check_device
 
 
-def _astype(x, dtype, /):
+def _astype(x: ArrayLike, dtype: np.dtype, /) -> Array:
     """What is compiled of `astype`."""
+    x = typing.cast("Array", x)
     if x.dtype.kind == "c" and dtype.kind == "b":
         # XLA looks at the real part only.
         parts = [cast(part(x), dtype) for part in (late.real, late.imag)]
@@ -77,16 +81,17 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = True, device: Any 
     return x if device is None or device == x.device else x.to_device(device)
 
 
-FUNCTIONS["astype"] = astype
+typing.cast("dict[str, Any]", FUNCTIONS)["astype"] = astype
 
 
 @function("x")
-def view(x: ArrayLike, dtype: DTypeLike, /):
+def view(x: ArrayLike, dtype: DTypeLike, /) -> Dense:
     """The bytes of an array taken for elements of another dtype, as `numpy.ndarray.view`; not a view to write through."""
+    x = typing.cast("Array", x)
     return Dense.make((densify(x, "view").data.view(dtype),))
 
 
-def _dtype_of(value, function: str, argument: str) -> np.dtype:
+def _dtype_of(value: Any, function: str, argument: str) -> np.dtype:
     """The dtype of an array, or the dtype itself, whether it exists on the device or not."""
     if isinstance(value, (Array, jax.Array, np.ndarray, np.generic)):
         return value.dtype
@@ -96,14 +101,15 @@ def _dtype_of(value, function: str, argument: str) -> np.dtype:
     return dtype
 
 
-def _dtype(value, function: str, argument: str) -> np.dtype:
+def _dtype(value: Any, function: str, argument: str) -> np.dtype:
     if isinstance(value, dtypes.DType):
         return value.dtype
     if isinstance(value, type) and value in (int, float, complex):
         return dtypes.default_dtype({int: "i", float: "f", complex: "c"}[value])
     if value is not None and not isinstance(value, (Array, jax.Array, np.ndarray, np.generic)):
         try:
-            return np.dtype(value)
+            result: np.dtype = np.dtype(value)
+            return result
         except TypeError:
             pass
     raise TypeError(f"{function}: {argument} must be a dtype, got {value!r}")
@@ -185,7 +191,7 @@ def finfo(type: Any, /) -> finfo_object:
     dtype = _dtype_of(type, "finfo", "type")
     if not jnp.issubdtype(dtype, jnp.inexact):
         raise TypeError(f"finfo: type must be a floating dtype, got {dtype}; iinfo is for integers")
-    info = jnp.finfo(dtype)
+    info = jnp.finfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes
     return finfo_object(
         bits=int(info.bits),
         eps=float(info.eps),
@@ -260,7 +266,7 @@ def isdtype(dtype: DTypeLike, kind: str | tuple[Any, ...] | DTypeLike) -> bool:
     return any(found)
 
 
-def result_type(*arrays_and_dtypes) -> np.dtype:
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """The dtype of a result of operands with these dtypes.
 
     Parameters
@@ -286,7 +292,8 @@ def result_type(*arrays_and_dtypes) -> np.dtype:
     """
     if not arrays_and_dtypes:
         raise ValueError("result_type needs at least one array or dtype")
-    strong, scalars = [], []
+    strong: list[np.dtype] = []
+    scalars: list[type] = []
     for i, value in enumerate(arrays_and_dtypes):
         # NumPy's scalars have a dtype, although some of them are Python numbers as well.
         if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):

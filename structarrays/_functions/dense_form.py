@@ -1,9 +1,16 @@
 """What the namespace has beyond the standard about the structure of arrays."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
 from .._core.array.arguments import ArrayLike
 from .._core.array.dense import Dense
 from .._core.array.operands import to_dense as dense_form
 from .._core.dispatch.function import function
+
+if TYPE_CHECKING:
+    from .._core.array.base import Array
 
 
 @function("x")
@@ -27,4 +34,5 @@ def to_dense(x: ArrayLike, /) -> Dense:
     Dense([[1., 0.],
            [0., 2.]], dtype=float64)
     """
+    x = cast("Array", x)
     return dense_form(x)

@@ -6,10 +6,20 @@ What holds for all: a Python scalar takes the dtype of the array beside it, unle
 mapped, two structures are joined, and "structural zero" in the notes is what the array does not store (docs/semantics.md).
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
-from .._numerics import dense_elementwise
+
+if TYPE_CHECKING:
+    from .._core.array.arguments import Formulas
+
+    dense_elementwise: Formulas
+else:
+    from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="numeric", zero=True)

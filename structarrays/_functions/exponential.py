@@ -1,9 +1,19 @@
 """Elementwise functions of the standard: exponentials, logarithms and the square root."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.families.elementwise_rule import elementwise_function
-from .._numerics import dense_elementwise
+
+if TYPE_CHECKING:
+    from .._core.array.arguments import Formulas
+
+    dense_elementwise: Formulas
+else:
+    from .._numerics import dense_elementwise
 
 
 @elementwise_function(kinds="floating")

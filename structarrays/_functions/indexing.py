@@ -1,6 +1,9 @@
 """Indexing: ``x[key]``, ``x[key] = value``, and the chapter *indexing functions* of the standard."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +25,15 @@ from .conversion import asarray
 from .data_type import astype
 from .searching import where as select
 
-write_entries = Registry("write_entries")
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .._core.typing import Shape
+
+    Key: TypeAlias = tuple[tuple[Any, ...], ...]
+    """What `index` gets: for each axis ``("int",)``, ``("array",)``, ``("new",)``, or ``("slice", start, size, step)``."""
+
+write_entries: Registry[Array | None] = Registry("write_entries")
 """``write_entries.kernel(A)``: ``(x, items, value, donate)`` to the array after a write of single entries, or None where
 no structure can hold it. Runs eagerly, since integers in a key decide about the structure."""
 
@@ -37,24 +48,25 @@ _write_where = explicit.jit(
 )
 
 
-def _trailing(mask, ndim):
+def _trailing(mask: jax.Array, ndim: int) -> jax.Array:
     return mask.reshape(mask.shape + (1,) * (ndim - mask.ndim))
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
-def getitem(x: Array, key) -> Array:
+def getitem(x: Array, key: Any) -> Array:
     """``x[key]``: a view of a `Dense` array for a basic key, a new array otherwise, for a single element, too."""
     items = indexing.parse(key, writes.shape_and_dtype(x)[0])
     with writes.LOCK:
         if writes.peek(x)[1][0] is Dense:
-            return _read_dense(x, items, indexing.has_ellipsis(key))
+            dense: Any = x  # by its value
+            return _read_dense(dense, items, indexing.has_ellipsis(key))
         seen = x.__copy__()  # another thread may change the class of `x`
     return _read_structured(seen, items)
 
 
-def _read_dense(x, items, ellipsis):
+def _read_dense(x: Dense, items: Sequence[indexing.Item], ellipsis: bool) -> Array:
     """``x[key]`` of a dense array. Call it under the lock: then no write donates the buffer before the computation that reads it
     has begun, and `x` stays the owner.
     """
@@ -66,21 +78,21 @@ def _read_dense(x, items, ellipsis):
         # As in NumPy, whose elements are numbers: `x[i], x[j] = x[j], x[i]` has to exchange them.
         static, starts = indexing.box(items)
         return Dense.make((_read_box(static, data, starts),))
-    static, operands = indexing.fancy(items)
+    axes, operands = indexing.fancy(items)
     if _on_host(data, items):
-        host = np.asarray(data)
-        return Dense.make((jnp.asarray(indexing.read_fancy(static, host, operands)),))
-    return Dense.make((_read_fancy(static, data, operands),))
+        host: Any = np.asarray(data)
+        return Dense.make((jnp.asarray(indexing.read_fancy(axes, host, operands)),))
+    return Dense.make((_read_fancy(axes, data, operands),))
 
 
-def _on_host(data, items) -> bool:
+def _on_host(data: jax.Array, items: Sequence[indexing.Item]) -> bool:
     """Whether to select with NumPy: for concrete data on the CPU it spares a compilation for each number of elements."""
     if isinstance(data, jax.core.Tracer) or any(isinstance(item.array, jax.core.Tracer) for item in items):
         return False
     return all(d.platform == "cpu" for d in data.devices())
 
 
-def _view(x, static, starts):
+def _view(x: Dense, static: indexing.BoxStatic, starts: np.ndarray) -> Array:
     """A box of a dense array, tied to it."""
     return writes.make_view(
         Dense.make((_read_box(static, x.data, starts),)),
@@ -90,7 +102,7 @@ def _view(x, static, starts):
     )
 
 
-def _read_structured(x, items):
+def _read_structured(x: Array, items: Sequence[indexing.Item]) -> Array:
     """A key of a structured array: integers and index arrays are dynamic, slices are static (structure hangs on them)."""
     static, operands = [], []
     for item in items:
@@ -103,39 +115,41 @@ def _read_structured(x, items):
 
 
 @function("x", "*operands", prefix="indexing.")
-def index(x: ArrayLike, operands, /, *, key) -> Array:
+def index(x: ArrayLike, operands: tuple[ArrayLike, ...], /, *, key: Key) -> Array:
     """The elements of a structured array that a parsed key selects.
 
     The part of the key in front of the core is applied to the parameters; what is left for the core goes to the kernel
     of the class, which gets one item for each core dimension and no new axes.
     """
+    x = cast("Array", x)
     sizes = [n for k, n in zip([k for k in key if k[0] != "new"], x.shape, strict=True) if k[0] in ("int", "array")]
-    operands = [_in_range(o.data, n) for o, n in zip(operands, sizes, strict=True)]
+    taken_at = [_in_range(o.data, n) for o, n in zip(cast("tuple[Dense, ...]", operands), sizes, strict=True)]
     position = _core_position(key, len(x.batch_shape))
     batch, core = key[:position], key[position:]
     kinds_batch, kinds_core = {k[0] for k in batch}, {k[0] for k in core}
     if ("array" in kinds_core and kinds_batch & {"int", "array"}) or ("array" in kinds_batch and "int" in kinds_core):
         # NumPy broadcasts these indices together, and moves their axes to the front when a slice stands between them.
-        return Dense.make((densify(x, "__getitem__").data[_numpy_key(key, operands)],))
+        return Dense.make((densify(x, "__getitem__").data[_numpy_key(key, taken_at)],))
     taken = sum(k[0] in ("int", "array") for k in batch)
     if not _keeps_all(batch, x.batch_shape):
-        x = x.map_parameters(lambda leaf: leaf[_numpy_key(batch, operands[:taken])])
+        x = x.map_parameters(lambda leaf: leaf[_numpy_key(batch, taken_at[:taken])])
     if _keeps_all(core, x.shape[len(x.batch_shape) :]):
         return x
-    return index.dispatch(x, operands=tuple(operands[taken:]), key=core)
+    result: Array = index.dispatch(x, operands=tuple(taken_at[taken:]), key=core)
+    return result
 
 
 @index.kernel(Dense)
-def _index_dense(x, *, operands, key):
+def _index_dense(x: Dense, *, operands: tuple[jax.Array, ...], key: Key) -> Dense:
     return Dense.make((x.data[(..., *_numpy_key(key, operands))],))
 
 
-def _by_coordinates(x, *, operands, key) -> bool:
+def _by_coordinates(x: Array, *, operands: tuple[jax.Array, ...], key: Key) -> bool:
     """Whether the structure gives elements by coordinates, and NumPy leaves the axes of the result in place."""
     return has_elements(x) and not moves_axes(key)
 
 
-def moves_axes(key) -> bool:
+def moves_axes(key: Sequence[tuple[Any, ...]]) -> bool:
     """Whether index arrays (and integers beside them) have a slice or a new axis in between: NumPy then moves their
     dimensions to the front.
     """
@@ -144,7 +158,7 @@ def moves_axes(key) -> bool:
 
 
 @index.kernel(Array, when=_by_coordinates)
-def _index_array_by_coordinates(x, *, operands, key):
+def _index_array_by_coordinates(x: Array, *, operands: tuple[jax.Array, ...], key: Key) -> Dense:
     """The elements asked for and no others; where these are a matrix again, it counts as densified."""
     sizes = x.shape[len(x.batch_shape) :]
     places = [k for k in key if k[0] != "new"]
@@ -172,7 +186,7 @@ def _index_array_by_coordinates(x, *, operands, key):
     return Dense.make((data[(..., *kept)],))
 
 
-def _with_block(key, block_ndim):
+def _with_block(key: Key, block_ndim: int) -> list[tuple[Any, ...]]:
     """The key with one item for each dimension of the result and each new axis."""
     expanded, seen = [], False
     any_array = any(k[0] == "array" for k in key)
@@ -185,21 +199,22 @@ def _with_block(key, block_ndim):
     return expanded
 
 
-def _in_range(indices, n):
+def _in_range(indices: jax.Array, n: int) -> jax.Array:
     """Indices along an axis of size `n`, none of them negative. A traced index that is out of range becomes the nearest one."""
     if n == 0:
         return indices
     if indices.dtype.kind == "u":
-        return jnp.minimum(indices, min(n - 1, jnp.iinfo(indices.dtype).max)).astype(_index_dtype(n))
+        return jnp.minimum(indices, min(n - 1, jnp.iinfo(indices.dtype).max)).astype(_index_dtype(n))  # type: ignore[no-untyped-call]  # ml_dtypes
     indices = indices.astype(jnp.promote_types(indices.dtype, _index_dtype(n)))
     return jnp.clip(jnp.where(indices < 0, indices + n, indices), 0, n - 1)
 
 
-def _index_dtype(n):
-    return jnp.int64 if n > 2**31 - 1 else jnp.int32
+def _index_dtype(n: int) -> type:
+    dtype: type = jnp.int64 if n > 2**31 - 1 else jnp.int32
+    return dtype
 
 
-def _core_position(key, batch_ndim) -> int:
+def _core_position(key: Key, batch_ndim: int) -> int:
     """Where the items of the core begin; new axes right in front of it belong to the batch."""
     seen = 0
     for position, item in enumerate(key):
@@ -210,11 +225,11 @@ def _core_position(key, batch_ndim) -> int:
     return len(key)
 
 
-def _keeps_all(key, shape) -> bool:
+def _keeps_all(key: Key, shape: Shape) -> bool:
     return key == tuple(("slice", 0, n, 1) for n in shape)
 
 
-def _numpy_key(key, operands):
+def _numpy_key(key: Key, operands: Iterable[jax.Array]) -> tuple[Any, ...]:
     """A static key with its dynamic operands as NumPy and JAX take it."""
     operands = iter(operands)
     return tuple(
@@ -226,24 +241,25 @@ def _numpy_key(key, operands):
 # ---- writing --------------------------------------------------------------------------------------------------------
 
 
-def setitem(x: Array, key, value):
+def setitem(x: Array, key: Any, value: Any) -> None:
     """``x[key] = value`` for a handle: local to the call under a transform, seen by views and base otherwise."""
     key, value = _apart(key), _apart(_value(value, writes.shape_and_dtype(x)[1]))
     traced = writes.is_traced(key, value)  # a write of traced values may be refused: then the array needs its buffer
     with writes.LOCK:
         target, owned = writes.held(x)
         owned = owned and not traced
-        (_write_dense if type(target) is Dense else _write_structured)(x, target, owned, key, value)
+        write: Callable[..., None] = _write_dense if type(target) is Dense else _write_structured
+        write(x, target, owned, key, value)
 
 
-def _apart(value):
+def _apart(value: Any) -> Any:
     """A key or a value with copies of its arrays: one of them may be the array that is written to, or a view of that array."""
     if isinstance(value, tuple):
         return tuple(map(_apart, value))
     return value.__copy__() if isinstance(value, Array) else value
 
 
-def _write_dense(x, target, owned, key, value):
+def _write_dense(x: Array, target: Dense, owned: bool, key: Any, value: Any) -> None:
     """Write into a dense array `x`; `target` is a handle on its value."""
     if isinstance(value, Array):
         value = value.to_jax()
@@ -259,19 +275,21 @@ def _write_dense(x, target, owned, key, value):
     writes.write(x, value, "x[key] = value", owned=not writes.is_traced(new))
 
 
-def written(data: jax.Array, items, value: jax.Array, donate: bool) -> jax.Array:
+def written(data: jax.Array, items: Sequence[indexing.Item], value: jax.Array, donate: bool) -> jax.Array:
     """The data with the elements at a parsed key overwritten; `donate` gives its buffer away."""
     if indexing.is_basic(items):
         static, starts = indexing.box(items)
         _check_broadcast(value.shape, indexing._result_shape(static))
-        return (_write_box_donated if donate else _write_box)(static, data, starts, value)
-    static, operands = indexing.fancy(items)
-    shape = explicit.eval_shape(lambda d, o: indexing.read_fancy(static, d, o), data, operands).shape
+        whole: jax.Array = (_write_box_donated if donate else _write_box)(static, data, starts, value)
+        return whole
+    axes, operands = indexing.fancy(items)
+    shape = explicit.eval_shape(lambda d, o: indexing.read_fancy(axes, d, o), data, operands).shape
     _check_broadcast(value.shape, shape)
-    return (_write_fancy_donated if donate else _write_fancy)(static, data, operands, value)
+    result: jax.Array = (_write_fancy_donated if donate else _write_fancy)(axes, data, operands, value)
+    return result
 
 
-def _value(value, dtype):
+def _value(value: Any, dtype: np.dtype) -> Any:
     """What is written, as an array that the dtype of the target can take."""
     if is_foreign(value):
         value = asarray(value)
@@ -290,7 +308,7 @@ def _value(value, dtype):
     return value
 
 
-def _check_broadcast(shape, into):
+def _check_broadcast(shape: Shape, into: Shape) -> None:
     extra = len(shape) - len(into)
     if extra > 0 and all(n == 1 for n in shape[:extra]):
         shape = shape[extra:]  # leading ones are dropped, as in NumPy
@@ -300,7 +318,7 @@ def _check_broadcast(shape, into):
         raise ValueError(f"x[key] = value: a value of shape {shape} cannot be broadcast into the selection {into}")
 
 
-def _single_mask(key, shape):
+def _single_mask(key: Any, shape: Shape) -> jax.Array | np.ndarray | None:
     """The key as one boolean array over the leading axes, if it is that; else None."""
     if isinstance(key, tuple) and len(key) == 1:
         key = key[0]
@@ -309,9 +327,10 @@ def _single_mask(key, shape):
     return None
 
 
-def _write_structured(x, target, owned, key, value):
+def _write_structured(x: Array, target: Array, owned: bool, key: Any, value: Any) -> None:
     """Write into a structured array `x`; `target` is a handle on its value. The result has the narrowest structure that can contain it."""
     value, fresh = _as_array(value, target.dtype), False
+    result: Array | None
     if isinstance(key, Array) and key.dtype == bool and key.shape == target.shape and value.shape == ():
         result = select(key, value, target)
     else:
@@ -331,7 +350,7 @@ def _write_structured(x, target, owned, key, value):
     writes.write(x, value, "x[key] = value", owned=fresh and not writes.is_traced(new))
 
 
-def written_entries(x, items, value, owned):
+def written_entries(x: Array, items: Sequence[indexing.Item], value: Array, owned: bool) -> Array | None:
     """The array after a write, by the first kernel that has a structure for it; None if none has."""
     for kernel in write_entries.find((type(x),)):
         if kernel.when is None or kernel.when(x):
@@ -341,14 +360,14 @@ def written_entries(x, items, value, owned):
     return None
 
 
-def _as_array(value, dtype):
+def _as_array(value: Array | jax.Array | np.ndarray, dtype: np.dtype) -> Array:
     """A value to be written, as an array of the target's dtype."""
     if isinstance(value, Array):
         return astype(value, dtype)
     return Dense.make((jnp.asarray(value, dtype),))
 
 
-def _one_for_each_axis(items) -> bool:
+def _one_for_each_axis(items: Sequence[indexing.Item]) -> bool:
     """Whether there is one item for each axis once the new axes are left out: not so for a mask without dimensions, nor for new axes
     that part index arrays, whose axes they move to the front.
     """
@@ -358,7 +377,7 @@ def _one_for_each_axis(items) -> bool:
     return not parted and all(item.size >= 0 for item in items)
 
 
-def _without_new_axes(items, value):
+def _without_new_axes(items: Sequence[indexing.Item], value: Array) -> tuple[list[indexing.Item], Array]:
     """A key without its new axes, and a value for what it then selects: no more dimensions than that.
 
     Raises
@@ -376,19 +395,19 @@ def _without_new_axes(items, value):
     return [item for item in items if item.kind != "new"], value
 
 
-def _whole_matrices(x, items) -> bool:
+def _whole_matrices(x: Array, items: Sequence[indexing.Item]) -> bool:
     core = items[len(x.batch_shape) :]
     shape = x.shape[len(x.batch_shape) :]
     return all(indexing.is_full(item, n) for item, n in zip(core, shape, strict=True))
 
 
-def _dense_for_write(x):
+def _dense_for_write(x: Array) -> Dense:
     """The dense form of an array that no structure can hold after a write; it raises only under ``densify("error")``."""
     allow_dense(x, "__setitem__", x.size, limit=False)
     return x.to_dense()
 
 
-def _written_batch(x, items, value):
+def _written_batch(x: Array, items: Sequence[indexing.Item], value: Array) -> Array | None:
     """Whole matrices are overwritten: so are the parameters, in the join of both structures."""
     from .._structures.fill.array import Fill  # what a constant value is
 
@@ -419,7 +438,7 @@ def _written_batch(x, items, value):
     return type(x).make(leaves, x.meta)
 
 
-def _without_batch(x):
+def _without_batch(x: Array) -> Array:
     """An array of the structure of `x` without batch dimensions: what a join needs to know of it."""
     batch = len(x.batch_shape)
     return x.map_parameters(lambda leaf: jnp.zeros(leaf.shape[batch:], leaf.dtype))
@@ -428,15 +447,15 @@ def _without_batch(x):
 # ---- the chapter of the standard ------------------------------------------------------------------------------------
 
 
-class _Taking(Function):
+class _Taking(Function[..., Array]):
     """A function of indices, which are checked before an eager call, since JAX would clamp them."""
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Array:
         if len(args) == 2 and all(map(is_operand, args)):
             self._check_range(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 
-    def _check_range(self, x, indices, axis=None, **_):
+    def _check_range(self, x: Any, indices: Any, axis: int | None = None, **_: Any) -> None:
         data = indices.to_jax() if isinstance(indices, Array) else indices
         data = data if isinstance(data, jax.Array) else np.asarray(data)  # a Python integer
         if isinstance(data, jax.core.Tracer) or data.size == 0 or data.dtype.kind not in "iu" or not np.shape(x):
@@ -446,7 +465,7 @@ class _Taking(Function):
             indexing.check_array(data, x.shape[axis], axis % len(x.shape))
 
 
-def _taking(define):
+def _taking(define: Callable[..., Array]) -> _Taking:
     return _Taking(define, ("x", "indices"))
 
 
@@ -488,7 +507,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     operands = (indices,)
     key = tuple(("array",) if i == axis else ("slice", 0, n, 1) for i, n in enumerate(x.shape))
     if type(x) is Dense:
-        data = jnp.take(x.data, _in_range(indices.data, x.shape[axis]), axis=axis, mode="clip")
+        data = jnp.take(x.data, _in_range(cast("Dense", indices).data, x.shape[axis]), axis=axis, mode="clip")
         return Dense.make((data,))
     return index(x, operands, key=key)
 
@@ -531,11 +550,12 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
         raise ValueError(
             f"take_along_axis: indices must have as many dimensions as x ({x.ndim}), got shape {indices.shape}"
         )
-    return take_along_axis.dispatch(x, indices, axis=axis)
+    result: Array = take_along_axis.dispatch(x, indices, axis=axis)
+    return result
 
 
 @take_along_axis.kernel(Dense, Dense)
-def _take_along_axis_dense_dense(x, indices, *, axis):
+def _take_along_axis_dense_dense(x: Dense, indices: Dense, *, axis: int) -> Dense:
     shape = jnp.broadcast_shapes(
         x.shape[:axis] + (1,) + x.shape[axis + 1 :], indices.shape[:axis] + (1,) + indices.shape[axis + 1 :]
     )
@@ -545,7 +565,7 @@ def _take_along_axis_dense_dense(x, indices, *, axis):
     return Dense.make((jnp.take_along_axis(data, where, axis=axis, mode="clip"),))
 
 
-def _axis(x, axis, name):
+def _axis(x: Array, axis: int | None, name: str) -> int:
     if x.ndim == 0:
         raise np.exceptions.AxisError(f"{name}: x must have at least one dimension, got a scalar")
     if axis is None:
@@ -557,10 +577,9 @@ def _axis(x, axis, name):
     return axis % x.ndim
 
 
-def _check_integers(indices, name, argument):
+def _check_integers(indices: Array, name: str, argument: str) -> None:
     if indices.dtype.kind not in "iu":
         raise TypeError(f"{name}: {argument} must have an integer dtype, got {indices.dtype}")
 
 
-FUNCTIONS["getitem"] = getitem
-FUNCTIONS["setitem"] = setitem
+cast("dict[str, Any]", FUNCTIONS).update(getitem=getitem, setitem=setitem)

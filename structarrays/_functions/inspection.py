@@ -1,5 +1,9 @@
 """What the namespace can do on this machine: ``__array_namespace_info__`` of the standard."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import jax
 import numpy as np
 
@@ -16,16 +20,16 @@ class Info:
     dtype('float64')
     """
 
-    def capabilities(self) -> dict:
+    def capabilities(self) -> dict[str, bool | int]:
         """Whether boolean indexing and data-dependent shapes work (eagerly, they do), and the largest ``ndim``."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
-    def default_device(self):
+    def default_device(self) -> jax.Device:
         """The device on which new arrays are placed."""
-        chosen = jax.config.jax_default_device
+        chosen = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX makes it at run time
         return chosen if isinstance(chosen, jax.Device) else jax.local_devices()[0]
 
-    def devices(self) -> tuple:
+    def devices(self) -> tuple[jax.Device, ...]:
         """The devices of this process: those of JAX's default backend, then those of the host."""
         devices = jax.local_devices()
         try:
@@ -34,7 +38,7 @@ class Info:
             host = []
         return (*devices, *(d for d in host if d not in devices))
 
-    def default_dtypes(self, *, device=None) -> dict:
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
         """The dtypes that arrays have where none is asked for: 64 bits wide if JAX's x64 switch is on."""
         check_device(device, "default_dtypes")
         return {
@@ -44,7 +48,7 @@ class Info:
             "indexing": core_dtypes.default_dtype("i"),
         }
 
-    def dtypes(self, *, device=None, kind: str | tuple[str, ...] | None = None) -> dict[str, np.dtype]:
+    def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, np.dtype]:
         """The dtypes of a kind, by their names.
 
         Parameters
@@ -80,7 +84,7 @@ def __array_namespace_info__() -> Info:
     return Info()
 
 
-def check_device(device, function: str):
+def check_device(device: Any, function: str) -> jax.Device | jax.sharding.Sharding | None:
     """The argument, if it is a device, a sharding or None.
 
     Raises

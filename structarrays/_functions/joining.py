@@ -1,5 +1,10 @@
 """Manipulation functions that join, split and broadcast arrays."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
 import jax
 import jax.numpy as jnp
 
@@ -10,6 +15,9 @@ from .._core.array.operands import promote
 from .._core.dispatch.function import function
 from .._core.families import batch
 from .._core.families.batch import check_axis, check_shape
+
+if TYPE_CHECKING:
+    from .._core.typing import Shape
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -36,11 +44,11 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     >>> sa.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    shapes = [check_shape("broadcast_shapes", shape, f"shapes[{i}]") for i, shape in enumerate(shapes)]
-    return _common_shape("broadcast_shapes", shapes)
+    checked = [check_shape("broadcast_shapes", shape, f"shapes[{i}]") for i, shape in enumerate(shapes)]
+    return _common_shape("broadcast_shapes", checked)
 
 
-def _common_shape(name, shapes) -> tuple[int, ...]:
+def _common_shape(name: str, shapes: Sequence[Shape]) -> tuple[int, ...]:
     result = [1] * max(map(len, shapes), default=0)
     for shape in shapes:
         for i, n in enumerate(shape, len(result) - len(shape)):
@@ -75,6 +83,7 @@ def broadcast_arrays(*arrays: ArrayLike) -> tuple[Array, ...]:
     >>> [x.shape for x in sa.broadcast_arrays(sa.ones(3), sa.ones((2, 1)))]
     [(2, 3), (2, 3)]
     """
+    arrays = cast("tuple[Array, ...]", arrays)
     shape = _common_shape("broadcast_arrays", [x.shape for x in arrays])
     return tuple(broadcast_to.dispatch(x, shape=shape) for x in arrays)
 
@@ -107,19 +116,21 @@ def broadcast_to(x: ArrayLike, /, shape: tuple[int, ...]) -> Array:
     Dense([[1, 2],
            [1, 2]], dtype=int64)
     """
+    x = cast("Array", x)
     shape = check_shape("broadcast_to", shape)
     tail = shape[max(0, len(shape) - x.ndim) :]
     if len(shape) < x.ndim or any(n not in (1, m) for n, m in zip(x.shape, tail, strict=True)):
         raise ValueError(f"broadcast_to: x of shape {x.shape} cannot be broadcast to shape {shape}")
-    return broadcast_to.dispatch(x, shape=shape)
+    result: Array = broadcast_to.dispatch(x, shape=shape)
+    return result
 
 
 @broadcast_to.kernel(Dense)
-def _broadcast_to_dense(x, *, shape):
+def _broadcast_to_dense(x: Dense, *, shape: Shape) -> Dense:
     return Dense.make((jnp.broadcast_to(x.data, shape),))
 
 
-def _check_sequence(name, arrays):
+def _check_sequence(name: str, arrays: Array | Sequence[Array]) -> list[Array]:
     """The arrays of `stack` and `concat`, of one dtype and one number of dimensions."""
     if isinstance(arrays, Array):
         raise TypeError(f"{name}: arrays must be a tuple or list of arrays, got one array of shape {arrays.shape}")
@@ -129,7 +140,7 @@ def _check_sequence(name, arrays):
 
 
 @function("*arrays", rule=batch.joining(jnp.concatenate, new_axis=False))
-def concat(arrays: tuple[ArrayLike, ...] | list[ArrayLike], /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Join arrays along an existing axis.
 
     Parameters
@@ -155,9 +166,11 @@ def concat(arrays: tuple[ArrayLike, ...] | list[ArrayLike], /, *, axis: int | No
     >>> sa.concat([sa.asarray([1, 2]), sa.asarray([3])])
     Dense([1, 2, 3], dtype=int64)
     """
+    arrays = cast("tuple[Array, ...]", arrays)
     arrays = _check_sequence("concat", arrays)
     if axis is None:
-        return concat.dispatch(*arrays, axis=None)
+        flat: Array = concat.dispatch(*arrays, axis=None)
+        return flat
     first = arrays[0]
     if first.ndim == 0:
         raise ValueError("concat: arrays of zero dimensions have no axis to join along; use stack, or axis=None")
@@ -170,11 +183,12 @@ def concat(arrays: tuple[ArrayLike, ...] | list[ArrayLike], /, *, axis: int | No
                 f"concat: arrays must have the same shape but for axis {axis}, got {first.shape} and, "
                 f"as arrays[{i}], {x.shape}"
             )
-    return concat.dispatch(*arrays, axis=axis)
+    result: Array = concat.dispatch(*arrays, axis=axis)
+    return result
 
 
 @function("*arrays", rule=batch.joining(jnp.stack, new_axis=True))
-def stack(arrays: tuple[ArrayLike, ...] | list[ArrayLike], /, *, axis: int = 0) -> Array:
+def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Array:
     """Join arrays along a new axis.
 
     Parameters
@@ -200,6 +214,7 @@ def stack(arrays: tuple[ArrayLike, ...] | list[ArrayLike], /, *, axis: int = 0) 
     >>> sa.stack([sa.eye(3), sa.Diagonal([1.0, 2.0, 3.0])]).shape
     (2, 3, 3)
     """
+    arrays = cast("tuple[Array, ...]", arrays)
     arrays = _check_sequence("stack", arrays)
     axis = check_axis("stack", axis, arrays[0].ndim + 1)
     for i, x in enumerate(arrays):
@@ -207,7 +222,8 @@ def stack(arrays: tuple[ArrayLike, ...] | list[ArrayLike], /, *, axis: int = 0) 
             raise ValueError(
                 f"stack: arrays must have the same shape, got {arrays[0].shape} and, as arrays[{i}], {x.shape}"
             )
-    return stack.dispatch(*arrays, axis=axis)
+    result: Array = stack.dispatch(*arrays, axis=axis)
+    return result
 
 
 @function("x", rule=batch.unstack_rule)
@@ -237,10 +253,12 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     >>> sa.unstack(sa.asarray([[1, 2], [3, 4]]))
     (Dense([1, 2], dtype=int64), Dense([3, 4], dtype=int64))
     """
-    return unstack.dispatch(x, axis=check_axis("unstack", axis, x.ndim))
+    x = cast("Array", x)
+    result: tuple[Array, ...] = unstack.dispatch(x, axis=check_axis("unstack", axis, x.ndim))
+    return result
 
 
 @unstack.kernel(Dense)
-def _unstack_dense(x, *, axis):
+def _unstack_dense(x: Dense, *, axis: int) -> tuple[Dense, ...]:
     data = x.data
     return tuple(Dense.make((jax.lax.index_in_dim(data, i, axis, keepdims=False),)) for i in range(data.shape[axis]))

@@ -1,5 +1,9 @@
 """The standard's linear algebra functions in the main namespace: products and the transpose."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,8 +29,14 @@ from .manipulation import permute_dims
 from .rounding_and_parts import conj
 from .statistical import sum as sum_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def by_dense_factor(function, args, static):
+    from .._core.dispatch.function import Function
+    from .._core.typing import Result, Shape, Static
+
+
+def by_dense_factor(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """The rule of `matmul` for a pair of structures that has no kernel of its own.
 
     One factor stays structured and the other is expanded: the one with structural zeros stays (they absorb), or else the one
@@ -51,13 +61,20 @@ def by_dense_factor(function, args, static):
     return product if 1 in (x1.ndim, x2.ndim) else matrix_transpose.dispatch(product)
 
 
-def expanded_product(function, x1, x2, expand=densify, *, smaller: bool = False):
+def expanded_product(
+    function: Function[..., Any],
+    x1: Array,
+    x2: Array,
+    expand: Callable[[Array, str], Dense] = densify,
+    *,
+    smaller: bool = False,
+) -> Result:
     """The product of two structures, one of which `expand` makes dense; NotImplemented where neither serves.
 
     With `smaller` it is the one with fewer elements, so that a few rows or columns never expand a whole matrix.
     """
 
-    def preference(i):
+    def preference(i: int) -> tuple[int, bool, int]:
         x = (x1, x2)[i]
         return (-x.size if smaller else 0, not is_zero_outside(x), x.nbytes)
 
@@ -71,7 +88,9 @@ def expanded_product(function, x1, x2, expand=densify, *, smaller: bool = False)
     return NotImplemented
 
 
-def product_with_expanded(function, pair, structured, expanded):
+def product_with_expanded(
+    function: Function[..., Any], pair: Sequence[Array], structured: Sequence[Array], expanded: int
+) -> Result:
     """The product of a pair, one factor of which has been expanded: its zeros still absorb what is not finite."""
     if not is_zero_outside(structured[expanded]) or pair[0].dtype.kind in "biu":
         return function.dispatch(*pair)
@@ -82,11 +101,12 @@ def product_with_expanded(function, pair, structured, expanded):
     for entry in (*kept.entries, *([] if kept.background is None else [kept.background])):
         finite &= jnp.all(jnp.isfinite(entry))
 
-    def careful():
+    def careful() -> jax.Array:
         if kept.size > _MANY and has_elements(kept):
             return _absorbing_in_blocks(structured, 1 - expanded)
         operands = [v for x in structured for v in (x.dense_data(), _stored(x))]
-        return absorbing_product(jnp.matmul, *operands)
+        result: jax.Array = absorbing_product(jnp.matmul, *operands)
+        return result
 
     return Dense.make((jax.lax.cond(finite, lambda: function.dispatch(*pair).data, careful),))
 
@@ -95,7 +115,7 @@ _MANY = 1 << 22
 """About how many elements of a structured factor become dense at a time."""
 
 
-def _absorbing_in_blocks(factors, kept):
+def _absorbing_in_blocks(factors: Sequence[Array], kept: int) -> jax.Array:
     """The product in which structural zeros absorb, in blocks.
 
     Parameters
@@ -111,12 +131,13 @@ def _absorbing_in_blocks(factors, kept):
     where = matrix.rebuild(tuple(jnp.ones(e.shape, bool) for e in matrix.entries), None)
 
     @jax.checkpoint  # otherwise the reverse-mode derivative stores all blocks
-    def product(start):
+    def product(start: jax.Array) -> jax.Array:
         lines, along = jnp.minimum(start + jnp.arange(width), outer - 1), jnp.arange(inner)
         at = (lines[:, None], along) if kept == 0 else (along[:, None], lines)
         data = elements_at(matrix, at)
         block = data, elements_at(where, at) if is_zero_outside(matrix) else jnp.ones(data.shape, bool)
-        return absorbing_product(jnp.matmul, *(*block, *of_other) if kept == 0 else (*of_other, *block))
+        result: jax.Array = absorbing_product(jnp.matmul, *(*block, *of_other) if kept == 0 else (*of_other, *block))
+        return result
 
     axis = kept - 2  # the blocks are stacked along this axis of the result
     blocks = jnp.moveaxis(jax.lax.map(product, width * jnp.arange(-(-outer // width))), 0, axis - 1)
@@ -125,14 +146,14 @@ def _absorbing_in_blocks(factors, kept):
     return jax.lax.slice_in_dim(blocks.reshape(shape), 0, outer, axis=axis)
 
 
-def _stored(x):
+def _stored(x: Array) -> jax.Array:
     """Where an array is not a structural zero, as a mask."""
     if not is_zero_outside(x):
         return jnp.ones(x.shape, bool)
     return x.rebuild(tuple(jnp.ones(e.shape, bool) for e in x.entries), None).dense_data()
 
 
-def _transposed(function, x1, x2):
+def _transposed(function: Function[..., Any], x1: Array, x2: Array) -> tuple[Array, Array] | None:
     """The factors transposed and exchanged, if they have a kernel; else None."""
     x1, x2 = (x if x.ndim == 1 else matrix_transpose.dispatch(x) for x in (x2, x1))
     if type(x1) is type(x2) is Dense or not (function.choose((x1, x2), {}) or _zeros_serve(function, x1, x2)):
@@ -140,14 +161,14 @@ def _transposed(function, x1, x2):
     return x1, x2
 
 
-def _zeros_serve(function, x1, x2) -> bool:
+def _zeros_serve(function: Function[..., Any], x1: Array, x2: Array) -> bool:
     """Whether the structure of `x1` multiplies dense matrices where it has a structural zero in place of a background."""
     if type(x2) is not Dense or not x1.stores_entries or x1.background is None:
         return False
     return function.choose((x1.rebuild(x1.entries, None), x2), {}) is not None
 
 
-def _with_background(function, x1, x2):
+def _with_background(function: Function[..., Any], x1: Array, x2: Dense) -> Result:
     if not _zeros_serve(function, x1, x2):
         return NotImplemented
     return with_background(lambda x, data: function.dispatch(x, Dense.make((data,))).data, x1, x2.data)
@@ -191,6 +212,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> (D.mT @ D).offsets
     (-1, 0, 1)
     """
+    x1, x2 = cast("Array", x1), cast("Array", x2)
     check.numeric("matmul", x1, x2)
     for argument, x in (("x1", x1), ("x2", x2)):
         if x.ndim == 0:
@@ -205,11 +227,12 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x1, x2 = promote(x1, x2)
     if not strong_zeros_policy.value:
         x1, x2 = (densify(x, "matmul") if is_zero_outside(x) else x for x in (x1, x2))
-    return matmul.dispatch(x1, x2)
+    result: Array = matmul.dispatch(x1, x2)
+    return result
 
 
 @matmul.kernel(Dense, Dense)
-def _matmul_dense_dense(x1, x2):
+def _matmul_dense_dense(x1: Dense, x2: Dense) -> Dense:
     return Dense.make((linalg_dense.matmul(x1.data, x2.data),))
 
 
@@ -237,12 +260,13 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     >>> sa.matrix_transpose(sa.Banded([[1.0, 2.0]], (1,), (3, 3))).offsets
     (-1,)
     """
+    x = cast("Array", x)
     check.matrix("matrix_transpose", x)
     return carried(matrix_transpose.dispatch(x), x.assumptions)
 
 
 @matrix_transpose.kernel(Dense)
-def _matrix_transpose_dense(x):
+def _matrix_transpose_dense(x: Dense) -> Dense:
     return Dense.make((linalg_dense.matrix_transpose(x.data),))
 
 
@@ -281,6 +305,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     >>> sa.vecdot(sa.Diagonal([1.0, 2.0]), sa.asarray([3.0, 4.0]))
     Dense([3., 8.], dtype=float64)
     """
+    x1, x2 = cast("Array", x1), cast("Array", x2)
     check.numeric("vecdot", x1, x2)
     for argument, x in (("x1", x1), ("x2", x2)):
         if x.ndim == 0:
@@ -290,35 +315,36 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
         raise ValueError(f"vecdot: axis {axis} must have the same size in both, got shapes {x1.shape} and {x2.shape}")
     check.broadcast("vecdot", x1.shape, x2.shape, what="shapes")
     x1, x2 = promote(x1, x2)
-    return vecdot.dispatch(x1, x2, axis=axis)
+    result: Array = vecdot.dispatch(x1, x2, axis=axis)
+    return result
 
 
 @vecdot.kernel(Dense, Dense)
-def _vecdot_dense_dense(x1, x2, *, axis):
+def _vecdot_dense_dense(x1: Dense, x2: Dense, *, axis: int) -> Dense:
     return Dense.make((linalg_dense.vecdot(x1.data, x2.data, axis=axis),))
 
 
-def _is_row_by_row(x1, x2, *, axis) -> bool:
+def _is_row_by_row(x1: Array, x2: Array, *, axis: int) -> bool:
     """Whether the rows of structured matrices meet one vector: what products are for."""
     matrix, vector = (x1, x2) if x2.ndim == 1 else (x2, x1)
     return axis == -1 and vector.ndim == 1 and matrix.ndim > 1 and matrix.core_ndim == 2
 
 
 @vecdot.kernel(Array, Array, when=_is_row_by_row)
-def _vecdot_array_if_is_row_by_row(x1, x2, *, axis):
+def _vecdot_array_if_is_row_by_row(x1: Array, x2: Array, *, axis: int) -> Array:
     x1 = conj(x1)
     return matmul(x1, x2) if x2.ndim == 1 else matmul(x2, x1)
 
 
 @vecdot.kernel(Array, Array)
-def _vecdot_array(x1, x2, *, axis):
+def _vecdot_array(x1: Array, x2: Array, *, axis: int) -> Array:
     if x1.dtype.kind == "c":
         x1 = conj(x1)
     return sum_of(multiply(x1, x2), axis=axis, dtype=x1.dtype)
 
 
 @function("x1", "x2")
-def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple = 2) -> Array:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Any, ...] = 2) -> Array:
     """Contraction of several axes of two arrays.
 
     Parameters
@@ -356,13 +382,15 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple = 2) -> Arra
     >>> float(sa.tensordot(D, sa.ones((2, 2))))
     3.0
     """
+    x1, x2 = cast("Array", x1), cast("Array", x2)
     check.numeric("tensordot", x1, x2)
     axes = contracted_axes(x1, x2, axes)
     x1, x2 = promote(x1, x2)
-    return tensordot.dispatch(x1, x2, axes=axes)
+    result: Array = tensordot.dispatch(x1, x2, axes=axes)
+    return result
 
 
-def contracted_axes(x1, x2, axes):
+def contracted_axes(x1: Array, x2: Array, axes: int | Sequence[Any]) -> tuple[Shape, Shape]:
     """The contracted axes of each operand of `tensordot`, as nonnegative integers."""
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
@@ -390,16 +418,16 @@ def contracted_axes(x1, x2, axes):
 
 
 @tensordot.kernel(Dense, Dense)
-def _tensordot_dense_dense(x1, x2, *, axes):
+def _tensordot_dense_dense(x1: Dense, x2: Dense, *, axes: tuple[Shape, Shape]) -> Dense:
     return Dense.make((linalg_dense.tensordot(x1.data, x2.data, axes=axes),))
 
 
-def _is_product(x1, x2, *, axes):
+def _is_product(x1: Array, x2: Array, *, axes: tuple[Shape, Shape]) -> bool:
     return len(axes[0]) == 1 and x1.ndim <= 2 and x2.ndim <= 2
 
 
 @tensordot.kernel(Array, Array, when=_is_product)
-def tensordot_by_matmul(x1, x2, *, axes):
+def tensordot_by_matmul(x1: Array, x2: Array, *, axes: tuple[Shape, Shape]) -> Array:
     """The matrix product of the arrays, transposed where `matmul` contracts another axis."""
     (axis1,), (axis2,) = axes
     if x1.ndim == 2 and axis1 == 0:
@@ -409,12 +437,12 @@ def tensordot_by_matmul(x1, x2, *, axes):
     return matmul(x1, x2)
 
 
-def _is_full(x1, x2, *, axes):
+def _is_full(x1: Array, x2: Array, *, axes: tuple[Shape, Shape]) -> bool:
     return len(axes[0]) == x1.ndim == x2.ndim
 
 
 @tensordot.kernel(Array, Array, when=_is_full)
-def _tensordot_array(x1, x2, *, axes):
+def _tensordot_array(x1: Array, x2: Array, *, axes: tuple[Shape, Shape]) -> Array:
     partner = dict(zip(*axes))
     order = tuple(partner[axis] for axis in range(x1.ndim))
     if order != tuple(range(x2.ndim)):

@@ -1,6 +1,9 @@
 """The chapter *manipulation functions* of the standard. How they treat structure is in `batch`."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +17,11 @@ from .._core.dispatch.function import Function, function
 from .._core.families import batch
 from .._core.families.batch import check_axes, check_axis, check_shape
 from .indexing import take
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._core.typing import Shape
 
 
 @view_function("x", rule=batch.expand_dims_rule, inverse=lambda data, shape, axis: data.reshape(shape))
@@ -46,12 +54,14 @@ def expand_dims(x: ArrayLike, /, axis: int | tuple[int, ...] = 0) -> Array:
     >>> sa.expand_dims(sa.ones((3, 4)), axis=(0, -1)).shape
     (1, 3, 4, 1)
     """
+    x = cast("Array", x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
-    return expand_dims.dispatch(x, axis=tuple(sorted(check_axes("expand_dims", axis, x.ndim + count))))
+    result: Array = expand_dims.dispatch(x, axis=tuple(sorted(check_axes("expand_dims", axis, x.ndim + count))))
+    return result
 
 
 @expand_dims.kernel(Dense)
-def _expand_dims_dense(x, *, axis):
+def _expand_dims_dense(x: Dense, *, axis: tuple[int, ...]) -> Dense:
     return Dense.make((jnp.expand_dims(x.data, axis),))
 
 
@@ -82,17 +92,19 @@ def squeeze(x: ArrayLike, /, axis: int | tuple[int, ...]) -> Array:
     >>> sa.squeeze(sa.ones((1, 3, 1)), axis=(0, 2)).shape
     (3,)
     """
+    x = cast("Array", x)
     if axis is None:
         axis = tuple(i for i, n in enumerate(x.shape) if n == 1)
     axes = check_axes("squeeze", axis, x.ndim)
     for a in axes:
         if x.shape[a] != 1:
             raise ValueError(f"squeeze: axis {a} must have size 1, got {x.shape[a]} in shape {x.shape}")
-    return squeeze.dispatch(x, axis=axes)
+    result: Array = squeeze.dispatch(x, axis=axes)
+    return result
 
 
 @squeeze.kernel(Dense)
-def _squeeze_dense(x, *, axis):
+def _squeeze_dense(x: Dense, *, axis: tuple[int, ...]) -> Dense:
     return Dense.make((jnp.squeeze(x.data, axis),))
 
 
@@ -123,19 +135,21 @@ def flip(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array
     >>> sa.flip(sa.asarray([1, 2, 3]))
     Dense([3, 2, 1], dtype=int64)
     """
-    return flip.dispatch(x, axis=check_axes("flip", axis, x.ndim))
+    x = cast("Array", x)
+    result: Array = flip.dispatch(x, axis=check_axes("flip", axis, x.ndim))
+    return result
 
 
 @flip.kernel(Dense)
-def _flip_dense(x, *, axis):
+def _flip_dense(x: Dense, *, axis: tuple[int, ...]) -> Dense:
     return Dense.make((jnp.flip(x.data, axis),))
 
 
-def _inverse_permutation(data, shape, axes):
+def _inverse_permutation(data: jax.Array, shape: Shape, axes: tuple[int, ...]) -> jax.Array:
     return data.transpose(np.argsort([axis % data.ndim for axis in axes]).tolist())
 
 
-def _moved_axes(ndim, source, destination) -> tuple[int, ...]:
+def _moved_axes(ndim: int, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> tuple[int, ...]:
     """The permutation that `moveaxis` is."""
     source = check_axes("moveaxis", source, ndim, "source")
     destination = check_axes("moveaxis", destination, ndim, "destination")
@@ -181,7 +195,9 @@ def moveaxis(x: ArrayLike, source: int | tuple[int, ...], destination: int | tup
     >>> sa.moveaxis(sa.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    return permute_dims.dispatch(x, axes=_moved_axes(x.ndim, source, destination))
+    x = cast("Array", x)
+    result: Array = permute_dims.dispatch(x, axes=_moved_axes(x.ndim, source, destination))
+    return result
 
 
 @view_function("x", rule=batch.permute_rule, inverse=_inverse_permutation)
@@ -211,15 +227,17 @@ def permute_dims(x: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     >>> sa.permute_dims(sa.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
+    x = cast("Array", x)
     if not isinstance(axes, (tuple, list)):
         axes = (axes,)
     if len(axes) != x.ndim:
         raise ValueError(f"permute_dims: axes must name all {x.ndim} axes of x, got {axes}")
-    return permute_dims.dispatch(x, axes=check_axes("permute_dims", axes, x.ndim, "axes"))
+    result: Array = permute_dims.dispatch(x, axes=check_axes("permute_dims", axes, x.ndim, "axes"))
+    return result
 
 
 @permute_dims.kernel(Dense)
-def _permute_dims_dense(x, *, axes):
+def _permute_dims_dense(x: Dense, *, axes: tuple[int, ...]) -> Dense:
     return Dense.make((x.data.transpose(axes),))
 
 
@@ -258,15 +276,17 @@ def reshape(x: ArrayLike, /, shape: tuple[int, ...], *, copy: bool | None = None
     Dense([[1, 2],
            [3, 4]], dtype=int64)
     """
+    x = cast("Array", x)
     shape = _full_shape(x, check_shape("reshape", shape, lowest=-1))
     if copy is False and type(x) is not Dense and batch.reshape_rule(reshape, (x,), {"shape": shape}) is NotImplemented:
         raise ValueError(
             f"reshape: copy=False, but a {type(x).__name__} of shape {x.shape} has to be made dense for shape {shape}"
         )
-    return reshape.dispatch(x, shape=shape)
+    result: Array = reshape.dispatch(x, shape=shape)
+    return result
 
 
-def _full_shape(x, shape):
+def _full_shape(x: Array, shape: Shape) -> Shape:
     """The shape with its -1 computed."""
     unknown = [i for i, n in enumerate(shape) if n == -1]
     if len(unknown) > 1:
@@ -282,20 +302,20 @@ def _full_shape(x, shape):
 
 
 @reshape.kernel(Dense)
-def _reshape_dense(x, *, shape):
+def _reshape_dense(x: Dense, *, shape: Shape) -> Dense:
     return Dense.make((x.data.reshape(shape),))
 
 
-class _Repeat(Function):
+class _Repeat(Function[..., Array]):
     """`repeat`, whose result has a shape that depends on the values of an array of repeats."""
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Array:
         if len(args) == 2 and type(args[1]) is not int and getattr(args[1], "shape", None) != ():
             return _repeat_each(args[0], args[1], **kwargs)
         return super().__call__(*args, **kwargs)
 
 
-def _repeat_each(x, repeats, /, *, axis=None):
+def _repeat_each(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
     """`repeat` with a number for each element: a `take` of indices that are made on the host."""
     if isinstance(repeats, Array):
         repeats = repeats.to_jax()
@@ -322,7 +342,7 @@ def _repeat_each(x, repeats, /, *, axis=None):
     return take(x, np.repeat(np.arange(x.shape[axis]), repeats), axis=axis)
 
 
-def _repeat_function(define):
+def _repeat_function(define: Callable[..., Array]) -> _Repeat:
     return _Repeat(define, ("x",), rule=batch.repeat_rule)
 
 
@@ -358,11 +378,12 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
     """
     (repeats,) = check_shape("repeat", repeats, "repeats")
     axis = None if axis is None else check_axis("repeat", axis, x.ndim)
-    return repeat.dispatch(x, repeats=repeats, axis=axis)
+    result: Array = repeat.dispatch(x, repeats=repeats, axis=axis)
+    return result
 
 
 @repeat.kernel(Dense)
-def _repeat_dense(x, *, repeats, axis):
+def _repeat_dense(x: Dense, *, repeats: int, axis: int | None) -> Dense:
     return Dense.make((jnp.repeat(x.data, repeats, axis=axis),))
 
 
@@ -399,28 +420,32 @@ def roll(x: ArrayLike, /, shift: int | tuple[int, ...], *, axis: int | tuple[int
     >>> sa.roll(sa.asarray([1, 2, 3]), 1)
     Dense([3, 1, 2], dtype=int64)
     """
-    shifts = shift if isinstance(shift, tuple) else (shift,)
-    for s in shifts:
+    x = cast("Array", x)
+    given = cast("Array | tuple[Array, ...]", shift)
+    arrays = given if isinstance(given, tuple) else (given,)
+    for s in arrays:
         if s.dtype.kind not in "iu" or s.shape != ():
             raise TypeError(
                 f"roll: shift must be an integer or a tuple of integers, got dtype {s.dtype} and shape {s.shape}"
             )
-    shifts = [s.dense_data() for s in shifts]
+    shifts = [s.dense_data() for s in arrays]
     if axis is None:
         if len(shifts) != 1:
             raise ValueError(f"roll: shift must be one integer where axis is None, got {len(shifts)}")
-        return roll.dispatch(x, shift=tuple(shifts), axis=None)
+        flat: Array = roll.dispatch(x, shift=tuple(shifts), axis=None)
+        return flat
     axes = axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(check_axis("roll", a, x.ndim) for a in axes)
     if len(shifts) == 1:
         shifts *= len(axes)
     if len(shifts) != len(axes):
         raise ValueError(f"roll: shift and axis must be as many, got {len(shifts)} and {len(axes)}")
-    return roll.dispatch(x, shift=tuple(shifts), axis=axes)
+    result: Array = roll.dispatch(x, shift=tuple(shifts), axis=axes)
+    return result
 
 
 @roll.kernel(Dense)
-def _roll_dense(x, *, shift, axis):
+def _roll_dense(x: Dense, *, shift: tuple[jax.Array, ...], axis: tuple[int, ...] | None) -> Dense:
     data = x.data
     if axis is None:
         return Dense.make((jnp.roll(data, shift[0]),))
@@ -457,10 +482,12 @@ def tile(x: ArrayLike, repetitions: tuple[int, ...], /) -> Array:
     Dense([[1, 2, 1, 2],
            [1, 2, 1, 2]], dtype=int64)
     """
+    x = cast("Array", x)
     repetitions = check_shape("tile", repetitions, "repetitions")
-    return tile.dispatch(x, repetitions=(1,) * (x.ndim - len(repetitions)) + repetitions)
+    result: Array = tile.dispatch(x, repetitions=(1,) * (x.ndim - len(repetitions)) + repetitions)
+    return result
 
 
 @tile.kernel(Dense)
-def _tile_dense(x, *, repetitions):
+def _tile_dense(x: Dense, *, repetitions: tuple[int, ...]) -> Dense:
     return Dense.make((jnp.tile(x.data, repetitions),))

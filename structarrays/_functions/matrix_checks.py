@@ -1,5 +1,9 @@
 """What the functions of linear algebra ask of their arguments. All of it runs while a call is traced, once."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -9,21 +13,24 @@ from .._core.array.dense import Dense
 from .._core.array.operands import cast, promote, to_dense, unsupported
 from .._core.families.batch import check_axis
 
+if TYPE_CHECKING:
+    from .._core.array.arguments import DTypeLike
 
-def matrix(name: str, x: Array, argument: str = "x"):
+
+def matrix(name: str, x: Array, argument: str = "x") -> None:
     """Raise unless the array has at least two dimensions."""
     if x.ndim < 2:
         raise ValueError(f"{name}: {argument} must have at least two dimensions, (..., M, N), got shape {x.shape}")
 
 
-def square(name: str, x: Array, argument: str = "x"):
+def square(name: str, x: Array, argument: str = "x") -> None:
     """Raise unless the last two dimensions are a square matrix."""
     matrix(name, x, argument)
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"{name}: {argument} must be square in its last two dimensions, got shape {x.shape}")
 
 
-def numeric(name: str, *arrays: Array):
+def numeric(name: str, *arrays: Array) -> None:
     """Raise for booleans."""
     for i, x in enumerate(arrays):
         if x.dtype.kind == "b":
@@ -95,17 +102,17 @@ def like_right_hand_side(x: Array, b: Array) -> Array:
     return Dense.make((to_dense(x).data[..., 0],)) if b.ndim == 1 else x
 
 
-def real_dtype(dtype) -> np.dtype:
+def real_dtype(dtype: DTypeLike) -> np.dtype:
     """The real dtype of the same precision."""
-    return np.dtype(jnp.finfo(dtype).dtype)
+    return np.dtype(jnp.finfo(dtype).dtype)  # type: ignore[no-untyped-call]  # ml_dtypes
 
 
-def complex_dtype(dtype) -> np.dtype:
+def complex_dtype(dtype: DTypeLike) -> np.dtype:
     """The complex dtype of the same precision."""
     return np.dtype(jnp.promote_types(dtype, np.complex64))
 
 
-def common_axis(name: str, axis, x1: Array, x2: Array) -> int:
+def common_axis(name: str, axis: int, x1: Array, x2: Array) -> int:
     """The axis of two arrays that broadcast, counted from the end: from -N to -1, N the smaller number of dimensions.
 
     Where both have the same number of dimensions a count from the front says the same, and is taken.
@@ -121,7 +128,7 @@ def common_axis(name: str, axis, x1: Array, x2: Array) -> int:
     return axis
 
 
-def integer(name: str, value, argument: str) -> int:
+def integer(name: str, value: Any, argument: str) -> int:
     """A Python integer.
 
     Raises
@@ -130,7 +137,8 @@ def integer(name: str, value, argument: str) -> int:
         If it is none.
     """
     try:
-        return value.__index__()
+        result: int = value.__index__()
+        return result
     except (AttributeError, TypeError):
         raise TypeError(f"{name}: {argument} must be an integer, got {value!r}") from None
 

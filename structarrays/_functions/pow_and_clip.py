@@ -4,8 +4,10 @@ What a power does to a structural zero depends on the exponent: a positive Pytho
 depends on which bounds there are. Both hand the family's rule a formula made for the case at hand.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 
@@ -13,6 +15,13 @@ from .._core.array.base import Array
 from .._core.array.operands import lift, without_weak_types
 from .._core.families.elementwise_rule import ElementwiseArrayFunction, elementwise
 from .._numerics import dense_elementwise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core.array.arguments import ArrayLike
+    from .._core.array.dense import Dense
+    from .._core.typing import Result, Static
 
 
 class Formula(NamedTuple):
@@ -40,7 +49,7 @@ class Exponent(NamedTuple):
     sign: int
 
     @classmethod
-    def of(cls, number: int | float):
+    def of(cls, number: int | float) -> Exponent | None:
         """The static part; None where the number is neither a small integer nor surely positive in any dtype."""
         if -_LARGEST_EXACT <= number <= _LARGEST_EXACT and number == int(number):
             return cls(type(number), int(number), (number > 0) - (number < 0))
@@ -49,19 +58,19 @@ class Exponent(NamedTuple):
         return cls(float, None, 1) if number >= _SMALLEST_POSITIVE else None
 
 
-class Power(ElementwiseArrayFunction):
+class Power(ElementwiseArrayFunction[...]):
     """`pow`, with an exponent that is static where it is a Python number.
 
     Its kernels get the exponent as an array in any case, and the keyword `exponent`: an `Exponent`, or None for an
     exponent that is an array.
     """
 
-    def __init__(self, formula):
+    def __init__(self, formula: Callable[..., Array]) -> None:
         super().__init__(formula, ("x1", "x2"))
         self._declare("numeric", zero=False, absorbs=(), exact=False)
         self.rule = elementwise_power
 
-    def __call__(self, *arrays, **unknown):
+    def __call__(self, *arrays: Any, **unknown: Any) -> Array:
         if len(arrays) != 2 or unknown:
             self._plan(arrays, unknown)  # raises for what is missing, or too much
         x1, x2 = arrays
@@ -74,7 +83,7 @@ class Power(ElementwiseArrayFunction):
             _, (x1, x2) = self._repair((), (x1, x2))  # it may not fit the dtype of x1
         return self._run((exponent,), (x1, x2))
 
-    def _trace(self, static, x1, x2=None):
+    def _trace(self, static: tuple[Any, ...], x1: Any, x2: Any = None) -> Any:
         (exponent,) = static or (None,)
         if x2 is None:
             x2 = exponent.kind(exponent.value)
@@ -87,18 +96,21 @@ class Power(ElementwiseArrayFunction):
         return without_weak_types(self.dispatch(x1, x2, exponent=exponent))
 
 
-def elementwise_power(function, args, static):
+def elementwise_power(function: Power, args: Sequence[Array], static: Static) -> Result:
     """The family's rule for a power: with a static exponent it is a function of the base alone."""
     exponent, (base, power) = static["exponent"], args
     if exponent is None:
         return elementwise(function, args, {})
 
-    def formula(x):
+    def formula(x: jax.Array) -> jax.Array:
         return (
-            dense_elementwise.pow(x, power.data) if exponent.value is None else jax.lax.integer_pow(x, exponent.value)
+            dense_elementwise.pow(x, cast("Dense", power).data)
+            if exponent.value is None
+            else jax.lax.integer_pow(x, exponent.value)
         )
 
-    return elementwise(Formula(function.name, formula, zero=exponent.sign > 0), (base,), {})
+    made: Any = Formula(function.name, formula, zero=exponent.sign > 0)  # it has what the rule reads
+    return elementwise(made, (base,), {})
 
 
 @Power
@@ -135,27 +147,27 @@ def pow(x1: Array, x2: Array, /) -> Array:
     >>> sa.pow(sa.asarray([1.0, 2.0, 3.0]), 2)
     Dense([1., 4., 9.], dtype=float64)
     """
-    return dense_elementwise.pow(x1, x2)
+    return cast("Array", dense_elementwise.pow(cast("jax.Array", x1), cast("jax.Array", x2)))
 
 
-class Clip(ElementwiseArrayFunction):
+class Clip(ElementwiseArrayFunction[...]):
     """`clip`, with bounds that may be left out.
 
     Its kernels get the array and the bounds that there are, and the keyword `bounds` with their names.
     """
 
-    def __init__(self, formula):
+    def __init__(self, formula: Callable[..., Array]) -> None:
         super().__init__(formula, ("x", "min", "max"))
         self._declare("real numeric", zero=True, absorbs=(), exact=False)
         self.rule = elementwise_clip
 
-    def __call__(self, x, /, min=None, max=None):
-        arrays = (x, min, max)
+    def __call__(self, x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
+        arrays: Sequence[Any] = (x, min, max)
         if any(type(v) is int and not 0 <= v < 128 for v in arrays):
             _, arrays = self._repair((), arrays)  # it may not fit the dtype of x
         return self._run((), arrays)
 
-    def _trace(self, static, x, min=None, max=None):
+    def _trace(self, static: tuple[Any, ...], x: Any, min: Any = None, max: Any = None) -> Any:
         given = {name: bound for name, bound in (("min", min), ("max", max)) if bound is not None}
         # All three for the checks, which name an argument by its position.
         x, min, max = self.prepare(*(lift(x if v is None else v) for v in (x, min, max)))
@@ -163,13 +175,15 @@ class Clip(ElementwiseArrayFunction):
         return without_weak_types(self.dispatch(*arrays, bounds=tuple(given)))
 
 
-def elementwise_clip(function, args, static):
+def elementwise_clip(function: Clip, args: Sequence[Array], static: Static) -> Result:
     """The family's rule for `clip` with the bounds that there are."""
 
-    def formula(x, *bounds):
-        return function.formula(x, **dict(zip(static["bounds"], bounds, strict=True)))
+    def formula(x: jax.Array, *bounds: jax.Array) -> jax.Array:
+        result: jax.Array = function.formula(x, **dict(zip(static["bounds"], bounds, strict=True)))
+        return result
 
-    return elementwise(Formula(function.name, formula, function.zero), args, {})
+    made: Any = Formula(function.name, formula, function.zero)  # it has what the rule reads
+    return elementwise(made, args, {})
 
 
 @Clip
@@ -207,4 +221,5 @@ def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Arr
     >>> sa.clip(sa.asarray([-1.0, 0.5, 2.0]), 0.0, 1.0)
     Dense([0. , 0.5, 1. ], dtype=float64)
     """
-    return dense_elementwise.clip(x, min, max)
+    bounds: Any = min, max
+    return cast("Array", dense_elementwise.clip(cast("jax.Array", x), *bounds))

@@ -1,8 +1,10 @@
 """Creation of ranges and grids: `arange`, `linspace`, `meshgrid`."""
 
+from __future__ import annotations
+
 import math
 import operator
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -70,7 +72,7 @@ def arange(
     integers = all(isinstance(v, int) for v in (start, stop, step))
     dtype = dtypes.default_dtype("i" if integers else "f") if dtype is None else dtypes.as_dtype(dtype)
     if integers:
-        count = max(0, -((start - stop) // step))
+        count: Any = max(0, -((start - stop) // step))
     else:
         quotient = (stop - start) / step
         if not math.isfinite(quotient):
@@ -84,6 +86,7 @@ def arange(
         work = dtype if dtype.kind == "f" else dtypes.default_dtype("f")
         data = start + step * jax.lax.iota(work, count)
         return _placed(data.astype(dtype), device)
+    start, step = cast("int", start), cast("int", step)
     for v in (start, start + step * (count - 1)) if count else ():
         if not np.iinfo(dtype).min <= v <= np.iinfo(dtype).max:
             raise OverflowError(f"arange: the Python integer {v} does not fit into {dtype}")
@@ -92,15 +95,16 @@ def arange(
     # Modulo 2**bits, so that a negative step is no problem for unsigned integers.
     wrap = np.dtype(dtype.name.replace("int", "uint") if dtype.kind == "i" else dtype)
     bits = 8 * dtype.itemsize
-    start, step = (wrap.type(v % (1 << bits)) for v in (start, step))
-    return _placed((start + step * jax.lax.iota(wrap, count)).astype(dtype), device)
+    scalar: Any = wrap.type
+    first, by = (scalar(v % (1 << bits)) for v in (start, step))
+    return _placed((first + by * jax.lax.iota(wrap, count)).astype(dtype), device)
 
 
-def _placed(data, device):
+def _placed(data: jax.Array, device: Any) -> Dense:
     return Dense.make((data if device is None else jax.device_put(data, device),))
 
 
-def _real_number(value, name, argument):
+def _real_number(value: Any, name: str, argument: str) -> int | float:
     """A Python integer or float of an argument that may also be a NumPy scalar or an array of zero dimensions."""
     if isinstance(value, (Array, jax.Array, np.ndarray)) and value.shape == ():
         value = value.item() if not isinstance(value, Array) else np.asarray(value).item()
@@ -112,7 +116,14 @@ def _real_number(value, name, argument):
 
 
 def linspace(
-    start, stop, /, num: int, *, dtype: DTypeLike | None = None, device: Any = None, endpoint: bool = True
+    start: ArrayLike,
+    stop: ArrayLike,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Any = None,
+    endpoint: bool = True,
 ) -> Array:
     """Evenly spaced numbers over an interval.
 
@@ -160,7 +171,9 @@ def linspace(
     if dtype is None:
         dtype = dtypes.default_dtype("c" if any(e.dtype.kind == "c" for e in ends) else "f")
     dtype = dtypes.as_dtype(dtype)
-    return Dense.make((dense_creation.linspace(*ends, num, dtype=dtype, device=device, endpoint=bool(endpoint)),))
+    return Dense.make(
+        (dense_creation.linspace(ends[0], ends[1], num, dtype=dtype, device=device, endpoint=bool(endpoint)),)
+    )
 
 
 @function("arrays")
@@ -192,6 +205,7 @@ def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> tuple[Array, ...]:
     Dense([[0, 0, 0],
            [1, 1, 1]], dtype=int64)
     """
+    arrays = cast("tuple[Array, ...]", arrays)
     if indexing not in ("xy", "ij"):
         raise ValueError(f'meshgrid: indexing must be "xy" or "ij", got {indexing!r}')
     for i, x in enumerate(arrays):
@@ -201,7 +215,7 @@ def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> tuple[Array, ...]:
     return tuple(Dense.make((d,)) for d in data)
 
 
-def integer(value, name: str, argument: str) -> int:
+def integer(value: Any, name: str, argument: str) -> int:
     """An integer argument.
 
     Raises
@@ -215,4 +229,4 @@ def integer(value, name: str, argument: str) -> int:
         raise TypeError(f"{name}: {argument} must be an integer, got {value!r}") from None
 
 
-FUNCTIONS.update(arange=arange, linspace=linspace)
+cast("dict[str, Any]", FUNCTIONS).update(arange=arange, linspace=linspace)

@@ -1,6 +1,10 @@
 """The chapter *searching functions* of the standard."""
 
+from __future__ import annotations
+
 import copy
+import typing
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -22,14 +26,20 @@ from .._numerics import dense_searching
 from .conversion import asarray
 from .statistical import sum as sum_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._core.dispatch.function import Function
+    from .._core.typing import Result, Rule, Static
+
 # ---- the largest and the smallest ----------------------------------------------------------------------------------
 
 
-def _first_index_rule(act):
+def _first_index_rule(act: Callable[..., Any]) -> Rule:
     """Along batch axes the parameters are searched; in a constant core the first element is the one, index 0."""
     in_batch = along_batch(act)
 
-    def first_index(function, args, static):
+    def first_index(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
         (x,), axis = args, static["axis"]
         batch, core = parts(x)
         if axis is None or axis < len(batch) or not is_constant(x):
@@ -43,7 +53,7 @@ def _first_index_rule(act):
     return first_index
 
 
-def _check_search(name, x, axis):
+def _check_search(name: str, x: Array, axis: int | None) -> int | None:
     """The axis of `argmax` and `argmin`."""
     if x.dtype.kind == "c":
         raise TypeError(f"{name}: x must have a real dtype, since complex numbers have no order, got {x.dtype}")
@@ -83,11 +93,13 @@ def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) 
     >>> int(sa.argmax(sa.asarray([1.0, 3.0, 2.0])))
     1
     """
-    return argmax.dispatch(x, axis=_check_search("argmax", x, axis), keepdims=bool(keepdims))
+    x = typing.cast("Array", x)
+    result: Array = argmax.dispatch(x, axis=_check_search("argmax", x, axis), keepdims=bool(keepdims))
+    return result
 
 
 @argmax.kernel(Dense)
-def _argmax_dense(x, *, axis, keepdims):
+def _argmax_dense(x: Dense, *, axis: int | None, keepdims: bool) -> Dense:
     return Dense.make((dense_searching.argmax(x.data, axis=axis, keepdims=keepdims),))
 
 
@@ -120,11 +132,13 @@ def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) 
     >>> int(sa.argmin(sa.asarray([1.0, 3.0, 2.0])))
     0
     """
-    return argmin.dispatch(x, axis=_check_search("argmin", x, axis), keepdims=bool(keepdims))
+    x = typing.cast("Array", x)
+    result: Array = argmin.dispatch(x, axis=_check_search("argmin", x, axis), keepdims=bool(keepdims))
+    return result
 
 
 @argmin.kernel(Dense)
-def _argmin_dense(x, *, axis, keepdims):
+def _argmin_dense(x: Dense, *, axis: int | None, keepdims: bool) -> Dense:
     return Dense.make((dense_searching.argmin(x.data, axis=axis, keepdims=keepdims),))
 
 
@@ -132,8 +146,8 @@ def _argmin_dense(x, *, axis, keepdims):
 
 
 @elementwise_function(kinds="all", zero=True)
-def _is_nonzero(x, /):
-    return x != 0
+def _is_nonzero(x: ArrayLike, /) -> Array:
+    return typing.cast("Array", x != 0)
 
 
 @function("x")
@@ -166,16 +180,17 @@ def count_nonzero(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None,
     >>> int(sa.count_nonzero(sa.Diagonal([1.0, 0.0, 2.0])))
     2
     """
+    x = typing.cast("Array", x)
     axis = reduced_axes(x, axis, "count_nonzero")
     return sum_of(cast(_is_nonzero.define(x), default_dtype("i")), axis=axis, keepdims=keepdims)
 
 
 @function("x")
-def _values(x, *, name):
-    return densify(x, name)
+def _values(x: ArrayLike, *, name: str) -> Dense:
+    return densify(typing.cast("Array", x), name)
 
 
-def known_values(x, name: str) -> jax.Array:
+def known_values(x: ArrayLike, name: str) -> jax.Array:
     """The dense data of an array for the function `name`, whose result has a shape that depends on the values.
 
     Raises
@@ -196,11 +211,11 @@ def known_values(x, name: str) -> jax.Array:
     return data
 
 
-nonzero_kernels = Registry("nonzero")
+nonzero_kernels: Registry[tuple[jax.Array, ...]] = Registry("nonzero")
 """``nonzero_kernels.kernel(A)``: an array whose values are known to the indices of its nonzero elements, as `jax.Array`."""
 
 
-def nonzero(x: Array, /) -> tuple[Array, ...]:
+def nonzero(x: ArrayLike, /) -> tuple[Array, ...]:
     """The indices of the nonzero elements.
 
     Parameters
@@ -274,6 +289,8 @@ def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter:
     >>> sa.searchsorted(sa.asarray([1.0, 2.0, 3.0]), sa.asarray([0.5, 2.0, 9.0]))
     Dense([0, 1, 3], dtype=int64)
     """
+    x1, x2 = typing.cast("Array", x1), typing.cast("Array", x2)
+    sorter = typing.cast("Array | None", sorter)
     if x1.ndim != 1:
         raise ValueError(f"searchsorted: x1 must have one dimension, got shape {x1.shape}")
     if side not in ("left", "right"):
@@ -288,10 +305,11 @@ def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter:
             )
         x1 = Dense.make((densify(x1, "searchsorted").data[densify(sorter, "searchsorted").data],))
     x1, x2 = promote(x1, x2)
-    return searchsorted.dispatch(x1, x2, side=side)
+    result: Array = searchsorted.dispatch(x1, x2, side=side)
+    return result
 
 
-def _searchsorted_rule(function, args, static):
+def _searchsorted_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """Elementwise in the second argument."""
     x1, x2 = args
     data = densify(x1, "searchsorted").data
@@ -302,35 +320,41 @@ searchsorted.rule = _searchsorted_rule
 
 
 @searchsorted.kernel(Dense, Dense)
-def _searchsorted_dense_dense(x1, x2, *, side):
+def _searchsorted_dense_dense(x1: Dense, x2: Dense, *, side: str) -> Dense:
     return Dense.make((dense_searching.searchsorted(x1.data, x2.data, side=side),))
 
 
 # ---- where -----------------------------------------------------------------------------------------------------------
 
 
-class _Where(ElementwiseArrayFunction):
+class _Where(ElementwiseArrayFunction[...]):
     """`where`: its condition is boolean and takes no part in the promotion."""
 
-    def __call__(self, *arrays, **unknown):
+    def __call__(self, *arrays: Any, **unknown: Any) -> Array:
         # As in `ArrayFunction`: a Python integer may not fit the dtype of the array beside it.
         if len(arrays) == 3 and type(arrays[1]) is int and not 0 <= arrays[1] < 128:
             return self._careful(*arrays)
         return super().__call__(*arrays, **unknown)
 
-    def prepare(self, condition, x1, x2):
-        if condition.dtype.kind != "b":
-            raise TypeError(f"where: condition must be boolean, got {condition.dtype}; compare it with 0 first")
-        x1, x2 = promote(x1, x2)
-        try:
-            jnp.broadcast_shapes(condition.shape, x1.shape, x2.shape)
-        except ValueError:
-            shapes = f"{condition.shape}, {x1.shape} and {x2.shape}"
-            raise ValueError(f"where: shapes {shapes} cannot be broadcast together") from None
-        return condition, x1, x2
+    if TYPE_CHECKING:
+
+        def prepare(self, *arrays: Array) -> Sequence[Array]: ...
+
+    else:
+
+        def prepare(self, condition: Array, x1: Array, x2: Array) -> Sequence[Array]:
+            if condition.dtype.kind != "b":
+                raise TypeError(f"where: condition must be boolean, got {condition.dtype}; compare it with 0 first")
+            x1, x2 = promote(x1, x2)
+            try:
+                jnp.broadcast_shapes(condition.shape, x1.shape, x2.shape)
+            except ValueError:
+                shapes = f"{condition.shape}, {x1.shape} and {x2.shape}"
+                raise ValueError(f"where: shapes {shapes} cannot be broadcast together") from None
+            return condition, x1, x2
 
 
-def _where_rule(function, args, static):
+def _where_rule(function: _Where, args: Sequence[Array], static: Static) -> Result:
     """The elementwise family's rule, and two cases in which a structural zero decides (docs/structure_table.md 2.3).
 
     Where both choices are structural zeros, so is the result, whatever the condition. Off the pattern of a structural
@@ -375,7 +399,7 @@ def _where_rule(function, args, static):
     return pattern.rebuild(entries, None if background is None else jnp.broadcast_to(background, batch))
 
 
-def _where_function(define):
+def _where_function(define: Callable[..., Array]) -> _Where:
     made = _Where(define, ("condition", "x1", "x2"))
     made._declare("all", False, (), True)
     made.rule = _where_rule
@@ -413,12 +437,13 @@ def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Arra
     >>> sa.where(x > 0, x, 0.0)
     Dense([0., 2.], dtype=float64)
     """
-    return dense_searching.where(condition, x1, x2)
+    choices: Any = condition, x1, x2
+    return typing.cast("Array", dense_searching.where(*choices))
 
 
 @where.kernel(Dense, Dense, Dense)
-def _where_dense_dense_dense(condition, x1, x2):
+def _where_dense_dense_dense(condition: Dense, x1: Dense, x2: Dense) -> Dense:
     return Dense.make((dense_searching.where(condition.data, x1.data, x2.data),))
 
 
-FUNCTIONS.update(nonzero=nonzero)
+typing.cast("dict[str, Any]", FUNCTIONS).update(nonzero=nonzero)

@@ -4,7 +4,9 @@ The shapes of the ``unique`` results depend on the values, so these functions wo
 structured arrays are made dense. Values come sorted; every NaN is a value of its own, and the two zeros are one.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
@@ -14,6 +16,14 @@ from .._core.dispatch.function import function
 from .._core.families.batch import map_elements
 from .._numerics import dense_sets
 from .searching import known_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import jax
+
+    from .._core.dispatch.function import Function
+    from .._core.typing import Result, Static
 
 
 class UniqueAllResult(NamedTuple):
@@ -39,11 +49,11 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Array
 
 
-def _wrapped(arrays):
+def _wrapped(arrays: Iterable[jax.Array]) -> Iterator[Dense]:
     return (Dense.make((a,)) for a in arrays)
 
 
-def unique_all(x: Array, /) -> UniqueAllResult:
+def unique_all(x: ArrayLike, /) -> UniqueAllResult:
     """The unique elements, where they stand first, how they rebuild the array, and how often each occurs.
 
     Parameters
@@ -71,7 +81,7 @@ def unique_all(x: Array, /) -> UniqueAllResult:
     return UniqueAllResult(*_wrapped(dense_sets.unique_all(known_values(x, "unique_all"))))
 
 
-def unique_counts(x: Array, /) -> UniqueCountsResult:
+def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
     """The unique elements and how often each occurs.
 
     Parameters
@@ -98,7 +108,7 @@ def unique_counts(x: Array, /) -> UniqueCountsResult:
     return UniqueCountsResult(*_wrapped(dense_sets.unique_counts(known_values(x, "unique_counts"))))
 
 
-def unique_inverse(x: Array, /) -> UniqueInverseResult:
+def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
     """The unique elements and how they rebuild the array.
 
     Parameters
@@ -125,7 +135,7 @@ def unique_inverse(x: Array, /) -> UniqueInverseResult:
     return UniqueInverseResult(*_wrapped(dense_sets.unique_inverse(known_values(x, "unique_inverse"))))
 
 
-def unique_values(x: Array, /) -> Array:
+def unique_values(x: ArrayLike, /) -> Array:
     """The unique elements.
 
     Parameters
@@ -152,7 +162,7 @@ def unique_values(x: Array, /) -> Array:
     return Dense.make((dense_sets.unique_values(known_values(x, "unique_values")),))
 
 
-def _isin_rule(function, args, static):
+def _isin_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """Elementwise in the first argument."""
     x1, x2 = args
     values = densify(x2, "isin").data
@@ -183,10 +193,12 @@ def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Array:
     >>> sa.isin(sa.asarray([1, 2, 3]), sa.asarray([3, 1]))
     Dense([ True, False,  True], dtype=bool)
     """
+    x1, x2 = cast("Array", x1), cast("Array", x2)
     x1, x2 = promote(x1, x2)
-    return isin.dispatch(x1, x2, invert=bool(invert))
+    result: Array = isin.dispatch(x1, x2, invert=bool(invert))
+    return result
 
 
 @isin.kernel(Dense, Dense)
-def _isin_dense_dense(x1, x2, *, invert):
+def _isin_dense_dense(x1: Dense, x2: Dense, *, invert: bool) -> Dense:
     return Dense.make((dense_sets.isin(x1.data, x2.data, invert=invert),))

@@ -1,5 +1,9 @@
 """The chapter *sorting functions* of the standard."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
@@ -7,10 +11,16 @@ from .._core.dispatch.function import function
 from .._core.families.batch import along_batch, check_axis, is_constant
 from .._numerics import dense_sorting
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core.dispatch.function import Function
+    from .._core.typing import Result, Static
+
 _sort_batch = along_batch(dense_sorting.sort)
 
 
-def _sort_rule(function, args, static):
+def _sort_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """Along batch axes the parameters are sorted; a constant core is."""
     (x,) = args
     if static["axis"] >= len(x.batch_shape) and is_constant(x):
@@ -18,7 +28,7 @@ def _sort_rule(function, args, static):
     return _sort_batch(function, args, static)
 
 
-def _argsort_rule(function, args, static):
+def _argsort_rule(function: Function[..., Any], args: Sequence[Array], static: Static) -> Result:
     """The indices along an axis are no zeros where the array has zeros, so that only a constant array keeps structure."""
     return along_batch(dense_sorting.argsort)(function, args, static) if is_constant(args[0]) else NotImplemented
 
@@ -54,12 +64,14 @@ def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable
     >>> sa.argsort(sa.asarray([3.0, 1.0, 2.0]))
     Dense([1, 2, 0], dtype=int64)
     """
+    x = cast("Array", x)
     axis = check_axis("argsort", axis, x.ndim)
-    return argsort.dispatch(x, axis=axis, descending=bool(descending), stable=bool(stable))
+    result: Array = argsort.dispatch(x, axis=axis, descending=bool(descending), stable=bool(stable))
+    return result
 
 
 @argsort.kernel(Dense)
-def _argsort_dense(x, *, axis, descending, stable):
+def _argsort_dense(x: Dense, *, axis: int, descending: bool, stable: bool) -> Dense:
     return Dense.make((dense_sorting.argsort(x.data, axis=axis, descending=descending, stable=stable),))
 
 
@@ -94,10 +106,12 @@ def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: b
     >>> sa.sort(sa.asarray([3.0, 1.0, 2.0]), descending=True)
     Dense([3., 2., 1.], dtype=float64)
     """
+    x = cast("Array", x)
     axis = check_axis("sort", axis, x.ndim)
-    return sort.dispatch(x, axis=axis, descending=bool(descending), stable=bool(stable))
+    result: Array = sort.dispatch(x, axis=axis, descending=bool(descending), stable=bool(stable))
+    return result
 
 
 @sort.kernel(Dense)
-def _sort_dense(x, *, axis, descending, stable):
+def _sort_dense(x: Dense, *, axis: int, descending: bool, stable: bool) -> Dense:
     return Dense.make((dense_sorting.sort(x.data, axis=axis, descending=descending, stable=stable),))

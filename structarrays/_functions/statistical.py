@@ -1,13 +1,17 @@
 """The standard's statistical functions: reductions and cumulative reductions."""
 
+from __future__ import annotations
+
 import builtins
+import typing
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._core import dtypes
-from .._core.array.arguments import ArrayLike
+from .._core.array.arguments import ArrayLike, DTypeLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import cast
@@ -25,10 +29,14 @@ from .._core.families.reduction_rule import (
 from .._numerics import dense_statistical
 from .._numerics.flags import custom_jvp
 
+if TYPE_CHECKING:
+    from .._core.dispatch.function import Function
+    from .._core.typing import Axes, LeafFunction
+
 # ---- what is reduced by ------------------------------------------------------------------------------------------
 
 
-def _times(value, count):
+def _times(value: jax.Array, count: int | np.ndarray | jax.Array) -> jax.Array:
     """``count * value``, with an integer's wrapping and, of a complex value, each part on its own."""
     dtype = np.dtype(value.dtype)
     if dtype.kind == "c":
@@ -40,21 +48,21 @@ def _times(value, count):
     return value * jnp.asarray(count, dtype)
 
 
-def _lowest(dtype):
+def _lowest(dtype: np.dtype) -> Any:
     dtype = np.dtype(dtype)
     return dtype.type(False if dtype.kind == "b" else np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf)
 
 
-def _highest(dtype):
+def _highest(dtype: np.dtype) -> Any:
     dtype = np.dtype(dtype)
     return dtype.type(True if dtype.kind == "b" else np.iinfo(dtype).max if dtype.kind in "iu" else np.inf)
 
 
-def _itself(value, count):
+def _itself(value: jax.Array, count: Any) -> jax.Array:
     return value
 
 
-def _power(value, count):
+def _power(value: jax.Array, count: int | jax.Array) -> jax.Array:
     """Return ``value ** count``, for a Python integer or an array of integers. Counts below zero are taken for zero."""
     if isinstance(count, builtins.int):
         return jax.lax.integer_pow(value, count)
@@ -64,9 +72,9 @@ def _power(value, count):
     return _differentiable_power(value, count) if inexact else _repeated_squaring(value, count)
 
 
-def _repeated_squaring(value, count):
+def _repeated_squaring(value: jax.Array, count: jax.Array) -> jax.Array:
     # A loop: XLA of jaxlib 0.12 never finishes compiling the steps if they are written out (docs/jax_bugs.md).
-    def step(state):
+    def step(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         result, value, count = state
         return jnp.where(count & 1 == 1, result * value, result), value * value, count >> 1
 
@@ -78,17 +86,19 @@ _differentiable_power = custom_jvp(_repeated_squaring)
 
 
 @_differentiable_power.defjvp
-def _tangent_of_power(primals, tangents):
+def _tangent_of_power(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, Any]
+) -> tuple[jax.Array, jax.Array]:
     value, count = primals
     slope = count.astype(value.dtype) * _differentiable_power(value, jnp.maximum(count - 1, 0))
     return _differentiable_power(value, count), slope * tangents[0]
 
 
-def _sum(data, *, axis, keepdims):
+def _sum(data: jax.Array, *, axis: tuple[int, ...], keepdims: bool) -> jax.Array:
     return dense_statistical.sum(data, axis=axis, dtype=data.dtype, keepdims=keepdims)
 
 
-def _prod(data, *, axis, keepdims):
+def _prod(data: jax.Array, *, axis: tuple[int, ...], keepdims: bool) -> jax.Array:
     return dense_statistical.prod(data, axis=axis, dtype=data.dtype, keepdims=keepdims)
 
 
@@ -101,7 +111,7 @@ MIN = Monoid(dense_statistical.min, jax.lax.min, _itself, _highest, "min")
 # ---- the arguments -----------------------------------------------------------------------------------------------
 
 
-def _accumulating(x: Array, dtype, name: str) -> Array:
+def _accumulating(x: Array, dtype: DTypeLike | None, name: str) -> Array:
     """The array in the dtype in which the standard adds and multiplies it."""
     if dtype is None:
         return cast(x, dense_statistical.accumulation_dtype(x.dtype))
@@ -116,15 +126,16 @@ def _floating(x: Array) -> Array:
     return cast(x, dtypes.default_dtype("f")) if x.dtype.kind in "biu" else x
 
 
-def _averaged(function, x: Array, **static) -> Array:
+def _averaged(function: Function[..., Any], x: Array, **static: Any) -> Array:
     """`mean`, `var` or `std` of an array, of 16 bits in 32 as in NumPy and JAX: its sums, and the number of its elements, are large."""
     x = _floating(x)
     if dtypes.is_half(x.dtype):
         return cast(function.dispatch(cast(x, np.dtype("float32")), **static), x.dtype)
-    return function.dispatch(x, **static)
+    result: Array = function.dispatch(x, **static)
+    return result
 
 
-def _ordered(x: Array, axis, name: str) -> tuple[int, ...]:
+def _ordered(x: Array, axis: Axes, name: str) -> tuple[int, ...]:
     """The axes of a reduction that has no identity."""
     if x.dtype.kind == "c":
         raise TypeError(f"{name}: x must have a real dtype, since complex numbers have no order, got {x.dtype}")
@@ -134,7 +145,7 @@ def _ordered(x: Array, axis, name: str) -> tuple[int, ...]:
     return axes
 
 
-def _correction(correction, name: str) -> float:
+def _correction(correction: Any, name: str) -> float:
     if not isinstance(correction, (builtins.int, builtins.float, np.integer, np.floating)):
         raise TypeError(f"{name}: correction must be an integer or a float, got {type(correction).__name__}")
     return float(correction)
@@ -144,7 +155,14 @@ def _correction(correction, name: str) -> float:
 
 
 @function("x", rule=reduction(SUM))
-def sum(x: ArrayLike, /, *, axis=None, dtype=None, keepdims: bool = False) -> Array:
+def sum(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+) -> Array:
     """Sum of the elements over axes.
 
     Parameters
@@ -180,17 +198,26 @@ def sum(x: ArrayLike, /, *, axis=None, dtype=None, keepdims: bool = False) -> Ar
     >>> sa.sum(sa.tridiagonal([1.0, 1.0], [2.0, 2.0, 2.0], [1.0, 1.0]), axis=-1)
     Dense([3., 4., 3.], dtype=float64)
     """
+    x = typing.cast("Array", x)
     axes = reduced_axes(x, axis, "sum")
-    return sum.dispatch(_accumulating(x, dtype, "sum"), axis=axes, keepdims=keepdims)
+    result: Array = sum.dispatch(_accumulating(x, dtype, "sum"), axis=axes, keepdims=keepdims)
+    return result
 
 
 @sum.kernel(Dense)
-def _sum_dense(x, *, axis, keepdims):
+def _sum_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
     return Dense.make((dense_statistical.sum(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
 
 
 @function("x", rule=reduction(PROD))
-def prod(x: ArrayLike, /, *, axis=None, dtype=None, keepdims: bool = False) -> Array:
+def prod(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+) -> Array:
     """Product of the elements over axes.
 
     Parameters
@@ -226,12 +253,14 @@ def prod(x: ArrayLike, /, *, axis=None, dtype=None, keepdims: bool = False) -> A
     >>> sa.prod(1.0 + sa.Diagonal([1.0, 2.0]), axis=-1)
     Dense([2., 3.], dtype=float64)
     """
+    x = typing.cast("Array", x)
     axes = reduced_axes(x, axis, "prod")
-    return prod.dispatch(_accumulating(x, dtype, "prod"), axis=axes, keepdims=keepdims)
+    result: Array = prod.dispatch(_accumulating(x, dtype, "prod"), axis=axes, keepdims=keepdims)
+    return result
 
 
 @prod.kernel(Dense)
-def _prod_dense(x, *, axis, keepdims):
+def _prod_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
     return Dense.make((dense_statistical.prod(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
 
 
@@ -239,7 +268,7 @@ def _prod_dense(x, *, axis, keepdims):
 
 
 @function("x", rule=reduction(MAX))
-def max(x: ArrayLike, /, *, axis=None, keepdims: bool = False) -> Array:
+def max(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     """Largest element over axes; NaN if there is one.
 
     Parameters
@@ -272,17 +301,19 @@ def max(x: ArrayLike, /, *, axis=None, keepdims: bool = False) -> Array:
     >>> sa.max(sa.Diagonal([-1.0, 2.0, -3.0]), axis=0)
     Dense([0., 2., 0.], dtype=float64)
     """
+    x = typing.cast("Array", x)
     axes = _ordered(x, axis, "max")
-    return max.dispatch(x, axis=axes, keepdims=keepdims)
+    result: Array = max.dispatch(x, axis=axes, keepdims=keepdims)
+    return result
 
 
 @max.kernel(Dense)
-def _max_dense(x, *, axis, keepdims):
+def _max_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
     return Dense.make((dense_statistical.max(x.data, axis=axis, keepdims=keepdims),))
 
 
 @function("x", rule=reduction(MIN))
-def min(x: ArrayLike, /, *, axis=None, keepdims: bool = False) -> Array:
+def min(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     """Smallest element over axes; NaN if there is one.
 
     Parameters
@@ -315,12 +346,14 @@ def min(x: ArrayLike, /, *, axis=None, keepdims: bool = False) -> Array:
     >>> sa.min(sa.Diagonal([-1.0, 2.0, -3.0]), axis=0)
     Dense([-1.,  0., -3.], dtype=float64)
     """
+    x = typing.cast("Array", x)
     axes = _ordered(x, axis, "min")
-    return min.dispatch(x, axis=axes, keepdims=keepdims)
+    result: Array = min.dispatch(x, axis=axes, keepdims=keepdims)
+    return result
 
 
 @min.kernel(Dense)
-def _min_dense(x, *, axis, keepdims):
+def _min_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
     return Dense.make((dense_statistical.min(x.data, axis=axis, keepdims=keepdims),))
 
 
@@ -328,7 +361,7 @@ def _min_dense(x, *, axis, keepdims):
 
 
 @function("x", rule=averaging(SUM))
-def mean(x: ArrayLike, /, *, axis=None, keepdims: bool = False) -> Array:
+def mean(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     """Arithmetic mean over axes; NaN of nothing.
 
     Parameters
@@ -359,17 +392,20 @@ def mean(x: ArrayLike, /, *, axis=None, keepdims: bool = False) -> Array:
     >>> sa.mean(sa.Diagonal([1.0, 2.0, 3.0]), axis=-1)
     Dense([0.33333333, 0.66666667, 1.        ], dtype=float64)
     """
+    x = typing.cast("Array", x)
     axes = reduced_axes(x, axis, "mean")
     return _averaged(mean, x, axis=axes, keepdims=keepdims)
 
 
 @mean.kernel(Dense)
-def _mean_dense(x, *, axis, keepdims):
+def _mean_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
     return Dense.make((dense_statistical.mean(x.data, axis=axis, keepdims=keepdims),))
 
 
 @function("x", rule=spreading(SUM, dense_statistical.var, lambda variance: variance))
-def var(x: ArrayLike, /, *, axis=None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
+def var(
+    x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, correction: int | float = 0.0, keepdims: bool = False
+) -> Array:
     """Variance over axes: the sum of ``abs(x - mean(x))**2`` divided by ``count - correction``.
 
     Parameters
@@ -404,17 +440,20 @@ def var(x: ArrayLike, /, *, axis=None, correction: int | float = 0.0, keepdims: 
     >>> sa.var(sa.Diagonal([2.0, 4.0]), axis=-1)
     Dense([1., 4.], dtype=float64)
     """
+    x = typing.cast("Array", x)
     axes = reduced_axes(x, axis, "var")
     return _averaged(var, x, axis=axes, correction=_correction(correction, "var"), keepdims=keepdims)
 
 
 @var.kernel(Dense)
-def _var_dense(x, *, axis, correction, keepdims):
+def _var_dense(x: Dense, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Dense:
     return Dense.make((dense_statistical.var(x.data, axis=axis, correction=correction, keepdims=keepdims),))
 
 
 @function("x", rule=spreading(SUM, dense_statistical.std, dense_statistical.root))
-def std(x: ArrayLike, /, *, axis=None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
+def std(
+    x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, correction: int | float = 0.0, keepdims: bool = False
+) -> Array:
     """Standard deviation over axes, the square root of `var`.
 
     Parameters
@@ -449,19 +488,20 @@ def std(x: ArrayLike, /, *, axis=None, correction: int | float = 0.0, keepdims: 
     >>> sa.std(sa.Diagonal([2.0, 4.0]), axis=-1)
     Dense([1., 2.], dtype=float64)
     """
+    x = typing.cast("Array", x)
     axes = reduced_axes(x, axis, "std")
     return _averaged(std, x, axis=axes, correction=_correction(correction, "std"), keepdims=keepdims)
 
 
 @std.kernel(Dense)
-def _std_dense(x, *, axis, correction, keepdims):
+def _std_dense(x: Dense, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Dense:
     return Dense.make((dense_statistical.std(x.data, axis=axis, correction=correction, keepdims=keepdims),))
 
 
 # ---- cumulative reductions ---------------------------------------------------------------------------------------
 
 
-def _cumulative_axis(x: Array, axis, name: str) -> int:
+def _cumulative_axis(x: Array, axis: int | None, name: str) -> int:
     if x.ndim == 0:
         raise ValueError(f"{name}: x must have at least one dimension, got a scalar")
     if axis is None and x.ndim > 1:
@@ -469,13 +509,15 @@ def _cumulative_axis(x: Array, axis, name: str) -> int:
     return 0 if axis is None else one_axis(x, axis, name)
 
 
-def _in_its_dtype(leaf):
+def _in_its_dtype(leaf: LeafFunction) -> LeafFunction:
     """A cumulative reduction that keeps the dtype of its data: `_accumulating` has given it the right one."""
     return lambda data, **static: leaf(data, dtype=data.dtype, **static)
 
 
 @function("x", rule=along_batch(_in_its_dtype(dense_statistical.cumulative_sum), lambda axis, include_initial: True))
-def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
+def cumulative_sum(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Array:
     """Partial sums along an axis.
 
     Parameters
@@ -510,13 +552,15 @@ def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype=None, incl
     >>> sa.cumulative_sum(sa.asarray([1, 2, 3]), include_initial=True)
     Dense([0, 1, 3, 6], dtype=int64)
     """
+    x = typing.cast("Array", x)
     axis = _cumulative_axis(x, axis, "cumulative_sum")
     x = _accumulating(x, dtype, "cumulative_sum")
-    return cumulative_sum.dispatch(x, axis=axis, include_initial=include_initial)
+    result: Array = cumulative_sum.dispatch(x, axis=axis, include_initial=include_initial)
+    return result
 
 
 @cumulative_sum.kernel(Dense)
-def _cumulative_sum_dense(x, *, axis, include_initial):
+def _cumulative_sum_dense(x: Dense, *, axis: int, include_initial: bool) -> Dense:
     data = dense_statistical.cumulative_sum(x.data, axis=axis, dtype=x.dtype, include_initial=include_initial)
     return Dense.make((data,))
 
@@ -527,7 +571,9 @@ def _cumulative_sum_dense(x, *, axis, include_initial):
         _in_its_dtype(dense_statistical.cumulative_prod), lambda axis, include_initial: not include_initial
     ),
 )
-def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
+def cumulative_prod(
+    x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Array:
     """Partial products along an axis.
 
     Parameters
@@ -562,12 +608,14 @@ def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype=None, inc
     >>> sa.cumulative_prod(sa.asarray([1, 2, 3]))
     Dense([1, 2, 6], dtype=int64)
     """
+    x = typing.cast("Array", x)
     axis = _cumulative_axis(x, axis, "cumulative_prod")
     x = _accumulating(x, dtype, "cumulative_prod")
-    return cumulative_prod.dispatch(x, axis=axis, include_initial=include_initial)
+    result: Array = cumulative_prod.dispatch(x, axis=axis, include_initial=include_initial)
+    return result
 
 
 @cumulative_prod.kernel(Dense)
-def _cumulative_prod_dense(x, *, axis, include_initial):
+def _cumulative_prod_dense(x: Dense, *, axis: int, include_initial: bool) -> Dense:
     data = dense_statistical.cumulative_prod(x.data, axis=axis, dtype=x.dtype, include_initial=include_initial)
     return Dense.make((data,))

@@ -1,6 +1,9 @@
 """The standard's utility functions: `all`, `any` and `diff`."""
 
+from __future__ import annotations
+
 import operator
+from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,8 +17,11 @@ from .._core.families.factored import Factored
 from .._core.families.reduction_rule import Monoid, along_batch, map_entries, one_axis, reduced_axes, reduction
 from .._numerics import dense_statistical
 
+if TYPE_CHECKING:
+    import jax
 
-def _itself(value, count):
+
+def _itself(value: jax.Array, count: Any) -> jax.Array:
     return value
 
 
@@ -62,11 +68,13 @@ def all(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
     >>> sa.all(sa.isfinite(sa.Diagonal([1.0, sa.inf])), axis=-1)
     Dense([ True, False], dtype=bool)
     """
-    return all.dispatch(_truth(x, "all"), axis=reduced_axes(x, axis, "all"), keepdims=keepdims)
+    x = cast("Array", x)
+    result: Array = all.dispatch(_truth(x, "all"), axis=reduced_axes(x, axis, "all"), keepdims=keepdims)
+    return result
 
 
 @all.kernel(Dense)
-def _all_dense(x, *, axis, keepdims):
+def _all_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
     return Dense.make((dense_statistical.all(x.data, axis=axis, keepdims=keepdims),))
 
 
@@ -102,11 +110,13 @@ def any(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
     >>> sa.any(sa.Diagonal([1.0, 0.0]), axis=-1)
     Dense([ True, False], dtype=bool)
     """
-    return any.dispatch(_truth(x, "any"), axis=reduced_axes(x, axis, "any"), keepdims=keepdims)
+    x = cast("Array", x)
+    result: Array = any.dispatch(_truth(x, "any"), axis=reduced_axes(x, axis, "any"), keepdims=keepdims)
+    return result
 
 
 @any.kernel(Dense)
-def _any_dense(x, *, axis, keepdims):
+def _any_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
     return Dense.make((dense_statistical.any(x.data, axis=axis, keepdims=keepdims),))
 
 
@@ -150,6 +160,8 @@ def diff(
     >>> sa.diff(sa.asarray([1, 4, 9]), prepend=sa.asarray([0]))
     Dense([1, 3, 5], dtype=int64)
     """
+    x = cast("Array", x)
+    prepend, append = cast("Array | None", prepend), cast("Array | None", append)
     axis = one_axis(x, axis, "diff")
     try:
         n = operator.index(n)
@@ -157,8 +169,8 @@ def diff(
         raise TypeError(f"diff: n must be an integer, got {n!r}") from None
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
-    parts = {"prepend": prepend, "x": x, "append": append}
-    parts = {name: part for name, part in parts.items() if part is not None}
+    given = {"prepend": prepend, "x": x, "append": append}
+    parts = {name: part for name, part in given.items() if part is not None}
     for name, part in parts.items():
         if part.dtype.kind == "b":
             raise TypeError(f"diff: {name} must have a numeric dtype, got {part.dtype}")
@@ -172,5 +184,5 @@ def diff(
 
 
 @diff.kernel(Dense)
-def _diff_dense(x, *, axis, n):
+def _diff_dense(x: Dense, *, axis: int, n: int) -> Dense:
     return Dense.make((dense_statistical.diff(x.data, axis=axis, n=n),))

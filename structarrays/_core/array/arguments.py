@@ -12,13 +12,19 @@ from .base import Array
 __all__ = ["ArrayLike", "DTypeLike", "ParameterLike"]
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import TypeAlias
+    from collections.abc import Callable, Sequence
+    from typing import Protocol, TypeAlias
 
     from ..typing import DTypeLike
     from ..typing import Operand as ArrayLike
 
     ParameterLike: TypeAlias = ArrayLike | Sequence[Any]
+
+    class Formulas(Protocol):
+        """What elementwise functions compute. They do so with plain data; the signatures around it are those of the functions, of arrays."""
+
+        def __getattr__(self, name: str) -> Callable[..., Array]: ...
+
 else:
     ArrayLike = Array
     ParameterLike = DTypeLike = Any  # numbers in lists, too

@@ -91,8 +91,9 @@ class Placement:
     ) -> Any:
         if max_version is not None and tuple(max_version) < (1, 0):
             max_version = None  # JAX takes only None for the protocol before 1.0
+        whole: Any = self  # an `Array`
         # Nobody asked for the dense form by name. (JAX's types leave out the keywords.)
-        data: Any = late.densified(self, "__dlpack__").to_jax()
+        data: Any = late.densified(whole, "__dlpack__").to_jax()
         return data.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     # ---- what a structure says of its parameters ---------------------------------------------------------------------

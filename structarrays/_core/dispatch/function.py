@@ -166,7 +166,10 @@ class Function(Registry[Any], Generic[P, R]):
 
     @functools.cached_property
     def __signature__(self) -> inspect.Signature:
-        return inspect.signature(self.__wrapped__)
+        try:
+            return inspect.signature(self.__wrapped__, eval_str=True)
+        except NameError:  # an annotation names what its module imports for type checkers only
+            return inspect.signature(self.__wrapped__)
 
     @functools.cached_property
     def _flags(self) -> frozenset[str]:

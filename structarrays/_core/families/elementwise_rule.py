@@ -94,7 +94,7 @@ class _Elementwise(Function[P, Array]):
         prepared = self.prepare(*arrays)
         return carried_by_sum(self.name, prepared, self.dispatch(*prepared, **static))
 
-    def prepare(self, *arrays: Array) -> list[Array]:
+    def prepare(self, *arrays: Array) -> Sequence[Array]:
         """The operands with their common dtype, of a kind that the function takes."""
         check_kinds(self, arrays)
         prepared = promote(*arrays)

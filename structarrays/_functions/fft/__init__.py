@@ -1,7 +1,11 @@
 """The standard's ``fft`` extension. Structured arrays are expanded, but for the shifts, which are rolls."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 from ..._core import dtypes
-from ..._core.array.arguments import ArrayLike
+from ..._core.array.arguments import ArrayLike, DTypeLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.function import function
@@ -10,6 +14,11 @@ from ..._numerics import dense_fft
 from ..manipulation import roll
 from .one_axis import fft, hfft, ifft, ihfft, irfft, rfft
 from .several_axes import fftn, ifftn, irfftn, rfftn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import jax
 
 __all__ = [
     "fft",
@@ -29,11 +38,11 @@ __all__ = [
 ]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 
-def _frequencies(function, n, d, dtype, device):
+def _frequencies(function: Callable[..., jax.Array], n: int, d: float, dtype: DTypeLike | None, device: Any) -> Dense:
     """Samples of a frequency; they need no array, so that nothing but the device is left to choose."""
     name = function.__name__
     if n < 1:
@@ -44,7 +53,7 @@ def _frequencies(function, n, d, dtype, device):
     return Dense.make((function(n, d=d, dtype=dtype, device=device),))
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype=None, device=None) -> Array:
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """Frequencies of the entries of an `fft`.
 
     Parameters
@@ -79,7 +88,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype=None, device=None) -> Array:
     return _frequencies(dense_fft.fftfreq, n, d, dtype, device)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype=None, device=None) -> Array:
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """Frequencies of the entries of an `rfft`.
 
     Parameters
@@ -140,6 +149,7 @@ def fftshift(x: ArrayLike, /, *, axes: int | tuple[int, ...] | None = None) -> A
     >>> sa.fft.fftshift(sa.asarray([0.0, 1.0, -2.0, -1.0]))
     Dense([-2., -1.,  0.,  1.], dtype=float64)
     """
+    x = cast("Array", x)
     axes = check_axes("fft.fftshift", axes, x.ndim, "axes")
     return roll(x, tuple(x.shape[axis] // 2 for axis in axes), axis=axes) if axes else x
 
@@ -170,5 +180,6 @@ def ifftshift(x: ArrayLike, /, *, axes: int | tuple[int, ...] | None = None) -> 
     >>> sa.fft.ifftshift(sa.asarray([-2.0, -1.0, 0.0, 1.0]))
     Dense([ 0.,  1., -2., -1.], dtype=float64)
     """
+    x = cast("Array", x)
     axes = check_axes("fft.ifftshift", axes, x.ndim, "axes")
     return roll(x, tuple(-(x.shape[axis] // 2) for axis in axes), axis=axes) if axes else x

@@ -1,5 +1,10 @@
 """The standard's Fourier transforms along one axis, and what all transforms ask of their arguments."""
 
+from __future__ import annotations
+
+import typing
+from typing import TYPE_CHECKING, Any
+
 from ..._core import dtypes
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
@@ -9,10 +14,13 @@ from ..._core.dispatch.function import function
 from ..._core.families.batch import check_axis
 from ..._numerics import dense_fft
 
+if TYPE_CHECKING:
+    from ..._core.dispatch.function import Function
+
 _NORMS = ("backward", "ortho", "forward")
 
 
-def operand(name, x, kinds):
+def operand(name: str, x: Array, kinds: str) -> Array:
     """The array with a floating-point dtype of one of these kinds; integers become the default one."""
     kind = "f" if x.dtype.kind in "iu" else x.dtype.kind
     if kind == "b" or (kind == "c" and kinds == "real"):
@@ -22,19 +30,28 @@ def operand(name, x, kinds):
     return cast(x, dtypes.default_dtype("f")) if x.dtype.kind in "iu" else x
 
 
-def check_length(name, n, argument):
+def check_length(name: str, n: int | None, argument: str) -> None:
     """Raise unless a length is None or at least 1."""
     if n is not None and n < 1:
         raise ValueError(f"{name}: {argument} must be at least 1, got {n}")
 
 
-def check_norm(name, norm):
+def check_norm(name: str, norm: str) -> None:
     """Raise for an unknown normalisation."""
     if norm not in _NORMS:
         raise ValueError(f"{name}: norm must be one of {', '.join(map(repr, _NORMS))}, got {norm!r}")
 
 
-def _along_axis(function, x, n, axis, norm, *, kinds="real or complex", half=False):
+def _along_axis(
+    function: Function[..., Any],
+    x: Array,
+    n: int | None,
+    axis: int,
+    norm: str,
+    *,
+    kinds: str = "real or complex",
+    half: bool = False,
+) -> Array:
     """Check and dispatch a transform along one axis; `half` says that n is by default ``2 * (size - 1)``."""
     name = function.name
     x = operand(name, x, kinds)
@@ -44,7 +61,8 @@ def _along_axis(function, x, n, axis, norm, *, kinds="real or complex", half=Fal
     size = x.shape[axis]
     if n is None and size < (2 if half else 1):
         raise ValueError(f"{name}: axis {axis} of x is too short for a transform, got shape {x.shape}")
-    return function.dispatch(x, n=n, axis=axis, norm=norm)
+    result: Array = function.dispatch(x, n=n, axis=axis, norm=norm)
+    return result
 
 
 @function("x", prefix="fft.")
@@ -82,11 +100,12 @@ def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "b
     >>> sa.fft.fft(sa.asarray([1.0, 2.0]))
     Dense([ 3.+0.j, -1.+0.j], dtype=complex128)
     """
+    x = typing.cast("Array", x)
     return _along_axis(fft, x, n, axis, norm)
 
 
 @fft.kernel(Dense)
-def _fft_dense(x, *, n, axis, norm):
+def _fft_dense(x: Dense, *, n: int | None, axis: int, norm: str) -> Dense:
     return Dense.make((dense_fft.fft(x.data, n=n, axis=axis, norm=norm),))
 
 
@@ -125,11 +144,12 @@ def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     >>> sa.fft.ifft(sa.asarray([3.0, -1.0]))
     Dense([1.+0.j, 2.+0.j], dtype=complex128)
     """
+    x = typing.cast("Array", x)
     return _along_axis(ifft, x, n, axis, norm)
 
 
 @ifft.kernel(Dense)
-def _ifft_dense(x, *, n, axis, norm):
+def _ifft_dense(x: Dense, *, n: int | None, axis: int, norm: str) -> Dense:
     return Dense.make((dense_fft.ifft(x.data, n=n, axis=axis, norm=norm),))
 
 
@@ -168,11 +188,12 @@ def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     >>> sa.fft.rfft(sa.asarray([1.0, 2.0]))
     Dense([ 3.+0.j, -1.+0.j], dtype=complex128)
     """
+    x = typing.cast("Array", x)
     return _along_axis(rfft, x, n, axis, norm, kinds="real")
 
 
 @rfft.kernel(Dense)
-def _rfft_dense(x, *, n, axis, norm):
+def _rfft_dense(x: Dense, *, n: int | None, axis: int, norm: str) -> Dense:
     return Dense.make((dense_fft.rfft(x.data, n=n, axis=axis, norm=norm),))
 
 
@@ -211,11 +232,12 @@ def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
     >>> sa.fft.irfft(sa.asarray([3.0, -1.0]))
     Dense([1., 2.], dtype=float64)
     """
+    x = typing.cast("Array", x)
     return _along_axis(irfft, x, n, axis, norm, half=True)
 
 
 @irfft.kernel(Dense)
-def _irfft_dense(x, *, n, axis, norm):
+def _irfft_dense(x: Dense, *, n: int | None, axis: int, norm: str) -> Dense:
     return Dense.make((dense_fft.irfft(x.data, n=n, axis=axis, norm=norm),))
 
 
@@ -254,11 +276,12 @@ def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     >>> sa.fft.hfft(sa.asarray([1.0, 2.0]))
     Dense([ 3., -1.], dtype=float64)
     """
+    x = typing.cast("Array", x)
     return _along_axis(hfft, x, n, axis, norm, half=True)
 
 
 @hfft.kernel(Dense)
-def _hfft_dense(x, *, n, axis, norm):
+def _hfft_dense(x: Dense, *, n: int | None, axis: int, norm: str) -> Dense:
     return Dense.make((dense_fft.hfft(x.data, n=n, axis=axis, norm=norm),))
 
 
@@ -297,9 +320,10 @@ def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
     >>> sa.fft.ihfft(sa.asarray([3.0, -1.0]))
     Dense([1.+0.j, 2.+0.j], dtype=complex128)
     """
+    x = typing.cast("Array", x)
     return _along_axis(ihfft, x, n, axis, norm, kinds="real")
 
 
 @ihfft.kernel(Dense)
-def _ihfft_dense(x, *, n, axis, norm):
+def _ihfft_dense(x: Dense, *, n: int | None, axis: int, norm: str) -> Dense:
     return Dense.make((dense_fft.ihfft(x.data, n=n, axis=axis, norm=norm),))

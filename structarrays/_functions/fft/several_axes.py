@@ -1,5 +1,9 @@
 """The standard's Fourier transforms along several axes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
@@ -8,8 +12,20 @@ from ..._core.families.batch import check_axes
 from ..._numerics import dense_fft
 from .one_axis import check_length, check_norm, operand
 
+if TYPE_CHECKING:
+    from ..._core.dispatch.function import Function
 
-def _along_axes(function, x, s, axes, norm, *, kinds="real or complex", half=False):
+
+def _along_axes(
+    function: Function[..., Any],
+    x: Array,
+    s: tuple[int, ...] | None,
+    axes: tuple[int, ...] | None,
+    norm: str,
+    *,
+    kinds: str = "real or complex",
+    half: bool = False,
+) -> Array:
     """Check and dispatch a transform along several axes: kernels get all of them, and a length for each."""
     name = function.name
     x = operand(name, x, kinds)
@@ -32,7 +48,8 @@ def _along_axes(function, x, s, axes, norm, *, kinds="real or complex", half=Fal
         half and not s and x.shape[axes[-1]] < 2
     ):
         raise ValueError(f"{name}: an axis of x is too short for a transform, got shape {x.shape} and axes {axes}")
-    return function.dispatch(x, s=s, axes=axes, norm=norm)
+    result: Array = function.dispatch(x, s=s, axes=axes, norm=norm)
+    return result
 
 
 @function("x", prefix="fft.")
@@ -74,11 +91,12 @@ def fftn(
     Dense([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]], dtype=complex128)
     """
+    x = cast("Array", x)
     return _along_axes(fftn, x, s, axes, norm)
 
 
 @fftn.kernel(Dense)
-def _fftn_dense(x, *, s, axes, norm):
+def _fftn_dense(x: Dense, *, s: tuple[int, ...] | None, axes: tuple[int, ...], norm: str) -> Dense:
     return Dense.make((dense_fft.fftn(x.data, s=s, axes=axes, norm=norm),))
 
 
@@ -121,11 +139,12 @@ def ifftn(
     Dense([[1.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]], dtype=complex128)
     """
+    x = cast("Array", x)
     return _along_axes(ifftn, x, s, axes, norm)
 
 
 @ifftn.kernel(Dense)
-def _ifftn_dense(x, *, s, axes, norm):
+def _ifftn_dense(x: Dense, *, s: tuple[int, ...] | None, axes: tuple[int, ...], norm: str) -> Dense:
     return Dense.make((dense_fft.ifftn(x.data, s=s, axes=axes, norm=norm),))
 
 
@@ -168,11 +187,12 @@ def rfftn(
     Dense([[4.+0.j, 0.+0.j],
            [0.+0.j, 0.+0.j]], dtype=complex128)
     """
+    x = cast("Array", x)
     return _along_axes(rfftn, x, s, axes, norm, kinds="real")
 
 
 @rfftn.kernel(Dense)
-def _rfftn_dense(x, *, s, axes, norm):
+def _rfftn_dense(x: Dense, *, s: tuple[int, ...] | None, axes: tuple[int, ...], norm: str) -> Dense:
     return Dense.make((dense_fft.rfftn(x.data, s=s, axes=axes, norm=norm),))
 
 
@@ -215,9 +235,10 @@ def irfftn(
     Dense([[1., 0.],
            [0., 0.]], dtype=float64)
     """
+    x = cast("Array", x)
     return _along_axes(irfftn, x, s, axes, norm, half=True)
 
 
 @irfftn.kernel(Dense)
-def _irfftn_dense(x, *, s, axes, norm):
+def _irfftn_dense(x: Dense, *, s: tuple[int, ...] | None, axes: tuple[int, ...], norm: str) -> Dense:
     return Dense.make((dense_fft.irfftn(x.data, s=s, axes=axes, norm=norm),))

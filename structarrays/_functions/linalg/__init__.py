@@ -64,5 +64,5 @@ __all__ = [
 ]
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]

@@ -1,5 +1,9 @@
 """`linalg.compress`: what the standard has no function for, and looks at values."""
 
+from __future__ import annotations
+
+from typing import cast
+
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.dispatch.function import function
@@ -52,8 +56,10 @@ def compress(x: ArrayLike, /, *, rank: int) -> Array:
     >>> A.rank, B.rank, bool(sa.max(sa.abs((A - B).to_dense())) < 1e-12)
     (2, 1, True)
     """
+    x = cast("Array", x)
     check.matrix("linalg.compress", x)
     rank = check.integer("linalg.compress", rank, "rank")
     if not 0 <= rank <= min(x.shape[-2:]):
         raise ValueError(f"linalg.compress: rank must be from 0 to {min(x.shape[-2:])} for shape {x.shape}, got {rank}")
-    return compress.dispatch(check.floating("linalg.compress", x), rank=rank)
+    result: Array = compress.dispatch(check.floating("linalg.compress", x), rank=rank)
+    return result

@@ -4,6 +4,10 @@ They are for code that has its matrices in that form: what they do is to make a 
 functions take the same time.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 import jax.numpy as jnp
 
 from ..._core.array.arguments import ArrayLike
@@ -16,24 +20,30 @@ from .. import matrix_checks as check
 from .factorizations import CholeskyFactor, cho_solve, of_cholesky_factor
 from .systems import POSITIVE_DEFINITE, cholesky, solve
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-def _banded(ab, offsets) -> Array:
+    from ..._structures.banded.array import Banded
+
+
+def _banded(ab: Array, offsets: Iterable[int]) -> Banded:
     """The square `Banded` array whose diagonals are the rows of an array in matrix diagonal ordered form."""
     from ..._structures.banded.array import bands
 
     data, n = to_dense(ab).data, ab.shape[-1]
     pairs = [(k, data[..., i, :]) for i, k in enumerate(offsets) if abs(k) < n]
     diagonals = [row[..., max(0, k) : max(0, k) + diagonal_length((n, n), k)] for k, row in pairs]
-    return bands(diagonals, [k for k, _ in pairs], (n, n), dtype=ab.dtype, batch=ab.shape[:-2])
+    result: Banded = bands(diagonals, [k for k, _ in pairs], (n, n), dtype=ab.dtype, batch=ab.shape[:-2])
+    return result
 
 
-def _half(ab, lower: bool):
+def _half(ab: Array, lower: bool) -> range:
     """The offsets of the rows of an array that has the diagonals of one half."""
     w = ab.shape[-2]
     return range(0, -w, -1) if lower else range(w - 1, -1, -1)
 
 
-def _hermitian(ab, lower: bool) -> Array:
+def _hermitian(ab: Array, lower: bool) -> Banded:
     """The Hermitian `Banded` array of which `ab` has one half, assumed positive definite."""
     from ..._structures.banded.array import bands
 
@@ -41,10 +51,11 @@ def _hermitian(ab, lower: bool) -> Array:
     other = [-k for k in half.offsets if k]
     diagonals = [*map(half.diagonal, half.offsets), *(half.diagonal(-k).conj() for k in other)]
     whole = bands(diagonals, [*half.offsets, *other], half.shape[-2:])
-    return whole.assuming(frozenset({POSITIVE_DEFINITE, "hermitian", "positive_semidefinite"}))
+    result: Banded = whole.assuming(frozenset({POSITIVE_DEFINITE, "hermitian", "positive_semidefinite"}))
+    return result
 
 
-def _checked_form(name, ab, b=None, argument="ab"):
+def _checked_form(name: str, ab: Array, b: Array | None = None, argument: str = "ab") -> Any:
     """The arrays in one floating-point dtype."""
     check.matrix(name, ab, argument)
     if ab.shape[-2] == 0:
@@ -97,14 +108,16 @@ def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Array
     >>> sa.linalg.solve_banded((1, 1), ab, sa.asarray([1.0, 0.0, 1.0]))
     Dense([1., 1., 1.], dtype=float64)
     """
+    ab, b = cast("Array", ab), cast("Array", b)
     name = "linalg.solve_banded"
     if not (isinstance(l_and_u, tuple) and len(l_and_u) == 2):
         raise ValueError(f"{name}: l_and_u must be two integers, got {l_and_u!r}")
     low, up = (check.integer(name, count, f"l_and_u[{i}]") for i, count in enumerate(l_and_u))
-    ab, b = _checked_form(name, ab, b)
+    form: list[Array] = _checked_form(name, ab, b)
+    ab, b = form
     if min(low, up) < 0 or low + up + 1 != ab.shape[-2]:
         raise ValueError(f"{name}: ab must have l + u + 1 rows for l_and_u = {(low, up)}, got shape {ab.shape}")
-    return solve.dispatch(_banded(ab, range(up, -low - 1, -1)), b)
+    return cast("Array", solve.dispatch(_banded(ab, range(up, -low - 1, -1)), b))  # and its flag
 
 
 @function("ab", "b", prefix="linalg.", checked="the matrix is not positive definite")
@@ -151,8 +164,10 @@ def solveh_banded(ab: ArrayLike, b: ArrayLike, lower: bool = False) -> Array:
     >>> sa.linalg.solveh_banded(ab, sa.asarray([1.0, 0.0, 1.0]))
     Dense([1., 1., 1.], dtype=float64)
     """
-    ab, b = _checked_form("linalg.solveh_banded", ab, b)
-    return solve.dispatch(_hermitian(ab, bool(lower)), b)
+    ab, b = cast("Array", ab), cast("Array", b)
+    form: list[Array] = _checked_form("linalg.solveh_banded", ab, b)
+    ab, b = form
+    return cast("Array", solve.dispatch(_hermitian(ab, bool(lower)), b))  # and its flag
 
 
 @function("ab", prefix="linalg.", checked="the matrix is not positive definite")
@@ -197,7 +212,9 @@ def cholesky_banded(ab: ArrayLike, lower: bool = False) -> Array:
     Dense([[0., 1., 1.],
            [2., 2., 2.]], dtype=float64)
     """
-    ab, lower = _checked_form("linalg.cholesky_banded", ab), bool(lower)
+    ab = cast("Array", ab)
+    form: Array = _checked_form("linalg.cholesky_banded", ab)
+    ab, lower = form, bool(lower)
     factor, ok = cholesky.dispatch(_hermitian(ab, lower), upper=not lower)
     n = ab.shape[-1]
     rows = [
@@ -206,7 +223,7 @@ def cholesky_banded(ab: ArrayLike, lower: bool = False) -> Array:
         else jnp.zeros((*ab.shape[:-2], n), ab.dtype)
         for k in _half(ab, lower)
     ]
-    return Dense.make((jnp.stack(rows, axis=-2),)), ok
+    return cast("Array", (Dense.make((jnp.stack(rows, axis=-2),)), ok))  # and its flag
 
 
 @of_cholesky_factor
@@ -254,4 +271,4 @@ def cho_solve_banded(cb_and_lower: CholeskyFactor, b: Array) -> Array:
     cb, lower = cb_and_lower
     cb, b = _checked_form("linalg.cho_solve_banded", cb, b, "cb_and_lower[0]")
     x, ok = cho_solve.dispatch(_banded(cb, _half(cb, lower)), check.columns(b), lower=lower)
-    return check.like_right_hand_side(x, b), ok
+    return cast("Array", (check.like_right_hand_side(x, b), ok))  # and its flag

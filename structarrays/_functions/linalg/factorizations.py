@@ -4,9 +4,11 @@ SciPy's arguments that concern memory and checks only (``overwrite_a``, ``check_
 NaN gives NaN.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +25,9 @@ from ..linear_algebra import matmul, matrix_transpose
 from .systems import cholesky
 from .triangular import solve_triangular, transposition
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # ---- Cholesky's factors ----------------------------------------------------------------------------------------------
 
 
@@ -36,14 +41,14 @@ class CholeskyFactor(NamedTuple):
 jax.tree_util.register_pytree_with_keys(
     CholeskyFactor,
     lambda factor: (((jax.tree_util.GetAttrKey("c"), factor.c),), factor.lower),
-    lambda lower, children: CholeskyFactor(children[0], lower),
+    lambda lower, children: CholeskyFactor(children[0], lower),  # type: ignore[index]  # JAX gives a tuple
 )
 
 
-class OfCholeskyFactor(Function):
+class OfCholeskyFactor(Function[..., Array]):
     """A function whose first argument is a pair ``(c, lower)``, of which `lower` is static."""
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Array:
         first = next(iter(self.__signature__.parameters))
         if args:
             args = (self._pair(args[0], first), *args[1:])
@@ -51,7 +56,7 @@ class OfCholeskyFactor(Function):
             kwargs = {**kwargs, first: self._pair(kwargs[first], first)}
         return super().__call__(*args, **kwargs)
 
-    def _pair(self, value, argument) -> CholeskyFactor:
+    def _pair(self, value: Any, argument: str) -> CholeskyFactor:
         if type(value) is CholeskyFactor:
             return value
         if not (isinstance(value, (tuple, list)) and len(value) == 2 and is_operand(value[0])):
@@ -65,15 +70,15 @@ class OfCholeskyFactor(Function):
                 "pass on what cho_factor returns, of which it is a static part"
             ) from None
 
-    def _lift(self, value, name):
+    def _lift(self, value: Any, name: str) -> Any:
         whole = type(value) is CholeskyFactor
         return CholeskyFactor(lift(value.c), value.lower) if whole else super()._lift(value, name)
 
-    def _operand(self, value, argument):
+    def _operand(self, value: Any, argument: str) -> Any:
         return value if type(value) is CholeskyFactor else super()._operand(value, argument)
 
 
-def of_cholesky_factor(define) -> OfCholeskyFactor:
+def of_cholesky_factor(define: Callable[..., Any]) -> OfCholeskyFactor:
     """Make the decorated code an `OfCholeskyFactor`."""
     message = "the factor is singular"
     return OfCholeskyFactor(define, tuple(inspect.signature(define).parameters)[:2], checked=message, prefix="linalg.")
@@ -140,13 +145,14 @@ def cho_factor(a: ArrayLike, lower: bool = False) -> CholeskyFactor:
     >>> c.offsets, lower
     ((0, 1), False)
     """
+    a = cast("Array", a)
     check.square("linalg.cho_factor", a, "a")
     c, ok = cho_factor.dispatch(check.floating("linalg.cho_factor", a, "a"), lower=bool(lower))
-    return CholeskyFactor(c, bool(lower)), ok
+    return cast("CholeskyFactor", (CholeskyFactor(c, bool(lower)), ok))  # and its flag
 
 
 @cho_factor.kernel(Array)
-def _cho_factor_array(a, *, lower):
+def _cho_factor_array(a: Array, *, lower: bool) -> tuple[Array, jax.Array]:
     c, ok = cholesky.dispatch(a, upper=not lower)
     return as_triangular(c, lower=lower), ok
 
@@ -202,11 +208,11 @@ def cho_solve(c_and_lower: CholeskyFactor, b: Array) -> Array:
     c, lower = c_and_lower
     c, b = check.system("linalg.cho_solve", c, b, "c_and_lower[0]")
     x, ok = cho_solve.dispatch(c, check.columns(b), lower=lower)
-    return check.like_right_hand_side(x, b), ok
+    return cast("Array", (check.like_right_hand_side(x, b), ok))  # and its flag
 
 
 @cho_solve.kernel(Array, Array)
-def _cho_solve_array(c, b, *, lower):
+def _cho_solve_array(c: Array, b: Array, *, lower: bool) -> tuple[Array, jax.Array]:
     """First with the factor that stands on the left, then with the other."""
     y, ok = solve_triangular.dispatch(c, b, trans=0 if lower else 2, lower=lower, unit_diagonal=False)
     x, _ = solve_triangular.dispatch(c, y, trans=2 if lower else 0, lower=lower, unit_diagonal=False)
@@ -291,12 +297,13 @@ def lu_factor(a: ArrayLike) -> LUFactor:
     >>> sa.linalg.lu_solve(factors, sa.asarray([2.0, 6.0, 2.0]))
     Dense([1., 1., 1.], dtype=float64)
     """
+    a = cast("Array", a)
     check.matrix("linalg.lu_factor", a, "a")
     return LUFactor(*lu_factor.dispatch(check.floating("linalg.lu_factor", a, "a")))
 
 
 @lu_factor.kernel(Dense)
-def _lu_factor_dense(a):
+def _lu_factor_dense(a: Dense) -> tuple[Dense, Dense]:
     lu, piv, _ = lax.linalg.lu(a.data)
     return Dense.make((lu,)), Dense.make((piv,))
 
@@ -308,7 +315,7 @@ def no_exchanges(a: Array) -> Dense:
 
 
 @function("*lu_and_piv", "b", prefix="linalg.", checked="lu_and_piv are the factors of a singular matrix")
-def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int = 0) -> Array:
+def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int | str = 0) -> Array:
     """Solution of the linear systems ``a @ x = b`` by the LU factors of `a`.
 
     Parameters
@@ -350,6 +357,8 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int =
     >>> sa.linalg.lu_solve(factors, sa.asarray([4.0, 6.0]), trans=1)
     Dense([1., 1.], dtype=float64)
     """
+    lu_and_piv = cast("tuple[Array, Array]", lu_and_piv)
+    b = cast("Array", b)
     if not (isinstance(lu_and_piv, tuple) and len(lu_and_piv) == 2):
         raise TypeError(f"linalg.lu_solve: lu_and_piv must be a pair of arrays, got {type(lu_and_piv).__name__}")
     lu, piv = lu_and_piv
@@ -363,11 +372,11 @@ def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int =
         )
     check.broadcast("linalg.lu_solve", lu.shape[:-2], piv.shape[:-1])
     x, ok = lu_solve.dispatch(lu, piv, check.columns(b), trans=transposition("linalg.lu_solve", trans))
-    return check.like_right_hand_side(x, b), ok
+    return cast("Array", (check.like_right_hand_side(x, b), ok))  # and its flag
 
 
 @lu_solve.kernel(Array, Array, Array)
-def _lu_solve_array(lu, piv, b, *, trans):
+def _lu_solve_array(lu: Array, piv: Array, b: Array, *, trans: int) -> tuple[Array, jax.Array]:
     """Two substitutions, and the exchanges before or after them."""
     from ..._structures.permutation.array import Permutation
 
@@ -378,7 +387,8 @@ def _lu_solve_array(lu, piv, b, *, trans):
     if trans:
         y, ok = upper(lu, b)
         return matmul.dispatch(matrix_transpose(exchanges), lower(lu, y)[0]), ok
-    return upper(lu, lower(lu, matmul.dispatch(exchanges, b))[0])
+    result: tuple[Array, jax.Array] = upper(lu, lower(lu, matmul.dispatch(exchanges, b))[0])
+    return result
 
 
 @function("a", prefix="linalg.")
@@ -440,6 +450,7 @@ def lu(a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False) -> LUR
     Dense([[1., 2.],
            [4., 4.]], dtype=float64)
     """
+    a = cast("Array", a)
     from ..._structures.permutation.array import Permutation
 
     check.matrix("linalg.lu", a, "a")
@@ -450,7 +461,7 @@ def lu(a: ArrayLike, permute_l: bool = False, *, p_indices: bool = False) -> LUR
 
 
 @lu.kernel(Dense)
-def _lu_dense(a):
+def _lu_dense(a: Dense) -> tuple[jax.Array, Array, Array]:
     """The indices of the permutation as a `jax.Array`, and both factors; so do all kernels."""
     data, _, order = lax.linalg.lu(a.data)
     k = min(a.shape[-2:])

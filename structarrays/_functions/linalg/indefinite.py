@@ -1,6 +1,8 @@
 """`ldl`, under SciPy's name."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import jax.numpy as jnp
 
@@ -11,6 +13,9 @@ from ..._core.dispatch.function import function
 from ..._numerics import indefinite_factors as indefinite
 from ..._numerics import packed_triangles as triangles
 from .. import matrix_checks as check
+
+if TYPE_CHECKING:
+    from ..._structures.banded.array import Banded
 
 
 class LDLResult(NamedTuple):
@@ -82,19 +87,20 @@ def ldl(A: ArrayLike, lower: bool = True, hermitian: bool = True) -> LDLResult:
     Dense([[0., 2.],
            [2., 0.]], dtype=float64)
     """
+    A = cast("Array", A)
     check.square("linalg.ldl", A, "A")
     return LDLResult(*ldl.dispatch(check.floating("linalg.ldl", A, "A"), lower=bool(lower), hermitian=bool(hermitian)))
 
 
 @ldl.kernel(Dense)
-def _ldl_dense(A, *, lower, hermitian):
+def _ldl_dense(A: Dense, *, lower: bool, hermitian: bool) -> tuple[Dense, Banded, Dense]:
     from ..._structures.banded.array import bands
 
     n, data = A.shape[-1], A.data
     data = (data + (data.mT.conj() if hermitian else data.mT)) / 2
     if n == 0:
-        d, order = (data[..., 0],), jnp.zeros(data.shape[:-1], jnp.int32)
-        return A, bands(d, (0,), (0, 0)), Dense.make((order,))
+        none, order = (data[..., 0],), jnp.zeros(data.shape[:-1], jnp.int32)
+        return A, bands(none, (0,), (0, 0)), Dense.make((order,))
     # The upper factor is the lower one of the matrix read from its other corner.
     factor, d, order = indefinite.ldl(data if lower else jnp.flip(data, (-2, -1)), hermitian)
     if not lower:

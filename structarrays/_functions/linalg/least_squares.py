@@ -1,6 +1,8 @@
 """`lstsq`, under SciPy's name."""
 
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import jax.numpy as jnp
 
@@ -16,6 +18,9 @@ from ..linear_algebra import matmul
 from ..rounding_and_parts import conj, real
 from ..statistical import sum as sum_along
 from .systems import tolerance
+
+if TYPE_CHECKING:
+    import jax
 
 
 class LstsqResult(NamedTuple):
@@ -103,6 +108,8 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
     >>> bool(sa.max(sa.abs(x - sa.asarray([0.5, 0.5]))) < 1e-14), round(float(residues), 12), int(rank)
     (True, 1.5, 2)
     """
+    a, b = cast("Array", a), cast("Array", b)
+    cond, rcond = cast("Array | None", cond), cast("Array | None", rcond)
     name = "linalg.lstsq"
     check.matrix(name, a, "a")
     a, b = check.right_hand_side(name, check.floating(name, a, "a"), b, "a", axis=-2)
@@ -110,19 +117,19 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
         raise TypeError(f"{name}: cond and rcond are two names of one argument, give one of them")
     argument, given = ("cond", cond) if rcond is None else ("rcond", rcond)
     cond = tolerance(name, a, given, arguments=("a", argument))
-    cond = jnp.asarray(jnp.finfo(a.dtype).eps if cond is None else cond, check.real_dtype(a.dtype))
+    cond = jnp.asarray(jnp.finfo(a.dtype).eps if cond is None else cond, check.real_dtype(a.dtype))  # type: ignore[no-untyped-call]  # ml_dtypes
     (x, residues, rank, s), ok = lstsq.dispatch(a, check.columns(b), cond=cond)
     if a.shape[-2] > a.shape[-1]:
         residues = check.like_right_hand_side(residues, b)
-    return LstsqResult(check.like_right_hand_side(x, b), residues, rank, s), ok
+    return cast("LstsqResult", (LstsqResult(check.like_right_hand_side(x, b), residues, rank, s), ok))  # and its flag
 
 
 @lstsq.kernel(Dense, Array)
-def _lstsq_dense(a, b, *, cond):
+def _lstsq_dense(a: Dense, b: Array, *, cond: jax.Array) -> tuple[tuple[Array, Dense, Dense, Dense], jax.Array]:
     return solution(a, b, cond, *minimum_norm_dense(a, b, cond))
 
 
-def minimum_norm_dense(a: Dense, b: Array, cond) -> tuple[Dense, Any]:
+def minimum_norm_dense(a: Dense, b: Array, cond: jax.Array) -> tuple[Dense, jax.Array]:
     """The solution of least norm, and the singular values, of which those up to `cond` times the largest one count as zero."""
     batch = jnp.broadcast_shapes(cond.shape, a.shape[:-2])
     data, right = jnp.broadcast_to(a.data, batch + a.shape[-2:]), to_dense(b).data
@@ -135,7 +142,9 @@ def minimum_norm_dense(a: Dense, b: Array, cond) -> tuple[Dense, Any]:
     return Dense.make((x,)), values
 
 
-def solution(a: Array, b: Array, cond, x: Array, values):
+def solution(
+    a: Array, b: Array, cond: jax.Array, x: Array, values: jax.Array
+) -> tuple[tuple[Array, Dense, Dense, Dense], jax.Array]:
     """The results of a kernel of `lstsq`, by the solution and the singular values."""
     rank = jnp.sum(values > cond[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0), axis=-1, dtype=int)
     if a.shape[-2] > a.shape[-1]:

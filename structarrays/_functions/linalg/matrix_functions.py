@@ -1,5 +1,10 @@
 """Functions of square matrices under SciPy's names, `expm`, `sqrtm` and `expm_multiply`, and `logdet` under PyTorch's."""
 
+from __future__ import annotations
+
+import typing
+from typing import TYPE_CHECKING, Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -20,6 +25,9 @@ from ..statistical import max as largest
 from ..statistical import sum as sum_along
 from .norms import diagonal
 from .systems import differentiable_unless_singular, logarithms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @function("x", prefix="linalg.")
@@ -61,6 +69,7 @@ def logdet(x: ArrayLike) -> Array:
     >>> float(sa.linalg.logdet(sa.Diagonal([1.0, -1.0])))
     nan
     """
+    x = typing.cast("Array", x)
     check.square("linalg.logdet", x)
     x = check.floating("linalg.logdet", x)
     sign, logabsdet = logarithms(x)
@@ -120,12 +129,14 @@ def expm(A: ArrayLike) -> Array:
     Dense([[1., 1.],
            [0., 1.]], dtype=float64)
     """
+    A = typing.cast("Array", A)
     check.square("linalg.expm", A, "A")
-    return expm.dispatch(check.floating("linalg.expm", A, "A"))
+    result: Array = expm.dispatch(check.floating("linalg.expm", A, "A"))
+    return result
 
 
 @expm.kernel(Dense)
-def _expm_dense(A):
+def _expm_dense(A: Dense) -> Dense:
     return Dense.make((matrix_functions.expm(A.data),))
 
 
@@ -182,13 +193,14 @@ def sqrtm(A: ArrayLike) -> Array:
     >>> sa.linalg.sqrtm(sa.assume(sa.Diagonal([4.0, 9.0]), "positive_definite")).diag.tolist()
     [2.0, 3.0]
     """
+    A = typing.cast("Array", A)
     check.square("linalg.sqrtm", A, "A")
     A = check.floating("linalg.sqrtm", A, "A")
     assumptions = A.assumptions
     if not is_semidefinite(A):
         A = cast(A, check.complex_dtype(A.dtype))
     root, ok = sqrtm.dispatch(A)
-    return root.assuming(assumptions) if is_semidefinite(A) else root, ok
+    return typing.cast("Array", (root.assuming(assumptions) if is_semidefinite(A) else root, ok))  # and its flag
 
 
 def is_semidefinite(x: Array) -> bool:
@@ -197,7 +209,7 @@ def is_semidefinite(x: Array) -> bool:
 
 
 @sqrtm.kernel(Dense)
-def _sqrtm_dense(A):
+def _sqrtm_dense(A: Dense) -> tuple[Dense, jax.Array]:
     if A.size == 0:
         return A, jnp.array(True)
     if is_semidefinite(A):
@@ -287,18 +299,20 @@ def expm_multiply(
     >>> [round(v, 6) for v in y[:, 1].tolist()]
     [1.0, 0.463746, 0.294785]
     """
+    A, B = typing.cast("Array", A), typing.cast("Array", B)
     name = "linalg.expm_multiply"
     A, B = check.system(name, A, B, "A", "B")
     if start is stop is num is endpoint is None:
         return check.like_right_hand_side(expm_multiply.dispatch(A, check.columns(B)), B)
     if start is None or stop is None:
         raise TypeError(f"{name}: times need both start and stop, {'start' if start is None else 'stop'} is missing")
+    start, stop = typing.cast("Array", start), typing.cast("Array", stop)
     num = 50 if num is None else check.integer(name, num, "num")
     if num < 1:
         raise ValueError(f"{name}: num must be at least 1, got {num}")
-    A, B, start, stop = _in_one_dtype(A, B, *(_time(name, t, a) for t, a in ((start, "start"), (stop, "stop"))))
+    a, b, first, last = _in_one_dtype(A, B, *(_time(name, t, a) for t, a in ((start, "start"), (stop, "stop"))))
     steps = max(num - 1, 1) if endpoint is None or endpoint else num
-    return check.like_right_hand_side(_at_times(A, check.columns(B), start, (stop - start) / steps, num), B)
+    return check.like_right_hand_side(_at_times(a, check.columns(b), first, (last - first) / steps, num), b)
 
 
 def _time(name: str, value: Array, argument: str) -> jax.Array:
@@ -309,7 +323,7 @@ def _time(name: str, value: Array, argument: str) -> jax.Array:
     return to_dense(value).data
 
 
-def _in_one_dtype(A, B, *times):
+def _in_one_dtype(A: Array, B: Array, *times: jax.Array) -> tuple[Any, ...]:
     """The operands, complex if a time is, and the times in their dtype, or the real one of its precision."""
     if any(t.dtype.kind == "c" for t in times):
         dtype = check.complex_dtype(A.dtype)
@@ -321,7 +335,7 @@ def _at_times(A: Array, B: Array, start: jax.Array, step: jax.Array, num: int) -
     first = to_dense(expm_multiply.dispatch(_scaled(A, start), B)).data
     forward = _propagator(_scaled(A, step), B)
 
-    def advance(y, _):
+    def advance(y: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
         y = forward(y)
         return y, y
 
@@ -330,51 +344,53 @@ def _at_times(A: Array, B: Array, start: jax.Array, step: jax.Array, num: int) -
 
 
 def _scaled(A: Array, number: jax.Array) -> Array:
-    return multiply.dispatch(A, cast(Dense.make((number,)), A.dtype))
+    result: Array = multiply.dispatch(A, cast(Dense.make((number,)), A.dtype))
+    return result
 
 
-def _propagator(A: Array, B: Array):
+def _propagator(A: Array, B: Array) -> Callable[[jax.Array], jax.Array]:
     """The function ``y -> exp(A) @ y`` of data like those of B."""
-    if expm_multiply.choose((A, B), {}).classes[0] is Array:
+    if expm_multiply.required((A, B)).classes[0] is Array:
         return _by_products(A)
     exponential = expm.dispatch(A)
     return lambda y: _product(exponential, y)
 
 
-norm_bound = Registry("norm_bound")
+norm_bound: Registry[jax.Array] = Registry("norm_bound")
 """``norm_bound.kernel(A)``: ``(x)`` to a bound on the 1-norm of each matrix of a stack, as a `jax.Array`."""
 
 
 @norm_bound.kernel(Dense)
 @norm_bound.kernel(Array)
-def _norm_bound_dense(x):
+def _norm_bound_dense(x: Array) -> jax.Array:
     """The norm itself."""
     return to_dense(largest(sum_along(magnitude(x), axis=-2), axis=-1)).data
 
 
 def bounded(x: Array) -> jax.Array:
     """A bound on the 1-norm of each matrix of a stack."""
-    return norm_bound.choose((x,), {}).run(x)
+    return norm_bound.required((x,)).run(x)
 
 
 @expm_multiply.kernel(Array, Array)
-def _expm_multiply_array(A, B):
+def _expm_multiply_array(A: Array, B: Array) -> Dense:
     right = densify(B, "linalg.expm_multiply").data
     batch = jnp.broadcast_shapes(A.shape[:-2], right.shape[:-2])
     return Dense.make((_by_products(A)(jnp.broadcast_to(right, batch + right.shape[-2:])),))
 
 
-def _by_products(A):
+def _by_products(A: Array) -> Callable[[jax.Array], jax.Array]:
     """The function ``y -> exp(A) @ y`` of data whose batch shape is at least that of A."""
     norm, shift = _norm_and_shift(A) if A.size else (None, None)
     return lambda y: matrix_functions.expm_action(_product, A, y, norm, shift) if y.size else y
 
 
-def _product(A, x):
-    return matmul.dispatch(A, Dense.make((x,))).dense_data()
+def _product(A: Array, x: jax.Array) -> jax.Array:
+    result: jax.Array = matmul.dispatch(A, Dense.make((x,))).dense_data()
+    return result
 
 
-def _norm_and_shift(A):
+def _norm_and_shift(A: Array) -> tuple[jax.Array, jax.Array]:
     """The 1-norm of ``A - shift`` (or a bound), and the shift: of what stores entries the mean of the diagonal."""
     if not (A.stores_entries or type(A) is Dense):
         return bounded(A), jnp.zeros(A.shape[:-2], A.dtype)

@@ -1,11 +1,14 @@
 """The standard's norms, parts of matrices and products of vectors in the ``linalg`` extension."""
 
+from __future__ import annotations
+
 import math
 import numbers
+from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
 
-from ..._core.array.arguments import ArrayLike
+from ..._core.array.arguments import ArrayLike, DTypeLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import promote, to_dense
@@ -24,6 +27,9 @@ from ..pow_and_clip import pow as power
 from ..statistical import max as largest
 from ..statistical import min as smallest
 from ..statistical import sum as sum_of
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @function("x", prefix="linalg.")
@@ -64,6 +70,7 @@ def vector_norm(
     >>> float(sa.linalg.vector_norm(sa.Diagonal([3.0, 4.0])))
     5.0
     """
+    x = cast("Array", x)
     x = check.inexact("linalg.vector_norm", x)
     axes = check_axes("linalg.vector_norm", axis, x.ndim)
     if not isinstance(ord, numbers.Real) or math.isnan(ord):
@@ -72,13 +79,13 @@ def vector_norm(
 
 
 @vector_norm.kernel(Dense)
-def _vector_norm_dense(x, *, axis, keepdims, ord):
+def _vector_norm_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool, ord: float) -> Dense:
     return Dense.make((linalg_dense.vector_norm(x.data, axis=axis, keepdims=keepdims, ord=ord),))
 
 
 @vector_norm.kernel(Array)
-def _vector_norm_array(x, *, axis, keepdims, ord):
-    options = {"axis": axis, "keepdims": keepdims}
+def _vector_norm_array(x: Array, *, axis: tuple[int, ...], keepdims: bool, ord: float) -> Array:
+    options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     magnitude = absolute(x)
     if ord == 2:
         return _root(sum_of(square(magnitude), **options), ord)
@@ -92,7 +99,7 @@ def _vector_norm_array(x, *, axis, keepdims, ord):
     return _root(sum_of(power(magnitude, float(ord)), **options), ord)
 
 
-def _root(total, degree):
+def _root(total: Array, degree: float) -> Array:
     """The root of a sum of powers: of a dense one with the derivative zero where only structural zeros were added."""
     if type(total) is Dense and degree > 0:
         return Dense.make((statistical.root(total.data, degree),))
@@ -138,21 +145,23 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | s
     >>> float(sa.linalg.matrix_norm(sa.tridiagonal([1.0], [2.0, 2.0], [1.0]), ord=1))
     3.0
     """
+    x = cast("Array", x)
     check.matrix("linalg.matrix_norm", x)
     if ord not in _MATRIX_ORDERS:
         raise ValueError(f'linalg.matrix_norm: ord must be "fro", "nuc", 1, -1, 2, -2, inf or -inf, got {ord!r}')
     by_singular_values = ord in ("nuc", 2, -2)
     x = (check.floating if by_singular_values else check.inexact)("linalg.matrix_norm", x)
-    return matrix_norm.dispatch(x, keepdims=bool(keepdims), ord=ord)
+    result: Array = matrix_norm.dispatch(x, keepdims=bool(keepdims), ord=ord)
+    return result
 
 
 @matrix_norm.kernel(Dense)
-def _matrix_norm_dense(x, *, keepdims, ord):
+def _matrix_norm_dense(x: Dense, *, keepdims: bool, ord: float | str | None) -> Dense:
     return Dense.make((linalg_dense.matrix_norm(x.data, keepdims=keepdims, ord=ord),))
 
 
 @matrix_norm.kernel(Array, when=lambda x, *, keepdims, ord: ord in ("fro", None, 1, -1, math.inf, -math.inf))
-def _matrix_norm_array(x, *, keepdims, ord):
+def _matrix_norm_array(x: Array, *, keepdims: bool, ord: Any) -> Array:
     if ord in ("fro", None):
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     sums = sum_of(absolute(x), axis=-2 if abs(ord) == 1 else -1, keepdims=True)
@@ -187,17 +196,19 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     >>> sa.linalg.diagonal(sa.tridiagonal([1.0], [2.0, 3.0], [4.0]), offset=1)
     Dense([4.], dtype=float64)
     """
+    x = cast("Array", x)
     check.matrix("linalg.diagonal", x)
-    return diagonal.dispatch(x, offset=check.integer("linalg.diagonal", offset, "offset"))
+    result: Array = diagonal.dispatch(x, offset=check.integer("linalg.diagonal", offset, "offset"))
+    return result
 
 
 @diagonal.kernel(Dense)
-def _diagonal_dense(x, *, offset):
+def _diagonal_dense(x: Dense, *, offset: int) -> Dense:
     return Dense.make((linalg_dense.diagonal(x.data, offset=offset),))
 
 
 @function("x", prefix="linalg.")
-def trace(x: ArrayLike, /, *, offset: int = 0, dtype=None) -> Array:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Sum of a diagonal of each matrix of a stack.
 
     Parameters
@@ -227,14 +238,16 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype=None) -> Array:
     >>> float(sa.linalg.trace(sa.Identity(3)))
     3.0
     """
+    x = cast("Array", x)
     check.matrix("linalg.trace", x)
     check.numeric("linalg.trace", x)
     dtype = None if dtype is None else as_dtype(dtype)
-    return trace.dispatch(x, offset=check.integer("linalg.trace", offset, "offset"), dtype=dtype)
+    result: Array = trace.dispatch(x, offset=check.integer("linalg.trace", offset, "offset"), dtype=dtype)
+    return result
 
 
 @trace.kernel(Array)
-def _trace_array(x, *, offset, dtype):
+def _trace_array(x: Array, *, offset: int, dtype: np.dtype | None) -> Array:
     return sum_of(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
@@ -266,15 +279,17 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Dense([[3., 4.],
            [6., 8.]], dtype=float64)
     """
+    x1, x2 = cast("Array", x1), cast("Array", x2)
     check.numeric("linalg.outer", x1, x2)
     for argument, x in (("x1", x1), ("x2", x2)):
         if x.ndim != 1:
             raise ValueError(f"linalg.outer: {argument} must have one dimension, got shape {x.shape}")
-    return outer.dispatch(*promote(x1, x2))
+    result: Array = outer.dispatch(*promote(x1, x2))
+    return result
 
 
 @outer.kernel(Array, Array)
-def _outer_array(x1, x2):
+def _outer_array(x1: Array, x2: Array) -> Dense:
     # The result is dense and larger than either.
     return Dense.make((linalg_dense.outer(to_dense(x1).data, to_dense(x2).data),))
 
@@ -310,6 +325,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     >>> sa.linalg.cross(sa.asarray([1.0, 0.0, 0.0]), sa.asarray([0.0, 1.0, 0.0]))
     Dense([0., 0., 1.], dtype=float64)
     """
+    x1, x2 = cast("Array", x1), cast("Array", x2)
     check.numeric("linalg.cross", x1, x2)
     for argument, x in (("x1", x1), ("x2", x2)):
         if x.ndim == 0:
@@ -318,9 +334,10 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(f"linalg.cross: axis {axis} must have size 3, got shapes {x1.shape} and {x2.shape}")
     check.broadcast("linalg.cross", x1.shape, x2.shape, what="shapes")
-    return cross.dispatch(*promote(x1, x2), axis=axis)
+    result: Array = cross.dispatch(*promote(x1, x2), axis=axis)
+    return result
 
 
 @cross.kernel(Dense, Dense)
-def _cross_dense_dense(x1, x2, *, axis):
+def _cross_dense_dense(x1: Dense, x2: Dense, *, axis: int) -> Dense:
     return Dense.make((linalg_dense.cross(*jnp.broadcast_arrays(x1.data, x2.data), axis=axis),))

@@ -1,5 +1,9 @@
 """`linalg.selected_inverse`: the elements of an inverse where the matrix has entries."""
 
+from __future__ import annotations
+
+from typing import cast
+
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.dispatch.function import function
@@ -48,5 +52,6 @@ def selected_inverse(x: ArrayLike, /) -> Array:
     >>> sa.linalg.diagonal(Z)
     Dense([0.83333333, 1.33333333, 1.5       , 1.33333333, 0.83333333], dtype=float64)
     """
+    x = cast("Array", x)
     check.square("linalg.selected_inverse", x)
-    return selected_inverse.dispatch(check.floating("linalg.selected_inverse", x))
+    return cast("Array", selected_inverse.dispatch(check.floating("linalg.selected_inverse", x)))  # and its flag

@@ -1,6 +1,8 @@
 """The standard's eigenvalue, singular value and QR decompositions."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import NamedTuple, cast
 
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
@@ -73,12 +75,13 @@ def eig(x: ArrayLike, /) -> EigResult:
     >>> sa.linalg.eig(sa.Diagonal([2.0, 1.0])).eigenvalues
     Dense([2.+0.j, 1.+0.j], dtype=complex128)
     """
+    x = cast("Array", x)
     check.square("linalg.eig", x)
     return EigResult(*eig.dispatch(check.floating("linalg.eig", x)))
 
 
 @eig.kernel(Dense)
-def _eig_dense(x):
+def _eig_dense(x: Dense) -> tuple[Dense, ...]:
     return tuple(Dense.make((data,)) for data in spectra.eig(x.data))
 
 
@@ -116,12 +119,14 @@ def eigvals(x: ArrayLike, /) -> Array:
     >>> sa.linalg.eigvals(sa.Diagonal([2.0, 1.0]))
     Dense([2.+0.j, 1.+0.j], dtype=complex128)
     """
+    x = cast("Array", x)
     check.square("linalg.eigvals", x)
-    return eigvals.dispatch(check.floating("linalg.eigvals", x))
+    result: Array = eigvals.dispatch(check.floating("linalg.eigvals", x))
+    return result
 
 
 @eigvals.kernel(Dense)
-def _eigvals_dense(x):
+def _eigvals_dense(x: Dense) -> Dense:
     return Dense.make((spectra.eigvals(x.data),))
 
 
@@ -159,12 +164,13 @@ def eigh(x: ArrayLike, /) -> EighResult:
     >>> sa.linalg.eigh(sa.Diagonal([2.0, 1.0])).eigenvalues
     Dense([1., 2.], dtype=float64)
     """
+    x = cast("Array", x)
     check.square("linalg.eigh", x)
     return EighResult(*eigh.dispatch(check.floating("linalg.eigh", x)))
 
 
 @eigh.kernel(Dense)
-def _eigh_dense(x):
+def _eigh_dense(x: Dense) -> tuple[Dense, ...]:
     return tuple(Dense.make((data,)) for data in spectra.eigh(x.data))
 
 
@@ -202,12 +208,14 @@ def eigvalsh(x: ArrayLike, /) -> Array:
     >>> sa.linalg.eigvalsh(sa.Diagonal([2.0, 1.0]))
     Dense([1., 2.], dtype=float64)
     """
+    x = cast("Array", x)
     check.square("linalg.eigvalsh", x)
-    return eigvalsh.dispatch(check.floating("linalg.eigvalsh", x))
+    result: Array = eigvalsh.dispatch(check.floating("linalg.eigvalsh", x))
+    return result
 
 
 @eigvalsh.kernel(Dense)
-def _eigvalsh_dense(x):
+def _eigvalsh_dense(x: Dense) -> Dense:
     return Dense.make((spectra.eigvalsh(x.data),))
 
 
@@ -249,12 +257,13 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
     >>> sa.linalg.svd(sa.Diagonal([2.0, -3.0])).S
     Dense([3., 2.], dtype=float64)
     """
+    x = cast("Array", x)
     check.matrix("linalg.svd", x)
     return SVDResult(*svd.dispatch(check.floating("linalg.svd", x), full_matrices=bool(full_matrices)))
 
 
 @svd.kernel(Dense)
-def _svd_dense(x, *, full_matrices):
+def _svd_dense(x: Dense, *, full_matrices: bool) -> tuple[Dense, ...]:
     return tuple(Dense.make((data,)) for data in spectra.svd(x.data, full_matrices=full_matrices))
 
 
@@ -292,12 +301,14 @@ def svdvals(x: ArrayLike, /) -> Array:
     >>> sa.linalg.svdvals(sa.Diagonal([2.0, -3.0]))
     Dense([3., 2.], dtype=float64)
     """
+    x = cast("Array", x)
     check.matrix("linalg.svdvals", x)
-    return svdvals.dispatch(check.floating("linalg.svdvals", x))
+    result: Array = svdvals.dispatch(check.floating("linalg.svdvals", x))
+    return result
 
 
 @svdvals.kernel(Dense)
-def _svdvals_dense(x):
+def _svdvals_dense(x: Dense) -> Dense:
     return Dense.make((spectra.svdvals(x.data),))
 
 
@@ -338,6 +349,7 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
     >>> sa.linalg.qr(sa.Diagonal([2.0, 3.0])).R
     Diagonal([2., 3.], shape=(2, 2), dtype=float64)
     """
+    x = cast("Array", x)
     check.matrix("linalg.qr", x)
     if mode not in ("reduced", "complete"):
         raise ValueError(f'linalg.qr: mode must be "reduced" or "complete", got {mode!r}')
@@ -345,5 +357,5 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
 
 
 @qr.kernel(Dense)
-def _qr_dense(x, *, mode):
+def _qr_dense(x: Dense, *, mode: str) -> tuple[Dense, ...]:
     return tuple(Dense.make((data,)) for data in linalg_dense.qr(x.data, mode=mode))

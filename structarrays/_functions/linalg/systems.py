@@ -1,6 +1,8 @@
 """The standard's linear systems, inverses, determinants and powers."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import jax.numpy as jnp
 
@@ -16,6 +18,10 @@ from ..._numerics import determinants, positive_definite, pseudo_inverse
 from ..._numerics.undefined import differentiable_if
 from .. import matrix_checks as check
 from ..linear_algebra import matmul
+
+if TYPE_CHECKING:
+    import jax
+    import numpy as np
 
 POSITIVE_DEFINITE = "positive_definite"
 
@@ -63,12 +69,13 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> sa.linalg.solve(A, sa.asarray([1.0, 0.0, 1.0]))
     Dense([1., 1., 1.], dtype=float64)
     """
+    x1, x2 = cast("Array", x1), cast("Array", x2)
     x1, x2 = check.system("linalg.solve", x1, x2, "x1", "x2")
-    return solve.dispatch(x1, x2)
+    return cast("Array", solve.dispatch(x1, x2))  # and its flag
 
 
 @solve.kernel(Dense, Dense)
-def _solve_dense_dense(x1, x2):
+def _solve_dense_dense(x1: Dense, x2: Dense) -> tuple[Dense, jax.Array]:
     if POSITIVE_DEFINITE in x1.assumptions:
         remark("Cholesky's factorisation, since it is assumed positive definite; n**3 / 3 operations")
         data, ok = positive_definite.solve(x1.data, x2.data)
@@ -79,8 +86,9 @@ def _solve_dense_dense(x1, x2):
 
 
 @solve.kernel(Dense, Array)
-def _solve_dense(x1, x2):
-    return solve.dispatch(x1, to_dense(x2))  # the solution is dense and no smaller
+def _solve_dense(x1: Dense, x2: Array) -> tuple[Array, jax.Array]:
+    result: tuple[Array, jax.Array] = solve.dispatch(x1, to_dense(x2))  # the solution is dense and no smaller
+    return result
 
 
 @function("x", prefix="linalg.", checked="x is singular (or assumed positive definite, and is not)")
@@ -114,17 +122,18 @@ def inv(x: ArrayLike, /) -> Array:
     >>> sa.linalg.inv(sa.Diagonal([2.0, 4.0]))
     Diagonal([0.5 , 0.25], shape=(2, 2), dtype=float64)
     """
+    x = cast("Array", x)
     check.square("linalg.inv", x)
     x = check.floating("linalg.inv", x)
     assumptions = x.assumptions
     if assumptions and POSITIVE_DEFINITE not in assumptions:
         assumptions -= {"positive_semidefinite"}
     result, ok = inv.dispatch(x)
-    return carried(result, assumptions), ok
+    return cast("Array", (carried(result, assumptions), ok))  # and its flag
 
 
 @inv.kernel(Dense)
-def _inv_dense(x):
+def _inv_dense(x: Dense) -> tuple[Dense, jax.Array]:
     kernel = positive_definite.inv if POSITIVE_DEFINITE in x.assumptions else linalg_dense.inv
     data, ok = kernel(x.data)
     return Dense.make((data,)), ok
@@ -162,12 +171,13 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Array:
     >>> sa.linalg.cholesky(sa.tridiagonal([2.0], [4.0, 2.0], [2.0])).offsets
     (-1, 0)
     """
+    x = cast("Array", x)
     check.square("linalg.cholesky", x)
-    return cholesky.dispatch(check.floating("linalg.cholesky", x), upper=bool(upper))
+    return cast("Array", cholesky.dispatch(check.floating("linalg.cholesky", x), upper=bool(upper)))  # and its flag
 
 
 @cholesky.kernel(Dense)
-def _cholesky_dense(x, *, upper):
+def _cholesky_dense(x: Dense, *, upper: bool) -> tuple[Dense, jax.Array]:
     data, ok = linalg_dense.cholesky(x.data, upper=upper)
     return Dense.make((data,)), ok
 
@@ -199,12 +209,14 @@ def det(x: ArrayLike, /) -> Array:
     >>> float(sa.linalg.det(sa.Diagonal([2.0, 3.0])))
     6.0
     """
+    x = cast("Array", x)
     check.square("linalg.det", x)
-    return det.dispatch(check.floating("linalg.det", x))
+    result: Array = det.dispatch(check.floating("linalg.det", x))
+    return result
 
 
 @det.kernel(Dense)
-def _det_dense(x):
+def _det_dense(x: Dense) -> Dense:
     return Dense.make((linalg_dense.det(x.data),))
 
 
@@ -245,22 +257,24 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
     >>> float(sign), round(float(logabsdet), 6)
     (-1.0, 2.079442)
     """
+    x = cast("Array", x)
     check.square("linalg.slogdet", x)
     sign, logabsdet = slogdet.dispatch(check.floating("linalg.slogdet", x))
     return SlogdetResult(sign, logabsdet.map_parameters(differentiable_unless_singular))
 
 
 @slogdet.kernel(Dense)
-def _slogdet_dense(x):
+def _slogdet_dense(x: Dense) -> tuple[Dense, ...]:
     return tuple(Dense.make((data,)) for data in linalg_dense.slogdet(x.data))
 
 
-def differentiable_unless_singular(logabsdet):
+def differentiable_unless_singular(logabsdet: jax.Array) -> jax.Array:
     """Logarithms of determinants, with derivatives that are NaN where the determinant is zero."""
-    return differentiable_if(logabsdet != -jnp.inf, logabsdet)
+    result: jax.Array = differentiable_if(logabsdet != -jnp.inf, logabsdet)
+    return result
 
 
-def logarithms(x: Array):
+def logarithms(x: Array) -> tuple[jax.Array, jax.Array]:
     """The sign of the determinant, and the logarithm of its magnitude, as data."""
     return tuple(part.dense_data() for part in slogdet.dispatch(x))
 
@@ -299,14 +313,17 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Array:
     >>> sa.linalg.pinv(sa.Diagonal([2.0, 0.0]))
     Diagonal([0.5, 0. ], shape=(2, 2), dtype=float64)
     """
+    x = cast("Array", x)
+    rtol = cast("Array | None", rtol)
     check.matrix("linalg.pinv", x)
-    return pinv.dispatch(check.floating("linalg.pinv", x), rtol=tolerance("linalg.pinv", x, rtol))
+    result: Array = pinv.dispatch(check.floating("linalg.pinv", x), rtol=tolerance("linalg.pinv", x, rtol))
+    return result
 
 
 @pinv.kernel(Dense)
-def _pinv_dense(x, *, rtol):
+def _pinv_dense(x: Dense, *, rtol: jax.Array | np.floating | None) -> Dense:
     if rtol is None:
-        rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps
+        rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps  # type: ignore[no-untyped-call]  # ml_dtypes
     rtol = jnp.asarray(rtol, check.real_dtype(x.dtype))
     batch = jnp.broadcast_shapes(rtol.shape, x.shape[:-2])
     data = jnp.broadcast_to(x.data, batch + x.shape[-2:])
@@ -342,17 +359,22 @@ def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Array:
     >>> int(sa.linalg.matrix_rank(sa.Diagonal([2.0, 0.0, 1.0])))
     2
     """
+    x = cast("Array", x)
+    rtol = cast("Array | None", rtol)
     check.matrix("linalg.matrix_rank", x)
     rtol = tolerance("linalg.matrix_rank", x, rtol)
-    return matrix_rank.dispatch(check.floating("linalg.matrix_rank", x), rtol=rtol)
+    result: Array = matrix_rank.dispatch(check.floating("linalg.matrix_rank", x), rtol=rtol)
+    return result
 
 
 @matrix_rank.kernel(Dense)
-def _matrix_rank_dense(x, *, rtol):
+def _matrix_rank_dense(x: Dense, *, rtol: jax.Array | None) -> Dense:
     return Dense.make((linalg_dense.matrix_rank(x.data, rtol=rtol),))
 
 
-def tolerance(name, x, rtol, *, arguments=("x", "rtol")):
+def tolerance(
+    name: str, x: Array, rtol: Array | None, *, arguments: tuple[str, str] = ("x", "rtol")
+) -> jax.Array | None:
     """`rtol` as a jax.Array; None stays None."""
     if rtol is None:
         return None
@@ -395,22 +417,23 @@ def matrix_power(x: ArrayLike, n: int, /) -> Array:
     >>> sa.linalg.matrix_power(sa.tridiagonal([1.0] * 4, [2.0] * 5, [1.0] * 4), 3).offsets
     (-3, -2, -1, 0, 1, 2, 3)
     """
+    x = cast("Array", x)
     check.square("linalg.matrix_power", x)
     n = check.integer("linalg.matrix_power", n, "n")
-    x = (check.floating if n < 0 else check.inexact)("linalg.matrix_power", x)
+    base = (check.floating if n < 0 else check.inexact)("linalg.matrix_power", x)
     ok = jnp.array(True)
     if n < 0:
-        x, ok = inv.dispatch(x)
-    return matrix_power.dispatch(x, n=abs(n)), ok
+        base, ok = inv.dispatch(base)
+    return cast("Array", (matrix_power.dispatch(base, n=abs(n)), ok))  # and its flag
 
 
 @matrix_power.kernel(Dense)
-def _matrix_power_dense(x, *, n):
+def _matrix_power_dense(x: Dense, *, n: int) -> Dense:
     return Dense.make((linalg_dense.matrix_power(x.data, n),))
 
 
 @matrix_power.kernel(Array)
-def _matrix_power_array(x, *, n):
+def _matrix_power_array(x: Array, *, n: int) -> Array:
     """Kernels get no negative exponent."""
     if n == 0:
         from ..._structures.banded.diagonal import Identity
@@ -427,5 +450,5 @@ def power(x: Array, n: int) -> Array:
             result = x if result is None else matmul(result, x)
         n //= 2
         if n == 0:
-            return result
+            return cast("Array", result)
         x = matmul(x, x)

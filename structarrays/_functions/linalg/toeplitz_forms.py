@@ -1,8 +1,12 @@
 """SciPy's functions for Toeplitz and circulant matrices, under their names: code that calls them needs no structure of ours."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 import jax.numpy as jnp
 
-from ..._core.array.arguments import ArrayLike
+from ..._core.array.arguments import ArrayLike, ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense, parameter
 from ..._core.array.operands import lift, promote, to_dense
@@ -14,8 +18,11 @@ from .. import matrix_checks as check
 from ..linear_algebra import matmul
 from .systems import solve
 
+if TYPE_CHECKING:
+    from ..._structures.toeplitz.array import Toeplitz
 
-def solve_toeplitz(c_or_cr, b) -> Array:
+
+def solve_toeplitz(c_or_cr: ParameterLike | tuple[ParameterLike, ParameterLike], b: ParameterLike) -> Array:
     """Solution of the system ``T @ x = b`` with a Toeplitz matrix, as by `scipy.linalg.solve_toeplitz`.
 
     Parameters
@@ -61,7 +68,7 @@ def solve_toeplitz(c_or_cr, b) -> Array:
     return solve(*check.system("linalg.solve_toeplitz", matrix, b, "the matrix", "b"))
 
 
-def matmul_toeplitz(c_or_cr, x) -> Array:
+def matmul_toeplitz(c_or_cr: ParameterLike | tuple[ParameterLike, ParameterLike], x: ParameterLike) -> Array:
     """Product ``T @ x`` with a Toeplitz matrix, as by `scipy.linalg.matmul_toeplitz`.
 
     Parameters
@@ -101,7 +108,7 @@ def matmul_toeplitz(c_or_cr, x) -> Array:
     return matmul(matrix, x)
 
 
-def _toeplitz(name, c_or_cr):
+def _toeplitz(name: str, c_or_cr: Any) -> Toeplitz:
     """The matrix."""
     from ..._structures.toeplitz.array import Toeplitz
 
@@ -172,6 +179,7 @@ def solve_circulant(
     >>> sa.linalg.solve_circulant(c, sa.asarray([1.0, 2.0, 3.0, 4.0]), singular="lstsq")
     Dense([0.25, 1.25, 2.25, 1.25], dtype=float64)
     """
+    c, b = cast("Array", c), cast("Array", b)
     name = "linalg.solve_circulant"
     if singular not in ("raise", "lstsq"):
         raise ValueError(f"{name}: singular must be 'raise' or 'lstsq', got {singular!r}")
@@ -187,13 +195,14 @@ def solve_circulant(
     shape = (*check.broadcast(name, c.shape[:-1], b.shape[:-1], what="the other axes of c and b, of shapes"), n)
     outaxis = check_axis(name, outaxis, len(shape), "outaxis")
     if 0 in shape:
-        return Dense.make((jnp.moveaxis(jnp.zeros(shape, b.dtype), -1, outaxis),)), jnp.array(True)
+        return cast("Array", (Dense.make((jnp.moveaxis(jnp.zeros(shape, b.dtype), -1, outaxis),)), jnp.array(True)))
     eigenvalues = circulant_transforms.spectrum(c)
     magnitudes = jnp.abs(eigenvalues)
-    if tol is None:
-        tol = n * jnp.finfo(c.dtype).eps * jnp.max(magnitudes, axis=-1, keepdims=True)
-    small = magnitudes <= tol
+    bound: Any = tol
+    if bound is None:
+        bound = n * jnp.finfo(c.dtype).eps * jnp.max(magnitudes, axis=-1, keepdims=True)  # type: ignore[no-untyped-call]  # ml_dtypes
+    small = magnitudes <= bound
     reciprocals = jnp.where(small, 0, 1 / jnp.where(small, 1, eigenvalues))
     nearly = jnp.any(small, axis=-1, keepdims=True) & (singular == "raise")
     x = circulant_transforms.apply_spectrum(nan_unless(~nearly, reciprocals), b[..., None])[..., 0]
-    return Dense.make((jnp.moveaxis(x, -1, outaxis),)), ~jnp.any(nearly)
+    return cast("Array", (Dense.make((jnp.moveaxis(x, -1, outaxis),)), ~jnp.any(nearly)))  # and its flag

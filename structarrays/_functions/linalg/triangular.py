@@ -1,5 +1,9 @@
 """`solve_triangular`, under SciPy's name."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
@@ -11,14 +15,20 @@ from ..linear_algebra import matrix_transpose
 from ..rounding_and_parts import conj
 from .systems import solve
 
-triangle_of = Registry("triangle_of")
+if TYPE_CHECKING:
+    import jax
+
+    from ..._core.dispatch.registry import Kernel
+    from ..._structures.triangular.array import Triangular
+
+triangle_of: Registry[Array] = Registry("triangle_of")
 """``triangle_of.kernel(A)``: ``(x, *, lower, unit_diagonal)`` to the triangle of a stack of square matrices (with ones on the diagonal), in a
 structure whose systems `linalg.solve` solves by substitution; others densify."""
 
-_TRANSPOSITIONS = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
+_TRANSPOSITIONS: dict[int | str, int] = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
-def transposition(name: str, trans) -> int:
+def transposition(name: str, trans: int | str) -> int:
     """The argument `trans` as 0, 1 or 2.
 
     Raises
@@ -34,7 +44,7 @@ def transposition(name: str, trans) -> int:
 
 @function("a", "b", prefix="linalg.", checked="a is singular: there is a zero on its diagonal")
 def solve_triangular(
-    a: ArrayLike, b: ArrayLike, trans: int = 0, lower: bool = False, unit_diagonal: bool = False
+    a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False
 ) -> Array:
     """Solution of the linear systems ``a @ x = b``, reading one triangle of `a`.
 
@@ -94,22 +104,26 @@ def solve_triangular(
     >>> sa.linalg.solve_triangular(a, sa.asarray([2.0, 7.0]), lower=True)
     Dense([1., 1.], dtype=float64)
     """
+    a, b = cast("Array", a), cast("Array", b)
     a, b = check.system("linalg.solve_triangular", a, b, "a")
-    return solve_triangular.dispatch(
+    solved = solve_triangular.dispatch(
         a,
         b,
         trans=transposition("linalg.solve_triangular", trans),
         lower=bool(lower),
         unit_diagonal=bool(unit_diagonal),
     )
+    return cast("Array", solved)  # and its flag
 
 
 @solve_triangular.kernel(Array, Array)
-def _solve_triangular_array(a, b, *, trans, lower, unit_diagonal):
-    triangle = triangle_of.choose((a,), {"lower": lower, "unit_diagonal": unit_diagonal}).run(
-        a, lower=lower, unit_diagonal=unit_diagonal
-    )
-    return solve.dispatch(transposed(triangle, trans), b)
+def _solve_triangular_array(
+    a: Array, b: Array, *, trans: int, lower: bool, unit_diagonal: bool
+) -> tuple[Array, jax.Array]:
+    kernel = cast("Kernel[Array]", triangle_of.choose((a,), {"lower": lower, "unit_diagonal": unit_diagonal}))
+    triangle = kernel.run(a, lower=lower, unit_diagonal=unit_diagonal)
+    result: tuple[Array, jax.Array] = solve.dispatch(transposed(triangle, trans), b)
+    return result
 
 
 def transposed(x: Array, trans: int) -> Array:
@@ -121,7 +135,7 @@ def transposed(x: Array, trans: int) -> Array:
 
 @triangle_of.kernel(Dense)
 @triangle_of.kernel(Array)
-def _triangle_of_dense(x, *, lower, unit_diagonal):
+def _triangle_of_dense(x: Array, *, lower: bool, unit_diagonal: bool) -> Triangular:
     from ..._structures.triangular.array import Triangular
 
     return Triangular.make((densify(x, "linalg.solve_triangular").data, None), (lower, unit_diagonal))
