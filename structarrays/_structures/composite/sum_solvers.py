@@ -134,6 +134,7 @@ class Capacitance(NamedTuple):
 
 def _capacitance(base: Base, u: Array, v: Array, b: jax.Array | None = None) -> Capacitance:
     """The `Capacitance`, and what a diagonal A makes of right-hand sides."""
+    known: Any
     rule = row_factors.choose((base.matrix,), {})
     if rule is not None and type(v) is Dense:
         factors, regular = rule.run(base.matrix)

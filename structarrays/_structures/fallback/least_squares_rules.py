@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -108,7 +108,7 @@ def minimum_norm_kronecker(a: Array, b: Array, cond: jax.Array) -> Dense:
     def along_axis(factor: Array, right: Array) -> Array:
         return _minimum_norm(matrix_transpose(factor), right, cond)
 
-    return Dense.make((transformed(matrix_transpose(a), to_dense(b).data, along_axis),))
+    return Dense.make((transformed(cast("Kronecker", matrix_transpose(a)), to_dense(b).data, along_axis),))
 
 
 @lstsq.kernel(Product, Array, when=is_narrow)

@@ -293,7 +293,7 @@ def _eig_circulant(x: Circulant) -> tuple[Array, Fourier]:
 @eigh.kernel(Circulant, when=lambda x: x.dtype.kind == "c")
 def _eigh_circulant(x: Circulant) -> tuple[Dense, Array]:
     """Those of a real matrix are real, and no columns of a Fourier matrix."""
-    values = circulant_kernel.full_spectrum(x.c).real
+    values: Any = circulant_kernel.full_spectrum(x.c).real
     values, order = in_order(values, x.dtype)
     return values, product(_conjugate_transform(x), order.mT)
 
