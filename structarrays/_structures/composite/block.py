@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -105,7 +105,7 @@ class Block(Factored):
     __slots__ = ()
     solved_by_parts = True
 
-    def __new__(cls, blocks: Any) -> Array:  # type: ignore[misc]  # a block, where there is one
+    def __new__(cls, blocks: Any) -> Self:
         rows = _checked_grid(blocks)
         p, q = len(rows), len(rows[0])
         present = unified([b for row in rows for b in row if b is not None])
@@ -119,7 +119,7 @@ class Block(Factored):
             for i, row in enumerate(rows)
             for j, b in enumerate(row)
         ]
-        return filled[0] if len(filled) == 1 else cls.make(tuple(filled), (p, q))
+        return cast("Self", filled[0]) if len(filled) == 1 else cls.make(tuple(filled), (p, q))
 
     # ---- the parts -----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import jax.numpy as jnp
 
@@ -88,13 +88,13 @@ class Inverse(Factored):
 
     __slots__ = ()
 
-    def __new__(cls, a: ParameterLike) -> Array:  # type: ignore[misc]  # the matrix, where `a` is an inverse
+    def __new__(cls, a: ParameterLike) -> Self:
         a = part(a, "a")
         if a.shape[-1] != a.shape[-2]:
             raise ValueError(f"a must be square in its last two dimensions, got shape {a.shape}")
         if a.dtype.kind in "iu":
             a = cast(a, dtypes.default_dtype("f"))
-        return inverse(as_matrix(a))
+        return inverse(as_matrix(a))  # type: ignore[return-value]  # the matrix, where `a` is an inverse
 
     @property
     def a(self) -> Array:

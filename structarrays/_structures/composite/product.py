@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import jax.numpy as jnp
 from jax import lax
@@ -96,12 +96,12 @@ class Product(Factored):
 
     __slots__ = ()
 
-    def __new__(cls, *factors: ArrayLike) -> Array:  # type: ignore[misc]  # a factor, where one remains
+    def __new__(cls, *factors: ArrayLike) -> Self:
         parts = parts_of(factors, "Product", "factor")
         for i, (a, b) in enumerate(zip(parts, parts[1:])):
             if a.shape[-1] != b.shape[-2]:
                 raise ValueError(f"factors {i + 1} and {i + 2} do not fit: their shapes are {a.shape} and {b.shape}")
-        return canonical(unified(parts))
+        return cast("Self", canonical(unified(parts)))  # a factor, where one remains
 
     @property
     def factors(self) -> tuple[Array, ...]:

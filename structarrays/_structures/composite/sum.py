@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -100,12 +100,12 @@ class Sum(Factored):
 
     __slots__ = ()
 
-    def __new__(cls, *terms: ArrayLike) -> Array:  # type: ignore[misc]  # a term, where one remains
+    def __new__(cls, *terms: ArrayLike) -> Self:
         parts = parts_of(terms, "Sum", "term")
         cores = {t.shape[-2:] for t in parts}
         if len(cores) > 1:
             raise ValueError(f"the terms must have the same shape, got {' and '.join(str(t.shape) for t in parts)}")
-        return canonical(unified(parts))
+        return cast("Self", canonical(unified(parts)))  # a term, where one remains
 
     @property
     def terms(self) -> tuple[Array, ...]:

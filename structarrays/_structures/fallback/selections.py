@@ -26,7 +26,7 @@ def selected_lines(
     x: Array,
     key: tuple[tuple[Any, ...], tuple[Any, ...]],
     axis: int,
-    dense_lines: Callable[[Array, jax.Array, int], jax.Array],
+    dense_lines: Callable[[Any, jax.Array, int], jax.Array],
 ) -> Array:
     """Rows (axis -2) or columns (axis -1) as a product of a selection matrix and the whole, where that stores less than half of what they
     are: else they are dense, which spares later products with a few lines the whole.
