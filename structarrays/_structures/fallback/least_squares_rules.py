@@ -65,8 +65,7 @@ minimum_norm: Registry[Array] = Registry("minimum_norm")
 
 
 def _minimum_norm(a: Array, b: Array, cond: jax.Array) -> Array:
-    result: Array = minimum_norm.required((a,)).run(a, b, cond)
-    return result
+    return minimum_norm.required((a,)).run(a, b, cond)
 
 
 @minimum_norm.kernel(Array)
