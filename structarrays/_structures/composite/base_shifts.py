@@ -16,10 +16,13 @@ with unit vectors E. An entry changes where the inverse of the base, as U and V 
 the null space with complete pivoting on the diagonal.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 from jax import lax
 
-from ..._core.array.base import Array
 from ..._functions.linalg import matrix_transpose
 from ..._numerics import dense_linalg as linalg_dense
 from ..banded.array import Banded
@@ -28,6 +31,13 @@ from .estimates import norm, signs
 from .part_solvers import can_solve, solution, times
 from .sum import total
 
+if TYPE_CHECKING:
+    import jax
+
+    from ..._core.array.base import Array
+    from .part_solvers import Solver
+
+
 LIMIT = 256
 """Up to this factor the base may be worse conditioned than the matrix."""
 
@@ -35,7 +45,9 @@ MOST = 8
 """The largest number of diagonal entries that are changed, and so the largest dimension of a null space of the base."""
 
 
-def is_benign(base: Array, u, v, inner, *, strict: bool, solve=None):
+def is_benign(
+    base: Array, u: jax.Array, v: jax.Array, inner: jax.Array, *, strict: bool, solve: Solver | None = None
+) -> jax.Array:
     """Whether Woodbury's formula loses few digits, for each matrix, (...).
 
     Parameters
@@ -57,7 +69,7 @@ def is_benign(base: Array, u, v, inner, *, strict: bool, solve=None):
     size = norm(base)[..., 0, 0]
     relative = size / jnp.max(ratio(products, probes), axis=-1)
     loss, condition = _length_of_product(inner, v) * relative, jnp.max(ratio(inner, u), axis=-1) * size
-    eps = jnp.finfo(v.dtype).eps
+    eps = jnp.finfo(v.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes
     # NaN and infinity, which a singular base leaves, compare as false.
     if strict:
         return (loss <= LIMIT) | (condition <= 1000)
@@ -71,25 +83,25 @@ def is_benign(base: Array, u, v, inner, *, strict: bool, solve=None):
     return (loss <= LIMIT) | ((condition <= allowed) & (loss <= 1e-2 / eps))
 
 
-def _times_inverse(x, capacitance):
+def _times_inverse(x: jax.Array, capacitance: jax.Array) -> jax.Array:
     solved, _ = linalg_dense.solve(capacitance.mT, x.mT)
     return solved.mT
 
 
-def _length_of_product(x, y):
+def _length_of_product(x: jax.Array, y: jax.Array) -> jax.Array:
     """The Frobenius norm of ``x @ y.mT``."""
     (x, largest), (y, other) = map(_scaled, (x, y))
     squares = jnp.sum((x.conj().mT @ x) * (y.conj().mT @ y), axis=(-2, -1))
     return jnp.sqrt(jnp.abs(squares)) * largest * other
 
 
-def _scaled(x):
+def _scaled(x: jax.Array) -> tuple[jax.Array, jax.Array]:
     """A matrix divided by its largest magnitude, and that: squares of all numbers stay in range."""
     largest = jnp.max(jnp.abs(x), axis=(-2, -1))
     return x / jnp.where(largest == 0, 1, largest)[..., None, None], largest
 
 
-def ratio(x, y):
+def ratio(x: jax.Array, y: jax.Array) -> jax.Array:
     """The lengths of columns relative to others; zero for columns of zeros."""
     (x, largest), (y, other) = map(_scaled, (x, y))
     x, y = (jnp.linalg.norm(z, axis=-2) for z in (x, y))
@@ -103,12 +115,12 @@ def can_be_shifted(base: Array) -> bool:
     return can_solve(shifted(base, jnp.zeros(base.shape[-1:], base.dtype)))
 
 
-def shifted(base: Array, diagonal) -> Array:
+def shifted(base: Array, diagonal: jax.Array) -> Array:
     """The base with numbers added to its diagonal."""
     return total(base, Diagonal.make((diagonal, None), base.shape[-2:]))
 
 
-def shift(base: Array, u, v):
+def shift(base: Array, u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The change of the diagonal that makes the base regular.
 
     Returns
@@ -117,7 +129,7 @@ def shift(base: Array, u, v):
         The diagonal matrix is ``changes @ units.mT``, with unit vectors for columns of `units`.
     """
     size = norm(base)[..., 0]
-    n, real = base.shape[-1], jnp.finfo(base.dtype)
+    n, real = base.shape[-1], jnp.finfo(base.dtype)  # type: ignore[no-untyped-call]  # of ml_dtypes
     # The null space dominates the inverse of this matrix, of which half of the digits are right.
     near = shifted(base, jnp.broadcast_to((size * real.eps**0.5).astype(base.dtype), (*base.shape[:-2], n)))
     left, _ = solution(near, u)
@@ -125,7 +137,7 @@ def shift(base: Array, u, v):
     middle = jnp.linalg.pinv(v.mT @ left)
     count = min(u.shape[-1], MOST)
 
-    def step(k, state):
+    def step(k: jax.Array, state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         middle, changes, units = state
         inverse = jnp.sum((left @ middle) * right, axis=-1)  # the diagonal of left @ middle @ right.mT
         place = jnp.argmax(jnp.abs(inverse), axis=-1, keepdims=True)
@@ -140,4 +152,5 @@ def shift(base: Array, u, v):
     batch = jnp.broadcast_shapes(base.shape[:-2], left.shape[:-2], right.shape[:-2])
     nothing = jnp.zeros((*batch, n, count), base.dtype)
     middle = jnp.broadcast_to(middle, (*batch, *middle.shape[-2:]))
-    return lax.fori_loop(0, count, step, (middle, nothing, nothing))[1:]
+    changed: tuple[jax.Array, jax.Array] = lax.fori_loop(0, count, step, (middle, nothing, nothing))[1:]
+    return changed

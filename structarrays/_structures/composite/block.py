@@ -1,7 +1,9 @@
 """`Block`: a matrix of blocks, each in its own structure."""
 
+from __future__ import annotations
+
 import math
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -37,6 +39,13 @@ from ..banded.array import Banded, bands
 from ..low_rank.array import LowRank, lines
 from .product import product
 from .sum import total
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import jax
+
+    from ..._core.typing import DTypeLike, Leaves, Meta, Shape, Spec
 
 
 class Block(Factored):
@@ -110,7 +119,7 @@ class Block(Factored):
             for i, row in enumerate(rows)
             for j, b in enumerate(row)
         ]
-        return filled[0] if len(filled) == 1 else cls.make(tuple(filled), (p, q))
+        return cast("Self", filled[0]) if len(filled) == 1 else cls.make(tuple(filled), (p, q))
 
     # ---- the parts -----------------------------------------------------------------------------------------------
 
@@ -120,7 +129,7 @@ class Block(Factored):
         parts, (p, q) = self._value[0], self.meta
         return tuple(parts[i * q : (i + 1) * q] for i in range(p))
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         return (spec,) * len(self.parts)
 
     @property
@@ -134,12 +143,12 @@ class Block(Factored):
         return tuple(b.shape[-1] for b in self.blocks[0])
 
     @property
-    def linear(self) -> bool:
+    def linear(self) -> bool:  # type: ignore[override]  # of other structures it is a constant
         """Whether the dense value is linear in the parameters: that of each block is."""
         return all(b.linear for b in self.parts)
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         p, q = meta
         # Compute each shape once. The shape of the corner twice would cost exponential time in the depth of nested blocks.
         *batch, rows, columns = leaves[0].shape
@@ -148,14 +157,15 @@ class Block(Factored):
         return (*batch, rows, columns)
 
     @property
-    def product_cost(self):
-        return sum(b.product_cost for b in self.parts) + self.shape[-2] * (self.meta[1] - 1)
+    def product_cost(self) -> int:
+        cost: int = sum(b.product_cost for b in self.parts) + self.shape[-2] * (self.meta[1] - 1)
+        return cost
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         rows = [jnp.concatenate([b.dense_data() for b in row], axis=-1) for row in self.blocks]
         return jnp.concatenate(rows, axis=-2)
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         kinds = pattern.everywhere(rows, columns, pattern.ZERO)
         for row, top in zip(self.blocks, starts(self.heights), strict=True):
             for b, left in zip(row, starts(self.widths), strict=True):
@@ -165,14 +175,14 @@ class Block(Factored):
                 kinds = np.maximum(kinds, pattern.pattern(b, *inside))
         return kinds
 
-    def cast(self, dtype):
+    def cast(self, dtype: DTypeLike) -> Array:
         return self.with_parts(lambda b: b.cast(dtype))  # each element is one of one block
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         return [f"grid={self.meta}", f"shape={self.shape}"], False
 
 
-def _checked_grid(blocks):
+def _checked_grid(blocks: Any) -> list[list[Array | None]]:
     """The rows of blocks as lists of stacks of matrices and None, of which every row and column has one that is not None."""
     if not isinstance(blocks, (list, tuple)):
         raise TypeError(f"blocks must be a list of rows, each a list of matrices, got {type(blocks).__name__}")
@@ -201,40 +211,40 @@ def _checked_grid(blocks):
     return rows
 
 
-def _size(line, axis):
+def _size(line: Sequence[Array | None], axis: int) -> int:
     return next(b.shape[axis] for b in line if b is not None)
 
 
-def zero_block(shape, dtype) -> Array:
+def zero_block(shape: Shape, dtype: DTypeLike) -> Array:
     """A matrix of structural zeros."""
     return bands([], (), shape[-2:], dtype=dtype, batch=shape[:-2])
 
 
-structurally_zero = Registry("structurally_zero")
+structurally_zero: Registry[bool] = Registry("structurally_zero")
 """``structurally_zero.kernel(A)``: whether the structure of a matrix (static) says that it is zero."""
 
 
 @structurally_zero.kernel(Array)
-def _structurally_zero_array(x):
+def _structurally_zero_array(x: Array) -> bool:
     return False
 
 
 @structurally_zero.kernel(Banded)
-def _structurally_zero_banded(x):
+def _structurally_zero_banded(x: Banded) -> bool:
     return not x.offsets and x.background is None
 
 
 @structurally_zero.kernel(LowRank)
-def _structurally_zero_low_rank(x):
+def _structurally_zero_low_rank(x: LowRank) -> bool:
     return x.rank == 0
 
 
 def is_zero(x: Array) -> bool:
     """Whether the structure of a matrix says that it is zero."""
-    return structurally_zero.choose((x,), {}).run(x)
+    return structurally_zero.required((x,)).run(x)
 
 
-def block(rows) -> Array:
+def block(rows: Sequence[Sequence[Array]]) -> Array:
     """The matrix of these rows of blocks with one dtype; dense where that is no larger."""
     p, q = len(rows), len(rows[0])
     flat = common_batch(*(b for row in rows for b in row))
@@ -242,12 +252,12 @@ def block(rows) -> Array:
     return Dense.make((x.dense_data(),)) if isinstance(x, Factored) and x.full_size else x
 
 
-def starts(sizes):
+def starts(sizes: Sequence[int]) -> list[int]:
     """Where each of the pieces of these sizes begins."""
     return [sum(sizes[:k]) for k in range(len(sizes))]
 
 
-def cut(data, sizes, axis):
+def cut(data: jax.Array, sizes: Sequence[int], axis: int) -> list[jax.Array]:
     """Dense data in pieces along an axis."""
     return [lax.slice_in_dim(data, s, s + n, axis=axis) for s, n in zip(starts(sizes), sizes, strict=True)]
 
@@ -255,7 +265,7 @@ def cut(data, sizes, axis):
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
-def _sum_of_products(pairs, shape, dtype):
+def _sum_of_products(pairs: Iterable[tuple[Array, Array]], shape: Shape, dtype: DTypeLike) -> jax.Array:
     """The sum of dense products, without those with a block of zeros."""
     result = None
     for x, y in pairs:
@@ -266,7 +276,7 @@ def _sum_of_products(pairs, shape, dtype):
 
 
 @matmul.kernel(Block, Dense)
-def _matmul_block_dense(x1, x2):
+def _matmul_block_dense(x1: Block, x2: Dense) -> Dense:
     if x2.ndim == 1:
         return Dense.make((matmul.dispatch(x1, Dense.make((x2.data[:, None],))).dense_data()[..., 0],))
     pieces = [Dense.make((piece,)) for piece in cut(x2.data, x1.widths, -2)]
@@ -279,7 +289,7 @@ def _matmul_block_dense(x1, x2):
 
 
 @matmul.kernel(Dense, Block)
-def _matmul_dense_block(x1, x2):
+def _matmul_dense_block(x1: Dense, x2: Block) -> Dense:
     if x1.ndim == 1:
         return Dense.make((matmul.dispatch(Dense.make((x1.data[None, :],)), x2).dense_data()[..., 0, :],))
     pieces = [Dense.make((piece,)) for piece in cut(x1.data, x2.heights, -1)]
@@ -292,8 +302,8 @@ def _matmul_dense_block(x1, x2):
 
 
 @matmul.kernel(Block, Block, when=lambda x1, x2: x1.widths == x2.heights)
-def _matmul_block_block(x1, x2):
-    def block_at(row, column):
+def _matmul_block_block(x1: Block, x2: Block) -> Array:
+    def block_at(row: Sequence[Array], column: Sequence[Array]) -> Array:
         pairs = [(a, b) for a, b in zip(row, column, strict=True) if not is_zero(a) and not is_zero(b)]
         batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
         if not pairs:
@@ -303,7 +313,7 @@ def _matmul_block_block(x1, x2):
     return block([[block_at(row, column) for column in zip(*x2.blocks, strict=True)] for row in x1.blocks])
 
 
-def _product(a, b):
+def _product(a: Array, b: Array) -> Array:
     """The product of two blocks, which stays one of two factors where it would have to be expanded."""
     if Dense in (type(a), type(b)) or matmul.choose((a, b), {}) is not None:
         return matmul(a, b)
@@ -313,50 +323,50 @@ def _product(a, b):
 # ---- block by block -------------------------------------------------------------------------------------------------
 
 
-def _mapped(function, *arrays):
+def _mapped(function: Callable[..., Array], *arrays: Block) -> Array:
     """The blocks mapped, of one array or of several that are cut alike."""
     rows = zip(*(x.blocks for x in arrays), strict=True)
     return block([[function(*each) for each in zip(*row, strict=True)] for row in rows])
 
 
 @matrix_transpose.kernel(Block)
-def _matrix_transpose_block(x):
+def _matrix_transpose_block(x: Block) -> Block:
     p, q = x.meta
     return Block.make(tuple(matrix_transpose(b) for column in zip(*x.blocks, strict=True) for b in column), (q, p))
 
 
 @scale.kernel(Block)
-def _scale_block(x, factor):
+def _scale_block(x: Block, factor: Callable[[Array], Array]) -> Array:
     return x.with_parts(factor)
 
 
 @real.kernel(Block, when=lambda x: x.dtype.kind == "c")
-def _real_block(x):
+def _real_block(x: Block) -> Array:
     return _mapped(real, x)
 
 
 @imag.kernel(Block, when=lambda x: x.dtype.kind == "c")
-def _imag_block(x):
+def _imag_block(x: Block) -> Array:
     return _mapped(imag, x)
 
 
-def _cut_alike(x, y) -> bool:
+def _cut_alike(x: Block, y: Block) -> bool:
     return x.heights == y.heights and x.widths == y.widths
 
 
 @merge_pair.kernel(Block, Block, when=_cut_alike)
-def _merge_pair_block_block(x, y):
+def _merge_pair_block_block(x: Block, y: Block) -> Array:
     return _mapped(_added, x, y)
 
 
-def _added(a, b):
+def _added(a: Array, b: Array) -> Array:
     if is_zero(a) or is_zero(b):
         return b if is_zero(a) else a
     return total(a, b)
 
 
 @merge_pair.kernel(Block, Banded, when=lambda x, y: y.background is None)
-def _merge_pair_block_banded(x, y):
+def _merge_pair_block_banded(x: Block, y: Banded) -> Array:
     """A band, cut as the blocks are."""
     slices = [
         [("slice", s, n, 1) for s, n in zip(starts(sizes), sizes, strict=True)] for sizes in (x.heights, x.widths)
@@ -367,12 +377,12 @@ def _merge_pair_block_banded(x, y):
 
 
 @hadamard_pair.kernel(Block, Block, when=_cut_alike)
-def _hadamard_pair_block_block(x, y):
+def _hadamard_pair_block_block(x: Block, y: Block) -> Array:
     return _mapped(lambda a, b: a if is_zero(a) else b if is_zero(b) else multiply.dispatch(a, b), x, y)
 
 
 @elements.kernel(Block)
-def _elements_block(x, i, j):
+def _elements_block(x: Block, i: jax.Array, j: jax.Array) -> jax.Array:
     shape = jnp.broadcast_shapes(i.shape, j.shape)
     result = jnp.zeros((*x.shape[:-2], *shape), x.dtype)
     for row, top in zip(x.blocks, starts(x.heights), strict=True):
@@ -386,8 +396,8 @@ def _elements_block(x, i, j):
 
 
 @squared_norms.kernel(Block)
-def _squared_norms_block(x, *, axes):
-    norms = [[squared_norms.choose((b,), {}).run(b, axes=axes) for b in row] for row in x.blocks]
+def _squared_norms_block(x: Block, *, axes: tuple[int, ...]) -> jax.Array:
+    norms = [[squared_norms.required((b,)).run(b, axes=axes) for b in row] for row in x.blocks]
     if axes == (-1,):
         return jnp.concatenate([sum(row[1:], row[0]) for row in norms], axis=-1)
     columns = [sum(column[1:], column[0]) for column in zip(*norms, strict=True)]
@@ -398,15 +408,16 @@ def _squared_norms_block(x, *, axes):
 
 
 @select_lines.kernel(Block)
-def _select_lines_block(x, key, axis):
+def _select_lines_block(x: Block, key: tuple[tuple[Any, ...], tuple[Any, ...]], axis: int) -> Array:
     if axis == -1:
-        rows = select_lines.choose((x,), {}).run(matrix_transpose.dispatch(x), key, -2)
-        return matrix_transpose.dispatch(rows)
+        rows = select_lines.required((x,)).run(matrix_transpose.dispatch(x), key, -2)
+        columns: Array = matrix_transpose.dispatch(rows)
+        return columns
     item, operands = key
-    return _rows_of_slice(x, item) if item[0] == "slice" else _rows_at(x, lift(operands[0]).data)
+    return _rows_of_slice(x, item) if item[0] == "slice" else _rows_at(x, cast("Dense", lift(operands[0])).data)
 
 
-def _rows_of_slice(x, item):
+def _rows_of_slice(x: Block, item: tuple[Any, ...]) -> Array:
     _, start, size, step = item
     kept = []
     for row, top, height in zip(x.blocks, starts(x.heights), x.heights, strict=True):
@@ -422,11 +433,11 @@ def _rows_of_slice(x, item):
     return block(kept[:: 1 if step > 0 else -1])
 
 
-def _lines(b, item):
+def _lines(b: Array, item: tuple[Any, ...]) -> Array:
     return index(b, (), key=line_key(b, item, -2))
 
 
-def _rows_at(x, i):
+def _rows_at(x: Block, i: jax.Array) -> Dense:
     """Dense rows: each comes from one of the rows of blocks."""
     allow_dense(x, "__getitem__", x.size // max(1, x.shape[-2]) * i.size)
     i = jnp.where(i < 0, i + x.shape[-2], i)
@@ -447,7 +458,7 @@ LARGE = 4096
 """So many elements a `concat` of arrays that are not factored has to have, to become a `Block`."""
 
 
-def _joins(x, y, *, axis) -> bool:
+def _joins(x: Array, y: Array, *, axis: int) -> bool:
     """Whether two matrices side by side, or one on top of the other, are a `Block`: what else would become dense."""
     if x.ndim < 2 or axis < -2 or x.dtype.kind == "b" or x.core_ndim > 2 or y.core_ndim > 2:
         return False
@@ -459,7 +470,7 @@ def _joins(x, y, *, axis) -> bool:
 
 
 @concat_pair.kernel(Array, Array, when=_joins, before="concat_pair_by_sparse_form")
-def _concat_pair_as_block(x, y, *, axis):
+def _concat_pair_as_block(x: Array, y: Array, *, axis: int) -> Array:
     if axis == -1:
         x, y = matrix_transpose(x), matrix_transpose(y)
     rows = [z.blocks if type(z) is Block else ((as_matrix(z),),) for z in (x, y)]
@@ -470,7 +481,7 @@ def _concat_pair_as_block(x, y, *, axis):
 
 
 @validated.kernel(Block)
-def check_block(x):
+def check_block(x: Block) -> None:
     """Raise unless the parts are a grid of matrices with fitting heights and widths."""
     shapes = check_parts(x, 1)
     p, q = check_sizes(x.meta, 2)

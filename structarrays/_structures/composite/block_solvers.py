@@ -1,7 +1,9 @@
 """Systems and determinants of matrices of blocks, by Schur complements."""
 
+from __future__ import annotations
+
 import functools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -25,35 +27,47 @@ from .inverse import checked_inverse, stays_inverse
 from .part_solvers import SMALL, all_true, can_solve, checked, is_regular, solution, solved, times, without_derivatives
 from .sum import total
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
-def _is_conformal(x, *args, **static) -> bool:
+    import jax
+
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result, Shape
+
+    Grid: TypeAlias = Sequence[Sequence[Array]]
+    """The rows of blocks of a matrix."""
+
+
+def _is_conformal(x: Block, *args: Array, **static: Any) -> bool:
     """Whether rows and columns are cut alike, and there is something to eliminate."""
     if x.heights != x.widths or x.full_size or x.shape[-1] <= SMALL:
         return False
     return any(map(_can_be_pivot, _diagonal(x.blocks)))
 
 
-def _diagonal(grid):
+def _diagonal(grid: Grid) -> list[Array]:
     return [grid[k][k] for k in range(len(grid))]
 
 
-def _can_be_pivot(x) -> bool:
+def _can_be_pivot(x: Array) -> bool:
     return not is_zero(x) and is_regular(x)
 
 
-def _is_small(x, *args) -> bool:
+def _is_small(x: Block, *args: Array) -> bool:
     return x.shape[-1] <= SMALL
 
 
 @solve.kernel(Block, Array, when=_is_small)
-def _solve_block_if_is_small(x1, x2):
+def _solve_block_if_is_small(x1: Block, x2: Array) -> Result:
     remark(f"the dense form, of at most {SMALL} rows")
     return solve.dispatch(to_dense(x1), x2)
 
 
-def _by_dense_form(function):
+def _by_dense_form(function: Function[..., Any]) -> None:
     @function.kernel(Block, when=_is_small)
-    def _small_block_by_dense_form(x):
+    def _small_block_by_dense_form(x: Block) -> Result:
         return function.dispatch(to_dense(x))
 
 
@@ -65,13 +79,13 @@ del _function
 # ---- elimination ----------------------------------------------------------------------------------------------------
 
 
-def _pivot(grid):
+def _pivot(grid: Grid) -> int | None:
     """The place on the diagonal to eliminate first: with no fill, else with a structured solver, else the largest; None where no
     block can be one.
     """
     count = range(len(grid))
 
-    def preference(k):
+    def preference(k: int) -> tuple[bool, bool, int]:
         beside = any(not is_zero(grid[k][j]) for j in count if j != k)
         return (beside and _has_fill(grid, k), not can_solve(grid[k][k]), -grid[k][k].shape[-1])
 
@@ -79,14 +93,16 @@ def _pivot(grid):
     return min(candidates, key=preference) if candidates else None
 
 
-def _joined(grid):
+def _joined(grid: Grid) -> Dense:
     """The grid as one dense block, where there is nothing to eliminate."""
     x = Block.make(tuple(b for row in grid for b in row), (len(grid), len(grid)))
     allow_dense(x, "linalg.solve", x.size)
     return to_dense(x)
 
 
-def _complement(grid, k, b=None):
+def _complement(
+    grid: Grid, k: int, b: jax.Array | None = None
+) -> tuple[list[int], dict[int, Array], list[list[Array]], Any, jax.Array]:
     """``W_j = A_kk^{-1} A_kj`` and the rest ``A_ij - A_ik W_j``, without row and column k, and the solution of ``A_kk y = b``."""
     others = [i for i in range(len(grid)) if i != k]
     rights = {j: grid[k][j] for j in others if not is_zero(grid[k][j])} if _has_fill(grid, k) else {}
@@ -95,7 +111,7 @@ def _complement(grid, k, b=None):
     return others, w, rest, y, ok
 
 
-def _solutions(pivot, rights, b):
+def _solutions(pivot: Array, rights: dict[int, Array], b: jax.Array | None) -> tuple[dict[int, Array], Any, jax.Array]:
     """The solutions of linear systems with a pivot, for blocks and for data, and whether the pivot is regular.
 
     The systems for dense columns are one system. Otherwise compiled code would contain the solver of the pivot once for each of them, and
@@ -104,7 +120,9 @@ def _solutions(pivot, rights, b):
     together, batch = {}, pivot.shape[:-2] if b is None else b.shape[:-2]
     if not isinstance(pivot, Diagonal):
         together = {j: right for j, right in rights.items() if _has_columns(right, pivot.shape[:-2], batch)}
-    columns = {j: to_dense(x.u if type(x) is LowRank else x).data for j, x in together.items()}
+    columns: dict[int | None, jax.Array] = {
+        j: to_dense(x.u if type(x) is LowRank else x).data for j, x in together.items()
+    }
     if b is not None:
         columns[None] = b
     found, flags = {}, []
@@ -127,19 +145,19 @@ def _solutions(pivot, rights, b):
     return w, y, all_true(flags)
 
 
-def _has_columns(x, of_pivot, batch) -> bool:
+def _has_columns(x: Array, of_pivot: Shape, batch: Shape) -> bool:
     """Whether the solutions for a block are columns of numbers, as many as for data of this batch shape."""
     if not (type(x) is Dense or type(x) is LowRank and 2 * x.rank < x.shape[-1]):
         return False
     return jnp.broadcast_shapes(of_pivot, x.shape[:-2]) == batch
 
 
-def _has_fill(grid, k) -> bool:
+def _has_fill(grid: Grid, k: int) -> bool:
     """Whether there are blocks below (or above) a pivot, so that its elimination changes the rest."""
     return any(not is_zero(grid[i][k]) for i in range(len(grid)) if i != k)
 
 
-def _updated(a, left, w):
+def _updated(a: Array, left: Array, w: Array | None) -> Array:
     if w is None or is_zero(left):
         return a
     update = negative(matmul(left, w))
@@ -148,25 +166,29 @@ def _updated(a, left, w):
     return _with_low_rank(a, update) if type(update) is LowRank else total(a, update)
 
 
-def _with_low_rank(a, update):
+def _with_low_rank(a: Array, update: LowRank) -> Array:
     """The sum with an update of low rank, in the blocks of a nested matrix that has no blocks of zeros.
 
     So its elimination goes on in its blocks. A `Sum` would be solved by systems with all of the nested matrix, for more right-hand sides.
     """
     if type(a) is not Block or any(is_zero(b) for row in a.blocks for b in row):
         return total(a, update)
+    left: list[Any]
+    right: list[Any]
     left, right = (cut(to_dense(part).data, sizes, -2) for part, sizes in zip(update.parts, (a.heights, a.widths)))
     left, right = ([Dense.make((data,)) for data in parts] for parts in (left, right))
     return block(
         [
-            [_with_low_rank(x, low_rank(u, v)) for x, v in zip(row, right, strict=True)]
+            [_with_low_rank(x, low_rank(u, v)) for x, v in zip(row, right, strict=True)]  # type: ignore[arg-type]  # it may be Dense
             for row, u in zip(a.blocks, left, strict=True)
         ]
     )
 
 
-def _eliminated(grid, b):
+def _eliminated(grid: Grid, b: Sequence[jax.Array]) -> tuple[list[jax.Array], jax.Array]:
     """The solution, in pieces, by elimination, and whether the pivots are regular."""
+    x: Any
+    right: Any
     k = _pivot(grid)
     if len(grid) == 1 or k is None:
         whole = grid[0][0] if len(grid) == 1 else _joined(grid)
@@ -192,13 +214,13 @@ def _eliminated(grid, b):
     return [y if i == k else x[i] for i in range(len(grid))], ok1 & ok2
 
 
-def _by_elimination(grid, b):
+def _by_elimination(grid: Grid, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     sizes = [row[0].shape[-2] for row in grid]
     x, ok = _eliminated(grid, cut(b, sizes, -2))
     return jnp.concatenate(x, axis=-2), ok
 
 
-def _schur(x1, b):
+def _schur(x1: Block, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     frozen = without_derivatives(x1)
     flipped = matrix_transpose.dispatch(frozen)
     return checked(
@@ -210,7 +232,7 @@ def _schur(x1, b):
 
 
 @solve.kernel(Block, Array, when=_is_conformal)
-def _solve_block_if_is_conformal(x1, x2):
+def _solve_block_if_is_conformal(x1: Block, x2: Array) -> tuple[Dense, jax.Array]:
     remark(
         "block elimination by Schur complements, first of blocks that change no others or have solvers of their own, and a look at the "
         "residual; systems with the blocks on the diagonal"
@@ -219,7 +241,7 @@ def _solve_block_if_is_conformal(x1, x2):
 
 
 @inv.kernel(Block, when=lambda x: _is_conformal(x) and stays_inverse(x))
-def _inv_block(x):
+def _inv_block(x: Block) -> tuple[Array, jax.Array]:
     return checked_inverse(x)
 
 
@@ -238,7 +260,7 @@ class Step(NamedTuple):
     """The solutions ``W_j`` that change the rest, by the columns of blocks."""
 
 
-def _steps(grid, places) -> list[Step]:
+def _steps(grid: Grid, places: tuple[int, ...]) -> list[Step]:
     """All steps. The determinant is the product of the pivots' determinants: permuting rows and columns alike changes no sign."""
     k = _pivot(grid) if len(grid) > 1 else None
     if k is None:
@@ -249,7 +271,7 @@ def _steps(grid, places) -> list[Step]:
     return [step, *_steps(rest, tuple(places[i] for i in others))]
 
 
-def _is_accurate(x, steps):
+def _is_accurate(x: Block, steps: Sequence[Step]) -> jax.Array:
     """Whether the determinants of the pivots lose few digits, for each matrix.
 
     They lose few if no product in the elimination is much larger than the matrix. Then each pivot is about as well conditioned as the matrix.
@@ -258,14 +280,14 @@ def _is_accurate(x, steps):
     """
     x = without_derivatives(x)
     pivots = without_derivatives([s.pivot for s in steps])
-    weights = _reciprocal(row_sums(matrix_transpose.dispatch(x), _reciprocal(row_sums(x))))
+    weights: Any = _reciprocal(row_sums(matrix_transpose.dispatch(x), _reciprocal(row_sums(x))))
     rows = cut(row_sums(x, weights), x.heights, -2)
     weights = cut(weights, x.widths, -2)
 
-    def at(parts, step):
+    def at(parts: Sequence[jax.Array], step: Step) -> jax.Array:
         return jnp.concatenate([parts[i] for i in step.places], axis=-2)
 
-    def growth(product, of_matrix):
+    def growth(product: jax.Array, of_matrix: jax.Array) -> jax.Array:
         return jnp.max(jnp.where(product == 0, 0, product / of_matrix), axis=(-2, -1))
 
     factors = []
@@ -278,21 +300,22 @@ def _is_accurate(x, steps):
             factors += [growth(row_sums(block, change), rows[i]) for i, block in below.items()]
     fine = functools.reduce(jnp.maximum, factors) <= LIMIT
 
-    def by_conditions():
+    def by_conditions() -> jax.Array:
         of_pivots = [at(weights, s) for s in steps]
         conditions = [_condition(a, row_sums(a, v), v) for a, v in zip(pivots, of_pivots, strict=True)]
-        eps = jnp.finfo(x.dtype).eps
+        eps = jnp.finfo(x.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes
         allowed = LIMIT * _condition(pivots[-1], at(rows, steps[-1]), of_pivots[-1])
         return fine | (functools.reduce(jnp.maximum, conditions) <= jnp.clip(allowed, eps ** (-1 / 3), 1e-2 / eps))
 
-    return lax.cond(any_of_all(~fine), by_conditions, lambda: fine)
+    accurate: jax.Array = lax.cond(any_of_all(~fine), by_conditions, lambda: fine)
+    return accurate
 
 
-def _reciprocal(sums):
+def _reciprocal(sums: jax.Array) -> jax.Array:
     return 1 / jnp.where(sums == 0, 1, sums)
 
 
-def _condition(a, rows, weights):
+def _condition(a: Array, rows: jax.Array, weights: jax.Array) -> jax.Array:
     """How much longer than a constant, an alternating and an irregular vector the solutions for these are, if these are multiplied by the
     sums of rows (..., n, 1), and the solutions divided by the weights of columns (..., n, 1).
     """
@@ -302,34 +325,37 @@ def _condition(a, rows, weights):
 
 
 @slogdet.kernel(Block, when=_is_conformal)
-def _slogdet_block(x):
+def _slogdet_block(x: Block) -> tuple[Dense, ...]:
     return by_parts_or_dense(slogdet.dispatch, x, _by_pivots(_logarithms))
 
 
-def _by_pivots(function):
+def _by_pivots(
+    function: Callable[[Sequence[Array]], tuple[jax.Array, ...]],
+) -> Callable[[Block], tuple[tuple[jax.Array, ...], jax.Array]]:
     """A function that maps a matrix to the result of `function` for its pivots, and a flag that few digits are lost."""
 
-    def run(x):
+    def run(x: Block) -> tuple[tuple[jax.Array, ...], jax.Array]:
         steps = _steps(x.blocks, tuple(range(len(x.blocks))))
         return function([s.pivot for s in steps]), _is_accurate(x, steps)
 
     return run
 
 
-def _determinant(pivots):
+def _determinant(pivots: Sequence[Array]) -> tuple[jax.Array]:
     return (determinants.of_parts(_multiplied, _logarithms, pivots),)
 
 
-def _multiplied(pivots):
-    return functools.reduce(jnp.multiply, (det.dispatch(b).dense_data() for b in pivots))
+def _multiplied(pivots: Sequence[Array]) -> jax.Array:
+    product: jax.Array = functools.reduce(jnp.multiply, (det.dispatch(b).dense_data() for b in pivots))
+    return product
 
 
-def _logarithms(pivots):
+def _logarithms(pivots: Sequence[Array]) -> tuple[jax.Array, jax.Array]:
     signs_, logs = zip(*map(logarithms, pivots), strict=True)
     return functools.reduce(jnp.multiply, signs_), functools.reduce(jnp.add, logs)
 
 
 @det.kernel(Block, when=_is_conformal)
-def _det_block(x):
+def _det_block(x: Block) -> Dense:
     (result,) = by_parts_or_dense(det.dispatch, x, _by_pivots(_determinant))
     return result

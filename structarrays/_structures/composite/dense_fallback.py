@@ -4,15 +4,17 @@ A solver that works on the parts of a matrix may fail for a regular matrix. An e
 Compiled code contains both methods: `lax.cond` runs the second method only if the first one has failed, also under ``vmap``.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
 from ..._core.dispatch.contexts import Caller, caller, densify_policy
@@ -20,6 +22,14 @@ from ..._functions.linalg import solve
 from ..._numerics.determinants import any_of_all
 from ..._numerics.flags import custom_jvp
 from ..._numerics.undefined import nan_unless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from ..._core.array.base import Array
+    from ..._core.typing import Result
+
 
 LARGEST = 1 << 25
 """The largest dense form, in bytes, that compiled code may allocate. A smaller limit of the policy takes precedence."""
@@ -41,15 +51,16 @@ def _may_expand(x: Array) -> bool:
     return policy.mode != "error" and size <= min(policy.limit, LARGEST)
 
 
-def for_parts_of(x: Array):
+def for_parts_of(x: Array) -> AbstractContextManager[None]:
     """The context of solvers for parts of a matrix whose caller checks the solution for the whole, and whose derivatives nobody takes.
 
     If the whole matrix falls back to its dense form, the parts need not: otherwise compiled code would contain a dense form at each level.
     """
-    return caller(Caller(caller.value.falls_back or is_possible(x), is_constant=True))
+    context: AbstractContextManager[None] = caller(Caller(caller.value.falls_back or is_possible(x), is_constant=True))
+    return context
 
 
-def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array):
+def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array) -> tuple[jax.Array, jax.Array]:
     """A solution and its flag, from the dense form if the flag is false.
 
     Parameters
@@ -63,14 +74,17 @@ def solution_or_dense(x: Array, b: jax.Array, found: jax.Array, ok: jax.Array):
     if not is_possible(x):
         return found, ok
 
-    def by_dense_form():
+    def by_dense_form() -> tuple[jax.Array, jax.Array]:
         other, fine = solve.dispatch(to_dense(x), Dense.make((b,)))
         return jnp.where(ok, found, other.dense_data()), ok | fine
 
-    return lax.cond(any_of_all(~ok), by_dense_form, lambda: (found, ok))
+    result: tuple[jax.Array, jax.Array] = lax.cond(any_of_all(~ok), by_dense_form, lambda: (found, ok))
+    return result
 
 
-def numbers_or_dense(function, x: Array, found, fine: jax.Array):
+def numbers_or_dense(
+    function: Callable[[Array], Result], x: Array, found: Sequence[jax.Array], fine: jax.Array
+) -> tuple[jax.Array, ...]:
     """Numbers for each matrix of a stack, such as its determinant; from the dense form where a flag is false.
 
     Parameters
@@ -90,13 +104,20 @@ def numbers_or_dense(function, x: Array, found, fine: jax.Array):
     if not is_possible(x):
         return _nan_unless(fine, found)
 
-    def by_dense_form():
+    def by_dense_form() -> tuple[jax.Array, ...]:
         return tuple(jnp.where(fine, part, other) for part, other in zip(found, _densely(function, x), strict=True))
 
-    return lax.cond(any_of_all(~fine), by_dense_form, lambda: tuple(found))
+    results: tuple[jax.Array, ...] = lax.cond(any_of_all(~fine), by_dense_form, lambda: tuple(found))
+    return results
 
 
-def by_parts_or_dense(function, x: Array, by_parts, *, fall_back: bool = True):
+def by_parts_or_dense(
+    function: Callable[[Array], Result],
+    x: Array,
+    by_parts: Callable[[Any], tuple[tuple[jax.Array, ...], jax.Array]],
+    *,
+    fall_back: bool = True,
+) -> tuple[Dense, ...]:
     """The same for a method whose derivatives may be infinite where it fails, as those of an elimination with a zero pivot are.
 
     Parameters
@@ -120,27 +141,34 @@ def by_parts_or_dense(function, x: Array, by_parts, *, fall_back: bool = True):
     return tuple(Dense.make((part,)) for part in results)
 
 
-def _nan_unless(fine, found):
+def _nan_unless(fine: jax.Array, found: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
     return tuple(nan_unless(fine, part) for part in found)
 
 
-def _densely(function, x):
+def _densely(function: Callable[[Array], Result], x: Array) -> tuple[jax.Array, ...]:
     results = function(to_dense(x))
     return tuple(r.dense_data() for r in (results if isinstance(results, tuple) else (results,)))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0, 1))
-def _chosen(function, by_parts, x):
+def _chosen(
+    function: Callable[[Array], Result], by_parts: Callable[[Any], tuple[tuple[jax.Array, ...], jax.Array]], x: Array
+) -> tuple[tuple[jax.Array, ...], jax.Array]:
     found, fine = by_parts(x)
     return numbers_or_dense(function, x, found, fine), jnp.all(fine)
 
 
 @_chosen.defjvp
-def _chosen_jvp(function, by_parts, primals, tangents):
+def _chosen_jvp(
+    function: Callable[[Array], Result],
+    by_parts: Callable[[Any], tuple[tuple[jax.Array, ...], jax.Array]],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+) -> tuple[tuple[tuple[jax.Array, ...], jax.Array], tuple[tuple[jax.Array, ...], np.ndarray]]:
     """The derivative of the method that is used. Selecting values would not do: zero times an infinite derivative of the other method is NaN."""
     found, fine = _chosen(function, by_parts, *primals)
 
-    def derivative(run):
+    def derivative(run: Callable[[Any], tuple[jax.Array, ...]]) -> Callable[[], tuple[jax.Array, ...]]:
         return lambda: jax.jvp(run, primals, tangents)[1]
 
     change = lax.cond(

@@ -4,7 +4,10 @@ They replace trials with one vector. A vector of signs may be nearly orthogonal 
 ones, and its product with a matrix of smooth rows is far smaller than the norm.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, cast
 
 import jax.numpy as jnp
 from jax import lax
@@ -23,13 +26,22 @@ from .block import Block, is_zero
 from .product import Product
 from .sum import Sum
 
-absolute_product = Registry("absolute_product")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jax
+    import numpy as np
+
+    from ..._core.typing import DTypeLike
+
+
+absolute_product: Registry[jax.Array | None] = Registry("absolute_product")
 """``absolute_product.kernel(A)``: ``abs(A) @ v`` of data ``v >= 0``, (..., n, k), or an upper bound if `A` is a sum or a product. None if
 the structure does not tell it.
 """
 
 
-def norm(a: Array):
+def norm(a: Array) -> jax.Array:
     """The largest sum of magnitudes of a row, (..., 1, 1), or an upper bound that does not count cancellation among terms and factors.
 
     Structures without a kernel of `absolute_product` get an estimate from products, which is at most the norm.
@@ -40,13 +52,13 @@ def norm(a: Array):
     return jnp.broadcast_to(jnp.max(rows, axis=(-2, -1), keepdims=True), (*a.shape[:-2], 1, 1))
 
 
-def signs(n: int, dtype):
+def signs(n: int, dtype: DTypeLike) -> jax.Array:
     """A column of signs without a pattern, (n, 1): the high bits of multiples of the golden ratio."""
     i = lax.iota(jnp.uint32, n) * jnp.uint32(2654435769)
     return jnp.where(i >> 31, 1, -1).astype(dtype)[:, None]
 
 
-def probes(n: int, dtype):
+def probes(n: int, dtype: DTypeLike) -> jax.Array:
     """A constant, an alternating and an irregular column of signs, (n, 3).
 
     The solutions for them show how large the inverse is: no null vector that users have is nearly orthogonal to all of them.
@@ -55,7 +67,7 @@ def probes(n: int, dtype):
     return jnp.concatenate([jnp.ones_like(alternating), alternating, signs(n, dtype)], axis=-1)
 
 
-def row_sums(a: Array, v=None):
+def row_sums(a: Array, v: jax.Array | None = None) -> jax.Array:
     """The sum of magnitudes of each row, (..., m, 1), each column multiplied by an element of `v`, or an upper bound.
 
     Parameters
@@ -71,58 +83,59 @@ def row_sums(a: Array, v=None):
     return jnp.broadcast_to(rows, (*jnp.broadcast_shapes(a.shape[:-2], v.shape[:-2]), a.shape[-2], 1))
 
 
-def _real(a):
-    return jnp.finfo(a.dtype).dtype
+def _real(a: Array) -> np.dtype:
+    return jnp.finfo(a.dtype).dtype  # type: ignore[no-untyped-call]  # of ml_dtypes
 
 
-def _times_absolute(a, v):
+def _times_absolute(a: Array, v: jax.Array | None) -> jax.Array | None:
     kernel = absolute_product.choose((a,), {})
     return None if kernel is None or v is None else kernel.run(a, v)
 
 
-def _product(a, v):
-    return matmul.dispatch(a, Dense.make((v,))).dense_data()
+def _product(a: Array, v: jax.Array) -> jax.Array:
+    product: jax.Array = matmul.dispatch(a, Dense.make((v,))).dense_data()
+    return product
 
 
 @absolute_product.kernel(Array, when=lambda a: not isinstance(a, Factored))
-def _absolute_product_array(a, v):
+def _absolute_product_array(a: Array, v: jax.Array) -> jax.Array:
     return _product(absolute(a), v)
 
 
 @absolute_product.kernel(Sum)
-def _absolute_product_sum(a, v):
+def _absolute_product_sum(a: Sum, v: jax.Array) -> jax.Array | None:
     return _added([_times_absolute(t, v) for t in a.terms])
 
 
-def _added(parts):
-    return None if any(p is None for p in parts) else functools.reduce(jnp.add, parts)
+def _added(parts: Sequence[jax.Array | None]) -> jax.Array | None:
+    return None if any(p is None for p in parts) else functools.reduce(jnp.add, cast("Sequence[jax.Array]", parts))
 
 
 @absolute_product.kernel(Product)
-def _absolute_product_product(a, v):
+def _absolute_product_product(a: Product, v: jax.Array | None) -> jax.Array | None:
     for factor in a.factors[::-1]:
         v = _times_absolute(factor, v)
     return v
 
 
 @absolute_product.kernel(LowRank)
-def _absolute_product_low_rank(a, v):
+def _absolute_product_low_rank(a: LowRank, v: jax.Array) -> jax.Array | None:
     left, right = a.parts
     return _times_absolute(left, _times_absolute(matrix_transpose.dispatch(right), v))
 
 
 @absolute_product.kernel(Kronecker, when=lambda a: not any(isinstance(f, Factored) for f in a.factors))
-def _absolute_product_kronecker(a, v):
+def _absolute_product_kronecker(a: Kronecker, v: jax.Array) -> jax.Array:
     return _product(Kronecker.make(tuple(map(absolute, a.factors)), a.meta), v)
 
 
 @absolute_product.kernel(KroneckerSum, when=lambda a: not any(isinstance(f, Factored) for f in a.factors))
-def _absolute_product_kronecker_sum(a, v):
+def _absolute_product_kronecker_sum(a: KroneckerSum, v: jax.Array) -> jax.Array:
     return _product(KroneckerSum.make(tuple(map(absolute, a.factors)), a.meta), v)
 
 
 @absolute_product.kernel(Block)
-def _absolute_product_block(a, v):
+def _absolute_product_block(a: Block, v: jax.Array) -> jax.Array | None:
     edges = [0]
     for width in a.widths:
         edges.append(edges[-1] + width)
@@ -142,13 +155,13 @@ def _absolute_product_block(a, v):
 
 
 @absolute_product.kernel(Orthonormal)
-def _absolute_product_orthonormal(a, v):
+def _absolute_product_orthonormal(a: Orthonormal, v: jax.Array) -> jax.Array:
     """No row is longer than 1 (Cauchy and Schwarz)."""
     bound = jnp.linalg.norm(v, axis=-2, keepdims=True)
     return jnp.broadcast_to(bound, (*jnp.broadcast_shapes(a.shape[:-2], v.shape[:-2]), a.shape[-2], v.shape[-1]))
 
 
-def _estimated_norm(a):
+def _estimated_norm(a: Array) -> jax.Array:
     """The estimate of Hager and Higham for the largest sum of a row (Higham, *Accuracy and Stability of Numerical Algorithms*, 15.3)."""
     adjoint = matrix_transpose.dispatch(a)
     n = a.shape[-2]
@@ -157,7 +170,7 @@ def _estimated_norm(a):
     x = (start / jnp.sum(jnp.abs(start), axis=-2, keepdims=True)).astype(a.dtype)
     x = jnp.broadcast_to(x, (*a.shape[:-2], *x.shape[-2:]))
 
-    def step(_, state):
+    def step(_: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         x, found = state
         y = _product(adjoint, x)
         sizes = jnp.sum(jnp.abs(y), axis=-2, keepdims=True)
@@ -168,4 +181,5 @@ def _estimated_norm(a):
         return unit, jnp.maximum(found, jnp.max(sizes, axis=(-2, -1), keepdims=True))
 
     found = jnp.zeros((*a.shape[:-2], 1, 1), _real(a))
-    return lax.fori_loop(0, 4, step, (x, found))[1]
+    largest: jax.Array = lax.fori_loop(0, 4, step, (x, found))[1]
+    return largest

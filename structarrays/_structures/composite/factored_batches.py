@@ -1,6 +1,9 @@
 """Reductions of factored arrays over batch axes: matrix after matrix, so that no more than one of them is ever dense."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jax import lax
@@ -17,33 +20,44 @@ from ..kronecker.kronecker_sum import KroneckerSum
 from ..low_rank.array import LowRank
 from .factored_functions import has_core
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def _only_batch(x, *, axis, **static) -> bool:
+    import jax
+
+    from ..._core.array.base import Array
+    from ..._core.families.reduction_rule import Monoid
+    from ..._core.typing import DTypeLike
+
+
+def _only_batch(x: Array, *, axis: tuple[int, ...], **static: Any) -> bool:
     return bool(axis) and not has_core(x, axis=axis)
 
 
-def _accumulated(x, axis, start, step):
+def _accumulated(
+    x: Factored, axis: tuple[int, ...], start: jax.Array, step: Callable[[jax.Array, jax.Array], jax.Array]
+) -> jax.Array:
     """``step(start, matrix)`` with the matrices along batch axes, one after the other, in their dense form."""
     kept = [a for a in range(x.ndim - 2) if a not in axis]
     count = reduced_count(x, axis)
 
-    def in_front(leaf):
+    def in_front(leaf: jax.Array) -> jax.Array:
         moved = jnp.transpose(leaf, (*axis, *kept, *range(x.ndim - 2, leaf.ndim)))
         return moved.reshape((count, *moved.shape[len(axis) :]))
 
-    def next_step(carry, each):
+    def next_step(carry: jax.Array, each: Array) -> tuple[jax.Array, None]:
         return step(carry, each.dense_data()), None
 
     return lax.scan(next_step, start, x.map_parameters(in_front))[0]
 
 
-def _start(x, axis, value, dtype):
+def _start(x: Factored, axis: tuple[int, ...], value: Any, dtype: DTypeLike) -> jax.Array:
     """An array of the result's shape, without the axes that are reduced."""
     return jnp.full([n for a, n in enumerate(x.shape) if a not in axis], value, dtype)
 
 
 @reduce_batch.kernel(Factored)
-def _reduce_batch_factored(x, *, monoid, axes, keepdims):
+def _reduce_batch_factored(x: Factored, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense:
     data = _accumulated(x, axes, _start(x, axes, monoid.identity(x.dtype), x.dtype), monoid.combine)
     return Dense.make((jnp.expand_dims(data, axes) if keepdims else data,))
 
@@ -52,14 +66,14 @@ def _reduce_batch_factored(x, *, monoid, axes, keepdims):
 
 
 @sum_of.kernel(LowRank, when=_only_batch)
-def _sum_of_low_rank(x, *, axis, keepdims):
+def _sum_of_low_rank(x: LowRank, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     """The factors of all matrices side by side; where those are larger than the sum, their product."""
     u, v = (_side_by_side(p, axis, keepdims) for p in x.parts)
     total = LowRank.make((u, v))
     return total if pays(total) else matmul(u, matrix_transpose(v))
 
 
-def _side_by_side(part, axis, keepdims):
+def _side_by_side(part: Array, axis: tuple[int, ...], keepdims: bool) -> Dense:
     """A factor ``(..., m, r)`` with the columns of all matrices along batch axes."""
     data, batch = part.dense_data(), part.ndim - 2
     kept = [a for a in range(batch) if a not in axis]
@@ -70,7 +84,7 @@ def _side_by_side(part, axis, keepdims):
 
 
 @sum_of.kernel(KroneckerSum, when=_only_batch)
-def _sum_of_kronecker_sum(x, *, axis, keepdims):
+def _sum_of_kronecker_sum(x: KroneckerSum, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     return x.with_parts(lambda f: sum_of.dispatch(f, axis=axis, keepdims=keepdims))
 
 
@@ -78,14 +92,14 @@ def _sum_of_kronecker_sum(x, *, axis, keepdims):
 
 
 @mean.kernel(Factored, when=_only_batch, before="mean_factored")
-def _mean_batch_of_factored(x, *, axis, keepdims):
+def _mean_batch_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     total, count = sum_of.dispatch(x, axis=axis, keepdims=keepdims), reduced_count(x, axis)
     if count == 0:
         return Dense.make((jnp.full(total.shape, jnp.nan, x.dtype),))
     return divide(total, Dense.make((jnp.asarray(count, x.dtype),)))
 
 
-def _variance(x, axis, correction, keepdims):
+def _variance(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
     """In two passes, since the mean of the squares less the square of the mean cancels."""
     count = reduced_count(x, axis)
     centre = _accumulated(x, axis, _start(x, axis, 0, x.dtype), jnp.add) / float(count)
@@ -97,10 +111,10 @@ def _variance(x, axis, correction, keepdims):
 
 
 @var.kernel(Factored, when=_only_batch, before="var_factored")
-def _var_batch_of_factored(x, *, axis, correction, keepdims):
+def _var_batch_of_factored(x: Factored, *, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> Dense:
     return Dense.make((_variance(x, axis, correction, keepdims),))
 
 
 @std.kernel(Factored, when=_only_batch, before="std_factored")
-def _std_batch_of_factored(x, *, axis, correction, keepdims):
+def _std_batch_of_factored(x: Factored, *, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> Dense:
     return Dense.make((statistical.root(_variance(x, axis, correction, keepdims), 2),))

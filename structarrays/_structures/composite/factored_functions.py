@@ -1,6 +1,9 @@
 """What all factored arrays have in common: scaling, sums, means and spreads, rows and columns (docs/semantics.md)."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
 
@@ -24,52 +27,63 @@ from ..._numerics import dense_statistical as statistical
 from ..banded.diagonal import Diagonal
 from .sum import beside_constant, total
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import jax
+
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result
+    from ..._functions.pow_and_clip import Exponent
+
+
 # ---- elementwise functions under which products and sums are closed ---------------------------------------------------------
 
 
 @positive.kernel(Factored)
-def _positive_factored(x):
+def _positive_factored(x: Factored) -> Factored:
     return x
 
 
 @negative.kernel(Factored)
-def _negative_factored(x):
+def _negative_factored(x: Factored) -> Array:
     return _times_number(x, negative)
 
 
 @conj.kernel(Factored)
-def _conj_factored(x):
+def _conj_factored(x: Factored) -> Array:
     return x.with_parts(conj) if x.dtype.kind == "c" else x
 
 
 @real.kernel(Factored, when=lambda x: x.dtype.kind != "c")
-def _real_factored(x):
+def _real_factored(x: Factored) -> Factored:
     return x
 
 
 @multiply.kernel(Factored, Array)
 @multiply.kernel(Factored, Factored)
-def _multiply_factored(x1, x2):
+def _multiply_factored(x1: Factored, x2: Array) -> Array:
     return _multiplied(x1, x2, x1, x2)
 
 
 @multiply.kernel(Array, Factored)
-def _multiply_array_factored(x1, x2):
+def _multiply_array_factored(x1: Array, x2: Factored) -> Array:
     return _multiplied(x2, x1, x1, x2)
 
 
 @divide.kernel(Factored, Array)
-def _divide_factored(x1, x2):
+def _divide_factored(x1: Factored, x2: Array) -> Array:
     scaled = _scaled(divide, x1, x2)
     return elementwise(divide, (x1, x2), {}) if scaled is None else scaled
 
 
 @divide.kernel(Factored, Factored)
-def _divide_factored_factored(x1, x2):
-    return elementwise(divide, (x1, x2), {})
+def _divide_factored_factored(x1: Factored, x2: Factored) -> Array:
+    result: Array = elementwise(divide, (x1, x2), {})
+    return result
 
 
-def _multiplied(x, y, *args):
+def _multiplied(x: Factored, y: Array, *args: Array) -> Array:
     """A factored array times any other; `args` are both in the order in which they came."""
     scaled = _scaled(multiply, x, y)
     if scaled is not None:
@@ -82,11 +96,12 @@ def _multiplied(x, y, *args):
         elif y.stores_entries and not is_zero_outside(y) and not y.covers and y.core_ndim == 2:
             return total(*(multiply.dispatch(x, term) for term in beside_constant(y)))
     if x is y:  # expanded once
-        args = [densify(x, "multiply")] * 2
-    return elementwise(multiply, args, {})
+        args = (densify(x, "multiply"),) * 2
+    result: Array = elementwise(multiply, args, {})
+    return result
 
 
-def _scaled(function, x, y):
+def _scaled(function: Function[..., Array], x: Factored, y: Array) -> Array | None:
     """A factored array times, or divided by, a number for each matrix, a row or a column; None for other operands."""
     core = x.shape[-2:]
     constant = y.constant_over(2)
@@ -109,25 +124,26 @@ def _scaled(function, x, y):
     return matmul(x, factor) if is_row else matmul(factor, x)
 
 
-def _times_number(x, factor):
+def _times_number(x: Array, factor: Callable[[Array], Array]) -> Array:
     """Scaled; dense where a factor that takes the number up makes it as large."""
-    result = scale.choose((x,), {}).run(x, factor)
+    result = scale.required((x,)).run(x, factor)
     return result if x.full_size or not result.full_size else Dense.make((result.dense_data(),))
 
 
 @square.kernel(Factored)
-def _square_factored(x):
-    return multiply.dispatch(x, x)
+def _square_factored(x: Factored) -> Array:
+    result: Array = multiply.dispatch(x, x)
+    return result
 
 
-def _expands(x1, x2, *, exponent) -> bool:
+def _expands(x1: Array, x2: Array, *, exponent: Exponent | None) -> bool:
     return exponent is not None and exponent.value is not None and 1 <= exponent.value <= 4
 
 
 @pow.kernel(Factored, Array, when=_expands)
-def _pow_factored(x1, x2, *, exponent):
+def _pow_factored(x1: Factored, x2: Array, *, exponent: Exponent) -> Array:
     result = x1
-    for _ in range(exponent.value - 1):
+    for _ in range(cast("int", exponent.value) - 1):
         result = multiply.dispatch(result, x1)
     return result
 
@@ -135,17 +151,17 @@ def _pow_factored(x1, x2, *, exponent):
 # ---- reductions ---------------------------------------------------------------------------------------------------------------
 
 
-def split_axes(x, axis):
+def split_axes(x: Array, axis: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The batch axes, and the core axes counted from behind."""
     return tuple(a for a in axis if a < x.ndim - 2), tuple(a - x.ndim for a in axis if a >= x.ndim - 2)
 
 
-def has_core(x, *, axis, **static) -> bool:
+def has_core(x: Array, *, axis: tuple[int, ...], **static: Any) -> bool:
     """Whether one of the axes is one of the core."""
     return any(a >= x.ndim - 2 for a in axis)
 
 
-def _over_one_core_axis(x, axis):
+def _over_one_core_axis(x: Factored, axis: int) -> Array:
     """The sums over the rows (axis -2) or the columns of each matrix: products with vectors of ones."""
     m, n = x.shape[-2:]
     if axis == -2:
@@ -153,13 +169,13 @@ def _over_one_core_axis(x, axis):
     return matmul(x, Dense.make((jnp.ones((n, 1), x.dtype),)))
 
 
-def _total(x, axis, keepdims=True):
+def _total(x: Factored, axis: tuple[int, ...], keepdims: bool = True) -> jax.Array:
     """The sums over axes as a `jax.Array`."""
     return sum_of(x, axis=axis, dtype=x.dtype, keepdims=keepdims).dense_data()
 
 
 @sum_of.kernel(Factored, when=has_core)
-def _sum_of_factored(x, *, axis, keepdims):
+def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     """One axis of the core after the other: the longer one first, so that what is left to add up is the shorter."""
     m, n = x.shape[-2:]
     rows = x.ndim - 2 in axis and (x.ndim - 1 not in axis or m > n)
@@ -173,19 +189,19 @@ def _sum_of_factored(x, *, axis, keepdims):
 
 
 @mean.kernel(Factored, when=has_core)
-def _mean_factored(x, *, axis, keepdims):
+def _mean_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
     return Dense.make((_total(x, axis, keepdims) / float(_count(x, axis)),))
 
 
-def _count(x, axis):
+def _count(x: Factored, axis: tuple[int, ...]) -> int:
     return math.prod(x.shape[a] for a in axis)
 
 
-def _variance(x, axis, correction, keepdims):
+def _variance(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
     batch, core = split_axes(x, axis)
     centre = Dense.make((_total(x, axis) / float(_count(x, axis)),))
     centred = subtract(x, centre)
-    kernel = squared_norms.choose((centred,), {})
+    kernel = squared_norms.required((centred,))
     data = jnp.expand_dims(kernel.run(centred, axes=core), core)
     if batch:
         data = jnp.sum(data, axis=batch, keepdims=True)
@@ -195,23 +211,23 @@ def _variance(x, axis, correction, keepdims):
 
 
 @var.kernel(Factored, when=has_core)
-def _var_factored(x, *, axis, correction, keepdims):
+def _var_factored(x: Factored, *, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> Dense:
     return Dense.make((_variance(x, axis, correction, keepdims),))
 
 
 @std.kernel(Factored, when=has_core)
-def _std_factored(x, *, axis, correction, keepdims):
+def _std_factored(x: Factored, *, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> Dense:
     return Dense.make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
 
 
-def _has_squares(x, *, axis, ord, **static) -> bool:
+def _has_squares(x: Array, *, axis: tuple[int, ...], ord: int | float, **static: Any) -> bool:
     return ord == 2 and has_core(x, axis=axis) and squared_norms.choose((x,), {}) is not None
 
 
 @vector_norm.kernel(Factored, when=_has_squares)
-def _vector_norm_factored(x, *, axis, keepdims, ord):
+def _vector_norm_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool, ord: int | float) -> Dense:
     batch, core = split_axes(x, axis)
-    data = jnp.expand_dims(squared_norms.choose((x,), {}).run(x, axes=core), core)
+    data = jnp.expand_dims(squared_norms.required((x,)).run(x, axes=core), core)
     if batch:
         data = jnp.sum(data, axis=batch, keepdims=True)
     data = statistical.root(data, 2)
@@ -219,7 +235,7 @@ def _vector_norm_factored(x, *, axis, keepdims, ord):
 
 
 @diagonal.kernel(Factored, when=lambda x, *, offset: has_elements(x))
-def _diagonal_factored(x, *, offset):
+def _diagonal_factored(x: Factored, *, offset: int) -> Dense:
     m, n = x.shape[-2:]
     size = max(0, min(m, n - offset) if offset >= 0 else min(m + offset, n))
     i = jnp.arange(size) + max(0, -offset)
@@ -229,19 +245,19 @@ def _diagonal_factored(x, *, offset):
 # ---- rows and columns -----------------------------------------------------------------------------------------------------------
 
 
-def _selects_lines(x, *, operands, key) -> bool:
+def _selects_lines(x: Array, *, operands: tuple[jax.Array, ...], key: tuple[tuple[Any, ...], ...]) -> bool:
     """Whether a key keeps two axes: slices, and at most one index array."""
     kinds = [k[0] for k in key]
     return sorted(kinds) in (["array", "slice"], ["slice", "slice"]) and all(o.ndim == 1 for o in operands)
 
 
 @index.kernel(Factored, when=_selects_lines)
-def _index_factored(x, *, operands, key):
+def _index_factored(x: Factored, *, operands: tuple[jax.Array, ...], key: tuple[tuple[Any, ...], ...]) -> Array:
     return _selected(x, tuple(Dense.make((o,)) for o in operands), key)
 
 
 @index.eager_kernel(Factored, tuple)
-def _index_factored_eagerly(x, operands, *, key):
+def _index_factored_eagerly(x: Factored, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> Result:
     """Part by part outside of the compiled call, where rows of a sparse form have exactly as many entries as there are."""
     batch = tuple(("slice", 0, n, 1) for n in x.shape[:-2])
     if key[: len(batch)] != batch or not _selects_lines(x, operands=operands, key=key[len(batch) :]):
@@ -251,25 +267,25 @@ def _index_factored_eagerly(x, operands, *, key):
     return _selected(x, operands, key[len(batch) :])
 
 
-def _stores_entries(x) -> bool:
+def _stores_entries(x: Array) -> bool:
     """Whether a part has rows that may be sparse."""
     return any(map(_stores_entries, x.parts)) if isinstance(x, Factored) else x.stores_entries
 
 
-def _selected(x, operands, key):
+def _selected(x: Array, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> Array:
     """The rows, and then the columns, that two items select, at most one of them by an array."""
     for axis, item in ((-2, key[0]), (-1, key[1])):
         if item == ("slice", 0, x.shape[axis], 1):
             continue
         chosen = operands if item[0] == "array" else ()
         if isinstance(x, Factored):
-            x = select_lines.choose((x,), {}).run(x, (item, chosen), axis)
+            x = select_lines.required((x,)).run(x, (item, chosen), axis)
         else:
             x = index(x, chosen, key=line_key(x, item, axis))
     return x
 
 
-def _at(x, axis, where):
+def _at(x: Array, axis: int, where: jax.Array) -> Array:
     """What stands at some places along an axis, which repeat or reorder it."""
     if axis < x.ndim - 2:
         return x.map_parameters(lambda leaf: jnp.take(leaf, where, axis=axis))
@@ -277,30 +293,30 @@ def _at(x, axis, where):
 
 
 @flip.kernel(Factored, when=has_core)
-def _flip_factored(x, *, axis):
+def _flip_factored(x: Array, *, axis: tuple[int, ...]) -> Array:
     for a in axis:
         n = x.shape[a]
         if a < x.ndim - 2:
-            x = x.map_parameters(lambda leaf, a=a: jnp.flip(leaf, a))
+            x = x.map_parameters(lambda leaf, a=a: jnp.flip(leaf, a))  # type: ignore[misc]  # it has a default
         elif n > 1:
             x = index(x, (), key=line_key(x, ("slice", n - 1, n, -1), a - x.ndim))
     return x
 
 
 @roll.kernel(Factored, when=lambda x, *, shift, axis: axis is not None and has_core(x, axis=axis))
-def _roll_factored(x, *, shift, axis):
+def _roll_factored(x: Array, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Array:
     for s, a in zip(shift, axis, strict=True):
         x = _at(x, a, jnp.roll(jnp.arange(x.shape[a]), s))
     return x
 
 
 @repeat.kernel(Factored, when=lambda x, *, repeats, axis: axis is not None and has_core(x, axis=(axis,)))
-def _repeat_factored(x, *, repeats, axis):
+def _repeat_factored(x: Factored, *, repeats: int, axis: int) -> Array:
     return _at(x, axis, jnp.repeat(jnp.arange(x.shape[axis]), repeats))
 
 
 @tile.kernel(Factored, when=lambda x, *, repetitions: len(repetitions) == x.ndim and repetitions[-2:] != (1, 1))
-def _tile_factored(x, *, repetitions):
+def _tile_factored(x: Array, *, repetitions: tuple[int, ...]) -> Array:
     for axis, count in enumerate(repetitions):
         if count != 1:
             x = _at(x, axis, jnp.tile(jnp.arange(x.shape[axis]), count))

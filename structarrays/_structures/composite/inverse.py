@@ -1,11 +1,12 @@
 """`Inverse`: the inverse of a matrix, held as the matrix."""
 
-from typing import Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
 
 import jax.numpy as jnp
 
 from ..._core import dtypes
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import allow_dense, cast, densify, to_dense
@@ -23,6 +24,16 @@ from ..banded.products import has_structural_zeros
 from .estimates import probes
 from .part_solvers import can_solve, without_derivatives
 from .product import compose_pair, times_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import jax
+    import numpy as np
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.typing import Leaves, Meta, Result, Shape, Spec
+    from .product import Product
 
 
 class Inverse(Factored):
@@ -83,28 +94,30 @@ class Inverse(Factored):
             raise ValueError(f"a must be square in its last two dimensions, got shape {a.shape}")
         if a.dtype.kind in "iu":
             a = cast(a, dtypes.default_dtype("f"))
-        return inverse(as_matrix(a))
+        return inverse(as_matrix(a))  # type: ignore[return-value]  # the matrix, where `a` is an inverse
 
     @property
     def a(self) -> Array:
         """The matrix whose inverse this is."""
-        return self._value[0][0]
+        a: Array = self._value[0][0]
+        return a
 
     @staticmethod
-    def shape_of(leaves, meta):
-        return leaves[0].shape
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
+        shape: Shape = leaves[0].shape
+        return shape
 
     @property
-    def product_cost(self):
+    def product_cost(self) -> int:
         return 4 * self.a.product_cost
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return pattern.of_inverse(self.a, rows, columns)
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         return (spec,)
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         n = self.shape[-1]
         identity = Dense.make((jnp.eye(n, dtype=self.dtype),))
         return jnp.broadcast_to(solve.dispatch(self.a, identity)[0].dense_data(), self.shape)
@@ -119,25 +132,28 @@ def inverse(a: Array) -> Array:
 
 
 @matmul.kernel(Inverse, Dense)
-def _matmul_inverse_dense(x1, x2):
+def _matmul_inverse_dense(x1: Inverse, x2: Dense) -> Dense:
     return to_dense(solve.dispatch(x1.a, x2)[0])
 
 
 @matmul.kernel(Dense, Inverse)
-def _matmul_dense_inverse(x1, x2):
+def _matmul_dense_inverse(x1: Dense, x2: Inverse) -> Array:
     if x1.ndim == 1:
         return to_dense(solve.dispatch(matrix_transpose.dispatch(x2.a), x1)[0])
-    return matrix_transpose.dispatch(matmul.dispatch(matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1)))
+    result: Array = matrix_transpose.dispatch(
+        matmul.dispatch(matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1))
+    )
+    return result
 
 
 @solve.kernel(Inverse, Array)
-def _solve_inverse(x1, x2):
+def _solve_inverse(x1: Inverse, x2: Array) -> Result:
     remark("a product with the matrix of which it is the inverse")
     return matmul.dispatch(x1.a, x2), jnp.array(True)
 
 
 @inv.kernel(Inverse)
-def _inv_inverse(x):
+def _inv_inverse(x: Inverse) -> tuple[Array, jax.Array]:
     return x.a, jnp.array(True)
 
 
@@ -145,7 +161,7 @@ det.kernel(Inverse)(det_by_slogdet)  # the determinant of `a` may be too small f
 
 
 @slogdet.kernel(Inverse)
-def _slogdet_inverse(x):
+def _slogdet_inverse(x: Inverse) -> tuple[Dense, ...]:
     sign, logabsdet = logarithms(x.a)
     singular = sign == 0  # then there is no inverse
     return tuple(Dense.make((nan_unless(~singular, part),)) for part in (sign.conj(), -logabsdet))
@@ -155,40 +171,40 @@ def _slogdet_inverse(x):
 
 
 @matrix_transpose.kernel(Inverse)
-def _matrix_transpose_inverse(x):
+def _matrix_transpose_inverse(x: Inverse) -> Inverse:
     return Inverse.make((matrix_transpose(x.a),))
 
 
 @scale.kernel(Inverse)
-def _scale_inverse(x, factor):
+def _scale_inverse(x: Inverse, factor: Callable[[Array], Array]) -> Product:
     """A number in front of it stays a factor, since the matrix could not be divided by zero."""
     return times_number(x, factor)
 
 
 @compose_pair.kernel(Identity, Inverse)
 @compose_pair.kernel(Inverse, Identity)
-def _compose_pair_identity_inverse(x, y):
+def _compose_pair_identity_inverse(x: Array, y: Array) -> None:
     return None
 
 
 @elements.kernel(Inverse)
-def _elements_inverse(x, i, j):
+def _elements_inverse(x: Inverse, i: jax.Array, j: jax.Array) -> jax.Array:
     """From the rows or columns in which the elements stand, whichever are fewer."""
     return in_blocks(_from_lines, x, i, j)
 
 
-def _from_lines(x, i, j):
+def _from_lines(x: Inverse, i: jax.Array, j: jax.Array) -> jax.Array:
     if i.size < j.size:
         return _elements(matrix_transpose.dispatch(x), j, i)
     return _elements(x, i, j)
 
 
-def _elements(x, i, j):
-    columns = matmul.dispatch(x, _unit_vectors(x, j.ravel())).data
+def _elements(x: Inverse, i: jax.Array, j: jax.Array) -> jax.Array:
+    columns: jax.Array = matmul.dispatch(x, _unit_vectors(x, j.ravel())).data
     return columns[..., i, jnp.arange(j.size).reshape(j.shape)]
 
 
-def _unit_vectors(x, j):
+def _unit_vectors(x: Inverse, j: jax.Array) -> Dense:
     return Dense.make(((jnp.arange(x.shape[-1])[:, None] == j).astype(x.dtype),))
 
 
@@ -198,20 +214,20 @@ LARGE = 256
 """From this size on an inverse that would be full stays an `Inverse`, if the matrix stores less than a sixteenth of it."""
 
 
-def stays_inverse(x) -> bool:
+def stays_inverse(x: Array) -> bool:
     """Whether `linalg.inv` makes an `Inverse`, where the inverse would be full."""
     n = x.shape[-1]
     return n >= LARGE and 16 * stored(x) <= n * n and can_solve(x)
 
 
-def checked_inverse(x):
+def checked_inverse(x: Array) -> tuple[Inverse, jax.Array]:
     """The `Inverse`, and whether there is one: what a solution for one right-hand side tells."""
     x_ = without_derivatives(x)
     _, ok = solve.dispatch(x_, Dense.make((probes(x.shape[-1], x.dtype),)))
     return Inverse.make((x,)), ok
 
 
-def inverse_by(solved, x):
+def inverse_by(solved: Callable[[Any, jax.Array], Result], x: Array) -> Result:
     """By a solver, ``solved(x, data)``: a full matrix, about which the policy is asked, where it does not stay an `Inverse`."""
     if stays_inverse(x):
         return checked_inverse(x)
@@ -220,18 +236,18 @@ def inverse_by(solved, x):
 
 
 @inv.kernel(Banded, when=lambda x: has_structural_zeros(x) and stays_inverse(x), before="inv_banded")
-def _inv_banded_as_inverse(x):
+def _inv_banded_as_inverse(x: Banded) -> tuple[Inverse, jax.Array]:
     return checked_inverse(x)
 
 
 @selected_inverse.kernel(Array)
-def _selected_inverse_array(x):
+def _selected_inverse_array(x: Array) -> tuple[Array, jax.Array]:
     result, ok = inv.dispatch(x)
     return (densify(result, "linalg.selected_inverse") if type(result) is Inverse else result), ok
 
 
 @validated.kernel(Inverse)
-def check_inverse(x):
+def check_inverse(x: Inverse) -> None:
     """Raise unless the part is a square matrix of floating-point numbers."""
     check_static(x.meta is None, x)
     ((m, n),) = check_parts(x, 1, 1)

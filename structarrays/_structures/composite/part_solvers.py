@@ -5,8 +5,11 @@ not. So the solution is put in: where its residual is not as small as rounding l
 and if it is still too large, the solution is NaN and the flag false. See `checked`.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -31,32 +34,44 @@ from .estimates import norm
 from .product import Product, product
 from .sum import Sum
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import TypeAlias, TypeVar
+
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result
+
+    T = TypeVar("T")
+    Solver: TypeAlias = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
+    """Of right-hand sides ``(..., n, k)`` as data: the solutions, and whether they are right."""
+
+
 SMALL = 32
 """Up to this size the dense form is as fast as anything else, and has pivots."""
 
-generically_regular = Registry("generically_regular")
+generically_regular: Registry[bool] = Registry("generically_regular")
 """``generically_regular.kernel(A)``: whether matrices of this structure (static) are known to be regular but for special values."""
 
 
 @generically_regular.kernel(Array)
-def _generically_regular_array(x):
+def _generically_regular_array(x: Array) -> bool:
     rank = rank_bound(x)
     return rank is None or rank >= x.shape[-1]
 
 
 @generically_regular.kernel(Banded)
-def _generically_regular_banded(x):
+def _generically_regular_banded(x: Banded) -> bool:
     return 0 in x.offsets or x.background is not None
 
 
 @generically_regular.kernel(Product)
-def _generically_regular_product(x):
+def _generically_regular_product(x: Product) -> bool:
     return all(f.shape[-1] == f.shape[-2] and is_regular(f) for f in x.factors)
 
 
 def is_regular(x: Array) -> bool:
     """Whether a square matrix has a structure that is regular but for special values."""
-    return generically_regular.choose((x,), {}).run(x)
+    return generically_regular.required((x,)).run(x)
 
 
 def can_solve(x: Array) -> bool:
@@ -86,7 +101,7 @@ _ACCEPTED_IF_LARGE = 64
 """A solution is accepted with a residual of so many rounding errors. The second number is for matrices whose dense form is too large."""
 
 
-def checked(x1: Array, b: jax.Array, approximate, transposed):
+def checked(x1: Array, b: jax.Array, approximate: Solver, transposed: Solver) -> tuple[jax.Array, jax.Array]:
     """The solution of ``x1 @ x = b`` by a method that may lose digits, and whether it did not.
 
     The derivative is that of the equation, ``x1 dx = db - dx1 x``, and never goes through the method.
@@ -107,13 +122,13 @@ def checked(x1: Array, b: jax.Array, approximate, transposed):
     """
     frozen = without_derivatives(x1)
 
-    def solver(a, approximate):
+    def solver(a: Array, approximate: Solver) -> Solver:
         return lambda b: solution_or_dense(a, b, *refined(a, approximate, b))
 
     return by_equation(x1, b, solver(frozen, approximate), solver(matrix_transpose.dispatch(frozen), transposed))
 
 
-def by_equation(x1: Array, b: jax.Array, solution, transposed):
+def by_equation(x1: Array, b: jax.Array, solution: Solver, transposed: Solver) -> tuple[jax.Array, jax.Array]:
     """The solution by a method without derivatives, and its flag, with the derivatives of the equation: see `checked`.
 
     Parameters
@@ -127,33 +142,38 @@ def by_equation(x1: Array, b: jax.Array, solution, transposed):
     if known.is_constant:  # the transposed solver would double the time of tracing, at each level of a nested matrix
         return solution(b)
 
-    def constant(solution):
-        def solve(_, b):
+    def constant(solution: Solver) -> Callable[[Any, jax.Array], tuple[jax.Array, jax.Array]]:
+        def solve(_: Any, b: jax.Array) -> tuple[jax.Array, jax.Array]:
             with caller(known._replace(is_constant=True)):
                 return solution(b)
 
         return solve
 
-    return lax.custom_linear_solve(linear_product(x1), b, constant(solution), constant(transposed), has_aux=True)
+    result: tuple[jax.Array, jax.Array] = lax.custom_linear_solve(
+        linear_product(x1), b, constant(solution), constant(transposed), has_aux=True
+    )
+    return result
 
 
-def linear_product(a: Array):
+def linear_product(a: Array) -> Callable[[jax.Array], jax.Array]:
     """The function ``x -> a @ x`` of data, which JAX can transpose."""
 
-    def matvec(x):
+    def matvec(x: jax.Array) -> jax.Array:
         # The product's derivative by `x`, at any place: products by Fourier transforms look whether their operand is finite, and
         # only their derivatives are linear to the eyes of JAX.
-        return jax.jvp(lambda y: times(a, y), (jnp.zeros_like(x),), (x,))[1]
+        product: jax.Array = jax.jvp(lambda y: times(a, y), (jnp.zeros_like(x),), (x,))[1]
+        return product
 
     return matvec
 
 
-def without_derivatives(x):
+def without_derivatives(x: T) -> T:
     """The same array, or arrays, as constants of calculus."""
-    return jax.tree.map(lax.stop_gradient, x)
+    constants: T = jax.tree.map(lax.stop_gradient, x)
+    return constants
 
 
-def refined(a, approximate, b, size=None):
+def refined(a: Array, approximate: Solver, b: jax.Array, size: jax.Array | None = None) -> tuple[jax.Array, jax.Array]:
     """The approximate solution, refined where its residual asks for it, and whether that is small in the end.
 
     Parameters
@@ -163,12 +183,12 @@ def refined(a, approximate, b, size=None):
     size : jax.Array, (..., 1, 1), optional
         The norm of `a` (`estimates.norm`), if it is known.
     """
-    precision = jnp.finfo(b.dtype).eps
+    precision = jnp.finfo(b.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes
 
     aim = precision * _AIM / math.sqrt(b.shape[-1])
 
     # The first solution is that of the first step, so that compiled code contains the method once.
-    def step(state):
+    def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
         x, r, left, longest, regular, _, count = state
         with for_parts_of(a):
             change, ok = approximate(r)
@@ -185,9 +205,10 @@ def refined(a, approximate, b, size=None):
         x, r, left = (jnp.where(chosen, *pair) for pair in ((better, x), (new, r), (error, left)))
         return x, r, left, longest, jnp.where(first, ok, regular), improves, count + 1
 
-    def continues(state):
+    def continues(state: tuple[Any, ...]) -> jax.Array:
         *_, improves, count = state
-        return improves & (count <= _STEPS)
+        goes_on: jax.Array = improves & (count <= _STEPS)
+        return goes_on
 
     longest = jnp.zeros((*a.shape[:-2], 1, 1), precision.dtype) if size is None else size
     start = (jnp.zeros_like(b), b, jnp.zeros_like(_norm(b)), longest, jnp.array(True), jnp.array(True), 0)
@@ -199,17 +220,19 @@ def refined(a, approximate, b, size=None):
     return nan_unless(~bad, x), regular & ~jnp.any(bad)
 
 
-def _norm(x):
+def _norm(x: jax.Array) -> jax.Array:
     """The largest magnitude in each column."""
     return jnp.max(jnp.abs(x), axis=-2, keepdims=True)
 
 
-def _error(r, x, b, size):
+def _error(r: jax.Array, x: jax.Array, b: jax.Array, size: jax.Array) -> jax.Array:
     # Higham, Accuracy and Stability of Numerical Algorithms, 7.1.
-    return _norm(r) / jnp.maximum(size * _norm(x) + _norm(b), jnp.finfo(r.dtype).tiny)
+    return _norm(r) / jnp.maximum(size * _norm(x) + _norm(b), jnp.finfo(r.dtype).tiny)  # type: ignore[no-untyped-call]  # of ml_dtypes
 
 
-def solved(x1, x2, method):
+def solved(
+    x1: Array, x2: Array, method: Callable[[Any, jax.Array], tuple[jax.Array, jax.Array]]
+) -> tuple[Dense, jax.Array]:
     """``(solution, ok)`` for a right-hand side of any structure and shape, by ``method(x1, b)`` on data ``(..., n, k)``."""
     data = (to_dense(x2) if x2.ndim == 1 else densify(x2, "linalg.solve")).data
     vector = data.ndim == 1
@@ -223,29 +246,30 @@ def solved(x1, x2, method):
     return Dense.make((x[..., 0] if vector else x,)), ok
 
 
-def all_true(flags):
+def all_true(flags: Iterable[jax.Array]) -> jax.Array:
     """Whether all of several flags are true."""
     return functools.reduce(jnp.logical_and, flags, jnp.array(True))
 
 
-def times(a, data):
+def times(a: Array, data: jax.Array) -> jax.Array:
     """The product of a matrix with data, as data."""
-    return matmul.dispatch(a, Dense.make((data,))).dense_data()
+    product: jax.Array = matmul.dispatch(a, Dense.make((data,))).dense_data()
+    return product
 
 
-def solution(a, data):
+def solution(a: Array, data: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The solution of a system as data, and whether there is one."""
     x, ok = solve.dispatch(a, Dense.make((data,)))
     return x.dense_data(), ok
 
 
-reusable = Registry("reusable")
+reusable: Registry[tuple[Solver, Solver]] = Registry("reusable")
 """``reusable.kernel(A)``: two functions like `solution`, for A and for its transpose, of data alone. The work that does not depend on the
 data is done once for all of their calls.
 """
 
 
-def solvers(a: Array):
+def solvers(a: Array) -> tuple[Solver, Solver]:
     """The functions of `reusable`."""
     kernel = reusable.choose((a,), {})
     if kernel is not None:
@@ -256,17 +280,17 @@ def solvers(a: Array):
 # ---- products: factor by factor -------------------------------------------------------------------------------------
 
 
-def _square_factors(x, *args, **static) -> bool:
+def _square_factors(x: Product, *args: Array, **static: Any) -> bool:
     return all(f.shape[-1] == f.shape[-2] for f in x.factors)
 
 
-def _is_narrow(x, *args, **static) -> bool:
+def _is_narrow(x: Product, *args: Array, **static: Any) -> bool:
     """Whether a chain goes through a space that is too small, so that it is singular whatever the numbers are."""
     return min(f.shape[-2] for f in x.factors) < x.shape[-1]
 
 
 @solve.kernel(Product, Array, when=_square_factors)
-def _solve_product_if_square_factors(x1, x2):
+def _solve_product_if_square_factors(x1: Product, x2: Array) -> tuple[Array, jax.Array]:
     remark("a system with each factor, from the left")
     if x2.ndim == 1:  # a column, since a solution for the first of several batches is no vector any more
         column, ok = solve.dispatch(x1, Dense.make((to_dense(x2).data[:, None],)))
@@ -279,45 +303,46 @@ def _solve_product_if_square_factors(x1, x2):
 
 
 @inv.kernel(Product, when=_square_factors)
-def _inv_product(x):
+def _inv_product(x: Product) -> tuple[Array, jax.Array]:
     inverses, flags = zip(*(inv.dispatch(f) for f in x.factors[::-1]), strict=True)
     return product(*inverses), all_true(flags)
 
 
 @det.kernel(Product, when=_square_factors)
-def _det_product(x):
+def _det_product(x: Product) -> Dense:
     return Dense.make((determinants.of_parts(_multiplied, logarithms, x),))
 
 
-def _multiplied(x):
-    return functools.reduce(jnp.multiply, (det.dispatch(f).dense_data() for f in x.factors))
+def _multiplied(x: Product) -> jax.Array:
+    product: jax.Array = functools.reduce(jnp.multiply, (det.dispatch(f).dense_data() for f in x.factors))
+    return product
 
 
 @slogdet.kernel(Product, when=_square_factors)
-def _slogdet_product(x):
+def _slogdet_product(x: Product) -> tuple[Dense, Dense]:
     signs, logs = zip(*((p.dense_data() for p in slogdet.dispatch(f)) for f in x.factors), strict=True)
     return Dense.make((functools.reduce(jnp.multiply, signs),)), Dense.make((functools.reduce(jnp.add, logs),))
 
 
 @solve.kernel(Product, Array, when=lambda x1, x2: _is_narrow(x1))
-def _solve_product_through_narrowest(x1, x2):
+def _solve_product_through_narrowest(x1: Product, x2: Array) -> Result:
     return solve.dispatch(through_narrowest(x1), x2)
 
 
 @solve.kernel(Sum, Array, when=has_low_rank)
-def _solve_sum_of_low_rank(x1, x2):
+def _solve_sum_of_low_rank(x1: Sum, x2: Array) -> Result:
     return solve.dispatch(of_low_rank(x1), x2)
 
 
-def _by_less_rank(function):
+def _by_less_rank(function: Function[..., Any]) -> None:
     """Register the forms of less rank, whose determinants and inverses are those of singular matrices."""
 
     @function.kernel(Product, when=_is_narrow)
-    def _product_through_narrowest(x):
+    def _product_through_narrowest(x: Product) -> Result:
         return function.dispatch(through_narrowest(x))
 
     @function.kernel(Sum, when=has_low_rank)
-    def _sum_of_low_rank(x):
+    def _sum_of_low_rank(x: Sum) -> Result:
         return function.dispatch(of_low_rank(x))
 
 
@@ -329,22 +354,24 @@ del _function
 # ---- determinants once more -----------------------------------------------------------------------------------------
 
 
-def _by_parts(function, x):
+def _by_parts(function: Function[..., Any], x: Array) -> Result:
     """The result of the parts, which is NaN if they fail."""
     with caller(Caller(falls_back=True, is_constant=True)):
         return function.without_eager_kernels(x)
 
 
-def _is_nan(x):
+def _is_nan(x: Any) -> np.bool_:
     return np.any(np.isnan(np.asarray(x.data)))
 
 
-def _has_no_logarithm(x):
+def _has_no_logarithm(x: Array) -> np.bool_:
     """Whether the parts do not give the logarithm of a determinant. That of a negative determinant is NaN and right."""
     return _is_nan(_by_parts(slogdet, x)[1])
 
 
-def _of_dense_form_if_nan(function, is_missing=lambda x: True):
+def _of_dense_form_if_nan(
+    function: Function[..., Any], is_missing: Callable[[Array], bool | np.bool_] = lambda x: True
+) -> None:
     """In an eager call, a determinant that the parts do not give is that of the dense form, if the policy allows one.
 
     Parameters
@@ -356,7 +383,7 @@ def _of_dense_form_if_nan(function, is_missing=lambda x: True):
     """
 
     @function.eager_kernel(Array, when=lambda x: x.solved_by_parts, of_all=True)  # a background, too, is a part
-    def _by_parts_or_dense_form(x):
+    def _by_parts_or_dense_form(x: Array) -> Result:
         result = _by_parts(function, x)
         if not _is_nan(result if isinstance(result, Array) else result.logabsdet) or not is_missing(x):
             return result

@@ -1,12 +1,13 @@
 """`Product`: a matrix that is a product of others, and the order in which a chain of them is multiplied."""
 
+from __future__ import annotations
+
 import math
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import jax.numpy as jnp
 from jax import lax
 
-from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
@@ -40,7 +41,18 @@ from ..low_rank.array import LowRank, lines
 from ..permutation.array import Permutation
 from ..toeplitz.array import Toeplitz
 
-compose_pair = Registry("compose_pair")
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import jax
+    import numpy as np
+
+    from ..._core.array.arguments import ArrayLike
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Leaves, Meta, Shape, Spec
+
+
+compose_pair: Registry[Array | None] = Registry("compose_pair")
 """``compose_pair.kernel(A, B)``: the product of two neighbours in a chain as one array that is no `Product`; where there is none, or it
 returns None, they stay two factors."""
 
@@ -85,11 +97,11 @@ class Product(Factored):
     __slots__ = ()
 
     def __new__(cls, *factors: ArrayLike) -> Self:
-        factors = parts_of(factors, "Product", "factor")
-        for i, (a, b) in enumerate(zip(factors, factors[1:])):
+        parts = parts_of(factors, "Product", "factor")
+        for i, (a, b) in enumerate(zip(parts, parts[1:])):
             if a.shape[-1] != b.shape[-2]:
                 raise ValueError(f"factors {i + 1} and {i + 2} do not fit: their shapes are {a.shape} and {b.shape}")
-        return canonical(unified(factors))
+        return cast("Self", canonical(unified(parts)))  # a factor, where one remains
 
     @property
     def factors(self) -> tuple[Array, ...]:
@@ -97,17 +109,17 @@ class Product(Factored):
         return self._value[0]
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         return (*leaves[0].shape[:-1], leaves[-1].shape[-1])
 
     @property
-    def product_cost(self):
+    def product_cost(self) -> int:
         return sum(f.product_cost for f in self.factors)
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return pattern.of_product(self.factors, rows, columns)
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         """The rows of the first factor, and of those behind it as long as all before are square; the columns likewise from the right."""
         *batch, rows, columns = spec
         square = [f.shape[-1] == f.shape[-2] for f in self.factors]
@@ -116,11 +128,11 @@ class Product(Factored):
             for i in range(len(square))
         )
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         return chain(self.factors).dense_data()
 
 
-def canonical(factors) -> Array:
+def canonical(factors: Iterable[Array]) -> Array:
     """The product of stacks of matrices with one dtype and batch shape: a single array if they can be one, else a `Product`."""
     kept: list[Array] = []
     queue = _flat(factors)
@@ -134,12 +146,12 @@ def canonical(factors) -> Array:
     return kept[0] if len(kept) == 1 else Product.make(tuple(kept))
 
 
-def _flat(factors) -> list[Array]:
+def _flat(factors: Iterable[Array]) -> list[Array]:
     """The factors of products in the place of the products, since no factor of a `Product` is one."""
     return [g for f in factors for g in (_flat(f.factors) if type(f) is Product else (f,))]
 
 
-def _composed(x, y):
+def _composed(x: Array, y: Array) -> Array | None:
     kernel = compose_pair.choose((x, y), {})
     return None if kernel is None else kernel.run(x, y)
 
@@ -151,51 +163,52 @@ def _composed(x, y):
 @compose_pair.kernel(LowRank, Array)
 @compose_pair.kernel(Array, LowRank)
 @compose_pair.kernel(Permutation, Permutation)
-def _compose_pair_identity(x, y):
-    return matmul.dispatch(x, y)
+def _compose_pair_identity(x: Array, y: Array) -> Array:
+    result: Array = matmul.dispatch(x, y)
+    return result
 
 
 @compose_pair.kernel(Fill, Array)
-def _compose_pair_fill(x, y):
-    return matrix_transpose(_of_equal_columns(matrix_transpose(y), matrix_transpose(x)))
+def _compose_pair_fill(x: Fill, y: Array) -> Array:
+    return matrix_transpose(_of_equal_columns(matrix_transpose(y), cast("Fill", matrix_transpose(x))))
 
 
 @compose_pair.kernel(Array, Fill)
-def _compose_pair_array_fill(x, y):
+def _compose_pair_array_fill(x: Array, y: Fill) -> LowRank:
     return _of_equal_columns(x, y)
 
 
-def _of_equal_columns(x, y):
+def _of_equal_columns(x: Array, y: Fill) -> LowRank:
     """A matrix times a constant one, whose number goes into the sums: there a structural zero makes a zero of NaN, too."""
     number = jnp.broadcast_to(y.value[..., None, None], (*y.shape[:-1], 1))
     ones = jnp.ones((*y.shape[:-2], y.shape[-1], 1), y.dtype)
     return LowRank.make(tuple(common_batch(matmul.dispatch(x, Dense.make((number,))), Dense.make((ones,)))))
 
 
-def _is_square(x) -> bool:
+def _is_square(x: Array) -> bool:
     return x.background is None and x.shape[-1] == x.shape[-2]
 
 
-def _scales(x, y) -> bool:
+def _scales(x: Array, y: Array) -> bool:
     return is_zero_outside(x) and is_zero_outside(y) and matmul.choose((x, y), {}) is not None
 
 
 @compose_pair.kernel(Diagonal, Array, when=_scales)
 @compose_pair.kernel(Array, Diagonal, when=_scales)
 @compose_pair.kernel(Banded, Banded, when=_scales)
-def _compose_pair_diagonal(x, y):
+def _compose_pair_diagonal(x: Array, y: Array) -> Array | None:
     result = matmul.dispatch(x, y)
     return result if type(result) is not Dense and stored(result) <= stored(x) + stored(y) else None
 
 
 @compose_pair.kernel(Diagonal, Toeplitz, when=lambda x, y: type(x) is not Identity)
 @compose_pair.kernel(Toeplitz, Diagonal, when=lambda x, y: type(y) is not Identity)
-def compose_scaled_toeplitz(x, y):
+def compose_scaled_toeplitz(x: Array, y: Array) -> None:
     """Nothing: a Toeplitz matrix with scaled rows or columns stores more entries than the two factors together."""
     return
 
 
-def product(*factors) -> Array:
+def product(*factors: Array) -> Array:
     """The product of stacks of matrices with one dtype in the structure that stores least: the dense one, where a `Product` does not
     pay.
     """
@@ -206,20 +219,20 @@ def product(*factors) -> Array:
 
 
 @unexpanded("matmul")
-def _matmul_unexpanded(function, args, shape):
+def _matmul_unexpanded(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> Array | None:
     """The product of two structures that have no kernel together as two factors; None where that does not pay."""
     result = canonical(common_batch(*args))
     factors = result.factors if type(result) is Product else (result,)
     return result if type(result) is not Dense and pays_as_product(factors) else None
 
 
-def pays_as_product(factors) -> bool:
+def pays_as_product(factors: Sequence[Array]) -> bool:
     """Whether factors store less, together, than their product in dense form."""
     return sum(map(stored, factors)) < factors[0].shape[-2] * factors[-1].shape[-1]
 
 
 @unexpanded("multiply", "divide")
-def _multiply_unexpanded(function, args, shape):
+def _multiply_unexpanded(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> Array | None:
     """A matrix that stores entries, all of them, times or divided by a row or a column: a product with a diagonal matrix."""
     x, y = args
     if function.name == "multiply" and not x.stores_entries:
@@ -237,7 +250,7 @@ def _multiply_unexpanded(function, args, shape):
     return canonical(factors) if pays_as_product(factors) else None
 
 
-def times_number(x, factor) -> Product:
+def times_number(x: Array, factor: Callable[[Array], Array]) -> Product:
     """A matrix with a number in front, by what `scale` gets, where the structure cannot take that up."""
     ones = jnp.ones(x.shape[:-2], x.dtype)
     return Product.make((factor(Identity.make((ones, None), (x.shape[-2],) * 2)), x))
@@ -246,14 +259,14 @@ def times_number(x, factor) -> Product:
 # ---- the order of multiplication ----------------------------------------------------------------------------------------------
 
 
-def chain(arrays) -> Array:
+def chain(arrays: Sequence[Array]) -> Array:
     """The product of several arrays as a dense one, associated in the order that takes the fewest multiplications."""
     arrays = list(arrays)
     if len(arrays) == 1:
         return to_dense(arrays[0])
     splits = _cheapest([(x.shape[-2:], None if type(x) is Dense else x.product_cost) for x in arrays])
 
-    def multiplied(i, j):
+    def multiplied(i: int, j: int) -> Array:
         if i == j:
             return arrays[i]
         k = splits[i, j]
@@ -268,7 +281,7 @@ def chain(arrays) -> Array:
     return multiplied(0, len(arrays) - 1)
 
 
-def _cheapest(shapes):
+def _cheapest(shapes: Sequence[tuple[Shape, Any]]) -> dict[tuple[int, int], int]:
     """Where to split each part of a chain; `shapes` has for each factor its shape and the cost of a product with a column, None
     for a dense one.
     """
@@ -276,7 +289,7 @@ def _cheapest(shapes):
     best = {(i, i): 0 for i in range(count)}
     splits = {}
 
-    def pair(i, k, j):
+    def pair(i: int, k: int, j: int) -> int:
         rows, columns = shapes[i][0][0], shapes[j][0][1]
         costs = [rows * shapes[k][0][1] * columns]
         if i == k and shapes[i][1] is not None:
@@ -294,18 +307,18 @@ def _cheapest(shapes):
 
 
 @matmul.kernel(Product, Dense, when=lambda x1, x2: x2.ndim > 1)
-def _matmul_product_dense(x1, x2):
+def _matmul_product_dense(x1: Product, x2: Dense) -> Array:
     return chain((*x1.factors, x2))
 
 
 @matmul.kernel(Dense, Product, when=lambda x1, x2: x1.ndim > 1)
-def _matmul_dense_product(x1, x2):
+def _matmul_dense_product(x1: Dense, x2: Product) -> Array:
     return chain((x1, *x2.factors))
 
 
 @matmul.kernel(Factored, Array)
 @matmul.kernel(Array, Factored)
-def _matmul_factored(x1, x2):
+def _matmul_factored(x1: Array, x2: Array) -> Array:
     """A vector is multiplied as a column or a row; what no kernel knows how to multiply stays two factors."""
     if x2.ndim == 1:
         return Dense.make((matmul(x1, Dense.make((x2.dense_data()[:, None],))).dense_data()[..., 0],))
@@ -318,12 +331,12 @@ def _matmul_factored(x1, x2):
 
 
 @matrix_transpose.kernel(Product)
-def _matrix_transpose_product(x):
+def _matrix_transpose_product(x: Product) -> Product:
     return Product.make(tuple(map(matrix_transpose, x.factors[::-1])))
 
 
 @elements.kernel(Product)
-def _elements_product(x, i, j):
+def _elements_product(x: Product, i: jax.Array, j: jax.Array) -> jax.Array:
     """From the rows, or the columns, in which the elements stand, whichever are fewer."""
     shape = jnp.broadcast_shapes(i.shape, j.shape)
     if math.prod(shape) >= math.prod(x.shape[-2:]):
@@ -333,13 +346,13 @@ def _elements_product(x, i, j):
     return in_blocks(_from_lines, x, i, j)
 
 
-def _from_lines(x, i, j):
+def _from_lines(x: Product, i: jax.Array, j: jax.Array) -> jax.Array:
     if j.size < i.size:
-        return _from_rows(matrix_transpose(x), j, i)
+        return _from_rows(cast("Product", matrix_transpose(x)), j, i)
     return _from_rows(x, i, j)
 
 
-def _rows_through(factors, i):
+def _rows_through(factors: Sequence[Array], i: jax.Array) -> jax.Array:
     """Rows of a product as dense ones."""
     rows = Dense.make((lines(factors[0], i.ravel(), -2),))
     for factor in factors[1:]:
@@ -347,7 +360,7 @@ def _rows_through(factors, i):
     return rows.data
 
 
-def _from_rows(x, i, j):
+def _from_rows(x: Product, i: jax.Array, j: jax.Array) -> jax.Array:
     """Elements of few rows, each with many columns."""
     return _rows_through(x.factors, i)[..., jnp.arange(i.size).reshape(i.shape), j]
 
@@ -356,13 +369,13 @@ IN_ONE_GO = 2**18
 """So many numbers of rows and columns are held at a time where elements are computed one by one."""
 
 
-def _paired(x, i, j, shape):
+def _paired(x: Product, i: jax.Array, j: jax.Array, shape: Shape) -> jax.Array:
     """Each element from a row and a column of its own: for the diagonal of a large matrix piece by piece, since all of its rows would be
     as large as the dense form.
     """
     *left, last = x.factors
 
-    def elements_of(i, j):
+    def elements_of(i: jax.Array, j: jax.Array) -> jax.Array:
         return jnp.sum(_rows_through(left, i) * lines(last, j.ravel(), -1), axis=-1, dtype=x.dtype)
 
     i, j = i.ravel(), j.ravel()
@@ -374,13 +387,13 @@ def _paired(x, i, j, shape):
 
 
 @scale.kernel(Product)
-def _scale_product(x, factor):
+def _scale_product(x: Product, factor: Callable[[Array], Array]) -> Array:
     smallest = min(range(len(x.factors)), key=lambda k: stored(x.factors[k]))
     return canonical(factor(f) if k == smallest else f for k, f in enumerate(x.factors))
 
 
 @sum_of.kernel(Product, when=lambda x, *, axis, keepdims: keepdims and axis in ((x.ndim - 2,), (x.ndim - 1,)))
-def _sum_of_product(x, *, axis, keepdims):
+def _sum_of_product(x: Product, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     """Those of the first factor's columns, times the others; along the rows those of the last one."""
     end, others = (x.factors[0], x.factors[1:]) if axis == (x.ndim - 2,) else (x.factors[-1], x.factors[:-1])
     sums = Dense.make((sum_of(end, axis=axis, dtype=x.dtype, keepdims=True).dense_data(),))
@@ -390,26 +403,26 @@ def _sum_of_product(x, *, axis, keepdims):
 # ---- elementwise products: what scales rows and columns stays outside ---------------------------------------------------------
 
 
-def _scales_lines(factor) -> bool:
+def _scales_lines(factor: Array) -> bool:
     return isinstance(factor, Diagonal) and factor.background is None and factor.shape[-2] == factor.shape[-1]
 
 
-def _is_scaled(x, *args) -> bool:
+def _is_scaled(x: Product, *args: Array) -> bool:
     return any(_scales_lines(f) for f in (x.factors[0], x.factors[-1]))
 
 
-def _unscaled(x):
+def _unscaled(x: Array) -> tuple[list[Diagonal], Array, list[Diagonal]]:
     """A matrix as ``(D, A, E)``: lists of at most one diagonal matrix each, and what stands between them."""
     if type(x) is not Product:
         return [], x, []
     factors = list(x.factors)
-    left = [factors.pop(0)] if _scales_lines(factors[0]) else []
-    right = [factors.pop()] if len(factors) > 1 and _scales_lines(factors[-1]) else []
+    left: list[Any] = [factors.pop(0)] if _scales_lines(factors[0]) else []
+    right: list[Any] = [factors.pop()] if len(factors) > 1 and _scales_lines(factors[-1]) else []
     return left, factors[0] if len(factors) == 1 else Product.make(tuple(factors)), right
 
 
 @hadamard_pair.kernel(Product, Factored, when=_is_scaled)
-def _hadamard_pair_product_factored(x, y):
+def _hadamard_pair_product_factored(x: Product, y: Factored) -> Array | None:
     """``(D A E) * (F B G) = D F (A * B) E G`` for diagonal D to G: of the structure of ``A * B``."""
     (left, a, right), (more, b, further) = _unscaled(x), _unscaled(y)
     result = hadamard(a, b) if isinstance(a, Factored) and isinstance(b, Factored) else multiply.dispatch(a, b)
@@ -422,7 +435,7 @@ def _hadamard_pair_product_factored(x, y):
     return result
 
 
-def _keeps_magnitudes(x) -> bool:
+def _keeps_magnitudes(x: Product) -> bool:
     """Whether the structure of what stands between two scalings is that of its magnitudes."""
     if x.dtype.kind in "biu" or not _is_scaled(x):  # that of an integer that has wrapped around is no product
         return False
@@ -431,14 +444,14 @@ def _keeps_magnitudes(x) -> bool:
 
 
 @absolute.kernel(Product, when=_keeps_magnitudes)
-def _absolute_product(x):
+def _absolute_product(x: Product) -> Array:
     """``|D A E| = |D| |A| |E|`` for diagonal D and E."""
     left, middle, right = _unscaled(x)
     return product(*map(absolute.dispatch, (*left, middle, *right)))
 
 
 @select_lines.kernel(Product)
-def _select_lines_product(x, key, axis):
+def _select_lines_product(x: Product, key: tuple[tuple[Any, ...], tuple[Any, ...]], axis: int) -> Array:
     item, operands = key
     place = 0 if axis == -2 else -1
     own = x.factors[place]
@@ -447,7 +460,7 @@ def _select_lines_product(x, key, axis):
 
 
 @validated.kernel(Product)
-def check_product(x):
+def check_product(x: Product) -> None:
     """Raise unless there are at least two factors, and neighbours have fitting shapes."""
     check_static(x.meta is None, x)
     shapes = check_parts(x, 2)

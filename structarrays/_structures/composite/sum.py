@@ -1,14 +1,14 @@
 """`Sum`: a matrix that is a sum of others."""
 
+from __future__ import annotations
+
 import itertools
 import math
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
@@ -45,6 +45,15 @@ from ..._functions.statistical import sum as sum_of
 from ..banded.array import is_nothing
 from ..fill.array import Fill
 from ..low_rank.array import LowRank, constant_of_rank_one, line_of_rank_one
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import jax
+
+    from ..._core.array.arguments import ArrayLike
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Leaves, Meta, Result, Shape, Spec
 
 
 class Sum(Factored):
@@ -92,11 +101,11 @@ class Sum(Factored):
     __slots__ = ()
 
     def __new__(cls, *terms: ArrayLike) -> Self:
-        terms = parts_of(terms, "Sum", "term")
-        cores = {t.shape[-2:] for t in terms}
+        parts = parts_of(terms, "Sum", "term")
+        cores = {t.shape[-2:] for t in parts}
         if len(cores) > 1:
-            raise ValueError(f"the terms must have the same shape, got {' and '.join(str(t.shape) for t in terms)}")
-        return canonical(unified(terms))
+            raise ValueError(f"the terms must have the same shape, got {' and '.join(str(t.shape) for t in parts)}")
+        return cast("Self", canonical(unified(parts)))  # a term, where one remains
 
     @property
     def terms(self) -> tuple[Array, ...]:
@@ -104,34 +113,36 @@ class Sum(Factored):
         return self._value[0]
 
     @property
-    def linear(self) -> bool:
+    def linear(self) -> bool:  # type: ignore[override]  # of other structures it is a constant
         """Whether the dense value is linear in the parameters: that of each term is."""
         return all(term.linear for term in self.terms)
 
     solved_by_parts = True
 
     @staticmethod
-    def shape_of(leaves, meta):
-        return leaves[0].shape
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
+        shape: Shape = leaves[0].shape
+        return shape
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         return (spec,) * len(self.terms)
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         total = self.terms[0].dense_data()
         for term in self.terms[1:]:
             total = total + term.dense_data()
         return total
 
-    def pattern(self, rows, columns):
-        return np.maximum.reduce([pattern.pattern(term, rows, columns) for term in self.terms])
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        kinds: np.ndarray = np.maximum.reduce([pattern.pattern(term, rows, columns) for term in self.terms])
+        return kinds
 
     @property
-    def product_cost(self):
+    def product_cost(self) -> int:
         return sum(term.product_cost for term in self.terms) + self.shape[-2] * (len(self.terms) - 1)
 
 
-def canonical(terms) -> Array:
+def canonical(terms: Iterable[Array]) -> Array:
     """The sum of stacks of matrices with one shape and dtype: a single array if they can be one, else a `Sum`."""
     kept: list[Array] = []
     queue = list(itertools.chain(*(t.terms if type(t) is Sum else (t,) for t in terms)))
@@ -152,16 +163,17 @@ def canonical(terms) -> Array:
     return Sum.make(tuple(kept))
 
 
-def _joinable(x, y) -> bool:
+def _joinable(x: Array, y: Array) -> bool:
     stores = [z.stores_entries or type(z) in (Dense, Fill) for z in (x, y)]
     return all(stores)
 
 
 @merge_pair.kernel(Array, Array, when=_joinable)
-def _merge_pair_array(x, y):
+def _merge_pair_array(x: Array, y: Array) -> Array | None:
     """Terms that store entries, in their join, if that holds their sum and is no larger than both are."""
     if {type(x), type(y)} <= {Dense, Fill}:
-        return add.dispatch(x, y)
+        result: Array = add.dispatch(x, y)
+        return result
     if Dense in (type(x), type(y)):
         return None
     # A constant is one more background, which takes no room.
@@ -174,11 +186,11 @@ def _merge_pair_array(x, y):
     return add.dispatch(x, y) if _entries(joined) <= sum(map(_entries, patterned)) else None
 
 
-def _entries(x) -> int:
+def _entries(x: Array) -> int:
     return sum(entry.size for entry in x.entries)
 
 
-def total(*terms) -> Array:
+def total(*terms: Array) -> Array:
     """The sum of stacks of matrices with one dtype, in the structure that stores least: the dense one, where a `Sum` does not pay."""
     result = canonical(common_batch(*terms))
     if not isinstance(result, Factored) or pays(*(result.terms if type(result) is Sum else (result,))):
@@ -186,16 +198,17 @@ def total(*terms) -> Array:
     return Dense.make((result.dense_data(),))
 
 
-def beside_constant(x) -> tuple[Array, Fill]:
+def beside_constant(x: Array) -> tuple[Array, Fill]:
     """A stack of matrices with a background as one beside structural zeros, and the constant that it stands in."""
-    rest = x.background
+    rest: Any = x.background
     above = tuple(e - rest.reshape(rest.shape + (1,) * (e.ndim - rest.ndim)) for e in x.entries)
     return x.rebuild(above, None), Fill.make((rest,), x.shape[-2:])
 
 
-def _factors(x) -> list[Array]:
+def _factors(x: Sum) -> list[Array]:
     """The terms, constants among them as terms of rank one: so a product with any other matrix keeps the structure."""
-    terms = []
+    terms: list[Array] = []
+    above: Array | None
     for term in x.terms:
         above, constant = beside_constant(term) if term.stores_entries and term.background is not None else (term, None)
         if type(above) is Fill:
@@ -209,7 +222,7 @@ def _factors(x) -> list[Array]:
 
 
 @unexpanded("add", "subtract")
-def sums(function, args, shape):
+def sums(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> Array | None:
     """``x1 + x2`` or ``x1 - x2`` as a `Sum`, or None where that does not pay; what the rule of elementwise functions asks before it
     makes anything dense.
 
@@ -217,7 +230,7 @@ def sums(function, args, shape):
     """
     if len(shape) < 2 or any(type(x) is Dense and x.shape[-2:] == shape[-2:] for x in args):
         return None
-    terms = [_term(x, shape) for x in args]
+    terms: list[Any] = [_term(x, shape) for x in args]
     if any(t is None for t in terms):
         return None
     if function.name == "subtract":
@@ -225,7 +238,7 @@ def sums(function, args, shape):
     return total(*terms)
 
 
-def _term(x, shape):
+def _term(x: Array, shape: Shape) -> Array | None:
     """An operand of a sum as a matrix of its shape; None if it does not hold the core."""
     core = shape[-2:]
     if x.shape[-2:] == core:
@@ -243,11 +256,11 @@ def _term(x, shape):
 
 
 @elements.kernel(Sum)
-def _elements_sum(x, i, j):
+def _elements_sum(x: Sum, i: jax.Array, j: jax.Array) -> jax.Array:
     return _added(element(term, i, j) for term in x.terms)
 
 
-def _added(arrays):
+def _added(arrays: Iterable[jax.Array]) -> jax.Array:
     arrays = list(arrays)
     result = arrays[0]
     for a in arrays[1:]:
@@ -255,16 +268,16 @@ def _added(arrays):
     return result
 
 
-def _each(function, gather=total):
+def _each(function: Callable[..., Array], gather: Callable[..., Array] = total) -> Callable[[Sum], Array]:
     """A kernel that maps the terms."""
 
-    def _map_terms_of_sum(x):
+    def _map_terms_of_sum(x: Sum) -> Array:
         return gather(*map(function, x.terms))
 
     return _map_terms_of_sum
 
 
-def _kept(*terms):
+def _kept(*terms: Array) -> Array:
     """The sum of terms that store what those of the argument do: who holds a sum that does not pay, such as a weight beside the low
     rank that is trained, has a reason.
     """
@@ -278,33 +291,33 @@ imag.kernel(Sum)(_each(imag))
 
 
 @diagonal.kernel(Sum)
-def _diagonal_sum(x, *, offset):
+def _diagonal_sum(x: Sum, *, offset: int) -> Dense:
     return Dense.make((_added(diagonal(term, offset=offset).dense_data() for term in x.terms),))
 
 
 @matmul.kernel(Sum, Dense, when=lambda x1, x2: x2.ndim > 1)
-def _matmul_sum_dense(x1, x2):
+def _matmul_sum_dense(x1: Sum, x2: Dense) -> Dense:
     return Dense.make((_added(matmul(term, x2).dense_data() for term in x1.terms),))
 
 
 @matmul.kernel(Dense, Sum, when=lambda x1, x2: x1.ndim > 1)
-def _matmul_dense_sum(x1, x2):
+def _matmul_dense_sum(x1: Dense, x2: Sum) -> Dense:
     return Dense.make((_added(matmul(x1, term).dense_data() for term in x2.terms),))
 
 
 @matmul.kernel(Sum, Array, when=lambda x1, x2: x2.ndim > 1)
-def _matmul_sum(x1, x2):
+def _matmul_sum(x1: Sum, x2: Array) -> Array:
     return total(*(matmul(term, x2) for term in _factors(x1)))
 
 
 @matmul.kernel(Array, Sum, when=lambda x1, x2: x1.ndim > 1)
-def _matmul_array_sum(x1, x2):
+def _matmul_array_sum(x1: Array, x2: Sum) -> Array:
     return total(*(matmul(x1, term) for term in _factors(x2)))
 
 
 @matmul.eager_kernel(Sum, Array)
 @matmul.eager_kernel(Array, Sum)
-def _matmul_sum_eagerly(x1, x2):
+def _matmul_sum_eagerly(x1: Array, x2: Array) -> Result:
     """Term by term outside of the compiled call, where the product of two sparse terms has as many entries as there are."""
     if min(x1.ndim, x2.ndim) < 2 or x1.shape[-1] != x2.shape[-2] or not all(map(has_dynamic_parts, (x1, x2))):
         return NotImplemented
@@ -313,18 +326,18 @@ def _matmul_sum_eagerly(x1, x2):
 
 
 @scale.kernel(Sum)
-def _scale_sum(x, factor):
+def _scale_sum(x: Sum, factor: Callable[[Array], Array]) -> Array:
     return x.with_parts(factor)
 
 
 @select_lines.kernel(Sum)
-def _select_lines_sum(x, key, axis):
+def _select_lines_sum(x: Sum, key: tuple[tuple[Any, ...], tuple[Any, ...]], axis: int) -> Array:
     item, operands = key
     return total(*(index(term, operands, key=line_key(x, item, axis)) for term in x.terms))
 
 
 @sum_of.kernel(Sum)
-def _sum_of_sum(x, *, axis, keepdims):
+def _sum_of_sum(x: Sum, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     sums = [sum_of(term, axis=axis, dtype=x.dtype, keepdims=keepdims) for term in x.terms]
     if all(a < x.ndim - 2 for a in axis):
         return total(*sums)
@@ -335,13 +348,13 @@ def _sum_of_sum(x, *, axis, keepdims):
 
 
 @hadamard_pair.kernel(Sum, Factored)
-def _hadamard_pair_sum_factored(x, y):
+def _hadamard_pair_sum_factored(x: Sum, y: Factored) -> Array | None:
     products = _each_times([(term, y) for term in x.terms])
     return None if products is None else total(*products)
 
 
 @hadamard_pair.kernel(Sum, Sum)
-def _hadamard_pair_sum_sum(x, y):
+def _hadamard_pair_sum_sum(x: Sum, y: Sum) -> Array | None:
     if x is not y:
         products = _each_times(itertools.product(x.terms, y.terms))
         return None if products is None else total(*products)
@@ -352,7 +365,7 @@ def _hadamard_pair_sum_sum(x, y):
     return total(*squares, *(multiply.dispatch(two, m) for m in mixed))
 
 
-def _each_times(pairs):
+def _each_times(pairs: Iterable[tuple[Array, Array]]) -> list[Array] | None:
     """The elementwise products of pairs of terms; None where one of two factored terms has no structure, as then the whole is expanded,
     once.
     """
@@ -370,21 +383,21 @@ def _each_times(pairs):
 
 
 @squared_norms.kernel(Sum)
-def _squared_norms_sum(x, *, axes):
+def _squared_norms_sum(x: Sum, *, axes: tuple[int, ...]) -> jax.Array:
     """The squares of the terms, and twice the inner products of each with each."""
-    result = _added(squared_norms.choose((t,), {}).run(t, axes=axes) for t in x.terms)
+    result = _added(squared_norms.required((t,)).run(t, axes=axes) for t in x.terms)
     for s, t in itertools.combinations(x.terms, 2):
         result = result + 2 * inner(s, t, axes).real
     return jnp.maximum(result, 0)
 
 
 @squared_norms.kernel(Dense)
-def _squares_of_dense(x, *, axes):
+def _squares_of_dense(x: Dense, *, axes: tuple[int, ...]) -> jax.Array:
     return jnp.sum(squared_magnitude(x.data), axis=axes)
 
 
 @squared_norms.kernel(Factored)
-def _squared_norms_factored(x, *, axes):
+def _squared_norms_factored(x: Factored, *, axes: tuple[int, ...]) -> jax.Array:
     squares = hadamard(conj(x) if x.dtype.kind == "c" else x, x)
     if squares is None:
         return _squares_of_dense(densify(x, "a sum of squares"), axes=axes)
@@ -392,19 +405,19 @@ def _squared_norms_factored(x, *, axes):
 
 
 @squared_norms.kernel(Array)
-def _squared_norms_array(x, *, axes):
+def _squared_norms_array(x: Array, *, axes: tuple[int, ...]) -> jax.Array:
     return sum_of(square(magnitude(x)), axis=axes).dense_data()
 
 
 @squared_norms.kernel(Fill)
-def _squared_norms_fill(x, *, axes):
+def _squared_norms_fill(x: Fill, *, axes: tuple[int, ...]) -> jax.Array:
     count = math.prod(x.shape[a] for a in axes)
     kept = [x.shape[a] for a in (-2, -1) if a not in axes]
     total = squared_magnitude(x.value) * float(count)
     return jnp.broadcast_to(total.reshape((*total.shape, *(1,) * len(kept))), (*total.shape, *kept))
 
 
-def inner(x, y, axes) -> jax.Array:
+def inner(x: Array, y: Array, axes: tuple[int, ...]) -> jax.Array:
     """The sums of ``conj(x) * y`` over core axes."""
     kernel = inner_pair.choose((x, y), {"axes": axes})
     if kernel is not None:
@@ -413,7 +426,7 @@ def inner(x, y, axes) -> jax.Array:
 
 
 @validated.kernel(Sum)
-def check_sum(x):
+def check_sum(x: Sum) -> None:
     """Raise unless there are at least two terms, all of one shape."""
     check_static(x.meta is None, x)
     require(len(set(check_parts(x, 2))) == 1, "its terms must have one shape")

@@ -8,8 +8,9 @@ For a base A whose systems are solved by its structure, and ``C = I + V^T A^{-1}
 entries beside a background is such a sum, too: with a constant matrix, of rank one.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -46,17 +47,26 @@ from .part_solvers import (
 )
 from .sum import Sum, beside_constant, canonical, total
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..._core.dispatch.function import Function
+    from ..._core.dispatch.registry import Run
+    from ..._core.typing import Result
+    from ..low_rank.array import LowRank
+    from .part_solvers import Solver
+
 
 @generically_regular.kernel(Sum)
-def _generically_regular_sum(x):
+def _generically_regular_sum(x: Sum) -> bool:
     return any(map(is_regular, x.terms))
 
 
-def _has_background(x) -> bool:
+def _has_background(x: Array) -> bool:
     return x.stores_entries and x.background is not None and x.core_ndim == 2
 
 
-def _terms(x):
+def _terms(x: Array) -> tuple[list[Array], int]:
     """The terms of a sum without a background, and how much rank there is beside them; for `when`, so nothing is computed."""
     base, rank = [], 0
     for term in x.terms if type(x) is Sum else (x,):
@@ -67,7 +77,7 @@ def _terms(x):
     return base, rank
 
 
-def _is_updated(x, *args, **static) -> bool:
+def _is_updated(x: Array, *args: Array, **static: Any) -> bool:
     """Whether an array is a matrix that can be solved for, and some ranks beside it."""
     base, rank = _terms(x)
     n = x.shape[-1]
@@ -76,7 +86,7 @@ def _is_updated(x, *args, **static) -> bool:
     return can_solve(base[0] if len(base) == 1 else Sum.make(tuple(base)))
 
 
-def _split(x):
+def _split(x: Array) -> tuple[Array, LowRank]:
     """The base, and what is of low rank."""
     base, low = [], []
     for term in x.terms if type(x) is Sum else (x,):
@@ -88,15 +98,15 @@ def _split(x):
             low.append(constant_of_rank_one(constant))
         else:
             base.append(term)
-    return total(*base), canonical(low)
+    return total(*base), cast("LowRank", canonical(low))
 
 
-row_factors = Registry("row_factors")
+row_factors: Registry[tuple[jax.Array, jax.Array]] = Registry("row_factors")
 """``row_factors.kernel(A)``: ``(factors, ok)``: the numbers ``(..., n)`` by which the inverse of an A scales rows, if it does."""
 
 
 @row_factors.kernel(Diagonal)
-def _row_factors_diagonal(x):
+def _row_factors_diagonal(x: Diagonal) -> tuple[jax.Array, jax.Array]:
     return 1 / x.diag, ~jnp.any(x.diag == 0)
 
 
@@ -107,7 +117,7 @@ class Base(NamedTuple):
     solve: Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 
 
-def _base(x) -> Base:
+def _base(x: Array) -> Base:
     return Base(x, solvers(x)[0])
 
 
@@ -122,8 +132,9 @@ class Capacitance(NamedTuple):
     known: tuple[jax.Array, jax.Array] | None = None
 
 
-def _capacitance(base, u, v, b=None):
+def _capacitance(base: Base, u: Array, v: Array, b: jax.Array | None = None) -> Capacitance:
     """The `Capacitance`, and what a diagonal A makes of right-hand sides."""
+    known: Any
     rule = row_factors.choose((base.matrix,), {})
     if rule is not None and type(v) is Dense:
         factors, regular = rule.run(base.matrix)
@@ -135,14 +146,14 @@ def _capacitance(base, u, v, b=None):
     return Capacitance(inner, c + jnp.eye(c.shape[-1], dtype=c.dtype), regular, known)
 
 
-def _once(base, u, v, capacitance, b):
+def _once(base: Base, u: Array, v: Array, capacitance: Capacitance | None, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The solution by the formula, and whether the pivots are regular."""
     if capacitance is None:
         return _together(base, u, v, b)
     inner, c, regular, known = capacitance
     first, ok1 = base.solve(b)
 
-    def reduced():
+    def reduced() -> jax.Array:
         return transposed_times(v, first)
 
     if known is None:
@@ -155,7 +166,7 @@ def _once(base, u, v, capacitance, b):
     return first - second, ok1 & ok2 & regular
 
 
-def _together(base, u, v, b):
+def _together(base: Base, u: Array, v: Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The same by one system with the base, for U and b: compiled code contains its solver once, and factors it once."""
     left = to_dense(u).data
     data = jnp.concatenate([jnp.broadcast_to(left, (*b.shape[:-2], *left.shape[-2:])), b], axis=-1)
@@ -167,7 +178,7 @@ def _together(base, u, v, b):
     return first - inner @ small, regular & ok
 
 
-def _is_solved_together(base, u, v, b) -> bool:
+def _is_solved_together(base: Base, u: Array, v: Array, b: jax.Array) -> bool:
     """Whether there is one system for U and b: a diagonal base has no solver that would count, and U may have fewer matrices than b."""
     of_matrix = jnp.broadcast_shapes(base.matrix.shape[:-2], u.shape[:-2], v.shape[:-2])
     return row_factors.choose((base.matrix,), {}) is None and b.shape[:-2] == of_matrix
@@ -176,7 +187,7 @@ def _is_solved_together(base, u, v, b) -> bool:
 # ---- systems --------------------------------------------------------------------------------------------------------
 
 
-def _woodbury(x1, b):
+def _woodbury(x1: Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     base, low = without_derivatives(_split(x1))
     u, v = low.parts
     remark(
@@ -199,16 +210,16 @@ def _woodbury(x1, b):
     )
 
 
-def _refined(x, base, u, v, capacitance):
+def _refined(x: Array, base: Base, u: Array, v: Array, capacitance: Capacitance | None) -> Solver:
     """The function that solves for right-hand sides. If the residual is too large, it changes the diagonal of the base."""
 
-    def run(b):
+    def run(b: jax.Array) -> tuple[jax.Array, jax.Array]:
         found, ok = refined(x, lambda b: _once(base, u, v, capacitance, b), b)
         if can_be_shifted(base.matrix):
             found, ok = lax.cond(any_of_all(~ok), lambda: with_another_base(found, ok, b), lambda: (found, ok))
         return solution_or_dense(x, b, found, ok)
 
-    def with_another_base(found, ok, b):
+    def with_another_base(found: jax.Array, ok: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
         with for_parts_of(x):
             shifted_, left, right = _regularised(base.matrix, to_dense(u).data, to_dense(v).data)
             regular = _base(shifted_)
@@ -220,7 +231,7 @@ def _refined(x, base, u, v, capacitance):
     return run
 
 
-def _regularised(base, u, v, fine=False):
+def _regularised(base: Array, u: jax.Array, v: jax.Array, fine: jax.Array | bool = False) -> tuple[Array, Dense, Dense]:
     """A regular base and the update that makes it the matrix again; the given ones for matrices that are `fine`."""
     base_, u_, v_ = without_derivatives((base, u, v))
     batch = jnp.broadcast_shapes(base.shape[:-2], u.shape[:-2], v.shape[:-2])
@@ -239,11 +250,11 @@ _OTHER_FORMS = (
 )
 
 
-def _by_dense_form_if_small(function):
+def _by_dense_form_if_small(function: Function[..., Any]) -> Callable[[Run], Run]:
     """Register a kernel for sums, and for arrays with a background; small ones go to the kernel for `Dense`."""
 
-    def register(run):
-        def _by_base_and_low_rank(x, *others):
+    def register(run: Run) -> Run:
+        def _by_base_and_low_rank(x: Array, *others: Array) -> Result:
             if x.shape[-1] > SMALL:
                 return run(x, *others)
             remark(f"the dense form, of at most {SMALL} rows")
@@ -260,12 +271,12 @@ def _by_dense_form_if_small(function):
 
 
 @_by_dense_form_if_small(solve)
-def _solve_sum(x1, x2):
+def _solve_sum(x1: Array, x2: Array) -> tuple[Dense, jax.Array]:
     return solved(x1, x2, _woodbury)
 
 
 @_by_dense_form_if_small(inv)
-def _inv_sum(x):
+def _inv_sum(x: Array) -> tuple[Array, jax.Array]:
     base, low = _split(x)
     u, v = (to_dense(p) for p in low.parts)
     straight, transposed = solvers(base)
@@ -284,9 +295,11 @@ def _inv_sum(x):
 # ---- determinants ---------------------------------------------------------------------------------------------------
 
 
-def _checked_capacitance(x):
+def _checked_capacitance(x: Array) -> tuple[Array, jax.Array, jax.Array]:
     """A base, ``C``, and whether few digits are lost, for each matrix."""
     base, low = _split(x)
+    u: Any
+    v: Any
     u, v = (to_dense(p).data for p in low.parts)
     changed = can_be_shifted(base)
     known = _base(base)
@@ -299,25 +312,29 @@ def _checked_capacitance(x):
     return base, capacitance.c, fine
 
 
-def _is_benign(base, u, v, strict):
+def _is_benign(base: Base, u: jax.Array, v: jax.Array, strict: bool) -> jax.Array:
     matrix, u, v = without_derivatives((base.matrix, u, v))
     inner, regular = without_derivatives(base.solve(u))
     return is_benign(matrix, u, v, inner, strict=strict, solve=base.solve) & regular
 
 
 @_by_dense_form_if_small(det)
-def _det_sum(x):
+def _det_sum(x: Array) -> Dense:
     (result,) = _of_parts(det.dispatch, x, _determinant)
     return result
 
 
 @_by_dense_form_if_small(slogdet)
-def _slogdet_sum(x):
+def _slogdet_sum(x: Array) -> tuple[Dense, ...]:
     return _of_parts(slogdet.dispatch, x, _logarithms)
 
 
-def _of_parts(function, x, of_base_and_capacitance):
-    def by_parts(x):
+def _of_parts(
+    function: Callable[[Array], Result],
+    x: Array,
+    of_base_and_capacitance: Callable[[tuple[Array, jax.Array]], tuple[jax.Array, ...]],
+) -> tuple[Dense, ...]:
+    def by_parts(x: Array) -> tuple[tuple[jax.Array, ...], jax.Array]:
         base, c, fine = _checked_capacitance(x)
         return of_base_and_capacitance((base, c)), fine
 
@@ -325,16 +342,17 @@ def _of_parts(function, x, of_base_and_capacitance):
     return by_parts_or_dense(function, x, by_parts, fall_back=not can_be_shifted(_split(x)[0]))
 
 
-def _determinant(parts):
+def _determinant(parts: tuple[Array, jax.Array]) -> tuple[jax.Array]:
     return (determinants.of_parts(_multiplied, _logarithms, parts),)
 
 
-def _multiplied(parts):
+def _multiplied(parts: tuple[Array, jax.Array]) -> jax.Array:
     base, c = parts
-    return det.dispatch(base).dense_data() * linalg_dense.det(c)
+    product: jax.Array = det.dispatch(base).dense_data() * linalg_dense.det(c)
+    return product
 
 
-def _logarithms(parts):
+def _logarithms(parts: tuple[Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
     base, c = parts
     sign, logabsdet = logarithms(base)
     more, further = linalg_dense.slogdet(c)

@@ -1,6 +1,9 @@
 """The largest and the smallest elements of factored arrays: from those of the factors, or from some rows or columns at a time."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -25,17 +28,27 @@ from ..kronecker.array import Kronecker
 from ..kronecker.kronecker_functions import _product_of_lines
 from ..low_rank.array import LowRank, lines
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from ..._core.dispatch.function import Function
+
+    Extremes: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+    """What `_extremes` gives."""
+
+
 # ---- products of extremes ------------------------------------------------------------------------------------------------
 
 
-def _extremes(x, axes):
+def _extremes(x: Array, axes: tuple[int, ...]) -> Extremes:
     """The largest and the smallest elements over core axes, with size 1, and whether one is zero, or infinite."""
     high, low = (f(x, axis=axes, keepdims=True).dense_data() for f in (largest, smallest))
     zero = any_of(equal(x, Dense.make((jnp.zeros((), x.dtype),))), axis=axes, keepdims=True).dense_data()
     return high, low, zero, jnp.isinf(high) | jnp.isinf(low)
 
 
-def _of_product(a, b):
+def _of_product(a: Extremes, b: Extremes) -> Extremes:
     """The same of a Kronecker product. NaN stands where a zero meets infinity, which need not be extremes both."""
     (high_a, low_a, zero_a, inf_a), (high_b, low_b, zero_b, inf_b) = a, b
     candidates = [kronecker_factors.kron(p, q) for p in (high_a, low_a) for q in (high_b, low_b)]
@@ -48,14 +61,14 @@ def _of_product(a, b):
     return high, low, zero, jnp.isinf(high) | jnp.isinf(low)
 
 
-def _is_real(x, *, axis, keepdims) -> bool:
+def _is_real(x: Kronecker, *, axis: tuple[int, ...], keepdims: bool) -> bool:
     """Whether the elements are real numbers, and products of them no others: integers wrap around."""
     return x.dtype.kind not in "biuc" and has_core(x, axis=axis) and x.size > 0
 
 
-def _register_products(function, which):
+def _register_products(function: Function[..., Array], which: int) -> None:
     @function.kernel(Kronecker, when=_is_real)
-    def _extreme_of_kronecker(x, *, axis, keepdims):
+    def _extreme_of_kronecker(x: Kronecker, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
         batch, core = split_axes(x, axis)
         data = chain(_of_product, [_extremes(f, core) for f in x.factors])[which]
         if batch:
@@ -74,38 +87,38 @@ dense_lines: Registry[jax.Array] = Registry("dense_lines")
 time than the elements that it gives are worth."""
 
 
-def _lines(x, where, axis):
-    return dense_lines.choose((x,), {}).run(x, where, axis)
+def _lines(x: Array, where: jax.Array, axis: int) -> jax.Array:
+    return dense_lines.required((x,)).run(x, where, axis)
 
 
-def _has_lines(x) -> bool:
+def _has_lines(x: Array) -> bool:
     return dense_lines.choose((x,), {}) is not None
 
 
 @dense_lines.kernel(Array, when=lambda x: not isinstance(x, Factored) and x.static_pattern and x.covers)
 @dense_lines.kernel(Dense)
-def _dense_lines_array(x, where, axis):
+def _dense_lines_array(x: Array, where: jax.Array, axis: int) -> jax.Array:
     return lines(x, where, axis)
 
 
 @dense_lines.kernel(LowRank)
-def _dense_lines_low_rank(x, where, axis):
+def _dense_lines_low_rank(x: LowRank, where: jax.Array, axis: int) -> jax.Array:
     own, other = x.parts if axis == -2 else x.parts[::-1]
     return to_dense(matmul(Dense.make((lines(own, where, -2),)), matrix_transpose(other))).data
 
 
 @dense_lines.kernel(Kronecker, when=lambda x: all(map(_has_lines, x.factors)))
-def _dense_lines_kronecker(x, where, axis):
+def _dense_lines_kronecker(x: Kronecker, where: jax.Array, axis: int) -> jax.Array:
     return _product_of_lines(x, where, axis)
 
 
 @dense_lines.kernel(Sum, when=lambda x: all(map(_has_lines, x.terms)))
-def _dense_lines_sum(x, where, axis):
+def _dense_lines_sum(x: Sum, where: jax.Array, axis: int) -> jax.Array:
     return chain(jnp.add, [_lines(term, where, axis) for term in x.terms])
 
 
 @dense_lines.kernel(Product, when=lambda x: type(_unscaled(x)[1]) is not Product and _has_lines(_unscaled(x)[1]))
-def _dense_lines_product(x, where, axis):
+def _dense_lines_product(x: Product, where: jax.Array, axis: int) -> jax.Array:
     """Lines of a scaled matrix: scaled as a whole by the one diagonal matrix, number by number by the other."""
     left, middle, right = _unscaled(x)
     data = _lines(middle, where, axis)
@@ -117,14 +130,14 @@ def _dense_lines_product(x, where, axis):
     return data
 
 
-def _in_blocks(x, reduce, axis):
+def _in_blocks(x: Factored, reduce: Callable[..., jax.Array], axis: int) -> jax.Array:
     """Each column (axis -2) or row (axis -1) reduced to a number, ``(..., n)``: as many of them together as `IN_ONE_GO` allows, and no more
     than an eighth of all.
     """
     length, count = x.shape[axis], x.shape[-3 - axis]
     at_once = max(1, min(IN_ONE_GO // max(1, length * math.prod(x.shape[:-2])), -(-count // 8)))
 
-    def of_lines(where):
+    def of_lines(where: jax.Array) -> jax.Array:
         return reduce(_lines(x, where, -3 - axis), axis=(-1,), keepdims=False)
 
     blocks = -(-count // at_once)
@@ -134,15 +147,15 @@ def _in_blocks(x, reduce, axis):
     return result.reshape(*result.shape[:-2], blocks * at_once)[..., :count]
 
 
-def _reduces_in_blocks(x, *, axis, keepdims) -> bool:
+def _reduces_in_blocks(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> bool:
     return has_core(x, axis=axis) and x.size > 0 and _has_lines(x)
 
 
-def _register_blocks(function):
+def _register_blocks(function: Function[..., Array]) -> None:
     reduce = getattr(statistical, function.name)
 
     @function.kernel(Factored, when=_reduces_in_blocks)
-    def _extreme_of_blocks(x, *, axis, keepdims):
+    def _extreme_of_blocks(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
         """One axis of the core after the other: the longer one first, so that what is left to reduce is the shorter."""
         m, n = x.shape[-2:]
         rows = x.ndim - 2 in axis and (x.ndim - 1 not in axis or m > n)

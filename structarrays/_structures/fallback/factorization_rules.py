@@ -1,6 +1,9 @@
 """Factorisations that keep structure, and systems by their factors: `cho_factor`, `lu_factor`, `lu`, `solve_triangular`."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
 
@@ -22,12 +25,19 @@ from ..blocks.block_diagonal_solvers import solved_by_blocks
 from ..kronecker.array import Kronecker, has_square_factors, kronecker
 from ..triangular.array import Triangular, fits
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-def _identity(x, n: int) -> Identity:
+    import jax
+
+    from ..._core.typing import Result
+
+
+def _identity(x: Array, n: int) -> Identity:
     return Identity.make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n))
 
 
-def _is_square(x, *args, **static) -> bool:
+def _is_square(x: Array, *args: Array, **static: Any) -> bool:
     return has_structural_zeros(x) and x.shape[-2] == x.shape[-1]
 
 
@@ -35,20 +45,18 @@ def _is_square(x, *args, **static) -> bool:
 
 
 @triangle_of.kernel(Triangular, when=lambda x, **static: is_zero_outside(x))
-def _triangle_of_triangular(x, *, lower, unit_diagonal):
+def _triangle_of_triangular(x: Triangular, *, lower: bool, unit_diagonal: bool) -> Array:
     if x.lower != lower:
-        return triangle_of.choose((diagonal := _diagonal(x),), {}).run(
-            diagonal, lower=lower, unit_diagonal=unit_diagonal
-        )
+        return triangle_of.required((diagonal := _diagonal(x),)).run(diagonal, lower=lower, unit_diagonal=unit_diagonal)
     return Triangular.make((x.data, None), (lower, unit_diagonal or x.unit_diagonal))
 
 
-def _diagonal(x) -> Diagonal:
+def _diagonal(x: Triangular) -> Diagonal:
     return Diagonal.make((x.diagonal(0), None), x.shape[-2:])
 
 
 @triangle_of.kernel(Banded, when=has_structural_zeros)
-def _triangle_of_banded(x, *, lower, unit_diagonal):
+def _triangle_of_banded(x: Banded, *, lower: bool, unit_diagonal: bool) -> Array:
     offsets = [k for k in x.offsets if (k < 0 if lower else k > 0)]
     if not unit_diagonal:
         return at_offsets(x, (*offsets, 0))
@@ -57,11 +65,11 @@ def _triangle_of_banded(x, *, lower, unit_diagonal):
 
 
 @triangle_of.kernel(Diagonal, when=has_structural_zeros)
-def _triangle_of_diagonal(x, *, lower, unit_diagonal):
+def _triangle_of_diagonal(x: Diagonal, *, lower: bool, unit_diagonal: bool) -> Diagonal:
     return _identity(x, x.shape[-1]) if unit_diagonal else x
 
 
-def _has_triangular_factors(x, *, lower, unit_diagonal) -> bool:
+def _has_triangular_factors(x: Kronecker, *, lower: bool, unit_diagonal: bool) -> bool:
     """Whether each factor is zero outside of the triangle: only then is the triangle of the product that of the factors."""
     return (
         not unit_diagonal and has_square_factors(x) and all(fits(f, lower) and f.background is None for f in x.factors)
@@ -69,7 +77,7 @@ def _has_triangular_factors(x, *, lower, unit_diagonal) -> bool:
 
 
 @triangle_of.kernel(Kronecker, when=_has_triangular_factors)
-def _triangle_of_kronecker(x, *, lower, unit_diagonal):
+def _triangle_of_kronecker(x: Kronecker, *, lower: bool, unit_diagonal: bool) -> Kronecker:
     return x
 
 
@@ -77,11 +85,13 @@ def _triangle_of_kronecker(x, *, lower, unit_diagonal):
 
 
 @solve_triangular.kernel(BlockDiagonal, Array, when=has_square_blocks)
-def _solve_triangular_block_diagonal(a, b, *, trans, lower, unit_diagonal):
+def _solve_triangular_block_diagonal(
+    a: BlockDiagonal, b: Array, *, trans: int, lower: bool, unit_diagonal: bool
+) -> tuple[Array, jax.Array]:
     return solved_by_blocks(solve_triangular, a, b, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
 
 
-def _in_a_row(a, parts):
+def _in_a_row(a: BlockDiagonal, parts: Iterable[jax.Array]) -> jax.Array:
     """Indices of rows in each block, one block after the other, as indices of rows of the whole."""
     moved = []
     for run, p in zip(a.runs, parts, strict=True):
@@ -91,13 +101,13 @@ def _in_a_row(a, parts):
 
 
 @lu_factor.kernel(BlockDiagonal, when=has_square_blocks)
-def _lu_factor_block_diagonal(a):
+def _lu_factor_block_diagonal(a: BlockDiagonal) -> tuple[Array, Dense]:
     factors, pivots = zip(*(lu_factor.dispatch(b) for b in stacks(a)), strict=True)
     return a.rebuild(tuple(f.data for f in factors), None), Dense.make((_in_a_row(a, [p.data for p in pivots]),))
 
 
 @lu.kernel(BlockDiagonal, when=has_square_blocks)
-def _lu_block_diagonal(a):
+def _lu_block_diagonal(a: BlockDiagonal) -> tuple[jax.Array, *tuple[Array, ...]]:
     orders, *factors = zip(*(lu.dispatch(b) for b in stacks(a)), strict=True)
     return _in_a_row(a, orders), *(a.rebuild(tuple(f.dense_data() for f in parts), None) for parts in factors)
 
@@ -106,7 +116,7 @@ def _lu_block_diagonal(a):
 
 
 @cho_factor.kernel(Kronecker)
-def _cho_factor_kronecker(a, *, lower):
+def _cho_factor_kronecker(a: Kronecker, *, lower: bool) -> tuple[Array, jax.Array]:
     c, ok = cholesky.dispatch(a, upper=not lower)
     if type(c) is Kronecker:
         c = c.with_parts(lambda f: as_triangular(f, lower=lower))
@@ -114,7 +124,7 @@ def _cho_factor_kronecker(a, *, lower):
 
 
 @lu.kernel(Kronecker, when=has_square_factors)
-def _lu_kronecker(a):
+def _lu_kronecker(a: Kronecker) -> tuple[jax.Array, Array, Array]:
     """``(A ⊗ B) = (P_A ⊗ P_B) (L_A ⊗ L_B) (U_A ⊗ U_B)``."""
     orders, lower, upper = zip(*map(lu.dispatch, a.factors), strict=True)
     order = functools.reduce(
@@ -126,37 +136,37 @@ def _lu_kronecker(a):
 # ---- matrices that have their factors already -----------------------------------------------------------------------
 
 
-def _is_upper(x, *args, **static) -> bool:
+def _is_upper(x: Array, *args: Array, **static: Any) -> bool:
     return is_zero_outside(x) and fits(x, lower=False)
 
 
 @lu_factor.kernel(Identity, when=_is_square)
-def _lu_factor_identity(a):
+def _lu_factor_identity(a: Identity) -> tuple[Array, Dense]:
     return a.assuming(frozenset()), no_exchanges(a)
 
 
 @lu_factor.kernel(Triangular, when=_is_upper)
 @lu_factor.kernel(Diagonal, when=_is_square)
-def _lu_factor_triangular(a):
+def _lu_factor_triangular(a: Triangular | Diagonal) -> tuple[Array, Dense]:
     return a.freed(), no_exchanges(a)
 
 
 @lu.kernel(Triangular, when=lambda x: _is_upper(x) and x.shape[-2] <= x.shape[-1])
 @lu.kernel(Banded, when=lambda x: _is_upper(x) and _is_square(x))
 @lu.kernel(Diagonal, when=_is_square)
-def _lu_triangular(a):
+def _lu_triangular(a: Triangular | Banded | Diagonal) -> tuple[jax.Array, Identity, Array]:
     return no_exchanges(a).data, _identity(a, a.shape[-2]), a.assuming(frozenset())
 
 
 # ---- bands -----------------------------------------------------------------------------------------------------------
 
 
-def _is_square_band(x, *args, **static) -> bool:
+def _is_square_band(x: Banded, *args: Array, **static: Any) -> bool:
     return _is_square(x) and not fills_matrix(x)
 
 
 @lu_factor.kernel(Banded, when=_is_square_band)
-def _lu_factor_banded(a):
+def _lu_factor_banded(a: Banded) -> tuple[Banded, Dense]:
     n, offsets = a.shape[-1], a.offsets or (0,)
     upper, multipliers, pivots = banded_factors.factor(at_offsets(a, offsets).diagonals, offsets, n)
     kl, width = multipliers.shape[-1], upper.shape[-1]
@@ -167,11 +177,11 @@ def _lu_factor_banded(a):
 
 
 @lu_solve.kernel(Banded, Array, Array, when=lambda a, piv, b, *, trans: _is_square(a))
-def _lu_solve_banded(a, piv, b, *, trans):
+def _lu_solve_banded(a: Banded, piv: Array, b: Array, *, trans: int) -> tuple[Array, jax.Array]:
     n = a.shape[-1]
     kl, ku = a.bandwidths()
 
-    def columns(count, sign):
+    def columns(count: int, sign: int) -> jax.Array:
         """The diagonals of one side, from the main one on, as the columns of an array with a row for each row (column) of `a`."""
         lines = [a.diagonal(sign * k) for k in range(count)]
         return jnp.stack([jnp.pad(d, [(0, 0)] * (d.ndim - 1) + [(0, n - d.shape[-1])]) for d in lines], axis=-1)
@@ -185,15 +195,15 @@ def _lu_solve_banded(a, piv, b, *, trans):
 
 
 @lu_solve.kernel(Diagonal, Array, Array, when=lambda a, piv, b, *, trans: _is_square(a))
-def _lu_solve_diagonal(a, piv, b, *, trans):
+def _lu_solve_diagonal(a: Diagonal, piv: Array, b: Array, *, trans: int) -> Result:
     return solve_triangular.dispatch(a, b, trans=trans, lower=False, unit_diagonal=False)
 
 
-def _is_definite(x, *, lower=True, hermitian=True) -> bool:
+def _is_definite(x: Banded, *, lower: bool = True, hermitian: bool = True) -> bool:
     return _is_square_band(x) and lower and hermitian and POSITIVE_DEFINITE in x.assumptions
 
 
-def _without_square_roots(a):
+def _without_square_roots(a: Banded) -> tuple[Banded, jax.Array]:
     """``L`` with a unit diagonal, and the diagonal of D, of ``A = L D L^H``, from Cholesky's factor."""
     factor, _ = cholesky.dispatch(a, upper=False)
     n, d = a.shape[-1], factor.diagonal(0)
@@ -201,21 +211,21 @@ def _without_square_roots(a):
 
 
 @lu.kernel(Banded, when=_is_definite)
-def _lu_banded(a):
+def _lu_banded(a: Banded) -> tuple[jax.Array, Banded, Banded]:
     """``L`` and ``D L^H``: no exchanges are needed."""
     lower, d = _without_square_roots(a)
-    upper, n = transposed(lower, 2), a.shape[-1]
+    upper, n = cast("Banded", transposed(lower, 2)), a.shape[-1]
     upper = bands([upper.diagonal(k) * d[..., : n - k] for k in upper.offsets], upper.offsets, (n, n))
     return no_exchanges(a).data, lower, upper
 
 
 @ldl.kernel(Banded, when=_is_definite)
-def _ldl_banded(a, *, lower, hermitian):
+def _ldl_banded(a: Banded, *, lower: bool, hermitian: bool) -> tuple[Banded, Diagonal, Dense]:
     factor, d = _without_square_roots(a)
     return factor, Diagonal.make((d, None), a.shape[-2:]), no_exchanges(a)
 
 
 @ldl.kernel(Diagonal, when=_is_square)
-def _ldl_diagonal(a, *, lower, hermitian):
+def _ldl_diagonal(a: Diagonal, *, lower: bool, hermitian: bool) -> tuple[Identity, Array, Dense]:
     real = a.rebuild(tuple(e.real.astype(a.dtype) for e in a.entries), None)
     return _identity(a, a.shape[-1]), real if hermitian else a.assuming(frozenset()), no_exchanges(a)

@@ -1,5 +1,9 @@
 """`lstsq` of matrices whose pseudo-inverse, or QR decomposition, has structure."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 import jax
 import jax.numpy as jnp
 
@@ -31,12 +35,15 @@ from ..low_rank.low_rank_spectra import has_low_rank, is_narrow, of_low_rank
 from ..toeplitz.circulant import Circulant
 from ..toeplitz.circulant_solvers import pseudo_reciprocals
 
+if TYPE_CHECKING:
+    from ..._core.typing import Result
 
-def _zero_outside(a, *args, **static) -> bool:
+
+def _zero_outside(a: BlockDiagonal, *args: Array, **static: Any) -> bool:
     return a.background is None
 
 
-def _is_narrow(a, *args, **static) -> bool:
+def _is_narrow(a: LowRank, *args: Array, **static: Any) -> bool:
     return 0 < a.rank < min(a.shape[-2:])
 
 
@@ -45,41 +52,43 @@ def _is_narrow(a, *args, **static) -> bool:
 @lstsq.kernel(Circulant, Array)
 @lstsq.kernel(Kronecker, Array)
 @lstsq.kernel(LowRank, Array, when=_is_narrow)
-def lstsq_by_parts(a, b, *, cond):
+def lstsq_by_parts(
+    a: Diagonal | BlockDiagonal | Circulant | Kronecker | LowRank, b: Array, *, cond: jax.Array
+) -> Result:
     """By decompositions of the parts, without a dense form."""
     return solution(a, b, cond, _minimum_norm(a, b, cond), svdvals.dispatch(a).dense_data())
 
 
-minimum_norm = Registry("minimum_norm")
+minimum_norm: Registry[Array] = Registry("minimum_norm")
 """``minimum_norm.kernel(A)``: the solution of least norm of ``(A, b, cond)`` by decompositions that are applied to `b`; see
 `pseudo_inverse.least_squares`."""
 
 
-def _minimum_norm(a, b, cond):
+def _minimum_norm(a: Array, b: Array, cond: jax.Array) -> Array:
     return minimum_norm.required((a,)).run(a, b, cond)
 
 
 @minimum_norm.kernel(Array)
-def minimum_norm_by_dense_form(a, b, cond):
+def minimum_norm_by_dense_form(a: Array, b: Array, cond: jax.Array) -> Dense:
     """By the decomposition of the dense form."""
     return minimum_norm_dense(to_dense(a), b, cond)[0]
 
 
 @minimum_norm.kernel(Diagonal)
 @minimum_norm.kernel(LowRank, when=_is_narrow)
-def minimum_norm_by_pinv(a, b, cond):
+def minimum_norm_by_pinv(a: Diagonal | LowRank, b: Array, cond: jax.Array) -> Array:
     """As accurate: elements are divided by the elements of a `Diagonal`, and the factors of the inverse of a `LowRank` are singular vectors."""
     return matmul(pinv.dispatch(a, rtol=cond), b)
 
 
 @minimum_norm.kernel(Circulant)
-def minimum_norm_circulant(a, b, cond):
+def minimum_norm_circulant(a: Circulant, b: Array, cond: jax.Array) -> Dense:
     """By the eigenvalues."""
     return Dense.make((circulant.apply_spectrum(pseudo_reciprocals(a, cond), to_dense(b).data),))
 
 
 @minimum_norm.kernel(BlockDiagonal, when=lambda a: a.background is None)
-def minimum_norm_block_diagonal(a, b, cond):
+def minimum_norm_block_diagonal(a: BlockDiagonal, b: Array, cond: jax.Array) -> Dense:
     """Block by block."""
     data, parts = to_dense(b).data, []
     for run, blocks, relative in zip(a.runs, stacks(a), relative_tolerances(a, cond), strict=True):
@@ -91,28 +100,28 @@ def minimum_norm_block_diagonal(a, b, cond):
 
 
 @minimum_norm.kernel(Kronecker)
-def minimum_norm_kronecker(a, b, cond):
+def minimum_norm_kronecker(a: Array, b: Array, cond: jax.Array) -> Dense:
     """Axis by axis. The function that is applied along an axis gets the transposed factor."""
     a = with_batch(a, jnp.broadcast_shapes(cond.shape, a.shape[:-2]))
 
-    def along_axis(factor, right):
+    def along_axis(factor: Array, right: Array) -> Array:
         return _minimum_norm(matrix_transpose(factor), right, cond)
 
-    return Dense.make((transformed(matrix_transpose(a), to_dense(b).data, along_axis),))
+    return Dense.make((transformed(cast("Kronecker", matrix_transpose(a)), to_dense(b).data, along_axis),))
 
 
 @lstsq.kernel(Product, Array, when=is_narrow)
 @lstsq.kernel(Sum, Array, when=has_low_rank)
-def _lstsq_product(a, b, *, cond):
+def _lstsq_product(a: Product | Sum, b: Array, *, cond: jax.Array) -> Result:
     return lstsq.dispatch(of_low_rank(a), b, cond=cond)
 
 
-def _is_tall(a, *args, **static) -> bool:
+def _is_tall(a: Banded, *args: Array, **static: Any) -> bool:
     return is_banded(a) and a.shape[-2] > a.shape[-1] > 0
 
 
 @lstsq.kernel(Banded, Array, when=_is_tall)
-def _lstsq_banded(a, b, *, cond):
+def _lstsq_banded(a: Banded, b: Array, *, cond: jax.Array) -> tuple[tuple[Dense, Dense, Dense, Dense], jax.Array]:
     """By the QR decomposition: ``R x = Q^H b``. There are no singular values of a banded matrix in linear time."""
     remark(
         "a QR decomposition, which needs full column rank; O(n (l + 1) (l + u + 1)), l and u diagonals below and above"
@@ -127,14 +136,16 @@ def _lstsq_banded(a, b, *, cond):
 
 
 @custom_jvp
-def _by_qr(a, b):
+def _by_qr(a: Banded, b: Dense) -> tuple[jax.Array, Banded]:
     """The solutions as data, and R as a constant of calculus."""
     _, r, x = _factors_and_solution(a, b)
     return x.dense_data(), jax.tree.map(jax.lax.stop_gradient, r)
 
 
 @_by_qr.defjvp
-def _by_qr_jvp(primals, tangents):
+def _by_qr_jvp(
+    primals: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> tuple[tuple[jax.Array, Banded], tuple[jax.Array, Banded]]:
     """``dx = A^+ (db - dA x) + (A^H A)^-1 dA^H (b - A x)``, with ``A^+ = R^-1 Q^H`` and ``A^H A = R^H R`` (Golub and Pereyra, 1973)."""
     (a, b), (da, db) = primals, tangents
     q, r, x = _factors_and_solution(a, b)
@@ -144,11 +155,11 @@ def _by_qr_jvp(primals, tangents):
     return (x.dense_data(), r), (dx.dense_data(), jax.tree.map(jnp.zeros_like, r))
 
 
-def _factors_and_solution(a, b):
+def _factors_and_solution(a: Banded, b: Dense) -> tuple[Array, Banded, Array]:
     q, r = qr.dispatch(a, mode="reduced")
     r = at_offsets(r, r.offsets or (0,))
     return q, r, solve.dispatch(r, matmul(_adjoint(q), b))[0]
 
 
-def _adjoint(x):
+def _adjoint(x: Array) -> Array:
     return conj(matrix_transpose(x))

@@ -1,5 +1,9 @@
 """Exponentials and square roots that keep structure, and bounds on norms of arrays that hold others."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
 import jax.numpy as jnp
 
 from ..._core.array.base import Array
@@ -23,41 +27,45 @@ from ..low_rank.array import LowRank, low_rank
 from ..toeplitz.circulant import Circulant
 from ..triangular.array import Triangular
 
+if TYPE_CHECKING:
+    import jax
+
+
 # ---- exponentials ----------------------------------------------------------------------------------------------------
 
 
 @expm.kernel(Diagonal, when=has_structural_zeros)
-def _expm_diagonal(A):
+def _expm_diagonal(A: Diagonal) -> Array:
     return A.rebuild(tuple(map(jnp.exp, A.entries)), None)
 
 
 @expm.kernel(BlockDiagonal, when=has_square_blocks)
-def _expm_block_diagonal(A):
+def _expm_block_diagonal(A: BlockDiagonal) -> Array:
     return A.rebuild(tuple(expm.dispatch(b).data for b in stacks(A)), None)
 
 
 @expm.kernel(Circulant)
-def _expm_circulant(A):
+def _expm_circulant(A: Circulant) -> Circulant:
     return Circulant.make((circulant_kernel.from_spectrum(jnp.exp(circulant_kernel.spectrum(A.c)), A.c),))
 
 
 @expm.kernel(KroneckerSum)
-def _expm_kronecker_sum(A):
+def _expm_kronecker_sum(A: KroneckerSum) -> Array:
     """The terms ``A ⊗ I`` and ``I ⊗ B`` commute."""
     return kronecker(*map(expm.dispatch, A.factors))
 
 
 @expm.kernel(Triangular, when=lambda A: is_zero_outside(A))
-def _expm_triangular(A):
+def _expm_triangular(A: Triangular) -> Triangular:
     return Triangular.make((dense_matrix_functions.expm(A.dense_data()), None), (A.lower, False))
 
 
-def _is_narrow(A, *args) -> bool:
+def _is_narrow(A: LowRank, *args: Array) -> bool:
     return 0 < 2 * A.rank <= A.shape[-1]
 
 
 @expm.kernel(LowRank, when=_is_narrow)
-def _expm_low_rank(A):
+def _expm_low_rank(A: LowRank) -> Array:
     """``I + u phi(v.mT @ u) @ v.mT`` with ``phi(M) = M^-1 (exp(M) - I)``, which stands in the corner of ``exp([[M, I], [0, 0]])``."""
     small, r = matmul(matrix_transpose(A.v), A.u).dense_data(), A.rank
     identity = jnp.broadcast_to(jnp.eye(r, dtype=A.dtype), small.shape)
@@ -72,7 +80,7 @@ def _expm_low_rank(A):
 @expm_multiply.kernel(Circulant, Array)
 @expm_multiply.kernel(KroneckerSum, Array)
 @expm_multiply.kernel(LowRank, Array, when=_is_narrow)
-def _expm_multiply_diagonal(A, B):
+def _expm_multiply_diagonal(A: Diagonal | BlockDiagonal | Circulant | KroneckerSum | LowRank, B: Array) -> Array:
     return matmul(expm.dispatch(A), B)
 
 
@@ -80,7 +88,7 @@ def _expm_multiply_diagonal(A, B):
 
 
 @sqrtm.kernel(Diagonal, when=has_structural_zeros)
-def _sqrtm_diagonal(A):
+def _sqrtm_diagonal(A: Diagonal) -> tuple[Array, jax.Array]:
     (entries,) = A.entries
     if not is_semidefinite(A):
         return A.rebuild((jnp.sqrt(entries),), None), jnp.array(True)
@@ -90,22 +98,22 @@ def _sqrtm_diagonal(A):
 
 
 @sqrtm.kernel(BlockDiagonal, when=has_square_blocks)
-def _sqrtm_block_diagonal(A):
+def _sqrtm_block_diagonal(A: BlockDiagonal) -> tuple[Array, jax.Array]:
     roots, flags = zip(*map(sqrtm.dispatch, stacks(A)), strict=True)
     return A.rebuild(tuple(r.data for r in roots), None), all_of(flags)
 
 
 @sqrtm.kernel(Kronecker, when=lambda A: has_square_factors(A) and all(map(is_semidefinite, A.factors)))
-def _sqrtm_kronecker(A):
+def _sqrtm_kronecker(A: Kronecker) -> tuple[Array, jax.Array]:
     """Of other factors the product of principal roots need not be the principal one: that of ``-I ⊗ -I`` is not."""
     roots, flags = zip(*map(sqrtm.dispatch, A.factors), strict=True)
     return kronecker(*(r.assuming(f.assumptions) for r, f in zip(roots, A.factors, strict=True))), all_of(flags)
 
 
 @sqrtm.kernel(Circulant)
-def _sqrtm_circulant(A):
+def _sqrtm_circulant(A: Circulant) -> tuple[Array, jax.Array]:
     values = circulant_kernel.spectrum(A.c)
-    size = A.shape[-1] * jnp.finfo(A.dtype).eps * jnp.max(jnp.abs(values), axis=-1, keepdims=True, initial=0)
+    size = A.shape[-1] * jnp.finfo(A.dtype).eps * jnp.max(jnp.abs(values), axis=-1, keepdims=True, initial=0)  # type: ignore[no-untyped-call]  # of ml_dtypes
     if not is_semidefinite(A):
         # On the negative real axis rounding would choose between the two roots.
         values = jnp.where(jnp.abs(values.imag) <= size, values.real, values)
@@ -119,15 +127,15 @@ def _sqrtm_circulant(A):
 
 
 @norm_bound.kernel(Sum)
-def _norm_bound_sum(x):
-    return sum(map(bounded, x.terms))
+def _norm_bound_sum(x: Sum) -> jax.Array:
+    return cast("jax.Array", sum(map(bounded, x.terms)))
 
 
 @norm_bound.kernel(Product)
-def _norm_bound_product(x):
+def _norm_bound_product(x: Product) -> jax.Array:
     return jnp.prod(jnp.stack([bounded(f) for f in x.factors]), axis=0)
 
 
 @norm_bound.kernel(LowRank)
-def _norm_bound_low_rank(x):
+def _norm_bound_low_rank(x: LowRank) -> jax.Array:
     return bounded(x.u) * bounded(matrix_transpose(x.v))

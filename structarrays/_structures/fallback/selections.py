@@ -1,5 +1,9 @@
 """Rows and columns by a selection matrix: for structures that have no narrower form of a part of themselves."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 import jax.numpy as jnp
 
 from ..._core.array.base import Array
@@ -12,8 +16,18 @@ from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..composite.product import product
 from ..sparse.array import Sparse
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def selected_lines(x, key, axis, dense_lines):
+    import jax
+
+
+def selected_lines(
+    x: Array,
+    key: tuple[tuple[Any, ...], tuple[Any, ...]],
+    axis: int,
+    dense_lines: Callable[[Any, jax.Array, int], jax.Array],
+) -> Array:
     """Rows (axis -2) or columns (axis -1) as a product of a selection matrix and the whole, where that stores less than half of what they
     are: else they are dense, which spares later products with a few lines the whole.
 
@@ -36,17 +50,18 @@ def selected_lines(x, key, axis, dense_lines):
     return Dense.make((data if axis == -2 else data.mT,))
 
 
-def places(key, n):
+def places(key: tuple[tuple[Any, ...], tuple[Any, ...]], n: int) -> jax.Array:
     """The indices that an item of a key selects, not negative."""
     item, operands = key
     if item[0] == "slice":
         _, start, size, step = item
-        return start + step * jnp.arange(size)
-    chosen = lift(operands[0]).data
+        run: jax.Array = start + step * jnp.arange(size)
+        return run
+    chosen = cast("Dense", lift(operands[0])).data
     return jnp.where(chosen < 0, chosen + n, chosen)
 
 
-def selection_matrix(where, n, like) -> Sparse:
+def selection_matrix(where: jax.Array, n: int, like: Array) -> Sparse:
     """The matrix with a one in each row, in the column that is selected; with the batch shape and dtype of `like`."""
     batch, size = like.shape[:-2], where.shape[0]
     dtype = jnp.int64 if n > 2**31 - 1 else jnp.int32
@@ -54,27 +69,27 @@ def selection_matrix(where, n, like) -> Sparse:
     return Sparse.make((*(jnp.broadcast_to(a, (*batch, size)) for a in leaves), None), ((size, n), (0, 1), False))
 
 
-def by_products(x, where, axis):
+def by_products(x: Array, where: jax.Array, axis: int) -> jax.Array:
     """Lines as products with unit vectors: no more than the result is dense."""
     units = Dense.make(((jnp.arange(x.shape[axis]) == where[:, None]).astype(x.dtype),))
     return to_dense(matmul(units, x)).data if axis == -2 else to_dense(matmul(units, matrix_transpose(x))).data
 
 
 @select_lines.kernel(Factored)
-def _select_lines_factored(x, key, axis):
+def _select_lines_factored(x: Factored, key: tuple[tuple[Any, ...], tuple[Any, ...]], axis: int) -> Array:
     return selected_lines(x, key, axis, by_products)
 
 
 # ---- structures that store entries everywhere ---------------------------------------------------------------------------------
 
 
-def by_elements(x, where, axis):
+def by_elements(x: Array, where: jax.Array, axis: int) -> jax.Array:
     """Lines element by element."""
     along = jnp.arange(x.shape[-3 - axis])
     return elements_at(x, (where[:, None], along) if axis == -2 else (along, where[:, None]))
 
 
-def _selects_lines(x, *, operands, key) -> bool:
+def _selects_lines(x: Array, *, operands: tuple[jax.Array, ...], key: tuple[tuple[Any, ...], ...]) -> bool:
     """Whether a key asks for rows or for columns of a full matrix with few parameters: at an index array, or more of them than it has
     such.
     """
@@ -89,7 +104,7 @@ def _selects_lines(x, *, operands, key) -> bool:
 
 
 @index.kernel(Array, when=_selects_lines, before=("index_array_by_coordinates", "slices_by_sparse_form"))
-def _index_lines_of_array(x, *, operands, key):
+def _index_lines_of_array(x: Array, *, operands: tuple[jax.Array, ...], key: tuple[tuple[Any, ...], ...]) -> Array:
     axis = -2 if key[1] == ("slice", 0, x.shape[-1], 1) else -1
     chosen = tuple(Dense.make((o,)) for o in operands)
     return selected_lines(as_matrix(x), (key[axis], chosen), axis, by_elements)

@@ -1,24 +1,42 @@
 """What follows from singular values alone, in any order: norms, and which of them count as zero."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._functions.linalg import matrix_norm, matrix_rank, svdvals
 from ..._functions.matrix_checks import real_dtype
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def is_of_singular_values(x, *, keepdims, ord) -> bool:
+    import jax
+
+    from ..._core.array.base import Array
+
+
+def is_of_singular_values(x: Array, *, keepdims: bool, ord: int | float | str | None) -> bool:
     """Whether a matrix norm of this order is one of the singular values or their sum."""
     return ord in (2, -2, "nuc")
 
 
-def norm(values, *, keepdims, ord) -> Dense:
+def norm(values: jax.Array, *, keepdims: bool, ord: int | float | str | None) -> Dense:
     """The spectral norm, the smallest singular value (-2), or the sum of all (nuclear), from singular values ``(..., k)``."""
-    result = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}[ord](values, axis=-1)
+    reductions: dict[int | float | str | None, Callable[..., jax.Array]] = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}
+    result = reductions[ord](values, axis=-1)
     return Dense.make((result[..., None, None] if keepdims else result,))
 
 
-def norm_and_rank(structure, values=lambda x: svdvals.dispatch(x).data, *, norms=None, when=lambda x: True):
+def norm_and_rank(
+    structure: type[Array],
+    values: Callable[[Any], jax.Array] = lambda x: svdvals.dispatch(x).data,
+    *,
+    norms: dict[int | float | str | None, Callable[[Any], jax.Array]] | None = None,
+    when: Callable[[Any], bool] = lambda x: True,
+) -> None:
     """Register matrix norms and `matrix_rank` of a structure, which follow from its singular values in any order.
 
     Repeated singular values have no second derivatives, but their sum has, and so have other ones. `norms` has functions for orders
@@ -26,42 +44,43 @@ def norm_and_rank(structure, values=lambda x: svdvals.dispatch(x).data, *, norms
     """
 
     @matrix_norm.kernel(structure, when=lambda x, **static: when(x) and is_of_singular_values(x, **static))
-    def _matrix_norm_structure(x, *, keepdims, ord):
+    def _matrix_norm_structure(x: Array, *, keepdims: bool, ord: int | float | str | None) -> Dense:
         # A single value is its sum, and the largest of all.
         found = norms[ord](x)[..., None] if norms and ord in norms else values(x)
         return norm(found, keepdims=keepdims, ord=ord)
 
     @matrix_rank.kernel(structure, when=lambda x, *, rtol: when(x))
-    def _matrix_rank_structure(x, *, rtol):
+    def _matrix_rank_structure(x: Array, *, rtol: jax.Array | None) -> Dense:
         return rank(x, values(x), rtol)
 
 
-def nuclear_norm(x):
+def nuclear_norm(x: Array) -> jax.Array:
     """The nuclear norm ``(...)`` of a matrix, zero if it is empty."""
     return _norm_of_part(x, "nuc")
 
 
-def spectral_norm(x):
+def spectral_norm(x: Array) -> jax.Array:
     """The spectral norm ``(...)`` of a matrix, zero if it is empty."""
     return _norm_of_part(x, 2)
 
 
-def _norm_of_part(x, ord):
+def _norm_of_part(x: Array, ord: int | str) -> jax.Array:
     if 0 in x.shape[-2:]:
         return jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
-    return matrix_norm.dispatch(x, keepdims=False, ord=ord).dense_data()
+    found: jax.Array = matrix_norm.dispatch(x, keepdims=False, ord=ord).dense_data()
+    return found
 
 
-def tolerance(x, rtol):
+def tolerance(x: Array, rtol: jax.Array | None) -> jax.Array:
     """How small a singular value is, relative to the largest, that counts as zero: by default ``max(M, N) eps``."""
-    return jnp.asarray(max(x.shape[-2:]) * jnp.finfo(x.dtype).eps if rtol is None else rtol, real_dtype(x.dtype))
+    return jnp.asarray(max(x.shape[-2:]) * jnp.finfo(x.dtype).eps if rtol is None else rtol, real_dtype(x.dtype))  # type: ignore[no-untyped-call]  # of ml_dtypes
 
 
-def is_large(x, values, rtol):
+def is_large(x: Array, values: jax.Array, rtol: jax.Array | None) -> jax.Array:
     """Which of all nonzero singular values ``(..., k)`` of `x` do not count as zero."""
     return values > tolerance(x, rtol)[..., None] * jnp.max(values, axis=-1, keepdims=True, initial=0)
 
 
-def rank(x, values, rtol) -> Dense:
+def rank(x: Array, values: jax.Array, rtol: jax.Array | None) -> Dense:
     """How many of the singular values ``(..., k)`` of `x` do not count as zero."""
     return Dense.make((jnp.sum(is_large(x, values, rtol), axis=-1, dtype=int),))

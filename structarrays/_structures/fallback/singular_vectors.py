@@ -5,6 +5,10 @@ beside a matrix ``A = Q R`` one of rank r adds r columns to Q. Neither has a der
 values of zero are any that are orthonormal), so that they serve eager calls, and the dense form the others.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
@@ -25,8 +29,13 @@ from ..low_rank.array import LowRank
 from ..low_rank.low_rank_spectra import of_low_rank, rank_bound
 from ..orthonormal.householder import Householder
 
+if TYPE_CHECKING:
+    import jax
 
-def _is_floating(x, **static) -> bool:
+    from ..._core.array.base import Array
+
+
+def _is_floating(x: Array, **static: Any) -> bool:
     return x.dtype.kind in "fc"
 
 
@@ -34,9 +43,11 @@ def _is_floating(x, **static) -> bool:
 
 
 @svd.eager_kernel(LowRank, when=lambda x, **static: _is_floating(x) and 0 < x.rank and 2 * x.rank <= min(x.shape[-2:]))
-def _svd_low_rank_eagerly(x, *, full_matrices=True):
+def _svd_low_rank_eagerly(x: LowRank, *, full_matrices: bool = True) -> SVDResult:
     """``U = H diag(d)`` with r reflectors H and signs d."""
     m, n = x.shape[-2:]
+    left: tuple[jax.Array, jax.Array, jax.Array]
+    right: tuple[jax.Array, jax.Array, jax.Array]
     left, values, right = _of_factors(x)
     k = min(m, n)
     u = _completed(*left, (m, m if full_matrices else k))
@@ -46,13 +57,15 @@ def _svd_low_rank_eagerly(x, *, full_matrices=True):
 
 
 @jit
-def _of_factors(x):
+def _of_factors(
+    x: LowRank,
+) -> tuple[tuple[jax.Array, jax.Array, jax.Array], jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
     """The reflectors of the left singular vectors, the values, and the reflectors of the rows of ``Vh``, as columns."""
     u, values, v = low_rank_factors.svd(*(p.dense_data() for p in x.parts))
     return low_rank_factors.reflectors(u), values, low_rank_factors.reflectors(v.conj())
 
 
-def _completed(v, tau, signs, shape):
+def _completed(v: jax.Array, tau: jax.Array, signs: jax.Array, shape: tuple[int, int]) -> Array:
     """Orthonormal columns, the first of which the reflectors and signs make."""
     rest = [(0, 0)] * (signs.ndim - 1) + [(0, shape[1] - signs.shape[-1])]
     signs = jnp.pad(signs, rest, constant_values=1)
@@ -66,7 +79,7 @@ WIDE = 32
 """Bands with so many diagonals are left to the dense form: the compiled QR decomposition is as long as they are wide, squared."""
 
 
-def _has_qr(x) -> bool:
+def _has_qr(x: Array) -> bool:
     """Whether the QR decomposition of a tall matrix has a structured Q with as many columns, from its structure alone."""
     if type(x) is Kronecker:
         return all(f.shape[-2] >= f.shape[-1] for f in x.factors)
@@ -75,7 +88,7 @@ def _has_qr(x) -> bool:
     return type(x) is Banded and has_structural_zeros(x) and sum(x.bandwidths()) < WIDE
 
 
-def _parted(x):
+def _parted(x: Sum) -> tuple[Array, list[Array], int] | None:
     """The one term of a sum that is not of low rank, and the others; None where there is no such."""
     ranks = [rank_bound(t) for t in x.terms]
     if ranks.count(None) != 1:
@@ -84,7 +97,7 @@ def _parted(x):
     return main, [t for t in x.terms if t is not main], sum(r for r in ranks if r is not None)
 
 
-def _is_beside_low_rank(x, *, full_matrices=True) -> bool:
+def _is_beside_low_rank(x: Sum, *, full_matrices: bool = True) -> bool:
     parted = _parted(x)
     if full_matrices or not _is_floating(x) or parted is None:
         return False
@@ -93,34 +106,37 @@ def _is_beside_low_rank(x, *, full_matrices=True) -> bool:
     return 0 < n and n + 2 * rank <= m and _has_qr(main) and stored(x) + n * n + rank * m < m * n
 
 
-@svd.eager_kernel(Sum, when=lambda x, **static: any(_is_beside_low_rank(y, **static) for y in (x, matrix_transpose(x))))
-def _svd_sum_eagerly(x, *, full_matrices=True):
+@svd.eager_kernel(
+    Sum, when=lambda x, **static: any(_is_beside_low_rank(y, **static) for y in (x, cast("Sum", matrix_transpose(x))))
+)
+def _svd_sum_eagerly(x: Sum, *, full_matrices: bool = True) -> SVDResult:
     """That of ``Q R + u vᵀ``, from the dense one of a matrix as small as R."""
     if x.shape[-2] < x.shape[-1]:
         u, s, vh = svd(matrix_transpose(x), full_matrices=False)
         return SVDResult(matrix_transpose(vh), s, matrix_transpose(u))
-    main, others, _ = _parted(x)
+    main, others, _ = cast("tuple[Array, list[Array], int]", _parted(x))
     q, r = _factored(main)
     top, new, bottom, values, vh = _updated(q, r, of_low_rank(canonical(others)))
     columns = total(product(q, Dense.make((top,))), LowRank.make(tuple(Dense.make((p,)) for p in (new, bottom.mT))))
     return SVDResult(columns, Dense.make((values,)), Dense.make((vh,)))
 
 
-def _factored(x):
+def _factored(x: Array) -> tuple[Array, jax.Array]:
     """``(Q, R)`` with a structured Q and a dense R."""
+    r: Any
     if type(x) is Product:
         q, r = _factored(x.factors[0])
-        return q, r * x.factors[1].diag[..., None, :]
+        return q, r * cast("Diagonal", x.factors[1]).diag[..., None, :]
     q, r = qr(x)
     return q, r.to_jax()
 
 
 @jit
-def _updated(q, r, x):
+def _updated(q: Array, r: jax.Array, x: LowRank) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]:
     """The singular value decomposition of ``q r + x`` as ``(q top + new bottom, values, vh)``."""
     adjoint = matrix_transpose(conj(q))
 
-    def within(data):
+    def within(data: jax.Array) -> jax.Array:
         return matmul(adjoint, Dense.make((data,))).dense_data()
 
     u, v = (p.dense_data() for p in x.parts)

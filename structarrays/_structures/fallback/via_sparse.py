@@ -4,6 +4,10 @@ Every structure that has a `sparse_form` takes part, as long as that form has fe
 so that those of a class itself come first: a slice of a banded array by equal steps is banded.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 import numpy as np
 
 from ..._core.array.base import Array
@@ -19,15 +23,25 @@ from ..sparse.sparse_elementwise import _as_sparse
 from ..sparse.sparse_joins import has_sparse_form, to_sparse
 from ..sparse.sparse_shapes import can_reshape, changes_core, new_core_axes
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def pays(x, *args, **static) -> bool:
+    import jax
+
+    from ..._core.array.keys import Item
+    from ..._core.dispatch.registry import Kernel
+    from ..._core.families.reduction_rule import Monoid
+    from ..._core.typing import Result, Shape
+
+
+def pays(x: Array, *args: Array, **static: Any) -> bool:
     """Whether an array that is not sparse yet has a sparse form, with at most half as many entries as the dense one."""
     if type(x) is Sparse or not has_sparse_form(x):
         return False
     return not x.static_pattern or 2 * sum(e.size for e in x.freed().entries) <= x.size
 
 
-def _is_sparse(x) -> bool:
+def _is_sparse(x: Array) -> bool:
     return type(x) is Sparse or pays(x)
 
 
@@ -39,11 +53,12 @@ def _is_sparse(x) -> bool:
     when=lambda x, *, operands, key: {k[0] for k in key} <= {"slice", "new"} and pays(x),
     before="index_array_by_coordinates",
 )
-def _slices_by_sparse_form(x, *, operands, key):
-    return index.dispatch(to_sparse(x), operands=operands, key=key)
+def _slices_by_sparse_form(x: Array, *, operands: tuple[jax.Array, ...], key: tuple[tuple[Any, ...], ...]) -> Array:
+    result: Array = index.dispatch(to_sparse(x), operands=operands, key=key)
+    return result
 
 
-def _has_exact_size(x, operands, *, key) -> bool:
+def _has_exact_size(x: Array, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> bool:
     """Whether the part is a sparse array of a size that is known in an eager call alone."""
     if type(x) is Sparse:
         return True
@@ -62,7 +77,7 @@ def _has_exact_size(x, operands, *, key) -> bool:
 
 
 @index.eager_kernel(Array, tuple, when=_has_exact_size, of_all=True)
-def _index_array_eagerly(x, operands, *, key):
+def _index_array_eagerly(x: Array, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> Array:
     axis = selected_axis(x, operands, key)
     if axis is None and type(x) is Sparse and is_run_of_lines(x, key):
         return run_of_lines(x, key)
@@ -81,7 +96,7 @@ def _index_array_eagerly(x, operands, *, key):
     return x if np.ndim(places) == 1 else reshape(x, (*x.shape[:at], *np.shape(places), *x.shape[at + 1 :]))
 
 
-def selected_axis(x, operands, key) -> int | None:
+def selected_axis(x: Array, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> int | None:
     """The core axis of which a key takes the elements at an index array, if it slices the others."""
     kinds, batch = [k[0] for k in key], len(x.batch_shape)
     if kinds.count("array") != 1 or "new" in kinds or x.core_ndim < 2 or np.ndim(operands[-1]) < 1:
@@ -94,7 +109,7 @@ def selected_axis(x, operands, key) -> int | None:
 
 
 @take.eager_kernel(Array, object, of_all=True, when=lambda x, indices, *, axis=None: _is_sparse(x))
-def _take_array_eagerly(x, indices, *, axis=None):
+def _take_array_eagerly(x: Array, indices: Any, *, axis: int | None = None) -> Result:
     indices = indices.to_jax() if isinstance(indices, Array) else np.asarray(indices)
     if axis is None or not -x.ndim <= axis < x.ndim or x.shape[axis] == 0 or indices.dtype.kind not in "iu":
         return NotImplemented
@@ -103,71 +118,79 @@ def _take_array_eagerly(x, indices, *, axis=None):
 
 
 @nonzero_kernels.kernel(Array, when=lambda x: x.background is None and pays(x))
-def _nonzero_kernels_array(x):
+def _nonzero_kernels_array(x: Array) -> tuple[jax.Array, ...]:
     x = _as_sparse(x)
-    return nonzero_kernels.choose((x,), {}).run(x)
+    return nonzero_kernels.required((x,)).run(x)
 
 
 @reduce_batch.kernel(Array, when=pays)
-def _reduce_batch_array(x, *, monoid, axes, keepdims):
+def _reduce_batch_array(x: Array, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Array:
     x = to_sparse(x)
-    return reduce_batch.choose((x,), {}).run(x, monoid=monoid, axes=axes, keepdims=keepdims)
+    return reduce_batch.required((x,)).run(x, monoid=monoid, axes=axes, keepdims=keepdims)
 
 
 # ---- reversals and joins ------------------------------------------------------------------------------------------------
 
 
 @flip.kernel(Array, when=lambda x, *, axis: in_core(x, axis) and pays(x))
-def _flip_array(x, *, axis):
-    return flip.dispatch(to_sparse(x), axis=axis)
+def _flip_array(x: Array, *, axis: tuple[int, ...]) -> Array:
+    result: Array = flip.dispatch(to_sparse(x), axis=axis)
+    return result
 
 
 @roll.kernel(Array, when=lambda x, *, shift, axis: in_core(x, axis) and pays(x))
-def _roll_array(x, *, shift, axis):
-    return roll.dispatch(to_sparse(x), shift=shift, axis=axis)
+def _roll_array(x: Array, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Array:
+    result: Array = roll.dispatch(to_sparse(x), shift=shift, axis=axis)
+    return result
 
 
-def _joins(x, y, *, axis) -> bool:
+def _joins(x: Array, y: Array, *, axis: int) -> bool:
     return (pays(x) or pays(y)) and _is_sparse(x) and _is_sparse(y) and joinable(x, y, axis=axis)
 
 
 @concat_pair.kernel(Array, Array, when=_joins)
-def _concat_pair_by_sparse_form(x, y, *, axis):
-    return concat_pair.choose((to_sparse(x), to_sparse(y)), {"axis": axis}).run(to_sparse(x), to_sparse(y), axis=axis)
+def _concat_pair_by_sparse_form(x: Array, y: Array, *, axis: int) -> Array:
+    kernel = cast("Kernel[Array]", concat_pair.choose((to_sparse(x), to_sparse(y)), {"axis": axis}))
+    return kernel.run(to_sparse(x), to_sparse(y), axis=axis)
 
 
 # ---- other shapes -------------------------------------------------------------------------------------------------------
 
 
 @expand_dims.kernel(Array, when=lambda x, *, axis: pays(x) and new_core_axes(x, axis)[0] != ())
-def _expand_dims_array(x, *, axis):
-    return expand_dims.dispatch(to_sparse(x), axis=axis)
+def _expand_dims_array(x: Array, *, axis: tuple[int, ...]) -> Array:
+    result: Array = expand_dims.dispatch(to_sparse(x), axis=axis)
+    return result
 
 
 @reshape.kernel(Array, when=lambda x, *, shape: pays(x) and changes_core(x, shape) and can_reshape(x, shape=shape))
-def _reshape_array(x, *, shape):
-    return reshape.dispatch(to_sparse(x), shape=shape)
+def _reshape_array(x: Array, *, shape: Shape) -> Array:
+    result: Array = reshape.dispatch(to_sparse(x), shape=shape)
+    return result
 
 
 @repeat.kernel(Array, when=lambda x, *, repeats, axis: axis is not None and in_core(x, (axis,)) and pays(x))
-def _repeat_array(x, *, repeats, axis):
-    return repeat.dispatch(to_sparse(x), repeats=repeats, axis=axis)
+def _repeat_array(x: Array, *, repeats: int, axis: int) -> Array:
+    result: Array = repeat.dispatch(to_sparse(x), repeats=repeats, axis=axis)
+    return result
 
 
 @tile.kernel(Array, when=lambda x, *, repetitions: pays(x) and any(r != 1 for r in repetitions[-x.core_ndim :]))
-def _tile_array(x, *, repetitions):
-    return tile.dispatch(to_sparse(x), repetitions=repetitions)
+def _tile_array(x: Array, *, repetitions: tuple[int, ...]) -> Array:
+    result: Array = tile.dispatch(to_sparse(x), repetitions=repetitions)
+    return result
 
 
 @diff.kernel(Array, when=lambda x, *, axis, n: in_core(x, (axis,)) and pays(x))
-def _diff_array(x, *, axis, n):
-    return diff.dispatch(to_sparse(x), axis=axis, n=n)
+def _diff_array(x: Array, *, axis: int, n: int) -> Array:
+    result: Array = diff.dispatch(to_sparse(x), axis=axis, n=n)
+    return result
 
 
 # ---- writes -------------------------------------------------------------------------------------------------------------
 
 
 @write_entries.kernel(Array, when=pays)
-def _write_entries_array(x, items, value, owned):
+def _write_entries_array(x: Array, items: Sequence[Item], value: Any, owned: bool) -> Array | None:
     """What a structure cannot hold itself."""
     return written_entries(_as_sparse(x), items, value, False)

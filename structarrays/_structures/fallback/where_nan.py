@@ -4,9 +4,11 @@ No other structure holds which elements of a product of matrices are NaN, but a 
 So `isnan` and `isinf` of such an array are `Sparse` in an eager call, and what is chosen by them keeps its structure.
 """
 
-import math
+from __future__ import annotations
 
-import jax
+import math
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -28,17 +30,24 @@ from ..low_rank.array import LowRank
 from ..permutation.array import Permutation
 from ..sparse.array import Sparse, zero_sparse
 
+if TYPE_CHECKING:
+    import jax
+
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result
+
+
 magnitude_bound: Registry[jax.Array] = Registry("magnitude_bound")
 """``magnitude_bound.kernel(A)``: a number which no element is larger than in magnitude, nor any number on the way to it; infinite or
 NaN where a parameter is."""
 
 
-def _bound(x) -> jax.Array:
-    return magnitude_bound.choose((x,), {}).run(x)
+def _bound(x: Array) -> jax.Array:
+    return magnitude_bound.required((x,)).run(x)
 
 
 @magnitude_bound.kernel(Array)
-def _magnitude_bound_array(x):
+def _magnitude_bound_array(x: Array) -> jax.Array:
     """The largest entry. A complex number counts as the sum of its parts, so that a product is no larger than that of two bounds."""
     if not (x.stores_entries or type(x) in (Dense, Fill)):
         return _unknown(x)
@@ -47,54 +56,54 @@ def _magnitude_bound_array(x):
 
 
 @magnitude_bound.kernel(Factored)
-def _unknown(x):
+def _unknown(x: Array) -> jax.Array:
     """Of a structure whose elements are no products and sums of its parameters alone."""
     return jnp.full((), jnp.inf)
 
 
 @magnitude_bound.kernel(Permutation)
-def _magnitude_bound_permutation(x):
+def _magnitude_bound_permutation(x: Permutation) -> jax.Array:
     return jnp.ones(())
 
 
-def _size(data):
+def _size(data: jax.Array) -> jax.Array:
     return jnp.abs(data.real) + jnp.abs(data.imag) if data.dtype.kind == "c" else jnp.abs(data)
 
 
 @magnitude_bound.kernel(Kronecker)
-def _magnitude_bound_kronecker(x):
+def _magnitude_bound_kronecker(x: Kronecker) -> jax.Array:
     return chain(jnp.multiply, [*map(_bound, x.factors)])
 
 
 @magnitude_bound.kernel(Product)
-def _magnitude_bound_product(x):
+def _magnitude_bound_product(x: Product) -> jax.Array:
     lengths = [f.shape[-2] for f in x.factors[1:]]
     return chain(jnp.multiply, [*map(_bound, x.factors)]) * float(math.prod(map(_at_least_one, lengths)))
 
 
 @magnitude_bound.kernel(LowRank)
-def _magnitude_bound_low_rank(x):
+def _magnitude_bound_low_rank(x: LowRank) -> jax.Array:
     return _bound(x.u) * _bound(x.v) * float(_at_least_one(x.rank))
 
 
-def _at_least_one(n):
+def _at_least_one(n: int) -> int:
     return max(1, n)
 
 
 @magnitude_bound.kernel(Sum)
 @magnitude_bound.kernel(KroneckerSum)
-def _magnitude_bound_sum(x):
+def _magnitude_bound_sum(x: Sum | KroneckerSum) -> jax.Array:
     return chain(jnp.add, [*map(_bound, x.parts)])
 
 
 @jit
-def _is_finite(x):
+def _is_finite(x: Array) -> jax.Array:
     return jnp.isfinite((2 * _bound(x)).astype(real_dtype(x.dtype)))  # twice: the bound, too, is rounded
 
 
-def _register(function):
+def _register(function: Function[..., Array]) -> None:
     @function.eager_kernel(Factored, when=lambda x: x.dtype.kind not in "biu")
-    def _comparison_with_nan_of_factored(x):
+    def _comparison_with_nan_of_factored(x: Factored) -> Result:
         if magnitude_bound.find((type(x),))[0].run is _unknown:
             return NotImplemented
         if np.asarray(_is_finite(x)):
@@ -106,11 +115,11 @@ _register(isnan)
 _register(isinf)
 
 
-def _is_nowhere(condition, x1, x2) -> bool:
+def _is_nowhere(condition: Sparse, x1: Array, x2: Array) -> bool:
     shape = jnp.broadcast_shapes(condition.shape, x1.shape, x2.shape)
     return condition.data.shape[-1] == 0 and condition.background is None and x2.shape[-2:] == shape[-2:]
 
 
 @where.kernel(Sparse, Array, Factored, when=_is_nowhere)
-def _where_sparse_array_factored(condition, x1, x2):
+def _where_sparse_array_factored(condition: Sparse, x1: Array, x2: Factored) -> Array:
     return with_batch(x2, jnp.broadcast_shapes(condition.shape, x1.shape, x2.shape)[:-2])

@@ -1,10 +1,11 @@
 """`LowRank`: a product of a tall matrix and a wide one."""
 
-from typing import Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import jax.numpy as jnp
 
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.validation import check_parts, check_static, require, validated
@@ -32,6 +33,15 @@ from ..._functions.statistical import cumulative_sum
 from ..._functions.statistical import sum as sum_of
 from ..._numerics.tall import transposed_product
 from ..fill.array import Fill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import jax
+    import numpy as np
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.typing import Leaves, Meta, Shape, Spec
 
 
 class LowRank(Factored):
@@ -92,12 +102,14 @@ class LowRank(Factored):
     @property
     def u(self) -> Array:
         """The left factor, ``(..., m, r)``."""
-        return self._value[0][0]
+        u: Array = self._value[0][0]
+        return u
 
     @property
     def v(self) -> Array:
         """The right factor, ``(..., n, r)``."""
-        return self._value[0][1]
+        v: Array = self._value[0][1]
+        return v
 
     @property
     def rank(self) -> int:
@@ -105,37 +117,37 @@ class LowRank(Factored):
         return self.u.shape[-1]
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         u, v = leaves
         return (*u.shape[:-1], v.shape[-2])
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         return matmul(self.u, matrix_transpose(self.v)).dense_data()
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         inner = pattern.cuts(self.rank, pattern.FINE)
         return pattern.composed(pattern.pattern(self.u, rows, inner), pattern.pattern(self.v, columns, inner).T)
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         *batch, rows, columns = spec
         return (*batch, rows, None), (*batch, columns, None)
 
     @property
-    def product_cost(self):
+    def product_cost(self) -> int:
         return self.u.product_cost + self.v.product_cost
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         return [f"shape={self.shape}", f"rank={self.rank}"], False
 
 
 @elements.kernel(LowRank)
-def _elements_low_rank(x, i, j):
+def _elements_low_rank(x: LowRank, i: jax.Array, j: jax.Array) -> jax.Array:
     ndim = max(i.ndim, j.ndim)
     i, j = (k.reshape((1,) * (ndim - k.ndim) + k.shape) for k in (i, j))
     return jnp.sum(lines(x.u, i, -2) * lines(x.v, j, -2), axis=-1, dtype=x.dtype)
 
 
-def lines(x, i, axis):
+def lines(x: Array, i: jax.Array, axis: int) -> jax.Array:
     """The rows (axis -2) or columns of a matrix at indices of any shape: the shape of these and then the line."""
     constant = x.constant_over(2)
     if constant is not None:  # all lines are equal
@@ -151,23 +163,23 @@ def lines(x, i, axis):
 
 
 @matrix_transpose.kernel(LowRank)
-def _matrix_transpose_low_rank(x):
+def _matrix_transpose_low_rank(x: LowRank) -> LowRank:
     return LowRank.make((x.v, x.u))
 
 
 # ---- products: one factor takes the other matrix up ------------------------------------------------------------------------
 
 
-def _are_matrices(x1, x2) -> bool:
+def _are_matrices(x1: Array, x2: Array) -> bool:
     return x1.ndim > 1 and x2.ndim > 1
 
 
 @matmul.kernel(LowRank, Dense, when=_are_matrices)
-def _matmul_low_rank_dense(x1, x2):
+def _matmul_low_rank_dense(x1: LowRank, x2: Dense) -> Array:
     return matmul(x1.u, Dense.make((transposed_times(x1.v, x2.data),)))
 
 
-def transposed_times(v, data):
+def transposed_times(v: Array, data: jax.Array) -> jax.Array:
     """``v.mT @ data`` for a factor of any structure and dense data ``(..., n, p)``."""
     if type(v) is Dense and v.dtype.kind in "fc":
         return transposed_product(v.data, data, jnp.ones(v.shape[-2], v.dtype))
@@ -175,22 +187,22 @@ def transposed_times(v, data):
 
 
 @matmul.kernel(Dense, LowRank, when=_are_matrices)
-def _matmul_dense_low_rank(x1, x2):
+def _matmul_dense_low_rank(x1: Dense, x2: LowRank) -> Array:
     return matmul(matmul(x1, x2.u), matrix_transpose(x2.v))
 
 
 @matmul.kernel(LowRank, Array, when=_are_matrices)
-def _matmul_low_rank(x1, x2):
+def _matmul_low_rank(x1: LowRank, x2: Array) -> Array:
     return low_rank(x1.u, matmul(matrix_transpose(x2), x1.v))
 
 
 @matmul.kernel(Array, LowRank, when=_are_matrices)
-def _matmul_array_low_rank(x1, x2):
+def _matmul_array_low_rank(x1: Array, x2: LowRank) -> Array:
     return low_rank(matmul(x1, x2.u), x2.v)
 
 
 @matmul.kernel(LowRank, LowRank)
-def _matmul_low_rank_low_rank(x1, x2):
+def _matmul_low_rank_low_rank(x1: LowRank, x2: LowRank) -> Array:
     """The small matrix between them goes to the side where it leaves the lower rank."""
     between = matmul(matrix_transpose(x1.v), x2.u)
     if x1.rank <= x2.rank:
@@ -198,7 +210,7 @@ def _matmul_low_rank_low_rank(x1, x2):
     return low_rank(matmul(x1.u, between), x2.v)
 
 
-def low_rank(u, v) -> LowRank:
+def low_rank(u: Array, v: Array) -> Array:
     """The array with these factors, which may have different batch shapes; dense where that is no larger."""
     u, v = common_batch(u, v)
     x = LowRank.make((u, v))
@@ -209,29 +221,29 @@ def low_rank(u, v) -> LowRank:
 
 
 @merge_pair.kernel(LowRank, Fill, when=lambda x, y: _written_out(x))
-def _merge_pair_low_rank_fill(x, y):
+def _merge_pair_low_rank_fill(x: LowRank, y: Fill) -> Array:
     if _is_constant_column(x.u):
         return _ranks_added(x, row_of_rank_one(_ones(y, -1).mT * y._constant_data(), y.shape))
     return _ranks_added(x, constant_of_rank_one(y))
 
 
-def _written_out(*arrays) -> bool:
+def _written_out(*arrays: LowRank) -> bool:
     """Whether no factor holds others: side by side with more columns it would have to be expanded."""
     return not any(isinstance(p, Factored) for x in arrays for p in x.parts)
 
 
 @merge_pair.kernel(LowRank, LowRank, when=_written_out)
-def _ranks_added(x, y):
+def _ranks_added(x: LowRank, y: LowRank) -> Array:
     """The factors side by side; two matrices of equal rows, or of equal columns, are one such matrix."""
     if _is_constant_column(x.u) and _is_constant_column(y.u):
-        row = sum(multiply(z.v, Dense.make((z.u.constant_over(2),))).data for z in (x, y))
+        row: Any = sum(multiply(z.v, Dense.make((z.u.constant_over(2),))).data for z in (x, y))  # type: ignore[attr-defined]  # of a Fill
         return row_of_rank_one(row.mT, x.shape)
     if _is_constant_column(x.v) and _is_constant_column(y.v):
-        return matrix_transpose(_ranks_added(*map(matrix_transpose, (x, y))))
+        return matrix_transpose(_ranks_added(*cast("Iterable[LowRank]", map(matrix_transpose, (x, y)))))
     return LowRank.make(tuple(_side_by_side(a, b) for a, b in zip(x.parts, y.parts, strict=True)))
 
 
-def _is_constant_column(part) -> bool:
+def _is_constant_column(part: Array) -> bool:
     """Whether a factor has one column of equal numbers, so that all rows (or columns) of the matrix are equal."""
     return part.shape[-1] == 1 and part.constant_over(2) is not None
 
@@ -242,55 +254,55 @@ def constant_of_rank_one(x: Fill) -> LowRank:
     return LowRank.make((Dense.make((ones * x.value[..., None, None],)), Dense.make((_ones(x, -1),))))
 
 
-def _ones(x, axis):
+def _ones(x: Array, axis: int) -> jax.Array:
     return jnp.ones((*x.shape[:-2], x.shape[axis], 1), x.dtype)
 
 
-def row_of_rank_one(row, shape) -> LowRank:
+def row_of_rank_one(row: jax.Array, shape: Shape) -> LowRank:
     """A row ``(..., 1, n)`` for every row of a matrix of this shape."""
     ones = Fill.make((jnp.ones(shape[:-2], row.dtype),), (shape[-2], 1))
     v = jnp.broadcast_to(row.mT, (*shape[:-2], shape[-1], 1))
     return LowRank.make((ones, Dense.make((v,))))
 
 
-def line_of_rank_one(data, core) -> LowRank:
+def line_of_rank_one(data: jax.Array, core: Shape) -> LowRank:
     """A vector or a row for every row, or a column ``(..., m, 1)`` for every column, of a matrix with this core."""
     data = data.reshape((1,) * (2 - data.ndim) + data.shape)
     if data.shape[-2] == 1:
         return row_of_rank_one(data, (*data.shape[:-2], *core))
-    return matrix_transpose(row_of_rank_one(data.mT, (*data.shape[:-2], *core[::-1])))
+    return cast("LowRank", matrix_transpose(row_of_rank_one(data.mT, (*data.shape[:-2], *core[::-1]))))
 
 
-def _side_by_side(a, b):
+def _side_by_side(a: Array, b: Array) -> Array:
     return concat((Dense.make((a.dense_data(),)), Dense.make((b.dense_data(),))), axis=-1)
 
 
 @scale.kernel(LowRank)
-def _scale_low_rank(x, factor):
+def _scale_low_rank(x: LowRank, factor: Callable[[Array], Array]) -> LowRank:
     u, v = x.parts
     return LowRank.make((factor(u), v) if stored(u) <= stored(v) else (u, factor(v)))
 
 
 @cumulative_sum.kernel(LowRank, when=lambda x, *, axis, include_initial: axis >= x.ndim - 2)
-def _cumulative_sum_low_rank(x, *, axis, include_initial):
+def _cumulative_sum_low_rank(x: LowRank, *, axis: int, include_initial: bool) -> LowRank:
     parts, which = list(x.parts), axis - (x.ndim - 2)
     factor = parts[which]
     parts[which] = cumulative_sum.dispatch(factor, axis=factor.ndim - 2, include_initial=include_initial)
     return LowRank.make(tuple(parts))
 
 
-def _parts_of_complex(x):
+def _parts_of_complex(x: LowRank) -> list[Array]:
     return [f(p) for f in (real, imag) for p in x.parts]
 
 
 @real.kernel(LowRank, when=lambda x: x.dtype.kind == "c")
-def _real_low_rank(x):
+def _real_low_rank(x: LowRank) -> Array:
     a, b, c, d = _parts_of_complex(x)
     return low_rank(_side_by_side(a, -c), _side_by_side(b, d))
 
 
 @imag.kernel(LowRank, when=lambda x: x.dtype.kind == "c")
-def _imag_low_rank(x):
+def _imag_low_rank(x: LowRank) -> Array:
     a, b, c, d = _parts_of_complex(x)
     return low_rank(_side_by_side(a, c), _side_by_side(d, b))
 
@@ -299,7 +311,7 @@ def _imag_low_rank(x):
 
 
 @inner_pair.kernel(Array, LowRank)
-def _inner(x, y, *, axes):
+def _inner(x: Array, y: LowRank, *, axes: tuple[int, ...]) -> jax.Array:
     """The sums of ``conj(x) * y``: by a product of `x` with one factor, which meets the other."""
     x = _conj(x)
     if axes == (-2,):
@@ -308,24 +320,24 @@ def _inner(x, y, *, axes):
     return rows if axes == (-1,) else jnp.sum(rows, axis=-1, dtype=x.dtype)
 
 
-def _meeting(x, part):
+def _meeting(x: Array, part: Array) -> jax.Array:
     """The product with a factor; with one of equal numbers it is a multiple of the sums of rows."""
     if _is_constant_column(part):
-        return sum_of(x, axis=-1, keepdims=True, dtype=x.dtype).dense_data() * part.constant_over(2)
+        return sum_of(x, axis=-1, keepdims=True, dtype=x.dtype).dense_data() * cast("jax.Array", part.constant_over(2))
     return matmul(x, part).dense_data()
 
 
 @inner_pair.kernel(LowRank, Array)
-def _inner_pair_low_rank(x, y, *, axes):
+def _inner_pair_low_rank(x: LowRank, y: Array, *, axes: tuple[int, ...]) -> jax.Array:
     return jnp.conj(_inner(y, x, axes=axes))
 
 
-def _conj(x):
+def _conj(x: Array) -> Array:
     return conj(x) if x.dtype.kind == "c" else x
 
 
 @squared_norms.kernel(LowRank)
-def _squared_norms_low_rank(x, *, axes):
+def _squared_norms_low_rank(x: LowRank, *, axes: tuple[int, ...]) -> jax.Array:
     """From the matrices of inner products of the factors' columns."""
     u, v = (p if _is_constant_column(p) else Dense.make((p.dense_data(),)) for p in x.parts)
     gram_u, gram_v = (matmul(matrix_transpose(_conj(p)), p).dense_data() for p in (u, v))
@@ -341,7 +353,7 @@ def _squared_norms_low_rank(x, *, axes):
 
 
 @select_lines.kernel(LowRank)
-def _select_lines_low_rank(x, key, axis):
+def _select_lines_low_rank(x: LowRank, key: tuple[tuple[Any, ...], tuple[Any, ...]], axis: int) -> Array:
     u, v = x.parts
     own, (item, operands) = u if axis == -2 else v, key
     chosen = index(own, operands, key=line_key(own, item, -2))
@@ -349,7 +361,7 @@ def _select_lines_low_rank(x, key, axis):
 
 
 @validated.kernel(LowRank)
-def check_low_rank(x):
+def check_low_rank(x: LowRank) -> None:
     """Raise unless the parts are two factors with equally many columns."""
     check_static(x.meta is None, x)
     (_, r), (_, s) = check_parts(x, 2, 2)

@@ -1,5 +1,9 @@
 """Elementwise products of arrays of low rank, and `KhatriRao`: their factors, which are not written out."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -17,6 +21,14 @@ from ..._numerics.tall import transposed_product
 from ..fallback.selections import by_products, selected_lines
 from ..kronecker.array import pieces
 from .array import LowRank, low_rank
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+    from ..._core.array.base import Array
+    from ..._core.typing import Leaves, Meta, Shape, Spec
 
 
 class KhatriRao(Factored):
@@ -50,43 +62,49 @@ class KhatriRao(Factored):
 
     __slots__ = ()
 
+    if TYPE_CHECKING:  # the second one is dense
+
+        @property
+        def parts(self) -> tuple[Array, Dense]: ...
+
     @property
     def transposed(self) -> bool:
         """Whether it has the products of rows for columns."""
-        return self.meta
+        transposed: bool = self.meta
+        return transposed
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         a, b = leaves
         *batch, rows, width = a.shape
         width *= b.shape[-1]
         return (*batch, width, rows) if meta else (*batch, rows, width)
 
-    def specs(self, spec, divides):
+    def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         *batch, rows, columns = spec
         return ((*batch, columns if self.transposed else rows, None),) * 2
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         data = _row_by_row(*(p.dense_data() for p in self.parts))
         return data.mT if self.transposed else data
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """By the pieces of the intervals of its columns, see `kronecker_pattern`."""
         if self.transposed:
             rows, columns = columns, rows
         a, b = self.parts
         outer, inner = pieces(columns, b.shape[-1])
-        kinds = pattern.both(pattern.pattern(a, rows, outer), pattern.pattern(b, rows, inner))
+        kinds: np.ndarray = pattern.both(pattern.pattern(a, rows, outer), pattern.pattern(b, rows, inner))
         kinds = kinds.reshape(len(rows), len(columns), 3).max(axis=2)
         return kinds.T if self.transposed else kinds
 
     @property
-    def product_cost(self):
+    def product_cost(self) -> int:
         a, b = self.parts
         return b.shape[-1] * (a.product_cost + b.shape[-2])
 
 
-def _row_by_row(a, b):
+def _row_by_row(a: jax.Array, b: jax.Array) -> jax.Array:
     product = a[..., :, None] * b[..., None, :]
     return product.reshape((*product.shape[:-2], a.shape[-1] * b.shape[-1]))
 
@@ -95,7 +113,7 @@ def _row_by_row(a, b):
 
 
 @hadamard_pair.kernel(LowRank, LowRank)
-def _hadamard_pair_low_rank_low_rank(x, y):
+def _hadamard_pair_low_rank_low_rank(x: LowRank, y: LowRank) -> Array | None:
     """The columns of the factors multiplied each with each; written out where that stores no more than the factors do."""
     m, n = x.shape[-2:]
     if sum(map(stored, (x, y))) * min(x.rank, y.rank) > 2 * m * n:
@@ -118,7 +136,7 @@ def _hadamard_pair_low_rank_low_rank(x, y):
 # ---- products ------------------------------------------------------------------------------------------------------------------
 
 
-def _by_columns(function, data):
+def _by_columns(function: Callable[[jax.Array], jax.Array], data: jax.Array) -> jax.Array:
     """A function of vectors ``(..., n)``, applied to each column of ``(..., n, p)``."""
     if data.shape[-1] == 1:
         return function(data[..., 0])[..., None]
@@ -126,16 +144,16 @@ def _by_columns(function, data):
 
 
 @matmul.kernel(KhatriRao, Dense, when=lambda x1, x2: x2.ndim > 1)
-def _matmul_khatri_rao_dense(x1, x2):
+def _matmul_khatri_rao_dense(x1: KhatriRao, x2: Dense) -> Dense:
     a, b = x1.parts
     r, s = a.shape[-1], b.shape[-1]
 
-    def times(column):
+    def times(column: jax.Array) -> jax.Array:
         middle = Dense.make((column.reshape((*column.shape[:-1], r, s)),))
         product = matmul(a, middle).dense_data() * b.data
         return jnp.sum(product, axis=-1, dtype=product.dtype)  # integers stay as narrow as they are
 
-    def transposed_times(column):
+    def transposed_times(column: jax.Array) -> jax.Array:
         if type(a) is Dense:
             product = transposed_product(a.data, b.data, column)
         else:
@@ -146,12 +164,12 @@ def _matmul_khatri_rao_dense(x1, x2):
 
 
 @matmul.kernel(Dense, KhatriRao, when=lambda x1, x2: x1.ndim > 1)
-def _matmul_dense_khatri_rao(x1, x2):
+def _matmul_dense_khatri_rao(x1: Dense, x2: KhatriRao) -> Array:
     return matrix_transpose(matmul(matrix_transpose(x2), matrix_transpose(x1)))
 
 
 @matrix_transpose.kernel(KhatriRao)
-def _matrix_transpose_khatri_rao(x):
+def _matrix_transpose_khatri_rao(x: KhatriRao) -> KhatriRao:
     return KhatriRao.make(x.parts, not x.transposed)
 
 
@@ -159,7 +177,7 @@ def _matrix_transpose_khatri_rao(x):
 
 
 @elements.kernel(KhatriRao)
-def _elements_khatri_rao(x, i, j):
+def _elements_khatri_rao(x: KhatriRao, i: jax.Array, j: jax.Array) -> jax.Array:
     a, b = x.parts
     row, place = (j, i) if x.transposed else (i, j)
     left, right = place // b.shape[-1], place % b.shape[-1]
@@ -168,23 +186,23 @@ def _elements_khatri_rao(x, i, j):
 
 
 @scale.kernel(KhatriRao)
-def _scale_khatri_rao(x, factor):
+def _scale_khatri_rao(x: KhatriRao, factor: Callable[[Array], Array]) -> KhatriRao:
     a, b = x.parts
     return KhatriRao.make((factor(a), b), x.transposed)
 
 
 @real.kernel(KhatriRao, when=lambda x: x.dtype.kind == "c")
-def _real_khatri_rao(x):
+def _real_khatri_rao(x: KhatriRao) -> Dense:
     return Dense.make((x.dense_data().real,))
 
 
 @imag.kernel(KhatriRao, when=lambda x: x.dtype.kind == "c")
-def _imag_khatri_rao(x):
+def _imag_khatri_rao(x: KhatriRao) -> Dense:
     return Dense.make((x.dense_data().imag,))
 
 
 @select_lines.kernel(KhatriRao)
-def _select_lines_khatri_rao(x, key, axis):
+def _select_lines_khatri_rao(x: KhatriRao, key: tuple[tuple[Any, ...], tuple[Any, ...]], axis: int) -> Array:
     """Rows (or columns, of the transpose) are those of the factors."""
     if axis != (-1 if x.transposed else -2):
         return selected_lines(x, key, axis, by_products)
@@ -197,7 +215,7 @@ def _select_lines_khatri_rao(x, key, axis):
 
 
 @validated.kernel(KhatriRao)
-def check_khatri_rao(x):
+def check_khatri_rao(x: KhatriRao) -> None:
     """Raise unless the parts are two matrices with equally many rows, the second one dense."""
     check_static(type(x.meta) is bool, x)
     (m, _), (n, _) = check_parts(x, 2, 2)

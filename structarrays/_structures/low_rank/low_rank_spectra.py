@@ -1,5 +1,9 @@
 """Singular values, ranks, pseudo-inverses, approximations and determinants of low-rank matrices, from their factors."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
 import jax.numpy as jnp
 
 from ..._core.array.base import Array
@@ -32,10 +36,17 @@ from ..fill.array import Fill
 from ..toeplitz.circulant import Circulant
 from .array import LowRank, constant_of_rank_one, low_rank
 
-low_rank_form = Registry("low_rank_form")
+if TYPE_CHECKING:
+    import jax
+
+    from ..._core.dispatch.function import Function
+    from ..._core.typing import Result, Shape
+
+
+low_rank_form: Registry[LowRank] = Registry("low_rank_form")
 """``low_rank_form.kernel(A)``: a stack of matrices, whose structure says that it is of low rank, as a `LowRank`."""
 
-bounded_rank = Registry("bounded_rank")
+bounded_rank: Registry[int | None] = Registry("bounded_rank")
 """``bounded_rank.kernel(A)``: the number of columns of its `low_rank_form` (static), or None."""
 
 
@@ -47,41 +58,41 @@ def rank_bound(x: Array) -> int | None:
 
 def of_low_rank(x: Array) -> LowRank:
     """The array, which has a `rank_bound`, as a `LowRank`."""
-    return low_rank_form.choose((x,), {}).run(x)
+    return low_rank_form.required((x,)).run(x)
 
 
 @bounded_rank.kernel(LowRank)
-def _bounded_rank_low_rank(x):
+def _bounded_rank_low_rank(x: LowRank) -> int:
     return x.rank
 
 
 @low_rank_form.kernel(LowRank)
-def _low_rank_form_low_rank(x):
+def _low_rank_form_low_rank(x: LowRank) -> LowRank:
     """With factors that are written out, unless they store entries: so that any two can stand side by side."""
-    return x.with_parts(lambda p: p if p.stores_entries else to_dense(p))
+    return cast("LowRank", x.with_parts(lambda p: p if p.stores_entries else to_dense(p)))
 
 
 @bounded_rank.kernel(Fill)
-def _bounded_rank_fill(x):
+def _bounded_rank_fill(x: Fill) -> int:
     return 1
 
 
 @low_rank_form.kernel(Fill)
-def _low_rank_form_fill(x):
+def _low_rank_form_fill(x: Fill) -> LowRank:
     return constant_of_rank_one(x)
 
 
-def is_narrow(x: Product, *args, **static) -> bool:
+def is_narrow(x: Product, *args: Array, **static: Any) -> bool:
     """Whether a chain has a place so narrow that the factors on either side of it are smaller than the product."""
     return 2 * _width(x) <= min(x.shape[-2:])
 
 
-def _width(x):
+def _width(x: Product) -> int:
     return min(f.shape[-2] for f in x.factors[1:])
 
 
 @bounded_rank.kernel(Product, when=is_narrow)
-def _bounded_rank_product(x):
+def _bounded_rank_product(x: Product) -> int:
     return _width(x)
 
 
@@ -94,17 +105,17 @@ def through_narrowest(x: Product) -> LowRank:
 
 
 @bounded_rank.kernel(Sum)
-def _bounded_rank_sum(x):
-    ranks = [rank_bound(t) for t in x.terms]
+def _bounded_rank_sum(x: Sum) -> int | None:
+    ranks: list[Any] = [rank_bound(t) for t in x.terms]
     return None if None in ranks else sum(ranks)
 
 
 @low_rank_form.kernel(Sum)
-def _low_rank_form_sum(x):
-    return canonical([of_low_rank(t) for t in x.terms])
+def _low_rank_form_sum(x: Sum) -> LowRank:
+    return cast("LowRank", canonical([of_low_rank(t) for t in x.terms]))
 
 
-def has_low_rank(x, *args, **static) -> bool:
+def has_low_rank(x: Array, *args: Array, **static: Any) -> bool:
     """Whether all terms of a sum are of low rank, and it is, too: those whose factors are not written out stay terms of their own."""
     rank = rank_bound(x)
     return rank is not None and rank < min(x.shape[-2:])
@@ -113,16 +124,16 @@ def has_low_rank(x, *args, **static) -> bool:
 # ---- singular values ------------------------------------------------------------------------------------------------
 
 
-def _factors(x):
+def _factors(x: LowRank) -> tuple[jax.Array, ...]:
     return tuple(p.dense_data() for p in x.parts)
 
 
-def _is_narrow(x, *args, **static) -> bool:
+def _is_narrow(x: LowRank, *args: Array, **static: Any) -> bool:
     return x.rank < min(x.shape[-2:])
 
 
 @svdvals.kernel(LowRank, when=_is_narrow)
-def _svdvals_low_rank(x):
+def _svdvals_low_rank(x: LowRank) -> Dense:
     values = (
         low_rank_factors.singular_values(*_factors(x)) if x.rank else jnp.zeros((*x.shape[:-2], 0), real_dtype(x.dtype))
     )
@@ -130,11 +141,11 @@ def _svdvals_low_rank(x):
     return Dense.make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)]),))
 
 
-def _nuclear_norm(x):
+def _nuclear_norm(x: LowRank) -> jax.Array:
     return low_rank_factors.nuclear_norm(*_factors(x)) if x.rank else jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
 
 
-def _spectral_norm(x):
+def _spectral_norm(x: LowRank) -> jax.Array:
     return low_rank_factors.spectral_norm(*_factors(x)) if x.rank else jnp.zeros(x.shape[:-2], real_dtype(x.dtype))
 
 
@@ -142,7 +153,7 @@ norm_and_rank(LowRank, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is
 
 
 @pinv.kernel(LowRank, when=lambda x, *, rtol: _is_narrow(x) and x.rank > 0)
-def _pinv_low_rank(x, *, rtol):
+def _pinv_low_rank(x: LowRank, *, rtol: jax.Array | None) -> Array:
     rtol = tolerance(x, rtol)
     batch = jnp.broadcast_shapes(rtol.shape, x.shape[:-2])
     u, v = (jnp.broadcast_to(p, (*batch, *p.shape[-2:])) for p in _factors(x))
@@ -150,7 +161,7 @@ def _pinv_low_rank(x, *, rtol):
 
 
 @eigvals.kernel(LowRank, when=_is_narrow)
-def _eigvals_low_rank(x):
+def _eigvals_low_rank(x: LowRank) -> Dense:
     """Those of ``v.mT @ u``, and zeros."""
     u, v = of_low_rank(x).parts
     between = matmul(matrix_transpose(v), u)
@@ -159,18 +170,18 @@ def _eigvals_low_rank(x):
 
 
 @squared_norms.kernel(Product, when=is_narrow)
-def _squared_norms_product(x, *, axes):
+def _squared_norms_product(x: Product, *, axes: tuple[int, ...]) -> jax.Array:
     form = through_narrowest(x)
-    return squared_norms.choose((form,), {}).run(form, axes=axes)
+    return squared_norms.required((form,)).run(form, axes=axes)
 
 
-def _as_low_rank(function):
+def _as_low_rank(function: Function[..., Any]) -> None:
     @function.kernel(Product, when=is_narrow)
-    def _product_through_narrowest(x, **static):
+    def _product_through_narrowest(x: Product, **static: Any) -> Result:
         return function.dispatch(through_narrowest(x), **static)
 
     @function.kernel(Sum, when=has_low_rank)
-    def _sum_of_low_rank(x, **static):
+    def _sum_of_low_rank(x: Sum, **static: Any) -> Result:
         return function.dispatch(of_low_rank(x), **static)
 
 
@@ -180,20 +191,22 @@ del _function
 
 
 @matrix_norm.kernel(Product, when=lambda x, **static: is_narrow(x) and is_of_singular_values(x, **static))
-def _matrix_norm_product(x, *, keepdims, ord):
-    return matrix_norm.dispatch(through_narrowest(x), keepdims=keepdims, ord=ord)
+def _matrix_norm_product(x: Product, *, keepdims: bool, ord: int | float | str | None) -> Array:
+    result: Array = matrix_norm.dispatch(through_narrowest(x), keepdims=keepdims, ord=ord)
+    return result
 
 
 @matrix_norm.kernel(Sum, when=lambda x, **static: has_low_rank(x) and is_of_singular_values(x, **static))
-def _matrix_norm_sum(x, *, keepdims, ord):
-    return matrix_norm.dispatch(of_low_rank(x), keepdims=keepdims, ord=ord)
+def _matrix_norm_sum(x: Sum, *, keepdims: bool, ord: int | float | str | None) -> Array:
+    result: Array = matrix_norm.dispatch(of_low_rank(x), keepdims=keepdims, ord=ord)
+    return result
 
 
 # ---- approximation --------------------------------------------------------------------------------------------------
 
 
 @compress.kernel(LowRank)
-def _compress_low_rank(x, *, rank):
+def _compress_low_rank(x: LowRank, *, rank: int) -> LowRank:
     u, v = _factors(x)
     if not min(rank, x.rank):
         return LowRank.make((Dense.make((u[..., :0],)), Dense.make((v[..., :0],))))
@@ -201,7 +214,7 @@ def _compress_low_rank(x, *, rank):
 
 
 @compress.kernel(Array)
-def _compress_array(x, *, rank):
+def _compress_array(x: Array, *, rank: int) -> Array:
     """As of low rank, or else from the dense form."""
     if rank_bound(x) is not None:
         form = of_low_rank(x)
@@ -209,24 +222,25 @@ def _compress_array(x, *, rank):
         data = densify(x, "linalg.compress").data
         ones = jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), (*x.shape[:-2], x.shape[-1], x.shape[-1]))
         form = LowRank.make((Dense.make((data,)), Dense.make((ones,))))
-    return compress.dispatch(form, rank=rank)
+    result: Array = compress.dispatch(form, rank=rank)
+    return result
 
 
 # ---- what is singular whatever the numbers are ----------------------------------------------------------------------
 
 
-def _has_nan(x):
+def _has_nan(x: LowRank) -> jax.Array:
     return jnp.any(jnp.stack([jnp.any(jnp.isnan(p)) for p in _factors(x)]))
 
 
-def _nothing(x, shape):
+def _nothing(x: LowRank, shape: Shape) -> tuple[Dense, jax.Array]:
     """NaN for a result, and whether that is no surprise: NaN in the factors gives NaN, as everywhere."""
-    of_parameters = sum(jnp.sum(p) for p in _factors(x)).astype(x.dtype)
+    of_parameters = cast("jax.Array", sum(jnp.sum(p) for p in _factors(x))).astype(x.dtype)
     return Dense.make((jnp.broadcast_to(nowhere(of_parameters), shape),)), _has_nan(x) | (0 in shape)
 
 
 @solve.kernel(LowRank, Array, when=_is_narrow)
-def _solve_low_rank(x1, x2):
+def _solve_low_rank(x1: LowRank, x2: Array) -> tuple[Array, jax.Array]:
     if x2.ndim == 1:
         return _nothing(x1, x1.shape[:-1])
     batch = jnp.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
@@ -235,24 +249,24 @@ def _solve_low_rank(x1, x2):
 
 
 @inv.kernel(LowRank, when=_is_narrow)
-def _inv_low_rank(x):
+def _inv_low_rank(x: LowRank) -> tuple[Array, jax.Array]:
     nothing, ok = _nothing(x, ())
     return Fill.make((jnp.broadcast_to(nothing.data, x.shape[:-2]),), x.shape[-2:]), ok
 
 
-def _zero(x):
+def _zero(x: LowRank) -> jax.Array:
     """The determinants: zeros, or NaN where a factor is not finite."""
     zero = sum(jnp.sum(0 * p, axis=(-2, -1)) for p in _factors(x))
     return jnp.broadcast_to(zero, x.shape[:-2]).astype(x.dtype)
 
 
 @det.kernel(LowRank, when=_is_narrow)
-def _det_low_rank(x):
+def _det_low_rank(x: LowRank) -> Dense:
     return Dense.make((_zero(x),))
 
 
 @slogdet.kernel(LowRank, when=_is_narrow)
-def _slogdet_low_rank(x):
+def _slogdet_low_rank(x: LowRank) -> tuple[Dense, Dense]:
     zero = _zero(x)
     return Dense.make((zero,)), Dense.make((log_of_zero(zero),))
 
@@ -260,7 +274,7 @@ def _slogdet_low_rank(x):
 # A right-hand side of low rank: only its left factor is solved for.
 
 
-def _is_smaller(x1, x2) -> bool:
+def _is_smaller(x1: Array, x2: Array) -> bool:
     return stored(x2) < x2.shape[-2] * x2.shape[-1]
 
 
@@ -268,6 +282,6 @@ def _is_smaller(x1, x2) -> bool:
 @solve.kernel(Circulant, LowRank, when=_is_smaller)
 @solve.kernel(Factored, LowRank, when=_is_smaller)
 @solve.kernel(Array, LowRank, when=_is_smaller)
-def _solve_for_low_rank(x1, x2):
+def _solve_for_low_rank(x1: Array, x2: LowRank) -> tuple[Array, jax.Array]:
     solution, ok = solve.dispatch(x1, to_dense(x2.u))
     return low_rank(solution, x2.v), ok

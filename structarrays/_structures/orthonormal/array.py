@@ -1,6 +1,9 @@
 """`Orthonormal`: what is known in advance of a matrix with orthonormal columns, or rows; and of a permutation, which stores entries."""
 
-import jax
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import jax.numpy as jnp
 
 from ..._core.array.base import Array
@@ -15,6 +18,14 @@ from ..composite.product import compose_pair, times_number
 from ..fallback.singular_values import is_of_singular_values
 from ..permutation.array import Permutation
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import jax
+
+    from ..._core.typing import DTypeLike
+    from ..composite.product import Product
+
 
 class Orthonormal(Factored):
     """The base class of arrays whose columns are orthonormal, or whose rows are: that of the two which is shorter.
@@ -24,7 +35,7 @@ class Orthonormal(Factored):
 
     __slots__ = ()
 
-    def _adjoint(self) -> "Orthonormal":
+    def _adjoint(self) -> Orthonormal:
         """The conjugate transpose."""
         raise NotImplementedError
 
@@ -37,89 +48,89 @@ class Orthonormal(Factored):
         raise NotImplementedError
 
 
-def ones(x: Orthonormal, *shape, dtype=None) -> jax.Array:
+def ones(x: Array, *shape: int, dtype: DTypeLike | None = None) -> jax.Array:
     """Ones in the batch shape and a further one."""
     return jnp.ones((*x.shape[:-2], *shape), dtype or x.dtype)
 
 
-def _is_square(x, **static) -> bool:
+def _is_square(x: Orthonormal, **static: Any) -> bool:
     return x.shape[-2] == x.shape[-1]
 
 
 @inv.kernel(Orthonormal)
 @inv.kernel(Permutation)
-def _inv_orthonormal(x):
+def _inv_orthonormal(x: Orthonormal | Permutation) -> tuple[Array, jax.Array]:
     return x._adjoint(), jnp.array(True)
 
 
 @pinv.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
 @pinv.kernel(Permutation, when=lambda x, *, rtol: rtol is None)
-def _pinv_orthonormal(x, *, rtol):
+def _pinv_orthonormal(x: Orthonormal | Permutation, *, rtol: jax.Array | None) -> Array:
     return x._adjoint()
 
 
 @solve.kernel(Orthonormal, Array)
 @solve.kernel(Permutation, Array)
-def _solve_orthonormal(x1, x2):
+def _solve_orthonormal(x1: Orthonormal | Permutation, x2: Array) -> tuple[Array, jax.Array]:
     remark(x1._solution_remark())
     return matmul.dispatch(x1._adjoint(), x2), jnp.array(True)
 
 
 @det.kernel(Orthonormal)
 @det.kernel(Permutation)
-def _det_orthonormal(x):
+def _det_orthonormal(x: Orthonormal | Permutation) -> Dense:
     return Dense.make((x._determinant(),))
 
 
 @slogdet.kernel(Orthonormal)
 @slogdet.kernel(Permutation)
-def _slogdet_orthonormal(x):
+def _slogdet_orthonormal(x: Orthonormal | Permutation) -> tuple[Dense, Dense]:
     return Dense.make((x._determinant(),)), Dense.make((jnp.zeros(x.shape[:-2], real_dtype(x.dtype)),))
 
 
 @svdvals.kernel(Orthonormal)
 @svdvals.kernel(Permutation)
-def _svdvals_orthonormal(x):
+def _svdvals_orthonormal(x: Orthonormal | Permutation) -> Dense:
     return Dense.make((ones(x, min(x.shape[-2:]), dtype=real_dtype(x.dtype)),))
 
 
 @matrix_rank.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
 @matrix_rank.kernel(Permutation, when=lambda x, *, rtol: rtol is None)
-def _matrix_rank_orthonormal(x, *, rtol):
+def _matrix_rank_orthonormal(x: Orthonormal | Permutation, *, rtol: jax.Array | None) -> Dense:
     return Dense.make((jnp.full(x.shape[:-2], min(x.shape[-2:]), int),))
 
 
 @matrix_norm.kernel(Orthonormal, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
 @matrix_norm.kernel(Permutation, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
-def _matrix_norm_orthonormal(x, *, keepdims, ord):
+def _matrix_norm_orthonormal(x: Orthonormal | Permutation, *, keepdims: bool, ord: int | float | str | None) -> Dense:
     norm = ones(x, dtype=real_dtype(x.dtype)) * (min(x.shape[-2:]) if ord == "nuc" else 1)
     return Dense.make((norm[..., None, None] if keepdims else norm,))
 
 
 @svd.kernel(Orthonormal, when=_is_square)
 @svd.kernel(Permutation)
-def _svd_orthonormal(x, *, full_matrices):
+def _svd_orthonormal(x: Orthonormal | Permutation, *, full_matrices: bool) -> tuple[Array, Array, Identity]:
     return x, svdvals.dispatch(x), _identity(x)
 
 
 @qr.kernel(Orthonormal, when=_is_square)
 @qr.kernel(Permutation)
-def _qr_orthonormal(x, *, mode):
+def _qr_orthonormal(x: Orthonormal | Permutation, *, mode: str) -> tuple[Array, Identity]:
     return x, _identity(x)
 
 
 @lu.kernel(Permutation)
-def _lu_permutation(a):
+def _lu_permutation(a: Permutation) -> tuple[jax.Array, Identity, Identity]:
     """Its rows exchanged are an identity."""
     return a.p, _identity(a), _identity(a)
 
 
-def _identity(x) -> Identity:
+def _identity(x: Array) -> Identity:
     return Identity.make((ones(x), None), x.shape[-2:])
 
 
 @squared_norms.kernel(Orthonormal)
-def _squared_norms_orthonormal(x, *, axes):
+def _squared_norms_orthonormal(x: Orthonormal, *, axes: tuple[int, ...]) -> jax.Array:
     m, n = x.shape[-2:]
     if len(axes) == 2:
         return ones(x, dtype=real_dtype(x.dtype)) * min(m, n)
@@ -131,11 +142,11 @@ def _squared_norms_orthonormal(x, *, axes):
 
 @compose_pair.kernel(Identity, Orthonormal)
 @compose_pair.kernel(Orthonormal, Identity)
-def _compose_pair_identity_orthonormal(x, y):
+def _compose_pair_identity_orthonormal(x: Array, y: Array) -> None:
     """A number in front stays one: scaled, it would be orthonormal no more."""
     return None
 
 
 @scale.kernel(Orthonormal)
-def _scale_orthonormal(x, factor):
+def _scale_orthonormal(x: Orthonormal, factor: Callable[[Array], Array]) -> Product:
     return times_number(x, factor)

@@ -1,15 +1,16 @@
 """`Fourier`: the unitary matrix of the discrete Fourier transform, which has no entries to store."""
 
+from __future__ import annotations
+
 import math
 import operator
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from ..._core import dtypes
-from ..._core.array.arguments import DTypeLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import dense_if_small
@@ -28,6 +29,13 @@ from ..permutation.array import Permutation
 from ..permutation.ordered import in_order
 from ..toeplitz.circulant import Circulant
 from .array import Orthonormal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import jax
+
+    from ..._core.typing import DTypeLike, Leaves, Meta, Shape
 
 
 class Fourier(Orthonormal):
@@ -96,55 +104,57 @@ class Fourier(Orthonormal):
     @property
     def n(self) -> int:
         """The size."""
-        return self.meta[0]
+        n: int = self.meta[0]
+        return n
 
     @property
     def conjugated(self) -> bool:
         """Whether it is the conjugate, which is the inverse: with ``exp(+2j * pi * j * k / n)``."""
-        return self.meta[1]
+        conjugated: bool = self.meta[1]
+        return conjugated
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         return (*leaves[0].shape, meta[0], meta[0])
 
     @property
-    def product_cost(self):
+    def product_cost(self) -> int:
         return 4 * self.n * max(1, math.ceil(math.log2(max(1, self.n))))
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         if self.n <= SMALL:
             i = np.arange(self.n)
             return jnp.broadcast_to(_roots(self, np.outer(i, i) % max(1, self.n)), self.shape)
         identity = jnp.eye(self.n, dtype=self.dtype)
         return jnp.broadcast_to(_transformed(identity, self.conjugated, -2), self.shape)
 
-    def _adjoint(self):
+    def _adjoint(self) -> Fourier:
         return Fourier.make(self._value[0], (self.n, not self.conjugated))
 
-    def _determinant(self):
+    def _determinant(self) -> jax.Array:
         _, negative, minus_i, plus_i = _multiplicities(self.n)
         power = (2 * negative + 3 * minus_i + plus_i) % 4
         return jnp.full(self.shape[:-2], (1, 1j, -1, -1j)[-power % 4 if self.conjugated else power], self.dtype)
 
-    def _solution_remark(self):
+    def _solution_remark(self) -> str:
         return "an inverse Fourier transform; O(n log(n)) for each column"
 
-    def map_parameters(self, function):
+    def map_parameters(self, function: Callable[[Any], Any]) -> Array:
         return Array.map_parameters(self, function)
 
-    def with_parts(self, function):
+    def with_parts(self, function: Callable[[Array], Array]) -> Fourier:
         return self
 
-    def cast(self, dtype):
+    def cast(self, dtype: DTypeLike) -> Array:
         if np.dtype(dtype).kind == "c":
             return Fourier.make((self._value[0][0].astype(dtype),), self.meta)
         return dense_if_small(self, "astype").cast(dtype)
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         return [str(self.n), *(["conjugated=True"] if self.conjugated else []), f"shape={self.shape}"], True
 
 
-def _transformed(data, conjugated, axis):
+def _transformed(data: jax.Array, conjugated: bool, axis: int) -> jax.Array:
     """The unitary transform, or its inverse, along an axis."""
     if data.size == 0:
         return data
@@ -152,7 +162,7 @@ def _transformed(data, conjugated, axis):
     return fft.by_rows((fft.ifft if conjugated else fft.fft)(data, axis=axis, norm="ortho"))
 
 
-def _like(x, batch):
+def _like(x: Fourier, batch: Shape) -> Shape:
     """The shape of a product with a matrix whose batch shape is `batch`."""
     return jnp.broadcast_shapes(x.shape[:-2], batch)
 
@@ -161,7 +171,7 @@ def _like(x, batch):
 
 
 @matmul.kernel(Fourier, Dense)
-def _matmul_fourier_dense(x1, x2):
+def _matmul_fourier_dense(x1: Fourier, x2: Dense) -> Dense:
     if x2.ndim == 1:
         data = _transformed(x2.data, x1.conjugated, -1)
         return Dense.make((jnp.broadcast_to(data, x1.shape[:-1]),))
@@ -170,7 +180,7 @@ def _matmul_fourier_dense(x1, x2):
 
 
 @matmul.kernel(Dense, Fourier)
-def _matmul_dense_fourier(x1, x2):
+def _matmul_dense_fourier(x1: Dense, x2: Fourier) -> Dense:
     data = _transformed(x1.data, x2.conjugated, -1)
     shape = x2.shape[:-1] if x1.ndim == 1 else (*_like(x2, x1.shape[:-2]), *x1.shape[-2:])
     return Dense.make((jnp.broadcast_to(data, shape),))
@@ -178,7 +188,7 @@ def _matmul_dense_fourier(x1, x2):
 
 @matmul.kernel(Fourier, Fourier)
 @compose_pair.kernel(Fourier, Fourier)
-def _matmul_fourier_fourier(x1, x2):
+def _matmul_fourier_fourier(x1: Fourier, x2: Fourier) -> Array:
     batch = _like(x1, x2.shape[:-2])
     if x1.conjugated != x2.conjugated:
         return Identity.make((jnp.ones(batch, x1.dtype), None), x1.shape[-2:])
@@ -190,44 +200,46 @@ def _matmul_fourier_fourier(x1, x2):
 
 
 @matrix_transpose.kernel(Fourier)
-def _matrix_transpose_fourier(x):
+def _matrix_transpose_fourier(x: Fourier) -> Fourier:
     return x
 
 
 @conj.kernel(Fourier)
-def _conj_fourier(x):
+def _conj_fourier(x: Fourier) -> Fourier:
     return x._adjoint()
 
 
 @elements.kernel(Fourier, when=lambda x: x.n < 2**31)
-def _elements_fourier(x, i, j):
+def _elements_fourier(x: Fourier, i: jax.Array, j: jax.Array) -> jax.Array:
     value = _roots(x, _product_modulo(jnp.asarray(i, int), jnp.asarray(j, int), max(1, x.n)))
     return jnp.broadcast_to(value, (*x.shape[:-2], *value.shape))
 
 
 @select_lines.kernel(Fourier)
-def _select_lines_fourier(x, key, axis):
+def _select_lines_fourier(x: Fourier, key: tuple[tuple[Any, ...], tuple[Any, ...]], axis: int) -> Array:
     """Where they are dense, by the elements: a transform rounds otherwise, and one element should be one number."""
     return selected_lines(x, key, axis, by_elements)
 
 
-def _product_modulo(i, j, n):
+def _product_modulo(i: jax.Array, j: jax.Array, n: int) -> jax.Array:
     """``i * j % n``; where integers do not hold the product, by the binary digits of the one factor."""
-    if n**2 <= jnp.iinfo(i.dtype).max:
+    if n**2 <= jnp.iinfo(i.dtype).max:  # type: ignore[no-untyped-call]  # of ml_dtypes
         return i * j % n
     i, j = ((v % n).astype(jnp.uint32) for v in (i, j))
     count = n.bit_length()
 
     # Without a loop, the compilation time of JAX 0.12 doubles with each digit.
-    def step(k, result):
+    def step(k: jax.Array, result: jax.Array) -> jax.Array:
         result = _reduced(2 * result, n)
         digit = (j >> (count - 1 - k).astype(jnp.uint32)) & 1
         return jnp.where(digit == 1, _reduced(result + i, n), result)
 
-    return lax.fori_loop(0, count, step, jnp.zeros(jnp.broadcast_shapes(i.shape, j.shape), jnp.uint32))
+    start = jnp.zeros(jnp.broadcast_shapes(i.shape, j.shape), jnp.uint32)
+    product: jax.Array = lax.fori_loop(0, count, step, start)
+    return product
 
 
-def _reduced(x, n):
+def _reduced(x: jax.Array, n: int) -> jax.Array:
     """Numbers less than ``2 * n`` modulo n."""
     return jnp.where(x >= n, x - jnp.uint32(n), x)
 
@@ -236,7 +248,7 @@ SMALL = 256
 """Up to this size elements are read from a table of the roots, so that one is the same number wherever it is asked for."""
 
 
-def _roots(x, powers):
+def _roots(x: Fourier, powers: np.ndarray | jax.Array) -> jax.Array:
     """The roots of unity that the elements are, divided by ``sqrt(n)``."""
     n, sign = max(1, x.n), 1 if x.conjugated else -1
     if n <= SMALL:
@@ -251,13 +263,13 @@ def _roots(x, powers):
 # ---- what is known in advance ---------------------------------------------------------------------------------------
 
 
-def _multiplicities(n):
+def _multiplicities(n: int) -> tuple[int, int, int, int]:
     """How often 1, -1, -i and i are eigenvalues."""
     return (n // 4 + 1, (n + 2) // 4, (n + 1) // 4, (n + 3) // 4 - 1) if n else (0, 0, 0, 0)
 
 
 @eigvals.kernel(Fourier)
-def _eigvals_fourier(x):
+def _eigvals_fourier(x: Fourier) -> Dense:
     values = jnp.repeat(
         jnp.asarray([1, -1, -1j, 1j], x.dtype), np.asarray(_multiplicities(x.n)), total_repeat_length=x.n
     )
@@ -267,27 +279,27 @@ def _eigvals_fourier(x):
 # ---- eigenvectors of circulant matrices ---------------------------------------------------------------------------------
 
 
-def _conjugate_transform(x: Circulant):
+def _conjugate_transform(x: Circulant) -> Fourier:
     """The matrix whose columns are the eigenvectors, those of the transform of the first column in their order."""
     dtype = complex_dtype(x.dtype)
     return Fourier.make((jnp.zeros(x.shape[:-2], dtype),), (x.shape[-1], True))
 
 
 @eig.kernel(Circulant)
-def _eig_circulant(x):
+def _eig_circulant(x: Circulant) -> tuple[Array, Fourier]:
     return eigvals.dispatch(x), _conjugate_transform(x)
 
 
 @eigh.kernel(Circulant, when=lambda x: x.dtype.kind == "c")
-def _eigh_circulant(x):
+def _eigh_circulant(x: Circulant) -> tuple[Dense, Array]:
     """Those of a real matrix are real, and no columns of a Fourier matrix."""
-    values = circulant_kernel.full_spectrum(x.c).real
+    values: Any = circulant_kernel.full_spectrum(x.c).real
     values, order = in_order(values, x.dtype)
     return values, product(_conjugate_transform(x), order.mT)
 
 
 @validated.kernel(Fourier)
-def check_fourier(x):
+def check_fourier(x: Fourier) -> None:
     """Raise unless the parameter is a complex scalar, with the batch shape and the dtype of the array."""
     check_static(type(x.meta) is tuple and len(x.meta) == 2 and type(x.meta[1]) is bool, x)
     check_sizes(x.meta[:1])

@@ -1,14 +1,14 @@
 """`Householder`: the unitary factor of a QR decomposition, held as reflectors; and the decomposition of banded matrices, which makes it."""
 
-from collections.abc import Sequence
-from typing import Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core import dtypes
-from ..._core.array.arguments import ParameterLike
 from ..._core.array.dense import Dense, batch_shape_of, parameter
 from ..._core.array.validation import check_dense_part, check_parts, check_sizes, check_static, require, validated
 from ..._core.dispatch.recording import remark
@@ -23,6 +23,13 @@ from ..banded.diagonal import Diagonal
 from ..banded.diagonal_spectra import identity, phase
 from ..banded.products import has_structural_zeros
 from .array import Orthonormal, ones
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..._core.array.arguments import ParameterLike
+    from ..._core.array.base import Array
+    from ..._core.typing import Leaves, Meta, Shape
 
 
 class Householder(Orthonormal):
@@ -79,7 +86,7 @@ class Householder(Orthonormal):
 
     __slots__ = ()
 
-    def __new__(cls, v: ParameterLike, tau: ParameterLike, shape: int | Sequence[int]) -> Self:
+    def __new__(cls, v: ParameterLike, tau: ParameterLike, shape: int | Sequence[int]) -> Householder:
         v, tau = parameter(v, "v", cls.__name__), parameter(tau, "tau", cls.__name__)
         for argument, a, least in (("v", v, 2), ("tau", tau, 1)):
             if a.dtype.kind == "b":
@@ -107,33 +114,37 @@ class Householder(Orthonormal):
     @property
     def v(self) -> jax.Array:
         """The vectors of the reflectors, ``(..., k, w)``."""
-        return self._value[0][0].data
+        v: jax.Array = self._value[0][0].data
+        return v
 
     @property
     def tau(self) -> jax.Array:
         """Their factors, ``(..., k)``."""
-        return self._value[0][1].data[..., 0]
+        tau: jax.Array = self._value[0][1].data[..., 0]
+        return tau
 
     @property
     def adjoint(self) -> bool:
         """Whether it is the conjugate transpose of the product of the reflectors."""
-        return self.meta[2]
+        adjoint: bool = self.meta[2]
+        return adjoint
 
     @staticmethod
-    def shape_of(leaves, meta):
+    def shape_of(leaves: Leaves, meta: Meta) -> Shape:
         m, c, adjoint = meta
         return (*leaves[0].shape[:-2], *((c, m) if adjoint else (m, c)))
 
     @property
-    def product_cost(self):
+    def product_cost(self) -> int:
         k, w = self._value[0][0].shape[-2:]
-        return 2 * k * w
+        cost: int = 2 * k * w
+        return cost
 
-    def dense_data(self):
+    def dense_data(self) -> jax.Array:
         n = self.shape[-1]
         return _times(self, jnp.eye(n, dtype=self.dtype))
 
-    def pattern(self, rows, columns):
+    def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """A column is that of the identity until a reflector meets it, and filled from the top to the end of the first that does, since
         all before that follow.
         """
@@ -147,18 +158,18 @@ class Householder(Orthonormal):
         kinds = np.where(hit, pattern.COMPUTED, pattern.ZERO).astype(np.uint8)
         return kinds.T if self.adjoint else kinds
 
-    def _adjoint(self):
+    def _adjoint(self) -> Householder:
         m, c, adjoint = self.meta
         return Householder.make(self._value[0], (m, c, not adjoint))
 
-    def _determinant(self):
+    def _determinant(self) -> jax.Array:
         value = jnp.prod(banded_qr.eigenvalue(self.v, self.tau), axis=-1)
         return value.conj() if self.adjoint else value
 
-    def _solution_remark(self):
+    def _solution_remark(self) -> str:
         return "a product with the adjoint, reflector by reflector; O(n w) for each column, w rows to a reflector"
 
-    def description(self):
+    def description(self) -> tuple[list[str], bool]:
         k, w = self._value[0][0].shape[-2:]
         return [
             *(["adjoint"] if self.adjoint else []),
@@ -168,12 +179,12 @@ class Householder(Orthonormal):
         ], False
 
 
-def _reflectors(v, tau, meta) -> Householder:
+def _reflectors(v: jax.Array, tau: jax.Array, meta: tuple[int, int, bool]) -> Householder:
     """The array with these parameters, of one batch shape and dtype."""
     return Householder.make((Dense.make((v,)), Dense.make((tau[..., None],))), meta)
 
 
-def _check_unitary(v, tau):
+def _check_unitary(v: jax.Array | np.ndarray, tau: jax.Array | np.ndarray) -> None:
     """Raise unless the reflectors are unitary, as far as what a few digits of them are lost to."""
     v, tau = np.asarray(v), np.asarray(tau)
     value = np.abs(1 - tau * np.sum(np.abs(v) ** 2, axis=-1))
@@ -185,17 +196,17 @@ def _check_unitary(v, tau):
         )
 
 
-def _times(x, b):
+def _times(x: Householder, b: jax.Array) -> jax.Array:
     """The product with b ``(..., n, p)``, with the batch shape of both."""
     m, _, adjoint = x.meta
     return banded_qr.multiply(x.v, x.tau, b, m, adjoint)[..., : x.shape[-2], :]
 
 
-def _is_square(x, *args, **static) -> bool:
+def _is_square(x: Array, *args: Array, **static: Any) -> bool:
     return x.shape[-2] == x.shape[-1]
 
 
-def _identity(x, m, n):
+def _identity(x: Array, m: int, n: int) -> Diagonal:
     return identity(ones(x), (m, n))
 
 
@@ -203,33 +214,34 @@ def _identity(x, m, n):
 
 
 @matmul.kernel(Householder, Dense)
-def _matmul_householder_dense(x1, x2):
+def _matmul_householder_dense(x1: Householder, x2: Dense) -> Dense:
     if x2.ndim == 1:
         return Dense.make((_times(x1, x2.data[:, None])[..., 0],))
     return Dense.make((_times(x1, x2.data),))
 
 
 @matmul.kernel(Dense, Householder)
-def _matmul_dense_householder(x1, x2):
+def _matmul_dense_householder(x1: Dense, x2: Householder) -> Array:
     transposed = matrix_transpose.dispatch(x2)
     if x1.ndim == 1:
-        return matmul.dispatch(transposed, x1)
+        result: Array = matmul.dispatch(transposed, x1)
+        return result
     return Dense.make((_times(transposed, x1.data.mT).mT,))
 
 
 @elements.kernel(Householder)
-def _elements_householder(x, i, j):
+def _elements_householder(x: Householder, i: jax.Array, j: jax.Array) -> jax.Array:
     """From the rows or columns in which the elements stand, whichever are fewer."""
     return in_blocks(_from_lines, x, i, j)
 
 
-def _from_lines(x, i, j):
+def _from_lines(x: Householder, i: jax.Array, j: jax.Array) -> jax.Array:
     if i.size < j.size:
         return _elements(matrix_transpose.dispatch(x), j, i)
     return _elements(x, i, j)
 
 
-def _elements(x, i, j):
+def _elements(x: Householder, i: jax.Array, j: jax.Array) -> jax.Array:
     units = (jnp.arange(x.shape[-1])[:, None] == j.ravel()).astype(x.dtype)
     return _times(x, units)[..., i, jnp.arange(j.size).reshape(j.shape)]
 
@@ -238,12 +250,12 @@ def _elements(x, i, j):
 
 
 @matrix_transpose.kernel(Householder)
-def _matrix_transpose_householder(x):
-    return conj(x)._adjoint()
+def _matrix_transpose_householder(x: Householder) -> Householder:
+    return cast("Householder", conj(x))._adjoint()
 
 
 @svd.kernel(Householder)
-def _svd_householder(x, *, full_matrices):
+def _svd_householder(x: Householder, *, full_matrices: bool) -> tuple[Array, Array, Array]:
     """The array itself, with all its columns (the adjoint: rows) if they are asked for, and an identity."""
     m, c, adjoint = x.meta
     columns = Householder.make(x._value[0], (m, m if full_matrices else c, adjoint))
@@ -252,7 +264,7 @@ def _svd_householder(x, *, full_matrices):
 
 
 @qr.kernel(Householder, when=lambda x, *, mode: not x.adjoint or _is_square(x))
-def _qr_householder(x, *, mode):
+def _qr_householder(x: Householder, *, mode: str) -> tuple[Householder, Diagonal]:
     m, c, adjoint = x.meta
     columns = m if mode == "complete" else c
     return Householder.make(x._value[0], (m, columns, adjoint)), _identity(x, columns, c)
@@ -261,12 +273,12 @@ def _qr_householder(x, *, mode):
 # ---- QR decompositions of banded matrices ------------------------------------------------------------------------------
 
 
-def _is_upper_band(x) -> bool:
+def _is_upper_band(x: Banded) -> bool:
     return has_structural_zeros(x) and x.bandwidths()[0] == 0
 
 
 @qr.kernel(Banded, when=lambda x, *, mode: is_banded(x) or _is_upper_band(x))
-def _qr_banded(x, *, mode):
+def _qr_banded(x: Banded, *, mode: str) -> tuple[Array, Banded]:
     """R has as many superdiagonals as there are diagonals on both sides."""
     m, n = x.core_shape
     inner = m if mode == "complete" else min(m, n)
@@ -280,7 +292,7 @@ def _qr_banded(x, *, mode):
     return _reflectors(v, tau, (m, inner, False)), r
 
 
-def _of_upper(x, inner):
+def _of_upper(x: Banded, inner: int) -> tuple[Diagonal, Banded]:
     """Of a matrix that is upper triangular; but for phases, which make the diagonal of R real, it is R itself."""
     m, n = x.core_shape
     offsets, diagonals = x.offsets, list(x.diagonals)
@@ -296,7 +308,7 @@ def _of_upper(x, inner):
 
 
 @validated.kernel(Householder)
-def check_householder(x):
+def check_householder(x: Householder) -> None:
     """Raise unless the parts are dense vectors and factors of reflectors that fit the number of rows."""
     check_static(type(x.meta) is tuple and len(x.meta) == 3 and type(x.meta[2]) is bool, x)
     m, c = check_sizes(x.meta[:2], 2)
