@@ -191,7 +191,7 @@ def finfo(type: Any, /) -> finfo_object:
     dtype = _dtype_of(type, "finfo", "type")
     if not jnp.issubdtype(dtype, jnp.inexact):
         raise TypeError(f"finfo: type must be a floating dtype, got {dtype}; iinfo is for integers")
-    info = jnp.finfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes
+    info = jnp.finfo(dtype)
     return finfo_object(
         bits=int(info.bits),
         eps=float(info.eps),

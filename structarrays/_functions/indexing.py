@@ -204,7 +204,7 @@ def _in_range(indices: jax.Array, n: int) -> jax.Array:
     if n == 0:
         return indices
     if indices.dtype.kind == "u":
-        return jnp.minimum(indices, min(n - 1, jnp.iinfo(indices.dtype).max)).astype(_index_dtype(n))  # type: ignore[no-untyped-call]  # ml_dtypes
+        return jnp.minimum(indices, min(n - 1, jnp.iinfo(indices.dtype).max)).astype(_index_dtype(n))
     indices = indices.astype(jnp.promote_types(indices.dtype, _index_dtype(n)))
     return jnp.clip(jnp.where(indices < 0, indices + n, indices), 0, n - 1)
 

@@ -104,7 +104,7 @@ def like_right_hand_side(x: Array, b: Array) -> Array:
 
 def real_dtype(dtype: DTypeLike) -> np.dtype:
     """The real dtype of the same precision."""
-    return np.dtype(jnp.finfo(dtype).dtype)  # type: ignore[no-untyped-call]  # ml_dtypes
+    return np.dtype(jnp.finfo(dtype).dtype)
 
 
 def complex_dtype(dtype: DTypeLike) -> np.dtype:

@@ -141,7 +141,7 @@ def _reflector(alpha: jax.Array, square: jax.Array) -> tuple[jax.Array, jax.Arra
     are, and so are all derivatives. One that is zero but for a real first entry is reflected like all others, where LAPACK leaves it: so
     the results depend on it continuously, and have derivatives.
     """
-    info = jnp.finfo(square.dtype)  # type: ignore[no-untyped-call]  # ml_dtypes
+    info = jnp.finfo(square.dtype)
     zero = square < info.tiny / info.eps
     norm = jnp.sqrt(jnp.where(zero, 1, square))
     alpha = jnp.where(zero, 0, alpha)

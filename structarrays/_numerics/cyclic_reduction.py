@@ -256,7 +256,7 @@ def solve(
 
     x = substitute(levels, b)
     x = x + substitute(levels, b - product(matrix, x))
-    precision = jnp.finfo(b.dtype)  # type: ignore[no-untyped-call]  # ml_dtypes
+    precision = jnp.finfo(b.dtype)
     # Entries of x that underflow have no relative precision.
     largest = product(jnp.abs(matrix), jnp.abs(x) + precision.tiny / precision.eps) + jnp.abs(b)
     small = jnp.abs(b - product(matrix, x)) <= _BACKWARD_ERROR * precision.eps * largest
@@ -285,7 +285,7 @@ def reduce(
         Whether no pivot of any matrix is near to zero (all are positive). False for NaN.
     """
     m = diagonal.shape[-1]
-    tiny = _CANCELLATION * jnp.finfo(diagonal.dtype).eps  # type: ignore[no-untyped-call]  # ml_dtypes
+    tiny = _CANCELLATION * jnp.finfo(diagonal.dtype).eps
     size = jnp.max(jnp.abs(diagonal), (-2, -1))  # the largest that the entries of a diagonal block have been
     regular = jnp.array(True)
     levels = []
@@ -363,7 +363,7 @@ def is_stable(levels: Sequence[Level], matrix: Sequence[jax.Array]) -> jax.Array
         error = _row_sums(level.beside - level.pivot @ level.ahead)
         sums = _row_sums(level.ahead)
         product = jnp.abs(level.left) @ sums[..., :-1, :, :] + jnp.abs(level.right) @ sums[..., 1:, :, :]
-        small = jnp.all(error <= jnp.finfo(error.dtype).eps * allowed) & jnp.all(product <= allowed)  # type: ignore[no-untyped-call]  # ml_dtypes
+        small = jnp.all(error <= jnp.finfo(error.dtype).eps * allowed) & jnp.all(product <= allowed)
         stable = stable & small
     return stable & jnp.all(jnp.isfinite(norms))
 

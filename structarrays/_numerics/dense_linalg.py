@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _real_dtype(x: Array) -> numpy.dtype:
-    return jnp.finfo(x.dtype).dtype  # type: ignore[no-untyped-call]  # ml_dtypes
+    return jnp.finfo(x.dtype).dtype
 
 
 # Systems of equations and factorisations
@@ -133,7 +133,7 @@ def _det_of_few_rows(x: Array) -> Array:
     total: int | Array
     fixed, total = lax.stop_gradient(x), 0
     # A power that has an inverse, also times a few numbers below one.
-    largest = jnp.finfo(x.dtype).maxexp - 24  # type: ignore[no-untyped-call]  # ml_dtypes
+    largest = jnp.finfo(x.dtype).maxexp - 24
     for axis in (-1, -2):
         size = jnp.max(jnp.abs(fixed), axis, keepdims=True)
         _, exponent = jnp.frexp(jnp.where(jnp.isfinite(size), size, 0))
@@ -232,7 +232,7 @@ def _rows_in_order(x: Array, exchanged: Array) -> tuple[tuple[Array, ...], ...]:
 def _relative_tolerance(x: Array, rtol: float | Array | None) -> Array:
     """``rtol``, by default ``max(m, n) * eps``, as a real array that broadcasts against singular values."""
     if rtol is None:
-        rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps  # type: ignore[assignment, no-untyped-call]  # ml_dtypes
+        rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps  # type: ignore[assignment]  # ml_dtypes
     return jnp.asarray(rtol, _real_dtype(x))[..., None]
 
 

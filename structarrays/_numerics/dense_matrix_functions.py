@@ -166,7 +166,7 @@ def sqrtm(a: Array) -> tuple[Array, Array]:
 def sqrtm_semidefinite(a: Array) -> tuple[Array, Array]:
     """Square root of Hermitian positive semidefinite matrices, and whether each is; eigenvalues of rounding size count as zero."""
     values, vectors = jnp.linalg.eigh(a, symmetrize_input=False)
-    bound = a.shape[-1] * jnp.finfo(a.dtype).eps * jnp.max(jnp.abs(values), axis=-1, initial=0)  # type: ignore[no-untyped-call]  # ml_dtypes
+    bound = a.shape[-1] * jnp.finfo(a.dtype).eps * jnp.max(jnp.abs(values), axis=-1, initial=0)
     ok = ~jnp.any(values < -bound[..., None], axis=-1)
     roots = jnp.where(ok[..., None], jnp.sqrt(jnp.maximum(values, 0)), jnp.nan)
     return (vectors * roots[..., None, :].astype(a.dtype)) @ _adjoint(vectors), ok

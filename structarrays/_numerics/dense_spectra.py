@@ -57,7 +57,7 @@ def _rounding(values: Array, n: int) -> Array:
 
     LAPACK's errors are a few rounding errors of the largest value.
     """
-    result: Array = 8 * n**0.5 * jnp.finfo(values.dtype).eps * _largest(values)  # type: ignore[no-untyped-call]  # ml_dtypes
+    result: Array = 8 * n**0.5 * jnp.finfo(values.dtype).eps * _largest(values)
     return result
 
 
@@ -67,7 +67,7 @@ def _are_equal(values: Array, rounding: Array) -> Array:
     Second derivatives have relative errors of ``eps / gap``: those of all other pairs are below ``eps**0.25``.
     """
     sizes = jnp.abs(values)
-    nearly = jnp.finfo(values.dtype).eps ** 0.75 * jnp.maximum(sizes[..., None, :], sizes[..., :, None])  # type: ignore[no-untyped-call]  # ml_dtypes
+    nearly = jnp.finfo(values.dtype).eps ** 0.75 * jnp.maximum(sizes[..., None, :], sizes[..., :, None])
     return (jnp.abs(_gaps(values)) <= jnp.maximum(rounding, nearly)) & ~jnp.eye(values.shape[-1], dtype=bool)
 
 
@@ -103,7 +103,7 @@ def _quotient(x: Array, divisors: Array, vanish: Array, largest: Array) -> Array
 
 def _huge(m: int, n: int, largest: Array) -> Array:
     """Numbers that no reciprocal of a gap has. Their products with numbers of the size of the values are finite and do not cancel."""
-    numbers = jnp.finfo(largest.dtype)  # type: ignore[no-untyped-call]  # ml_dtypes
+    numbers = jnp.finfo(largest.dtype)
     digits = (2**0.5 * numpy.arange(m)[:, None] + 3**0.5 * numpy.arange(n)) % 1
     huge = jnp.exp2(jnp.array(0.75 * numbers.maxexp, largest.dtype)) / jnp.where(largest == 0, 1, largest)
     return jnp.minimum(huge, numbers.max * 2.0**-20) * jnp.asarray(1 + digits, largest.dtype)
@@ -216,7 +216,7 @@ def are_dependent(vectors: Array, inverse: Array, power: float) -> Array:
     Products with the eigenvectors and their inverse have errors of this number times the rounding error, or more.
     """
     n = max(vectors.shape[-1], 1)
-    return ~(_size(vectors) * _size(inverse) / n <= jnp.finfo(vectors.dtype).eps ** power)  # type: ignore[no-untyped-call, return-value]  # ml_dtypes
+    return ~(_size(vectors) * _size(inverse) / n <= jnp.finfo(vectors.dtype).eps ** power)
 
 
 def _size(x: Array) -> Array:
@@ -230,7 +230,7 @@ def _of_moderate_size(x: Array) -> tuple[Array, Array]:
     LAPACK's geev scales matrices with very large or very small elements, but the LAPACK of SciPy 1.17 does not scale the eigenvalues back.
     """
     exponent = scaling.exponent(lax.stop_gradient(jnp.max(jnp.abs(x), axis=(-2, -1), keepdims=True, initial=0)))
-    divisor, factor = (scaling.power_of_two(e, jnp.finfo(x.dtype).dtype) for e in (-exponent, exponent))  # type: ignore[no-untyped-call]  # ml_dtypes
+    divisor, factor = (scaling.power_of_two(e, jnp.finfo(x.dtype).dtype) for e in (-exponent, exponent))
     return x * divisor, factor[..., 0]
 
 

@@ -184,7 +184,7 @@ def orthonormal_beside(project: Callable[[jax.Array], jax.Array], u: jax.Array) 
     Where the columns of u are in that span already, to rounding, theirs are any; a little noise makes sure that there are some.
     """
     noise = jax.random.normal(jax.random.key(0), u.shape[-2:], u.real.dtype)
-    scale = jnp.finfo(u.dtype).eps * jnp.linalg.norm(u, axis=(-2, -1), keepdims=True) / math.sqrt(u.shape[-2])  # type: ignore[no-untyped-call]  # ml_dtypes
+    scale = jnp.finfo(u.dtype).eps * jnp.linalg.norm(u, axis=(-2, -1), keepdims=True) / math.sqrt(u.shape[-2])
     new = u - project(u)
     new = new - project(new) + jnp.where(scale == 0, 1, scale) * noise
     for _ in range(2):  # twice is enough: B. N. Parlett, The Symmetric Eigenvalue Problem, 6.9

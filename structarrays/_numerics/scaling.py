@@ -16,7 +16,7 @@ def exponent(size: Array) -> Array:
 
     The power and its reciprocal are normal numbers: XLA replaces smaller ones by zero, and twice the larger one of both is infinity.
     """
-    largest = -jnp.finfo(size.dtype).minexp  # type: ignore[no-untyped-call]  # ml_dtypes
+    largest = -jnp.finfo(size.dtype).minexp
     _, power = jnp.frexp(jnp.where(jnp.isfinite(size), size, 0))
     return jnp.clip(power, -largest, largest)
 

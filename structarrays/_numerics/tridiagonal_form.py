@@ -52,7 +52,7 @@ def pivots(diag: Array, beside: Array) -> Array:
     rounding errors each (Demmel, *Applied Numerical Linear Algebra*, Lemma 5.3), so that determinants need no exchanges, though systems
     do. A pivot of next to nothing is made so large that what follows does not overflow: a change far below a rounding error.
     """
-    tiny = jnp.finfo(diag.dtype).tiny  # type: ignore[no-untyped-call]  # ml_dtypes
+    tiny = jnp.finfo(diag.dtype).tiny
 
     def step(pivot: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
         d, e = row

@@ -34,7 +34,7 @@ def _differentiable_if_jvp(primals: tuple[Array, Array], tangents: tuple[Array, 
 
 def _nan_or(change: Array, exists: Array, x: Array) -> Array:
     """The change of `x`, NaN where a condition is false. A factor, and not a selection, keeps the NaN in reverse mode."""
-    factor = jnp.where(exists, 1, jnp.nan).astype(jnp.finfo(x.dtype).dtype)  # type: ignore[no-untyped-call]  # ml_dtypes
+    factor = jnp.where(exists, 1, jnp.nan).astype(jnp.finfo(x.dtype).dtype)
     if jnp.iscomplexobj(x):
         return lax.complex(change.real * factor, change.imag * factor)
     return change * factor

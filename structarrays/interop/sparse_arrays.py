@@ -72,7 +72,7 @@ def as_sparse(x: Any, name: str, *, without_background: str | None = None) -> Sp
             "value; x.to_dense() has it at all of them"
         )
     if type(x) is Sparse or has_sparse_form(x):
-        return cast("Sparse", _as_sparse(x).trimmed())
+        return _as_sparse(x).trimmed()
     if is_traced(x):
         raise ValueError(
             f"{name}: x is traced, and how many nonzero elements a {type(x).__name__} has is known from values only; convert it "
@@ -80,7 +80,7 @@ def as_sparse(x: Any, name: str, *, without_background: str | None = None) -> Sp
         )
     kernel = expanded.choose((x,), {}) if x.ndim == 2 else None
     if kernel is not None:
-        return cast("Sparse", kernel.run(x, name).trimmed())
+        return kernel.run(x, name).trimmed()
     return Sparse.from_dense(densified(x, name), core_ndim=min(2, x.ndim))
 
 

@@ -111,9 +111,9 @@ class Counter(_Matrix):
 def counter(axis: int, shape: tuple[int, int], dtype: np.dtype, offset: int = 0) -> Counter | None:
     """A counter, or None where its dtype is not one of numbers that are counted exactly, or does not hold all of them."""
     if jnp.issubdtype(dtype, jnp.integer):
-        low, high = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max  # type: ignore[no-untyped-call]  # of ml_dtypes
+        low, high = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max
     elif jnp.issubdtype(dtype, jnp.floating):
-        high = 2 ** (jnp.finfo(dtype).nmant + 1)  # type: ignore[no-untyped-call]  # of ml_dtypes
+        high = 2 ** (jnp.finfo(dtype).nmant + 1)
         low = -high
     else:
         return None

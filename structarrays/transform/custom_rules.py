@@ -260,7 +260,7 @@ class _Elements:
     def solve(self, g: list[jax.Array]) -> list[jax.Array]:
         """Of parameters that several elements depend on; `g` is J^T times something, so that there is a solution."""
         conj = functools.partial(jax.tree.map, jnp.conj)
-        tolerance = 10 * max(jnp.finfo(v.dtype).eps for v in g)  # type: ignore[no-untyped-call]  # of ml_dtypes
+        tolerance = 10 * max(jnp.finfo(v.dtype).eps for v in g)
         # `cg` by itself has no transpose where only its right-hand side is differentiated.
         solution: list[jax.Array] = lax.custom_linear_solve(
             lambda w: self.pull(conj(self.push(conj(w))))[0],

@@ -251,5 +251,5 @@ def _filled(values: jax.Array, inside: jax.Array | bool, fill: Any) -> jax.Array
 def _extreme(dtype: np.dtype) -> int:
     if dtype.kind == "b":
         return True
-    limits = jnp.iinfo(dtype)  # type: ignore[no-untyped-call]  # of ml_dtypes
+    limits = jnp.iinfo(dtype)
     return limits.min if limits.min else limits.max

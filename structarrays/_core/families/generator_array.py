@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class GeneratorArray(Factored):
     """The base class of structures that are given by generators: parameters from which the matrix is computed.
 
-    A subclass defines `shape_of`, `times` and `transposed`. Its parameters are arrays of JAX with the whole batch shape in front. `dense_data` is
-    the product with an identity, unless the class knows better. Two structures of the class have a sum of the class if a kernel of `merge_pair`
-    makes it, and a number in front is a parameter if a kernel of `scale` makes it so.
+    A subclass defines `shape_of`, `times` and `transposed`. Its parameters are arrays of JAX with the whole batch shape in front. Unless the
+    class defines `dense_data`, the dense form is the product with an identity. The sum of two arrays of the class is an array of the class if
+    a kernel of `merge_pair` makes it, and a number in front is taken up by the generators if a kernel of `scale` says how.
 
     Notes
     -----

@@ -117,7 +117,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, cond: ArrayLike | None = None, *, rcond: A
         raise TypeError(f"{name}: cond and rcond are two names of one argument, give one of them")
     argument, given = ("cond", cond) if rcond is None else ("rcond", rcond)
     cond = tolerance(name, a, given, arguments=("a", argument))
-    cond = jnp.asarray(jnp.finfo(a.dtype).eps if cond is None else cond, check.real_dtype(a.dtype))  # type: ignore[no-untyped-call]  # ml_dtypes
+    cond = jnp.asarray(jnp.finfo(a.dtype).eps if cond is None else cond, check.real_dtype(a.dtype))
     (x, residues, rank, s), ok = lstsq.dispatch(a, check.columns(b), cond=cond)
     if a.shape[-2] > a.shape[-1]:
         residues = check.like_right_hand_side(residues, b)

@@ -323,7 +323,7 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Array:
 @pinv.kernel(Dense)
 def _pinv_dense(x: Dense, *, rtol: jax.Array | np.floating | None) -> Dense:
     if rtol is None:
-        rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps  # type: ignore[no-untyped-call]  # ml_dtypes
+        rtol = max(x.shape[-2:]) * jnp.finfo(x.dtype).eps
     rtol = jnp.asarray(rtol, check.real_dtype(x.dtype))
     batch = jnp.broadcast_shapes(rtol.shape, x.shape[:-2])
     data = jnp.broadcast_to(x.data, batch + x.shape[-2:])

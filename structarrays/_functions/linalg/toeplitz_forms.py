@@ -200,7 +200,7 @@ def solve_circulant(
     magnitudes = jnp.abs(eigenvalues)
     bound: Any = tol
     if bound is None:
-        bound = n * jnp.finfo(c.dtype).eps * jnp.max(magnitudes, axis=-1, keepdims=True)  # type: ignore[no-untyped-call]  # ml_dtypes
+        bound = n * jnp.finfo(c.dtype).eps * jnp.max(magnitudes, axis=-1, keepdims=True)
     small = magnitudes <= bound
     reciprocals = jnp.where(small, 0, 1 / jnp.where(small, 1, eigenvalues))
     nearly = jnp.any(small, axis=-1, keepdims=True) & (singular == "raise")

@@ -69,7 +69,7 @@ def is_benign(
     size = norm(base)[..., 0, 0]
     relative = size / jnp.max(ratio(products, probes), axis=-1)
     loss, condition = _length_of_product(inner, v) * relative, jnp.max(ratio(inner, u), axis=-1) * size
-    eps = jnp.finfo(v.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes
+    eps = jnp.finfo(v.dtype).eps
     # NaN and infinity, which a singular base leaves, compare as false.
     if strict:
         return (loss <= LIMIT) | (condition <= 1000)
@@ -129,7 +129,7 @@ def shift(base: Array, u: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array
         The diagonal matrix is ``changes @ units.mT``, with unit vectors for columns of `units`.
     """
     size = norm(base)[..., 0]
-    n, real = base.shape[-1], jnp.finfo(base.dtype)  # type: ignore[no-untyped-call]  # of ml_dtypes
+    n, real = base.shape[-1], jnp.finfo(base.dtype)
     # The null space dominates the inverse of this matrix, of which half of the digits are right.
     near = shifted(base, jnp.broadcast_to((size * real.eps**0.5).astype(base.dtype), (*base.shape[:-2], n)))
     left, _ = solution(near, u)

@@ -303,7 +303,7 @@ def _is_accurate(x: Block, steps: Sequence[Step]) -> jax.Array:
     def by_conditions() -> jax.Array:
         of_pivots = [at(weights, s) for s in steps]
         conditions = [_condition(a, row_sums(a, v), v) for a, v in zip(pivots, of_pivots, strict=True)]
-        eps = jnp.finfo(x.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes
+        eps = jnp.finfo(x.dtype).eps
         allowed = LIMIT * _condition(pivots[-1], at(rows, steps[-1]), of_pivots[-1])
         return fine | (functools.reduce(jnp.maximum, conditions) <= jnp.clip(allowed, eps ** (-1 / 3), 1e-2 / eps))
 

@@ -84,7 +84,7 @@ def row_sums(a: Array, v: jax.Array | None = None) -> jax.Array:
 
 
 def _real(a: Array) -> np.dtype:
-    return jnp.finfo(a.dtype).dtype  # type: ignore[no-untyped-call]  # of ml_dtypes
+    return jnp.finfo(a.dtype).dtype
 
 
 def _times_absolute(a: Array, v: jax.Array | None) -> jax.Array | None:

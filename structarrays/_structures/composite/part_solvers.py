@@ -183,7 +183,7 @@ def refined(a: Array, approximate: Solver, b: jax.Array, size: jax.Array | None 
     size : jax.Array, (..., 1, 1), optional
         The norm of `a` (`estimates.norm`), if it is known.
     """
-    precision = jnp.finfo(b.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes
+    precision = jnp.finfo(b.dtype).eps
 
     aim = precision * _AIM / math.sqrt(b.shape[-1])
 
@@ -227,7 +227,7 @@ def _norm(x: jax.Array) -> jax.Array:
 
 def _error(r: jax.Array, x: jax.Array, b: jax.Array, size: jax.Array) -> jax.Array:
     # Higham, Accuracy and Stability of Numerical Algorithms, 7.1.
-    return _norm(r) / jnp.maximum(size * _norm(x) + _norm(b), jnp.finfo(r.dtype).tiny)  # type: ignore[no-untyped-call]  # of ml_dtypes
+    return _norm(r) / jnp.maximum(size * _norm(x) + _norm(b), jnp.finfo(r.dtype).tiny)
 
 
 def solved(

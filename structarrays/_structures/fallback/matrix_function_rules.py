@@ -113,7 +113,7 @@ def _sqrtm_kronecker(A: Kronecker) -> tuple[Array, jax.Array]:
 @sqrtm.kernel(Circulant)
 def _sqrtm_circulant(A: Circulant) -> tuple[Array, jax.Array]:
     values = circulant_kernel.spectrum(A.c)
-    size = A.shape[-1] * jnp.finfo(A.dtype).eps * jnp.max(jnp.abs(values), axis=-1, keepdims=True, initial=0)  # type: ignore[no-untyped-call]  # of ml_dtypes
+    size = A.shape[-1] * jnp.finfo(A.dtype).eps * jnp.max(jnp.abs(values), axis=-1, keepdims=True, initial=0)
     if not is_semidefinite(A):
         # On the negative real axis rounding would choose between the two roots.
         values = jnp.where(jnp.abs(values.imag) <= size, values.real, values)

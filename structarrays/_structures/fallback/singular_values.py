@@ -73,7 +73,7 @@ def _norm_of_part(x: Array, ord: int | str) -> jax.Array:
 
 def tolerance(x: Array, rtol: jax.Array | None) -> jax.Array:
     """How small a singular value is, relative to the largest, that counts as zero: by default ``max(M, N) eps``."""
-    return jnp.asarray(max(x.shape[-2:]) * jnp.finfo(x.dtype).eps if rtol is None else rtol, real_dtype(x.dtype))  # type: ignore[no-untyped-call]  # of ml_dtypes
+    return jnp.asarray(max(x.shape[-2:]) * jnp.finfo(x.dtype).eps if rtol is None else rtol, real_dtype(x.dtype))
 
 
 def is_large(x: Array, values: jax.Array, rtol: jax.Array | None) -> jax.Array:

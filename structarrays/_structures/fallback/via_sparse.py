@@ -77,7 +77,7 @@ def _has_exact_size(x: Array, operands: tuple[Any, ...], *, key: tuple[tuple[Any
 
 
 @index.eager_kernel(Array, tuple, when=_has_exact_size, of_all=True)
-def _index_array_eagerly(x: Array, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> Array:
+def _index_array_eagerly(x: Array, operands: tuple[Any, ...], *, key: tuple[tuple[Any, ...], ...]) -> Result:
     axis = selected_axis(x, operands, key)
     if axis is None and type(x) is Sparse and is_run_of_lines(x, key):
         return run_of_lines(x, key)

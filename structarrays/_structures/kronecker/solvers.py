@@ -201,7 +201,7 @@ def _unless_antisymmetric(x: Kronecker, values: jax.Array) -> jax.Array:
         whole, part = (jnp.sum(jnp.square(jnp.abs(a)), axis=(-2, -1)) for a in (data, (data - data.mT.conj()) / 2))
         shares.append(jnp.sqrt(part / jnp.where(whole == 0, 1, whole)))
     ordered = jnp.sort(jnp.stack(shares), axis=0)
-    fits = ordered[-1] * ordered[-2] <= 100 * jnp.finfo(x.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes
+    fits = ordered[-1] * ordered[-2] <= 100 * jnp.finfo(x.dtype).eps
     checked: jax.Array = nan_unless(fits[..., None], values)
     return checked
 

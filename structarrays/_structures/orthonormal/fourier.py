@@ -223,7 +223,7 @@ def _select_lines_fourier(x: Fourier, key: tuple[tuple[Any, ...], tuple[Any, ...
 
 def _product_modulo(i: jax.Array, j: jax.Array, n: int) -> jax.Array:
     """``i * j % n``; where integers do not hold the product, by the binary digits of the one factor."""
-    if n**2 <= jnp.iinfo(i.dtype).max:  # type: ignore[no-untyped-call]  # of ml_dtypes
+    if n**2 <= jnp.iinfo(i.dtype).max:
         return i * j % n
     i, j = ((v % n).astype(jnp.uint32) for v in (i, j))
     count = n.bit_length()

@@ -54,7 +54,7 @@ def ordering(x: Array, *, descending: bool = False) -> Array:
 def _keys(x: Array) -> Array:
     """Integers in the order of the numbers, NaN the largest."""
     bits = lax.bitcast_convert_type(x, _INTEGERS[x.dtype.name])
-    largest = jnp.iinfo(bits.dtype).max  # type: ignore[no-untyped-call]  # of ml_dtypes
+    largest = jnp.iinfo(bits.dtype).max
     return jnp.where(jnp.isnan(x), largest, jnp.where(bits < 0, bits ^ largest, bits))
 
 

@@ -339,9 +339,9 @@ class Sparse(EntryArray):
         (axis, *_) = self.order
         counts = np.count_nonzero(np.asarray(self.coords[axis]) < self.core_shape[axis], axis=-1)
         total, least = int(counts.max(initial=0)), int(counts.min(initial=self.nnz))
-        leaves = (self.data, *self.coords)
+        leaves = [self.data, *self.coords]
         if total < self.nnz:
-            leaves = (jnp.asarray(np.asarray(leaf)[..., :total]) for leaf in leaves)
+            leaves = [jnp.asarray(np.asarray(leaf)[..., :total]) for leaf in leaves]
         meta = (self.core_shape, self.order, least < total)
         return Sparse.make((*leaves, self.background), meta, self.assumptions)
 

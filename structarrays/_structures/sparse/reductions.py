@@ -17,6 +17,7 @@ from .array import Sparse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ..._core.array.base import Array
     from ..._core.families.reduction_rule import Monoid
     from ..._core.typing import Shape
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import jax
 
-    from ..._core.typing import Shape
+    from ..._core.typing import Result, Shape
 
 # ---- axes of size one -------------------------------------------------------------------------------------------------
 
@@ -233,7 +233,7 @@ def _all_but_one(shape: Shape, axis: int, start: int) -> tuple[tuple[Any, ...], 
 
 
 @diff.eager_kernel(Sparse)
-def _diff_sparse_eagerly(x: Array, *, axis: int = -1, n: Any = 1) -> Array:
+def _diff_sparse_eagerly(x: Array, *, axis: int = -1, n: Any = 1) -> Result:
     if not isinstance(n, int) or n < 2:
         return NotImplemented
     for _ in range(n):  # the number of entries is exact after each step

@@ -90,7 +90,7 @@ def slogdet(
     With the derivative ``d log(det(A)) = sum(inv(A).T * dA)``, in which only the elements of the inverse at the entries of A count.
     """
     function = functools.partial(sparse_direct.slogdet, n=n, definite=definite)
-    real = jnp.finfo(data.dtype).dtype  # type: ignore[no-untyped-call]  # of ml_dtypes
+    real = jnp.finfo(data.dtype).dtype
     results = (jax.ShapeDtypeStruct((), data.dtype), jax.ShapeDtypeStruct((), real))
     sign, logabsdet = on_host(function, results, data, first, second)
     return sign, logabsdet

@@ -63,7 +63,7 @@ def _checked(definite: bool, hermitian: bool, x: jax.Array, found: jax.Array) ->
     """The symmetric part of the inverse `found`, or the inverse from the spectrum where the symmetric part is not accurate."""
     mirrored = jnp.conj(found.mT) if hermitian else found.mT
     part = found + (mirrored - found) / 2
-    size = _largest(x) * jnp.finfo(x.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes, which has no types
+    size = _largest(x) * jnp.finfo(x.dtype).eps
     tolerance = _TOLERANCE * x.shape[-1] ** 0.5 * size * _largest(part)
     # A bound of the residual of the symmetric part, without a matrix product.
     bound = size * _largest(part) + _largest(x) * _largest(mirrored - found) * (x.shape[-1] / 2)

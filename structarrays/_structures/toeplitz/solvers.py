@@ -204,7 +204,7 @@ def _is_accurate(values: jax.Array, factors: toeplitz_elimination.Factors) -> ja
     vectors = probes(x.shape[-1], x.dtype)
     found = toeplitz_elimination.times_inverse(x, z, jnp.broadcast_to(vectors, (*x.shape[:-1], *vectors.shape)))
     length = jnp.maximum(jnp.sum(jnp.abs(x), axis=-1), jnp.max(jnp.abs(found), axis=(-2, -1)))
-    eps = jnp.finfo(x.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes
+    eps = jnp.finfo(x.dtype).eps
     condition = length * toeplitz_elimination.row_length(values)
     return ((factors.error <= _ERROR * eps) & (condition * (factors.error + eps) <= _LOSS)) | ~regular
 

@@ -62,7 +62,7 @@ def _steps(n: int) -> int:
 
 def _iterated(split: bool, c: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     n = c.shape[-1]
-    precision = jnp.finfo(c.dtype).eps  # type: ignore[no-untyped-call]  # of ml_dtypes
+    precision = jnp.finfo(c.dtype).eps
     length, order = fast_length(2 * n - 1), _order(n)
     spectrum = _hermitian_spectrum(c, length, split)
     multiplied = _multiplication(spectrum, n, length, c, split)
