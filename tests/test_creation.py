@@ -409,3 +409,9 @@ def test_diag_is_numpys():
         sa.diag(1.0)
     with pytest.raises(TypeError, match="diag: k"):
         sa.diag(vector, 0.5)
+
+
+def test_arrays_like_others_are_not_committed_to_the_default_device():
+    """The default device may be given by its platform."""
+    with jax.default_device("cpu"):
+        assert not sa.zeros_like(sa.asarray([1.0, 2.0])).to_jax().committed

@@ -320,3 +320,9 @@ def test_a_class_of_a_user_has_to_be_imported():
     code = "import io, sys, structarrays as sa; sa.load(io.BytesIO(sys.stdin.buffer.read()))"
     run = subprocess.run([sys.executable, "-c", code], input=content, capture_output=True, check=False)
     assert run.returncode and b"import test_files first" in run.stderr.replace(b"tests.", b"")
+
+
+def test_a_path_of_bytes(tmp_path):
+    path = str(tmp_path / "x.npz").encode()
+    sa.save(path, sa.eye(3))
+    assert type(sa.load(path)) is sa.Identity

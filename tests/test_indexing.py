@@ -512,3 +512,20 @@ def test_writes_into_a_scalar_never_donate_what_others_hold():
     x[()] = 3.0
     x[()] = 4.0
     assert float(value) == 2.0 and float(raw) == 2.0 and float(x) == 4.0
+
+
+STRUCTURED_INDICES = (sa.eye(2, dtype=int), sa.Fill(1, (2, 2)), sa.Permutation([1, 0], int))
+
+
+@pytest.mark.parametrize("indices", STRUCTURED_INDICES, ids=lambda x: type(x).__name__)
+def test_indices_may_be_structured(indices):
+    band = sa.tridiagonal([1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0])
+    places = np.asarray(indices)
+    for x in (sa.asarray([1.0, 2.0, 3.0]), band, sa.Toeplitz([1.0, 2.0, 3.0])):
+        expected = np.take(np.asarray(x), places, axis=0)
+        np.testing.assert_array_equal(np.asarray(sa.take(x, indices, axis=0)), expected)
+        np.testing.assert_array_equal(np.asarray(x[indices]), expected)
+        np.testing.assert_array_equal(jax.jit(lambda x, i: sa.take(x, i, axis=0).to_jax())(x, indices), expected)
+    dense = np.arange(4.0).reshape(2, 2)
+    found = sa.take_along_axis(sa.asarray(dense), indices, axis=0)
+    np.testing.assert_array_equal(np.asarray(found), np.take_along_axis(dense, places, axis=0))

@@ -236,6 +236,10 @@ def test_repeat_by_an_array(rng):
     x = sa.asarray(values(rng, 3, 2))
     repeats = np.asarray([2, 0, 3])
     same(sa.repeat(x, sa.asarray(repeats), axis=0), np.repeat(dense(x), repeats, axis=0))
+    same(sa.repeat(2.0, sa.asarray([3])), np.repeat(2.0, [3]))
+    same(sa.repeat(np.asarray([1.0, 2.0]), repeats[:2]), np.repeat([1.0, 2.0], repeats[:2]))
+    with pytest.raises(TypeError, match="repeat: x must be an array"):
+        sa.repeat([1.0, 2.0], sa.asarray([1, 2]))
     same(sa.repeat(x, repeats, axis=-2), np.repeat(dense(x), repeats, axis=-2))
     same(sa.repeat(x, jnp.asarray([2]), axis=1), np.repeat(dense(x), [2], axis=1))
     same(sa.repeat(x, jnp.asarray(2)), np.repeat(dense(x), 2))

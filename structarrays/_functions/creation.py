@@ -302,9 +302,9 @@ def _like(name: str, x: ArrayLike, dtype: DTypeLike | None, device: Any) -> tupl
     return x.shape, x.dtype if dtype is None else dtype, device
 
 
-def _default_device() -> jax.Device | str:
-    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX makes it at run time
-    return chosen or jax.local_devices()[0]
+def _default_device() -> jax.Device:
+    chosen: jax.Device | str | None = jax.config.jax_default_device  # type: ignore[attr-defined]  # JAX makes it at run time
+    return jax.local_devices(backend=chosen)[0] if chosen is None or isinstance(chosen, str) else chosen
 
 
 def _filled(name: str, shape: int | Sequence[int], value: int, dtype: DTypeLike | None, device: Any) -> Dense:

@@ -123,7 +123,7 @@ def index(x: ArrayLike, operands: tuple[ArrayLike, ...], /, *, key: Key) -> Arra
     """
     x = cast("Array", x)
     sizes = [n for k, n in zip([k for k in key if k[0] != "new"], x.shape, strict=True) if k[0] in ("int", "array")]
-    taken_at = [_in_range(o.data, n) for o, n in zip(cast("tuple[Dense, ...]", operands), sizes, strict=True)]
+    taken_at = [_in_range(o.dense_data(), n) for o, n in zip(cast("tuple[Array, ...]", operands), sizes, strict=True)]
     position = _core_position(key, len(x.batch_shape))
     batch, core = key[:position], key[position:]
     kinds_batch, kinds_core = {k[0] for k in batch}, {k[0] for k in core}
@@ -507,7 +507,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     operands = (indices,)
     key = tuple(("array",) if i == axis else ("slice", 0, n, 1) for i, n in enumerate(x.shape))
     if type(x) is Dense:
-        data = jnp.take(x.data, _in_range(cast("Dense", indices).data, x.shape[axis]), axis=axis, mode="clip")
+        data = jnp.take(x.data, _in_range(indices.dense_data(), x.shape[axis]), axis=axis, mode="clip")
         return Dense.make((data,))
     return index(x, operands, key=key)
 

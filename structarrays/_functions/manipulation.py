@@ -12,10 +12,12 @@ import numpy as np
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
+from .._core.array.operands import check_operand
 from .._core.array.views import view_function
 from .._core.dispatch.function import Function, function
 from .._core.families import batch
 from .._core.families.batch import check_axes, check_axis, check_shape
+from .conversion import asarray
 from .indexing import take
 
 if TYPE_CHECKING:
@@ -317,6 +319,8 @@ class _Repeat(Function[..., Array]):
 
 def _repeat_each(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
     """`repeat` with a number for each element: a `take` of indices that are made on the host."""
+    check_operand(x, "repeat", "x")
+    x = x if isinstance(x, Array) else asarray(x)
     if isinstance(repeats, Array):
         repeats = repeats.to_jax()
     if isinstance(repeats, jax.core.Tracer):

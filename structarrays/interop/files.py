@@ -97,7 +97,7 @@ def save(file: str | PathLike[str] | IO[bytes], tree: Any) -> None:
     if hasattr(file, "write"):
         _write(cast("IO[bytes]", file), description, numbers)
         return
-    path = os.path.realpath(_path("save", file))
+    path = os.path.realpath(os.fsdecode(_path("save", file)))
     if not os.path.isdir(os.path.dirname(path)):
         raise FileNotFoundError(errno.ENOENT, "save: there is no such directory", os.path.dirname(path))
     temporary = os.path.join(os.path.dirname(path), f".saving-{uuid.uuid4().hex}")

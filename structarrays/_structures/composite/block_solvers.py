@@ -163,15 +163,15 @@ def _updated(a: Array, left: Array, w: Array | None) -> Array:
     update = negative(matmul(left, w))
     if is_zero(a):
         return update
-    return _with_low_rank(a, update) if type(update) is LowRank else total(a, update)
+    return _with_low_rank(a, update)
 
 
-def _with_low_rank(a: Array, update: LowRank) -> Array:
+def _with_low_rank(a: Array, update: Array) -> Array:
     """The sum with an update of low rank, in the blocks of a nested matrix that has no blocks of zeros.
 
     So its elimination goes on in its blocks. A `Sum` would be solved by systems with all of the nested matrix, for more right-hand sides.
     """
-    if type(a) is not Block or any(is_zero(b) for row in a.blocks for b in row):
+    if type(update) is not LowRank or type(a) is not Block or any(is_zero(b) for row in a.blocks for b in row):
         return total(a, update)
     left: list[Any]
     right: list[Any]
@@ -179,7 +179,7 @@ def _with_low_rank(a: Array, update: LowRank) -> Array:
     left, right = ([Dense.make((data,)) for data in parts] for parts in (left, right))
     return block(
         [
-            [_with_low_rank(x, low_rank(u, v)) for x, v in zip(row, right, strict=True)]  # type: ignore[arg-type]  # it may be Dense
+            [_with_low_rank(x, low_rank(u, v)) for x, v in zip(row, right, strict=True)]
             for row, u in zip(a.blocks, left, strict=True)
         ]
     )

@@ -236,7 +236,7 @@ def _written_out(*arrays: LowRank) -> bool:
 def _ranks_added(x: LowRank, y: LowRank) -> Array:
     """The factors side by side; two matrices of equal rows, or of equal columns, are one such matrix."""
     if _is_constant_column(x.u) and _is_constant_column(y.u):
-        row: Any = sum(multiply(z.v, Dense.make((z.u.constant_over(2),))).data for z in (x, y))  # type: ignore[attr-defined]  # of a Fill
+        row: Any = sum(multiply(z.v, Dense.make((z.u.constant_over(2),))).dense_data() for z in (x, y))
         return row_of_rank_one(row.mT, x.shape)
     if _is_constant_column(x.v) and _is_constant_column(y.v):
         return matrix_transpose(_ranks_added(*cast("Iterable[LowRank]", map(matrix_transpose, (x, y)))))

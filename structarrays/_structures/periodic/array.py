@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import jax
 import jax.numpy as jnp
@@ -80,7 +80,7 @@ class PeriodicBanded(EntryArray):
 
     def __new__(
         cls, diagonals: Sequence[ParameterLike] | ParameterLike, offsets: Sequence[int] | np.ndarray
-    ) -> PeriodicBanded:
+    ) -> Self:
         diagonals = vectors(diagonals, "diagonals", cls.__name__)
         offsets = integers(offsets, "offsets")
         if len(diagonals) != len(offsets):
@@ -97,7 +97,8 @@ class PeriodicBanded(EntryArray):
         if len(set(places)) != len(places):
             raise ValueError(f"offsets must differ modulo {n}, the size of the matrix, got {offsets}")
         batch_shape_of(**{f"diagonals[{i}]": d.shape[:-1] for i, d in enumerate(diagonals)})
-        return periodic(dict(zip(places, diagonals, strict=True)), None)
+        leaves, (_, meta, _) = periodic(dict(zip(places, diagonals, strict=True)), None)._value
+        return cls.make(leaves, meta)
 
     @property
     def offsets(self) -> tuple[int, ...]:

@@ -611,3 +611,15 @@ def test_a_constant_times_a_banded_matrix_has_rank_one(name, value, rng):
     for product, expected in zip(products, (np.tile(columns, (7, 1)), np.tile(rows, 7)), strict=True):
         assert type(product) is sa.LowRank and product.rank == 1
         np.testing.assert_allclose(np.asarray(product), expected, rtol=1e-14)
+
+
+def test_sums_of_constant_columns_of_any_structure():
+    for v in (sa.Fill(2.0, (4, 1)), sa.asarray([[1.0], [2.0], [3.0], [4.0]])):
+        x = sa.LowRank(sa.Fill(1.0, (5, 1)), v)
+        for y, expected in (
+            (x + x, 2 * dense(x)),
+            (3.0 + x, 3 + dense(x)),
+            (x - x.mT.mT, 0 * dense(x)),
+            (x.mT + x.mT, 2 * dense(x).T),
+        ):
+            np.testing.assert_allclose(dense(y), expected)

@@ -90,7 +90,13 @@ def test_what_follows_from_products_and_transposes(rng, batch, dtype):
         close(dense(x @ v), a @ v, rtol=1e-12, atol=1e-13)
         close(dense(rows @ x), rows @ a, rtol=1e-12, atol=1e-13)
         close(dense(v @ x), v @ a, rtol=1e-12, atol=1e-13)
-        for y, b in ((x.mT, np.swapaxes(a, -1, -2)), (sa.conj(x), a.conj()), (-x, -a), (x * 2.5, a * 2.5), (x / 2.0, a / 2)):
+        for y, b in (
+            (x.mT, np.swapaxes(a, -1, -2)),
+            (sa.conj(x), a.conj()),
+            (-x, -a),
+            (x * 2.5, a * 2.5),
+            (x / 2.0, a / 2),
+        ):
             assert not isinstance(y, sa.Dense)
             close(dense(y), b, rtol=1e-12)
         d = sa.Diagonal(v)

@@ -665,3 +665,17 @@ def test_an_element_of_a_fourier_matrix_is_that_of_its_dense_form(n):
         if n <= 256:
             assert complex(F[i, j]) == a[i, j] == complex(sa.conj(F)[i, j]).conjugate()
         np.testing.assert_allclose(complex(F[i, j]), a[i, j], atol=1e-13)
+
+
+def test_blocks_take_up_updates_that_are_dense(rng):
+    """The low rank of an update pays for a block, and not for the block's own blocks."""
+    large, small = (sa.Diagonal(size + rng.random(20)) for size in (50, 0))
+    ring = sa.Block([[large, small], [small, large]])
+
+    def low_rank(m, n, r):
+        return sa.LowRank(0.1 * rng.normal(size=(m, r)), 0.1 * rng.normal(size=(n, r)))
+
+    inner = sa.Block([[ring, low_rank(40, 360, 2)], [low_rank(360, 40, 2), sa.Diagonal(50 + rng.random(360))]])
+    outer = sa.Block([[sa.Diagonal(50 + rng.random(600)), low_rank(600, 400, 20)], [low_rank(400, 600, 20), inner]])
+    b = rng.normal(size=1000)
+    np.testing.assert_allclose(dense(sa.linalg.solve(outer, b)), np.linalg.solve(dense(outer), b), rtol=1e-10)

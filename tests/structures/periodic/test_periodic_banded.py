@@ -253,3 +253,10 @@ def test_equivalence():
     functions = ["add", "matmul", "linalg.solve", "sum", "__getitem__", "__setitem__", "where", "concat"]
     report = check_structure(sa.PeriodicBanded, functions=functions, partners=("Dense", "Banded"))
     report.raise_if_wrong()
+
+
+def test_a_subclass_is_made_by_its_constructor():
+    class Ring(sa.PeriodicBanded):
+        __slots__ = ()
+
+    assert type(Ring([np.ones(5)], [0])) is Ring
