@@ -214,16 +214,16 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x1, x2 = cast("Array", x1), cast("Array", x2)
     check.numeric("matmul", x1, x2)
-    for argument, x in (("x1", x1), ("x2", x2)):
-        if x.ndim == 0:
+    shape1, shape2 = x1.shape, x2.shape
+    for argument, shape in (("x1", shape1), ("x2", shape2)):
+        if not shape:
             raise ValueError(f"matmul: {argument} must have at least one dimension, got a 0-d array; use multiply")
-    k1, k2 = x1.shape[-1], x2.shape[-2] if x2.ndim > 1 else x2.shape[0]
-    if k1 != k2:
+    if shape1[-1] != shape2[-2 if len(shape2) > 1 else 0]:
         raise ValueError(
             f"matmul: the last dimension of x1 must be the second to last of x2 (its only one, if it is a vector), "
-            f"got shapes {x1.shape} and {x2.shape}"
+            f"got shapes {shape1} and {shape2}"
         )
-    check.broadcast("matmul", x1.shape[:-2], x2.shape[:-2])
+    check.broadcast("matmul", shape1[:-2], shape2[:-2])
     x1, x2 = promote(x1, x2)
     if not strong_zeros_policy.value:
         x1, x2 = (densify(x, "matmul") if is_zero_outside(x) else x for x in (x1, x2))
@@ -234,6 +234,13 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @matmul.kernel(Dense, Dense)
 def _matmul_dense_dense(x1: Dense, x2: Dense) -> Dense:
     return Dense.make((linalg_dense.matmul(x1.data, x2.data),))
+
+
+def product(x1: Array, x2: Array) -> Array:
+    """The product of two arrays of one dtype, for kernels."""
+    if type(x1) is Dense and type(x2) is Dense:
+        return _matmul_dense_dense(x1, x2)
+    return matmul(x1, x2)
 
 
 @view_function("x", inverse=lambda data, shape: data.mT)

@@ -11,6 +11,7 @@ the results whose rows (columns) store an entry for it.
 from __future__ import annotations
 
 import functools
+import operator
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -203,7 +204,7 @@ def kron(
             before, after = row1 * n - first, first + length - row1 * n - rows.shape[-1]
             terms.setdefault(k, []).append(pad_axis(rows, before, after, -1))
     offsets = tuple(sorted(terms))
-    return tuple(_sum(terms[k]) for k in offsets), offsets
+    return tuple(functools.reduce(operator.add, terms[k]) for k in offsets), offsets
 
 
 def _apply(
@@ -242,9 +243,10 @@ def _sum_of_products(
             if begin < end:
                 a = lax.slice_in_dim(d, begin - row, end - row, axis=axis)
                 b = lax.slice_in_dim(x, begin + k, end + k, axis=axis)
-                terms.append(pad_axis(a * b, begin - start, stop - end, axis))
+                whole = begin == start and end == stop
+                terms.append(a * b if whole else pad_axis(a * b, begin - start, stop - end, axis))
         if terms:
-            return _sum(terms)
+            return functools.reduce(operator.add, terms)
         return jnp.zeros(_broadcast_shapes((x, *diagonals), axis, stop - start), dtype)
 
     top = min(m, max(0, -min(offsets)))
@@ -252,8 +254,10 @@ def _sum_of_products(
     if divided or top >= bottom:
         return rows(0, m)
     parts = [rows(*part) for part in ((0, top), (top, bottom), (bottom, m)) if part[0] < part[1]]
-    parts = [jnp.broadcast_to(p, _broadcast_shapes((x, *diagonals), axis, p.shape[axis])) for p in parts]
-    return parts[0] if len(parts) == 1 else lax.concatenate(parts, parts[0].ndim + axis)
+    shape = _broadcast_shapes((x, *diagonals), axis, m)
+    along = len(shape) + axis
+    parts = [jnp.broadcast_to(p, (*shape[:along], p.shape[axis], *shape[along + 1 :])) for p in parts]
+    return parts[0] if len(parts) == 1 else lax.concatenate(parts, along)
 
 
 @functools.partial(_sum_of_products.defjvp, symbolic_zeros=True)
@@ -278,8 +282,8 @@ def _sum_of_products_jvp(
         factors = [(a, b) for a, b in ((dd, x), (d, dx)) if not _is_zero(a) and not _is_zero(b)]
         products = [a * lax.slice_in_dim(b, column, column + length, axis=axis) for a, b in factors]
         if products:
-            terms.append(pad_axis(_sum(products), row, shape[0] - row - length, axis))
-    change = _sum(terms).astype(result.dtype) if terms else jnp.zeros((), result.dtype)
+            terms.append(pad_axis(functools.reduce(operator.add, products), row, shape[0] - row - length, axis))
+    change = functools.reduce(operator.add, terms).astype(result.dtype) if terms else jnp.zeros((), result.dtype)
     return result, jnp.broadcast_to(change, result.shape)
 
 
@@ -307,13 +311,6 @@ def _apply_by_loop(pairs: Sequence[tuple[jax.Array, int]], shape: Shape, x: jax.
 
     zero = jnp.zeros(_broadcast_shapes((x, stacked[0]), axis, m), jnp.result_type(x, stacked))
     return lax.scan(step, zero, (stacked, jnp.asarray(offsets, jnp.int32)))[0]
-
-
-def _sum(terms: Sequence[jax.Array]) -> jax.Array:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
 
 
 def pad_axis(x: jax.Array, before: int, after: int, axis: int, fill: jax.typing.ArrayLike = 0) -> jax.Array:

@@ -155,7 +155,7 @@ class ElementwiseArrayFunction(_Elementwise[P], ArrayFunction[P, Array]):
 
     def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> Array:
         # A Python integer may not fit the dtype of the array beside it, which a compiled call would not notice.
-        if arrays and not unknown and any([type(x) is int and not 0 <= x < 128 for x in arrays]):
+        if int in map(type, arrays) and not unknown and any(type(x) is int and not 0 <= x < 128 for x in arrays):
             return self._careful(*arrays)
         return super()._looked_at(arrays, unknown)
 

@@ -34,17 +34,15 @@ def has_structural_zeros(x: Array, *args: Any, **static: Any) -> bool:
 
 @matmul.kernel(Banded, Dense)
 def _matmul_banded_dense(x1: Banded, x2: Dense) -> Dense:
-    batch = jnp.broadcast_shapes(x1.batch_shape, x2.shape[:-2])
-    if x1.background is not None:
+    *batch, m, n = x1.shape
+    data, has_background = x2.data, x1.background is not None
+    if has_background:
         x1 = _contiguous(x1)
-    if x2.ndim == 1:
-        product = band_numerics.matvec(x1.diagonals, x1.offsets, x1.core_shape, x2.data, x1.pieces > 1)
-    else:
-        product = band_numerics.matmul_dense(x1.diagonals, x1.offsets, x1.core_shape, x2.data, x1.pieces > 1)
-    if x1.background is not None:
-        axis = -min(x2.ndim, 2)
-        product = product + _background_product(x1, x2.data, axis)
-    shape = (*batch, x1.shape[-2], *x2.shape[-1:]) if x2.ndim > 1 else (*batch, x1.shape[-2])
+    times = band_numerics.matvec if data.ndim == 1 else band_numerics.matmul_dense
+    product = times(x1.diagonals, x1.offsets, (m, n), data, x1.pieces > 1)
+    if has_background:
+        product = product + _background_product(x1, data, -min(data.ndim, 2))
+    shape = (*jnp.broadcast_shapes(tuple(batch), data.shape[:-2]), m, *(data.shape[-1:] if data.ndim > 1 else ()))
     return Dense.make((jnp.broadcast_to(product, shape),))
 
 

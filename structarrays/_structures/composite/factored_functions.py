@@ -47,7 +47,7 @@ def _positive_factored(x: Factored) -> Factored:
 
 @negative.kernel(Factored)
 def _negative_factored(x: Factored) -> Array:
-    return _times_number(x, negative)
+    return _times_number(x, negative.dispatch)
 
 
 @conj.kernel(Factored)
@@ -111,7 +111,7 @@ def _scaled(function: Function[..., Array], x: Factored, y: Array) -> Array | No
             return None
         batch = jnp.broadcast_shapes(x.shape[:-2], constant.shape[:-2])
         number = Dense.make((constant,))
-        return _times_number(with_batch(x, batch), lambda part: function(part, number))
+        return _times_number(with_batch(x, batch), lambda part: function.dispatch(part, number))
     if type(y) is not Dense or core == (1, 1):
         return None
     shape = (1,) * (2 - y.ndim) + y.shape
@@ -165,13 +165,16 @@ def _over_one_core_axis(x: Factored, axis: int) -> Array:
     """The sums over the rows (axis -2) or the columns of each matrix: products with vectors of ones."""
     m, n = x.shape[-2:]
     if axis == -2:
-        return matmul(Dense.make((jnp.ones((1, m), x.dtype),)), x)
-    return matmul(x, Dense.make((jnp.ones((n, 1), x.dtype),)))
+        sums: Array = matmul.dispatch(Dense.make((jnp.ones((1, m), x.dtype),)), x)
+    else:
+        sums = matmul.dispatch(x, Dense.make((jnp.ones((n, 1), x.dtype),)))
+    return sums
 
 
 def _total(x: Factored, axis: tuple[int, ...], keepdims: bool = True) -> jax.Array:
     """The sums over axes as a `jax.Array`."""
-    return sum_of(x, axis=axis, dtype=x.dtype, keepdims=keepdims).dense_data()
+    data: jax.Array = sum_of.dispatch(x, axis=axis, keepdims=keepdims).dense_data()
+    return data
 
 
 @sum_of.kernel(Factored, when=has_core)
@@ -182,7 +185,7 @@ def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> A
     first = x.ndim - 2 if rows else x.ndim - 1
     if axis == (first,) and keepdims:
         return _over_one_core_axis(x, first - x.ndim)
-    data = _total(x, (first,))
+    data = _over_one_core_axis(x, first - x.ndim).dense_data()
     rest = tuple(a for a in axis if a != first)
     data = jnp.sum(data, axis=rest, keepdims=True, dtype=x.dtype) if rest else data
     return Dense.make((data if keepdims else jnp.squeeze(data, axis),))

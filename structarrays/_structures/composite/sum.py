@@ -234,7 +234,7 @@ def sums(function: Function[..., Any], args: Sequence[Array], shape: Shape) -> A
     if any(t is None for t in terms):
         return None
     if function.name == "subtract":
-        terms[1] = negative(terms[1])
+        terms[1] = negative.dispatch(terms[1])
     return total(*terms)
 
 

@@ -26,8 +26,7 @@ from ..._core.families.factored import (
 )
 from ..._functions.elementwise import multiply
 from ..._functions.indexing import index
-from ..._functions.joining import concat
-from ..._functions.linear_algebra import matmul, matrix_transpose
+from ..._functions.linear_algebra import matmul, matrix_transpose, product
 from ..._functions.rounding_and_parts import conj, imag, real
 from ..._functions.statistical import cumulative_sum
 from ..._functions.statistical import sum as sum_of
@@ -176,19 +175,19 @@ def _are_matrices(x1: Array, x2: Array) -> bool:
 
 @matmul.kernel(LowRank, Dense, when=_are_matrices)
 def _matmul_low_rank_dense(x1: LowRank, x2: Dense) -> Array:
-    return matmul(x1.u, Dense.make((transposed_times(x1.v, x2.data),)))
+    return product(x1.u, Dense.make((transposed_times(x1.v, x2.data),)))
 
 
 def transposed_times(v: Array, data: jax.Array) -> jax.Array:
     """``v.mT @ data`` for a factor of any structure and dense data ``(..., n, p)``."""
     if type(v) is Dense and v.dtype.kind in "fc":
         return transposed_product(v.data, data, jnp.ones(v.shape[-2], v.dtype))
-    return matmul(matrix_transpose(v), Dense.make((data,))).dense_data()
+    return product(matrix_transpose.dispatch(v), Dense.make((data,))).dense_data()
 
 
 @matmul.kernel(Dense, LowRank, when=_are_matrices)
 def _matmul_dense_low_rank(x1: Dense, x2: LowRank) -> Array:
-    return matmul(matmul(x1, x2.u), matrix_transpose(x2.v))
+    return product(product(x1, x2.u), matrix_transpose.dispatch(x2.v))
 
 
 @matmul.kernel(LowRank, Array, when=_are_matrices)
@@ -274,7 +273,8 @@ def line_of_rank_one(data: jax.Array, core: Shape) -> LowRank:
 
 
 def _side_by_side(a: Array, b: Array) -> Array:
-    return concat((Dense.make((a.dense_data(),)), Dense.make((b.dense_data(),))), axis=-1)
+    a, b = common_batch(a, b)
+    return Dense.make((jnp.concatenate((a.dense_data(), b.dense_data()), axis=-1),))
 
 
 @scale.kernel(LowRank)

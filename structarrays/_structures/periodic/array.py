@@ -78,9 +78,7 @@ class PeriodicBanded(EntryArray):
 
     __slots__ = ()
 
-    def __new__(
-        cls, diagonals: Sequence[ParameterLike] | ParameterLike, offsets: Sequence[int] | np.ndarray
-    ) -> Self:
+    def __new__(cls, diagonals: Sequence[ParameterLike] | ParameterLike, offsets: Sequence[int] | np.ndarray) -> Self:
         diagonals = vectors(diagonals, "diagonals", cls.__name__)
         offsets = integers(offsets, "offsets")
         if len(diagonals) != len(offsets):
