@@ -6,6 +6,7 @@ elements, rows and columns, sums, scaling, reductions and batch operations: sums
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ import numpy as np
 
 from ..array.base import Array
 from ..array.dense import Dense
-from ..array.operands import dense_if_small
+from ..array.operands import cast
 from .factored import Factored
 
 if TYPE_CHECKING:
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
 
     import jax
 
-    from ..typing import DTypeLike
+    from ..typing import DTypeLike, Shape
 
 
 class GeneratorArray(Factored):
     """The base class of structures that are given by generators: parameters from which the matrix is computed.
 
-    A subclass defines `shape_of`, `times` and `transposed`. Its parameters are arrays of JAX with the whole batch shape in front. Unless the
+    A subclass defines `shape_of`, `times` and `transposed`. Its parameters are arrays of JAX with the whole batch shape in
+    front, or arrays of this library. Unless the
     class defines `dense_data`, the dense form is the product with an identity. The sum of two arrays of the class is an array of the class if
     a kernel of `merge_pair` makes it, and a number in front is taken up by the generators if a kernel of `scale` says how.
 
@@ -66,27 +68,40 @@ class GeneratorArray(Factored):
 
     @property
     def parts(self) -> tuple[Array, ...]:
-        """The generators as stacks of matrices of one column."""
+        """The generators as stacks of matrices: those that are no arrays of this library as matrices of one column."""
         batch = self.shape[:-2]
-        return tuple([Dense.make((leaf.reshape((*batch, -1, 1)),)) for leaf in self._value[0] if leaf is not None])
+        return tuple([_as_column(leaf, batch) for leaf in self._value[0] if leaf is not None])
 
     def with_parts(self, function: Callable[[Array], Array]) -> Array:
         """The same structure with a function of stacks of matrices mapped over its generators."""
         leaves, (cls, meta, _) = self._value
-        behind = len(self.shape) - 2
-        parts, mapped = iter(self.parts), []
+        batch, mapped = self.shape[:-2], []
         for leaf in leaves:
-            data = None if leaf is None else function(next(parts)).dense_data()
-            mapped.append(data if data is None else data.reshape((*data.shape[:-2], *leaf.shape[behind:])))
+            if leaf is not None:
+                part = function(_as_column(leaf, batch))
+                leaf = part if isinstance(leaf, Array) else _from_column(part, leaf.shape[len(batch) :])
+            mapped.append(leaf)
         return cls.make(tuple(mapped), meta)
 
     def map_parameters(self, function: Callable[[Any], Any]) -> Array:
-        return Array.map_parameters(self, function)
+        leaves, (cls, meta, _) = self._value
+        mapped = [leaf.map_parameters(function) if isinstance(leaf, Array) else leaf for leaf in leaves]
+        mapped = [leaf if leaf is None or isinstance(leaf, Array) else function(leaf) for leaf in mapped]
+        return cls.make(tuple(mapped), meta)
 
     def cast(self, dtype: DTypeLike) -> Array:
-        dtype = np.dtype(dtype)
-        if self.dtype.kind in "biu" or dtype.kind in "biu" or (self.dtype.kind == "c" and dtype.kind != "c"):
-            return dense_if_small(self, "astype").cast(
-                dtype
-            )  # what is rounded, or has no imaginary part any more, is no such matrix
-        return self.map_parameters(lambda leaf: leaf.astype(dtype) if leaf.dtype.kind in "fc" else leaf)
+        new, old = np.dtype(dtype).kind, self.dtype.kind
+        if new == "c" == old or (new in "fc" and old == "f"):
+            return self.with_parts(lambda part: cast(part, dtype) if part.dtype.kind in "fc" else part)
+        return super().cast(dtype)  # what is rounded, or has no imaginary part any more, is no such matrix
+
+
+def _as_column(leaf: Any, batch: Shape) -> Array:
+    if isinstance(leaf, Array):
+        return leaf
+    return Dense.make((leaf.reshape((*batch, math.prod(leaf.shape[len(batch) :]), 1)),))
+
+
+def _from_column(part: Array, core: Shape) -> jax.Array:
+    data = part.dense_data()
+    return data.reshape((*data.shape[:-2], *core))

@@ -9,21 +9,19 @@ import jax.numpy as jnp
 from ..._core import dtypes
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import allow_dense, cast, densify, to_dense
+from ..._core.array.operands import allow_dense, cast, densify
 from ..._core.array.validation import check_parts, check_static, require, validated
 from ..._core.dispatch.recording import remark
 from ..._core.families import pattern
-from ..._core.families.entries import elements, in_blocks
-from ..._core.families.factored import Factored, as_matrix, part, scale, stored
+from ..._core.families.factored import as_matrix, part, stored
+from ..._core.families.generator_array import GeneratorArray
 from ..._functions.linalg import det, inv, matmul, matrix_transpose, selected_inverse, slogdet, solve
 from ..._functions.linalg.systems import det_by_slogdet, logarithms
 from ..._numerics.undefined import nan_unless
 from ..banded.array import Banded
-from ..banded.diagonal import Identity
 from ..banded.products import has_structural_zeros
 from .estimates import probes
 from .part_solvers import can_solve, without_derivatives
-from .product import compose_pair, times_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,10 +31,9 @@ if TYPE_CHECKING:
 
     from ..._core.array.arguments import ParameterLike
     from ..._core.typing import Leaves, Meta, Result, Shape, Spec
-    from .product import Product
 
 
-class Inverse(Factored):
+class Inverse(GeneratorArray):
     r"""The inverse of a matrix, which is never formed: a product with it solves a system.
 
     Parameters
@@ -87,6 +84,7 @@ class Inverse(Factored):
     """
 
     __slots__ = ()
+    static_pattern = False  # the matrix may be sparse
 
     def __new__(cls, a: ParameterLike) -> Self:
         a = part(a, "a")
@@ -117,10 +115,12 @@ class Inverse(Factored):
     def specs(self, spec: Spec, divides: Callable[[int, Any], bool]) -> tuple[Spec, ...]:
         return (spec,)
 
-    def dense_data(self) -> jax.Array:
-        n = self.shape[-1]
-        identity = Dense.make((jnp.eye(n, dtype=self.dtype),))
-        return jnp.broadcast_to(solve.dispatch(self.a, identity)[0].dense_data(), self.shape)
+    def times(self, columns: jax.Array) -> jax.Array:
+        solution: jax.Array = solve.dispatch(self.a, Dense.make((columns,)))[0].dense_data()
+        return solution
+
+    def transposed(self) -> Inverse:
+        return Inverse.make((matrix_transpose(self.a),))
 
 
 def inverse(a: Array) -> Array:
@@ -129,21 +129,6 @@ def inverse(a: Array) -> Array:
 
 
 # ---- products are systems, and systems are products -----------------------------------------------------------------
-
-
-@matmul.kernel(Inverse, Dense)
-def _matmul_inverse_dense(x1: Inverse, x2: Dense) -> Dense:
-    return to_dense(solve.dispatch(x1.a, x2)[0])
-
-
-@matmul.kernel(Dense, Inverse)
-def _matmul_dense_inverse(x1: Dense, x2: Inverse) -> Array:
-    if x1.ndim == 1:
-        return to_dense(solve.dispatch(matrix_transpose.dispatch(x2.a), x1)[0])
-    result: Array = matrix_transpose.dispatch(
-        matmul.dispatch(matrix_transpose.dispatch(x2), matrix_transpose.dispatch(x1))
-    )
-    return result
 
 
 @solve.kernel(Inverse, Array)
@@ -165,47 +150,6 @@ def _slogdet_inverse(x: Inverse) -> tuple[Dense, ...]:
     sign, logabsdet = logarithms(x.a)
     singular = sign == 0  # then there is no inverse
     return tuple(Dense.make((nan_unless(~singular, part),)) for part in (sign.conj(), -logabsdet))
-
-
-# ---- linear functions -----------------------------------------------------------------------------------------------
-
-
-@matrix_transpose.kernel(Inverse)
-def _matrix_transpose_inverse(x: Inverse) -> Inverse:
-    return Inverse.make((matrix_transpose(x.a),))
-
-
-@scale.kernel(Inverse)
-def _scale_inverse(x: Inverse, factor: Callable[[Array], Array]) -> Product:
-    """A number in front of it stays a factor, since the matrix could not be divided by zero."""
-    return times_number(x, factor)
-
-
-@compose_pair.kernel(Identity, Inverse)
-@compose_pair.kernel(Inverse, Identity)
-def _compose_pair_identity_inverse(x: Array, y: Array) -> None:
-    return None
-
-
-@elements.kernel(Inverse)
-def _elements_inverse(x: Inverse, i: jax.Array, j: jax.Array) -> jax.Array:
-    """From the rows or columns in which the elements stand, whichever are fewer."""
-    return in_blocks(_from_lines, x, i, j)
-
-
-def _from_lines(x: Inverse, i: jax.Array, j: jax.Array) -> jax.Array:
-    if i.size < j.size:
-        return _elements(matrix_transpose.dispatch(x), j, i)
-    return _elements(x, i, j)
-
-
-def _elements(x: Inverse, i: jax.Array, j: jax.Array) -> jax.Array:
-    columns: jax.Array = matmul.dispatch(x, _unit_vectors(x, j.ravel())).data
-    return columns[..., i, jnp.arange(j.size).reshape(j.shape)]
-
-
-def _unit_vectors(x: Inverse, j: jax.Array) -> Dense:
-    return Dense.make(((jnp.arange(x.shape[-1])[:, None] == j).astype(x.dtype),))
 
 
 # ---- what linalg.inv makes ------------------------------------------------------------------------------------------

@@ -10,24 +10,21 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
 from ..._core.dispatch.recording import remark
-from ..._core.families.factored import Factored, scale, squared_norms
+from ..._core.families.factored import squared_norms
+from ..._core.families.generator_array import GeneratorArray
 from ..._functions.linalg import det, inv, lu, matmul, matrix_norm, matrix_rank, pinv, qr, slogdet, solve, svd, svdvals
 from ..._functions.matrix_checks import real_dtype
 from ..banded.diagonal import Identity
-from ..composite.product import compose_pair, times_number
 from ..fallback.singular_values import is_of_singular_values
 from ..permutation.array import Permutation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import jax
 
     from ..._core.typing import DTypeLike
-    from ..composite.product import Product
 
 
-class Orthonormal(Factored):
+class Orthonormal(GeneratorArray):
     """The base class of arrays whose columns are orthonormal, or whose rows are: that of the two which is shorter.
 
     A class says what its adjoint is, which is its inverse or pseudo-inverse, and its determinant.
@@ -138,15 +135,3 @@ def _squared_norms_orthonormal(x: Orthonormal, *, axes: tuple[int, ...]) -> jax.
         return ones(x, n if axes == (-2,) else m, dtype=real_dtype(x.dtype))
     data = densify(x, "a sum of squares").data
     return jnp.sum((data * data.conj()).real, axis=axes)
-
-
-@compose_pair.kernel(Identity, Orthonormal)
-@compose_pair.kernel(Orthonormal, Identity)
-def _compose_pair_identity_orthonormal(x: Array, y: Array) -> None:
-    """A number in front stays one: scaled, it would be orthonormal no more."""
-    return None
-
-
-@scale.kernel(Orthonormal)
-def _scale_orthonormal(x: Orthonormal, factor: Callable[[Array], Array]) -> Product:
-    return times_number(x, factor)

@@ -13,11 +13,10 @@ from jax import lax
 from ..._core import dtypes
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import dense_if_small
 from ..._core.array.validation import check_leaves, check_sizes, check_static, require, validated
 from ..._core.families.entries import elements
 from ..._core.families.factored import select_lines
-from ..._functions.linalg import eig, eigh, eigvals, matmul, matrix_transpose
+from ..._functions.linalg import eig, eigh, eigvals, matmul
 from ..._functions.matrix_checks import complex_dtype, real_dtype
 from ..._functions.rounding_and_parts import conj
 from ..._numerics import circulant_transforms as circulant_kernel
@@ -31,8 +30,6 @@ from ..toeplitz.circulant import Circulant
 from .array import Orthonormal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import jax
 
     from ..._core.typing import DTypeLike, Leaves, Meta, Shape
@@ -84,8 +81,6 @@ class Fourier(Orthonormal):
     """
 
     __slots__ = ()
-    linear = False
-    static_pattern = True
 
     def __new__(cls, n: int, *, dtype: DTypeLike | None = None) -> Self:
         try:
@@ -122,11 +117,17 @@ class Fourier(Orthonormal):
         return 4 * self.n * max(1, math.ceil(math.log2(max(1, self.n))))
 
     def dense_data(self) -> jax.Array:
-        if self.n <= SMALL:
-            i = np.arange(self.n)
-            return jnp.broadcast_to(_roots(self, np.outer(i, i) % max(1, self.n)), self.shape)
-        identity = jnp.eye(self.n, dtype=self.dtype)
-        return jnp.broadcast_to(_transformed(identity, self.conjugated, -2), self.shape)
+        if self.n > SMALL:
+            return super().dense_data()
+        i = np.arange(self.n)
+        return jnp.broadcast_to(_roots(self, np.outer(i, i) % max(1, self.n)), self.shape)
+
+    def times(self, columns: jax.Array) -> jax.Array:
+        data = _transformed(columns, self.conjugated, -2)
+        return jnp.broadcast_to(data, (*_like(self, columns.shape[:-2]), *columns.shape[-2:]))
+
+    def transposed(self) -> Fourier:
+        return self
 
     def _adjoint(self) -> Fourier:
         return Fourier.make(self._value[0], (self.n, not self.conjugated))
@@ -138,17 +139,6 @@ class Fourier(Orthonormal):
 
     def _solution_remark(self) -> str:
         return "an inverse Fourier transform; O(n log(n)) for each column"
-
-    def map_parameters(self, function: Callable[[Any], Any]) -> Array:
-        return Array.map_parameters(self, function)
-
-    def with_parts(self, function: Callable[[Array], Array]) -> Fourier:
-        return self
-
-    def cast(self, dtype: DTypeLike) -> Array:
-        if np.dtype(dtype).kind == "c":
-            return Fourier.make((self._value[0][0].astype(dtype),), self.meta)
-        return dense_if_small(self, "astype").cast(dtype)
 
     def description(self) -> tuple[list[str], bool]:
         return [str(self.n), *(["conjugated=True"] if self.conjugated else []), f"shape={self.shape}"], True
@@ -170,15 +160,6 @@ def _like(x: Fourier, batch: Shape) -> Shape:
 # ---- products -------------------------------------------------------------------------------------------------------
 
 
-@matmul.kernel(Fourier, Dense)
-def _matmul_fourier_dense(x1: Fourier, x2: Dense) -> Dense:
-    if x2.ndim == 1:
-        data = _transformed(x2.data, x1.conjugated, -1)
-        return Dense.make((jnp.broadcast_to(data, x1.shape[:-1]),))
-    data = _transformed(x2.data, x1.conjugated, -2)
-    return Dense.make((jnp.broadcast_to(data, (*_like(x1, x2.shape[:-2]), *x2.shape[-2:])),))
-
-
 @matmul.kernel(Dense, Fourier)
 def _matmul_dense_fourier(x1: Dense, x2: Fourier) -> Dense:
     data = _transformed(x1.data, x2.conjugated, -1)
@@ -197,11 +178,6 @@ def _matmul_fourier_fourier(x1: Fourier, x2: Fourier) -> Array:
 
 
 # ---- unitary and symmetric ------------------------------------------------------------------------------------------
-
-
-@matrix_transpose.kernel(Fourier)
-def _matrix_transpose_fourier(x: Fourier) -> Fourier:
-    return x
 
 
 @conj.kernel(Fourier)

@@ -13,8 +13,7 @@ from ..._core.array.dense import Dense, batch_shape_of, parameter
 from ..._core.array.validation import check_dense_part, check_parts, check_sizes, check_static, require, validated
 from ..._core.dispatch.recording import remark
 from ..._core.families import pattern
-from ..._core.families.entries import elements, in_blocks
-from ..._functions.linalg import matmul, matrix_transpose, qr, svd, svdvals
+from ..._functions.linalg import qr, svd, svdvals
 from ..._functions.rounding_and_parts import conj
 from ..._numerics import banded_qr
 from ..banded.array import Banded, bands, matrix_shape
@@ -140,9 +139,13 @@ class Householder(Orthonormal):
         cost: int = 2 * k * w
         return cost
 
-    def dense_data(self) -> jax.Array:
-        n = self.shape[-1]
-        return _times(self, jnp.eye(n, dtype=self.dtype))
+    def times(self, columns: jax.Array) -> jax.Array:
+        """Reflector by reflector."""
+        m, _, adjoint = self.meta
+        return banded_qr.multiply(self.v, self.tau, columns, m, adjoint)[..., : self.shape[-2], :]
+
+    def transposed(self) -> Householder:
+        return cast("Householder", conj(self))._adjoint()
 
     def pattern(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """A column is that of the identity until a reflector meets it, and filled from the top to the end of the first that does, since
@@ -196,12 +199,6 @@ def _check_unitary(v: jax.Array | np.ndarray, tau: jax.Array | np.ndarray) -> No
         )
 
 
-def _times(x: Householder, b: jax.Array) -> jax.Array:
-    """The product with b ``(..., n, p)``, with the batch shape of both."""
-    m, _, adjoint = x.meta
-    return banded_qr.multiply(x.v, x.tau, b, m, adjoint)[..., : x.shape[-2], :]
-
-
 def _is_square(x: Array, *args: Array, **static: Any) -> bool:
     return x.shape[-2] == x.shape[-1]
 
@@ -210,48 +207,7 @@ def _identity(x: Array, m: int, n: int) -> Diagonal:
     return identity(ones(x), (m, n))
 
 
-# ---- products -------------------------------------------------------------------------------------------------------
-
-
-@matmul.kernel(Householder, Dense)
-def _matmul_householder_dense(x1: Householder, x2: Dense) -> Dense:
-    if x2.ndim == 1:
-        return Dense.make((_times(x1, x2.data[:, None])[..., 0],))
-    return Dense.make((_times(x1, x2.data),))
-
-
-@matmul.kernel(Dense, Householder)
-def _matmul_dense_householder(x1: Dense, x2: Householder) -> Array:
-    transposed = matrix_transpose.dispatch(x2)
-    if x1.ndim == 1:
-        result: Array = matmul.dispatch(transposed, x1)
-        return result
-    return Dense.make((_times(transposed, x1.data.mT).mT,))
-
-
-@elements.kernel(Householder)
-def _elements_householder(x: Householder, i: jax.Array, j: jax.Array) -> jax.Array:
-    """From the rows or columns in which the elements stand, whichever are fewer."""
-    return in_blocks(_from_lines, x, i, j)
-
-
-def _from_lines(x: Householder, i: jax.Array, j: jax.Array) -> jax.Array:
-    if i.size < j.size:
-        return _elements(matrix_transpose.dispatch(x), j, i)
-    return _elements(x, i, j)
-
-
-def _elements(x: Householder, i: jax.Array, j: jax.Array) -> jax.Array:
-    units = (jnp.arange(x.shape[-1])[:, None] == j.ravel()).astype(x.dtype)
-    return _times(x, units)[..., i, jnp.arange(j.size).reshape(j.shape)]
-
-
 # ---- orthonormal columns ----------------------------------------------------------------------------------------------
-
-
-@matrix_transpose.kernel(Householder)
-def _matrix_transpose_householder(x: Householder) -> Householder:
-    return cast("Householder", conj(x))._adjoint()
 
 
 @svd.kernel(Householder)

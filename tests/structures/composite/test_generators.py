@@ -53,7 +53,7 @@ class Decaying(GeneratorArray):
 
 
 def draw(numbers, batch, core, requires):
-    if core[0] != core[1] or core[0] == 0 or requires:
+    if core[0] != core[1] or core[0] == 0 or requires or numbers.dtype.kind == "b":
         return None
     return Decaying(numbers((*batch, core[0] - 1)), numbers((*batch, core[0] - 1)))
 
