@@ -514,7 +514,7 @@ def test_writes_into_a_scalar_never_donate_what_others_hold():
     assert float(value) == 2.0 and float(raw) == 2.0 and float(x) == 4.0
 
 
-STRUCTURED_INDICES = (sa.eye(2, dtype=int), sa.Fill(1, (2, 2)), sa.Permutation([1, 0], int))
+STRUCTURED_INDICES = (sa.eye(2, dtype=int), sa.Fill(1, (2, 2)), sa.astype(sa.Permutation([1, 0]), sa.int32))
 
 
 @pytest.mark.parametrize("indices", STRUCTURED_INDICES, ids=lambda x: type(x).__name__)

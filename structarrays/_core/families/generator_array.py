@@ -42,7 +42,6 @@ class GeneratorArray(Factored):
 
     __slots__ = ()
     is_family = True
-    static_pattern = True
 
     def times(self, columns: jax.Array) -> jax.Array:
         """The product with columns.

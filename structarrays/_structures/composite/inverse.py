@@ -84,7 +84,6 @@ class Inverse(GeneratorArray):
     """
 
     __slots__ = ()
-    static_pattern = False  # the matrix may be sparse
 
     def __new__(cls, a: ParameterLike) -> Self:
         a = part(a, "a")

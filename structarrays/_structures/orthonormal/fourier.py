@@ -81,6 +81,7 @@ class Fourier(Orthonormal):
     """
 
     __slots__ = ()
+    static_pattern = True
 
     def __new__(cls, n: int, *, dtype: DTypeLike | None = None) -> Self:
         try:

@@ -29,13 +29,12 @@ def running(decays, x, reverse):
 
 
 class Decaying(GeneratorArray):
-    """``x[i, j]`` is the product of the decays from the one place to the other: those below the diagonal, or those above it."""
+    """``x[i, j]`` is a number times the decays from the one place to the other: those below the diagonal, or those above it."""
 
     __slots__ = ()
 
-    def __new__(cls, below, above):
-        below, above = jnp.asarray(below), jnp.asarray(above)
-        return cls.make((below, above))
+    def __new__(cls, below, above, size):
+        return cls.make(tuple(map(jnp.asarray, (below, above, size))))
 
     @staticmethod
     def shape_of(parameters, meta):
@@ -43,35 +42,36 @@ class Decaying(GeneratorArray):
         return (*parameters[0].shape[:-1], n, n)
 
     def times(self, columns):
-        below, above = self.parameters
-        batch = jnp.broadcast_shapes(below.shape[:-1], columns.shape[:-2])
-        columns = jnp.broadcast_to(columns, (*batch, *columns.shape[-2:]))
+        below, above, size = self.parameters
+        columns = size[..., None, None] * columns
         return columns + running(below, columns, False) + running(above, columns, True)
 
     def transposed(self):
-        return Decaying.make(self.parameters[::-1])
+        below, above, size = self.parameters
+        return Decaying.make((above, below, size))
 
 
 def draw(numbers, batch, core, requires):
     if core[0] != core[1] or core[0] == 0 or requires or numbers.dtype.kind == "b":
         return None
-    return Decaying(numbers((*batch, core[0] - 1)), numbers((*batch, core[0] - 1)))
+    return Decaying(numbers((*batch, core[0] - 1)), numbers((*batch, core[0] - 1)), numbers(batch))
 
 
-def entries(below, above):
+def entries(below, above, size):
     """By the definition, in NumPy."""
     n = below.shape[-1] + 1
     a = np.zeros((*below.shape[:-1], n, n), np.result_type(below, above))
     for i, j in itertools.product(range(n), repeat=2):
         a[..., i, j] = np.prod(below[..., j:i] if i >= j else above[..., i:j], axis=-1)
-    return a
+    return a * size[..., None, None]
 
 
 def both(rng, n, batch=(), dtype=float):
     below, above = (rng.normal(size=(*batch, n - 1)) for _ in range(2))
     if dtype is complex:
         below, above = below + 1j * rng.normal(size=below.shape), above * (1 + 0.5j)
-    return Decaying(below, above), entries(below, above)
+    size = rng.normal(size=batch)
+    return Decaying(below, above, size.astype(dtype)), entries(below, above, np.asarray(size))
 
 
 def test_equivalence():
@@ -83,8 +83,8 @@ def test_equivalence():
 @pytest.mark.parametrize("dtype", [float, complex])
 @pytest.mark.parametrize("batch", [(), (3,), (2, 0)])
 def test_what_follows_from_products_and_transposes(rng, batch, dtype):
-    x, a = both(rng, 5, batch, dtype)
-    v, rows = rng.normal(size=5), rng.normal(size=(2, 5))
+    x, a = both(rng, 20, batch, dtype)
+    v, rows = rng.normal(size=20), rng.normal(size=(2, 20))
     close = np.testing.assert_allclose
     with sa.densify("error"):
         close(dense(x @ v), a @ v, rtol=1e-12, atol=1e-13)
@@ -141,7 +141,7 @@ def test_casts(rng):
 
 def test_no_matrix_is_stored_for_a_million_rows():
     n = 10**6
-    x = Decaying(jnp.full(n - 1, 0.5), jnp.full(n - 1, 0.25))
+    x = Decaying(jnp.full(n - 1, 0.5), jnp.full(n - 1, 0.25), 1.0)
     product = jax.jit(lambda x, v: ((x + sa.eye(n)) @ v).to_jax())
     memory = product.lower(x, jnp.ones(n)).compile().memory_analysis()
     assert memory.temp_size_in_bytes < 200 * n
@@ -149,43 +149,36 @@ def test_no_matrix_is_stored_for_a_million_rows():
     assert abs(float(found[n // 2]) - (2 + 1 + 1 / 3)) < 1e-12
 
 
-class Scaled(GeneratorArray):
-    """The outer product of two vectors: it takes up numbers, and a sum with another of the same second vector is one."""
+class Repeated(GeneratorArray):
+    """A column, repeated: it takes up numbers, and the sum of two is one."""
 
     __slots__ = ()
 
     @staticmethod
     def shape_of(parameters, meta):
-        u, v = parameters
-        return (*u.shape, v.shape[-1])
+        return (*parameters[0].shape, meta)
 
     def times(self, columns):
-        u, v = self.parameters
-        return u[..., :, None] * jnp.sum(v[..., :, None] * columns, axis=-2, keepdims=True)
+        return self.parameters[0][..., :, None] * jnp.sum(columns, axis=-2, keepdims=True)
 
     def transposed(self):
-        return Scaled.make(self.parameters[::-1])
+        return sa.LowRank(sa.Fill(1.0, (self.meta, 1)), self.parameters[0][..., :, None])
 
 
-@scale.kernel(Scaled)
-def scale_scaled(x, factor):
-    u, v = x.parameters
-    return Scaled.make((factor(sa.Dense(u[..., None])).data[..., 0], v))
+@scale.kernel(Repeated)
+def scale_repeated(x, factor):
+    return Repeated.make((factor(sa.Dense(x.parameters[0][..., None])).to_jax()[..., 0],), x.meta)
 
 
-@merge_pair.kernel(Scaled, Scaled)
-def merge_scaled(x, y):
-    (u, v), (s, t) = x.parameters, y.parameters
-    return Scaled.make((u + s, v)) if v is t else None
+@merge_pair.kernel(Repeated, Repeated)
+def merge_repeated(x, y):
+    return Repeated.make((x.parameters[0] + y.parameters[0],), x.meta)
 
 
 def test_a_class_takes_up_numbers_and_sums_if_it_says_how(rng):
-    u, v = jnp.asarray(rng.normal(size=4)), jnp.asarray(rng.normal(size=3))
-    x = Scaled.make((u, v))
-    assert type(3.0 * x) is type(-x) is Scaled
-    np.testing.assert_allclose(dense(-3.0 * x), -3 * np.outer(u, v), rtol=1e-12)
-    assert type(x + x) is Scaled
-    np.testing.assert_allclose(dense(x + 2 * x), 3 * np.outer(u, v), rtol=1e-12)
-    y = Scaled.make((u, v + 1))
-    assert type(x + y) is sa.Sum
-    np.testing.assert_allclose(dense(x + y), np.outer(u, v) + np.outer(u, v + 1), rtol=1e-12)
+    u, v = rng.normal(size=(2, 12))
+    x, y = (Repeated.make((jnp.asarray(column),), 11) for column in (u, v))
+    assert type(3.0 * x) is type(-x) is type(x + y) is type(x - 2 * y) is Repeated
+    ones = np.ones(11)
+    np.testing.assert_allclose(dense(x - 2 * y), np.outer(u - 2 * v, ones), rtol=1e-12)
+    np.testing.assert_allclose(dense(x.mT @ x), np.outer(ones, ones) * (u @ u), rtol=1e-12)
