@@ -74,10 +74,16 @@ def both(rng, n, batch=(), dtype=float):
     return Decaying(below, above, size.astype(dtype)), entries(below, above, np.asarray(size))
 
 
+@pytest.mark.slow
 def test_equivalence():
-    report = check_structure(Decaying, draw, partners=("Dense", "Diagonal", "LowRank"))
+    report = check_structure(Decaying, draw, partners=("Dense", "Diagonal", "LowRank"), modes=["eager", "jit"])
     report.raise_if_wrong()
     assert {"matmul", "matrix_transpose", "add", "multiply", "conj"} <= set(report.kept)
+
+
+def test_derivatives():
+    functions = ["add", "exp", "matmul", "matrix_transpose", "sum", "mean", "linalg.solve", "__getitem__", "concat"]
+    check_structure(Decaying, draw, functions=functions, modes=["derivative"]).raise_if_wrong()
 
 
 @pytest.mark.parametrize("dtype", [float, complex])
