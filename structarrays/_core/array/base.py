@@ -44,11 +44,17 @@ when_defined: list[Callable[[type[Array]], object]] = []
 """Called with each class of arrays that is defined from now on."""
 
 
-# How an operator takes its other operand, by exact type: `FAST` goes straight into the compiled call, `_CAREFUL`
-# through the function's own checks (a Python integer may not fit a dtype, an eager kernel may serve), `_FOREIGN` gets its turn through
-# NotImplemented. `is_operand` decides once for each type; the look-up costs a twentieth of a microsecond.
-FAST, _CAREFUL, _FOREIGN = 1, 2, 0
+# How an operator takes its operands, by exact type: `FAST` goes straight into the compiled call, and so does `CHECKED`, unless it is a
+# derivative that operators refuse. `DYNAMIC` goes where an eager kernel may serve, `_CAREFUL` through all checks (a Python integer may not
+# fit a dtype), `_FOREIGN` gets its turn through NotImplemented. `is_operand` decides once for each type; the look-up costs a twentieth of a
+# microsecond.
+_FOREIGN, FAST, CHECKED, DYNAMIC, _CAREFUL = range(5)
 OPERANDS: dict[type, int] = {}
+
+STATIC, _ARRAYS = (FAST, CHECKED), (FAST, CHECKED, DYNAMIC)
+
+_OF_ARRAYS: dict[str, Any] = FUNCTIONS
+"""The functions behind the operators: a type checker does not know that they are functions of positional arrays."""
 
 COMPILED: dict[str, Callable[..., Any]] = {}
 """The bare compiled call of each function of positional arrays that has been called, for the operators."""
@@ -71,7 +77,12 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
     operands = OPERANDS
 
     def forward(self: Array, other: Operand) -> Any:
-        if operands.get(type(other)) == FAST == operands.get(type(self)) and not BUSY and name in COMPILED:
+        own, others = operands.get(type(self)), operands.get(type(other))
+        if DYNAMIC in (own, others) and own in _ARRAYS and others in _ARRAYS:
+            return _OF_ARRAYS[name]._looked_at((self, other), {})
+        if (own == FAST == others or (own in STATIC and others in STATIC)) and not BUSY and name in COMPILED:
+            if own != FAST or others != FAST:
+                writes.refuse_derivatives(name, self, other)
             try:
                 result = COMPILED[name](self, other)
                 return result if isinstance(result, Array) else _completed(result)
@@ -113,7 +124,13 @@ def _unary(name: str) -> Callable[[Array], Array]:
     operands = OPERANDS
 
     def operator(self: Array) -> Array:
-        if operands.get(type(self)) == FAST and not BUSY and name in COMPILED:
+        own = operands.get(type(self))
+        if own == DYNAMIC:
+            found: Array = _OF_ARRAYS[name]._looked_at((self,), {})
+            return found
+        if own in STATIC and not BUSY and name in COMPILED:
+            if own != FAST:
+                writes.refuse_derivatives(name, self)
             try:
                 result = COMPILED[name](self)
                 return result if isinstance(result, Array) else _completed(result)
@@ -580,11 +597,16 @@ def is_operand(value: Any) -> bool:
         known = _FOREIGN
         foreign = isinstance(value, np.ma.MaskedArray) or (cls is np.ndarray and _no_numbers(value.dtype))
         if isinstance(value, _OPERAND_CLASSES) and not foreign:
-            # A class that need not be linear in its parameters may be that of a derivative, which operators refuse.
-            fast = isinstance(value, jax.Array) or (
-                isinstance(value, Array) and cls.static_pattern and cls.linear is True
-            )
-            known = FAST if fast else _CAREFUL
+            known = _CAREFUL
+            if isinstance(value, jax.Array):
+                known = FAST
+            elif isinstance(value, Array):
+                # A class that need not be linear in its parameters may be that of a derivative, which operators refuse.
+                linear = cls.linear is True
+                if cls.static_pattern:
+                    known = FAST if linear else CHECKED
+                elif linear:
+                    known = DYNAMIC
         if cls is not np.ndarray:
             OPERANDS[cls] = known
     return known != _FOREIGN

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..._numerics.flags import are_defaults, independent
 from .. import dtypes
-from ..array.base import COMPILED, FAST, OPERANDS, RETRIED, Array, is_operand
+from ..array.base import COMPILED, FAST, OPERANDS, RETRIED, STATIC, Array, is_operand
 from ..array.dense import Dense
 from ..array.flattening import barred_arguments, dynamic_classes, opened_arguments
 from ..array.operands import check_operand, densify, lift, to_dense, unsupported, without_weak_types
@@ -558,7 +558,7 @@ class ArrayFunction(Function[P, R]):
     def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
         if arrays and not (BUSY or ENTERED or unknown or self.eager_of_all):
             for x in arrays:
-                if OPERANDS.get(type(x)) != FAST:
+                if OPERANDS.get(type(x)) not in STATIC:
                     break
             else:
                 try:
@@ -589,7 +589,8 @@ class ArrayFunction(Function[P, R]):
             failure = error
         else:
             for x in arrays:
-                is_operand(x)  # so that the next time it is known how it is taken
+                if type(x) not in OPERANDS:
+                    is_operand(x)  # so that the next time it is known how it is taken
             return result
         return self._after_call(failure, arrays)
 
@@ -610,8 +611,26 @@ class CheckedArrayFunction(ArrayFunction[P, R]):
     """A function of positional arrays whose compiled call returns a flag beside the result."""
 
     def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
-        if unknown:
-            self._plan(arrays, unknown)
+        if arrays and type(arrays[0]) is Dense and not (BUSY or ENTERED or unknown):
+            for x in arrays:
+                if OPERANDS.get(type(x)) != FAST:
+                    break
+            else:
+                try:
+                    whole: R
+                    whole, ok = complete(self._fast(*arrays), arrays)
+                except RETRIED as error:
+                    failure = error
+                else:
+                    if type(ok) is _array_class() and not np.asarray(ok):
+                        return self._once_more((), arrays)
+                    return whole
+                return self._after_call(failure, arrays)
+        return self._looked_at(arrays, unknown)
+
+    def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> R:
+        if unknown or not arrays:
+            self._plan(arrays, unknown)  # raises
         if COMPILED_CALL.active and within_function():
             return self._traced_with_caller((), arrays)
         operands: Sequence[Any] = arrays
@@ -619,19 +638,22 @@ class CheckedArrayFunction(ArrayFunction[P, R]):
             operands = self._prepared(arrays)
             if RECORDING and active_log() is not None:
                 return self._careful(*operands)
-        failure = None
         try:
             result: R
             with self._attempt(operands):
                 result, ok = complete(self._fast(*opened_arguments(operands)), operands)
         except RETRIED as error:
             failure = error
-        if failure is not None:
-            return self._after_call(failure, operands)
+        else:
+            return self._unless_failed(result, ok, operands)
+        return self._after_call(failure, operands)
+
+    def _unless_failed(self, result: Any, ok: Any, operands: Sequence[Any]) -> R:
         # Reading the flag is a fifth of the price of a small solve, so nothing more than that happens here.
         if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
             return self._once_more((), operands)
-        return result
+        whole: R = result
+        return whole
 
 
 def function(
