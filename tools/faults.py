@@ -62,8 +62,8 @@ FAULTS = (
     Fault(
         "Python scalars promote like arrays",
         "_core/array/operands.py",
-        "    weak = [is_weak(x) for x in arrays]\n",
-        "    weak = [False for x in arrays]\n",
+        "    weak = list(map(is_weak, arrays))\n",
+        "    weak = [False] * len(arrays)\n",
         "test_elementwise.py::test_python_scalars test_elementwise.py::test_promotion",
     ),
     Fault(

@@ -69,7 +69,7 @@ _WEAK_KIND = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 def promote(*arrays: Array) -> list[Array]:
     """The arrays with their common dtype; Python scalars take that of the arrays, if their kind allows."""
-    weak = [is_weak(x) for x in arrays]
+    weak = list(map(is_weak, arrays))
     strong = [x.dtype for x, scalar in zip(arrays, weak, strict=True) if not scalar]
     if len(strong) == len(arrays) and strong.count(strong[0]) == len(strong):
         return list(arrays)

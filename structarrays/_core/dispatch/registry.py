@@ -169,8 +169,8 @@ class Registry(Generic[Result]):
         groups: dict[tuple[Any, ...], list[Kernel[Result]]] = {}
         for kernel in reversed(self.kernels):  # of one file, the last comes first
             if len(kernel.classes) == len(classes) and all(map(issubclass, classes, kernel.classes)):
-                distances = tuple(map(_distance, classes, kernel.classes))
-                places = tuple(map(_place, classes, kernel.classes))
+                nearness = tuple(map(_nearness, classes, kernel.classes))
+                distances, places = tuple(zip(*nearness, strict=True)) or ((), ())
                 key = (sum(distances), distances, places, kernel.when is None)
                 groups.setdefault(key, []).append(kernel)
         found: list[Kernel[Result]] = []
@@ -218,16 +218,13 @@ def in_declared_order(kernels: Sequence[Kernel[Result]]) -> list[Kernel[Result]]
 
 
 @functools.cache
-def _place(cls: type, base: type) -> int:
-    """The place of a class in the method resolution order of another."""
-    return cls.__mro__.index(base)
-
-
-@functools.cache
-def _distance(cls: type, base: type) -> int:
-    """How many structures above a class another one stands. The base classes of families are no structures."""
-    above = cls.__mro__[: cls.__mro__.index(base)]
-    return sum(not c.__dict__.get("is_family", False) for c in above)
+def _nearness(cls: type, base: type) -> tuple[int, int]:
+    """How many structures above a class another one stands, and its place in the method resolution order. The base classes of families are
+    no structures.
+    """
+    place = cls.__mro__.index(base)
+    families = [c for c in cls.__mro__[:place] if c.__dict__.get("is_family", False)]
+    return place - len(families), place
 
 
 def _are_rivals(a: Kernel[Any], b: Kernel[Any]) -> bool:

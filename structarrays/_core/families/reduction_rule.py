@@ -244,7 +244,8 @@ def squared_magnitude(data: jax.Array) -> jax.Array:
 
 def reduced_count(x: Array, axis: tuple[int, ...]) -> int:
     """The number of elements that a reduction over these axes takes together."""
-    return math.prod(x.shape[a] for a in axis)
+    shape = x.shape
+    return math.prod([shape[a] for a in axis])
 
 
 def one_axis(x: Array, axis: SupportsIndex, name: str) -> int:
@@ -261,9 +262,10 @@ def one_axis(x: Array, axis: SupportsIndex, name: str) -> int:
         index = operator.index(axis)
     except TypeError:
         raise TypeError(f"{name}: axis must be an integer, got {axis!r}") from None
-    if not -x.ndim <= index < x.ndim:
-        raise np.exceptions.AxisError(index, x.ndim, name)
-    return index % x.ndim
+    ndim = x.ndim
+    if not -ndim <= index < ndim:
+        raise np.exceptions.AxisError(index, ndim, name)
+    return index % ndim
 
 
 def reduced_axes(x: Array, axis: Axes | list[int], name: str) -> tuple[int, ...]:

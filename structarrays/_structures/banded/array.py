@@ -115,7 +115,7 @@ class Banded(EntryArray):
     @property
     def offsets(self) -> tuple[int, ...]:
         """The offsets of the stored diagonals, increasing."""
-        offsets: tuple[int, ...] = self.meta[0]
+        offsets: tuple[int, ...] = self._value[1][1][0]
         return offsets
 
     @property
@@ -143,7 +143,8 @@ class Banded(EntryArray):
     @property
     def pieces(self) -> int:
         """For how many pieces of one size the diagonals are padded."""
-        pieces: int = self.meta[2] if len(self.meta) > 2 else 1
+        meta = self._value[1][1]
+        pieces: int = meta[2] if len(meta) > 2 else 1
         return pieces
 
     @property

@@ -153,12 +153,13 @@ def _pow_factored(x1: Factored, x2: Array, *, exponent: Exponent) -> Array:
 
 def split_axes(x: Array, axis: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The batch axes, and the core axes counted from behind."""
-    return tuple(a for a in axis if a < x.ndim - 2), tuple(a - x.ndim for a in axis if a >= x.ndim - 2)
+    ndim = x.ndim
+    return tuple(a for a in axis if a < ndim - 2), tuple(a - ndim for a in axis if a >= ndim - 2)
 
 
 def has_core(x: Array, *, axis: tuple[int, ...], **static: Any) -> bool:
     """Whether one of the axes is one of the core."""
-    return any(a >= x.ndim - 2 for a in axis)
+    return max(axis, default=-1) >= x.ndim - 2
 
 
 def _over_one_core_axis(x: Factored, axis: int) -> Array:
@@ -180,12 +181,13 @@ def _total(x: Factored, axis: tuple[int, ...], keepdims: bool = True) -> jax.Arr
 @sum_of.kernel(Factored, when=has_core)
 def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Array:
     """One axis of the core after the other: the longer one first, so that what is left to add up is the shorter."""
-    m, n = x.shape[-2:]
-    rows = x.ndim - 2 in axis and (x.ndim - 1 not in axis or m > n)
-    first = x.ndim - 2 if rows else x.ndim - 1
+    *batch, m, n = x.shape
+    rows, columns = len(batch), len(batch) + 1
+    first = rows if rows in axis and (columns not in axis or m > n) else columns
+    sums = _over_one_core_axis(x, first - columns - 1)
     if axis == (first,) and keepdims:
-        return _over_one_core_axis(x, first - x.ndim)
-    data = _over_one_core_axis(x, first - x.ndim).dense_data()
+        return sums
+    data = sums.dense_data()
     rest = tuple(a for a in axis if a != first)
     data = jnp.sum(data, axis=rest, keepdims=True, dtype=x.dtype) if rest else data
     return Dense.make((data if keepdims else jnp.squeeze(data, axis),))
@@ -197,7 +199,8 @@ def _mean_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Den
 
 
 def _count(x: Factored, axis: tuple[int, ...]) -> int:
-    return math.prod(x.shape[a] for a in axis)
+    shape = x.shape
+    return math.prod([shape[a] for a in axis])
 
 
 def _variance(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
