@@ -2,144 +2,149 @@
 
 import typing as _typing
 
-from . import extend, interop, plot, transform
-from ._core.array.base import Array
-from ._core.array.dense import Dense
-from ._core.assumptions import assume, forget
-from ._core.dispatch.contexts import densify, errstate, strong_zeros
-from ._core.dispatch.recording import explain, record
-from ._core.dtypes import (
-    DType,
-    complex64,
-    complex128,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from ._core.dtypes import bool_ as bool
-from ._core.errors import DensifyError, DensifyWarning, StructureError
-from ._core.families.join import join_pair, meet_pair, restrict_to, same_structure
-from ._core.moved import find_moved_modules as _find_moved_modules
-from ._functions import bound as _bound
-from ._functions import fft, linalg
-from ._functions.bitwise import (
-    bitwise_and,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-)
-from ._functions.comparisons_and_logic import (
-    equal,
-    greater,
-    greater_equal,
-    isfinite,
-    isinf,
-    isnan,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    not_equal,
-    signbit,
-)
-from ._functions.constants import e, inf, nan, newaxis, pi
-from ._functions.creation import (
-    arange,
-    asarray,
-    empty,
-    empty_like,
-    eye,
-    from_dlpack,
-    full,
-    full_like,
-    linspace,
-    meshgrid,
-    ones,
-    ones_like,
-    tril,
-    triu,
-    zeros,
-    zeros_like,
-)
-from ._functions.data_type import astype, can_cast, finfo, iinfo, isdtype, result_type
-from ._functions.dense_form import to_dense
-from ._functions.elementwise import (
-    abs,
-    add,
-    divide,
-    floor_divide,
-    hypot,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    positive,
-    reciprocal,
-    remainder,
-    sign,
-    square,
-    subtract,
-)
-from ._functions.exponential import exp, expm1, log, log1p, log2, log10, logaddexp, sqrt
-from ._functions.indexing import take, take_along_axis
-from ._functions.inspection import __array_namespace_info__
-from ._functions.joining import broadcast_arrays, broadcast_shapes, broadcast_to, concat, stack, unstack
-from ._functions.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
-from ._functions.manipulation import expand_dims, flip, moveaxis, permute_dims, repeat, reshape, roll, squeeze, tile
-from ._functions.pow_and_clip import clip, pow
-from ._functions.rounding_and_parts import ceil, conj, copysign, floor, imag, nextafter, real, round, trunc
-from ._functions.searching import argmax, argmin, count_nonzero, nonzero, searchsorted, where
-from ._functions.set import isin, unique_all, unique_counts, unique_inverse, unique_values
-from ._functions.sorting import argsort, sort
-from ._functions.statistical import cumulative_prod, cumulative_sum, max, mean, min, prod, std, sum, var
-from ._functions.trigonometric import acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, sin, sinh, tan, tanh
-from ._functions.utility import all, any, diff
-from ._structures import load as _load_structures
-from ._structures.banded.array import Banded, bidiagonal, from_dia, tridiagonal
-from ._structures.banded.diagonal import Diagonal, Identity, diag
-from ._structures.blocks.block_banded import BlockBanded, block_tridiagonal
-from ._structures.blocks.block_diagonal import BlockDiagonal
-from ._structures.composite.block import Block
-from ._structures.composite.inverse import Inverse
-from ._structures.composite.product import Product
-from ._structures.composite.sum import Sum
-from ._structures.fill.array import Fill
-from ._structures.kronecker.array import Kronecker
-from ._structures.kronecker.kronecker_sum import KroneckerSum
-from ._structures.low_rank.array import LowRank
-from ._structures.orthonormal.fourier import Fourier
-from ._structures.orthonormal.householder import Householder
-from ._structures.periodic.array import PeriodicBanded
-from ._structures.permutation.array import Permutation
-from ._structures.sparse.array import Sparse
-from ._structures.symmetric.array import Hermitian, Symmetric
-from ._structures.toeplitz.array import Toeplitz
-from ._structures.toeplitz.circulant import Circulant
-from ._structures.toeplitz.hankel import Hankel
-from ._structures.triangular.array import Triangular
-from .interop import html as _html
-from .interop import linear_operators as _linear_operators
-from .interop import numpy as _numpy
-from .interop import printing as _printing
-from .interop.exports import compilation_cache
-from .interop.exports import make_exportable as _make_exportable
-from .interop.files import load, save
-from .interop.host import host_function
-from .transform.batches import vmap_axes
-from .transform.calculus import grad, value_and_grad, vmap
-from .transform.structure import convert, join
-from .transform.structured import structured
+from ._core.collection import paused_collection as _paused_collection
+
+with _paused_collection():
+    from . import extend, interop, plot, transform
+    from ._core.array.base import Array
+    from ._core.array.dense import Dense
+    from ._core.assumptions import assume, forget
+    from ._core.dispatch.contexts import densify, errstate, strong_zeros
+    from ._core.dispatch.recording import explain, record
+    from ._core.dtypes import (
+        DType,
+        complex64,
+        complex128,
+        float32,
+        float64,
+        int8,
+        int16,
+        int32,
+        int64,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
+    from ._core.dtypes import bool_ as bool
+    from ._core.errors import DensifyError, DensifyWarning, StructureError
+    from ._core.families.join import join_pair, meet_pair, restrict_to, same_structure
+    from ._core.moved import find_moved_modules as _find_moved_modules
+    from ._functions import bound as _bound
+    from ._functions import fft, linalg
+    from ._functions.bitwise import (
+        bitwise_and,
+        bitwise_invert,
+        bitwise_left_shift,
+        bitwise_or,
+        bitwise_right_shift,
+        bitwise_xor,
+    )
+    from ._functions.comparisons_and_logic import (
+        equal,
+        greater,
+        greater_equal,
+        isfinite,
+        isinf,
+        isnan,
+        less,
+        less_equal,
+        logical_and,
+        logical_not,
+        logical_or,
+        logical_xor,
+        not_equal,
+        signbit,
+    )
+    from ._functions.constants import e, inf, nan, newaxis, pi
+    from ._functions.creation import (
+        arange,
+        asarray,
+        empty,
+        empty_like,
+        eye,
+        from_dlpack,
+        full,
+        full_like,
+        linspace,
+        meshgrid,
+        ones,
+        ones_like,
+        tril,
+        triu,
+        zeros,
+        zeros_like,
+    )
+    from ._functions.data_type import astype, can_cast, finfo, iinfo, isdtype, result_type
+    from ._functions.dense_form import to_dense
+    from ._functions.elementwise import (
+        abs,
+        add,
+        divide,
+        floor_divide,
+        hypot,
+        maximum,
+        minimum,
+        multiply,
+        negative,
+        positive,
+        reciprocal,
+        remainder,
+        sign,
+        square,
+        subtract,
+    )
+    from ._functions.exponential import exp, expm1, log, log1p, log2, log10, logaddexp, sqrt
+    from ._functions.indexing import take, take_along_axis
+    from ._functions.inspection import __array_namespace_info__
+    from ._functions.joining import broadcast_arrays, broadcast_shapes, broadcast_to, concat, stack, unstack
+    from ._functions.linear_algebra import matmul, matrix_transpose, tensordot, vecdot
+    from ._functions.manipulation import expand_dims, flip, moveaxis, permute_dims, repeat, reshape, roll, squeeze, tile
+    from ._functions.pow_and_clip import clip, pow
+    from ._functions.rounding_and_parts import ceil, conj, copysign, floor, imag, nextafter, real, round, trunc
+    from ._functions.searching import argmax, argmin, count_nonzero, nonzero, searchsorted, where
+    from ._functions.set import isin, unique_all, unique_counts, unique_inverse, unique_values
+    from ._functions.sorting import argsort, sort
+    from ._functions.statistical import cumulative_prod, cumulative_sum, max, mean, min, prod, std, sum, var
+    from ._functions.trigonometric import acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, sin, sinh, tan, tanh
+    from ._functions.utility import all, any, diff
+    from ._structures import load as _load_structures
+    from ._structures.banded.array import Banded, bidiagonal, from_dia, tridiagonal
+    from ._structures.banded.diagonal import Diagonal, Identity, diag
+    from ._structures.blocks.block_banded import BlockBanded, block_tridiagonal
+    from ._structures.blocks.block_diagonal import BlockDiagonal
+    from ._structures.composite.block import Block
+    from ._structures.composite.inverse import Inverse
+    from ._structures.composite.product import Product
+    from ._structures.composite.sum import Sum
+    from ._structures.fill.array import Fill
+    from ._structures.kronecker.array import Kronecker
+    from ._structures.kronecker.kronecker_sum import KroneckerSum
+    from ._structures.low_rank.array import LowRank
+    from ._structures.orthonormal.fourier import Fourier
+    from ._structures.orthonormal.householder import Householder
+    from ._structures.periodic.array import PeriodicBanded
+    from ._structures.permutation.array import Permutation
+    from ._structures.sparse.array import Sparse
+    from ._structures.symmetric.array import Hermitian, Symmetric
+    from ._structures.toeplitz.array import Toeplitz
+    from ._structures.toeplitz.circulant import Circulant
+    from ._structures.toeplitz.hankel import Hankel
+    from ._structures.triangular.array import Triangular
+    from .interop import html as _html
+    from .interop import linear_operators as _linear_operators
+    from .interop import numpy as _numpy
+    from .interop import printing as _printing
+    from .interop.exports import compilation_cache
+    from .interop.exports import make_exportable as _make_exportable
+    from .interop.files import load, save
+    from .interop.host import host_function
+    from .transform.batches import vmap_axes
+    from .transform.calculus import grad, value_and_grad, vmap
+    from .transform.structure import convert, join
+    from .transform.structured import structured
+
+    _load_structures()
 
 __all__ = [
     "Array",
@@ -378,7 +383,6 @@ def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 
-_load_structures()
 for _cls in map(globals().get, __all__):
     if isinstance(_cls, type) and issubclass(_cls, Array):
         _cls.__module__ = __name__  # as its users name it, in errors and in pickles

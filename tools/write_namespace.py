@@ -43,12 +43,14 @@ def _literal(tree: ast.Module, name: str) -> tuple:
 def text() -> str:
     """The whole file as it should be."""
     found = NAMESPACE.read_text(encoding="utf-8")
-    lines = [f"from {module} import {', '.join(sorted(names))}\n" for module, names in sorted(definitions().items())]
-    found = re.sub(r"^from \._structures\.[^\n]*\n", "", found, flags=re.MULTILINE)
+    lines = [
+        f"    from {module} import {', '.join(sorted(names))}\n" for module, names in sorted(definitions().items())
+    ]
+    found = re.sub(r"^    from \._structures\.[^\n]*\n", "", found, flags=re.MULTILINE)
     found = found.replace(f"{LOAD}\n", f"{LOAD}\n{''.join(lines)}")
     names = {
         alias.asname or alias.name
-        for node in ast.parse(found).body
+        for node in ast.walk(ast.parse(found))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }

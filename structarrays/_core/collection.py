@@ -1,0 +1,26 @@
+"""Python's garbage collection while the library is imported."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def paused_collection() -> Iterator[None]:
+    """A context without collections, if they were on before.
+
+    An import makes many objects that stay. Python would look through all objects of JAX for garbage, which takes longer than half of the
+    import.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
