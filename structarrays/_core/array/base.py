@@ -20,7 +20,7 @@ import numpy as np
 from ..dispatch import late
 from ..dispatch.recording import describe
 from ..dispatch.registry import FUNCTIONS
-from ..dispatch.tracing import BUSY, is_of_function
+from ..dispatch.tracing import BUSY
 from ..dtypes import check_available
 from ..errors import StructureError
 from ..families import pattern
@@ -78,17 +78,18 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
 
     def forward(self: Array, other: Operand) -> Any:
         own, others = operands.get(type(self)), operands.get(type(other))
-        if DYNAMIC in (own, others) and own in _ARRAYS and others in _ARRAYS:
-            return _OF_ARRAYS[name]._looked_at((self, other), {})
-        if (own == FAST == others or (own in STATIC and others in STATIC)) and not BUSY and name in COMPILED:
-            if own != FAST or others != FAST:
+        if own in _ARRAYS and others in _ARRAYS:
+            if own == CHECKED or others == CHECKED:
                 writes.refuse_derivatives(name, self, other)
-            try:
-                result = COMPILED[name](self, other)
-                return result if isinstance(result, Array) else _completed(result)
-            except RETRIED as error:
-                if is_of_function(error):
-                    raise
+            if own == DYNAMIC or others == DYNAMIC:
+                return _OF_ARRAYS[name]._looked_at((self, other), {})
+            if not BUSY and name in COMPILED:
+                try:
+                    result = COMPILED[name](self, other)
+                    return result if isinstance(result, Array) else _completed(result)
+                except RETRIED as error:
+                    failure = error
+                return _OF_ARRAYS[name]._after_call(failure, (self, other))
         writes.refuse_derivatives(name, self, other)
         # Both are looked at, so that the next time it is known how either is taken.
         known = is_operand(self) and is_operand(other)
@@ -125,18 +126,20 @@ def _unary(name: str) -> Callable[[Array], Array]:
 
     def operator(self: Array) -> Array:
         own = operands.get(type(self))
+        found: Array
         if own == DYNAMIC:
-            found: Array = _OF_ARRAYS[name]._looked_at((self,), {})
+            found = _OF_ARRAYS[name]._looked_at((self,), {})
             return found
         if own in STATIC and not BUSY and name in COMPILED:
-            if own != FAST:
+            if own == CHECKED:
                 writes.refuse_derivatives(name, self)
             try:
                 result = COMPILED[name](self)
                 return result if isinstance(result, Array) else _completed(result)
             except RETRIED as error:
-                if is_of_function(error):
-                    raise
+                failure = error
+            found = _OF_ARRAYS[name]._after_call(failure, (self,))
+            return found
         writes.refuse_derivatives(name, self)
         is_operand(self)  # so that the next time it is known how it is taken
         return FUNCTIONS[name](self)

@@ -243,8 +243,8 @@ class Function(Registry[Any], Generic[P, R]):
         """The result of the eager kernel for these arguments, or NotImplemented."""
         if not eager.find(tuple(map(type, arrays))):
             return NotImplemented
-        if SHARED:
-            arrays = _apart(arrays)  # a kernel reads several times, and another thread may write in between
+        # A kernel reads several times, and another thread may write in between; it may also return what it got.
+        arrays = _apart(arrays)
         shared = on_mesh(arrays)
         if not all(leaf.is_fully_addressable for leaf in shared):
             return NotImplemented  # no process has all of the values
@@ -326,7 +326,7 @@ class Function(Registry[Any], Generic[P, R]):
         """The result inside of the compiled call of another function, which takes less time to trace than a call within a call."""
         if not is_hashable(static):
             static, arrays = self._repair(static, arrays)
-        arrays = barred_arguments(arrays)
+        arrays = barred_arguments(_apart(arrays))  # a kernel may write to what it gets
         result: Any = self._trace(static, *arrays)
         count = pieces(arrays)
         if count > 1:
@@ -350,7 +350,7 @@ class Function(Registry[Any], Generic[P, R]):
 
     def _signature_text(self) -> str:
         """The signature, with the classes of the namespace by their names alone."""
-        return re.sub(r"\bstructarrays\.(?:[\w.]*\.)?", "", str(self.__signature__))
+        return re.sub(r"\b(?:structarrays\.(?:[\w.]*\.)?|typing\.)", "", str(self.__signature__))
 
     def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
         """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""

@@ -333,13 +333,14 @@ class Sparse(EntryArray):
         return Sparse.make(leaves, (*meta[:3], pieces) if pieces > 1 else meta[:3], self.assumptions)
 
     def trimmed(self) -> Sparse:
-        leaf = self.data
-        if not self.padded or self.pieces > 1 or isinstance(leaf, jax.core.Tracer) or not leaf.is_fully_addressable:
+        leaves = [self.data, *self.coords]
+        if not self.padded or self.pieces > 1 or any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             return self
+        if not all(getattr(leaf, "is_fully_addressable", True) for leaf in leaves):
+            return self  # no process has all of the values
         (axis, *_) = self.order
         counts = np.count_nonzero(np.asarray(self.coords[axis]) < self.core_shape[axis], axis=-1)
         total, least = int(counts.max(initial=0)), int(counts.min(initial=self.nnz))
-        leaves = [self.data, *self.coords]
         if total < self.nnz:
             leaves = [jnp.asarray(np.asarray(leaf)[..., :total]) for leaf in leaves]
         meta = (self.core_shape, self.order, least < total)
