@@ -78,18 +78,20 @@ def _operators(name: str) -> tuple[Operator, Operator, InPlaceOperator]:
 
     def forward(self: Array, other: Operand) -> Any:
         own, others = operands.get(type(self)), operands.get(type(other))
-        if own in _ARRAYS and others in _ARRAYS:
+        direct = own == FAST == others
+        if not direct and own in _ARRAYS and others in _ARRAYS:
             if own == CHECKED or others == CHECKED:
                 writes.refuse_derivatives(name, self, other)
             if own == DYNAMIC or others == DYNAMIC:
                 return _OF_ARRAYS[name]._looked_at((self, other), {})
-            if not BUSY and name in COMPILED:
-                try:
-                    result = COMPILED[name](self, other)
-                    return result if isinstance(result, Array) else _completed(result)
-                except RETRIED as error:
-                    failure = error
-                return _OF_ARRAYS[name]._after_call(failure, (self, other))
+            direct = True
+        if direct and not BUSY and name in COMPILED:
+            try:
+                result = COMPILED[name](self, other)
+                return result if isinstance(result, Array) else _completed(result)
+            except RETRIED as error:
+                failure = error
+            return _OF_ARRAYS[name]._after_call(failure, (self, other))
         writes.refuse_derivatives(name, self, other)
         # Both are looked at, so that the next time it is known how either is taken.
         known = is_operand(self) and is_operand(other)
