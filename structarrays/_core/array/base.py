@@ -60,7 +60,7 @@ COMPILED: dict[str, Callable[..., Any]] = {}
 """The bare compiled call of each function of positional arrays that has been called, for the operators."""
 
 RETRIED = (TypeError, ValueError, OverflowError, NotImplementedError)
-"""What a compiled call raises for arguments that have to be looked at more closely."""
+"""The errors of a compiled call that bad arguments can cause."""
 
 _EQUALITY = ("equal", "not_equal")
 

@@ -69,7 +69,7 @@ def _key(i: int) -> jax.tree_util.GetAttrKey:
 
 
 _KEYS = tuple(map(_key, range(8)))
-"""Those of most arrays."""
+"""The keys of the first parameters: most arrays have no more."""
 
 
 def _with_keys(leaves: Leaves, numbers: Sequence[int]) -> Keyed:

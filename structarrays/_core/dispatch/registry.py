@@ -219,8 +219,9 @@ def in_declared_order(kernels: Sequence[Kernel[Result]]) -> list[Kernel[Result]]
 
 @functools.cache
 def _nearness(cls: type, base: type) -> tuple[int, int]:
-    """How many structures above a class another one stands, and its place in the method resolution order. The base classes of families are
-    no structures.
+    """The distance of a class from a base class, and the place of the base class in the method resolution order.
+
+    The distance counts the structures between them. The base classes of families do not count.
     """
     place = cls.__mro__.index(base)
     families = [c for c in cls.__mro__[:place] if c.__dict__.get("is_family", False)]

@@ -27,8 +27,10 @@ def compiling() -> bool:
 
 
 BUSY: list[None] = []
-"""Not empty where an operator may not go straight to its compiled call: while a log records, while a thread traces a function of the
-namespace, and for good after a write beside another thread. One look at it is cheaper than a look at each.
+"""Not empty if an operator must not call its compiled function directly.
+
+A log that records adds an element while it records, and so does each function that a thread traces. The first write beside another
+thread adds an element for good. Operators read this one list in place of three states, since that takes less time.
 """
 
 
