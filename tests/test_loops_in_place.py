@@ -40,7 +40,7 @@ from structarrays._numerics import toeplitz_entries as toeplitz
 from structarrays._structures.banded import band_products
 from structarrays._structures.banded.diagonal import Diagonal
 from structarrays._structures.blocks import block_tridiagonal
-from structarrays._structures.composite import base_shifts, estimates, inverse
+from structarrays._structures.composite import base_shifts, estimates, generators, inverse
 from structarrays._structures.composite.part_solvers import refined
 from structarrays._structures.kronecker import kronecker_determinants
 from structarrays._structures.orthonormal import fourier
@@ -253,7 +253,7 @@ add(
 add(
     "elements in blocks of columns",
     lambda diag, i, j: entries.in_blocks(
-        inverse._from_lines, inverse.Inverse.make((Diagonal.make((diag, None), (3 * N,) * 2),)), i, j
+        generators._from_lines, inverse.Inverse.make((Diagonal.make((diag, None), (3 * N,) * 2),)), i, j
     ),
     array(3 * N),
     integers(3 * N),
