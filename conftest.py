@@ -19,7 +19,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads and XLA's get into each other's way
 os.environ.setdefault("MPLBACKEND", "agg")
-# On two cores XLA has two threads, and jaxlib 0.10 may wait for ever if both decompose stacks of matrices: see docs/jax_bugs.md.
+# On two cores XLA has two threads, and jaxlib 0.10 may wait for ever if both decompose stacks of matrices: see docs/design/jax_bugs.md.
 os.environ.setdefault("PJRT_NPROC", "8")
 
 # More than half of the time of these tests is compilation, of programs that run once, on small arrays. XLA's older code generator and LLVM

@@ -1,7 +1,7 @@
-"""Which versions were tested, and what came of it: rows of the table in docs/versions.md.
+"""Which versions were tested, and what came of it: rows of the table in docs/design/versions.md.
 
     python .ci/versions.py row LEG FOLDER     write FOLDER/LEG.row, from FOLDER/LEG.xml (pytest's) and FOLDER/LEG.suite (the official suite's)
-    python .ci/versions.py table FOLDER       write the rows of FOLDER into docs/versions.md, and print them
+    python .ci/versions.py table FOLDER       write the rows of FOLDER into docs/design/versions.md, and print them
 
 The first is run by the Python of a leg of `.ci/run`, and reads the versions that are installed there.
 """
@@ -13,7 +13,7 @@ import xml.etree.ElementTree as ET
 from importlib import metadata
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "versions.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "design" / "versions.md"
 BEGIN, END = "<!-- tested versions: begin -->", "<!-- tested versions: end -->"
 LEGS = ("python3", "newest", "oldest")
 PACKAGES = ("jax", "numpy", "scipy", "scikit-learn", "array-api-compat")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGE = "docs/conformance.md"
+PAGE = "docs/design/conformance.md"
 BEGIN, END = "<!-- structures: begin -->", "<!-- structures: end -->"
 
 OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed", "deselected")

@@ -1,4 +1,4 @@
-"""The measured parts of `docs/benchmarks.md`: written anew between the marks of each part that was run."""
+"""The measured parts of `docs/design/benchmarks.md`: written anew between the marks of each part that was run."""
 
 import datetime
 import importlib.util
@@ -30,7 +30,7 @@ def write(report: Report, part: str, folder: str) -> None:
     page = _page(folder)
     sections = [section for section in report.sections if section.part == part]
     pictures = [
-        f"![{caption}](pictures/{path.name})" for caption, path in draw(part, sections, page.parent / "pictures")
+        f"![{caption}](../pictures/{path.name})" for caption, path in draw(part, sections, Path(folder) / "pictures")
     ]
     texts = [_section(section, len(sections) > 1) for section in sections]
     written = [*texts, *pictures, _bars(sections), _environment(report)]
@@ -44,7 +44,7 @@ def write(report: Report, part: str, folder: str) -> None:
 
 
 def _page(folder: str) -> Path:
-    return Path(folder) / "benchmarks.md"
+    return Path(folder) / "design" / "benchmarks.md"
 
 
 def _section(section: Section, titled: bool) -> str:

@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument(
         "--docs",
         metavar="FOLDER",
-        help="write the parts into FOLDER/benchmarks.md, and draw pictures (needs matplotlib)",
+        help="write the parts into FOLDER/design/benchmarks.md, and draw pictures (needs matplotlib)",
     )
     arguments = parser.parse_args()
 

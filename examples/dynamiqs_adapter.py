@@ -1,7 +1,7 @@
 """Structured arrays under dynamiqs (https://www.dynamiqs.org): the operators that it stores by diagonals are `Banded` arrays of this library.
 
 dynamiqs' `QArray` wraps a `DataArray`, of which it has two: dense, and "sparse diagonal". `BandedDataArray` is a third one, and
-`install` puts it in the place of the second; all else is dynamiqs as it comes. docs/dynamiqs.md says how to use it and what is gained.
+`install` replaces the second; the rest of dynamiqs does not change. docs/interoperability/dynamiqs.md shows how to use it.
 """
 
 import sys

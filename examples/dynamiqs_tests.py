@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 COMMIT = "c3bf2151ec8f855a624c1174773b6405b2732252"
-"""The commit with the 65 tests that docs/dynamiqs.md reports on."""
+"""The commit with the 65 tests that docs/interoperability/dynamiqs.md reports on."""
 
 
 class OnBanded:

@@ -3,7 +3,7 @@
     python examples/flops.py
 
 XLA counts too (`cost_analysis`), in what it has compiled, and counts what a loop runs once. Here a `scan` costs as many times its body as
-it has rounds. `docs/interpreter.md` explains the code; the example counts some programs both ways.
+it has rounds. `docs/design/interpreter.md` explains the code; the example counts some programs both ways.
 """
 
 import math

@@ -3,7 +3,7 @@
     python examples/inverse.py [--size 50] [--layers 20]
 
 JAX's tutorial on interpreters inverts a straight line of functions of one argument. Here the program may call, decide and loop, and one
-argument of several is the unknown. `docs/interpreter.md` explains the code; the example inverts a network of square layers.
+argument of several is the unknown. `docs/design/interpreter.md` explains the code; the example inverts a network of square layers.
 """
 
 import argparse

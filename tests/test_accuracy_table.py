@@ -1,4 +1,4 @@
-"""The backward errors that `docs/accuracy.md` lists: the page has every structure and function, and a sample is measured again."""
+"""The backward errors that `docs/design/accuracy.md` lists: the page has every structure and function, and a sample is measured again."""
 
 import re
 import sys

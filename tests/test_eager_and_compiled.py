@@ -1,4 +1,4 @@
-"""Each row of docs/eager_and_compiled.md: what an eager call gives, and what compiled code gives."""
+"""Each row of docs/reference/eager_and_compiled.md: what an eager call gives, and what compiled code gives."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from hard_inputs import MATRICES
 
 import structarrays as sa
 
-PAGE = Path(__file__).parent.parent / "docs" / "eager_and_compiled.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "eager_and_compiled.md"
 N = 48
 
 

@@ -92,8 +92,8 @@ def test_banded_matvec_sends_its_edges(eight):
 
 @pytest.mark.slow
 def test_documented_communication(eight):
-    """The table of docs/scaling.md is what the compiled programs say."""
-    page = (ROOT / "docs/scaling.md").read_text()
+    """The table of docs/how_to/use_many_devices.md is what the compiled programs say."""
+    page = (ROOT / "docs/how_to/use_many_devices.md").read_text()
     assert eight.submit(table, 1 << 20).result() in page
 
 
@@ -175,7 +175,7 @@ def test_arrays_of_jax_on_explicit_axes(kind, eight):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_explicit_axes_send_the_same(program, eight):
-    """The same operations and bytes as with axes of the type `Auto`, for each row of the table of docs/scaling.md."""
+    """The same operations and bytes as with axes of the type `Auto`, for each row of the table of docs/how_to/use_many_devices.md."""
     auto, explicit, in_set_mesh = (eight.submit(checks.moved, program, 1 << 10, kind).result() for kind in KINDS)
     assert sorted(auto) == sorted(explicit) == sorted(in_set_mesh)
 

@@ -221,7 +221,7 @@ def test_powers_by_counts_that_are_not_static(rng, dtype):
     got = jax.jit(PROD.repeat)(base, counts)
     assert got.dtype == dtype
     np.testing.assert_array_equal(got, base**counts)
-    # XLA of jaxlib 0.12 never finishes compiling the steps if they are written out (docs/jax_bugs.md).
+    # XLA of jaxlib 0.12 never finishes compiling the steps if they are written out (docs/design/jax_bugs.md).
     assert str(jax.make_jaxpr(PROD.repeat)(base, counts)).count("mul") < 10
 
 

@@ -1,4 +1,4 @@
-"""Views of dense arrays: a write through either side is seen by both, as in NumPy (docs/semantics.md).
+"""Views of dense arrays: a write through either side is seen by both, as in NumPy (docs/design/semantics.md).
 
 Arrays are written to by in-place operators, which work on the handles alone.
 """

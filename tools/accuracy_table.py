@@ -1,4 +1,4 @@
-"""Measure backward errors of every structure and function of `linalg` on hard matrices, relative to LAPACK's: writes docs/accuracy.md.
+"""Measure backward errors of every structure and function of `linalg` on hard matrices, relative to LAPACK's: writes docs/design/accuracy.md.
 
 ::
 
@@ -22,7 +22,7 @@ import jax
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "accuracy.md"
+PAGE = ROOT / "docs" / "design" / "accuracy.md"
 sys.path.insert(0, str(ROOT / "tests"))
 
 from backward_errors import (  # noqa: E402

@@ -6,9 +6,9 @@
     python tools/fuzz_files.py                  # run until it is stopped
     python tools/fuzz_files.py 1 --seed 4711    # read the file of this seed again
 
-Reading a file must return a value or raise `ValueError`, within a second and within the memory that docs/untrusted_files.md promises. The tool
-saves and reads each value again, and compares the shapes of arrays with the shapes of their dense forms. If a file fails, the tool keeps the
-file and prints its seed. It stops a read that does not end, with a traceback.
+Reading a file must return a value or raise `ValueError`, within a second and within the memory that
+docs/how_to/load_untrusted_files.md promises. The tool saves and reads each value again, and compares the shapes of arrays with the
+shapes of their dense forms. If a file fails, the tool keeps the file and prints its seed. It stops a read that does not end, with a traceback.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Assumptions: what no type can see and the user promises (docs/semantics.md).
+"""Assumptions: what no type can see and the user promises (docs/design/semantics.md).
 
 An assumption is a static tag of an array. No kernel is chosen by it; a kernel may read ``x.assumptions`` and use a faster
 algorithm. Tags survive what is listed here and nothing else: every other function, and every write, drops them.

@@ -1,4 +1,4 @@
-"""The dtypes of the namespace, their kinds and their promotion (docs/semantics.md)."""
+"""The dtypes of the namespace, their kinds and their promotion (docs/design/semantics.md)."""
 
 from __future__ import annotations
 

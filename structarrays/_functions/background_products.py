@@ -1,4 +1,4 @@
-"""Products of arrays with a background: the stored part, and the background times what is not stored (docs/semantics.md)."""
+"""Products of arrays with a background: the stored part, and the background times what is not stored (docs/design/semantics.md)."""
 
 from __future__ import annotations
 

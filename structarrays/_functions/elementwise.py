@@ -3,7 +3,7 @@
 
 What holds for all: a Python scalar takes the dtype of the array beside it, unless its kind is higher, and raises
 `OverflowError` if it is an integer that does not fit. The stored entries and the background of a structured array are
-mapped, two structures are joined, and "structural zero" in the notes is what the array does not store (docs/semantics.md).
+mapped, two structures are joined, and "structural zero" in the notes is what the array does not store (docs/design/semantics.md).
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _power(value: jax.Array, count: int | jax.Array) -> jax.Array:
 
 
 def _repeated_squaring(value: jax.Array, count: jax.Array) -> jax.Array:
-    # A loop: XLA of jaxlib 0.12 never finishes compiling the steps if they are written out (docs/jax_bugs.md).
+    # A loop: XLA of jaxlib 0.12 never finishes compiling the steps if they are written out (docs/design/jax_bugs.md).
     def step(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         result, value, count = state
         return jnp.where(count & 1 == 1, result * value, result), value * value, count >> 1

@@ -1,4 +1,4 @@
-"""Products in which structural zeros absorb NaN and infinity although they are written out as zeros (docs/semantics.md)."""
+"""Products in which structural zeros absorb NaN and infinity although they are written out as zeros (docs/design/semantics.md)."""
 
 from __future__ import annotations
 

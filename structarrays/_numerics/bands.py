@@ -272,7 +272,7 @@ def _sum_of_products_jvp(
     """One product for each whole diagonal, whose transpose is a product, too: a slice of the cotangent times a slice of `x`.
 
     The transpose of three parts of each diagonal would be three sums over the columns, each padded to the length of the diagonal.
-    From jaxlib 0.11 on, XLA compiles the sum of such pads to wrong code on CPUs (docs/jax_bugs.md).
+    From jaxlib 0.11 on, XLA compiles the sum of such pads to wrong code on CPUs (docs/design/jax_bugs.md).
     """
     (diagonals, x), (d_diagonals, dx) = primals, tangents
     result = _sum_of_products(offsets, shape, axis, divided, diagonals, x)

@@ -1,6 +1,7 @@
 """Readers for `load`: the ZIP archive, the headers of ``.npy``, and the description.
 
-A file may come from anyone. Reading a file takes time and memory in proportion to its size, and runs no code of it (docs/untrusted_files.md):
+A file may come from anyone. Reading a file takes time and memory in proportion to its size, and runs none of its code
+(docs/how_to/load_untrusted_files.md):
 
 - members are neither compressed nor overlapping, so that all members together are no larger than the file;
 - a pattern matches the header of a ``.npy``, which NumPy would evaluate as Python;

@@ -1,4 +1,4 @@
-"""Functions of NumPy as functions of our arrays: called from compiled code, with derivatives by rules (docs/semantics.md).
+"""Functions of NumPy as functions of our arrays: called from compiled code, with derivatives by rules (docs/design/semantics.md).
 
 The calls themselves are those by which sparse systems are solved, in `host_calls`; here are the shapes and dtypes that they
 must keep, the derivatives, and what `jax.vmap` does with them.

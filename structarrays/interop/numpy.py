@@ -1,4 +1,4 @@
-"""NumPy's functions on our arrays: ours in their place where there is one, else a conversion (docs/semantics.md).
+"""NumPy's functions on our arrays: ours in their place where there is one, else a conversion (docs/design/semantics.md).
 
 NumPy hands a call of a function with one of our arrays to `Array`, and that to `function` here. Which of our functions stands for
 which of NumPy's is in `numpy_functions` and `numpy_composed`; what writes into its argument is in `numpy_writes`, ufuncs are in

@@ -1,4 +1,4 @@
-"""NumPy's ufuncs on our arrays, with their options and methods (docs/semantics.md).
+"""NumPy's ufuncs on our arrays, with their options and methods (docs/design/semantics.md).
 
 A ufunc that has a counterpart in the standard is ours, with structure kept; ``where``, ``dtype`` and ``out`` are computed around it,
 and so are ``reduce``, ``accumulate`` and ``outer``. All else NumPy computes on converted arrays.

@@ -1,4 +1,4 @@
-"""NumPy's functions that write into their argument: assignments ``x[key] = values``, which our arrays take (docs/semantics.md).
+"""NumPy's functions that write into their argument: assignments ``x[key] = values``, which our arrays take (docs/design/semantics.md).
 
 A write that fits the pattern keeps the structure, one that does not gives the array the narrowest structure that can hold it, as any
 assignment does.

@@ -1,4 +1,4 @@
-"""The law: to_dense(f(x)) equals f(to_dense(x)), eagerly, compiled, and with first derivatives (docs/semantics.md)."""
+"""The law: to_dense(f(x)) equals f(to_dense(x)), eagerly, compiled, and with first derivatives (docs/design/semantics.md)."""
 
 from __future__ import annotations
 

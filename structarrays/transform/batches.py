@@ -1,4 +1,4 @@
-"""`vmap_axes`: which arrays of a nested problem carry the batch (docs/semantics.md)."""
+"""`vmap_axes`: which arrays of a nested problem carry the batch (docs/design/semantics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives and `vmap` for functions of structured arrays (docs/semantics.md).
+"""Derivatives and `vmap` for functions of structured arrays (docs/design/semantics.md).
 
 `jax.grad` and `jax.vmap` work on all arrays of the library, which are pytrees. These do what JAX cannot know: that some
 parameters, such as indices, are no business of calculus, and which axis of an array an axis of its parameters is.

@@ -1,4 +1,4 @@
-"""`structured`: ordinary JAX code on structured arrays (docs/structured.md)."""
+"""`structured`: ordinary JAX code on structured arrays (docs/how_to/run_jax_code.md)."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def counts(**changed):
 
 
 def test_the_table_is_written_between_its_markers(tmp_path):
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "design").mkdir(parents=True)
     page = tmp_path / report.PAGE
     old = "| `Diagonal` | old |\n| `Banded` | stays |\n"
     page.write_text(f"before\n{report.BEGIN}\n{old}{report.END}\nafter\n", encoding="utf-8")
@@ -134,7 +134,7 @@ def test_the_table_is_written_between_its_markers(tmp_path):
     ],
 )
 def test_what_is_a_problem(changed, selected, quarter, problem, tmp_path, monkeypatch):
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "design").mkdir(parents=True)
     row = "| `Diagonal` | m × n | 30 | 0 | 20 | 0 | 5 | 14 | 10 |"
     (tmp_path / report.PAGE).write_text(f"{report.BEGIN}\n{row}\n{report.END}\n", encoding="utf-8")
     monkeypatch.setattr(report, "ROOT", tmp_path)

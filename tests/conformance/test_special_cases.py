@@ -21,7 +21,7 @@ if not AT_HAND:
 
 SHAPE = (2, 3, 3)
 # Not those that hold factors and terms: an infinite part makes NaN of sums and products in which the dense form has an infinity
-# (docs/choices.md).
+# (docs/design/decisions.md).
 STRUCTURES = [name for name in PROJECTIONS if name != "Dense" and not issubclass(structure_class(name), Factored)]
 SUITE_CASES = load()
 

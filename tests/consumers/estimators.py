@@ -1,6 +1,6 @@
 """scikit-learn's estimators, as they are, on structured designs: what they compute, and how often they make a design dense.
 
-SCIPY_ARRAY_API=1 python tests/consumers/estimators.py        # writes the table of docs/consumers.md
+SCIPY_ARRAY_API=1 python tests/consumers/estimators.py        # writes the table of docs/interoperability/consumers.md
 """
 
 import os
@@ -24,7 +24,7 @@ from sklearn.preprocessing import KernelCenterer, MaxAbsScaler, MinMaxScaler, No
 
 import structarrays as sa
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "consumers.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "interoperability" / "consumers.md"
 ROWS, COLUMNS = 600, 40
 STEEP = {"tol": 1e-12, "max_iter": 1000}  # an optimiser that stops early stops elsewhere after other rounding
 

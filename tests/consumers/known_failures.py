@@ -1,4 +1,7 @@
-"""The failures of other libraries' tests that nothing on our side can mend, each with its cause; `docs/consumers.md` explains them."""
+"""Failures of other libraries' tests that only those libraries can mend, each with its cause.
+
+See `docs/interoperability/consumers.md`.
+"""
 
 from dataclasses import dataclass
 

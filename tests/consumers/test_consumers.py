@@ -8,7 +8,7 @@ import pytest
 from known_failures import KNOWN
 from suites import SUITES, Outcomes, run
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "consumers.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "interoperability" / "consumers.md"
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
 """What the devices of a mesh send each other, read off compiled programs; `python -m devices.communication` prints the table of
-docs/scaling.md (with eight devices, however many the machine has).
+docs/how_to/use_many_devices.md (with eight devices, however many the machine has).
 """
 
 import os
@@ -126,7 +126,7 @@ PROGRAMS = {
 
 
 def table(n: int) -> str:
-    """The table of docs/scaling.md."""
+    """The table of docs/how_to/use_many_devices.md."""
     lines = ["| operation | what a device gets, bytes | by |", "|---|---|---|"]
     for name, program in PROGRAMS.items():
         found = collectives(program, n)

@@ -1,4 +1,4 @@
-"""The one exception to the law: a structural zero absorbs NaN and infinity, in a few functions and in no other (docs/semantics.md).
+"""The one exception to the law: a structural zero absorbs NaN and infinity, in a few functions and in no other (docs/design/semantics.md).
 
 Three oracles, all of them NumPy's: the dense result (without strong zeros, and for all other functions with them), the dense result with
 zeros where the structure has none stored (`multiply`, `divide`, `pow`), and the sum of the products of stored entries.
@@ -18,7 +18,7 @@ from structarrays.testing.projecting import structure_class
 
 SIZE = {"m": 4, "n": 4, "p": 4, "k": 2}
 BATCH = ((2,), (2,), (2,))
-# Of arrays that hold arrays an element is a sum of products of what they hold: NaN and infinities spread (docs/choices.md).
+# Of arrays that hold arrays an element is a sum of products of what they hold: NaN and infinities spread (docs/design/decisions.md).
 ENTRIES = [s for s in STRUCTURES if not issubclass(structure_class(s.partition(",")[0].partition(" ")[0]), Factored)]
 MATRICES = [s for s in ENTRIES if s != "Dense"]
 ZEROS = ["Identity", "Diagonal", "Banded", "Banded off the diagonal", "Banded without offsets"]

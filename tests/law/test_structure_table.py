@@ -1,4 +1,4 @@
-"""The structure of every result: the table written by hand (docs/semantics.md, Julia's rules) against what the registry gives."""
+"""The structure of every result: the table written by hand (docs/design/semantics.md, Julia's rules) against what the registry gives."""
 
 import zlib
 from pathlib import Path

@@ -834,7 +834,7 @@ def test_xla_counts_the_same(name):
 
 def test_the_code_of_the_page_is_that_of_the_examples():
     """Word for word, except for imports and for uses, which assert something."""
-    page = (ROOT / "docs" / "interpreter.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "design" / "interpreter.md").read_text(encoding="utf-8")
     examples = "".join((ROOT / "examples" / name).read_text(encoding="utf-8") for name in ("inverse.py", "flops.py"))
     blocks = [block["code"] for block in BLOCK.finditer(page)]
     quoted = [block for block in blocks if "assert" not in block and not block.startswith("import")]

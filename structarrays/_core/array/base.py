@@ -1,4 +1,4 @@
-"""`Array`: the base class of every array, a handle on an immutable value (docs/semantics.md).
+"""`Array`: the base class of every array, a handle on an immutable value (docs/design/semantics.md).
 
 A value is a pair ``(leaves, aux)``. The leaves are the parameters, which are the children of the pytree; ``aux`` is
 ``(class, meta, assumptions)``: everything static. Flattening the pytree gives exactly this pair, so that a compiled
@@ -175,7 +175,7 @@ class Array(Conveniences, Placement):
         core_ndim: int = 2
         """The number of trailing dimensions that the structure describes; the dimensions before them are batch."""
         linear: bool = True
-        """Whether the dense value is a linear function of the parameters (docs/semantics.md)."""
+        """Whether the dense value is a linear function of the parameters (docs/design/semantics.md)."""
     stores_entries: bool = False
     """Whether the structure stores entries of a matrix beside a background, so that functions can be mapped over them."""
     full_size: bool = False

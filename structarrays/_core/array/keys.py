@@ -1,4 +1,4 @@
-"""Keys of ``x[key]``: parsed and checked once, into one item for each axis (docs/semantics.md).
+"""Keys of ``x[key]``: parsed and checked once, into one item for each axis (docs/design/semantics.md).
 
 JAX clamps an index that is out of range; here it raises. Python integers and the starts of slices become dynamic
 operands of compiled calls, so that a loop over them compiles once; sizes and steps are static.

@@ -100,7 +100,7 @@ NO_KERNEL = "It has no kernel that keeps the structure of these operands."
 
 
 def densify(x: Array, name: str) -> Dense:
-    """The dense form of an operand that `name` has no kernel for, under the policy (docs/semantics.md).
+    """The dense form of an operand that `name` has no kernel for, under the policy (docs/design/semantics.md).
 
     An operand that stores as many numbers as its dense form has (a triangular one) is not expanded by that, nor is one without
     elements.
@@ -188,7 +188,7 @@ def _level_of_caller() -> int:
 
 
 def without_weak_types(result: Any) -> Any:
-    """A result without JAX's weak types, which must not leak out (docs/semantics.md). Its arrays are new handles."""
+    """A result without JAX's weak types, which must not leak out (docs/design/semantics.md). Its arrays are new handles."""
     return _stripped(result) if isinstance(result, Array) else jax.tree.map(_stripped, result, is_leaf=is_array)
 
 

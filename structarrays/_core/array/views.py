@@ -1,4 +1,4 @@
-"""Functions whose results are views, as in NumPy: a write through either array is seen by both (docs/semantics.md).
+"""Functions whose results are views, as in NumPy: a write through either array is seen by both (docs/design/semantics.md).
 
 Such a function moves elements and computes nothing, so it has an inverse. The two together are the lens between a base
 and its view, see `writes`: a write to the base is pushed through the function, a write to the view put back by the inverse.

@@ -68,7 +68,7 @@ def link_of(x: Any) -> Link | None:
 
 
 DERIVATIVE = Link()
-"""The link of a handle that holds a derivative by parameters in which the dense value is not linear (docs/semantics.md)."""
+"""The link of a handle that holds a derivative by parameters in which the dense value is not linear (docs/design/semantics.md)."""
 
 
 def refuse_derivatives(name: str, *operands: Any) -> None:

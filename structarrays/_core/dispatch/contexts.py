@@ -1,4 +1,4 @@
-"""The library's contexts: what to do with a densification, a structural zero, a singular matrix (docs/semantics.md).
+"""The library's contexts: what to do with a densification, a structural zero, a singular matrix (docs/design/semantics.md).
 
 A variable of `contextvars` stores the policies, so that they belong to the task that sets them, or to the thread if there are no tasks.
 A *user context* of JAX makes the policies a part of the cache key of `jax.jit`: a function that was traced under one policy is traced again
@@ -168,7 +168,7 @@ def densify(mode: Literal["allow", "warn", "error"] = "allow", *, limit: int | N
 
 @contextlib.contextmanager
 def strong_zeros(on: bool = True) -> Iterator[None]:
-    """Say whether a structural zero absorbs NaN and infinity (docs/semantics.md); it does unless switched off here.
+    """Say whether a structural zero absorbs NaN and infinity (docs/design/semantics.md); it does unless switched off here.
 
     With ``strong_zeros(False)`` every result equals the dense one in all special cases, at the price of structure:
     the product of a diagonal and a dense array is then dense.

@@ -1,4 +1,4 @@
-"""Functions of the namespace: one compiled call each, and the kernel chosen while it is traced (docs/architecture.md).
+"""Functions of the namespace: one compiled call each, and the kernel chosen while it is traced (docs/design/architecture.md).
 
 A public function is written as ordinary Python that checks its arguments and says what is computed::
 

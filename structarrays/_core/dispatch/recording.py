@@ -1,4 +1,4 @@
-"""`record` and `explain`: which kernel ran, which structure came out, what was densified (docs/semantics.md)."""
+"""`record` and `explain`: which kernel ran, which structure came out, what was densified (docs/design/semantics.md)."""
 
 from __future__ import annotations
 

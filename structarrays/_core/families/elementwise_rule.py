@@ -1,4 +1,4 @@
-"""The family of elementwise functions: map over the stored entries, join or meet the structures (docs/semantics.md).
+"""The family of elementwise functions: map over the stored entries, join or meet the structures (docs/design/semantics.md).
 
 An elementwise function is written as a formula on plain arrays of one dtype; its declared properties say what happens
 to structural zeros. Everything else follows here, for every structure and any number of operands.
@@ -188,7 +188,7 @@ def elementwise_function(
     zero : bool
         Whether it maps zeros (in all operands) to zero, so that a structural zero stays one.
     absorbs : tuple of int
-        The operands in which a structural zero gives a structural zero, whatever the others are (docs/semantics.md).
+        The operands in which a structural zero gives a structural zero, whatever the others are (docs/design/semantics.md).
     exact : bool
         Whether that holds for NaN and infinity, too, as for `logical_and`: then `strong_zeros` has no say.
     compares : bool

@@ -1,4 +1,4 @@
-"""`EntryArray`: the first family of structures, which store entries of a matrix beside a background (docs/semantics.md).
+"""`EntryArray`: the first family of structures, which store entries of a matrix beside a background (docs/design/semantics.md).
 
 A structure says what it stores and where that stands. From this follow functions of one array, sums and products with numbers and dense arrays,
 reductions along the batch and casts.

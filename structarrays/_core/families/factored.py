@@ -1,4 +1,4 @@
-"""`Factored`: the second family of structures, which hold arrays in place of entries (docs/semantics.md).
+"""`Factored`: the second family of structures, which hold arrays in place of entries (docs/design/semantics.md).
 
 The parameters of a factored array are its *parts*: factors or terms, arrays of any structure, each of which is a stack of
 matrices with the whole batch shape in front. Such a class is closed under other functions than one that stores entries: sums,

@@ -1,4 +1,4 @@
-"""`GeneratorArray`: the third family of structures, whose parameters are neither entries nor arrays (docs/semantics.md).
+"""`GeneratorArray`: the third family of structures, whose parameters are neither entries nor arrays (docs/design/semantics.md).
 
 A structure of this family says how it is multiplied by columns and what its transpose is. From this follow products with every structure,
 elements, rows and columns, sums, scaling, reductions and batch operations: sums with other structures are a `Sum`, products a `Product`.

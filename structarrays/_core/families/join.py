@@ -1,4 +1,4 @@
-"""Two structures in one: the join holds both, the meet is what both hold (docs/semantics.md).
+"""Two structures in one: the join holds both, the meet is what both hold (docs/design/semantics.md).
 
 A structure registers its rules here, in its own file. The rules see only structures with the same core shape; their
 batch shapes may differ, as long as they broadcast.

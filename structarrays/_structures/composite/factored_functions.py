@@ -1,4 +1,4 @@
-"""What all factored arrays have in common: scaling, sums, means and spreads, rows and columns (docs/semantics.md)."""
+"""What all factored arrays have in common: scaling, sums, means and spreads, rows and columns (docs/design/semantics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all arrays of generators have in common: products, transposes, elements, numbers in front (docs/semantics.md)."""
+"""What all arrays of generators have in common: products, transposes, elements, numbers in front (docs/design/semantics.md)."""
 
 from __future__ import annotations
 
