@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays._core.dispatch.function import ArrayFunction
+from structarrays._core.dispatch.array_function import ArrayFunction
 
 LIBRARY = str(Path(sa.__file__).parent)
 COUNTED = """

@@ -316,6 +316,7 @@ def test_arguments_that_hold_arrays_keep_their_class(monkeypatch):
     """Named tuples, too, once several threads have written and calls take arrays apart."""
     monkeypatch.setattr(writes, "SHARED", [True])
     monkeypatch.setattr("structarrays._core.dispatch.function.SHARED", [True])
+    monkeypatch.setattr("structarrays._core.dispatch.array_function.SHARED", [True])
     a = sa.assume(sa.tridiagonal(-np.ones(4), 3 * np.ones(5), -np.ones(4)), "positive_definite")
     b = np.arange(5.0)
     expected = np.linalg.solve(np.asarray(a), b)

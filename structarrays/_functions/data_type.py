@@ -16,7 +16,7 @@ from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import cast, densify
 from .._core.dispatch import late
-from .._core.dispatch.function import function
+from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS
 from .comparisons_and_logic import logical_or
 from .inspection import check_device

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from .._core.array.arguments import ArrayLike
 from .._core.array.dense import Dense
 from .._core.array.operands import to_dense as dense_form
-from .._core.dispatch.function import function
+from .._core.dispatch.decorator import function
 
 if TYPE_CHECKING:
     from .._core.array.base import Array

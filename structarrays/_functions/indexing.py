@@ -17,7 +17,8 @@ from .._core.array.dense import Dense
 from .._core.array.foreign import is_foreign, readable
 from .._core.array.operands import allow_dense, densify
 from .._core.dispatch import explicit, late
-from .._core.dispatch.function import Function, function
+from .._core.dispatch.decorator import function
+from .._core.dispatch.function import Function
 from .._core.dispatch.registry import FUNCTIONS, Registry
 from .._core.dtypes import native
 from .._core.families.entries import elements_at, has_elements

@@ -12,7 +12,7 @@ from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import promote
-from .._core.dispatch.function import function
+from .._core.dispatch.decorator import function
 from .._core.families import batch
 from .._core.families.batch import check_axis, check_shape
 

@@ -15,7 +15,7 @@ from .._core.array.operands import densify, promote, to_dense
 from .._core.array.views import view_function
 from .._core.assumptions import carried
 from .._core.dispatch.contexts import strong_zeros_policy
-from .._core.dispatch.function import function
+from .._core.dispatch.decorator import function
 from .._core.families.batch import check_axes
 from .._core.families.elementwise_rule import held_unexpanded
 from .._core.families.entries import elements_at, has_elements

@@ -14,7 +14,8 @@ from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import check_operand
 from .._core.array.views import view_function
-from .._core.dispatch.function import Function, function
+from .._core.dispatch.decorator import function
+from .._core.dispatch.function import Function
 from .._core.families import batch
 from .._core.families.batch import check_axes, check_axis, check_shape
 from .conversion import asarray

@@ -14,7 +14,7 @@ from .._core.array.arguments import ArrayLike, DTypeLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import densify
-from .._core.dispatch.function import function
+from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS
 from .._numerics import dense_creation
 from .conversion import asarray, on_host, put

@@ -14,7 +14,7 @@ from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import cast, check_operand, densify, promote
-from .._core.dispatch.function import function
+from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS, Registry
 from .._core.dtypes import default_dtype
 from .._core.families.batch import along_batch, check_axis, filled, is_constant, map_elements, parts

@@ -15,7 +15,7 @@ from .._core.array.arguments import ArrayLike, DTypeLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import cast
-from .._core.dispatch.function import function
+from .._core.dispatch.decorator import function
 from .._core.families.reduction_rule import (
     Monoid,
     along_batch,

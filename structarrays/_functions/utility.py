@@ -12,7 +12,7 @@ from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
 from .._core.array.operands import densify, promote
-from .._core.dispatch.function import function
+from .._core.dispatch.decorator import function
 from .._core.families.factored import Factored
 from .._core.families.reduction_rule import Monoid, along_batch, map_entries, one_axis, reduced_axes, reduction
 from .._numerics import dense_statistical

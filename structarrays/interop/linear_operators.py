@@ -18,7 +18,7 @@ from .._core.array.dense import Dense
 from .._core.array.foreign import SPARSE, is_pydata_sparse, is_table
 from .._core.array.operands import densify
 from .._core.dispatch import late
-from .._core.dispatch.function import function
+from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS
 from .._functions.linear_algebra import matmul, matrix_transpose
 from .._functions.rounding_and_parts import conj

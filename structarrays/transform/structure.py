@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from .._core.array.base import Array
 from .._core.dispatch import late
-from .._core.dispatch.function import function
+from .._core.dispatch.decorator import function
 from .._core.dispatch.recording import describe
 from .._core.errors import StructureError
 from .._core.families import join as core

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 from .._core.array.base import Array, is_array
 from .._core.array.dense import Dense
 from .._core.dispatch import explicit
-from .._core.dispatch.function import is_hashable
+from .._core.dispatch.arguments import is_hashable
 from .._core.dispatch.recording import describe
 from .._numerics.flags import of_user
 
@@ -131,18 +132,11 @@ def _run(call: _Call, *values: Any) -> Any:
             args, kwargs = jax.tree.unflatten(tree, leaves)
             return returned(call.fun, of_user(call.fun)(*args, **kwargs))
         program, result = programs.trace(of_user(call.fun), leaves, tree, dynamic)
-    except TypeError as error:
-        explained = _explained(error, call.fun)
-        if explained is None:
-            raise
-        raise explained from error
-    except ValueError as error:
-        if "should match the aval mesh" not in str(error):
-            raise
-        raise ValueError(
-            f"structured: {getattr(call.fun, '__name__', 'the function')} must get arrays on a mesh with explicit axes as arguments, "
-            f"but it uses one that is not among them; pass the array as an argument\n{error}"
-        ) from error
+    except (TypeError, ValueError) as error:
+        hint = _hint(call.fun, error)
+        if hint is not None:
+            error.add_note(hint)
+        raise
     return _put_together(result, programs.run(program, *(leaves[i] for i in dynamic)), programs.plain)
 
 
@@ -156,28 +150,39 @@ def _put_together(tree: Any, results: Sequence[Any], plain: Callable[[Any, str],
     return jax.tree.unflatten(tree, finished)
 
 
-def _explained(error: Exception, fun: Any) -> TypeError | None:
-    """The error of a function that hands one of our arrays to JAX: it is among what the function holds, not its arguments.
-    None for any other error.
-    """
-    text = str(error)
-    if any(str(cls) in text for cls in _subclasses(Array)):
-        held = [v for v in _closed_over(fun) if isinstance(v, Array)]
-        which = f" (a {describe(held[0])})" if held else ""
-        return TypeError(
-            f"structured: {getattr(fun, '__name__', 'the function')} uses a structured array{which} that is not among its "
-            f"arguments; pass it as an argument, since JAX takes no structured arrays itself\n{text}"
+def _hint(fun: Any, error: Exception) -> str | None:
+    """A hint for a function that failed and uses an array from outside that JAX does not accept there."""
+    name, held = getattr(fun, "__name__", "the function"), list(_closed_over(fun))
+    leaves = [leaf for leaf in jax.tree.leaves(held) if isinstance(leaf, jax.Array)]
+    if isinstance(error, ValueError) and explicit.mesh_of(leaves) is not None:
+        return (
+            f"structured: {name} must get arrays on a mesh with explicit axes as arguments, but it uses one from outside; "
+            "pass the array as an argument"
+        )
+    x = next((x for x in held if isinstance(x, Array)), None)
+    if isinstance(error, TypeError) and x is not None:
+        return (
+            f"structured: {name} uses a structured array (a {describe(x)}) that is not among its arguments; "
+            "pass it as an argument, since JAX takes no structured arrays itself"
         )
     return None
 
 
 def _closed_over(fun: Any) -> Iterator[Any]:
-    """What a function uses besides its arguments: of the functions around it, and of its module."""
+    """The arrays that a function uses besides its arguments: from the functions around it, and from its module."""
     held = [cell.cell_contents for cell in getattr(fun, "__closure__", None) or () if _is_filled(cell)]
-    names = getattr(getattr(fun, "__code__", None), "co_names", ())
+    names = _global_names(getattr(fun, "__code__", None))
     held += [fun.__globals__[name] for name in names if name in fun.__globals__]
     for value in held:
         yield from jax.tree.leaves(value, is_leaf=is_array)
+
+
+def _global_names(code: CodeType | None) -> set[str]:
+    """The names that a function and the functions within it look up."""
+    if code is None:
+        return set()
+    inner = [_global_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*inner)
 
 
 def _is_filled(cell: CellType) -> bool:
@@ -186,9 +191,3 @@ def _is_filled(cell: CellType) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:
-    for each in cls.__subclasses__():
-        yield each
-        yield from _subclasses(each)

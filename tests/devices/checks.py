@@ -170,7 +170,7 @@ def error(spec: tuple, shape: tuple, kind: str = "auto") -> str:
         try:
             sa.Diagonal(np.ones(shape)).to_device(sharding(*spec))
         except ValueError as raised:
-            return str(raised)
+            return "".join(raised.__notes__)
     return "nothing raised"
 
 
@@ -273,11 +273,11 @@ def _with_jax() -> dict:
 
 
 def closed_over() -> str:
-    """What is said where a function under `structured` uses an array on explicit axes that is no argument."""
+    """The hint for a function under `structured` that uses an array on explicit axes from outside."""
     with meshes("explicit"):
         A, v = _divided(structures()["Diagonal"])
         try:
             sa.structured(lambda A: A @ v.data)(A)
         except ValueError as raised:
-            return str(raised)
+            return "".join(raised.__notes__)
     return "nothing raised"

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from ..dispatch import explicit
-from ..dispatch.function import ArrayFunction, Function, _static
+from ..dispatch.arguments import hashable_form
+from ..dispatch.array_function import ArrayFunction
+from ..dispatch.function import Function
 from .base import Array
 from .dense import Dense
 from .writes import LOCK, make_view, store
@@ -50,7 +52,7 @@ class _View(Function[..., Array]):
     def _put(self, rest: tuple[Any, ...], kwargs: dict[str, Any], base: Dense, data: jax.Array) -> jax.Array:
         bound = self.__signature__.bind(base, *rest, **kwargs)
         bound.apply_defaults()
-        static = tuple((name, _static(value)) for name, value in list(bound.arguments.items())[1:])
+        static = tuple((name, hashable_form(value)) for name, value in list(bound.arguments.items())[1:])
         result: jax.Array = self._inverse(data, base.shape, static)
         return result
 

@@ -33,7 +33,7 @@ def explicit_names(mesh: Any) -> tuple[str, ...]:
     return tuple(name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind == AxisType.Explicit)
 
 
-def _mesh(leaves: Sequence[Any]) -> Any:
+def mesh_of(leaves: Sequence[Any]) -> Any:
     """The mesh with explicit axes on which one of these arrays lies, divided or not (`jax.vmap` may divide what is whole); or None."""
     for leaf in leaves:
         mesh = jax.typeof(leaf).sharding.mesh
@@ -54,7 +54,7 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
         if not are_defaults():
             return independent(computed)(*args)
         leaves, tree = jax.tree.flatten(args)
-        mesh = _mesh(leaves)
+        mesh = mesh_of(leaves)
         if mesh is None:
             return function(*args)
         # Imported late: the parts of JAX that it needs take as long to import as this package.
@@ -92,7 +92,7 @@ def automatic(function: Callable[..., T]) -> Callable[..., T]:
 
 def call(function: Callable[..., T], *args: Any) -> T:
     """The result of a function that computes as `automatic` says, outside of compiled functions, too."""
-    if _mesh(jax.tree.leaves(args)) is not None:
+    if mesh_of(jax.tree.leaves(args)) is not None:
         compiled: T = jit(function)(*args)
         return compiled
     return function(*args) if are_defaults() else independent(function)(*args)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import operator
 import re
 import sys
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, ParamSpec, TypeVar, cast
@@ -28,7 +27,7 @@ import numpy as np
 
 from ..._numerics.flags import are_defaults, independent
 from .. import dtypes
-from ..array.base import COMPILED, FAST, OPERANDS, RETRIED, STATIC, Array, is_operand
+from ..array.base import RETRIED, Array
 from ..array.dense import Dense
 from ..array.flattening import barred_arguments, dynamic_classes, opened_arguments
 from ..array.operands import check_operand, densify, lift, to_dense, unsupported, without_weak_types
@@ -37,60 +36,17 @@ from ..array.sharing import complete, incomplete, with_indices
 from ..array.writes import SHARED
 from ..errors import DensifyError
 from . import explicit
+from .arguments import any_traced, concrete_array_class, hashable_form, is_hashable, new_handles, python_integer
 from .contexts import ENTERED, Caller, apply, caller, linalg_errors
 from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry, Run
-from .tracing import BUSY, COMPILED_CALL, compiled_call, is_of_function, within_function
+from .tracing import COMPILED_CALL, compiled_call, is_of_function, within_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..typing import Result, Rule, Static
     from .recording import Log
-
-
-def _static(value: Any) -> Any:
-    """A static argument in hashable form."""
-    if isinstance(value, (list, tuple)):
-        return tuple(_static(v) for v in value)
-    if isinstance(value, np.ndarray):
-        return _static(value.tolist())
-    if isinstance(value, (Array, jax.Array)):
-        return operator.index(value)
-    return value
-
-
-_array_classes: list[type] = []
-
-
-def _array_class() -> type:
-    """The class of a concrete `jax.Array`: a look at the type is cheaper than an `isinstance` in every eager call."""
-    if not _array_classes:
-        with jax.ensure_compile_time_eval():  # the first call may be inside a trace
-            found = type(jnp.zeros(()))
-        if issubclass(found, jax.core.Tracer):  # that of an eager `shard_map` cannot be left
-            return type(None)
-        _array_classes.append(found)
-    return _array_classes[0]
-
-
-def _any_traced(values: Sequence[Any], exact: bool = False) -> bool:
-    """Whether an argument, or a parameter of one, is a tracer (a third of the cost of flattening them).
-
-    With `exact` the entries of arrays with indices may be traced, and other parameters that are no integers or booleans.
-    """
-    for value in values:
-        if isinstance(value, Array):
-            leaves, aux = value._value
-            span = aux[0].index_parameters if exact else None
-            if _any_traced(leaves if span is None else leaves[span], exact):
-                return True
-        elif isinstance(value, jax.core.Tracer):
-            if not (exact and value.dtype.kind not in "biu"):
-                return True
-        elif isinstance(value, (tuple, list)) and _any_traced(value, exact):
-            return True
-    return False
 
 
 class _Plan(NamedTuple):
@@ -103,20 +59,6 @@ class _Plan(NamedTuple):
 
 
 _NO_CONTEXT = contextlib.nullcontext()
-
-
-def _apart(values: Sequence[Any]) -> list[Any]:
-    """Arguments, and sequences of arguments, in which new handles on the same values replace the arrays."""
-    apart: list[Any] = []
-    for value in values:
-        if isinstance(value, Array):
-            value = value.__copy__()
-        elif isinstance(value, (tuple, list)):
-            parts = _apart(value)
-            make = getattr(type(value), "_make", type(value))  # named tuples have `_make`
-            value = make(parts)
-        apart.append(value)
-    return apart
 
 
 P = ParamSpec("P")
@@ -235,7 +177,7 @@ class Function(Registry[Any], Generic[P, R]):
                 return True
             if traced and when is not None and not when(*arrays, **static):
                 return False  # asked first: it costs less than a look at all parameters
-            return not _any_traced(arrays, exact=traced) and (traced or when is None or when(*arrays, **static))
+            return not any_traced(arrays, exact=traced) and (traced or when is None or when(*arrays, **static))
 
         return self.eager._registering(classes, serves, before, sys._getframe(1).f_code.co_filename)
 
@@ -244,7 +186,7 @@ class Function(Registry[Any], Generic[P, R]):
         if not eager.find(tuple(map(type, arrays))):
             return NotImplemented
         # A kernel reads several times, and another thread may write in between; it may also return what it got.
-        arrays = _apart(arrays)
+        arrays = new_handles(arrays)
         shared = on_mesh(arrays)
         if not all(leaf.is_fully_addressable for leaf in shared):
             return NotImplemented  # no process has all of the values
@@ -326,7 +268,7 @@ class Function(Registry[Any], Generic[P, R]):
         """The result inside of the compiled call of another function, which takes less time to trace than a call within a call."""
         if not is_hashable(static):
             static, arrays = self._repair(static, arrays)
-        arrays = barred_arguments(_apart(arrays))  # a kernel may write to what it gets
+        arrays = barred_arguments(new_handles(arrays))  # a kernel may write to what it gets
         result: Any = self._trace(static, *arrays)
         count = pieces(arrays)
         if count > 1:
@@ -354,7 +296,7 @@ class Function(Registry[Any], Generic[P, R]):
 
     def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
         """After a failed call: arguments in the form that JAX takes, or the error that names the bad one."""
-        fixed = (*static[:2], *map(_static, static[2:]))
+        fixed = (*static[:2], *map(hashable_form, static[2:]))
         try:
             hash(fixed)
         except TypeError:
@@ -370,7 +312,7 @@ class Function(Registry[Any], Generic[P, R]):
                 good.append(value if value is None and self._is_optional(name) else self._operand(value, name))
         if self.promotes:
             strong = [v.dtype for v in good if hasattr(v, "dtype")]
-            good = [_python_integer(v, strong, self.name) if type(v) is int else v for v in good]
+            good = [python_integer(v, strong, self.name) if type(v) is int else v for v in good]
         return fixed, good
 
     def _names(self, static: tuple[Any, ...], count: int) -> list[str]:
@@ -380,14 +322,18 @@ class Function(Registry[Any], Generic[P, R]):
         return [*names[:count], *(f"argument {i + 1}" for i in range(len(names), count))]
 
     def _explain(self, error: Exception, static: tuple[Any, ...], arrays: Sequence[Any]) -> None:
-        """Raise the error that names the operand, where LAPACK has no routine for its dtype."""
-        for name, value in zip(self._names(static, len(arrays)), arrays, strict=True):
-            if (
-                isinstance(value, Array | jax.Array)
-                and dtypes.is_half(value.dtype)
-                and re.search("Unsupported dtype|does not accept dtype", str(error))  # JAX 0.12 says the latter
-            ):
-                raise unsupported(self.name, name, value.dtype) from error
+        """Raise the error that names the operand, if the call fails only because LAPACK has no routine for its data type."""
+        names = self._names(static, len(arrays))
+        half = [(n, x) for n, x in zip(names, arrays, strict=True) if _is_half(x)]
+        if not half or not self.name.startswith("linalg."):
+            return
+        single = [x.astype(jnp.float32) if _is_half(x) else x for x in arrays]
+        try:
+            jax.eval_shape(functools.partial(self._jit, static), *opened_arguments(single))
+        except Exception:  # noqa: BLE001 - whatever fails in single precision as well has another cause
+            return
+        name, x = half[0]
+        raise unsupported(self.name, name, x.dtype) from error
 
     def _takes_sequence(self, name: str) -> bool:
         return f"*{name}" in self.arrays
@@ -424,7 +370,7 @@ class Function(Registry[Any], Generic[P, R]):
 
     def _verified(self, result: tuple[R, Any], static: tuple[Any, ...], arrays: Sequence[Any]) -> R:
         whole, ok = result
-        if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
+        if type(ok) is concrete_array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
             return self._once_more(static, arrays)
         return whole
 
@@ -434,12 +380,12 @@ class Function(Registry[Any], Generic[P, R]):
         """
         if ENTERED:
             apply()
-        return tuple(_apart(arrays)) if SHARED else tuple(arrays)
+        return tuple(new_handles(arrays)) if SHARED else tuple(arrays)
 
     def _attempt(self, arrays: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
         """The context of a first attempt: compiled code contains no fallback to the dense form if `_once_more` follows."""
         x = arrays[0] if arrays and self.checked is not None else None
-        if not isinstance(x, Array) or not x.solved_by_parts or _any_traced(arrays):
+        if not isinstance(x, Array) or not x.solved_by_parts or any_traced(arrays):
             return _NO_CONTEXT
         falls_back = linalg_errors.value == "raise"
         context: contextlib.AbstractContextManager[None] = caller(
@@ -511,161 +457,9 @@ class Function(Registry[Any], Generic[P, R]):
         return event.finish(result)
 
 
-def is_hashable(value: object) -> bool:
-    """Whether a value can be static in a compiled call."""
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def _python_integer(value: int, strong: Sequence[np.dtype], name: str) -> Any:
-    """A Python integer that JAX cannot take as it stands, in the dtype of the arrays beside it.
-
-    Raises
-    ------
-    OverflowError
-        If it does not fit.
-    """
-    if strong:
-        dtype = dtypes.promote(*strong)
-        if dtype.kind in "iu":
-            try:
-                return dtype.type(value)
-            except OverflowError:
-                raise OverflowError(f"{name}: the Python integer {value} does not fit into {dtype}") from None
-        if dtype.kind not in "b":
-            return dtype.type(value).real  # a real number beside complex ones, too: what is Hermitian stays so
-    return value
+def _is_half(x: Any) -> bool:
+    return isinstance(x, Array | jax.Array) and dtypes.is_half(x.dtype)
 
 
 def _function_by_name(name: str) -> Function[..., Any]:
     return FUNCTIONS[name]
-
-
-class ArrayFunction(Function[P, R]):
-    """A function of positional arrays and nothing else: the fastest call."""
-
-    @functools.cached_property
-    def _fast(self) -> Callable[..., Any]:
-        """The compiled call without static arguments, where the operators find it."""
-        compiled = functools.partial(self._compiled, ())
-        functools.update_wrapper(compiled, self.__wrapped__, updated=())  # JAX's messages have the name
-        COMPILED[self.name] = explicit.jit(compiled, inline=True)
-        return COMPILED[self.name]
-
-    def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
-        if arrays and not (BUSY or ENTERED or unknown or self.eager_of_all):
-            for x in arrays:
-                if OPERANDS.get(type(x)) not in STATIC:
-                    break
-            else:
-                try:
-                    result: R = complete(self._fast(*arrays), arrays)
-                    return result
-                except RETRIED as error:
-                    failure = error
-                return self._after_call(failure, arrays)
-        return self._looked_at(arrays, unknown)
-
-    def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> R:
-        """The call with arguments of other classes than those that every compiled call takes."""
-        if unknown or not arrays:
-            self._plan(arrays, unknown)  # raises
-        if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
-            result: R = self._eagerly(self.eager, arrays, {})
-            if result is not NotImplemented:
-                return result
-        if COMPILED_CALL.active and within_function():
-            return self._traced_with_caller((), arrays)
-        if SHARED or ENTERED:
-            arrays = self._prepared(arrays)
-        if RECORDING and active_log() is not None:
-            return self._careful(*arrays)
-        try:
-            result = complete(self._fast(*opened_arguments(arrays)), arrays)
-        except RETRIED as error:
-            failure = error
-        else:
-            for x in arrays:
-                if type(x) not in OPERANDS:
-                    is_operand(x)  # so that the next time it is known how it is taken
-            return result
-        return self._after_call(failure, arrays)
-
-    def _after_call(self, failure: Exception, arrays: Sequence[Any]) -> R:
-        self._plan(arrays, {})  # raises for a wrong number of arguments
-        return self._after(failure, (), arrays)
-
-    def _careful(self, *arrays: Any) -> R:
-        self._plan(arrays, {})  # raises for a wrong number of arguments
-        _, repaired = self._repair((), arrays)
-        return self._run((), repaired, repaired=True)
-
-    def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
-        return without_weak_types(self.__wrapped__(*map(lift, arrays)))
-
-
-class CheckedArrayFunction(ArrayFunction[P, R]):
-    """A function of positional arrays whose compiled call returns a flag beside the result."""
-
-    def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
-        if arrays and type(arrays[0]) is Dense and not (BUSY or ENTERED or unknown):
-            for x in arrays:
-                if OPERANDS.get(type(x)) != FAST:
-                    break
-            else:
-                try:
-                    whole: R
-                    whole, ok = complete(self._fast(*arrays), arrays)
-                except RETRIED as error:
-                    failure = error
-                else:
-                    if type(ok) is _array_class() and not np.asarray(ok):
-                        return self._once_more((), arrays)
-                    return whole
-                return self._after_call(failure, arrays)
-        return self._looked_at(arrays, unknown)
-
-    def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> R:
-        if unknown or not arrays:
-            self._plan(arrays, unknown)  # raises
-        if COMPILED_CALL.active and within_function():
-            return self._traced_with_caller((), arrays)
-        operands: Sequence[Any] = arrays
-        if SHARED or ENTERED:
-            operands = self._prepared(arrays)
-            if RECORDING and active_log() is not None:
-                return self._careful(*operands)
-        try:
-            result: R
-            with self._attempt(operands):
-                result, ok = complete(self._fast(*opened_arguments(operands)), operands)
-        except RETRIED as error:
-            failure = error
-        else:
-            return self._unless_failed(result, ok, operands)
-        return self._after_call(failure, operands)
-
-    def _unless_failed(self, result: Any, ok: Any, operands: Sequence[Any]) -> R:
-        # Reading the flag is a fifth of the price of a small solve, so nothing more than that happens here.
-        if type(ok) is _array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
-            return self._once_more((), operands)
-        whole: R = result
-        return whole
-
-
-def function(
-    *arrays: str, checked: str | None = None, prefix: str = "", rule: Rule | None = None
-) -> Callable[[Callable[P, R]], Function[P, R]]:
-    """Make the decorated code a `Function`; the arguments are those of the class."""
-
-    def decorate(define: Callable[P, R]) -> Function[P, R]:
-        code = define.__code__
-        names = code.co_varnames[: code.co_argcount]
-        plain = code.co_posonlyargcount == code.co_argcount and not code.co_kwonlyargcount and set(names) <= set(arrays)
-        kind = (CheckedArrayFunction if checked else ArrayFunction) if plain else Function
-        return kind(define, arrays, checked=checked, prefix=prefix, rule=rule)
-
-    return decorate

@@ -20,8 +20,9 @@ from ..array.base import Array
 from ..array.dense import Dense
 from ..array.operands import SMALL, allow_dense, densify, lets_dense, lift, promote, without_weak_types
 from ..assumptions import carried_by_sum
+from ..dispatch.array_function import ArrayFunction
 from ..dispatch.contexts import strong_zeros_policy
-from ..dispatch.function import ArrayFunction, Function, P
+from ..dispatch.function import Function, P
 from .factored import Factored
 from .join import is_zero_outside, join_all, meet, restrict, stores_pattern
 

@@ -8,7 +8,7 @@ from ..._core import dtypes
 from ..._core.array.arguments import ArrayLike, DTypeLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from ..._core.families.batch import check_axes
 from ..._numerics import dense_fft
 from ..manipulation import roll

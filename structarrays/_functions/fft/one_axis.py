@@ -10,7 +10,7 @@ from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import cast
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from ..._core.families.batch import check_axis
 from ..._numerics import dense_fft
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from ..._core.families.batch import check_axes
 from ..._numerics import dense_fft
 from .one_axis import check_length, check_norm, operand

@@ -14,7 +14,7 @@ from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from ..._numerics.bands import diagonal_length
 from .. import matrix_checks as check
 from .factorizations import CholeskyFactor, cho_solve, of_cholesky_factor

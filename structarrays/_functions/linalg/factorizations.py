@@ -19,7 +19,8 @@ from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array, is_operand
 from ..._core.array.dense import Dense
 from ..._core.array.operands import lift, to_dense
-from ..._core.dispatch.function import Function, function
+from ..._core.dispatch.decorator import function
+from ..._core.dispatch.function import Function
 from .. import matrix_checks as check
 from ..linear_algebra import matmul, matrix_transpose
 from .systems import cholesky

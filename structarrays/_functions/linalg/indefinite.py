@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from ..._numerics import indefinite_factors as indefinite
 from ..._numerics import packed_triangles as triangles
 from .. import matrix_checks as check

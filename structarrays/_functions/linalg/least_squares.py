@@ -10,7 +10,7 @@ from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from ..._numerics import pseudo_inverse
 from .. import matrix_checks as check
 from ..elementwise import multiply, subtract

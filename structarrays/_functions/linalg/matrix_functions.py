@@ -13,7 +13,7 @@ from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import cast, densify, to_dense
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from ..._core.dispatch.registry import Registry
 from ..._numerics import dense_matrix_functions as matrix_functions
 from ..._numerics.undefined import nan_unless

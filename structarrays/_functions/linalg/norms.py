@@ -12,7 +12,7 @@ from ..._core.array.arguments import ArrayLike, DTypeLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import promote, to_dense
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from ..._core.dtypes import as_dtype
 from ..._core.families.batch import check_axes
 from ..._numerics import dense_linalg as linalg_dense

@@ -6,7 +6,7 @@ from typing import cast
 
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from .. import matrix_checks as check
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import dense_spectra as spectra
 from .. import matrix_checks as check

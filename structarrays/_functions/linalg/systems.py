@@ -11,7 +11,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
 from ..._core.assumptions import carried
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from ..._core.dispatch.recording import remark
 from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import determinants, positive_definite, pseudo_inverse

@@ -10,7 +10,7 @@ from ..._core.array.arguments import ArrayLike, ParameterLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense, parameter
 from ..._core.array.operands import lift, promote, to_dense
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from ..._core.families.batch import check_axis
 from ..._numerics import circulant_transforms
 from ..._numerics.undefined import nan_unless

@@ -8,7 +8,7 @@ from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
-from ..._core.dispatch.function import function
+from ..._core.dispatch.decorator import function
 from ..._core.dispatch.registry import Registry
 from .. import matrix_checks as check
 from ..linear_algebra import matrix_transpose

@@ -1,0 +1,136 @@
+"""Functions whose arguments are positional arrays and nothing else."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..array.base import COMPILED, FAST, OPERANDS, RETRIED, STATIC, is_operand
+from ..array.dense import Dense
+from ..array.flattening import dynamic_classes, opened_arguments
+from ..array.operands import lift, without_weak_types
+from ..array.sharing import complete
+from ..array.writes import SHARED
+from . import explicit
+from .arguments import concrete_array_class
+from .contexts import ENTERED, linalg_errors
+from .function import Function, P, R
+from .recording import RECORDING, active_log
+from .tracing import BUSY, COMPILED_CALL, within_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class ArrayFunction(Function[P, R]):
+    """A function of positional arrays and nothing else: the fastest call."""
+
+    @functools.cached_property
+    def _fast(self) -> Callable[..., Any]:
+        """The compiled call without static arguments, where the operators find it."""
+        compiled = functools.partial(self._compiled, ())
+        functools.update_wrapper(compiled, self.__wrapped__, updated=())  # JAX's messages have the name
+        COMPILED[self.name] = explicit.jit(compiled, inline=True)
+        return COMPILED[self.name]
+
+    def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
+        if arrays and not (BUSY or ENTERED or unknown or self.eager_of_all):
+            for x in arrays:
+                if OPERANDS.get(type(x)) not in STATIC:
+                    break
+            else:
+                try:
+                    result: R = complete(self._fast(*arrays), arrays)
+                    return result
+                except RETRIED as error:
+                    failure = error
+                return self._after_call(failure, arrays)
+        return self._looked_at(arrays, unknown)
+
+    def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> R:
+        """The call with arguments of other classes than those that every compiled call takes."""
+        if unknown or not arrays:
+            self._plan(arrays, unknown)  # raises
+        if self.eager is not None and (self.eager_of_all or not dynamic_classes.isdisjoint(map(type, arrays))):
+            result: R = self._eagerly(self.eager, arrays, {})
+            if result is not NotImplemented:
+                return result
+        if COMPILED_CALL.active and within_function():
+            return self._traced_with_caller((), arrays)
+        if SHARED or ENTERED:
+            arrays = self._prepared(arrays)
+        if RECORDING and active_log() is not None:
+            return self._careful(*arrays)
+        try:
+            result = complete(self._fast(*opened_arguments(arrays)), arrays)
+        except RETRIED as error:
+            failure = error
+        else:
+            for x in arrays:
+                if type(x) not in OPERANDS:
+                    is_operand(x)  # so that the next time it is known how it is taken
+            return result
+        return self._after_call(failure, arrays)
+
+    def _after_call(self, failure: Exception, arrays: Sequence[Any]) -> R:
+        self._plan(arrays, {})  # raises for a wrong number of arguments
+        return self._after(failure, (), arrays)
+
+    def _careful(self, *arrays: Any) -> R:
+        self._plan(arrays, {})  # raises for a wrong number of arguments
+        _, repaired = self._repair((), arrays)
+        return self._run((), repaired, repaired=True)
+
+    def _trace(self, static: tuple[Any, ...], *arrays: Any) -> Any:
+        return without_weak_types(self.__wrapped__(*map(lift, arrays)))
+
+
+class CheckedArrayFunction(ArrayFunction[P, R]):
+    """A function of positional arrays whose compiled call returns a flag beside the result."""
+
+    def __call__(self, *arrays: P.args, **unknown: P.kwargs) -> R:
+        if arrays and type(arrays[0]) is Dense and not (BUSY or ENTERED or unknown):
+            for x in arrays:
+                if OPERANDS.get(type(x)) != FAST:
+                    break
+            else:
+                try:
+                    whole: R
+                    whole, ok = complete(self._fast(*arrays), arrays)
+                except RETRIED as error:
+                    failure = error
+                else:
+                    if type(ok) is concrete_array_class() and not np.asarray(ok):
+                        return self._once_more((), arrays)
+                    return whole
+                return self._after_call(failure, arrays)
+        return self._looked_at(arrays, unknown)
+
+    def _looked_at(self, arrays: Sequence[Any], unknown: dict[str, Any]) -> R:
+        if unknown or not arrays:
+            self._plan(arrays, unknown)  # raises
+        if COMPILED_CALL.active and within_function():
+            return self._traced_with_caller((), arrays)
+        operands: Sequence[Any] = arrays
+        if SHARED or ENTERED:
+            operands = self._prepared(arrays)
+            if RECORDING and active_log() is not None:
+                return self._careful(*operands)
+        try:
+            result: R
+            with self._attempt(operands):
+                result, ok = complete(self._fast(*opened_arguments(operands)), operands)
+        except RETRIED as error:
+            failure = error
+        else:
+            return self._unless_failed(result, ok, operands)
+        return self._after_call(failure, operands)
+
+    def _unless_failed(self, result: Any, ok: Any, operands: Sequence[Any]) -> R:
+        # Reading the flag is a fifth of the price of a small solve, so nothing more than that happens here.
+        if type(ok) is concrete_array_class() and linalg_errors.value == "raise" and not np.asarray(ok):
+            return self._once_more((), operands)
+        whole: R = result
+        return whole

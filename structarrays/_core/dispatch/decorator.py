@@ -1,0 +1,28 @@
+"""The decorator that makes a `Function` of its definition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .array_function import ArrayFunction, CheckedArrayFunction
+from .function import Function, P, R
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..typing import Rule
+
+
+def function(
+    *arrays: str, checked: str | None = None, prefix: str = "", rule: Rule | None = None
+) -> Callable[[Callable[P, R]], Function[P, R]]:
+    """Make the decorated code a `Function`; the arguments are those of the class."""
+
+    def decorate(define: Callable[P, R]) -> Function[P, R]:
+        code = define.__code__
+        names = code.co_varnames[: code.co_argcount]
+        plain = code.co_posonlyargcount == code.co_argcount and not code.co_kwonlyargcount and set(names) <= set(arrays)
+        kind = (CheckedArrayFunction if checked else ArrayFunction) if plain else Function
+        return kind(define, arrays, checked=checked, prefix=prefix, rule=rule)
+
+    return decorate
