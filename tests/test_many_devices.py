@@ -117,7 +117,7 @@ def test_the_page_runs_on_eight_devices():
         "no:cacheprovider",
         "tests/test_documentation.py",
         "-k",
-        "scaling",
+        "use_many_devices",
     ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | played(8)
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -170,7 +170,7 @@ def error(spec: tuple, shape: tuple, kind: str = "auto") -> str:
         try:
             sa.Diagonal(np.ones(shape)).to_device(sharding(*spec))
         except ValueError as raised:
-            return "".join(raised.__notes__)
+            return str(raised)
     return "nothing raised"
 
 
