@@ -29,6 +29,8 @@ with _paused_collection():
     from ._core.dtypes import bool_ as bool
     from ._core.errors import DensifyError, DensifyWarning, StructureError
     from ._core.families.join import join_pair, meet_pair, restrict_to, same_structure
+    from ._core.hints import NAMESPACE as _NAMESPACE_HINTS
+    from ._core.hints import hint as _hint
     from ._core.moved import find_moved_modules as _find_moved_modules
     from ._functions import bound as _bound
     from ._functions import fft, linalg
@@ -370,12 +372,18 @@ __all__ = [
 if not _typing.TYPE_CHECKING:  # else a type checker would accept every name
 
     def __getattr__(name):
-        """Say what to call in place of a function of NumPy that the standard does not have."""
+        """Say what to write in place of a name that the namespace does not have."""
+        if name == "testing":  # imported on first use: only authors of structures need it
+            import importlib
+
+            return importlib.import_module(".testing", __name__)
         import numpy
 
         what = f"module {__name__!r} has no attribute {name!r}"
-        if not name.startswith("_") and callable(getattr(numpy, name, None)):
-            what += f", which is no function of the Array API standard; numpy.{name} takes arrays of structarrays"
+        if name in _NAMESPACE_HINTS:
+            what += _hint(_NAMESPACE_HINTS, name)
+        elif not name.startswith("_") and callable(getattr(numpy, name, None)):
+            what += f", since the Array API standard has no such function; numpy.{name} accepts arrays of structarrays"
         raise AttributeError(what)
 
 

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["flow", "spy", "tree"]
 
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
+
 LOST = "#d55e00"
 KEPT = "#cde4f5"
 DENSE = "#e4e4e4"

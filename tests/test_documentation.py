@@ -4,6 +4,7 @@ import ast
 import contextlib
 import doctest
 import importlib.util
+import inspect
 import io
 import os
 import re
@@ -134,3 +135,18 @@ def test_no_docstring_has_a_section_twice():
                 sections = re.findall(r"^(\w[\w ]*)\n-{3,}$", ast.get_docstring(node) or "", re.MULTILINE)
                 twice += [(path.name, getattr(node, "name", ""), s) for s in set(sections) if sections.count(s) > 1]
     assert twice == []
+
+
+@pytest.mark.parametrize("module", ["", "linalg", "fft", "extend", "plot"])
+def test_every_public_name_is_in_the_api_reference(module):
+    pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "reference" / "api").glob("*.md"))
+    entries = set(re.findall(r"^::: structarrays\.(\S+)$|\{#structarrays\.(\S+)\}|`(\w+)`", pages, re.MULTILINE))
+    described = {name for found in entries for name in found}
+    owner = getattr(sa, module) if module else sa
+    public = [n for n in getattr(owner, "__all__", dir(owner)) if not n.startswith("_")]
+    names = [n for n in public if not inspect.ismodule(getattr(owner, n))]
+    assert names
+    missing = [n for n in names if f"{module}.{n}".strip(".") not in described]
+    if module == "extend":  # names that the namespace has, too, are described once
+        missing = [n for n in missing if n not in described]
+    assert missing == []

@@ -17,3 +17,7 @@ def __getattr__(name: str) -> ModuleType:
 
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*LAZY, *(name for name in globals() if name.startswith("__"))]

@@ -12,7 +12,7 @@ import numpy as np
 from .._core.array.base import Array, is_array
 from .._core.array.dense import Dense
 from .._core.dispatch import explicit
-from .._core.dispatch.arguments import is_hashable
+from .._core.dispatch.call_arguments import is_hashable
 from .._core.dispatch.recording import describe
 from .._numerics.flags import of_user
 

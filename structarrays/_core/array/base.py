@@ -24,9 +24,11 @@ from ..dispatch.tracing import BUSY
 from ..dtypes import check_available
 from ..errors import StructureError
 from ..families import pattern
+from ..hints import ARRAY, hint
 from . import writes
 from .conveniences import Conveniences
 from .flattening import parameters, register, unflatten
+from .hooks import HOOKS
 from .placement import Placement
 
 if TYPE_CHECKING:
@@ -211,7 +213,11 @@ class Array(Conveniences, Placement):
             # Reached only when a slot is unset: a handle that owns its buffer keeps the value elsewhere until it is exposed.
             if name == "_value":
                 return writes.expose(self)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint(ARRAY, name)}")
+
+    def __dir__(self) -> list[str]:
+        """The names that users need: without those by which structures describe themselves."""
+        return sorted(set(super().__dir__()) - HOOKS)
 
     def assuming(self, assumptions: Assumptions) -> Self:
         """The same value with these assumptions."""

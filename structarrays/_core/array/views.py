@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from ..dispatch import explicit
-from ..dispatch.arguments import hashable_form
 from ..dispatch.array_function import ArrayFunction
+from ..dispatch.call_arguments import hashable_form
 from ..dispatch.function import Function
 from .base import Array
 from .dense import Dense

@@ -14,7 +14,7 @@ from ..array.operands import lift, without_weak_types
 from ..array.sharing import complete
 from ..array.writes import SHARED
 from . import explicit
-from .arguments import concrete_array_class
+from .call_arguments import concrete_array_class
 from .contexts import ENTERED, linalg_errors
 from .function import Function, P, R
 from .recording import RECORDING, active_log

@@ -36,7 +36,7 @@ from ..array.sharing import complete, incomplete, with_indices
 from ..array.writes import SHARED
 from ..errors import DensifyError
 from . import explicit
-from .arguments import any_traced, concrete_array_class, hashable_form, is_hashable, new_handles, python_integer
+from .call_arguments import any_traced, concrete_array_class, hashable_form, is_hashable, new_handles, python_integer
 from .contexts import ENTERED, Caller, apply, caller, linalg_errors
 from .recording import RECORDING, active_log
 from .registry import FUNCTIONS, Registry, Run

@@ -1,5 +1,9 @@
 """The standard's ``linalg`` extension, functions under SciPy's names, and a few of our own: what is defined in files by chapter."""
 
+import typing as _typing
+
+from ..._core.hints import LINALG as _LINALG
+from ..._core.hints import hint as _hint
 from ..linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from .approximation import compress
 from .banded_forms import cho_solve_banded, cholesky_banded, solve_banded, solveh_banded
@@ -66,3 +70,9 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
+
+
+if not _typing.TYPE_CHECKING:  # else a type checker would accept every name
+
+    def __getattr__(name):
+        raise AttributeError(f"module 'structarrays.linalg' has no attribute {name!r}{_hint(_LINALG, name)}")

@@ -1,0 +1,71 @@
+"""What to write in place of names that users of NumPy, JAX and SciPy guess."""
+
+from __future__ import annotations
+
+NAMESPACE = {
+    "array": "asarray(data), or the class of a structure, such as Diagonal(diag)",
+    "average": "sum(w * x) / sum(w)",
+    "block": "Block([[a, b], [c, d]])",
+    "block_diag": "BlockDiagonal(blocks)",
+    "concatenate": "concat([a, b])",
+    "degrees": "x * (180 / pi)",
+    "diagonal": "linalg.diagonal(x)",
+    "dot": "matmul(a, b), or a @ b",
+    "einsum": "structured(lambda a, b: jax.numpy.einsum(spec, a, b))(a, b)",
+    "hstack": "concat([a, b], axis=1)",
+    "identity": "eye(n), or Identity(n)",
+    "inner": "vecdot(a, b)",
+    "kron": "Kronecker(a, b)",
+    "outer": "linalg.outer(a, b)",
+    "radians": "x * (pi / 180)",
+    "ravel": "reshape(x, (-1,))",
+    "swapaxes": "matrix_transpose(x) for the last two axes, or permute_dims(x, axes)",
+    "trace": "linalg.trace(x)",
+    "transpose": "permute_dims(x, axes), or x.mT for matrices",
+    "vstack": "concat([a, b], axis=0)",
+    "jit": "jax.jit: these arrays are pytrees",
+    "jacobian": "jax.jacfwd or jax.jacrev of a function of arrays of JAX",
+}
+"""By name: an expression in the namespace, or the function of another library that accepts these arrays."""
+
+LINALG = {
+    "norm": "linalg.vector_norm(x) or linalg.matrix_norm(x)",
+    "cond": "linalg.svdvals(x), whose largest value is divided by the smallest one",
+    "multi_dot": "a @ b @ c, or Product(a, b, c)",
+    "solve_triangular_banded": "linalg.solve(A, b) with a Banded A",
+    "svds": "linalg.svd(x)",
+    "spsolve": "linalg.solve(A, b) with a Sparse A",
+    "lu_solve_banded": "linalg.solve_banded((l, u), ab, b)",
+    "block_diag": "BlockDiagonal(blocks)",
+    "kron": "Kronecker(a, b)",
+    "toeplitz": "Toeplitz(c, r)",
+    "circulant": "Circulant(c)",
+    "hankel": "Hankel(c, r)",
+}
+
+ARRAY = {
+    "H": "conj(x).mT",
+    "toarray": "x.to_dense(), or numpy.asarray(x)",
+    "todense": "x.to_dense()",
+    "numpy": "numpy.asarray(x)",
+    "at": "x[i] = value, which changes x; x.copy() keeps the old values",
+    "block_until_ready": "jax.block_until_ready(x)",
+    "diag": "linalg.diagonal(x)",
+    "inv": "linalg.inv(x)",
+    "norm": "linalg.vector_norm(x) or linalg.matrix_norm(x)",
+    "solve": "linalg.solve(A, b)",
+    "std": "std(x)",
+    "var": "var(x)",
+    "prod": "prod(x)",
+    "argmax": "argmax(x)",
+    "argmin": "argmin(x)",
+    "cumsum": "cumulative_sum(x)",
+    "squeeze": "squeeze(x, axis)",
+    "swapaxes": "x.mT for the last two axes, or permute_dims(x, axes)",
+    "nnz": "count_nonzero(x); x.nbytes has the size of the stored entries",
+}
+
+
+def hint(table: dict[str, str], name: str) -> str:
+    """The end of the message of an `AttributeError`: what to write instead, or nothing."""
+    return f"; write {table[name]}" if name in table else ""
