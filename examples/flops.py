@@ -1,9 +1,9 @@
-"""How many floating-point operations a program takes, by an interpretation on shapes: nothing is computed.
+"""The number of floating-point operations of a program, by an interpretation on shapes: nothing is computed.
 
     python examples/flops.py
 
-XLA counts too (`cost_analysis`), in what it has compiled, and counts what a loop runs once. Here a `scan` costs as many times its body as
-it has rounds. `docs/design/interpreter.md` explains the code; the example counts some programs both ways.
+XLA counts the operations of the compiled program (`cost_analysis`), with the body of a loop once. Here a `scan` counts the body once for each
+iteration. `docs/design/interpreter.md` explains the code. The example counts some programs both ways.
 """
 
 import math
@@ -38,17 +38,20 @@ def of_a_reduction(equation) -> int:
 
 def of_a_product(equation) -> int:
     (summed, _), _ = equation.params["dimension_numbers"]
-    return 2 * size(equation.outvars[0]) * math.prod(equation.invars[0].aval.shape[i] for i in summed)
+    lengths = [equation.invars[0].aval.shape[i] for i in summed]
+    return 2 * size(equation.outvars[0]) * math.prod(lengths)
 
 
 ELEMENTWISE = """
-    abs acos acosh add add_any asin asinh atan atan2 atanh cbrt ceil clamp cos cosh div eq erf erf_inv erfc exp exp2 expm1 floor ge gt
-    is_finite le log log1p log2 logistic lt max min mul ne neg pow rem round rsqrt sign sin sinh sqrt square sub tan tanh
+    abs acos acosh add add_any asin asinh atan atan2 atanh cbrt ceil clamp cos cosh div
+    eq erf erf_inv erfc exp exp2 expm1 floor ge gt is_finite le log log1p log2 logistic
+    lt max min mul ne neg pow rem round rsqrt sign sin sinh sqrt square sub tan tanh
 """
 REDUCTIONS = "argmax argmin reduce_max reduce_min reduce_prod reduce_sum"
 MOVING = """
-    bitcast_convert_type broadcast_in_dim concatenate convert_element_type copy dynamic_slice dynamic_update_slice gather pad reshape rev
-    scatter select_n slice split squeeze stop_gradient transpose
+    bitcast_convert_type broadcast_in_dim concatenate convert_element_type copy
+    dynamic_slice dynamic_update_slice gather pad reshape rev scatter select_n slice
+    split squeeze stop_gradient transpose
 """
 COSTS = {
     **dict.fromkeys(ELEMENTWISE.split(), of_each_element),
@@ -60,29 +63,33 @@ COSTS = {
 
 
 class Counter(sa.transform.Interpreter):
-    """Adds up in `total` what the equations cost; while loops, whose rounds nobody knows, are taken to have `rounds`."""
+    """Adds the costs of equations in `total`; a while loop counts `rounds` times."""
 
     def __init__(self, rounds=None):
         super().__init__(special=is_array, rules=RULES, default=counted)
-        self.rule("iota", source=True)(counted)  # it has no operands that could be special
+        # `iota` has no operands that could be special.
+        self.rule("iota", source=True)(counted)
         self.rounds, self.total = rounds, 0
 
     def cost(self, program) -> int:
-        """What a program within the program costs each time that it runs."""
+        """The cost of one run of a program within the program."""
         before, self.total = self.total, 0
-        self.run(program, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in program.in_avals))
+        avals = program.in_avals
+        self.run(program, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals))
         cost, self.total = self.total, before
         return cost
 
 
 def counted(counter, equation, *values):
-    """The rule for all that runs no other program."""
+    """The rule for all primitives that run no other program."""
     name = equation.primitive.name
     types = [v.aval.dtype for v in (*equation.invars, *equation.outvars)]
     if any(jnp.issubdtype(t, jnp.inexact) for t in types):
-        if name not in COSTS or any(jnp.issubdtype(t, jnp.complexfloating) for t in types):
+        is_complex = any(jnp.issubdtype(t, jnp.complexfloating) for t in types)
+        if name not in COSTS or is_complex:
             operands = ", ".join(str(v.aval.dtype) for v in equation.invars)
-            raise NotImplementedError(f"flops: what {name!r} of {operands} costs is not known")
+            message = f"flops: what {name!r} of {operands} costs is not known"
+            raise NotImplementedError(message)
         counter.total += COSTS[name](equation)
     return shapes(equation.outvars)
 
@@ -94,13 +101,15 @@ def scan(counter, equation, *values):
 
 
 def condition(counter, equation, *values):
-    counter.total += max(map(counter.cost, sa.transform.CondCall.of(equation).branches))
+    branches = sa.transform.CondCall.of(equation).branches
+    counter.total += max(map(counter.cost, branches))
     return shapes(equation.outvars)
 
 
 def loop(counter, equation, *values):
     if counter.rounds is None:
-        raise ValueError("flops: how often a while loop runs depends on values; rounds= says how often it is to count")
+        message = "flops: how often a while loop runs depends on values; pass rounds="
+        raise ValueError(message)
     call = sa.transform.WhileCall.of(equation)
     body, goes_on = counter.cost(call.body), counter.cost(call.condition)
     counter.total += counter.rounds * body + (counter.rounds + 1) * goes_on
@@ -111,10 +120,11 @@ RULES = {"scan": scan, "cond": condition, "while": loop}
 
 
 def flops(fun, rounds=None):
-    """The function of the same arguments, or of their shapes, that says how many floating-point operations `fun` takes.
+    """Return a function that counts the operations of `fun` for arguments or shapes.
 
-    An arithmetic operation, a comparison and a function such as `exp` are one for each element; moving and choosing elements is none.
-    Of a condition the dearest branch counts; `rounds` is how often a while loop is taken to run.
+    Arithmetic, comparisons and functions such as `exp` count one for each element.
+    Moving and selecting elements counts nothing. A condition counts as its most
+    expensive branch, a while loop as `rounds` iterations.
     """
 
     def count(*args, **kwargs):

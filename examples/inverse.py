@@ -1,9 +1,10 @@
-"""The inverse of a function, found in its program: run backwards, equation by equation, by an interpretation of some rules.
+"""The inverse of a function, by an interpretation of its JAX program.
 
     python examples/inverse.py [--size 50] [--layers 20]
 
-JAX's tutorial on interpreters inverts a straight line of functions of one argument. Here the program may call, decide and loop, and one
-argument of several is the unknown. `docs/design/interpreter.md` explains the code; the example inverts a network of square layers.
+JAX's tutorial on interpreters inverts a chain of functions of one argument. This example also inverts calls, conditions and loops, and
+functions of several arguments if one of them is unknown. `docs/design/interpreter.md` explains the code. The example inverts a network of
+square layers.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import structarrays as sa
 
 @dataclass(frozen=True, eq=False)
 class Unknown:
-    """A value that is not known yet; `undo` takes what it turns out to be to the unknown argument."""
+    """An unknown value; `undo` maps this value, once known, to the unknown argument."""
 
     shape: tuple
     dtype: Any
@@ -36,9 +37,13 @@ def is_unknown(value) -> bool:
 
 
 def step(equation, x, back, place=0) -> Unknown:
-    """The result of an equation with the unknown operand `x`, which is `back` of it; `place` says which of its results."""
+    """Result `place` of an equation; `back` maps it to the unknown operand `x`."""
     result = equation.outvars[place].aval
-    return Unknown(result.shape, result.dtype, lambda y: x.undo(back(y).astype(x.dtype)))
+
+    def undo(y):
+        return x.undo(back(y).astype(x.dtype))
+
+    return Unknown(result.shape, result.dtype, undo)
 
 
 def function(back):
@@ -69,24 +74,28 @@ inverting = sa.transform.Interpreter(
 
 
 def inverse(fun, argnum=0, like=None):
-    """The function ``g`` with ``fun(..., g(..., y, ...), ...) == y``, where `y` stands in the place of the argument `argnum`.
+    """Return ``g`` with ``fun(..., g(..., y, ...), ...) == y``.
 
-    That argument is an array of real numbers, and so is the result, with the same number of elements; `like` has the
-    argument's shape and dtype where they are not those of the result.
+    `y` takes the place of argument `argnum`, the unknown.
+    The unknown argument and the result are real arrays with equally many elements.
+    `like` has the shape and dtype of the argument if they differ from those of `y`.
     """
 
     def inverted(*args):
         y = jnp.asarray(args[argnum])
         model = y if like is None else like
         if not jnp.issubdtype(model.dtype, jnp.floating):
-            raise TypeError(f"inverse: the unknown must be real floating-point, got {model.dtype}")
+            kind = f"real floating-point, got {model.dtype}"
+            raise TypeError(f"inverse: the unknown must be {kind}")
         arguments = list(args)
         arguments[argnum] = Unknown(model.shape, model.dtype)
         result = inverting(fun)(*arguments)
         if not is_unknown(result):
-            raise ValueError("inverse: the result must be one array that depends on the unknown")
+            message = "the result must be one array that depends on the unknown"
+            raise ValueError(f"inverse: {message}")
         if result.shape != y.shape:
-            raise ValueError(f"inverse: the result has the shape {result.shape}, what is given for it {y.shape}")
+            shapes = f"y has shape {y.shape}, but fun returns {result.shape}"
+            raise ValueError(f"inverse: {shapes}")
         return result.undo(y.astype(result.dtype))
 
     return inverted
@@ -106,7 +115,7 @@ def invert_operator(interpreter, equation, a, b):
     if is_unknown(a) == is_unknown(b):
         return NotImplemented
     x, known = (a, b) if is_unknown(a) else (b, a)
-    if x.shape != equation.outvars[0].aval.shape:  # one number beside an array
+    if x.shape != equation.outvars[0].aval.shape:  # a broadcast number
         return NotImplemented
     back = OPERATORS[equation.primitive.name][x is b]
     return step(equation, x, lambda y: back(y, known))
@@ -128,24 +137,29 @@ def invert_cond(interpreter, equation, which, *operands):
     start = Unknown(x.shape, x.dtype)
 
     def run(branch):
-        return interpreter.run(branch, *(start if value is x else value for value in operands))
+        values = [start if value is x else value for value in operands]
+        return interpreter.run(branch, *values)
 
     def known(branch):
-        return {i: result for i, result in enumerate(run(branch)) if not is_unknown(result)}
+        results = enumerate(run(branch))
+        return {i: result for i, result in results if not is_unknown(result)}
 
     def each(code):
-        return [partial(code, branch) for branch in sa.transform.CondCall.of(equation).branches]
+        branches = sa.transform.CondCall.of(equation).branches
+        return [partial(code, branch) for branch in branches]
 
     if len({tuple(jax.eval_shape(code)) for code in each(known)}) > 1:
-        raise ValueError("inverse: a result depends on the unknown in some branches of a condition only")
+        message = "a result depends on the unknown in some branches only"
+        raise ValueError(f"inverse: {message}")
     results = lax.switch(which, each(known))
 
     def back(i, y):
         return lax.switch(which, each(lambda branch, y: run(branch)[i].undo(y)), y)
 
-    return [
-        results[i] if i in results else step(equation, x, partial(back, i), i) for i in range(len(equation.outvars))
-    ]
+    def result(i):
+        return results[i] if i in results else step(equation, x, partial(back, i), i)
+
+    return [result(i) for i in range(len(equation.outvars))]
 
 
 @inverting.rule("scan")
@@ -158,32 +172,34 @@ def invert_scan(interpreter, equation, *values):
     x = carry.pop(place)
     start = Unknown(x.shape, x.dtype)
 
-    def round_of(carry, row):
-        results = interpreter.run(loop.body, *consts, *carry[:place], start, *carry[place:], *row)
+    def iteration(carry, row):
+        carry = [*carry[:place], start, *carry[place:]]
+        results = interpreter.run(loop.body, *consts, *carry, *row)
         after, out = loop.split_results(results)
         return after.pop(place), after, out
 
-    def forwards(carry, row):  # what is known of the rounds: what each of them begins with
-        moved, after, out = round_of(carry, row)
+    def forwards(carry, row):  # stores the known values at the beginning
+        moved, after, out = iteration(carry, row)
         if any(map(is_unknown, after)) or not is_unknown(moved):
-            raise ValueError("inverse: a loop must carry the unknown on, in one of the values that it carries")
+            raise ValueError("inverse: a loop must carry the unknown in one value")
         return after, (carry, [None if is_unknown(value) else value for value in out])
 
     last, (history, out) = lax.scan(forwards, carry, rows, loop.length, loop.reverse)
 
     def backwards(y, begun):
-        moved, _, _ = round_of(*begun)
+        moved, _, _ = iteration(*begun)
         return moved.undo(y), None
 
     def back(y):
         return lax.scan(backwards, y, (history, rows), loop.length, not loop.reverse)[0]
 
     def lost(y):
-        raise ValueError("inverse: what a loop stacks is not undone, only what it carries to its end")
+        raise ValueError("inverse: the stacked results of a loop cannot be undone")
 
     last.insert(place, step(equation, x, back, place))
-    stacked = [step(equation, x, lost, i) if value is None else value for i, value in enumerate(out, loop.carry)]
-    return last + stacked
+    for i, value in enumerate(out, loop.carry):
+        last.append(step(equation, x, lost, i) if value is None else value)
+    return last
 
 
 @inverting.rule("reshape", "squeeze", "broadcast_in_dim", "convert_element_type", "copy", "stop_gradient")

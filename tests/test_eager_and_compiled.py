@@ -64,7 +64,7 @@ UNCHECKED = {
     "a write at a traced index out of bounds": (
         lambda x, i: written(sa.asarray(x, copy=True), i), (X, INDEX), IndexError, "out of bounds", X,
     ),
-    "`Permutation` of indices that are none": (
+    "`Permutation` of indices that are not a permutation": (
         sa.Permutation, (jnp.array([0, 0]),), ValueError, "p must contain each of", [[1, 0], [1, 0]],
     ),
     "`Sparse` with coordinates out of bounds": (
@@ -149,7 +149,7 @@ def test_solutions_of_large_matrices(rng):
 
 OUTSIDE = sa.asarray(X)
 NEED_VALUES = {
-    "`nonzero`, `unique_values` and the like, `repeat` with counts that are traced": (
+    "`nonzero`, `unique_values` and similar functions, `repeat` with traced counts": (
         jax.errors.ConcretizationTypeError, "concrete value is expected",
         (sa.nonzero, sa.unique_values, lambda x: sa.repeat(x, sa.astype(x > 1, "int64"))),
     ),
@@ -160,10 +160,10 @@ NEED_VALUES = {
     "`Sparse.from_dense(a)` without `nnz`": (
         ValueError, "nnz must be given", (lambda x: sa.Sparse.from_dense(x * sa.eye(4)),),
     ),
-    "sizes that are traced, in `arange` and `reshape`": (
+    "traced sizes in `arange` and `reshape`": (
         TypeError, "traced", (lambda x: sa.arange(x[3]), lambda x: sa.reshape(x, (sa.astype(x[2], "int64"), 2))),
     ),
-    "values for Python: `float(x)`, `if x:`, `numpy.asarray(x)`, `x.tolist()`": (
+    "conversions to Python: `float(x)`, `if x:`, `numpy.asarray(x)`, `x.tolist()`": (
         TypeError, "traced", (lambda x: float(x[0]), lambda x: bool(x[0]), np.asarray, lambda x: x.tolist()),
     ),
     "a write of a traced value into an array from outside": (
@@ -192,7 +192,7 @@ def test_files(tmp_path):
 PATTERN = np.eye(6)[[1, 0, 2, 4, 3, 5]] * 2
 RANK_ONE = sa.LowRank(np.ones((6, 1)), np.arange(6.0)[:, None])
 STRUCTURES = {
-    "a product of two `Sparse` matrices with indices that are traced": (
+    "a product of two `Sparse` matrices with traced indices": (
         lambda columns: sa.linalg.matrix_power(sa.Sparse(np.full(6, 2.0), (np.arange(6), columns), PATTERN.shape), 2),
         np.argmax(PATTERN, axis=1),
         "Sparse",
@@ -200,7 +200,7 @@ STRUCTURES = {
     ),
     "`isnan` of a `LowRank`, `Kronecker`, `Sum` or `Product`": (sa.isnan, RANK_ONE, "Sparse", "Dense"),
     "`svd` of a `LowRank`": (lambda x: sa.linalg.svd(x).U, RANK_ONE, "Product", "Dense"),
-    "a write into a `Diagonal` at an index that is traced": (
+    "a write into a `Diagonal` at a traced index": (
         lambda x: written(x, (jnp.array(1), 0)),
         sa.Diagonal(np.ones(3)),
         "Banded",
