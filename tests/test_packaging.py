@@ -165,12 +165,12 @@ def test_the_address_is_written_into_these_files_only(tool, copy):
 
 def test_the_readme_gets_absolute_links_outside_of_code(tool, copy):
     (copy / "README.md").write_text(
-        "![p](docs/p.svg) [t](docs/t.md#a) [s](#s)\n\n```python\nx[0](y)\n```\n", encoding="utf-8"
+        "![p](docs/p.svg) [t](docs/tutorial.md#a) [s](#s)\n\n```python\nx[0](y)\n```\n", encoding="utf-8"
     )
     write(copy, tool.changed_files(tool.Addresses.make(ADDRESS), copy))
     assert (copy / "README.md").read_text(encoding="utf-8") == (
         "![p](https://raw.githubusercontent.com/owner/name/main/docs/p.svg) "
-        f"[t]({ADDRESS}/blob/main/docs/t.md#a) [s](#s)\n\n```python\nx[0](y)\n```\n"
+        f"[t]({ADDRESS}/blob/main/docs/tutorial.md#a) [s](#s)\n\n```python\nx[0](y)\n```\n"
     )
 
 
