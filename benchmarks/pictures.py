@@ -19,7 +19,7 @@ def draw(part: str, sections, folder: Path) -> list[tuple[str, Path]]:
     grown = [case for section in sections for case in section.cases if "sizes" in case]
     drawn = []
     for name, caption, picture, data in (
-        ("ratios", "Ratios to the references, beside the bars", _ratios, judged),
+        ("ratios", "Ratios to the references, and the bars", _ratios, judged),
         ("growth", "Growth with n", _growth, grown),
     ):
         if data and (data is grown or FEWEST <= len(data) <= MOST):

@@ -131,7 +131,7 @@ that [refused](#what-is-refused) a matrix that LAPACK accepts.
 - **Determinants**: the change of the logarithm, relative to the sum of the reciprocal singular values times the largest singular value.
   A determinant that is less than the smallest normal number may be zero.
 - **Singular values and eigenvalues alone**: the difference from LAPACK's values in double precision, relative to the largest value.
-  LAPACK's error is that of its whole decomposition.
+  LAPACK's error is the error of its whole decomposition.
 - **`selected_inverse`**: the error in the elements, relative to the condition number and to the largest element, exact or computed.
 - **Results of parts**: a `Product` is solved factor by factor, and its determinant is the product of determinants. A product with an
   `Inverse` is a linear system. The inverse of a `Sum` is the inverse of its base plus a matrix of low rank. Errors are relative to the norms

@@ -60,7 +60,17 @@ EXCEPTIONS: dict[tuple[str, str], str] = {}
 
 def markdown(text: str) -> Iterator[tuple[int, str]]:
     """The paragraphs of a page with the numbers of their lines, without code, tables and generated parts."""
-    text = re.sub(r"^---\n.*?^---\n", blank, text, count=1, flags=re.DOTALL | re.MULTILINE) if text.startswith("---") else text
+    text = (
+        re.sub(r"^---\n.*?^---\n", blank, text, count=1, flags=re.DOTALL | re.MULTILINE)
+        if text.startswith("---")
+        else text
+    )
+    text = re.sub(
+        r"<!-- (measured: \w+|structures: begin|.*?: begin) -->.*?<!-- (?:end|.*?: end) -->",
+        blank,
+        text,
+        flags=re.DOTALL,
+    )
     text = re.sub(r"^( *)```.*?^\1```", blank, text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"<!--.*?-->|<[^>\n]+>", blank, text, flags=re.DOTALL)
     number, paragraph, start = 0, [], 1
