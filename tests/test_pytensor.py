@@ -15,8 +15,11 @@ pytensor = pytest.importorskip("pytensor")
 
 import pytensor.tensor as pt  # noqa: E402
 from pytensor.compile.mode import Mode  # noqa: E402
+from pytensor.graph.basic import Apply  # noqa: E402
+from pytensor.graph.op import Op  # noqa: E402
 from pytensor.graph.replace import vectorize_graph  # noqa: E402
 from pytensor.ifelse import ifelse  # noqa: E402
+from pytensor.link.jax.dispatch import jax_funcify  # noqa: E402
 
 from structarrays.interop import pytensor as sp  # noqa: E402
 
@@ -178,6 +181,49 @@ def test_integers_are_static():
         with pytest.raises(NotImplementedError, match="depends on the value of an argument"):
             f(traced, 0, STRUCTURES["Diagonal"])
     same(sp.function([n, x], x.reshape((n, -1)))(3, X), X.reshape(3, -1))
+
+
+def test_shapes_that_depend_on_a_value():
+    n, lengths = pt.lscalar("n"), pt.lvector("lengths")
+    for make in (
+        lambda n: pt.zeros((n, 2)),
+        lambda n: pt.repeat(pt.ones(3), n),
+        lambda n: pt.cumsum(pt.ones(2 * n + 1))[-1],
+    ):
+        f = sp.function([n], make(n))
+        for call in (f, jax.jit(f)):
+            with pytest.raises(NotImplementedError, match="depends on the value of an argument"):
+                call(jnp.asarray(3))
+    with pytest.raises(NotImplementedError, match="depends on the value of an argument"):
+        sp.function([lengths], pt.zeros((lengths[0], lengths[1])))([2, 3])
+    shape_of_argument = sp.function([lengths], pt.zeros((lengths.shape[0], 2)))
+    same(shape_of_argument([7, 8, 9]), np.zeros((3, 2)))
+
+
+class WrongType(Op):
+    """An operation whose implementation in JAX raises TypeError, whatever the argument is."""
+
+    def make_node(self, n):
+        return Apply(self, [n], [n.type()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0]
+
+
+@jax_funcify.register(WrongType)
+def jax_funcify_WrongType(op, **kwargs):
+    def implementation(n):
+        raise TypeError("concrete values are of the wrong type")
+
+    return implementation
+
+
+def test_other_errors_remain():
+    n = pt.lscalar("n")
+    f = sp.function([n, x], WrongType()(n) * x.shape[0])
+    for value in (3, jnp.asarray(3)):
+        with pytest.raises(TypeError, match="of the wrong type"):
+            f(value, X)
 
 
 def test_arguments_are_cast_and_checked():

@@ -27,14 +27,16 @@ from .pytensor_ops import (
 import jax
 import jax.numpy as jnp
 import numpy as np
+from pytensor.compile.builders import infer_shape
 from pytensor.compile.mode import JAX
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.op import Op
-from pytensor.graph.traversal import graph_inputs
+from pytensor.graph.traversal import graph_inputs, walk
 from pytensor.link.jax.dispatch import jax_funcify  # type: ignore[attr-defined]  # it is re-exported
 from pytensor.tensor.basic import Eye
+from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.type import TensorType
 
 from .._core.array.base import Array
@@ -150,7 +152,7 @@ def function(
         try:
             results = run(*values, *(jnp.asarray(v.get_value(borrow=True)) for v in shared))  # type: ignore[no-untyped-call]  # of PyTensor
         except TypeError as error:
-            if not _wants_a_value(error):
+            if not (_needs_a_value(error) or _has_shape_from_values(graph)):
                 raise
             raise NotImplementedError(
                 "the shape of a result depends on the value of an argument, and JAX's shapes are static: give a Python integer for it, or a "
@@ -161,11 +163,22 @@ def function(
     return compiled
 
 
-def _wants_a_value(error: BaseException | None) -> bool:
-    """Whether an error of JAX is that something needs the value of an array that has none yet."""
-    return error is not None and (
-        isinstance(error, VALUELESS) or "concrete value" in str(error) or _wants_a_value(error.__cause__)
-    )
+def _needs_a_value(error: BaseException | None) -> bool:
+    """Whether an error of JAX, or its cause, says that the value of an array is needed and unknown."""
+    return error is not None and (isinstance(error, VALUELESS) or _needs_a_value(error.__cause__))
+
+
+def _has_shape_from_values(graph: FunctionGraph) -> bool:
+    """Whether a shape in the graph depends on the value of an input: JAX has no type of its own for that error."""
+    variables = [v for node in graph.toposort() for v in node.outputs]
+    shapes = infer_shape(variables, [], [])  # type: ignore[no-untyped-call]  # of PyTensor
+    lengths = [length for shape in shapes if shape is not None for length in shape]
+
+    def parents(length: Variable[Any, Any]) -> list[Variable[Any, Any]]:
+        reads_shape = length.owner is None or isinstance(length.owner.op, (Shape, Shape_i))
+        return [] if reads_shape else length.owner.inputs
+
+    return not set(graph.inputs).isdisjoint(walk(lengths, parents))
 
 
 def _typed(fun: Callable[..., Any], outputs: Sequence[Any]) -> Callable[..., list[Any]]:
