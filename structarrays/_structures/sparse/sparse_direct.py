@@ -162,10 +162,16 @@ def _factors(matrix: Any, definite: bool) -> Any:
         options = {"permc_spec": "MMD_AT_PLUS_A"}
     try:
         return splu(matrix, **options)
-    except RuntimeError as error:
-        if "singular" in str(error):
-            return None
-        raise
+    except RuntimeError:
+        from scipy.sparse.csgraph import structural_rank  # type: ignore[import-untyped]
+
+        # SuperLU raises RuntimeError for a zero pivot and for failures of its own, such as a failed allocation. A matrix with random
+        # entries at the same places has no zero pivot if its structural rank is full, but SuperLU fails again.
+        if structural_rank(matrix) == matrix.shape[0]:
+            generic = matrix.copy()
+            generic.data[:] = np.random.default_rng(0).uniform(1, 2, matrix.nnz)
+            splu(generic, **options)  # raises again unless the entries are the reason
+        return None
 
 
 def _keeps_its_diagonal(matrix: Any) -> bool:

@@ -97,6 +97,45 @@ def test_elements_of_the_inverse(case, dtype):
         np.testing.assert_allclose(got, wanted[second, first], rtol=0, atol=tolerance)
 
 
+SINGULAR = {
+    "empty column": [[1.0, 0.0], [2.0, 0.0]],
+    "two columns in one row": [[1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [3.0, 4.0, 5.0]],
+    "equal rows": [[1.0, 2.0], [1.0, 2.0]],
+    "zeros": [[0.0, 0.0], [0.0, 0.0]],
+}
+
+
+def factorize(a, definite=False):
+    matrix = scipy.sparse.coo_array(a)
+    return sparse_direct.factorize(matrix.data, *matrix.coords, len(a), definite)
+
+
+@pytest.mark.parametrize("definite", [False, True])
+@pytest.mark.parametrize("case", SINGULAR)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_singular_matrices_whatever_the_text_of_the_error(case, dtype, definite, monkeypatch):
+    original = scipy.sparse.linalg.splu
+
+    def splu(*args, **kwargs):
+        try:
+            return original(*args, **kwargs)
+        except RuntimeError:
+            raise RuntimeError from None
+
+    monkeypatch.setattr(scipy.sparse.linalg, "splu", splu)
+    factorization = factorize(np.array(SINGULAR[case], dtype), definite)
+    assert factorization.lu is None and not factorization.regular
+
+
+def test_failures_of_superlu_are_no_singular_matrices(monkeypatch):
+    def splu(*args, **kwargs):
+        raise RuntimeError("the malloc of a singular machine fails")
+
+    monkeypatch.setattr(scipy.sparse.linalg, "splu", splu)
+    with pytest.raises(RuntimeError, match="malloc"):
+        factorize(np.array([[1.0, 2.0], [3.0, 4.0]]))
+
+
 # ---- compiled code ----------------------------------------------------------------------------------------------------
 
 
