@@ -5,14 +5,16 @@ The parameters have NumPy's names. What would gain nothing by it is left to NumP
 
 from __future__ import annotations
 
-import functools
 import operator
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .numpy_adapters import cast, flat
-from .numpy_host import as_ours, is_traced, on_host, ours
+import structarrays as sa
+
+from .numpy_adapters import flat, joined
+from .numpy_host import as_ours, is_traced, on_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,52 +27,41 @@ if TYPE_CHECKING:
 # ---- joining and splitting ----------------------------------------------------------------------------------------------
 
 
-def _atleast(ndim: int) -> Callable[..., Result]:
-    def adapter(arys: Iterable[Any]) -> Result:
-        arrays = tuple(map(at_least[ndim], map(as_ours, arys)))
-        return arrays[0] if len(arrays) == 1 else arrays
-
-    return adapter
+def _at_least_1d(x: Any) -> Array:
+    x = as_ours(x)
+    return sa.reshape(x, (1,)) if x.ndim == 0 else x
 
 
-def _at_least_1d(x: Array) -> Array:
-    return ours("reshape")(x, (1,)) if x.ndim == 0 else x
+def _at_least_2d(x: Any) -> Array:
+    x = as_ours(x)
+    return x if x.ndim >= 2 else sa.expand_dims(_at_least_1d(x), 0)
 
 
-def _at_least_2d(x: Array) -> Array:
-    return x if x.ndim >= 2 else ours("expand_dims")(_at_least_1d(x), 0)
+def _at_least_3d(x: Any) -> Array:
+    x = as_ours(x)
+    return x if x.ndim >= 3 else sa.expand_dims(_at_least_2d(x), -1)
 
 
-def _at_least_3d(x: Array) -> Array:
-    return x if x.ndim >= 3 else ours("expand_dims")(_at_least_2d(x), -1)
-
-
-at_least = {1: _at_least_1d, 2: _at_least_2d, 3: _at_least_3d}
+def _each(function: Callable[[Any], Array], arys: Iterable[Any]) -> Result:
+    arrays = tuple(map(function, arys))
+    return arrays[0] if len(arrays) == 1 else arrays
 
 
 def _hstack(tup: Iterable[Any], dtype: DTypeLike | None = None, casting: Casting = "same_kind") -> Result:
-    arrays = [_at_least_1d(as_ours(x)) for x in tup]
-    return cast(ours("concat")(arrays, axis=0 if arrays[0].ndim == 1 else 1), dtype, casting)
-
-
-def _vstack(tup: Iterable[Any], dtype: DTypeLike | None = None, casting: Casting = "same_kind") -> Result:
-    return cast(ours("concat")([_at_least_2d(as_ours(x)) for x in tup], axis=0), dtype, casting)
-
-
-def _dstack(tup: Iterable[Any]) -> Result:
-    return ours("concat")([_at_least_3d(as_ours(x)) for x in tup], axis=2)
+    arrays = [_at_least_1d(x) for x in tup]
+    return joined(sa.concat, arrays, 0 if arrays[0].ndim == 1 else 1, dtype, casting)
 
 
 def _column_stack(tup: Iterable[Any]) -> Result:
-    arrays = [_at_least_1d(as_ours(x)) for x in tup]
-    return ours("concat")([ours("expand_dims")(x, 1) if x.ndim == 1 else x for x in arrays], axis=1)
+    arrays = [_at_least_1d(x) for x in tup]
+    return sa.concat([sa.expand_dims(x, 1) if x.ndim == 1 else x for x in arrays], axis=1)
 
 
 def _append(arr: Any, values: Any, axis: int | None = None) -> Result:
     arr, values = as_ours(arr), as_ours(values)
     if axis is None:
         arr, values, axis = flat(arr), flat(values), 0
-    return ours("concat")([arr, values], axis=axis)
+    return sa.concat([arr, values], axis=axis)
 
 
 def _block(arrays: Any) -> Result:
@@ -80,7 +71,7 @@ def _block(arrays: Any) -> Result:
     rows = [[as_ours(x) if not isinstance(x, list) else None for x in row] for row in arrays]
     if any(x is None or x.ndim != 2 for row in rows for x in row):
         return NotImplemented
-    return ours("concat")([ours("concat")(row, axis=1) for row in rows], axis=0)
+    return sa.concat([sa.concat(row, axis=1) for row in rows], axis=0)
 
 
 def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Result:
@@ -105,25 +96,14 @@ def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Result:
     return _array_split(ary, indices_or_sections, axis)
 
 
-def _split_along(axis: int, least: int) -> Callable[..., Result]:
-    def adapter(ary: Any, indices_or_sections: Any) -> Result:
-        ary = as_ours(ary)
-        if ary.ndim < least:
-            return NotImplemented  # where NumPy raises
-        return _split(ary, indices_or_sections, axis if ary.ndim > axis else 0)
-
-    return adapter
+def _split_along(axis: int, least: int, ary: Any, indices_or_sections: Any) -> Result:
+    ary = as_ours(ary)
+    if ary.ndim < least:
+        return NotImplemented  # where NumPy raises
+    return _split(ary, indices_or_sections, axis if ary.ndim > axis else 0)
 
 
 # ---- the order of the elements ------------------------------------------------------------------------------------------
-
-
-def _fliplr(m: Any) -> Result:
-    return ours("flip")(m, axis=1) if m.ndim >= 2 else NotImplemented
-
-
-def _flipud(m: Any) -> Result:
-    return ours("flip")(m, axis=0) if m.ndim >= 1 else NotImplemented
 
 
 def _rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Result:
@@ -135,19 +115,19 @@ def _rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Result:
     order[first], order[second] = second, first
     k %= 4
     if k == 0:
-        return ours("asarray")(m, copy=True)
+        return sa.asarray(m, copy=True)
     if k == 2:
-        return ours("flip")(m, axis=(first, second))
+        return sa.flip(m, axis=(first, second))
     if k == 1:
-        return ours("permute_dims")(ours("flip")(m, axis=second), tuple(order))
-    return ours("flip")(ours("permute_dims")(m, tuple(order)), axis=second)
+        return sa.permute_dims(sa.flip(m, axis=second), tuple(order))
+    return sa.flip(sa.permute_dims(m, tuple(order)), axis=second)
 
 
 def _rollaxis(a: Any, axis: int, start: int = 0) -> Result:
     if not (-a.ndim <= axis < a.ndim and -a.ndim <= start <= a.ndim):
         return NotImplemented  # where NumPy raises
     axis, start = axis % a.ndim, start + a.ndim if start < 0 else start
-    return ours("moveaxis")(a, axis, start - 1 if axis < start else start)
+    return sa.moveaxis(a, axis, start - 1 if axis < start else start)
 
 
 # ---- diagonals, products, reductions --------------------------------------------------------------------------------------
@@ -156,20 +136,16 @@ def _rollaxis(a: Any, axis: int, start: int = 0) -> Result:
 def _diag(v: Any, k: int = 0) -> Result:
     v, k = as_ours(v), operator.index(k)
     if v.ndim == 2:
-        return ours("linalg.diagonal")(v, offset=k)
+        return sa.linalg.diagonal(v, offset=k)
     if v.ndim != 1:
         return NotImplemented  # where NumPy raises
     n = v.shape[0] + abs(k)
-    return ours("Diagonal")(v) if k == 0 else ours("Banded")((v,), (k,), (n, n))
-
-
-def _diagflat(v: Any, k: int = 0) -> Result:
-    return _diag(flat(as_ours(v)), k)
+    return sa.Diagonal(v) if k == 0 else sa.Banded((v,), (k,), (n, n))
 
 
 def _kron(a: Any, b: Any) -> Result:
     a, b = as_ours(a), as_ours(b)
-    return ours("Kronecker")(a, b) if a.ndim == b.ndim == 2 else NotImplemented
+    return sa.Kronecker(a, b) if a.ndim == b.ndim == 2 else NotImplemented
 
 
 def _multi_dot(arrays: Iterable[Any]) -> Result:
@@ -180,7 +156,7 @@ def _multi_dot(arrays: Iterable[Any]) -> Result:
     lengths = [first.shape[0] if first.ndim == 2 else 1] + [a.shape[0] for a in factors[1:]]
     lengths.append(last.shape[1] if last.ndim == 2 else 1)
 
-    @functools.cache
+    @cache
     def best(i: int, j: int) -> tuple[int, int]:
         """The least number of multiplications for the factors `i` to `j`, and behind which to split them (Cormen et al., 15.2)."""
         if i == j:
@@ -193,24 +169,17 @@ def _multi_dot(arrays: Iterable[Any]) -> Result:
         if i == j:
             return factors[i]
         k = best(i, j)[1]
-        result: Array = ours("matmul")(product(i, k), product(k + 1, j))
-        return result
+        return sa.matmul(product(i, k), product(k + 1, j))
 
     return product(0, len(factors) - 1)
 
 
 def _ptp(a: Any, axis: Axes = None, keepdims: bool = False) -> Result:
-    a = as_ours(a)
-    return ours("max")(a, axis=axis, keepdims=keepdims) - ours("min")(a, axis=axis, keepdims=keepdims)
-
-
-def _flatnonzero(a: Any) -> Result:
-    return ours("nonzero")(flat(as_ours(a)))[0]
+    return sa.max(a, axis=axis, keepdims=keepdims) - sa.min(a, axis=axis, keepdims=keepdims)
 
 
 def _argwhere(a: Any) -> Result:
-    a = as_ours(a)
-    return ours("stack")(ours("nonzero")(a), axis=1) if a.ndim else NotImplemented
+    return sa.stack(sa.nonzero(a), axis=1) if as_ours(a).ndim else NotImplemented
 
 
 # ---- linear algebra ---------------------------------------------------------------------------------------------------------
@@ -221,9 +190,9 @@ def _cond(x: Any, p: Any = None) -> Result:
     if x.ndim < 2:
         return NotImplemented
     if p in (None, 2, -2):
-        s = ours("linalg.svdvals")(x)
+        s = sa.linalg.svdvals(x)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
-    return ours("linalg.matrix_norm")(x, ord=p) * ours("linalg.matrix_norm")(ours("linalg.inv")(x), ord=p)
+    return sa.linalg.matrix_norm(x, ord=p) * sa.linalg.matrix_norm(sa.linalg.inv(x), ord=p)
 
 
 def _lstsq(a: Any, b: Any, rcond: Any = None) -> Result:
@@ -236,32 +205,27 @@ def _lstsq(a: Any, b: Any, rcond: Any = None) -> Result:
         rcond = float(np.finfo(dtype).eps) * max(m, n)
     elif rcond < 0:
         rcond = float(np.finfo(dtype).eps)
-    x, residuals, rank, s = ours("linalg.lstsq")(a, b, rcond)
+    x, residuals, rank, s = sa.linalg.lstsq(a, b, rcond)
     if m > n:
         # NumPy has none where the rank is not full, either; while it is being traced, a shape cannot depend on that.
         full = is_traced(rank) or int(rank) == n
-        residuals = ours("reshape")(residuals, (-1,)) if full else ours("zeros")(0, dtype=residuals.dtype)
+        residuals = sa.reshape(residuals, (-1,)) if full else sa.zeros(0, dtype=residuals.dtype)
     return x, residuals, rank, s
 
 
-def _over_two_axes(name: str) -> Callable[..., Result]:
-    def adapter(
-        a: Any, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-    ) -> Result:
-        return ours(name)(a, s=s, axes=axes, norm=norm or "backward")
-
-    return adapter
+def _over_two_axes(name: str, a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Result:
+    return getattr(sa.fft, name)(a, s=s, axes=axes, norm=norm or "backward")
 
 
 def _matrix_power(a: Any, n: Any) -> Result:
     """Unlike ours, those of integers are integers, but for inverses."""
     a = as_ours(a)
     if a.dtype.kind not in "iu" or not isinstance(n, (int, np.integer)) or n < 1:
-        power = ours("linalg.matrix_power")(a, n)
-        return ours("astype")(power, a.dtype) if n == 0 else power
+        power = sa.linalg.matrix_power(a, n)
+        return sa.astype(power, a.dtype) if n == 0 else power
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         return NotImplemented  # where NumPy raises
-    power, matmul = None, ours("matmul")
+    power, matmul = None, sa.matmul
     while n:
         if n & 1:
             power = a if power is None else matmul(power, a)
@@ -271,36 +235,36 @@ def _matrix_power(a: Any, n: Any) -> Result:
 
 
 ADAPTERS: dict[str, Callable[..., Result]] = {
-    "numpy.append": _append,
-    "numpy.argwhere": _argwhere,
-    "numpy.array_split": _array_split,
-    "numpy.atleast_1d": _atleast(1),
-    "numpy.atleast_2d": _atleast(2),
-    "numpy.atleast_3d": _atleast(3),
-    "numpy.block": _block,
-    "numpy.column_stack": _column_stack,
-    "numpy.diag": _diag,
-    "numpy.diagflat": _diagflat,
-    "numpy.dsplit": _split_along(2, 3),
-    "numpy.dstack": _dstack,
-    "numpy.fft.fft2": _over_two_axes("fft.fftn"),
-    "numpy.fft.ifft2": _over_two_axes("fft.ifftn"),
-    "numpy.fft.irfft2": _over_two_axes("fft.irfftn"),
-    "numpy.fft.rfft2": _over_two_axes("fft.rfftn"),
-    "numpy.flatnonzero": _flatnonzero,
-    "numpy.fliplr": _fliplr,
-    "numpy.flipud": _flipud,
-    "numpy.hsplit": _split_along(1, 1),
-    "numpy.hstack": _hstack,
-    "numpy.kron": _kron,
-    "numpy.linalg.cond": _cond,
-    "numpy.linalg.lstsq": _lstsq,
-    "numpy.linalg.matrix_power": _matrix_power,
-    "numpy.linalg.multi_dot": _multi_dot,
-    "numpy.ptp": _ptp,
-    "numpy.rollaxis": _rollaxis,
-    "numpy.rot90": _rot90,
-    "numpy.split": _split,
-    "numpy.vsplit": _split_along(0, 2),
-    "numpy.vstack": _vstack,
+    "append": _append,
+    "argwhere": _argwhere,
+    "array_split": _array_split,
+    "atleast_1d": partial(_each, _at_least_1d),
+    "atleast_2d": partial(_each, _at_least_2d),
+    "atleast_3d": partial(_each, _at_least_3d),
+    "block": _block,
+    "column_stack": _column_stack,
+    "diag": _diag,
+    "diagflat": lambda v, k=0: _diag(flat(v), k),
+    "dsplit": partial(_split_along, 2, 3),
+    "dstack": lambda tup: joined(sa.concat, map(_at_least_3d, tup), 2),
+    "fft.fft2": partial(_over_two_axes, "fftn"),
+    "fft.ifft2": partial(_over_two_axes, "ifftn"),
+    "fft.irfft2": partial(_over_two_axes, "irfftn"),
+    "fft.rfft2": partial(_over_two_axes, "rfftn"),
+    "flatnonzero": lambda a: sa.nonzero(flat(a))[0],
+    "fliplr": lambda m: sa.flip(m, axis=1) if m.ndim >= 2 else NotImplemented,
+    "flipud": lambda m: sa.flip(m, axis=0) if m.ndim >= 1 else NotImplemented,
+    "hsplit": partial(_split_along, 1, 1),
+    "hstack": _hstack,
+    "kron": _kron,
+    "linalg.cond": _cond,
+    "linalg.lstsq": _lstsq,
+    "linalg.matrix_power": _matrix_power,
+    "linalg.multi_dot": _multi_dot,
+    "ptp": _ptp,
+    "rollaxis": _rollaxis,
+    "rot90": _rot90,
+    "split": _split,
+    "vsplit": partial(_split_along, 0, 2),
+    "vstack": lambda tup, dtype=None, casting="same_kind": joined(sa.concat, map(_at_least_2d, tup), 0, dtype, casting),
 }

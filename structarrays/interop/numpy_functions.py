@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
+import structarrays as sa
+
 from .._core import dtypes
-from .._core.array.base import Array
+from .._core.array.base import Array, is_operand
 from .._core.array.writes import link_of
 from . import numpy_adapters, numpy_composed, numpy_nan
-from .numpy_host import as_ours, ours, signature
+from .numpy_host import as_ours, signature
+from .numpy_reductions import reduction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from .._core.typing import Axes, Result
     from .numpy_host import Casting
@@ -98,37 +103,48 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 # ---- functions that are ours by another name ------------------------------------------------------------------------
 
 _SAME = (
-    "argmax", "argmin", "broadcast_arrays", "broadcast_to", "count_nonzero", "cumulative_prod", "cumulative_sum",
-    "expand_dims", "flip", "matrix_transpose", "moveaxis", "nonzero", "repeat", "roll", "take_along_axis", "tensordot",
-    "tril", "triu", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack",
+    "argmax", "argmin", "astype", "broadcast_arrays", "broadcast_to", "count_nonzero", "cumulative_prod",
+    "cumulative_sum", "expand_dims", "flip", "imag", "isin", "matrix_transpose", "moveaxis", "nonzero", "real",
+    "repeat", "roll", "searchsorted", "std", "take_along_axis", "tensordot", "tril", "triu", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unstack", "var",
 )  # fmt: skip
 _LINALG = (
-    "cross", "det", "diagonal", "eig", "eigvals", "inv", "matrix_norm", "outer", "slogdet", "solve", "svdvals",
+    "cross", "det", "diagonal", "eig", "eigvals", "inv", "matrix_norm", "outer", "pinv", "slogdet", "solve", "svdvals",
     "trace", "vector_norm",
 )  # fmt: skip
 _FFT = ("fft", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft", "rfftn")
+_REDUCTIONS = ("all", "any", "max", "min", "prod", "sum")
 
-COUNTERPARTS = (
-    {f"numpy.{name}": name for name in _SAME}
-    | {f"numpy.linalg.{name}": f"linalg.{name}" for name in _LINALG}
-    | {f"numpy.linalg.{name}": name for name in ("matmul", "matrix_transpose", "tensordot", "vecdot")}
-    | {f"numpy.fft.{name}": f"fft.{name}" for name in _FFT}
-    | {"numpy.fix": "trunc"}
-)
-"""The functions of NumPy whose arguments are ours, and the names of ours."""
+COUNTERPARTS: dict[str, str | Callable[..., Result]] = {
+    **{f"numpy.{name}": name for name in _SAME},
+    **{f"numpy.linalg.{name}": f"linalg.{name}" for name in _LINALG},
+    **{f"numpy.linalg.{name}": name for name in ("matmul", "matrix_transpose", "tensordot", "vecdot")},
+    **{f"numpy.fft.{name}": f"fft.{name}" for name in _FFT},
+    **{f"numpy.{name}": partial(reduction, name) for name in _REDUCTIONS},
+    **{f"numpy.a{name}": partial(reduction, name) for name in ("max", "min")},
+    **{f"numpy.nan{name}": partial(reduction, name, skip_nan=True) for name in ("prod", "sum")},
+    "numpy.fix": "trunc",
+}
+"""The functions of NumPy whose arguments are ours, and the names of ours, or functions with the same kinds of parameters."""
 
-ADAPTERS = numpy_adapters.ADAPTERS | numpy_composed.ADAPTERS | numpy_nan.ADAPTERS
+ADAPTERS = {
+    f"numpy.{name}": adapter
+    for name, adapter in (numpy_adapters.ADAPTERS | numpy_composed.ADAPTERS | numpy_nan.ADAPTERS).items()
+}
 """The functions of NumPy whose arguments have to be put otherwise; an adapter's parameters have NumPy's names."""
 
-# What may be given without that the result changes: our arrays have no order in memory and no subclasses, and a promise about the
-# arguments is not needed.
+# Options that change nothing: our arrays have no order in memory and no subclasses, sorting is stable, and a promise about the arguments
+# is not needed.
 _IDLE = {"order": ("C", "A", "K", None), "subok": (True, False), "device": ("cpu", None)}
+_IDLE_WHATEVER_VALUE = {"assume_unique", "hermitian", "kind", "sorted", "stable"}
+
+_RENAMED = {"ddof": "correction", "rcond": "rtol"}
 
 
 def counterpart(function: Callable[..., Any], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Result:
     """The result of our function for a call of NumPy's; NotImplemented if there is none, or the arguments do not fit."""
-    adapter = ADAPTERS.get(name)
-    if adapter is None and name not in COUNTERPARTS:
+    adapter, ours = ADAPTERS.get(name), COUNTERPARTS.get(name)
+    if adapter is None and ours is None:
         return NotImplemented
     try:
         given = _given(function, adapter, args, kwargs)
@@ -136,16 +152,16 @@ def counterpart(function: Callable[..., Any], name: str, args: Sequence[Any], kw
             bound = signature(adapter).bind(**given)
     except (TypeError, ValueError):
         return NotImplemented  # an option that the adapter does not know; or NumPy has the right words for it
-    if adapter is None:
-        return _transfer(ours(COUNTERPARTS[name]), given)
-    return adapter(*bound.args, **bound.kwargs)
+    if adapter is not None:
+        return adapter(*bound.args, **bound.kwargs)
+    return _transfer(operator.attrgetter(ours)(sa) if isinstance(ours, str) else ours, given)
 
 
 def _given(
     function: Callable[..., Any], adapter: Callable[..., Any] | None, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The arguments of the call by their names in NumPy, without those that only repeat the default, or change nothing."""
-    kwargs = {k: v for k, v in kwargs.items() if not (k in _IDLE and _plain(v) and v in _IDLE[k])}
+    kwargs = {key: value for key, value in kwargs.items() if not _is_idle(key, value)}
     try:
         described = signature(function)
     except ValueError:  # compiled functions have no signature in older versions of NumPy
@@ -155,40 +171,44 @@ def _given(
         kind, default = described.parameters[key].kind, described.parameters[key].default
         if kind is inspect.Parameter.VAR_KEYWORD:
             given.update(value)
-        elif isinstance(value, Array) or not (
-            value is default or (_plain(value) and (value == default or value in _IDLE.get(key, ())))
-        ):
+        elif not (value is default or (_is_plain(value) and value == default) or _is_idle(key, value)):
             given[key] = value
     return given
 
 
-def _plain(value: Any) -> bool:
+def _is_idle(key: str, value: Any) -> bool:
+    return key in _IDLE_WHATEVER_VALUE or (_is_plain(value) and value in _IDLE.get(key, ()))
+
+
+def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float, str))
 
 
-def _transfer(function: Callable[..., Any], given: dict[str, Any]) -> Result:
+def _transfer(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
     """Call ours: NumPy's first arguments become our positional ones, the others go by name."""
-    parameters = list(signature(function).parameters.values())
-    positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
-    variadic = [p for p in parameters if p.kind is p.VAR_POSITIONAL]
+    parameters = signature(function).parameters.values()
     names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    given = dict(given)
-    if variadic:
-        args = [as_ours(v) for v in given.pop(next(iter(given)), ())]
-    else:
-        # NumPy takes lists for arrays everywhere.
-        known = getattr(function, "arrays", ())
-        args = []
-        for parameter in positional:
-            key = next(iter(given), None)
-            if key is None or key in names:
-                break
-            value = given.pop(key)
-            if isinstance(value, (list, tuple)) and parameter.name in known:
-                value = as_ours(value)
-            elif isinstance(value, (list, tuple)) and f"*{parameter.name}" in known:
-                value = [as_ours(v) for v in value]
-            args.append(value)
+    known = getattr(function, "arrays", ())
+    given = {_RENAMED.get(key, key): value for key, value in given.items()}
+    args: list[Any] = []
+    for parameter in parameters:
+        key = next(iter(given), None)
+        if key is None or key in names or parameter.name in names:
+            break
+        value = given.pop(key)
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            args += map(as_ours, value)
+        else:
+            args.append(_as_argument(parameter.name, value, known))
     if set(given) - names:
         return NotImplemented
-    return function(*args, **given)
+    return function(*args, **{key: _as_argument(key, value, known) for key, value in given.items()})
+
+
+def _as_argument(name: str, value: Any, arrays: Collection[str]) -> Any:
+    """An argument of ours; NumPy takes lists for arrays everywhere."""
+    if name in arrays and not is_operand(value):
+        return as_ours(value)
+    if f"*{name}" in arrays and isinstance(value, (list, tuple)):
+        return [as_ours(v) for v in value]
+    return value

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import operator
-import sys
 from typing import TYPE_CHECKING, Any, cast
 
 import jax
@@ -30,11 +28,6 @@ if TYPE_CHECKING:
     Casting: TypeAlias = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 
-def ours(name: str) -> Any:
-    """The function of the namespace, ``"linalg.solve"`` say; those that are no `Function` are there, too."""
-    return operator.attrgetter(name)(sys.modules["structarrays"])
-
-
 @functools.cache
 def signature(function: Callable[..., Any]) -> inspect.Signature:
     """The signature of a function; it takes some hundred microseconds to make."""
@@ -43,7 +36,7 @@ def signature(function: Callable[..., Any]) -> inspect.Signature:
 
 def as_ours(x: Any) -> Array:
     """An array of the namespace of what NumPy takes for one."""
-    return x if isinstance(x, Array) else ours("asarray")(x)
+    return x if isinstance(x, Array) else asarray(x)
 
 
 def to_numpy(

@@ -1,4 +1,4 @@
-"""Reductions with the options of NumPy's: ``where`` and ``initial``, which the standard's have not."""
+"""Reductions with the options of NumPy's: ``where`` and ``initial``, which the standard's have not, and those that leave NaN out."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 
 from .._core.array.base import Array
 from .._core.dispatch.registry import FUNCTIONS
+from .._functions.comparisons_and_logic import isnan
 from .._functions.conversion import asarray
 from .._functions.data_type import astype
 from .._functions.searching import where as select
+from .numpy_host import as_ours
 
 if TYPE_CHECKING:
     from .._core.typing import Axes, DTypeLike, Result, Static
@@ -24,30 +26,35 @@ _JOIN = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 def reduction(
     name: str,
-    x: Array,
+    x: Any,
+    /,
     *,
     axis: Axes = None,
     dtype: DTypeLike | None = None,
     keepdims: bool = False,
     initial: Any = None,
     where: Any = True,
+    skip_nan: bool = False,
 ) -> Result:
     """A reduction of ours with NumPy's options.
 
     Parameters
     ----------
     name : str
-        ``"sum"``, ``"prod"``, ``"max"``, ``"min"``, ``"any"``, ``"all"`` or ``"mean"``.
-    x : Array
+        ``"sum"``, ``"prod"``, ``"max"``, ``"min"``, ``"any"`` or ``"all"``.
+    x : array_like
         What is reduced.
     axis, dtype, keepdims, initial, where
         As of NumPy's functions; None for `initial` is none.
+    skip_nan : bool
+        Whether a sum or a product leaves NaN out.
 
     Returns
     -------
     Array
         NotImplemented for what only NumPy has.
     """
+    x = without_nan(x, _NEUTRAL[name]) if skip_nan else as_ours(x)
     if name in ("any", "all", "max", "min") and dtype is not None:
         return NotImplemented
     if initial is not None and (name not in _JOIN or np.ndim(initial) != 0 or x.size == 0):
@@ -78,6 +85,17 @@ def _selected(name: str, x: Array, where: Any, initial: Any) -> Result:
     elif name in ("any", "all") and x.dtype.kind != "b":
         x = astype(x, bool)
     return select(where, x, neutral)
+
+
+def has_nan(x: Array) -> bool:
+    """Whether numbers of this dtype may be NaN."""
+    return x.dtype.kind not in "biu"
+
+
+def without_nan(a: Any, value: Any = 0) -> Array:
+    """The array with a number for NaN; off the pattern there is none, so the structure stays."""
+    x = as_ours(a)
+    return select(isnan(x), value, x) if has_nan(x) else x
 
 
 def condition_of(where: Any) -> Result:
