@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -167,6 +167,14 @@ def _plain(value: Any, name: str) -> jax.Array:
         ) from None
 
 
+class _Layout(NamedTuple):
+    """The trees of the arguments and of the result of a call, and the shapes and dtypes of the results, flat."""
+
+    tree: Any
+    result_tree: Any
+    results: tuple[jax.ShapeDtypeStruct, ...]
+
+
 class _HostCall:
     """The function of arrays of JAX, without derivatives."""
 
@@ -178,10 +186,11 @@ class _HostCall:
     def __call__(self, *args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
         results, result_tree = self._shapes(args)
+        layout = _Layout(tree, result_tree, results)
         if is_traced(leaves):
-            values = self.compiled((tree, result_tree, results), *leaves)
+            values = self.compiled(layout, *leaves)
         else:
-            values = map(jnp.asarray, self._checked(tree, result_tree, results, [np.array(x) for x in leaves], ()))
+            values = map(jnp.asarray, self._checked(layout, [np.array(x) for x in leaves], ()))
         return jax.tree.unflatten(result_tree, values)
 
     def _shapes(self, args: tuple[Any, ...]) -> tuple[tuple[jax.ShapeDtypeStruct, ...], Any]:
@@ -198,49 +207,34 @@ class _HostCall:
                 )
         return tuple(jax.ShapeDtypeStruct(x.shape, dtypes.as_dtype(x.dtype, "result")) for x in leaves), tree
 
-    def _from_compiled_code(self, static: tuple[Any, Any, tuple[jax.ShapeDtypeStruct, ...]], *leaves: Any) -> Any:
-        tree, result_tree, results = static
+    def _from_compiled_code(self, layout: _Layout, *leaves: Any) -> Any:
         each = self.vmap_method == "sequential"
 
         def function(*stacks: np.ndarray) -> list[np.ndarray]:
             ahead = stacks[0].ndim - leaves[0].ndim if leaves else 0
             batch = np.broadcast_shapes(*(x.shape[:ahead] for x in stacks))
             if each and ahead:
-                return self._one_by_one(tree, result_tree, results, stacks, batch)
+                return self._one_by_one(layout, stacks, batch)
             if self.vmap_method == "broadcast_all":
                 stacks = tuple(np.broadcast_to(x, batch + x.shape[ahead:]) for x in stacks)
-            return self._checked(tree, result_tree, results, [np.array(x) for x in stacks], batch)
+            return self._checked(layout, [np.array(x) for x in stacks], batch)
 
-        return on_host(function, results, *leaves)
+        return on_host(function, layout.results, *leaves)
 
-    def _one_by_one(
-        self,
-        tree: Any,
-        result_tree: Any,
-        results: Sequence[jax.ShapeDtypeStruct],
-        stacks: Sequence[np.ndarray],
-        batch: Shape,
-    ) -> list[np.ndarray]:
-        filled = [np.empty(batch + r.shape, r.dtype) for r in results]
+    def _one_by_one(self, layout: _Layout, stacks: Sequence[np.ndarray], batch: Shape) -> list[np.ndarray]:
+        filled = [np.empty(batch + r.shape, r.dtype) for r in layout.results]
         for place in np.ndindex(*batch):
             one = [np.array(x[tuple(0 if n == 1 else i for n, i in zip(x.shape, place, strict=False))]) for x in stacks]
-            for target, value in zip(filled, self._checked(tree, result_tree, results, one, ()), strict=True):
+            for target, value in zip(filled, self._checked(layout, one, ()), strict=True):
                 target[place] = value
         return filled
 
-    def _checked(
-        self,
-        tree: Any,
-        result_tree: Any,
-        results: Sequence[jax.ShapeDtypeStruct],
-        arrays: list[np.ndarray],
-        batch: Shape,
-    ) -> list[np.ndarray]:
+    def _checked(self, layout: _Layout, arrays: list[np.ndarray], batch: Shape) -> list[np.ndarray]:
         """The results of the function for these arrays, flat."""
-        values, given = jax.tree.flatten(self.fun(*jax.tree.unflatten(tree, arrays)))
-        if given != result_tree:
-            raise ValueError(f"{self.name} must return a pytree as result says, {result_tree}, got {given}")
-        return [self._fitting(v, batch + r.shape, r.dtype) for v, r in zip(values, results, strict=True)]
+        values, given = jax.tree.flatten(self.fun(*jax.tree.unflatten(layout.tree, arrays)))
+        if given != layout.result_tree:
+            raise ValueError(f"{self.name} must return a pytree as result says, {layout.result_tree}, got {given}")
+        return [self._fitting(v, batch + r.shape, r.dtype) for v, r in zip(values, layout.results, strict=True)]
 
     def _fitting(self, value: Any, shape: Shape, dtype: np.dtype) -> np.ndarray:
         value = np.asarray(value)

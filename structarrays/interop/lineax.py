@@ -287,33 +287,9 @@ def _by_class_identity_linear_operator(operator: lx.IdentityLinearOperator) -> A
     return Banded([jnp.ones(min(shape), dtype)], (0,), shape)
 
 
-@_by_class.register
-def _by_class_tagged_linear_operator(operator: lx.TaggedLinearOperator) -> Array:
-    return from_operator(operator.operator)
-
-
-@_by_class.register
-def _by_class_add_linear_operator(operator: lx.AddLinearOperator) -> Array:
-    return from_operator(operator.operator1) + from_operator(operator.operator2)
-
-
-@_by_class.register
-def _by_class_composed_linear_operator(operator: lx.ComposedLinearOperator) -> Array:
-    return from_operator(operator.operator1) @ from_operator(operator.operator2)
-
-
-@_by_class.register
-def _by_class_neg_linear_operator(operator: lx.NegLinearOperator) -> Array:
-    return -from_operator(operator.operator)
-
-
-@_by_class.register
-def _by_class_mul_linear_operator(operator: lx.MulLinearOperator) -> Array:
-    multiple: Array = from_operator(operator.operator) * operator.scalar
-    return multiple
-
-
-@_by_class.register
-def _by_class_div_linear_operator(operator: lx.DivLinearOperator) -> Array:
-    quotient: Array = from_operator(operator.operator) / operator.scalar
-    return quotient
+_by_class.register(lx.TaggedLinearOperator, lambda L: from_operator(L.operator))
+_by_class.register(lx.AddLinearOperator, lambda L: from_operator(L.operator1) + from_operator(L.operator2))
+_by_class.register(lx.ComposedLinearOperator, lambda L: from_operator(L.operator1) @ from_operator(L.operator2))
+_by_class.register(lx.NegLinearOperator, lambda L: -from_operator(L.operator))
+_by_class.register(lx.MulLinearOperator, lambda L: from_operator(L.operator) * L.scalar)
+_by_class.register(lx.DivLinearOperator, lambda L: from_operator(L.operator) / L.scalar)

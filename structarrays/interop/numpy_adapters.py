@@ -13,7 +13,7 @@ import structarrays as sa
 
 from .._core.array.dense import Dense
 from .numpy_host import as_ours, on_host
-from .numpy_reductions import reduction
+from .numpy_reductions import along, flat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from .._core.array.base import Array
     from .._core.typing import Axes, DTypeLike, Result
     from .numpy_host import Casting
-
-
-def flat(a: Any) -> Array:
-    """The array in one dimension."""
-    return sa.reshape(as_ours(a), (-1,))
-
-
-def along(function: Callable[..., Result], a: Any, axis: int | None, **options: Any) -> Result:
-    """The result of a function along an axis; if `axis` is None, of the flat array."""
-    return function(flat(a), axis=0, **options) if axis is None else function(as_ours(a), axis=axis, **options)
 
 
 def joined(
@@ -100,24 +90,6 @@ def _linspace(
     t = sa.reshape(t, (num,) + (1,) * max(start.ndim, stop.ndim))
     result = (1.0 - t) * start + t * stop  # exact at both ends
     return sa.moveaxis(result if dtype is None else sa.astype(result, dtype), 0, axis)
-
-
-# ---- reductions -------------------------------------------------------------------------------------------------------
-
-
-def _mean(
-    a: Any, axis: Axes = None, dtype: DTypeLike | None = None, keepdims: bool = False, where: Any = True
-) -> Result:
-    a = as_ours(a) if dtype is None else sa.astype(as_ours(a), dtype)
-    if a.dtype.kind in "biu":
-        a = sa.astype(a, float)
-    if where is True:
-        return sa.mean(a, axis=axis, keepdims=keepdims)
-    total = reduction("sum", a, axis=axis, keepdims=keepdims, where=where)
-    if total is NotImplemented:
-        return total
-    counted = sa.astype(sa.broadcast_to(as_ours(where), a.shape), total.real.dtype)
-    return total / sa.sum(counted, axis=axis, keepdims=keepdims)
 
 
 # ---- elements ---------------------------------------------------------------------------------------------------------
@@ -303,8 +275,6 @@ ADAPTERS: dict[str, Callable[..., Result]] = {
     ),
     "copy": lambda a: sa.asarray(a, copy=True),
     "cross": _cross,
-    "cumprod": lambda a, axis=None, dtype=None: along(sa.cumulative_prod, a, axis, dtype=dtype),
-    "cumsum": lambda a, axis=None, dtype=None: along(sa.cumulative_sum, a, axis, dtype=dtype),
     "diagonal": lambda a, offset=0, axis1=0, axis2=1: sa.linalg.diagonal(_core_axes(a, axis1, axis2), offset=offset),
     "diff": _diff,
     "dot": _dot,
@@ -314,6 +284,7 @@ ADAPTERS: dict[str, Callable[..., Result]] = {
     "full": _full,
     "full_like": _full_like,
     "identity": lambda n, dtype=None: sa.eye(n, dtype=dtype),
+    "imag": lambda val: as_ours(val).imag,
     "inner": _inner,
     "linalg.cholesky": _cholesky,
     "linalg.eigh": lambda a, UPLO="L": sa.linalg.eigh(_one_triangle(a, UPLO.upper() == "L")),
@@ -325,12 +296,12 @@ ADAPTERS: dict[str, Callable[..., Result]] = {
         sa.linalg.svd(a, full_matrices=full_matrices) if compute_uv else sa.linalg.svdvals(a)
     ),
     "linspace": _linspace,
-    "mean": _mean,
     "meshgrid": lambda xi, copy=True, indexing="xy": sa.meshgrid(*map(as_ours, xi), indexing=indexing),
     "ones": partial(_new, "ones"),
     "ones_like": partial(_like, "ones"),
     "outer": lambda a, b: sa.linalg.outer(flat(a), flat(b)),
     "ravel": flat,
+    "real": lambda val: as_ours(val).real,
     "reshape": lambda a, shape, copy=None: sa.reshape(
         a, shape if isinstance(shape, (tuple, list)) else (shape,), copy=copy
     ),

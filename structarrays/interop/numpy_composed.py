@@ -13,8 +13,9 @@ import numpy as np
 
 import structarrays as sa
 
-from .numpy_adapters import flat, joined
+from .numpy_adapters import joined
 from .numpy_host import as_ours, is_traced, on_host
+from .numpy_reductions import flat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -68,8 +69,10 @@ def _block(arrays: Any) -> Result:
     """Of matrices, in lists of rows."""
     if not isinstance(arrays, list) or not all(isinstance(row, list) for row in arrays):
         return NotImplemented
-    rows = [[as_ours(x) if not isinstance(x, list) else None for x in row] for row in arrays]
-    if any(x is None or x.ndim != 2 for row in rows for x in row):
+    if any(isinstance(x, list) for row in arrays for x in row):
+        return NotImplemented
+    rows = [list(map(as_ours, row)) for row in arrays]
+    if any(x.ndim != 2 for row in rows for x in row):
         return NotImplemented
     return sa.concat([sa.concat(row, axis=1) for row in rows], axis=0)
 
@@ -221,16 +224,16 @@ def _matrix_power(a: Any, n: Any) -> Result:
     """Unlike ours, those of integers are integers, but for inverses."""
     a = as_ours(a)
     if a.dtype.kind not in "iu" or not isinstance(n, (int, np.integer)) or n < 1:
-        power = sa.linalg.matrix_power(a, n)
-        return sa.astype(power, a.dtype) if n == 0 else power
+        result = sa.linalg.matrix_power(a, n)
+        return sa.astype(result, a.dtype) if n == 0 else result
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         return NotImplemented  # where NumPy raises
-    power, matmul = None, sa.matmul
+    power: Array | None = None
     while n:
         if n & 1:
-            power = a if power is None else matmul(power, a)
+            power = a if power is None else sa.matmul(power, a)
         n >>= 1
-        a = matmul(a, a) if n else a
+        a = sa.matmul(a, a) if n else a
     return power
 
 

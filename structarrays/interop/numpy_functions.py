@@ -1,8 +1,8 @@
 """Which function of ours stands for which of NumPy's, and how NumPy's arguments become ours.
 
 Most differ from ours by the name, or by arguments that ours take by keyword: `COUNTERPARTS` lists them. The others have an adapter, in
-`numpy_adapters`, or are made of several functions, in `numpy_composed` and `numpy_nan`. Whatever an adapter does not know (an option of NumPy's,
-another meaning of ``axis=None``) makes it return ``NotImplemented``: then the arrays are converted, and NumPy computes.
+`numpy_adapters`, or are made of several functions, in `numpy_composed` and `numpy_reductions`. An adapter has no parameter for options
+that it does not know, or returns ``NotImplemented``: then the arrays are converted, and NumPy computes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ import structarrays as sa
 from .._core import dtypes
 from .._core.array.base import Array, is_operand
 from .._core.array.writes import link_of
-from . import numpy_adapters, numpy_composed, numpy_nan
+from . import numpy_adapters, numpy_composed, numpy_reductions
 from .numpy_host import as_ours, signature
-from .numpy_reductions import reduction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -104,7 +103,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 
 _SAME = (
     "argmax", "argmin", "astype", "broadcast_arrays", "broadcast_to", "count_nonzero", "cumulative_prod",
-    "cumulative_sum", "expand_dims", "flip", "imag", "isin", "matrix_transpose", "moveaxis", "nonzero", "real",
+    "cumulative_sum", "expand_dims", "flip", "isin", "matrix_transpose", "moveaxis", "nonzero",
     "repeat", "roll", "searchsorted", "std", "take_along_axis", "tensordot", "tril", "triu", "unique_all",
     "unique_counts", "unique_inverse", "unique_values", "unstack", "var",
 )  # fmt: skip
@@ -120,16 +119,16 @@ COUNTERPARTS: dict[str, str | Callable[..., Result]] = {
     **{f"numpy.linalg.{name}": f"linalg.{name}" for name in _LINALG},
     **{f"numpy.linalg.{name}": name for name in ("matmul", "matrix_transpose", "tensordot", "vecdot")},
     **{f"numpy.fft.{name}": f"fft.{name}" for name in _FFT},
-    **{f"numpy.{name}": partial(reduction, name) for name in _REDUCTIONS},
-    **{f"numpy.a{name}": partial(reduction, name) for name in ("max", "min")},
-    **{f"numpy.nan{name}": partial(reduction, name, skip_nan=True) for name in ("prod", "sum")},
+    **{f"numpy.{name}": partial(numpy_reductions.reduction, name) for name in _REDUCTIONS},
+    **{f"numpy.a{name}": partial(numpy_reductions.reduction, name) for name in ("max", "min")},
+    **{f"numpy.nan{name}": partial(numpy_reductions.reduction, name, skip_nan=True) for name in ("prod", "sum")},
     "numpy.fix": "trunc",
 }
 """The functions of NumPy whose arguments are ours, and the names of ours, or functions with the same kinds of parameters."""
 
 ADAPTERS = {
     f"numpy.{name}": adapter
-    for name, adapter in (numpy_adapters.ADAPTERS | numpy_composed.ADAPTERS | numpy_nan.ADAPTERS).items()
+    for name, adapter in (numpy_adapters.ADAPTERS | numpy_composed.ADAPTERS | numpy_reductions.ADAPTERS).items()
 }
 """The functions of NumPy whose arguments have to be put otherwise; an adapter's parameters have NumPy's names."""
 
@@ -143,8 +142,8 @@ _RENAMED = {"ddof": "correction", "rcond": "rtol"}
 
 def counterpart(function: Callable[..., Any], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Result:
     """The result of our function for a call of NumPy's; NotImplemented if there is none, or the arguments do not fit."""
-    adapter, ours = ADAPTERS.get(name), COUNTERPARTS.get(name)
-    if adapter is None and ours is None:
+    adapter = ADAPTERS.get(name)
+    if adapter is None and name not in COUNTERPARTS:
         return NotImplemented
     try:
         given = _given(function, adapter, args, kwargs)
@@ -154,6 +153,7 @@ def counterpart(function: Callable[..., Any], name: str, args: Sequence[Any], kw
         return NotImplemented  # an option that the adapter does not know; or NumPy has the right words for it
     if adapter is not None:
         return adapter(*bound.args, **bound.kwargs)
+    ours = COUNTERPARTS[name]
     return _transfer(operator.attrgetter(ours)(sa) if isinstance(ours, str) else ours, given)
 
 

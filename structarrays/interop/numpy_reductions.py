@@ -1,21 +1,25 @@
-"""Reductions with the options of NumPy's: ``where`` and ``initial``, which the standard's have not, and those that leave NaN out."""
+"""Reductions with NumPy's options, such as ``where`` and ``initial``, and those that leave NaN out; structure stays in both.
+
+The parameters of the adapters have NumPy's names. Where only NaN is left the result is NaN, as NumPy's, which warns of it.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
 
+import structarrays as sa
+
 from .._core.array.base import Array
 from .._core.dispatch.registry import FUNCTIONS
-from .._functions.comparisons_and_logic import isnan
-from .._functions.conversion import asarray
-from .._functions.data_type import astype
-from .._functions.searching import where as select
 from .numpy_host import as_ours
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .._core.typing import Axes, DTypeLike, Result, Static
 
 
@@ -54,7 +58,7 @@ def reduction(
     Array
         NotImplemented for what only NumPy has.
     """
-    x = without_nan(x, _NEUTRAL[name]) if skip_nan else as_ours(x)
+    x = _without_nan(x, _NEUTRAL[name]) if skip_nan else as_ours(x)
     if name in ("any", "all", "max", "min") and dtype is not None:
         return NotImplemented
     if initial is not None and (name not in _JOIN or np.ndim(initial) != 0 or x.size == 0):
@@ -69,7 +73,7 @@ def reduction(
     result = FUNCTIONS[name](x, **options)
     if initial is None:
         return result
-    return FUNCTIONS[_JOIN[name]](result, astype(asarray(initial), result.dtype))
+    return FUNCTIONS[_JOIN[name]](result, sa.astype(sa.asarray(initial), result.dtype))
 
 
 def _selected(name: str, x: Array, where: Any, initial: Any) -> Result:
@@ -83,25 +87,14 @@ def _selected(name: str, x: Array, where: Any, initial: Any) -> Result:
     if neutral == 0:
         neutral = zero_like(x)
     elif name in ("any", "all") and x.dtype.kind != "b":
-        x = astype(x, bool)
-    return select(where, x, neutral)
-
-
-def has_nan(x: Array) -> bool:
-    """Whether numbers of this dtype may be NaN."""
-    return x.dtype.kind not in "biu"
-
-
-def without_nan(a: Any, value: Any = 0) -> Array:
-    """The array with a number for NaN; off the pattern there is none, so the structure stays."""
-    x = as_ours(a)
-    return select(isnan(x), value, x) if has_nan(x) else x
+        x = sa.astype(x, bool)
+    return sa.where(where, x, neutral)
 
 
 def condition_of(where: Any) -> Result:
     """The argument ``where`` as an array; NotImplemented where NumPy has an error, since it is not boolean."""
     try:
-        where = asarray(where if hasattr(where, "dtype") else np.asarray(where, bool))
+        where = sa.asarray(where if hasattr(where, "dtype") else np.asarray(where, bool))
     except (TypeError, ValueError):
         return NotImplemented
     return where if where.dtype.kind == "b" else NotImplemented
@@ -113,3 +106,117 @@ def zero_like(x: Array) -> Array | np.ndarray:
         return np.zeros((), x.dtype)
     background = None if x.background is None else jnp.zeros_like(x.background)
     return x.rebuild(tuple(map(jnp.zeros_like, x.entries)), background)
+
+
+def _mean(
+    a: Any, axis: Axes = None, dtype: DTypeLike | None = None, keepdims: bool = False, where: Any = True
+) -> Result:
+    a = as_ours(a) if dtype is None else sa.astype(as_ours(a), dtype)
+    if a.dtype.kind in "biu":
+        a = sa.astype(a, float)
+    if where is True:
+        return sa.mean(a, axis=axis, keepdims=keepdims)
+    total = reduction("sum", a, axis=axis, keepdims=keepdims, where=where)
+    if total is NotImplemented:
+        return total
+    counted = sa.astype(sa.broadcast_to(as_ours(where), a.shape), total.real.dtype)
+    return total / sa.sum(counted, axis=axis, keepdims=keepdims)
+
+
+def flat(a: Any) -> Array:
+    """The array in one dimension."""
+    return sa.reshape(as_ours(a), (-1,))
+
+
+def along(function: Callable[..., Result], a: Any, axis: int | None, **options: Any) -> Result:
+    """The result of a function along an axis; if `axis` is None, of the flat array."""
+    return function(flat(a), axis=0, **options) if axis is None else function(as_ours(a), axis=axis, **options)
+
+
+# ---- without NaN ------------------------------------------------------------------------------------------------------
+
+
+def _has_nan(x: Array) -> bool:
+    """Whether numbers of this dtype may be NaN."""
+    return x.dtype.kind not in "biu"
+
+
+def _without_nan(a: Any, value: Any = 0) -> Array:
+    """The array with a number for NaN; off the pattern there is none, so the structure stays."""
+    x = as_ours(a)
+    return sa.where(sa.isnan(x), value, x) if _has_nan(x) else x
+
+
+def _nanextreme(name: str, beyond: float, a: Any, axis: Axes = None, keepdims: bool = False) -> Result:
+    a = as_ours(a)
+    if a.dtype.kind == "c":
+        return NotImplemented
+    result = reduction(name, _without_nan(a, beyond), axis=axis, keepdims=keepdims)
+    if not _has_nan(a):
+        return result
+    return sa.where(sa.all(sa.isnan(a), axis=axis, keepdims=keepdims), np.nan, result)
+
+
+def _count(a: Array, axis: Axes, keepdims: bool) -> Array:
+    """How many numbers are left, as real numbers of the dtype."""
+    missing = sa.sum(sa.astype(sa.isnan(a), a.real.dtype), axis=axis, keepdims=keepdims)
+    return a.size // max(1, missing.size) - missing
+
+
+def _nanmean(a: Any, axis: Axes = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Result:
+    a = as_ours(a) if dtype is None else sa.astype(as_ours(a), dtype)
+    if not _has_nan(a):
+        return sa.mean(sa.astype(a, float), axis=axis, keepdims=keepdims)
+    return sa.sum(_without_nan(a), axis=axis, keepdims=keepdims) / _count(a, axis, keepdims)
+
+
+def _nanspread(
+    name: str,
+    a: Any,
+    axis: Axes = None,
+    dtype: DTypeLike | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    correction: float | None = None,
+) -> Result:
+    a = as_ours(a) if dtype is None else sa.astype(as_ours(a), dtype)
+    ddof = ddof if correction is None else correction
+    if a.dtype.kind == "c":
+        return NotImplemented
+    if not _has_nan(a):
+        return getattr(sa, name)(sa.astype(a, float), axis=axis, correction=ddof, keepdims=keepdims)
+    # With the mean in the place of NaN neither the mean nor the sum of the squared distances from it changes.
+    absent = sa.astype(sa.isnan(a), a.dtype)
+    left = _count(a, axis, True)
+    whole = _without_nan(a)
+    mean = sa.sum(whole, axis=axis, keepdims=True) / sa.where(left > 0, left, 1)
+    spread = sa.var(whole + absent * mean, axis=axis, keepdims=keepdims)
+    left = sa.reshape(left, spread.shape)
+    free = left - ddof
+    result = spread * (a.size // max(1, left.size) / sa.where(free > 0, free, np.nan))
+    return sa.sqrt(result) if name == "std" else result
+
+
+def _nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Result:
+    x = as_ours(x)
+    if not _has_nan(x) or x.dtype.kind == "c":
+        return NotImplemented
+    largest = np.finfo(x.dtype).max
+    x = _without_nan(x, nan)
+    x = sa.where(x == np.inf, largest if posinf is None else posinf, x)
+    return sa.where(x == -np.inf, -largest if neginf is None else neginf, x)
+
+
+ADAPTERS: dict[str, Callable[..., Result]] = {
+    "cumprod": lambda a, axis=None, dtype=None: along(sa.cumulative_prod, a, axis, dtype=dtype),
+    "cumsum": lambda a, axis=None, dtype=None: along(sa.cumulative_sum, a, axis, dtype=dtype),
+    "mean": _mean,
+    "nan_to_num": _nan_to_num,
+    "nancumprod": lambda a, axis=None, dtype=None: along(sa.cumulative_prod, _without_nan(a, 1), axis, dtype=dtype),
+    "nancumsum": lambda a, axis=None, dtype=None: along(sa.cumulative_sum, _without_nan(a), axis, dtype=dtype),
+    "nanmax": partial(_nanextreme, "max", -np.inf),
+    "nanmean": _nanmean,
+    "nanmin": partial(_nanextreme, "min", np.inf),
+    "nanstd": partial(_nanspread, "std"),
+    "nanvar": partial(_nanspread, "var"),
+}

@@ -12,20 +12,14 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 import numpy as np
 
+import structarrays as sa
+
 from .._core import dtypes
 from .._core.array import writes
 from .._core.array.base import Array, is_operand
 from .._core.array.foreign import is_table
 from .._core.dispatch.registry import FUNCTIONS
 from .._core.families.elementwise_rule import KINDS
-from .._functions.conversion import asarray
-from .._functions.data_type import astype
-from .._functions.elementwise import floor_divide, multiply, remainder
-from .._functions.linear_algebra import matmul
-from .._functions.manipulation import expand_dims, squeeze
-from .._functions.pow_and_clip import pow as power
-from .._functions.rounding_and_parts import conj
-from .._functions.searching import where as select
 from .numpy_host import into, on_host, while_written
 from .numpy_reductions import condition_of, reduction, zero_like
 
@@ -165,7 +159,8 @@ def _with_options(
     if others and not (ufunc.__name__ == "vecdot" and set(others) == {"axis"}):
         return NotImplemented
     condition = True if where is True else condition_of(where)
-    if condition is NotImplemented:
+    inputs = [v if is_operand(v) else as_array(v) for v in inputs]
+    if condition is NotImplemented or any(v is NotImplemented for v in inputs):
         return NotImplemented
     result = _call(ufunc, inputs, **others) if dtype is None else _call_in(np.dtype(dtype), casting, ufunc, inputs)
     if result is NotImplemented:
@@ -181,25 +176,19 @@ def _with_options(
 
 def _where(condition: Any, result: Any) -> Array:
     """The result where the condition is true, zeros (in NumPy: whatever was there) where it is false."""
-    return select(condition, result, zero_like(result))
+    return sa.where(condition, result, zero_like(result))
 
 
 def _call_in(dtype: np.dtype, casting: Casting, ufunc: np.ufunc, inputs: Sequence[Any]) -> Result:
     """The result where ``dtype`` says in which one is computed."""
-    inputs = [v if is_operand(v) else as_array(v) for v in inputs]
-    if any(v is NotImplemented for v in inputs):
-        return NotImplemented
     if not all(np.can_cast(v.dtype, dtype, casting) for v in inputs if hasattr(v, "dtype")):
         return NotImplemented  # NumPy has the right words for it
-    result = _call(ufunc, [astype(asarray(v), dtype) if hasattr(v, "dtype") else v for v in inputs])
+    result = _call(ufunc, [sa.astype(sa.asarray(v), dtype) if hasattr(v, "dtype") else v for v in inputs])
     alike = result is not NotImplemented and not isinstance(result, tuple) and result.dtype == dtype
     return result if alike else NotImplemented
 
 
 def _call(ufunc: np.ufunc, inputs: Sequence[Any], **axis: Any) -> Result:
-    inputs = [v if is_operand(v) else as_array(v) for v in inputs]
-    if any(v is NotImplemented for v in inputs):
-        return NotImplemented
     composed = COMPOSED.get(ufunc.__name__)
     if composed is not None:
         return composed(*inputs)
@@ -207,7 +196,7 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], **axis: Any) -> Result:
     if function is None:
         return NotImplemented
     if ufunc.__name__.startswith("logical_"):  # NumPy takes any dtype for a truth value
-        inputs = [v if _dtype(v).kind == "b" else astype(asarray(v), bool) for v in inputs]
+        inputs = [v if _dtype(v).kind == "b" else sa.astype(sa.asarray(v), bool) for v in inputs]
     if ufunc.__name__ == "fabs" and any(_dtype(v).kind == "c" for v in inputs):
         return NotImplemented  # where NumPy raises
     allowed: Any = KINDS.get(getattr(function, "kinds", "all"))
@@ -217,14 +206,14 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], **axis: Any) -> Result:
         common = dtypes.promote(*(v.dtype for v in arrays))
         if common.kind not in allowed:
             return NotImplemented
-        inputs = [astype(v, common) if _dtype(v).kind == "b" else v for v in inputs]
+        inputs = [sa.astype(v, common) if _dtype(v).kind == "b" else v for v in inputs]
     return function(*inputs, **axis)
 
 
 def as_array(value: Any) -> Result:
     """Any value as an array of ours, or NotImplemented."""
     try:
-        return asarray(value)
+        return sa.asarray(value)
     except (TypeError, ValueError):
         return NotImplemented
 
@@ -236,62 +225,43 @@ def _dtype(value: Any) -> np.dtype:
 # ---- ufuncs that are made of several functions ------------------------------------------------------------------------
 
 
-def _divmod(x1: Any, x2: Any) -> Result:
-    if any(_dtype(v).kind not in "iuf" for v in (x1, x2)):
-        return NotImplemented
-    return floor_divide(x1, x2), remainder(x1, x2)
+def _of_kinds(kinds: str, function: Callable[..., Any]) -> Callable[..., Result]:
+    """The function of operands of these kinds of dtypes; NumPy computes with others, or raises."""
+    return lambda *inputs: function(*inputs) if all(_dtype(v).kind in kinds for v in inputs) else NotImplemented
 
 
 def _scaled(factor: float) -> Callable[..., Result]:
-    def scaled(x: Any) -> Result:
-        return multiply(x, factor) if _dtype(x).kind in "iuf" else NotImplemented
-
-    return scaled
-
-
-def _exp2(x: Any) -> Result:
-    if _dtype(x).kind not in "iuf":
-        return NotImplemented
-    x = asarray(x)
-    return power(2.0, x)
+    return _of_kinds("iuf", lambda x: sa.multiply(x, factor))
 
 
 def _matvec(x1: Any, x2: Any) -> Result:
-    x1, x2 = asarray(x1), asarray(x2)
+    x1, x2 = sa.asarray(x1), sa.asarray(x2)
     if x1.ndim < 2 or x2.ndim < 1:
         return NotImplemented
     if x2.ndim == 1:
-        return matmul(x1, x2)
-    return squeeze(matmul(x1, expand_dims(x2, -1)), -1)
+        return sa.matmul(x1, x2)
+    return sa.squeeze(sa.matmul(x1, sa.expand_dims(x2, -1)), -1)
 
 
 def _vecmat(x1: Any, x2: Any) -> Result:
-    x1, x2 = conj(asarray(x1)), asarray(x2)
+    x1, x2 = sa.conj(sa.asarray(x1)), sa.asarray(x2)
     if x1.ndim < 1 or x2.ndim < 2:
         return NotImplemented
     if x1.ndim == 1:
-        return matmul(x1, x2)
-    return squeeze(matmul(expand_dims(x1, -2), x2), -2)
-
-
-def _part(name: str) -> Callable[..., Result]:
-    def part(x: Any) -> Result:
-        """A part of complex numbers; NumPy raises for real ones."""
-        return FUNCTIONS[name](x) if _dtype(x).kind == "c" else NotImplemented
-
-    return part
+        return sa.matmul(x1, x2)
+    return sa.squeeze(sa.matmul(sa.expand_dims(x1, -2), x2), -2)
 
 
 COMPOSED: dict[str, Callable[..., Result]] = {
     "deg2rad": _scaled(math.pi / 180),
     "degrees": _scaled(180 / math.pi),
-    "divmod": _divmod,
-    "exp2": _exp2,
-    "imag": _part("imag"),  # a ufunc since NumPy 2.5, of which `numpy.imag` is none
+    "divmod": _of_kinds("iuf", lambda x1, x2: (sa.floor_divide(x1, x2), sa.remainder(x1, x2))),
+    "exp2": _of_kinds("iuf", lambda x: sa.pow(2.0, sa.asarray(x))),
+    "imag": _of_kinds("c", lambda x: sa.imag(x)),  # a ufunc since NumPy 2.5, of which `numpy.imag` is none
     "matvec": _matvec,
     "rad2deg": _scaled(180 / math.pi),
     "radians": _scaled(math.pi / 180),
-    "real": _part("real"),
+    "real": _of_kinds("c", lambda x: sa.real(x)),
     "vecmat": _vecmat,
 }
 
@@ -321,7 +291,7 @@ def _outer(ufunc: np.ufunc, inputs: Sequence[Any], name: str, out: Any, **option
         return NotImplemented
     behind = tuple(range(x1.ndim, x1.ndim + x2.ndim))
     if behind:
-        x1 = expand_dims(x1, behind)
+        x1 = sa.expand_dims(x1, behind)
     return _with_options(ufunc, (x1, x2), name, out, **options)
 
 
@@ -331,4 +301,4 @@ def _at(ufunc: np.ufunc, inputs: Sequence[Any], name: str) -> None:
     host, *others = on_host(inputs, name)
     ufunc.at(host, *others)
     if isinstance(x, Array):
-        writes.assign_result(x, asarray(host), name)
+        writes.assign_result(x, sa.asarray(host), name)

@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import structarrays as sa
+
 from .._core.array import writes
 from .._core.array.base import Array
-from .._functions.conversion import asarray
-from .._functions.data_type import astype
-from .._functions.indexing import take
-from .._functions.joining import broadcast_to
-from .._functions.manipulation import reshape
-from .._functions.searching import where as select
 from .numpy_host import on_host, signature
 
 if TYPE_CHECKING:
@@ -38,10 +34,10 @@ def write(function: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs
 
 
 def _copyto(dst: Array, src: Any, casting: Casting = "same_kind", where: Any = True) -> None:
-    src = asarray(src)
+    src = sa.asarray(src)
     if not np.can_cast(src.dtype, dst.dtype, casting):
         raise TypeError(f"numpy.copyto: dtype {src.dtype} cannot be cast to that of dst, {dst.dtype}, by {casting!r}")
-    dst[...] = src if where is True else select(where, src, dst)
+    dst[...] = src if where is True else sa.where(where, src, dst)
 
 
 def _fill_diagonal(a: Array, val: Any, wrap: bool = False) -> None:
@@ -75,14 +71,14 @@ def _in_range(name: str, indices: np.ndarray, size: int, mode: str = "raise") ->
 
 
 def _putmask(a: Array, mask: Any, values: Any) -> None:
-    mask, name = asarray(mask), "numpy.putmask"
+    mask, name = sa.asarray(mask), "numpy.putmask"
     if mask.shape != a.shape:
         raise ValueError(f"{name}: mask must have the shape of a, {a.shape}, got {mask.shape}")
     if np.ndim(values) == 0:
-        a[astype(mask, bool)] = astype(asarray(values), a.dtype)
+        a[sa.astype(mask, bool)] = sa.astype(sa.asarray(values), a.dtype)
     else:
         repeated = np.resize(on_host(values, name), a.shape)
-        a[...] = select(astype(mask, bool), repeated.astype(a.dtype), a)
+        a[...] = sa.where(sa.astype(mask, bool), repeated.astype(a.dtype), a)
 
 
 def _place(arr: Array, mask: Any, vals: Any) -> None:
@@ -112,25 +108,25 @@ def _put_along_axis(arr: Array, indices: Any, values: Any, axis: int | None) -> 
     grid = list(np.ogrid[tuple(slice(n) for n in arr.shape)])
     grid[axis] = _in_range(name, indices, arr.shape[axis])
     places = np.broadcast_arrays(*grid)
-    values = broadcast_to(asarray(values), places[0].shape)
-    _assign(arr, tuple(p.ravel() for p in places), reshape(values, (-1,)))
+    values = sa.broadcast_to(sa.asarray(values), places[0].shape)
+    _assign(arr, tuple(p.ravel() for p in places), sa.reshape(values, (-1,)))
 
 
 def _assign(x: Array, places: Sequence[np.ndarray], values: Any) -> None:
     """Write values, repeated as often as it takes, to places in their order: of several values for one place the last stays."""
     count = len(places[0])
-    values = astype(asarray(values), x.dtype, copy=False)  # NumPy casts, whatever is lost
+    values = sa.astype(sa.asarray(values), x.dtype, copy=False)  # NumPy casts, whatever is lost
     if values.ndim != 0:
         if values.size == 0:
             return
-        flat = reshape(values, (-1,))
-        values = flat if flat.size == count else take(flat, np.arange(count) % flat.size)
+        flat = sa.reshape(values, (-1,))
+        values = flat if flat.size == count else sa.take(flat, np.arange(count) % flat.size)
         # XLA writes to equal places in any order.
         linear = np.ravel_multi_index(places, x.shape)
         last = count - 1 - np.unique(linear[::-1], return_index=True)[1]
         if len(last) < count:
             places = tuple(p[last] for p in places)
-            values = take(values, last)
+            values = sa.take(values, last)
     if count:
         x[places] = values
 

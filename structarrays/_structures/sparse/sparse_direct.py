@@ -188,7 +188,7 @@ def _keeps_its_diagonal(matrix: Any) -> bool:
 def _sign(permutation: np.ndarray) -> int:
     """The sign of a permutation, which has an even cycle for each -1."""
     from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]
+    from scipy.sparse.csgraph import connected_components
 
     n = len(permutation)
     graph = coo_array((np.ones(n, np.int8), (np.arange(n), permutation)), shape=(n, n))
