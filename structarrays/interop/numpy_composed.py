@@ -178,6 +178,7 @@ def _multi_dot(arrays: Iterable[Any]) -> Result:
 
 
 def _ptp(a: Any, axis: Axes = None, keepdims: bool = False) -> Result:
+    a = as_ours(a)
     return sa.max(a, axis=axis, keepdims=keepdims) - sa.min(a, axis=axis, keepdims=keepdims)
 
 

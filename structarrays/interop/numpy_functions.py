@@ -103,9 +103,9 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 
 _SAME = (
     "argmax", "argmin", "astype", "broadcast_arrays", "broadcast_to", "count_nonzero", "cumulative_prod",
-    "cumulative_sum", "expand_dims", "flip", "isin", "matrix_transpose", "moveaxis", "nonzero",
-    "repeat", "roll", "searchsorted", "std", "take_along_axis", "tensordot", "tril", "triu", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values", "unstack", "var",
+    "cumulative_sum", "expand_dims", "flip", "isin", "matrix_transpose", "moveaxis", "nonzero", "repeat", "roll",
+    "searchsorted", "std", "take_along_axis", "tensordot", "tril", "triu", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values", "unstack", "var",
 )  # fmt: skip
 _LINALG = (
     "cross", "det", "diagonal", "eig", "eigvals", "inv", "matrix_norm", "outer", "pinv", "slogdet", "solve", "svdvals",
@@ -189,7 +189,8 @@ def _transfer(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
     parameters = signature(function).parameters.values()
     names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     known = getattr(function, "arrays", ())
-    given = {_RENAMED.get(key, key): value for key, value in given.items()}
+    renamed = _RENAMED.values()
+    given = {_RENAMED.get(k, k): v for k, v in given.items() if not (v is None and k in renamed)}
     args: list[Any] = []
     for parameter in parameters:
         key = next(iter(given), None)
@@ -207,8 +208,5 @@ def _transfer(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
 
 def _as_argument(name: str, value: Any, arrays: Collection[str]) -> Any:
     """An argument of ours; NumPy takes lists for arrays everywhere."""
-    if name in arrays and not is_operand(value):
-        return as_ours(value)
-    if f"*{name}" in arrays and isinstance(value, (list, tuple)):
-        return [as_ours(v) for v in value]
-    return value
+    convert = name in arrays and value is not None and not is_operand(value)
+    return as_ours(value) if convert else value
