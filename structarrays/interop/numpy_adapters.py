@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -99,9 +98,9 @@ def _round(a: Any, decimals: int = 0) -> Result:
     a = as_ours(a)
     if decimals == 0 or (a.dtype.kind in "iu" and decimals > 0):
         return sa.round(a)
-    scale = 10.0 ** abs(operator.index(decimals))
-    if a.dtype.kind in "biu" or not math.isfinite(scale):
+    if a.dtype.kind in "biu":
         return NotImplemented
+    scale = 10.0 ** abs(operator.index(decimals))
     return sa.round(a * scale) / scale if decimals > 0 else sa.round(a / scale) * scale
 
 
