@@ -972,3 +972,16 @@ class TestRefused:
 
         with pytest.raises(TypeError):
             np.concatenate([sa.ones(2), Refuses()])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("decimals", [36, 37, 38, 39, 300, 307, 308, 309, 400, -37, -38, -39, -307, -308, -309, -400])
+def test_rounding_to_extreme_powers_of_ten(dtype, decimals):
+    """Powers of ten near the largest number, whose reciprocals are subnormal or zero."""
+    x = np.asarray([1.26, 2.0, -3.5e-5, 1e30, np.inf, -np.inf, np.nan, 0.0], dtype)
+    found = np.asarray(np.round(sa.asarray(x), decimals))
+    expected = x if decimals > 0 else np.where(np.isfinite(x), 0 * x, x)
+    if decimals > 0:  # NumPy's scaled elements may overflow to infinity: these may, too
+        expected = np.where(np.isinf(found), np.copysign(np.inf, x), expected)
+    np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(dtype).eps)
+    assert np.isfinite(found[:3]).all()

@@ -100,8 +100,20 @@ def _round(a: Any, decimals: int = 0) -> Result:
         return sa.round(a)
     if a.dtype.kind in "biu":
         return NotImplemented
-    scale = 10.0 ** abs(operator.index(decimals))
-    return sa.round(a * scale) / scale if decimals > 0 else sa.round(a / scale) * scale
+    decimals, largest = operator.index(decimals), _largest_power(a)
+    if decimals >= largest:
+        return +a  # elements that are no whole multiple of this power of ten are subnormal
+    if decimals > 0:
+        return sa.round(a * 10.0**decimals) / 10.0**decimals
+    # Two steps, since compiled code divides by multiplying with a reciprocal, which must not be subnormal.
+    first = 10.0 ** min(-decimals, largest - 1)
+    second = 10.0 ** min(-decimals - min(-decimals, largest - 1), largest - 1)
+    return sa.round(a / first / second) * second * first
+
+
+def _largest_power(a: Any) -> int:
+    """The largest power of ten that the data type of an array represents, as an exponent."""
+    return int(np.log10(float(sa.finfo(a.dtype).max)))
 
 
 def _where(condition: Any, x: Any = None, y: Any = None) -> Result:
