@@ -28,8 +28,10 @@ def evaluate(code: str, page: str, namespace: dict):
 
 def make(folder: Path) -> None:
     """Run the pages and save their pictures. The files are the same on each run with one version of matplotlib."""
+    import jax
     import matplotlib
 
+    jax.config.update("jax_enable_x64", False)  # JAX's default, also below the tests, which change it
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
