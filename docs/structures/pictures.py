@@ -1,7 +1,7 @@
-"""Draw the picture of each page of the structures: ``python docs/structures/pictures.py [FOLDER]``. Needs matplotlib.
+"""Draw the picture of each structure page: ``python docs/structures/pictures.py [FOLDER]``. Needs matplotlib.
 
-A page's first block of code makes an array ``A``; its pattern is the picture, without text, so that it reads on light and on dark
-pages and in the table of the index as well. What the colours mean stands below it on the page.
+The first block of code of a page constructs an array ``A``. The picture shows the pattern of ``A`` without text, so that it reads on
+light and dark pages and in the table of the index. The page explains the colours below the picture.
 """
 
 import re
@@ -22,10 +22,8 @@ def example(page: Path):
 
 def make(folder: Path) -> None:
     """Draw all, into files that are the same on each run of one version of matplotlib."""
-    import jax
     import matplotlib
 
-    jax.config.update("jax_enable_x64", True)
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "structarrays"
     import matplotlib.pyplot as plt
