@@ -23,13 +23,19 @@ from ..assumptions import carried_by_sum
 from ..dispatch.array_function import ArrayFunction
 from ..dispatch.contexts import strong_zeros_policy
 from ..dispatch.function import Function, P
+from .elementwise_docstrings import DataType, complete_docstring
 from .factored import Factored
 from .join import is_zero_outside, join_all, meet, restrict, stores_pattern
 
 if TYPE_CHECKING:
+    from ..array.arguments import Formulas
     from ..typing import Result, Shape, Static
 
     Unexpanded = Callable[[Function[..., Any], Sequence[Array], Shape], Array | None]
+
+    dense_elementwise: Formulas  # for the formulas, whose signatures speak of arrays
+else:
+    from ..._numerics import dense_elementwise as dense_elementwise
 
 UNEXPANDED: dict[str, Unexpanded] = {}
 """For some functions, by name, what is asked before a result becomes dense: ``(function, args, shape)`` to an array, or None. See
@@ -70,7 +76,6 @@ KINDS = {
     "real numeric": "iuf",
     "floating": "iufc",
     "real floating": "iuf",
-    "complex": "iufc",
     "integer": "iu",
     "integer or bool": "biu",
     "bool": "b",
@@ -178,7 +183,13 @@ def _comparable(value: Any, dtypes_beside: Sequence[np.dtype]) -> Any:
 
 
 def elementwise_function(
-    *, kinds: str, zero: bool = False, absorbs: tuple[int, ...] = (), exact: bool = False, compares: bool = False
+    *,
+    kinds: str,
+    zero: bool = False,
+    absorbs: tuple[int, ...] = (),
+    exact: bool = False,
+    compares: bool = False,
+    result: DataType = "same",
 ) -> Callable[[Callable[P, Array]], ElementwiseArrayFunction[P]]:
     """Make the decorated formula an elementwise function.
 
@@ -194,6 +205,12 @@ def elementwise_function(
         Whether that holds for NaN and infinity, too, as for `logical_and`: then `strong_zeros` has no say.
     compares : bool
         Whether the result has no part in the dtypes of the operands, so that a Python integer may exceed them.
+    result : {"same", "real", "bool"}
+        The dtype of the result: the (promoted) dtype of the operands, the real dtype of their parts, or bool.
+
+    Notes
+    -----
+    The docstring of the formula consists of a summary, a description, special notes and examples. The other sections are generated.
     """
 
     def decorate(formula: Callable[P, Array]) -> ElementwiseArrayFunction[P]:
@@ -201,6 +218,8 @@ def elementwise_function(
         function = ElementwiseArrayFunction(formula, names)
         function._declare(kinds, zero, absorbs, exact)
         function.compares = compares
+        if formula.__doc__:  # there is none under `python -OO`
+            function.__doc__ = complete_docstring(formula.__doc__, function, result)
         return function
 
     return decorate
