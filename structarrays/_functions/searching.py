@@ -64,7 +64,7 @@ def _check_search(name: str, x: Array, axis: int | None) -> int | None:
     return axis
 
 
-@function("x", rule=_first_index_rule(dense_searching.argmax))
+@function("x", rule=_first_index_rule(dense_searching.argmax), dense=dense_searching.argmax)
 def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """The index of the first largest element along an axis.
 
@@ -98,12 +98,7 @@ def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) 
     return result
 
 
-@argmax.kernel(Dense)
-def _argmax_dense(x: Dense, *, axis: int | None, keepdims: bool) -> Dense:
-    return Dense.make((dense_searching.argmax(x.data, axis=axis, keepdims=keepdims),))
-
-
-@function("x", rule=_first_index_rule(dense_searching.argmin))
+@function("x", rule=_first_index_rule(dense_searching.argmin), dense=dense_searching.argmin)
 def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """The index of the first smallest element along an axis.
 
@@ -135,11 +130,6 @@ def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) 
     x = typing.cast("Array", x)
     result: Array = argmin.dispatch(x, axis=_check_search("argmin", x, axis), keepdims=bool(keepdims))
     return result
-
-
-@argmin.kernel(Dense)
-def _argmin_dense(x: Dense, *, axis: int | None, keepdims: bool) -> Dense:
-    return Dense.make((dense_searching.argmin(x.data, axis=axis, keepdims=keepdims),))
 
 
 # ---- nonzero elements ------------------------------------------------------------------------------------------------
@@ -400,7 +390,7 @@ def _where_rule(function: _Where, args: Sequence[Array], static: Static) -> Resu
 
 
 def _where_function(define: Callable[..., Array]) -> _Where:
-    made = _Where(define, ("condition", "x1", "x2"))
+    made = _Where(define, ("condition", "x1", "x2"), dense=dense_searching.where)
     made._declare("all", False, (), True)
     made.rule = _where_rule
     return made
@@ -439,11 +429,6 @@ def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Arra
     """
     choices: Any = condition, x1, x2
     return typing.cast("Array", dense_searching.where(*choices))
-
-
-@where.kernel(Dense, Dense, Dense)
-def _where_dense_dense_dense(condition: Dense, x1: Dense, x2: Dense) -> Dense:
-    return Dense.make((dense_searching.where(condition.data, x1.data, x2.data),))
 
 
 typing.cast("dict[str, Any]", FUNCTIONS).update(nonzero=nonzero)
