@@ -325,4 +325,5 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 @cross.kernel(Dense, Dense)
 def _cross_dense_dense(x1: Dense, x2: Dense, *, axis: int) -> Dense:
-    return Dense.make((linalg_dense.cross(*jnp.broadcast_arrays(x1.data, x2.data), axis=axis),))
+    a, b = jnp.broadcast_arrays(x1.data, x2.data)
+    return Dense.make((linalg_dense.cross(a, b, axis=axis),))
