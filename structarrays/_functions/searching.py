@@ -18,9 +18,15 @@ from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS, Registry
 from .._core.dtypes import default_dtype
 from .._core.families.batch import along_batch, check_axis, filled, is_constant, map_elements, parts
-from .._core.families.elementwise_rule import ElementwiseArrayFunction, elementwise, elementwise_function
-from .._core.families.factored import Factored
-from .._core.families.join import is_zero_outside, join, meet, restrict, same_pattern
+from .._core.families.elementwise_rule import (
+    ElementwiseArrayFunction,
+    elementwise,
+    elementwise_function,
+    map_entries,
+    values_at,
+    without_core,
+)
+from .._core.families.join import is_zero_outside, join, meet, same_pattern
 from .._core.families.reduction_rule import reduced_axes
 from .._numerics import dense_searching
 from .conversion import asarray
@@ -365,8 +371,7 @@ def _where_rule(function: _Where, args: Sequence[Array], static: Static) -> Resu
     elif decided and x2.stores_entries:
         pattern, background = join(x2, condition)[0], x2.background
     elif decided and constants[2] is not None:
-        c = constants[2]
-        pattern, background = condition, c.reshape(c.shape[: max(0, c.ndim - core)])
+        pattern, background = condition, without_core(constants[2], core)
     else:
         return elementwise(function, args, static)
     if type(pattern) is Dense or not pattern.closed_under(function, args):
@@ -375,18 +380,7 @@ def _where_rule(function: _Where, args: Sequence[Array], static: Static) -> Resu
         pattern = pattern.freed()
         if type(pattern) is Dense:
             return elementwise(function, args, static)
-    gathered = [
-        restrict(x, pattern).entries
-        if x.stores_entries or (isinstance(x, Factored) and core == 2)
-        else pattern.gather(x.dense_data() if c is None else c)
-        for x, c in zip(args, constants, strict=True)
-    ]
-    batch, behind = shape[:-core], len(pattern.batch_shape)
-    entries = tuple(
-        jnp.broadcast_to(function.formula(*values), batch + old.shape[behind:])
-        for old, *values in zip(pattern.entries, *gathered, strict=True)
-    )
-    return pattern.rebuild(entries, None if background is None else jnp.broadcast_to(background, batch))
+    return map_entries(function, pattern, values_at(pattern, args, constants), background, shape, static)
 
 
 def _where_function(define: Callable[..., Array]) -> _Where:
