@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import structarrays as sa
+from structarrays._core.families import elementwise_docstrings, elementwise_rule
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -150,3 +151,52 @@ def test_every_public_name_is_in_the_api_reference(module):
     if module == "extend":  # names that the namespace has, too, are described once
         missing = [n for n in missing if n not in described]
     assert missing == []
+
+
+SECTIONS = ["Parameters", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References", "Examples"]
+MODULES = {"": sa, "linalg.": sa.linalg, "fft.": sa.fft}
+FUNCTIONS = {
+    f"{prefix}{name}": getattr(module, name)
+    for prefix, module in MODULES.items()
+    for name in module.__all__
+    if callable(getattr(module, name)) and not isinstance(getattr(module, name), type)
+}
+
+
+def parts_of(docstring: str) -> list[tuple[str, str]]:
+    """The sections of a docstring, in their order, with their titles."""
+    titles = [*re.finditer(r"^(\w[\w ]*)\n(-{3,})$", docstring, re.MULTILINE)]
+    assert all(len(t[1]) == len(t[2]) for t in titles)
+    ends = [*(t.start() for t in titles[1:]), len(docstring)]
+    return [(t[1], docstring[t.end() : end]) for t, end in zip(titles, ends, strict=True)]
+
+
+def test_docstrings_of_functions_are_complete():
+    """What `help` shows, generated sections included."""
+    for name, function in FUNCTIONS.items():
+        docstring = inspect.getdoc(function)
+        parts = parts_of(docstring)
+        titles = [title for title, _ in parts]
+        assert titles == [s for s in SECTIONS if s in titles], f"{name}: {titles}"
+        assert re.match(r"[^\n]+\.\n\n", docstring), name
+        arguments = inspect.signature(function).parameters
+        described = re.findall(r"^([*\w]+(?:, [*\w]+)*)(?: : .*)?$", dict(parts).get("Parameters", ""), re.MULTILINE)
+        assert [n.lstrip("*") for names in described for n in names.split(", ")] == list(arguments), name
+        assert "Examples" in titles, name
+        nothing = inspect.signature(function).return_annotation in (None, "None", "Iterator[None]")
+        assert nothing or {"Returns", "Yields"} & {*titles}, name
+
+
+def test_generated_sections_speak_of_every_kind_of_dtype():
+    assert elementwise_docstrings.DATA_TYPES.keys() == elementwise_rule.KINDS.keys()
+
+
+def test_generated_sections_speak_of_the_dtype_of_the_result():
+    dtypes = {"c": "complex64", "f": "float32", "u": "uint8", "b": "bool"}
+    for name, function in FUNCTIONS.items():
+        if isinstance(function, elementwise_rule.ElementwiseArrayFunction) and name not in ("where", "clip"):
+            dtype = dtypes[elementwise_rule.KINDS[function.kinds][-1]]
+            result = function(*[sa.ones(2, dtype=dtype)] * len(function.arrays)).dtype
+            said = dict(parts_of(inspect.getdoc(function)))["Returns"]
+            assert ("boolean dtype" in said) == (result.kind == "b"), name
+            assert ("real dtype of its parts" in said) == (dtype == "complex64" and result == "float32"), name

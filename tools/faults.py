@@ -34,14 +34,14 @@ FAULTS = (
     Fault(
         "dropped background of a joined operand",
         "_core/families/elementwise_rule.py",
-        "values.append(jnp.zeros((), x.dtype) if x.background is None else x.background)",
-        "values.append(jnp.zeros((), x.dtype))",
+        "background_value(x) if x.stores_entries else without_core(c, core) for",
+        "jnp.zeros((), x.dtype) if x.stores_entries else without_core(c, core) for",
         "test_elementwise.py::test_one_array",
     ),
     Fault(
         "missing strong zero where an absorber stores nothing",
         "_core/families/elementwise_rule.py",
-        "masks = [_indicator(x, pattern) for x in absorbers if not stores_pattern(x, pattern)]",
+        "masks = [_indicator(x, pattern) for x in absorbed if not stores_pattern(x, pattern)]",
         "masks = []",
         "law/test_strong_zeros.py::test_multiply_absorbs",
     ),

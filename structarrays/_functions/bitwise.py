@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
-from .._core.families.elementwise_rule import elementwise_function
-
-if TYPE_CHECKING:
-    from .._core.array.arguments import Formulas
-
-    dense_elementwise: Formulas
-else:
-    from .._numerics import dense_elementwise
+from .._core.families.elementwise_rule import dense_elementwise, elementwise_function
 
 
 @elementwise_function(kinds="integer or bool", zero=True, absorbs=(0, 1), exact=True)
 def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits that are set in both elements of each pair.
-
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of an integer or boolean dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        The bits, in the promoted dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is neither an integer dtype nor boolean.
-    ValueError
-        If the shapes do not broadcast.
+    """Bitwise AND, element-wise.
 
     Notes
     -----
-    A structural zero of either operand stays one: the result stores what both operands store.
+    The result stores the entries that both operands store.
 
     Examples
     --------
@@ -52,26 +26,13 @@ def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="integer or bool")
 def bitwise_invert(x: ArrayLike, /) -> Array:
-    """Each element with all its bits flipped; the logical not of a boolean.
+    """Bitwise NOT, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of an integer or boolean dtype.
-
-    Returns
-    -------
-    array
-        The flipped elements, in the same dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is neither an integer dtype nor boolean.
+    Booleans are negated.
 
     Notes
     -----
-    Structural zeros become a background of all bits set (-1 in a signed dtype, True in the boolean one).
+    ``bitwise_invert(0)`` has all bits set: -1 in a signed dtype, True in a boolean dtype.
 
     Examples
     --------
@@ -84,28 +45,9 @@ def bitwise_invert(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="integer", zero=True)
 def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Each element of `x1`, shifted to the left by as many bits as `x2` says.
+    """Shift the bits of `x1` to the left by `x2`, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of an integer dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        The shifted elements, in the promoted dtype; 0 where the shift is as wide as the dtype or wider.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is not an integer dtype.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result. Negative shifts are undefined.
+    The result is 0 where the shift is as wide as the dtype, or wider. Negative shifts are undefined.
 
     Examples
     --------
@@ -118,28 +60,7 @@ def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="integer or bool", zero=True)
 def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits that are set in at least one element of each pair.
-
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of an integer or boolean dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        The bits, in the promoted dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is neither an integer dtype nor boolean.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result.
+    """Bitwise OR, element-wise.
 
     Examples
     --------
@@ -152,28 +73,9 @@ def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="integer", zero=True)
 def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Each element of `x1`, shifted to the right by as many bits as `x2` says; the sign is kept.
+    """Shift the bits of `x1` to the right by `x2`, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of an integer dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        The shifted elements, in the promoted dtype: the floor of a division by a power of two.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is not an integer dtype.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result. Negative shifts are undefined.
+    The sign is kept: the result is the floor of ``x1 / 2**x2``. Negative shifts are undefined.
 
     Examples
     --------
@@ -186,28 +88,7 @@ def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="integer or bool", zero=True)
 def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits that are set in exactly one element of each pair.
-
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of an integer or boolean dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        The bits, in the promoted dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is neither an integer dtype nor boolean.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result.
+    """Bitwise XOR, element-wise.
 
     Examples
     --------

@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
-from .._core.families.elementwise_rule import elementwise_function
-
-if TYPE_CHECKING:
-    from .._core.array.arguments import Formulas
-
-    dense_elementwise: Formulas
-else:
-    from .._numerics import dense_elementwise
+from .._core.families.elementwise_rule import dense_elementwise, elementwise_function
 
 
-@elementwise_function(kinds="all", compares=True)
+@elementwise_function(kinds="all", compares=True, result="bool")
 def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether the elements of each pair are equal.
+    """Return ``x1 == x2``, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of any dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        Booleans; False where either is NaN.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, the result has a background of True.
+    The result is False where either element is NaN.
 
     Examples
     --------
@@ -48,28 +22,11 @@ def equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return dense_elementwise.equal(x1, x2)
 
 
-@elementwise_function(kinds="all", zero=True, compares=True)
+@elementwise_function(kinds="all", zero=True, compares=True, result="bool")
 def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether the elements of each pair differ.
+    """Return ``x1 != x2``, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of any dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        Booleans; True where either is NaN.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result.
+    The result is True where either element is NaN.
 
     Examples
     --------
@@ -80,30 +37,11 @@ def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return dense_elementwise.not_equal(x1, x2)
 
 
-@elementwise_function(kinds="real", zero=True, compares=True)
+@elementwise_function(kinds="real", zero=True, compares=True, result="bool")
 def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether each element of `x1` is less than that of `x2`.
+    """Return ``x1 < x2``, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a boolean or real numeric dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        Booleans; False where either is NaN.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is complex.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result.
+    The result is False where either element is NaN.
 
     Examples
     --------
@@ -114,30 +52,11 @@ def less(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return dense_elementwise.less(x1, x2)
 
 
-@elementwise_function(kinds="real", compares=True)
+@elementwise_function(kinds="real", compares=True, result="bool")
 def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether each element of `x1` is less than that of `x2`, or equal.
+    """Return ``x1 <= x2``, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a boolean or real numeric dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        Booleans; False where either is NaN.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is complex.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, the result has a background of True.
+    The result is False where either element is NaN.
 
     Examples
     --------
@@ -148,30 +67,11 @@ def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return dense_elementwise.less_equal(x1, x2)
 
 
-@elementwise_function(kinds="real", zero=True, compares=True)
+@elementwise_function(kinds="real", zero=True, compares=True, result="bool")
 def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether each element of `x1` is greater than that of `x2`.
+    """Return ``x1 > x2``, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a boolean or real numeric dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        Booleans; False where either is NaN.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is complex.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result.
+    The result is False where either element is NaN.
 
     Examples
     --------
@@ -182,30 +82,11 @@ def greater(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return dense_elementwise.greater(x1, x2)
 
 
-@elementwise_function(kinds="real", compares=True)
+@elementwise_function(kinds="real", compares=True, result="bool")
 def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether each element of `x1` is greater than that of `x2`, or equal.
+    """Return ``x1 >= x2``, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a boolean or real numeric dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        Booleans; False where either is NaN.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is complex.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, the result has a background of True.
+    The result is False where either element is NaN.
 
     Examples
     --------
@@ -216,30 +97,13 @@ def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return dense_elementwise.greater_equal(x1, x2)
 
 
-@elementwise_function(kinds="bool", zero=True, absorbs=(0, 1), exact=True)
+@elementwise_function(kinds="bool", zero=True, absorbs=(0, 1), exact=True, result="bool")
 def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether both elements of each pair are True.
-
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of boolean dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        Booleans.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is not boolean.
-    ValueError
-        If the shapes do not broadcast.
+    """Logical AND, element-wise.
 
     Notes
     -----
-    A structural zero (False) of either operand stays one: the result stores what both operands store.
+    The result stores the entries that both operands store.
 
     Examples
     --------
@@ -250,28 +114,9 @@ def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return dense_elementwise.logical_and(x1, x2)
 
 
-@elementwise_function(kinds="bool")
+@elementwise_function(kinds="bool", result="bool")
 def logical_not(x: ArrayLike, /) -> Array:
-    """Whether each element is False.
-
-    Parameters
-    ----------
-    x : array
-        Of boolean dtype.
-
-    Returns
-    -------
-    array
-        Booleans.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is not boolean.
-
-    Notes
-    -----
-    Structural zeros become a background of True.
+    """Logical NOT, element-wise.
 
     Examples
     --------
@@ -282,30 +127,9 @@ def logical_not(x: ArrayLike, /) -> Array:
     return dense_elementwise.logical_not(x)
 
 
-@elementwise_function(kinds="bool", zero=True)
+@elementwise_function(kinds="bool", zero=True, result="bool")
 def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether at least one element of each pair is True.
-
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of boolean dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        Booleans.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is not boolean.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result.
+    """Logical OR, element-wise.
 
     Examples
     --------
@@ -316,30 +140,9 @@ def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return dense_elementwise.logical_or(x1, x2)
 
 
-@elementwise_function(kinds="bool", zero=True)
+@elementwise_function(kinds="bool", zero=True, result="bool")
 def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether exactly one element of each pair is True.
-
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of boolean dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        Booleans.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is not boolean.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result.
+    """Logical XOR, element-wise.
 
     Examples
     --------
@@ -350,28 +153,11 @@ def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return dense_elementwise.logical_xor(x1, x2)
 
 
-@elementwise_function(kinds="numeric")
+@elementwise_function(kinds="numeric", result="bool")
 def isfinite(x: ArrayLike, /) -> Array:
-    """Whether each element is neither infinite nor NaN, in both parts of a complex one.
+    """Test for finite numbers, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a numeric dtype.
-
-    Returns
-    -------
-    array
-        Booleans; True for all integers.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros become a background of True.
+    Infinities and NaN are not finite. A complex number is finite if both parts are finite.
 
     Examples
     --------
@@ -382,29 +168,16 @@ def isfinite(x: ArrayLike, /) -> Array:
     return dense_elementwise.isfinite(x)
 
 
-@elementwise_function(kinds="numeric", zero=True)
+@elementwise_function(kinds="numeric", zero=True, result="bool")
 def isinf(x: ArrayLike, /) -> Array:
-    """Whether each element is infinite, in at least one part of a complex one.
+    """Test for infinity, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a numeric dtype.
-
-    Returns
-    -------
-    array
-        Booleans; False for all integers.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
+    A complex number is infinite if at least one part is infinite.
 
     Notes
     -----
-    Structural zeros stay. Of factored arrays (`LowRank`, `Kronecker`, `Sum`, `Product`) the result is `Sparse` in an eager call, and has
-    no entries if their parameters are finite, and so small that no product of them overflows.
+    For a factored array (`LowRank`, `Kronecker`, `Sum`, `Product`) the result of an eager call is `Sparse`.
+    It has no entries if the parameters are finite and so small that no product of them overflows.
 
     Examples
     --------
@@ -415,29 +188,16 @@ def isinf(x: ArrayLike, /) -> Array:
     return dense_elementwise.isinf(x)
 
 
-@elementwise_function(kinds="numeric", zero=True)
+@elementwise_function(kinds="numeric", zero=True, result="bool")
 def isnan(x: ArrayLike, /) -> Array:
-    """Whether each element is NaN, in at least one part of a complex one.
+    """Test for NaN, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a numeric dtype.
-
-    Returns
-    -------
-    array
-        Booleans; False for all integers.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
+    A complex number is NaN if at least one part is NaN.
 
     Notes
     -----
-    Structural zeros stay. Of factored arrays (`LowRank`, `Kronecker`, `Sum`, `Product`) the result is `Sparse` in an eager call, and has
-    no entries if their parameters are finite, and so small that no product of them overflows.
+    For a factored array (`LowRank`, `Kronecker`, `Sum`, `Product`) the result of an eager call is `Sparse`.
+    It has no entries if the parameters are finite and so small that no product of them overflows.
 
     Examples
     --------
@@ -448,28 +208,15 @@ def isnan(x: ArrayLike, /) -> Array:
     return dense_elementwise.isnan(x)
 
 
-@elementwise_function(kinds="real floating", zero=True)
+@elementwise_function(kinds="real floating", zero=True, result="bool")
 def signbit(x: ArrayLike, /) -> Array:
-    """Whether the sign bit of each element is set, also of -0 and of NaN.
+    """Test whether the sign bit is set, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a real floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        Booleans.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean or complex.
+    The sign bit of -0 is set. NaN has a sign bit, too.
 
     Notes
     -----
-    Structural zeros stay. They have no sign.
+    Structural zeros have no sign.
 
     Examples
     --------

@@ -385,7 +385,7 @@ def eye(
     return x if device is None else x.to_device(device)  # a sharding speaks of the matrix, not of its parameter
 
 
-@function("x")
+@function("x", dense=dense_creation.tril)
 def tril(x: ArrayLike, /, *, k: int = 0) -> Array:
     """The lower triangles of matrices; what is above becomes zero.
 
@@ -418,12 +418,7 @@ def tril(x: ArrayLike, /, *, k: int = 0) -> Array:
     return result
 
 
-@tril.kernel(Dense)
-def _tril_dense(x: Dense, *, k: int) -> Dense:
-    return Dense.make((dense_creation.tril(x.data, k=k),))
-
-
-@function("x")
+@function("x", dense=dense_creation.triu)
 def triu(x: ArrayLike, /, *, k: int = 0) -> Array:
     """The upper triangles of matrices; what is below becomes zero.
 
@@ -454,11 +449,6 @@ def triu(x: ArrayLike, /, *, k: int = 0) -> Array:
     _require_matrix(x, "triu")
     result: Array = triu.dispatch(x, k=integer(k, "triu", "k"))
     return result
-
-
-@triu.kernel(Dense)
-def _triu_dense(x: Dense, *, k: int) -> Dense:
-    return Dense.make((dense_creation.triu(x.data, k=k),))
 
 
 def _require_matrix(x: Array, name: str) -> None:

@@ -1,49 +1,23 @@
 """The elementwise functions of the standard: arithmetic. The others of this chapter are in `exponential`,
 `trigonometric`, `rounding_and_parts`, `comparisons_and_logic`, `bitwise` and `pow_and_clip`.
 
-What holds for all: a Python scalar takes the dtype of the array beside it, unless its kind is higher, and raises
-`OverflowError` if it is an integer that does not fit. The stored entries and the background of a structured array are
-mapped, two structures are joined, and "structural zero" in the notes is what the array does not store (docs/design/semantics.md).
+A Python scalar takes the dtype of the array next to it, unless the kind of the scalar is higher. A function maps the
+stored entries and the background value of a structured array. It joins the patterns of two structured arrays. The notes
+call the elements that an array does not store structural zeros (docs/design/semantics.md).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
-from .._core.families.elementwise_rule import elementwise_function
-
-if TYPE_CHECKING:
-    from .._core.array.arguments import Formulas
-
-    dense_elementwise: Formulas
-else:
-    from .._numerics import dense_elementwise
+from .._core.families.elementwise_rule import dense_elementwise, elementwise_function
 
 
-@elementwise_function(kinds="numeric", zero=True)
+@elementwise_function(kinds="numeric", zero=True, result="real")
 def abs(x: ArrayLike, /) -> Array:
-    """The magnitude of each element.
+    """Absolute value, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a numeric dtype.
-
-    Returns
-    -------
-    array
-        The magnitudes; of a complex dtype, in the real dtype of its parts.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay. It does not overflow where only a part squared would.
+    The absolute value of a complex number does not overflow where only the square of a part would.
 
     Examples
     --------
@@ -56,29 +30,11 @@ def abs(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="numeric", zero=True)
 def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The sum of each pair of elements.
-
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a numeric dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        The sums, in the promoted dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is boolean.
-    ValueError
-        If the shapes do not broadcast.
+    """Add arrays, element-wise.
 
     Notes
     -----
-    Where both operands have structural zeros, so has the result. A number or a `Fill` beside a structure adds to its
-    background.
+    A number or a `Fill` next to a structured array is added to its background value.
 
     Examples
     --------
@@ -91,30 +47,11 @@ def add(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating", absorbs=(0,))
 def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The quotient of each pair of elements.
-
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a floating dtype; integers become the default floating dtype. The shapes broadcast, the dtypes are
-        promoted.
-
-    Returns
-    -------
-    array
-        The quotients, in the promoted floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is boolean.
-    ValueError
-        If the shapes do not broadcast.
+    """Divide arrays, element-wise.
 
     Notes
     -----
-    A structural zero of the numerator stays one, whatever the divisor is (a strong zero, unless `strong_zeros` is
-    switched off). A structural zero of the divisor alone is divided by.
+    A structural zero of `x2` counts as the number 0.
 
     Examples
     --------
@@ -127,29 +64,13 @@ def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="real numeric")
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The quotient of each pair of elements, rounded towards negative infinity.
+    """Quotient rounded towards negative infinity, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a real numeric dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        The rounded quotients, in the promoted dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is boolean or complex.
-    ValueError
-        If the shapes do not broadcast.
+    Infinity divided by a number is infinite, as the standard prefers; Python's ``//`` gives NaN.
 
     Notes
     -----
-    Where both operands have structural zeros, the result has a background of 0 // 0 (NaN for a floating dtype). As
-    the standard prefers, infinity divided by a number is infinite, where Python has NaN.
+    ``floor_divide(0, 0)`` is NaN in a floating dtype.
 
     Examples
     --------
@@ -162,29 +83,9 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="real floating", zero=True)
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The length of the hypotenuse over each pair of legs, ``sqrt(x1**2 + x2**2)``.
+    """Length of the hypotenuse of a right triangle, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a real floating dtype; integers become the default floating dtype. The shapes broadcast, the dtypes are
-        promoted.
-
-    Returns
-    -------
-    array
-        The lengths, in the promoted floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is boolean or complex.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result. It does not overflow where only a square would.
+    Equivalent to ``sqrt(x1**2 + x2**2)``, without overflow of the squares.
 
     Examples
     --------
@@ -197,29 +98,13 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="real", zero=True)
 def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The larger of each pair of elements.
+    """Maximum of two arrays, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a boolean or real numeric dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        The larger ones, in the promoted dtype; NaN where either is NaN.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is complex.
-    ValueError
-        If the shapes do not broadcast.
+    The result is NaN where either element is NaN.
 
     Notes
     -----
-    Where both operands have structural zeros, so has the result. ``maximum(x, 0.0)`` has a background of 0, as a
-    number is no structural zero.
+    A number is no structural zero: ``maximum(x, 0.0)`` has a background value of 0.
 
     Examples
     --------
@@ -232,28 +117,9 @@ def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="real", zero=True)
 def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The smaller of each pair of elements.
+    """Minimum of two arrays, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a boolean or real numeric dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        The smaller ones, in the promoted dtype; NaN where either is NaN.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is complex.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result.
+    The result is NaN where either element is NaN.
 
     Examples
     --------
@@ -266,30 +132,12 @@ def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="numeric", zero=True, absorbs=(0, 1))
 def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The product of each pair of elements.
-
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a numeric dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        The products, in the promoted dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is boolean.
-    ValueError
-        If the shapes do not broadcast.
+    """Multiply arrays, element-wise.
 
     Notes
     -----
-    A structural zero of either operand stays one, whatever the other is (a strong zero, unless `strong_zeros` is
-    switched off): the result stores what both operands store, and a vector beside a matrix scales its rows or
-    columns.
+    The result stores the entries that both operands store.
+    A vector next to a matrix scales its rows or columns.
 
     Examples
     --------
@@ -302,26 +150,13 @@ def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="numeric", zero=True)
 def negative(x: ArrayLike, /) -> Array:
-    """Each element with its sign changed.
+    """Numerical negative, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a numeric dtype.
-
-    Returns
-    -------
-    array
-        The negated elements, in the same dtype; unsigned integers wrap around.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
+    Unsigned integers wrap around.
 
     Notes
     -----
-    Structural zeros stay. They have no sign.
+    Structural zeros have no sign.
 
     Examples
     --------
@@ -334,26 +169,9 @@ def negative(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="numeric", zero=True)
 def positive(x: ArrayLike, /) -> Array:
-    """Each element as it is.
+    """Numerical positive, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a numeric dtype.
-
-    Returns
-    -------
-    array
-        The same values, in the same dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay.
+    The elements are returned unchanged.
 
     Examples
     --------
@@ -366,26 +184,9 @@ def positive(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating")
 def reciprocal(x: ArrayLike, /) -> Array:
-    """One over each element.
+    """Reciprocal, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The reciprocals, in the same floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros become a background of 1 / 0. The inverse of a matrix is `linalg.inv`.
+    The inverse of a matrix is `linalg.inv`.
 
     Examples
     --------
@@ -398,28 +199,13 @@ def reciprocal(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="real numeric")
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The remainder of each division, with the sign of the divisor, as Python's ``%``.
+    """Remainder of the division, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a real numeric dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        The remainders, in the promoted dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is boolean or complex.
-    ValueError
-        If the shapes do not broadcast.
+    The remainder has the sign of `x2`, as with Python's ``%``.
 
     Notes
     -----
-    Where both operands have structural zeros, the result has a background of 0 % 0 (NaN for a floating dtype).
+    ``remainder(0, 0)`` is NaN in a floating dtype.
 
     Examples
     --------
@@ -432,26 +218,10 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="numeric", zero=True)
 def sign(x: ArrayLike, /) -> Array:
-    """The sign of each element: -1, 0 or 1, and ``x / abs(x)`` of a complex one.
+    """Sign, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a numeric dtype.
-
-    Returns
-    -------
-    array
-        The signs, in the same dtype; 0 for either zero and NaN for NaN.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay.
+    The sign of a real number is -1, 0 or 1; it is 0 for both zeros. The sign of a complex number is ``x / abs(x)``. The
+    sign of NaN is NaN.
 
     Examples
     --------
@@ -464,26 +234,7 @@ def sign(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="numeric", zero=True)
 def square(x: ArrayLike, /) -> Array:
-    """Each element times itself.
-
-    Parameters
-    ----------
-    x : array
-        Of a numeric dtype.
-
-    Returns
-    -------
-    array
-        The squares, in the same dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay.
+    """Square, element-wise.
 
     Examples
     --------
@@ -496,28 +247,7 @@ def square(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="numeric", zero=True)
 def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The difference of each pair of elements.
-
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a numeric dtype. The shapes broadcast, the dtypes are promoted.
-
-    Returns
-    -------
-    array
-        The differences, in the promoted dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is boolean.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result.
+    """Subtract arrays, element-wise.
 
     Examples
     --------

@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
-from .._core.families.elementwise_rule import elementwise_function
-
-if TYPE_CHECKING:
-    from .._core.array.arguments import Formulas
-
-    dense_elementwise: Formulas
-else:
-    from .._numerics import dense_elementwise
+from .._core.families.elementwise_rule import dense_elementwise, elementwise_function
 
 
 @elementwise_function(kinds="floating")
 def exp(x: ArrayLike, /) -> Array:
-    """The exponential of each element.
+    """Exponential, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The exponentials, in the same floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros become a background of 1. The exponential of a matrix is another function.
+    The exponential of a matrix is `linalg.expm`.
 
     Examples
     --------
@@ -50,26 +24,9 @@ def exp(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating", zero=True)
 def expm1(x: ArrayLike, /) -> Array:
-    """The exponential of each element, minus one; accurate near zero.
+    """Exponential minus one, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        ``exp(x) - 1``, in the same floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay.
+    The result is accurate near zero, where ``exp(x) - 1`` loses digits.
 
     Examples
     --------
@@ -82,26 +39,10 @@ def expm1(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating")
 def log(x: ArrayLike, /) -> Array:
-    """The natural logarithm of each element.
+    """Natural logarithm, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The logarithms, in the same floating dtype; NaN for a negative real number.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros become a background of -inf. Branch cuts and special values of complex numbers are those of C99.
+    The result is -inf at 0, and NaN for a negative real number.
+    Branch cuts and special values of complex numbers follow C99.
 
     Examples
     --------
@@ -114,26 +55,9 @@ def log(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating")
 def log10(x: ArrayLike, /) -> Array:
-    """The logarithm of each element to base 10.
+    """Base-10 logarithm, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The logarithms, in the same floating dtype; NaN for a negative real number.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros become a background of -inf.
+    The result is -inf at 0, and NaN for a negative real number.
 
     Examples
     --------
@@ -146,26 +70,9 @@ def log10(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating", zero=True)
 def log1p(x: ArrayLike, /) -> Array:
-    """The natural logarithm of one plus each element; accurate near zero.
+    """Natural logarithm of one plus the input, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        ``log(1 + x)``, in the same floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay.
+    The result is accurate near zero, where ``log(1 + x)`` loses digits.
 
     Examples
     --------
@@ -178,26 +85,9 @@ def log1p(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating")
 def log2(x: ArrayLike, /) -> Array:
-    """The logarithm of each element to base 2.
+    """Base-2 logarithm, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The logarithms, in the same floating dtype; NaN for a negative real number.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros become a background of -inf.
+    The result is -inf at 0, and NaN for a negative real number.
 
     Examples
     --------
@@ -210,29 +100,9 @@ def log2(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="real floating")
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The logarithm of the sum of the exponentials of each pair of elements.
+    """Logarithm of the sum of exponentials, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a real floating dtype; integers become the default floating dtype. The shapes broadcast, the dtypes are
-        promoted.
-
-    Returns
-    -------
-    array
-        ``log(exp(x1) + exp(x2))`` in the promoted floating dtype, without overflow on the way.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is boolean or complex.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, the result has a background of log 2.
+    Equivalent to ``log(exp(x1) + exp(x2))``, without overflow of the exponentials.
 
     Examples
     --------
@@ -245,26 +115,9 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating", zero=True)
 def sqrt(x: ArrayLike, /) -> Array:
-    """The principal square root of each element.
+    """Principal square root, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The roots, in the same floating dtype; NaN for a negative real number.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay. Branch cuts and special values of complex numbers are those of C99.
+    The result is NaN for a negative real number. Branch cuts and special values of complex numbers follow C99.
 
     Examples
     --------

@@ -80,6 +80,12 @@ def __array_namespace_info__() -> Info:
     -------
     Info
         With the methods `capabilities`, `default_device`, `default_dtypes`, `devices` and `dtypes`.
+
+    Examples
+    --------
+    >>> import structarrays as sa
+    >>> sa.__array_namespace_info__().capabilities()["boolean indexing"]
+    True
     """
     return Info()
 

@@ -88,7 +88,7 @@ def broadcast_arrays(*arrays: ArrayLike) -> tuple[Array, ...]:
     return tuple(broadcast_to.dispatch(x, shape=shape) for x in arrays)
 
 
-@function("x", rule=batch.broadcast_rule)
+@function("x", rule=batch.broadcast_rule, dense=jnp.broadcast_to)
 def broadcast_to(x: ArrayLike, /, shape: tuple[int, ...]) -> Array:
     """Broadcast an array to a shape.
 
@@ -123,11 +123,6 @@ def broadcast_to(x: ArrayLike, /, shape: tuple[int, ...]) -> Array:
         raise ValueError(f"broadcast_to: x of shape {x.shape} cannot be broadcast to shape {shape}")
     result: Array = broadcast_to.dispatch(x, shape=shape)
     return result
-
-
-@broadcast_to.kernel(Dense)
-def _broadcast_to_dense(x: Dense, *, shape: Shape) -> Dense:
-    return Dense.make((jnp.broadcast_to(x.data, shape),))
 
 
 def _check_sequence(name: str, arrays: Array | Sequence[Array]) -> list[Array]:

@@ -277,7 +277,7 @@ def _matrix_transpose_dense(x: Dense) -> Dense:
     return Dense.make((linalg_dense.matrix_transpose(x.data),))
 
 
-@function("x1", "x2")
+@function("x1", "x2", dense=linalg_dense.vecdot)
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Dot products of the vectors along an axis: the sum of ``conj(x1) * x2``.
 
@@ -326,11 +326,6 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     return result
 
 
-@vecdot.kernel(Dense, Dense)
-def _vecdot_dense_dense(x1: Dense, x2: Dense, *, axis: int) -> Dense:
-    return Dense.make((linalg_dense.vecdot(x1.data, x2.data, axis=axis),))
-
-
 def _is_row_by_row(x1: Array, x2: Array, *, axis: int) -> bool:
     """Whether the rows of structured matrices meet one vector: what products are for."""
     matrix, vector = (x1, x2) if x2.ndim == 1 else (x2, x1)
@@ -350,7 +345,7 @@ def _vecdot_array(x1: Array, x2: Array, *, axis: int) -> Array:
     return sum_of(multiply(x1, x2), axis=axis, dtype=x1.dtype)
 
 
-@function("x1", "x2")
+@function("x1", "x2", dense=linalg_dense.tensordot)
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Any, ...] = 2) -> Array:
     """Contraction of several axes of two arrays.
 
@@ -422,11 +417,6 @@ def contracted_axes(x1: Array, x2: Array, axes: int | Sequence[Any]) -> tuple[Sh
                 f"and {x2.shape[b]} (axis {b} of x2, shape {x2.shape})"
             )
     return axes1, axes2
-
-
-@tensordot.kernel(Dense, Dense)
-def _tensordot_dense_dense(x1: Dense, x2: Dense, *, axes: tuple[Shape, Shape]) -> Dense:
-    return Dense.make((linalg_dense.tensordot(x1.data, x2.data, axes=axes),))
 
 
 def _is_product(x1: Array, x2: Array, *, axes: tuple[Shape, Shape]) -> bool:

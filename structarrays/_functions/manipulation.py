@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from .._core.typing import Shape
 
 
-@view_function("x", rule=batch.expand_dims_rule, inverse=lambda data, shape, axis: data.reshape(shape))
+@view_function(
+    "x", rule=batch.expand_dims_rule, inverse=lambda data, shape, axis: data.reshape(shape), dense=jnp.expand_dims
+)
 def expand_dims(x: ArrayLike, /, axis: int | tuple[int, ...] = 0) -> Array:
     """Insert axes of size one.
 
@@ -63,12 +65,7 @@ def expand_dims(x: ArrayLike, /, axis: int | tuple[int, ...] = 0) -> Array:
     return result
 
 
-@expand_dims.kernel(Dense)
-def _expand_dims_dense(x: Dense, *, axis: tuple[int, ...]) -> Dense:
-    return Dense.make((jnp.expand_dims(x.data, axis),))
-
-
-@view_function("x", rule=batch.squeeze_rule, inverse=lambda data, shape, axis: data.reshape(shape))
+@view_function("x", rule=batch.squeeze_rule, inverse=lambda data, shape, axis: data.reshape(shape), dense=jnp.squeeze)
 def squeeze(x: ArrayLike, /, axis: int | tuple[int, ...]) -> Array:
     """Remove axes of size one.
 
@@ -106,12 +103,7 @@ def squeeze(x: ArrayLike, /, axis: int | tuple[int, ...]) -> Array:
     return result
 
 
-@squeeze.kernel(Dense)
-def _squeeze_dense(x: Dense, *, axis: tuple[int, ...]) -> Dense:
-    return Dense.make((jnp.squeeze(x.data, axis),))
-
-
-@view_function("x", rule=batch.flip_rule, inverse=lambda data, shape, axis: jnp.flip(data, axis))
+@view_function("x", rule=batch.flip_rule, inverse=lambda data, shape, axis: jnp.flip(data, axis), dense=jnp.flip)
 def flip(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """Reverse the order of the elements along axes.
 
@@ -141,11 +133,6 @@ def flip(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array
     x = cast("Array", x)
     result: Array = flip.dispatch(x, axis=check_axes("flip", axis, x.ndim))
     return result
-
-
-@flip.kernel(Dense)
-def _flip_dense(x: Dense, *, axis: tuple[int, ...]) -> Dense:
-    return Dense.make((jnp.flip(x.data, axis),))
 
 
 def _inverse_permutation(data: jax.Array, shape: Shape, axes: tuple[int, ...]) -> jax.Array:
@@ -348,7 +335,7 @@ def _repeat_each(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
 
 
 def _repeat_function(define: Callable[..., Array]) -> _Repeat:
-    return _Repeat(define, ("x",), rule=batch.repeat_rule)
+    return _Repeat(define, ("x",), rule=batch.repeat_rule, dense=jnp.repeat)
 
 
 @_repeat_function
@@ -385,11 +372,6 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Arr
     axis = None if axis is None else check_axis("repeat", axis, x.ndim)
     result: Array = repeat.dispatch(x, repeats=repeats, axis=axis)
     return result
-
-
-@repeat.kernel(Dense)
-def _repeat_dense(x: Dense, *, repeats: int, axis: int | None) -> Dense:
-    return Dense.make((jnp.repeat(x.data, repeats, axis=axis),))
 
 
 @function("x", "*shift", rule=batch.roll_rule)

@@ -13,8 +13,7 @@ import jax
 
 from .._core.array.base import Array
 from .._core.array.operands import lift, without_weak_types
-from .._core.families.elementwise_rule import ElementwiseArrayFunction, elementwise
-from .._numerics import dense_elementwise
+from .._core.families.elementwise_rule import ElementwiseArrayFunction, dense_elementwise, elementwise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,11 +102,10 @@ def elementwise_power(function: Power, args: Sequence[Array], static: Static) ->
         return elementwise(function, args, {})
 
     def formula(x: jax.Array) -> jax.Array:
-        return (
-            dense_elementwise.pow(x, cast("Dense", power).data)
-            if exponent.value is None
-            else jax.lax.integer_pow(x, exponent.value)
-        )
+        if exponent.value is not None:
+            return jax.lax.integer_pow(x, exponent.value)
+        result: jax.Array = function.formula(x, cast("Dense", power).data)
+        return result
 
     made: Any = Formula(function.name, formula, zero=exponent.sign > 0)  # it has what the rule reads
     return elementwise(made, (base,), {})
@@ -115,7 +113,7 @@ def elementwise_power(function: Power, args: Sequence[Array], static: Static) ->
 
 @Power
 def pow(x1: Array, x2: Array, /) -> Array:
-    """Each element of `x1`, raised to the power that the element of `x2` says.
+    """First array raised to powers from the second array, element-wise.
 
     Parameters
     ----------
@@ -125,21 +123,22 @@ def pow(x1: Array, x2: Array, /) -> Array:
     Returns
     -------
     array
-        The powers, in the promoted dtype.
+        Array of the broadcast shape and the promoted dtype.
 
     Raises
     ------
     TypeError
         If a dtype is boolean.
     ValueError
-        If the shapes do not broadcast, or integers are raised to a negative Python integer. (What integers to the powers
-        of a negative integer array give is undefined.)
+        If the shapes do not broadcast, or integers are raised to a negative Python integer.
+    OverflowError
+        If a Python integer does not fit the dtype of the array next to it.
 
     Notes
     -----
-    With a positive Python number as the exponent structural zeros stay. With any other, and with an array, also one of
-    zero dimensions, they become a background of 0 to that power. Small integer exponents are computed by multiplication.
-    The powers of a matrix are `linalg.matrix_power`.
+    Structural zeros stay if the exponent is a positive Python number. Any other exponent, arrays of zero dimensions included, gives them a
+    background value of ``pow(0, x2)``. Powers with small integer exponents are computed by multiplication. The result of an integer raised
+    to a negative element of an integer array is undefined. The powers of a matrix are `linalg.matrix_power`.
 
     Examples
     --------
@@ -147,7 +146,7 @@ def pow(x1: Array, x2: Array, /) -> Array:
     >>> sa.pow(sa.asarray([1.0, 2.0, 3.0]), 2)
     Dense([1., 4., 9.], dtype=float64)
     """
-    return cast("Array", dense_elementwise.pow(cast("jax.Array", x1), cast("jax.Array", x2)))
+    return dense_elementwise.pow(x1, x2)
 
 
 class Clip(ElementwiseArrayFunction[...]):
@@ -188,20 +187,19 @@ def elementwise_clip(function: Clip, args: Sequence[Array], static: Static) -> R
 
 @Clip
 def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Array:
-    """Each element, or the bound that it lies beyond.
+    """Limit the elements to an interval, element-wise.
 
     Parameters
     ----------
     x : array
         Of a real numeric dtype.
     min, max : array or Python scalar, optional
-        The lower and the upper bound, of the dtype of `x`; the shapes broadcast. Other dtypes are promoted. Where `min`
-        is above `max`, the result is `max`.
+        The lower and the upper bound. The shapes broadcast, the dtypes are promoted. Where `min` is above `max`, the result is `max`.
 
     Returns
     -------
     array
-        The clamped elements, in the (promoted) dtype of `x`; NaN where an element or a bound is NaN.
+        Array of the broadcast shape and the promoted dtype; NaN where an element or a bound is NaN.
 
     Raises
     ------
@@ -209,11 +207,12 @@ def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Arr
         If a dtype is boolean or complex.
     ValueError
         If the shapes do not broadcast.
+    OverflowError
+        If a Python integer does not fit the dtype of the array next to it.
 
     Notes
     -----
-    Structural zeros become a background, whatever the bounds are; they stay where there is no bound, or where the bounds
-    have structural zeros as well.
+    The result has structural zeros where `x` and the given bounds have them. Otherwise, structural zeros become a background value.
 
     Examples
     --------
@@ -221,5 +220,4 @@ def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Arr
     >>> sa.clip(sa.asarray([-1.0, 0.5, 2.0]), 0.0, 1.0)
     Dense([0. , 0.5, 1. ], dtype=float64)
     """
-    bounds: Any = min, max
-    return cast("Array", dense_elementwise.clip(cast("jax.Array", x), *bounds))
+    return dense_elementwise.clip(x, min, max)

@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
-from .._core.families.elementwise_rule import elementwise_function
-
-if TYPE_CHECKING:
-    from .._core.array.arguments import Formulas
-
-    dense_elementwise: Formulas
-else:
-    from .._numerics import dense_elementwise
+from .._core.families.elementwise_rule import dense_elementwise, elementwise_function
 
 
 @elementwise_function(kinds="real numeric", zero=True)
 def ceil(x: ArrayLike, /) -> Array:
-    """Each element rounded towards positive infinity.
+    """Ceiling, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a real numeric dtype.
-
-    Returns
-    -------
-    array
-        The rounded elements, in the same dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean or complex.
-
-    Notes
-    -----
-    Structural zeros stay. Integers are returned as they are.
+    The elements are rounded towards positive infinity. Integers stay unchanged.
 
     Examples
     --------
@@ -50,26 +24,9 @@ def ceil(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="real numeric", zero=True)
 def floor(x: ArrayLike, /) -> Array:
-    """Each element rounded towards negative infinity.
+    """Floor, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a real numeric dtype.
-
-    Returns
-    -------
-    array
-        The rounded elements, in the same dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean or complex.
-
-    Notes
-    -----
-    Structural zeros stay. Integers are returned as they are.
+    The elements are rounded towards negative infinity. Integers stay unchanged.
 
     Examples
     --------
@@ -82,26 +39,9 @@ def floor(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="numeric", zero=True)
 def round(x: ArrayLike, /) -> Array:
-    """Each element rounded to the nearest integer, halves to the even one; parts of complex numbers separately.
+    """Round to the nearest integer, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a numeric dtype.
-
-    Returns
-    -------
-    array
-        The rounded elements, in the same dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay. Integers are returned as they are.
+    Halves are rounded to the even integer. The parts of a complex number are rounded separately. Integers stay unchanged.
 
     Examples
     --------
@@ -114,26 +54,9 @@ def round(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="real numeric", zero=True)
 def trunc(x: ArrayLike, /) -> Array:
-    """Each element rounded towards zero.
+    """Truncate, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a real numeric dtype.
-
-    Returns
-    -------
-    array
-        The rounded elements, in the same dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean or complex.
-
-    Notes
-    -----
-    Structural zeros stay. Integers are returned as they are.
+    The elements are rounded towards zero. Integers stay unchanged.
 
     Examples
     --------
@@ -146,29 +69,7 @@ def trunc(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="real floating", zero=True)
 def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The floating-point number next to each element of `x1`, in the direction of `x2`.
-
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a real floating dtype; integers become the default floating dtype. The shapes broadcast, the dtypes are
-        promoted.
-
-    Returns
-    -------
-    array
-        The neighbours, in the promoted floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is boolean or complex.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result.
+    """Next floating-point number after `x1` in the direction of `x2`, element-wise.
 
     Examples
     --------
@@ -181,29 +82,11 @@ def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="real floating", zero=True)
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The magnitude of each element of `x1`, with the sign of that of `x2`.
-
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a real floating dtype; integers become the default floating dtype. The shapes broadcast, the dtypes are
-        promoted.
-
-    Returns
-    -------
-    array
-        `x1` with other signs, in the promoted dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is boolean or complex.
-    ValueError
-        If the shapes do not broadcast.
+    """Magnitude of `x1` with the sign of `x2`, element-wise.
 
     Notes
     -----
-    Where both operands have structural zeros, so has the result. A structural zero of `x2` is positive.
+    A structural zero of `x2` is positive.
 
     Examples
     --------
@@ -216,26 +99,9 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="numeric", zero=True)
 def conj(x: ArrayLike, /) -> Array:
-    """The complex conjugate of each element.
+    """Complex conjugate, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a numeric dtype.
-
-    Returns
-    -------
-    array
-        The conjugates, in the same dtype; a real array is returned as it is.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay.
+    A real array is returned unchanged.
 
     Examples
     --------
@@ -246,28 +112,11 @@ def conj(x: ArrayLike, /) -> Array:
     return dense_elementwise.conj(x)
 
 
-@elementwise_function(kinds="numeric", zero=True)
+@elementwise_function(kinds="numeric", zero=True, result="real")
 def imag(x: ArrayLike, /) -> Array:
-    """The imaginary part of each element.
+    """Imaginary part, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a numeric dtype.
-
-    Returns
-    -------
-    array
-        The imaginary parts in the real dtype of the parts; zeros for a real array.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay.
+    The imaginary part of a real number is 0.
 
     Examples
     --------
@@ -278,28 +127,11 @@ def imag(x: ArrayLike, /) -> Array:
     return dense_elementwise.imag(x)
 
 
-@elementwise_function(kinds="numeric", zero=True)
+@elementwise_function(kinds="numeric", zero=True, result="real")
 def real(x: ArrayLike, /) -> Array:
-    """The real part of each element.
+    """Real part, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a numeric dtype.
-
-    Returns
-    -------
-    array
-        The real parts, in their real dtype; a real array is returned as it is.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay.
+    A real array is returned unchanged.
 
     Examples
     --------

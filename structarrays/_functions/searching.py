@@ -18,9 +18,15 @@ from .._core.dispatch.decorator import function
 from .._core.dispatch.registry import FUNCTIONS, Registry
 from .._core.dtypes import default_dtype
 from .._core.families.batch import along_batch, check_axis, filled, is_constant, map_elements, parts
-from .._core.families.elementwise_rule import ElementwiseArrayFunction, elementwise, elementwise_function
-from .._core.families.factored import Factored
-from .._core.families.join import is_zero_outside, join, meet, restrict, same_pattern
+from .._core.families.elementwise_rule import (
+    ElementwiseArrayFunction,
+    elementwise,
+    elementwise_function,
+    map_entries,
+    values_at,
+    without_core,
+)
+from .._core.families.join import is_zero_outside, join, meet, same_pattern
 from .._core.families.reduction_rule import reduced_axes
 from .._numerics import dense_searching
 from .conversion import asarray
@@ -64,7 +70,7 @@ def _check_search(name: str, x: Array, axis: int | None) -> int | None:
     return axis
 
 
-@function("x", rule=_first_index_rule(dense_searching.argmax))
+@function("x", rule=_first_index_rule(dense_searching.argmax), dense=dense_searching.argmax)
 def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """The index of the first largest element along an axis.
 
@@ -98,12 +104,7 @@ def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) 
     return result
 
 
-@argmax.kernel(Dense)
-def _argmax_dense(x: Dense, *, axis: int | None, keepdims: bool) -> Dense:
-    return Dense.make((dense_searching.argmax(x.data, axis=axis, keepdims=keepdims),))
-
-
-@function("x", rule=_first_index_rule(dense_searching.argmin))
+@function("x", rule=_first_index_rule(dense_searching.argmin), dense=dense_searching.argmin)
 def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """The index of the first smallest element along an axis.
 
@@ -135,11 +136,6 @@ def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) 
     x = typing.cast("Array", x)
     result: Array = argmin.dispatch(x, axis=_check_search("argmin", x, axis), keepdims=bool(keepdims))
     return result
-
-
-@argmin.kernel(Dense)
-def _argmin_dense(x: Dense, *, axis: int | None, keepdims: bool) -> Dense:
-    return Dense.make((dense_searching.argmin(x.data, axis=axis, keepdims=keepdims),))
 
 
 # ---- nonzero elements ------------------------------------------------------------------------------------------------
@@ -375,8 +371,7 @@ def _where_rule(function: _Where, args: Sequence[Array], static: Static) -> Resu
     elif decided and x2.stores_entries:
         pattern, background = join(x2, condition)[0], x2.background
     elif decided and constants[2] is not None:
-        c = constants[2]
-        pattern, background = condition, c.reshape(c.shape[: max(0, c.ndim - core)])
+        pattern, background = condition, without_core(constants[2], core)
     else:
         return elementwise(function, args, static)
     if type(pattern) is Dense or not pattern.closed_under(function, args):
@@ -385,22 +380,11 @@ def _where_rule(function: _Where, args: Sequence[Array], static: Static) -> Resu
         pattern = pattern.freed()
         if type(pattern) is Dense:
             return elementwise(function, args, static)
-    gathered = [
-        restrict(x, pattern).entries
-        if x.stores_entries or (isinstance(x, Factored) and core == 2)
-        else pattern.gather(x.dense_data() if c is None else c)
-        for x, c in zip(args, constants, strict=True)
-    ]
-    batch, behind = shape[:-core], len(pattern.batch_shape)
-    entries = tuple(
-        jnp.broadcast_to(function.formula(*values), batch + old.shape[behind:])
-        for old, *values in zip(pattern.entries, *gathered, strict=True)
-    )
-    return pattern.rebuild(entries, None if background is None else jnp.broadcast_to(background, batch))
+    return map_entries(function, pattern, values_at(pattern, args, constants), background, shape, static)
 
 
 def _where_function(define: Callable[..., Array]) -> _Where:
-    made = _Where(define, ("condition", "x1", "x2"))
+    made = _Where(define, ("condition", "x1", "x2"), dense=dense_searching.where)
     made._declare("all", False, (), True)
     made.rule = _where_rule
     return made
@@ -439,11 +423,6 @@ def where(condition: Array, x1: Array | complex, x2: Array | complex, /) -> Arra
     """
     choices: Any = condition, x1, x2
     return typing.cast("Array", dense_searching.where(*choices))
-
-
-@where.kernel(Dense, Dense, Dense)
-def _where_dense_dense_dense(condition: Dense, x1: Dense, x2: Dense) -> Dense:
-    return Dense.make((dense_searching.where(condition.data, x1.data, x2.data),))
 
 
 typing.cast("dict[str, Any]", FUNCTIONS).update(nonzero=nonzero)

@@ -169,7 +169,7 @@ def _isin_rule(function: Function[..., Any], args: Sequence[Array], static: Stat
     return map_elements(x1, lambda data: dense_sets.isin(data, values, **static))
 
 
-@function("x1", "x2", rule=_isin_rule)
+@function("x1", "x2", rule=_isin_rule, dense=dense_sets.isin)
 def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Array:
     """Which elements of an array are in another.
 
@@ -197,8 +197,3 @@ def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Array:
     x1, x2 = promote(x1, x2)
     result: Array = isin.dispatch(x1, x2, invert=bool(invert))
     return result
-
-
-@isin.kernel(Dense, Dense)
-def _isin_dense_dense(x1: Dense, x2: Dense, *, invert: bool) -> Dense:
-    return Dense.make((dense_sets.isin(x1.data, x2.data, invert=invert),))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
-from .._core.array.dense import Dense
 from .._core.dispatch.decorator import function
 from .._core.families.batch import along_batch, check_axis, is_constant
 from .._numerics import dense_sorting
@@ -33,7 +32,7 @@ def _argsort_rule(function: Function[..., Any], args: Sequence[Array], static: S
     return along_batch(dense_sorting.argsort)(function, args, static) if is_constant(args[0]) else NotImplemented
 
 
-@function("x", rule=_argsort_rule)
+@function("x", rule=_argsort_rule, dense=dense_sorting.argsort)
 def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """The indices that sort an array along an axis.
 
@@ -70,12 +69,7 @@ def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable
     return result
 
 
-@argsort.kernel(Dense)
-def _argsort_dense(x: Dense, *, axis: int, descending: bool, stable: bool) -> Dense:
-    return Dense.make((dense_sorting.argsort(x.data, axis=axis, descending=descending, stable=stable),))
-
-
-@function("x", rule=_sort_rule)
+@function("x", rule=_sort_rule, dense=dense_sorting.sort)
 def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """A sorted copy of an array.
 
@@ -110,8 +104,3 @@ def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: b
     axis = check_axis("sort", axis, x.ndim)
     result: Array = sort.dispatch(x, axis=axis, descending=bool(descending), stable=bool(stable))
     return result
-
-
-@sort.kernel(Dense)
-def _sort_dense(x: Dense, *, axis: int, descending: bool, stable: bool) -> Dense:
-    return Dense.make((dense_sorting.sort(x.data, axis=axis, descending=descending, stable=stable),))

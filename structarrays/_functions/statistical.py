@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import typing
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ import numpy as np
 from .._core import dtypes
 from .._core.array.arguments import ArrayLike, DTypeLike
 from .._core.array.base import Array
-from .._core.array.dense import Dense
 from .._core.array.operands import cast
 from .._core.dispatch.decorator import function
 from .._core.families.reduction_rule import (
@@ -32,6 +32,18 @@ from .._numerics.flags import custom_jvp
 if TYPE_CHECKING:
     from .._core.dispatch.function import Function
     from .._core.typing import Axes, LeafFunction
+
+
+def _in_its_dtype(leaf: LeafFunction) -> LeafFunction:
+    """A reduction that keeps the dtype of its data, which the definition of the function has chosen."""
+
+    @functools.wraps(leaf)
+    def reduce(data: jax.Array, **static: Any) -> jax.Array:
+        result: jax.Array = leaf(data, dtype=data.dtype, **static)
+        return result
+
+    return reduce
+
 
 # ---- what is reduced by ------------------------------------------------------------------------------------------
 
@@ -154,7 +166,7 @@ def _correction(correction: Any, name: str) -> float:
 # ---- sums and products -------------------------------------------------------------------------------------------
 
 
-@function("x", rule=reduction(SUM))
+@function("x", rule=reduction(SUM), dense=_in_its_dtype(dense_statistical.sum))
 def sum(
     x: ArrayLike,
     /,
@@ -204,12 +216,7 @@ def sum(
     return result
 
 
-@sum.kernel(Dense)
-def _sum_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((dense_statistical.sum(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
-
-
-@function("x", rule=reduction(PROD))
+@function("x", rule=reduction(PROD), dense=_in_its_dtype(dense_statistical.prod))
 def prod(
     x: ArrayLike,
     /,
@@ -259,15 +266,10 @@ def prod(
     return result
 
 
-@prod.kernel(Dense)
-def _prod_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((dense_statistical.prod(x.data, axis=axis, dtype=x.dtype, keepdims=keepdims),))
-
-
 # ---- extrema -----------------------------------------------------------------------------------------------------
 
 
-@function("x", rule=reduction(MAX))
+@function("x", rule=reduction(MAX), dense=dense_statistical.max)
 def max(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     """Largest element over axes; NaN if there is one.
 
@@ -307,12 +309,7 @@ def max(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
     return result
 
 
-@max.kernel(Dense)
-def _max_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((dense_statistical.max(x.data, axis=axis, keepdims=keepdims),))
-
-
-@function("x", rule=reduction(MIN))
+@function("x", rule=reduction(MIN), dense=dense_statistical.min)
 def min(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     """Smallest element over axes; NaN if there is one.
 
@@ -352,15 +349,10 @@ def min(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
     return result
 
 
-@min.kernel(Dense)
-def _min_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((dense_statistical.min(x.data, axis=axis, keepdims=keepdims),))
-
-
 # ---- means and variances -----------------------------------------------------------------------------------------
 
 
-@function("x", rule=averaging(SUM))
+@function("x", rule=averaging(SUM), dense=dense_statistical.mean)
 def mean(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     """Arithmetic mean over axes; NaN of nothing.
 
@@ -397,12 +389,7 @@ def mean(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims
     return _averaged(mean, x, axis=axes, keepdims=keepdims)
 
 
-@mean.kernel(Dense)
-def _mean_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((dense_statistical.mean(x.data, axis=axis, keepdims=keepdims),))
-
-
-@function("x", rule=spreading(SUM, dense_statistical.var, lambda variance: variance))
+@function("x", rule=spreading(SUM, dense_statistical.var, lambda variance: variance), dense=dense_statistical.var)
 def var(
     x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, correction: int | float = 0.0, keepdims: bool = False
 ) -> Array:
@@ -445,12 +432,7 @@ def var(
     return _averaged(var, x, axis=axes, correction=_correction(correction, "var"), keepdims=keepdims)
 
 
-@var.kernel(Dense)
-def _var_dense(x: Dense, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Dense:
-    return Dense.make((dense_statistical.var(x.data, axis=axis, correction=correction, keepdims=keepdims),))
-
-
-@function("x", rule=spreading(SUM, dense_statistical.std, dense_statistical.root))
+@function("x", rule=spreading(SUM, dense_statistical.std, dense_statistical.root), dense=dense_statistical.std)
 def std(
     x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, correction: int | float = 0.0, keepdims: bool = False
 ) -> Array:
@@ -493,11 +475,6 @@ def std(
     return _averaged(std, x, axis=axes, correction=_correction(correction, "std"), keepdims=keepdims)
 
 
-@std.kernel(Dense)
-def _std_dense(x: Dense, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Dense:
-    return Dense.make((dense_statistical.std(x.data, axis=axis, correction=correction, keepdims=keepdims),))
-
-
 # ---- cumulative reductions ---------------------------------------------------------------------------------------
 
 
@@ -509,12 +486,10 @@ def _cumulative_axis(x: Array, axis: int | None, name: str) -> int:
     return 0 if axis is None else one_axis(x, axis, name)
 
 
-def _in_its_dtype(leaf: LeafFunction) -> LeafFunction:
-    """A cumulative reduction that keeps the dtype of its data: `_accumulating` has given it the right one."""
-    return lambda data, **static: leaf(data, dtype=data.dtype, **static)
+_cumulative_sum = _in_its_dtype(dense_statistical.cumulative_sum)
 
 
-@function("x", rule=along_batch(_in_its_dtype(dense_statistical.cumulative_sum), lambda axis, include_initial: True))
+@function("x", rule=along_batch(_cumulative_sum, lambda axis, include_initial: True), dense=_cumulative_sum)
 def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Array:
@@ -559,17 +534,11 @@ def cumulative_sum(
     return result
 
 
-@cumulative_sum.kernel(Dense)
-def _cumulative_sum_dense(x: Dense, *, axis: int, include_initial: bool) -> Dense:
-    data = dense_statistical.cumulative_sum(x.data, axis=axis, dtype=x.dtype, include_initial=include_initial)
-    return Dense.make((data,))
+_cumulative_prod = _in_its_dtype(dense_statistical.cumulative_prod)
 
 
 @function(
-    "x",
-    rule=along_batch(
-        _in_its_dtype(dense_statistical.cumulative_prod), lambda axis, include_initial: not include_initial
-    ),
+    "x", rule=along_batch(_cumulative_prod, lambda axis, include_initial: not include_initial), dense=_cumulative_prod
 )
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
@@ -613,9 +582,3 @@ def cumulative_prod(
     x = _accumulating(x, dtype, "cumulative_prod")
     result: Array = cumulative_prod.dispatch(x, axis=axis, include_initial=include_initial)
     return result
-
-
-@cumulative_prod.kernel(Dense)
-def _cumulative_prod_dense(x: Dense, *, axis: int, include_initial: bool) -> Dense:
-    data = dense_statistical.cumulative_prod(x.data, axis=axis, dtype=x.dtype, include_initial=include_initial)
-    return Dense.make((data,))

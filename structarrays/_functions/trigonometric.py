@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
-from .._core.families.elementwise_rule import elementwise_function
-
-if TYPE_CHECKING:
-    from .._core.array.arguments import Formulas
-
-    dense_elementwise: Formulas
-else:
-    from .._numerics import dense_elementwise
+from .._core.families.elementwise_rule import dense_elementwise, elementwise_function
 
 
 @elementwise_function(kinds="floating", zero=True)
 def sin(x: ArrayLike, /) -> Array:
-    """The sine of each element, an angle in radians.
+    """Sine, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The sines, in the same floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay.
+    The elements are angles in radians.
 
     Examples
     --------
@@ -50,26 +24,9 @@ def sin(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating")
 def cos(x: ArrayLike, /) -> Array:
-    """The cosine of each element, an angle in radians.
+    """Cosine, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The cosines, in the same floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros become a background of 1.
+    The elements are angles in radians.
 
     Examples
     --------
@@ -82,26 +39,9 @@ def cos(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating", zero=True)
 def tan(x: ArrayLike, /) -> Array:
-    """The tangent of each element, an angle in radians.
+    """Tangent, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The tangents, in the same floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay.
+    The elements are angles in radians.
 
     Examples
     --------
@@ -114,26 +54,10 @@ def tan(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating", zero=True)
 def asin(x: ArrayLike, /) -> Array:
-    """The angle in radians whose sine each element is.
+    """Inverse sine, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The angles between -π/2 and π/2, in the same floating dtype; NaN for a real number outside of [-1, 1].
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay. Branch cuts and special values of complex numbers are those of C99.
+    The result is an angle in [-π/2, π/2], in radians. It is NaN for a real number outside [-1, 1].
+    Branch cuts and special values of complex numbers follow C99.
 
     Examples
     --------
@@ -146,26 +70,10 @@ def asin(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating")
 def acos(x: ArrayLike, /) -> Array:
-    """The angle in radians whose cosine each element is.
+    """Inverse cosine, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The angles between 0 and π, in the same floating dtype; NaN for a real number outside of [-1, 1].
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros become a background of π/2. Branch cuts and special values of complex numbers are those of C99.
+    The result is an angle in [0, π], in radians. It is NaN for a real number outside [-1, 1].
+    Branch cuts and special values of complex numbers follow C99.
 
     Examples
     --------
@@ -178,26 +86,9 @@ def acos(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating", zero=True)
 def atan(x: ArrayLike, /) -> Array:
-    """The angle in radians whose tangent each element is.
+    """Inverse tangent, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The angles between -π/2 and π/2, in the same floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay. Branch cuts and special values of complex numbers are those of C99.
+    The result is an angle in [-π/2, π/2], in radians. Branch cuts and special values of complex numbers follow C99.
 
     Examples
     --------
@@ -210,29 +101,9 @@ def atan(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="real floating", zero=True)
 def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The angle in radians of each point ``(x2, x1)`` of the plane: the quadrant is respected.
+    """Inverse tangent of ``x1 / x2`` in the correct quadrant, element-wise.
 
-    Parameters
-    ----------
-    x1, x2 : array or Python scalar
-        Of a real floating dtype; integers become the default floating dtype. The shapes broadcast, the dtypes are
-        promoted.
-
-    Returns
-    -------
-    array
-        The angles between -π and π, in the promoted floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If a dtype is boolean or complex.
-    ValueError
-        If the shapes do not broadcast.
-
-    Notes
-    -----
-    Where both operands have structural zeros, so has the result.
+    The result is the angle of the point ``(x2, x1)``: an angle in [-π, π], in radians.
 
     Examples
     --------
@@ -245,26 +116,7 @@ def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating", zero=True)
 def sinh(x: ArrayLike, /) -> Array:
-    """The hyperbolic sine of each element.
-
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The hyperbolic sines, in the same floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay.
+    """Hyperbolic sine, element-wise.
 
     Examples
     --------
@@ -277,26 +129,7 @@ def sinh(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating")
 def cosh(x: ArrayLike, /) -> Array:
-    """The hyperbolic cosine of each element.
-
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The hyperbolic cosines, in the same floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros become a background of 1.
+    """Hyperbolic cosine, element-wise.
 
     Examples
     --------
@@ -309,26 +142,7 @@ def cosh(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating", zero=True)
 def tanh(x: ArrayLike, /) -> Array:
-    """The hyperbolic tangent of each element.
-
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The hyperbolic tangents, in the same floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay.
+    """Hyperbolic tangent, element-wise.
 
     Examples
     --------
@@ -341,26 +155,9 @@ def tanh(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating", zero=True)
 def asinh(x: ArrayLike, /) -> Array:
-    """The number whose hyperbolic sine each element is.
+    """Inverse hyperbolic sine, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The numbers, in the same floating dtype.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay. Branch cuts and special values of complex numbers are those of C99.
+    Branch cuts and special values of complex numbers follow C99.
 
     Examples
     --------
@@ -373,27 +170,14 @@ def asinh(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating")
 def acosh(x: ArrayLike, /) -> Array:
-    """The number whose hyperbolic cosine each element is.
+    """Inverse hyperbolic cosine, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The non-negative numbers, in the same floating dtype; NaN for a real number below 1.
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
+    The result of a real number is non-negative; it is NaN for a real number below 1.
+    Branch cuts and special values of complex numbers follow C99.
 
     Notes
     -----
-    Structural zeros become a background of NaN for a real dtype, iπ/2 for a complex one. Branch cuts and special
-    values of complex numbers are those of C99.
+    ``acosh(0)`` is NaN in a real dtype and iπ/2 in a complex dtype.
 
     Examples
     --------
@@ -406,26 +190,9 @@ def acosh(x: ArrayLike, /) -> Array:
 
 @elementwise_function(kinds="floating", zero=True)
 def atanh(x: ArrayLike, /) -> Array:
-    """The number whose hyperbolic tangent each element is.
+    """Inverse hyperbolic tangent, element-wise.
 
-    Parameters
-    ----------
-    x : array
-        Of a floating dtype; integers become the default floating dtype.
-
-    Returns
-    -------
-    array
-        The numbers, in the same floating dtype; NaN for a real number outside of [-1, 1].
-
-    Raises
-    ------
-    TypeError
-        If the dtype is boolean.
-
-    Notes
-    -----
-    Structural zeros stay. Branch cuts and special values of complex numbers are those of C99.
+    The result is NaN for a real number outside [-1, 1]. Branch cuts and special values of complex numbers follow C99.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def _truth(x: Array, name: str) -> Array:
     return x if x.dtype.kind == "b" else map_entries(x, lambda data: data != 0)
 
 
-@function("x", rule=reduction(ALL))
+@function("x", rule=reduction(ALL), dense=dense_statistical.all)
 def all(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     """Whether all elements are true (not zero) over axes; true of nothing.
 
@@ -73,12 +73,7 @@ def all(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
     return result
 
 
-@all.kernel(Dense)
-def _all_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((dense_statistical.all(x.data, axis=axis, keepdims=keepdims),))
-
-
-@function("x", rule=reduction(ANY))
+@function("x", rule=reduction(ANY), dense=dense_statistical.any)
 def any(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Array:
     """Whether any element is true (not zero) over axes; false of nothing.
 
@@ -113,11 +108,6 @@ def any(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims:
     x = cast("Array", x)
     result: Array = any.dispatch(_truth(x, "any"), axis=reduced_axes(x, axis, "any"), keepdims=keepdims)
     return result
-
-
-@any.kernel(Dense)
-def _any_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((dense_statistical.any(x.data, axis=axis, keepdims=keepdims),))
 
 
 @function("x", "prepend", "append", rule=along_batch(dense_statistical.diff, lambda axis, n: True))

@@ -1,10 +1,12 @@
 """Every elementwise function of the standard, on plain JAX arrays.
 
-Arguments are arrays of one dtype, already promoted; those of a function with two may broadcast. Names and parameters
-are the standard's, as are special cases: where ``jax.numpy`` departs from them, the function says so.
+Arguments are arrays of one dtype, already promoted; those of a function with two may broadcast. Names are the standard's,
+as are special cases: where ``jax.numpy`` departs from them, the function is defined here.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -13,54 +15,61 @@ from jax import Array
 from . import complex_functions
 from .flags import custom_jvp
 
+# ---- of jax.numpy ----------------------------------------------------------------------------------------------------
+
+add = jnp.add
+atan2 = jnp.atan2
+bitwise_and = jnp.bitwise_and
+bitwise_invert = jnp.invert
+bitwise_left_shift = jnp.left_shift
+bitwise_or = jnp.bitwise_or
+bitwise_right_shift = jnp.right_shift
+bitwise_xor = jnp.bitwise_xor
+ceil = jnp.ceil
+conj = jnp.conj
+copysign = jnp.copysign
+divide = jnp.true_divide
+equal = jnp.equal
+floor = jnp.floor
+greater = jnp.greater
+greater_equal = jnp.greater_equal
+hypot = jnp.hypot
+imag = jnp.imag
+isfinite = jnp.isfinite
+isinf = jnp.isinf
+isnan = jnp.isnan
+less = jnp.less
+less_equal = jnp.less_equal
+logaddexp = jnp.logaddexp
+logical_and = jnp.logical_and
+logical_not = jnp.logical_not
+logical_or = jnp.logical_or
+logical_xor = jnp.logical_xor
+maximum = jnp.maximum
+minimum = jnp.minimum
+multiply = jnp.multiply
+negative = jnp.negative
+nextafter = jnp.nextafter
+not_equal = jnp.not_equal
+real = jnp.real
+reciprocal = jnp.reciprocal
+round = jnp.round
+signbit = jnp.signbit
+square = jnp.square
+subtract = jnp.subtract
+trunc = jnp.trunc
+
+
+# ---- of jax.numpy for real numbers -----------------------------------------------------------------------------------
+
 
 def _is_complex(x: Array) -> bool:
     return jnp.issubdtype(x.dtype, jnp.complexfloating)
 
 
-def abs(x: Array, /) -> Array:
-    """Magnitude."""
-    return complex_functions.absolute(x) if _is_complex(x) else jnp.abs(x)
-
-
-def acos(x: Array, /) -> Array:
-    """Inverse cosine, in radians."""
-    return complex_functions.acos(x) if _is_complex(x) else jnp.acos(x)
-
-
-def acosh(x: Array, /) -> Array:
-    """Inverse hyperbolic cosine."""
-    return complex_functions.acosh(x) if _is_complex(x) else jnp.acosh(x)
-
-
-def add(x1: Array, x2: Array, /) -> Array:
-    """``x1 + x2``."""
-    return jnp.add(x1, x2)
-
-
-def asin(x: Array, /) -> Array:
-    """Inverse sine, in radians."""
-    return complex_functions.asin(x) if _is_complex(x) else jnp.asin(x)
-
-
-def asinh(x: Array, /) -> Array:
-    """Inverse hyperbolic sine."""
-    return complex_functions.asinh(x) if _is_complex(x) else jnp.asinh(x)
-
-
-def atan(x: Array, /) -> Array:
-    """Inverse tangent, in radians."""
-    return complex_functions.atan(x) if _is_complex(x) else jnp.atan(x)
-
-
-def atan2(x1: Array, x2: Array, /) -> Array:
-    """Angle of the point ``(x2, x1)``, in radians."""
-    return jnp.atan2(x1, x2)
-
-
-def atanh(x: Array, /) -> Array:
-    """Inverse hyperbolic tangent."""
-    return complex_functions.atanh(x) if _is_complex(x) else _real_atanh(x)
+def _real_log1p(x: Array) -> Array:
+    # XLA's log1p of float64 is off by 127 units in the last place near -0.414; below -1/4 nothing cancels in the plain formula.
+    return jnp.where(x < -0.25, jnp.log(1 + jnp.where(x < -0.25, x, 0)), jnp.log1p(jnp.where(x < -0.25, 0, x)))
 
 
 @custom_jvp
@@ -73,39 +82,39 @@ def _real_atanh(x: Array) -> Array:
 _real_atanh.defjvps(lambda tangent, _, x: tangent / (1 - x * x))
 
 
-def bitwise_and(x1: Array, x2: Array, /) -> Array:
-    """Bitwise and."""
-    return jnp.bitwise_and(x1, x2)
+def _by_dtype(of_complex: Callable[[Array], Array], of_real: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return the function of arrays of either kind."""
+
+    def function(x: Array, /) -> Array:
+        return of_complex(x) if _is_complex(x) else of_real(x)
+
+    function.__name__ = function.__qualname__ = of_complex.__name__
+    return function
 
 
-def bitwise_invert(x: Array, /) -> Array:
-    """Flip every bit; for booleans, logical not."""
-    return jnp.invert(x)
+abs = _by_dtype(complex_functions.absolute, jnp.abs)
+acos = _by_dtype(complex_functions.acos, jnp.acos)
+acosh = _by_dtype(complex_functions.acosh, jnp.acosh)
+asin = _by_dtype(complex_functions.asin, jnp.asin)
+asinh = _by_dtype(complex_functions.asinh, jnp.asinh)
+atan = _by_dtype(complex_functions.atan, jnp.atan)
+atanh = _by_dtype(complex_functions.atanh, _real_atanh)
+cos = _by_dtype(complex_functions.cos, jnp.cos)
+cosh = _by_dtype(complex_functions.cosh, jnp.cosh)
+exp = _by_dtype(complex_functions.exp, jnp.exp)
+expm1 = _by_dtype(complex_functions.expm1, jnp.expm1)
+log = _by_dtype(complex_functions.log, jnp.log)
+log10 = _by_dtype(complex_functions.log10, jnp.log10)
+log1p = _by_dtype(complex_functions.log1p, _real_log1p)
+log2 = _by_dtype(complex_functions.log2, jnp.log2)
+sin = _by_dtype(complex_functions.sin, jnp.sin)
+sinh = _by_dtype(complex_functions.sinh, jnp.sinh)
+sqrt = _by_dtype(complex_functions.sqrt, jnp.sqrt)
+tan = _by_dtype(complex_functions.tan, jnp.tan)
+tanh = _by_dtype(complex_functions.tanh, jnp.tanh)
 
 
-def bitwise_left_shift(x1: Array, x2: Array, /) -> Array:
-    """Shift bits left; all bits are lost where ``x2`` is the width or more."""
-    return jnp.left_shift(x1, x2)
-
-
-def bitwise_or(x1: Array, x2: Array, /) -> Array:
-    """Bitwise or."""
-    return jnp.bitwise_or(x1, x2)
-
-
-def bitwise_right_shift(x1: Array, x2: Array, /) -> Array:
-    """Shift bits right, keeping the sign."""
-    return jnp.right_shift(x1, x2)
-
-
-def bitwise_xor(x1: Array, x2: Array, /) -> Array:
-    """Bitwise exclusive or."""
-    return jnp.bitwise_xor(x1, x2)
-
-
-def ceil(x: Array, /) -> Array:
-    """Round towards +infinity."""
-    return jnp.ceil(x)
+# ---- with special cases of the standard ------------------------------------------------------------------------------
 
 
 def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Array:
@@ -115,51 +124,6 @@ def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Arr
     if max is not None:
         x = jnp.minimum(x, max)
     return x
-
-
-def conj(x: Array, /) -> Array:
-    """Complex conjugate; real arrays unchanged."""
-    return jnp.conj(x)
-
-
-def copysign(x1: Array, x2: Array, /) -> Array:
-    """Magnitude of ``x1`` with the sign bit of ``x2``."""
-    return jnp.copysign(x1, x2)
-
-
-def cos(x: Array, /) -> Array:
-    """Cosine of radians."""
-    return complex_functions.cos(x) if _is_complex(x) else jnp.cos(x)
-
-
-def cosh(x: Array, /) -> Array:
-    """Hyperbolic cosine."""
-    return complex_functions.cosh(x) if _is_complex(x) else jnp.cosh(x)
-
-
-def divide(x1: Array, x2: Array, /) -> Array:
-    """``x1 / x2``."""
-    return jnp.true_divide(x1, x2)
-
-
-def equal(x1: Array, x2: Array, /) -> Array:
-    """``x1 == x2``."""
-    return jnp.equal(x1, x2)
-
-
-def exp(x: Array, /) -> Array:
-    """Exponential."""
-    return complex_functions.exp(x) if _is_complex(x) else jnp.exp(x)
-
-
-def expm1(x: Array, /) -> Array:
-    """``exp(x) - 1``, accurate near zero."""
-    return complex_functions.expm1(x) if _is_complex(x) else jnp.expm1(x)
-
-
-def floor(x: Array, /) -> Array:
-    """Round towards -infinity."""
-    return jnp.floor(x)
 
 
 def floor_divide(x1: Array, x2: Array, /) -> Array:
@@ -172,131 +136,6 @@ def floor_divide(x1: Array, x2: Array, /) -> Array:
     # integer. Both have derivative zero.
     ordinary = jnp.isfinite(x1) & jnp.isfinite(x2) & (x1 != 0) & (x2 != 0)
     return jnp.where(ordinary, quotient, jnp.floor(x1 / x2))
-
-
-def greater(x1: Array, x2: Array, /) -> Array:
-    """``x1 > x2``."""
-    return jnp.greater(x1, x2)
-
-
-def greater_equal(x1: Array, x2: Array, /) -> Array:
-    """``x1 >= x2``."""
-    return jnp.greater_equal(x1, x2)
-
-
-def hypot(x1: Array, x2: Array, /) -> Array:
-    """``sqrt(x1**2 + x2**2)`` without undue overflow."""
-    return jnp.hypot(x1, x2)
-
-
-def imag(x: Array, /) -> Array:
-    """Imaginary component."""
-    return jnp.imag(x)
-
-
-def isfinite(x: Array, /) -> Array:
-    """Is neither infinite nor NaN; of a complex number, in both components."""
-    return jnp.isfinite(x)
-
-
-def isinf(x: Array, /) -> Array:
-    """Is infinite; of a complex number, in at least one component."""
-    return jnp.isinf(x)
-
-
-def isnan(x: Array, /) -> Array:
-    """Is NaN; of a complex number, in at least one component."""
-    return jnp.isnan(x)
-
-
-def less(x1: Array, x2: Array, /) -> Array:
-    """``x1 < x2``."""
-    return jnp.less(x1, x2)
-
-
-def less_equal(x1: Array, x2: Array, /) -> Array:
-    """``x1 <= x2``."""
-    return jnp.less_equal(x1, x2)
-
-
-def log(x: Array, /) -> Array:
-    """Natural logarithm."""
-    return complex_functions.log(x) if _is_complex(x) else jnp.log(x)
-
-
-def log10(x: Array, /) -> Array:
-    """Logarithm to base 10."""
-    return complex_functions.log10(x) if _is_complex(x) else jnp.log10(x)
-
-
-def log1p(x: Array, /) -> Array:
-    """``log(1 + x)``, accurate near zero."""
-    return complex_functions.log1p(x) if _is_complex(x) else _real_log1p(x)
-
-
-def _real_log1p(x: Array) -> Array:
-    # XLA's log1p of float64 is off by 127 units in the last place near -0.414; below -1/4 nothing cancels in the plain formula.
-    return jnp.where(x < -0.25, jnp.log(1 + jnp.where(x < -0.25, x, 0)), jnp.log1p(jnp.where(x < -0.25, 0, x)))
-
-
-def log2(x: Array, /) -> Array:
-    """Logarithm to base 2."""
-    return complex_functions.log2(x) if _is_complex(x) else jnp.log2(x)
-
-
-def logaddexp(x1: Array, x2: Array, /) -> Array:
-    """``log(exp(x1) + exp(x2))`` without undue overflow."""
-    return jnp.logaddexp(x1, x2)
-
-
-def logical_and(x1: Array, x2: Array, /) -> Array:
-    """Logical and."""
-    return jnp.logical_and(x1, x2)
-
-
-def logical_not(x: Array, /) -> Array:
-    """Logical not."""
-    return jnp.logical_not(x)
-
-
-def logical_or(x1: Array, x2: Array, /) -> Array:
-    """Logical or."""
-    return jnp.logical_or(x1, x2)
-
-
-def logical_xor(x1: Array, x2: Array, /) -> Array:
-    """Logical exclusive or."""
-    return jnp.logical_xor(x1, x2)
-
-
-def maximum(x1: Array, x2: Array, /) -> Array:
-    """The larger one; NaN if either is."""
-    return jnp.maximum(x1, x2)
-
-
-def minimum(x1: Array, x2: Array, /) -> Array:
-    """The smaller one; NaN if either is."""
-    return jnp.minimum(x1, x2)
-
-
-def multiply(x1: Array, x2: Array, /) -> Array:
-    """``x1 * x2``."""
-    return jnp.multiply(x1, x2)
-
-
-def negative(x: Array, /) -> Array:
-    """``-x``."""
-    return jnp.negative(x)
-
-
-def nextafter(x1: Array, x2: Array, /) -> Array:
-    """The neighbour of ``x1`` in the direction of ``x2``."""
-    return jnp.nextafter(x1, x2)
-
-
-def not_equal(x1: Array, x2: Array, /) -> Array:
-    """``x1 != x2``."""
-    return jnp.not_equal(x1, x2)
 
 
 def positive(x: Array, /) -> Array:
@@ -312,16 +151,6 @@ def pow(x1: Array, x2: Array, /) -> Array:
     power = jnp.power(jnp.where(zero, 1, x1), x2)
     of_zero = jnp.where(x2 == 0, 1, jnp.where(jnp.real(x2) > 0, 0, jnp.nan)).astype(x1.dtype)
     return jnp.where(zero, of_zero, power)
-
-
-def real(x: Array, /) -> Array:
-    """Real component."""
-    return jnp.real(x)
-
-
-def reciprocal(x: Array, /) -> Array:
-    """``1 / x``."""
-    return jnp.reciprocal(x)
 
 
 def remainder(x1: Array, x2: Array, /) -> Array:
@@ -345,11 +174,6 @@ def _float_remainder_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Ar
     return _float_remainder(*primals), tangent
 
 
-def round(x: Array, /) -> Array:
-    """Round to the nearest integer, ties to even; complex components separately."""
-    return jnp.round(x)
-
-
 def sign(x: Array, /) -> Array:
     """-1, 0 or +1; of a complex number ``x / abs(x)``, and 0 at 0."""
     if _is_complex(x):
@@ -357,48 +181,3 @@ def sign(x: Array, /) -> Array:
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return jnp.sign(x)
     return jnp.where(x == 0, 0, jnp.sign(x))  # the standard: 0 for both zeros; jnp.sign(-0.0) is -0.0
-
-
-def signbit(x: Array, /) -> Array:
-    """Is the sign bit set, of -0 and NaN too."""
-    return jnp.signbit(x)
-
-
-def sin(x: Array, /) -> Array:
-    """Sine of radians."""
-    return complex_functions.sin(x) if _is_complex(x) else jnp.sin(x)
-
-
-def sinh(x: Array, /) -> Array:
-    """Hyperbolic sine."""
-    return complex_functions.sinh(x) if _is_complex(x) else jnp.sinh(x)
-
-
-def sqrt(x: Array, /) -> Array:
-    """Principal square root."""
-    return complex_functions.sqrt(x) if _is_complex(x) else jnp.sqrt(x)
-
-
-def square(x: Array, /) -> Array:
-    """``x * x``."""
-    return jnp.square(x)
-
-
-def subtract(x1: Array, x2: Array, /) -> Array:
-    """``x1 - x2``."""
-    return jnp.subtract(x1, x2)
-
-
-def tan(x: Array, /) -> Array:
-    """Tangent of radians."""
-    return complex_functions.tan(x) if _is_complex(x) else jnp.tan(x)
-
-
-def tanh(x: Array, /) -> Array:
-    """Hyperbolic tangent."""
-    return complex_functions.tanh(x) if _is_complex(x) else jnp.tanh(x)
-
-
-def trunc(x: Array, /) -> Array:
-    """Round towards zero."""
-    return jnp.trunc(x)

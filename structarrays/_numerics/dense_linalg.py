@@ -23,9 +23,14 @@ from . import determinants, pseudo_inverse
 from .flags import custom_jvp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from .._core.typing import DTypeLike
+
+matmul = jnp.matmul
+vecdot = jnp.vecdot
+tensordot = jnp.tensordot
+cross = jnp.cross
 
 
 def _real_dtype(x: Array) -> numpy.dtype:
@@ -298,29 +303,9 @@ def matrix_power(x: Array, n: int, /) -> Array:
     return result
 
 
-def matmul(x1: Array, x2: Array, /) -> Array:
-    """Matrix product; a one-dimensional argument is a row on the left, a column on the right."""
-    return jnp.matmul(x1, x2)
-
-
-def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """``sum(conj(x1) * x2)`` along an axis, which counts from the end."""
-    return jnp.vecdot(x1, x2, axis=axis)
-
-
-def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
-    """Sum of products over pairs of axes, or over the last and first ``axes`` of them."""
-    return jnp.tensordot(x1, x2, axes=axes)
-
-
 def outer(x1: Array, x2: Array, /) -> Array:
     """``x1[i] * x2[j]``."""
     return x1[:, None] * x2[None, :]
-
-
-def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """Cross product of vectors of length 3 along an axis."""
-    return jnp.cross(x1, x2, axis=axis)
 
 
 # Parts

@@ -5,23 +5,12 @@ import jax.numpy as jnp
 import numpy
 from jax import Array
 
-from .dense_statistical import Axis
 from .devices import device_of
 
-
-def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Index of the first largest element; NaN counts as the largest."""
-    return jnp.argmax(x, axis=axis, keepdims=keepdims)
-
-
-def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Index of the first smallest element; NaN counts as the smallest."""
-    return jnp.argmin(x, axis=axis, keepdims=keepdims)
-
-
-def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Number of nonzero elements."""
-    return jnp.count_nonzero(x, axis=axis, keepdims=keepdims)
+argmax = jnp.argmax
+argmin = jnp.argmin
+count_nonzero = jnp.count_nonzero
+where = jnp.where
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
@@ -35,8 +24,3 @@ def searchsorted(x1: Array, x2: Array, /, *, side: str = "left", sorter: Array |
     """Where to insert ``x2`` into the sorted ``x1``; NaN is sorted last, as by `sort`."""
     # jnp returns int32, also with x64 enabled.
     return jnp.searchsorted(x1, x2, side=side, sorter=sorter).astype(int)
-
-
-def where(condition: Array, x1: Array, x2: Array, /) -> Array:
-    """``x1`` where ``condition``, else ``x2``."""
-    return jnp.where(condition, x1, x2)

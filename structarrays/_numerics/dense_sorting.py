@@ -3,10 +3,7 @@
 import jax.numpy as jnp
 from jax import Array
 
-
-def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """Sorted copy along an axis."""
-    return jnp.sort(x, axis=axis, descending=descending, stable=stable)
+sort = jnp.sort
 
 
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:

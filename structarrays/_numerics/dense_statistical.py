@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
     from .._core.typing import DTypeLike
 
+mean = jnp.mean
+all = jnp.all
+any = jnp.any
+diff = jnp.diff
+
 Axis = int | tuple[int, ...] | None
 
 
@@ -97,11 +102,6 @@ def prod(x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keep
     return jnp.prod(x, axis=axis, dtype=accumulation_dtype(x.dtype) if dtype is None else dtype, keepdims=keepdims)
 
 
-def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Arithmetic mean; NaN of nothing."""
-    return jnp.mean(x, axis=axis, keepdims=keepdims)
-
-
 def var(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
     """Variance with divisor ``count - correction``; NaN where that is not positive. Real, of complex arrays too."""
     result = jnp.var(x, axis=axis, correction=correction, keepdims=keepdims)
@@ -153,20 +153,3 @@ def _cumulative(
     shape = list(x.shape)
     shape[axis] = 1
     return jnp.concatenate([jnp.full(shape, initial, result.dtype), result], axis=axis)
-
-
-def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Are all elements nonzero; True of nothing."""
-    return jnp.all(x, axis=axis, keepdims=keepdims)
-
-
-def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Is any element nonzero; False of nothing."""
-    return jnp.any(x, axis=axis, keepdims=keepdims)
-
-
-def diff(
-    x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
-) -> Array:
-    """``n``-th forward difference along an axis."""
-    return jnp.diff(x, n=n, axis=axis, prepend=prepend, append=append)

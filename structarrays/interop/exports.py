@@ -121,7 +121,9 @@ def compilation_cache(folder: str | PathLike[str] | None = None) -> Path:
     old stays until somebody deletes it (JAX's option ``jax_compilation_cache_max_size`` limits it). Programs that call back to the host,
     as those with sparse systems do, are not kept.
 
-    It belongs into the first lines of a program, before anything is compiled::
+    Examples
+    --------
+    Call it in the first lines of a program, before anything is compiled::
 
         import structarrays as sa
 

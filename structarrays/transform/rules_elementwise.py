@@ -18,7 +18,7 @@ from .._core.assumptions import carried_by_sum
 from .._core.dispatch.contexts import strong_zeros_policy
 from .._core.dispatch.recording import active_log
 from .._core.dispatch.registry import FUNCTIONS, Registry
-from .._core.families.elementwise_rule import absorbing_operands, elementwise
+from .._core.families.elementwise_rule import absorbers, background_value, elementwise, map_entries
 from .._core.families.join import is_zero_outside, structure
 from .._core.jax_internals.equations import Literal, bind, checkpoint_label, high_level_name, parameters
 from .._functions.searching import where
@@ -27,7 +27,7 @@ from .rules import array, call, cast, involved, is_special, rule, unwrapped
 from .widening import join_targets, settling, target_of, widened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .._core.dispatch.registry import Kernel
     from .._core.typing import Result
@@ -119,7 +119,7 @@ class _Elementwise:
     def formula(self, *data: Any) -> jax.Array:
         """The primitive on plain arrays, which it does not broadcast itself."""
         operands: Any = data
-        if len({jnp.shape(x) for x in data}) > 1:
+        if len(data) > 1 and len({jnp.shape(x) for x in data}) > 1:
             operands = jnp.broadcast_arrays(*data)
         if self.literals:
             others = iter(operands)
@@ -198,14 +198,12 @@ def high_level_elementwise(interpreter: Interpreter, equation: Any, *values: Any
     return [cast(unwrapped(x), v.aval.dtype) for x, v in zip(results, equation.outvars, strict=True)]
 
 
-_SLOW, _ZERO_STAYS, _NO_BACKGROUND, _BACKGROUND = range(4)
-
-_plans: dict[Any, int] = {}
-"""How the most frequent equations are done, by primitive and structures: to find it out takes as long as to do it."""
+_backgrounds: dict[Any, bool | None] = {}
+"""Results of `_has_background` by primitive and structures: to find one out takes as long as to compute the result."""
 
 
 def _entry_by_entry(equation: Any, values: Sequence[Any]) -> Array | None:
-    """The most frequent case, in a few lines: one structured array, or several of one static pattern, and numbers."""
+    """The most frequent case: one structured array, or several of one static pattern, and numbers."""
     kinds: list[Any]
     arrays: list[Array]
     kinds, arrays = [], []
@@ -221,25 +219,17 @@ def _entry_by_entry(equation: Any, values: Sequence[Any]) -> Array | None:
         else:
             kinds.append(None)
     key = (equation.primitive, parameters(equation).get("y"), strong_zeros_policy.value, Registry.registrations, *kinds)
-    plan = _plans.get(key)
-    if plan is None:
-        if len(_plans) > 10_000:
-            _plans.clear()
-        plan = _plans[key] = _plan(equation, values, arrays)
-    first = arrays[0]
-    if plan == _SLOW or (len(arrays) + kinds.count(None) > 1 and not _one_batch(first, arrays, kinds)):
+    if key not in _backgrounds:
+        if len(_backgrounds) > 10_000:
+            _backgrounds.clear()
+        _backgrounds[key] = _has_background(equation, values, arrays)
+    has_background, first = _backgrounds[key], arrays[0]
+    if has_background is None or (len(arrays) + kinds.count(None) > 1 and not _one_batch(first, arrays, kinds)):
         return None
-
-    def mapped(parts: Iterable[jax.Array]) -> jax.Array:
-        parts = iter(parts)
-        result: jax.Array = bind(equation, [next(parts) if isinstance(value, Array) else value for value in values])
-        return result
-
-    entries = tuple(map(mapped, zip(*(x.entries for x in arrays), strict=True)))
-    if plan != _BACKGROUND:
-        return first.rebuild(entries, None)
-    zeros = [jnp.zeros(first.batch_shape, x.dtype) if x.background is None else x.background for x in arrays]
-    return first.rebuild(entries, mapped(zeros))
+    function: Any = _Elementwise(equation, first.dtype)
+    function.literals = {i: v for i, v in enumerate(values) if not isinstance(v, Array)}
+    background = function.formula(*map(background_value, arrays)) if has_background else None
+    return map_entries(function, first, [x.entries for x in arrays], background, first.shape, {})
 
 
 def _one_batch(first: Array, arrays: Sequence[Array], kinds: Sequence[Any]) -> bool:
@@ -248,31 +238,29 @@ def _one_batch(first: Array, arrays: Sequence[Array], kinds: Sequence[Any]) -> b
     return all(x.batch_shape == shape for x in arrays[1:]) and not (shape and None in kinds)
 
 
-def _plan(equation: Any, values: Sequence[Any], arrays: list[Array]) -> int:
-    """What becomes of the background, or that this equation is no such case."""
+def _has_background(equation: Any, values: Sequence[Any], arrays: list[Array]) -> bool | None:
+    """Whether the result has a background; None if the entries of the operands do not stand one for one, so that the family's rule serves."""
     first = arrays[0]
     for x in arrays:
         if not x.stores_entries or not x.static_pattern or structure(x) != structure(first):
-            return _SLOW
+            return None
     function: Any = _Elementwise(equation, first.dtype)
     if function.name == "add" and first.assumptions:
-        return _SLOW
+        return None
     if function.choose([v if isinstance(v, Array) else _NUMBER for v in values]) is not None:
-        return _SLOW
+        return None
     others = [
         _NUMBER for atom, v in zip(equation.invars, values, strict=True) if not isinstance(v, Array) and _turns(atom, v)
     ]
     if not first.closed_under(function, [*arrays, *others]):
-        return _SLOW
+        return None
     if first.covers:
-        return _NO_BACKGROUND
+        return False
     bare = all(x.background is None for x in arrays)
-    if any(
-        is_zero_outside(v) for i, v in enumerate(values) if i in absorbing_operands(function) and isinstance(v, Array)
-    ):
-        return _ZERO_STAYS if bare else _SLOW
+    if absorbers(function, values):
+        return False if bare else None
     numbers = {i: v for i, v in enumerate(values) if not isinstance(v, Array)}
-    return _ZERO_STAYS if bare and _keeps_zero(function, equation, numbers) else _BACKGROUND
+    return not (bare and _keeps_zero(function, equation, numbers))
 
 
 _NUMBER = Dense.make((np.zeros((), complex),))

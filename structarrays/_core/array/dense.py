@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -13,7 +14,20 @@ from ..families import pattern
 from .base import Array
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..typing import DTypeLike, Leaves, Meta, Shape
+
+
+def on_data(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel for `Dense` operands that applies a function of `jax.Array` to their data. A tuple becomes a tuple of `Dense`."""
+
+    @functools.wraps(formula)
+    def kernel(*operands: Dense, **static: Any) -> Dense | tuple[Dense, ...]:
+        result = formula(*[x.data for x in operands], **static)
+        return tuple([Dense.make((data,)) for data in result]) if isinstance(result, tuple) else Dense.make((result,))
+
+    return kernel
 
 
 class Dense(Array):

@@ -66,7 +66,12 @@ class ViewArrayFunction(_View, ArrayFunction[..., Array]):
 
 
 def view_function(
-    array: str, *, inverse: Callable[..., Any], prefix: str = "", rule: Rule | None = None
+    array: str,
+    *,
+    inverse: Callable[..., Any],
+    prefix: str = "",
+    rule: Rule | None = None,
+    dense: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Array]], _View]:
     """Make the decorated code a function whose result is a view of its argument.
 
@@ -77,7 +82,7 @@ def view_function(
     inverse : callable
         ``inverse(data, shape, **static)``: the data of the base from that of the view, both `jax.Array`; `shape` is
         the base's, `static` are all other arguments of the call.
-    prefix, rule
+    prefix, rule, dense
         As for `function`.
 
     Returns
@@ -93,7 +98,7 @@ def view_function(
 
     def decorate(define: Callable[..., Array]) -> _View:
         plain = define.__code__.co_argcount == 1 and not define.__code__.co_kwonlyargcount
-        made = (ViewArrayFunction if plain else ViewFunction)(define, (array,), prefix=prefix, rule=rule)
+        made = (ViewArrayFunction if plain else ViewFunction)(define, (array,), prefix=prefix, rule=rule, dense=dense)
         made._declare(inverse)
         return made
 

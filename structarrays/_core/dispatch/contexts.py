@@ -173,6 +173,16 @@ def strong_zeros(on: bool = True) -> Iterator[None]:
     With ``strong_zeros(False)`` every result equals the dense one in all special cases, at the price of structure:
     the product of a diagonal and a dense array is then dense.
 
+    Parameters
+    ----------
+    on : bool, default True
+        Whether structural zeros absorb.
+
+    Raises
+    ------
+    TypeError
+        If `on` is not a bool.
+
     Examples
     --------
     >>> import structarrays as sa

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .array_function import ArrayFunction, CheckedArrayFunction
 from .function import Function, P, R
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 def function(
-    *arrays: str, checked: str | None = None, prefix: str = "", rule: Rule | None = None
+    *arrays: str,
+    checked: str | None = None,
+    prefix: str = "",
+    rule: Rule | None = None,
+    dense: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[P, R]], Function[P, R]]:
     """Make the decorated code a `Function`; the arguments are those of the class."""
 
@@ -23,6 +27,6 @@ def function(
         names = code.co_varnames[: code.co_argcount]
         plain = code.co_posonlyargcount == code.co_argcount and not code.co_kwonlyargcount and set(names) <= set(arrays)
         kind = (CheckedArrayFunction if checked else ArrayFunction) if plain else Function
-        return kind(define, arrays, checked=checked, prefix=prefix, rule=rule)
+        return kind(define, arrays, checked=checked, prefix=prefix, rule=rule, dense=dense)
 
     return decorate

@@ -28,7 +28,7 @@ import numpy as np
 from ..._numerics.flags import are_defaults, independent
 from .. import dtypes
 from ..array.base import RETRIED, Array
-from ..array.dense import Dense
+from ..array.dense import Dense, on_data
 from ..array.flattening import barred_arguments, dynamic_classes, opened_arguments
 from ..array.operands import check_operand, densify, lift, to_dense, unsupported, without_weak_types
 from ..array.sharding import beside, on_mesh, padded_for, pieces
@@ -80,6 +80,10 @@ class Function(Registry[Any], Generic[P, R]):
         false in an eager call.
     prefix : str
         The module of the namespace: ``"linalg."``, ``"fft."`` or nothing.
+    rule : callable or None
+        What computes the result for classes without a kernel.
+    dense : callable or None
+        The kernel for `Dense` operands, as a function of `jax.Array`.
     """
 
     promotes = False
@@ -95,6 +99,7 @@ class Function(Registry[Any], Generic[P, R]):
         checked: str | None = None,
         prefix: str = "",
         rule: Rule | None = None,
+        dense: Callable[..., Any] | None = None,
     ) -> None:
         super().__init__(prefix + define.__name__)
         functools.update_wrapper(self, define)
@@ -104,6 +109,8 @@ class Function(Registry[Any], Generic[P, R]):
         self.eager: Registry[Any] | None = None
         self.eager_of_all = False
         self._plans: dict[tuple[Any, ...], _Plan] = {}
+        if dense is not None:
+            self._registering((Dense,) * len(arrays), None, (), define.__code__.co_filename)(on_data(dense))
         FUNCTIONS[self.name] = cast("Function[..., Array]", self)  # what the core calls gives an array
 
     @functools.cached_property

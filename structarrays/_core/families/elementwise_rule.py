@@ -23,13 +23,19 @@ from ..assumptions import carried_by_sum
 from ..dispatch.array_function import ArrayFunction
 from ..dispatch.contexts import strong_zeros_policy
 from ..dispatch.function import Function, P
+from .elementwise_docstrings import DataType, complete_docstring
 from .factored import Factored
 from .join import is_zero_outside, join_all, meet, restrict, stores_pattern
 
 if TYPE_CHECKING:
+    from ..array.arguments import Formulas
     from ..typing import Result, Shape, Static
 
     Unexpanded = Callable[[Function[..., Any], Sequence[Array], Shape], Array | None]
+
+    dense_elementwise: Formulas  # for the formulas, whose signatures speak of arrays
+else:
+    from ..._numerics import dense_elementwise as dense_elementwise
 
 UNEXPANDED: dict[str, Unexpanded] = {}
 """For some functions, by name, what is asked before a result becomes dense: ``(function, args, shape)`` to an array, or None. See
@@ -70,7 +76,6 @@ KINDS = {
     "real numeric": "iuf",
     "floating": "iufc",
     "real floating": "iuf",
-    "complex": "iufc",
     "integer": "iu",
     "integer or bool": "biu",
     "bool": "b",
@@ -178,7 +183,13 @@ def _comparable(value: Any, dtypes_beside: Sequence[np.dtype]) -> Any:
 
 
 def elementwise_function(
-    *, kinds: str, zero: bool = False, absorbs: tuple[int, ...] = (), exact: bool = False, compares: bool = False
+    *,
+    kinds: str,
+    zero: bool = False,
+    absorbs: tuple[int, ...] = (),
+    exact: bool = False,
+    compares: bool = False,
+    result: DataType = "same",
 ) -> Callable[[Callable[P, Array]], ElementwiseArrayFunction[P]]:
     """Make the decorated formula an elementwise function.
 
@@ -194,6 +205,12 @@ def elementwise_function(
         Whether that holds for NaN and infinity, too, as for `logical_and`: then `strong_zeros` has no say.
     compares : bool
         Whether the result has no part in the dtypes of the operands, so that a Python integer may exceed them.
+    result : {"same", "real", "bool"}
+        The dtype of the result: the (promoted) dtype of the operands, the real dtype of their parts, or bool.
+
+    Notes
+    -----
+    The docstring of the formula consists of a summary, a description, special notes and examples. The other sections are generated.
     """
 
     def decorate(formula: Callable[P, Array]) -> ElementwiseArrayFunction[P]:
@@ -201,6 +218,8 @@ def elementwise_function(
         function = ElementwiseArrayFunction(formula, names)
         function._declare(kinds, zero, absorbs, exact)
         function.compares = compares
+        if formula.__doc__:  # there is none under `python -OO`
+            function.__doc__ = complete_docstring(formula.__doc__, function, result)
         return function
 
     return decorate
@@ -221,7 +240,7 @@ def elementwise(function: _Elementwise[...], args: Sequence[Array], static: Stat
     if any(x.shape[-core:] != shape[-core:] for x in structured):
         return _dense_result(function, args, static, shape)  # a 1 × n structure that broadcasts against m × n
     constants: list[Any] = [None if x.stores_entries else x.constant_over(core) for x in args]
-    join_or_absorb = absorb if _absorbers(function, args) else join_entries
+    join_or_absorb = absorb if absorbers(function, args) else join_entries
     common = join_or_absorb(function, args, constants)
     if common is None:
         return _dense_result(function, args, static, shape)
@@ -280,7 +299,7 @@ def map_entries(
     if stored:
         entries = [jnp.where(m, e, jnp.zeros((), e.dtype)) for m, e in zip(stored, entries, strict=True)]
     batch = shape[: len(shape) - pattern.core_ndim]
-    if background is not None:
+    if background is not None and background.shape != batch:
         background = jnp.broadcast_to(background, batch)
     return pattern.rebuild(_with_batch(entries, pattern, batch), background)
 
@@ -315,22 +334,22 @@ def join_entries(function: _Elementwise[...], args: Sequence[Array], constants: 
 def absorb(function: _Elementwise[...], args: Sequence[Array], constants: Sequence[Any]) -> Common:
     """The operands in the pattern outside of which structural zeros absorb."""
     absorbing = absorbing_operands(function)
-    absorbers = _absorbers(function, args)
-    pattern = absorbers[0]
+    absorbed = absorbers(function, args)
+    pattern = absorbed[0]
     for i, x in enumerate(args):
         if x.stores_entries:
             pattern = meet(pattern, x if i in absorbing or not is_zero_outside(x) else with_zero_background(x))
     if not _only_constants_beside(args, constants):
         pattern = pattern.freed()
     # Where an absorber stores nothing, the pattern has an explicit zero in its place, which must absorb as well.
-    masks = [_indicator(x, pattern) for x in absorbers if not stores_pattern(x, pattern)]
+    masks = [_indicator(x, pattern) for x in absorbed if not stores_pattern(x, pattern)]
     return Common(pattern, lambda: values_at(pattern, args, constants), masks)
 
 
-def _absorbers(function: _Elementwise[...], args: Sequence[Array]) -> list[Array]:
-    """The operands whose structural zeros absorb."""
+def absorbers(function: _Elementwise[...], args: Sequence[Any]) -> list[Array]:
+    """The operands whose structural zeros absorb; numbers have none."""
     absorbing = absorbing_operands(function)
-    return [x for i, x in enumerate(args) if i in absorbing and is_zero_outside(x)]
+    return [x for i, x in enumerate(args) if i in absorbing and isinstance(x, Array) and is_zero_outside(x)]
 
 
 def _only_constants_beside(args: Sequence[Array], constants: Sequence[Any]) -> bool:
@@ -398,10 +417,21 @@ def absorbing_operands(function: _Elementwise[...]) -> tuple[int, ...]:
 
 def _with_batch(entries: Sequence[Any], pattern: Array, batch: Shape) -> tuple[jax.Array, ...]:
     """The entries with the whole batch shape in front: an operand may have had fewer batch dimensions."""
-    return tuple(
-        jnp.broadcast_to(e, batch + e.shape[e.ndim - old.ndim + len(pattern.batch_shape) :])
-        for e, old in zip(entries, pattern.entries, strict=True)
-    )
+    behind = len(pattern.batch_shape)
+    shapes = [batch + e.shape[e.ndim - old.ndim + behind :] for e, old in zip(entries, pattern.entries, strict=True)]
+    # Most entries have the shape, and to ask JAX for it takes longer than to trace an operation.
+    return tuple([e if e.shape == s else jnp.broadcast_to(e, s) for e, s in zip(entries, shapes, strict=True)])
+
+
+def background_value(x: Array) -> jax.Array:
+    """The value of the elements that an array does not store."""
+    background = x.background
+    return jnp.zeros((), x.dtype) if background is None else background
+
+
+def without_core(data: jax.Array, core: int) -> jax.Array:
+    """The data of an operand that is constant over so many axes, without these."""
+    return data.reshape(data.shape[: max(0, data.ndim - core)])
 
 
 def _background(
@@ -410,12 +440,10 @@ def _background(
     """The background of a joined result: None where zeros are mapped to zero."""
     if function.zero and all(x.stores_entries and x.background is None for x in args):
         return None
-    values, core = [], max(x.core_ndim for x in args if x.stores_entries)
-    for x, c in zip(args, constants, strict=True):
-        if not x.stores_entries:
-            values.append(c.reshape(c.shape[: max(0, c.ndim - core)]))
-        else:
-            values.append(jnp.zeros((), x.dtype) if x.background is None else x.background)
+    core = max(x.core_ndim for x in args if x.stores_entries)
+    values = [
+        background_value(x) if x.stores_entries else without_core(c, core) for x, c in zip(args, constants, strict=True)
+    ]
     background: jax.Array = function.formula(*values, **static)
     return background
 
@@ -429,8 +457,7 @@ def _without_patterns(function: _Elementwise[...], args: Sequence[Array], static
         parts = [x.constant_over(core) for x in args]
         if all(p is not None for p in parts):
             kept = len(shape) - core
-            data = function.formula(*parts, **static)
-            data = data.reshape(data.shape[: max(0, data.ndim - core)])
+            data = without_core(function.formula(*parts, **static), core)
             return type(fills[0]).make((jnp.broadcast_to(data, shape[:kept]),), shape[kept:])
     if fills:
         core = min(len(shape), max(x.core_ndim for x in fills))

@@ -121,6 +121,16 @@ def same_structure(x: Array, y: Array) -> bool:
     It compares class and static part, whether there is a background, and the assumptions; dtypes and shapes are
     left to JAX.
 
+    Parameters
+    ----------
+    x, y : array
+        The arrays to compare.
+
+    Returns
+    -------
+    bool
+        Whether the structures are the same.
+
     Examples
     --------
     >>> import structarrays as sa

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ..._core import dtypes
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
-from ..._core.array.dense import Dense
 from ..._core.array.operands import cast
 from ..._core.dispatch.decorator import function
 from ..._core.families.batch import check_axis
@@ -65,7 +64,7 @@ def _along_axis(
     return result
 
 
-@function("x", prefix="fft.")
+@function("x", prefix="fft.", dense=dense_fft.fft)
 def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Discrete Fourier transform along an axis.
 
@@ -104,12 +103,7 @@ def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "b
     return _along_axis(fft, x, n, axis, norm)
 
 
-@fft.kernel(Dense)
-def _fft_dense(x: Dense, *, n: int | None, axis: int, norm: str) -> Dense:
-    return Dense.make((dense_fft.fft(x.data, n=n, axis=axis, norm=norm),))
-
-
-@function("x", prefix="fft.")
+@function("x", prefix="fft.", dense=dense_fft.ifft)
 def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Inverse of `fft`.
 
@@ -148,12 +142,7 @@ def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     return _along_axis(ifft, x, n, axis, norm)
 
 
-@ifft.kernel(Dense)
-def _ifft_dense(x: Dense, *, n: int | None, axis: int, norm: str) -> Dense:
-    return Dense.make((dense_fft.ifft(x.data, n=n, axis=axis, norm=norm),))
-
-
-@function("x", prefix="fft.")
+@function("x", prefix="fft.", dense=dense_fft.rfft)
 def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Discrete Fourier transform of a real signal along an axis: its nonnegative frequencies.
 
@@ -192,12 +181,7 @@ def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     return _along_axis(rfft, x, n, axis, norm, kinds="real")
 
 
-@rfft.kernel(Dense)
-def _rfft_dense(x: Dense, *, n: int | None, axis: int, norm: str) -> Dense:
-    return Dense.make((dense_fft.rfft(x.data, n=n, axis=axis, norm=norm),))
-
-
-@function("x", prefix="fft.")
+@function("x", prefix="fft.", dense=dense_fft.irfft)
 def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Inverse of `rfft`.
 
@@ -236,12 +220,7 @@ def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
     return _along_axis(irfft, x, n, axis, norm, half=True)
 
 
-@irfft.kernel(Dense)
-def _irfft_dense(x: Dense, *, n: int | None, axis: int, norm: str) -> Dense:
-    return Dense.make((dense_fft.irfft(x.data, n=n, axis=axis, norm=norm),))
-
-
-@function("x", prefix="fft.")
+@function("x", prefix="fft.", dense=dense_fft.hfft)
 def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Discrete Fourier transform of a signal with Hermitian symmetry, of which the first half is given.
 
@@ -280,12 +259,7 @@ def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "
     return _along_axis(hfft, x, n, axis, norm, half=True)
 
 
-@hfft.kernel(Dense)
-def _hfft_dense(x: Dense, *, n: int | None, axis: int, norm: str) -> Dense:
-    return Dense.make((dense_fft.hfft(x.data, n=n, axis=axis, norm=norm),))
-
-
-@function("x", prefix="fft.")
+@function("x", prefix="fft.", dense=dense_fft.ihfft)
 def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
     """Inverse of `hfft`.
 
@@ -322,8 +296,3 @@ def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = 
     """
     x = typing.cast("Array", x)
     return _along_axis(ihfft, x, n, axis, norm, kinds="real")
-
-
-@ihfft.kernel(Dense)
-def _ihfft_dense(x: Dense, *, n: int | None, axis: int, norm: str) -> Dense:
-    return Dense.make((dense_fft.ihfft(x.data, n=n, axis=axis, norm=norm),))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
-from ..._core.array.dense import Dense
 from ..._core.dispatch.decorator import function
 from ..._core.families.batch import check_axes
 from ..._numerics import dense_fft
@@ -52,7 +51,7 @@ def _along_axes(
     return result
 
 
-@function("x", prefix="fft.")
+@function("x", prefix="fft.", dense=dense_fft.fftn)
 def fftn(
     x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
@@ -95,12 +94,7 @@ def fftn(
     return _along_axes(fftn, x, s, axes, norm)
 
 
-@fftn.kernel(Dense)
-def _fftn_dense(x: Dense, *, s: tuple[int, ...] | None, axes: tuple[int, ...], norm: str) -> Dense:
-    return Dense.make((dense_fft.fftn(x.data, s=s, axes=axes, norm=norm),))
-
-
-@function("x", prefix="fft.")
+@function("x", prefix="fft.", dense=dense_fft.ifftn)
 def ifftn(
     x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
@@ -143,12 +137,7 @@ def ifftn(
     return _along_axes(ifftn, x, s, axes, norm)
 
 
-@ifftn.kernel(Dense)
-def _ifftn_dense(x: Dense, *, s: tuple[int, ...] | None, axes: tuple[int, ...], norm: str) -> Dense:
-    return Dense.make((dense_fft.ifftn(x.data, s=s, axes=axes, norm=norm),))
-
-
-@function("x", prefix="fft.")
+@function("x", prefix="fft.", dense=dense_fft.rfftn)
 def rfftn(
     x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
@@ -191,12 +180,7 @@ def rfftn(
     return _along_axes(rfftn, x, s, axes, norm, kinds="real")
 
 
-@rfftn.kernel(Dense)
-def _rfftn_dense(x: Dense, *, s: tuple[int, ...] | None, axes: tuple[int, ...], norm: str) -> Dense:
-    return Dense.make((dense_fft.rfftn(x.data, s=s, axes=axes, norm=norm),))
-
-
-@function("x", prefix="fft.")
+@function("x", prefix="fft.", dense=dense_fft.irfftn)
 def irfftn(
     x: ArrayLike, /, *, s: tuple[int, ...] | None = None, axes: tuple[int, ...] | None = None, norm: str = "backward"
 ) -> Array:
@@ -237,8 +221,3 @@ def irfftn(
     """
     x = cast("Array", x)
     return _along_axes(irfftn, x, s, axes, norm, half=True)
-
-
-@irfftn.kernel(Dense)
-def _irfftn_dense(x: Dense, *, s: tuple[int, ...] | None, axes: tuple[int, ...], norm: str) -> Dense:
-    return Dense.make((dense_fft.irfftn(x.data, s=s, axes=axes, norm=norm),))

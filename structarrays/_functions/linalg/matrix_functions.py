@@ -79,7 +79,7 @@ def logdet(x: ArrayLike) -> Array:
     return Dense.make((nan_unless(~(sign < 0), logabsdet),))
 
 
-@function("A", prefix="linalg.")
+@function("A", prefix="linalg.", dense=matrix_functions.expm)
 def expm(A: ArrayLike) -> Array:
     r"""Exponential :math:`\sum_k A^k / k!` of each matrix of a stack.
 
@@ -133,11 +133,6 @@ def expm(A: ArrayLike) -> Array:
     check.square("linalg.expm", A, "A")
     result: Array = expm.dispatch(check.floating("linalg.expm", A, "A"))
     return result
-
-
-@expm.kernel(Dense)
-def _expm_dense(A: Dense) -> Dense:
-    return Dense.make((matrix_functions.expm(A.data),))
 
 
 @function("A", prefix="linalg.", checked="A has no square root (or is assumed positive semidefinite, and is not)")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-@function("x", prefix="linalg.")
+@function("x", prefix="linalg.", dense=linalg_dense.vector_norm)
 def vector_norm(
     x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, ord: int | float = 2
 ) -> Array:
@@ -78,11 +78,6 @@ def vector_norm(
     return vector_norm.dispatch(x, axis=axes, keepdims=bool(keepdims), ord=ord)
 
 
-@vector_norm.kernel(Dense)
-def _vector_norm_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool, ord: float) -> Dense:
-    return Dense.make((linalg_dense.vector_norm(x.data, axis=axis, keepdims=keepdims, ord=ord),))
-
-
 @vector_norm.kernel(Array)
 def _vector_norm_array(x: Array, *, axis: tuple[int, ...], keepdims: bool, ord: float) -> Array:
     options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
@@ -109,7 +104,7 @@ def _root(total: Array, degree: float) -> Array:
 _MATRIX_ORDERS = ("fro", "nuc", None, 1, -1, 2, -2, math.inf, -math.inf)
 
 
-@function("x", prefix="linalg.")
+@function("x", prefix="linalg.", dense=linalg_dense.matrix_norm)
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str | None = "fro") -> Array:
     """Norm of each matrix of a stack.
 
@@ -155,11 +150,6 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | s
     return result
 
 
-@matrix_norm.kernel(Dense)
-def _matrix_norm_dense(x: Dense, *, keepdims: bool, ord: float | str | None) -> Dense:
-    return Dense.make((linalg_dense.matrix_norm(x.data, keepdims=keepdims, ord=ord),))
-
-
 @matrix_norm.kernel(Array, when=lambda x, *, keepdims, ord: ord in ("fro", None, 1, -1, math.inf, -math.inf))
 def _matrix_norm_array(x: Array, *, keepdims: bool, ord: Any) -> Array:
     if ord in ("fro", None):
@@ -168,7 +158,7 @@ def _matrix_norm_array(x: Array, *, keepdims: bool, ord: Any) -> Array:
     return (largest if ord > 0 else smallest)(sums, axis=(-2, -1), keepdims=keepdims)
 
 
-@function("x", prefix="linalg.")
+@function("x", prefix="linalg.", dense=linalg_dense.diagonal)
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """A diagonal of each matrix of a stack.
 
@@ -200,11 +190,6 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     check.matrix("linalg.diagonal", x)
     result: Array = diagonal.dispatch(x, offset=check.integer("linalg.diagonal", offset, "offset"))
     return result
-
-
-@diagonal.kernel(Dense)
-def _diagonal_dense(x: Dense, *, offset: int) -> Dense:
-    return Dense.make((linalg_dense.diagonal(x.data, offset=offset),))
 
 
 @function("x", prefix="linalg.")
@@ -340,4 +325,5 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 @cross.kernel(Dense, Dense)
 def _cross_dense_dense(x1: Dense, x2: Dense, *, axis: int) -> Dense:
-    return Dense.make((linalg_dense.cross(*jnp.broadcast_arrays(x1.data, x2.data), axis=axis),))
+    a, b = jnp.broadcast_arrays(x1.data, x2.data)
+    return Dense.make((linalg_dense.cross(a, b, axis=axis),))

@@ -6,7 +6,6 @@ from typing import NamedTuple, cast
 
 from ..._core.array.arguments import ArrayLike
 from ..._core.array.base import Array
-from ..._core.array.dense import Dense
 from ..._core.dispatch.decorator import function
 from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import dense_spectra as spectra
@@ -42,7 +41,7 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
-@function("x", prefix="linalg.")
+@function("x", prefix="linalg.", dense=spectra.eig)
 def eig(x: ArrayLike, /) -> EigResult:
     """Eigenvalues and right eigenvectors of each matrix of a stack.
 
@@ -80,12 +79,7 @@ def eig(x: ArrayLike, /) -> EigResult:
     return EigResult(*eig.dispatch(check.floating("linalg.eig", x)))
 
 
-@eig.kernel(Dense)
-def _eig_dense(x: Dense) -> tuple[Dense, ...]:
-    return tuple(Dense.make((data,)) for data in spectra.eig(x.data))
-
-
-@function("x", prefix="linalg.")
+@function("x", prefix="linalg.", dense=spectra.eigvals)
 def eigvals(x: ArrayLike, /) -> Array:
     """Eigenvalues of each matrix of a stack.
 
@@ -125,12 +119,7 @@ def eigvals(x: ArrayLike, /) -> Array:
     return result
 
 
-@eigvals.kernel(Dense)
-def _eigvals_dense(x: Dense) -> Dense:
-    return Dense.make((spectra.eigvals(x.data),))
-
-
-@function("x", prefix="linalg.")
+@function("x", prefix="linalg.", dense=spectra.eigh)
 def eigh(x: ArrayLike, /) -> EighResult:
     """Eigenvalues and eigenvectors of each Hermitian matrix of a stack.
 
@@ -169,12 +158,7 @@ def eigh(x: ArrayLike, /) -> EighResult:
     return EighResult(*eigh.dispatch(check.floating("linalg.eigh", x)))
 
 
-@eigh.kernel(Dense)
-def _eigh_dense(x: Dense) -> tuple[Dense, ...]:
-    return tuple(Dense.make((data,)) for data in spectra.eigh(x.data))
-
-
-@function("x", prefix="linalg.")
+@function("x", prefix="linalg.", dense=spectra.eigvalsh)
 def eigvalsh(x: ArrayLike, /) -> Array:
     """Eigenvalues of each Hermitian matrix of a stack.
 
@@ -214,12 +198,7 @@ def eigvalsh(x: ArrayLike, /) -> Array:
     return result
 
 
-@eigvalsh.kernel(Dense)
-def _eigvalsh_dense(x: Dense) -> Dense:
-    return Dense.make((spectra.eigvalsh(x.data),))
-
-
-@function("x", prefix="linalg.")
+@function("x", prefix="linalg.", dense=spectra.svd)
 def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
     """Singular value decomposition ``U @ S @ Vh`` of each matrix of a stack.
 
@@ -262,12 +241,7 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*svd.dispatch(check.floating("linalg.svd", x), full_matrices=bool(full_matrices)))
 
 
-@svd.kernel(Dense)
-def _svd_dense(x: Dense, *, full_matrices: bool) -> tuple[Dense, ...]:
-    return tuple(Dense.make((data,)) for data in spectra.svd(x.data, full_matrices=full_matrices))
-
-
-@function("x", prefix="linalg.")
+@function("x", prefix="linalg.", dense=spectra.svdvals)
 def svdvals(x: ArrayLike, /) -> Array:
     """Singular values of each matrix of a stack.
 
@@ -307,12 +281,7 @@ def svdvals(x: ArrayLike, /) -> Array:
     return result
 
 
-@svdvals.kernel(Dense)
-def _svdvals_dense(x: Dense) -> Dense:
-    return Dense.make((spectra.svdvals(x.data),))
-
-
-@function("x", prefix="linalg.")
+@function("x", prefix="linalg.", dense=linalg_dense.qr)
 def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
     """QR decomposition of each matrix of a stack.
 
@@ -354,8 +323,3 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
     if mode not in ("reduced", "complete"):
         raise ValueError(f'linalg.qr: mode must be "reduced" or "complete", got {mode!r}')
     return QRResult(*qr.dispatch(check.floating("linalg.qr", x), mode=mode))
-
-
-@qr.kernel(Dense)
-def _qr_dense(x: Dense, *, mode: str) -> tuple[Dense, ...]:
-    return tuple(Dense.make((data,)) for data in linalg_dense.qr(x.data, mode=mode))

@@ -182,7 +182,7 @@ def _cholesky_dense(x: Dense, *, upper: bool) -> tuple[Dense, jax.Array]:
     return Dense.make((data,)), ok
 
 
-@function("x", prefix="linalg.")
+@function("x", prefix="linalg.", dense=linalg_dense.det)
 def det(x: ArrayLike, /) -> Array:
     """Determinant of each matrix of a stack.
 
@@ -215,11 +215,6 @@ def det(x: ArrayLike, /) -> Array:
     return result
 
 
-@det.kernel(Dense)
-def _det_dense(x: Dense) -> Dense:
-    return Dense.make((linalg_dense.det(x.data),))
-
-
 class SlogdetResult(NamedTuple):
     """Sign (of a complex matrix: phase) and logarithm of the magnitude of a determinant."""
 
@@ -227,7 +222,7 @@ class SlogdetResult(NamedTuple):
     logabsdet: Array
 
 
-@function("x", prefix="linalg.")
+@function("x", prefix="linalg.", dense=linalg_dense.slogdet)
 def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """Sign and natural logarithm of the magnitude of the determinant of each matrix of a stack.
 
@@ -261,11 +256,6 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
     check.square("linalg.slogdet", x)
     sign, logabsdet = slogdet.dispatch(check.floating("linalg.slogdet", x))
     return SlogdetResult(sign, logabsdet.map_parameters(differentiable_unless_singular))
-
-
-@slogdet.kernel(Dense)
-def _slogdet_dense(x: Dense) -> tuple[Dense, ...]:
-    return tuple(Dense.make((data,)) for data in linalg_dense.slogdet(x.data))
 
 
 def differentiable_unless_singular(logabsdet: jax.Array) -> jax.Array:
