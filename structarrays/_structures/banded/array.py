@@ -17,7 +17,7 @@ from ..._core.families.entries import elements
 from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..._numerics import bands as band_numerics
-from ..fill.array import Fill, core_shape
+from ..fill.array import Fill, core_shape, fills_matrices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -514,7 +514,7 @@ def _join_pair_banded_banded(x: Banded, y: Banded) -> tuple[Banded, Banded]:
     return at_offsets(x, offsets), at_offsets(y, offsets)
 
 
-@join_pair.kernel(Fill, Banded, when=lambda x, y: len(x.meta) >= 2)
+@join_pair.kernel(Fill, Banded, when=fills_matrices)
 def _join_pair_fill_banded(x: Fill, y: Banded) -> tuple[Banded, Banded]:
     data, batch = x._constant_data(), x.shape[:-2]
     kept = len(y.batch_shape)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from ..._core.array.dense import Dense
 from ..._core.array.operands import SMALL, dense_if_small, densify, lets_dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import has_structural_zeros
 from ..._functions.linalg import eigh, eigvalsh, matrix_norm, matrix_rank, svd, svdvals
 from ..._numerics import dense_spectra as spectra
 from ..._numerics.flags import custom_jvp
@@ -20,7 +21,6 @@ from ..toeplitz.array import Toeplitz, at_diagonals, is_narrow
 from . import band_eigenvalues
 from .array import Banded, at_offsets, bands
 from .bandwidths import fills_matrix
-from .products import has_structural_zeros
 
 if TYPE_CHECKING:
     import jax
@@ -157,7 +157,7 @@ norm_and_rank(Banded, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is_
 
 
 def _by_banded_form(function: Function[..., Any]) -> None:
-    @function.kernel(Toeplitz, when=lambda x, **static: is_narrow(x))
+    @function.kernel(Toeplitz, when=is_narrow)
     def _toeplitz_by_banded_form(x: Toeplitz, **static: Any) -> Result:
         remark("the banded form, of few diagonals")
         return function.dispatch(at_diagonals(x, x.offsets), **static)

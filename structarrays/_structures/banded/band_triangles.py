@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..._core.families.conditions import has_structural_zeros
 from ..._functions.creation import tril, triu
 from .array import Banded, bands
 
@@ -13,16 +14,12 @@ if TYPE_CHECKING:
     from ..._core.array.base import Array
 
 
-def _no_background(x: Banded, *, k: int) -> bool:
-    return x.background is None
-
-
-@tril.kernel(Banded, when=_no_background)
+@tril.kernel(Banded, when=has_structural_zeros)
 def _tril_banded(x: Banded, *, k: int) -> Array:
     return _keep(x, [offset for offset in x.offsets if offset <= k])
 
 
-@triu.kernel(Banded, when=_no_background)
+@triu.kernel(Banded, when=has_structural_zeros)
 def _triu_banded(x: Banded, *, k: int) -> Array:
     return _keep(x, [offset for offset in x.offsets if offset >= k])
 

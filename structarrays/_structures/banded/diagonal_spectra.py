@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import has_structural_zeros
 from ..._functions.linalg import eig, eigh, eigvals, eigvalsh, matrix_norm, matrix_rank, pinv, qr, svd, svdvals
 from ..._functions.matrix_checks import complex_dtype
 from ..composite.product import product
 from ..fallback.singular_values import is_large, is_of_singular_values, norm, tolerance
 from ..permutation.ordered import in_order, rows_in_order
 from .diagonal import Diagonal, Identity
-from .products import has_structural_zeros
 
 if TYPE_CHECKING:
     import jax

@@ -14,6 +14,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import SMALL, allow_dense, dense_if_small, densify, to_dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import has_structural_zeros
 from ..._functions.elementwise import divide
 from ..._functions.linalg import cholesky, det, eig, eigh, inv, pinv, selected_inverse, slogdet, solve, svd
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
@@ -23,7 +24,6 @@ from ..._numerics.undefined import nan_unless
 from .array import Banded, at_offsets, bands
 from .bandwidths import ask_for_factors, fills_matrix, is_banded, is_triangular
 from .diagonal import Diagonal, Identity
-from .products import has_structural_zeros
 
 if TYPE_CHECKING:
     import jax

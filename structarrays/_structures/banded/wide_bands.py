@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from ..._core.array.base import Array
 from ..._core.array.operands import dense_if_small
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import has_structural_zeros
 from ..._functions.linalg import det, diagonal, inv, selected_inverse, slogdet, solve
 from ..sparse.solvers import is_worth_solving
 from ..sparse.sparse_joins import to_sparse
 from .array import Banded, at_offsets, bands
 from .bandwidths import fills_matrix, is_spread, is_triangular
 from .diagonal import Diagonal
-from .products import has_structural_zeros
 
 if TYPE_CHECKING:
     import jax

@@ -11,6 +11,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import is_square_pattern
 from ..._core.families.join import restrict
 from ..._functions.linalg import (
     cholesky,
@@ -289,7 +290,7 @@ def _cholesky_block_banded_if_has_few_bands(x: BlockBanded, *, upper: bool) -> R
     return cholesky.dispatch(banded_form(x), upper=upper)
 
 
-@selected_inverse.kernel(BlockBanded, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
+@selected_inverse.kernel(BlockBanded, when=is_square_pattern)
 def _selected_inverse_block_banded_if_background(x: BlockBanded) -> tuple[Array, jax.Array]:
     """Those of the dense form, or of the one that has a kernel, at the places of the blocks."""
     return _restricted(densify(x, "linalg.selected_inverse"), x)

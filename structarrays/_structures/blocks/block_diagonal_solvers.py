@@ -16,6 +16,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify, to_dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import has_structural_zeros, is_square_pattern
 from ..._core.families.join import restrict
 from ..._functions.linalg import (  # fmt: skip
     cholesky,
@@ -50,10 +51,6 @@ if TYPE_CHECKING:
 
     from ..._core.dispatch.function import Function
     from ..._core.typing import Result
-
-
-def _zero_outside(x: BlockDiagonal, **static: Any) -> bool:
-    return x.background is None
 
 
 def _data(arrays: Iterable[Dense]) -> list[jax.Array]:
@@ -94,13 +91,9 @@ def _solve_block_diagonal_block_diagonal(x1: BlockDiagonal, x2: BlockDiagonal) -
     return block_diagonal([part.data for part, _ in pairs]), all_of([ok for _, ok in pairs])
 
 
-@solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: has_square_blocks(x1) and _square_diagonal(x2))
+@solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: has_square_blocks(x1) and is_square_pattern(x2))
 def _solve_block_diagonal_diagonal(x1: BlockDiagonal, x2: Diagonal) -> Result:
     return solve.dispatch(x1, restrict(x2, x1))
-
-
-def _square_diagonal(x: Diagonal) -> bool:
-    return x.background is None and x.shape[-1] == x.shape[-2]
 
 
 @inv.kernel(BlockDiagonal, when=has_square_blocks)
@@ -191,7 +184,7 @@ def _singular_values(x: BlockDiagonal) -> list[jax.Array]:
     return [svdvals.dispatch(b).data if min(b.shape[-2:]) else jnp.zeros((*b.shape[:-2], 0)) for b in stacks(x)]
 
 
-@svdvals.kernel(BlockDiagonal, when=_zero_outside)
+@svdvals.kernel(BlockDiagonal, when=has_structural_zeros)
 def _svdvals_block_diagonal(x: BlockDiagonal) -> Dense:
     values = _in_a_row(_singular_values(x)).astype(real_dtype(x.dtype))
     zeros = min(x.core_shape) - values.shape[-1]  # tall blocks beside wide ones: some directions belong to none
@@ -199,7 +192,7 @@ def _svdvals_block_diagonal(x: BlockDiagonal) -> Dense:
     return Dense.make((jnp.flip(jnp.sort(values, axis=-1), axis=-1),))
 
 
-@svd.kernel(BlockDiagonal, when=lambda x, *, full_matrices: has_square_blocks(x))
+@svd.kernel(BlockDiagonal, when=has_square_blocks)
 def _svd_block_diagonal(x: BlockDiagonal, *, full_matrices: bool) -> tuple[Array, Dense, Array]:
     u, s, vh = zip(*(_data(svd.dispatch(b, full_matrices=False)) for b in stacks(x)), strict=True)
     values, order = in_order(_in_a_row(s), x.dtype, descending=True)
@@ -214,10 +207,10 @@ def _spectral_norm(x: BlockDiagonal) -> jax.Array:
     return jnp.max(jnp.concatenate([spectral_norm(b) for b in stacks(x)], axis=-1), axis=-1)
 
 
-norm_and_rank(BlockDiagonal, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_zero_outside)
+norm_and_rank(BlockDiagonal, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=has_structural_zeros)
 
 
-@pinv.kernel(BlockDiagonal, when=_zero_outside)
+@pinv.kernel(BlockDiagonal, when=has_structural_zeros)
 def pinv_block_diagonal(x: BlockDiagonal, *, rtol: jax.Array | None) -> BlockDiagonal:
     """Block by block, with tolerances relative to the whole."""
     parts = []

@@ -16,7 +16,7 @@ from ..._core.array.dense import Dense
 from ..._core.dispatch.registry import Registry
 from ..._core.families.join import is_zero_outside, join, join_pair, meet_pair, restrict, restrict_to
 from ..banded.array import Banded, bands
-from ..fill.array import Fill
+from ..fill.array import Fill, fills_matrices
 from .array import Blocks, diagonal_of
 from .block_banded import BlockBanded, at_offsets, from_uniform, needed_offsets, without_values
 from .block_diagonal import BlockDiagonal, cuts, is_uniform, regroup
@@ -96,7 +96,7 @@ def _mostly_full(offsets: Iterable[int], shape: Shape, block: Shape) -> bool:
 # ---- the join -----------------------------------------------------------------------------------------------------
 
 
-@join_pair.kernel(Fill, Blocks, when=lambda x, y: len(x.meta) >= 2)
+@join_pair.kernel(Fill, Blocks, when=fills_matrices)
 def _join_pair_fill_blocks(x: Fill, y: Blocks) -> tuple[Blocks, Blocks]:
     data, batch = x._constant_data(), x.shape[:-2]
     kept = len(y.batch_shape)

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import has_structural_zeros, is_square_pattern
 from ..._functions.creation import tril, triu
 from ..._functions.elementwise import multiply
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._numerics.absorbing import guarded_product
 from ..banded.array import Banded
 from ..banded.diagonal import Diagonal
-from ..banded.products import has_structural_zeros
 from . import numerics
 from .array import Blocks, diagonal_of
 from .block_banded import BlockBanded, at_offsets, block_banded
@@ -137,7 +137,7 @@ def _same_places(x: BlockDiagonal, kept: np.ndarray) -> bool:
 
 
 def _scales_columns(x1: Blocks, x2: Diagonal) -> bool:
-    return has_structural_zeros(x1) and has_structural_zeros(x2) and x2.shape[-1] == x2.shape[-2]
+    return has_structural_zeros(x1) and is_square_pattern(x2)
 
 
 @matmul.kernel(Blocks, Diagonal, when=_scales_columns)
@@ -203,16 +203,12 @@ def _diagonal_blocks(x: Blocks, *, offset: int) -> Dense:
     return Dense.make((diagonal_of(x, offset),))
 
 
-def _no_background(x: Blocks, *, k: int) -> bool:
-    return x.background is None
-
-
-@tril.kernel(Blocks, when=_no_background)
+@tril.kernel(Blocks, when=has_structural_zeros)
 def _tril_blocks(x: Blocks, *, k: int) -> Blocks:
     return _masked(x, lambda i, j: j - i <= k)
 
 
-@triu.kernel(Blocks, when=_no_background)
+@triu.kernel(Blocks, when=has_structural_zeros)
 def _triu_blocks(x: Blocks, *, k: int) -> Blocks:
     return _masked(x, lambda i, j: j - i >= k)
 
@@ -223,13 +219,13 @@ def _masked(x: Blocks, keeps: Callable[[jax.Array, jax.Array], jax.Array]) -> Bl
     return x.rebuild(tuple(jnp.where(keeps(*run.positions()), e, jnp.zeros((), e.dtype)) for run, e in pairs), None)
 
 
-@tril.kernel(BlockBanded, when=_no_background)
+@tril.kernel(BlockBanded, when=has_structural_zeros)
 def _tril_block_banded(x: BlockBanded, *, k: int) -> Array:
     kept = [d for d, run in zip(x.offsets, x.runs, strict=True) if run.distances[0] <= k]
     return _masked(cast("BlockBanded", at_offsets(x, kept)), lambda i, j: j - i <= k) if kept else at_offsets(x, kept)
 
 
-@triu.kernel(BlockBanded, when=_no_background)
+@triu.kernel(BlockBanded, when=has_structural_zeros)
 def _triu_block_banded(x: BlockBanded, *, k: int) -> Array:
     kept = [d for d, run in zip(x.offsets, x.runs, strict=True) if run.distances[1] >= k]
     return _masked(cast("BlockBanded", at_offsets(x, kept)), lambda i, j: j - i >= k) if kept else at_offsets(x, kept)

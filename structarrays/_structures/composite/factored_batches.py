@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import has_core
 from ..._core.families.factored import Factored, pays
 from ..._core.families.reduction_rule import reduce_batch, reduced_count, squared_magnitude
 from ..._functions.elementwise import divide
@@ -18,7 +19,6 @@ from ..._functions.statistical import sum as sum_of
 from ..._numerics import dense_statistical as statistical
 from ..kronecker.kronecker_sum import KroneckerSum
 from ..low_rank.array import LowRank
-from .factored_functions import has_core
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
+from ..._core.families.conditions import along_core_axis, has_core, is_not_complex
 from ..._core.families.elementwise_rule import elementwise
 from ..._core.families.entries import elements_at, has_elements
 from ..._core.families.factored import Factored, hadamard, line_key, scale, select_lines, squared_norms, with_batch
@@ -55,7 +56,7 @@ def _conj_factored(x: Factored) -> Array:
     return x.with_parts(conj) if x.dtype.kind == "c" else x
 
 
-@real.kernel(Factored, when=lambda x: x.dtype.kind != "c")
+@real.kernel(Factored, when=is_not_complex)
 def _real_factored(x: Factored) -> Factored:
     return x
 
@@ -155,11 +156,6 @@ def split_axes(x: Array, axis: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[
     """The batch axes, and the core axes counted from behind."""
     ndim = x.ndim
     return tuple(a for a in axis if a < ndim - 2), tuple(a - ndim for a in axis if a >= ndim - 2)
-
-
-def has_core(x: Array, *, axis: tuple[int, ...], **static: Any) -> bool:
-    """Whether one of the axes is one of the core."""
-    return max(axis, default=-1) >= x.ndim - 2
 
 
 def _over_one_core_axis(x: Factored, axis: int) -> Array:
@@ -309,14 +305,14 @@ def _flip_factored(x: Array, *, axis: tuple[int, ...]) -> Array:
     return x
 
 
-@roll.kernel(Factored, when=lambda x, *, shift, axis: axis is not None and has_core(x, axis=axis))
+@roll.kernel(Factored, when=has_core)
 def _roll_factored(x: Array, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Array:
     for s, a in zip(shift, axis, strict=True):
         x = _at(x, a, jnp.roll(jnp.arange(x.shape[a]), s))
     return x
 
 
-@repeat.kernel(Factored, when=lambda x, *, repeats, axis: axis is not None and has_core(x, axis=(axis,)))
+@repeat.kernel(Factored, when=along_core_axis)
 def _repeat_factored(x: Factored, *, repeats: int, axis: int) -> Array:
     return _at(x, axis, jnp.repeat(jnp.arange(x.shape[axis]), repeats))
 

@@ -324,7 +324,7 @@ def _slogdet_product(x: Product) -> tuple[Dense, Dense]:
     return Dense.make((functools.reduce(jnp.multiply, signs),)), Dense.make((functools.reduce(jnp.add, logs),))
 
 
-@solve.kernel(Product, Array, when=lambda x1, x2: _is_narrow(x1))
+@solve.kernel(Product, Array, when=_is_narrow)
 def _solve_product_through_narrowest(x1: Product, x2: Array) -> Result:
     return solve.dispatch(through_narrowest(x1), x2)
 

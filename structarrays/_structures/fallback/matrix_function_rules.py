@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.join import is_zero_outside
 from ..._functions.elementwise import add
 from ..._functions.linalg import expm, expm_multiply, matmul, matrix_transpose, sqrtm
@@ -16,7 +17,6 @@ from ..._numerics import circulant_transforms as circulant_kernel
 from ..._numerics import dense_matrix_functions
 from ..._numerics.undefined import nan_unless
 from ..banded.diagonal import Diagonal, Identity
-from ..banded.products import has_structural_zeros
 from ..blocks.block_diagonal import BlockDiagonal, has_square_blocks, stacks
 from ..composite.product import Product
 from ..composite.sum import Sum
@@ -55,7 +55,7 @@ def _expm_kronecker_sum(A: KroneckerSum) -> Array:
     return kronecker(*map(expm.dispatch, A.factors))
 
 
-@expm.kernel(Triangular, when=lambda A: is_zero_outside(A))
+@expm.kernel(Triangular, when=is_zero_outside)
 def _expm_triangular(A: Triangular) -> Triangular:
     return Triangular.make((dense_matrix_functions.expm(A.dense_data()), None), (A.lower, False))
 

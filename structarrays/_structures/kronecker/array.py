@@ -14,6 +14,7 @@ from ..._core.array.validation import check_parts, check_static, validated
 from ..._core.assumptions import is_hermitian, self_adjoint
 from ..._core.errors import StructureError
 from ..._core.families import pattern
+from ..._core.families.conditions import is_not_complex, is_square_pattern
 from ..._core.families.entries import element, elements
 from ..._core.families.factored import (
     Factored,
@@ -225,9 +226,9 @@ def canonical(factors: Sequence[Array]) -> Array:
     return Kronecker.make(tuple(factors))
 
 
-def is_scaled_identity(x: Array) -> bool:
+def is_scaled_identity(x: Array, *args: Array) -> bool:
     """Whether the class says that each matrix is a number times the identity."""
-    return type(x) is Identity and x.background is None and x.shape[-2] == x.shape[-1]
+    return type(x) is Identity and is_square_pattern(x)
 
 
 def banded_product(a: Banded, b: Banded) -> Banded:
@@ -383,7 +384,7 @@ def _matmul_kronecker_kronecker(x1: Kronecker, x2: Kronecker) -> Array:
 
 def is_diagonal(x: Kronecker, *args: Any) -> bool:
     """Whether all factors are square diagonal matrices."""
-    return all(isinstance(f, Diagonal) and f.background is None and f.shape[-2] == f.shape[-1] for f in x.factors)
+    return all(isinstance(f, Diagonal) and is_square_pattern(f) for f in x.factors)
 
 
 def as_diagonal(x: Kronecker) -> Diagonal:
@@ -398,7 +399,7 @@ def _merge_pair_diagonal_kronecker(x: Diagonal, y: Kronecker) -> Array:
 
 
 def _diagonal_beside(x1: Diagonal, x2: Kronecker) -> bool:
-    return x1.background is None and x1.shape[-2] == x1.shape[-1] and not is_scaled_identity(x1) and is_diagonal(x2)
+    return is_square_pattern(x1) and not is_scaled_identity(x1) and is_diagonal(x2)
 
 
 @matmul.kernel(Diagonal, Kronecker, when=_diagonal_beside)
@@ -431,7 +432,7 @@ def scaled(x: Array, factor: Callable[[Array], Array]) -> Array:
 
 
 @self_adjoint.kernel(Hermitian)
-@self_adjoint.kernel(Symmetric, when=lambda x: x.dtype.kind != "c")
+@self_adjoint.kernel(Symmetric, when=is_not_complex)
 @self_adjoint.kernel(Diagonal, when=lambda x: x.dtype.kind != "c" and x.shape[-2] == x.shape[-1])
 def _self_adjoint_hermitian(x: Array) -> bool:
     return True

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import has_core, is_complex, is_inexact
 from ..._core.families.factored import (
     chain,
     hadamard_pair,
@@ -32,7 +33,7 @@ from ..._functions.statistical import sum as sum_of
 from ..._numerics import dense_statistical as statistical
 from ..._numerics import kronecker_factors
 from ..banded.diagonal import Diagonal, Identity
-from ..composite.factored_functions import has_core, split_axes
+from ..composite.factored_functions import split_axes
 from ..composite.product import product
 from ..composite.sum import inner, total
 from ..fallback.selections import selected_lines
@@ -103,16 +104,12 @@ def _pow_kronecker(x1: Kronecker, x2: Array, *, exponent: Exponent) -> Array:
     return kronecker(*(pow(f, exponent.value) for f in x1.factors))
 
 
-def _inexact(x: Array) -> bool:
-    return x.dtype.kind not in "biu"  # the magnitude of an integer that has wrapped around is no product
-
-
-@absolute.kernel(Kronecker, when=_inexact)
+@absolute.kernel(Kronecker, when=is_inexact)
 def _absolute_kronecker(x: Kronecker) -> Array:
     return kronecker(*map(absolute, x.factors))
 
 
-@sign.kernel(Kronecker, when=_inexact)
+@sign.kernel(Kronecker, when=is_inexact)
 def _sign_kronecker(x: Kronecker) -> Array:
     return kronecker(*map(sign, x.factors))
 
@@ -129,12 +126,12 @@ def _expanded(x: Kronecker, odd: bool) -> Array:
     return total(*terms)
 
 
-@real.kernel(Kronecker, when=lambda x: x.dtype.kind == "c")
+@real.kernel(Kronecker, when=is_complex)
 def _real_kronecker(x: Kronecker) -> Array:
     return _expanded(x, odd=False)
 
 
-@imag.kernel(Kronecker, when=lambda x: x.dtype.kind == "c")
+@imag.kernel(Kronecker, when=is_complex)
 def _imag_kronecker(x: Kronecker) -> Array:
     return _expanded(x, odd=True)
 
@@ -217,7 +214,7 @@ def _diagonal_kronecker(x: Kronecker, *, offset: int) -> Dense:
 
 
 def _multiplies_traces(x: Kronecker, *, offset: int, dtype: np.dtype | None) -> bool:
-    return offset == 0 and dtype is None and _inexact(x) and has_square_factors(x)
+    return offset == 0 and dtype is None and is_inexact(x) and has_square_factors(x)
 
 
 @trace.kernel(Kronecker, when=_multiplies_traces)

@@ -19,6 +19,7 @@ from ..._core.array.operands import densify, to_dense
 from ..._core.assumptions import is_hermitian, self_adjoint
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
+from ..._core.families.conditions import is_square_pattern
 from ..._core.families.factored import with_batch
 from ..._functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
@@ -46,7 +47,7 @@ diagonal_of: Registry[jax.Array] = Registry("diagonal_of")
 """``diagonal_of.kernel(A)``: the diagonal ``(..., n)`` of what is diagonal by its class, which spares the eigenvectors."""
 
 
-@diagonal_of.kernel(Diagonal, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
+@diagonal_of.kernel(Diagonal, when=is_square_pattern)
 def _diagonal_of_diagonal(x: Diagonal) -> jax.Array:
     return x.diag
 

@@ -12,6 +12,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.sharding import of_factors
 from ..._core.array.validation import check_parts, check_static, require, validated
 from ..._core.assumptions import is_hermitian, self_adjoint
+from ..._core.families.conditions import is_complex, on_main_diagonal
 from ..._core.families.entries import element, elements
 from ..._core.families.factored import (
     Factored,
@@ -275,7 +276,7 @@ def _added(a: Array, b: Array) -> Array:
     return total(a, b).assuming(a.assumptions & b.assumptions)
 
 
-@merge_pair.kernel(Identity, KroneckerSum, when=lambda x, y: is_scaled_identity(x))
+@merge_pair.kernel(Identity, KroneckerSum, when=is_scaled_identity)
 def _merge_pair_identity_kronecker_sum(x: Identity, y: KroneckerSum) -> KroneckerSum:
     """The multiple of the identity goes to the first factor."""
     first, *others = y.factors
@@ -317,12 +318,12 @@ def _scale_kronecker_sum(x: KroneckerSum, factor: Callable[[Array], Array]) -> A
     return x.with_parts(lambda f: scaled(f, factor))
 
 
-@real.kernel(KroneckerSum, when=lambda x: x.dtype.kind == "c")
+@real.kernel(KroneckerSum, when=is_complex)
 def _real_kronecker_sum(x: KroneckerSum) -> Array:
     return x.with_parts(real)
 
 
-@imag.kernel(KroneckerSum, when=lambda x: x.dtype.kind == "c")
+@imag.kernel(KroneckerSum, when=is_complex)
 def _imag_kronecker_sum(x: KroneckerSum) -> Array:
     return x.with_parts(imag)
 
@@ -354,7 +355,7 @@ def _by_places(factors: Sequence[Array], on_diagonal: jax.Array) -> Array:
 # ---- reductions --------------------------------------------------------------------------------------------------------
 
 
-@diagonal.kernel(KroneckerSum, when=lambda x, *, offset: offset == 0)
+@diagonal.kernel(KroneckerSum, when=on_main_diagonal)
 def _diagonal_kronecker_sum(x: KroneckerSum, *, offset: int) -> Dense:
     return Dense.make((kronecker_factors.sums(diagonal(f).dense_data() for f in x.factors),))
 

@@ -15,7 +15,7 @@ from ..._core.families.entries import elements
 from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..banded.array import Banded, batch_of, integers, vectors
-from ..fill.array import Fill
+from ..fill.array import Fill, fills_matrices
 from ..sparse import numerics as sparse_numerics
 from ..sparse.array import Sparse
 from ..sparse.sparse_joins import sparse_form
@@ -230,7 +230,7 @@ def _join_pair_periodic_banded_banded(x: PeriodicBanded, y: Banded) -> tuple[Per
     return _join_pair_periodic_banded(x, on_ring(y))
 
 
-@join_pair.kernel(Fill, PeriodicBanded, when=lambda x, y: len(x.meta) >= 2)
+@join_pair.kernel(Fill, PeriodicBanded, when=fills_matrices)
 def _join_pair_fill_periodic_banded(x: Fill, y: PeriodicBanded) -> tuple[PeriodicBanded, PeriodicBanded]:
     data = x._constant_data()[..., 0, 0]
     entry = jnp.broadcast_to(data[..., None], (*x.shape[:-2], y.meta[1]))

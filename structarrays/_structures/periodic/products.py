@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.reduction_rule import reduce_core, squared_deviations
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..banded.array import Banded
-from ..banded.products import has_structural_zeros
 from ..sparse.sparse_joins import to_sparse
 from . import numerics
 from .array import PeriodicBanded, is_ring, on_ring, periodic

@@ -10,6 +10,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify, to_dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import has_structural_zeros
 from ..._functions.linalg import (
     cholesky,
     det,
@@ -24,7 +25,6 @@ from ..._functions.linalg import (
 )
 from ..._functions.rounding_and_parts import conj
 from ..banded.array import bands
-from ..banded.products import has_structural_zeros
 from ..composite.block import Block
 from . import numerics
 from .array import PeriodicBanded, elements_on_ring, periodic

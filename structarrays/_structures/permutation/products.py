@@ -21,7 +21,7 @@ from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._functions.matrix_checks import real_dtype
 from ..._functions.rounding_and_parts import ceil, conj, floor, real, trunc
 from ..._functions.rounding_and_parts import round as rounded
-from ..fill.array import Fill
+from ..fill.array import Fill, fills_matrices
 from ..sparse.array import Sparse
 from ..sparse.numerics import sort as sort_entries
 from ..sparse.sparse_elementwise import register_exact
@@ -149,7 +149,7 @@ def _join_pair_permutation(x: Permutation, y: Array) -> tuple[Array, Array]:
     return join_sparse(x, y)
 
 
-@join_pair.kernel(Permutation, Fill, when=lambda x, y: len(y.meta) >= 2)
+@join_pair.kernel(Permutation, Fill, when=lambda x, y: fills_matrices(y))
 def _join_pair_permutation_fill(x: Permutation, y: Fill) -> tuple[Array, Array]:
     return join_pair.required((x.freed(), y)).run(x.freed(), y)
 

@@ -431,6 +431,11 @@ class Sparse(EntryArray):
         return Sparse.make((pad(self.data, 0), *coordinates, self.background), meta)
 
 
+def is_plain_matrix(x: Sparse, *args: Array, **static: Any) -> bool:
+    """Whether it is a matrix whose unstored entries are structural zeros."""
+    return x.core_ndim == 2 and x.background is None
+
+
 def _index_dtype(shape: Sequence[int]) -> type[np.signedinteger]:
     return np.int32 if max(shape, default=0) < 2**31 - 1 else np.int64
 

@@ -13,13 +13,14 @@ import numpy as np
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.families.batch import concat_pair
+from ..._core.families.conditions import has_structural_zeros
 from ..._functions.creation import tril, triu
 from ..._functions.indexing import index
 from ..._functions.manipulation import flip, roll
 from ..._functions.searching import nonzero_kernels
 from . import numerics
 from . import sparse_host as host
-from .array import Sparse, _index_dtype
+from .array import Sparse, _index_dtype, is_plain_matrix
 from .sparse_joins import has_sparse_form, to_sparse
 
 if TYPE_CHECKING:
@@ -159,16 +160,12 @@ def _selected(
 # ---- triangles, reversals -----------------------------------------------------------------------------------------------
 
 
-def _is_plain_matrix(x: Sparse, *, k: int) -> bool:
-    return x.background is None and x.core_ndim == 2
-
-
-@tril.kernel(Sparse, when=_is_plain_matrix)
+@tril.kernel(Sparse, when=is_plain_matrix)
 def _tril_sparse(x: Sparse, *, k: int) -> Sparse:
     return _where(x, lambda rows, columns: columns - rows <= k)
 
 
-@triu.kernel(Sparse, when=_is_plain_matrix)
+@triu.kernel(Sparse, when=is_plain_matrix)
 def _triu_sparse(x: Sparse, *, k: int) -> Sparse:
     return _where(x, lambda rows, columns: columns - rows >= k)
 
@@ -271,7 +268,7 @@ def _concat_pair_sparse(x: Array, y: Array, *, axis: int) -> Sparse:
     return Sparse.make((*leaves, None), result.meta)
 
 
-@nonzero_kernels.kernel(Sparse, when=lambda x: x.background is None)
+@nonzero_kernels.kernel(Sparse, when=has_structural_zeros)
 def _nonzero_kernels_sparse(x: Sparse) -> tuple[jax.Array, ...]:
     data, *coordinates = (np.asarray(leaf) for leaf in (x.data, *x.coords))
     *batch, place = np.nonzero((data != 0) & (coordinates[0] < x.core_shape[0]))

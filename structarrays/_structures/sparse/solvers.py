@@ -25,7 +25,7 @@ from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import generically_regular, solved
 from . import numerics as pattern_kernel
 from . import sparse_direct, sparse_systems
-from .array import Sparse, _index_dtype
+from .array import Sparse, _index_dtype, is_plain_matrix
 from .sparse_joins import has_sparse_form, to_sparse
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def is_worth_solving(n: int, entries: int, dtype: np.dtype) -> bool:
 
 def is_solved_directly(x: Sparse, *args: Any) -> bool:
     """Whether systems of an array are solved by the factors of a sparse matrix (static)."""
-    return x.core_ndim == 2 and x.background is None and is_worth_solving(x.core_shape[-1], x.nnz, x.dtype)
+    return is_plain_matrix(x) and is_worth_solving(x.core_shape[-1], x.nnz, x.dtype)
 
 
 @generically_regular.kernel(Sparse)

@@ -19,7 +19,7 @@ from ..._numerics import bands
 from ..._numerics import packed_triangles as triangles
 from ..banded.array import batch_of
 from ..banded.diagonal import Diagonal
-from ..fill.array import Fill
+from ..fill.array import Fill, fills_matrices
 from ..triangular.array import flag
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ def _join_pair_symmetric_diagonal(x: Symmetric, y: Diagonal) -> tuple[Symmetric,
     return x, _as_mirrored(Symmetric, y, x.lower)
 
 
-@join_pair.kernel(Symmetric, Fill, when=lambda x, y: len(y.meta) >= 2)
+@join_pair.kernel(Symmetric, Fill, when=lambda x, y: fills_matrices(y))
 def _join_pair_symmetric_fill(x: Symmetric, y: Fill) -> tuple[Symmetric, Symmetric]:
     return x, _as_mirrored(Symmetric, y, x.lower)
 
@@ -334,7 +334,7 @@ def _join_pair_hermitian_diagonal(x: Hermitian, y: Diagonal) -> tuple[Hermitian,
     return x, _as_mirrored(Hermitian, y, x.lower)
 
 
-@join_pair.kernel(Hermitian, Fill, when=lambda x, y: len(y.meta) >= 2 and _can_be_hermitian(x, y))
+@join_pair.kernel(Hermitian, Fill, when=lambda x, y: fills_matrices(y) and _can_be_hermitian(x, y))
 def _join_pair_hermitian_fill(x: Hermitian, y: Fill) -> tuple[Hermitian, Hermitian]:
     return x, _as_mirrored(Hermitian, y, x.lower)
 

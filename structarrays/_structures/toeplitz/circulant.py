@@ -13,7 +13,7 @@ from ..._core.families.join import join_pair
 from ..._core.text import inline
 from ..banded.array import batch_of
 from ..banded.diagonal import Identity
-from ..fill.array import Fill
+from ..fill.array import Fill, fills_matrices
 from .array import Toeplitz, _line, checked, matrix_data
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _join_pair_circulant_identity(x: Circulant, y: Identity) -> tuple[Circulant,
     return x, x.rebuild((jnp.where(first, y.scale[..., None], background[..., None]),), None)
 
 
-@join_pair.kernel(Fill, Circulant, when=lambda x, y: len(x.meta) >= 2)
+@join_pair.kernel(Fill, Circulant, when=fills_matrices)
 def _join_pair_fill_circulant(x: Fill, y: Circulant) -> tuple[Circulant, Circulant]:
     return y.rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.c.shape[-1])),), None), y
 

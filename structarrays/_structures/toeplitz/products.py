@@ -106,7 +106,7 @@ def _matmul_toeplitz_toeplitz_if_are_narrow(x1: Toeplitz, x2: Toeplitz) -> Resul
     return matmul.dispatch(*(at_diagonals(x, x.offsets) for x in (x1, x2)))
 
 
-@matmul.kernel(Toeplitz, Banded, when=lambda x1, x2: is_narrow(x1))
+@matmul.kernel(Toeplitz, Banded, when=is_narrow)
 def _matmul_toeplitz_banded(x1: Toeplitz, x2: Banded) -> Result:
     return matmul.dispatch(at_diagonals(x1, x1.offsets), x2)
 

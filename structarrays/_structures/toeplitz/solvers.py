@@ -65,12 +65,12 @@ def _by_another_form(function: Function[..., Any]) -> None:
     """Register for a solver the forms by which few diagonals, and small matrices, are solved."""
     others = (Array,) if function is solve else ()
 
-    @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_solved_as_dense(x))
+    @function.kernel(Toeplitz, *others, when=is_solved_as_dense)
     def _toeplitz_by_dense_form(x: Toeplitz, *rest: Array) -> Result:
         remark("the dense form, which is quicker at this size")
         return function.dispatch(to_dense(x), *rest)
 
-    @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_narrow(x))
+    @function.kernel(Toeplitz, *others, when=is_narrow)
     def _toeplitz_by_banded_form(x: Toeplitz, *rest: Array) -> Result:
         remark("the banded form, of few diagonals")
         return function.dispatch(at_diagonals(x, x.offsets).assuming(x.assumptions), *rest)

@@ -88,12 +88,12 @@ def _diagonal_triangular(x: Triangular, *, offset: int) -> Dense:
     return Dense.make((x.diagonal(offset),))
 
 
-@tril.kernel(Triangular, when=lambda x, *, k: is_zero_outside(x))
+@tril.kernel(Triangular, when=is_zero_outside)
 def _tril_triangular(x: Triangular, *, k: int) -> Array:
     return _kept(x, k, below=True)
 
 
-@triu.kernel(Triangular, when=lambda x, *, k: is_zero_outside(x))
+@triu.kernel(Triangular, when=is_zero_outside)
 def _triu_triangular(x: Triangular, *, k: int) -> Array:
     return _kept(x, k, below=False)
 

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     from ..._core.typing import Result
 
 
-def _zero_outside(x: Triangular, *args: Any, **static: Any) -> bool:
-    return is_zero_outside(x)
-
-
-@solve.kernel(Triangular, Array, when=_zero_outside)
+@solve.kernel(Triangular, Array, when=is_zero_outside)
 def _solve_triangular(x1: Triangular, x2: Array) -> tuple[Dense | Triangular, jax.Array]:
     """Triangular, where the right-hand side is zero in the same half."""
     remark("substitution, since the matrix is triangular; O(n**2) for each column")
@@ -37,7 +33,7 @@ def _solve_triangular(x1: Triangular, x2: Array) -> tuple[Dense | Triangular, ja
     return Dense.make((data,)), ok
 
 
-@inv.kernel(Triangular, when=_zero_outside)
+@inv.kernel(Triangular, when=is_zero_outside)
 def _inv_triangular(x: Triangular) -> tuple[Triangular, jax.Array]:
     identity = jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape)
     data, ok = triangles.solve(x.data, identity, lower=x.lower, unit_diagonal=x.unit_diagonal)
@@ -51,17 +47,17 @@ def _diagonal(x: Triangular) -> Diagonal:
     return Diagonal.make((x.diagonal(0), None), x.shape[-2:])
 
 
-@det.kernel(Triangular, when=_zero_outside)
+@det.kernel(Triangular, when=is_zero_outside)
 def _det_triangular(x: Triangular) -> Result:
     return det.dispatch(_diagonal(x))
 
 
-@slogdet.kernel(Triangular, when=_zero_outside)
+@slogdet.kernel(Triangular, when=is_zero_outside)
 def _slogdet_triangular(x: Triangular) -> Result:
     return slogdet.dispatch(_diagonal(x))
 
 
-@eigvals.kernel(Triangular, when=_zero_outside)
+@eigvals.kernel(Triangular, when=is_zero_outside)
 def _eigvals_triangular(x: Triangular) -> Result:
     return eigvals.dispatch(_diagonal(x))
 
