@@ -12,6 +12,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
 from ..._core.dispatch.recording import remark
 from ..._core.families.conditions import is_square_pattern
+from ..._core.families.forms import by_form
 from ..._core.families.join import restrict
 from ..._functions.linalg import (
     cholesky,
@@ -43,9 +44,6 @@ from . import block_tridiagonal
 from .block_banded import BlockBanded, block_banded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..._core.dispatch.function import Function
     from ..._core.typing import Result
 
 SMALLEST, LARGEST = 5, 64
@@ -228,21 +226,13 @@ def banded_form(x: BlockBanded) -> Banded:
 _BY_SPARSE_FORM = "block_banded_by_sparse_form"
 
 
-def _by_banded_form(function: Function[..., Any], when: Callable[..., bool]) -> None:
-    """Register for a function that matrices of few bands leave it to these, unless it has a kernel for blocks."""
-    others = (Array,) if function is solve else ()
-
-    @function.kernel(BlockBanded, *others, when=when, before=_BY_SPARSE_FORM)
-    def _block_banded_by_banded_form(x: BlockBanded, *rest: Array, **static: Any) -> Result:
-        remark("the banded form of the blocks")
-        return function.dispatch(banded_form(x), *rest, **static)
-
-
-for _function in (solve, inv, slogdet, det, qr):
-    _by_banded_form(_function, _has_few_bands)
-for _function in (eigvalsh, svdvals, matrix_rank):
-    _by_banded_form(_function, _has_spectrum_by_bands)
-del _function
+@by_form(solve, inv, slogdet, det, qr, of=BlockBanded, when=_has_few_bands, before=_BY_SPARSE_FORM)
+@by_form(eigvalsh, svdvals, matrix_rank, of=BlockBanded, when=_has_spectrum_by_bands, before=_BY_SPARSE_FORM)
+@by_form(cholesky, of=BlockBanded, when=lambda x, *, upper: _has_few_bands(x) and not _is_block_tridiagonal(x))
+def block_banded_by_banded_form(x: BlockBanded) -> Banded:
+    """The banded form, unless a kernel for blocks precedes it."""
+    remark("the banded form of the blocks")
+    return banded_form(x)
 
 
 # ---- in blocks, before these -------------------------------------------------------------------------------------------
@@ -282,12 +272,6 @@ det.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)
 )
 def _matrix_norm_block_banded(x: BlockBanded, *, keepdims: bool, ord: int | float | str | None) -> Result:
     return matrix_norm.dispatch(banded_form(x), keepdims=keepdims, ord=ord)
-
-
-@cholesky.kernel(BlockBanded, when=lambda x, *, upper: _has_few_bands(x) and not _is_block_tridiagonal(x))
-def _cholesky_block_banded_if_has_few_bands(x: BlockBanded, *, upper: bool) -> Result:
-    remark("the banded form of the blocks")
-    return cholesky.dispatch(banded_form(x), upper=upper)
 
 
 @selected_inverse.kernel(BlockBanded, when=is_square_pattern)

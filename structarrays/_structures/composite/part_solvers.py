@@ -23,6 +23,7 @@ from ..._core.dispatch.contexts import Caller, caller
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
 from ..._core.errors import DensifyError
+from ..._core.families.forms import by_form
 from ..._functions.linalg import det, inv, logdet, matmul, matrix_transpose, slogdet, solve
 from ..._functions.linalg.systems import logarithms
 from ..._numerics import determinants
@@ -324,31 +325,9 @@ def _slogdet_product(x: Product) -> tuple[Dense, Dense]:
     return Dense.make((functools.reduce(jnp.multiply, signs),)), Dense.make((functools.reduce(jnp.add, logs),))
 
 
-@solve.kernel(Product, Array, when=_is_narrow)
-def _solve_product_through_narrowest(x1: Product, x2: Array) -> Result:
-    return solve.dispatch(through_narrowest(x1), x2)
-
-
-@solve.kernel(Sum, Array, when=has_low_rank)
-def _solve_sum_of_low_rank(x1: Sum, x2: Array) -> Result:
-    return solve.dispatch(of_low_rank(x1), x2)
-
-
-def _by_less_rank(function: Function[..., Any]) -> None:
-    """Register the forms of less rank, whose determinants and inverses are those of singular matrices."""
-
-    @function.kernel(Product, when=_is_narrow)
-    def _product_through_narrowest(x: Product) -> Result:
-        return function.dispatch(through_narrowest(x))
-
-    @function.kernel(Sum, when=has_low_rank)
-    def _sum_of_low_rank(x: Sum) -> Result:
-        return function.dispatch(of_low_rank(x))
-
-
-for _function in (det, slogdet, inv):
-    _by_less_rank(_function)
-del _function
+# The determinants and inverses of the forms of less rank are those of singular matrices.
+by_form(solve, det, slogdet, inv, of=Product, when=_is_narrow)(through_narrowest)
+by_form(solve, det, slogdet, inv, of=Sum, when=has_low_rank)(of_low_rank)
 
 
 # ---- determinants once more -----------------------------------------------------------------------------------------

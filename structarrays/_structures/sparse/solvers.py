@@ -17,6 +17,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.contexts import densify_policy
 from ..._core.dispatch.recording import remark
+from ..._core.families.forms import by_form
 from ..._functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..blocks.block_banded import BlockBanded
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 
     import jax
 
-    from ..._core.dispatch.function import Function
-    from ..._core.typing import Result, Shape
+    from ..._core.typing import Shape
 
 SOLVED_AS_DENSE = 256
 """Up to this size the dense form is solved faster than the first system with a matrix."""
@@ -200,7 +200,6 @@ def _moved(x: Sparse, corner: tuple[int, int], shape: Shape) -> tuple[jax.Array,
 
 
 _BY_ELIMINATION = (
-    "solve_block_if_is_small",
     "solve_block_if_is_conformal",
     "small_block_by_dense_form",
     "inv_block",
@@ -209,21 +208,15 @@ _BY_ELIMINATION = (
 )
 
 
-def _by_sparse_form(function: Function[..., Any]) -> None:
-    """Register for a solver the structures that leave it to their sparse form."""
-    others = (Array,) if function is solve else ()
-
-    @function.kernel(BlockBanded, *others, when=has_few_blocks)
-    def _block_banded_by_sparse_form(x: BlockBanded, *rest: Array) -> Result:
-        remark("the sparse form of the blocks")
-        return function.dispatch(to_sparse(x).assuming(x.assumptions), *rest)
-
-    @function.kernel(Block, *others, when=_has_sparse_blocks, before=_BY_ELIMINATION)
-    def _block_by_sparse_form(x: Block, *rest: Array) -> Result:
-        remark("the sparse form of the blocks, one of which is sparse and none dense")
-        return function.dispatch(_joined(x), *rest)
+@by_form(solve, inv, slogdet, det, of=BlockBanded, when=has_few_blocks)
+def block_banded_by_sparse_form(x: BlockBanded) -> Array:
+    """The sparse form of a matrix that stores few blocks."""
+    remark("the sparse form of the blocks")
+    return to_sparse(x).assuming(x.assumptions)
 
 
-for _function in (solve, inv, slogdet, det):
-    _by_sparse_form(_function)
-del _function
+@by_form(solve, inv, slogdet, det, of=Block, when=_has_sparse_blocks, before=_BY_ELIMINATION)
+def block_by_sparse_form(x: Block) -> Sparse:
+    """The sparse form of a matrix with sparse blocks."""
+    remark("the sparse form of the blocks, one of which is sparse and none dense")
+    return _joined(x)
