@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .._core import dtypes
@@ -420,7 +421,7 @@ def tril(x: ArrayLike, /, *, k: int = 0) -> Array:
 
 @tril.kernel(Dense)
 def _tril_dense(x: Dense, *, k: int) -> Dense:
-    return Dense.make((dense_creation.tril(x.data, k=k),))
+    return Dense.make((jnp.tril(x.data, k=k),))
 
 
 @function("x")
@@ -458,7 +459,7 @@ def triu(x: ArrayLike, /, *, k: int = 0) -> Array:
 
 @triu.kernel(Dense)
 def _triu_dense(x: Dense, *, k: int) -> Dense:
-    return Dense.make((dense_creation.triu(x.data, k=k),))
+    return Dense.make((jnp.triu(x.data, k=k),))
 
 
 def _require_matrix(x: Array, name: str) -> None:

@@ -233,7 +233,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @matmul.kernel(Dense, Dense)
 def _matmul_dense_dense(x1: Dense, x2: Dense) -> Dense:
-    return Dense.make((linalg_dense.matmul(x1.data, x2.data),))
+    return Dense.make((jnp.matmul(x1.data, x2.data),))
 
 
 def product(x1: Array, x2: Array) -> Array:
@@ -328,7 +328,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 @vecdot.kernel(Dense, Dense)
 def _vecdot_dense_dense(x1: Dense, x2: Dense, *, axis: int) -> Dense:
-    return Dense.make((linalg_dense.vecdot(x1.data, x2.data, axis=axis),))
+    return Dense.make((jnp.vecdot(x1.data, x2.data, axis=axis),))
 
 
 def _is_row_by_row(x1: Array, x2: Array, *, axis: int) -> bool:
@@ -426,7 +426,7 @@ def contracted_axes(x1: Array, x2: Array, axes: int | Sequence[Any]) -> tuple[Sh
 
 @tensordot.kernel(Dense, Dense)
 def _tensordot_dense_dense(x1: Dense, x2: Dense, *, axes: tuple[Shape, Shape]) -> Dense:
-    return Dense.make((linalg_dense.tensordot(x1.data, x2.data, axes=axes),))
+    return Dense.make((jnp.tensordot(x1.data, x2.data, axes=axes),))
 
 
 def _is_product(x1: Array, x2: Array, *, axes: tuple[Shape, Shape]) -> bool:

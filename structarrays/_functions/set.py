@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import jax.numpy as jnp
+
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
@@ -166,7 +168,7 @@ def _isin_rule(function: Function[..., Any], args: Sequence[Array], static: Stat
     """Elementwise in the first argument."""
     x1, x2 = args
     values = densify(x2, "isin").data
-    return map_elements(x1, lambda data: dense_sets.isin(data, values, **static))
+    return map_elements(x1, lambda data: jnp.isin(data, values, **static))
 
 
 @function("x1", "x2", rule=_isin_rule)
@@ -201,4 +203,4 @@ def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Array:
 
 @isin.kernel(Dense, Dense)
 def _isin_dense_dense(x1: Dense, x2: Dense, *, invert: bool) -> Dense:
-    return Dense.make((dense_sets.isin(x1.data, x2.data, invert=invert),))
+    return Dense.make((jnp.isin(x1.data, x2.data, invert=invert),))

@@ -399,7 +399,7 @@ def mean(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims
 
 @mean.kernel(Dense)
 def _mean_dense(x: Dense, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((dense_statistical.mean(x.data, axis=axis, keepdims=keepdims),))
+    return Dense.make((jnp.mean(x.data, axis=axis, keepdims=keepdims),))
 
 
 @function("x", rule=spreading(SUM, dense_statistical.var, lambda variance: variance))

@@ -12,40 +12,7 @@ from .devices import put
 if TYPE_CHECKING:
     import jax
 
-    from .._core.typing import DTypeLike, Scalar, Shape
-
-
-def arange(
-    start: Scalar,
-    /,
-    stop: Scalar | None = None,
-    step: Scalar = 1,
-    *,
-    dtype: DTypeLike,
-    device: jax.Device | jax.sharding.Sharding | None = None,
-) -> Array:
-    """Evenly spaced values in ``[start, stop)``; of ``[0, start)`` if only one bound is given."""
-    if stop is None:
-        start, stop = 0, start
-    return jnp.arange(start, stop, step, dtype=dtype, device=device)
-
-
-def empty(shape: Shape, *, dtype: DTypeLike, device: jax.Device | jax.sharding.Sharding | None = None) -> Array:
-    """Zeros: JAX has no uninitialised arrays."""
-    return jnp.zeros(shape, dtype, device=device)
-
-
-def eye(
-    n_rows: int,
-    n_cols: int | None = None,
-    /,
-    *,
-    k: int = 0,
-    dtype: DTypeLike,
-    device: jax.Device | jax.sharding.Sharding | None = None,
-) -> Array:
-    """Ones on the ``k``-th diagonal, zeros elsewhere."""
-    return jnp.eye(n_rows, n_cols, k=k, dtype=dtype, device=device)
+    from .._core.typing import DTypeLike, Shape
 
 
 def full(
@@ -78,23 +45,3 @@ def linspace(
 def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
     """Coordinate arrays of a grid, as a tuple (``jnp`` returns a list)."""
     return tuple(jnp.meshgrid(*arrays, indexing=indexing))
-
-
-def ones(shape: Shape, *, dtype: DTypeLike, device: jax.Device | jax.sharding.Sharding | None = None) -> Array:
-    """Ones."""
-    return jnp.ones(shape, dtype, device=device)
-
-
-def tril(x: Array, /, *, k: int = 0) -> Array:
-    """The lower triangle of matrices, up to the ``k``-th diagonal; zeros elsewhere."""
-    return jnp.tril(x, k=k)
-
-
-def triu(x: Array, /, *, k: int = 0) -> Array:
-    """The upper triangle of matrices, from the ``k``-th diagonal; zeros elsewhere."""
-    return jnp.triu(x, k=k)
-
-
-def zeros(shape: Shape, *, dtype: DTypeLike, device: jax.Device | jax.sharding.Sharding | None = None) -> Array:
-    """Zeros."""
-    return jnp.zeros(shape, dtype, device=device)

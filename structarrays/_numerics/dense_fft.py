@@ -124,13 +124,3 @@ def rfftfreq(
 ) -> Array:
     """Frequencies of `rfft` for samples ``d`` apart."""
     return put(jnp.fft.rfftfreq(n, d=d, dtype=dtype), device)
-
-
-def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
-    """Move frequency zero to the centre."""
-    return jnp.fft.fftshift(x, axes=axes)
-
-
-def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
-    """Inverse of `fftshift`."""
-    return jnp.fft.ifftshift(x, axes=axes)

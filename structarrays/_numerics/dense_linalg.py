@@ -23,9 +23,7 @@ from . import determinants, pseudo_inverse
 from .flags import custom_jvp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from .._core.typing import DTypeLike
+    from collections.abc import Callable
 
 
 def _real_dtype(x: Array) -> numpy.dtype:
@@ -108,7 +106,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> tuple[Array, Array]:
     factor = jnp.linalg.cholesky(x, upper=upper)
     # LAPACK's flag for a pivot that is not positive reaches us as a factor full of NaN, so NaN that was in x must be
     # told apart.
-    failed = jnp.any(jnp.isnan(diagonal(factor)), axis=-1)
+    failed = jnp.any(jnp.isnan(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
     failed = failed & ~jnp.any(jnp.isnan(x), axis=(-2, -1))
     return factor, ~jnp.any(failed)
 
@@ -292,49 +290,12 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: int | float | str |
 # Products
 
 
-def matrix_power(x: Array, n: int, /) -> Array:
-    """``x @ x @ …``, ``n`` times; for ``n < 0`` apply it to the result of `inv`, which says whether there is one."""
-    result: Array = jnp.linalg.matrix_power(x, n)
-    return result
-
-
-def matmul(x1: Array, x2: Array, /) -> Array:
-    """Matrix product; a one-dimensional argument is a row on the left, a column on the right."""
-    return jnp.matmul(x1, x2)
-
-
-def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """``sum(conj(x1) * x2)`` along an axis, which counts from the end."""
-    return jnp.vecdot(x1, x2, axis=axis)
-
-
-def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
-    """Sum of products over pairs of axes, or over the last and first ``axes`` of them."""
-    return jnp.tensordot(x1, x2, axes=axes)
-
-
 def outer(x1: Array, x2: Array, /) -> Array:
     """``x1[i] * x2[j]``."""
     return x1[:, None] * x2[None, :]
 
 
-def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """Cross product of vectors of length 3 along an axis."""
-    return jnp.cross(x1, x2, axis=axis)
-
-
 # Parts
-
-
-def diagonal(x: Array, /, *, offset: int = 0) -> Array:
-    """The diagonal ``offset`` above the main one."""
-    result: Array = jnp.diagonal(x, offset=offset, axis1=-2, axis2=-1)
-    return result
-
-
-def trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """Sum of a diagonal."""
-    return statistical.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 def matrix_transpose(x: Array, /) -> Array:

@@ -43,8 +43,3 @@ def unique_inverse(x: Array, /) -> tuple[Array, Array]:
 def unique_values(x: Array, /) -> Array:
     """Values."""
     return _unique(x)[0]
-
-
-def isin(x1: Array, x2: Array, /, *, invert: bool = False) -> Array:
-    """Which elements of ``x1`` are (``invert``: are not) in ``x2``."""
-    return jnp.isin(x1, x2, invert=invert)

@@ -97,11 +97,6 @@ def prod(x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keep
     return jnp.prod(x, axis=axis, dtype=accumulation_dtype(x.dtype) if dtype is None else dtype, keepdims=keepdims)
 
 
-def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Arithmetic mean; NaN of nothing."""
-    return jnp.mean(x, axis=axis, keepdims=keepdims)
-
-
 def var(x: Array, /, *, axis: Axis = None, correction: int | float = 0.0, keepdims: bool = False) -> Array:
     """Variance with divisor ``count - correction``; NaN where that is not positive. Real, of complex arrays too."""
     result = jnp.var(x, axis=axis, correction=correction, keepdims=keepdims)

@@ -204,7 +204,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 
 @diagonal.kernel(Dense)
 def _diagonal_dense(x: Dense, *, offset: int) -> Dense:
-    return Dense.make((linalg_dense.diagonal(x.data, offset=offset),))
+    return Dense.make((jnp.diagonal(x.data, offset, -2, -1),))
 
 
 @function("x", prefix="linalg.")
@@ -340,4 +340,5 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 @cross.kernel(Dense, Dense)
 def _cross_dense_dense(x1: Dense, x2: Dense, *, axis: int) -> Dense:
-    return Dense.make((linalg_dense.cross(*jnp.broadcast_arrays(x1.data, x2.data), axis=axis),))
+    a, b = jnp.broadcast_arrays(x1.data, x2.data)
+    return Dense.make((jnp.cross(a, b, axis=axis),))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
+
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify, to_dense
 from ..._functions.creation import tril, triu
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._functions.set import isin
-from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import packed_triangles as triangles
 from ..triangular.array import Triangular
 from .array import Hermitian, Mirrored, Symmetric
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @matmul.kernel(Mirrored, Dense)
 def _matmul_mirrored_dense(x1: Mirrored, x2: Dense) -> Dense:
-    return Dense.make((linalg_dense.matmul(x1.dense_data(), x2.data),))
+    return Dense.make((jnp.matmul(x1.dense_data(), x2.data),))
 
 
 @matmul.kernel(Mirrored, Mirrored)

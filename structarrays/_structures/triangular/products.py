@@ -10,7 +10,6 @@ from ..._core.array.dense import Dense
 from ..._core.families.join import is_zero_outside
 from ..._functions.creation import tril, triu
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
-from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import packed_triangles as triangles
 from ..banded.array import Banded, bands
 from ..banded.diagonal import Diagonal
@@ -38,7 +37,7 @@ def stored(x: Triangular) -> jax.Array:
 @matmul.kernel(Triangular, Dense)
 def _matmul_triangular_dense(x1: Triangular, x2: Dense) -> Dense:
     if x1.background is not None:
-        return Dense.make((linalg_dense.matmul(x1.dense_data(), x2.data),))
+        return Dense.make((jnp.matmul(x1.dense_data(), x2.data),))
     data = x2.data[:, None] if x2.ndim == 1 else x2.data
     product = triangular_products.matmul(stored(x1), data, x1.lower)
     return Dense.make((product[..., 0] if x2.ndim == 1 else product,))
