@@ -515,7 +515,8 @@ def _join_pair_banded_banded(x: Banded, y: Banded) -> tuple[Banded, Banded]:
 
 
 @join_pair.kernel(Fill, Banded, when=fills_matrices)
-def _join_pair_fill_banded(x: Fill, y: Banded) -> tuple[Banded, Banded]:
+def join_constant(x: Fill, y: Array) -> tuple[Array, Array]:
+    """A constant at the entries of a pattern and as its background."""
     data, batch = x._constant_data(), x.shape[:-2]
     kept = len(y.batch_shape)
     entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y.gather(data), y.entries, strict=True))

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import SMALL, allow_dense, dense_if_small, densify, to_dense
+from ..._core.array.operands import SMALL, allow_dense, dense_if_small, right_side, to_dense
 from ..._core.dispatch.recording import remark
 from ..._core.families.conditions import has_structural_zeros
 from ..._functions.elementwise import divide
@@ -44,7 +44,7 @@ def _parts(x: Banded) -> tuple[tuple[jax.Array, ...], tuple[int, ...], int]:
 
 @solve.kernel(Banded, Array, when=has_structural_zeros)
 def _solve_banded(x1: Banded, x2: Array) -> tuple[Dense, jax.Array]:
-    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    data = right_side(x2)
     vector = data.ndim == 1
     b = data[:, None] if vector else data
     definite = POSITIVE_DEFINITE in x1.assumptions

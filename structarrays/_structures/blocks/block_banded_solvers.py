@@ -245,10 +245,7 @@ def _solve_block_banded(x1: BlockBanded, x2: Array) -> Result:
     return solved(x1, x2, _solution)
 
 
-@inv.kernel(BlockBanded, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)
-def _inv_block_banded(x: BlockBanded) -> Result:
-    """Full, so that it is not formed."""
-    return checked_inverse(x)
+inv.kernel(BlockBanded, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)(checked_inverse)
 
 
 def _slogdet(x: BlockBanded) -> tuple[jax.Array, jax.Array]:

@@ -15,6 +15,7 @@ from ..._functions.creation import tril, triu
 from ..._functions.elementwise import multiply
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._numerics.absorbing import guarded_product
+from ..._numerics.vectors import by_columns, by_rows
 from ..banded.array import Banded
 from ..banded.diagonal import Diagonal
 from . import numerics
@@ -39,30 +40,30 @@ if TYPE_CHECKING:
 
 @matmul.kernel(Blocks, Dense, when=has_structural_zeros)
 def _matmul_blocks_dense(x1: Blocks, x2: Dense) -> Dense:
-    vector = x2.ndim == 1
-    data = x2.data[:, None] if vector else x2.data
-    shape = (*jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2]), x1.shape[-2], data.shape[-1])
-    parts = [
-        (run.row, numerics.multiply(blocks, data[..., run.columns, :]))
-        for run, blocks in zip(x1.runs, x1.blocks, strict=True)
-        if run.size
-    ]
-    product = _sum_of(parts, shape, -2, x1)
-    return Dense.make((product[..., 0] if vector else product,))
+    def multiply(data: jax.Array) -> jax.Array:
+        shape = (*jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2]), x1.shape[-2], data.shape[-1])
+        parts = [
+            (run.row, numerics.multiply(blocks, data[..., run.columns, :]))
+            for run, blocks in zip(x1.runs, x1.blocks, strict=True)
+            if run.size
+        ]
+        return _sum_of(parts, shape, -2, x1)
+
+    return Dense.make((by_columns(multiply, x2.data),))
 
 
 @matmul.kernel(Dense, Blocks, when=lambda x1, x2: has_structural_zeros(x2))
 def _matmul_dense_blocks(x1: Dense, x2: Blocks) -> Dense:
-    vector = x1.ndim == 1
-    data = x1.data[None, :] if vector else x1.data
-    shape = (*jnp.broadcast_shapes(data.shape[:-2], x2.batch_shape), data.shape[-2], x2.shape[-1])
-    parts = [
-        (run.column, numerics.multiply_left(data[..., run.rows], blocks))
-        for run, blocks in zip(x2.runs, x2.blocks, strict=True)
-        if run.size
-    ]
-    product = _sum_of(parts, shape, -1, x2)
-    return Dense.make((product[..., 0, :] if vector else product,))
+    def multiply(data: jax.Array) -> jax.Array:
+        shape = (*jnp.broadcast_shapes(data.shape[:-2], x2.batch_shape), data.shape[-2], x2.shape[-1])
+        parts = [
+            (run.column, numerics.multiply_left(data[..., run.rows], blocks))
+            for run, blocks in zip(x2.runs, x2.blocks, strict=True)
+            if run.size
+        ]
+        return _sum_of(parts, shape, -1, x2)
+
+    return Dense.make((by_rows(multiply, x1.data),))
 
 
 def _sum_of(parts: Sequence[tuple[int, jax.Array]], shape: Shape, axis: int, x: Blocks) -> jax.Array:

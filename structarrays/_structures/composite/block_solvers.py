@@ -230,9 +230,7 @@ def _solve_block_if_is_conformal(x1: Block, x2: Array) -> tuple[Dense, jax.Array
     return solved(x1, x2, _schur)
 
 
-@inv.kernel(Block, when=lambda x: _is_conformal(x) and stays_inverse(x))
-def _inv_block(x: Block) -> tuple[Array, jax.Array]:
-    return checked_inverse(x)
+inv.kernel(Block, when=lambda x: _is_conformal(x) and stays_inverse(x))(checked_inverse)
 
 
 # ---- determinants ---------------------------------------------------------------------------------------------------

@@ -178,9 +178,7 @@ def inverse_by(solved: Callable[[Any, jax.Array], Result], x: Array) -> Result:
     return solved(x, jnp.eye(x.shape[-1], dtype=x.dtype))
 
 
-@inv.kernel(Banded, when=lambda x: has_structural_zeros(x) and stays_inverse(x), before="inv_banded")
-def _inv_banded_as_inverse(x: Banded) -> tuple[Inverse, jax.Array]:
-    return checked_inverse(x)
+inv.kernel(Banded, when=lambda x: has_structural_zeros(x) and stays_inverse(x), before="inv_banded")(checked_inverse)
 
 
 @selected_inverse.kernel(Array)

@@ -18,7 +18,7 @@ from jax import lax
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, to_dense
+from ..._core.array.operands import densify, right_side, to_dense
 from ..._core.dispatch.contexts import Caller, caller
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
@@ -235,7 +235,7 @@ def solved(
     x1: Array, x2: Array, method: Callable[[Any, jax.Array], tuple[jax.Array, jax.Array]]
 ) -> tuple[Dense, jax.Array]:
     """``(solution, ok)`` for a right-hand side of any structure and shape, by ``method(x1, b)`` on data ``(..., n, k)``."""
-    data = (to_dense(x2) if x2.ndim == 1 else densify(x2, "linalg.solve")).data
+    data = right_side(x2)
     vector = data.ndim == 1
     b = data[:, None] if vector else data
     batch = jnp.broadcast_shapes(x1.shape[:-2], b.shape[:-2])

@@ -31,6 +31,7 @@ from ..._functions.elementwise import add
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._numerics import bands as bands_kernel
 from ..._numerics import kronecker_factors
+from ..._numerics.vectors import by_columns, by_rows
 from ..banded.array import bands
 from ..banded.diagonal import Diagonal, Identity
 from ..composite.product import compose_pair
@@ -317,17 +318,22 @@ def transformed(
     columns : bool
         Where the axis of the whole stands.
     """
+    factors, tensor, first = as_tensor(x, data, columns)
+    for i in _order(factors):
+        tensor = along(factors[i], tensor, first + i, function)
+    size = math.prod(f.shape[-2] for f in factors)
+    return tensor.reshape(*tensor.shape[:first], size, *tensor.shape[first + len(factors) :])
+
+
+def as_tensor(x: Kronecker | KroneckerSum, data: jax.Array, columns: bool) -> tuple[Sequence[Array], jax.Array, int]:
+    """The factors (`columns` is false: their transposes), the data with an axis for each factor, and the first of these axes."""
     factors: Sequence[Array] = x.factors if columns else tuple(map(matrix_transpose, x.factors))
     if x.ndim > 2:
         batch = jnp.broadcast_shapes(x.shape[:-2], data.shape[:-2])
         factors = [with_batch(f, batch) for f in factors]
         data = jnp.broadcast_to(data, batch + data.shape[-2:])
     first = data.ndim - (2 if columns else 1)
-    tensor = data.reshape(*data.shape[:first], *(f.shape[-1] for f in factors), *data.shape[first + 1 :])
-    for i in _order(factors):
-        tensor = along(factors[i], tensor, first + i, function)
-    size = math.prod(f.shape[-2] for f in factors)
-    return tensor.reshape(*data.shape[:first], size, *data.shape[first + 1 :])
+    return factors, data.reshape(*data.shape[:first], *(f.shape[-1] for f in factors), *data.shape[first + 1 :]), first
 
 
 def along(
@@ -351,16 +357,12 @@ def along(
 
 @matmul.kernel(Kronecker, Dense)
 def _matmul_kronecker_dense(x1: Kronecker, x2: Dense) -> Dense:
-    if x2.ndim == 1:
-        return Dense.make((transformed(x1, x2.data[:, None])[..., 0],))
-    return Dense.make((transformed(x1, x2.data),))
+    return Dense.make((by_columns(lambda data: transformed(x1, data), x2.data),))
 
 
 @matmul.kernel(Dense, Kronecker)
 def _matmul_dense_kronecker(x1: Dense, x2: Kronecker) -> Dense:
-    if x1.ndim == 1:
-        return Dense.make((transformed(x2, x1.data[None, :], columns=False)[..., 0, :],))
-    return Dense.make((transformed(x2, x1.data, columns=False),))
+    return Dense.make((by_rows(lambda data: transformed(x2, data, columns=False), x1.data),))
 
 
 @matrix_transpose.kernel(Kronecker)

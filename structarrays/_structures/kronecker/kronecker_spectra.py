@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, to_dense
+from ..._core.array.operands import densify, right_side, to_dense
 from ..._core.assumptions import is_hermitian, self_adjoint
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
@@ -141,7 +141,7 @@ def _parts(x: Array, name: str) -> Spectral:
 @solve.kernel(Sum, Array, when=_is_solved, before="of_low_rank")
 @solve.kernel(KroneckerSum, Array, when=_is_solved)
 def _solve_by_spectra(x1: Sum | KroneckerSum, x2: Array) -> tuple[Dense, jax.Array]:
-    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    data = right_side(x2)
     return _solved(x1, data)
 
 

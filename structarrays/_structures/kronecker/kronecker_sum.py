@@ -25,7 +25,6 @@ from ..._core.families.factored import (
     scale,
     squared_norms,
     unified,
-    with_batch,
 )
 from ..._functions.creation import tril, triu
 from ..._functions.elementwise import abs as absolute
@@ -34,11 +33,13 @@ from ..._functions.linalg.norms import diagonal, trace
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.rounding_and_parts import imag, real
 from ..._numerics import kronecker_factors
+from ..._numerics.vectors import by_columns, by_rows
 from ..banded.diagonal import Diagonal, Identity
 from ..composite.sum import Sum, inner, total
 from .array import (
     Kronecker,
     along,
+    as_tensor,
     banded_product,
     is_scaled_identity,
     kronecker_pattern,
@@ -235,28 +236,19 @@ def _elements_kronecker_sum(x: KroneckerSum, i: jax.Array, j: jax.Array) -> jax.
 
 def _summed(x: KroneckerSum, data: jax.Array, *, columns: bool) -> jax.Array:
     """The sum of each factor applied to its axis of a tensor."""
-    factors: Sequence[Array] = x.factors if columns else tuple(map(matrix_transpose, x.factors))
-    if x.ndim > 2:
-        batch = jnp.broadcast_shapes(x.shape[:-2], data.shape[:-2])
-        factors = [with_batch(f, batch) for f in factors]
-        data = jnp.broadcast_to(data, batch + data.shape[-2:])
-    first = data.ndim - (2 if columns else 1)
-    tensor = data.reshape(*data.shape[:first], *(f.shape[-1] for f in factors), *data.shape[first + 1 :])
-    return chain(jnp.add, [along(f, tensor, first + i) for i, f in enumerate(factors)]).reshape(data.shape)
+    factors, tensor, first = as_tensor(x, data, columns)
+    total = chain(jnp.add, [along(f, tensor, first + i) for i, f in enumerate(factors)])
+    return total.reshape(*tensor.shape[:first], x.shape[-1], *tensor.shape[first + len(factors) :])
 
 
 @matmul.kernel(KroneckerSum, Dense)
 def _matmul_kronecker_sum_dense(x1: KroneckerSum, x2: Dense) -> Dense:
-    if x2.ndim == 1:
-        return Dense.make((_summed(x1, x2.data[:, None], columns=True)[..., 0],))
-    return Dense.make((_summed(x1, x2.data, columns=True),))
+    return Dense.make((by_columns(lambda data: _summed(x1, data, columns=True), x2.data),))
 
 
 @matmul.kernel(Dense, KroneckerSum)
 def _matmul_dense_kronecker_sum(x1: Dense, x2: KroneckerSum) -> Dense:
-    if x1.ndim == 1:
-        return Dense.make((_summed(x2, x1.data[None, :], columns=False)[..., 0, :],))
-    return Dense.make((_summed(x2, x1.data, columns=False),))
+    return Dense.make((by_rows(lambda data: _summed(x2, data, columns=False), x1.data),))
 
 
 @matrix_transpose.kernel(KroneckerSum)

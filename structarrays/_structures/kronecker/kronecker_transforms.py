@@ -15,7 +15,7 @@ from jax import lax
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, to_dense
+from ..._core.array.operands import right_side
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
 from ..._functions.linalg import inv, slogdet, solve
@@ -184,7 +184,7 @@ class Transform:
 @solve.kernel(Sum, Array, when=_is_transformed, before=("solve_by_spectra", "of_low_rank"))
 @solve.kernel(KroneckerSum, Array, when=_is_transformed, before="solve_by_spectra")
 def _solve_by_transforms(x1: Sum | KroneckerSum, x2: Array) -> tuple[Dense, jax.Array]:
-    return _solved(x1, to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data)
+    return _solved(x1, right_side(x2))
 
 
 def _solved(x: Sum | KroneckerSum, data: jax.Array) -> tuple[Dense, jax.Array]:

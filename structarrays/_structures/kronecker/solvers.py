@@ -11,7 +11,7 @@ from jax import lax
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, to_dense
+from ..._core.array.operands import right_side, to_dense
 from ..._core.assumptions import is_hermitian
 from ..._core.dispatch.recording import remark
 from ..._core.families.entries import element
@@ -38,6 +38,7 @@ from ..._functions.linalg.systems import logarithms
 from ..._functions.matrix_checks import real_dtype
 from ..._numerics import determinants, kronecker_factors
 from ..._numerics.undefined import nan_unless
+from ..._numerics.vectors import by_columns
 from ..composite.product import product
 from ..fallback.singular_values import norm_and_rank, nuclear_norm, spectral_norm, tolerance
 from ..low_rank.array import LowRank, low_rank
@@ -62,7 +63,6 @@ def all_of(flags: Sequence[jax.Array]) -> jax.Array:
 def _solve_kronecker(x1: Kronecker, x2: Array) -> tuple[Dense, jax.Array]:
     """Axis by axis: a system with each factor."""
     remark("a system with each factor, axis by axis; O(sum(n_i**3) + k N sum(n_i)) for k columns and dense factors")
-    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
     flags: list[jax.Array] = []
 
     def solved(factor: Array, right: Dense) -> Array:
@@ -71,8 +71,8 @@ def _solve_kronecker(x1: Kronecker, x2: Array) -> tuple[Dense, jax.Array]:
         flags.append(ok)
         return result
 
-    solution = transformed(x1, data[:, None] if x2.ndim == 1 else data, solved)
-    return Dense.make((solution[..., 0] if x2.ndim == 1 else solution,)), all_of([jnp.array(True), *flags])
+    solution = by_columns(lambda data: transformed(x1, data, solved), right_side(x2))
+    return Dense.make((solution,)), all_of([jnp.array(True), *flags])
 
 
 @solve.kernel(Kronecker, Kronecker, when=lambda x1, x2: has_square_factors(x1) and factors_fit(x1, x2))

@@ -10,6 +10,7 @@ from ..._core.array.dense import Dense
 from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.reduction_rule import reduce_core, squared_deviations
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
+from ..._numerics.vectors import by_columns
 from ..banded.array import Banded
 from ..sparse.sparse_joins import to_sparse
 from . import numerics
@@ -38,9 +39,7 @@ def _diagonal_periodic_banded(x: PeriodicBanded, *, offset: int) -> Dense:
 def _matmul_periodic_banded_dense(x1: PeriodicBanded, x2: Dense) -> Result:
     if x1.background is not None:
         return matmul.dispatch(to_sparse(x1), x2)
-    data = x2.data if x2.ndim > 1 else x2.data[:, None]
-    product = numerics.matmul(x1.diagonals, x1.offsets, data)
-    return Dense.make((product if x2.ndim > 1 else product[..., 0],))
+    return Dense.make((by_columns(lambda data: numerics.matmul(x1.diagonals, x1.offsets, data), x2.data),))
 
 
 def _stays_narrow(x1: PeriodicBanded | Banded, x2: PeriodicBanded | Banded) -> bool:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, to_dense
+from ..._core.array.operands import right_side
 from ..._core.dispatch.recording import remark
 from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.forms import by_form
@@ -48,7 +48,7 @@ def folded_form(x: PeriodicBanded) -> Array:
 
 @solve.kernel(PeriodicBanded, Array, when=has_structural_zeros)
 def _solve_periodic_banded(x1: PeriodicBanded, x2: Array) -> tuple[Dense, jax.Array]:
-    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    data = right_side(x2)
     axis = -min(data.ndim, 2)
     solution, ok = solve.dispatch(folded_form(x1), Dense.make((numerics.fold(data, axis),)))
     vector = data.ndim == 1

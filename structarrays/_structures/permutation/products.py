@@ -25,7 +25,7 @@ from ..fill.array import Fill, fills_matrices
 from ..sparse.array import Sparse
 from ..sparse.numerics import sort as sort_entries
 from ..sparse.sparse_elementwise import register_exact
-from ..sparse.sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
+from ..sparse.sparse_joins import has_sparse_form, have_sparse_forms, join_sparse, sparse_form, to_sparse
 from . import numerics
 from .array import Permutation, mapped
 
@@ -144,9 +144,7 @@ def _sparse_form_permutation(x: Permutation) -> Sparse:
     return x.freed()
 
 
-@join_pair.kernel(Permutation, Array, when=lambda x, y: has_sparse_form(y))
-def _join_pair_permutation(x: Permutation, y: Array) -> tuple[Array, Array]:
-    return join_sparse(x, y)
+join_pair.kernel(Permutation, Array, when=have_sparse_forms)(join_sparse)
 
 
 @join_pair.kernel(Permutation, Fill, when=lambda x, y: fills_matrices(y))

@@ -99,10 +99,7 @@ def _solution(x: Sparse, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     return result, jnp.all(ok)
 
 
-@inv.kernel(Sparse, when=is_solved_directly)
-def _inv_sparse(x: Sparse) -> tuple[Array, jax.Array]:
-    """Full, so that it is not formed."""
-    return checked_inverse(x)
+inv.kernel(Sparse, when=is_solved_directly)(checked_inverse)
 
 
 @selected_inverse.kernel(Sparse, when=is_solved_directly)
@@ -202,7 +199,7 @@ def _moved(x: Sparse, corner: tuple[int, int], shape: Shape) -> tuple[jax.Array,
 _BY_ELIMINATION = (
     "solve_block_if_is_conformal",
     "small_block_by_dense_form",
-    "inv_block",
+    "checked_inverse",
     "slogdet_block",
     "det_block",
 )

@@ -13,7 +13,7 @@ from ..blocks.array import Blocks
 from ..toeplitz.array import Toeplitz, at_diagonals
 from . import numerics
 from .array import Sparse, _index_dtype
-from .sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
+from .sparse_joins import have_sparse_forms, join_sparse, sparse_form, to_sparse
 
 if TYPE_CHECKING:
     from ..._core.array.base import Array
@@ -51,10 +51,4 @@ def _sparse_form_toeplitz(x: Toeplitz) -> Sparse:
     return to_sparse(at_diagonals(x, x.offsets))
 
 
-def _have_sparse_forms(x: Array, y: Array) -> bool:
-    return has_sparse_form(x) and has_sparse_form(y)
-
-
-@join_pair.kernel(Blocks, Toeplitz, when=_have_sparse_forms)
-def _join_pair_blocks_toeplitz(x: Blocks, y: Toeplitz) -> tuple[Array, Array]:
-    return join_sparse(x, y)
+join_pair.kernel(Blocks, Toeplitz, when=have_sparse_forms)(join_sparse)

@@ -128,15 +128,12 @@ def _join_pair_sparse_fill(x: Sparse, y: Fill) -> tuple[Sparse, Sparse]:
     return x, x.rebuild((data,), jnp.broadcast_to(value, both))
 
 
-def _joins_as_sparse(x: Array, y: Array) -> bool:
+def have_sparse_forms(x: Array, y: Array) -> bool:
+    """Whether two structures can be made sparse at the cost of what they store."""
     return has_sparse_form(x) and has_sparse_form(y)
 
 
-@join_pair.kernel(Sparse, Array, when=_joins_as_sparse)
-def _join_pair_sparse(x: Sparse, y: Array) -> tuple[Array, Array]:
-    return join_sparse(x, y)
-
-
+@join_pair.kernel(Sparse, Array, when=have_sparse_forms)
 def join_sparse(x: Array, y: Array) -> tuple[Array, Array]:
     """The join of two structures that have a sparse form."""
     return join_pair.required((to_sparse(x), to_sparse(y))).run(to_sparse(x), to_sparse(y))

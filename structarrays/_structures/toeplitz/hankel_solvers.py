@@ -41,9 +41,7 @@ def _solve_hankel(x1: Hankel, x2: Array) -> Result:
     return solved(x1, x2, method)
 
 
-@inv.kernel(Hankel)
-def _inv_hankel(x: Hankel) -> Result:
-    return checked_inverse(x)
+inv.kernel(Hankel)(checked_inverse)
 
 
 @slogdet.kernel(Hankel)

@@ -11,6 +11,7 @@ from ..._core.families.join import is_zero_outside
 from ..._functions.creation import tril, triu
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._numerics import packed_triangles as triangles
+from ..._numerics.vectors import by_columns
 from ..banded.array import Banded, bands
 from ..banded.diagonal import Diagonal
 from . import numerics as triangular_products
@@ -38,9 +39,7 @@ def stored(x: Triangular) -> jax.Array:
 def _matmul_triangular_dense(x1: Triangular, x2: Dense) -> Dense:
     if x1.background is not None:
         return Dense.make((jnp.matmul(x1.dense_data(), x2.data),))
-    data = x2.data[:, None] if x2.ndim == 1 else x2.data
-    product = triangular_products.matmul(stored(x1), data, x1.lower)
-    return Dense.make((product[..., 0] if x2.ndim == 1 else product,))
+    return Dense.make((by_columns(lambda data: triangular_products.matmul(stored(x1), data, x1.lower), x2.data),))
 
 
 def _zero_outside(*arrays: Array) -> bool:
