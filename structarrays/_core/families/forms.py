@@ -1,4 +1,4 @@
-"""`by_form`: kernels that call their function with another form of a matrix."""
+"""`by_form`: kernels that leave their function to the kernel for another form of a matrix."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..array.base import Array
+from ..dispatch.function import Function
 
 if TYPE_CHECKING:
-    from ..dispatch.function import Function
+    from ..dispatch.registry import Registry
     from ..typing import Result
 
     Form = TypeVar("Form", bound=Callable[[Any], Array])
 
 
 def by_form(
-    *functions: Function[..., Any],
+    *functions: Registry[Any],
     of: type[Array],
     when: Callable[..., bool] | None = None,
     before: str | Sequence[str] = (),
 ) -> Callable[[Form], Form]:
     """Register for each function a kernel that calls the function with the form that the decorated function returns.
 
-    Further array arguments of the function may be of any class. The kernels have the name and the place of the decorated function.
+    Further array arguments may be of any class. The kernels have the name and the place of the decorated function.
 
     Parameters
     ----------
-    *functions : Function
-        The functions.
+    *functions : Registry
+        The functions of the namespace, or other registries.
     of : type
         The class of the first array argument.
     when : callable, optional
@@ -54,9 +55,12 @@ def by_form(
     return register
 
 
-def _call_with(function: Function[..., Any], form: Callable[[Any], Array]) -> Callable[..., Result]:
+def _call_with(function: Registry[Any], form: Callable[[Any], Array]) -> Callable[..., Result]:
     @functools.wraps(form)
     def run(x: Array, *others: Array, **static: Any) -> Result:
-        return function.dispatch(form(x), *others, **static)
+        arrays = (form(x), *others)
+        if isinstance(function, Function):
+            return function.dispatch(*arrays, **static)
+        return function.required(arrays, static).run(*arrays, **static)
 
     return run

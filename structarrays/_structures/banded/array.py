@@ -531,7 +531,8 @@ def _meet_pair_banded_banded(x: Banded, y: Banded) -> Banded:
 
 
 @holds.kernel(Banded, Banded)
-def _holds_banded_banded(x: Banded, y: Banded) -> bool:
+def holds_offsets(x: Any, y: Any) -> bool:
+    """Whether an array stores all diagonals that another one stores."""
     return set(y.offsets) <= set(x.offsets)
 
 

@@ -23,6 +23,8 @@ from .diagonal import Diagonal, Identity
 
 if TYPE_CHECKING:
     from ..._core.typing import Result, Shape
+    from ..symmetric.array import Mirrored
+    from ..triangular.array import Triangular
 
 
 # ---- matrix products ----------------------------------------------------------------------------------------------
@@ -192,7 +194,8 @@ def _matrix_transpose_diagonal(x: Diagonal) -> Diagonal:
 
 
 @diagonal.kernel(Banded)
-def _diagonal_banded(x: Banded, *, offset: int) -> Dense:
+def diagonal_of_pattern(x: Banded | Triangular | Mirrored, *, offset: int) -> Dense:
+    """The diagonal by the method of the class."""
     return Dense.make((x.diagonal(offset),))
 
 

@@ -37,7 +37,7 @@ from ..._numerics.undefined import nan_unless
 from ..banded.array import Banded, bands
 from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import solved
-from ..fallback.singular_values import is_of_singular_values
+from ..fallback.singular_values import of_singular_values
 from ..sparse.solvers import has_few_blocks, is_large  # and so the kernels here come before those there
 from ..sparse.sparse_joins import to_sparse
 from . import block_tridiagonal
@@ -228,6 +228,7 @@ _BY_SPARSE_FORM = "block_banded_by_sparse_form"
 
 @by_form(solve, inv, slogdet, det, qr, of=BlockBanded, when=_has_few_bands, before=_BY_SPARSE_FORM)
 @by_form(eigvalsh, svdvals, matrix_rank, of=BlockBanded, when=_has_spectrum_by_bands, before=_BY_SPARSE_FORM)
+@by_form(matrix_norm, of=BlockBanded, when=of_singular_values(_has_spectrum_by_bands))
 @by_form(cholesky, of=BlockBanded, when=lambda x, *, upper: _has_few_bands(x) and not _is_block_tridiagonal(x))
 def block_banded_by_banded_form(x: BlockBanded) -> Banded:
     """The banded form, unless a kernel for blocks precedes it."""
@@ -262,13 +263,6 @@ det.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)
 
 
 # ---- factors and elements ----------------------------------------------------------------------------------------------
-
-
-@matrix_norm.kernel(
-    BlockBanded, when=lambda x, **static: _has_spectrum_by_bands(x) and is_of_singular_values(x, **static)
-)
-def _matrix_norm_block_banded(x: BlockBanded, *, keepdims: bool, ord: int | float | str | None) -> Result:
-    return matrix_norm.dispatch(banded_form(x), keepdims=keepdims, ord=ord)
 
 
 @selected_inverse.kernel(BlockBanded, when=is_square_pattern)

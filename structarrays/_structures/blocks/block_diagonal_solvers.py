@@ -37,9 +37,9 @@ from ..._functions.linalg.systems import logarithms
 from ..._functions.matrix_checks import real_dtype
 from ..._numerics import determinants, pseudo_inverse
 from ..banded.diagonal import Diagonal
+from ..composite.part_solvers import all_true
 from ..composite.product import product
 from ..fallback.singular_values import norm_and_rank, nuclear_norm, spectral_norm, tolerance
-from ..kronecker.solvers import all_of
 from ..permutation.ordered import in_order
 from .block_diagonal import BlockDiagonal, block_diagonal, has_square_blocks, regroup, side_by_side, stacks
 from .products import common_cuts, multiply_by_blocks
@@ -79,7 +79,7 @@ def solved_by_blocks(
         parts.append(part.data.reshape(*part.shape[:-3], run.count * run.height, part.shape[-1]))
         flags.append(ok)
     solution = jnp.concatenate(parts, axis=-2)
-    return Dense.make((solution[..., 0] if b.ndim == 1 else solution,)), all_of(flags)
+    return Dense.make((solution[..., 0] if b.ndim == 1 else solution,)), all_true(flags)
 
 
 @solve.kernel(BlockDiagonal, BlockDiagonal, when=lambda x1, x2: has_square_blocks(x1) and multiply_by_blocks(x1, x2))
@@ -88,7 +88,7 @@ def _solve_block_diagonal_block_diagonal(x1: BlockDiagonal, x2: BlockDiagonal) -
     kept, other = common_cuts(x1, x2)
     x1, x2 = regroup(x1, kept).assuming(x1.assumptions), regroup(x2, other)
     pairs = [solve.dispatch(Dense.make((a,), None, x1.assumptions), Dense.make((b,))) for a, b in side_by_side(x1, x2)]
-    return block_diagonal([part.data for part, _ in pairs]), all_of([ok for _, ok in pairs])
+    return block_diagonal([part.data for part, _ in pairs]), all_true([ok for _, ok in pairs])
 
 
 @solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: has_square_blocks(x1) and is_square_pattern(x2))
@@ -99,13 +99,13 @@ def _solve_block_diagonal_diagonal(x1: BlockDiagonal, x2: Diagonal) -> Result:
 @inv.kernel(BlockDiagonal, when=has_square_blocks)
 def _inv_block_diagonal(x: BlockDiagonal) -> tuple[BlockDiagonal, jax.Array]:
     results, flags = zip(*(inv.dispatch(b) for b in stacks(x)), strict=True)
-    return x.rebuild(tuple(_data(results)), None), all_of(flags)
+    return x.rebuild(tuple(_data(results)), None), all_true(flags)
 
 
 @cholesky.kernel(BlockDiagonal, when=has_square_blocks)
 def _cholesky_block_diagonal(x: BlockDiagonal, *, upper: bool) -> tuple[BlockDiagonal, jax.Array]:
     results, flags = zip(*(cholesky.dispatch(b, upper=upper) for b in stacks(x)), strict=True)
-    return x.rebuild(tuple(_data(results)), None), all_of(flags)
+    return x.rebuild(tuple(_data(results)), None), all_true(flags)
 
 
 def _tall_or_wide(x: BlockDiagonal, *, mode: str) -> bool:

@@ -36,7 +36,7 @@ from ..._functions.indexing import index
 from ..._functions.linear_algebra import expanded_product, matmul, matrix_transpose
 from ..._functions.statistical import sum as sum_of
 from ..banded.array import Banded
-from ..banded.diagonal import Diagonal, Identity
+from ..banded.diagonal import Diagonal, Identity, identity_like
 from ..fill.array import Fill
 from ..low_rank.array import LowRank, lines
 from ..permutation.array import Permutation
@@ -249,8 +249,7 @@ def _multiply_unexpanded(function: Function[..., Any], args: Sequence[Array], sh
 
 def times_number(x: Array, factor: Callable[[Array], Array]) -> Product:
     """A matrix with a number in front, by what `scale` gets, where the structure cannot take that up."""
-    ones = jnp.ones(x.shape[:-2], x.dtype)
-    return Product.make((factor(Identity.make((ones, None), (x.shape[-2],) * 2)), x))
+    return Product.make((factor(identity_like(x, x.shape[-2])), x))
 
 
 # ---- the order of multiplication ----------------------------------------------------------------------------------------------

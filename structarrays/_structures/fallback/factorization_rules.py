@@ -19,7 +19,7 @@ from ..._functions.linalg.triangular import transposed, triangle_of
 from ..._numerics import banded_factors
 from ..banded.array import Banded, at_offsets, bands
 from ..banded.bandwidths import fills_matrix
-from ..banded.diagonal import Diagonal, Identity
+from ..banded.diagonal import Diagonal, Identity, identity_like
 from ..blocks.block_diagonal import BlockDiagonal, has_square_blocks, stacks
 from ..blocks.block_diagonal_solvers import solved_by_blocks
 from ..kronecker.array import Kronecker, has_square_factors, kronecker
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     import jax
 
     from ..._core.typing import Result
-
-
-def _identity(x: Array, n: int) -> Identity:
-    return Identity.make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n))
 
 
 # ---- triangles -------------------------------------------------------------------------------------------------------
@@ -62,7 +58,7 @@ def _triangle_of_banded(x: Banded, *, lower: bool, unit_diagonal: bool) -> Array
 
 @triangle_of.kernel(Diagonal, when=has_structural_zeros)
 def _triangle_of_diagonal(x: Diagonal, *, lower: bool, unit_diagonal: bool) -> Diagonal:
-    return _identity(x, x.shape[-1]) if unit_diagonal else x
+    return identity_like(x, x.shape[-1]) if unit_diagonal else x
 
 
 def _has_triangular_factors(x: Kronecker, *, lower: bool, unit_diagonal: bool) -> bool:
@@ -151,7 +147,7 @@ def _lu_factor_triangular(a: Triangular | Diagonal) -> tuple[Array, Dense]:
 @lu.kernel(Banded, when=lambda x: _is_upper(x) and is_square_pattern(x))
 @lu.kernel(Diagonal, when=is_square_pattern)
 def _lu_triangular(a: Triangular | Banded | Diagonal) -> tuple[jax.Array, Identity, Array]:
-    return no_exchanges(a).data, _identity(a, a.shape[-2]), a.assuming(frozenset())
+    return no_exchanges(a).data, identity_like(a, a.shape[-2]), a.assuming(frozenset())
 
 
 # ---- bands -----------------------------------------------------------------------------------------------------------
@@ -224,4 +220,4 @@ def _ldl_banded(a: Banded, *, lower: bool, hermitian: bool) -> tuple[Banded, Dia
 @ldl.kernel(Diagonal, when=is_square_pattern)
 def _ldl_diagonal(a: Diagonal, *, lower: bool, hermitian: bool) -> tuple[Identity, Array, Dense]:
     real = a.rebuild(tuple(e.real.astype(a.dtype) for e in a.entries), None)
-    return _identity(a, a.shape[-1]), real if hermitian else a.assuming(frozenset()), no_exchanges(a)
+    return identity_like(a, a.shape[-1]), real if hermitian else a.assuming(frozenset()), no_exchanges(a)

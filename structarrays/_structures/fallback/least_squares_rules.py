@@ -14,6 +14,7 @@ from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
 from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.factored import with_batch
+from ..._core.families.forms import by_form
 from ..._functions.elementwise import add, subtract
 from ..._functions.linalg import lstsq, matmul, matrix_transpose, pinv, qr, solve, svdvals
 from ..._functions.linalg.least_squares import minimum_norm_dense, solution, squared_residuals
@@ -106,10 +107,8 @@ def minimum_norm_kronecker(a: Array, b: Array, cond: jax.Array) -> Dense:
     return Dense.make((transformed(cast("Kronecker", matrix_transpose(a)), to_dense(b).data, along_axis),))
 
 
-@lstsq.kernel(Product, Array, when=is_narrow)
-@lstsq.kernel(Sum, Array, when=has_low_rank)
-def _lstsq_product(a: Product | Sum, b: Array, *, cond: jax.Array) -> Result:
-    return lstsq.dispatch(of_low_rank(a), b, cond=cond)
+by_form(lstsq, of=Product, when=is_narrow)(of_low_rank)
+by_form(lstsq, of=Sum, when=has_low_rank)(of_low_rank)
 
 
 def _is_tall(a: Banded, *args: Array, **static: Any) -> bool:

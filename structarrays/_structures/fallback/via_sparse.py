@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from ..._core.array.keys import Item
     from ..._core.dispatch.registry import Kernel
-    from ..._core.families.reduction_rule import Monoid
     from ..._core.typing import Result
 
 
@@ -124,12 +123,6 @@ def _nonzero_kernels_array(x: Array) -> tuple[jax.Array, ...]:
     return nonzero_kernels.required((x,)).run(x)
 
 
-@reduce_batch.kernel(Array, when=pays)
-def _reduce_batch_array(x: Array, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Array:
-    x = to_sparse(x)
-    return reduce_batch.required((x,)).run(x, monoid=monoid, axes=axes, keepdims=keepdims)
-
-
 # ---- joins --------------------------------------------------------------------------------------------------------------
 
 
@@ -152,6 +145,7 @@ def _concat_pair_by_sparse_form(x: Array, y: Array, *, axis: int) -> Array:
 @by_form(reshape, of=Array, when=lambda x, *, shape: pays(x) and changes_core(x, shape) and can_reshape(x, shape=shape))
 @by_form(repeat, of=Array, when=lambda x, *, repeats, axis: axis is not None and in_core(x, (axis,)) and pays(x))
 @by_form(tile, of=Array, when=lambda x, *, repetitions: pays(x) and any(r != 1 for r in repetitions[-x.core_ndim :]))
+@by_form(reduce_batch, of=Array, when=pays)
 @by_form(diff, of=Array, when=lambda x, *, axis, n: in_core(x, (axis,)) and pays(x))
 def array_by_sparse_form(x: Array) -> Sparse:
     """The sparse form, by the kernels of `Sparse`."""

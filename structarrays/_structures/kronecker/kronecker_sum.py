@@ -26,6 +26,7 @@ from ..._core.families.factored import (
     squared_norms,
     unified,
 )
+from ..._core.families.forms import by_form
 from ..._functions.creation import tril, triu
 from ..._functions.elementwise import abs as absolute
 from ..._functions.elementwise import multiply
@@ -34,7 +35,7 @@ from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.rounding_and_parts import imag, real
 from ..._numerics import kronecker_factors
 from ..._numerics.vectors import by_columns, by_rows
-from ..banded.diagonal import Diagonal, Identity
+from ..banded.diagonal import Diagonal, Identity, identity_like
 from ..composite.sum import Sum, inner, total
 from .array import (
     Kronecker,
@@ -206,8 +207,7 @@ def kronecker_sum(*factors: Array) -> Array:
 
 def as_sum(x: KroneckerSum) -> Sum:
     """The same as a sum of Kronecker products with identities."""
-    sizes = [f.shape[-1] for f in x.factors]
-    ones = [Identity.make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n)) for n in sizes]
+    ones = [identity_like(f, f.shape[-1]) for f in x.factors]
     return Sum.make(
         tuple(Kronecker.make((*ones[:i], f, *ones[i + 1 :])) for i, f in enumerate(x.factors))
     )  # not canonical, or they would be one again
@@ -361,9 +361,7 @@ def _trace_kronecker_sum(x: KroneckerSum, *, offset: int, dtype: np.dtype | None
     return Dense.make((chain(jnp.add, traces),))
 
 
-@squared_norms.kernel(KroneckerSum)
-def _squared_norms_kronecker_sum(x: KroneckerSum, *, axes: tuple[int, ...]) -> jax.Array:
-    return squared_norms.required((as_sum(x),)).run(as_sum(x), axes=axes)
+by_form(squared_norms, of=KroneckerSum)(as_sum)
 
 
 @inner_pair.kernel(KroneckerSum, Kronecker)

@@ -32,7 +32,7 @@ from ..._numerics.undefined import log_of_zero, nowhere
 from ..blocks.block_diagonal import BlockDiagonal
 from ..composite.product import Product
 from ..composite.sum import Sum, canonical
-from ..fallback.singular_values import is_of_singular_values, norm_and_rank, tolerance
+from ..fallback.singular_values import norm_and_rank, of_singular_values, tolerance
 from ..fill.array import Fill
 from ..toeplitz.circulant import Circulant
 from .array import LowRank, constant_of_rank_one, low_rank
@@ -169,21 +169,11 @@ def _eigvals_low_rank(x: LowRank) -> Dense:
     return Dense.make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, x.shape[-1] - x.rank)]),))
 
 
-@squared_norms.kernel(Product, when=is_narrow)
-def _squared_norms_product(x: Product, *, axes: tuple[int, ...]) -> jax.Array:
-    form = through_narrowest(x)
-    return squared_norms.required((form,)).run(form, axes=axes)
-
-
-by_form(svdvals, matrix_rank, pinv, eigvals, of=Product, when=is_narrow)(through_narrowest)
+by_form(squared_norms, svdvals, matrix_rank, pinv, eigvals, of=Product, when=is_narrow)(through_narrowest)
 by_form(svdvals, matrix_rank, pinv, eigvals, of=Sum, when=has_low_rank)(of_low_rank)
-
-
-@by_form(matrix_norm, of=Product, when=lambda x, **static: is_narrow(x) and is_of_singular_values(x, **static))
-@by_form(matrix_norm, of=Sum, when=lambda x, **static: has_low_rank(x) and is_of_singular_values(x, **static))
-def norm_of_low_rank(x: Product | Sum) -> LowRank:
-    """The form of low rank, which has the same singular values."""
-    return of_low_rank(x)
+for _structure, _has_form in ((Product, is_narrow), (Sum, has_low_rank)):
+    by_form(matrix_norm, of=_structure, when=of_singular_values(_has_form))(of_low_rank)
+del _structure, _has_form
 
 
 # ---- approximation --------------------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from ..._core.families.factored import squared_norms
 from ..._core.families.generator_array import GeneratorArray
 from ..._functions.linalg import det, inv, lu, matmul, matrix_norm, matrix_rank, pinv, qr, slogdet, solve, svd, svdvals
 from ..._functions.matrix_checks import real_dtype
-from ..banded.diagonal import Identity
-from ..fallback.singular_values import is_of_singular_values
+from ..banded.diagonal import Identity, identity_like
+from ..fallback.singular_values import of_singular_values
 from ..permutation.array import Permutation
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def _matrix_rank_orthonormal(x: Orthonormal | Permutation, *, rtol: jax.Array | 
     return Dense.make((jnp.full(x.shape[:-2], min(x.shape[-2:]), int),))
 
 
-@matrix_norm.kernel(Orthonormal, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
-@matrix_norm.kernel(Permutation, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
+@matrix_norm.kernel(Orthonormal, when=of_singular_values(lambda x: min(x.shape[-2:]) > 0))
+@matrix_norm.kernel(Permutation, when=of_singular_values(lambda x: min(x.shape[-2:]) > 0))
 def _matrix_norm_orthonormal(x: Orthonormal | Permutation, *, keepdims: bool, ord: int | float | str | None) -> Dense:
     norm = ones(x, dtype=real_dtype(x.dtype)) * (min(x.shape[-2:]) if ord == "nuc" else 1)
     return Dense.make((norm[..., None, None] if keepdims else norm,))
@@ -104,23 +104,19 @@ def _matrix_norm_orthonormal(x: Orthonormal | Permutation, *, keepdims: bool, or
 @svd.kernel(Orthonormal, when=is_square)
 @svd.kernel(Permutation)
 def _svd_orthonormal(x: Orthonormal | Permutation, *, full_matrices: bool) -> tuple[Array, Array, Identity]:
-    return x, svdvals.dispatch(x), _identity(x)
+    return x, svdvals.dispatch(x), identity_like(x, x.shape[-1])
 
 
 @qr.kernel(Orthonormal, when=is_square)
 @qr.kernel(Permutation)
 def _qr_orthonormal(x: Orthonormal | Permutation, *, mode: str) -> tuple[Array, Identity]:
-    return x, _identity(x)
+    return x, identity_like(x, x.shape[-1])
 
 
 @lu.kernel(Permutation)
 def _lu_permutation(a: Permutation) -> tuple[jax.Array, Identity, Identity]:
     """Its rows exchanged are an identity."""
-    return a.p, _identity(a), _identity(a)
-
-
-def _identity(x: Array) -> Identity:
-    return Identity.make((ones(x), None), x.shape[-2:])
+    return a.p, identity_like(a, a.shape[-1]), identity_like(a, a.shape[-1])
 
 
 @squared_norms.kernel(Orthonormal)

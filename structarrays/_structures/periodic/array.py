@@ -14,7 +14,7 @@ from ..._core.families import pattern
 from ..._core.families.entries import elements
 from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
-from ..banded.array import Banded, batch_of, integers, vectors
+from ..banded.array import Banded, batch_of, holds_offsets, integers, vectors
 from ..fill.array import Fill, fills_matrices
 from ..sparse import numerics as sparse_numerics
 from ..sparse.array import Sparse
@@ -249,9 +249,7 @@ def _meet_pair_periodic_banded_banded(x: PeriodicBanded, y: Banded) -> PeriodicB
     return _meet_pair_periodic_banded(x, on_ring(y)) if is_zero_outside(y) else x
 
 
-@holds.kernel(PeriodicBanded, PeriodicBanded)
-def _holds_periodic_banded(x: PeriodicBanded, y: PeriodicBanded) -> bool:
-    return set(y.offsets) <= set(x.offsets)
+holds.kernel(PeriodicBanded, PeriodicBanded)(holds_offsets)
 
 
 @holds.kernel(PeriodicBanded, Banded)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._core.families.conditions import has_structural_zeros
+from ..._core.families.forms import by_form
 from ..._core.families.reduction_rule import reduce_core, squared_deviations
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._numerics.vectors import by_columns
@@ -17,7 +18,6 @@ from . import numerics
 from .array import PeriodicBanded, is_ring, on_ring, periodic
 
 if TYPE_CHECKING:
-    from ..._core.array.base import Array
     from ..._core.typing import Result
 
 
@@ -59,13 +59,4 @@ def _matmul_periodic_banded(x1: PeriodicBanded | Banded, x2: PeriodicBanded | Ba
     return periodic(dict(zip(offsets, diagonals, strict=True)), None)
 
 
-@reduce_core.kernel(PeriodicBanded)
-def _reduce_core_periodic_banded(x: PeriodicBanded, **static: Any) -> Array:
-    sparse = to_sparse(x)
-    return reduce_core.required((sparse,)).run(sparse, **static)
-
-
-@squared_deviations.kernel(PeriodicBanded)
-def _squared_deviations_periodic_banded(x: PeriodicBanded, **static: Any) -> Array:
-    sparse = to_sparse(x)
-    return squared_deviations.required((sparse,)).run(sparse, **static)
+by_form(reduce_core, squared_deviations, of=PeriodicBanded)(to_sparse)

@@ -11,6 +11,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import cast
 from ..._core.families.batch import concat_pair
+from ..._core.families.forms import by_form
 from ..._core.families.join import is_zero_outside, join_pair, meet_pair
 from ..._core.families.reduction_rule import reduce_core, squared_deviations
 from ..._functions.creation import tril, triu
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..._core.dispatch.function import Function
-    from ..._core.dispatch.registry import Registry
     from ..._core.families.reduction_rule import Monoid
-    from ..._core.typing import Result
 
 # ---- products -------------------------------------------------------------------------------------------------------
 
@@ -139,8 +138,10 @@ def _permutation_as_it_is(x: Permutation) -> Array:
 # ---- the sparse form ----------------------------------------------------------------------------------------------------
 
 
+@by_form(squared_deviations, diagonal, tril, triu, of=Permutation)
 @sparse_form.kernel(Permutation)
-def _sparse_form_permutation(x: Permutation) -> Sparse:
+def sparse_form_permutation(x: Permutation) -> Sparse:
+    """The ones and their coordinates."""
     return x.freed()
 
 
@@ -158,15 +159,6 @@ def _meet_pair_permutation(x: Permutation, y: Array) -> Array:
     return x.freed() if kernel is None else kernel.run(x.freed(), y)
 
 
-def _through_sparse(registry: Registry[Any]) -> None:
-    """The kernel of the sparse form."""
-
-    @registry.kernel(Permutation)
-    def _registry_permutation(x: Permutation, *arguments: Array, **static: Any) -> Result:
-        kernel: Any = registry.choose((x.freed(), *arguments), static)
-        return kernel.run(x.freed(), *arguments, **static)
-
-
 @reduce_core.kernel(Permutation)
 def _reduce_core_permutation(x: Permutation, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Dense:
     """All lines have a single one, so that their reductions are one number."""
@@ -178,10 +170,6 @@ def _reduce_core_permutation(x: Permutation, *, monoid: Monoid, axes: tuple[int,
             value = monoid.combine(value, monoid.repeat(jnp.full((), element, x.dtype), count))
     shape = tuple(n if axis not in axes else 1 for axis in (-2, -1) if keepdims or axis not in axes)
     return Dense.make((jnp.broadcast_to(value, (*x.batch_shape, *shape)),))
-
-
-for _registry in (squared_deviations, diagonal, tril, triu):
-    _through_sparse(_registry)
 
 
 # ---- rows and columns ---------------------------------------------------------------------------------------------------

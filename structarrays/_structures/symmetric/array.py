@@ -20,7 +20,7 @@ from ..._numerics import packed_triangles as triangles
 from ..banded.array import batch_of
 from ..banded.diagonal import Diagonal
 from ..fill.array import Fill, fills_matrices
-from ..triangular.array import flag
+from ..triangular.array import flag, restrict_to_triangle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -315,9 +315,7 @@ def _join_pair_mirrored_diagonal(x: M, y: Diagonal | Fill) -> tuple[M, M]:
     return x, type(x).make((y.dense_data(),), x.lower)
 
 
-@restrict_to.kernel(Array, Mirrored)
-def _restrict_to_array_mirrored(x: Array, y: Mirrored) -> Mirrored:
-    return y.rebuild(y.gather(x.dense_data()), None)
+restrict_to.kernel(Array, Mirrored)(restrict_to_triangle)
 
 
 @validated.kernel(Symmetric)

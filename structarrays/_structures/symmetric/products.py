@@ -13,6 +13,7 @@ from ..._functions.creation import tril, triu
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._functions.set import isin
 from ..._numerics import packed_triangles as triangles
+from ..banded.products import diagonal_of_pattern
 from ..triangular.array import Triangular
 from .array import Hermitian, Mirrored, Symmetric
 
@@ -47,9 +48,7 @@ def _matrix_transpose_hermitian(x: Hermitian) -> Hermitian:
     return Hermitian.make((x.data.mT,), not x.lower)
 
 
-@diagonal.kernel(Mirrored)
-def _diagonal_mirrored(x: Mirrored, *, offset: int) -> Dense:
-    return Dense.make((x.diagonal(offset),))
+diagonal.kernel(Mirrored)(diagonal_of_pattern)
 
 
 @tril.kernel(Mirrored, when=lambda x, *, k: k <= 0)

@@ -20,7 +20,7 @@ from ..._core.text import inline
 from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..._numerics import toeplitz_entries
 from ..._numerics.bands import diagonal_length
-from ..banded.array import Banded, at_offsets, bands, batch_of, matrix_shape
+from ..banded.array import Banded, at_offsets, bands, batch_of, holds_offsets, matrix_shape
 from ..banded.diagonal import Identity
 from ..fill.array import Fill, fills_matrices
 from ..triangular.array import Triangular
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..._core.array.arguments import ParameterLike
     from ..._core.array.base import Array
     from ..._core.typing import Leaves, Meta, Shape
+    from .hankel import Hankel
 
     A = TypeVar("A", bound=Array)
 
@@ -413,10 +414,11 @@ def _join_pair_toeplitz_banded(x: Toeplitz, y: Banded) -> tuple[Array, Array]:
 
 
 @join_pair.kernel(Fill, Toeplitz, when=fills_matrices)
-def _join_pair_fill_toeplitz(x: Fill, y: Toeplitz) -> tuple[Toeplitz, Toeplitz]:
-    y = covering(y)
-    values = x._constant_data()[..., 0]
-    return y.rebuild((jnp.broadcast_to(values, (*x.shape[:-2], y.values.shape[-1])),), None), y
+def join_constant_diagonals(x: Fill, y: Toeplitz | Hankel) -> tuple[Array, Array]:
+    """A constant on all diagonals, or antidiagonals."""
+    y = covering(y) if isinstance(y, Toeplitz) else y
+    (entries,) = y.entries
+    return y.rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], entries.shape[-1])),), None), y
 
 
 @meet_pair.kernel(Toeplitz, Toeplitz)
@@ -458,10 +460,8 @@ def _holds_toeplitz_toeplitz(x: Toeplitz, y: Toeplitz) -> bool:
     return x.first <= y.first and y.last <= x.last
 
 
-@holds.kernel(Toeplitz, Banded)
-@holds.kernel(Banded, Toeplitz)
-def _holds_toeplitz_banded(x: Toeplitz | Banded, y: Banded | Toeplitz) -> bool:
-    return set(y.offsets) <= set(x.offsets)
+holds.kernel(Toeplitz, Banded)(holds_offsets)
+holds.kernel(Banded, Toeplitz)(holds_offsets)
 
 
 @restrict_to.kernel(Toeplitz, Toeplitz)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ..._core.array.arguments import ParameterLike
     from ..._core.typing import DTypeLike, Leaves, Meta, Shape, Spec
+    from ..symmetric.array import Mirrored
 
 
 class Triangular(EntryArray):
@@ -318,7 +319,8 @@ def _restrict_to_triangular_banded(x: Triangular, y: Banded) -> Array:
 
 
 @restrict_to.kernel(Array, Triangular)
-def _restrict_to_array_triangular(x: Array, y: Triangular) -> Triangular:
+def restrict_to_triangle(x: Array, y: Triangular | Mirrored) -> Array:
+    """The elements of the triangle, from the dense form."""
     return y.rebuild(y.gather(x.dense_data()), None)
 
 

@@ -14,6 +14,7 @@ from ..._numerics import packed_triangles as triangles
 from ..._numerics.vectors import by_columns
 from ..banded.array import Banded, bands
 from ..banded.diagonal import Diagonal
+from ..banded.products import diagonal_of_pattern
 from . import numerics as triangular_products
 from .array import Triangular, fits
 
@@ -81,9 +82,7 @@ def _matrix_transpose_triangular(x: Triangular) -> Triangular:
     return Triangular.make((x.data.mT, x.background), (not x.lower, x.unit_diagonal))
 
 
-@diagonal.kernel(Triangular)
-def _diagonal_triangular(x: Triangular, *, offset: int) -> Dense:
-    return Dense.make((x.diagonal(offset),))
+diagonal.kernel(Triangular)(diagonal_of_pattern)
 
 
 @tril.kernel(Triangular, when=is_zero_outside)
