@@ -13,6 +13,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
 from ..._core.families.conditions import has_structural_zeros, is_square_pattern
 from ..._core.families.join import is_zero_outside
+from ..._functions.creation import tril, triu
 from ..._functions.elementwise import multiply
 from ..._functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
 from ..._numerics import bands as band_numerics
@@ -22,6 +23,8 @@ from .band_products import band_matmul
 from .diagonal import Diagonal, Identity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..._core.typing import Result, Shape
     from ..symmetric.array import Mirrored
     from ..triangular.array import Triangular
@@ -202,3 +205,24 @@ def diagonal_of_pattern(x: Banded | Triangular | Mirrored, *, offset: int) -> De
 @matrix_power.kernel(Diagonal, when=lambda x, *, n: n > 0 and has_structural_zeros(x))
 def _matrix_power_diagonal(x: Diagonal, *, n: int) -> Diagonal:
     return x.rebuild(tuple(e**n for e in x.entries), None)
+
+
+# ---- triangles ------------------------------------------------------------------------------------------------------
+
+
+@tril.kernel(Banded, when=has_structural_zeros)
+def _tril_banded(x: Banded, *, k: int) -> Array:
+    return _keep(x, [offset for offset in x.offsets if offset <= k])
+
+
+@triu.kernel(Banded, when=has_structural_zeros)
+def _triu_banded(x: Banded, *, k: int) -> Array:
+    return _keep(x, [offset for offset in x.offsets if offset >= k])
+
+
+def _keep(x: Banded, offsets: Sequence[int]) -> Array:
+    """The diagonals with these offsets; the array of the same class, if these are all."""
+    if len(offsets) == len(x.offsets):
+        return x.assuming(frozenset())
+    kept = [x.diagonal(k) for k in offsets]
+    return bands(kept, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape)

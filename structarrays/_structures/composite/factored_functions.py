@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import functools
 from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from ..._core.families.elementwise_rule import elementwise
 from ..._core.families.entries import elements_at, has_elements
 from ..._core.families.factored import Factored, hadamard, line_key, scale, select_lines, squared_norms, with_batch
 from ..._core.families.join import is_zero_outside
+from ..._core.families.reduction_rule import reduced_count
 from ..._functions.elementwise import divide, multiply, negative, positive, square, subtract
 from ..._functions.indexing import index
 from ..._functions.linalg.norms import diagonal, vector_norm
@@ -191,35 +192,43 @@ def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> A
 
 @mean.kernel(Factored, when=has_core)
 def _mean_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((_total(x, axis, keepdims) / float(_count(x, axis)),))
+    return Dense.make((_total(x, axis, keepdims) / float(reduced_count(x, axis)),))
 
 
-def _count(x: Factored, axis: tuple[int, ...]) -> int:
-    shape = x.shape
-    return math.prod([shape[a] for a in axis])
+def spreads(
+    structure: type[Factored], *, when: Callable[..., bool]
+) -> Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]:
+    """Register `var` and `std` from the decorated function, which computes the variances ``(x, axis, correction, keepdims)``."""
+
+    def register(variance: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+        @functools.wraps(variance)
+        def variances(x: Factored, **options: Any) -> Dense:
+            return Dense.make((variance(x, **options),))
+
+        @functools.wraps(variance)
+        def deviations(x: Factored, **options: Any) -> Dense:
+            return Dense.make((statistical.root(variance(x, **options), 2),))
+
+        var.kernel(structure, when=when)(variances)
+        std.kernel(structure, when=when)(deviations)
+        return variance
+
+    return register
 
 
-def _variance(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
+@spreads(Factored, when=has_core)
+def variance_of_factored(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
+    """From the sum of squares of the centred array."""
     batch, core = split_axes(x, axis)
-    centre = Dense.make((_total(x, axis) / float(_count(x, axis)),))
+    centre = Dense.make((_total(x, axis) / float(reduced_count(x, axis)),))
     centred = subtract(x, centre)
     kernel = squared_norms.required((centred,))
     data = jnp.expand_dims(kernel.run(centred, axes=core), core)
     if batch:
         data = jnp.sum(data, axis=batch, keepdims=True)
-    divisor = float(_count(x, axis) - correction)
+    divisor = float(reduced_count(x, axis) - correction)
     data = data / divisor if divisor > 0 else jnp.full_like(data, jnp.nan)
     return data if keepdims else jnp.squeeze(data, axis)
-
-
-@var.kernel(Factored, when=has_core)
-def _var_factored(x: Factored, *, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> Dense:
-    return Dense.make((_variance(x, axis, correction, keepdims),))
-
-
-@std.kernel(Factored, when=has_core)
-def _std_factored(x: Factored, *, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> Dense:
-    return Dense.make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
 
 
 def _has_squares(x: Array, *, axis: tuple[int, ...], ord: int | float, **static: Any) -> bool:

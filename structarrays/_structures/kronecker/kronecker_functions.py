@@ -28,12 +28,11 @@ from ..._functions.linalg.norms import diagonal, trace
 from ..._functions.linear_algebra import matmul
 from ..._functions.pow_and_clip import pow
 from ..._functions.rounding_and_parts import imag, real
-from ..._functions.statistical import mean, std, var
+from ..._functions.statistical import mean, var
 from ..._functions.statistical import sum as sum_of
-from ..._numerics import dense_statistical as statistical
 from ..._numerics import kronecker_factors
 from ..banded.diagonal import Diagonal, Identity
-from ..composite.factored_functions import split_axes
+from ..composite.factored_functions import split_axes, spreads
 from ..composite.product import product
 from ..composite.sum import inner, total
 from ..fallback.selections import selected_lines
@@ -165,7 +164,8 @@ def _over_core(x: Kronecker, *, axis: tuple[int, ...], **static: Any) -> bool:
     return all(a >= x.ndim - 2 for a in axis) and len(axis) > 0 and x.size > 0
 
 
-def _variance(x: Kronecker, axis: tuple[int, ...], correction: float, keepdims: bool) -> jax.Array:
+@spreads(Kronecker, when=_over_core)
+def variance_of_kronecker(x: Kronecker, axis: tuple[int, ...], correction: float, keepdims: bool) -> jax.Array:
     r"""Sum over the factors i of :math:`|m_1|^2 \cdots |m_{i-1}|^2\, v_i\, s_{i+1} \cdots s_k`, with means m, variances v and mean squares s.
 
     A product less its mean falls into products that are orthogonal to each other, ``m ⊗ ... ⊗ (A_i - m_i) ⊗ A ⊗ ...``, so that nothing
@@ -181,16 +181,6 @@ def _variance(x: Kronecker, axis: tuple[int, ...], correction: float, keepdims: 
     count = math.prod(x.shape[a] for a in axis)
     data = data * (count / (count - correction)) if count > correction else jnp.full_like(data, jnp.nan)
     return data if keepdims else jnp.squeeze(data, axis)
-
-
-@var.kernel(Kronecker, when=_over_core)
-def _var_kronecker(x: Kronecker, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Dense:
-    return Dense.make((_variance(x, axis, correction, keepdims),))
-
-
-@std.kernel(Kronecker, when=_over_core)
-def _std_kronecker(x: Kronecker, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Dense:
-    return Dense.make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
 
 
 def _by_factors(x: Kronecker, values: Sequence[jax.Array], axes: tuple[int, ...]) -> jax.Array:

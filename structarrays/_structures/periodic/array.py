@@ -16,9 +16,8 @@ from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..banded.array import Banded, batch_of, holds_offsets, integers, vectors
 from ..fill.array import Fill, fills_matrices
-from ..sparse import numerics as sparse_numerics
 from ..sparse.array import Sparse
-from ..sparse.sparse_joins import sparse_form
+from ..sparse.sparse_joins import sparse_form, sparse_matrix
 from .numerics import normalised
 
 if TYPE_CHECKING:
@@ -264,11 +263,8 @@ def _restrict_to_periodic_banded(x: PeriodicBanded, y: PeriodicBanded) -> Period
 
 @sparse_form.kernel(PeriodicBanded)
 def _sparse_form_periodic_banded(x: PeriodicBanded) -> Sparse:
-    rows, columns = (jnp.concatenate(parts).astype(jnp.int32) for parts in zip(*x.positions(), strict=True))
-    (rows, columns), order = sparse_numerics.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
-    data = jnp.concatenate(x.diagonals, axis=-1)[..., order]
-    coordinates = (jnp.broadcast_to(c, data.shape) for c in (rows, columns))
-    return Sparse.make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
+    rows, columns = ([part.astype(jnp.int32) for part in parts] for parts in zip(*x.positions(), strict=True))
+    return sparse_matrix(x, x.diagonals, rows, columns)
 
 
 @validated.kernel(PeriodicBanded)

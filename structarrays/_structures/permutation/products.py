@@ -24,7 +24,7 @@ from ..._functions.rounding_and_parts import ceil, conj, floor, real, trunc
 from ..._functions.rounding_and_parts import round as rounded
 from ..fill.array import Fill, fills_matrices
 from ..sparse.array import Sparse
-from ..sparse.numerics import sort as sort_entries
+from ..sparse.numerics import sort_by
 from ..sparse.sparse_elementwise import register_exact
 from ..sparse.sparse_joins import has_sparse_form, have_sparse_forms, join_sparse, sparse_form, to_sparse
 from . import numerics
@@ -99,8 +99,7 @@ def _relabelled(x: Sparse, labels: jax.Array, axis: int) -> Sparse:
         moved = labels.at[coordinates[axis]].get(mode="clip") if labels.shape[0] else coordinates[axis]
         inside = coordinates[0] < x.core_shape[0]
         places = [jnp.where(inside, moved, c) if i == axis else c for i, c in enumerate(coordinates)]
-        keys, data = sort_entries(tuple(places[i] for i in x.order), data)
-        return data, *(keys[x.order.index(i)] for i in range(2))
+        return sort_by(x.order, data, *places)
 
     leaves = x._over_batch(relabel, x.data, labels, *x.coords)
     return Sparse.make((*leaves, None), x.meta)

@@ -175,9 +175,7 @@ def _where(x: Sparse, condition: Callable[..., jax.Array]) -> Sparse:
 
     def keep(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         mask = condition(*coordinates) & (coordinates[0] < x.core_shape[0])
-        keys = tuple(coordinates[i] for i in x.order)
-        data, keys = numerics.keep(mask, data, keys, x._sizes(), x.nnz)
-        return data, *(keys[x.order.index(i)] for i in range(len(keys)))
+        return numerics.keep_by(x.order, mask, data, coordinates, x.core_shape, x.nnz)
 
     leaves = x._over_batch(keep, x.data, *x.coords)
     return Sparse.make((*leaves, x.background), (x.core_shape, x.order, x.nnz > 0))
@@ -216,8 +214,7 @@ def _moved(x: Sparse, moves: dict[int, Callable[..., jax.Array]]) -> Sparse:
             moved[axis] = (
                 jnp.where(inside, f(coordinates[axis], n).astype(coordinates[axis].dtype), n) if n else moved[axis]
             )
-        keys, data = numerics.sort(tuple(moved[i] for i in x.order), data)
-        return data, *(keys[x.order.index(i)] for i in range(len(keys)))
+        return numerics.sort_by(x.order, data, *moved)
 
     leaves = x._over_batch(move, x.data, *x.coords)
     return Sparse.make((*leaves, x.background), x.meta)
@@ -259,12 +256,7 @@ def _concat_pair_sparse(x: Array, y: Array, *, axis: int) -> Sparse:
     result = Sparse.make((data, *coordinates, None), (shape, x.order, x.padded or y.padded))
     if x.order[0] == axis and not x.padded:
         return result
-
-    def sort(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
-        keys, data = numerics.sort(tuple(coordinates[i] for i in x.order), data)
-        return data, *(keys[x.order.index(i)] for i in range(len(keys)))
-
-    leaves = result._over_batch(sort, result.data, *result.coords)
+    leaves = result._over_batch(functools.partial(numerics.sort_by, x.order), result.data, *result.coords)
     return Sparse.make((*leaves, None), result.meta)
 
 

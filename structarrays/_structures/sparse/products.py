@@ -305,10 +305,8 @@ def _scaled(x: Sparse, diagonal_matrix: Diagonal, axis: int, shape: tuple[int, i
         data = data * diag.at[where].get(mode="clip")
         if fits and shape == x.core_shape:
             return data, *coordinates
-        keys = tuple(coordinates[i] for i in x.order)
         inside = (coordinates[0] < x.core_shape[0]) & (where < diag.shape[-1])
-        data, keys = numerics.keep(inside, data, keys, tuple(shape[i] for i in x.order), bound)
-        return data, *(keys[x.order.index(i)] for i in range(2))
+        return numerics.keep_by(x.order, inside, data, coordinates, shape, bound)
 
     leaves = x._over_batch(scale, x.data, diag, *x.coords)
     return Sparse.make((*leaves, None), (shape, x.order, padded)).rebuild(leaves[:1], None)
