@@ -142,7 +142,7 @@ def _write_traced(x: Sparse, where: Sequence[np.ndarray], value: jax.Array) -> S
 def _write_entries_batch_of_sparse(
     x: Sparse, items: Sequence[indexing.Item], value: Array, owned: bool
 ) -> Array | None:
-    """Written by themselves, and then put into their places."""
+    """Arrays of the batch: each is written by itself, and put into its place."""
     batch, core = items[: len(x.batch_shape)], items[len(x.batch_shape) :]
     whole = all(indexing.is_full(item, n) for item, n in zip(batch, x.batch_shape, strict=True))
     if whole or not indexing.is_basic(batch) or moves_axes(items):
