@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .._core import dtypes
@@ -385,7 +386,7 @@ def eye(
     return x if device is None else x.to_device(device)  # a sharding speaks of the matrix, not of its parameter
 
 
-@function("x", dense=dense_creation.tril)
+@function("x", dense=jnp.tril)
 def tril(x: ArrayLike, /, *, k: int = 0) -> Array:
     """The lower triangles of matrices; what is above becomes zero.
 
@@ -418,7 +419,7 @@ def tril(x: ArrayLike, /, *, k: int = 0) -> Array:
     return result
 
 
-@function("x", dense=dense_creation.triu)
+@function("x", dense=jnp.triu)
 def triu(x: ArrayLike, /, *, k: int = 0) -> Array:
     """The upper triangles of matrices; what is below becomes zero.
 

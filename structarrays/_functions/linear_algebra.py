@@ -233,7 +233,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @matmul.kernel(Dense, Dense)
 def _matmul_dense_dense(x1: Dense, x2: Dense) -> Dense:
-    return Dense.make((linalg_dense.matmul(x1.data, x2.data),))
+    return Dense.make((jnp.matmul(x1.data, x2.data),))
 
 
 def product(x1: Array, x2: Array) -> Array:
@@ -277,7 +277,7 @@ def _matrix_transpose_dense(x: Dense) -> Dense:
     return Dense.make((linalg_dense.matrix_transpose(x.data),))
 
 
-@function("x1", "x2", dense=linalg_dense.vecdot)
+@function("x1", "x2", dense=jnp.vecdot)
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Dot products of the vectors along an axis: the sum of ``conj(x1) * x2``.
 
@@ -345,7 +345,7 @@ def _vecdot_array(x1: Array, x2: Array, *, axis: int) -> Array:
     return sum_of(multiply(x1, x2), axis=axis, dtype=x1.dtype)
 
 
-@function("x1", "x2", dense=linalg_dense.tensordot)
+@function("x1", "x2", dense=jnp.tensordot)
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Any, ...] = 2) -> Array:
     """Contraction of several axes of two arrays.
 

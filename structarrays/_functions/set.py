@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import jax.numpy as jnp
+
 from .._core.array.arguments import ArrayLike
 from .._core.array.base import Array
 from .._core.array.dense import Dense
@@ -166,10 +168,10 @@ def _isin_rule(function: Function[..., Any], args: Sequence[Array], static: Stat
     """Elementwise in the first argument."""
     x1, x2 = args
     values = densify(x2, "isin").data
-    return map_elements(x1, lambda data: dense_sets.isin(data, values, **static))
+    return map_elements(x1, lambda data: jnp.isin(data, values, **static))
 
 
-@function("x1", "x2", rule=_isin_rule, dense=dense_sets.isin)
+@function("x1", "x2", rule=_isin_rule, dense=jnp.isin)
 def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Array:
     """Which elements of an array are in another.
 

@@ -12,31 +12,7 @@ from .devices import put
 if TYPE_CHECKING:
     import jax
 
-    from .._core.typing import DTypeLike, Scalar, Shape
-
-eye = jnp.eye
-tril = jnp.tril
-triu = jnp.triu
-
-
-def arange(
-    start: Scalar,
-    /,
-    stop: Scalar | None = None,
-    step: Scalar = 1,
-    *,
-    dtype: DTypeLike,
-    device: jax.Device | jax.sharding.Sharding | None = None,
-) -> Array:
-    """Evenly spaced values in ``[start, stop)``; of ``[0, start)`` if only one bound is given."""
-    if stop is None:
-        start, stop = 0, start
-    return jnp.arange(start, stop, step, dtype=dtype, device=device)
-
-
-def empty(shape: Shape, *, dtype: DTypeLike, device: jax.Device | jax.sharding.Sharding | None = None) -> Array:
-    """Zeros: JAX has no uninitialised arrays."""
-    return jnp.zeros(shape, dtype, device=device)
+    from .._core.typing import DTypeLike, Shape
 
 
 def full(

@@ -25,13 +25,6 @@ from .flags import custom_jvp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._core.typing import DTypeLike
-
-matmul = jnp.matmul
-vecdot = jnp.vecdot
-tensordot = jnp.tensordot
-cross = jnp.cross
-
 
 def _real_dtype(x: Array) -> numpy.dtype:
     return jnp.finfo(x.dtype).dtype
@@ -113,7 +106,7 @@ def cholesky(x: Array, /, *, upper: bool = False) -> tuple[Array, Array]:
     factor = jnp.linalg.cholesky(x, upper=upper)
     # LAPACK's flag for a pivot that is not positive reaches us as a factor full of NaN, so NaN that was in x must be
     # told apart.
-    failed = jnp.any(jnp.isnan(diagonal(factor)), axis=-1)
+    failed = jnp.any(jnp.isnan(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
     failed = failed & ~jnp.any(jnp.isnan(x), axis=(-2, -1))
     return factor, ~jnp.any(failed)
 
@@ -297,29 +290,12 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: int | float | str |
 # Products
 
 
-def matrix_power(x: Array, n: int, /) -> Array:
-    """``x @ x @ …``, ``n`` times; for ``n < 0`` apply it to the result of `inv`, which says whether there is one."""
-    result: Array = jnp.linalg.matrix_power(x, n)
-    return result
-
-
 def outer(x1: Array, x2: Array, /) -> Array:
     """``x1[i] * x2[j]``."""
     return x1[:, None] * x2[None, :]
 
 
 # Parts
-
-
-def diagonal(x: Array, /, *, offset: int = 0) -> Array:
-    """The diagonal ``offset`` above the main one."""
-    result: Array = jnp.diagonal(x, offset=offset, axis1=-2, axis2=-1)
-    return result
-
-
-def trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """Sum of a diagonal."""
-    return statistical.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 def matrix_transpose(x: Array, /) -> Array:

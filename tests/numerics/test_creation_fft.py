@@ -10,14 +10,11 @@ from structarrays._numerics import dense_fft as fft
 
 def test_creation_has_the_dtype_asked_for():
     f4 = np.dtype("float32")
-    np.testing.assert_array_equal(creation.arange(5, dtype=np.int64), np.arange(5))
-    np.testing.assert_array_equal(creation.arange(5, -1, -2, dtype=f4), np.arange(5, -1, -2, f4))
     np.testing.assert_allclose(
         creation.linspace(0, 1, 7, dtype=f4, endpoint=False), np.linspace(0, 1, 7, False, dtype=f4)
     )
-    np.testing.assert_array_equal(creation.eye(3, 4, k=-1, dtype=f4), np.eye(3, 4, k=-1))
-    for array in (creation.eye(2, dtype=f4), creation.full((), 3, dtype=f4), creation.empty(2, dtype=f4)):
-        assert array.dtype == f4 and not array.weak_type
+    array = creation.full((), 3, dtype=f4)
+    assert array.dtype == f4 and not array.weak_type
 
 
 def test_meshgrid_is_a_tuple():
@@ -57,10 +54,7 @@ def test_transforms_keep_precision_and_norm(norm, dtype):
         np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
 
 
-def test_frequencies_and_shifts():
+def test_frequencies():
     for n in (4, 5):
         np.testing.assert_allclose(fft.fftfreq(n, d=0.1, dtype=np.float64), np.fft.fftfreq(n, d=0.1), rtol=1e-15)
         assert fft.rfftfreq(n, dtype=np.float32).dtype == np.float32
-        x = np.arange(2 * n).reshape(2, n)
-        np.testing.assert_array_equal(fft.fftshift(jnp.asarray(x), axes=1), np.fft.fftshift(x, axes=1))
-        np.testing.assert_array_equal(fft.ifftshift(fft.fftshift(jnp.asarray(x))), x)

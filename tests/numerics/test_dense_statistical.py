@@ -92,7 +92,6 @@ def test_moments(dtype, axis):
     x = np.random.default_rng(5).normal(size=(4, 3, 5)) + 10
     if dtype == np.complex128:
         x = x + 1j * np.random.default_rng(6).normal(size=x.shape)
-    np.testing.assert_allclose(statistical.mean(jnp.asarray(x), axis=axis), np.mean(x, axis=axis), rtol=1e-13)
     for correction in (0, 1, 0.5):
         result = statistical.var(jnp.asarray(x), axis=axis, correction=correction, keepdims=True)
         np.testing.assert_allclose(result, np.var(x, axis=axis, ddof=correction, keepdims=True), rtol=1e-12)
@@ -105,7 +104,6 @@ def test_too_large_a_correction_gives_nan():
     for correction in (2, 3):  # jnp.var(x, correction=3) is a negative number
         assert np.isnan(statistical.var(x, axis=0, correction=correction)).all()
         assert np.isnan(statistical.std(x, axis=0, correction=correction)).all()
-    assert np.isnan(statistical.mean(jnp.zeros(0)))
 
 
 def test_derivatives_of_moments():

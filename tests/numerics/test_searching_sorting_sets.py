@@ -78,17 +78,6 @@ def test_every_nan_is_unique_and_zeros_are_not():
     assert sets.unique_values(jnp.zeros((0, 2), np.int8)).shape == (0,)
 
 
-def test_isin_compares_by_value():
-    x = np.array([[1.0, np.nan], [2.0, -0.0]])
-    np.testing.assert_array_equal(
-        sets.isin(jnp.asarray(x), jnp.asarray([np.nan, 0.0, 1.0])), [[True, False], [False, True]]
-    )
-    assert sets.isin(jnp.asarray(3), jnp.asarray([1, 2]), invert=True)
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(0, 50, 300), rng.integers(0, 50, 20)
-    np.testing.assert_array_equal(jax.jit(sets.isin)(a, b), np.isin(a, b))
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("descending", [False, True])
 def test_the_order_of_many_numbers(dtype, descending):

@@ -126,6 +126,11 @@ def dense_if_small(x: Array, name: str) -> Dense:
     return to_dense(x) if max(x.shape[-2:]) <= SMALL else densify(x, name)
 
 
+def right_side(x: Array, name: str = "linalg.solve") -> jax.Array:
+    """The right-hand side of a linear system as dense data; a vector does not count as densified."""
+    return (to_dense(x) if x.ndim == 1 else densify(x, name)).data
+
+
 def lets_dense(x: Array, size: int | None = None) -> bool:
     """Whether the policy allows the dense form of `x`, or a dense array of `size` elements: for kernels that have another method."""
     policy = densify_policy.value

@@ -6,8 +6,9 @@ import functools
 import itertools
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class Registry(Generic[Result]):
             found += groups[key] if len(groups[key]) == 1 else in_declared_order(groups[key])
         return tuple(found)
 
-    def required(self, args: Sequence[Any]) -> Kernel[Result]:
+    def required(self, args: Sequence[Any], static: Mapping[str, Any] = MappingProxyType({})) -> Kernel[Result]:
         """The kernel that serves these arguments, where there has to be one.
 
         Raises
@@ -186,12 +187,12 @@ class Registry(Generic[Result]):
         TypeError
             If there is none.
         """
-        kernel = self.choose(args, {})
+        kernel = self.choose(args, static)
         if kernel is None:
             raise TypeError(f"{self.name} has no kernel for {', '.join(type(x).__name__ for x in args)}")
         return kernel
 
-    def choose(self, args: Sequence[Any], static: dict[str, Any]) -> Kernel[Result] | None:
+    def choose(self, args: Sequence[Any], static: Mapping[str, Any]) -> Kernel[Result] | None:
         """The kernel that serves these arguments, or None."""
         for kernel in self.find(tuple(map(type, args))):
             if kernel.when is None or kernel.when(*args, **static):

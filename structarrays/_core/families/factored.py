@@ -117,11 +117,6 @@ def pays(*terms: Array) -> bool:
     return sum(map(stored, terms)) < math.prod(terms[0].shape[-2:])
 
 
-def product_cost(x: Array) -> int:
-    """About how many multiplications a product of a matrix with one column takes."""
-    return x.product_cost
-
-
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 

@@ -40,7 +40,7 @@ def same_pattern(x: Array, y: Array) -> bool:
     return x is y or (x.static_pattern and structure(x) == structure(y))
 
 
-def is_zero_outside(x: Array) -> bool:
+def is_zero_outside(x: Array, *args: Any, **static: Any) -> bool:
     """Whether there are elements that an array does not store, and they are structural zeros."""
     return x.stores_entries and x.background is None and not x.covers
 

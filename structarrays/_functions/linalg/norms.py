@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 from typing import TYPE_CHECKING, Any, cast
@@ -158,7 +159,7 @@ def _matrix_norm_array(x: Array, *, keepdims: bool, ord: Any) -> Array:
     return (largest if ord > 0 else smallest)(sums, axis=(-2, -1), keepdims=keepdims)
 
 
-@function("x", prefix="linalg.", dense=linalg_dense.diagonal)
+@function("x", prefix="linalg.", dense=functools.partial(jnp.diagonal, axis1=-2, axis2=-1))
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """A diagonal of each matrix of a stack.
 
@@ -326,4 +327,4 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 @cross.kernel(Dense, Dense)
 def _cross_dense_dense(x1: Dense, x2: Dense, *, axis: int) -> Dense:
     a, b = jnp.broadcast_arrays(x1.data, x2.data)
-    return Dense.make((linalg_dense.cross(a, b, axis=axis),))
+    return Dense.make((jnp.cross(a, b, axis=axis),))

@@ -419,7 +419,7 @@ def matrix_power(x: ArrayLike, n: int, /) -> Array:
 
 @matrix_power.kernel(Dense)
 def _matrix_power_dense(x: Dense, *, n: int) -> Dense:
-    return Dense.make((linalg_dense.matrix_power(x.data, n),))
+    return Dense.make((jnp.linalg.matrix_power(x.data, n),))
 
 
 @matrix_power.kernel(Array)

@@ -3,7 +3,6 @@
 FILES = (
     "array",
     "band_spectra",
-    "band_triangles",
     "diagonal",
     "diagonal_spectra",
     "indexing",

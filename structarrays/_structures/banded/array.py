@@ -17,7 +17,7 @@ from ..._core.families.entries import elements
 from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
 from ..._numerics import bands as band_numerics
-from ..fill.array import Fill, core_shape
+from ..fill.array import Fill, core_shape, fills_matrices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -514,8 +514,9 @@ def _join_pair_banded_banded(x: Banded, y: Banded) -> tuple[Banded, Banded]:
     return at_offsets(x, offsets), at_offsets(y, offsets)
 
 
-@join_pair.kernel(Fill, Banded, when=lambda x, y: len(x.meta) >= 2)
-def _join_pair_fill_banded(x: Fill, y: Banded) -> tuple[Banded, Banded]:
+@join_pair.kernel(Fill, Banded, when=fills_matrices)
+def join_constant(x: Fill, y: Array) -> tuple[Array, Array]:
+    """A constant at the entries of a pattern and as its background."""
     data, batch = x._constant_data(), x.shape[:-2]
     kept = len(y.batch_shape)
     entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y.gather(data), y.entries, strict=True))
@@ -530,7 +531,8 @@ def _meet_pair_banded_banded(x: Banded, y: Banded) -> Banded:
 
 
 @holds.kernel(Banded, Banded)
-def _holds_banded_banded(x: Banded, y: Banded) -> bool:
+def holds_offsets(x: Any, y: Any) -> bool:
+    """Whether an array stores all diagonals that another one stores."""
     return set(y.offsets) <= set(x.offsets)
 
 

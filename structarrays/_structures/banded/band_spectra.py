@@ -12,20 +12,25 @@ import jax.numpy as jnp
 from ..._core.array.dense import Dense
 from ..._core.array.operands import SMALL, dense_if_small, densify, lets_dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import has_structural_zeros
+from ..._core.families.forms import by_form
 from ..._functions.linalg import eigh, eigvalsh, matrix_norm, matrix_rank, svd, svdvals
 from ..._numerics import dense_spectra as spectra
 from ..._numerics.flags import custom_jvp
-from ..fallback.singular_values import is_of_singular_values, norm_and_rank, nuclear_norm, spectral_norm
+from ..fallback.singular_values import (
+    norm_and_rank,
+    nuclear_norm,
+    of_singular_values,
+    spectral_norm,
+)
 from ..toeplitz.array import Toeplitz, at_diagonals, is_narrow
 from . import band_eigenvalues
 from .array import Banded, at_offsets, bands
 from .bandwidths import fills_matrix
-from .products import has_structural_zeros
 
 if TYPE_CHECKING:
     import jax
 
-    from ..._core.dispatch.function import Function
     from ..._core.typing import Result
 
 # Up to so many rows the dense form is decomposed, which is as fast.
@@ -156,18 +161,9 @@ norm_and_rank(Banded, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_is_
 # ---- Toeplitz matrices of few diagonals ----------------------------------------------------------------------------
 
 
-def _by_banded_form(function: Function[..., Any]) -> None:
-    @function.kernel(Toeplitz, when=lambda x, **static: is_narrow(x))
-    def _toeplitz_by_banded_form(x: Toeplitz, **static: Any) -> Result:
-        remark("the banded form, of few diagonals")
-        return function.dispatch(at_diagonals(x, x.offsets), **static)
-
-
-for _function in (eigvalsh, svdvals, matrix_rank):
-    _by_banded_form(_function)
-del _function
-
-
-@matrix_norm.kernel(Toeplitz, when=lambda x, **static: is_narrow(x) and is_of_singular_values(x, **static))
-def _matrix_norm_toeplitz(x: Toeplitz, *, keepdims: bool, ord: float | str) -> Result:
-    return matrix_norm.dispatch(at_diagonals(x, x.offsets), keepdims=keepdims, ord=ord)
+@by_form(matrix_norm, of=Toeplitz, when=of_singular_values(is_narrow))
+@by_form(eigvalsh, svdvals, matrix_rank, of=Toeplitz, when=is_narrow)
+def toeplitz_by_banded_form(x: Toeplitz) -> Banded:
+    """The banded form, of few diagonals."""
+    remark("the banded form, of few diagonals")
+    return at_diagonals(x, x.offsets)

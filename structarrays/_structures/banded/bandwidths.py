@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._core.array.operands import allow_dense
 from ..._core.dispatch.contexts import densify_policy
-from .products import has_structural_zeros
+from ..._core.families.conditions import has_structural_zeros
 
 if TYPE_CHECKING:
     from .array import Banded

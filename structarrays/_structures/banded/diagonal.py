@@ -168,6 +168,11 @@ class Identity(Diagonal):
         return (data[..., 0, 0] if data.ndim >= 2 else data.reshape(()),)
 
 
+def identity_like(x: Array, n: int) -> Identity:
+    """The identity of n rows with the batch shape and the dtype of `x`."""
+    return Identity.make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n))
+
+
 def diag(v: ParameterLike, k: int = 0) -> Array:
     """The matrix with a vector on a diagonal, or a diagonal of a matrix: `numpy.diag`, which code for the Array API is found to call.
 

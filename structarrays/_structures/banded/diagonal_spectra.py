@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import has_structural_zeros
 from ..._functions.linalg import eig, eigh, eigvals, eigvalsh, matrix_norm, matrix_rank, pinv, qr, svd, svdvals
 from ..._functions.matrix_checks import complex_dtype
 from ..composite.product import product
-from ..fallback.singular_values import is_large, is_of_singular_values, norm, tolerance
+from ..fallback.singular_values import is_large, norm, of_singular_values, tolerance
 from ..permutation.ordered import in_order, rows_in_order
 from .diagonal import Diagonal, Identity
-from .products import has_structural_zeros
 
 if TYPE_CHECKING:
     import jax
@@ -112,7 +112,7 @@ def _svd_identity(x: Identity, *, full_matrices: bool) -> tuple[Diagonal, Dense,
     return u, Dense.make((jnp.abs(x.diag),)), identity(_ones(x), (rows, n))
 
 
-@matrix_norm.kernel(Diagonal, when=lambda x, **static: has_structural_zeros(x) and is_of_singular_values(x, **static))
+@matrix_norm.kernel(Diagonal, when=of_singular_values(has_structural_zeros))
 def _matrix_norm_diagonal(x: Diagonal, *, keepdims: bool, ord: float | str) -> Dense:
     return norm(jnp.abs(x.diag), keepdims=keepdims, ord=ord)
 

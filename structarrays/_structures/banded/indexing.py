@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array import keys as indexing
-from ..._core.dispatch import explicit
-from ..._functions.indexing import index, write_entries
+from ..._functions.indexing import index, write_entries, written
 from ..._numerics import bands as band_numerics
 from ..fallback.via_sparse import pays, selected_axis
 from ..sparse.array import Sparse, _index_dtype
@@ -22,10 +21,8 @@ if TYPE_CHECKING:
 
     from ..._core.array.base import Array
     from ..._core.array.keys import Item
+    from ..._core.typing import Shape
     from .diagonal import Identity
-
-_write_box = explicit.jit(indexing.write_box, static_argnums=0)
-_write_box_donated = explicit.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
 
 
 def _equal_steps(x: Banded, *, operands: tuple[Any, ...], key: tuple[tuple[Any, ...], ...]) -> bool:
@@ -87,26 +84,27 @@ def _scale_survives(x: Banded, a: int, b: int, m: int, n: int, step: int) -> Typ
     return hasattr(x, "scale") and a == b and m == n
 
 
+def single_entries(shape: Shape, rows: Item, columns: Item) -> tuple[np.ndarray, ...] | None:
+    """Rows and columns of the single entries that a key names, not negative; None for slices, traced and higher-dimensional indices."""
+    if rows.kind == "slice" or columns.kind == "slice":
+        return None
+    i, j = (np.asarray(item.start) if item.kind == "int" else item.array for item in (rows, columns))
+    if isinstance(i, jax.core.Tracer) or isinstance(j, jax.core.Tracer) or max(i.ndim, j.ndim) > 1:
+        return None
+    return np.broadcast_arrays(*(np.where(k < 0, k + n, k) for k, n in zip((i, j), shape, strict=True)))
+
+
 @write_entries.kernel(Banded)
 def _write_entries_banded(x: Banded, items: Sequence[Item], value: Array, owned: bool) -> Array | None:
     """Single entries: on the pattern they replace stored ones, elsewhere their diagonals are added to the pattern."""
     batch, (rows, columns) = items[:-2], items[-2:]
-    if rows.kind == "slice" or columns.kind == "slice" or not indexing.is_basic(batch):
+    where = single_entries(x.core_shape, rows, columns)
+    if where is None or not indexing.is_basic(batch) or x.background is not None:
         return None
     single = rows.kind == columns.kind == "int"
-    i = np.asarray(rows.start) if rows.kind == "int" else rows.array
-    j = np.asarray(columns.start) if columns.kind == "int" else columns.array
-    if (
-        isinstance(i, jax.core.Tracer)
-        or isinstance(j, jax.core.Tracer)
-        or max(i.ndim, j.ndim) > 1
-        or x.background is not None
-    ):
-        return None
     if not single and any(item.kind != "slice" or item.step != 1 for item in batch):
         return None
-    m, n = x.core_shape
-    i, j = np.broadcast_arrays(np.where(i < 0, i + m, i), np.where(j < 0, j + n, j))
+    (i, j), (m, n) = where, x.core_shape
     needed = {int(k) for k in np.unique(j - i)}
     offsets = tuple(sorted(needed | set(x.offsets)))
     stored = sum(band_numerics.diagonal_length((m, n), k) for k in offsets)
@@ -120,8 +118,7 @@ def _write_entries_banded(x: Banded, items: Sequence[Item], value: Array, owned:
         at = offsets.index(k)
         place = np.minimum(i, j)
         if single:
-            static, starts = indexing.box([*batch, indexing.Item("int", int(place))])
-            diagonals[at] = (_write_box_donated if owned else _write_box)(static, diagonals[at], starts, data)
+            diagonals[at] = written(diagonals[at], [*batch, indexing.Item("int", int(place))], data, owned)
         else:
             chosen = np.flatnonzero(j - i == k)
             part = data if data.ndim == 0 or data.shape[-1] == 1 else data[..., chosen]

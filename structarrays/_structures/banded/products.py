@@ -11,7 +11,9 @@ import jax.numpy as jnp
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
+from ..._core.families.conditions import has_structural_zeros, is_square_pattern
 from ..._core.families.join import is_zero_outside
+from ..._functions.creation import tril, triu
 from ..._functions.elementwise import multiply
 from ..._functions.linalg import diagonal, matmul, matrix_power, matrix_transpose
 from ..._numerics import bands as band_numerics
@@ -21,12 +23,11 @@ from .band_products import band_matmul
 from .diagonal import Diagonal, Identity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..._core.typing import Result, Shape
-
-
-def has_structural_zeros(x: Array, *args: Any, **static: Any) -> bool:
-    """Whether the first argument's unstored entries are zeros: the condition under which most kernels serve."""
-    return x.background is None
+    from ..symmetric.array import Mirrored
+    from ..triangular.array import Triangular
 
 
 # ---- matrix products ----------------------------------------------------------------------------------------------
@@ -137,31 +138,28 @@ def _matmul_banded_banded(x1: Banded, x2: Banded) -> Result:
     return bands(diagonals, offsets, (x1.shape[-2], x2.shape[-1]), dtype=x1.dtype, batch=batch)
 
 
-def _scales(x: Banded) -> bool:
-    return x.background is None and x.shape[-1] == x.shape[-2]
-
-
-@matmul.kernel(Identity, Array, when=lambda x1, x2: _scales(x1))
+@matmul.kernel(Identity, Array, when=is_square_pattern)
 def _matmul_identity(x1: Identity, x2: Array) -> Array:
     return scaled(x2, x1.scale, vector=x2.ndim == 1)
 
 
-@matmul.kernel(Array, Identity, when=lambda x1, x2: _scales(x2))
+@matmul.kernel(Array, Identity, when=lambda x1, x2: is_square_pattern(x2))
 def _matmul_array_identity(x1: Array, x2: Identity) -> Array:
     return scaled(x1, x2.scale, vector=x1.ndim == 1)
 
 
-def _scales_pattern(diagonal: Diagonal, x: Array) -> bool:
-    return _scales(diagonal) and is_zero_outside(x) and x.core_ndim == 2
+def scales_pattern(diagonal: Diagonal, x: Array) -> bool:
+    """Whether a square diagonal matrix scales rows or columns of a pattern with structural zeros."""
+    return is_square_pattern(diagonal) and is_zero_outside(x) and x.core_ndim == 2
 
 
-@matmul.kernel(Diagonal, Array, when=lambda x1, x2: _scales_pattern(x1, x2))
+@matmul.kernel(Diagonal, Array, when=scales_pattern)
 def _matmul_diagonal(x1: Diagonal, x2: Array) -> Array:
     """The rows are scaled, which keeps every pattern."""
     return multiply(Dense.make((x1.diag[..., :, None],)), x2)
 
 
-@matmul.kernel(Array, Diagonal, when=lambda x1, x2: _scales_pattern(x2, x1))
+@matmul.kernel(Array, Diagonal, when=lambda x1, x2: scales_pattern(x2, x1))
 def _matmul_array_diagonal(x1: Array, x2: Diagonal) -> Array:
     return multiply(x1, Dense.make((x2.diag[..., None, :],)))
 
@@ -199,10 +197,32 @@ def _matrix_transpose_diagonal(x: Diagonal) -> Diagonal:
 
 
 @diagonal.kernel(Banded)
-def _diagonal_banded(x: Banded, *, offset: int) -> Dense:
+def diagonal_of_pattern(x: Banded | Triangular | Mirrored, *, offset: int) -> Dense:
+    """The diagonal by the method of the class."""
     return Dense.make((x.diagonal(offset),))
 
 
 @matrix_power.kernel(Diagonal, when=lambda x, *, n: n > 0 and has_structural_zeros(x))
 def _matrix_power_diagonal(x: Diagonal, *, n: int) -> Diagonal:
     return x.rebuild(tuple(e**n for e in x.entries), None)
+
+
+# ---- triangles ------------------------------------------------------------------------------------------------------
+
+
+@tril.kernel(Banded, when=has_structural_zeros)
+def _tril_banded(x: Banded, *, k: int) -> Array:
+    return _keep(x, [offset for offset in x.offsets if offset <= k])
+
+
+@triu.kernel(Banded, when=has_structural_zeros)
+def _triu_banded(x: Banded, *, k: int) -> Array:
+    return _keep(x, [offset for offset in x.offsets if offset >= k])
+
+
+def _keep(x: Banded, offsets: Sequence[int]) -> Array:
+    """The diagonals with these offsets; the array of the same class, if these are all."""
+    if len(offsets) == len(x.offsets):
+        return x.assuming(frozenset())
+    kept = [x.diagonal(k) for k in offsets]
+    return bands(kept, offsets, x.core_shape, dtype=x.dtype, batch=x.batch_shape)

@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import along_core_axis
 from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
 from ..._functions.utility import diff
 from ..._numerics import bands as band_numerics
@@ -147,7 +148,7 @@ def _missing(x: Banded, axis: int) -> jax.Array:
 # ---- differences -------------------------------------------------------------------------------------------------
 
 
-@diff.kernel(Banded, when=lambda x, *, axis, n: axis >= x.ndim - 2)
+@diff.kernel(Banded, when=along_core_axis)
 def _diff_banded(x: Banded, *, axis: int, n: int) -> Banded:
     columns = axis == x.ndim - 1
     shape: Shape = x.core_shape if columns else x.core_shape[::-1]

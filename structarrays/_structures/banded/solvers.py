@@ -12,8 +12,9 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import SMALL, allow_dense, dense_if_small, densify, to_dense
+from ..._core.array.operands import SMALL, allow_dense, dense_if_small, right_side, to_dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import has_structural_zeros
 from ..._functions.elementwise import divide
 from ..._functions.linalg import cholesky, det, eig, eigh, inv, pinv, selected_inverse, slogdet, solve, svd
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
@@ -23,7 +24,6 @@ from ..._numerics.undefined import nan_unless
 from .array import Banded, at_offsets, bands
 from .bandwidths import ask_for_factors, fills_matrix, is_banded, is_triangular
 from .diagonal import Diagonal, Identity
-from .products import has_structural_zeros
 
 if TYPE_CHECKING:
     import jax
@@ -44,7 +44,7 @@ def _parts(x: Banded) -> tuple[tuple[jax.Array, ...], tuple[int, ...], int]:
 
 @solve.kernel(Banded, Array, when=has_structural_zeros)
 def _solve_banded(x1: Banded, x2: Array) -> tuple[Dense, jax.Array]:
-    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    data = right_side(x2)
     vector = data.ndim == 1
     b = data[:, None] if vector else data
     definite = POSITIVE_DEFINITE in x1.assumptions

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from ..._core.array.base import Array
 from ..._core.array.operands import dense_if_small
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import has_structural_zeros
+from ..._core.families.forms import by_form
 from ..._functions.linalg import det, diagonal, inv, selected_inverse, slogdet, solve
 from ..sparse.solvers import is_worth_solving
 from ..sparse.sparse_joins import to_sparse
 from .array import Banded, at_offsets, bands
 from .bandwidths import fills_matrix, is_spread, is_triangular
 from .diagonal import Diagonal
-from .products import has_structural_zeros
 
 if TYPE_CHECKING:
     import jax
@@ -36,13 +37,6 @@ def _is_sparse(x: Banded, *args: Any) -> bool:
     """Whether the sparse form solves linear systems with this band."""
     entries = sum(d.shape[-1] for d in x.diagonals)
     return has_structural_zeros(x) and is_spread(x) and is_worth_solving(x.shape[-1], entries, x.dtype)
-
-
-def _sparse(x: Banded) -> Array:
-    remark(
-        f"the sparse form: {len(x.offsets)} diagonals in a band of width {sum(x.bandwidths()) + 1}, which an elimination would fill"
-    )
-    return to_sparse(x).assuming(x.assumptions)
 
 
 def _dense(x: Banded, function: Function[..., Any]) -> Dense:
@@ -63,19 +57,18 @@ def _by_dense_form(function: Function[..., Any]) -> None:
         return function.dispatch(_dense(x, function), *rest)
 
 
-def _by_sparse_form(function: Function[..., Any]) -> None:
-    others = (Array,) if function is solve else ()
-
-    @function.kernel(Banded, *others, when=_is_sparse, before=_FOR_NARROW_BANDS)
-    def by_sparse_form_of_band(x: Banded, *rest: Array) -> Result:
-        return function.dispatch(_sparse(x), *rest)
-
-
 for _function in (solve, slogdet, det):
     _by_dense_form(_function)
-for _function in (solve, slogdet, det):
-    _by_sparse_form(_function)
 del _function
+
+
+@by_form(solve, slogdet, det, of=Banded, when=_is_sparse, before=_FOR_NARROW_BANDS)
+def by_sparse_form_of_band(x: Banded) -> Array:
+    """The sparse form, whose factors cost less."""
+    remark(
+        f"the sparse form: {len(x.offsets)} diagonals in a band of width {sum(x.bandwidths()) + 1}, which an elimination would fill"
+    )
+    return to_sparse(x).assuming(x.assumptions)
 
 
 @selected_inverse.kernel(
@@ -91,7 +84,7 @@ def selected_inverse_by_dense_form(x: Banded) -> tuple[Banded, jax.Array]:
 def selected_inverse_by_sparse_form(x: Banded) -> tuple[Banded, jax.Array]:
     """The selected inverse of the sparse form, at the stored diagonals and at their transposes."""
     offsets = tuple(sorted({s * k for k in x.offsets for s in (1, -1)}))
-    elements, ok = selected_inverse.dispatch(_sparse(at_offsets(x, offsets).assuming(x.assumptions)))
+    elements, ok = selected_inverse.dispatch(by_sparse_form_of_band(at_offsets(x, offsets).assuming(x.assumptions)))
     return _diagonals(elements, x), ok
 
 
@@ -105,17 +98,7 @@ def _is_wide_triangle(x: Banded) -> bool:
     return has_structural_zeros(x) and fills_matrix(x) and is_triangular(x)
 
 
-@slogdet.kernel(Banded, when=_is_wide_triangle, before="slogdet_banded")
-def slogdet_of_wide_triangle(x: Banded) -> Result:
-    """Sign and logarithm from the main diagonal: derivatives by the other entries are zero."""
-    return slogdet.dispatch(_diagonal(x))
-
-
-@det.kernel(Banded, when=_is_wide_triangle, before="det_by_slogdet")
-def det_of_wide_triangle(x: Banded) -> Result:
-    """The product of the main diagonal."""
-    return det.dispatch(_diagonal(x))
-
-
-def _diagonal(x: Banded) -> Diagonal:
+@by_form(slogdet, det, of=Banded, when=_is_wide_triangle, before=("slogdet_banded", "det_by_slogdet"))
+def wide_triangle_by_diagonal(x: Banded) -> Diagonal:
+    """The main diagonal: derivatives by the other entries are zero."""
     return Diagonal.make((x.diagonal(0), None), x.core_shape)

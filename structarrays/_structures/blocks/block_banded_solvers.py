@@ -11,6 +11,8 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import is_square_pattern
+from ..._core.families.forms import by_form
 from ..._core.families.join import restrict
 from ..._functions.linalg import (
     cholesky,
@@ -35,16 +37,13 @@ from ..._numerics.undefined import nan_unless
 from ..banded.array import Banded, bands
 from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import solved
-from ..fallback.singular_values import is_of_singular_values
+from ..fallback.singular_values import of_singular_values
 from ..sparse.solvers import has_few_blocks, is_large  # and so the kernels here come before those there
 from ..sparse.sparse_joins import to_sparse
 from . import block_tridiagonal
 from .block_banded import BlockBanded, block_banded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..._core.dispatch.function import Function
     from ..._core.typing import Result
 
 SMALLEST, LARGEST = 5, 64
@@ -227,21 +226,14 @@ def banded_form(x: BlockBanded) -> Banded:
 _BY_SPARSE_FORM = "block_banded_by_sparse_form"
 
 
-def _by_banded_form(function: Function[..., Any], when: Callable[..., bool]) -> None:
-    """Register for a function that matrices of few bands leave it to these, unless it has a kernel for blocks."""
-    others = (Array,) if function is solve else ()
-
-    @function.kernel(BlockBanded, *others, when=when, before=_BY_SPARSE_FORM)
-    def _block_banded_by_banded_form(x: BlockBanded, *rest: Array, **static: Any) -> Result:
-        remark("the banded form of the blocks")
-        return function.dispatch(banded_form(x), *rest, **static)
-
-
-for _function in (solve, inv, slogdet, det, qr):
-    _by_banded_form(_function, _has_few_bands)
-for _function in (eigvalsh, svdvals, matrix_rank):
-    _by_banded_form(_function, _has_spectrum_by_bands)
-del _function
+@by_form(solve, inv, slogdet, det, qr, of=BlockBanded, when=_has_few_bands, before=_BY_SPARSE_FORM)
+@by_form(eigvalsh, svdvals, matrix_rank, of=BlockBanded, when=_has_spectrum_by_bands, before=_BY_SPARSE_FORM)
+@by_form(matrix_norm, of=BlockBanded, when=of_singular_values(_has_spectrum_by_bands))
+@by_form(cholesky, of=BlockBanded, when=lambda x, *, upper: _has_few_bands(x) and not _is_block_tridiagonal(x))
+def block_banded_by_banded_form(x: BlockBanded) -> Banded:
+    """The banded form, unless a kernel for blocks precedes it."""
+    remark("the banded form of the blocks")
+    return banded_form(x)
 
 
 # ---- in blocks, before these -------------------------------------------------------------------------------------------
@@ -254,10 +246,7 @@ def _solve_block_banded(x1: BlockBanded, x2: Array) -> Result:
     return solved(x1, x2, _solution)
 
 
-@inv.kernel(BlockBanded, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)
-def _inv_block_banded(x: BlockBanded) -> Result:
-    """Full, so that it is not formed."""
-    return checked_inverse(x)
+inv.kernel(BlockBanded, when=is_solved_by_blocks, before=_BY_SPARSE_FORM)(checked_inverse)
 
 
 def _slogdet(x: BlockBanded) -> tuple[jax.Array, jax.Array]:
@@ -276,20 +265,7 @@ det.kernel(BlockBanded, when=_has_determinant_by_blocks, before=_BY_SPARSE_FORM)
 # ---- factors and elements ----------------------------------------------------------------------------------------------
 
 
-@matrix_norm.kernel(
-    BlockBanded, when=lambda x, **static: _has_spectrum_by_bands(x) and is_of_singular_values(x, **static)
-)
-def _matrix_norm_block_banded(x: BlockBanded, *, keepdims: bool, ord: int | float | str | None) -> Result:
-    return matrix_norm.dispatch(banded_form(x), keepdims=keepdims, ord=ord)
-
-
-@cholesky.kernel(BlockBanded, when=lambda x, *, upper: _has_few_bands(x) and not _is_block_tridiagonal(x))
-def _cholesky_block_banded_if_has_few_bands(x: BlockBanded, *, upper: bool) -> Result:
-    remark("the banded form of the blocks")
-    return cholesky.dispatch(banded_form(x), upper=upper)
-
-
-@selected_inverse.kernel(BlockBanded, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
+@selected_inverse.kernel(BlockBanded, when=is_square_pattern)
 def _selected_inverse_block_banded_if_background(x: BlockBanded) -> tuple[Array, jax.Array]:
     """Those of the dense form, or of the one that has a kernel, at the places of the blocks."""
     return _restricted(densify(x, "linalg.selected_inverse"), x)

@@ -16,6 +16,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify, to_dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import has_structural_zeros, is_square_pattern
 from ..._core.families.join import restrict
 from ..._functions.linalg import (  # fmt: skip
     cholesky,
@@ -36,9 +37,9 @@ from ..._functions.linalg.systems import logarithms
 from ..._functions.matrix_checks import real_dtype
 from ..._numerics import determinants, pseudo_inverse
 from ..banded.diagonal import Diagonal
+from ..composite.part_solvers import all_true
 from ..composite.product import product
 from ..fallback.singular_values import norm_and_rank, nuclear_norm, spectral_norm, tolerance
-from ..kronecker.solvers import all_of
 from ..permutation.ordered import in_order
 from .block_diagonal import BlockDiagonal, block_diagonal, has_square_blocks, regroup, side_by_side, stacks
 from .products import common_cuts, multiply_by_blocks
@@ -50,10 +51,6 @@ if TYPE_CHECKING:
 
     from ..._core.dispatch.function import Function
     from ..._core.typing import Result
-
-
-def _zero_outside(x: BlockDiagonal, **static: Any) -> bool:
-    return x.background is None
 
 
 def _data(arrays: Iterable[Dense]) -> list[jax.Array]:
@@ -82,7 +79,7 @@ def solved_by_blocks(
         parts.append(part.data.reshape(*part.shape[:-3], run.count * run.height, part.shape[-1]))
         flags.append(ok)
     solution = jnp.concatenate(parts, axis=-2)
-    return Dense.make((solution[..., 0] if b.ndim == 1 else solution,)), all_of(flags)
+    return Dense.make((solution[..., 0] if b.ndim == 1 else solution,)), all_true(flags)
 
 
 @solve.kernel(BlockDiagonal, BlockDiagonal, when=lambda x1, x2: has_square_blocks(x1) and multiply_by_blocks(x1, x2))
@@ -91,28 +88,24 @@ def _solve_block_diagonal_block_diagonal(x1: BlockDiagonal, x2: BlockDiagonal) -
     kept, other = common_cuts(x1, x2)
     x1, x2 = regroup(x1, kept).assuming(x1.assumptions), regroup(x2, other)
     pairs = [solve.dispatch(Dense.make((a,), None, x1.assumptions), Dense.make((b,))) for a, b in side_by_side(x1, x2)]
-    return block_diagonal([part.data for part, _ in pairs]), all_of([ok for _, ok in pairs])
+    return block_diagonal([part.data for part, _ in pairs]), all_true([ok for _, ok in pairs])
 
 
-@solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: has_square_blocks(x1) and _square_diagonal(x2))
+@solve.kernel(BlockDiagonal, Diagonal, when=lambda x1, x2: has_square_blocks(x1) and is_square_pattern(x2))
 def _solve_block_diagonal_diagonal(x1: BlockDiagonal, x2: Diagonal) -> Result:
     return solve.dispatch(x1, restrict(x2, x1))
-
-
-def _square_diagonal(x: Diagonal) -> bool:
-    return x.background is None and x.shape[-1] == x.shape[-2]
 
 
 @inv.kernel(BlockDiagonal, when=has_square_blocks)
 def _inv_block_diagonal(x: BlockDiagonal) -> tuple[BlockDiagonal, jax.Array]:
     results, flags = zip(*(inv.dispatch(b) for b in stacks(x)), strict=True)
-    return x.rebuild(tuple(_data(results)), None), all_of(flags)
+    return x.rebuild(tuple(_data(results)), None), all_true(flags)
 
 
 @cholesky.kernel(BlockDiagonal, when=has_square_blocks)
 def _cholesky_block_diagonal(x: BlockDiagonal, *, upper: bool) -> tuple[BlockDiagonal, jax.Array]:
     results, flags = zip(*(cholesky.dispatch(b, upper=upper) for b in stacks(x)), strict=True)
-    return x.rebuild(tuple(_data(results)), None), all_of(flags)
+    return x.rebuild(tuple(_data(results)), None), all_true(flags)
 
 
 def _tall_or_wide(x: BlockDiagonal, *, mode: str) -> bool:
@@ -191,7 +184,7 @@ def _singular_values(x: BlockDiagonal) -> list[jax.Array]:
     return [svdvals.dispatch(b).data if min(b.shape[-2:]) else jnp.zeros((*b.shape[:-2], 0)) for b in stacks(x)]
 
 
-@svdvals.kernel(BlockDiagonal, when=_zero_outside)
+@svdvals.kernel(BlockDiagonal, when=has_structural_zeros)
 def _svdvals_block_diagonal(x: BlockDiagonal) -> Dense:
     values = _in_a_row(_singular_values(x)).astype(real_dtype(x.dtype))
     zeros = min(x.core_shape) - values.shape[-1]  # tall blocks beside wide ones: some directions belong to none
@@ -199,7 +192,7 @@ def _svdvals_block_diagonal(x: BlockDiagonal) -> Dense:
     return Dense.make((jnp.flip(jnp.sort(values, axis=-1), axis=-1),))
 
 
-@svd.kernel(BlockDiagonal, when=lambda x, *, full_matrices: has_square_blocks(x))
+@svd.kernel(BlockDiagonal, when=has_square_blocks)
 def _svd_block_diagonal(x: BlockDiagonal, *, full_matrices: bool) -> tuple[Array, Dense, Array]:
     u, s, vh = zip(*(_data(svd.dispatch(b, full_matrices=False)) for b in stacks(x)), strict=True)
     values, order = in_order(_in_a_row(s), x.dtype, descending=True)
@@ -214,10 +207,10 @@ def _spectral_norm(x: BlockDiagonal) -> jax.Array:
     return jnp.max(jnp.concatenate([spectral_norm(b) for b in stacks(x)], axis=-1), axis=-1)
 
 
-norm_and_rank(BlockDiagonal, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=_zero_outside)
+norm_and_rank(BlockDiagonal, norms={"nuc": _nuclear_norm, 2: _spectral_norm}, when=has_structural_zeros)
 
 
-@pinv.kernel(BlockDiagonal, when=_zero_outside)
+@pinv.kernel(BlockDiagonal, when=has_structural_zeros)
 def pinv_block_diagonal(x: BlockDiagonal, *, rtol: jax.Array | None) -> BlockDiagonal:
     """Block by block, with tolerances relative to the whole."""
     parts = []

@@ -15,8 +15,8 @@ import numpy as np
 from ..._core.array.dense import Dense
 from ..._core.dispatch.registry import Registry
 from ..._core.families.join import is_zero_outside, join, join_pair, meet_pair, restrict, restrict_to
-from ..banded.array import Banded, bands
-from ..fill.array import Fill
+from ..banded.array import Banded, bands, join_constant
+from ..fill.array import Fill, fills_matrices
 from .array import Blocks, diagonal_of
 from .block_banded import BlockBanded, at_offsets, from_uniform, needed_offsets, without_values
 from .block_diagonal import BlockDiagonal, cuts, is_uniform, regroup
@@ -96,12 +96,7 @@ def _mostly_full(offsets: Iterable[int], shape: Shape, block: Shape) -> bool:
 # ---- the join -----------------------------------------------------------------------------------------------------
 
 
-@join_pair.kernel(Fill, Blocks, when=lambda x, y: len(x.meta) >= 2)
-def _join_pair_fill_blocks(x: Fill, y: Blocks) -> tuple[Blocks, Blocks]:
-    data, batch = x._constant_data(), x.shape[:-2]
-    kept = len(y.batch_shape)
-    entries = (jnp.broadcast_to(g, batch + e.shape[kept:]) for g, e in zip(y.gather(data), y.entries, strict=True))
-    return y.rebuild(tuple(entries), jnp.broadcast_to(data[..., 0, 0], batch)), y
+join_pair.kernel(Fill, Blocks, when=fills_matrices)(join_constant)
 
 
 @join_pair.kernel(BlockDiagonal, BlockDiagonal)

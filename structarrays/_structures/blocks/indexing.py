@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array import keys as indexing
-from ..._core.dispatch import explicit
-from ..._functions.indexing import index, write_entries
+from ..._functions.indexing import index, write_entries, written
 from ..._numerics import bands as band_kernel
+from ..banded.indexing import single_entries
 from .array import Blocks
 from .block_banded import BlockBanded, at_offsets, block_banded, from_uniform
 from .block_diagonal import BlockDiagonal, block_diagonal, is_uniform, narrowest
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     Key: TypeAlias = tuple[tuple[Any, ...], tuple[Any, ...]]
 
-_write_box = explicit.jit(indexing.write_box, static_argnums=0)
-_write_box_donated = explicit.jit(indexing.write_box, static_argnums=0, donate_argnums=1)
 
 # ---- slices ---------------------------------------------------------------------------------------------------------
 
@@ -93,13 +91,10 @@ def _write_entries_blocks(x: Blocks, items: Sequence[Item], value: Array, owned:
         return None
     if indexing.is_basic([rows, columns]):
         return _write_box_of(x, batch, rows, columns, value.to_jax(), owned)
-    if rows.kind == "slice" or columns.kind == "slice" or any(item.kind != "slice" or item.step != 1 for item in batch):
+    where = single_entries(x.core_shape, rows, columns)
+    if where is None or any(item.kind != "slice" or item.step != 1 for item in batch):
         return None
-    i, j = (np.asarray(item.start) if item.kind == "int" else item.array for item in (rows, columns))
-    if isinstance(i, jax.core.Tracer) or isinstance(j, jax.core.Tracer) or max(i.ndim, j.ndim) > 1:
-        return None
-    m, n = x.core_shape
-    i, j = np.broadcast_arrays(np.where(i < 0, i + m, i), np.where(j < 0, j + n, j))
+    i, j = where
     wide, owned = _with_places(x, i, j, owned)
     return None if wide is None else _write_single(wide, batch, i, j, value.to_jax(), owned)
 
@@ -122,9 +117,8 @@ def _write_box_of(
                 item._replace(start=item.start + int(p[0] - s[0]))
                 for item, p, s in zip((rows, columns), (row, column), corners)
             ]
-            static, starts = indexing.box([*batch, indexing.Item("int", int(t[0])), *inner])
             entries = list(wide.entries)
-            entries[at] = (_write_box_donated if owned else _write_box)(static, entries[at], starts, value)
+            entries[at] = written(entries[at], [*batch, indexing.Item("int", int(t[0])), *inner], value, owned)
             return _owned(wide, entries, {at}, owned)
     return None
 
@@ -141,7 +135,7 @@ def _write_single(
     x: Blocks, batch: Sequence[Item], i: np.ndarray, j: np.ndarray, value: jax.Array, owned: bool
 ) -> Blocks:
     """The entries (i, j), which all are stored."""
-    entries, written = list(x.entries), set()
+    entries, changed = list(x.entries), set()
     for at, run in enumerate(x.runs):
         t, row, column = _place(run, i, j)
         chosen = np.flatnonzero(t >= 0)
@@ -149,8 +143,8 @@ def _write_single(
             part = value if value.ndim == 0 or value.shape[-1] == 1 else value[..., chosen]
             key = (*indexing.as_key(batch), t[chosen], row[chosen], column[chosen])
             entries[at] = entries[at].at[key].set(part)
-            written.add(at)
-    return _owned(x, entries, written, owned)
+            changed.add(at)
+    return _owned(x, entries, changed, owned)
 
 
 def _place(run: Run, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -179,9 +173,9 @@ def _with_places(x: Blocks, i: np.ndarray, j: np.ndarray, owned: bool) -> tuple[
     return cast("BlockBanded", at_offsets(x, offsets)), False
 
 
-def _owned(x: Blocks, entries: Sequence[jax.Array], written: set[int], owned: bool) -> Blocks:
+def _owned(x: Blocks, entries: Sequence[jax.Array], changed: set[int], owned: bool) -> Blocks:
     """The array with these entries, all its own: none of those that are not written anew may be another array's."""
     if owned:
         return x.rebuild(tuple(entries), x.background)
-    entries = [e if at in written else jnp.copy(e) for at, e in enumerate(entries)]
+    entries = [e if at in changed else jnp.copy(e) for at, e in enumerate(entries)]
     return x.rebuild(tuple(entries), None if x.background is None else jnp.copy(x.background))

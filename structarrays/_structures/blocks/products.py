@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import has_structural_zeros, is_square_pattern
 from ..._functions.creation import tril, triu
 from ..._functions.elementwise import multiply
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._numerics.absorbing import guarded_product
+from ..._numerics.vectors import by_columns, by_rows
 from ..banded.array import Banded
 from ..banded.diagonal import Diagonal
-from ..banded.products import has_structural_zeros
 from . import numerics
 from .array import Blocks, diagonal_of
 from .block_banded import BlockBanded, at_offsets, block_banded
@@ -39,30 +40,30 @@ if TYPE_CHECKING:
 
 @matmul.kernel(Blocks, Dense, when=has_structural_zeros)
 def _matmul_blocks_dense(x1: Blocks, x2: Dense) -> Dense:
-    vector = x2.ndim == 1
-    data = x2.data[:, None] if vector else x2.data
-    shape = (*jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2]), x1.shape[-2], data.shape[-1])
-    parts = [
-        (run.row, numerics.multiply(blocks, data[..., run.columns, :]))
-        for run, blocks in zip(x1.runs, x1.blocks, strict=True)
-        if run.size
-    ]
-    product = _sum_of(parts, shape, -2, x1)
-    return Dense.make((product[..., 0] if vector else product,))
+    def multiply(data: jax.Array) -> jax.Array:
+        shape = (*jnp.broadcast_shapes(x1.batch_shape, data.shape[:-2]), x1.shape[-2], data.shape[-1])
+        parts = [
+            (run.row, numerics.multiply(blocks, data[..., run.columns, :]))
+            for run, blocks in zip(x1.runs, x1.blocks, strict=True)
+            if run.size
+        ]
+        return _sum_of(parts, shape, -2, x1)
+
+    return Dense.make((by_columns(multiply, x2.data),))
 
 
 @matmul.kernel(Dense, Blocks, when=lambda x1, x2: has_structural_zeros(x2))
 def _matmul_dense_blocks(x1: Dense, x2: Blocks) -> Dense:
-    vector = x1.ndim == 1
-    data = x1.data[None, :] if vector else x1.data
-    shape = (*jnp.broadcast_shapes(data.shape[:-2], x2.batch_shape), data.shape[-2], x2.shape[-1])
-    parts = [
-        (run.column, numerics.multiply_left(data[..., run.rows], blocks))
-        for run, blocks in zip(x2.runs, x2.blocks, strict=True)
-        if run.size
-    ]
-    product = _sum_of(parts, shape, -1, x2)
-    return Dense.make((product[..., 0, :] if vector else product,))
+    def multiply(data: jax.Array) -> jax.Array:
+        shape = (*jnp.broadcast_shapes(data.shape[:-2], x2.batch_shape), data.shape[-2], x2.shape[-1])
+        parts = [
+            (run.column, numerics.multiply_left(data[..., run.rows], blocks))
+            for run, blocks in zip(x2.runs, x2.blocks, strict=True)
+            if run.size
+        ]
+        return _sum_of(parts, shape, -1, x2)
+
+    return Dense.make((by_rows(multiply, x1.data),))
 
 
 def _sum_of(parts: Sequence[tuple[int, jax.Array]], shape: Shape, axis: int, x: Blocks) -> jax.Array:
@@ -137,7 +138,7 @@ def _same_places(x: BlockDiagonal, kept: np.ndarray) -> bool:
 
 
 def _scales_columns(x1: Blocks, x2: Diagonal) -> bool:
-    return has_structural_zeros(x1) and has_structural_zeros(x2) and x2.shape[-1] == x2.shape[-2]
+    return has_structural_zeros(x1) and is_square_pattern(x2)
 
 
 @matmul.kernel(Blocks, Diagonal, when=_scales_columns)
@@ -203,16 +204,12 @@ def _diagonal_blocks(x: Blocks, *, offset: int) -> Dense:
     return Dense.make((diagonal_of(x, offset),))
 
 
-def _no_background(x: Blocks, *, k: int) -> bool:
-    return x.background is None
-
-
-@tril.kernel(Blocks, when=_no_background)
+@tril.kernel(Blocks, when=has_structural_zeros)
 def _tril_blocks(x: Blocks, *, k: int) -> Blocks:
     return _masked(x, lambda i, j: j - i <= k)
 
 
-@triu.kernel(Blocks, when=_no_background)
+@triu.kernel(Blocks, when=has_structural_zeros)
 def _triu_blocks(x: Blocks, *, k: int) -> Blocks:
     return _masked(x, lambda i, j: j - i >= k)
 
@@ -223,13 +220,13 @@ def _masked(x: Blocks, keeps: Callable[[jax.Array, jax.Array], jax.Array]) -> Bl
     return x.rebuild(tuple(jnp.where(keeps(*run.positions()), e, jnp.zeros((), e.dtype)) for run, e in pairs), None)
 
 
-@tril.kernel(BlockBanded, when=_no_background)
+@tril.kernel(BlockBanded, when=has_structural_zeros)
 def _tril_block_banded(x: BlockBanded, *, k: int) -> Array:
     kept = [d for d, run in zip(x.offsets, x.runs, strict=True) if run.distances[0] <= k]
     return _masked(cast("BlockBanded", at_offsets(x, kept)), lambda i, j: j - i <= k) if kept else at_offsets(x, kept)
 
 
-@triu.kernel(BlockBanded, when=_no_background)
+@triu.kernel(BlockBanded, when=has_structural_zeros)
 def _triu_block_banded(x: BlockBanded, *, k: int) -> Array:
     kept = [d for d, run in zip(x.offsets, x.runs, strict=True) if run.distances[1] >= k]
     return _masked(cast("BlockBanded", at_offsets(x, kept)), lambda i, j: j - i >= k) if kept else at_offsets(x, kept)

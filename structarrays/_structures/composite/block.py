@@ -16,6 +16,7 @@ from ..._core.array.validation import check_parts, check_sizes, check_static, re
 from ..._core.dispatch.registry import Registry
 from ..._core.families import pattern
 from ..._core.families.batch import concat_pair
+from ..._core.families.conditions import is_complex
 from ..._core.families.entries import element, elements
 from ..._core.families.factored import (
     Factored,
@@ -340,12 +341,12 @@ def _scale_block(x: Block, factor: Callable[[Array], Array]) -> Array:
     return x.with_parts(factor)
 
 
-@real.kernel(Block, when=lambda x: x.dtype.kind == "c")
+@real.kernel(Block, when=is_complex)
 def _real_block(x: Block) -> Array:
     return _mapped(real, x)
 
 
-@imag.kernel(Block, when=lambda x: x.dtype.kind == "c")
+@imag.kernel(Block, when=is_complex)
 def _imag_block(x: Block) -> Array:
     return _mapped(imag, x)
 

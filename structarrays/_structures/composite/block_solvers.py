@@ -12,6 +12,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import allow_dense, to_dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.forms import by_form
 from ..._functions.elementwise import negative
 from ..._functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from ..._functions.linalg.systems import logarithms
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 
     import jax
 
-    from ..._core.dispatch.function import Function
-    from ..._core.typing import Result, Shape
+    from ..._core.typing import Shape
 
     Grid: TypeAlias = Sequence[Sequence[Array]]
     """The rows of blocks of a matrix."""
@@ -59,21 +59,11 @@ def _is_small(x: Block, *args: Array) -> bool:
     return x.shape[-1] <= SMALL
 
 
-@solve.kernel(Block, Array, when=_is_small)
-def _solve_block_if_is_small(x1: Block, x2: Array) -> Result:
+@by_form(solve, inv, det, slogdet, of=Block, when=_is_small)
+def small_block_by_dense_form(x: Block) -> Dense:
+    """The dense form of a small matrix."""
     remark(f"the dense form, of at most {SMALL} rows")
-    return solve.dispatch(to_dense(x1), x2)
-
-
-def _by_dense_form(function: Function[..., Any]) -> None:
-    @function.kernel(Block, when=_is_small)
-    def _small_block_by_dense_form(x: Block) -> Result:
-        return function.dispatch(to_dense(x))
-
-
-for _function in (inv, det, slogdet):
-    _by_dense_form(_function)
-del _function
+    return to_dense(x)
 
 
 # ---- elimination ----------------------------------------------------------------------------------------------------
@@ -240,9 +230,7 @@ def _solve_block_if_is_conformal(x1: Block, x2: Array) -> tuple[Dense, jax.Array
     return solved(x1, x2, _schur)
 
 
-@inv.kernel(Block, when=lambda x: _is_conformal(x) and stays_inverse(x))
-def _inv_block(x: Block) -> tuple[Array, jax.Array]:
-    return checked_inverse(x)
+inv.kernel(Block, when=lambda x: _is_conformal(x) and stays_inverse(x))(checked_inverse)
 
 
 # ---- determinants ---------------------------------------------------------------------------------------------------

@@ -9,16 +9,16 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import has_core
 from ..._core.families.factored import Factored, pays
 from ..._core.families.reduction_rule import reduce_batch, reduced_count, squared_magnitude
 from ..._functions.elementwise import divide
 from ..._functions.linear_algebra import matmul, matrix_transpose
-from ..._functions.statistical import mean, std, var
+from ..._functions.statistical import mean
 from ..._functions.statistical import sum as sum_of
-from ..._numerics import dense_statistical as statistical
 from ..kronecker.kronecker_sum import KroneckerSum
 from ..low_rank.array import LowRank
-from .factored_functions import has_core
+from .factored_functions import spreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +99,8 @@ def _mean_batch_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: boo
     return divide(total, Dense.make((jnp.asarray(count, x.dtype),)))
 
 
-def _variance(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
+@spreads(Factored, when=_only_batch)
+def variance_of_batch(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
     """In two passes, since the mean of the squares less the square of the mean cancels."""
     count = reduced_count(x, axis)
     centre = _accumulated(x, axis, _start(x, axis, 0, x.dtype), jnp.add) / float(count)
@@ -108,13 +109,3 @@ def _variance(x: Factored, axis: tuple[int, ...], correction: int | float, keepd
     divisor = float(count - correction)
     data = squares / divisor if divisor > 0 else jnp.full_like(squares, jnp.nan)
     return jnp.expand_dims(data, axis) if keepdims else data
-
-
-@var.kernel(Factored, when=_only_batch, before="var_factored")
-def _var_batch_of_factored(x: Factored, *, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> Dense:
-    return Dense.make((_variance(x, axis, correction, keepdims),))
-
-
-@std.kernel(Factored, when=_only_batch, before="std_factored")
-def _std_batch_of_factored(x: Factored, *, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> Dense:
-    return Dense.make((statistical.root(_variance(x, axis, correction, keepdims), 2),))

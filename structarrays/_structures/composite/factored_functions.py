@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import functools
 from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
@@ -10,10 +10,12 @@ import jax.numpy as jnp
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
+from ..._core.families.conditions import along_core_axis, has_core, is_not_complex
 from ..._core.families.elementwise_rule import elementwise
 from ..._core.families.entries import elements_at, has_elements
 from ..._core.families.factored import Factored, hadamard, line_key, scale, select_lines, squared_norms, with_batch
 from ..._core.families.join import is_zero_outside
+from ..._core.families.reduction_rule import reduced_count
 from ..._functions.elementwise import divide, multiply, negative, positive, square, subtract
 from ..._functions.indexing import index
 from ..._functions.linalg.norms import diagonal, vector_norm
@@ -55,7 +57,7 @@ def _conj_factored(x: Factored) -> Array:
     return x.with_parts(conj) if x.dtype.kind == "c" else x
 
 
-@real.kernel(Factored, when=lambda x: x.dtype.kind != "c")
+@real.kernel(Factored, when=is_not_complex)
 def _real_factored(x: Factored) -> Factored:
     return x
 
@@ -157,11 +159,6 @@ def split_axes(x: Array, axis: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[
     return tuple(a for a in axis if a < ndim - 2), tuple(a - ndim for a in axis if a >= ndim - 2)
 
 
-def has_core(x: Array, *, axis: tuple[int, ...], **static: Any) -> bool:
-    """Whether one of the axes is one of the core."""
-    return max(axis, default=-1) >= x.ndim - 2
-
-
 def _over_one_core_axis(x: Factored, axis: int) -> Array:
     """The sums over the rows (axis -2) or the columns of each matrix: products with vectors of ones."""
     m, n = x.shape[-2:]
@@ -195,35 +192,43 @@ def _sum_of_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> A
 
 @mean.kernel(Factored, when=has_core)
 def _mean_factored(x: Factored, *, axis: tuple[int, ...], keepdims: bool) -> Dense:
-    return Dense.make((_total(x, axis, keepdims) / float(_count(x, axis)),))
+    return Dense.make((_total(x, axis, keepdims) / float(reduced_count(x, axis)),))
 
 
-def _count(x: Factored, axis: tuple[int, ...]) -> int:
-    shape = x.shape
-    return math.prod([shape[a] for a in axis])
+def spreads(
+    structure: type[Factored], *, when: Callable[..., bool]
+) -> Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]:
+    """Register `var` and `std` from the decorated function, which computes the variances ``(x, axis, correction, keepdims)``."""
+
+    def register(variance: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+        @functools.wraps(variance)
+        def variances(x: Factored, **options: Any) -> Dense:
+            return Dense.make((variance(x, **options),))
+
+        @functools.wraps(variance)
+        def deviations(x: Factored, **options: Any) -> Dense:
+            return Dense.make((statistical.root(variance(x, **options), 2),))
+
+        var.kernel(structure, when=when)(variances)
+        std.kernel(structure, when=when)(deviations)
+        return variance
+
+    return register
 
 
-def _variance(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
+@spreads(Factored, when=has_core)
+def variance_of_factored(x: Factored, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> jax.Array:
+    """From the sum of squares of the centred array."""
     batch, core = split_axes(x, axis)
-    centre = Dense.make((_total(x, axis) / float(_count(x, axis)),))
+    centre = Dense.make((_total(x, axis) / float(reduced_count(x, axis)),))
     centred = subtract(x, centre)
     kernel = squared_norms.required((centred,))
     data = jnp.expand_dims(kernel.run(centred, axes=core), core)
     if batch:
         data = jnp.sum(data, axis=batch, keepdims=True)
-    divisor = float(_count(x, axis) - correction)
+    divisor = float(reduced_count(x, axis) - correction)
     data = data / divisor if divisor > 0 else jnp.full_like(data, jnp.nan)
     return data if keepdims else jnp.squeeze(data, axis)
-
-
-@var.kernel(Factored, when=has_core)
-def _var_factored(x: Factored, *, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> Dense:
-    return Dense.make((_variance(x, axis, correction, keepdims),))
-
-
-@std.kernel(Factored, when=has_core)
-def _std_factored(x: Factored, *, axis: tuple[int, ...], correction: int | float, keepdims: bool) -> Dense:
-    return Dense.make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
 
 
 def _has_squares(x: Array, *, axis: tuple[int, ...], ord: int | float, **static: Any) -> bool:
@@ -309,14 +314,14 @@ def _flip_factored(x: Array, *, axis: tuple[int, ...]) -> Array:
     return x
 
 
-@roll.kernel(Factored, when=lambda x, *, shift, axis: axis is not None and has_core(x, axis=axis))
+@roll.kernel(Factored, when=has_core)
 def _roll_factored(x: Array, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Array:
     for s, a in zip(shift, axis, strict=True):
         x = _at(x, a, jnp.roll(jnp.arange(x.shape[a]), s))
     return x
 
 
-@repeat.kernel(Factored, when=lambda x, *, repeats, axis: axis is not None and has_core(x, axis=(axis,)))
+@repeat.kernel(Factored, when=along_core_axis)
 def _repeat_factored(x: Factored, *, repeats: int, axis: int) -> Array:
     return _at(x, axis, jnp.repeat(jnp.arange(x.shape[axis]), repeats))
 

@@ -11,6 +11,7 @@ from ..._core.families.entries import elements, in_blocks
 from ..._core.families.factored import scale
 from ..._core.families.generator_array import GeneratorArray
 from ..._functions.linear_algebra import matmul, matrix_transpose
+from ..._numerics.vectors import by_columns
 from ..banded.diagonal import Identity
 from .product import compose_pair, times_number
 
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 
 @matmul.kernel(GeneratorArray, Dense)
 def _matmul_generators_dense(x1: GeneratorArray, x2: Dense) -> Dense:
-    if x2.ndim == 1:
-        return Dense.make((x1.times(x2.data[:, None])[..., 0],))
-    return Dense.make((x1.times(x2.data),))
+    return Dense.make((by_columns(x1.times, x2.data),))
 
 
 @matmul.kernel(Dense, GeneratorArray)

@@ -13,13 +13,13 @@ from ..._core.array.operands import allow_dense, cast, densify
 from ..._core.array.validation import check_parts, check_static, require, validated
 from ..._core.dispatch.recording import remark
 from ..._core.families import pattern
+from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.factored import as_matrix, part, stored
 from ..._core.families.generator_array import GeneratorArray
 from ..._functions.linalg import det, inv, matmul, matrix_transpose, selected_inverse, slogdet, solve
 from ..._functions.linalg.systems import det_by_slogdet, logarithms
 from ..._numerics.undefined import nan_unless
 from ..banded.array import Banded
-from ..banded.products import has_structural_zeros
 from .estimates import probes
 from .part_solvers import can_solve, without_derivatives
 
@@ -178,9 +178,7 @@ def inverse_by(solved: Callable[[Any, jax.Array], Result], x: Array) -> Result:
     return solved(x, jnp.eye(x.shape[-1], dtype=x.dtype))
 
 
-@inv.kernel(Banded, when=lambda x: has_structural_zeros(x) and stays_inverse(x), before="inv_banded")
-def _inv_banded_as_inverse(x: Banded) -> tuple[Inverse, jax.Array]:
-    return checked_inverse(x)
+inv.kernel(Banded, when=lambda x: has_structural_zeros(x) and stays_inverse(x), before="inv_banded")(checked_inverse)
 
 
 @selected_inverse.kernel(Array)

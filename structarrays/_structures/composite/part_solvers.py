@@ -18,11 +18,12 @@ from jax import lax
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, to_dense
+from ..._core.array.operands import densify, right_side, to_dense
 from ..._core.dispatch.contexts import Caller, caller
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
 from ..._core.errors import DensifyError
+from ..._core.families.forms import by_form
 from ..._functions.linalg import det, inv, logdet, matmul, matrix_transpose, slogdet, solve
 from ..._functions.linalg.systems import logarithms
 from ..._numerics import determinants
@@ -234,7 +235,7 @@ def solved(
     x1: Array, x2: Array, method: Callable[[Any, jax.Array], tuple[jax.Array, jax.Array]]
 ) -> tuple[Dense, jax.Array]:
     """``(solution, ok)`` for a right-hand side of any structure and shape, by ``method(x1, b)`` on data ``(..., n, k)``."""
-    data = (to_dense(x2) if x2.ndim == 1 else densify(x2, "linalg.solve")).data
+    data = right_side(x2)
     vector = data.ndim == 1
     b = data[:, None] if vector else data
     batch = jnp.broadcast_shapes(x1.shape[:-2], b.shape[:-2])
@@ -324,31 +325,9 @@ def _slogdet_product(x: Product) -> tuple[Dense, Dense]:
     return Dense.make((functools.reduce(jnp.multiply, signs),)), Dense.make((functools.reduce(jnp.add, logs),))
 
 
-@solve.kernel(Product, Array, when=lambda x1, x2: _is_narrow(x1))
-def _solve_product_through_narrowest(x1: Product, x2: Array) -> Result:
-    return solve.dispatch(through_narrowest(x1), x2)
-
-
-@solve.kernel(Sum, Array, when=has_low_rank)
-def _solve_sum_of_low_rank(x1: Sum, x2: Array) -> Result:
-    return solve.dispatch(of_low_rank(x1), x2)
-
-
-def _by_less_rank(function: Function[..., Any]) -> None:
-    """Register the forms of less rank, whose determinants and inverses are those of singular matrices."""
-
-    @function.kernel(Product, when=_is_narrow)
-    def _product_through_narrowest(x: Product) -> Result:
-        return function.dispatch(through_narrowest(x))
-
-    @function.kernel(Sum, when=has_low_rank)
-    def _sum_of_low_rank(x: Sum) -> Result:
-        return function.dispatch(of_low_rank(x))
-
-
-for _function in (det, slogdet, inv):
-    _by_less_rank(_function)
-del _function
+# The determinants and inverses of the forms of less rank are those of singular matrices.
+by_form(solve, det, slogdet, inv, of=Product, when=_is_narrow)(through_narrowest)
+by_form(solve, det, slogdet, inv, of=Sum, when=has_low_rank)(of_low_rank)
 
 
 # ---- determinants once more -----------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ..._core.array.operands import to_dense
 from ..._core.array.validation import check_parts, check_static, require, validated
 from ..._core.dispatch.registry import Registry
 from ..._core.families import pattern
+from ..._core.families.conditions import is_first_matrix, is_second_matrix, is_square_pattern
 from ..._core.families.elementwise_rule import unexpanded
 from ..._core.families.entries import elements, in_blocks
 from ..._core.families.factored import (
@@ -35,7 +36,7 @@ from ..._functions.indexing import index
 from ..._functions.linear_algebra import expanded_product, matmul, matrix_transpose
 from ..._functions.statistical import sum as sum_of
 from ..banded.array import Banded
-from ..banded.diagonal import Diagonal, Identity
+from ..banded.diagonal import Diagonal, Identity, identity_like
 from ..fill.array import Fill
 from ..low_rank.array import LowRank, lines
 from ..permutation.array import Permutation
@@ -156,8 +157,8 @@ def _composed(x: Array, y: Array) -> Array | None:
     return None if kernel is None else kernel.run(x, y)
 
 
-@compose_pair.kernel(Identity, Array, when=lambda x, y: _is_square(x))
-@compose_pair.kernel(Array, Identity, when=lambda x, y: _is_square(y))
+@compose_pair.kernel(Identity, Array, when=is_square_pattern)
+@compose_pair.kernel(Array, Identity, when=lambda x, y: is_square_pattern(y))
 @compose_pair.kernel(Dense, Dense)
 @compose_pair.kernel(Fill, Fill)
 @compose_pair.kernel(LowRank, Array)
@@ -183,10 +184,6 @@ def _of_equal_columns(x: Array, y: Fill) -> LowRank:
     number = jnp.broadcast_to(y.value[..., None, None], (*y.shape[:-1], 1))
     ones = jnp.ones((*y.shape[:-2], y.shape[-1], 1), y.dtype)
     return LowRank.make(tuple(common_batch(matmul.dispatch(x, Dense.make((number,))), Dense.make((ones,)))))
-
-
-def _is_square(x: Array) -> bool:
-    return x.background is None and x.shape[-1] == x.shape[-2]
 
 
 def _scales(x: Array, y: Array) -> bool:
@@ -252,8 +249,7 @@ def _multiply_unexpanded(function: Function[..., Any], args: Sequence[Array], sh
 
 def times_number(x: Array, factor: Callable[[Array], Array]) -> Product:
     """A matrix with a number in front, by what `scale` gets, where the structure cannot take that up."""
-    ones = jnp.ones(x.shape[:-2], x.dtype)
-    return Product.make((factor(Identity.make((ones, None), (x.shape[-2],) * 2)), x))
+    return Product.make((factor(identity_like(x, x.shape[-2])), x))
 
 
 # ---- the order of multiplication ----------------------------------------------------------------------------------------------
@@ -306,12 +302,12 @@ def _cheapest(shapes: Sequence[tuple[Shape, Any]]) -> dict[tuple[int, int], int]
     return splits
 
 
-@matmul.kernel(Product, Dense, when=lambda x1, x2: x2.ndim > 1)
+@matmul.kernel(Product, Dense, when=is_second_matrix)
 def _matmul_product_dense(x1: Product, x2: Dense) -> Array:
     return chain((*x1.factors, x2))
 
 
-@matmul.kernel(Dense, Product, when=lambda x1, x2: x1.ndim > 1)
+@matmul.kernel(Dense, Product, when=is_first_matrix)
 def _matmul_dense_product(x1: Dense, x2: Product) -> Array:
     return chain((x1, *x2.factors))
 
@@ -404,7 +400,7 @@ def _sum_of_product(x: Product, *, axis: tuple[int, ...], keepdims: bool) -> Arr
 
 
 def _scales_lines(factor: Array) -> bool:
-    return isinstance(factor, Diagonal) and factor.background is None and factor.shape[-2] == factor.shape[-1]
+    return isinstance(factor, Diagonal) and is_square_pattern(factor)
 
 
 def _is_scaled(x: Product, *args: Array) -> bool:

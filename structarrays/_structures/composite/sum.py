@@ -14,6 +14,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
 from ..._core.array.validation import check_parts, check_static, require, validated
 from ..._core.families import pattern
+from ..._core.families.conditions import is_first_matrix, is_second_matrix
 from ..._core.families.elementwise_rule import unexpanded
 from ..._core.families.entries import element, elements
 from ..._core.families.factored import (
@@ -295,22 +296,22 @@ def _diagonal_sum(x: Sum, *, offset: int) -> Dense:
     return Dense.make((_added(diagonal(term, offset=offset).dense_data() for term in x.terms),))
 
 
-@matmul.kernel(Sum, Dense, when=lambda x1, x2: x2.ndim > 1)
+@matmul.kernel(Sum, Dense, when=is_second_matrix)
 def _matmul_sum_dense(x1: Sum, x2: Dense) -> Dense:
     return Dense.make((_added(matmul(term, x2).dense_data() for term in x1.terms),))
 
 
-@matmul.kernel(Dense, Sum, when=lambda x1, x2: x1.ndim > 1)
+@matmul.kernel(Dense, Sum, when=is_first_matrix)
 def _matmul_dense_sum(x1: Dense, x2: Sum) -> Dense:
     return Dense.make((_added(matmul(x1, term).dense_data() for term in x2.terms),))
 
 
-@matmul.kernel(Sum, Array, when=lambda x1, x2: x2.ndim > 1)
+@matmul.kernel(Sum, Array, when=is_second_matrix)
 def _matmul_sum(x1: Sum, x2: Array) -> Array:
     return total(*(matmul(term, x2) for term in _factors(x1)))
 
 
-@matmul.kernel(Array, Sum, when=lambda x1, x2: x1.ndim > 1)
+@matmul.kernel(Array, Sum, when=is_first_matrix)
 def _matmul_array_sum(x1: Array, x2: Sum) -> Array:
     return total(*(matmul(x1, term) for term in _factors(x2)))
 

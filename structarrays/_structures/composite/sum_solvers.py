@@ -246,7 +246,7 @@ def _regularised(base: Array, u: jax.Array, v: jax.Array, fine: jax.Array | bool
 
 _OTHER_FORMS = (
     *(f"{name}_by_{way}" for name in ("solve", "inv", "slogdet") for way in ("spectra", "transforms")),
-    *("solve_sum_of_low_rank", "sum_of_low_rank", "det_by_slogdet"),
+    *("of_low_rank", "det_by_slogdet"),
 )
 
 

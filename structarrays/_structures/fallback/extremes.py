@@ -13,6 +13,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
 from ..._core.dispatch.registry import Registry
+from ..._core.families.conditions import has_core
 from ..._core.families.factored import Factored, chain
 from ..._functions.comparisons_and_logic import equal
 from ..._functions.linear_algebra import matmul, matrix_transpose
@@ -21,7 +22,7 @@ from ..._functions.statistical import min as smallest
 from ..._functions.utility import any as any_of
 from ..._numerics import dense_statistical as statistical
 from ..._numerics import kronecker_factors
-from ..composite.factored_functions import has_core, split_axes
+from ..composite.factored_functions import split_axes
 from ..composite.product import IN_ONE_GO, Product, _unscaled
 from ..composite.sum import Sum
 from ..kronecker.array import Kronecker

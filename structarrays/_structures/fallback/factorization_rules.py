@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify, to_dense
+from ..._core.families.conditions import has_structural_zeros, is_square_pattern
 from ..._core.families.join import is_zero_outside
 from ..._functions.linalg import cho_factor, cholesky, ldl, lu, lu_factor, lu_solve, solve_triangular
 from ..._functions.linalg.factorizations import as_triangular, no_exchanges
@@ -18,8 +19,7 @@ from ..._functions.linalg.triangular import transposed, triangle_of
 from ..._numerics import banded_factors
 from ..banded.array import Banded, at_offsets, bands
 from ..banded.bandwidths import fills_matrix
-from ..banded.diagonal import Diagonal, Identity
-from ..banded.products import has_structural_zeros
+from ..banded.diagonal import Diagonal, Identity, identity_like
 from ..blocks.block_diagonal import BlockDiagonal, has_square_blocks, stacks
 from ..blocks.block_diagonal_solvers import solved_by_blocks
 from ..kronecker.array import Kronecker, has_square_factors, kronecker
@@ -33,18 +33,10 @@ if TYPE_CHECKING:
     from ..._core.typing import Result
 
 
-def _identity(x: Array, n: int) -> Identity:
-    return Identity.make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n))
-
-
-def _is_square(x: Array, *args: Array, **static: Any) -> bool:
-    return has_structural_zeros(x) and x.shape[-2] == x.shape[-1]
-
-
 # ---- triangles -------------------------------------------------------------------------------------------------------
 
 
-@triangle_of.kernel(Triangular, when=lambda x, **static: is_zero_outside(x))
+@triangle_of.kernel(Triangular, when=is_zero_outside)
 def _triangle_of_triangular(x: Triangular, *, lower: bool, unit_diagonal: bool) -> Array:
     if x.lower != lower:
         return triangle_of.required((diagonal := _diagonal(x),)).run(diagonal, lower=lower, unit_diagonal=unit_diagonal)
@@ -66,7 +58,7 @@ def _triangle_of_banded(x: Banded, *, lower: bool, unit_diagonal: bool) -> Array
 
 @triangle_of.kernel(Diagonal, when=has_structural_zeros)
 def _triangle_of_diagonal(x: Diagonal, *, lower: bool, unit_diagonal: bool) -> Diagonal:
-    return _identity(x, x.shape[-1]) if unit_diagonal else x
+    return identity_like(x, x.shape[-1]) if unit_diagonal else x
 
 
 def _has_triangular_factors(x: Kronecker, *, lower: bool, unit_diagonal: bool) -> bool:
@@ -140,29 +132,29 @@ def _is_upper(x: Array, *args: Array, **static: Any) -> bool:
     return is_zero_outside(x) and fits(x, lower=False)
 
 
-@lu_factor.kernel(Identity, when=_is_square)
+@lu_factor.kernel(Identity, when=is_square_pattern)
 def _lu_factor_identity(a: Identity) -> tuple[Array, Dense]:
     return a.assuming(frozenset()), no_exchanges(a)
 
 
 @lu_factor.kernel(Triangular, when=_is_upper)
-@lu_factor.kernel(Diagonal, when=_is_square)
+@lu_factor.kernel(Diagonal, when=is_square_pattern)
 def _lu_factor_triangular(a: Triangular | Diagonal) -> tuple[Array, Dense]:
     return a.freed(), no_exchanges(a)
 
 
 @lu.kernel(Triangular, when=lambda x: _is_upper(x) and x.shape[-2] <= x.shape[-1])
-@lu.kernel(Banded, when=lambda x: _is_upper(x) and _is_square(x))
-@lu.kernel(Diagonal, when=_is_square)
+@lu.kernel(Banded, when=lambda x: _is_upper(x) and is_square_pattern(x))
+@lu.kernel(Diagonal, when=is_square_pattern)
 def _lu_triangular(a: Triangular | Banded | Diagonal) -> tuple[jax.Array, Identity, Array]:
-    return no_exchanges(a).data, _identity(a, a.shape[-2]), a.assuming(frozenset())
+    return no_exchanges(a).data, identity_like(a, a.shape[-2]), a.assuming(frozenset())
 
 
 # ---- bands -----------------------------------------------------------------------------------------------------------
 
 
 def _is_square_band(x: Banded, *args: Array, **static: Any) -> bool:
-    return _is_square(x) and not fills_matrix(x)
+    return is_square_pattern(x) and not fills_matrix(x)
 
 
 @lu_factor.kernel(Banded, when=_is_square_band)
@@ -176,7 +168,7 @@ def _lu_factor_banded(a: Banded) -> tuple[Banded, Dense]:
     return factors, Dense.make((pivots + jnp.arange(n, dtype=pivots.dtype),))
 
 
-@lu_solve.kernel(Banded, Array, Array, when=lambda a, piv, b, *, trans: _is_square(a))
+@lu_solve.kernel(Banded, Array, Array, when=is_square_pattern)
 def _lu_solve_banded(a: Banded, piv: Array, b: Array, *, trans: int) -> tuple[Array, jax.Array]:
     n = a.shape[-1]
     kl, ku = a.bandwidths()
@@ -194,7 +186,7 @@ def _lu_solve_banded(a: Banded, piv: Array, b: Array, *, trans: int) -> tuple[Ar
     return Dense.make((x.conj() if trans == 2 else x,)), ok
 
 
-@lu_solve.kernel(Diagonal, Array, Array, when=lambda a, piv, b, *, trans: _is_square(a))
+@lu_solve.kernel(Diagonal, Array, Array, when=is_square_pattern)
 def _lu_solve_diagonal(a: Diagonal, piv: Array, b: Array, *, trans: int) -> Result:
     return solve_triangular.dispatch(a, b, trans=trans, lower=False, unit_diagonal=False)
 
@@ -225,7 +217,7 @@ def _ldl_banded(a: Banded, *, lower: bool, hermitian: bool) -> tuple[Banded, Dia
     return factor, Diagonal.make((d, None), a.shape[-2:]), no_exchanges(a)
 
 
-@ldl.kernel(Diagonal, when=_is_square)
+@ldl.kernel(Diagonal, when=is_square_pattern)
 def _ldl_diagonal(a: Diagonal, *, lower: bool, hermitian: bool) -> tuple[Identity, Array, Dense]:
     real = a.rebuild(tuple(e.real.astype(a.dtype) for e in a.entries), None)
-    return _identity(a, a.shape[-1]), real if hermitian else a.assuming(frozenset()), no_exchanges(a)
+    return identity_like(a, a.shape[-1]), real if hermitian else a.assuming(frozenset()), no_exchanges(a)

@@ -12,7 +12,9 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
+from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.factored import with_batch
+from ..._core.families.forms import by_form
 from ..._functions.elementwise import add, subtract
 from ..._functions.linalg import lstsq, matmul, matrix_transpose, pinv, qr, solve, svdvals
 from ..._functions.linalg.least_squares import minimum_norm_dense, solution, squared_residuals
@@ -24,7 +26,6 @@ from ..._numerics.undefined import nan_unless
 from ..banded.array import Banded, at_offsets
 from ..banded.bandwidths import is_banded
 from ..banded.diagonal import Diagonal
-from ..banded.products import has_structural_zeros
 from ..blocks.block_diagonal import BlockDiagonal, stacks
 from ..blocks.block_diagonal_solvers import relative_tolerances
 from ..composite.product import Product
@@ -39,16 +40,12 @@ if TYPE_CHECKING:
     from ..._core.typing import Result
 
 
-def _zero_outside(a: BlockDiagonal, *args: Array, **static: Any) -> bool:
-    return a.background is None
-
-
 def _is_narrow(a: LowRank, *args: Array, **static: Any) -> bool:
     return 0 < a.rank < min(a.shape[-2:])
 
 
 @lstsq.kernel(Diagonal, Array, when=has_structural_zeros)
-@lstsq.kernel(BlockDiagonal, Array, when=_zero_outside)
+@lstsq.kernel(BlockDiagonal, Array, when=has_structural_zeros)
 @lstsq.kernel(Circulant, Array)
 @lstsq.kernel(Kronecker, Array)
 @lstsq.kernel(LowRank, Array, when=_is_narrow)
@@ -87,7 +84,7 @@ def minimum_norm_circulant(a: Circulant, b: Array, cond: jax.Array) -> Dense:
     return Dense.make((circulant.apply_spectrum(pseudo_reciprocals(a, cond), to_dense(b).data),))
 
 
-@minimum_norm.kernel(BlockDiagonal, when=lambda a: a.background is None)
+@minimum_norm.kernel(BlockDiagonal, when=has_structural_zeros)
 def minimum_norm_block_diagonal(a: BlockDiagonal, b: Array, cond: jax.Array) -> Dense:
     """Block by block."""
     data, parts = to_dense(b).data, []
@@ -110,10 +107,8 @@ def minimum_norm_kronecker(a: Array, b: Array, cond: jax.Array) -> Dense:
     return Dense.make((transformed(cast("Kronecker", matrix_transpose(a)), to_dense(b).data, along_axis),))
 
 
-@lstsq.kernel(Product, Array, when=is_narrow)
-@lstsq.kernel(Sum, Array, when=has_low_rank)
-def _lstsq_product(a: Product | Sum, b: Array, *, cond: jax.Array) -> Result:
-    return lstsq.dispatch(of_low_rank(a), b, cond=cond)
+by_form(lstsq, of=Product, when=is_narrow)(of_low_rank)
+by_form(lstsq, of=Sum, when=has_low_rank)(of_low_rank)
 
 
 def _is_tall(a: Banded, *args: Array, **static: Any) -> bool:

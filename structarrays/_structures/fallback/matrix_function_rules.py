@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.join import is_zero_outside
 from ..._functions.elementwise import add
 from ..._functions.linalg import expm, expm_multiply, matmul, matrix_transpose, sqrtm
@@ -15,14 +16,13 @@ from ..._functions.linalg.matrix_functions import bounded, is_semidefinite, norm
 from ..._numerics import circulant_transforms as circulant_kernel
 from ..._numerics import dense_matrix_functions
 from ..._numerics.undefined import nan_unless
-from ..banded.diagonal import Diagonal, Identity
-from ..banded.products import has_structural_zeros
+from ..banded.diagonal import Diagonal, Identity, identity_like
 from ..blocks.block_diagonal import BlockDiagonal, has_square_blocks, stacks
+from ..composite.part_solvers import all_true
 from ..composite.product import Product
 from ..composite.sum import Sum
 from ..kronecker.array import Kronecker, has_square_factors, kronecker
 from ..kronecker.kronecker_sum import KroneckerSum
-from ..kronecker.solvers import all_of
 from ..low_rank.array import LowRank, low_rank
 from ..toeplitz.circulant import Circulant
 from ..triangular.array import Triangular
@@ -55,7 +55,7 @@ def _expm_kronecker_sum(A: KroneckerSum) -> Array:
     return kronecker(*map(expm.dispatch, A.factors))
 
 
-@expm.kernel(Triangular, when=lambda A: is_zero_outside(A))
+@expm.kernel(Triangular, when=is_zero_outside)
 def _expm_triangular(A: Triangular) -> Triangular:
     return Triangular.make((dense_matrix_functions.expm(A.dense_data()), None), (A.lower, False))
 
@@ -71,8 +71,7 @@ def _expm_low_rank(A: LowRank) -> Array:
     identity = jnp.broadcast_to(jnp.eye(r, dtype=A.dtype), small.shape)
     upper = jnp.concatenate([small, identity], axis=-1)
     phi = dense_matrix_functions.expm(jnp.concatenate([upper, jnp.zeros_like(upper)], axis=-2))[..., :r, r:]
-    one = Identity.make((jnp.ones(A.shape[:-2], A.dtype), None), A.shape[-2:])
-    return add(one, low_rank(matmul(A.u, Dense.make((phi,))), A.v))
+    return add(identity_like(A, A.shape[-1]), low_rank(matmul(A.u, Dense.make((phi,))), A.v))
 
 
 @expm_multiply.kernel(Diagonal, Array, when=has_structural_zeros)
@@ -100,14 +99,14 @@ def _sqrtm_diagonal(A: Diagonal) -> tuple[Array, jax.Array]:
 @sqrtm.kernel(BlockDiagonal, when=has_square_blocks)
 def _sqrtm_block_diagonal(A: BlockDiagonal) -> tuple[Array, jax.Array]:
     roots, flags = zip(*map(sqrtm.dispatch, stacks(A)), strict=True)
-    return A.rebuild(tuple(r.data for r in roots), None), all_of(flags)
+    return A.rebuild(tuple(r.data for r in roots), None), all_true(flags)
 
 
 @sqrtm.kernel(Kronecker, when=lambda A: has_square_factors(A) and all(map(is_semidefinite, A.factors)))
 def _sqrtm_kronecker(A: Kronecker) -> tuple[Array, jax.Array]:
     """Of other factors the product of principal roots need not be the principal one: that of ``-I ⊗ -I`` is not."""
     roots, flags = zip(*map(sqrtm.dispatch, A.factors), strict=True)
-    return kronecker(*(r.assuming(f.assumptions) for r, f in zip(roots, A.factors, strict=True))), all_of(flags)
+    return kronecker(*(r.assuming(f.assumptions) for r, f in zip(roots, A.factors, strict=True))), all_true(flags)
 
 
 @sqrtm.kernel(Circulant)

@@ -23,6 +23,11 @@ def is_of_singular_values(x: Array, *, keepdims: bool, ord: int | float | str | 
     return ord in (2, -2, "nuc")
 
 
+def of_singular_values(when: Callable[..., bool]) -> Callable[..., bool]:
+    """The condition of a kernel for the matrix norms that follow from singular values: `when`, and that it is one of these."""
+    return lambda x, **static: when(x) and is_of_singular_values(x, **static)
+
+
 def norm(values: jax.Array, *, keepdims: bool, ord: int | float | str | None) -> Dense:
     """The spectral norm, the smallest singular value (-2), or the sum of all (nuclear), from singular values ``(..., k)``."""
     reductions: dict[int | float | str | None, Callable[..., jax.Array]] = {"nuc": jnp.sum, 2: jnp.max, -2: jnp.min}
@@ -43,7 +48,7 @@ def norm_and_rank(
     that compute a norm with its derivatives.
     """
 
-    @matrix_norm.kernel(structure, when=lambda x, **static: when(x) and is_of_singular_values(x, **static))
+    @matrix_norm.kernel(structure, when=of_singular_values(when))
     def _matrix_norm_structure(x: Array, *, keepdims: bool, ord: int | float | str | None) -> Dense:
         # A single value is its sum, and the largest of all.
         found = norms[ord](x)[..., None] if norms and ord in norms else values(x)

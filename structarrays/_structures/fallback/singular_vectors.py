@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._core.array.sharing import jit
+from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.factored import stored
 from ..._functions.linalg import matmul, matrix_transpose, qr, svd
 from ..._functions.linalg.spectra import SVDResult
@@ -21,7 +22,6 @@ from ..._numerics import dense_spectra as spectra
 from ..._numerics import low_rank_factors
 from ..banded.array import Banded
 from ..banded.diagonal import Diagonal
-from ..banded.products import has_structural_zeros
 from ..composite.product import Product, product
 from ..composite.sum import Sum, canonical, total
 from ..kronecker.array import Kronecker

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._core.array.base import Array
 from ..._core.families.batch import concat_pair
+from ..._core.families.forms import by_form
 from ..._core.families.reduction_rule import reduce_batch
 from ..._functions.indexing import _core_position, index, take, write_entries, written_entries
 from ..._functions.manipulation import expand_dims, flip, repeat, reshape, roll, tile
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 
     from ..._core.array.keys import Item
     from ..._core.dispatch.registry import Kernel
-    from ..._core.families.reduction_rule import Monoid
-    from ..._core.typing import Result, Shape
+    from ..._core.typing import Result
 
 
 def pays(x: Array, *args: Array, **static: Any) -> bool:
@@ -123,25 +123,7 @@ def _nonzero_kernels_array(x: Array) -> tuple[jax.Array, ...]:
     return nonzero_kernels.required((x,)).run(x)
 
 
-@reduce_batch.kernel(Array, when=pays)
-def _reduce_batch_array(x: Array, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Array:
-    x = to_sparse(x)
-    return reduce_batch.required((x,)).run(x, monoid=monoid, axes=axes, keepdims=keepdims)
-
-
-# ---- reversals and joins ------------------------------------------------------------------------------------------------
-
-
-@flip.kernel(Array, when=lambda x, *, axis: in_core(x, axis) and pays(x))
-def _flip_array(x: Array, *, axis: tuple[int, ...]) -> Array:
-    result: Array = flip.dispatch(to_sparse(x), axis=axis)
-    return result
-
-
-@roll.kernel(Array, when=lambda x, *, shift, axis: in_core(x, axis) and pays(x))
-def _roll_array(x: Array, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Array:
-    result: Array = roll.dispatch(to_sparse(x), shift=shift, axis=axis)
-    return result
+# ---- joins --------------------------------------------------------------------------------------------------------------
 
 
 def _joins(x: Array, y: Array, *, axis: int) -> bool:
@@ -154,37 +136,20 @@ def _concat_pair_by_sparse_form(x: Array, y: Array, *, axis: int) -> Array:
     return kernel.run(to_sparse(x), to_sparse(y), axis=axis)
 
 
-# ---- other shapes -------------------------------------------------------------------------------------------------------
+# ---- other orders, shapes and sizes -------------------------------------------------------------------------------------
 
 
-@expand_dims.kernel(Array, when=lambda x, *, axis: pays(x) and new_core_axes(x, axis)[0] != ())
-def _expand_dims_array(x: Array, *, axis: tuple[int, ...]) -> Array:
-    result: Array = expand_dims.dispatch(to_sparse(x), axis=axis)
-    return result
-
-
-@reshape.kernel(Array, when=lambda x, *, shape: pays(x) and changes_core(x, shape) and can_reshape(x, shape=shape))
-def _reshape_array(x: Array, *, shape: Shape) -> Array:
-    result: Array = reshape.dispatch(to_sparse(x), shape=shape)
-    return result
-
-
-@repeat.kernel(Array, when=lambda x, *, repeats, axis: axis is not None and in_core(x, (axis,)) and pays(x))
-def _repeat_array(x: Array, *, repeats: int, axis: int) -> Array:
-    result: Array = repeat.dispatch(to_sparse(x), repeats=repeats, axis=axis)
-    return result
-
-
-@tile.kernel(Array, when=lambda x, *, repetitions: pays(x) and any(r != 1 for r in repetitions[-x.core_ndim :]))
-def _tile_array(x: Array, *, repetitions: tuple[int, ...]) -> Array:
-    result: Array = tile.dispatch(to_sparse(x), repetitions=repetitions)
-    return result
-
-
-@diff.kernel(Array, when=lambda x, *, axis, n: in_core(x, (axis,)) and pays(x))
-def _diff_array(x: Array, *, axis: int, n: int) -> Array:
-    result: Array = diff.dispatch(to_sparse(x), axis=axis, n=n)
-    return result
+@by_form(flip, of=Array, when=lambda x, *, axis: in_core(x, axis) and pays(x))
+@by_form(roll, of=Array, when=lambda x, *, shift, axis: in_core(x, axis) and pays(x))
+@by_form(expand_dims, of=Array, when=lambda x, *, axis: pays(x) and new_core_axes(x, axis)[0] != ())
+@by_form(reshape, of=Array, when=lambda x, *, shape: pays(x) and changes_core(x, shape) and can_reshape(x, shape=shape))
+@by_form(repeat, of=Array, when=lambda x, *, repeats, axis: axis is not None and in_core(x, (axis,)) and pays(x))
+@by_form(tile, of=Array, when=lambda x, *, repetitions: pays(x) and any(r != 1 for r in repetitions[-x.core_ndim :]))
+@by_form(reduce_batch, of=Array, when=pays)
+@by_form(diff, of=Array, when=lambda x, *, axis, n: in_core(x, (axis,)) and pays(x))
+def array_by_sparse_form(x: Array) -> Sparse:
+    """The sparse form, by the kernels of `Sparse`."""
+    return to_sparse(x)
 
 
 # ---- writes -------------------------------------------------------------------------------------------------------------

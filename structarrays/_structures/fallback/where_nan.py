@@ -17,6 +17,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
 from ..._core.array.sharing import jit
 from ..._core.dispatch.registry import Registry
+from ..._core.families.conditions import is_inexact
 from ..._core.families.factored import Factored, chain, with_batch
 from ..._functions.comparisons_and_logic import isinf, isnan
 from ..._functions.matrix_checks import real_dtype
@@ -102,7 +103,7 @@ def _is_finite(x: Array) -> jax.Array:
 
 
 def _register(function: Function[..., Array]) -> None:
-    @function.eager_kernel(Factored, when=lambda x: x.dtype.kind not in "biu")
+    @function.eager_kernel(Factored, when=is_inexact)
     def _comparison_with_nan_of_factored(x: Factored) -> Result:
         if magnitude_bound.find((type(x),))[0].run is _unknown:
             return NotImplemented

@@ -92,6 +92,11 @@ class Fill(Array):
         return Fill.make((self.value.astype(dtype),), self.meta)
 
 
+def fills_matrices(x: Fill, *args: Array) -> bool:
+    """Whether the one value fills at least two dimensions, so that each matrix is constant."""
+    return len(x.meta) >= 2
+
+
 def core_shape(shape: Any, argument: str) -> tuple[int, ...]:
     """A shape as a tuple of non-negative integers."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)

@@ -41,7 +41,7 @@ def _filled(value: jax.Array, core: Sequence[int]) -> Dense | Fill:
     return Fill.make((value,), tuple(core)) if core else Dense.make((value,))
 
 
-def _is_constant(x: Fill) -> bool:
+def _is_constant(x: Fill, *args: Array, **static: Any) -> bool:
     """Whether each matrix (or the vector) has one value; a Fill may have fewer core dimensions than two."""
     return len(x.meta) >= min(2, x.ndim)
 
@@ -90,7 +90,7 @@ def _matmul_fill_fill(x1: Fill, x2: Fill) -> Array:
     return product.map_parameters(lambda value: value * jnp.asarray(count, value.real.dtype))
 
 
-@matmul.kernel(Fill, Dense, when=lambda x1, x2: _is_constant(x1))
+@matmul.kernel(Fill, Dense, when=_is_constant)
 def _matmul_fill_dense(x1: Fill, x2: Dense) -> Dense:
     if x1.ndim == 1:
         return Dense.make((jnp.sum(x1.value * x2.data, axis=-min(2, x2.ndim), dtype=x2.dtype),))
@@ -159,7 +159,7 @@ def _matrix_transpose_fill(x: Fill) -> Dense | Fill:
     return _filled(x.value, (*x.meta[:-2], x.meta[-1], x.meta[-2]))
 
 
-@diagonal.kernel(Fill, when=lambda x, *, offset: _is_constant(x))
+@diagonal.kernel(Fill, when=_is_constant)
 def _diagonal_fill(x: Fill, *, offset: int) -> Dense | Fill:
     return _filled(x.value, (*x.meta[:-2], diagonal_length(x.shape[-2:], offset)))
 

@@ -14,6 +14,7 @@ from ..._core.array.validation import check_parts, check_static, validated
 from ..._core.assumptions import is_hermitian, self_adjoint
 from ..._core.errors import StructureError
 from ..._core.families import pattern
+from ..._core.families.conditions import is_not_complex, is_square_pattern
 from ..._core.families.entries import element, elements
 from ..._core.families.factored import (
     Factored,
@@ -30,6 +31,7 @@ from ..._functions.elementwise import add
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._numerics import bands as bands_kernel
 from ..._numerics import kronecker_factors
+from ..._numerics.vectors import by_columns, by_rows
 from ..banded.array import bands
 from ..banded.diagonal import Diagonal, Identity
 from ..composite.product import compose_pair
@@ -225,9 +227,9 @@ def canonical(factors: Sequence[Array]) -> Array:
     return Kronecker.make(tuple(factors))
 
 
-def is_scaled_identity(x: Array) -> bool:
+def is_scaled_identity(x: Array, *args: Array) -> bool:
     """Whether the class says that each matrix is a number times the identity."""
-    return type(x) is Identity and x.background is None and x.shape[-2] == x.shape[-1]
+    return type(x) is Identity and is_square_pattern(x)
 
 
 def banded_product(a: Banded, b: Banded) -> Banded:
@@ -316,17 +318,22 @@ def transformed(
     columns : bool
         Where the axis of the whole stands.
     """
+    factors, tensor, first = as_tensor(x, data, columns)
+    for i in _order(factors):
+        tensor = along(factors[i], tensor, first + i, function)
+    size = math.prod(f.shape[-2] for f in factors)
+    return tensor.reshape(*tensor.shape[:first], size, *tensor.shape[first + len(factors) :])
+
+
+def as_tensor(x: Kronecker | KroneckerSum, data: jax.Array, columns: bool) -> tuple[Sequence[Array], jax.Array, int]:
+    """The factors (`columns` is false: their transposes), the data with an axis for each factor, and the first of these axes."""
     factors: Sequence[Array] = x.factors if columns else tuple(map(matrix_transpose, x.factors))
     if x.ndim > 2:
         batch = jnp.broadcast_shapes(x.shape[:-2], data.shape[:-2])
         factors = [with_batch(f, batch) for f in factors]
         data = jnp.broadcast_to(data, batch + data.shape[-2:])
     first = data.ndim - (2 if columns else 1)
-    tensor = data.reshape(*data.shape[:first], *(f.shape[-1] for f in factors), *data.shape[first + 1 :])
-    for i in _order(factors):
-        tensor = along(factors[i], tensor, first + i, function)
-    size = math.prod(f.shape[-2] for f in factors)
-    return tensor.reshape(*data.shape[:first], size, *data.shape[first + 1 :])
+    return factors, data.reshape(*data.shape[:first], *(f.shape[-1] for f in factors), *data.shape[first + 1 :]), first
 
 
 def along(
@@ -350,16 +357,12 @@ def along(
 
 @matmul.kernel(Kronecker, Dense)
 def _matmul_kronecker_dense(x1: Kronecker, x2: Dense) -> Dense:
-    if x2.ndim == 1:
-        return Dense.make((transformed(x1, x2.data[:, None])[..., 0],))
-    return Dense.make((transformed(x1, x2.data),))
+    return Dense.make((by_columns(lambda data: transformed(x1, data), x2.data),))
 
 
 @matmul.kernel(Dense, Kronecker)
 def _matmul_dense_kronecker(x1: Dense, x2: Kronecker) -> Dense:
-    if x1.ndim == 1:
-        return Dense.make((transformed(x2, x1.data[None, :], columns=False)[..., 0, :],))
-    return Dense.make((transformed(x2, x1.data, columns=False),))
+    return Dense.make((by_rows(lambda data: transformed(x2, data, columns=False), x1.data),))
 
 
 @matrix_transpose.kernel(Kronecker)
@@ -383,7 +386,7 @@ def _matmul_kronecker_kronecker(x1: Kronecker, x2: Kronecker) -> Array:
 
 def is_diagonal(x: Kronecker, *args: Any) -> bool:
     """Whether all factors are square diagonal matrices."""
-    return all(isinstance(f, Diagonal) and f.background is None and f.shape[-2] == f.shape[-1] for f in x.factors)
+    return all(isinstance(f, Diagonal) and is_square_pattern(f) for f in x.factors)
 
 
 def as_diagonal(x: Kronecker) -> Diagonal:
@@ -398,7 +401,7 @@ def _merge_pair_diagonal_kronecker(x: Diagonal, y: Kronecker) -> Array:
 
 
 def _diagonal_beside(x1: Diagonal, x2: Kronecker) -> bool:
-    return x1.background is None and x1.shape[-2] == x1.shape[-1] and not is_scaled_identity(x1) and is_diagonal(x2)
+    return is_square_pattern(x1) and not is_scaled_identity(x1) and is_diagonal(x2)
 
 
 @matmul.kernel(Diagonal, Kronecker, when=_diagonal_beside)
@@ -431,7 +434,7 @@ def scaled(x: Array, factor: Callable[[Array], Array]) -> Array:
 
 
 @self_adjoint.kernel(Hermitian)
-@self_adjoint.kernel(Symmetric, when=lambda x: x.dtype.kind != "c")
+@self_adjoint.kernel(Symmetric, when=is_not_complex)
 @self_adjoint.kernel(Diagonal, when=lambda x: x.dtype.kind != "c" and x.shape[-2] == x.shape[-1])
 def _self_adjoint_hermitian(x: Array) -> bool:
     return True

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import has_core, is_complex, is_inexact
 from ..._core.families.factored import (
     chain,
     hadamard_pair,
@@ -27,12 +28,11 @@ from ..._functions.linalg.norms import diagonal, trace
 from ..._functions.linear_algebra import matmul
 from ..._functions.pow_and_clip import pow
 from ..._functions.rounding_and_parts import imag, real
-from ..._functions.statistical import mean, std, var
+from ..._functions.statistical import mean, var
 from ..._functions.statistical import sum as sum_of
-from ..._numerics import dense_statistical as statistical
 from ..._numerics import kronecker_factors
 from ..banded.diagonal import Diagonal, Identity
-from ..composite.factored_functions import has_core, split_axes
+from ..composite.factored_functions import split_axes, spreads
 from ..composite.product import product
 from ..composite.sum import inner, total
 from ..fallback.selections import selected_lines
@@ -103,16 +103,12 @@ def _pow_kronecker(x1: Kronecker, x2: Array, *, exponent: Exponent) -> Array:
     return kronecker(*(pow(f, exponent.value) for f in x1.factors))
 
 
-def _inexact(x: Array) -> bool:
-    return x.dtype.kind not in "biu"  # the magnitude of an integer that has wrapped around is no product
-
-
-@absolute.kernel(Kronecker, when=_inexact)
+@absolute.kernel(Kronecker, when=is_inexact)
 def _absolute_kronecker(x: Kronecker) -> Array:
     return kronecker(*map(absolute, x.factors))
 
 
-@sign.kernel(Kronecker, when=_inexact)
+@sign.kernel(Kronecker, when=is_inexact)
 def _sign_kronecker(x: Kronecker) -> Array:
     return kronecker(*map(sign, x.factors))
 
@@ -129,12 +125,12 @@ def _expanded(x: Kronecker, odd: bool) -> Array:
     return total(*terms)
 
 
-@real.kernel(Kronecker, when=lambda x: x.dtype.kind == "c")
+@real.kernel(Kronecker, when=is_complex)
 def _real_kronecker(x: Kronecker) -> Array:
     return _expanded(x, odd=False)
 
 
-@imag.kernel(Kronecker, when=lambda x: x.dtype.kind == "c")
+@imag.kernel(Kronecker, when=is_complex)
 def _imag_kronecker(x: Kronecker) -> Array:
     return _expanded(x, odd=True)
 
@@ -168,7 +164,8 @@ def _over_core(x: Kronecker, *, axis: tuple[int, ...], **static: Any) -> bool:
     return all(a >= x.ndim - 2 for a in axis) and len(axis) > 0 and x.size > 0
 
 
-def _variance(x: Kronecker, axis: tuple[int, ...], correction: float, keepdims: bool) -> jax.Array:
+@spreads(Kronecker, when=_over_core)
+def variance_of_kronecker(x: Kronecker, axis: tuple[int, ...], correction: float, keepdims: bool) -> jax.Array:
     r"""Sum over the factors i of :math:`|m_1|^2 \cdots |m_{i-1}|^2\, v_i\, s_{i+1} \cdots s_k`, with means m, variances v and mean squares s.
 
     A product less its mean falls into products that are orthogonal to each other, ``m ⊗ ... ⊗ (A_i - m_i) ⊗ A ⊗ ...``, so that nothing
@@ -184,16 +181,6 @@ def _variance(x: Kronecker, axis: tuple[int, ...], correction: float, keepdims: 
     count = math.prod(x.shape[a] for a in axis)
     data = data * (count / (count - correction)) if count > correction else jnp.full_like(data, jnp.nan)
     return data if keepdims else jnp.squeeze(data, axis)
-
-
-@var.kernel(Kronecker, when=_over_core)
-def _var_kronecker(x: Kronecker, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Dense:
-    return Dense.make((_variance(x, axis, correction, keepdims),))
-
-
-@std.kernel(Kronecker, when=_over_core)
-def _std_kronecker(x: Kronecker, *, axis: tuple[int, ...], correction: float, keepdims: bool) -> Dense:
-    return Dense.make((statistical.root(_variance(x, axis, correction, keepdims), 2),))
 
 
 def _by_factors(x: Kronecker, values: Sequence[jax.Array], axes: tuple[int, ...]) -> jax.Array:
@@ -217,7 +204,7 @@ def _diagonal_kronecker(x: Kronecker, *, offset: int) -> Dense:
 
 
 def _multiplies_traces(x: Kronecker, *, offset: int, dtype: np.dtype | None) -> bool:
-    return offset == 0 and dtype is None and _inexact(x) and has_square_factors(x)
+    return offset == 0 and dtype is None and is_inexact(x) and has_square_factors(x)
 
 
 @trace.kernel(Kronecker, when=_multiplies_traces)

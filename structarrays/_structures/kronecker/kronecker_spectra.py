@@ -15,10 +15,11 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, to_dense
+from ..._core.array.operands import densify, right_side, to_dense
 from ..._core.assumptions import is_hermitian, self_adjoint
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
+from ..._core.families.conditions import is_square_pattern
 from ..._core.families.factored import with_batch
 from ..._functions.linalg import det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
@@ -46,7 +47,7 @@ diagonal_of: Registry[jax.Array] = Registry("diagonal_of")
 """``diagonal_of.kernel(A)``: the diagonal ``(..., n)`` of what is diagonal by its class, which spares the eigenvectors."""
 
 
-@diagonal_of.kernel(Diagonal, when=lambda x: x.background is None and x.shape[-2] == x.shape[-1])
+@diagonal_of.kernel(Diagonal, when=is_square_pattern)
 def _diagonal_of_diagonal(x: Diagonal) -> jax.Array:
     return x.diag
 
@@ -137,10 +138,10 @@ def _parts(x: Array, name: str) -> Spectral:
 # ---- systems and determinants ------------------------------------------------------------------------------------------
 
 
-@solve.kernel(Sum, Array, when=_is_solved, before="solve_sum_of_low_rank")
+@solve.kernel(Sum, Array, when=_is_solved, before="of_low_rank")
 @solve.kernel(KroneckerSum, Array, when=_is_solved)
 def _solve_by_spectra(x1: Sum | KroneckerSum, x2: Array) -> tuple[Dense, jax.Array]:
-    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    data = right_side(x2)
     return _solved(x1, data)
 
 
@@ -166,20 +167,20 @@ def _solved(x: Array, data: jax.Array) -> tuple[Dense, jax.Array]:
     return Dense.make((solution[..., 0] if data.ndim == 1 else solution,)), jnp.all(regular)
 
 
-@inv.kernel(Sum, when=_is_solved, before="sum_of_low_rank")
+@inv.kernel(Sum, when=_is_solved, before="of_low_rank")
 @inv.kernel(KroneckerSum, when=_is_solved)
 def _inv_by_spectra(x: Sum | KroneckerSum) -> Result:
     return inverse_by(_solved, x)
 
 
-@slogdet.kernel(Sum, when=_is_solved, before="sum_of_low_rank")
+@slogdet.kernel(Sum, when=_is_solved, before="of_low_rank")
 @slogdet.kernel(KroneckerSum, when=_is_solved)
 def _slogdet_by_spectra(x: Sum | KroneckerSum) -> tuple[Dense, ...]:
     results = kronecker_determinants.slogdet(*_parts(x, "linalg.slogdet"), hermitian=_is_hermitian(x))
     return tuple(Dense.make((part,)) for part in results)
 
 
-det.kernel(Sum, when=_is_solved, before="sum_of_low_rank")(det_by_slogdet)
+det.kernel(Sum, when=_is_solved, before="of_low_rank")(det_by_slogdet)
 det.kernel(KroneckerSum, when=_is_solved)(det_by_slogdet)
 
 
@@ -203,7 +204,7 @@ def _is_product_beside_number(x: Sum) -> bool:
     return _terms(x) is not None
 
 
-@eigvals.kernel(Sum, when=_is_product_beside_number, before="sum_of_low_rank")
+@eigvals.kernel(Sum, when=_is_product_beside_number, before="of_low_rank")
 def _eigvals_sum(x: Sum) -> Dense:
     product, number = cast("Terms", _terms(x))
     values = eigvals.dispatch(product).data

@@ -12,6 +12,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.sharding import of_factors
 from ..._core.array.validation import check_parts, check_static, require, validated
 from ..._core.assumptions import is_hermitian, self_adjoint
+from ..._core.families.conditions import is_complex, on_main_diagonal
 from ..._core.families.entries import element, elements
 from ..._core.families.factored import (
     Factored,
@@ -24,8 +25,8 @@ from ..._core.families.factored import (
     scale,
     squared_norms,
     unified,
-    with_batch,
 )
+from ..._core.families.forms import by_form
 from ..._functions.creation import tril, triu
 from ..._functions.elementwise import abs as absolute
 from ..._functions.elementwise import multiply
@@ -33,11 +34,13 @@ from ..._functions.linalg.norms import diagonal, trace
 from ..._functions.linear_algebra import matmul, matrix_transpose
 from ..._functions.rounding_and_parts import imag, real
 from ..._numerics import kronecker_factors
-from ..banded.diagonal import Diagonal, Identity
+from ..._numerics.vectors import by_columns, by_rows
+from ..banded.diagonal import Diagonal, Identity, identity_like
 from ..composite.sum import Sum, inner, total
 from .array import (
     Kronecker,
     along,
+    as_tensor,
     banded_product,
     is_scaled_identity,
     kronecker_pattern,
@@ -204,8 +207,7 @@ def kronecker_sum(*factors: Array) -> Array:
 
 def as_sum(x: KroneckerSum) -> Sum:
     """The same as a sum of Kronecker products with identities."""
-    sizes = [f.shape[-1] for f in x.factors]
-    ones = [Identity.make((jnp.ones(x.shape[:-2], x.dtype), None), (n, n)) for n in sizes]
+    ones = [identity_like(f, f.shape[-1]) for f in x.factors]
     return Sum.make(
         tuple(Kronecker.make((*ones[:i], f, *ones[i + 1 :])) for i, f in enumerate(x.factors))
     )  # not canonical, or they would be one again
@@ -234,28 +236,19 @@ def _elements_kronecker_sum(x: KroneckerSum, i: jax.Array, j: jax.Array) -> jax.
 
 def _summed(x: KroneckerSum, data: jax.Array, *, columns: bool) -> jax.Array:
     """The sum of each factor applied to its axis of a tensor."""
-    factors: Sequence[Array] = x.factors if columns else tuple(map(matrix_transpose, x.factors))
-    if x.ndim > 2:
-        batch = jnp.broadcast_shapes(x.shape[:-2], data.shape[:-2])
-        factors = [with_batch(f, batch) for f in factors]
-        data = jnp.broadcast_to(data, batch + data.shape[-2:])
-    first = data.ndim - (2 if columns else 1)
-    tensor = data.reshape(*data.shape[:first], *(f.shape[-1] for f in factors), *data.shape[first + 1 :])
-    return chain(jnp.add, [along(f, tensor, first + i) for i, f in enumerate(factors)]).reshape(data.shape)
+    factors, tensor, first = as_tensor(x, data, columns)
+    total = chain(jnp.add, [along(f, tensor, first + i) for i, f in enumerate(factors)])
+    return total.reshape(*tensor.shape[:first], x.shape[-1], *tensor.shape[first + len(factors) :])
 
 
 @matmul.kernel(KroneckerSum, Dense)
 def _matmul_kronecker_sum_dense(x1: KroneckerSum, x2: Dense) -> Dense:
-    if x2.ndim == 1:
-        return Dense.make((_summed(x1, x2.data[:, None], columns=True)[..., 0],))
-    return Dense.make((_summed(x1, x2.data, columns=True),))
+    return Dense.make((by_columns(lambda data: _summed(x1, data, columns=True), x2.data),))
 
 
 @matmul.kernel(Dense, KroneckerSum)
 def _matmul_dense_kronecker_sum(x1: Dense, x2: KroneckerSum) -> Dense:
-    if x1.ndim == 1:
-        return Dense.make((_summed(x2, x1.data[None, :], columns=False)[..., 0, :],))
-    return Dense.make((_summed(x2, x1.data, columns=False),))
+    return Dense.make((by_rows(lambda data: _summed(x2, data, columns=False), x1.data),))
 
 
 @matrix_transpose.kernel(KroneckerSum)
@@ -275,7 +268,7 @@ def _added(a: Array, b: Array) -> Array:
     return total(a, b).assuming(a.assumptions & b.assumptions)
 
 
-@merge_pair.kernel(Identity, KroneckerSum, when=lambda x, y: is_scaled_identity(x))
+@merge_pair.kernel(Identity, KroneckerSum, when=is_scaled_identity)
 def _merge_pair_identity_kronecker_sum(x: Identity, y: KroneckerSum) -> KroneckerSum:
     """The multiple of the identity goes to the first factor."""
     first, *others = y.factors
@@ -317,12 +310,12 @@ def _scale_kronecker_sum(x: KroneckerSum, factor: Callable[[Array], Array]) -> A
     return x.with_parts(lambda f: scaled(f, factor))
 
 
-@real.kernel(KroneckerSum, when=lambda x: x.dtype.kind == "c")
+@real.kernel(KroneckerSum, when=is_complex)
 def _real_kronecker_sum(x: KroneckerSum) -> Array:
     return x.with_parts(real)
 
 
-@imag.kernel(KroneckerSum, when=lambda x: x.dtype.kind == "c")
+@imag.kernel(KroneckerSum, when=is_complex)
 def _imag_kronecker_sum(x: KroneckerSum) -> Array:
     return x.with_parts(imag)
 
@@ -354,7 +347,7 @@ def _by_places(factors: Sequence[Array], on_diagonal: jax.Array) -> Array:
 # ---- reductions --------------------------------------------------------------------------------------------------------
 
 
-@diagonal.kernel(KroneckerSum, when=lambda x, *, offset: offset == 0)
+@diagonal.kernel(KroneckerSum, when=on_main_diagonal)
 def _diagonal_kronecker_sum(x: KroneckerSum, *, offset: int) -> Dense:
     return Dense.make((kronecker_factors.sums(diagonal(f).dense_data() for f in x.factors),))
 
@@ -368,9 +361,7 @@ def _trace_kronecker_sum(x: KroneckerSum, *, offset: int, dtype: np.dtype | None
     return Dense.make((chain(jnp.add, traces),))
 
 
-@squared_norms.kernel(KroneckerSum)
-def _squared_norms_kronecker_sum(x: KroneckerSum, *, axes: tuple[int, ...]) -> jax.Array:
-    return squared_norms.required((as_sum(x),)).run(as_sum(x), axes=axes)
+by_form(squared_norms, of=KroneckerSum)(as_sum)
 
 
 @inner_pair.kernel(KroneckerSum, Kronecker)

@@ -15,7 +15,7 @@ from jax import lax
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, to_dense
+from ..._core.array.operands import right_side
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
 from ..._functions.linalg import inv, slogdet, solve
@@ -181,10 +181,10 @@ class Transform:
 # ---- systems and determinants ------------------------------------------------------------------------------------------
 
 
-@solve.kernel(Sum, Array, when=_is_transformed, before=("solve_by_spectra", "solve_sum_of_low_rank"))
+@solve.kernel(Sum, Array, when=_is_transformed, before=("solve_by_spectra", "of_low_rank"))
 @solve.kernel(KroneckerSum, Array, when=_is_transformed, before="solve_by_spectra")
 def _solve_by_transforms(x1: Sum | KroneckerSum, x2: Array) -> tuple[Dense, jax.Array]:
-    return _solved(x1, to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data)
+    return _solved(x1, right_side(x2))
 
 
 def _solved(x: Sum | KroneckerSum, data: jax.Array) -> tuple[Dense, jax.Array]:
@@ -201,13 +201,13 @@ def _solved(x: Sum | KroneckerSum, data: jax.Array) -> tuple[Dense, jax.Array]:
     return Dense.make((result.astype(jnp.result_type(x.dtype, data.dtype)),)), ~jnp.any(bad)
 
 
-@inv.kernel(Sum, when=_is_transformed, before=("inv_by_spectra", "sum_of_low_rank"))
+@inv.kernel(Sum, when=_is_transformed, before=("inv_by_spectra", "of_low_rank"))
 @inv.kernel(KroneckerSum, when=_is_transformed, before="inv_by_spectra")
 def _inv_by_transforms(x: Sum | KroneckerSum) -> Result:
     return inverse_by(_solved, x)
 
 
-@slogdet.kernel(Sum, when=_is_transformed, before=("slogdet_by_spectra", "sum_of_low_rank"))
+@slogdet.kernel(Sum, when=_is_transformed, before=("slogdet_by_spectra", "of_low_rank"))
 @slogdet.kernel(KroneckerSum, when=_is_transformed, before="slogdet_by_spectra")
 def _slogdet_by_transforms(x: Sum | KroneckerSum) -> tuple[Dense, Dense]:
     sign, logabsdet = determinants.sign_and_logarithm(_spectrum(x), -1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING, cast
 
@@ -11,7 +10,7 @@ from jax import lax
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, to_dense
+from ..._core.array.operands import right_side, to_dense
 from ..._core.assumptions import is_hermitian
 from ..._core.dispatch.recording import remark
 from ..._core.families.entries import element
@@ -38,6 +37,8 @@ from ..._functions.linalg.systems import logarithms
 from ..._functions.matrix_checks import real_dtype
 from ..._numerics import determinants, kronecker_factors
 from ..._numerics.undefined import nan_unless
+from ..._numerics.vectors import by_columns
+from ..composite.part_solvers import all_true
 from ..composite.product import product
 from ..fallback.singular_values import norm_and_rank, nuclear_norm, spectral_norm, tolerance
 from ..low_rank.array import LowRank, low_rank
@@ -45,14 +46,7 @@ from ..permutation.ordered import in_order
 from .array import Kronecker, factors_fit, has_hermitian_factors, has_square_factors, kronecker, transformed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import jax
-
-
-def all_of(flags: Sequence[jax.Array]) -> jax.Array:
-    """Whether all flags are true."""
-    return functools.reduce(jnp.logical_and, flags)
 
 
 # ---- systems -----------------------------------------------------------------------------------------------------------
@@ -62,7 +56,6 @@ def all_of(flags: Sequence[jax.Array]) -> jax.Array:
 def _solve_kronecker(x1: Kronecker, x2: Array) -> tuple[Dense, jax.Array]:
     """Axis by axis: a system with each factor."""
     remark("a system with each factor, axis by axis; O(sum(n_i**3) + k N sum(n_i)) for k columns and dense factors")
-    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
     flags: list[jax.Array] = []
 
     def solved(factor: Array, right: Dense) -> Array:
@@ -71,14 +64,14 @@ def _solve_kronecker(x1: Kronecker, x2: Array) -> tuple[Dense, jax.Array]:
         flags.append(ok)
         return result
 
-    solution = transformed(x1, data[:, None] if x2.ndim == 1 else data, solved)
-    return Dense.make((solution[..., 0] if x2.ndim == 1 else solution,)), all_of([jnp.array(True), *flags])
+    solution = by_columns(lambda data: transformed(x1, data, solved), right_side(x2))
+    return Dense.make((solution,)), all_true(flags)
 
 
 @solve.kernel(Kronecker, Kronecker, when=lambda x1, x2: has_square_factors(x1) and factors_fit(x1, x2))
 def _solve_kronecker_kronecker(x1: Kronecker, x2: Kronecker) -> tuple[Array, jax.Array]:
     parts, flags = zip(*map(solve.dispatch, x1.factors, x2.factors), strict=True)
-    return kronecker(*parts), all_of(flags)
+    return kronecker(*parts), all_true(flags)
 
 
 @solve.kernel(Kronecker, LowRank, when=has_square_factors)
@@ -91,13 +84,13 @@ def _solve_kronecker_low_rank(x1: Kronecker, x2: LowRank) -> tuple[Array, jax.Ar
 def _inv_kronecker(x: Kronecker) -> tuple[Array, jax.Array]:
     inverses, flags = zip(*map(inv.dispatch, x.factors), strict=True)
     parts = [p.assuming(f.assumptions - {"positive_semidefinite"}) for p, f in zip(inverses, x.factors, strict=True)]
-    return kronecker(*parts), all_of(flags)
+    return kronecker(*parts), all_true(flags)
 
 
 @selected_inverse.kernel(Kronecker, when=has_square_factors)
 def _selected_inverse_kronecker(x: Kronecker) -> tuple[Array, jax.Array]:
     parts, flags = zip(*map(selected_inverse.dispatch, x.factors), strict=True)
-    return kronecker(*parts), all_of(flags)
+    return kronecker(*parts), all_true(flags)
 
 
 @cholesky.kernel(Kronecker, when=has_square_factors)
@@ -111,7 +104,7 @@ def _cholesky_kronecker(x: Kronecker, *, upper: bool) -> tuple[Array, jax.Array]
         parts.append(part)
         flags.append(ok)
     positive = ~jnp.any(chain(jnp.multiply, phases).real <= 0)
-    return kronecker(*parts), all_of([*flags, positive])
+    return kronecker(*parts), all_true([*flags, positive])
 
 
 def _first_phase(factor: Array) -> jax.Array:

@@ -10,6 +10,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.validation import check_parts, check_static, require, validated
 from ..._core.families import pattern
+from ..._core.families.conditions import along_core_axis, are_matrices, is_complex
 from ..._core.families.entries import elements, elements_at, has_elements
 from ..._core.families.factored import (
     Factored,
@@ -169,11 +170,7 @@ def _matrix_transpose_low_rank(x: LowRank) -> LowRank:
 # ---- products: one factor takes the other matrix up ------------------------------------------------------------------------
 
 
-def _are_matrices(x1: Array, x2: Array) -> bool:
-    return x1.ndim > 1 and x2.ndim > 1
-
-
-@matmul.kernel(LowRank, Dense, when=_are_matrices)
+@matmul.kernel(LowRank, Dense, when=are_matrices)
 def _matmul_low_rank_dense(x1: LowRank, x2: Dense) -> Array:
     return product(x1.u, Dense.make((transposed_times(x1.v, x2.data),)))
 
@@ -185,17 +182,17 @@ def transposed_times(v: Array, data: jax.Array) -> jax.Array:
     return product(matrix_transpose.dispatch(v), Dense.make((data,))).dense_data()
 
 
-@matmul.kernel(Dense, LowRank, when=_are_matrices)
+@matmul.kernel(Dense, LowRank, when=are_matrices)
 def _matmul_dense_low_rank(x1: Dense, x2: LowRank) -> Array:
     return product(product(x1, x2.u), matrix_transpose.dispatch(x2.v))
 
 
-@matmul.kernel(LowRank, Array, when=_are_matrices)
+@matmul.kernel(LowRank, Array, when=are_matrices)
 def _matmul_low_rank(x1: LowRank, x2: Array) -> Array:
     return low_rank(x1.u, matmul(matrix_transpose(x2), x1.v))
 
 
-@matmul.kernel(Array, LowRank, when=_are_matrices)
+@matmul.kernel(Array, LowRank, when=are_matrices)
 def _matmul_array_low_rank(x1: Array, x2: LowRank) -> Array:
     return low_rank(matmul(x1, x2.u), x2.v)
 
@@ -283,7 +280,7 @@ def _scale_low_rank(x: LowRank, factor: Callable[[Array], Array]) -> LowRank:
     return LowRank.make((factor(u), v) if stored(u) <= stored(v) else (u, factor(v)))
 
 
-@cumulative_sum.kernel(LowRank, when=lambda x, *, axis, include_initial: axis >= x.ndim - 2)
+@cumulative_sum.kernel(LowRank, when=along_core_axis)
 def _cumulative_sum_low_rank(x: LowRank, *, axis: int, include_initial: bool) -> LowRank:
     parts, which = list(x.parts), axis - (x.ndim - 2)
     factor = parts[which]
@@ -295,13 +292,13 @@ def _parts_of_complex(x: LowRank) -> list[Array]:
     return [f(p) for f in (real, imag) for p in x.parts]
 
 
-@real.kernel(LowRank, when=lambda x: x.dtype.kind == "c")
+@real.kernel(LowRank, when=is_complex)
 def _real_low_rank(x: LowRank) -> Array:
     a, b, c, d = _parts_of_complex(x)
     return low_rank(_side_by_side(a, -c), _side_by_side(b, d))
 
 
-@imag.kernel(LowRank, when=lambda x: x.dtype.kind == "c")
+@imag.kernel(LowRank, when=is_complex)
 def _imag_low_rank(x: LowRank) -> Array:
     a, b, c, d = _parts_of_complex(x)
     return low_rank(_side_by_side(a, c), _side_by_side(d, b))

@@ -11,6 +11,7 @@ from jax import lax
 from ..._core.array.dense import Dense
 from ..._core.array.validation import check_dense_part, check_parts, check_static, require, validated
 from ..._core.families import pattern
+from ..._core.families.conditions import is_complex, is_first_matrix, is_second_matrix
 from ..._core.families.entries import elements, elements_at, has_elements
 from ..._core.families.factored import Factored, hadamard_pair, scale, select_lines, stored
 from ..._functions.elementwise import multiply
@@ -143,7 +144,7 @@ def _by_columns(function: Callable[[jax.Array], jax.Array], data: jax.Array) -> 
     return jnp.moveaxis(lax.map(jax.checkpoint(function), jnp.moveaxis(data, -1, 0)), 0, -1)
 
 
-@matmul.kernel(KhatriRao, Dense, when=lambda x1, x2: x2.ndim > 1)
+@matmul.kernel(KhatriRao, Dense, when=is_second_matrix)
 def _matmul_khatri_rao_dense(x1: KhatriRao, x2: Dense) -> Dense:
     a, b = x1.parts
     r, s = a.shape[-1], b.shape[-1]
@@ -163,7 +164,7 @@ def _matmul_khatri_rao_dense(x1: KhatriRao, x2: Dense) -> Dense:
     return Dense.make((_by_columns(transposed_times if x1.transposed else times, x2.data),))
 
 
-@matmul.kernel(Dense, KhatriRao, when=lambda x1, x2: x1.ndim > 1)
+@matmul.kernel(Dense, KhatriRao, when=is_first_matrix)
 def _matmul_dense_khatri_rao(x1: Dense, x2: KhatriRao) -> Array:
     return matrix_transpose(matmul(matrix_transpose(x2), matrix_transpose(x1)))
 
@@ -191,12 +192,12 @@ def _scale_khatri_rao(x: KhatriRao, factor: Callable[[Array], Array]) -> KhatriR
     return KhatriRao.make((factor(a), b), x.transposed)
 
 
-@real.kernel(KhatriRao, when=lambda x: x.dtype.kind == "c")
+@real.kernel(KhatriRao, when=is_complex)
 def _real_khatri_rao(x: KhatriRao) -> Dense:
     return Dense.make((x.dense_data().real,))
 
 
-@imag.kernel(KhatriRao, when=lambda x: x.dtype.kind == "c")
+@imag.kernel(KhatriRao, when=is_complex)
 def _imag_khatri_rao(x: KhatriRao) -> Dense:
     return Dense.make((x.dense_data().imag,))
 

@@ -11,6 +11,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import densify, to_dense
 from ..._core.dispatch.registry import Registry
 from ..._core.families.factored import Factored, squared_norms, stored
+from ..._core.families.forms import by_form
 from ..._functions.linalg import (
     det,
     eigvals,
@@ -31,7 +32,7 @@ from ..._numerics.undefined import log_of_zero, nowhere
 from ..blocks.block_diagonal import BlockDiagonal
 from ..composite.product import Product
 from ..composite.sum import Sum, canonical
-from ..fallback.singular_values import is_of_singular_values, norm_and_rank, tolerance
+from ..fallback.singular_values import norm_and_rank, of_singular_values, tolerance
 from ..fill.array import Fill
 from ..toeplitz.circulant import Circulant
 from .array import LowRank, constant_of_rank_one, low_rank
@@ -39,8 +40,7 @@ from .array import LowRank, constant_of_rank_one, low_rank
 if TYPE_CHECKING:
     import jax
 
-    from ..._core.dispatch.function import Function
-    from ..._core.typing import Result, Shape
+    from ..._core.typing import Shape
 
 
 low_rank_form: Registry[LowRank] = Registry("low_rank_form")
@@ -169,37 +169,11 @@ def _eigvals_low_rank(x: LowRank) -> Dense:
     return Dense.make((jnp.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, x.shape[-1] - x.rank)]),))
 
 
-@squared_norms.kernel(Product, when=is_narrow)
-def _squared_norms_product(x: Product, *, axes: tuple[int, ...]) -> jax.Array:
-    form = through_narrowest(x)
-    return squared_norms.required((form,)).run(form, axes=axes)
-
-
-def _as_low_rank(function: Function[..., Any]) -> None:
-    @function.kernel(Product, when=is_narrow)
-    def _product_through_narrowest(x: Product, **static: Any) -> Result:
-        return function.dispatch(through_narrowest(x), **static)
-
-    @function.kernel(Sum, when=has_low_rank)
-    def _sum_of_low_rank(x: Sum, **static: Any) -> Result:
-        return function.dispatch(of_low_rank(x), **static)
-
-
-for _function in (svdvals, matrix_rank, pinv, eigvals):
-    _as_low_rank(_function)
-del _function
-
-
-@matrix_norm.kernel(Product, when=lambda x, **static: is_narrow(x) and is_of_singular_values(x, **static))
-def _matrix_norm_product(x: Product, *, keepdims: bool, ord: int | float | str | None) -> Array:
-    result: Array = matrix_norm.dispatch(through_narrowest(x), keepdims=keepdims, ord=ord)
-    return result
-
-
-@matrix_norm.kernel(Sum, when=lambda x, **static: has_low_rank(x) and is_of_singular_values(x, **static))
-def _matrix_norm_sum(x: Sum, *, keepdims: bool, ord: int | float | str | None) -> Array:
-    result: Array = matrix_norm.dispatch(of_low_rank(x), keepdims=keepdims, ord=ord)
-    return result
+by_form(squared_norms, svdvals, matrix_rank, pinv, eigvals, of=Product, when=is_narrow)(through_narrowest)
+by_form(svdvals, matrix_rank, pinv, eigvals, of=Sum, when=has_low_rank)(of_low_rank)
+for _structure, _has_form in ((Product, is_narrow), (Sum, has_low_rank)):
+    by_form(matrix_norm, of=_structure, when=of_singular_values(_has_form))(of_low_rank)
+del _structure, _has_form
 
 
 # ---- approximation --------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 
@@ -10,12 +10,13 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import has_default_tolerance, is_square
 from ..._core.families.factored import squared_norms
 from ..._core.families.generator_array import GeneratorArray
 from ..._functions.linalg import det, inv, lu, matmul, matrix_norm, matrix_rank, pinv, qr, slogdet, solve, svd, svdvals
 from ..._functions.matrix_checks import real_dtype
-from ..banded.diagonal import Identity
-from ..fallback.singular_values import is_of_singular_values
+from ..banded.diagonal import Identity, identity_like
+from ..fallback.singular_values import of_singular_values
 from ..permutation.array import Permutation
 
 if TYPE_CHECKING:
@@ -50,18 +51,14 @@ def ones(x: Array, *shape: int, dtype: DTypeLike | None = None) -> jax.Array:
     return jnp.ones((*x.shape[:-2], *shape), dtype or x.dtype)
 
 
-def _is_square(x: Orthonormal, **static: Any) -> bool:
-    return x.shape[-2] == x.shape[-1]
-
-
 @inv.kernel(Orthonormal)
 @inv.kernel(Permutation)
 def _inv_orthonormal(x: Orthonormal | Permutation) -> tuple[Array, jax.Array]:
     return x._adjoint(), jnp.array(True)
 
 
-@pinv.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
-@pinv.kernel(Permutation, when=lambda x, *, rtol: rtol is None)
+@pinv.kernel(Orthonormal, when=has_default_tolerance)
+@pinv.kernel(Permutation, when=has_default_tolerance)
 def _pinv_orthonormal(x: Orthonormal | Permutation, *, rtol: jax.Array | None) -> Array:
     return x._adjoint()
 
@@ -91,39 +88,35 @@ def _svdvals_orthonormal(x: Orthonormal | Permutation) -> Dense:
     return Dense.make((ones(x, min(x.shape[-2:]), dtype=real_dtype(x.dtype)),))
 
 
-@matrix_rank.kernel(Orthonormal, when=lambda x, *, rtol: rtol is None)
-@matrix_rank.kernel(Permutation, when=lambda x, *, rtol: rtol is None)
+@matrix_rank.kernel(Orthonormal, when=has_default_tolerance)
+@matrix_rank.kernel(Permutation, when=has_default_tolerance)
 def _matrix_rank_orthonormal(x: Orthonormal | Permutation, *, rtol: jax.Array | None) -> Dense:
     return Dense.make((jnp.full(x.shape[:-2], min(x.shape[-2:]), int),))
 
 
-@matrix_norm.kernel(Orthonormal, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
-@matrix_norm.kernel(Permutation, when=lambda x, **static: is_of_singular_values(x, **static) and min(x.shape[-2:]) > 0)
+@matrix_norm.kernel(Orthonormal, when=of_singular_values(lambda x: min(x.shape[-2:]) > 0))
+@matrix_norm.kernel(Permutation, when=of_singular_values(lambda x: min(x.shape[-2:]) > 0))
 def _matrix_norm_orthonormal(x: Orthonormal | Permutation, *, keepdims: bool, ord: int | float | str | None) -> Dense:
     norm = ones(x, dtype=real_dtype(x.dtype)) * (min(x.shape[-2:]) if ord == "nuc" else 1)
     return Dense.make((norm[..., None, None] if keepdims else norm,))
 
 
-@svd.kernel(Orthonormal, when=_is_square)
+@svd.kernel(Orthonormal, when=is_square)
 @svd.kernel(Permutation)
 def _svd_orthonormal(x: Orthonormal | Permutation, *, full_matrices: bool) -> tuple[Array, Array, Identity]:
-    return x, svdvals.dispatch(x), _identity(x)
+    return x, svdvals.dispatch(x), identity_like(x, x.shape[-1])
 
 
-@qr.kernel(Orthonormal, when=_is_square)
+@qr.kernel(Orthonormal, when=is_square)
 @qr.kernel(Permutation)
 def _qr_orthonormal(x: Orthonormal | Permutation, *, mode: str) -> tuple[Array, Identity]:
-    return x, _identity(x)
+    return x, identity_like(x, x.shape[-1])
 
 
 @lu.kernel(Permutation)
 def _lu_permutation(a: Permutation) -> tuple[jax.Array, Identity, Identity]:
     """Its rows exchanged are an identity."""
-    return a.p, _identity(a), _identity(a)
-
-
-def _identity(x: Array) -> Identity:
-    return Identity.make((ones(x), None), x.shape[-2:])
+    return a.p, identity_like(a, a.shape[-1]), identity_like(a, a.shape[-1])
 
 
 @squared_norms.kernel(Orthonormal)

@@ -14,6 +14,7 @@ from ..._core import dtypes
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.validation import check_leaves, check_sizes, check_static, require, validated
+from ..._core.families.conditions import is_complex
 from ..._core.families.entries import elements
 from ..._core.families.factored import select_lines
 from ..._functions.linalg import eig, eigh, eigvals, matmul
@@ -267,7 +268,7 @@ def _eig_circulant(x: Circulant) -> tuple[Array, Fourier]:
     return eigvals.dispatch(x), _conjugate_transform(x)
 
 
-@eigh.kernel(Circulant, when=lambda x: x.dtype.kind == "c")
+@eigh.kernel(Circulant, when=is_complex)
 def _eigh_circulant(x: Circulant) -> tuple[Dense, Array]:
     """Those of a real matrix are real, and no columns of a Fourier matrix."""
     values: Any = circulant_kernel.full_spectrum(x.c).real

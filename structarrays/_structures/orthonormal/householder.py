@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from ..._core.array.dense import Dense, batch_shape_of, parameter
 from ..._core.array.validation import check_dense_part, check_parts, check_sizes, check_static, require, validated
 from ..._core.dispatch.recording import remark
 from ..._core.families import pattern
+from ..._core.families.conditions import has_structural_zeros, is_square
 from ..._functions.linalg import qr, svd, svdvals
 from ..._functions.rounding_and_parts import conj
 from ..._numerics import banded_qr
@@ -20,7 +21,6 @@ from ..banded.array import Banded, bands, matrix_shape
 from ..banded.bandwidths import is_banded
 from ..banded.diagonal import Diagonal
 from ..banded.diagonal_spectra import identity, phase
-from ..banded.products import has_structural_zeros
 from .array import Orthonormal, ones
 
 if TYPE_CHECKING:
@@ -199,10 +199,6 @@ def _check_unitary(v: jax.Array | np.ndarray, tau: jax.Array | np.ndarray) -> No
         )
 
 
-def _is_square(x: Array, *args: Array, **static: Any) -> bool:
-    return x.shape[-2] == x.shape[-1]
-
-
 def _identity(x: Array, m: int, n: int) -> Diagonal:
     return identity(ones(x), (m, n))
 
@@ -219,7 +215,7 @@ def _svd_householder(x: Householder, *, full_matrices: bool) -> tuple[Array, Arr
     return (rest, values, columns) if adjoint else (columns, values, rest)
 
 
-@qr.kernel(Householder, when=lambda x, *, mode: not x.adjoint or _is_square(x))
+@qr.kernel(Householder, when=lambda x, *, mode: not x.adjoint or is_square(x))
 def _qr_householder(x: Householder, *, mode: str) -> tuple[Householder, Diagonal]:
     m, c, adjoint = x.meta
     columns = m if mode == "complete" else c

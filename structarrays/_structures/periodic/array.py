@@ -14,11 +14,10 @@ from ..._core.families import pattern
 from ..._core.families.entries import elements
 from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import holds, is_zero_outside, join_pair, meet_pair, restrict_to
-from ..banded.array import Banded, batch_of, integers, vectors
-from ..fill.array import Fill
-from ..sparse import numerics as sparse_numerics
+from ..banded.array import Banded, batch_of, holds_offsets, integers, vectors
+from ..fill.array import Fill, fills_matrices
 from ..sparse.array import Sparse
-from ..sparse.sparse_joins import sparse_form
+from ..sparse.sparse_joins import sparse_form, sparse_matrix
 from .numerics import normalised
 
 if TYPE_CHECKING:
@@ -230,7 +229,7 @@ def _join_pair_periodic_banded_banded(x: PeriodicBanded, y: Banded) -> tuple[Per
     return _join_pair_periodic_banded(x, on_ring(y))
 
 
-@join_pair.kernel(Fill, PeriodicBanded, when=lambda x, y: len(x.meta) >= 2)
+@join_pair.kernel(Fill, PeriodicBanded, when=fills_matrices)
 def _join_pair_fill_periodic_banded(x: Fill, y: PeriodicBanded) -> tuple[PeriodicBanded, PeriodicBanded]:
     data = x._constant_data()[..., 0, 0]
     entry = jnp.broadcast_to(data[..., None], (*x.shape[:-2], y.meta[1]))
@@ -249,9 +248,7 @@ def _meet_pair_periodic_banded_banded(x: PeriodicBanded, y: Banded) -> PeriodicB
     return _meet_pair_periodic_banded(x, on_ring(y)) if is_zero_outside(y) else x
 
 
-@holds.kernel(PeriodicBanded, PeriodicBanded)
-def _holds_periodic_banded(x: PeriodicBanded, y: PeriodicBanded) -> bool:
-    return set(y.offsets) <= set(x.offsets)
+holds.kernel(PeriodicBanded, PeriodicBanded)(holds_offsets)
 
 
 @holds.kernel(PeriodicBanded, Banded)
@@ -266,11 +263,8 @@ def _restrict_to_periodic_banded(x: PeriodicBanded, y: PeriodicBanded) -> Period
 
 @sparse_form.kernel(PeriodicBanded)
 def _sparse_form_periodic_banded(x: PeriodicBanded) -> Sparse:
-    rows, columns = (jnp.concatenate(parts).astype(jnp.int32) for parts in zip(*x.positions(), strict=True))
-    (rows, columns), order = sparse_numerics.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
-    data = jnp.concatenate(x.diagonals, axis=-1)[..., order]
-    coordinates = (jnp.broadcast_to(c, data.shape) for c in (rows, columns))
-    return Sparse.make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
+    rows, columns = ([part.astype(jnp.int32) for part in parts] for parts in zip(*x.positions(), strict=True))
+    return sparse_matrix(x, x.diagonals, rows, columns)
 
 
 @validated.kernel(PeriodicBanded)

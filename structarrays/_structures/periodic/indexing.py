@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..._core.array import keys
-from ..._core.dispatch import explicit
-from ..._functions.indexing import write_entries
+from ..._functions.indexing import write_entries, written
 from ..banded.array import Banded
 from .array import PeriodicBanded, at_offsets, on_ring
 from .numerics import normalised
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
     from ..._core.array.base import Array
     from ..._core.array.keys import Item
-
-_write_box = explicit.jit(keys.write_box, static_argnums=0)
-_write_box_donated = explicit.jit(keys.write_box, static_argnums=0, donate_argnums=1)
 
 
 def _single(x: PeriodicBanded | Banded, items: Sequence[Item]) -> tuple[int, int] | None:
@@ -54,9 +50,8 @@ def _write_entries_periodic_banded(
         return None
     if k not in x.offsets:
         x, owned = at_offsets(x, {*x.offsets, k}), False
-    static, starts = keys.box([*items[:-2], keys.Item("int", i)])
     at, diagonals = x.offsets.index(k), list(x.diagonals)
-    diagonals[at] = (_write_box_donated if owned else _write_box)(static, diagonals[at], starts, value.to_jax())
+    diagonals[at] = written(diagonals[at], [*items[:-2], keys.Item("int", i)], value.to_jax(), owned)
     if not owned:
         # From here on the handle owns all of its parameters, so none may be another array's.
         diagonals = [d if place == at else jnp.copy(d) for place, d in enumerate(diagonals)]

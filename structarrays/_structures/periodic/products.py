@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import has_structural_zeros
+from ..._core.families.forms import by_form
 from ..._core.families.reduction_rule import reduce_core, squared_deviations
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
+from ..._numerics.vectors import by_columns
 from ..banded.array import Banded
-from ..banded.products import has_structural_zeros
 from ..sparse.sparse_joins import to_sparse
 from . import numerics
 from .array import PeriodicBanded, is_ring, on_ring, periodic
 
 if TYPE_CHECKING:
-    from ..._core.array.base import Array
     from ..._core.typing import Result
 
 
@@ -38,9 +39,7 @@ def _diagonal_periodic_banded(x: PeriodicBanded, *, offset: int) -> Dense:
 def _matmul_periodic_banded_dense(x1: PeriodicBanded, x2: Dense) -> Result:
     if x1.background is not None:
         return matmul.dispatch(to_sparse(x1), x2)
-    data = x2.data if x2.ndim > 1 else x2.data[:, None]
-    product = numerics.matmul(x1.diagonals, x1.offsets, data)
-    return Dense.make((product if x2.ndim > 1 else product[..., 0],))
+    return Dense.make((by_columns(lambda data: numerics.matmul(x1.diagonals, x1.offsets, data), x2.data),))
 
 
 def _stays_narrow(x1: PeriodicBanded | Banded, x2: PeriodicBanded | Banded) -> bool:
@@ -60,13 +59,4 @@ def _matmul_periodic_banded(x1: PeriodicBanded | Banded, x2: PeriodicBanded | Ba
     return periodic(dict(zip(offsets, diagonals, strict=True)), None)
 
 
-@reduce_core.kernel(PeriodicBanded)
-def _reduce_core_periodic_banded(x: PeriodicBanded, **static: Any) -> Array:
-    sparse = to_sparse(x)
-    return reduce_core.required((sparse,)).run(sparse, **static)
-
-
-@squared_deviations.kernel(PeriodicBanded)
-def _squared_deviations_periodic_banded(x: PeriodicBanded, **static: Any) -> Array:
-    sparse = to_sparse(x)
-    return squared_deviations.required((sparse,)).run(sparse, **static)
+by_form(reduce_core, squared_deviations, of=PeriodicBanded)(to_sparse)

@@ -8,8 +8,10 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, to_dense
+from ..._core.array.operands import right_side
 from ..._core.dispatch.recording import remark
+from ..._core.families.conditions import has_structural_zeros
+from ..._core.families.forms import by_form
 from ..._functions.linalg import (
     cholesky,
     det,
@@ -24,7 +26,6 @@ from ..._functions.linalg import (
 )
 from ..._functions.rounding_and_parts import conj
 from ..banded.array import bands
-from ..banded.products import has_structural_zeros
 from ..composite.block import Block
 from . import numerics
 from .array import PeriodicBanded, elements_on_ring, periodic
@@ -32,12 +33,12 @@ from .array import PeriodicBanded, elements_on_ring, periodic
 if TYPE_CHECKING:
     import jax
 
-    from ..._core.typing import Result
 
 _FOLDED = "the band matrix of rows and columns in the order 0, n - 1, 1, n - 2, …, with pivots; O(n w**2), w = {} diagonals beside the main one"
 
 
-def folded(x: PeriodicBanded) -> Array:
+@by_form(det, slogdet, eigvalsh, svdvals, matrix_rank, of=PeriodicBanded, when=has_structural_zeros)
+def folded_form(x: PeriodicBanded) -> Array:
     """The band matrix of rows and columns in the order of `numerics.fold`, with the assumptions of `x`."""
     remark(_FOLDED.format(2 * max(map(abs, x.offsets))))
     diagonals, offsets = numerics.folded(x.diagonals, x.offsets, x.meta[1])
@@ -47,49 +48,24 @@ def folded(x: PeriodicBanded) -> Array:
 
 @solve.kernel(PeriodicBanded, Array, when=has_structural_zeros)
 def _solve_periodic_banded(x1: PeriodicBanded, x2: Array) -> tuple[Dense, jax.Array]:
-    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
+    data = right_side(x2)
     axis = -min(data.ndim, 2)
-    solution, ok = solve.dispatch(folded(x1), Dense.make((numerics.fold(data, axis),)))
+    solution, ok = solve.dispatch(folded_form(x1), Dense.make((numerics.fold(data, axis),)))
     vector = data.ndim == 1
     return Dense.make((numerics.unfold(solution.dense_data(), -1 if vector else -2),)), ok
 
 
 @inv.kernel(PeriodicBanded, when=has_structural_zeros)
 def _inv_periodic_banded(x: PeriodicBanded) -> tuple[Dense, jax.Array]:
-    inverse, ok = inv.dispatch(folded(x))
+    inverse, ok = inv.dispatch(folded_form(x))
     return Dense.make((numerics.unfold(numerics.unfold(inverse.dense_data(), -1), -2),)), ok
 
 
 @selected_inverse.kernel(PeriodicBanded, when=has_structural_zeros)
 def _selected_inverse_periodic_banded(x: PeriodicBanded) -> tuple[PeriodicBanded, jax.Array]:
-    inverse, ok = selected_inverse.dispatch(folded(x))
+    inverse, ok = selected_inverse.dispatch(folded_form(x))
     diagonals = numerics.unfolded([inverse.diagonal(t) for t in inverse.offsets], inverse.offsets, x.offsets, x.meta[1])
     return periodic(dict(zip(x.offsets, diagonals, strict=True)), None), ok
-
-
-@det.kernel(PeriodicBanded, when=has_structural_zeros)
-def _det_periodic_banded(x: PeriodicBanded) -> Result:
-    return det.dispatch(folded(x))
-
-
-@slogdet.kernel(PeriodicBanded, when=has_structural_zeros)
-def _slogdet_periodic_banded(x: PeriodicBanded) -> Result:
-    return slogdet.dispatch(folded(x))
-
-
-@eigvalsh.kernel(PeriodicBanded, when=has_structural_zeros)
-def _eigvalsh_periodic_banded(x: PeriodicBanded) -> Result:
-    return eigvalsh.dispatch(folded(x))
-
-
-@svdvals.kernel(PeriodicBanded, when=has_structural_zeros)
-def _svdvals_periodic_banded(x: PeriodicBanded) -> Result:
-    return svdvals.dispatch(folded(x))
-
-
-@matrix_rank.kernel(PeriodicBanded, when=has_structural_zeros)
-def _matrix_rank_periodic_banded(x: PeriodicBanded, **static: Any) -> Result:
-    return matrix_rank.dispatch(folded(x), **static)
 
 
 def _is_long(x: PeriodicBanded, **static: Any) -> bool:

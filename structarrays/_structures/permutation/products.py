@@ -11,6 +11,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import cast
 from ..._core.families.batch import concat_pair
+from ..._core.families.forms import by_form
 from ..._core.families.join import is_zero_outside, join_pair, meet_pair
 from ..._core.families.reduction_rule import reduce_core, squared_deviations
 from ..._functions.creation import tril, triu
@@ -21,11 +22,11 @@ from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._functions.matrix_checks import real_dtype
 from ..._functions.rounding_and_parts import ceil, conj, floor, real, trunc
 from ..._functions.rounding_and_parts import round as rounded
-from ..fill.array import Fill
+from ..fill.array import Fill, fills_matrices
 from ..sparse.array import Sparse
-from ..sparse.numerics import sort as sort_entries
+from ..sparse.numerics import sort_by
 from ..sparse.sparse_elementwise import register_exact
-from ..sparse.sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
+from ..sparse.sparse_joins import has_sparse_form, have_sparse_forms, join_sparse, sparse_form, to_sparse
 from . import numerics
 from .array import Permutation, mapped
 
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..._core.dispatch.function import Function
-    from ..._core.dispatch.registry import Registry
     from ..._core.families.reduction_rule import Monoid
-    from ..._core.typing import Result
 
 # ---- products -------------------------------------------------------------------------------------------------------
 
@@ -100,8 +99,7 @@ def _relabelled(x: Sparse, labels: jax.Array, axis: int) -> Sparse:
         moved = labels.at[coordinates[axis]].get(mode="clip") if labels.shape[0] else coordinates[axis]
         inside = coordinates[0] < x.core_shape[0]
         places = [jnp.where(inside, moved, c) if i == axis else c for i, c in enumerate(coordinates)]
-        keys, data = sort_entries(tuple(places[i] for i in x.order), data)
-        return data, *(keys[x.order.index(i)] for i in range(2))
+        return sort_by(x.order, data, *places)
 
     leaves = x._over_batch(relabel, x.data, labels, *x.coords)
     return Sparse.make((*leaves, None), x.meta)
@@ -139,17 +137,17 @@ def _permutation_as_it_is(x: Permutation) -> Array:
 # ---- the sparse form ----------------------------------------------------------------------------------------------------
 
 
+@by_form(squared_deviations, diagonal, tril, triu, of=Permutation)
 @sparse_form.kernel(Permutation)
-def _sparse_form_permutation(x: Permutation) -> Sparse:
+def sparse_form_permutation(x: Permutation) -> Sparse:
+    """The ones and their coordinates."""
     return x.freed()
 
 
-@join_pair.kernel(Permutation, Array, when=lambda x, y: has_sparse_form(y))
-def _join_pair_permutation(x: Permutation, y: Array) -> tuple[Array, Array]:
-    return join_sparse(x, y)
+join_pair.kernel(Permutation, Array, when=have_sparse_forms)(join_sparse)
 
 
-@join_pair.kernel(Permutation, Fill, when=lambda x, y: len(y.meta) >= 2)
+@join_pair.kernel(Permutation, Fill, when=lambda x, y: fills_matrices(y))
 def _join_pair_permutation_fill(x: Permutation, y: Fill) -> tuple[Array, Array]:
     return join_pair.required((x.freed(), y)).run(x.freed(), y)
 
@@ -158,15 +156,6 @@ def _join_pair_permutation_fill(x: Permutation, y: Fill) -> tuple[Array, Array]:
 def _meet_pair_permutation(x: Permutation, y: Array) -> Array:
     kernel = meet_pair.choose((x.freed(), y), {})
     return x.freed() if kernel is None else kernel.run(x.freed(), y)
-
-
-def _through_sparse(registry: Registry[Any]) -> None:
-    """The kernel of the sparse form."""
-
-    @registry.kernel(Permutation)
-    def _registry_permutation(x: Permutation, *arguments: Array, **static: Any) -> Result:
-        kernel: Any = registry.choose((x.freed(), *arguments), static)
-        return kernel.run(x.freed(), *arguments, **static)
 
 
 @reduce_core.kernel(Permutation)
@@ -180,10 +169,6 @@ def _reduce_core_permutation(x: Permutation, *, monoid: Monoid, axes: tuple[int,
             value = monoid.combine(value, monoid.repeat(jnp.full((), element, x.dtype), count))
     shape = tuple(n if axis not in axes else 1 for axis in (-2, -1) if keepdims or axis not in axes)
     return Dense.make((jnp.broadcast_to(value, (*x.batch_shape, *shape)),))
-
-
-for _registry in (squared_deviations, diagonal, tril, triu):
-    _through_sparse(_registry)
 
 
 # ---- rows and columns ---------------------------------------------------------------------------------------------------

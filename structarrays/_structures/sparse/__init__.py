@@ -6,7 +6,6 @@ FILES = (
     "products",
     "reductions",
     "solvers",
-    "sparse_batch_writes",
     "sparse_direct",
     "sparse_elementwise",
     "sparse_forms",

@@ -407,13 +407,7 @@ class Sparse(EntryArray):
             return Sparse.make(
                 (data, *(as_indices(np.asarray(c)[sorting]) for c in self.coords), self.background), meta
             )
-        back = {axis: place for place, axis in enumerate(order)}
-
-        def sort(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
-            ordered, data = numerics.sort(tuple(coordinates[i] for i in order), data)
-            return data, *(ordered[back[i]] for i in range(len(order)))
-
-        leaves = self._over_batch(sort, self.data, *self.coords)
+        leaves = self._over_batch(functools.partial(numerics.sort_by, order), self.data, *self.coords)
         return Sparse.make((*leaves, self.background), meta)
 
     def _padded_to(self, nnz: int) -> Sparse:
@@ -429,6 +423,11 @@ class Sparse(EntryArray):
         coordinates = (pad(c, n) for c, n in zip(self.coords, self.core_shape, strict=True))
         meta = (self.core_shape, self.order, True)
         return Sparse.make((pad(self.data, 0), *coordinates, self.background), meta)
+
+
+def is_plain_matrix(x: Sparse, *args: Array, **static: Any) -> bool:
+    """Whether it is a matrix whose unstored entries are structural zeros."""
+    return x.core_ndim == 2 and x.background is None
 
 
 def _index_dtype(shape: Sequence[int]) -> type[np.signedinteger]:

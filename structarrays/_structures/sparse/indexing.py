@@ -13,13 +13,14 @@ import numpy as np
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.families.batch import concat_pair
+from ..._core.families.conditions import has_structural_zeros
 from ..._functions.creation import tril, triu
 from ..._functions.indexing import index
 from ..._functions.manipulation import flip, roll
 from ..._functions.searching import nonzero_kernels
 from . import numerics
 from . import sparse_host as host
-from .array import Sparse, _index_dtype
+from .array import Sparse, _index_dtype, is_plain_matrix
 from .sparse_joins import has_sparse_form, to_sparse
 
 if TYPE_CHECKING:
@@ -159,16 +160,12 @@ def _selected(
 # ---- triangles, reversals -----------------------------------------------------------------------------------------------
 
 
-def _is_plain_matrix(x: Sparse, *, k: int) -> bool:
-    return x.background is None and x.core_ndim == 2
-
-
-@tril.kernel(Sparse, when=_is_plain_matrix)
+@tril.kernel(Sparse, when=is_plain_matrix)
 def _tril_sparse(x: Sparse, *, k: int) -> Sparse:
     return _where(x, lambda rows, columns: columns - rows <= k)
 
 
-@triu.kernel(Sparse, when=_is_plain_matrix)
+@triu.kernel(Sparse, when=is_plain_matrix)
 def _triu_sparse(x: Sparse, *, k: int) -> Sparse:
     return _where(x, lambda rows, columns: columns - rows >= k)
 
@@ -178,9 +175,7 @@ def _where(x: Sparse, condition: Callable[..., jax.Array]) -> Sparse:
 
     def keep(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
         mask = condition(*coordinates) & (coordinates[0] < x.core_shape[0])
-        keys = tuple(coordinates[i] for i in x.order)
-        data, keys = numerics.keep(mask, data, keys, x._sizes(), x.nnz)
-        return data, *(keys[x.order.index(i)] for i in range(len(keys)))
+        return numerics.keep_by(x.order, mask, data, coordinates, x.core_shape, x.nnz)
 
     leaves = x._over_batch(keep, x.data, *x.coords)
     return Sparse.make((*leaves, x.background), (x.core_shape, x.order, x.nnz > 0))
@@ -219,8 +214,7 @@ def _moved(x: Sparse, moves: dict[int, Callable[..., jax.Array]]) -> Sparse:
             moved[axis] = (
                 jnp.where(inside, f(coordinates[axis], n).astype(coordinates[axis].dtype), n) if n else moved[axis]
             )
-        keys, data = numerics.sort(tuple(moved[i] for i in x.order), data)
-        return data, *(keys[x.order.index(i)] for i in range(len(keys)))
+        return numerics.sort_by(x.order, data, *moved)
 
     leaves = x._over_batch(move, x.data, *x.coords)
     return Sparse.make((*leaves, x.background), x.meta)
@@ -262,16 +256,11 @@ def _concat_pair_sparse(x: Array, y: Array, *, axis: int) -> Sparse:
     result = Sparse.make((data, *coordinates, None), (shape, x.order, x.padded or y.padded))
     if x.order[0] == axis and not x.padded:
         return result
-
-    def sort(data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
-        keys, data = numerics.sort(tuple(coordinates[i] for i in x.order), data)
-        return data, *(keys[x.order.index(i)] for i in range(len(keys)))
-
-    leaves = result._over_batch(sort, result.data, *result.coords)
+    leaves = result._over_batch(functools.partial(numerics.sort_by, x.order), result.data, *result.coords)
     return Sparse.make((*leaves, None), result.meta)
 
 
-@nonzero_kernels.kernel(Sparse, when=lambda x: x.background is None)
+@nonzero_kernels.kernel(Sparse, when=has_structural_zeros)
 def _nonzero_kernels_sparse(x: Sparse) -> tuple[jax.Array, ...]:
     data, *coordinates = (np.asarray(leaf) for leaf in (x.data, *x.coords))
     *batch, place = np.nonzero((data != 0) & (coordinates[0] < x.core_shape[0]))

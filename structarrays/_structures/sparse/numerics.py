@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeVar
 
+    from ..._core.typing import Shape
+
     T = TypeVar("T")
 
 # A temporary array of the size of all entries costs more than the product itself: the system maps its memory anew in
@@ -187,6 +189,25 @@ def sort(coordinates: Sequence[jax.Array], *others: jax.Array) -> tuple[Any, ...
     places = lax.iota(jnp.int32, coordinates[0].shape[0])
     *ordered, order = lax.sort((*coordinates, places), num_keys=len(coordinates))
     return tuple(ordered), *(o[order] for o in others)
+
+
+def by_dimension(keys: Sequence[jax.Array], order: tuple[int, ...]) -> tuple[jax.Array, ...]:
+    """Coordinates that stand in an order of the dimensions, by dimension again."""
+    return tuple(keys[order.index(i)] for i in range(len(order)))
+
+
+def sort_by(order: tuple[int, ...], data: jax.Array, *coordinates: jax.Array) -> tuple[jax.Array, ...]:
+    """Data and coordinates in lexicographic order, by the dimensions in an order."""
+    keys, data = sort(tuple(coordinates[i] for i in order), data)
+    return data, *by_dimension(keys, order)
+
+
+def keep_by(
+    order: tuple[int, ...], mask: jax.Array, data: jax.Array, coordinates: Sequence[jax.Array], shape: Shape, bound: int
+) -> tuple[jax.Array, ...]:
+    """Data and coordinates where a mask is true, as `keep`, of an array of this shape that is sorted by the dimensions in an order."""
+    data, keys = keep(mask, data, [coordinates[i] for i in order], [shape[i] for i in order], bound)
+    return data, *by_dimension(keys, order)
 
 
 def slots(coordinates: Sequence[jax.Array]) -> jax.Array:

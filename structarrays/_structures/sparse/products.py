@@ -26,7 +26,7 @@ from ..._numerics.bands import diagonal_length
 from ..banded.diagonal import Diagonal
 from . import numerics
 from . import sparse_host as host
-from .array import Sparse, _index_dtype, zero_sparse
+from .array import Sparse, _index_dtype, is_plain_matrix, zero_sparse
 from .sparse_joins import has_sparse_form, to_sparse
 
 if TYPE_CHECKING:
@@ -41,15 +41,10 @@ def _is_matrix(x: Sparse, *args: Any, **static: Any) -> bool:
     return x.core_ndim == 2
 
 
-def _is_plain(x: Sparse) -> bool:
-    """A matrix whose unstored entries are structural zeros."""
-    return x.core_ndim == 2 and x.background is None
-
-
 # ---- times dense ------------------------------------------------------------------------------------------------------
 
 
-@matmul.kernel(Sparse, Dense, when=lambda x1, x2: _is_plain(x1))
+@matmul.kernel(Sparse, Dense, when=is_plain_matrix)
 def _matmul_sparse_dense(x1: Sparse, x2: Dense) -> Dense:
     return Dense.make((_times(x1, x2.data),))
 
@@ -92,7 +87,7 @@ def _multiply(
 
 
 def _both_plain(x1: Sparse, x2: Sparse) -> bool:
-    return _is_plain(x1) and _is_plain(x2)
+    return is_plain_matrix(x1) and is_plain_matrix(x2)
 
 
 def _are_matrices(x1: Array, x2: Array) -> bool:
@@ -289,7 +284,7 @@ def _matmul_sparse_diagonal(x1: Sparse, x2: Diagonal) -> Sparse:
     return _scaled(x1, x2, 1, (x1.core_shape[0], x2.core_shape[1]))
 
 
-@matmul.kernel(Diagonal, Sparse, when=lambda x1, x2: x1.background is None and _is_plain(x2))
+@matmul.kernel(Diagonal, Sparse, when=lambda x1, x2: x1.background is None and is_plain_matrix(x2))
 def _matmul_diagonal_sparse(x1: Diagonal, x2: Sparse) -> Sparse:
     return _scaled(x2, x1, 0, (x1.core_shape[0], x2.core_shape[1]))
 
@@ -310,10 +305,8 @@ def _scaled(x: Sparse, diagonal_matrix: Diagonal, axis: int, shape: tuple[int, i
         data = data * diag.at[where].get(mode="clip")
         if fits and shape == x.core_shape:
             return data, *coordinates
-        keys = tuple(coordinates[i] for i in x.order)
         inside = (coordinates[0] < x.core_shape[0]) & (where < diag.shape[-1])
-        data, keys = numerics.keep(inside, data, keys, tuple(shape[i] for i in x.order), bound)
-        return data, *(keys[x.order.index(i)] for i in range(2))
+        return numerics.keep_by(x.order, inside, data, coordinates, shape, bound)
 
     leaves = x._over_batch(scale, x.data, diag, *x.coords)
     return Sparse.make((*leaves, None), (shape, x.order, padded)).rebuild(leaves[:1], None)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._core.array.operands import allow_dense, densify
+from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.reduction_rule import reduce_batch, reduce_core, squared_deviations, squared_magnitude
 from . import numerics
 from .array import Sparse
@@ -161,7 +162,7 @@ def with_new_axes(x: Sparse, axes: Sequence[int]) -> Sparse:
     return Sparse.make(leaves, (shape, (*(old[i] for i in x.order), *axes), x.padded))
 
 
-@reduce_batch.kernel(Sparse, when=lambda x: x.background is None)
+@reduce_batch.kernel(Sparse, when=has_structural_zeros)
 def _reduce_batch_sparse(x: Sparse, *, monoid: Monoid, axes: tuple[int, ...], keepdims: bool) -> Array:
     count = len(axes)
     result = reduce_core.required((x,)).run(

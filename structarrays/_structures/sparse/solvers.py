@@ -17,6 +17,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.contexts import densify_policy
 from ..._core.dispatch.recording import remark
+from ..._core.families.forms import by_form
 from ..._functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..blocks.block_banded import BlockBanded
@@ -25,7 +26,7 @@ from ..composite.inverse import checked_inverse
 from ..composite.part_solvers import generically_regular, solved
 from . import numerics as pattern_kernel
 from . import sparse_direct, sparse_systems
-from .array import Sparse, _index_dtype
+from .array import Sparse, _index_dtype, is_plain_matrix
 from .sparse_joins import has_sparse_form, to_sparse
 
 if TYPE_CHECKING:
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 
     import jax
 
-    from ..._core.dispatch.function import Function
-    from ..._core.typing import Result, Shape
+    from ..._core.typing import Shape
 
 SOLVED_AS_DENSE = 256
 """Up to this size the dense form is solved faster than the first system with a matrix."""
@@ -61,7 +61,7 @@ def is_worth_solving(n: int, entries: int, dtype: np.dtype) -> bool:
 
 def is_solved_directly(x: Sparse, *args: Any) -> bool:
     """Whether systems of an array are solved by the factors of a sparse matrix (static)."""
-    return x.core_ndim == 2 and x.background is None and is_worth_solving(x.core_shape[-1], x.nnz, x.dtype)
+    return is_plain_matrix(x) and is_worth_solving(x.core_shape[-1], x.nnz, x.dtype)
 
 
 @generically_regular.kernel(Sparse)
@@ -99,10 +99,7 @@ def _solution(x: Sparse, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     return result, jnp.all(ok)
 
 
-@inv.kernel(Sparse, when=is_solved_directly)
-def _inv_sparse(x: Sparse) -> tuple[Array, jax.Array]:
-    """Full, so that it is not formed."""
-    return checked_inverse(x)
+inv.kernel(Sparse, when=is_solved_directly)(checked_inverse)
 
 
 @selected_inverse.kernel(Sparse, when=is_solved_directly)
@@ -200,30 +197,23 @@ def _moved(x: Sparse, corner: tuple[int, int], shape: Shape) -> tuple[jax.Array,
 
 
 _BY_ELIMINATION = (
-    "solve_block_if_is_small",
     "solve_block_if_is_conformal",
     "small_block_by_dense_form",
-    "inv_block",
+    "checked_inverse",
     "slogdet_block",
     "det_block",
 )
 
 
-def _by_sparse_form(function: Function[..., Any]) -> None:
-    """Register for a solver the structures that leave it to their sparse form."""
-    others = (Array,) if function is solve else ()
-
-    @function.kernel(BlockBanded, *others, when=has_few_blocks)
-    def _block_banded_by_sparse_form(x: BlockBanded, *rest: Array) -> Result:
-        remark("the sparse form of the blocks")
-        return function.dispatch(to_sparse(x).assuming(x.assumptions), *rest)
-
-    @function.kernel(Block, *others, when=_has_sparse_blocks, before=_BY_ELIMINATION)
-    def _block_by_sparse_form(x: Block, *rest: Array) -> Result:
-        remark("the sparse form of the blocks, one of which is sparse and none dense")
-        return function.dispatch(_joined(x), *rest)
+@by_form(solve, inv, slogdet, det, of=BlockBanded, when=has_few_blocks)
+def block_banded_by_sparse_form(x: BlockBanded) -> Array:
+    """The sparse form of a matrix that stores few blocks."""
+    remark("the sparse form of the blocks")
+    return to_sparse(x).assuming(x.assumptions)
 
 
-for _function in (solve, inv, slogdet, det):
-    _by_sparse_form(_function)
-del _function
+@by_form(solve, inv, slogdet, det, of=Block, when=_has_sparse_blocks, before=_BY_ELIMINATION)
+def block_by_sparse_form(x: Block) -> Sparse:
+    """The sparse form of a matrix with sparse blocks."""
+    remark("the sparse form of the blocks, one of which is sparse and none dense")
+    return _joined(x)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import jax
 import jax.numpy as jnp
 
 from ..._core.families.join import join_pair
 from ..blocks.array import Blocks
 from ..toeplitz.array import Toeplitz, at_diagonals
-from . import numerics
 from .array import Sparse, _index_dtype
-from .sparse_joins import has_sparse_form, join_sparse, sparse_form, to_sparse
+from .sparse_joins import have_sparse_forms, join_sparse, sparse_form, sparse_matrix, to_sparse
 
 if TYPE_CHECKING:
     from ..._core.array.base import Array
@@ -34,11 +32,7 @@ def _sparse_form_blocks(x: Blocks) -> Sparse:
         rows.append(jnp.broadcast_to(i, core).ravel().astype(dtype))
         columns.append(jnp.broadcast_to(j, core).ravel().astype(dtype))
         data.append(entry.reshape((*x.batch_shape, math.prod(core))))
-    i, j, entries = jnp.concatenate(rows), jnp.concatenate(columns), jnp.concatenate(data, axis=-1)
-    (i, j), order = numerics.sort((i, j), jax.lax.iota(jnp.int32, i.shape[0]))
-    entries = entries[..., order]
-    coordinates = (jnp.broadcast_to(c, entries.shape) for c in (i, j))
-    return Sparse.make((entries, *coordinates, x.background), (x.core_shape, (0, 1), False))
+    return sparse_matrix(x, data, rows, columns)
 
 
 def _is_narrow(x: Toeplitz) -> bool:
@@ -51,10 +45,4 @@ def _sparse_form_toeplitz(x: Toeplitz) -> Sparse:
     return to_sparse(at_diagonals(x, x.offsets))
 
 
-def _have_sparse_forms(x: Array, y: Array) -> bool:
-    return has_sparse_form(x) and has_sparse_form(y)
-
-
-@join_pair.kernel(Blocks, Toeplitz, when=_have_sparse_forms)
-def _join_pair_blocks_toeplitz(x: Blocks, y: Toeplitz) -> tuple[Array, Array]:
-    return join_sparse(x, y)
+join_pair.kernel(Blocks, Toeplitz, when=have_sparse_forms)(join_sparse)

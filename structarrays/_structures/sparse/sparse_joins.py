@@ -42,13 +42,24 @@ def _sparse_form_sparse(x: Sparse) -> Sparse:
 def _sparse_form_banded(x: Banded) -> Sparse:
     if not x.offsets:
         return zero_sparse(x.core_shape, x.dtype, x.batch_shape, x.background)
-    rows, columns = (jnp.concatenate(parts) for parts in zip(*_coordinates(x), strict=True))
-    data = jnp.concatenate(x.diagonals, axis=-1)
-    if len(x.offsets) > 1:
-        (rows, columns), order = numerics.sort((rows, columns), jax.lax.iota(jnp.int32, rows.shape[0]))
+    return sparse_matrix(x, x.diagonals, *zip(*_coordinates(x), strict=True), is_sorted=len(x.offsets) == 1)
+
+
+def sparse_matrix(
+    x: Array,
+    entries: Sequence[jax.Array],
+    rows: Sequence[jax.Array],
+    columns: Sequence[jax.Array],
+    *,
+    is_sorted: bool = False,
+) -> Sparse:
+    """The sparse form of a matrix from its entries ``(..., k)`` and their coordinates ``(k,)``, in several parts; with its background."""
+    data, i, j = (jnp.concatenate(parts, axis=-1) for parts in (entries, rows, columns))
+    if not is_sorted:
+        (i, j), order = numerics.sort((i, j), jax.lax.iota(jnp.int32, i.shape[0]))
         data = data[..., order]
-    coordinates = (jnp.broadcast_to(c, data.shape) for c in (rows, columns))
-    return Sparse.make((data, *coordinates, x.background), (x.core_shape, (0, 1), False))
+    coordinates = (jnp.broadcast_to(c, data.shape) for c in (i, j))
+    return Sparse.make((data, *coordinates, x.background), (x.shape[-2:], (0, 1), False))
 
 
 def _coordinates(x: Banded) -> Iterator[tuple[jax.Array, jax.Array]]:
@@ -96,15 +107,10 @@ def _join_pair_sparse_sparse(x: Sparse, y: Sparse) -> tuple[Sparse, Sparse]:
         return data_x, data_y, *merged
 
     data_x, data_y, *merged = x._over_batch(merge, x.data, x._fill(), y.data, y._fill(), *x._keys(), *y._keys())
-    coordinates = _by_dimension(merged, x.order)
+    coordinates = numerics.by_dimension(merged, x.order)
     meta = (x.core_shape, x.order, x.padded or y.padded or min(x.nnz, y.nnz) > 0)
     pattern = Sparse.make((data_x, *coordinates, x.background), meta)
     return pattern.rebuild((data_x,), x.background), pattern.rebuild((data_y,), y.background)
-
-
-def _by_dimension(keys: Sequence[jax.Array], order: tuple[int, ...]) -> tuple[jax.Array, ...]:
-    """Coordinates in the order of the dimensions again."""
-    return tuple(keys[order.index(i)] for i in range(len(order)))
 
 
 def _common_batch(x: Sparse, y: Sparse) -> tuple[Sparse, Sparse]:
@@ -128,15 +134,12 @@ def _join_pair_sparse_fill(x: Sparse, y: Fill) -> tuple[Sparse, Sparse]:
     return x, x.rebuild((data,), jnp.broadcast_to(value, both))
 
 
-def _joins_as_sparse(x: Array, y: Array) -> bool:
+def have_sparse_forms(x: Array, y: Array) -> bool:
+    """Whether two structures can be made sparse at the cost of what they store."""
     return has_sparse_form(x) and has_sparse_form(y)
 
 
-@join_pair.kernel(Sparse, Array, when=_joins_as_sparse)
-def _join_pair_sparse(x: Sparse, y: Array) -> tuple[Array, Array]:
-    return join_sparse(x, y)
-
-
+@join_pair.kernel(Sparse, Array, when=have_sparse_forms)
 def join_sparse(x: Array, y: Array) -> tuple[Array, Array]:
     """The join of two structures that have a sparse form."""
     return join_pair.required((to_sparse(x), to_sparse(y))).run(to_sparse(x), to_sparse(y))
@@ -180,7 +183,7 @@ def intersection(x: Sparse, y: Sparse) -> Sparse:
         return data, *own
 
     data, *keys = x._over_batch(keep, x.data, *x._keys(), *y._keys())
-    return Sparse.make((data, *_by_dimension(keys, x.order), None), (x.core_shape, x.order, bound > 0))
+    return Sparse.make((data, *numerics.by_dimension(keys, x.order), None), (x.core_shape, x.order, bound > 0))
 
 
 @restrict_to.kernel(Sparse, Sparse)

@@ -165,8 +165,7 @@ def _copies(x: Sparse, axis: int, count: int, place: Callable[[jax.Array, jax.Ar
         places[axis] = place(places[axis], copy, n)
         inside = (jnp.where(outside, m, c) for c, m in zip(places, shape, strict=True))
         places = [jnp.broadcast_to(c, (x.nnz, count)).ravel() for c in inside]
-        keys, data = numerics.sort(tuple(places[i] for i in x.order), jnp.repeat(data, count))
-        return data, *(keys[x.order.index(i)] for i in range(len(shape)))
+        return numerics.sort_by(x.order, jnp.repeat(data, count), *places)
 
     leaves = x._over_batch(copies, x.data, *x.coords)
     return Sparse.make((*leaves, x.background), (shape, x.order, x.padded))

@@ -11,10 +11,12 @@ import numpy as np
 
 from ..._core.array import keys as indexing
 from ..._core.dispatch import explicit
-from ..._functions.indexing import write_entries
+from ..._functions.indexing import moves_axes, write_entries, written_entries
 from . import numerics
 from . import sparse_host as host
 from .array import Sparse
+from .sparse_elementwise import _as_sparse
+from .sparse_joins import has_sparse_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -131,3 +133,42 @@ def _write_traced(x: Sparse, where: Sequence[np.ndarray], value: jax.Array) -> S
     coordinates = (keys[x.order.index(i)] for i in range(len(keys)))
     pattern = Sparse.make((data, *coordinates, x.background), (x.core_shape, x.order, True))
     return pattern.rebuild((data,), x.background)
+
+
+# ---- some arrays of a batch -------------------------------------------------------------------------------------------
+
+
+@write_entries.kernel(Sparse, when=lambda x: x.batch_shape != ())
+def _write_entries_batch_of_sparse(
+    x: Sparse, items: Sequence[indexing.Item], value: Array, owned: bool
+) -> Array | None:
+    """Arrays of the batch: each is written by itself, and put into its place."""
+    batch, core = items[: len(x.batch_shape)], items[len(x.batch_shape) :]
+    whole = all(indexing.is_full(item, n) for item, n in zip(batch, x.batch_shape, strict=True))
+    if whole or not indexing.is_basic(batch) or moves_axes(items):
+        return None
+    key = indexing.as_key(batch)
+    part = x.map_parameters(lambda leaf: leaf[key])
+    if all(indexing.is_full(item, n) for item, n in zip(core, x.core_shape, strict=True)) and _replaces(value, part):
+        own = len(value.batch_shape)
+        target = part.batch_shape
+        written: Array | None = _as_sparse(value).map_parameters(
+            lambda leaf: jnp.broadcast_to(leaf, target + leaf.shape[own:])
+        )
+    else:
+        kept = [indexing.Item("slice", 0, n) for n in part.batch_shape]
+        written = written_entries(part, [*kept, *core], value, False)
+    if type(written) is not Sparse:
+        return None
+    total = max(x.nnz, written.nnz)
+    x, part = x._padded_to(total), written._in_order(x.order)._padded_to(total)
+    leaves = (
+        None if old is None else old.at[key].set(new) for old, new in zip(x._value[0], part._value[0], strict=True)
+    )
+    return Sparse.make(tuple(leaves), (x.core_shape, x.order, x.padded or part.padded)).trimmed()
+
+
+def _replaces(value: Array, part: Sparse) -> bool:
+    """Whether a value can stand in the place of whole arrays."""
+    fits = value.core_ndim == part.core_ndim and value.shape[len(value.batch_shape) :] == part.core_shape
+    return fits and value.background is None and part.background is None and has_sparse_form(value)

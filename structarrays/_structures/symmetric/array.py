@@ -19,8 +19,8 @@ from ..._numerics import bands
 from ..._numerics import packed_triangles as triangles
 from ..banded.array import batch_of
 from ..banded.diagonal import Diagonal
-from ..fill.array import Fill
-from ..triangular.array import flag
+from ..fill.array import Fill, fills_matrices
+from ..triangular.array import flag, restrict_to_triangle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -291,57 +291,31 @@ def _read_alike(cls: type[M], x: Mirrored, y: Mirrored) -> tuple[M, ...]:
     return tuple(cls.make(((a if a.lower == lower else a.turned()).data,), lower) for a in (x, y))
 
 
-def _as_mirrored(cls: type[M], x: Array, lower: bool) -> M:
-    return cls.make((x.dense_data(),), lower)
+@join_pair.kernel(Hermitian, Hermitian)
+@join_pair.kernel(Symmetric, Hermitian, when=lambda x, y: is_real(x))
+def _join_pair_hermitian(x: Mirrored, y: Hermitian) -> tuple[Hermitian, ...]:
+    return _read_alike(Hermitian, x, y)
 
 
 @join_pair.kernel(Symmetric, Symmetric)
-def _join_pair_symmetric_symmetric(x: Symmetric, y: Symmetric) -> tuple[Symmetric, ...]:
-    return _read_alike(Symmetric, x, y)
-
-
-@join_pair.kernel(Hermitian, Hermitian)
-def _join_pair_hermitian_hermitian(x: Hermitian, y: Hermitian) -> tuple[Hermitian, ...]:
-    return _read_alike(Hermitian, x, y)
-
-
-@join_pair.kernel(Symmetric, Hermitian, when=lambda x, y: is_real(x))
-def _join_pair_real_symmetric_hermitian(x: Symmetric, y: Hermitian) -> tuple[Hermitian, ...]:
-    return _read_alike(Hermitian, x, y)
-
-
 @join_pair.kernel(Symmetric, Hermitian, when=lambda x, y: is_real(y) and not is_real(x))
-def _join_pair_symmetric_real_hermitian(x: Symmetric, y: Hermitian) -> tuple[Symmetric, ...]:
+def _join_pair_symmetric(x: Symmetric, y: Mirrored) -> tuple[Symmetric, ...]:
     return _read_alike(Symmetric, x, y)
-
-
-@join_pair.kernel(Symmetric, Diagonal)
-def _join_pair_symmetric_diagonal(x: Symmetric, y: Diagonal) -> tuple[Symmetric, Symmetric]:
-    return x, _as_mirrored(Symmetric, y, x.lower)
-
-
-@join_pair.kernel(Symmetric, Fill, when=lambda x, y: len(y.meta) >= 2)
-def _join_pair_symmetric_fill(x: Symmetric, y: Fill) -> tuple[Symmetric, Symmetric]:
-    return x, _as_mirrored(Symmetric, y, x.lower)
 
 
 def _can_be_hermitian(x: Hermitian, y: Array) -> bool:
     return not x._is_complex or is_real(y)
 
 
+@join_pair.kernel(Symmetric, Diagonal)
+@join_pair.kernel(Symmetric, Fill, when=lambda x, y: fills_matrices(y))
 @join_pair.kernel(Hermitian, Diagonal, when=_can_be_hermitian)
-def _join_pair_hermitian_diagonal(x: Hermitian, y: Diagonal) -> tuple[Hermitian, Hermitian]:
-    return x, _as_mirrored(Hermitian, y, x.lower)
+@join_pair.kernel(Hermitian, Fill, when=lambda x, y: fills_matrices(y) and _can_be_hermitian(x, y))
+def _join_pair_mirrored_diagonal(x: M, y: Diagonal | Fill) -> tuple[M, M]:
+    return x, type(x).make((y.dense_data(),), x.lower)
 
 
-@join_pair.kernel(Hermitian, Fill, when=lambda x, y: len(y.meta) >= 2 and _can_be_hermitian(x, y))
-def _join_pair_hermitian_fill(x: Hermitian, y: Fill) -> tuple[Hermitian, Hermitian]:
-    return x, _as_mirrored(Hermitian, y, x.lower)
-
-
-@restrict_to.kernel(Array, Mirrored)
-def _restrict_to_array_mirrored(x: Array, y: Mirrored) -> Mirrored:
-    return y.rebuild(y.gather(x.dense_data()), None)
+restrict_to.kernel(Array, Mirrored)(restrict_to_triangle)
 
 
 @validated.kernel(Symmetric)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
+
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import densify, to_dense
 from ..._functions.creation import tril, triu
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._functions.set import isin
-from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import packed_triangles as triangles
+from ..banded.products import diagonal_of_pattern
 from ..triangular.array import Triangular
 from .array import Hermitian, Mirrored, Symmetric
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 @matmul.kernel(Mirrored, Dense)
 def _matmul_mirrored_dense(x1: Mirrored, x2: Dense) -> Dense:
-    return Dense.make((linalg_dense.matmul(x1.dense_data(), x2.data),))
+    return Dense.make((jnp.matmul(x1.dense_data(), x2.data),))
 
 
 @matmul.kernel(Mirrored, Mirrored)
@@ -46,9 +48,7 @@ def _matrix_transpose_hermitian(x: Hermitian) -> Hermitian:
     return Hermitian.make((x.data.mT,), not x.lower)
 
 
-@diagonal.kernel(Mirrored)
-def _diagonal_mirrored(x: Mirrored, *, offset: int) -> Dense:
-    return Dense.make((x.diagonal(offset),))
+diagonal.kernel(Mirrored)(diagonal_of_pattern)
 
 
 @tril.kernel(Mirrored, when=lambda x, *, k: k <= 0)

@@ -14,6 +14,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.forms import by_form
 from ..._functions.linalg import (
     cholesky,
     det,
@@ -38,7 +39,6 @@ from .numerics import inverse
 if TYPE_CHECKING:
     import jax
 
-    from ..._core.dispatch.function import Function
     from ..._core.typing import Result
 
 
@@ -92,14 +92,7 @@ def _svdvals_mirrored(x: Mirrored) -> Dense:
 # ---- by the dense form -----------------------------------------------------------------------------------------------
 
 
-def _by_dense_form(function: Function[..., Any]) -> None:
-    """A kernel that computes with the dense form, which is no larger than what is stored: nothing counts as densified."""
-
-    @function.kernel(Mirrored)
-    def _mirrored_by_dense_form(x: Mirrored, **static: Any) -> Result:
-        return function.dispatch(to_dense(x), **static)
-
-
-for _function in (cholesky, det, eig, eigh, eigvals, eigvalsh, pinv, qr, slogdet, svd, svdvals):
-    _by_dense_form(_function)
-del _function
+@by_form(cholesky, det, eig, eigh, eigvals, eigvalsh, pinv, qr, slogdet, svd, svdvals, of=Mirrored)
+def mirrored_by_dense_form(x: Mirrored) -> Dense:
+    """The dense form, which is no larger than the stored entries, so that nothing counts as densified."""
+    return to_dense(x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +20,9 @@ from ..._core.text import inline
 from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..._numerics import toeplitz_entries
 from ..._numerics.bands import diagonal_length
-from ..banded.array import Banded, at_offsets, bands, batch_of, matrix_shape
+from ..banded.array import Banded, at_offsets, bands, batch_of, holds_offsets, matrix_shape
 from ..banded.diagonal import Identity
-from ..fill.array import Fill
+from ..fill.array import Fill, fills_matrices
 from ..triangular.array import Triangular
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..._core.array.arguments import ParameterLike
     from ..._core.array.base import Array
     from ..._core.typing import Leaves, Meta, Shape
+    from .hankel import Hankel
 
     A = TypeVar("A", bound=Array)
 
@@ -280,7 +281,7 @@ def _elements_toeplitz(x: Toeplitz, i: jax.Array, j: jax.Array) -> jax.Array:
     return toeplitz_entries.elements(x.values, x.first, i, j)
 
 
-def is_narrow(x: Toeplitz) -> bool:
+def is_narrow(x: Toeplitz, *args: Array, **static: Any) -> bool:
     """Whether few diagonals are stored, so that `Banded` does better."""
     return not x.covers and x.values.shape[-1] <= MANY_DIAGONALS
 
@@ -292,7 +293,7 @@ def is_triangular(x: Toeplitz) -> bool:
     return (x.last <= 0 or x.first >= 0) and x.core_shape[-1] > 0 and POSITIVE_DEFINITE not in x.assumptions
 
 
-def is_solved_as_dense(x: Toeplitz) -> bool:
+def is_solved_as_dense(x: Toeplitz, *args: Array, **static: Any) -> bool:
     """Whether systems of a square matrix are left to its dense form."""
     definite = POSITIVE_DEFINITE in x.assumptions
     return x.core_shape[-1] <= (DEFINITE_SOLVED_AS_DENSE if definite else SOLVED_AS_DENSE)
@@ -412,11 +413,12 @@ def _join_pair_toeplitz_banded(x: Toeplitz, y: Banded) -> tuple[Array, Array]:
     return at_diagonals(x, offsets), at_offsets(y, offsets)
 
 
-@join_pair.kernel(Fill, Toeplitz, when=lambda x, y: len(x.meta) >= 2)
-def _join_pair_fill_toeplitz(x: Fill, y: Toeplitz) -> tuple[Toeplitz, Toeplitz]:
-    y = covering(y)
-    values = x._constant_data()[..., 0]
-    return y.rebuild((jnp.broadcast_to(values, (*x.shape[:-2], y.values.shape[-1])),), None), y
+@join_pair.kernel(Fill, Toeplitz, when=fills_matrices)
+def join_constant_diagonals(x: Fill, y: Toeplitz | Hankel) -> tuple[Array, Array]:
+    """A constant on all diagonals, or antidiagonals."""
+    y = covering(y) if isinstance(y, Toeplitz) else y
+    (entries,) = y.entries
+    return y.rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], entries.shape[-1])),), None), y
 
 
 @meet_pair.kernel(Toeplitz, Toeplitz)
@@ -458,10 +460,8 @@ def _holds_toeplitz_toeplitz(x: Toeplitz, y: Toeplitz) -> bool:
     return x.first <= y.first and y.last <= x.last
 
 
-@holds.kernel(Toeplitz, Banded)
-@holds.kernel(Banded, Toeplitz)
-def _holds_toeplitz_banded(x: Toeplitz | Banded, y: Banded | Toeplitz) -> bool:
-    return set(y.offsets) <= set(x.offsets)
+holds.kernel(Toeplitz, Banded)(holds_offsets)
+holds.kernel(Banded, Toeplitz)(holds_offsets)
 
 
 @restrict_to.kernel(Toeplitz, Toeplitz)

@@ -13,8 +13,8 @@ from ..._core.families.join import join_pair
 from ..._core.text import inline
 from ..banded.array import batch_of
 from ..banded.diagonal import Identity
-from ..fill.array import Fill
-from .array import Toeplitz, _line, checked, matrix_data
+from ..fill.array import Fill, fills_matrices
+from .array import Toeplitz, _line, checked, join_constant_diagonals, matrix_data
 
 if TYPE_CHECKING:
     from ..._core.array.arguments import ParameterLike
@@ -159,9 +159,7 @@ def _join_pair_circulant_identity(x: Circulant, y: Identity) -> tuple[Circulant,
     return x, x.rebuild((jnp.where(first, y.scale[..., None], background[..., None]),), None)
 
 
-@join_pair.kernel(Fill, Circulant, when=lambda x, y: len(x.meta) >= 2)
-def _join_pair_fill_circulant(x: Fill, y: Circulant) -> tuple[Circulant, Circulant]:
-    return y.rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.c.shape[-1])),), None), y
+join_pair.kernel(Fill, Circulant, when=fills_matrices)(join_constant_diagonals)
 
 
 @validated.kernel(Circulant)

@@ -8,16 +8,16 @@ import jax.numpy as jnp
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
-from ..._core.array.operands import densify, to_dense
+from ..._core.array.operands import right_side
 from ..._core.dispatch.recording import remark
 from ..._functions.linalg import det, eigvals, eigvalsh, inv, matmul, matrix_power, pinv, slogdet, solve, svdvals
 from ..._functions.linalg.systems import POSITIVE_DEFINITE
 from ..._functions.matrix_checks import complex_dtype
 from ..._numerics import circulant_transforms
 from ..._numerics.undefined import nan_unless
+from ..._numerics.vectors import by_columns
 from ..fallback.singular_values import is_large, norm_and_rank
 from .circulant import Circulant
-from .products import times_dense
 
 if TYPE_CHECKING:
     import jax
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @matmul.kernel(Circulant, Dense)
 def _matmul_circulant_dense(x1: Circulant, x2: Dense) -> Dense:
-    return times_dense(lambda data: circulant_transforms.matmul(x1.c, data), x2.data)
+    return Dense.make((by_columns(lambda data: circulant_transforms.matmul(x1.c, data), x2.data),))
 
 
 @matmul.kernel(Circulant, Circulant)
@@ -44,8 +44,8 @@ def _matrix_power_circulant(x: Circulant, *, n: int) -> Circulant:
 def _solve_circulant(x1: Circulant, x2: Array) -> tuple[Dense, jax.Array]:
     remark("Fourier transforms, whose vectors are the eigenvectors; O(n log(n)) for each column")
     reciprocals, ok = _reciprocals(x1)
-    data = to_dense(x2).data if x2.ndim == 1 else densify(x2, "linalg.solve").data
-    return times_dense(lambda b: circulant_transforms.apply_spectrum(reciprocals, b), data), ok
+    solution = by_columns(lambda b: circulant_transforms.apply_spectrum(reciprocals, b), right_side(x2))
+    return Dense.make((solution,)), ok
 
 
 @solve.kernel(Circulant, Circulant)

@@ -16,8 +16,8 @@ from ..._core.families.entry_array import EntryArray
 from ..._core.families.join import join_pair
 from ..._core.text import inline
 from ..banded.array import batch_of
-from ..fill.array import Fill
-from .array import SOLVED_AS_DENSE, _line, checked, matrix_data
+from ..fill.array import Fill, fills_matrices
+from .array import SOLVED_AS_DENSE, _line, checked, join_constant_diagonals, matrix_data
 
 if TYPE_CHECKING:
     from ..._core.array.arguments import ParameterLike
@@ -175,9 +175,7 @@ def _elements_hankel(x: Hankel, i: jax.Array, j: jax.Array) -> jax.Array:
     return x.values.at[..., i + j].get(mode="promise_in_bounds")
 
 
-@join_pair.kernel(Fill, Hankel, when=lambda x, y: len(x.meta) >= 2)
-def _join_pair_fill_hankel(x: Fill, y: Hankel) -> tuple[Hankel, Hankel]:
-    return y.rebuild((jnp.broadcast_to(x._constant_data()[..., 0], (*x.shape[:-2], y.values.shape[-1])),), None), y
+join_pair.kernel(Fill, Hankel, when=fills_matrices)(join_constant_diagonals)
 
 
 @validated.kernel(Hankel)

@@ -6,12 +6,13 @@ is ``T x = J b``, and ``det(H) = det(J) det(T)``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.forms import by_form
 from ..._functions.linalg import det, inv, slogdet, solve
 from ..._functions.linalg.systems import det_by_slogdet, logarithms
 from ..composite.inverse import checked_inverse, stays_inverse
@@ -20,11 +21,8 @@ from .array import Toeplitz, toeplitz
 from .hankel import Hankel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import jax
 
-    from ..._core.dispatch.function import Function
     from ..._core.typing import Result
 
 
@@ -43,9 +41,7 @@ def _solve_hankel(x1: Hankel, x2: Array) -> Result:
     return solved(x1, x2, method)
 
 
-@inv.kernel(Hankel)
-def _inv_hankel(x: Hankel) -> Result:
-    return checked_inverse(x)
+inv.kernel(Hankel)(checked_inverse)
 
 
 @slogdet.kernel(Hankel)
@@ -59,20 +55,16 @@ def _slogdet_hankel(x: Hankel) -> tuple[Dense, Dense]:
 det.kernel(Hankel)(det_by_slogdet)
 
 
-# ---- what the dense form does -----------------------------------------------------------------------------------------
+# ---- small matrices ---------------------------------------------------------------------------------------------------
 
 
-def _as_dense(function: Function[..., Any], when: Callable[..., bool]) -> None:
-    """Register for a solver the dense form, of which nothing is counted as densified."""
-    others = (Array,) if function is solve else ()
-
-    @function.kernel(Hankel, *others, when=when)
-    def _hankel_by_dense_form(x: Hankel, *rest: Array) -> Result:
-        remark("the dense form, which is quicker at this size")
-        return function.dispatch(to_dense(x), *rest)
+def _is_small(x: Hankel, *args: Array) -> bool:
+    return not x.solved_by_parts
 
 
-for _function in (solve, slogdet, det):
-    _as_dense(_function, lambda x, *rest: not x.solved_by_parts)
-_as_dense(inv, lambda x: not stays_inverse(x))
-del _function
+@by_form(inv, of=Hankel, when=lambda x: not stays_inverse(x))
+@by_form(solve, slogdet, det, of=Hankel, when=_is_small)
+def hankel_by_dense_form(x: Hankel) -> Dense:
+    """The dense form, by which small matrices are solved."""
+    remark("the dense form, which is quicker at this size")
+    return to_dense(x)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import SMALL, allow_dense
+from ..._core.families.conditions import has_core
 from ..._functions.creation import tril, triu
 from ..._functions.indexing import index, write_entries, written_entries
 from ..._functions.linalg import diagonal, matrix_transpose
@@ -148,10 +149,6 @@ def _strided(values: jax.Array, start: int, count: int, step: int) -> jax.Array:
 # ---- flips and shifts ---------------------------------------------------------------------------------------------
 
 
-def _flips_core(x: Array, *, axis: tuple[int, ...]) -> bool:
-    return any(a >= x.ndim - 2 for a in axis)
-
-
 def _flipped(x: Toeplitz | Hankel, axis: tuple[int, ...]) -> Array:
     """The matrices flipped along core axes, which is a slice, and the batch along the others."""
     batch = tuple(a for a in axis if a < x.ndim - 2)
@@ -163,12 +160,12 @@ def _flipped(x: Toeplitz | Hankel, axis: tuple[int, ...]) -> Array:
     return result.map_parameters(lambda leaf: jnp.flip(leaf, batch))
 
 
-@flip.kernel(Toeplitz, when=lambda x, *, axis: _flips_core(x, axis=axis) and (x.covers or _flips_both(x, axis)))
+@flip.kernel(Toeplitz, when=lambda x, *, axis: has_core(x, axis=axis) and (x.covers or _flips_both(x, axis)))
 def _flip_toeplitz(x: Toeplitz, *, axis: tuple[int, ...]) -> Array:
     return _flipped(x, axis)
 
 
-@flip.kernel(Hankel, when=_flips_core)
+@flip.kernel(Hankel, when=has_core)
 def _flip_hankel(x: Hankel, *, axis: tuple[int, ...]) -> Array:
     return _flipped(x, axis)
 
@@ -183,7 +180,7 @@ def _flip_circulant(x: Circulant, *, axis: tuple[int, ...]) -> Result:
     return matrix_transpose.dispatch(x).map_parameters(lambda leaf: jnp.flip(leaf, batch))
 
 
-@roll.kernel(Circulant, when=lambda x, *, shift, axis: axis is not None and any(a >= x.ndim - 2 for a in axis))
+@roll.kernel(Circulant, when=has_core)
 def _roll_circulant(x: Circulant, *, shift: tuple[int, ...], axis: tuple[int, ...]) -> Circulant:
     """Rolled rows or columns are the first column, rolled up or down."""
     c = x.c

@@ -13,28 +13,25 @@ from ..._core.families.elementwise_rule import held_unexpanded
 from ..._core.families.factored import stored
 from ..._functions.linalg import matmul
 from ..._numerics import toeplitz_entries
+from ..._numerics.vectors import by_columns
 from ..banded.array import Banded
 from . import numerics as toeplitz_products
 from .array import MANY_DIAGONALS, Toeplitz, at_diagonals, is_narrow, toeplitz
 from .hankel import Hankel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import jax
 
     from ..._core.array.base import Array
     from ..._core.typing import Result
 
 
-def times_dense(multiply: Callable[[jax.Array], jax.Array], data: jax.Array) -> Dense:
-    """A product with a vector or with matrices, by a function of matrices."""
-    return Dense.make((multiply(data[:, None])[..., 0] if data.ndim == 1 else multiply(data),))
-
-
 @matmul.kernel(Toeplitz, Dense)
 def _matmul_toeplitz_dense(x1: Toeplitz, x2: Dense) -> Dense:
-    return times_dense(lambda data: toeplitz_entries.matmul(x1.values, x1.first, x1.core_shape, data), x2.data)
+    def multiply(data: jax.Array) -> jax.Array:
+        return toeplitz_entries.matmul(x1.values, x1.first, x1.core_shape, data)
+
+    return Dense.make((by_columns(multiply, x2.data),))
 
 
 @matmul.kernel(Hankel, Dense)
@@ -45,7 +42,7 @@ def _matmul_hankel_dense(x1: Hankel, x2: Dense) -> Dense:
     def multiply(data: jax.Array) -> jax.Array:
         return toeplitz_entries.matmul(x1.values[..., ::-1], first, x1.core_shape, data[..., ::-1, :])
 
-    return times_dense(multiply, x2.data)
+    return Dense.make((by_columns(multiply, x2.data),))
 
 
 # ---- of two Toeplitz matrices -------------------------------------------------------------------------------------
@@ -106,7 +103,7 @@ def _matmul_toeplitz_toeplitz_if_are_narrow(x1: Toeplitz, x2: Toeplitz) -> Resul
     return matmul.dispatch(*(at_diagonals(x, x.offsets) for x in (x1, x2)))
 
 
-@matmul.kernel(Toeplitz, Banded, when=lambda x1, x2: is_narrow(x1))
+@matmul.kernel(Toeplitz, Banded, when=is_narrow)
 def _matmul_toeplitz_banded(x1: Toeplitz, x2: Banded) -> Result:
     return matmul.dispatch(at_diagonals(x1, x1.offsets), x2)
 

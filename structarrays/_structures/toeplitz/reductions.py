@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
+from ..._core.families.conditions import along_core_axis
 from ..._core.families.reduction_rule import reduce_core, squared_deviations, squared_magnitude
 from ..._functions.linalg import matrix_transpose
 from ..._functions.utility import diff
@@ -119,7 +120,7 @@ def _squared_deviations_hankel(x: Hankel, mean: jax.Array) -> jax.Array:
 # ---- differences --------------------------------------------------------------------------------------------------
 
 
-@diff.kernel(Toeplitz, when=lambda x, *, axis, n: axis >= x.ndim - 2)
+@diff.kernel(Toeplitz, when=along_core_axis)
 def _diff_toeplitz(x: Toeplitz, *, axis: int, n: int) -> Toeplitz:
     columns = axis == x.ndim - 1
     x = x if columns else matrix_transpose.dispatch(x)
@@ -139,7 +140,7 @@ def _column_differences(x: Toeplitz) -> Toeplitz:
     return toeplitz(values[..., 1:] - values[..., :-1], wide.first, (m, n - 1))
 
 
-@diff.kernel(Hankel, when=lambda x, *, axis, n: axis >= x.ndim - 2)
+@diff.kernel(Hankel, when=along_core_axis)
 def _diff_hankel(x: Hankel, *, axis: int, n: int) -> Hankel:
     m, n_columns = x.core_shape
     size = x.shape[axis]

@@ -8,7 +8,7 @@ diagonals are solved as `Banded`, small ones as `Dense`, triangular ones in `toe
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import dense_if_small, to_dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.forms import by_form
 from ..._functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..._numerics.banded_systems import mapped_together
@@ -34,8 +35,8 @@ from .toeplitz_iterations import LARGE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..._core.dispatch.function import Function
     from ..._core.typing import Assumptions, Result
+    from ..banded.array import Banded
 
     Solver: TypeAlias = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 
@@ -56,24 +57,6 @@ def _is_definite(x: Array) -> bool:
 @generically_regular.kernel(Toeplitz)
 def _generically_regular_toeplitz(x: Toeplitz) -> bool:
     return x.first <= 0 <= x.last
-
-
-# ---- what others solve ----------------------------------------------------------------------------------------------
-
-
-def _by_another_form(function: Function[..., Any]) -> None:
-    """Register for a solver the forms by which few diagonals, and small matrices, are solved."""
-    others = (Array,) if function is solve else ()
-
-    @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_solved_as_dense(x))
-    def _toeplitz_by_dense_form(x: Toeplitz, *rest: Array) -> Result:
-        remark("the dense form, which is quicker at this size")
-        return function.dispatch(to_dense(x), *rest)
-
-    @function.kernel(Toeplitz, *others, when=lambda x, *rest: is_narrow(x))
-    def _toeplitz_by_banded_form(x: Toeplitz, *rest: Array) -> Result:
-        remark("the banded form, of few diagonals")
-        return function.dispatch(at_diagonals(x, x.offsets).assuming(x.assumptions), *rest)
 
 
 # ---- systems ----------------------------------------------------------------------------------------------------------
@@ -239,6 +222,18 @@ def _factors_jvp(
 det.kernel(Toeplitz)(det_by_slogdet)
 
 
-for _function in (solve, inv, slogdet, det):
-    _by_another_form(_function)
-del _function
+# ---- other forms ------------------------------------------------------------------------------------------------------
+
+
+@by_form(solve, inv, slogdet, det, of=Toeplitz, when=is_solved_as_dense)
+def toeplitz_by_dense_form(x: Toeplitz) -> Dense:
+    """The dense form, by which small matrices are solved."""
+    remark("the dense form, which is quicker at this size")
+    return to_dense(x)
+
+
+@by_form(solve, inv, slogdet, det, of=Toeplitz, when=is_narrow)
+def toeplitz_by_banded_form(x: Toeplitz) -> Banded:
+    """The banded form, by which matrices of few diagonals are solved."""
+    remark("the banded form, of few diagonals")
+    return at_diagonals(x, x.offsets).assuming(x.assumptions)

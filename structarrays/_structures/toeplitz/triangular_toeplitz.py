@@ -9,7 +9,9 @@ import jax.numpy as jnp
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.forms import by_form
 from ..._functions.linalg import det, inv, slogdet, solve
+from ..banded.diagonal import Identity
 from ..composite.part_solvers import by_equation, solved, without_derivatives
 from . import toeplitz_substitution
 from .array import Toeplitz, as_identity, between, is_narrow, is_triangular, toeplitz
@@ -64,11 +66,7 @@ def _inv_triangular_toeplitz(x: Toeplitz) -> tuple[Toeplitz, jax.Array]:
     return toeplitz(values, 0 if upper else 1 - n, (n, n)), ok
 
 
-@det.kernel(Toeplitz, when=is_triangular, before=_OTHER_FORMS)
-def _det_triangular_toeplitz(x: Toeplitz) -> Result:
-    return det.dispatch(as_identity(x))
-
-
-@slogdet.kernel(Toeplitz, when=is_triangular, before=_OTHER_FORMS)
-def _slogdet_triangular_toeplitz(x: Toeplitz) -> Result:
-    return slogdet.dispatch(as_identity(x))
+@by_form(det, slogdet, of=Toeplitz, when=is_triangular, before=_OTHER_FORMS)
+def triangular_toeplitz_by_diagonal(x: Toeplitz) -> Identity:
+    """The main diagonal, with the same determinant."""
+    return as_identity(x)

@@ -19,13 +19,14 @@ from ..._numerics import bands
 from ..._numerics import packed_triangles as triangles
 from ..banded.array import Banded, at_offsets, batch_of
 from ..banded.diagonal import Diagonal
-from ..fill.array import Fill
+from ..fill.array import Fill, fills_matrices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..._core.array.arguments import ParameterLike
     from ..._core.typing import DTypeLike, Leaves, Meta, Shape, Spec
+    from ..symmetric.array import Mirrored
 
 
 class Triangular(EntryArray):
@@ -280,7 +281,7 @@ def _join_pair_triangular_triangular(x: Triangular, y: Triangular) -> tuple[Tria
     return tuple(a.freed() if a.lower == lower else as_triangular(a, lower) for a in (x, y))
 
 
-@join_pair.kernel(Fill, Triangular, when=lambda x, y: len(x.meta) >= 2)
+@join_pair.kernel(Fill, Triangular, when=fills_matrices)
 def _join_pair_fill_triangular(x: Fill, y: Triangular) -> tuple[Triangular, Triangular]:
     data = jnp.broadcast_to(x._constant_data(), x.shape)
     return Triangular.make((data, data[..., 0, 0]), (y.lower, False)), y.freed()
@@ -318,7 +319,8 @@ def _restrict_to_triangular_banded(x: Triangular, y: Banded) -> Array:
 
 
 @restrict_to.kernel(Array, Triangular)
-def _restrict_to_array_triangular(x: Array, y: Triangular) -> Triangular:
+def restrict_to_triangle(x: Array, y: Triangular | Mirrored) -> Array:
+    """The elements of the triangle, from the dense form."""
     return y.rebuild(y.gather(x.dense_data()), None)
 
 

@@ -10,10 +10,11 @@ from ..._core.array.dense import Dense
 from ..._core.families.join import is_zero_outside
 from ..._functions.creation import tril, triu
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
-from ..._numerics import dense_linalg as linalg_dense
 from ..._numerics import packed_triangles as triangles
+from ..._numerics.vectors import by_columns
 from ..banded.array import Banded, bands
 from ..banded.diagonal import Diagonal
+from ..banded.products import diagonal_of_pattern
 from . import numerics as triangular_products
 from .array import Triangular, fits
 
@@ -38,10 +39,8 @@ def stored(x: Triangular) -> jax.Array:
 @matmul.kernel(Triangular, Dense)
 def _matmul_triangular_dense(x1: Triangular, x2: Dense) -> Dense:
     if x1.background is not None:
-        return Dense.make((linalg_dense.matmul(x1.dense_data(), x2.data),))
-    data = x2.data[:, None] if x2.ndim == 1 else x2.data
-    product = triangular_products.matmul(stored(x1), data, x1.lower)
-    return Dense.make((product[..., 0] if x2.ndim == 1 else product,))
+        return Dense.make((jnp.matmul(x1.dense_data(), x2.data),))
+    return Dense.make((by_columns(lambda data: triangular_products.matmul(stored(x1), data, x1.lower), x2.data),))
 
 
 def _zero_outside(*arrays: Array) -> bool:
@@ -83,17 +82,15 @@ def _matrix_transpose_triangular(x: Triangular) -> Triangular:
     return Triangular.make((x.data.mT, x.background), (not x.lower, x.unit_diagonal))
 
 
-@diagonal.kernel(Triangular)
-def _diagonal_triangular(x: Triangular, *, offset: int) -> Dense:
-    return Dense.make((x.diagonal(offset),))
+diagonal.kernel(Triangular)(diagonal_of_pattern)
 
 
-@tril.kernel(Triangular, when=lambda x, *, k: is_zero_outside(x))
+@tril.kernel(Triangular, when=is_zero_outside)
 def _tril_triangular(x: Triangular, *, k: int) -> Array:
     return _kept(x, k, below=True)
 
 
-@triu.kernel(Triangular, when=lambda x, *, k: is_zero_outside(x))
+@triu.kernel(Triangular, when=is_zero_outside)
 def _triu_triangular(x: Triangular, *, k: int) -> Array:
     return _kept(x, k, below=False)
 

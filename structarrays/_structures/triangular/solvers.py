@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 
@@ -10,6 +10,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
 from ..._core.dispatch.recording import remark
+from ..._core.families.forms import by_form
 from ..._core.families.join import is_zero_outside
 from ..._functions.linalg import cholesky, det, eig, eigh, eigvals, inv, pinv, qr, slogdet, solve, svd
 from ..._numerics import packed_triangles as triangles
@@ -19,15 +20,8 @@ from .array import Triangular, fits
 if TYPE_CHECKING:
     import jax
 
-    from ..._core.dispatch.function import Function
-    from ..._core.typing import Result
 
-
-def _zero_outside(x: Triangular, *args: Any, **static: Any) -> bool:
-    return is_zero_outside(x)
-
-
-@solve.kernel(Triangular, Array, when=_zero_outside)
+@solve.kernel(Triangular, Array, when=is_zero_outside)
 def _solve_triangular(x1: Triangular, x2: Array) -> tuple[Dense | Triangular, jax.Array]:
     """Triangular, where the right-hand side is zero in the same half."""
     remark("substitution, since the matrix is triangular; O(n**2) for each column")
@@ -37,46 +31,23 @@ def _solve_triangular(x1: Triangular, x2: Array) -> tuple[Dense | Triangular, ja
     return Dense.make((data,)), ok
 
 
-@inv.kernel(Triangular, when=_zero_outside)
+@inv.kernel(Triangular, when=is_zero_outside)
 def _inv_triangular(x: Triangular) -> tuple[Triangular, jax.Array]:
     identity = jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape)
     data, ok = triangles.solve(x.data, identity, lower=x.lower, unit_diagonal=x.unit_diagonal)
     return Triangular.make((data, None), (x.lower, x.unit_diagonal)), ok
 
 
-# ---- what the diagonal says ------------------------------------------------------------------------------------------
+# ---- other forms -----------------------------------------------------------------------------------------------------
 
 
-def _diagonal(x: Triangular) -> Diagonal:
+@by_form(det, slogdet, eigvals, of=Triangular, when=is_zero_outside)
+def triangular_by_diagonal(x: Triangular) -> Diagonal:
+    """The diagonal, with the same determinant and the same eigenvalues."""
     return Diagonal.make((x.diagonal(0), None), x.shape[-2:])
 
 
-@det.kernel(Triangular, when=_zero_outside)
-def _det_triangular(x: Triangular) -> Result:
-    return det.dispatch(_diagonal(x))
-
-
-@slogdet.kernel(Triangular, when=_zero_outside)
-def _slogdet_triangular(x: Triangular) -> Result:
-    return slogdet.dispatch(_diagonal(x))
-
-
-@eigvals.kernel(Triangular, when=_zero_outside)
-def _eigvals_triangular(x: Triangular) -> Result:
-    return eigvals.dispatch(_diagonal(x))
-
-
-# ---- decompositions --------------------------------------------------------------------------------------------------
-
-
-def _by_dense_form(function: Function[..., Any]) -> None:
-    """A kernel that computes with the dense form: its result is as large, so that nothing counts as densified."""
-
-    @function.kernel(Triangular)
-    def _triangular_by_dense_form(x: Triangular, **static: Any) -> Result:
-        return function.dispatch(to_dense(x), **static)
-
-
-for _function in (cholesky, eig, eigh, pinv, qr, svd):
-    _by_dense_form(_function)
-del _function
+@by_form(cholesky, eig, eigh, pinv, qr, svd, of=Triangular)
+def triangular_by_dense_form(x: Triangular) -> Dense:
+    """The dense form. The results are as large, so that nothing counts as densified."""
+    return to_dense(x)
