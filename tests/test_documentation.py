@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -87,7 +88,12 @@ def test_code_of_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(ROOT / "examples")  # which pages import from
     monkeypatch.setenv("SCIPY_ARRAY_API", os.environ.get("SCIPY_ARRAY_API", ""))  # a page sets it: undone afterwards
-    run(page, page.read_text(encoding="utf-8"))
+    enabled = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", False)  # JAX's default, as in a fresh interpreter
+    try:
+        run(page, page.read_text(encoding="utf-8"))
+    finally:
+        jax.config.update("jax_enable_x64", enabled)
 
 
 def test_shown_output_is_compared(tmp_path):
