@@ -13,7 +13,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import SMALL, dense_if_small, densify, lets_dense
 from ..._core.dispatch.recording import remark
 from ..._core.families.conditions import has_structural_zeros
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._functions.linalg import eigh, eigvalsh, matrix_norm, matrix_rank, svd, svdvals
 from ..._numerics import dense_spectra as spectra
 from ..._numerics.flags import custom_jvp

@@ -13,7 +13,7 @@ from ..._core.array.base import Array
 from ..._core.array.operands import dense_if_small
 from ..._core.dispatch.recording import remark
 from ..._core.families.conditions import has_structural_zeros
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, diagonal, inv, selected_inverse, slogdet, solve
 from ..sparse.solvers import is_worth_solving
 from ..sparse.sparse_joins import to_sparse

@@ -12,8 +12,8 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import densify
 from ..._core.dispatch.recording import remark
 from ..._core.families.conditions import is_square_pattern
-from ..._core.families.forms import by_form
 from ..._core.families.join import restrict
+from ..._core.families.other_forms import by_form
 from ..._functions.linalg import (
     cholesky,
     det,

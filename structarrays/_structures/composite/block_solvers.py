@@ -12,7 +12,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import allow_dense, to_dense
 from ..._core.dispatch.recording import remark
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._functions.elementwise import negative
 from ..._functions.linalg import det, inv, matmul, matrix_transpose, slogdet, solve
 from ..._functions.linalg.systems import logarithms

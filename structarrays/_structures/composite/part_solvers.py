@@ -23,7 +23,7 @@ from ..._core.dispatch.contexts import Caller, caller
 from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
 from ..._core.errors import DensifyError
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, logdet, matmul, matrix_transpose, slogdet, solve
 from ..._functions.linalg.systems import logarithms
 from ..._numerics import determinants

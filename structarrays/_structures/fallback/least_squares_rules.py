@@ -14,7 +14,7 @@ from ..._core.dispatch.recording import remark
 from ..._core.dispatch.registry import Registry
 from ..._core.families.conditions import has_structural_zeros
 from ..._core.families.factored import with_batch
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._functions.elementwise import add, subtract
 from ..._functions.linalg import lstsq, matmul, matrix_transpose, pinv, qr, solve, svdvals
 from ..._functions.linalg.least_squares import minimum_norm_dense, solution, squared_residuals

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._core.array.base import Array
 from ..._core.families.batch import concat_pair
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._core.families.reduction_rule import reduce_batch
 from ..._functions.indexing import _core_position, index, take, write_entries, written_entries
 from ..._functions.manipulation import expand_dims, flip, repeat, reshape, roll, tile

@@ -26,7 +26,7 @@ from ..._core.families.factored import (
     squared_norms,
     unified,
 )
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._functions.creation import tril, triu
 from ..._functions.elementwise import abs as absolute
 from ..._functions.elementwise import multiply

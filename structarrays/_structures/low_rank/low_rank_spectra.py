@@ -11,7 +11,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import densify, to_dense
 from ..._core.dispatch.registry import Registry
 from ..._core.families.factored import Factored, squared_norms, stored
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._functions.linalg import (
     det,
     eigvals,

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ..._core.array.dense import Dense
 from ..._core.families.conditions import has_structural_zeros
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._core.families.reduction_rule import reduce_core, squared_deviations
 from ..._functions.linalg import diagonal, matmul, matrix_transpose
 from ..._numerics.vectors import by_columns

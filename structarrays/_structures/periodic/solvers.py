@@ -11,7 +11,7 @@ from ..._core.array.dense import Dense
 from ..._core.array.operands import right_side
 from ..._core.dispatch.recording import remark
 from ..._core.families.conditions import has_structural_zeros
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._functions.linalg import (
     cholesky,
     det,

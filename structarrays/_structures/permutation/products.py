@@ -11,8 +11,8 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import cast
 from ..._core.families.batch import concat_pair
-from ..._core.families.forms import by_form
 from ..._core.families.join import is_zero_outside, join_pair, meet_pair
+from ..._core.families.other_forms import by_form
 from ..._core.families.reduction_rule import reduce_core, squared_deviations
 from ..._functions.creation import tril, triu
 from ..._functions.elementwise import abs as magnitude

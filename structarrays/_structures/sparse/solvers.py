@@ -17,7 +17,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.contexts import densify_policy
 from ..._core.dispatch.recording import remark
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, matrix_transpose, selected_inverse, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..blocks.block_banded import BlockBanded

@@ -19,7 +19,7 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import dense_if_small, to_dense
 from ..._core.dispatch.recording import remark
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, matrix_transpose, slogdet, solve
 from ..._functions.linalg.systems import POSITIVE_DEFINITE, det_by_slogdet
 from ..._numerics.banded_systems import mapped_together

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.dispatch.recording import remark
-from ..._core.families.forms import by_form
+from ..._core.families.other_forms import by_form
 from ..._functions.linalg import det, inv, slogdet, solve
 from ..banded.diagonal import Identity
 from ..composite.part_solvers import by_equation, solved, without_derivatives

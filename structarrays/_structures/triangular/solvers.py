@@ -10,8 +10,8 @@ from ..._core.array.base import Array
 from ..._core.array.dense import Dense
 from ..._core.array.operands import to_dense
 from ..._core.dispatch.recording import remark
-from ..._core.families.forms import by_form
 from ..._core.families.join import is_zero_outside
+from ..._core.families.other_forms import by_form
 from ..._functions.linalg import cholesky, det, eig, eigh, eigvals, inv, pinv, qr, slogdet, solve, svd
 from ..._numerics import packed_triangles as triangles
 from ..banded.diagonal import Diagonal
