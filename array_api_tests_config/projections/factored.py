@@ -116,7 +116,7 @@ def _project_block(values: np.ndarray, admits: Admits, choose: Choose) -> Block 
 
 @projection("Inverse")
 def _project_inverse(values: np.ndarray, admits: Admits, choose: Choose) -> Inverse | None:
-    """Of a matrix that moves rows, whose inverse is exact."""
+    """The inverse of a matrix that moves rows, which is exact."""
     n = values.shape[-1]
     if values.dtype.kind not in "fc" or not values.size or values.shape[-2] != n or not (admits(0) and admits(1)):
         return None

@@ -87,8 +87,8 @@ def project(
     Parameters
     ----------
     structure : str or type
-        A name in `PROJECTIONS` or in `SAMPLERS`, or a class. Without a projection the pattern is that of a random sample, with the
-        values where it stores entries.
+        A name in `PROJECTIONS` or in `SAMPLERS`, or a class. Without a projection, a random sample gives the pattern, and
+        the values are put where it stores entries.
     values : numpy.ndarray
         What the elements are taken from.
     admits : callable
