@@ -14,8 +14,8 @@ import jax
 
 from structarrays._core.array import base as array
 from structarrays._core.array import flattening
+from structarrays._core.dispatch import array_function, recording
 from structarrays._core.dispatch import function as dispatch
-from structarrays._core.dispatch import recording
 
 READING = ("indexing.index",)
 """Reading elements."""
@@ -51,14 +51,14 @@ class Counter:
             return call
 
         dispatch.Function._jit = compiled(dispatch.Function._jit, False)
-        fast = compiled(dispatch.ArrayFunction._fast, True)
+        fast = compiled(array_function.ArrayFunction._fast, True)
 
         def known_to_operators(function):
             array.COMPILED[function.name] = call = fast.func(function)
             return call
 
-        dispatch.ArrayFunction._fast = functools.cached_property(known_to_operators)
-        dispatch.ArrayFunction._fast.__set_name__(None, "_fast")
+        array_function.ArrayFunction._fast = functools.cached_property(known_to_operators)
+        array_function.ArrayFunction._fast.__set_name__(None, "_fast")
 
         run_eagerly = dispatch.Function._eagerly
 

@@ -1,7 +1,7 @@
 """Makes the official suite draw arrays of one structure, without a change to the suite.
 
 All arrays of all strategies come out of one method of hypothesis, `ArrayStrategy.do_draw`. It is replaced by one that draws the same
-values, and in fifteen of sixteen cases puts them on the structure (`structarrays.testing.project`). A test only keeps the array that it
+values, and in fifteen of sixteen cases puts them on the structure (`projections.project`). A test only keeps the array that it
 gets, so any array is as good whose elements the test's strategy may draw: `admits` tells which. What a test makes of lists stays as it is.
 
 Shapes are biased, too: most have the two dimensions or more that a matrix needs, equal ones where the structure is square only, and
@@ -18,7 +18,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import array_api
 
-from structarrays.testing.projecting import exact, project, structure_class
+from .projections import exact, project, structure_class
 
 SHARE = 15 / 16
 """Which share of the arrays that can be structured are."""

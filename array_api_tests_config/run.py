@@ -105,7 +105,7 @@ def parse(arguments):
 def structures():
     """The structures of the namespace that values can be put on; `Dense` is what the run without a structure draws."""
     sys.path.insert(0, str(ROOT))
-    from structarrays.testing import PROJECTIONS
+    from array_api_tests_config.projections import PROJECTIONS
 
     return [name for name in PROJECTIONS if name != "Dense"]
 

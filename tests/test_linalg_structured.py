@@ -90,7 +90,7 @@ def test_matmul_dtypes(dtype):
     assert mixed.dtype == np.result_type(np.float32, full.dtype) if dtype != np.int32 else mixed.dtype == np.float32
 
 
-PRODUCTS = {  # docs/structure_table.md, 2.4; nothing densifies
+PRODUCTS = {  # tests/data/expected_structures.md, 2.4; nothing densifies
     "Fill": "Fill Fill LowRank LowRank Dense",
     "Identity": "Fill Identity Diagonal Banded Dense",
     "Diagonal": "LowRank Diagonal Diagonal Banded Dense",
@@ -226,7 +226,7 @@ def test_solve(kind, background):
 
 
 def test_classes_of_solutions():
-    expected = {  # docs/structure_table.md, 2.5, for vector, Dense, Fill, Identity, Diagonal, Banded
+    expected = {  # tests/data/expected_structures.md, 2.5, for vector, Dense, Fill, Identity, Diagonal, Banded
         "Identity": "Dense Dense Fill Identity Diagonal Banded",
         "Diagonal": "Dense Dense Fill Diagonal Diagonal Banded",
         "Banded": "Dense Dense None None None None",
@@ -276,7 +276,7 @@ def test_integers_are_taken_for_floating():
     check(sa.linalg.det(sa.tridiagonal([1], [2, 2], [1])), np.asarray(3.0))
 
 
-CLASSES_OF_ONE = {  # docs/structure_table.md, 1.6: Identity, Diagonal, Banded; "D" densifies
+CLASSES_OF_ONE = {  # tests/data/expected_structures.md, 1.6: Identity, Diagonal, Banded; "D" densifies
     "cholesky": ("Identity", "Diagonal", "Banded"),
     "det": ("Dense", "Dense", "Dense"),
     "diagonal": ("Dense", "Dense", "Dense"),

@@ -242,7 +242,7 @@ CONDITIONS = {
     "Banded": lambda rng: sa.Banded([rng.random((2, 3, 4 - abs(k))) < 0.5 for k in (-1, 0, 1)], (-1, 0, 1), (4, 4)),
     "Banded + background": lambda rng: _true_outside(rng),
 }
-# The rows of the table in docs/structure_table.md, 2.3: condition, first, second, result.
+# The rows of the table in tests/data/expected_structures.md, 2.3: condition, first, second, result.
 WHERE = """
 scalar Fill Fill: Fill
 scalar Fill Diagonal: Diagonal + background

@@ -124,7 +124,7 @@ def expected(dense, name, axis, keepdims, keywords):
 
 
 def check_class(x, result, name, axis, keepdims, keywords):
-    """What docs/structure_table.md promises."""
+    """What tests/data/expected_structures.md promises."""
     batch = x.ndim - x.core_ndim
     axes = range(x.ndim) if axis is None else [a % x.ndim for a in ((axis,) if isinstance(axis, int) else axis)]
     if type(x) is sa.Fill:

@@ -18,7 +18,8 @@ from structarrays._core.families.pattern import NAMES, ZERO, grid
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "structures"
 INDEX = FOLDER / "index.md"
-PAGES = sorted(page for page in FOLDER.glob("*.md") if page != INDEX)
+RESULTS = FOLDER / "results.md"  # of all structures: tests/law/test_structure_tables.py
+PAGES = sorted(page for page in FOLDER.glob("*.md") if page not in (INDEX, RESULTS))
 CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FIRST = re.compile(r"^```python\n.*?^```\n+```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"^\| operation \| result \| (?:cost|note) \|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
@@ -103,7 +104,7 @@ def test_every_structure_has_a_page_in_the_index_and_in_the_site():
     rows = re.findall(r"^\| !\[.*?\]\(pictures/(\w+)\.svg\)\S* \| .*?\((\w+)\.md\)", text(INDEX), re.MULTILINE)
     assert sorted(rows) == [(page.stem, page.stem) for page in PAGES]
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"structures/(\w+)\.md", site)) == sorted(page.stem for page in [*PAGES, INDEX])
+    assert sorted(re.findall(r"structures/(\w+)\.md", site)) == sorted(page.stem for page in [*PAGES, INDEX, RESULTS])
 
 
 @pytest.mark.slow

@@ -351,7 +351,7 @@ class _Where(ElementwiseArrayFunction[...]):
 
 
 def _where_rule(function: _Where, args: Sequence[Array], static: Static) -> Result:
-    """The elementwise family's rule, and two cases in which a structural zero decides (docs/structure_table.md 2.3).
+    """The elementwise family's rule, and two cases in which a structural zero decides.
 
     Where both choices are structural zeros, so is the result, whatever the condition. Off the pattern of a structural
     condition the second choice is taken, so that its background is the result's.

@@ -21,14 +21,11 @@ from . import arrays_parts as _arrays_parts
 from . import arrays_sparse as _arrays_sparse
 from . import arrays_toeplitz as _arrays_toeplitz
 from . import arrays_triangles as _arrays_triangles
-from . import projections as _projections
-from . import projections_factored as _projections_factored
 from .arrays import REQUIREMENTS, SAMPLERS, Numbers, banded, sample, sampler, with_background
 from .case import DTYPES, Case, compiled
 from .cases import BATCHES, CASES, SIZES, VECTORS, WITHOUT_ARRAYS, operands
 from .checking import Findings, Report, check_structure
 from .law import LawBroken, applies, check_law, dense_value
-from .projecting import PROJECTIONS, project, projection
 
 _load_samplers()
 

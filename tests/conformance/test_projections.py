@@ -1,11 +1,21 @@
 """Projections give arrays of the drawn shape and dtype whose elements a test may draw: those that it drew, and what it admits."""
 
+import doctest
+
 import numpy as np
 import pytest
 
 import structarrays as sa
-from structarrays.testing import PROJECTIONS, SAMPLERS, project, projection, sampler
-from structarrays.testing.projecting import exact, structure_class
+from array_api_tests_config.projections import (
+    PROJECTIONS,
+    exact,
+    factored,
+    project,
+    projection,
+    registry,
+    structure_class,
+)
+from structarrays.testing import SAMPLERS, sampler
 
 SHAPES = [(3, 3), (2, 4, 4), (4, 2), (2, 5), (1, 1), (0, 0), (0, 3), (6, 6)]
 DTYPES = ["float64", "complex64", "uint16"]
@@ -103,3 +113,10 @@ def test_what_is_registered_wrongly_is_named():
     with pytest.raises(ValueError, match="no array class"):
         structure_class("eye")
     assert structure_class("structarrays._structures.banded.array:Banded") is sa.Banded
+
+
+@pytest.mark.parametrize("module", [registry, factored], ids=lambda module: module.__name__)
+def test_the_examples_in_the_docstrings_run(module):
+    failed, attempted = doctest.testmod(module)
+    PROJECTIONS.pop("Scalar", None)
+    assert attempted and not failed

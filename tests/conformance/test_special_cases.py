@@ -12,9 +12,8 @@ import pytest
 from special_cases import AT_HAND, SUITE, draw, load
 
 import structarrays as sa
+from array_api_tests_config.projections import PROJECTIONS, project, structure_class
 from structarrays._core.families.factored import Factored
-from structarrays.testing import PROJECTIONS, project
-from structarrays.testing.projecting import structure_class
 
 if not AT_HAND:
     pytest.skip(f"NOT CHECKED: the official suite is not at {SUITE}", allow_module_level=True)

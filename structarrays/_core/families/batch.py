@@ -2,7 +2,7 @@
 
 Every parameter carries the whole batch shape in front, so these rules serve all structures, and none is named here. What
 concerns core dimensions keeps an array that is constant over its core (`Fill`), and a transposition of a matrix is the
-structure's own. Everything else is left to the dispatcher, which densifies. See docs/structure_table.md 1.4 and 2.6.
+structure's own. Everything else is left to the dispatcher, which densifies.
 
 The rules get axes that are checked and not negative.
 """

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...testing.arrays import sampler
-from ...testing.projecting import outside, projection
 from .array import PeriodicBanded
 from .numerics import normalised
 
 if TYPE_CHECKING:
-    from ..._core.array.base import Array
     from ..._core.typing import Shape
     from ...testing.arrays import Numbers
-    from ...testing.projecting import Admits, Choose
-
-OFFSETS = ((-1, 0, 1), (0, 1), (-2, 0, 1), (0,))
 
 
 @sampler("PeriodicBanded")
@@ -36,13 +31,3 @@ def _draw_periodic_banded(numbers: Numbers, batch: Shape, core: Shape, requires:
     if requires not in ("", "hermitian"):
         diagonals[0] = diagonals[0] + numbers.high + 1
     return PeriodicBanded([np.asarray(d, numbers.dtype) for d in diagonals.values()], list(diagonals))
-
-
-@projection("PeriodicBanded")
-def _project_periodic_banded(values: np.ndarray, admits: Admits, choose: Choose) -> Array | None:
-    n = values.shape[-1]
-    if values.shape[-2] != n or n == 0:
-        return None
-    offsets = sorted({normalised(k, n) for k in OFFSETS[choose(len(OFFSETS))]})
-    i = np.arange(n)
-    return outside(PeriodicBanded([values[..., i, (i + k) % n] for k in offsets], offsets), values, admits, choose)

@@ -99,7 +99,8 @@ def can_reshape(x: Sparse, *, shape: Shape) -> bool:
     kept = split_shape(x, shape)
     if kept is None:
         return False
-    matrices = x.core_ndim == len(shape) - kept == 2 and max(*x.core_shape, *shape[kept:]) < 2**31 - 1
+    core = x.shape[len(x.batch_shape) :]  # `x` may be of any class that `to_sparse` takes
+    matrices = len(core) == len(shape) - kept == 2 and max(*core, *shape[kept:]) < 2**31 - 1
     return matrices or not _is_too_large(x)
 
 

@@ -6,24 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._core.array.dense import Dense
-from .._structures.banded.array import Banded, bands
-from .._structures.banded.diagonal import Diagonal, Identity
-from .._structures.blocks.block_banded import BlockBanded
-from .._structures.blocks.block_diagonal import BlockDiagonal
-from .._structures.fill.array import Fill
-from .._structures.permutation.array import Permutation
-from .._structures.sparse.array import Sparse
-from .._structures.symmetric.array import Hermitian, Symmetric
-from .._structures.toeplitz.array import Toeplitz
-from .._structures.toeplitz.circulant import Circulant
-from .._structures.toeplitz.hankel import Hankel
-from .._structures.triangular.array import Triangular
-from .projecting import outside, projection
+from structarrays._core.array.dense import Dense
+from structarrays._structures.banded.array import Banded, bands
+from structarrays._structures.banded.diagonal import Diagonal, Identity
+from structarrays._structures.blocks.block_banded import BlockBanded
+from structarrays._structures.blocks.block_diagonal import BlockDiagonal
+from structarrays._structures.fill.array import Fill
+from structarrays._structures.periodic.array import PeriodicBanded
+from structarrays._structures.periodic.numerics import normalised
+from structarrays._structures.permutation.array import Permutation
+from structarrays._structures.sparse.array import Sparse
+from structarrays._structures.symmetric.array import Hermitian, Symmetric
+from structarrays._structures.toeplitz.array import Toeplitz
+from structarrays._structures.toeplitz.circulant import Circulant
+from structarrays._structures.toeplitz.hankel import Hankel
+from structarrays._structures.triangular.array import Triangular
+
+from .registry import outside, projection
 
 if TYPE_CHECKING:
-    from .._core.array.base import Array
-    from .projecting import Admits, Choose
+    from structarrays._core.array.base import Array
+
+    from .registry import Admits, Choose
 
 
 @projection("Dense", min_ndim=0)
@@ -63,6 +67,19 @@ def _project_banded(values: np.ndarray, admits: Admits, choose: Choose) -> Array
     else:
         x = bands([], (), (m, n), dtype=values.dtype, batch=values.shape[:-2])
     return outside(x, values, admits, choose)
+
+
+PERIODIC_BANDS = ((-1, 0, 1), (0, 1), (-2, 0, 1), (0,))
+
+
+@projection("PeriodicBanded")
+def _project_periodic_banded(values: np.ndarray, admits: Admits, choose: Choose) -> Array | None:
+    n = values.shape[-1]
+    if values.shape[-2] != n or n == 0:
+        return None
+    offsets = sorted({normalised(k, n) for k in PERIODIC_BANDS[choose(len(PERIODIC_BANDS))]})
+    i = np.arange(n)
+    return outside(PeriodicBanded([values[..., i, (i + k) % n] for k in offsets], offsets), values, admits, choose)
 
 
 # ---- triangles -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Drawn values put on a structure: how the official suite, and other tests that draw arrays, get structured ones.
+"""The registry of projections: how the official suite, and other tests that draw arrays, get structured ones.
 
 A projection keeps values of an array that a test drew, and drops the others: the suite only keeps the array it gets, so that any array
 of the drawn shape and dtype will do whose elements the test's strategy may draw.
@@ -6,14 +6,14 @@ of the drawn shape and dtype will do whose elements the test's strategy may draw
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.array.base import Array
-from .arrays import SAMPLERS, sample
+import structarrays as sa
+from structarrays._core.array.base import Array
+from structarrays.testing import SAMPLERS, sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ def projection(structure: str, *, min_ndim: int = 2) -> Callable[[P], P]:
     --------
     >>> import numpy as np
     >>> import structarrays as sa
-    >>> from structarrays.testing import project, projection
+    >>> from array_api_tests_config.projections import project, projection
     >>> class Scalar(sa.Identity):
     ...     __slots__ = ()
     >>> @projection("Scalar")
@@ -87,8 +87,8 @@ def project(
     Parameters
     ----------
     structure : str or type
-        A name in `PROJECTIONS` or in `SAMPLERS`, or a class. Without a projection the pattern is that of a random sample, with the
-        values where it stores entries.
+        A name in `PROJECTIONS` or in `SAMPLERS`, or a class. Without a projection, a random sample gives the pattern, and
+        the values are put where it stores entries.
     values : numpy.ndarray
         What the elements are taken from.
     admits : callable
@@ -109,7 +109,7 @@ def project(
     Examples
     --------
     >>> import numpy as np
-    >>> from structarrays.testing import project
+    >>> from array_api_tests_config.projections import project
     >>> project("Diagonal", np.asarray([[2, 3], [4, 5]]))
     Diagonal([2, 5], shape=(2, 2), dtype=int64)
     >>> project("Diagonal", np.asarray([[2, 3], [4, 5]]), admits=lambda v: v > 1).background
@@ -158,7 +158,7 @@ def exact(structure: str | type[Array], values: np.ndarray, choose: Choose = fir
     Examples
     --------
     >>> import numpy as np
-    >>> from structarrays.testing.projecting import exact
+    >>> from array_api_tests_config.projections import exact
     >>> exact("Diagonal", np.eye(2)), exact("Diagonal", np.ones((2, 2)))
     (Diagonal([1., 1.], shape=(2, 2), dtype=float64), None)
     """
@@ -172,14 +172,14 @@ def structure_class(name: str) -> type:
 
     Examples
     --------
-    >>> from structarrays.testing.projecting import structure_class
+    >>> from array_api_tests_config.projections import structure_class
     >>> structure_class("Banded").__name__
     'Banded'
     """
     import importlib
 
     module, _, name = name.rpartition(":")
-    found = importlib.import_module(module) if module else sys.modules[Array.__module__.partition(".")[0]]
+    found = importlib.import_module(module) if module else sa
     cls = getattr(found, name, None)
     if not (isinstance(cls, type) and issubclass(cls, Array)):
         raise ValueError(f"{name} is no array class of {found.__name__}")

@@ -11,23 +11,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._structures.banded.diagonal import Diagonal
-from .._structures.composite.block import Block
-from .._structures.composite.inverse import Inverse
-from .._structures.composite.product import Product
-from .._structures.composite.sum import Sum
-from .._structures.kronecker.array import Kronecker
-from .._structures.kronecker.kronecker_sum import KroneckerSum
-from .._structures.low_rank.array import LowRank
-from .._structures.orthonormal.fourier import Fourier
-from .._structures.orthonormal.householder import Householder
-from .._structures.permutation.array import Permutation
-from .._structures.toeplitz.array import Toeplitz
-from .projecting import projection
+from structarrays._structures.banded.diagonal import Diagonal
+from structarrays._structures.composite.block import Block
+from structarrays._structures.composite.inverse import Inverse
+from structarrays._structures.composite.product import Product
+from structarrays._structures.composite.sum import Sum
+from structarrays._structures.kronecker.array import Kronecker
+from structarrays._structures.kronecker.kronecker_sum import KroneckerSum
+from structarrays._structures.low_rank.array import LowRank
+from structarrays._structures.orthonormal.fourier import Fourier
+from structarrays._structures.orthonormal.householder import Householder
+from structarrays._structures.permutation.array import Permutation
+from structarrays._structures.toeplitz.array import Toeplitz
+
+from .registry import projection
 
 if TYPE_CHECKING:
-    from .._core.array.base import Array
-    from .projecting import Admits, Choose
+    from structarrays._core.array.base import Array
+
+    from .registry import Admits, Choose
 
 
 def _is_numeric(values: np.ndarray) -> bool:
@@ -85,7 +87,7 @@ def choose_divisor(n: int, choose: Choose) -> int:
 
     Examples
     --------
-    >>> from structarrays.testing.projections_factored import choose_divisor
+    >>> from array_api_tests_config.projections.factored import choose_divisor
     >>> choose_divisor(15, lambda n: 1)
     3
     """
@@ -114,7 +116,7 @@ def _project_block(values: np.ndarray, admits: Admits, choose: Choose) -> Block 
 
 @projection("Inverse")
 def _project_inverse(values: np.ndarray, admits: Admits, choose: Choose) -> Inverse | None:
-    """Of a matrix that moves rows, whose inverse is exact."""
+    """The inverse of a matrix that moves rows, which is exact."""
     n = values.shape[-1]
     if values.dtype.kind not in "fc" or not values.size or values.shape[-2] != n or not (admits(0) and admits(1)):
         return None
