@@ -209,7 +209,7 @@ def test_formats():
     assert f"{sa.asarray(3.14159):.2f} {sa.asarray([1.0, 2.0])}" == "3.14 [1. 2.]"
     with pytest.raises(TypeError):
         f"{np.eye(2):.2f}"
-    assert "of shape (2, 2) cannot be written in the format '.2f'" in message(TypeError, lambda: f"{sa.eye(2):.2f}")
+    assert "of shape (2, 2) cannot be formatted with '.2f'" in message(TypeError, lambda: f"{sa.eye(2):.2f}")
 
 
 def test_round_and_divmod():
