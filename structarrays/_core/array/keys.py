@@ -53,7 +53,7 @@ def parse(key: Any, shape: Shape) -> list[Item]:
     Raises
     ------
     IndexError
-            If there are too many indices, an index is out of range or not an index, or a mask does not fit.
+        If there are too many indices, an index is out of range or not an index, or a mask does not fit.
     """
     parts = list(key) if isinstance(key, tuple) else [key]
     parts = [_part(p) for p in parts]

@@ -165,8 +165,8 @@ def allow_dense(x: Array, name: str, size: int, *, limit: bool = True, reason: s
         )
         raise DensifyError(
             f"{name} would expand {kind} to its dense form ({size} bytes), {why}\n"
-            f"{reason} Use a function that keeps it (sa.explain shows which kernel runs), call x.to_dense() if you want the "
-            f'dense form, or raise the limit with sa.densify("allow", limit=…)'
+            f"{reason} Use a function that keeps it (sa.explain shows which kernel runs), call x.to_dense() if you "
+            f'want the dense form, or raise the limit with sa.densify("allow", limit=…)'
         )
     if policy.mode == "warn" or size > policy.limit:
         text = f"{name} expands {kind} to its dense form ({size} bytes)"

@@ -48,8 +48,8 @@ class Placement:
         Parameters
         ----------
         device : jax.Device or jax.sharding.Sharding
-                Target device. A `jax.sharding.NamedSharding` specifies, for each dimension of the array, the mesh axes
-                along which it is divided; the parameters are divided accordingly where the structure permits.
+            Target device. A `jax.sharding.NamedSharding` specifies, for each dimension of the array, the mesh axes
+            along which it is divided; the parameters are divided accordingly where the structure permits.
         stream : None
             JAX has no streams; anything but None raises.
 

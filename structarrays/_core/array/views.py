@@ -73,12 +73,12 @@ def view_function(
     Parameters
     ----------
     array : str
-            Name of the only array parameter, which comes first; the others are static.
+        Name of the only array parameter, which comes first; the others are static.
     inverse : callable
-            ``inverse(data, shape, **static)`` returns the data of the base from the data of the view, both `jax.Array`.
-            `shape` is the shape of the base, and `static` contains all other arguments of the call.
+        ``inverse(data, shape, **static)`` returns the data of the base from the data of the view, both `jax.Array`.
+        `shape` is the shape of the base, and `static` contains all other arguments of the call.
     prefix, rule
-            The same as for `function`.
+        The same as for `function`.
 
     Returns
     -------

@@ -82,8 +82,8 @@ def refuse_derivatives(name: str, *operands: Any) -> None:
             kind = type(x).__name__
             raise TypeError(
                 f"{name}: an operand is a derivative with respect to the parameters of a {kind}. The elements are not "
-                f"linear in the parameters, so that arithmetic would give wrong numbers. Change the parameters instead: "
-                f"jax.tree.map(lambda p, g: p - 0.1 * g, A, gradient), or an optimizer of optax"
+                f"linear in the parameters, so that arithmetic would give wrong numbers. Change the parameters instead, "
+                f"with jax.tree.map(lambda p, g: p - 0.1 * g, A, gradient) or an optimizer of optax"
             )
 
 
@@ -142,7 +142,7 @@ def make_view(view: Array, base: Array, get: Lens, put: Lens) -> Array:
             link = base._link = Link()
         view._link = Link(base, get, put)
         if len(link.views) >= 32 and len(link.views) & (len(link.views) - 1) == 0:
-            link.live_views()  # occasionally, so that a loop over views of one array does not accumulate dead references
+            link.live_views()  # occasionally, so that dead references of a loop over views do not accumulate
         link.views.append(weakref.ref(view))
     return view
 

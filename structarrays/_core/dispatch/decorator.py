@@ -1,4 +1,4 @@
-"""The decorator that makes a `Function` of its definition."""
+"""The decorator that turns a definition into a `Function`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def function(
     *arrays: str, checked: str | None = None, prefix: str = "", rule: Rule | None = None
 ) -> Callable[[Callable[P, R]], Function[P, R]]:
-    """Make the decorated code a `Function`; the arguments are those of the class."""
+    """Turn the decorated code into a `Function`. The arguments are the same as for `Function`."""
 
     def decorate(define: Callable[P, R]) -> Function[P, R]:
         code = define.__code__
