@@ -321,7 +321,7 @@ class Opened:
 
 
 def all_parameters(x: Array) -> Value:
-    """Return all parameters of an array, and its static part without the information whether its indices are constant."""
+    """Return all parameters of an array, and its static part without the kind of its indices (constant or leaves)."""
     leaves, aux = x._value
     return leaves, aux if type(aux) is tuple else cast("Aux", tuple(aux))
 
@@ -358,7 +358,7 @@ def _opened_argument(value: Any, barred: bool) -> Any:
 
 
 def barred_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
-    """Return the arguments of a function that is traced with its caller; constant indices become values of the program."""
+    """Return the arguments of a function traced with its caller; constant indices become values of the program."""
     if _opened_types.isdisjoint(map(type, arguments)):
         return arguments
     return tuple(_barred_argument(value) for value in arguments)

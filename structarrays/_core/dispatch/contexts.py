@@ -65,8 +65,8 @@ def apply() -> None:
     if known != policies and compiling():
         names = [name for name, a, b in zip(policies._fields, policies, known, strict=True) if a != b]
         raise RuntimeError(
-            "a compiled function must be traced under the policies of its task, got policies of another task or thread, "
-            f"which differ in {' and '.join(names)}; pass an array of structarrays as an argument, or set the "
+            "a compiled function must be traced under the policies of its task, got policies of another task or "
+            f"thread, which differ in {' and '.join(names)}; pass an array of structarrays as an argument, or set the "
             "policy inside the function"
         )
     _of_jax(policies).__enter__()
@@ -191,6 +191,7 @@ def strong_zeros(on: bool = True) -> Iterator[None]:
     ------
     TypeError
         If `on` is not a bool.
+
     Examples
     --------
     >>> import structarrays as sa

@@ -303,7 +303,7 @@ class Function(Registry[Any], Generic[P, R]):
         return re.sub(r"\b(?:structarrays\.(?:[\w.]*\.)?|typing\.)", "", str(self.__signature__))
 
     def _repair(self, static: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
-        """Convert the arguments of a failed call to a form that JAX accepts; raise an error that names an invalid one."""
+        """Convert the arguments of a failed call to a form that JAX accepts; raise an error for an invalid one."""
         fixed = (*static[:2], *map(hashable_form, static[2:]))
         try:
             hash(fixed)
@@ -438,7 +438,7 @@ class Function(Registry[Any], Generic[P, R]):
     # ---- the dispatch, while tracing -----------------------------------------------------------------------------
 
     def dispatch(self, *args: Array, **static: Any) -> Result:
-        """Run the kernel for the classes of these arrays; otherwise the rule of the family; otherwise the dense kernel."""
+        """Run the kernel for the classes of these arrays, the rule of the family, or the dense kernel, in this order."""
         log = active_log()
         kernel = self.choose(args, static)
         if kernel is not None:

@@ -39,7 +39,7 @@ def active_log() -> Log | None:
 
 
 def remark(text: str) -> None:
-    """Explain, from within a kernel that has several methods, the choice, its reason and its cost; `explain` prints it."""
+    """Log the method that a kernel has chosen, with its reason and cost, as a sentence; `explain` prints it."""
     log = active_log()
     if log is not None and log.running:
         log.running[-1].remark = text
