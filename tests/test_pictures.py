@@ -579,10 +579,10 @@ class TestFlow:
         assert [text.get_text() for text in sa.plot.flow(log).texts] == ["nothing was recorded"]
 
     def test_arguments(self, plt):
-        with pytest.raises(TypeError, match="log must be what record"):
+        with pytest.raises(TypeError, match="log must be a log of record"):
             sa.plot.flow([])
         log = a_log()
-        with pytest.raises(ValueError, match="depth must not be negative, got -1"):
+        with pytest.raises(ValueError, match="depth must be at least 0, got -1"):
             sa.plot.flow(log, depth=-1)
         with pytest.raises(ValueError, match="rows must be at least 1, got 0"):
             sa.plot.flow(log, rows=0)

@@ -438,7 +438,7 @@ class Function(Registry[Any], Generic[P, R]):
     # ---- the dispatch, while tracing -----------------------------------------------------------------------------
 
     def dispatch(self, *args: Array, **static: Any) -> Result:
-        """Run the kernel for the classes of these arrays, the rule of the family, or the dense kernel, in this order."""
+        """Run the kernel for these arrays, otherwise the rule of the family, otherwise the dense kernel."""
         log = active_log()
         kernel = self.choose(args, static)
         if kernel is not None:
