@@ -72,10 +72,10 @@ def spy(x: ParameterLike, ax: Axes | None = None, *, cells: int | None = None, l
     x : array_like
         Array of any structure and size. The matrices of a stack are superimposed; a vector is a row.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
+        Axes to draw on; by default in a new figure.
     cells : int, optional
         Largest number of cells along each side. A cell of a larger matrix represents a rectangle of elements, in the
-        colour of its most visible content. By default as many as are visible at the size of the axes, at most 200.
+        colour of its most visible content. By default all that are visible at the size of the axes, at most 200.
     legend : bool, default True
         Whether to explain the colours below the picture.
 
@@ -219,7 +219,7 @@ def tree(x: ParameterLike, ax: Axes | None = None, *, rows: int = 60) -> Axes:
     x : array_like
         Usually a factored array, such as a `Kronecker` or a `Sum`; any other array is a tree of one node.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure of suitable size.
+        Axes to draw on; by default in a new figure of suitable size.
     rows : int, default 60
         Largest number of nodes that are drawn.
 
@@ -296,7 +296,7 @@ def flow(log: Log, ax: Axes | None = None, *, depth: int | None = None, rows: in
     log : Log
         Log returned by `record` or `explain`.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure of suitable size.
+        Axes to draw on; by default in a new figure of suitable size.
     depth : int, optional
         Number of levels of inner calls that are drawn (0: none), in addition to densifications; by default all.
     rows : int, default 200

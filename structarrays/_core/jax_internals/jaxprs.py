@@ -140,7 +140,7 @@ def shape_of(atom: Any) -> jax.ShapeDtypeStruct:
 def function_name(equation: Any) -> str | None:
     """Return the name of the JAX function that an equation represents as a whole, such as ``"numpy.linalg.solve"``.
 
-    None for other equations, including those of user functions with the same name.
+    None for other equations, including calls of user functions with the same name.
     """
     if equation.primitive.name != "jit":
         return None
