@@ -144,6 +144,7 @@ def _run(call: _Call, *values: Any) -> Any:
 
 def _put_together(tree: Any, results: Sequence[Any], plain: Callable[[Any, str], Any]) -> Any:
     """Return the results of a function; if it creates structured arrays, their parameters become arrays of JAX."""
+    shallow = jax.tree.unflatten(tree, range(tree.num_leaves))
     inside = {i for x in jax.tree.leaves(shallow, is_leaf=is_array) if isinstance(x, Array) for i in jax.tree.leaves(x)}
     finished = [
         x if isinstance(x, Array) and i not in inside else plain(x, "structured") for i, x in enumerate(results)

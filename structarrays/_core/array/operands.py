@@ -104,7 +104,11 @@ def densify(x: Array, name: str) -> Dense:
     """Densify an operand for which `name` has no kernel, under the policy (docs/design/semantics.md).
 
     The policy does not apply to an array that stores as many numbers as its dense form (a triangular array) or has no
-    elements. Raises ------ DensifyError
+    elements.
+
+    Raises
+    ------
+    DensifyError
         If the policy forbids it, or the dense form is larger than the limit.
     """
     if type(x) is Dense:
