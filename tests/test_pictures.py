@@ -486,7 +486,7 @@ class TestSpy:
             plt.close("all")
 
     def test_arguments(self, plt):
-        with pytest.raises(TypeError, match="spy: x must be an array"):
+        with pytest.raises(TypeError, match="spy: x must be convertible with asarray"):
             sa.plot.spy(object())
         with pytest.raises(ValueError, match="cells must be at least 1, got 0"):
             sa.plot.spy(sa.eye(3), cells=0)
@@ -524,7 +524,7 @@ class TestTree:
         assert len(sa.plot.tree(np.eye(3)).texts) == 1
         with pytest.raises(ValueError, match="rows must be at least 1"):
             sa.plot.tree(sa.eye(3), rows=0)
-        with pytest.raises(TypeError, match="tree: x must be an array"):
+        with pytest.raises(TypeError, match="tree: x must be convertible with asarray"):
             sa.plot.tree("text", plt.subplots()[1])
 
 

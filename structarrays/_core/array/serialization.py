@@ -48,7 +48,7 @@ def class_of(name: str) -> type[Array]:
             return cls
     module, colon, _ = str(name).partition(":")
     hint = f"; import {module:.80} first" if colon else ""
-    raise ValueError(f"the class {name!r:.80} of an array in it is unknown{hint}")
+    raise ValueError(f"it contains an array of unknown class {name!r:.80}{hint}")
 
 
 def static_node(meta: Any, where: str) -> Any:

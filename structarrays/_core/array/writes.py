@@ -76,8 +76,7 @@ DERIVATIVE = Link()
 def refuse_derivatives(name: str, *operands: Any) -> None:
     """Raise TypeError if an operand of an operator is a derivative that must not be used as an array (`DERIVATIVE`)."""
     for x in operands:
-        # Arrays of a class that is always linear are no such derivatives; this check is faster than a check of the
-        # link.
+        # Arrays of a class that is always linear are never such derivatives; to check the class is faster.
         if getattr(type(x), "linear", True) is not True and not x.linear and link_of(x) is DERIVATIVE:
             kind = type(x).__name__
             raise TypeError(
