@@ -1,7 +1,7 @@
 """Pictures of arrays and logs with matplotlib (install the extra ``plot``): `spy`, `tree` and `flow`.
 
-The first picture imports matplotlib, not the library. The colours are from the palette of Okabe and Ito, for readers
-with colour-blindness.
+The first picture imports matplotlib; importing the library does not. The colours are from the palette of Okabe and Ito,
+for readers with colour-blindness.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions whose results are views, as in NumPy: both arrays see a write through either (docs/design/semantics.md).
+"""Functions whose results are views, as in NumPy: a write to one array changes the other (docs/design/semantics.md).
 
 Such a function moves elements and computes nothing, so it has an inverse. The pair is the lens between a base and its
 view, see `writes`: the function carries a write from the base to the view, and the inverse carries it back.
